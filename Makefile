@@ -1,0 +1,37 @@
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test test-all bench lint notebooks clean
+
+demo: .venv/demo.stamp
+	$(BIN)/letir demo
+
+test: .venv/test.stamp
+	$(BIN)/pytest -n 2
+
+# The empty -m lifts the default "not slow".
+test-all: .venv/test.stamp
+	$(BIN)/pytest -n 2 -m ""
+
+bench: .venv/bench.stamp
+	$(BIN)/python -m benchmarks
+
+lint: .venv/test.stamp
+	$(BIN)/ruff check letir tests benchmarks
+	$(BIN)/ruff format --check letir tests benchmarks
+
+notebooks: .venv/test.stamp
+	$(BIN)/jupyter-execute --inplace notebooks/*.ipynb
+
+clean:
+	rm -rf .venv build dist *.egg-info .pytest_cache .ruff_cache .hypothesis .coverage*
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+# pip is what venv writes last, so an interrupted venv is made again.
+$(BIN)/pip:
+	$(PYTHON) -m venv .venv
+
+# One stamp for each extra: NAME.stamp installs letir[NAME].
+.venv/%.stamp: setup.cfg pyproject.toml | $(BIN)/pip
+	$(BIN)/pip install --quiet --disable-pip-version-check --editable '.[$*]'
+	touch $@

@@ -1,0 +1,62 @@
+"""letir: NumPy functions as programs that can be read, checked, transformed, differentiated and replayed.
+
+    f = letir.trace(loss, params, x, y)     a closed Lambda of let-bindings
+    df = letir.grad(f)                      the gradient is a program too
+    df(params, x, y)                        replayed on NumPy or CuPy
+
+``letir.numpy``, ``letir.nn`` and ``letir.testing`` load on first use.
+"""
+
+import importlib
+
+from letir.ad.custom import custom_vjp
+from letir.ad.gradient import Gradient
+from letir.ad.higher_order import grad, jvp, linearize, value_and_grad, vjp
+from letir.ad.reverse import differentiate
+from letir.ad.zeros import lower_grad_of, specialize_undef
+from letir.ast.canonical import canonicalize
+from letir.ast.checker import check, retype
+from letir.ast.primitive import Primitive, never, todo
+from letir.ast.printer import dumps
+from letir.ast.terms import Bind, Const, Lambda, Let, Local, Ret, Source
+from letir.ast.types import ArrayType, ShapeDtype, Size, Undef
+from letir.errors import (
+    BoundsError,
+    DTypeError,
+    EscapedTracerError,
+    ExportError,
+    GuardError,
+    InternalError,
+    LetirError,
+    MissingRule,
+    ParseError,
+    ScopeError,
+    ShapeError,
+    TraceError,
+)
+from letir.eval.evaluator import run_forward
+from letir.ops.elementwise import stop_gradient
+from letir.ops.extension import opaque, primitive
+from letir.tracing.recorder import Trace
+from letir.tracing.recording import (
+    concrete,
+    is_tracing,
+    local_of,
+    pause_tracing,
+    set_local,
+    trace,
+    tracer_enter,
+    tracer_exit,
+)
+from letir.tracing.tracer import Tracer
+from letir.visitors.usedef import UseDef, uses
+from letir.visitors.visitor import ArgVisitor, ExprVisitor, TailCall
+
+__version__ = "0.1.0"
+_ON_DEMAND = ("nn", "numpy", "testing")
+
+
+def __getattr__(name: str):
+    if name in _ON_DEMAND:
+        return importlib.import_module(f"letir.{name}")
+    raise AttributeError(f"module 'letir' has no attribute {name!r}")

@@ -1,0 +1,121 @@
+"""The forward transform: from a program to the linear program of its tangents, which reads captured primals.
+
+``linear_program`` keeps the two apart (``linearize``), ``jvp_program`` joins them (``jvp``).
+"""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from letir.ad.captures import Captures
+from letir.ad.rules import rule_body, strong, with_line
+from letir.ad.reverse import takes_cotangent
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.collecting import paused_gc
+from letir.ast.primitive import Absent
+from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
+from letir.errors import LetirError
+from letir.visitors.visitor import ExprVisitor, TailCall
+
+
+class Forward(ExprVisitor):
+    """Emits the tangents of a body into ``builder``; ``capture(local)`` gives the operand for a primal value.
+
+    Returns the tangent of each result, None for zero.
+    """
+
+    def __init__(self, builder: LetBuilder, capture):
+        self.builder, self.capture = builder, capture
+
+    def visit_let(self, let: Let, tangents: dict):
+        bind = let.bind
+        mask = tuple([type(arg) is Local and arg in tangents for arg in bind.args])
+        if any(mask) and not (type(bind.op.jvp) is Absent and bind.op.jvp.final):
+            self.step(bind, mask, tangents)
+        return TailCall(let.body, tangents)
+
+    def visit_ret(self, ret: Ret, tangents: dict):
+        return [tangents.get(arg) if type(arg) is Local else None for arg in ret.args]
+
+    def step(self, bind: Bind, mask: tuple, tangents: dict) -> None:
+        """Emit the rule of ``bind`` for the operands that have a tangent."""
+        if not any(takes_cotangent(binder) for binder in bind.binders):
+            return
+        try:
+            rule = rule_body("jvp", bind, mask, push)
+        except LetirError as error:
+            raise with_line(error, bind) from None
+        places = bind.args + bind.binders
+        directions = [tangents[arg] for arg, there in zip(bind.args, mask, strict=True) if there]
+        self.builder.source = bind.source
+        found = self.builder.inline(rule.body, [*directions, *(self.capture(places[i]) for i in rule.captured)])
+        for position, tangent in zip(rule.results, found, strict=True):
+            if takes_cotangent(bind.binders[position]):
+                tangents[bind.binders[position]] = tangent
+
+
+@frozen(eq=False)
+class Linearization:
+    """A primal program with temporaries, and the linear program of its tangents.
+
+    ``linear`` takes a tangent for each input in ``inputs``, then the captured inputs and results of ``f``, and returns
+    the tangents of the results in ``outputs``.
+    """
+
+    f: Lambda
+    linear: Lambda
+    inputs: tuple[int, ...]
+    outputs: tuple[int, ...]
+    captured_inputs: tuple[int, ...]
+    captured_outputs: tuple[int, ...]
+
+    def captured(self, inputs: Sequence, results: Sequence) -> list:
+        """What ``linear`` reads of the inputs and results."""
+        return [inputs[i] for i in self.captured_inputs] + [results[i] for i in self.captured_outputs]
+
+
+def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
+    """The tangents of ``f`` as a linear program of the tangents of these inputs. Linear in the number of binds."""
+    with paused_gc():
+        builder = LetBuilder()
+        captures = Captures(f, builder)
+        tangents = {f.params[i]: Local(strong(f.params[i].type)) for i in inputs}
+        params = list(tangents.values())
+        found = Forward(builder, captures.capture).visit(f.body, tangents)
+        outputs = tuple(i for i, tangent in enumerate(found) if tangent is not None)
+        builder.params = [*params, *captures.params()]
+        linear = builder.build([found[i] for i in outputs])
+        return Linearization(
+            captures.primal(),
+            linear,
+            tuple(inputs),
+            outputs,
+            tuple(sorted(captures.inputs)),
+            tuple(sorted(captures.outputs)),
+        )
+
+
+def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ...]]:
+    """(program, outputs): results of ``f``, then the tangents of the results in ``outputs``.
+
+    Its parameters are those of ``f``, then a tangent for each of ``inputs``.
+    """
+    builder = LetBuilder()
+    builder.binds = list(f.binds)
+    given = [Local(strong(f.params[i].type)) for i in inputs]
+    tangents: dict[Local, Arg] = dict(zip([f.params[i] for i in inputs], given, strict=True))
+    with paused_gc():
+        found = Forward(builder, lambda local: local).visit(f.body, tangents)
+    builder.params = [*f.params, *given]
+    outputs = tuple(i for i, tangent in enumerate(found) if tangent is not None)
+    return builder.build([*f.ret.args, *(found[i] for i in outputs)]), outputs
+
+
+def push(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
+    """The tangents of the results of ``fn`` for those of its arguments, emitted where ``args`` are: for rules."""
+    inputs = [i for i, t in enumerate(tangents) if t is not None]
+    program, outputs = jvp_program(fn, inputs)
+    builder = next(v.emitter for v in (*args, *tangents) if isinstance(v, Value))
+    found = builder.call(program, [*args, *(tangents[i] for i in inputs)])
+    by_output = dict(zip(outputs, found[len(fn.ret.args) :], strict=True))
+    return tuple(by_output.get(i) for i in range(len(fn.ret.args)))

@@ -1,0 +1,108 @@
+"""``Gradient``: what ``differentiate`` returns, a primal program and its gradient program, and how they fit."""
+
+from typing import Any
+
+from attrs import evolve, frozen
+
+from letir.ast.printer import listing, plain
+from letir.ast.terms import Arg, Lambda, Local
+from letir.ast.types import Undef
+from letir.errors import ShapeError
+from letir.eval.arguments import checked_arguments, flat_arguments
+from letir.eval.arrays import array_module
+from letir.eval.evaluator import Evaluator, run_flat
+
+
+@frozen(eq=False, repr=False)
+class Gradient:
+    """``f`` with its temporaries as further results, and ``df``.
+
+    ``df`` takes a vjp for each result position in ``df_input_vjps``, the captured inputs and the captured results of
+    ``f``, and returns the vjps of the inputs in ``df_output_vjps``. The first ``f_real_outputs`` results are the
+    user's.
+    """
+
+    f: Lambda
+    df: Lambda
+    f_real_outputs: int
+    df_input_vjps: tuple[int, ...]
+    df_input_captured_inputs: tuple[int, ...]
+    df_input_captured_outputs: tuple[int, ...]
+    df_output_vjps: tuple[int, ...]
+    out_tree: Any = None
+
+    def forward(self, *args, **kwargs):
+        """(results, residuals): evaluate ``f``; the residuals are what ``backward`` needs of it."""
+        leaves = flat_arguments(self.f, args, kwargs)
+        checked_arguments(self.f, leaves)
+        inputs = [leaves[i] for i in self.df_input_captured_inputs]
+        results = run_flat(self.f, leaves)
+        residuals = (*inputs, *(results[i] for i in self.df_input_captured_outputs))
+        real = results[: self.f_real_outputs]
+        if self.out_tree is not None:
+            return self.out_tree.unflatten(real), residuals
+        return (real[0] if len(real) == 1 else real), residuals
+
+    def backward(self, residuals: tuple, *cts) -> tuple:
+        """The cotangents of the inputs in ``df_output_vjps``, for one of each real result that requires grad.
+
+        None stands for a zero, in ``cts`` and where the type of a result is unknown; else zeros are returned.
+        """
+        real = [i for i in self.df_input_vjps if i < self.f_real_outputs]
+        if len(cts) != len(real):
+            raise ShapeError(f"backward: {len(real)} results require grad, found {len(cts)} cotangents")
+        missing = [Undef] * (len(self.df_input_vjps) - len(real))
+        args = [*(Undef if ct is None else ct for ct in cts), *missing, *residuals]
+        xp = array_module(arg for arg in args if arg is not Undef)
+        found = Evaluator(xp).call(self.df, args)
+        return tuple(zeros_for(self.f.params[i], ct, xp) for i, ct in zip(self.df_output_vjps, found, strict=True))
+
+    def df_text(self) -> str:
+        """``df`` in the form of [D5], with the role of each parameter."""
+        numbers = numbered(self.f)
+        roles = [f"vjp of {described(self.f, self.f.ret.args[i], numbers)}" for i in self.df_input_vjps]
+        roles += [described(self.f, self.f.params[i], numbers) for i in self.df_input_captured_inputs]
+        roles += [described(self.f, self.f.ret.args[i], numbers) for i in self.df_input_captured_outputs]
+        return plain(self.df, "df", roles)
+
+    def __str__(self):
+        left, right = listing(self.f).splitlines(), self.df_text().splitlines()
+        width = max(map(len, left), default=0)
+        rows = max(len(left), len(right))
+        left += [""] * (rows - len(left))
+        right += [""] * (rows - len(right))
+        return "\n".join(f"{a:<{width}} | {b}".rstrip() for a, b in zip(left, right, strict=True))
+
+    __repr__ = __str__
+
+    def with_df(self, df: Lambda) -> "Gradient":
+        """The same with another gradient program of the same parameters and results."""
+        return evolve(self, df=df)
+
+
+def zeros_for(param: Local, ct, xp):
+    """``ct``, or zeros of the type of ``param`` where it is undefined; None where that is unknown."""
+    if ct is not Undef:
+        return ct
+    kind = param.type
+    return None if kind is None or not all(type(n) is int for n in kind.shape) else xp.zeros(kind.shape, kind.dtype)
+
+
+def numbered(fn: Lambda) -> dict[Local, str]:
+    """The numbers that texts give to the locals of ``fn``."""
+    locals_ = [*fn.params, *(binder for bind in fn.binds for binder in bind.binders)]
+    return {local: f"%{i}" for i, local in enumerate(locals_)}
+
+
+def described(fn: Lambda, arg: Arg, numbers: dict[Local, str]) -> str:
+    """What a reader calls a value: its name, the expression of names that makes it, or its number."""
+    if type(arg) is not Local:
+        return repr(arg)
+    if arg.name:
+        return arg.name
+    bind = next((bind for bind in fn.binds if arg in bind.binders), None)
+    symbol = bind.op.symbol if bind else None
+    if symbol and len(bind.args) == 2 and all(type(a) is not Local or a.name for a in bind.args):
+        x, y = (a.name if type(a) is Local else repr(a) for a in bind.args)
+        return f"{x}{symbol}{y}"
+    return numbers[arg]

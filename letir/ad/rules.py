@@ -1,0 +1,132 @@
+"""Derivative rules as closed Lambdas: what ``vjp`` and ``jvp`` of a record make of one bind, recorded once.
+
+A rule is run on the Values of a builder. Its program is kept by (op, types, attributes), because a program of a
+million binds has few different ones; the transforms then only rename locals.
+"""
+
+from collections.abc import Callable
+
+from attrs import frozen
+
+from letir.ast.attrs import NO_ATTRS, token
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.types import ArrayType
+from letir.errors import LetirError, ShapeError
+from letir.ops.control import instantiated
+from letir.passes.cleanup import dead_code
+
+_bodies: dict = {}  # may be emptied at any time
+_MOST = 1 << 12
+
+
+@frozen(eq=False)
+class RuleBody:
+    """A rule for one kind of bind.
+
+    ``body``: parameters are the directions (cotangents or tangents), then the captured primals in order of first use.
+    ``captured``: those as positions among operands then results. ``results``: what each result belongs to, an operand
+    position (vjp) or a result position (jvp).
+    """
+
+    body: Lambda
+    captured: tuple[int, ...]
+    results: tuple[int, ...]
+
+
+def strong(kind: ArrayType | None) -> ArrayType | None:
+    """The type of a cotangent or tangent of a value of this type."""
+    return ArrayType(kind.dtype, kind.shape) if kind is not None and kind.weak else kind
+
+
+def rule_body(kind: str, bind: Bind, mask: tuple[bool, ...] | None, transform: Callable) -> RuleBody:
+    """The rule ``kind`` ("vjp" or "jvp") for ``bind``.
+
+    ``mask`` says which directions there are, all of them defined; None stands for a vjp of which any cotangent may be
+    ``Undef`` when the program runs.
+    """
+    key = (kind, mask, bind.op, NO_ATTRS if bind.attrs is NO_ATTRS else bind.attrs.token, _pattern(bind))
+    found = _bodies.get(key)
+    if found is None:
+        if len(_bodies) >= _MOST:
+            _bodies.clear()
+        found = _bodies[key] = _recorded(kind, bind, mask, transform)
+    return found
+
+
+def _pattern(bind: Bind) -> tuple:
+    """What a rule can see of the operands and results: types, constants, and which operands are the same."""
+    args = bind.args
+    seen = tuple([args.index(a) if type(a) is Local else token(a.value) for a in args]) if len(args) > 1 else ()
+    return seen, tuple([a.type for a in args]), tuple([b.type for b in bind.binders])
+
+
+def _recorded(kind: str, bind: Bind, mask: tuple[bool, ...] | None, transform: Callable) -> RuleBody:
+    builder = LetBuilder()
+    along = bind.binders if kind == "vjp" else bind.args
+    mask_unknown = mask is None
+    mask = mask or (True,) * len(along)
+    directions = [builder.param(strong(a.type)) if there else None for a, there in zip(along, mask, strict=True)]
+    count = len(builder.params)
+    values: dict[Local, Value] = {}
+    for local in (*bind.args, *bind.binders):
+        if type(local) is Local and local not in values:
+            values[local] = builder.param(local.type)
+    args = [values[a] if type(a) is Local else a.value for a in bind.args]
+    outs = [values[b] for b in bind.binders]
+    if mask_unknown and bind.op.results is not None:
+        directions = [instantiated(ct, out) for ct, out in zip(directions, outs, strict=True)]
+    found = _run(bind.op, kind, bind.attrs, (directions, outs, args), transform)
+    results = {i: v for i, v in enumerate(found) if isinstance(v, Value)}
+    fn = dead_code(builder.build(results.values()))
+    used = [p for p in _first_uses(fn) if p not in fn.params[:count]]
+    places = [*bind.args, *bind.binders]
+    origin = {value.arg: places.index(local) for local, value in values.items()}
+    body = Lambda([*fn.params[:count], *used], fn.binds, fn.ret)
+    return RuleBody(body, tuple(origin[p] for p in used), tuple(results))
+
+
+def _run(op: Primitive, kind: str, attrs, operands: tuple, transform: Callable) -> tuple:
+    """The rule's answers, one for each operand (vjp) or result (jvp)."""
+    directions, outs, args = operands
+    rule = op.rule(kind)
+    single = op.results is None
+    if kind == "vjp" and single:
+        directions = directions[0]
+    elif kind == "vjp":
+        directions = tuple(directions)
+    keywords = {"transform": transform} if op.holds_lambdas else {}
+    found = rule(directions, outs[0] if single else tuple(outs), *args, **attrs, **keywords)
+    if kind == "jvp":
+        return (found,) if single else tuple(found)
+    found = tuple(found)
+    if len(found) != len(args):
+        raise ShapeError(f"{op.name}: its vjp rule gave {len(found)} cotangents for {len(args)} operands")
+    for i, (ct, arg) in enumerate(zip(found, args, strict=True)):
+        _check_cotangent(op, i, ct, arg)
+    return found
+
+
+def _check_cotangent(op: Primitive, position: int, ct, arg) -> None:
+    """Raise ShapeError if a rule's cotangent has not its operand's type [D9]."""
+    if not isinstance(ct, Value) or not isinstance(arg, Value) or ct.type is None or arg.type is None:
+        return
+    expected = strong(arg.type)
+    if arg.type.inexact and strong(ct.type) is not expected:
+        raise ShapeError(f"{op.name}: its vjp rule gave operand {position} a cotangent of {ct.type}, not {expected}")
+
+
+def _first_uses(fn: Lambda) -> list[Local]:
+    """The parameters that are used, in order of first use."""
+    params = set(fn.params)
+    found = dict.fromkeys(local for bind in fn.binds for local in bind.locals() if local in params)
+    found.update(dict.fromkeys(local for local in fn.ret.locals() if local in params))
+    return list(found)
+
+
+def with_line(error: LetirError, bind: Bind) -> LetirError:
+    """``error`` with the user's line of ``bind`` added to its message."""
+    if bind.source and "\n  at " not in str(error):
+        error.args = (f"{error.args[0]}\n  in {bind.op.name}\n  at {bind.source}", *error.args[1:])
+    return error

@@ -1,0 +1,123 @@
+"""The static parameters of a bind, and tokens: what equality, hashing and cache keys compare.
+
+``1 == True == 1.0``, ``0.0 == -0.0`` and ``nan != nan`` in Python; a token carries the type and the bits.
+"""
+
+import struct
+
+import numpy as np
+from attrs import define, field, frozen
+
+from letir.errors import DTypeError
+
+
+@define(eq=False)
+class ArrayToken:
+    """Equal to another if dtype, shape and bits are; holds the array, copies nothing."""
+
+    array: np.ndarray
+    _hash: int | None = field(default=None, init=False)
+
+    def __eq__(self, other):
+        if type(other) is not ArrayToken:
+            return NotImplemented
+        return self.array is other.array or same_bits(self.array, other.array)
+
+    def __hash__(self):
+        if self._hash is None:
+            self._hash = hash((self.array.dtype, self.array.shape, self.array.tobytes()))
+        return self._hash
+
+
+def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
+    """Whether two arrays have the same dtype, shape and bits: nan equals itself, 0.0 and -0.0 differ."""
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return False
+    a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    return bool(np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8)))
+
+
+def _float_bits(value: float):
+    return float, struct.pack("d", value)
+
+
+_TOKENS = {
+    int: lambda v: (int, v),
+    bool: lambda v: (bool, v),
+    str: lambda v: v,
+    float: _float_bits,
+    complex: lambda v: (complex, struct.pack("dd", v.real, v.imag)),
+    tuple: lambda v: (tuple, *map(token, v)),
+    slice: lambda v: (slice, token(v.start), token(v.stop), token(v.step)),
+    np.ndarray: ArrayToken,
+}
+
+
+def token(value):
+    """A hashable stand-in for ``value`` that is equal to another's only if type and bits are.
+
+    Raises DTypeError for a value that is not hashable and so cannot say how an operation works.
+    """
+    make = _TOKENS.get(type(value))
+    if make is not None:
+        return make(value)
+    if isinstance(value, np.generic):
+        return type(value), value.tobytes()
+    try:
+        hash(value)
+    except TypeError:
+        raise DTypeError(
+            f"{value!r} of type {type(value).__name__} cannot be an attribute of an operation\n"
+            "  attributes are numbers, strings, None, dtypes, slices, tuples of those, arrays and Lambdas"
+        ) from None
+    return value
+
+
+class Attrs(dict):
+    """An immutable dict with string keys, compared and hashed by tokens.
+
+    >>> Attrs(axis=1) == Attrs(axis=True), hash(Attrs(x=float("nan"))) == hash(Attrs(x=float("nan")))
+    (False, True)
+    """
+
+    __slots__ = ("_token",)
+
+    @property
+    def token(self) -> tuple:
+        """What equality and hash compare."""
+        try:
+            return self._token
+        except AttributeError:
+            self._token = tuple((name, token(value)) for name, value in self.items())
+            return self._token
+
+    def __eq__(self, other):
+        return type(other) is Attrs and self.token == other.token
+
+    def __hash__(self):
+        return hash(self.token)
+
+    def __reduce__(self):
+        return Attrs, (dict(self),)
+
+    def _immutable(self, *args, **kwargs):
+        raise TypeError("the attributes of a bind are immutable; make a new bind")
+
+    __setitem__ = __delitem__ = update = pop = popitem = clear = setdefault = _immutable
+    __ior__ = _immutable
+
+
+NO_ATTRS = Attrs()
+
+
+@frozen(repr=False)
+class Here:
+    """Stands in an index attribute for the next array among the operands.
+
+    ``count``: how many elements a boolean one selects, None for integers.
+    """
+
+    count: int | None = None
+
+    def __repr__(self):
+        return "@" if self.count is None else f"@{self.count}"

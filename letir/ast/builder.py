@@ -1,0 +1,326 @@
+"""``LetBuilder``, the only way programs are made, and ``Value``, on which rules are written.
+
+A builder appends binds and infers their types; ``infer`` is the one place where type rules are called, cached by
+(op, types, attrs). A ``Value`` is an operand of an emitter (a builder, a trace, or an executor that computes at
+once) with NumPy's operators and methods.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Source
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType, number_dtype
+from letir.errors import DTypeError, InternalError, LetirError
+
+_inferred: dict = {}  # (op, types, attrs) -> result types; may be emptied at any time
+_INFERRED_MOST = 1 << 16
+
+
+def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[ArrayType | None, ...]:
+    """The result types of a bind, by the type rule of ``op``; all None (unknown) if the type of an operand is."""
+    types = tuple([arg.type for arg in args])
+    key = (op, types) if attrs is NO_ATTRS else (op, types, attrs.token)
+    found = _inferred.get(key)
+    if found is None:
+        found = infer(op, types, attrs)
+        if len(_inferred) >= _INFERRED_MOST:
+            _inferred.clear()
+        _inferred[key] = found
+    return found
+
+
+def infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None, ...]:
+    """``result_types``, not cached. A type rule sees None for an operand that is None or ``Undef``."""
+    if None in types:
+        return (None,) * (1 if op.results is None else op.results(**attrs))
+    found = op.aval(*[None if kind is NO_TYPE else kind for kind in types], **attrs)
+    return (found,) if op.results is None else tuple(found)
+
+
+def located(error: LetirError, line: str, source: Source | None) -> LetirError:
+    """``error`` with the let line and the user's line added to its message."""
+    message = str(error.args[0]) if error.args else ""
+    if "\n  in " not in message:
+        at = f"\n  at {source}" if source else ""
+        error.args = (f"{message}\n  in {line}{at}", *error.args[1:])
+    return error
+
+
+def freeze(array) -> np.ndarray:
+    """A read-only copy of an array constant, in native byte order (one that owns frozen memory is kept)."""
+    dtype = number_dtype(array.dtype)
+    if isinstance(array, np.generic):
+        return array
+    if type(array) is np.ndarray and not array.flags.writeable and array.flags.owndata and dtype is array.dtype:
+        return array
+    frozen = np.array(array, dtype=dtype, order="C", copy=True, ndmin=0)
+    frozen.flags.writeable = False
+    return frozen
+
+
+class LetBuilder:
+    """Makes one Lambda: ``param`` and ``emit`` add to it, ``build`` ends it.
+
+    ``source`` is given to every bind that is emitted, until it is set anew.
+    """
+
+    def __init__(self):
+        self.params: list[Local] = []
+        self.binds: list[Bind] = []
+        self.source: Source | None = None
+
+    def param(self, type: ArrayType | None = None, name: str | None = None) -> "Value":
+        """Add a parameter."""
+        local = Local(type, name)
+        self.params.append(local)
+        return Value(self, local)
+
+    def emit(self, op: Primitive, args: tuple[Arg, ...], attrs: Attrs = NO_ATTRS) -> tuple[Local, ...]:
+        """Add the bind ``op(args; attrs)`` and return its binders, typed by the op's type rule."""
+        try:
+            types = result_types(op, args, attrs)
+        except LetirError as error:
+            raise located(error, str(Bind((), op, args, attrs)), self.source) from None
+        binders = tuple([Local(type) for type in types])
+        self.binds.append(Bind(binders, op, args, attrs, self.source))
+        return binders
+
+    def apply(self, op: Primitive, operands: Iterable, attrs: Attrs = NO_ATTRS) -> Any:
+        """``emit`` on Values, arrays and numbers: a Value, or a tuple of them for an op of several results."""
+        binders = self.emit(op, tuple([self.enter(operand) for operand in operands]), attrs)
+        return Value(self, binders[0]) if op.results is None else tuple(Value(self, b) for b in binders)
+
+    def enter(self, operand) -> Arg:
+        """``operand`` as an argument of this builder: a local, a constant, or a bound array constant."""
+        if isinstance(operand, Value):
+            if operand.emitter is not self:
+                raise InternalError(f"{operand!r} belongs to another program")
+            return operand.arg
+        if type(operand) in PYTHON_NUMBERS or operand is None or type(operand) is UndefType:
+            return Const(operand)
+        if isinstance(operand, np.ndarray | np.generic):
+            return self.constant(operand)
+        raise DTypeError(f"{operand!r} of type {type(operand).__name__} is no operand: use arrays and numbers")
+
+    def constant(self, array) -> Local:
+        """Bind a frozen copy of ``array``; a NumPy scalar as it is."""
+        return self.emit(PRIMITIVES["constant"], (), Attrs(value=freeze(array)))[0]
+
+    def inline(self, fn: Lambda, args: Sequence[Arg]) -> tuple[Arg, ...]:
+        """Add the binds of ``fn`` with ``args`` for its parameters and return its results.
+
+        Types are not inferred again where every argument has its parameter's type.
+        """
+        names: dict[Local, Arg] = dict(zip(fn.params, args, strict=True))
+        same = all(arg.type is param.type for arg, param in zip(args, fn.params, strict=True))
+        for bind in fn.binds:
+            operands = tuple([names[a] if type(a) is Local else a for a in bind.args])
+            if same:
+                binders = tuple([Local(b.type, b.name) for b in bind.binders])
+            else:
+                binders = tuple(map(Local, result_types(bind.op, operands, bind.attrs)))
+            names.update(zip(bind.binders, binders, strict=True))
+            self.binds.append(Bind(binders, bind.op, operands, bind.attrs, bind.source or self.source))
+        return tuple([names[a] if type(a) is Local else a for a in fn.ret.args])
+
+    def call(self, fn: Lambda, operands: Iterable) -> tuple:
+        """``inline`` on Values, arrays and numbers: the results as Values, constants as what they are."""
+        results = self.inline(fn, [self.enter(operand) for operand in operands])
+        return tuple([Value(self, r) if type(r) is Local else r.value for r in results])
+
+    def build(self, results: Iterable, in_tree=None, out_tree=None) -> Lambda:
+        """The program with these results (Values, locals or constants). The builder is not used afterwards."""
+        args = (r if type(r) in (Local, Const) else self.enter(r) for r in results)
+        ret = Ret(tuple(args))
+        return Lambda(self.params, self.binds, ret, in_tree, out_tree)
+
+
+def _is_weak(operand) -> bool:
+    if isinstance(operand, Value):
+        return operand.type is not None and operand.type.weak
+    return type(operand) in PYTHON_NUMBERS and type(operand) is not bool
+
+
+def weakened(out: "Value") -> "Value":
+    """What Python's operators give on Python numbers alone: a Python number, or a boolean."""
+    return out if out.dtype.kind == "b" else PRIMITIVES["weaken"](out)
+
+
+def _binary(name: str):
+    def operator(self, other):
+        if not self.takes(other):
+            return NotImplemented
+        out = self.emitter.apply(PRIMITIVES[name], (self, other))
+        return weakened(out) if _is_weak(self) and _is_weak(other) else out
+
+    return operator
+
+
+def _reflected(name: str):
+    def operator(self, other):
+        if not self.takes(other):
+            return NotImplemented
+        out = self.emitter.apply(PRIMITIVES[name], (other, self))
+        return weakened(out) if _is_weak(self) and _is_weak(other) else out
+
+    return operator
+
+
+def _unary(name: str):
+    def operator(self):
+        out = self.emitter.apply(PRIMITIVES[name], (self,))
+        return weakened(out) if _is_weak(self) else out
+
+    return operator
+
+
+def _method(name: str):
+    def method(self, *args, **kwargs):
+        return PRIMITIVES[name](self, *args, **kwargs)
+
+    method.__name__, method.__doc__ = name, f"NumPy's ``ndarray.{name}``, recorded."
+    return method
+
+
+def _shape_method(name: str):
+    """A method that takes its sizes or axes one by one or as one tuple."""
+
+    def method(self, *sizes):
+        return PRIMITIVES[name](self, sizes[0] if len(sizes) == 1 else sizes or None)
+
+    method.__name__, method.__doc__ = name, f"NumPy's ``ndarray.{name}``, recorded."
+    return method
+
+
+class At:
+    """``x.at[item]``: functional updates, ``.set(v)`` and ``.add(v)``."""
+
+    __slots__ = ("item", "value")
+
+    def __init__(self, value: "Value", item=None):
+        self.value, self.item = value, item
+
+    def __getitem__(self, item) -> "At":
+        return At(self.value, item)
+
+    def set(self, new) -> "Value":
+        """A copy of x with ``x[item] = new``."""
+        return PRIMITIVES["index_set"](self.value, self.item, new)
+
+    def add(self, new) -> "Value":
+        """A copy of x with ``new`` added at ``item``; repeated places add up, as with ``np.add.at``."""
+        return PRIMITIVES["index_add"](self.value, self.item, new)
+
+
+class Value:
+    """An operand of an emitter, with NumPy's operators and methods: what rules compute with.
+
+    ``arg`` is what the emitter knows it by: a local of a builder, an array of an executor.
+    """
+
+    __slots__ = ("arg", "emitter")
+    __array_priority__ = 1000
+    __hash__ = None
+
+    def __init__(self, emitter, arg):
+        self.emitter, self.arg = emitter, arg
+
+    def takes(self, other) -> bool:
+        """Whether ``other`` may stand beside this in an expression."""
+        return isinstance(other, Value | np.ndarray | np.generic) or type(other) in PYTHON_NUMBERS
+
+    @property
+    def type(self) -> ArrayType | None:
+        """Its type, None if unknown."""
+        return self.arg.type
+
+    @property
+    def dtype(self) -> np.dtype:
+        """Its dtype."""
+        return self.type.dtype
+
+    @property
+    def shape(self) -> tuple:
+        """Its shape."""
+        return self.type.shape
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.type.shape)
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self.type.size
+
+    @property
+    def T(self) -> "Value":
+        """The transpose."""
+        return PRIMITIVES["transpose"](self)
+
+    @property
+    def real(self) -> "Value":
+        """The real part; itself if it is real."""
+        return PRIMITIVES["real"](self) if self.dtype.kind == "c" else self
+
+    @property
+    def imag(self) -> "Value":
+        """The imaginary part."""
+        return PRIMITIVES["imag"](self)
+
+    @property
+    def at(self) -> At:
+        """Functional updates: ``x.at[item].set(v)``, ``x.at[item].add(v)``."""
+        return At(self)
+
+    def __len__(self):
+        if not self.shape:
+            raise TypeError("len() of unsized object")
+        return self.shape[0]
+
+    def __getitem__(self, item):
+        return PRIMITIVES["index"](self, item)
+
+    def __repr__(self):
+        return f"Value({self.arg!r})"
+
+    __add__, __radd__ = _binary("add"), _reflected("add")
+    __sub__, __rsub__ = _binary("sub"), _reflected("sub")
+    __mul__, __rmul__ = _binary("mul"), _reflected("mul")
+    __truediv__, __rtruediv__ = _binary("div"), _reflected("div")
+    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
+    __mod__, __rmod__ = _binary("remainder"), _reflected("remainder")
+    __pow__, __rpow__ = _binary("power"), _reflected("power")
+    __matmul__, __rmatmul__ = _binary("matmul"), _reflected("matmul")
+    __and__, __rand__ = _binary("bitwise_and"), _reflected("bitwise_and")
+    __or__, __ror__ = _binary("bitwise_or"), _reflected("bitwise_or")
+    __xor__, __rxor__ = _binary("bitwise_xor"), _reflected("bitwise_xor")
+    __lt__, __le__ = _binary("less"), _binary("less_equal")
+    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
+    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
+    __neg__, __pos__, __abs__ = _unary("neg"), _unary("positive"), _unary("abs")
+    __invert__ = _unary("invert")
+
+    sum, prod, mean = _method("sum"), _method("prod"), _method("mean")
+    max, min, argmax, argmin = _method("max"), _method("min"), _method("argmax"), _method("argmin")
+    any, all, cumsum = _method("any"), _method("all"), _method("cumsum")
+    astype, clip, squeeze, dot = _method("cast"), _method("clip"), _method("squeeze"), _method("dot")
+    conj = conjugate = _method("conj")
+    reshape, transpose = _shape_method("reshape"), _shape_method("transpose")
+
+    def ravel(self) -> "Value":
+        """The elements in a row."""
+        return self.reshape(-1)
+
+    def flatten(self) -> "Value":
+        """A copy of the elements in a row."""
+        return PRIMITIVES["copy"](self.reshape(-1))
+
+    def copy(self) -> "Value":
+        """A copy."""
+        return PRIMITIVES["copy"](self)

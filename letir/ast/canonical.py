@@ -1,0 +1,74 @@
+"""Equality, hash and the canonical form of programs: none of them sees names or source lines [A6]."""
+
+from letir.ast.primitive import LATE_BOUND
+from letir.ast.terms import Bind, Lambda, Local, Ret
+
+
+def canonicalize(fn: Lambda) -> Lambda:
+    """An alpha-equal copy without names and source lines; the order of binds stays.
+
+    Two programs that differ only in these print the same after it.
+    """
+    fresh: dict[Local, Local] = {param: Local(param.type) for param in fn.params}
+    binds = []
+    for bind in fn.binds:
+        args = tuple([fresh[arg] if type(arg) is Local else arg for arg in bind.args])
+        binders = tuple([Local(binder.type) for binder in bind.binders])
+        fresh.update(zip(bind.binders, binders, strict=True))
+        attrs = bind.attrs
+        if any(type(value) is Lambda for value in attrs.values()):
+            attrs = type(attrs)({k: canonicalize(v) if type(v) is Lambda else v for k, v in attrs.items()})
+        binds.append(Bind(binders, bind.op, args, attrs))
+    ret = Ret(tuple([fresh[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
+    return Lambda([fresh[param] for param in fn.params], binds, ret, fn.in_tree, fn.out_tree)
+
+
+def alpha_equal(f: Lambda, g: Lambda) -> bool:
+    """Whether the programs are the same but for names and source lines; constants compare by bits."""
+    if len(f.params) != len(g.params) or len(f.binds) != len(g.binds):
+        return False
+    if f.in_tree != g.in_tree or f.out_tree != g.out_tree:
+        return False
+    if any(p.type is not q.type for p, q in zip(f.params, g.params, strict=True)):
+        return False
+    same: dict[Local, Local] = dict(zip(f.params, g.params, strict=True))
+    for a, b in zip(f.binds, g.binds, strict=True):
+        if a.op is not b.op or not _same_args(a.args, b.args, same) or len(a.binders) != len(b.binders):
+            return False
+        if a.attrs is not b.attrs and a.attrs != b.attrs:
+            return False
+        for p, q in zip(a.binders, b.binders, strict=True):
+            if p.type is not q.type:
+                return False
+            same[p] = q
+    return _same_args(f.ret.args, g.ret.args, same)
+
+
+def _same_args(a: tuple, b: tuple, same: dict[Local, Local]) -> bool:
+    if len(a) != len(b):
+        return False
+    for x, y in zip(a, b, strict=True):
+        if x is not y and (same.get(x) is not y if type(x) is Local else x != y):
+            return False
+        if x is y and type(x) is Local and same.get(x) is not x:
+            return False
+    return True
+
+
+def structural_hash(fn: Lambda) -> int:
+    """Equal for alpha-equal programs; linear, and kept by the Lambda."""
+    numbers: dict = {param: i for i, param in enumerate(fn.params)}
+    count = len(numbers)
+    total = hash((tuple([p.type for p in fn.params]), fn.in_tree, fn.out_tree))
+    for bind in fn.binds:
+        args = [numbers[arg] if type(arg) is Local else arg for arg in bind.args]
+        for binder in bind.binders:
+            numbers[binder] = count
+            count += 1
+        if bind.attrs:
+            args.append(bind.attrs)
+        total = hash((total, bind.op, *args))
+    return hash((total, *[numbers[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
+
+
+LATE_BOUND.update(equal=alpha_equal, hash=structural_hash)

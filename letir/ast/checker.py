@@ -1,0 +1,101 @@
+"""``check``: what every program must satisfy, and every pass keeps.
+
+Linear in the number of binds; nested bodies are checked too. Unknown types are accepted, and so are recorded types
+that say more than the type rule can know.
+"""
+
+from letir.ast.builder import located, result_types
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.printer import line_of
+from letir.ast.terms import Bind, Const, Lambda, Local, Ret
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType
+from letir.errors import DTypeError, LetirError, ScopeError, ShapeError
+
+
+def check(fn: Lambda) -> Lambda:
+    """Return ``fn`` if it is well-formed: closed, each local bound once and before its use, types as inferred.
+
+    Raises ScopeError that names the local, ShapeError or DTypeError with the let line and the user's line.
+    """
+    bound: set[Local] = set()
+    for param in fn.params:
+        _bind(param, bound, "a parameter")
+    for bind in fn.binds:
+        for arg in bind.args:
+            if arg not in bound if type(arg) is Local else not _is_const(arg):
+                raise ScopeError(_unbound(fn, bind, arg))
+        _check_types(fn, bind)
+        for binder in bind.binders:
+            _bind(binder, bound, f"the result of {bind.op.name}")
+        if bind.op.holds_lambdas:
+            for value in bind.attrs.values():
+                if type(value) is Lambda:
+                    check(value)
+    for arg in fn.ret.args:
+        if arg not in bound if type(arg) is Local else not _is_const(arg):
+            raise ScopeError(f"the result {arg!r} of the program is not bound in it")
+    return fn
+
+
+def _bind(local: Local, bound: set[Local], what: str) -> None:
+    if local in bound:
+        raise ScopeError(f"{what}, {local!r}, is bound twice: every local is bound once")
+    bound.add(local)
+
+
+def _is_const(arg) -> bool:
+    return type(arg) is Const and (
+        type(arg.value) in PYTHON_NUMBERS or arg.value is None or type(arg.value) is UndefType
+    )
+
+
+def _unbound(fn: Lambda, bind: Bind, arg) -> str:
+    later = any(arg in other.binders for other in fn.binds)
+    what = "is used before it is bound" if later else "is free: a program is closed, make it a parameter"
+    at = f"\n  at {bind.source}" if bind.source else ""
+    return f"{arg!r} {what}\n  in {bind.op.name}({', '.join(map(repr, bind.args))}){at}"
+
+
+def _check_types(fn: Lambda, bind: Bind) -> None:
+    op, attrs = bind.op, bind.attrs
+    if PRIMITIVES.get(op.name) is not op and "." not in op.name:
+        raise ScopeError(f"{op.name} is no operation of this letir")
+    try:
+        types = result_types(op, bind.args, attrs)
+    except LetirError as error:
+        raise located(error, line_of(fn, bind), bind.source) from None
+    if len(types) != len(bind.binders):
+        raise ShapeError(f"{op.name} has {len(types)} results, bound are {len(bind.binders)}\n  in {line_of(fn, bind)}")
+    for binder, expected in zip(bind.binders, types, strict=True):
+        found = binder.type
+        if found is not expected and found is not None and expected is not None:
+            message = f"{op.name}: its result is {expected}, declared is {found}\n  in {line_of(fn, bind)}"
+            raise (ShapeError if found.dtype == expected.dtype else DTypeError)(message)
+
+
+def retype(fn: Lambda, *types: ArrayType) -> Lambda:
+    """``fn`` with parameters of these types (ArrayType, ShapeDtype or arrays) and all others inferred anew."""
+    if len(types) != len(fn.params):
+        raise ShapeError(f"retype: the program has {len(fn.params)} parameters, found {len(types)} types")
+    fresh: dict = {}
+    params = []
+    for param, kind in zip(fn.params, types, strict=True):
+        kind = getattr(kind, "type", kind)
+        if type(kind) is not ArrayType and kind is not None:
+            kind = ArrayType(kind.dtype, kind.shape)
+        fresh[param] = local = Local(kind, param.name)
+        params.append(local)
+    binds = []
+    for bind in fn.binds:
+        args = tuple([fresh[arg] if type(arg) is Local else arg for arg in bind.args])
+        try:
+            found = result_types(bind.op, args, bind.attrs)
+        except LetirError as error:
+            raise located(error, line_of(fn, bind), bind.source) from None
+        binders = tuple([Local(t, b.name) for t, b in zip(found, bind.binders, strict=True)])
+        fresh.update(zip(bind.binders, binders, strict=True))
+        binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))
+    ret = Ret(tuple([fresh[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
+    return Lambda(params, binds, ret, fn.in_tree, fn.out_tree)
+
+

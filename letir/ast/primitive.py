@@ -1,0 +1,141 @@
+"""The ``Primitive`` record: all that letir knows of an operation, and the one table of records.
+
+``ops/`` fills the table; ``letir.ast.builder`` reads ``aval``, the evaluator ``impl``, the derivatives ``vjp`` and
+``jvp``. A rule that cannot exist is ``never(reason)``, one that a later version brings ``todo(reason)``.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+from attrs import define, field, frozen
+
+from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.errors import LetirError, MissingRule
+
+
+@frozen
+class Absent:
+    """A rule that is not there, and why. ``final``: it cannot exist."""
+
+    reason: str
+    final: bool
+
+
+def never(reason: str) -> Absent:
+    """A rule that cannot exist, because of ``reason``."""
+    return Absent(reason, final=True)
+
+
+def todo(reason: str) -> Absent:
+    """A rule that a later version brings."""
+    return Absent(reason, final=False)
+
+
+class Required:
+    """The default of an attribute that has none."""
+
+
+def _keywords(function) -> dict[str, Any]:
+    """The keyword-only parameters of a function and their defaults: the attributes, in the record's order."""
+    code = function.__code__
+    names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
+    defaults = function.__kwdefaults__ or {}
+    return {name: defaults.get(name, Required) for name in names if name != "call"}
+
+
+@define(eq=False, repr=False)
+class Primitive:
+    """One operation. Rules are written in letir's own operations on ``Value``s.
+
+    ``impl(xp, *arrays, **attrs)`` computes, with ``xp`` NumPy or CuPy; if ``holds_lambdas`` it also gets ``call``,
+    the evaluator in use; its keyword-only parameters (or those of ``attributes``) are the attributes. ``aval(*types, **attrs)`` gives the result's type, a tuple of them if ``multiple``.
+    ``vjp(ct, out, *args, **attrs)`` gives one cotangent an argument (None: zero), ``jvp(tangents, out, *args,
+    **attrs)`` the tangent of the result. ``prepare(*args, **kwargs)`` takes NumPy's own call and gives (operands,
+    attrs). ``numpy``: the NumPy callables that record it,
+    each with its own ``prepare`` where they differ. ``effect`` keeps it alive and in order; ``random`` keeps
+    it from being merged; ``reusable``: its result may live in a dead operand's buffer.
+    """
+
+    name: str
+    impl: Callable
+    aval: Callable
+    vjp: Callable | Absent
+    jvp: Callable | Absent
+    batch: Callable | Absent = todo("batching rules come with vmap")
+    onnx: str | Callable | Absent = todo("export comes with the onnx package")
+    version: int = 1
+    numpy: tuple[Callable, ...] | dict[Callable, Callable | None] = ()
+    prepare: Callable | None = None
+    decompose: Callable | None = None
+    results: Callable | None = None
+    elementwise: bool = False
+    reusable: bool = False
+    effect: bool = False
+    random: bool = False
+    holds_lambdas: bool = False
+    symbol: str | None = None
+    attributes: Callable | None = None
+    attrs: dict[str, Any] = field(init=False)
+
+    def __attrs_post_init__(self):
+        self.attrs = _keywords(self.attributes or self.impl)
+        if type(self.numpy) is tuple:
+            self.numpy = dict.fromkeys(self.numpy, self.prepare)
+
+    def __call__(self, *args, **kwargs):
+        """Record the operation where its operands are recorded, compute it if all are arrays.
+
+        This is the form in which rules are written, and in which users call operations that NumPy lacks.
+        """
+        if self.prepare is not None:
+            args, kwargs = self.prepare(*args, **kwargs)
+        for arg in args:
+            emitter = getattr(arg, "emitter", None)
+            if emitter is not None:
+                return emitter.apply(self, args, self.complete(kwargs))
+        return LATE_BOUND["compute"](self, args, self.complete(kwargs))
+
+    def complete(self, attrs: dict[str, Any]) -> Attrs:
+        """``attrs`` with the defaults filled in, in the record's order."""
+        if not self.attrs and not attrs:
+            return NO_ATTRS
+        full = {name: attrs.get(name, default) for name, default in self.attrs.items()}
+        if not full.keys() >= attrs.keys() or any(value is Required for value in full.values()):
+            expected = ", ".join(self.attrs) or "none"
+            raise LetirError(f"{self.name}: its attributes are ({expected}), found {dict(attrs)!r}")
+        return Attrs(full)
+
+    def rule(self, kind: str) -> Callable:
+        """The rule ``vjp``, ``jvp``, ``batch`` or ``onnx``. Raises MissingRule with the reason if there is none."""
+        rule = getattr(self, kind)
+        if type(rule) is Absent:
+            raise MissingRule(f"{self.name} has no {kind} rule: {rule.reason}")
+        return rule
+
+    def __repr__(self):
+        return self.name
+
+    def __reduce__(self):
+        return primitive_named, (self.name,)
+
+
+PRIMITIVES: dict[str, Primitive] = {}
+LATE_BOUND: dict[str, Callable] = {}  # methods of terms and records, filled by the modules that own them
+
+
+def register(record: Primitive) -> Primitive:
+    """Enter ``record`` in the table of primitives. Raises LetirError if its name is taken."""
+    if record.name in PRIMITIVES:
+        raise LetirError(f"an operation named {record.name!r} exists already; users' are package.name")
+    PRIMITIVES[record.name] = record
+    return record
+
+
+def primitive_named(name: str) -> Primitive:
+    """The record with this name. Raises LetirError that names the package to import if there is none."""
+    try:
+        return PRIMITIVES[name]
+    except KeyError:
+        package = name.rpartition(".")[0]
+        remedy = f"import {package} first" if package else "its file may come from a newer letir"
+        raise LetirError(f"there is no operation {name!r} here: {remedy}") from None

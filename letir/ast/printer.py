@@ -1,0 +1,282 @@
+"""Programs as text: ``dumps`` (typed, lossless, what ``parse`` reads), ``str`` (bounded) and ``listing`` (bare).
+
+Locals are numbered as they appear: parameters first, then binders, running through nested bodies. The grammar is in
+docs/language.md. ``Printer`` is one pass over a program; its options say what is written of each bind.
+"""
+
+import html as html_text
+import math
+import struct
+
+import numpy as np
+from attrs import define, field
+
+from letir.ast.attrs import Here, token
+from letir.ast.primitive import LATE_BOUND, Primitive, Required
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
+from letir.ast.types import ArrayType, Size, UndefType
+
+MOST_BINDS = 200  # what str shows
+MOST_ELEMENTS = 8
+INLINE_BODY = 4  # a grad_of body of at most this many binds stands on one line
+
+
+def dumps(fn: Lambda) -> str:
+    """The lossless text of ``fn``: ``parse(dumps(fn)) == fn``.
+
+    >>> from letir.ast.parser import parse
+    >>> print(dumps(parse("lambda %0: float64[3] { %1 = exp(%0); return %1 }")))
+    lambda %0: float64[3] {
+      %1 = exp(%0)
+      return %1
+    }
+    """
+    return "".join(Printer().lambda_lines(fn, ""))
+
+
+def text(fn: Lambda) -> str:
+    """The readable text of ``fn``: head and tail of long programs, short arrays and file names."""
+    return "".join(Printer(bounded=True).lambda_lines(fn, ""))
+
+
+def listing(fn: Lambda) -> str:
+    """One bind a line, no types, attributes by position in the record's order [A2]."""
+    printer = Printer(types=False, positional=True, sources=False)
+    for param in fn.params:
+        printer.number(param)
+    lines = [printer.bind_text(bind, "") for bind in fn.binds]
+    return "\n".join([*lines, printer.ret_text(fn.ret)]) + "\n"
+
+
+def plain(fn: Lambda, name: str = "lambda", params: list[str] | None = None) -> str:
+    """Untyped text with attributes by name, under a header ``name(%0 role, ...)``: the form of [D5]."""
+    printer = Printer(types=False, sources=False, names=False)
+    roles = params or [param.name or "" for param in fn.params]
+    head = ", ".join(f"{printer.number(p)} {role}".rstrip() for p, role in zip(fn.params, roles, strict=True))
+    lines = [f"  {printer.bind_text(bind, '  ')}\n" for bind in fn.binds]
+    results = ", ".join([printer.arg(arg) for arg in fn.ret.args])
+    return "".join([f"{name}({head}):\n", *lines, f"  return ({results})\n"])
+
+
+def html(fn: Lambda) -> str:
+    """The readable text for notebooks."""
+    return f"<pre style='line-height: 1.25'>{html_text.escape(text(fn))}</pre>"
+
+
+def bind_text(bind: Bind) -> str:
+    """One bind on its own: locals are shown by name, or as %? where they have none."""
+    printer = Printer(sources=True, bounded=True)
+    for local in (*bind.binders, *bind.locals()):
+        printer.numbers[local] = "%?"
+    return printer.bind_text(bind, "")
+
+
+def line_of(fn: Lambda, bind: Bind) -> str:
+    """The line of ``bind`` as ``str(fn)`` shows it."""
+    printer = Printer(bounded=True)
+    for param in fn.params:
+        printer.number(param)
+    for other in fn.binds:
+        if other is bind:
+            break
+        printer.skip(other)
+    return printer.bind_text(bind, "")
+
+
+@define(eq=False)
+class Printer:
+    """Numbers locals and writes terms; ``arrays`` collects constants that are written as references."""
+
+    types: bool = True
+    names: bool = True
+    sources: bool = True
+    positional: bool = False
+    bounded: bool = False
+    arrays: list | None = None
+    numbers: dict[Local, str] = field(factory=dict)
+    count: int = 0
+
+    def number(self, local: Local) -> str:
+        """Give ``local`` the next number."""
+        text = self.numbers[local] = f"%{self.count}"
+        self.count += 1
+        return text
+
+    def skip(self, bind: Bind) -> None:
+        """Number what ``bind`` binds without writing it."""
+        for binder in bind.binders:
+            self.number(binder)
+        for body in bind.attrs.values():
+            if type(body) is Lambda:
+                for param in () if is_printed_in_place(bind) else body.params:
+                    self.number(param)
+                for inner in body.binds:
+                    self.skip(inner)
+
+    def binder(self, local: Local) -> str:
+        """Where ``local`` is bound: its number, name and type."""
+        text = self.number(local)
+        if self.names and local.name and not self.positional:
+            text = f"{text}:{local.name}"
+        return f"{text}: {local.type!r}" if self.types and local.type is not None else text
+
+    def arg(self, arg: Arg) -> str:
+        """An operand."""
+        return self.numbers[arg] if type(arg) is Local else self.value(arg.value, "")
+
+    def lambda_lines(self, fn: Lambda, indent: str) -> list[str]:
+        """The text of a Lambda in pieces."""
+        params = ", ".join([self.binder(param) for param in fn.params])
+        trees = "".join(f" {k} {t.text}" for k, t in (("in", fn.in_tree), ("out", fn.out_tree)) if t is not None)
+        pieces = [f"lambda {params}{trees} {{\n" if params else f"lambda{trees} {{\n"]
+        inner = indent + "  "
+        left_out = len(fn.binds) - MOST_BINDS if self.bounded else 0
+        for i, bind in enumerate(fn.binds):
+            if left_out > 0 and MOST_BINDS // 2 <= i < MOST_BINDS // 2 + left_out:
+                self.skip(bind)
+                if i == MOST_BINDS // 2:
+                    pieces.append(f"{inner}... {left_out} binds left out: dumps(f) has them all ...\n")
+                continue
+            pieces.append(f"{inner}{self.bind_text(bind, inner)}\n")
+        pieces.append(f"{inner}{self.ret_text(fn.ret)}\n{indent}}}")
+        return pieces
+
+    def bind_text(self, bind: Bind, indent: str) -> str:
+        """One bind, without its line's indentation and end."""
+        args = bind.args
+        numbers = self.numbers
+        operands = [numbers[a] if type(a) is Local else self.value(a.value, indent) for a in args]
+        if len(bind.binders) == 1:
+            head = self.binder(bind.binders[0]) + " = "
+        else:
+            head = ", ".join([self.binder(b) for b in bind.binders]) + (" = " if bind.binders else "")
+        if is_printed_in_place(bind):
+            line = head + self.grad_of_text(bind, operands, indent)
+        elif self.positional:
+            line = f"{head}{bind.op.name} {', '.join([*operands, *(self.value(v, indent) for v in bind.attrs.values())])}"
+        else:
+            if bind.attrs:
+                operands += self.attr_texts(bind, indent)
+            line = f"{head}{bind.op.name}({', '.join(operands)})"
+        if self.sources and bind.source is not None:
+            return f"{line}  # {bind.source.short if self.bounded else bind.source}"
+        return line.rstrip()
+
+    def attr_texts(self, bind: Bind, indent: str) -> list[str]:
+        """``name=value`` for the attributes that are not the defaults."""
+        defaults = bind.op.attrs
+        return [
+            f"{name}={self.value(value, indent)}"
+            for name, value in bind.attrs.items()
+            if defaults.get(name, Required) is not value
+            and (name not in defaults or token(defaults[name]) != token(value))
+        ]
+
+    def grad_of_text(self, bind: Bind, operands: list[str], indent: str) -> str:
+        """``grad_of[op](cts) { binds -> (results) }`` with the captured operands in the parameters' places [D5]."""
+        n_cts, body = bind.attrs["n_cts"], bind.attrs["body"]
+        self.numbers.update(zip(body.params, operands, strict=True))
+        inner = indent + "  "
+        binds = [self.bind_text(inner_bind, inner) for inner_bind in body.binds]
+        head = f"grad_of[{bind.attrs['op'].name}]({', '.join(operands[:n_cts])}) {{"
+        ret = f"-> ({', '.join([self.arg(arg) for arg in body.ret.args])})"
+        if len(binds) <= INLINE_BODY and not any(b.source for b in body.binds):
+            return f"{head} {'; '.join(binds)}{' ' if binds else ''}{ret} }}"
+        lines = "".join(f"{inner}{line}\n" for line in binds)
+        return f"{head}\n{lines}{inner}{ret}\n{indent}}}"
+
+    def ret_text(self, ret: Ret) -> str:
+        """The return."""
+        results = ", ".join([self.arg(arg) for arg in ret.args])
+        return f"return {results}" if len(ret.args) == 1 else f"return ({results})"
+
+    def value(self, value, indent: str) -> str:
+        """An attribute or a constant, as ``parse`` reads it back."""
+        kind = type(value)
+        if kind in (int, bool, str, type(None), Size, UndefType, Here, ArrayType):
+            return repr(value)
+        if kind is float:
+            return float_text(value)
+        if kind is tuple:
+            return f"({', '.join([self.value(v, indent) for v in value])}{',' if len(value) == 1 else ''})"
+        if kind is complex:
+            return f"complex({float_text(value.real)}, {float_text(value.imag)})"
+        if kind is slice:
+            return slice_text(value)
+        if kind is Lambda:
+            return "".join(self.lambda_lines(value, indent))
+        if kind is np.ndarray:
+            return self.array(value)
+        if value is Ellipsis:
+            return "..."
+        if isinstance(value, np.dtype):
+            return value.name
+        if isinstance(value, Primitive):
+            return value.name
+        if isinstance(value, np.generic):
+            return f"{value.dtype.name}({array_element(value)})"
+        return repr(value)
+
+    def array(self, value: np.ndarray) -> str:
+        """An array: its type and its elements in a row."""
+        kind = f"{value.dtype.name}[{', '.join(map(str, value.shape))}]"
+        if self.arrays is not None:
+            self.arrays.append(value)
+            return f"{kind}@{len(self.arrays) - 1}"
+        flat = value.reshape(-1)
+        if self.bounded and flat.size > MOST_ELEMENTS:
+            half = MOST_ELEMENTS // 2
+            shown = [*map(array_element, flat[:half]), "...", *map(array_element, flat[-half:])]
+        else:
+            shown = map(array_element, flat)
+        return f"{kind}{{{', '.join(shown)}}}"
+
+
+def is_printed_in_place(bind: Bind) -> bool:
+    """Whether a ``grad_of`` can stand with its captures substituted, so that the parser lifts them back exactly.
+
+    It can if no operand is there twice and the captured ones are in the order of their first use in the body.
+    """
+    if bind.op.name != "grad_of":
+        return False
+    n_cts, body = bind.attrs["n_cts"], bind.attrs["body"]
+    locals_ = [arg for arg in bind.args if type(arg) is Local]
+    captured = list(body.params[n_cts:])
+    if len(set(locals_)) < len(locals_) or any(type(arg) is Const for arg in bind.args[n_cts:]):
+        return False
+    if any(p.name for p in body.params) or any(a.type is not p.type for a, p in zip(bind.args, body.params) if type(a) is Local):
+        return False
+    params = set(body.params)
+    used = dict.fromkeys(a for b in body.binds for a in b.locals() if a in params)
+    used.update(dict.fromkeys(a for a in body.ret.locals() if a in params))
+    return [p for p in used if p not in set(body.params[:n_cts])] == captured
+
+
+def float_text(value: float) -> str:
+    """``repr``, with the bits of a nan that is not the usual one."""
+    if not math.isnan(value):
+        return repr(value)
+    bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+    return "nan" if bits == 0x7FF8000000000000 else f"nan@{bits:016x}"
+
+
+def array_element(value: np.generic) -> str:
+    """An element, in as few digits as bring it back exactly."""
+    if value.dtype.kind == "c":
+        return f"complex({array_element(value.real)}, {array_element(value.imag)})"
+    if value.dtype.kind != "f":
+        return str(value)
+    if not np.isnan(value):
+        return repr(value.item()) if value.dtype.itemsize == 8 else np.format_float_scientific(value, unique=True)
+    bits = value.tobytes()[::-1] if np.little_endian else value.tobytes()
+    plain = np.array(np.nan, value.dtype).tobytes()
+    return "nan" if value.tobytes() == plain else f"nan@{bits.hex()}"
+
+
+def slice_text(value: slice) -> str:
+    """``start:stop:step`` without what is None."""
+    start, stop, step = ("" if n is None else repr(n) for n in (value.start, value.stop, value.step))
+    return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
+
+
+LATE_BOUND.update(text=text, listing=listing, html=html, bind_text=bind_text)

@@ -1,0 +1,226 @@
+"""The terms of the language: what a program is made of.
+
+    Arg    = Local | Const
+    Bind   = binders, op, args, attrs, source
+    Expr   = Let(bind, body) | Ret(args)
+    Lambda = params, binds, ret
+
+A Lambda stores its binds flat. ``Let`` is a cursor into them, made on the way by ``f.body`` and ``let.body``, so
+that ``match f.body: case Let(bind=b, body=rest)`` works and no chain of a million cells exists.
+
+Terms are immutable. The four that are made once an operation (Local, Const, Bind, Let) are ``define``d, not
+``frozen``: a frozen ``__init__`` takes three times as long, which is half of what recording may cost.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+from attrs import define, evolve, field, frozen
+
+from letir.ast.attrs import NO_ATTRS, Attrs, token
+from letir.ast.primitive import LATE_BOUND, Primitive
+from letir.ast.types import WEAK, ArrayType
+
+
+@frozen
+class Source:
+    """A place in the user's code."""
+
+    file: str
+    line: int
+
+    @property
+    def short(self) -> str:
+        """``name.py:12``, without the folder."""
+        return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
+
+    def __str__(self):
+        return f"{self.file}:{self.line}"
+
+
+@define(eq=False, repr=False)
+class Local:
+    """A name for an array, bound once; two locals are equal only if they are the same object.
+
+    ``type`` is None where it is unknown, ``name`` what the user called it, for reading only.
+    """
+
+    type: ArrayType | None = None
+    name: str | None = None
+
+    def __repr__(self):
+        return f"%{self.name or '?'}: {self.type}"
+
+    def __reduce__(self):
+        return Local, (self.type, self.name)
+
+
+class NoTypeType:
+    """The type of ``NO_TYPE``, the type of None and ``Undef`` in an operand's place (None is an unknown type)."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "no type"
+
+    def __reduce__(self):
+        return "NO_TYPE"
+
+
+NO_TYPE = NoTypeType()
+
+
+@define(eq=False, repr=False)
+class Const:
+    """A Python number, None or ``Undef`` in an operand's place. It takes part in promotion, weakly."""
+
+    value: Any
+    type: Any = field(init=False)  # its weak type, or NO_TYPE
+
+    def __attrs_post_init__(self):
+        self.type = WEAK.get(type(self.value), NO_TYPE)
+
+    def __eq__(self, other):
+        return type(other) is Const and token(self.value) == token(other.value)
+
+    def __hash__(self):
+        return hash(token(self.value))
+
+    def __repr__(self):
+        return repr(self.value)
+
+    def __reduce__(self):
+        return Const, (self.value,)
+
+
+Arg = Local | Const
+
+
+@define(eq=False, repr=False)
+class Bind:
+    """``binders = op(args; attrs)``: one operation, its operands and the locals that name its results."""
+
+    binders: tuple[Local, ...]
+    op: Primitive
+    args: tuple[Arg, ...]
+    attrs: Attrs = NO_ATTRS
+    source: Source | None = None
+
+    def locals(self) -> Iterator[Local]:
+        """The locals among the operands, in order, repeated where they are."""
+        return (arg for arg in self.args if type(arg) is Local)
+
+    def __str__(self):
+        return LATE_BOUND["bind_text"](self)
+
+    __repr__ = __str__
+
+
+@frozen(eq=False)
+class Ret:
+    """The end of a body: its results."""
+
+    args: tuple[Arg, ...]
+
+    def locals(self) -> Iterator[Local]:
+        """The locals among the results."""
+        return (arg for arg in self.args if type(arg) is Local)
+
+
+@define(eq=False, repr=False)
+class Let:
+    """``let bind in body``: a cursor into a Lambda's binds, O(1) to make and to move on."""
+
+    bind: Bind
+    fn: "Lambda"
+    index: int
+
+    @property
+    def body(self) -> "Let | Ret":
+        """The rest of the term."""
+        index = self.index + 1
+        binds = self.fn.binds
+        return Let(binds[index], self.fn, index) if index < len(binds) else self.fn.ret
+
+    def __repr__(self):
+        return f"Let({self.bind}, ...)"
+
+
+Expr = Let | Ret
+
+
+def _as_tuple(items: Iterable) -> tuple:
+    return items if type(items) is tuple else tuple(items)
+
+
+@frozen(eq=False, repr=False, weakref_slot=True)
+class Lambda:
+    """A closed program: parameters, binds in the order of execution, results.
+
+    ``in_tree`` and ``out_tree`` (``letir.ast.trees.Tree``) say how arguments and results nest; None for arrays
+    in a row, and for one result or a tuple of them. Equality is alpha-equality: it sees neither names nor source lines.
+    """
+
+    params: tuple[Local, ...] = field(converter=_as_tuple)
+    binds: tuple[Bind, ...] = field(converter=_as_tuple)
+    ret: Ret
+    in_tree: Any = None
+    out_tree: Any = None
+    _memo: dict = field(factory=dict, init=False)
+
+    @property
+    def body(self) -> Let | Ret:
+        """The term: ``Let`` or ``Ret``."""
+        return Let(self.binds[0], self, 0) if self.binds else self.ret
+
+    @property
+    def constants(self) -> tuple[Bind, ...]:
+        """The binds of array constants; ``bind.attrs["value"]`` is the array, ``bind.source`` the line."""
+        return self.memo(_constants)
+
+    def with_binds(self, binds: Iterable[Bind]) -> "Lambda":
+        """The same parameters and results with other binds."""
+        return evolve(self, binds=binds)
+
+    def memo(self, analysis: Callable[["Lambda"], Any]) -> Any:
+        """``analysis(self)``, computed once: for pure functions of a program."""
+        found = self._memo.get(analysis)
+        if found is None:
+            found = self._memo[analysis] = analysis(self)
+        return found
+
+    def listing(self) -> str:
+        """The bare text: one bind a line, no types, attributes by position in the record's order."""
+        return LATE_BOUND["listing"](self)
+
+    def __call__(self, *args, **kwargs):
+        return LATE_BOUND["call"](self, *args, **kwargs)
+
+    def __len__(self):
+        return len(self.binds)
+
+    def __bool__(self):
+        return True  # a program without binds is still a program
+
+    def __str__(self):
+        return LATE_BOUND["text"](self)
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        return LATE_BOUND["html"](self)
+
+    def __eq__(self, other):
+        if type(other) is not Lambda:
+            return NotImplemented
+        return self is other or LATE_BOUND["equal"](self, other)
+
+    def __hash__(self):
+        return self.memo(LATE_BOUND["hash"])
+
+    def __reduce__(self):
+        return Lambda, (self.params, self.binds, self.ret, self.in_tree, self.out_tree)
+
+
+def _constants(fn: Lambda) -> tuple[Bind, ...]:
+    return tuple([bind for bind in fn.binds if bind.op.name == "constant"])

@@ -1,0 +1,274 @@
+"""What is known of a value before it exists: its dtype, its shape, and whether it is a Python number.
+
+Read ``Size`` first (a size that may be a name), then ``ArrayType``. ``ShapeDtype`` is how users spell a type for
+abstract tracing, ``Undef`` the one value of gradient programs that is no array.
+"""
+
+import threading
+from weakref import WeakValueDictionary
+
+import numpy as np
+from attrs import define, frozen
+
+from letir.errors import DTypeError, ShapeError, TraceError
+
+KINDS = "biufc"  # bool, signed, unsigned, floating, complex: the dtypes of arrays of numbers
+
+
+class UndefType:
+    """The type of ``Undef``, the cotangent that nobody gave: a zero without shape or dtype."""
+
+    __slots__ = ()
+
+    def __repr__(self):
+        return "Undef"
+
+    def __reduce__(self):
+        return "Undef"
+
+
+Undef = UndefType()
+
+
+@frozen(repr=False, order=False)
+class Size:
+    """A size that is known by name only: a polynomial in names with integer coefficients.
+
+    ``terms``: sorted pairs (names of the monomial, coefficient), none of them zero.
+
+    >>> n = Size.named("n")
+    >>> n + 1, 2 * n, n - n, n * n
+    (n+1, 2*n, 0, n*n)
+    """
+
+    terms: tuple[tuple[tuple[str, ...], int], ...]
+
+    @classmethod
+    def named(cls, name: str) -> "Size":
+        """The size called ``name``."""
+        return cls((((name,), 1),))
+
+    @staticmethod
+    def of(coefficients: dict) -> "Size | int":
+        """The polynomial with these coefficients by monomial, as an int where it is constant."""
+        terms = tuple(sorted((names, c) for names, c in coefficients.items() if c))
+        if not any(names for names, _ in terms):
+            return sum(c for _, c in terms)
+        return Size(tuple(sorted(terms, key=lambda term: (-len(term[0]), term[0]))))
+
+    @property
+    def names(self) -> frozenset[str]:
+        """The names that occur in it."""
+        return frozenset(name for names, _ in self.terms for name in names)
+
+    def evaluate(self, sizes: dict[str, int]) -> int:
+        """The number that it is when its names have these values."""
+        total = 0
+        for names, coefficient in self.terms:
+            for name in names:
+                coefficient *= sizes[name]
+            total += coefficient
+        return total
+
+    def __add__(self, other):
+        if not isinstance(other, Size | int):
+            return NotImplemented
+        sums = dict(self.terms)
+        for names, c in _terms(other):
+            sums[names] = sums.get(names, 0) + c
+        return Size.of(sums)
+
+    def __mul__(self, other):
+        if not isinstance(other, Size | int):
+            return NotImplemented
+        products: dict = {}
+        for names, c in self.terms:
+            for more, d in _terms(other):
+                key = tuple(sorted(names + more))
+                products[key] = products.get(key, 0) + c * d
+        return Size.of(products)
+
+    def __floordiv__(self, other):
+        if type(other) is not int or other == 0 or any(c % other for _, c in self.terms):
+            raise ShapeError(f"{self} // {other}: the quotient of a named size is not known")
+        return Size.of({names: c // other for names, c in self.terms})
+
+    __radd__, __rmul__ = __add__, __mul__
+
+    def __neg__(self):
+        return self * -1
+
+    def __sub__(self, other):
+        return self + -1 * other
+
+    def __rsub__(self, other):
+        return -self + other
+
+    def __index__(self):
+        raise TraceError(
+            f"the size {self} has a name but no value while this is traced\n"
+            "  pass the number as a static argument, or trace with concrete arrays"
+        )
+
+    __int__ = __bool__ = __float__ = __index__
+
+    def _unordered(self, other):
+        raise ShapeError(f"cannot tell whether {self} is less or greater than {other}")
+
+    __lt__ = __le__ = __gt__ = __ge__ = _unordered
+
+    def __repr__(self):
+        text = ""
+        for names, c in self.terms:
+            sign = "-" if c < 0 else "+" if text else ""
+            factors = ([str(abs(c))] if abs(c) != 1 or not names else []) + list(names)
+            text += sign + "*".join(factors)
+        return text
+
+
+def _terms(size):
+    return size.terms if type(size) is Size else (((), size),)
+
+
+_types: WeakValueDictionary = WeakValueDictionary()  # one object per type: equality is identity
+_types_lock = threading.Lock()
+
+
+@define(init=False, eq=False, repr=False, weakref_slot=True)
+class ArrayType:
+    """The type of an array: ``dtype``, ``shape`` (of ints and ``Size``), and ``weak`` for a Python number.
+
+    A weak type takes part in promotion as a Python number does. Types are interned: equal ones are one object.
+    Raises DTypeError for what is no array of numbers.
+
+    >>> ArrayType("float32", (2, Size.named("n")))
+    float32[2, n]
+    >>> ArrayType(float, (), weak=True)
+    float64*[]
+    """
+
+    dtype: np.dtype
+    shape: tuple
+    weak: bool
+
+    def __new__(cls, dtype, shape=(), weak=False):
+        key = (number_dtype(dtype), tuple(shape), bool(weak))
+        with _types_lock:
+            self = _types.get(key)
+            if self is None:
+                self = object.__new__(cls)
+                for field, value in zip(cls.__slots__, key, strict=False):
+                    object.__setattr__(self, field, value)
+                _types[key] = self
+        return self
+
+    def __setattr__(self, name, value):
+        raise AttributeError(f"a type is immutable; make another with ArrayType({self!r}, ...)")
+
+    def __reduce__(self):
+        return ArrayType, (self.dtype, self.shape, self.weak)
+
+    @property
+    def ndim(self) -> int:
+        """Number of axes."""
+        return len(self.shape)
+
+    @property
+    def inexact(self) -> bool:
+        """Whether it is floating or complex, so that derivatives exist."""
+        return self.dtype.kind in "fc"
+
+    @property
+    def size(self):
+        """Number of elements."""
+        count = 1
+        for n in self.shape:
+            count = count * n
+        return count
+
+    def with_shape(self, shape) -> "ArrayType":
+        """The strong type with another shape."""
+        return ArrayType(self.dtype, shape)
+
+    def with_dtype(self, dtype) -> "ArrayType":
+        """The strong type with another dtype."""
+        return ArrayType(dtype, self.shape)
+
+    def __repr__(self):
+        star = "*" if self.weak else ""
+        return f"{self.dtype.name}{star}[{', '.join(map(str, self.shape))}]"
+
+
+def number_dtype(dtype) -> np.dtype:
+    """``dtype`` in native byte order, or DTypeError if its arrays are not arrays of numbers that letir knows."""
+    dtype = np.dtype(dtype)
+    if dtype.kind not in KINDS or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+        raise DTypeError(
+            f"letir computes with bool, int, uint, float and complex arrays, not with dtype {dtype}\n"
+            f"  {DTYPE_REMEDIES.get(dtype.kind, 'convert it first, for example with .astype(float)')}"
+        )
+    return dtype if dtype.isnative else dtype.newbyteorder("=")
+
+
+DTYPE_REMEDIES = {
+    "O": "an object array: convert it with .astype(float), or make its rows equally long",
+    "U": "strings: encode them as integers first, for example with np.unique(x, return_inverse=True)",
+    "S": "bytes: convert them with np.frombuffer(x, dtype=np.uint8)",
+    "V": "a structured array: pass its fields as separate arrays, x['field']",
+    "M": "dates: convert them with .astype('int64')",
+    "m": "durations: convert them with .astype('int64')",
+    "f": "extended precision: convert it with .astype('float64')",
+    "c": "extended precision: convert it with .astype('complex128')",
+}
+
+WEAK = {
+    bool: ArrayType(bool),  # NumPy gives Python bools the strong dtype bool
+    int: ArrayType(np.int64, (), True),
+    float: ArrayType(np.float64, (), True),
+    complex: ArrayType(np.complex128, (), True),
+}
+PYTHON_NUMBERS = frozenset(WEAK)
+
+
+@frozen(init=False)
+class ShapeDtype:
+    """An argument of which only the shape and dtype are known: ``trace`` with it computes nothing.
+
+    ``shape``: ints, or names for sizes that may differ from call to call.
+
+    >>> ShapeDtype(("n", 64), "float32").type
+    float32[n, 64]
+    """
+
+    type: ArrayType
+
+    def __init__(self, shape, dtype=np.float64, weak: bool = False):
+        shape = (shape,) if isinstance(shape, int | str | Size) else shape
+        sizes = tuple(Size.named(n) if isinstance(n, str) else n for n in shape)
+        self.__attrs_init__(ArrayType(dtype, sizes, weak))
+
+    @property
+    def shape(self) -> tuple:
+        """The shape, of ints and ``Size``."""
+        return self.type.shape
+
+    @property
+    def dtype(self) -> np.dtype:
+        """The dtype."""
+        return self.type.dtype
+
+
+def broadcast_shapes(*shapes: tuple) -> tuple:
+    """The shape that these broadcast to (NumPy's rules; equal names fit, a name and a number do not).
+
+    Raises ShapeError with all shapes if they do not.
+    """
+    out: list = [1] * max(map(len, shapes), default=0)
+    for shape in shapes:
+        for i, n in enumerate(shape, start=len(out) - len(shape)):
+            if out[i] == 1:
+                out[i] = n
+            elif n not in (1, out[i]):
+                listed = ", ".join(map(str, shapes))
+                raise ShapeError(f"shapes {listed} do not broadcast: {out[i]} and {n} at axis {i - len(out)}")
+    return tuple(out)

@@ -1,0 +1,73 @@
+"""The only module that knows that CuPy exists: which array module a set of arrays belongs to, and their types."""
+
+import sys
+from collections.abc import Iterable
+
+import numpy as np
+
+from letir.ast.types import WEAK, ArrayType
+from letir.errors import DTypeError
+
+REFUSED = {
+    "MaskedArray": "fill it first: x.filled(value)",
+    "matrix": "convert it first: np.asarray(x)",
+    "DataFrame": "convert it first: df.to_numpy()",
+    "Series": "convert it first: series.to_numpy()",
+    "Index": "convert it first: index.to_numpy()",
+}
+
+
+def cupy_module():
+    """CuPy if something has imported it (an array of its can exist only then), else None."""
+    return sys.modules.get("cupy")
+
+
+def array_module(arrays: Iterable):
+    """NumPy or CuPy, whichever the arrays belong to. Raises DTypeError if they belong to both."""
+    cupy = cupy_module()
+    if cupy is None:
+        return np
+    on_device = on_host = False
+    for array in arrays:
+        if isinstance(array, cupy.ndarray):
+            on_device = True
+        elif isinstance(array, np.ndarray) and array.ndim:
+            on_host = True
+    if on_device and on_host:
+        raise DTypeError(
+            "arguments mix NumPy and CuPy arrays\n  move them to one side: cupy.asarray(x) or cupy.asnumpy(x)"
+        )
+    return cupy if on_device else np
+
+
+def is_array(value) -> bool:
+    """Whether it is an array or a NumPy scalar."""
+    if isinstance(value, np.ndarray | np.generic):
+        return True
+    cupy = cupy_module()
+    return cupy is not None and isinstance(value, cupy.ndarray)
+
+
+def type_of(value) -> ArrayType:
+    """The type of an array or a Python number. Raises DTypeError that names the conversion for others [B11]."""
+    weak = WEAK.get(type(value))
+    if weak is not None:
+        return weak
+    kind = type(value)
+    if kind is np.ndarray or isinstance(value, np.generic):
+        return ArrayType(value.dtype, value.shape)
+    remedy = next((REFUSED[base.__name__] for base in kind.__mro__ if base.__name__ in REFUSED), None)
+    if remedy is None and is_array(value):
+        return ArrayType(value.dtype, value.shape)
+    raise DTypeError(
+        f"{kind.__module__}.{kind.__name__} is no array that letir computes with\n"
+        f"  {remedy or 'pass NumPy arrays and numbers; other values as static arguments'}"
+    )
+
+
+def describe(value) -> str:
+    """A value's type for a message, whatever it is."""
+    try:
+        return repr(type_of(value))
+    except DTypeError:
+        return f"{type(value).__module__}.{type(value).__name__}"

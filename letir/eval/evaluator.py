@@ -1,0 +1,165 @@
+"""``run_forward``: the reference evaluator. A visitor that goes from let to let by tail calls.
+
+The environment counts uses down and forgets a value at its last one, so that every array is freed as soon as no
+later bind needs it [C1]: the evaluator itself holds no value in a local variable, a tuple, or a traceback.
+"""
+
+import traceback
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from letir.ast.attrs import Attrs
+from letir.ast.primitive import LATE_BOUND, Primitive
+from letir.ast.printer import line_of
+from letir.ast.terms import Bind, Const, Lambda, Let, Local, Ret
+from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
+from letir.eval.arrays import array_module
+from letir.visitors.usedef import use_counts
+from letir.visitors.visitor import ExprVisitor, TailCall
+
+
+class Environment:
+    """The values of locals that are still needed, with the number of uses that each has left."""
+
+    def __init__(self, fn: Lambda, args: list):
+        self.left = use_counts(fn).copy()
+        self.values = {p: arg for p, arg in zip(fn.params, args, strict=True) if self.left[p]}
+        self.at: Bind | None = None  # the bind that is being evaluated, for error messages
+
+    def bind(self, binders: tuple[Local, ...], results: tuple) -> None:
+        """Remember the results that are used at all."""
+        left, values = self.left, self.values
+        for binder, result in zip(binders, results, strict=True):
+            if left[binder]:
+                values[binder] = result
+
+    def take(self, arg):
+        """The value of an operand; its last use moves it out."""
+        if type(arg) is not Local:
+            return arg.value
+        left = self.left[arg] - 1
+        if left:
+            self.left[arg] = left
+            return self.values[arg]
+        return self.values.pop(arg)
+
+
+class Evaluator(ExprVisitor):
+    """Evaluates a body in an environment: the semantics of the language in two methods.
+
+    ``observe(bind, results)`` sees every value as it is made.
+    """
+
+    def __init__(self, xp, observe: Callable | None = None):
+        self.xp, self.observe = xp, observe
+
+    def visit_let(self, let: Let, env: Environment):
+        env.at = bind = let.bind
+        op, take = bind.op, env.take
+        if op.holds_lambdas:
+            out = op.impl(self.xp, *[take(arg) for arg in bind.args], call=self.call, **bind.attrs)
+        else:
+            out = op.impl(self.xp, *[take(arg) for arg in bind.args], **bind.attrs)
+        results = (out,) if op.results is None else out
+        if self.observe is not None:
+            self.observe(bind, results)
+        env.bind(bind.binders, results)
+        return TailCall(let.body, env)
+
+    def visit_ret(self, ret: Ret, env: Environment):
+        return tuple([env.take(arg) for arg in ret.args])
+
+    def call(self, fn: Lambda, args) -> tuple:
+        """The results of ``fn`` on values; a list of them is emptied.
+
+        An exception passes through as it is, with a note that says the let line; no frame of its traceback keeps a
+        value.
+        """
+        env = Environment(fn, args)
+        if type(args) is list:
+            args.clear()
+        try:
+            return self.visit(fn.body, env)
+        except BaseException as error:
+            env.values.clear()
+            traceback.clear_frames(error.__traceback__)
+            if env.at is not None:
+                error.add_note(f"letir: in {line_of(fn, env.at)}" + (f"\n  at {env.at.source}" if env.at.source else ""))
+            raise
+
+
+def run_forward(f: Lambda, *args, observe: Callable | None = None, debug_nans: bool = False, **kwargs):
+    """Evaluate ``f`` on arrays of the types that it was recorded for; every value is freed at its last use.
+
+    ``observe(bind, results)`` is called after every bind. ``debug_nans`` raises FloatingPointError at the first bind
+    that makes a nan. Traced and differentiable arguments give traced and differentiable results.
+    Raises ShapeError or DTypeError if the arguments do not fit, GuardError if the recorded path does not hold.
+
+    >>> from letir.ast.parser import parse
+    >>> run_forward(parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }"), 3.0, 2.0)
+    np.float64(6.0)
+    """
+    leaves = flat_arguments(f, args, kwargs)
+    del args, kwargs
+    return nested_results(f, run_flat(f, leaves, nan_finder(observe) if debug_nans else observe))
+
+
+def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
+    """The results in a row for arguments in a row; ``leaves`` is emptied."""
+    runner = next((leaf for leaf in leaves if hasattr(type(leaf), "__letir_run__")), None)
+    if runner is not None:
+        return runner.__letir_run__(f, leaves)
+    leaves = checked_arguments(f, leaves)
+    results = Evaluator(array_module(leaves), observe).call(f, leaves)
+    return owned(f, results) if f.constants else results
+
+
+def owned(f: Lambda, results: tuple) -> tuple:
+    """The results, copied where they share memory with a constant of the program [C4]."""
+    constants = {id(bind.attrs["value"]) for bind in f.constants}
+    return tuple([r.copy() if id(_root(r)) in constants else r for r in results])
+
+
+def _root(array):
+    """The array that owns the memory of a view."""
+    while isinstance(getattr(array, "base", None), np.ndarray):
+        array = array.base
+    return array
+
+
+def nan_finder(observe: Callable | None) -> Callable:
+    """An observer that raises FloatingPointError at the first nan, then passes on to ``observe``."""
+
+    def look(bind: Bind, results: tuple) -> None:
+        for result in results:
+            if getattr(result, "dtype", np.dtype(float)).kind in "fc" and bool((result != result).any()):
+                raise FloatingPointError(f"{bind.op.name} made a nan")
+        if observe is not None:
+            observe(bind, results)
+
+    return look
+
+
+def compute(op: Primitive, operands: Sequence, attrs: Attrs, evaluator: Evaluator | None = None):
+    """One operation on arrays and numbers, at once: a result, or a tuple of them."""
+    xp = array_module(operands) if evaluator is None else evaluator.xp
+    if not op.holds_lambdas:
+        return op.impl(xp, *operands, **attrs)
+    return op.impl(xp, *operands, call=(evaluator or Evaluator(xp)).call, **attrs)
+
+
+class Executor:
+    """An emitter that computes what it is given instead of recording it [D15]; operands are arrays."""
+
+    def __init__(self, xp=np):
+        self.evaluator = Evaluator(xp)
+        self.source = None
+
+    def emit(self, op: Primitive, args: tuple, attrs: Attrs) -> tuple:
+        """The results of ``op`` on these arrays."""
+        out = compute(op, [arg.value if type(arg) is Const else arg for arg in args], attrs, self.evaluator)
+        return (out,) if op.results is None else out
+
+
+LATE_BOUND.update(call=run_forward, compute=compute)

@@ -1,0 +1,131 @@
+"""Operations that are no arithmetic: guards, custom rules, and those of gradient programs.
+
+``grad_of`` is one step of a gradient program: a linear function of its first ``n_cts`` operands, the cotangents, any
+of which may be ``Undef``, an unknown zero [D6, D7]. Its body is a closed Lambda of the cotangents and of the primal
+values that the rule reads.
+"""
+
+import numpy as np
+
+from letir.ast.attrs import token
+from letir.ast.primitive import never
+from letir.ast.types import ArrayType, Undef
+from letir.errors import GuardError
+from letir.ops.makers import op
+from letir.ops.sizes import declared, size
+
+# ---- guards and custom rules ----
+
+
+def guard_impl(xp, x, *, value):
+    """Nothing, or GuardError if the array is not what it was when the program was recorded."""
+    found = type(value)(x)
+    if token(found) != token(value):
+        raise GuardError(
+            f"the program was recorded where this was {value!r}, now it is {found!r}\n"
+            "  trace again with these arguments, or write the choice with numpy.where"
+        )
+    return ()
+
+
+guard = op(
+    "guard",
+    guard_impl,
+    lambda x, *, value: (),
+    vjp=never("it has no result"),
+    jvp=never("it has no result"),
+    results=lambda **_: 0,
+    effect=True,
+)
+
+
+def custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
+    """What the user's backward makes of the residuals and the cotangents."""
+    cts = [instantiated(ct, out) for ct, out in zip(cts, outs, strict=True)]
+    residuals = args[n_outs : n_outs + n_residuals]
+    return *[None] * (n_outs + n_residuals), *cts[0].emitter.call(backward, (*residuals, *cts))
+
+
+custom_vjp = op(
+    "custom_vjp",
+    lambda xp, *args, n_outs, n_residuals, backward: args[:n_outs],
+    lambda *types, n_outs, n_residuals, backward: tuple(ArrayType(t.dtype, t.shape) for t in types[:n_outs]),
+    vjp=custom_vjp_vjp,
+    jvp=never("custom_vjp defines the reverse mode only"),
+    results=lambda *, n_outs, **_: n_outs,
+    holds_lambdas=True,
+)
+
+# ---- gradient programs ----
+
+
+def autograd_add_impl(xp, x, y):
+    """x + y; the one that is defined where the other is not; ``Undef`` if none is [D6]."""
+    if x is Undef:
+        return y
+    return x if y is Undef else x + y
+
+
+autograd_add = op(
+    "autograd_add",
+    autograd_add_impl,
+    lambda x, y: x if y is None else y,
+    vjp=lambda ct, out, x, y: (ct, ct),
+    jvp=lambda t, out, x, y: t[0] if t[1] is None else t[1] if t[0] is None else autograd_add(*t),
+)
+
+
+def instantiate_impl(xp, x, *sizes, shape, dtype):
+    """``x`` itself, or zeros of the declared type where it is ``Undef``."""
+    return x if x is not Undef else xp.zeros(declared(shape, sizes), dtype)
+
+
+instantiate = op(
+    "instantiate",
+    instantiate_impl,
+    lambda x, *sizes, shape, dtype: None if shape is None else ArrayType(dtype, shape),
+    vjp=lambda ct, y, x, *sizes, shape, dtype: (ct, *[None] * len(sizes)),
+    jvp=lambda t, y, x, *sizes, shape, dtype: t[0],
+)
+
+
+def instantiated(ct, like):
+    """``ct``, or zeros of the type of ``like`` if it turns out to be ``Undef``; None for a ct that is None."""
+    if ct is None:
+        return None
+    if like.type is None:
+        return instantiate(ct, size(like), shape=None, dtype=np.dtype(float))
+    known = all(type(n) is int for n in like.shape)
+    return instantiate(ct, *(() if known else (size(like),)), shape=like.shape, dtype=like.dtype)
+
+
+def grad_of_impl(xp, *args, call, op, n_cts, body):
+    """The body's results, or ``Undef`` for all if no cotangent is defined."""
+    if all(ct is Undef for ct in args[:n_cts]):
+        return (Undef,) * len(body.ret.args)
+    return tuple([Undef if out is None else out for out in call(body, args)])
+
+
+def linearly(args, n_cts):
+    """The operands with the cotangents instantiated, so that the body can be differentiated whatever is missing."""
+    return [instantiated(arg, arg) if i < n_cts and arg.type is not None else arg for i, arg in enumerate(args)]
+
+
+grad_of = op(
+    "grad_of",
+    grad_of_impl,
+    lambda *types, op, n_cts, body: tuple(arg.type for arg in body.ret.args),
+    vjp=lambda cts, outs, *args, op, n_cts, body, transform: transform(body, linearly(args, n_cts), cts),
+    jvp=lambda ts, outs, *args, op, n_cts, body, transform: transform(body, linearly(args, n_cts), ts),
+    results=lambda *, op, n_cts, body: len(body.ret.args),
+    holds_lambdas=True,
+)
+when_defined = op(
+    "when_defined",
+    lambda xp, *args, call, n_cts, body: grad_of_impl(xp, *args, call=call, op=None, n_cts=n_cts, body=body),
+    lambda *types, n_cts, body: tuple(arg.type for arg in body.ret.args),
+    vjp=lambda cts, outs, *args, n_cts, body, transform: transform(body, linearly(args, n_cts), cts),
+    jvp=lambda ts, outs, *args, n_cts, body, transform: transform(body, linearly(args, n_cts), ts),
+    results=lambda *, n_cts, body: len(body.ret.args),
+    holds_lambdas=True,
+)

@@ -1,0 +1,195 @@
+"""How records are made: ``op`` in general, ``unary``, ``binary`` and ``elementwise`` for NumPy's ufuncs.
+
+Also what every rule needs: ``match`` (a cotangent as its operand's type wants it) and ``spread`` (a tangent as the
+result's type wants it). Read this before the other files of ``ops``.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import PRIMITIVES, Primitive, never, register
+from letir.ast.terms import Lambda
+from letir.ast.types import WEAK, ArrayType, broadcast_shapes
+from letir.errors import DTypeError
+
+DISCRETE = never("the result is not floating, so there is nothing to differentiate")
+FLAT = never("the derivative is zero wherever it exists")
+PYTHON_TYPES = {"i": int, "f": float, "c": complex}
+
+
+def op(name: str, impl: Callable, aval: Callable, *, vjp, jvp, **fields) -> Primitive:
+    """Register the record of an operation; ``fields`` as in ``Primitive``."""
+    return register(Primitive(name, impl, aval, vjp, jvp, **fields))
+
+
+def promotable(kind: ArrayType):
+    """``kind`` as NumPy's promotion takes it: a dtype, or a Python type if it is weak."""
+    return PYTHON_TYPES[kind.dtype.kind] if kind.weak else kind.dtype
+
+
+def result_dtype(*types: ArrayType) -> np.dtype:
+    """The dtype that NumPy promotes operands of these types to."""
+    return np.result_type(*[promotable(kind)(0) if kind.weak else kind.dtype for kind in types])
+
+
+def ufunc_aval(ufunc: np.ufunc) -> Callable:
+    """The type rule of a ufunc: NumPy's own dtype resolution, shapes broadcast."""
+
+    def aval(*types, **_):
+        try:
+            dtypes = ufunc.resolve_dtypes((*map(promotable, types), *[None] * ufunc.nout))
+        except TypeError as error:
+            listed = ", ".join(map(str, types))
+            raise DTypeError(f"{ufunc.__name__} takes no operands of types {listed}: {error}") from None
+        return ArrayType(dtypes[-1], broadcast_shapes(*[kind.shape for kind in types]))
+
+    return aval
+
+
+def ufunc_impl(ufunc: np.ufunc) -> Callable:
+    """``impl`` that calls the ufunc of this name in the array module."""
+    name = ufunc.__name__
+    return lambda xp, *arrays: getattr(xp, name)(*arrays)
+
+
+def takes_gradient(arg) -> bool:
+    """Whether an operand can have a cotangent: a value that is floating, complex or of unknown type."""
+    return isinstance(arg, Value) and (arg.type is None or arg.type.inexact)
+
+
+def match(ct: Value, arg) -> Value | None:
+    """``ct`` summed and cast to the type of the operand ``arg``; None if that takes no cotangent."""
+    if not takes_gradient(arg):
+        return None
+    kind = arg.type
+    if kind is None or ct.type is None or ct.shape != kind.shape:
+        ct = PRIMITIVES["sum_to_size"](ct, arg)
+    return ct if kind is None or ct.type is None else recast(ct, kind.dtype)
+
+
+def recast(ct: Value, dtype: np.dtype) -> Value:
+    """``ct`` in ``dtype``; the real part of a complex one for a real dtype."""
+    if ct.dtype == dtype:
+        return ct
+    if ct.dtype.kind == "c" and dtype.kind != "c":
+        ct = PRIMITIVES["real"](ct)
+    return ct if ct.dtype == dtype else PRIMITIVES["cast"](ct, dtype)
+
+
+def spread(tangent: Value, out: Value) -> Value:
+    """``tangent`` broadcast and cast to the type of the result ``out``."""
+    kind = out.type
+    if kind is None or tangent.type is None or tangent.shape != kind.shape:
+        tangent = PRIMITIVES["broadcast_to"](tangent, out)
+    return tangent if kind is None or tangent.type is None else recast(tangent, kind.dtype)
+
+
+def elementwise(name: str, *terms: Callable | None, numpy: np.ufunc, vjp=None, jvp=None, **fields) -> Primitive:
+    """Register an elementwise operation that a ufunc computes.
+
+    ``terms[i](g, out, *args)`` is ``g`` times the derivative by operand i, None for zero. It serves both modes: the
+    Jacobian of an elementwise operation is diagonal.
+    """
+
+    def terms_vjp(ct, out, *args):
+        return tuple(
+            match(term(ct, out, *args), arg) if term and takes_gradient(arg) else None
+            for term, arg in zip(terms, args, strict=True)
+        )
+
+    def terms_jvp(tangents, out, *args):
+        return spread(added(t(g, out, *args) for t, g in zip(terms, tangents, strict=True) if t and g is not None), out)
+
+    return op(
+        name,
+        ufunc_impl(numpy),
+        ufunc_aval(numpy),
+        vjp=vjp or terms_vjp,
+        jvp=jvp or terms_jvp,
+        numpy=(numpy,),
+        elementwise=True,
+        reusable=True,
+        **fields,
+    )
+
+
+def unary(name: str, derivative: Callable, **fields) -> Primitive:
+    """Register an elementwise function of one array, by its ``derivative(y, x)`` with ``y`` the result."""
+    return elementwise(name, lambda g, y, x: g * derivative(y, x), **fields)
+
+
+def binary(name: str, by_first: Callable, by_second: Callable, **fields) -> Primitive:
+    """Register an elementwise function of two arrays, by ``g`` times its derivative by each."""
+    return elementwise(name, by_first, by_second, **fields)
+
+
+def flat(name: str, numpy: np.ufunc, **fields) -> Primitive:
+    """Register an elementwise function whose derivative is zero wherever it exists."""
+    return elementwise(name, numpy=numpy, vjp=FLAT, jvp=FLAT, **fields)
+
+
+def discrete(name: str, numpy: np.ufunc, **fields) -> Primitive:
+    """Register an elementwise function whose result is no floating number."""
+    return elementwise(name, numpy=numpy, vjp=DISCRETE, jvp=DISCRETE, **fields)
+
+
+def added(terms) -> Value | None:
+    """The sum of the terms that are there; None if none is."""
+    total = None
+    for term in terms:
+        if term is not None:
+            total = term if total is None else total + term
+    return total
+
+
+# ---- composites ----
+
+
+def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
+    """What a composite stands for on operands of these types, as a Lambda."""
+    builder = LetBuilder()
+    out = decompose(*[builder.param(kind) if kind is not None else None for kind in types], **attrs)
+    return builder.build(out if isinstance(out, tuple) else (out,))
+
+
+def composite(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -> Primitive:
+    """Register an operation that stands for others and is traced as itself [B4].
+
+    ``decompose(*args, **attrs)`` says of which operations it is made, on Values; its type rule, its numerics and the
+    rules that are not given follow from that.
+    """
+
+    def impl(xp, *args, call, **attrs):
+        types = tuple(ArrayType(a.dtype, a.shape) if hasattr(a, "dtype") else WEAK.get(type(a)) for a in args)
+        out = call(decomposition(decompose, types, attrs), [a for a in args if a is not None])
+        return out if fields.get("results") else out[0]
+
+    def aval(*types, **attrs):
+        found = tuple(out.type for out in decomposition(decompose, types, attrs).ret.args)
+        return found if fields.get("results") else found[0]
+
+    def stands_for(args, attrs):
+        return decomposition(decompose, tuple(None if arg is None else arg.type for arg in args), attrs)
+
+    def decomposed_vjp(ct, out, *args, transform, **attrs):
+        found = iter(transform(stands_for(args, attrs), [a for a in args if a is not None], ct))
+        return tuple(None if arg is None else next(found) for arg in args)
+
+    def decomposed_jvp(tangents, out, *args, transform, **attrs):
+        directions = [t for t, arg in zip(tangents, args, strict=True) if arg is not None]
+        found = transform(stands_for(args, attrs), [a for a in args if a is not None], directions)
+        return found if fields.get("results") else found[0]
+
+    return op(
+        name,
+        impl,
+        aval,
+        vjp=vjp or decomposed_vjp,
+        jvp=jvp or decomposed_jvp,
+        decompose=decompose,
+        attributes=decompose,
+        holds_lambdas=True,
+        **fields,
+    )

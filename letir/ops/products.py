@@ -1,0 +1,264 @@
+"""Products of arrays: matmul, dot, einsum.
+
+The derivatives of ``dot`` beyond matrices and of ``einsum`` are einsums themselves: in a product of labelled axes the
+cotangent takes the place of the operand.
+"""
+
+import string
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.errors import MissingRule, ShapeError
+from letir.ops.makers import added, match, op, recast, result_dtype, spread, takes_gradient
+from letir.ops.shaping import expand_dims, moved, squeeze
+from letir.ops.sizes import broadcast_to, eye, reshape
+
+
+def known_rank(name: str, *args) -> None:
+    """Raise MissingRule if the rank of an operand is unknown: products are labelled by their axes."""
+    if any(isinstance(arg, Value) and arg.type is None for arg in args):
+        raise MissingRule(f"{name}: its derivative needs the ranks of its operands; retype the program first")
+
+
+# ---- matmul ----
+
+
+def matmul_aval(x, y):
+    """Rows by columns; leading axes broadcast; vectors stand for a row on the left and a column on the right."""
+    if not x.shape or not y.shape:
+        raise ShapeError(f"matmul: an operand is 0-d, {x.shape} @ {y.shape}\n  multiply with * instead")
+    inner = y.shape[-2] if y.ndim > 1 else y.shape[0]
+    if x.shape[-1] != inner:
+        raise ShapeError(
+            f"matmul: inner sizes differ, {x.shape} @ {y.shape}\n  transpose one of them, or see numpy.einsum"
+        )
+    rows = x.shape[-2:-1] if x.ndim > 1 else ()
+    columns = y.shape[-1:] if y.ndim > 1 else ()
+    return ArrayType(result_dtype(x, y), (*broadcast_shapes(x.shape[:-2], y.shape[:-2]), *rows, *columns))
+
+
+def matmul_vjp(ct, out, x, y):
+    """ct @ y.T and x.T @ ct, with vectors as rows and columns."""
+    known_rank("matmul", ct, x, y)
+    x_row, y_column = x.ndim == 1, y.ndim == 1
+    if y_column:
+        ct = expand_dims(ct, -1)
+    if x_row:
+        ct = expand_dims(ct, -2)
+    by_x = by_y = None
+    if takes_gradient(x):
+        by_x = ct @ swapped(expand_dims(y, -1) if y_column else y)
+        by_x = match(squeeze(by_x, -2) if x_row else by_x, x)
+    if takes_gradient(y):
+        by_y = swapped(expand_dims(x, 0) if x_row else x) @ ct
+        by_y = match(squeeze(by_y, -1) if y_column else by_y, y)
+    return by_x, by_y
+
+
+def swapped(x: Value) -> Value:
+    """``x`` with its last two axes exchanged."""
+    return x.T if x.ndim == 2 else moved(x, (-1,), (-2,))
+
+
+def product_jvp(product):
+    """The product rule."""
+
+    def jvp(tangents, out, x, y):
+        by_x, by_y = tangents
+        terms = (None if by_x is None else product(by_x, y), None if by_y is None else product(x, by_y))
+        return spread(added(terms), out)
+
+    return jvp
+
+
+matmul = op(
+    "matmul",
+    lambda xp, x, y: xp.matmul(x, y),
+    matmul_aval,
+    vjp=matmul_vjp,
+    jvp=product_jvp(lambda x, y: matmul(x, y)),
+    numpy=(np.matmul,),
+    symbol="@",
+    onnx="MatMul",
+)
+
+# ---- dot ----
+
+
+def dot_aval(x, y):
+    """Matrix product of matrices, inner product over the last and the last but one axis, product with a scalar."""
+    if not x.shape or not y.shape:
+        return ArrayType(result_dtype(x, y), x.shape or y.shape)
+    axis = max(y.ndim - 2, 0)
+    if x.shape[-1] != y.shape[axis]:
+        raise ShapeError(f"dot: inner sizes differ, {x.shape} and {y.shape}")
+    return ArrayType(result_dtype(x, y), (*x.shape[:-1], *y.shape[:axis], *y.shape[axis + 1 :]))
+
+
+def dot_labels(x, y) -> str:
+    """``dot`` as an einsum."""
+    letters = iter(string.ascii_letters)
+    left = [next(letters) for _ in range(x.ndim)]
+    right = [next(letters) for _ in range(y.ndim)]
+    right[max(y.ndim - 2, 0)] = left[-1]
+    out = [*left[:-1], *(a for a in right if a != left[-1])]
+    return f"{''.join(left)},{''.join(right)}->{''.join(out)}"
+
+
+def dot_vjp(ct, out, x, y):
+    """That of matmul for matrices, of a product for scalars, of an einsum beyond."""
+    known_rank("dot", ct, x, y)
+    ranks = [arg.ndim if isinstance(arg, Value) else 0 for arg in (x, y)]
+    if 0 in ranks:
+        return match(ct * y, x) if takes_gradient(x) else None, match(ct * x, y) if takes_gradient(y) else None
+    if max(ranks) <= 2:
+        return matmul_vjp(ct, out, x, y)
+    return einsum_vjp(ct, out, x, y, subscripts=dot_labels(x, y), optimize=False)
+
+
+def dot_prepare(a, b, out=None):
+    """np.dot's call."""
+    return (a, b), {}
+
+
+dot = op(
+    "dot",
+    lambda xp, x, y: xp.dot(x, y),
+    dot_aval,
+    vjp=dot_vjp,
+    jvp=product_jvp(lambda x, y: dot(x, y)),
+    prepare=dot_prepare,
+    numpy=(np.dot,),
+)
+
+# ---- einsum ----
+
+
+def parsed(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
+    """The labels of each operand and of the result, ``...`` spelled out with upper-case letters at the end.
+
+    Raises ShapeError if the number of operands or of labels does not fit.
+    """
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    parts = inputs.split(",")
+    if len(parts) != len(ranks):
+        raise ShapeError(f"einsum: {subscripts!r} names {len(parts)} operands, found {len(ranks)}")
+    spare = [c for c in reversed(string.ascii_letters) if c not in subscripts]
+    depth = max([rank - len(p) + 3 for p, rank in zip(parts, ranks, strict=True) if "..." in p], default=0)
+    dots = "".join(spare[:depth])
+    labelled = []
+    for part, rank in zip(parts, ranks, strict=True):
+        n = rank - len(part.replace("...", ""))
+        part = part.replace("...", dots[len(dots) - n :] if n > 0 else "")
+        if len(part) != rank:
+            raise ShapeError(f"einsum: {subscripts!r} does not fit operands of ranks {ranks}")
+        labelled.append(part)
+    if not arrow:
+        flat = "".join(labelled)
+        output = dots + "".join(sorted(c for c in set(flat) if flat.count(c) == 1 and c not in dots))
+    return labelled, output.replace("...", dots)
+
+
+def label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
+    """The size of each label; 1 gives way. Raises ShapeError where sizes differ."""
+    sizes: dict = {}
+    for part, shape in zip(labels, shapes, strict=True):
+        for label, n in zip(part, shape, strict=True):
+            if sizes.setdefault(label, n) == 1:
+                sizes[label] = n
+            elif n not in (1, sizes[label]):
+                raise ShapeError(f"einsum: label {label!r} has sizes {sizes[label]} and {n}, shapes {shapes}")
+    return sizes
+
+
+def einsum_aval(*arrays, subscripts, optimize):
+    """The sizes of the result's labels."""
+    labels, out = parsed(subscripts, [x.ndim for x in arrays])
+    sizes = label_sizes(labels, [x.shape for x in arrays])
+    if any(label not in sizes for label in out) or len(set(out)) < len(out):
+        raise ShapeError(f"einsum: the result's labels {out!r} are not each once among the operands'")
+    return ArrayType(result_dtype(*arrays), tuple(sizes[label] for label in out))
+
+
+def einsum_vjp(ct, out, *arrays, subscripts, optimize):
+    """For each operand the einsum of the cotangent and the other operands into its labels."""
+    known_rank("einsum", ct, *arrays)
+    labels, result = parsed(subscripts, [x.ndim for x in arrays])
+    sizes = label_sizes(labels, [x.shape for x in arrays])
+    return tuple(
+        match(einsum_by(i, ct, arrays, labels, result, sizes, optimize), x) if takes_gradient(x) else None
+        for i, x in enumerate(arrays)
+    )
+
+
+def einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
+    """The cotangent of operand ``i`` before its broadcast axes are summed."""
+    others = [(labels[j], x) for j, x in enumerate(arrays) if j != i]
+    wanted, diagonals = distinct(labels[i], "".join(labels) + result)
+    for a, b in diagonals:
+        identity = ct.emitter.apply(eye, (), eye.complete({"n": sizes[a], "m": sizes[a], "k": 0, "dtype": ct.dtype}))
+        others.append((a + b, identity))
+    found = "".join([result, *(part for part, _ in others)])
+    made = "".join(label for label in wanted if label in found)
+    operands = [ct, *(x for _, x in others)]
+    by = einsum(",".join([result, *(part for part, _ in others)]) + "->" + made, *operands, optimize=optimize)
+    # a label that only this operand has was summed away: its axis comes back by broadcasting
+    there = dict(zip(made, by.shape, strict=True))
+    by = reshape(by, tuple(there.get(label, 1) for label in wanted)) if made != wanted else by
+    full = tuple(sizes[label] for label in labels[i])
+    return by if by.shape == full else broadcast_to(by, full)
+
+
+def distinct(part: str, used: str) -> tuple[str, list[tuple[str, str]]]:
+    """``part`` with repeated labels made new ones, and the pairs (label, new one) that must be equal."""
+    spare = (c for c in string.ascii_letters if c not in used)
+    seen, pairs = "", []
+    for label in part:
+        if label in seen:
+            pairs.append((label, next(spare)))
+            label = pairs[-1][1]
+        seen += label
+    return seen, pairs
+
+
+def einsum_jvp(tangents, out, *arrays, subscripts, optimize):
+    """The product rule."""
+    terms = (
+        einsum(subscripts, *arrays[:i], t, *arrays[i + 1 :], optimize=optimize)
+        for i, t in enumerate(tangents)
+        if t is not None
+    )
+    return recast(added(terms), out.dtype)
+
+
+def einsum_prepare(subscripts, *operands, out=None, dtype=None, order="K", casting="safe", optimize=False):
+    """np.einsum's call, with subscripts as text or as lists of axes beside each operand."""
+    if not isinstance(subscripts, str):
+        subscripts, operands = from_lists((subscripts, *operands))
+    return operands, {"subscripts": subscripts, "optimize": bool(optimize)}
+
+
+def from_lists(operands) -> tuple[str, tuple]:
+    """The text for ``einsum(x, [0, 1], y, [1, 2], [0, 2])``."""
+    arrays, lists = operands[: len(operands) // 2 * 2 : 2], operands[1::2]
+    spelled = [part_text(part) for part in lists]
+    return ",".join(spelled) + ("->" + part_text(operands[-1]) if len(operands) % 2 else ""), tuple(arrays)
+
+
+def part_text(part) -> str:
+    """One list of axes as letters."""
+    return "".join("..." if axis is Ellipsis else string.ascii_letters[axis] for axis in part)
+
+
+einsum = op(
+    "einsum",
+    lambda xp, *arrays, subscripts, optimize=False: xp.einsum(subscripts, *arrays, optimize=optimize),
+    einsum_aval,
+    vjp=einsum_vjp,
+    jvp=einsum_jvp,
+    prepare=einsum_prepare,
+    numpy=(np.einsum,),
+    onnx="Einsum",
+)

@@ -1,0 +1,366 @@
+"""Reductions and scans: sum, prod, mean, max, min, any, all, argmax, argmin, cumsum.
+
+All take NumPy's ``axis`` (None, an int or a tuple), ``keepdims``, ``dtype``, ``initial`` and, as a further operand,
+the mask ``where``. Axes stay as the user wrote them, negative ones too, so that programs do not depend on ranks.
+"""
+
+import math
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType
+from letir.errors import MissingRule, ShapeError
+from letir.ops.elementwise import equal, where
+from letir.ops.makers import DISCRETE, match, op, recast
+from letir.ops.shaping import concatenate, expand_dims, flip, moved, normalized, stack
+from letir.ops.sizes import broadcast_to, ones_like, reshape, size
+
+
+def reduced_shape(shape: tuple, axis, keepdims: bool) -> tuple:
+    """``shape`` without the reduced axes, or with 1 in their place."""
+    axes = range(len(shape)) if axis is None else normalized(axis, len(shape))
+    return tuple(1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes)
+
+
+def widened(dtype: np.dtype) -> np.dtype:
+    """The dtype in which NumPy sums: integers below 64 bits widen."""
+    kind = dtype.kind
+    return np.dtype(np.uint64 if kind == "u" else np.int64) if kind in "biu" else dtype
+
+
+def axes_of(axis):
+    """``axis`` as an attribute: None, an int or a tuple of ints."""
+    if axis is None:
+        return None
+    return tuple(a.__index__() for a in axis) if isinstance(axis, tuple | list) else axis.__index__()
+
+
+NO_VALUE = np._NoValue  # NumPy's own mark for "not given"
+
+
+def is_given(value) -> bool:
+    """Whether a caller gave this keyword (NumPy marks "not given" in its own way)."""
+    return value is not NO_VALUE and value is not None
+
+
+def reduction_prepare(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
+    """The call of np.sum and its like: operands (array, mask if there is one), attributes."""
+    operands = (a,) if where is True or where is NO_VALUE else (a, where)
+    return operands, {
+        "axis": axes_of(axis),
+        "dtype": np.dtype(dtype) if is_given(dtype) else None,
+        "keepdims": bool(keepdims) if is_given(keepdims) else False,
+        "initial": initial if is_given(initial) else None,
+    }
+
+
+def extremum_prepare(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
+    """The call of np.max and its like, which have no dtype."""
+    operands, attrs = reduction_prepare(a, axis, None, out, keepdims, initial, where)
+    del attrs["dtype"]
+    return operands, attrs
+
+
+def logical_prepare(a, axis=None, out=None, keepdims=False, *, where=True):
+    """The call of np.any and np.all."""
+    operands, attrs = extremum_prepare(a, axis, out, keepdims, NO_VALUE, where)
+    del attrs["initial"]
+    return operands, attrs
+
+
+def mean_prepare(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
+    """The call of np.mean, which has no initial value."""
+    operands, attrs = reduction_prepare(a, axis, dtype, out, keepdims, NO_VALUE, where)
+    del attrs["initial"]
+    return operands, attrs
+
+
+def keywords(mask: tuple, **attrs) -> dict:
+    """The keyword arguments for NumPy: the mask and what was given."""
+    given = {name: value for name, value in attrs.items() if value is not None}
+    return given | {"where": mask[0]} if mask else given
+
+
+def back(ct: Value, x: Value, axis, keepdims: bool) -> Value:
+    """A value of a reduction's result broadcast to its operand's shape."""
+    if axis is not None and not keepdims:
+        ct = expand_dims(ct, axis)
+    return broadcast_to(ct, x)
+
+
+def masked(value: Value, mask: tuple) -> Value:
+    """``value`` where the mask holds, else 0."""
+    return where(mask[0], value, 0) if mask else value
+
+
+def no_gradient(mask: tuple) -> tuple:
+    """None for each mask operand."""
+    return (None,) * len(mask)
+
+
+# ---- sum, mean, prod ----
+
+
+def sum_aval(x, *mask, axis, dtype, keepdims, initial=None):
+    """The widened dtype unless one is asked for."""
+    return ArrayType(dtype or widened(x.dtype), reduced_shape(x.shape, axis, keepdims))
+
+
+def sum_vjp(ct, y, x, *mask, axis, keepdims, **_):
+    """Every element that was summed gets the cotangent."""
+    return match(masked(back(ct, x, axis, keepdims), mask), x), *no_gradient(mask)
+
+
+sum_ = op(
+    "sum",
+    lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.sum(
+        x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype, initial=initial)
+    ),
+    sum_aval,
+    vjp=sum_vjp,
+    jvp=lambda t, y, x, *mask, initial, **attrs: sum_(t[0], where=mask[0] if mask else True, **attrs),
+    prepare=reduction_prepare,
+    numpy=(np.sum,),
+    onnx="ReduceSum",
+)
+
+
+def mean_aval(x, *mask, axis, dtype, keepdims):
+    """float64 for integers, else the operand's dtype, unless one is asked for."""
+    found = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
+    return ArrayType(dtype or found, reduced_shape(x.shape, axis, keepdims))
+
+
+def count(y: Value, x: Value, mask: tuple, axis, keepdims):
+    """How many elements each result of a mean has, broadcast to the operand if there is a mask."""
+    if mask:
+        counted = sum_(broadcast_to(mask[0], x), axis=axis, keepdims=keepdims)
+        return counted
+    if x.type is not None and y.type is not None and type(x.size) is int:
+        return x.size // y.size if y.size else 1
+    return prod(size(x)) // prod(size(y))
+
+
+def mean_vjp(ct, y, x, *mask, axis, dtype, keepdims):
+    """Every element that was averaged gets its share of the cotangent."""
+    each = ct / count(y, x, mask, axis, keepdims)
+    if ct.type is not None:
+        each = recast(each, ct.dtype)
+    return match(masked(back(each, x, axis, keepdims), mask), x), *no_gradient(mask)
+
+
+mean = op(
+    "mean",
+    lambda xp, x, *mask, axis=None, dtype=None, keepdims=False: xp.mean(
+        x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype)
+    ),
+    mean_aval,
+    vjp=mean_vjp,
+    jvp=lambda t, y, x, *mask, **attrs: mean(t[0], where=mask[0] if mask else True, **attrs),
+    prepare=mean_prepare,
+    numpy=(np.mean,),
+    onnx="ReduceMean",
+)
+
+
+def factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
+    """For each element along the (flattened, last) reduced axes: the product, and the product of all others.
+
+    A tree of pairwise products, up and down again: exact where factors are zero, unlike y / x, and log2(n) deep.
+    """
+    if x.type is None:
+        raise MissingRule("prod: its derivative needs the shape of its operand; retype the program first")
+    x = where(mask[0], x, 1) if mask else x
+    axes = range(x.ndim) if axis is None else normalized(axis, x.ndim)
+    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    n = math.prod(x.shape[i] for i in axes)
+    level = reshape(moved(x, tuple(sorted(axes)), tuple(range(-len(axes), 0))), (*kept, n))
+    levels = []
+    while level.shape[-1] > 1:
+        if level.shape[-1] % 2:
+            level = concatenate([level, ones_like(level[..., :1])], axis=-1)
+        levels.append((level[..., 0::2], level[..., 1::2]))
+        level = levels[-1][0] * levels[-1][1]
+    total, others = level, ones_like(level) * (1 if initial is None else initial)
+    for left, right in reversed(levels):
+        others = others[..., : left.shape[-1]]
+        others = reshape(stack([others * right, others * left], axis=-1), (*kept, 2 * left.shape[-1]))
+    return total, others[..., :n]
+
+
+def others_like(x: Value, mask, axis, initial) -> Value:
+    """The product of all other factors, in the shape of ``x``."""
+    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
+    _, others = factors(x, mask, axis, initial)
+    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    apart = reshape(others, (*kept, *[x.shape[i] for i in axes]))
+    return moved(apart, tuple(range(-len(axes), 0)), axes)
+
+
+def prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
+    """The cotangent times the product of all other factors."""
+    return match(masked(back(ct, x, axis, keepdims) * others_like(x, mask, axis, initial), mask), x), *no_gradient(mask)
+
+
+def prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
+    """The sum of each tangent times the product of all other factors."""
+    each = masked(tangents[0] * others_like(x, mask, axis, initial), mask)
+    return recast(sum_(each, axis=axis, keepdims=keepdims), y.dtype)
+
+
+prod = op(
+    "prod",
+    lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.prod(
+        x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype, initial=initial)
+    ),
+    sum_aval,
+    vjp=prod_vjp,
+    jvp=prod_jvp,
+    prepare=reduction_prepare,
+    numpy=(np.prod,),
+    onnx="ReduceProd",
+)
+
+# ---- extrema ----
+
+
+def max_aval(x, *mask, axis, keepdims, initial):
+    """The operand's dtype; an empty extremum needs an initial value."""
+    shape = reduced_shape(x.shape, axis, keepdims)
+    if initial is None and x.size == 0 and 0 not in shape:
+        raise ShapeError(f"the extremum of an empty axis of {x.shape} has no value: give initial=")
+    return ArrayType(x.dtype, shape)
+
+
+def chosen(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
+    """Where ``x`` is the extremum, and how many such places each result has, both in the shape of ``x``."""
+    here = equal(x, back(y, x, axis, keepdims))
+    here = mask[0] & here if mask else here
+    ties = sum_(here, axis=axis, keepdims=keepdims)
+    return here, back(where(ties == 0, 1, ties), x, axis, keepdims)
+
+
+def max_vjp(ct, y, x, *mask, axis, keepdims, initial):
+    """Ties share the cotangent equally."""
+    here, ties = chosen(y, x, mask, axis, keepdims)
+    return match(where(here, back(ct, x, axis, keepdims) / ties, 0), x), *no_gradient(mask)
+
+
+def max_jvp(tangents, y, x, *mask, axis, keepdims, initial):
+    """The mean of the tangents at the ties."""
+    here, ties = chosen(y, x, mask, axis, keepdims)
+    return recast(sum_(where(here, tangents[0] / ties, 0), axis=axis, keepdims=keepdims), y.dtype)
+
+
+def extremum(name, numpy, impl, **fields):
+    """Register np.max or np.min."""
+    return op(
+        name, impl, max_aval, vjp=max_vjp, jvp=max_jvp, prepare=extremum_prepare, numpy=(numpy,), **fields
+    )
+
+
+max_ = extremum(
+    "max",
+    np.max,
+    lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.max(
+        x, axis=axis, keepdims=keepdims, **keywords(mask, initial=initial)
+    ),
+    onnx="ReduceMax",
+)
+min_ = extremum(
+    "min",
+    np.min,
+    lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.min(
+        x, axis=axis, keepdims=keepdims, **keywords(mask, initial=initial)
+    ),
+    onnx="ReduceMin",
+)
+
+# ---- logical reductions and places ----
+
+
+def logical(name, numpy, impl):
+    """Register np.any or np.all."""
+    return op(
+        name,
+        impl,
+        lambda x, *mask, axis, keepdims: ArrayType(bool, reduced_shape(x.shape, axis, keepdims)),
+        vjp=DISCRETE,
+        jvp=DISCRETE,
+        prepare=logical_prepare,
+        numpy=(numpy,),
+    )
+
+
+any_ = logical(
+    "any",
+    np.any,
+    lambda xp, x, *mask, axis=None, keepdims=False: xp.any(x, axis=axis, keepdims=keepdims, **keywords(mask)),
+)
+all_ = logical(
+    "all",
+    np.all,
+    lambda xp, x, *mask, axis=None, keepdims=False: xp.all(x, axis=axis, keepdims=keepdims, **keywords(mask)),
+)
+
+
+def place(name, numpy, impl):
+    """Register np.argmax or np.argmin."""
+
+    def aval(x, *, axis, keepdims):
+        if x.size == 0:
+            raise ShapeError(f"{name}: no place in an empty array of shape {x.shape}")
+        return ArrayType(np.intp, reduced_shape(x.shape, axis, keepdims))
+
+    return op(
+        name,
+        impl,
+        aval,
+        vjp=DISCRETE,
+        jvp=DISCRETE,
+        prepare=lambda a, axis=None, out=None, *, keepdims=False: (
+            (a,),
+            {"axis": axes_of(axis), "keepdims": keepdims is True},
+        ),
+        numpy=(numpy,),
+    )
+
+
+argmax = place(
+    "argmax", np.argmax, lambda xp, x, *, axis=None, keepdims=False: xp.argmax(x, axis=axis, keepdims=keepdims)
+)
+argmin = place(
+    "argmin", np.argmin, lambda xp, x, *, axis=None, keepdims=False: xp.argmin(x, axis=axis, keepdims=keepdims)
+)
+
+# ---- scans ----
+
+
+def cumsum_aval(x, *, axis, dtype):
+    """The shape of the operand, or its elements in a row without an axis."""
+    if axis is not None:
+        normalized(axis, max(x.ndim, 1))
+    return ArrayType(dtype or widened(x.dtype), (x.size,) if axis is None or not x.shape else x.shape)
+
+
+def cumsum_vjp(ct, y, x, *, axis, dtype):
+    """The cumulative sum from the other end."""
+    along = 0 if axis is None else axis
+    total = flip(cumsum(flip(ct, along), along), along)
+    return (match(reshape(total, x) if axis is None else total, x),)
+
+
+cumsum = op(
+    "cumsum",
+    lambda xp, x, *, axis=None, dtype=None: xp.cumsum(x, axis=axis, dtype=dtype),
+    cumsum_aval,
+    vjp=cumsum_vjp,
+    jvp=lambda t, y, x, *, axis, dtype: cumsum(t[0], axis, y.dtype),
+    prepare=lambda a, axis=None, dtype=None, out=None: (
+        (a,),
+        {"axis": None if axis is None else axis.__index__(), "dtype": None if dtype is None else np.dtype(dtype)},
+    ),
+    numpy=(np.cumsum,),
+    onnx="CumSum",
+)

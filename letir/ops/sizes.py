@@ -1,0 +1,273 @@
+"""Operations that say or take a shape: size, sum_to_size, broadcast_to, reshape, zeros, ones, full, eye, arange.
+
+A shape is an attribute where it is known, else a further operand: the 1-d int64 array that ``size`` gives [D14].
+Rules say the shape of another value by passing that value.
+"""
+
+import math
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES, never
+from letir.ast.types import ArrayType, Size, broadcast_shapes
+from letir.errors import ShapeError, TraceError
+from letir.ops.makers import DISCRETE, match, op
+
+NO_OPERAND = never("it has no floating operand")
+
+size = op(
+    "size",
+    lambda xp, x: np_shape(x),
+    lambda x: ArrayType(np.int64, (x.ndim,)),
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    onnx="Shape",
+)
+
+
+def np_shape(x) -> np.ndarray:
+    """The shape of ``x`` as a NumPy array: sizes stay on the host, also for a CuPy ``x``."""
+    return np.array(getattr(x, "shape", ()), dtype=np.int64)
+
+
+def is_known(shape) -> bool:
+    """Whether a shape is there and has numbers only."""
+    return shape is not None and all(type(n) is int for n in shape)
+
+
+def spelled(shape) -> tuple[tuple, tuple | None]:
+    """(further operands, attribute) that say ``shape``: a tuple, an int, or a Value whose shape it is."""
+    if isinstance(shape, Value):
+        known = None if shape.type is None else shape.shape
+        return ((), known) if is_known(known) else ((size(shape),), known)
+    try:
+        shape = tuple(map(as_size, shape))
+    except TypeError:
+        shape = (as_size(shape),)
+    if not is_known(shape):
+        raise TraceError(f"the shape {shape} has a size that is known by name only: pass numbers")
+    return (), shape
+
+
+def as_size(n):
+    """One size: an int (a traced integer is asked for its value), or a ``Size``."""
+    return n if type(n) is Size else n.__index__()
+
+
+def declared(shape: tuple | None, sizes: tuple) -> tuple:
+    """The shape at run time: that of the operand where there is one, else the attribute."""
+    return tuple(int(n) for n in sizes[0]) if sizes else shape
+
+
+def sized_aval(x, *sizes, shape):
+    """The operand's dtype in the declared shape; unknown where it is not declared."""
+    return None if shape is None else x.with_shape(shape)
+
+
+# ---- sum_to_size ----
+
+
+def sum_to_size_impl(xp, x, *sizes, shape):
+    """Sum away leading axes, and those that are 1 in the target; the same object where the shapes are equal [D10]."""
+    shape = declared(shape, sizes)
+    found = getattr(x, "shape", ())
+    if found == shape:
+        return x
+    lead = len(found) - len(shape)
+    kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != found[lead + i])
+    total = xp.sum(x, axis=(*range(lead), *kept), keepdims=True, dtype=x.dtype)
+    return total.reshape(shape) if shape else total.reshape(())[()]
+
+
+def sum_to_size_aval(x, *sizes, shape):
+    """The operand's dtype in a shape that broadcasts to the operand's."""
+    if shape is not None and broadcast_shapes(x.shape, shape) != x.shape:
+        raise ShapeError(f"sum_to_size: {shape} does not broadcast to {x.shape}")
+    return sized_aval(x, *sizes, shape=shape)
+
+
+def resize_prepare(x, shape):
+    """The operand and what says the shape."""
+    sizes, shape = spelled(shape)
+    return (x, *sizes), {"shape": shape}
+
+
+sum_to_size = op(
+    "sum_to_size",
+    sum_to_size_impl,
+    sum_to_size_aval,
+    vjp=lambda ct, y, x, *sizes, shape: (broadcast_to(ct, x), *[None] * len(sizes)),
+    jvp=lambda t, y, x, *sizes, shape: sum_to_size(t[0], y),
+    prepare=resize_prepare,
+)
+
+# ---- broadcast_to and reshape ----
+
+
+def broadcast_to_aval(x, *sizes, shape):
+    """The operand's dtype in the new shape, to which the operand's must broadcast."""
+    if shape is not None and broadcast_shapes(x.shape, shape) != shape:
+        raise ShapeError(f"broadcast_to: {x.shape} does not broadcast to {shape}")
+    return sized_aval(x, *sizes, shape=shape)
+
+
+def broadcast_to_prepare(array, shape, subok=False):
+    """np.broadcast_to's call."""
+    return resize_prepare(array, shape)
+
+
+broadcast_to = op(
+    "broadcast_to",
+    lambda xp, x, *sizes, shape: xp.broadcast_to(x, declared(shape, sizes)),
+    broadcast_to_aval,
+    vjp=lambda ct, y, x, *sizes, shape: (match(ct, x), *[None] * len(sizes)),
+    jvp=lambda t, y, x, *sizes, shape: broadcast_to(t[0], y),
+    prepare=broadcast_to_prepare,
+    numpy=(np.broadcast_to,),
+    onnx="Expand",
+)
+
+
+def reshape_aval(x, *sizes, shape, order):
+    """The operand's dtype in the new shape; one -1 stands for what is left."""
+    if shape is None:
+        return None
+    if shape.count(-1) > 1 or any(type(n) is int and n < -1 for n in shape):
+        raise ShapeError(f"reshape: {shape} is no shape; at most one size may be -1")
+    if -1 in shape:
+        others = math.prod(n for n in shape if n != -1)
+        if others == 0 or (type(others) is int and type(x.size) is int and x.size % others):
+            raise ShapeError(f"reshape: {x.shape} has {x.size} elements, which do not fill {shape}")
+        rest = 1 if x.size == others else x.size // others
+        shape = tuple(rest if n == -1 else n for n in shape)
+    if math.prod(shape) != x.size:
+        raise ShapeError(f"reshape: {x.shape} has {x.size} elements, {shape} has {math.prod(shape)}")
+    return x.with_shape(shape)
+
+
+def reshape_prepare(a, /, shape=None, order="C", *, newshape=None, copy=None):
+    """np.reshape's call, and the method's with one tuple or int."""
+    sizes, shape = spelled(newshape if shape is None else shape)
+    return (a, *sizes), {"shape": shape, "order": order}
+
+
+reshape = op(
+    "reshape",
+    lambda xp, x, *sizes, shape, order="C": xp.reshape(x, declared(shape, sizes), order=order),
+    reshape_aval,
+    vjp=lambda ct, y, x, *sizes, shape, order: (reshape(ct, x, order), *[None] * len(sizes)),
+    jvp=lambda t, y, x, *sizes, shape, order: reshape(t[0], y, order),
+    prepare=reshape_prepare,
+    numpy=(np.reshape,),
+    onnx="Reshape",
+)
+
+# ---- arrays made from nothing ----
+
+
+def made_aval(*sizes, shape, dtype, **_):
+    """The declared type."""
+    return None if shape is None else ArrayType(dtype, shape)
+
+
+def made_prepare(shape, dtype=float, order="C", *, device=None, like=None):
+    """np.zeros' call; ``shape`` may be a Value whose shape is meant."""
+    sizes, shape = spelled(shape)
+    return sizes, {"shape": shape, "dtype": np.dtype(dtype)}
+
+
+zeros = op(
+    "zeros",
+    lambda xp, *sizes, shape, dtype: xp.zeros(declared(shape, sizes), dtype),
+    made_aval,
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    prepare=made_prepare,
+)
+ones = op(
+    "ones",
+    lambda xp, *sizes, shape, dtype: xp.ones(declared(shape, sizes), dtype),
+    made_aval,
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    prepare=made_prepare,
+)
+
+
+def full_prepare(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
+    """np.full's call; the dtype is that of the filling value unless given."""
+    sizes, shape = spelled(shape)
+    if dtype is None:
+        dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.dtype(type(fill_value))
+    return (fill_value, *sizes), {"shape": shape, "dtype": np.dtype(dtype)}
+
+
+def full_aval(fill, *sizes, shape, dtype):
+    """The declared type; the filling value must broadcast to it."""
+    if shape is not None:
+        broadcast_to_aval(fill, shape=shape)
+    return made_aval(shape=shape, dtype=dtype)
+
+
+full = op(
+    "full",
+    lambda xp, fill, *sizes, shape, dtype: xp.full(declared(shape, sizes), fill, dtype),
+    full_aval,
+    vjp=lambda ct, y, fill, *sizes, shape, dtype: (match(ct, fill), *[None] * len(sizes)),
+    jvp=lambda t, y, fill, *sizes, shape, dtype: broadcast_to(PRIMITIVES["cast"](t[0], dtype), y),
+    prepare=full_prepare,
+)
+eye = op(
+    "eye",
+    lambda xp, *, n, m, k, dtype: xp.eye(n, m, k, dtype),
+    lambda *, n, m, k, dtype: ArrayType(dtype, (n, m)),
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    prepare=lambda n, m=None, k=0, dtype=float, **_: (
+        (),
+        {"n": as_size(n), "m": as_size(n if m is None else m), "k": as_size(k), "dtype": np.dtype(dtype)},
+    ),
+)
+
+
+def arange_prepare(start, stop=None, step=1, dtype=None, **_):
+    """np.arange's call: one bound is the stop."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    dtype = np.arange(start, start, step).dtype if dtype is None else np.dtype(dtype)
+    return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
+
+
+arange = op(
+    "arange",
+    lambda xp, *, start, stop, step, dtype: xp.arange(start, stop, step, dtype),
+    lambda *, start, stop, step, dtype: ArrayType(dtype, (len(np.arange(start, stop, step)),)),
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    prepare=arange_prepare,
+)
+
+
+def zeros_like(x: Value) -> Value:
+    """Zeros of the shape and dtype of ``x``; 0 where these are unknown."""
+    return x.emitter.apply(zeros, *_made(x))
+
+
+def ones_like(x: Value) -> Value:
+    """Ones of the shape and dtype of ``x``."""
+    return x.emitter.apply(ones, *_made(x))
+
+
+def _made(x: Value):
+    sizes, attrs = made_prepare(x, float if x.type is None else x.dtype)
+    return sizes, zeros.complete(attrs)
+
+
+constant = op(
+    "constant",
+    lambda xp, *, value: value if xp is np else xp.asarray(value),
+    lambda *, value: ArrayType(value.dtype, value.shape),
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    onnx="Constant",
+)

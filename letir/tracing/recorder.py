@@ -1,0 +1,242 @@
+"""``Trace``: a builder that is fed by running Python code, and the one active trace of each thread.
+
+What an operation on traced values does: the active trace turns its operands into arguments (a value of an enclosing
+trace becomes a parameter, an array a constant), emits the bind with the user's line, and, in a concrete trace,
+computes it.
+"""
+
+import threading
+import weakref
+from contextvars import ContextVar
+
+import numpy as np
+
+from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
+from letir.ast.builder import LetBuilder, Value, freeze
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local
+from letir.ast.types import PYTHON_NUMBERS, UndefType
+from letir.errors import DTypeError, EscapedTracerError, TraceError
+from letir.eval.arrays import is_array, type_of
+from letir.eval.evaluator import Environment, compute
+from letir.tracing.places import user_place
+
+
+class Absent:
+    """The type of ``ABSENT``: the value of a traced value that has none."""
+
+    def __repr__(self):
+        return "ABSENT"
+
+
+ABSENT = Absent()
+EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # when a trace computes: at once, when asked, never
+
+VIEWS = frozenset(
+    ["index", "reshape", "transpose", "expand_dims", "squeeze", "broadcast_to", "flip", "real", "imag"]
+)  # operations of one result that may share memory with an operand
+
+
+class Trace(LetBuilder):
+    """Records one program. ``parent`` is the trace that was active when it began."""
+
+    def __init__(self, make_tracer, parent: "Trace | None", mode: str = EAGER):
+        super().__init__()
+        self.make_tracer, self.parent, self.mode = make_tracer, parent, mode
+        self.thread = threading.get_ident()
+        self.is_open = True
+        self.lifted: dict[Local, tuple[Value, Value]] = {}  # outer local -> (outer tracer, parameter here)
+        self.known: dict[Local, object] = {}  # values that were asked for in a lazy trace
+        self._frozen: dict[int, tuple] = {}  # id of an array -> (weak reference, frozen copy, local)
+
+    # ---- recording ----
+
+    def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
+        """Record ``op`` on traced values, arrays and numbers: a traced value, or a tuple of them."""
+        active = ACTIVE.get()
+        if active is not self:
+            return _elsewhere(self, active, op, operands, attrs)
+        operands, tracer = tuple(operands), self.make_tracer
+        args = tuple([o.arg if type(o) is tracer and o.emitter is self else self.enter(o) for o in operands])
+        self.source, name = user_place(3)
+        binders = self.emit(op, args, attrs)
+        values = self.computed(op, operands, attrs) if self.mode is EAGER else (ABSENT,) * len(binders)
+        if op.results is None:
+            binders[0].name = name
+            out = tracer(self, binders[0], values[0])
+            if op.name in VIEWS:
+                out.is_view_of(operands[0])
+            return out
+        out = tuple([tracer(self, b, v) for b, v in zip(binders, values, strict=True)])
+        for part in out:
+            part.is_view_of(operands[0])
+        return out
+
+    def computed(self, op: Primitive, operands: tuple, attrs: Attrs) -> tuple:
+        """The results on the operands' values, ABSENT if one has none. On an exception the bind is taken back."""
+        values = []
+        for operand in operands:
+            if isinstance(operand, Value):
+                operand = operand.value if operand.value is not ABSENT else operand.concrete_value()
+                if operand is ABSENT:
+                    return (ABSENT,) * (1 if op.results is None else op.results(**attrs))
+            values.append(operand)
+        try:
+            out = compute(op, values, attrs)
+        except BaseException:
+            self.binds.pop()
+            raise
+        return (out,) if op.results is None else out
+
+    def enter(self, operand) -> Arg:
+        """``operand`` as an argument of this program: lifted if it is an enclosing trace's, bound if it is an array."""
+        if isinstance(operand, Value):
+            return operand.arg if operand.emitter is self else self.lift(operand).arg
+        if is_array(operand):
+            return self.constant(operand)
+        kind = type(operand)
+        if kind in PYTHON_NUMBERS or operand is None or kind is UndefType:
+            if kind is int and not -(1 << 63) <= operand < 1 << 64:
+                raise DTypeError(f"the integer {operand} does not fit into 64 bits")
+            return Const(operand)
+        if isinstance(operand, list | tuple):
+            return self.enter(_as_array(operand))
+        type_of(operand)  # raises with the remedy for this kind of object
+        raise DTypeError(f"{operand!r} cannot be an operand")
+
+    def lift(self, outer: Value) -> Value:
+        """The parameter that stands for a traced value of an enclosing trace."""
+        trace = outer.emitter
+        if trace not in self.enclosing() or not trace.is_open:
+            raise escaped(outer)
+        found = self.lifted.get(outer.arg)
+        if found is None:
+            found = self.lifted[outer.arg] = (outer, self.param(outer.type, outer.arg.name))
+        return found[1]
+
+    def enclosing(self) -> list["Trace"]:
+        """The traces around this one, innermost first."""
+        found, trace = [], self.parent
+        while trace is not None:
+            found.append(trace)
+            trace = trace.parent
+        return found
+
+    def constant(self, array) -> Local:
+        """The local of an array constant; one array that did not change is bound once."""
+        key = id(array)
+        found = self._frozen.get(key)
+        if found is not None and found[0]() is array and same_bits(found[1], array):
+            return found[2]
+        type_of(array)
+        frozen = freeze(array.get() if hasattr(array, "get") else array)
+        self.source, name = user_place(2)
+        local = self.emit(PRIMITIVES["constant"], (), Attrs(value=frozen))[0]
+        if isinstance(array, np.ndarray):
+            self._frozen[key] = (weakref.ref(array), frozen, local)
+        return local
+
+    def replay(self, fn: Lambda, leaves: list) -> list:
+        """Record the binds of ``fn`` on traced values, arrays and numbers, and return its results."""
+        if self.mode is not EAGER:
+            return [self.result(r) for r in self.inline(fn, [self.enter(leaf) for leaf in leaves])]
+        env = Environment(fn, leaves)
+        leaves.clear()
+        for bind in fn.binds:
+            operands = tuple([env.take(arg) for arg in bind.args])
+            before = len(self.binds)
+            out = self.apply(bind.op, operands, bind.attrs)
+            self._keep_line(bind, before)
+            env.bind(bind.binders, (out,) if bind.op.results is None else out)
+        return [env.take(arg) for arg in fn.ret.args]
+
+    def _keep_line(self, bind: Bind, before: int) -> None:
+        """Give what ``bind`` became the line and the names that it had."""
+        if len(self.binds) > before:
+            copy = self.binds[-1]
+            copy.source = bind.source or copy.source
+            for binder, original in zip(copy.binders, bind.binders, strict=True):
+                binder.name = original.name
+
+    def result(self, arg: Arg):
+        """A result of inlined code as a value: traced, or a number."""
+        return self.make_tracer(self, arg, ABSENT) if type(arg) is Local else arg.value
+
+    # ---- values that are asked for ----
+
+    def demand(self, local: Local):
+        """The value of ``local`` in a lazy trace: what it needs is computed, once. ABSENT if an argument has none."""
+        wanted, todo = {local} - self.known.keys(), []
+        for bind in reversed(self.binds):
+            if not wanted:
+                break
+            if not wanted.isdisjoint(bind.binders):
+                wanted.difference_update(bind.binders)
+                todo.append(bind)
+                wanted.update(arg for arg in bind.locals() if arg not in self.known)
+        for outer, param in self.lifted.values():
+            if param.arg in wanted:
+                self.known[param.arg] = outer.concrete_value()
+        for bind in reversed(todo):
+            values = [self.known.get(a, ABSENT) if type(a) is Local else a.value for a in bind.args]
+            if any(value is ABSENT for value in values):
+                return ABSENT
+            out = compute(bind.op, values, bind.attrs)
+            self.known.update(zip(bind.binders, (out,) if bind.op.results is None else out, strict=True))
+        return self.known.get(local, ABSENT)
+
+    def close(self) -> None:
+        """End the trace: nothing can be recorded any more, and no value is kept."""
+        self.is_open = False
+        self.known, self._frozen = {}, {}
+
+
+class Paused:
+    """Stands for the active trace while tracing is paused: operations compute and are not recorded."""
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+
+ACTIVE: ContextVar[Trace | Paused | None] = ContextVar("letir_active_trace", default=None)
+
+
+def _elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs):
+    """An operation on values of ``trace`` while another trace is active, none, or a pause."""
+    if isinstance(active, Trace):
+        return active.apply(op, operands, attrs)
+    operands = tuple(operands)
+    if active is None or not trace.is_open:
+        raise escaped(next(o for o in operands if isinstance(o, Value) and o.emitter is trace))
+    values = [o.concrete_value() if isinstance(o, Value) else o for o in operands]
+    if any(value is ABSENT for value in values):
+        raise TraceError("while tracing is paused operations compute: trace with concrete arguments")
+    return compute(op, values, attrs)
+
+
+def escaped(value: Value) -> EscapedTracerError:
+    """The error for a traced value that is used where it does not belong."""
+    trace = value.emitter
+    made = next((b.source for b in trace.binds if value.arg in b.binders), None)
+    where = f"it was made at {made}" if made else "it was an argument of the traced function"
+    if trace.thread != threading.get_ident():
+        reason = "belongs to a trace of another thread"
+    elif trace.is_open:
+        reason = "belongs to a trace that is not around this one"
+    else:
+        reason = "belongs to a trace that is over"
+    source, _ = user_place(2)
+    return EscapedTracerError(
+        f"a traced value of type {value.type} {reason}\n  {where}\n  used at {source}\n"
+        "  return it from the traced function, or pass it as an argument"
+    )
+
+
+def _as_array(items) -> np.ndarray:
+    """A list of numbers as an array. Raises TraceError if it holds traced values."""
+    if any(isinstance(item, Value) for item in items):
+        raise TraceError(
+            "a list that holds traced values is no operand\n"
+            "  stack it first: numpy.stack([...]), or letir.numpy.array([...])"
+        )
+    return np.asarray(items)

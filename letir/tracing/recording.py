@@ -1,0 +1,277 @@
+"""``trace``: a Python function becomes a Lambda; and the recorder's levers for those who drive it by hand [B13]."""
+
+import inspect
+import re
+from collections.abc import Callable
+from contextlib import contextmanager
+
+import numpy as np
+import optree
+from attrs import frozen
+
+from letir.ast.attrs import Attrs
+from letir.ast.collecting import paused_gc
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Const, Lambda, Local
+from letir.ast.trees import NAMESPACE, Static, Tree, flatten
+from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
+from letir.errors import DTypeError, TraceError
+from letir.eval.arrays import type_of
+from letir.tracing.recorder import ABSENT, ABSTRACT, ACTIVE, EAGER, Paused, Trace
+from letir.tracing.tracer import Tracer
+
+OPTIONS = ("static_argnums", "static_argnames", "abstract")
+
+
+@frozen
+class Recording:
+    """A program, how its arguments nest, and the traced values of enclosing traces that it uses.
+
+    These are its last parameters, in this order.
+    """
+
+    fn: Lambda
+    tree: Tree
+    lifted: tuple[Tracer, ...]
+
+
+def trace(f: Callable, *args, static_argnums=(), static_argnames=(), abstract: bool = False, **kwargs) -> Lambda:
+    """Record ``f(*args, **kwargs)`` as a closed Lambda.
+
+    Arguments are pytrees of arrays, Python numbers (weak parameters) and static leaves: bool, str, None, and the
+    arguments named by ``static_argnums`` and ``static_argnames``. Concrete arguments record a guard where Python
+    asks for a truth value or an integer; with ``abstract``, or for ``ShapeDtype`` arguments, nothing is computed and
+    such a question is a TraceError.
+
+    >>> print(trace(lambda x, y: x * np.sin(y), 2.0, np.ones(3)).listing(), end="")
+    %2 = sin %1
+    %3 = mul %0, %2
+    return %3
+    """
+    _refuse_ambiguous_options(f, kwargs)
+    marked_args, marked_kwargs = mark_static(f, args, kwargs, static_argnums, static_argnames)
+    return record(f, marked_args, marked_kwargs, ABSTRACT if abstract else EAGER).fn
+
+
+def record(f: Callable, args: tuple, kwargs: dict, mode: str) -> Recording:
+    """Record ``f`` on arguments in which static ones are ``StaticLeaf``s."""
+    leaves, spec = flatten((args, kwargs))
+    statics, inputs = {}, []
+    for i, leaf in enumerate(leaves):
+        if type(leaf) is StaticLeaf or type(leaf) in (bool, str):
+            statics[i] = leaf
+        else:
+            inputs.append(leaf)
+    tree = Tree(spec, tuple((i, Static.of(getattr(leaf, "value", leaf))) for i, leaf in statics.items()))
+    names = [name for i, name in enumerate(leaf_names(f, args, kwargs)) if i not in statics]
+    with tracing(inputs, names, mode) as (new, tracers):
+        rest = iter(tracers)
+        filled = [statics[i] if i in statics else next(rest) for i in range(len(leaves))]
+        filled = [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in filled]
+        call_args, call_kwargs = spec.unflatten(filled)
+        result = f(*call_args, **call_kwargs)
+        fn, lifted = finished(new, result, None if is_flat(args, kwargs, statics) else tree)
+        return Recording(fn, tree, lifted)
+
+
+@frozen(eq=False)
+class StaticLeaf:
+    """An argument that the program is specialised to."""
+
+    value: object
+
+
+def mark_static(f, args: tuple, kwargs: dict, argnums, argnames) -> tuple[tuple, dict]:
+    """The arguments with the static ones wrapped. Raises TraceError for one that is not there."""
+    argnums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    argnames = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    names = positional_names(f)
+    for number in argnums:
+        if not -len(args) <= number < len(args):
+            raise TraceError(f"static_argnums: there is no argument {number} among {len(args)}")
+    static = {n % len(args) for n in argnums} | {i for i, n in enumerate(names[: len(args)]) if n in argnames}
+    marked = tuple(StaticLeaf(a) if i in static else a for i, a in enumerate(args))
+    return marked, {k: StaticLeaf(v) if k in argnames else v for k, v in kwargs.items()}
+
+
+def positional_names(f) -> list[str]:
+    """The names of the positional parameters of ``f``, as far as they are known."""
+    try:
+        parameters = inspect.signature(f).parameters.values()
+    except (TypeError, ValueError):
+        return []
+    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+
+
+def _refuse_ambiguous_options(f, kwargs: dict) -> None:
+    clash = [name for name in positional_names(f) if name in OPTIONS]
+    if clash:
+        raise TraceError(
+            f"{clash[0]!r} is an option of trace and a parameter of the function: a keyword would go to trace\n"
+            f"  bind it first: functools.partial(f, {clash[0]}=...)"
+        )
+
+
+def is_flat(args: tuple, kwargs: dict, statics: dict) -> bool:
+    """Whether the arguments are arrays in a row, so that no tree is needed."""
+    if kwargs or statics:
+        return False
+    return all(optree.treespec_is_leaf(optree.tree_structure(a, namespace=NAMESPACE)) for a in args)
+
+
+def leaf_names(f, args: tuple, kwargs: dict) -> list[str | None]:
+    """A name for each leaf: the parameter, then its path; None where there is none."""
+    names = positional_names(f)
+    found = []
+    for path in optree.tree_paths((args, kwargs), namespace=NAMESPACE):
+        top = path[1] if path[0] == 1 else names[path[1]] if path[1] < len(names) else f"arg{path[1]}"
+        name = ".".join(re.sub(r"\W", "_", str(part)) for part in (top, *path[2:]))
+        found.append(name if re.fullmatch(r"[A-Za-z_][\w.]*", name) else None)
+    return found
+
+
+@contextmanager
+def tracing(inputs: list, names: list, mode: str):
+    """A trace with parameters for ``inputs``: (trace, traced values). Closed and forgotten at the end, whatever fails."""
+    new = opened(mode)
+    token = ACTIVE.set(new)
+    try:
+        with paused_gc():
+            yield new, [parameter(new, leaf, name) for leaf, name in zip(inputs, names, strict=True)]
+    finally:
+        ACTIVE.reset(token)
+        new.close()
+
+
+def opened(mode: str) -> Trace:
+    """A new trace inside the active one."""
+    active = ACTIVE.get()
+    parent = active.trace if isinstance(active, Paused) else active
+    return Trace(Tracer, parent, mode)
+
+
+def parameter(new: Trace, leaf, name: str | None) -> Tracer:
+    """A parameter of the type of ``leaf``, with its value unless the trace is abstract."""
+    if isinstance(leaf, ShapeDtype):
+        kind, value = leaf.type, ABSENT
+    elif isinstance(leaf, Tracer):
+        kind, value = leaf.type, ABSENT if new.mode is ABSTRACT else leaf.concrete_value()
+    else:
+        try:
+            kind, value = type_of(leaf), ABSENT if new.mode is ABSTRACT else leaf
+        except DTypeError as error:
+            error.args = (f"argument {name}: {error}",)
+            raise
+    tracer = Tracer(new, new.param(kind, name).arg, value)
+    if value is not ABSENT:
+        new.known[tracer.arg] = value
+    return tracer
+
+
+def finished(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tracer, ...]]:
+    """The program whose results are the leaves of ``result``, and the traced values that were lifted into it."""
+    leaves, spec = flatten(result)
+    args = [result_arg(new, leaf) for leaf in leaves]
+    plain = optree.treespec_is_leaf(spec) or (len(leaves) != 1 and spec == optree.tree_structure(tuple(leaves)))
+    lifted = tuple(outer for outer, _ in new.lifted.values())
+    return new.build(args, None if lifted else in_tree, None if plain else Tree(spec)), lifted
+
+
+def result_arg(new: Trace, leaf):
+    """A result as an argument of Ret. Raises TraceError for what is no array or number."""
+    if isinstance(leaf, Tracer) or type(leaf) in PYTHON_NUMBERS:
+        return new.enter(leaf)
+    try:
+        type_of(leaf)
+    except DTypeError as error:
+        raise TraceError(f"the traced function returned something that is no array: {leaf!r}\n  {error}") from None
+    return new.enter(leaf)
+
+
+# ---- by hand ----
+
+
+def tracer_enter(inputs, abstract: bool = False):
+    """Begin a trace in this thread: the traced values of ``inputs`` (a pytree), nested as they are.
+
+    End it with ``tracer_exit``. Several traces nest.
+    """
+    leaves, spec = flatten(inputs)
+    new = opened(ABSTRACT if abstract else EAGER)
+    tracers = [parameter(new, leaf, None) for leaf in leaves]
+    ACTIVE.set(new)
+    return spec.unflatten(tracers)
+
+
+def tracer_exit(outputs) -> Lambda:
+    """End the trace that was begun last and return its program with these results (a pytree)."""
+    active = ACTIVE.get()
+    if not isinstance(active, Trace):
+        raise TraceError("tracer_exit: no trace is active in this thread; begin one with tracer_enter")
+    try:
+        return finished(active, outputs, None)[0]
+    finally:
+        active.close()
+        ACTIVE.set(active.parent)
+
+
+def is_tracing(*values) -> bool:
+    """Whether a trace is active in this thread and, if values are given, any of them is traced by it."""
+    active = ACTIVE.get()
+    if not isinstance(active, Trace):
+        return False
+    leaves = flatten(values)[0]
+    return not values or any(isinstance(leaf, Tracer) and leaf.emitter is active for leaf in leaves)
+
+
+@contextmanager
+def pause_tracing():
+    """Operations inside compute on the values of traced arguments and are not recorded; yields the paused trace.
+
+    Its ``emit(op, args, attrs)`` records by hand.
+    """
+    active = ACTIVE.get()
+    token = ACTIVE.set(Paused(active) if isinstance(active, Trace) else active)
+    try:
+        yield active
+    finally:
+        ACTIVE.reset(token)
+
+
+def local_of(value):
+    """The local (or constant) that stands for ``value`` in the active trace; containers give containers."""
+    active = _active_trace("local_of")
+    leaves, spec = flatten(value)
+    return spec.unflatten([active.enter(leaf) for leaf in leaves])
+
+
+def set_local(value, local):
+    """Traced values with the arrays of ``value`` that the active trace knows as ``local``; containers nest alike."""
+    active = _active_trace("set_local")
+    leaves, spec = flatten(value)
+    locals_ = flatten(local)[0]
+    if len(leaves) != len(locals_) or not all(isinstance(arg, Local | Const) for arg in locals_):
+        raise TraceError(f"set_local: {len(leaves)} values need as many locals, found {local!r}")
+    arrays = [leaf.concrete_value() if isinstance(leaf, Tracer) else leaf for leaf in leaves]
+    return spec.unflatten([Tracer(active, arg, array) for arg, array in zip(locals_, arrays, strict=True)])
+
+
+def _active_trace(asked: str) -> Trace:
+    active = ACTIVE.get()
+    active = active.trace if isinstance(active, Paused) else active
+    if active is None:
+        raise TraceError(f"{asked}: no trace is active in this thread")
+    return active
+
+
+def concrete(x):
+    """The NumPy value of a traced ``x``, recorded as a guard: the program holds for this value only, and no
+    derivative flows through it. Other values come back as they are.
+    """
+    if not isinstance(x, Tracer):
+        return x
+    value = x.concrete_value()
+    if value is ABSENT:
+        return x.guarded(np.asarray, "the value")
+    x.emitter.apply(PRIMITIVES["guard"], (x,), Attrs(value=value.copy() if hasattr(value, "copy") else value))
+    return value

@@ -1,0 +1,66 @@
+"""How one goes through a program without Python's stack: visitors that may answer with a tail call.
+
+A visit method takes the node and any further arguments (state travels in them) and returns its answer, or
+``TailCall(node, ...)``: then the driver goes on with that node, in the same Python frame.
+
+>>> from letir.ast.parser import parse
+>>> class Depth(ExprVisitor):
+...     def visit_let(self, let, depth):
+...         return TailCall(let.body, depth + 1)
+...
+...     def visit_ret(self, ret, depth):
+...         return depth
+>>> Depth().visit(parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %2 }").body, 0)
+2
+"""
+
+from typing import Any, ClassVar
+
+from letir.ast.terms import Const, Let, Local, Ret
+
+
+class TailCall:
+    """The answer "go on with ``node`` and these arguments"."""
+
+    __slots__ = ("args", "kwargs", "node")
+
+    def __init__(self, node, *args, **kwargs):
+        self.node, self.args, self.kwargs = node, args, kwargs
+
+
+class Visitor:
+    """Base of the two visitors: a table from variant to method, checked when a subclass is made."""
+
+    variants: ClassVar[dict[type, str]] = {}
+    _methods: ClassVar[dict[type, Any]] = {}
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if "variants" in cls.__dict__:
+            return
+        missing = [name for name in cls.variants.values() if not hasattr(cls, name)]
+        if missing:
+            raise TypeError(f"{cls.__name__} lacks {', '.join(missing)}: a visitor handles every variant")
+        cls._methods = {variant: getattr(cls, name) for variant, name in cls.variants.items()}
+
+    def visit(self, node, *args, **kwargs):
+        """The answer of the method for ``node``'s variant, after all its tail calls."""
+        methods = self._methods
+        while True:
+            method = methods[type(node)]
+            answer = method(self, node, *args, **kwargs) if kwargs else method(self, node, *args)
+            if type(answer) is not TailCall:
+                return answer
+            node, args, kwargs = answer.node, answer.args, answer.kwargs
+
+
+class ExprVisitor(Visitor):
+    """Visits ``Let`` and ``Ret``: define ``visit_let(let, ...)`` and ``visit_ret(ret, ...)``."""
+
+    variants: ClassVar = {Let: "visit_let", Ret: "visit_ret"}
+
+
+class ArgVisitor(Visitor):
+    """Visits ``Local`` and ``Const``: define ``visit_local(local, ...)`` and ``visit_const(const, ...)``."""
+
+    variants: ClassVar = {Local: "visit_local", Const: "visit_const"}
