@@ -12,7 +12,7 @@ from letir.ad.rules import rule_body, strong, with_line
 from letir.ad.reverse import takes_cotangent
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.collecting import paused_gc
-from letir.ast.primitive import Absent
+from letir.ast.primitive import is_final
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError
 from letir.visitors.visitor import ExprVisitor, TailCall
@@ -30,7 +30,7 @@ class Forward(ExprVisitor):
     def visit_let(self, let: Let, tangents: dict):
         bind = let.bind
         mask = tuple([type(arg) is Local and arg in tangents for arg in bind.args])
-        if any(mask) and not (type(bind.op.jvp) is Absent and bind.op.jvp.final):
+        if True in mask and not is_final(bind.op.jvp):
             self.step(bind, mask, tangents)
         return TailCall(let.body, tangents)
 
@@ -42,13 +42,13 @@ class Forward(ExprVisitor):
         if not any(takes_cotangent(binder) for binder in bind.binders):
             return
         try:
-            rule = rule_body("jvp", bind, mask, push)
+            rule = rule_body("jvp", bind, mask, None, push)
         except LetirError as error:
             raise with_line(error, bind) from None
         places = bind.args + bind.binders
         directions = [tangents[arg] for arg, there in zip(bind.args, mask, strict=True) if there]
         self.builder.source = bind.source
-        found = self.builder.inline(rule.body, [*directions, *(self.capture(places[i]) for i in rule.captured)])
+        found = rule.emit(self.builder, [*directions, *(self.capture(places[i]) for i in rule.captured)])
         for position, tangent in zip(rule.results, found, strict=True):
             if takes_cotangent(bind.binders[position]):
                 tangents[bind.binders[position]] = tangent
@@ -78,7 +78,7 @@ def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
     """The tangents of ``f`` as a linear program of the tangents of these inputs. Linear in the number of binds."""
     with paused_gc():
         builder = LetBuilder()
-        captures = Captures(f, builder)
+        captures = Captures(f)
         tangents = {f.params[i]: Local(strong(f.params[i].type)) for i in inputs}
         params = list(tangents.values())
         found = Forward(builder, captures.capture).visit(f.body, tangents)

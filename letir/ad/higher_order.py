@@ -13,17 +13,16 @@ from attrs import frozen
 from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient import zeros_for
 from letir.ad.reverse import differentiate
-from letir.ad.zeros import specialized
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
-from letir.ast.primitive import PRIMITIVES
-from letir.ast.terms import Const, Lambda, Local
+from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.trees import LEAF, Tree, flatten
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.arrays import array_module, type_of
 from letir.eval.evaluator import run_flat
+from letir.ops.sizes import ones, size, zeros
 from letir.passes.cleanup import dead_code
 from letir.tracing.recorder import LAZY
 from letir.tracing.recording import mark_static, record
@@ -165,39 +164,36 @@ def check_result(fn: Lambda, holomorphic: bool) -> None:
 
 
 def gradient_program(fn: Lambda, positions: list[int], with_value: bool) -> Lambda:
-    """The results of ``fn`` and the gradients at ``positions`` of the first, or these and the further results."""
+    """The results of ``fn`` and the gradients at ``positions`` of the first, or these and the further results.
+
+    The gradient program reads the locals of ``fn`` by their own names, so that its binds follow as they are.
+    """
     wanted = set(positions)
-    gradient = differentiate(fn, [i in wanted for i in range(len(fn.params))])
+    defined = [i == 0 for i in range(len(fn.ret.args))]
+    gradient = differentiate(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
+    count = len(gradient.df_input_vjps)
+    cts, captured = gradient.df.params[:count], gradient.df.params[count:]
+    primal = fn if with_value else dead_code(Lambda(fn.params, fn.binds, Ret((*captured, *fn.ret.args[1:]))))
     builder = LetBuilder()
-    builder.params, builder.binds = list(fn.params), list(fn.binds)
-    found: dict[int, Local | Const] = {}
+    builder.params, builder.binds = list(fn.params), list(primal.binds)
     with paused_gc():
-        seed = {}
-        if 0 in gradient.df_input_vjps:
-            seed = {0: one(builder, fn.ret.args[0].type)}
-        cts = specialized(builder, gradient, fn.params, gradient.f.ret.args, seed)
-        found = dict(zip(gradient.df_output_vjps, cts, strict=True))
+        for ct in cts:
+            attrs = ones.complete({"shape": (), "dtype": np.dtype(float) if ct.type is None else ct.type.dtype})
+            builder.binds.append(Bind((ct,), ones, (), attrs))
+        builder.binds += gradient.df.binds
+        found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
         gradients = [found[i] if type(found.get(i)) is Local else zero(builder, fn.params[i]) for i in positions]
-        results = [*fn.ret.args, *gradients] if with_value else [*gradients, *fn.ret.args[1:]]
-        return dead_code(builder.build(results))
-
-
-def one(builder: LetBuilder, kind: ArrayType | None) -> Local:
-    """The cotangent 1 of a scalar result."""
-    ones = PRIMITIVES["ones"]
-    dtype = np.dtype(float) if kind is None else kind.dtype
-    return builder.emit(ones, (), ones.complete({"shape": (), "dtype": dtype}))[0]
+        return builder.build([*fn.ret.args, *gradients] if with_value else [*gradients, *fn.ret.args[1:]])
 
 
 def zero(builder: LetBuilder, param: Local) -> Local:
     """Zeros of the type of a parameter."""
-    zeros = PRIMITIVES["zeros"]
     kind = param.type
     if kind is not None and all(type(n) is int for n in kind.shape):
         return builder.emit(zeros, (), zeros.complete({"shape": kind.shape, "dtype": kind.dtype}))[0]
-    (size,) = builder.emit(PRIMITIVES["size"], (param,))
+    (shape_of,) = builder.emit(size, (param,))
     shape, dtype = (None, np.dtype(float)) if kind is None else (kind.shape, kind.dtype)
-    return builder.emit(zeros, (size,), zeros.complete({"shape": shape, "dtype": dtype}))[0]
+    return builder.emit(zeros, (shape_of,), zeros.complete({"shape": shape, "dtype": dtype}))[0]
 
 
 # ---- vjp, jvp, linearize ----
@@ -230,44 +226,28 @@ def vjp(f: Callable, *primals, has_aux: bool = False):
     (12.0, (np.float64(4.0), np.float64(3.0)))
     """
     call = called(f, primals, {})
-    gradient = differentiate(call.fn)
+    count = len(call.fn.ret.args)
+    out_tree = Tree.of(example(call.out_tree)[0]) if has_aux else call.out_tree
+    gradient = differentiate(call.fn, defined=[i < out_tree.arrays for i in range(count)])
     inputs = list(call.leaves)
     results = run_flat(gradient.f, call.leaves)
-    out_tree, count = call.out_tree, gradient.f_real_outputs
-    out = out_tree.unflatten(results[:count])
-    aux = None
-    if has_aux:
-        out, aux = out
-    out_leaves, out_spec = flatten(out)
-    given = [i for i in gradient.df_input_vjps if i < len(out_leaves)]
-    program, captured = cotangent_program(gradient, given, inputs, results)
+    captured = [inputs[i] for i in gradient.df_input_captured_inputs]
+    captured += [results[i] for i in gradient.df_input_captured_outputs]
     xp = array_module(inputs)
 
     def flat(args) -> list:
         (ct,) = args
-        leaves = Tree(out_spec).leaves_of(ct, "pull")
-        return [as_direction(leaves[i], gradient.f.ret.args[i].type, "cotangent") for i in given]
+        leaves = out_tree.leaves_of(ct, "pull")
+        return [as_direction(leaves[i], gradient.f.ret.args[i].type, "cotangent") for i in gradient.df_input_vjps]
 
     def nested(cts) -> tuple:
         found = dict(zip(gradient.df_output_vjps, cts, strict=True))
         leaves = [zeros_for(p, found[i], xp) if i in found else None for i, p in enumerate(call.fn.params)]
         return call.tree.nest(leaves)[0]
 
-    pull = LinearMap(program, captured, flat, nested)
-    return (out, pull, aux) if has_aux else (out, pull)
-
-
-def cotangent_program(gradient, given: list[int], inputs: list, results: tuple) -> tuple[Lambda, tuple]:
-    """The gradient program for cotangents of the results in ``given``, and the captured values that it reads."""
-    mask = [i in given for i in gradient.df_input_vjps]
-    builder = LetBuilder()
-    by_input = {i: Local(gradient.f.params[i].type) for i in gradient.df_input_captured_inputs}
-    by_output = {i: Local(gradient.f.ret.args[i].type) for i in gradient.df_input_captured_outputs}
-    cts = {i: Local(p.type) for i, p, there in zip(gradient.df_input_vjps, gradient.df.params, mask) if there}
-    builder.params = [*cts.values(), *by_input.values(), *by_output.values()]
-    program = dead_code(builder.build(specialized(builder, gradient, by_input, by_output, cts)))
-    captured = [inputs[i] for i in by_input] + [results[i] for i in by_output]
-    return program, tuple(captured)
+    pull = LinearMap(gradient.df, tuple(captured), flat, nested)
+    out = call.out_tree.unflatten(results[:count])
+    return (out[0], pull, out[1]) if has_aux else (out, pull)
 
 
 def as_direction(value, kind: ArrayType | None, what: str):

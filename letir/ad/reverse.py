@@ -1,24 +1,25 @@
 """The reverse transform: from a program to its gradient program.
 
 ``Reverse`` visits a body forwards, remembering the binds through which a derivative flows, and from the return goes
-back over these, one ``grad_of`` each. ``differentiate`` wraps it into a ``Gradient``; grad, vjp and all others stand
-on that. The conventions are those of docs/semantics.md, D1 to D6.
+back over these, one ``grad_of`` each; ``Direct`` emits the rules themselves, where it is known which cotangents there
+are. ``differentiate`` wraps them into a ``Gradient``; grad, vjp and all others stand on that. The conventions are
+those of docs/semantics.md, D1 to D6.
 """
 
 from collections.abc import Sequence
 
 from letir.ad.captures import Captures
 from letir.ad.gradient import Gradient
-from letir.ad.rules import rule_body, strong, with_line
-from letir.ad.zeros import specialized
-from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ad.rules import RuleBody, rule_body, strong, with_line
+from letir.ast.attrs import NO_ATTRS
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.collecting import paused_gc
-from letir.ast.primitive import Absent
+from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
 from letir.ast.types import Undef
 from letir.errors import LetirError, ShapeError
 from letir.ops.control import autograd_add, grad_of
+from letir.ops.elementwise import add
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 UNDEFINED = Const(Undef)
@@ -27,61 +28,108 @@ UNDEFINED = Const(Undef)
 class Reverse(ExprVisitor):
     """Emits the gradient program of a body into ``emitter``, a builder or an executor.
 
-    ``capture(local)`` gives the emitter's operand for a primal value, ``seeds`` the cotangents of the results by
-    position, and ``late(local)`` the cotangent that a captured temporary has of its own, or None.
+    ``capture(local)`` gives the emitter's operand for a primal value, ``late(local)`` the cotangent that a captured
+    temporary has of its own, or None. ``visit(body, needed, trail, seeds)`` returns the cotangents by local:
+    ``needed`` are the locals that require grad, ``seeds(ret)`` gives (local, cotangent) of the results.
     """
 
-    def __init__(self, emitter, capture, late, seeds):
-        self.emitter, self.capture, self.late, self.seeds = emitter, capture, late, seeds
+    sum: Primitive = autograd_add
+
+    def __init__(self, emitter, capture, late):
+        self.emitter, self.capture, self.late = emitter, capture, late
+        self.needed: set[Local] = set()
         self.cotangents: dict[Local, Arg] = {}
 
-    def visit_let(self, let: Let, needed: set, trail: list):
+    def visit_let(self, let: Let, needed: set, trail: list, seeds):
         bind = let.bind
-        if flows_through(bind) and not needed.isdisjoint(bind.args):
-            needed.update(binder for binder in bind.binders if takes_cotangent(binder))
-            trail.append(bind)
-        return TailCall(let.body, needed, trail)
+        if bind.op.is_differentiable:
+            for arg in bind.args:
+                if type(arg) is Local and arg in needed:
+                    made = [binder for binder in bind.binders if takes_cotangent(binder)]
+                    if made:
+                        needed.update(made)
+                        trail.append(bind)
+                    break
+        return TailCall(let.body, needed, trail, seeds)
 
-    def visit_ret(self, ret: Ret, needed: set, trail: list):
-        for position, ct in self.seeds(ret, needed):
-            self.contribute(ret.args[position], ct)
+    def visit_ret(self, ret: Ret, needed: set, trail: list, seeds):
+        self.needed = needed
+        for local, ct in seeds(ret):
+            self.contribute(local, ct)
         for bind in reversed(trail):
-            self.step(bind, needed)
+            self.step(bind)
         return self.cotangents
 
-    def step(self, bind: Bind, needed: set) -> None:
-        """Emit ``grad_of[bind.op]`` and give its results to the operands."""
-        cts = self.cotangents
-        if not any(binder in cts or self.late(binder) is not None for binder in bind.binders):
+    def step(self, bind: Bind) -> None:
+        """Emit the rule of ``bind`` for the cotangents of its results, and give what comes out to its operands."""
+        if not self.has_cotangent(bind):
             return
         try:
-            rule = rule_body("vjp", bind, None, pull)
+            rule = self.rule(bind)
         except LetirError as error:
             raise with_line(error, bind) from None
         if not rule.results:
             return
         self.emitter.source = bind.source
-        places = bind.args + bind.binders
-        captured = tuple([self.capture(places[i]) for i in rule.captured])
-        operands = tuple([self.with_late(binder) for binder in bind.binders])
-        attrs = Attrs(op=bind.op, n_cts=len(operands), body=rule.body)
-        for position, ct in zip(rule.results, self.emitter.emit(grad_of, operands + captured, attrs), strict=True):
-            if bind.args[position] in needed:
-                self.contribute(bind.args[position], ct)
+        args, needed, capture, places = bind.args, self.needed, self.capture, bind.args + bind.binders
+        found = self.emit(rule, bind, [capture(places[i]) for i in rule.captured])
+        for position, ct in zip(rule.results, found, strict=True):
+            arg = args[position]
+            if arg in needed:
+                self.contribute(arg, ct)
 
-    def with_late(self, local: Local) -> Arg:
+    def has_cotangent(self, bind: Bind) -> bool:
+        """Whether any result of ``bind`` has a cotangent."""
+        cts, late = self.cotangents, self.late
+        for binder in bind.binders:
+            if binder in cts or late(binder) is not None:
+                return True
+        return False
+
+    def rule(self, bind: Bind) -> RuleBody:
+        """The rule for whatever cotangents the run will find."""
+        return rule_body("vjp", bind, None, None, pull)
+
+    def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:
+        """``grad_of[bind.op]``."""
+        operands = [self.cotangent(binder) or UNDEFINED for binder in bind.binders]
+        return self.emitter.emit(grad_of, (*operands, *captured), rule.attrs, rule.types)
+
+    def cotangent(self, local: Local) -> Arg | None:
         """The full cotangent of ``local``: the vjp of the temporary that it is, and what was contributed."""
         late, ct = self.late(local), self.cotangents.pop(local, None)
         if late is None or ct is None:
-            return (late if ct is None else ct) if late is not ct else UNDEFINED
-        return self.emitter.emit(autograd_add, (late, ct), NO_ATTRS)[0]
+            return ct if late is None else late
+        return self.emitter.emit(self.sum, (late, ct), NO_ATTRS, (strong(local.type),))[0]
 
     def contribute(self, local: Local, ct: Arg) -> None:
         """Add ``ct`` to the cotangent of ``local``."""
         previous = self.cotangents.get(local)
         if previous is not None:
-            (ct,) = self.emitter.emit(autograd_add, (previous, ct), NO_ATTRS)
+            (ct,) = self.emitter.emit(self.sum, (previous, ct), NO_ATTRS, (strong(local.type),))
         self.cotangents[local] = ct
+
+
+class Direct(Reverse):
+    """Emits the rules themselves, for the cotangents that there are and the operands that need one.
+
+    What ``specialize_undef`` and dead-code removal would make of the other form.
+    """
+
+    sum: Primitive = add
+
+    def rule(self, bind: Bind) -> RuleBody:
+        """The rule for these cotangents and operands."""
+        cts, needed = self.cotangents, self.needed
+        mask = tuple([binder in cts for binder in bind.binders])
+        wanted = tuple([type(arg) is Local and arg in needed for arg in bind.args])
+        return rule_body("vjp", bind, mask, wanted, pull)
+
+    def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:
+        """The rule's binds."""
+        cts = self.cotangents
+        operands = [cts.pop(binder) for binder in bind.binders if binder in cts]
+        return rule.emit(self.emitter, operands + captured)
 
 
 def takes_cotangent(local: Local) -> bool:
@@ -89,16 +137,14 @@ def takes_cotangent(local: Local) -> bool:
     return local.type is None or local.type.inexact
 
 
-def flows_through(bind: Bind) -> bool:
-    """Whether a derivative can flow through it: unless it cannot have a rule, or has no floating result [D1]."""
-    vjp = bind.op.vjp
-    return not (type(vjp) is Absent and vjp.final) and any(takes_cotangent(binder) for binder in bind.binders)
-
-
-def differentiate(f: Lambda, requires_grad: Sequence[bool] | None = None) -> Gradient:
+def differentiate(
+    f: Lambda, requires_grad: Sequence[bool] | None = None, *, defined: Sequence[bool] | None = None
+) -> Gradient:
     """The gradient program of ``f`` for the parameters where ``requires_grad`` (default: all floating ones).
 
-    Linear in the number of binds. Raises MissingRule with the user's line where an operation has no rule yet.
+    Where it is known which results have a cotangent, ``defined`` says so: then ``df`` takes these cotangents only,
+    none of temporaries, and has no ``grad_of``. Linear in the number of binds.
+    Raises MissingRule with the user's line where an operation has no rule yet.
 
     >>> from letir.ast.parser import parse
     >>> print(differentiate(parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }")).df_text(), end="")
@@ -110,53 +156,55 @@ def differentiate(f: Lambda, requires_grad: Sequence[bool] | None = None) -> Gra
         requires_grad = [True] * len(f.params)
     if len(requires_grad) != len(f.params):
         raise ShapeError(f"differentiate: {len(f.params)} parameters, {len(requires_grad)} flags in requires_grad")
+    if defined is not None and len(defined) != len(f.ret.args):
+        raise ShapeError(f"differentiate: {len(f.ret.args)} results, {len(defined)} flags in defined")
     inputs = [i for i, p in enumerate(f.params) if requires_grad[i] and takes_cotangent(p)]
     with paused_gc():
-        recording = _Recording(f)
-        cotangents = recording.reverse.visit(f.body, {f.params[i] for i in inputs}, [])
-        return recording.gradient(inputs, [cotangents.get(f.params[i], UNDEFINED) for i in inputs])
+        return _Recording(f, defined).gradient(inputs)
 
 
 class _Recording:
     """The state of one ``differentiate``: a builder, the captures, and the vjp parameters by result position."""
 
-    def __init__(self, f: Lambda):
-        self.f, self.builder = f, LetBuilder()
-        self.captures = Captures(f, self.builder)
+    def __init__(self, f: Lambda, defined: Sequence[bool] | None):
+        self.f, self.defined, self.builder = f, defined, LetBuilder()
+        self.captures = Captures(f)
         self.vjps: dict[int, Local] = {}  # of results and temporaries, by position
         self.late: dict[Local, Local] = {}  # of temporaries, by local
-        self.reverse = Reverse(self.builder, self.capture, self.late.get, self.seeds)
-        self.needed: set[Local] = set()
+        if defined is None:
+            self.reverse = Reverse(self.builder, self.capture, self.late.get)
+        else:
+            self.reverse = Direct(self.builder, self.captures.capture, self.late.get)
 
-    def seeds(self, ret: Ret, needed: set):
-        """One vjp parameter for each result position that requires grad [D2]."""
-        self.needed = needed
+    def seeds(self, ret: Ret):
+        """One vjp parameter for each result position that requires grad and may have a cotangent [D2]."""
         for position, arg in enumerate(ret.args):
-            if type(arg) is Local and arg in needed:
+            if arg in self.reverse.needed and (self.defined is None or self.defined[position]):
                 self.vjps[position] = Local(strong(arg.type))
-                yield position, self.vjps[position]
+                yield arg, self.vjps[position]
 
     def capture(self, local: Local) -> Local:
-        """The captured parameter; a new temporary that requires grad gets a vjp parameter of its own [D4]."""
+        """The captured local; a new temporary that requires grad gets a vjp parameter of its own [D4]."""
         count = len(self.captures.results)
-        param = self.captures.capture(local)
-        if len(self.captures.results) > count and local in self.needed:
+        self.captures.capture(local)
+        if len(self.captures.results) > count and local in self.reverse.needed:
             self.vjps[count] = self.late[local] = Local(strong(local.type))
-        return param
+        return local
 
-    def gradient(self, inputs: list[int], results: list[Arg]) -> Gradient:
-        """The finished Gradient."""
-        captures = self.captures
+    def gradient(self, inputs: list[int]) -> Gradient:
+        """The Gradient for these parameters."""
+        f, captures = self.f, self.captures
+        cotangents = self.reverse.visit(f.body, {f.params[i] for i in inputs}, [], self.seeds)
         self.builder.params = [*self.vjps.values(), *captures.params()]
         return Gradient(
             f=captures.primal(),
-            df=self.builder.build(results),
-            f_real_outputs=len(self.f.ret.args),
+            df=self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs]),
+            f_real_outputs=len(f.ret.args),
             df_input_vjps=tuple(self.vjps),
             df_input_captured_inputs=tuple(sorted(captures.inputs)),
             df_input_captured_outputs=tuple(sorted(captures.outputs)),
             df_output_vjps=tuple(inputs),
-            out_tree=self.f.out_tree,
+            out_tree=f.out_tree,
         )
 
 
@@ -166,12 +214,12 @@ def pull(fn: Lambda, args: list[Value], cts) -> tuple[Value | None, ...]:
     ``cts``: one for each result, None for zero. Results: one for each argument, None for zero.
     """
     cts = cts if isinstance(cts, tuple | list) else (cts,)
-    gradient = differentiate(fn)
+    gradient = differentiate(fn, defined=[ct is not None for ct in cts])
     builder = next(v.emitter for v in (*args, *cts) if isinstance(v, Value))
     operands = [builder.enter(arg) for arg in args]
     outs = builder.inline(gradient.f, operands)
-    given = {i: None if ct is None else builder.enter(ct) for i, ct in enumerate(cts)}
-    found: list = [None] * len(args)
-    for i, ct in zip(gradient.df_output_vjps, specialized(builder, gradient, operands, outs, given), strict=True):
-        found[i] = Value(builder, ct) if type(ct) is Local else None
-    return tuple(found)
+    captured = [operands[i] for i in gradient.df_input_captured_inputs]
+    captured += [outs[i] for i in gradient.df_input_captured_outputs]
+    found = builder.inline(gradient.df, [builder.enter(cts[i]) for i in gradient.df_input_vjps] + captured)
+    by_input = dict(zip(gradient.df_output_vjps, found, strict=True))
+    return tuple(Value(builder, by_input[i]) if type(by_input.get(i)) is Local else None for i in range(len(args)))

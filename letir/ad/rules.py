@@ -4,14 +4,15 @@ A rule is run on the Values of a builder. Its program is kept by (op, types, att
 million binds has few different ones; the transforms then only rename locals.
 """
 
+import operator
 from collections.abc import Callable
 
 from attrs import frozen
 
-from letir.ast.attrs import NO_ATTRS, token
+from letir.ast.attrs import NO_ATTRS, Attrs, token
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import Primitive
-from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.terms import Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import LetirError, ShapeError
 from letir.ops.control import instantiated
@@ -27,12 +28,58 @@ class RuleBody:
 
     ``body``: parameters are the directions (cotangents or tangents), then the captured primals in order of first use.
     ``captured``: those as positions among operands then results. ``results``: what each result belongs to, an operand
-    position (vjp) or a result position (jvp).
+    position (vjp) or a result position (jvp). ``attrs`` and ``types`` are those of the ``grad_of`` of a vjp.
     """
 
     body: Lambda
     captured: tuple[int, ...]
     results: tuple[int, ...]
+    attrs: Attrs
+    types: tuple
+    _constants: tuple[Const, ...]
+    _steps: tuple[tuple, ...]  # (op, positions -> operands, attrs, result types)
+    _returned: Callable
+
+    def emit(self, builder: LetBuilder, operands: list) -> tuple:
+        """Add the body's binds for these operands to ``builder`` and return its results.
+
+        As ``builder.inline(body, operands)``, with positions in a list in the place of names in a dict.
+        """
+        values, source, add = [*operands, *self._constants], builder.source, builder.binds.append
+        for op, select, attrs, types in self._steps:
+            binders = tuple([Local(kind) for kind in types])
+            add(Bind(binders, op, select(values), attrs, source))
+            values += binders
+        return self._returned(values)
+
+
+def selector(positions: list[int]) -> Callable:
+    """A function from a list to the tuple of its elements at these positions."""
+    if not positions:
+        return lambda values: ()
+    if len(positions) == 1:
+        (i,) = positions
+        return lambda values: (values[i],)
+    return operator.itemgetter(*positions)
+
+
+def compiled(body: Lambda) -> tuple[tuple, tuple, Callable]:
+    """(constants, steps, selector of the results) of a body, with positions for names."""
+    constants = list({id(a): a for b in (*body.binds, body.ret) for a in b.args if type(a) is Const}.values())
+    place: dict = {local: i for i, local in enumerate(body.params)}
+    constant_at = {id(c): len(place) + i for i, c in enumerate(constants)}
+    count = len(place) + len(constants)
+    steps = []
+
+    def select(args) -> Callable:
+        return selector([place[a] if type(a) is Local else constant_at[id(a)] for a in args])
+
+    for bind in body.binds:
+        steps.append((bind.op, select(bind.args), bind.attrs, tuple([b.type for b in bind.binders])))
+        for binder in bind.binders:
+            place[binder] = count
+            count += 1
+    return tuple(constants), tuple(steps), select(body.ret.args)
 
 
 def strong(kind: ArrayType | None) -> ArrayType | None:
@@ -40,29 +87,35 @@ def strong(kind: ArrayType | None) -> ArrayType | None:
     return ArrayType(kind.dtype, kind.shape) if kind is not None and kind.weak else kind
 
 
-def rule_body(kind: str, bind: Bind, mask: tuple[bool, ...] | None, transform: Callable) -> RuleBody:
+def rule_body(kind: str, bind: Bind, mask: tuple | None, wanted: tuple | None, transform: Callable) -> RuleBody:
     """The rule ``kind`` ("vjp" or "jvp") for ``bind``.
 
     ``mask`` says which directions there are, all of them defined; None stands for a vjp of which any cotangent may be
-    ``Undef`` when the program runs.
+    ``Undef`` when the program runs. ``wanted`` says which answers are of use; None: all.
     """
-    key = (kind, mask, bind.op, NO_ATTRS if bind.attrs is NO_ATTRS else bind.attrs.token, _pattern(bind))
+    attrs = NO_ATTRS if bind.attrs is NO_ATTRS else bind.attrs.token
+    args, binders = bind.args, bind.binders
+    types = tuple([a.type for a in args]), binders[0].type if len(binders) == 1 else tuple([b.type for b in binders])
+    key = (kind, bind.op, mask, wanted, attrs, types, _pattern(args))
     found = _bodies.get(key)
     if found is None:
         if len(_bodies) >= _MOST:
             _bodies.clear()
-        found = _bodies[key] = _recorded(kind, bind, mask, transform)
+        found = _bodies[key] = _recorded(kind, bind, mask, wanted, transform)
     return found
 
 
-def _pattern(bind: Bind) -> tuple:
-    """What a rule can see of the operands and results: types, constants, and which operands are the same."""
-    args = bind.args
-    seen = tuple([args.index(a) if type(a) is Local else token(a.value) for a in args]) if len(args) > 1 else ()
-    return seen, tuple([a.type for a in args]), tuple([b.type for b in bind.binders])
+def _pattern(args: tuple):
+    """What a rule can see of operands beside their types: which are constants, and which are the same."""
+    if len(args) == 1:
+        return None
+    if len(args) == 2 and type(args[0]) is type(args[1]) is Local:
+        return args[0] is args[1]
+    ids = [id(a) for a in args]
+    return tuple([ids.index(id(a)) if type(a) is Local else token(a.value) for a in args])
 
 
-def _recorded(kind: str, bind: Bind, mask: tuple[bool, ...] | None, transform: Callable) -> RuleBody:
+def _recorded(kind: str, bind: Bind, mask: tuple | None, wanted: tuple | None, transform: Callable) -> RuleBody:
     builder = LetBuilder()
     along = bind.binders if kind == "vjp" else bind.args
     mask_unknown = mask is None
@@ -78,13 +131,15 @@ def _recorded(kind: str, bind: Bind, mask: tuple[bool, ...] | None, transform: C
     if mask_unknown and bind.op.results is not None:
         directions = [instantiated(ct, out) for ct, out in zip(directions, outs, strict=True)]
     found = _run(bind.op, kind, bind.attrs, (directions, outs, args), transform)
-    results = {i: v for i, v in enumerate(found) if isinstance(v, Value)}
+    results = {i: v for i, v in enumerate(found) if isinstance(v, Value) and (wanted is None or wanted[i])}
     fn = dead_code(builder.build(results.values()))
     used = [p for p in _first_uses(fn) if p not in fn.params[:count]]
     places = [*bind.args, *bind.binders]
     origin = {value.arg: places.index(local) for local, value in values.items()}
     body = Lambda([*fn.params[:count], *used], fn.binds, fn.ret)
-    return RuleBody(body, tuple(origin[p] for p in used), tuple(results))
+    attrs = Attrs(op=bind.op, n_cts=count, body=body)
+    types = tuple([arg.type for arg in body.ret.args])
+    return RuleBody(body, tuple(origin[p] for p in used), tuple(results), attrs, types, *compiled(body))
 
 
 def _run(op: Primitive, kind: str, attrs, operands: tuple, transform: Callable) -> tuple:

@@ -6,8 +6,7 @@ Each local is defined (True), undefined (False) or unknown (None), which only th
 
 from collections.abc import Sequence
 
-from letir.ad.gradient import Gradient
-from letir.ast.attrs import Attrs
+from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
@@ -21,23 +20,24 @@ UNDEFINED = Const(Undef)
 
 
 class Specializer:
-    """Re-emits the binds of a gradient program, given which of its parameters are defined."""
+    """Re-emits the binds of a gradient program into ``builder``, given which of its parameters are defined.
 
-    def __init__(self, builder: LetBuilder):
-        self.builder = builder
-        self.names: dict[Local, Arg] = {}
-        self.states: dict[Local, bool | None] = {}
+    ``names`` says what stands for a local, ``states`` which locals are undefined or unknown; others are defined.
+    """
+
+    def __init__(self, builder: LetBuilder, names: dict[Local, Arg], states: dict[Local, bool | None]):
+        self.builder, self.names, self.states = builder, names, states
         self.cases = {grad_of: self.grad_of, autograd_add: self.autograd_add, instantiate: self.instantiate}
-
-    def start(self, params: Sequence[Local], args: Sequence[Arg], states: Sequence[bool | None]) -> None:
-        """Let ``args`` stand for ``params``, with these states."""
-        self.names.update(zip(params, args, strict=True))
-        self.states.update(zip(params, states, strict=True))
 
     def run(self, fn: Lambda) -> list[Arg]:
         """Emit the binds of ``fn`` and return its results, ``Undef`` where they are undefined."""
+        cases, copy = self.cases, self.copy
         for bind in fn.binds:
-            self.cases.get(bind.op, self.other)(bind)
+            case = cases.get(bind.op)
+            if case is None:
+                copy(bind)
+            else:
+                case(bind)
         return [UNDEFINED if self.state(arg) is False else self.name(arg) for arg in fn.ret.args]
 
     def name(self, arg: Arg) -> Arg:
@@ -47,24 +47,25 @@ class Specializer:
     def state(self, arg: Arg) -> bool | None:
         """Whether ``arg`` is defined."""
         if type(arg) is Local:
-            return self.states[arg]
+            return self.states.get(arg, True)
         return arg.value is not Undef and arg.value is not None
 
-    def settle(self, binder: Local, name: Arg, state: bool | None) -> None:
-        """Let ``name`` stand for ``binder``."""
-        self.names[binder], self.states[binder] = name, state
-
-    def copy(self, bind: Bind, state: bool | None) -> None:
+    def copy(self, bind: Bind, state: bool | None = True) -> None:
         """Emit ``bind`` as it is; its results have this state."""
-        args = tuple([self.name(arg) for arg in bind.args])
+        names = self.names
+        args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
         binders = tuple([Local(binder.type, binder.name) for binder in bind.binders])
-        self.builder.binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))
-        for old, new in zip(bind.binders, binders, strict=True):
-            self.settle(old, new, state)
+        self.builder.binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source or self.builder.source))
+        names.update(zip(bind.binders, binders, strict=True))
+        if state is not True:
+            self.states.update(dict.fromkeys(bind.binders, state))
 
-    def other(self, bind: Bind) -> None:
-        """An ordinary operation: its operands are defined, and so is its result."""
-        self.copy(bind, True)
+    def alias(self, binder: Local, arg: Arg) -> None:
+        """Let ``binder`` be ``arg``, whatever its state."""
+        self.names[binder] = self.name(arg)
+        state = self.state(arg)
+        if state is not True:
+            self.states[binder] = state
 
     def autograd_add(self, bind: Bind) -> None:
         """The table of [D6]; a sum only where both are defined."""
@@ -72,10 +73,10 @@ class Specializer:
         states = self.state(x), self.state(y)
         if states == (True, True):
             self.builder.source = bind.source
-            self.settle(binder, self.builder.emit(add, (self.name(x), self.name(y)))[0], True)
+            types = None if binder.type is None else (binder.type,)
+            (self.names[binder],) = self.builder.emit(add, (self.name(x), self.name(y)), NO_ATTRS, types)
         elif False in states:
-            kept = y if states[0] is False else x
-            self.settle(binder, self.name(kept), self.state(kept))
+            self.alias(binder, y if states[0] is False else x)
         else:
             self.copy(bind, True if True in states else None)
 
@@ -83,34 +84,34 @@ class Specializer:
         """Nothing for a defined value, zeros for an undefined one."""
         state = self.state(bind.args[0])
         if state is None:
-            return self.copy(bind, True)
-        if state:
-            return self.settle(bind.binders[0], self.name(bind.args[0]), True)
-        self.builder.source = bind.source
-        args = tuple([self.name(arg) for arg in bind.args[1:]])
-        return self.settle(bind.binders[0], self.builder.emit(zeros, args, bind.attrs)[0], True)
+            self.copy(bind)
+        elif state:
+            self.alias(bind.binders[0], bind.args[0])
+        else:
+            args = tuple([self.name(arg) for arg in bind.args[1:]])
+            (self.names[bind.binders[0]],) = self.builder.emit(zeros, args, bind.attrs)
 
     def grad_of(self, bind: Bind) -> None:
-        """Nothing if no cotangent is defined, the body in place if one is, a step to decide at run time otherwise."""
-        n_cts, body = bind.attrs["n_cts"], bind.attrs["body"]
-        states = [self.state(arg) for arg in bind.args]
-        if True not in states[:n_cts]:
-            if None in states[:n_cts]:
-                return self.copy(bind, None)
-            for binder in bind.binders:
-                self.settle(binder, UNDEFINED, False)
-            return None
-        self.start(body.params, [self.name(arg) for arg in bind.args], states)
-        source, self.builder.source = self.builder.source, bind.source
-        first = len(self.builder.binds)
-        for inner in body.binds:
-            self.cases.get(inner.op, self.other)(inner)
-        for emitted in self.builder.binds[first:]:
-            emitted.source = emitted.source or bind.source
-        self.builder.source = source
-        for binder, arg in zip(bind.binders, body.ret.args, strict=True):
-            self.settle(binder, self.name(arg), self.state(arg))
-        return None
+        """Nothing if no cotangent is defined, the body in place if one is, else a step that decides at run time."""
+        n_cts, body, args = bind.attrs["n_cts"], bind.attrs["body"], bind.args
+        states = [self.state(arg) for arg in args[:n_cts]]
+        if True not in states:
+            if None in states:
+                self.copy(bind, None)
+            else:
+                self.states.update(dict.fromkeys(bind.binders, False))
+                self.names.update(dict.fromkeys(bind.binders, UNDEFINED))
+            return
+        for param, arg in zip(body.params, args, strict=True):
+            self.alias(param, arg)
+        self.builder.source = bind.source
+        for binder, result in zip(bind.binders, self.body(body), strict=True):
+            self.alias(binder, result)
+
+    def body(self, body: Lambda) -> tuple[Arg, ...]:
+        """Emit a rule's binds in place and return its results, in the names of the body."""
+        self.run(body)
+        return body.ret.args
 
 
 def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
@@ -122,11 +123,9 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
         raise ShapeError(f"specialize_undef: {len(df.params)} parameters, {len(defined_mask)} flags")
     with paused_gc():
         builder = LetBuilder()
-        params = [Local(param.type, param.name) for param in df.params]
-        builder.params = params
-        specializer = Specializer(builder)
-        specializer.start(df.params, params, defined_mask)
-        return builder.build(specializer.run(df))
+        builder.params = [Local(param.type, param.name) for param in df.params]
+        names = dict(zip(df.params, builder.params, strict=True))
+        return builder.build(Specializer(builder, names, dict(zip(df.params, defined_mask, strict=True))).run(df))
 
 
 def lower_grad_of(df: Lambda) -> Lambda:
@@ -139,18 +138,3 @@ def lower_grad_of(df: Lambda) -> Lambda:
         return Bind(bind.binders, when_defined, bind.args, attrs, bind.source)
 
     return df.with_binds(tuple([lowered(bind) for bind in df.binds]))
-
-
-def specialized(builder: LetBuilder, gradient: Gradient, inputs: Sequence[Arg], outputs: Sequence[Arg], cts) -> list[Arg]:
-    """Emit the gradient program where its primal program has these arguments and results.
-
-    ``cts``: {result position: cotangent, or None}; a result that is not there has none.
-    """
-    given = [cts.get(i) for i in gradient.df_input_vjps]
-    captured = [inputs[i] for i in gradient.df_input_captured_inputs]
-    captured += [outputs[i] for i in gradient.df_input_captured_outputs]
-    specializer = Specializer(builder)
-    args = [UNDEFINED if ct is None else ct for ct in given] + captured
-    states = [ct is not None for ct in given] + [True] * len(captured)
-    specializer.start(gradient.df.params, args, states)
-    return specializer.run(gradient.df)

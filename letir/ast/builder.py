@@ -62,6 +62,18 @@ def freeze(array) -> np.ndarray:
     return frozen
 
 
+def renamed(binders: tuple[Local, ...], names: dict, types: tuple | None = None) -> tuple[Local, ...]:
+    """Fresh locals for ``binders``, entered in ``names``; of the same types unless others are given."""
+    if len(binders) == 1:  # nearly all binds: half the time of the general case
+        (old,) = binders
+        new = names[old] = Local(old.type if types is None else types[0], old.name)
+        return (new,)
+    types = [old.type for old in binders] if types is None else types
+    fresh = tuple([Local(kind, old.name) for kind, old in zip(types, binders, strict=True)])
+    names.update(zip(binders, fresh, strict=True))
+    return fresh
+
+
 class LetBuilder:
     """Makes one Lambda: ``param`` and ``emit`` add to it, ``build`` ends it.
 
@@ -79,12 +91,13 @@ class LetBuilder:
         self.params.append(local)
         return Value(self, local)
 
-    def emit(self, op: Primitive, args: tuple[Arg, ...], attrs: Attrs = NO_ATTRS) -> tuple[Local, ...]:
-        """Add the bind ``op(args; attrs)`` and return its binders, typed by the op's type rule."""
-        try:
-            types = result_types(op, args, attrs)
-        except LetirError as error:
-            raise located(error, str(Bind((), op, args, attrs)), self.source) from None
+    def emit(self, op: Primitive, args: tuple[Arg, ...], attrs: Attrs = NO_ATTRS, types=None) -> tuple[Local, ...]:
+        """Add the bind ``op(args; attrs)`` and return its binders, typed by the op's type rule unless types are given."""
+        if types is None:
+            try:
+                types = result_types(op, args, attrs)
+            except LetirError as error:
+                raise located(error, str(Bind((), op, args, attrs)), self.source) from None
         binders = tuple([Local(type) for type in types])
         self.binds.append(Bind(binders, op, args, attrs, self.source))
         return binders
@@ -116,15 +129,13 @@ class LetBuilder:
         Types are not inferred again where every argument has its parameter's type.
         """
         names: dict[Local, Arg] = dict(zip(fn.params, args, strict=True))
-        same = all(arg.type is param.type for arg, param in zip(args, fn.params, strict=True))
+        retyped = any([arg.type is not param.type for arg, param in zip(args, fn.params, strict=True)])
+        add, source = self.binds.append, self.source
         for bind in fn.binds:
             operands = tuple([names[a] if type(a) is Local else a for a in bind.args])
-            if same:
-                binders = tuple([Local(b.type, b.name) for b in bind.binders])
-            else:
-                binders = tuple(map(Local, result_types(bind.op, operands, bind.attrs)))
-            names.update(zip(bind.binders, binders, strict=True))
-            self.binds.append(Bind(binders, bind.op, operands, bind.attrs, bind.source or self.source))
+            types = result_types(bind.op, operands, bind.attrs) if retyped else None
+            binders = renamed(bind.binders, names, types)
+            add(Bind(binders, bind.op, operands, bind.attrs, bind.source or source))
         return tuple([names[a] if type(a) is Local else a for a in fn.ret.args])
 
     def call(self, fn: Lambda, operands: Iterable) -> tuple:

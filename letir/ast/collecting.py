@@ -24,4 +24,12 @@ def paused_gc():
         with _lock:
             _depth -= 1
             if _depth == 0 and _was_enabled:
+                _age()
                 gc.enable()
+
+
+def _age() -> None:
+    """Move what was made to the oldest generation, so that the next collection does not walk through all of it."""
+    if gc.get_freeze_count() == 0:
+        gc.freeze()
+        gc.unfreeze()

@@ -31,6 +31,11 @@ def todo(reason: str) -> Absent:
     return Absent(reason, final=False)
 
 
+def is_final(rule) -> bool:
+    """Whether a rule is absent for good."""
+    return type(rule) is Absent and rule.final
+
+
 class Required:
     """The default of an attribute that has none."""
 
@@ -76,9 +81,11 @@ class Primitive:
     symbol: str | None = None
     attributes: Callable | None = None
     attrs: dict[str, Any] = field(init=False)
+    is_differentiable: bool = field(init=False)  # in reverse mode, now or in a later version
 
     def __attrs_post_init__(self):
         self.attrs = _keywords(self.attributes or self.impl)
+        self.is_differentiable = not is_final(self.vjp)
         if type(self.numpy) is tuple:
             self.numpy = dict.fromkeys(self.numpy, self.prepare)
 

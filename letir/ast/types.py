@@ -150,6 +150,7 @@ class ArrayType:
     dtype: np.dtype
     shape: tuple
     weak: bool
+    inexact: bool  # floating or complex, so that derivatives exist
 
     def __new__(cls, dtype, shape=(), weak=False):
         key = (number_dtype(dtype), tuple(shape), bool(weak))
@@ -157,7 +158,8 @@ class ArrayType:
             self = _types.get(key)
             if self is None:
                 self = object.__new__(cls)
-                for field, value in zip(cls.__slots__, key, strict=False):
+                fields = (*key, key[0].kind in "fc")
+                for field, value in zip(cls.__slots__, fields, strict=False):
                     object.__setattr__(self, field, value)
                 _types[key] = self
         return self
@@ -172,11 +174,6 @@ class ArrayType:
     def ndim(self) -> int:
         """Number of axes."""
         return len(self.shape)
-
-    @property
-    def inexact(self) -> bool:
-        """Whether it is floating or complex, so that derivatives exist."""
-        return self.dtype.kind in "fc"
 
     @property
     def size(self):

@@ -156,8 +156,8 @@ class Executor:
         self.evaluator = Evaluator(xp)
         self.source = None
 
-    def emit(self, op: Primitive, args: tuple, attrs: Attrs) -> tuple:
-        """The results of ``op`` on these arrays."""
+    def emit(self, op: Primitive, args: tuple, attrs: Attrs, types=None) -> tuple:
+        """The results of ``op`` on these arrays; their types need not be known."""
         out = compute(op, [arg.value if type(arg) is Const else arg for arg in args], attrs, self.evaluator)
         return (out,) if op.results is None else out
 

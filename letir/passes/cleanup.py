@@ -1,6 +1,6 @@
 """Passes that remove what is not needed: dead_code."""
 
-from letir.ast.terms import Lambda
+from letir.ast.terms import Lambda, Local
 
 
 def dead_code(fn: Lambda) -> Lambda:
@@ -10,7 +10,7 @@ def dead_code(fn: Lambda) -> Lambda:
     """
     live, kept = set(fn.ret.locals()), []
     for bind in reversed(fn.binds):
-        if bind.op.effect or not live.isdisjoint(bind.binders):
-            live.update(bind.args)
+        if not live.isdisjoint(bind.binders) or bind.op.effect:
+            live.update([arg for arg in bind.args if type(arg) is Local])
             kept.append(bind)
     return fn.with_binds(tuple(reversed(kept)))

@@ -1,0 +1,249 @@
+"""Programs in files: ``save`` and ``load``, and several at once by ``save_programs``.
+
+A file is a zip of ``letir.json`` (format, versions of the operations), one text a program, and the
+arrays as .npy. Nothing in it is pickled, compressed or dated: equal programs give equal bytes.
+Loading imports and executes nothing; what is no such file, or needs more than is here, is a
+ParseError.
+"""
+
+import itertools
+import json
+import math
+import os
+import re
+import secrets
+import struct
+import zipfile
+import zlib
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+
+import numpy as np
+from attrs import define
+
+from letir.ast.builder import freeze
+from letir.ast.literals import DTYPES
+from letir.ast.parser import parse
+from letir.ast.primitive import Primitive, primitive_named
+from letir.ast.printer import Printer
+from letir.ast.terms import Lambda
+from letir.errors import LetirError, ParseError
+
+FORMAT = 1
+MOST_BYTES = 4 << 30
+HEAD = "letir.json"
+EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can say
+PROGRAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+NPY = b"\x93NUMPY\x01\x00"
+NPY_HEAD = re.compile(
+    r"\{'descr': '([<>|])([biufc][0-9]{1,2})', 'fortran_order': (True|False), "
+    r"'shape': \(([0-9, ]*)\), \} *\n"
+)
+NPY_DTYPES = {dtype.str[1:]: dtype for dtype in DTYPES.values()}
+DAMAGED = (  # what zipfile and zlib raise on bytes that are no sound zip
+    *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
+    *(KeyError, ValueError, OverflowError, IndexError),
+)
+
+
+def save(f: Lambda, path: str | os.PathLike) -> None:
+    """Write ``f`` to a file that ``load`` reads. A file that was there is replaced in one step."""
+    save_programs(path, {"program": f})
+
+
+def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda:
+    """The program that ``save`` wrote. Safe on files from strangers: nothing is imported or run.
+
+    Raises ParseError if it is no such file, is damaged, holds more than ``max_bytes``, or needs
+    operations that are not registered or are older here.
+    """
+    programs, _ = load_programs(path, max_bytes=max_bytes)
+    if programs.keys() != {"program"}:
+        raise ParseError(f"{path} holds the programs {', '.join(programs)}: use load_programs")
+    return programs["program"]
+
+
+def save_programs(
+    path: str | os.PathLike, programs: Mapping[str, Lambda], about: Mapping | None = None
+) -> None:
+    """Write programs by name, and what JSON can say ``about`` them, to one file."""
+    arrays: list[np.ndarray] = []
+    texts = {}
+    for name, fn in programs.items():
+        if not PROGRAM_NAME.fullmatch(name):
+            raise LetirError(f"{name!r} cannot name a program in a file: use letters, digits and _")
+        texts[f"{name}.txt"] = "".join(Printer(arrays=arrays).lambda_lines(fn, ""))
+    head = {
+        "format": FORMAT,
+        "ops": versions(programs.values()),
+        "programs": list(programs),
+        "about": dict(about or {}),
+    }
+    _write(Path(path), {HEAD: json.dumps(head, indent=1), **texts}, arrays)
+
+
+def load_programs(
+    path: str | os.PathLike, *, max_bytes: int = MOST_BYTES
+) -> tuple[dict[str, Lambda], dict]:
+    """The programs of a file by name, and what it says about them. Raises as ``load`` does."""
+    with open(path, "rb") as stream:
+        try:
+            archive = zipfile.ZipFile(stream)
+        except DAMAGED as error:
+            raise ParseError(f"{path} is no letir file: {error}") from None
+        with archive:
+            members = Members(archive, max_bytes)
+            try:
+                return _programs(members)
+            except ParseError as error:
+                error.add_note(f"letir: in {path}, {members.last}")
+                raise
+
+
+def _programs(members: "Members") -> tuple[dict[str, Lambda], dict]:
+    """What ``load_programs`` returns, from the members of a file."""
+    members.check_sizes()
+    head = checked_head(members.read(HEAD))
+    names = (f"constants/{i}.npy" for i in itertools.count())
+    arrays = [array_from(members.read(name)) for name in itertools.takewhile(members.has, names)]
+    programs = {}
+    for name in head["programs"]:
+        try:
+            text = members.read(f"{name}.txt").decode("utf-8", "surrogatepass")
+        except UnicodeDecodeError as error:
+            raise ParseError(f"the text is not UTF-8: {error}") from None
+        programs[name] = parse(text, arrays=arrays)
+    return programs, head["about"]
+
+
+@define
+class Members:
+    """The members of an open zip, of which ``left`` bytes may still be read."""
+
+    archive: zipfile.ZipFile
+    left: int
+    last: str = HEAD  # the member that was asked for last
+
+    def check_sizes(self) -> None:
+        """Raise ParseError if the members say that they are larger than what may be read."""
+        declared = sum(info.file_size for info in self.archive.infolist())
+        if declared > self.left:
+            raise ParseError(f"its members have {declared} bytes, max_bytes allows {self.left}")
+
+    def has(self, name: str) -> bool:
+        """Whether there is a member with this name."""
+        return name in self.archive.NameToInfo
+
+    def read(self, name: str) -> bytes:
+        """The bytes of a member, unpacked no further than what may be read."""
+        self.last = name
+        if not self.has(name):
+            raise ParseError(f"this is no letir file, or a part of one: it has no member {name}")
+        info = self.archive.getinfo(name)
+        if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise ParseError("its compression is neither that of save nor deflate")
+        try:
+            with self.archive.open(info) as stream:
+                content = stream.read(self.left + 1)
+        except DAMAGED as error:
+            raise ParseError(f"the file is damaged: {error}") from None
+        self.left -= len(content)
+        if self.left < 0:
+            raise ParseError("it unpacks to more than max_bytes allows")
+        return content
+
+
+# ---- the head ----
+
+
+def versions(programs: Iterable[Lambda]) -> dict[str, int]:
+    """The operations that occur in the programs, nested ones too, and the versions they need."""
+    found: dict[str, int] = {}
+    stack: list = list(programs)
+    while stack:
+        value = stack.pop()
+        if type(value) is Lambda:
+            for bind in value.binds:
+                found[bind.op.name] = bind.op.version
+                stack.extend(bind.attrs.values())
+        elif type(value) is tuple:
+            stack.extend(value)
+        elif isinstance(value, Primitive):
+            found[value.name] = value.version
+    return dict(sorted(found.items()))
+
+
+def checked_head(content: bytes) -> dict:
+    """The head of a file that can be read here: its format is known, its operations are there."""
+    try:
+        head = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise ParseError(f"it is no JSON: {error}") from None
+    match head:
+        case {"format": int(version)} if version > FORMAT:
+            raise ParseError(f"it has format {version}, a newer letir's; this one reads {FORMAT}")
+        case {"format": int(), "ops": dict(ops), "programs": list(names), "about": dict()}:
+            for name, version in ops.items():
+                check_operation(name, version)
+            if all(type(name) is str and PROGRAM_NAME.fullmatch(name) for name in names):
+                return head
+    raise ParseError("it does not say format, ops, programs and about as letir writes them")
+
+
+def check_operation(name: str, version: int) -> None:
+    """Raise ParseError if there is no such operation here, or only an older version of it."""
+    try:
+        here = primitive_named(name).version
+    except LetirError as error:
+        raise ParseError(str(error)) from None
+    if type(version) is not int or version > here:
+        owner = name.rpartition(".")[0] or "letir"
+        raise ParseError(f"it needs version {version} of {name}, here is {here}: update {owner}")
+
+
+# ---- arrays ----
+
+
+def array_from(content: bytes) -> np.ndarray:
+    """The frozen array of a .npy as NumPy writes it; what its head says is not evaluated."""
+    end = len(NPY) + 2
+    size = int.from_bytes(content[len(NPY) : end], "little")
+    head = NPY_HEAD.fullmatch(content[end : end + size].decode("latin-1"))
+    if not content.startswith(NPY) or head is None or head[2] not in NPY_DTYPES:
+        raise ParseError("this is no .npy of an array of numbers")
+    dtype = NPY_DTYPES[head[2]].newbyteorder(head[1])
+    elements = content[end + size :]
+    try:
+        shape = tuple([int(n) for n in head[4].split(",") if n.strip()])
+        if math.prod(shape) * dtype.itemsize != len(elements):
+            raise ValueError(f"shape {shape} and {len(elements)} bytes of {dtype} do not fit")
+        order = "F" if head[3] == "True" else "C"
+        return freeze(np.ndarray(shape, dtype, buffer=elements, order=order))
+    except ValueError as error:
+        raise ParseError(f"the .npy is damaged: {error}") from None
+
+
+# ---- writing ----
+
+
+def _write(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
+    """Write the zip beside ``path``, then put it in its place: a reader never sees half a file."""
+    beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    try:
+        with open(beside, "xb") as stream, zipfile.ZipFile(stream, "w") as archive:
+            for name, text in texts.items():
+                archive.writestr(_undated(name), text.encode("utf-8", "surrogatepass"))
+            for i, array in enumerate(arrays):
+                with archive.open(_undated(f"constants/{i}.npy"), "w", force_zip64=True) as member:
+                    np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
+        os.replace(beside, path)
+    except BaseException:
+        beside.unlink(missing_ok=True)
+        raise
+
+
+def _undated(name: str) -> zipfile.ZipInfo:
+    """A member that does not say when and on what system it was written."""
+    info = zipfile.ZipInfo(name, EPOCH)
+    info.create_system, info.external_attr = 3, 0o644 << 16
+    return info

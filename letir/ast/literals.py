@@ -1,0 +1,168 @@
+"""What single words of the text mean: numbers, strings, sizes, types and the elements of arrays.
+
+Plain functions from a piece of text to a value, the inverse of what ``letir.ast.printer`` writes.
+They raise ValueError or OverflowError for a piece that means nothing; readers say where it stands.
+"""
+
+import ast
+import re
+
+import numpy as np
+
+from letir.ast.attrs import Here
+from letir.ast.types import ArrayType, Size
+
+DTYPES = {
+    name: np.dtype(name)
+    for name in (
+        *("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+        *("float16", "float32", "float64", "complex64", "complex128"),
+    )
+}
+
+NAME = r"[^\W\d]\w*+"
+REAL = r"-?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
+FLOAT = re.compile(rf"{REAL}|-?inf|nan")
+INT = re.compile(r"-?[0-9]++")
+NAN = re.compile(r"nan@([0-9a-f]++)")
+PAIR = re.compile(r"complex\s*\(([^(),]*),([^(),]*)\)")
+ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"  # those that repr writes
+STRING = rf"'(?:[^'\\\n]|{ESCAPE})*+'" + rf'|"(?:[^"\\\n]|{ESCAPE})*+"'
+FACTOR = rf"(?:[0-9]++|{NAME})"
+SIZE = rf"-?\s*{FACTOR}(?:\s*[-+*]\s*{FACTOR})*+"
+SIZE_TERM = re.compile(r"([-+]?)([^-+]+)")
+TYPE = rf"{NAME}\s*+\*?\s*+\[[^\[\]]*+\]"
+LARGEST = 1 << 63
+
+
+def string_of(text: str) -> str:
+    """The string that a literal in quotes stands for."""
+    try:
+        return ast.literal_eval(text)
+    except SyntaxError as error:
+        raise ValueError(f"this is no string: {error.msg}") from None
+
+
+def int_of(text: str) -> int:
+    """A decimal number."""
+    if not INT.fullmatch(text):
+        raise ValueError(f"expected an integer, found {text!r}")
+    return int(text)
+
+
+def float_of(text: str) -> float:
+    """A decimal number, inf or nan, or the nan with the bits after ``nan@``."""
+    if text.startswith("nan@"):
+        return array_of(DTYPES["float64"], (), text).item()
+    if not FLOAT.fullmatch(text):
+        raise ValueError(f"expected a number, found {text!r}")
+    return float(text)
+
+
+def complex_of(text: str) -> complex:
+    """``complex(real, imag)``."""
+    return array_of(DTYPES["complex128"], (), text).item()
+
+
+def slice_of(text: str) -> slice:
+    """``start:stop:step``, each of them or nothing."""
+    parts = (part.strip() for part in text.split(":"))
+    return slice(*[int_of(part) if part else None for part in parts])
+
+
+def here_of(text: str) -> Here:
+    """``@``, or ``@`` and a count."""
+    return Here(int_of(text[1:]) if len(text) > 1 else None)
+
+
+def scalar_of(text: str) -> np.generic:
+    """``dtype(element)``."""
+    name, _, element = text[:-1].partition("(")
+    if name.strip() not in DTYPES:
+        raise ValueError(f"{name}(...) is no value here: bind its result to a local first")
+    return array_of(DTYPES[name.strip()], (), element)[()]
+
+
+def dtype_of(name: str) -> np.dtype:
+    """The dtype with this name."""
+    if name not in DTYPES:
+        raise ValueError(f"expected a dtype ({', '.join(DTYPES)}), found {name!r}")
+    return DTYPES[name]
+
+
+def size_of(text: str) -> Size | int:
+    """A sum of products of numbers and names."""
+    if not re.fullmatch(SIZE, text):
+        raise ValueError(f"expected a size such as 3, n or 2*n+1, found {text!r}")
+    coefficients: dict = {}
+    for sign, product in SIZE_TERM.findall(text):
+        names, coefficient = [], -1 if sign == "-" else 1
+        for factor in map(str.strip, product.split("*")):
+            if factor[0] in "0123456789":
+                coefficient *= int(factor)
+            else:
+                names.append(factor)
+            if abs(coefficient) > LARGEST:
+                raise ValueError("a number in a size is beyond 64 bits")
+        key = tuple(sorted(names))
+        coefficients[key] = coefficients.get(key, 0) + coefficient
+    return Size.of(coefficients)
+
+
+def type_of(text: str) -> ArrayType:
+    """``dtype[sizes]``, or ``dtype*[sizes]`` for a weak one."""
+    name, _, sizes = text[:-1].partition("[")
+    shape = tuple([size_of(size.strip()) for size in sizes.split(",")]) if sizes.strip() else ()
+    if any(type(n) is int and n < 0 for n in shape):
+        raise ValueError(f"a size is negative in {text}")
+    name = name.strip()
+    return ArrayType(dtype_of(name.removesuffix("*").strip()), shape, weak=name.endswith("*"))
+
+
+def array_of(dtype: np.dtype, shape: tuple, text: str) -> np.ndarray:
+    """The read-only array of these elements, which are separated by commas and in C order."""
+    if any(type(n) is Size for n in shape):
+        raise ValueError("the shape of an array is made of numbers, not of names")
+    pairs = dtype.kind == "c"
+    if pairs:
+        text, found = PAIR.subn(r"\1,\2", text)
+    parts = [part.strip() for part in text.split(",")] if text.strip() else []
+    count = len(parts) // 2 if pairs else len(parts)
+    expected = ArrayType(dtype, shape).size
+    if pairs and len(parts) != 2 * found:
+        raise ValueError("expected elements of the form complex(real, imag)")
+    if count != expected:
+        raise ValueError(f"expected {expected} elements, found {count}")
+    array = np.empty(shape, dtype)
+    flat = array.reshape(-1)
+    _fill(flat.real.dtype, flat.view(flat.real.dtype), parts)
+    array.flags.writeable = False
+    return array
+
+
+def _fill(dtype: np.dtype, array: np.ndarray, parts: list[str]) -> None:
+    """Write elements of a dtype that is not complex; nans with bits are written as bits."""
+    if dtype.kind != "f":
+        array[:] = np.array([*map(_bool_of if dtype.kind == "b" else int_of, parts)], dtype)
+        return
+    bits = {i: _nan_bits(part, dtype) for i, part in enumerate(parts) if part.startswith("nan@")}
+    with np.errstate(over="ignore", under="ignore"):
+        array[:] = [0.0 if i in bits else float_of(part) for i, part in enumerate(parts)]
+    for i, pattern in bits.items():
+        array.view(f"u{dtype.itemsize}")[i] = pattern
+
+
+def _bool_of(text: str) -> bool:
+    if text not in ("True", "False"):
+        raise ValueError(f"expected True or False, found {text!r}")
+    return text == "True"
+
+
+def _nan_bits(text: str, dtype: np.dtype) -> int:
+    digits = NAN.fullmatch(text)
+    if digits is None or len(digits[1]) != 2 * dtype.itemsize:
+        raise ValueError(f"expected nan@ and {2 * dtype.itemsize} digits 0-9a-f, found {text!r}")
+    bits = int(digits[1], 16)
+    if not np.isnan(np.array(bits, f"u{dtype.itemsize}").view(dtype)):
+        raise ValueError(f"{text} are not the bits of a nan")
+    return bits

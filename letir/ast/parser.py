@@ -1,0 +1,334 @@
+"""``parse``: from text to a program, the inverse of ``dumps``. The grammar is in docs/language.md.
+
+One recursive descent by regular expressions, a method for each rule of terms; read
+``letir.ast.reader`` first, and ``letir.ast.values`` for the rules of values. It recurses once for
+each level of nesting, never for a bind. Nothing is imported or executed: whatever the text, the
+answer is a Lambda or a ParseError.
+"""
+
+import re
+from collections.abc import Sequence
+from typing import NoReturn
+
+import numpy as np
+from attrs import define, field
+
+from letir.ast.attrs import Attrs
+from letir.ast.collecting import paused_gc
+from letir.ast.literals import TYPE, dtype_of
+from letir.ast.primitive import Primitive, primitive_named
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret, Source
+from letir.ast.types import PYTHON_NUMBERS, WEAK, Size, UndefType
+from letir.ast.values import ATTRIBUTE, TreeReader
+from letir.errors import LetirError
+
+LOCAL_TEXT = r"%(?:0|[1-9][0-9]*+)"
+DOTTED = r"[^\W\d][\w.]*+"
+LOCAL = re.compile(LOCAL_TEXT)
+BINDER = re.compile(
+    rf"({LOCAL_TEXT})(?:\s*+:\s*+({DOTTED})(?!\s*+\*?\s*+\[))?(?:\s*+:\s*+({TYPE}))?"
+)
+OPERATION = re.compile(rf"({DOTTED})\s*+([(\[])")
+WORD = re.compile(DOTTED)
+LAMBDA = re.compile(r"lambda(?!\w)")
+RETURN = re.compile(r"return(?!\w)")
+ARROW = re.compile(r"->")
+BETWEEN = re.compile(r"(?:[\s;]++|#[^\n]*+)*+")
+
+# A source line ends at a semicolon only where a term follows, as in an example on one line.
+TAIL = re.compile(
+    r"[^\S\n]*+(?P<semicolon>;)?[^\S\n]*+"
+    r"(?:#(?:(?P<source>[^\n]*?:[0-9]++)(?=[^\S\n]*;\s*(?:%|return\b|->))|(?P<comment>[^\n]*)))?"
+)
+AFTER_BIND = re.compile(r"[\n;}]|->|\Z")
+SOURCE = re.compile(r"\s*(.*):([0-9]{1,9})\s*")
+
+SIMPLE = re.compile(
+    rf"[\s;]*+({LOCAL_TEXT})(?::({DOTTED}))?(?:: ({TYPE}))? = ({DOTTED})"
+    rf"\(({LOCAL_TEXT}(?:, {LOCAL_TEXT})*+)?\)(?:  # ([^\n;]*:[0-9]{{1,9}}))?\n"
+)
+
+
+def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
+    """The program that ``text`` says: ``parse(dumps(f)) == f``.
+
+    Types may be left out and are unknown then. ``arrays``: what ``float64[3]@0`` refers to, given
+    by ``load``. Raises ParseError, with line and column, for a text that says none.
+
+    >>> parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }")
+    lambda %0, %1 {
+      %2 = mul(%0, %1)
+      return %2
+    }
+    """
+    parser = Parser(text, arrays)
+    try:
+        with paused_gc():
+            return parser.program()
+    except RecursionError:
+        raise parser.error("this is nested deeper than what is left of Python's stack") from None
+
+
+@define(eq=False)
+class Scope:
+    """The locals that a body may use, by their text.
+
+    The body of a ``grad_of`` has an ``outer`` scope: what it uses of that is lifted into
+    parameters, in order of first use.
+    """
+
+    bound: dict[str, Local] = field(factory=dict)
+    outer: "Scope | None" = None
+    lifted: dict[Local, Local] = field(factory=dict)
+
+    def find(self, key: str) -> Local | None:
+        """The local with this text, None if there is none."""
+        found = self.bound.get(key)
+        if found is None and self.outer is not None:
+            captured = self.outer.find(key)
+            if captured is not None:
+                found = self.bound[key] = self.lifted[captured] = Local(captured.type)
+        return found
+
+    def binds(self, key: str) -> bool:
+        """Whether the text is that of a local here or further out."""
+        return key in self.bound or (self.outer is not None and self.outer.binds(key))
+
+
+class Parser(TreeReader):
+    """Reads terms."""
+
+    def __init__(self, text: str, arrays: Sequence[np.ndarray] | None):
+        super().__init__(text, arrays)
+        self.scope = Scope()
+        self.sources: dict[str | None, Source | None] = {None: None}  # by text
+        self.plain: dict[str, tuple[Primitive, Attrs]] = {}  # calls without attributes, by name
+
+    def program(self) -> Lambda:
+        """The whole text."""
+        self.need(LAMBDA, "'lambda'")
+        fn = self.function()
+        if self.skip() < len(self.text):
+            self.fail("the end of the text after the program")
+        return fn
+
+    def function(self) -> Lambda:
+        """``params in TREE out TREE { body }``, in a scope of its own."""
+        self.descend()
+        around, self.scope = self.scope, Scope()
+        params = self.binders() if self.text.startswith("%", self.skip()) else []
+        self.enter(params)
+        trees = [self.tree_after("in"), self.tree_after("out")]
+        self.expect("{")
+        binds, ret = self.body(RETURN, "a bind or 'return'")
+        self.scope = around
+        self.depth -= 1
+        return Lambda([param for _, param, _ in params], binds, ret, *trees)
+
+    def binders(self) -> list[tuple[str, Local, int]]:
+        """Locals where they are bound: (text, local, place) each."""
+        found = []
+        while True:
+            at = self.skip()
+            key, name, kind = self.need(BINDER, "a local such as %0").groups()
+            if self.text.startswith(":", self.skip()):
+                self.pos += 1
+                self.fail("a name or a type such as float64[3]")
+            found.append((key, Local(self.type_at(kind, at), name), at))
+            if not self.take(","):
+                return found
+
+    def enter(self, binders: list[tuple[str, Local, int]]) -> None:
+        """Bind locals in the scope."""
+        for key, local, at in binders:
+            if self.scope.binds(key):
+                raise self.error(f"{key} is bound twice: every local is bound once", at)
+            self.scope.bound[key] = local
+
+    def body(self, end: re.Pattern, expected: str) -> tuple[list[Bind], Ret]:
+        """Binds up to ``end``, the results after it, and the closing brace."""
+        binds: list[Bind] = []
+        while True:
+            self.simple_binds(binds)
+            self.skip(BETWEEN)
+            if self.accept(end):
+                break
+            binds.append(self.bind(expected))
+        ret = Ret(tuple(self.results()))
+        self.skip(BETWEEN)
+        self.expect("}")
+        return binds, ret
+
+    def simple_binds(self, binds: list[Bind]) -> None:
+        """Read lines such as ``%2: float64[3] = mul(%0, %1)  # model.py:12`` while there are some.
+
+        The fast path of long programs. It stops at a line that needs more, or that says something
+        for the first time: ``bind`` reads that.
+        """
+        if self.scope.outer is not None:
+            return
+        text, bound, match = self.text, self.scope.bound, SIMPLE.match
+        types, plain, sources = self.types, self.plain, self.sources
+        while line := match(text, self.pos):
+            key, name, kind, op, operands, place = line.groups()
+            try:
+                args = tuple([bound[arg] for arg in operands.split(", ")]) if operands else ()
+                op, attrs = plain[op]
+                local = Local(types[kind], name)
+            except KeyError:
+                return
+            if key in bound:
+                return
+            bound[key] = local
+            source = sources.get(place) or self.source(place)
+            binds.append(Bind((local,), op, args, attrs, source))
+            self.pos = line.end()
+
+    def bind(self, expected: str) -> Bind:
+        """``binders = op(operands, attributes)`` and the end of its line."""
+        binders = self.binders() if self.text.startswith("%", self.pos) else []
+        if binders:
+            self.expect("=")
+            expected = "an operation such as mul(%0, %1)"
+        at = self.skip()
+        name, bracket = self.need(OPERATION, expected).groups()
+        if bracket == "[":
+            op, args, attrs = self.grad_of(name, at)
+        else:
+            op = self.primitive(name, at)
+            args, given = self.arguments(op)
+            attrs = self.complete(op, given, at)
+            if not given:
+                self.plain[name] = op, attrs
+        self.enter(binders)
+        return Bind(tuple([local for _, local, _ in binders]), op, args, attrs, self.line_end())
+
+    def line_end(self) -> Source | None:
+        """The end of a bind, and the place in its comment."""
+        tail = TAIL.match(self.text, self.pos)
+        self.pos = tail.end()
+        if tail["semicolon"] is None and not AFTER_BIND.match(self.text, self.pos):
+            self.fail("a new line or ';' after the bind")
+        return self.source(tail["source"] or tail["comment"])
+
+    def source(self, comment: str | None) -> Source | None:
+        """The place that a comment names, None if it names none."""
+        place = SOURCE.fullmatch(comment) if comment else None
+        if place is None:
+            return None
+        found = self.sources[comment] = Source(place[1], int(place[2]))
+        return found
+
+    def primitive(self, name: str, at: int) -> Primitive:
+        """The operation with this name; it is looked up, never imported."""
+        try:
+            return primitive_named(name)
+        except LetirError as error:
+            raise self.error(str(error), at) from None
+
+    def complete(self, op: Primitive, given: dict, at: int) -> Attrs:
+        """The attributes with the record's defaults."""
+        try:
+            return op.complete(given)
+        except LetirError as error:
+            raise self.error(str(error), at) from None
+
+    def arguments(self, op: Primitive) -> tuple[tuple[Arg, ...], dict]:
+        """Operands, then attributes, up to the closing parenthesis."""
+        args, attrs = [], {}
+        while not self.take(")"):
+            if (args or attrs) and not self.take(","):
+                self.fail("',' or ')'")
+            at = self.skip()
+            name = self.accept(ATTRIBUTE)
+            if name is not None:
+                self.check_attribute(op, name[1], attrs, at)
+                attrs[name[1]] = ATTRIBUTES.get(name[1], Parser.value)(self)
+            elif attrs:
+                self.fail("an attribute name=value: operands come first")
+            else:
+                args.append(self.arg())
+        return tuple(args), attrs
+
+    def check_attribute(self, op: Primitive, name: str, attrs: dict, at: int) -> None:
+        """Raise ParseError if ``op`` has no attribute of this name, or has its value already."""
+        if name in attrs:
+            raise self.error(f"{op.name}: the attribute {name} is there twice", at)
+        if name not in op.attrs:
+            known = ", ".join(op.attrs) or "none"
+            raise self.error(f"{op.name} has no attribute {name!r}, its attributes: {known}", at)
+
+    def operation(self) -> Primitive:
+        """The name of an operation as an attribute."""
+        at = self.skip()
+        return self.primitive(self.need(WORD, "the name of an operation")[0], at)
+
+    def dtype(self):
+        """The value of an attribute ``dtype``: here an unknown word is not the name of a size."""
+        at = self.skip()
+        value = self.value()
+        return self.convert(dtype_of, str(value), at=at) if type(value) is Size else value
+
+    def arg(self) -> Arg:
+        """An operand: a local that is bound, a number, None or ``Undef``."""
+        at = self.skip()
+        local = self.accept(LOCAL)
+        if local is None:
+            return self.const(at)
+        return self.scope.find(local[0]) or self.unbound(local[0], at)
+
+    def const(self, at: int) -> Const:
+        """A constant operand."""
+        value = self.value("a local, a number, None or Undef")
+        if type(value) not in PYTHON_NUMBERS and value is not None and type(value) is not UndefType:
+            raise self.error("an operand is a local, a number, None or Undef", at)
+        return Const(value)
+
+    def unbound(self, key: str, at: int) -> NoReturn:
+        """Raise the error for a local that is not bound here."""
+        what = "a lambda is closed, and a local is bound before it is used"
+        raise self.error(f"{key} is not bound here: {what}", at)
+
+    def results(self) -> list[Arg]:
+        """The results after ``return`` or ``->``, in parentheses or not."""
+        if self.take("("):
+            return self.items(")", self.arg)[0]
+        found = [self.arg()]
+        while self.take(","):
+            found.append(self.arg())
+        return found
+
+    def grad_of(self, name: str, at: int) -> tuple[Primitive, tuple[Arg, ...], Attrs]:
+        """``grad_of[op](cts) { binds -> (results) }``: free locals become the captured operands."""
+        if name != "grad_of":
+            raise self.error(f"expected {name}(...): brackets are the form of grad_of only", at)
+        self.descend()
+        op = self.operation()
+        self.expect("]")
+        self.expect("(")
+        inner = Scope(outer=self.scope)
+        cts = self.items(")", lambda: self.cotangent(inner))[0]
+        self.expect("{")
+        self.scope = inner
+        binds, ret = self.body(ARROW, "a bind or '->'")
+        self.scope = inner.outer
+        self.depth -= 1
+        fn = Lambda([*(param for _, param in cts), *inner.lifted.values()], binds, ret)
+        args = (*(ct for ct, _ in cts), *inner.lifted)
+        record = self.primitive(name, at)
+        return record, args, self.complete(record, {"op": op, "n_cts": len(cts), "body": fn}, at)
+
+    def cotangent(self, inner: Scope) -> tuple[Arg, Local]:
+        """An operand in the parentheses of a ``grad_of``, and the body's parameter for it."""
+        at = self.skip()
+        key = LOCAL.match(self.text, at)
+        arg = self.arg()
+        if key is None:
+            return arg, Local(WEAK.get(type(arg.value)))
+        if key[0] in inner.bound:
+            raise self.error(f"{key[0]} stands twice there: write grad_of(...) with its body", at)
+        param = inner.bound[key[0]] = Local(arg.type)
+        return arg, param
+
+
+ATTRIBUTES = {"op": Parser.operation, "dtype": Parser.dtype}  # those read in a way of their own

@@ -1,0 +1,262 @@
+"""``ValueReader``: reads constants and attributes; ``TreeReader`` reads trees as well.
+
+What single words mean is in ``letir.ast.literals``; the tables at the end say who reads what.
+"""
+
+import re
+from collections import OrderedDict, defaultdict, deque
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from letir.ast.literals import (
+    DTYPES,
+    NAME,
+    REAL,
+    SIZE,
+    STRING,
+    TYPE,
+    array_of,
+    complex_of,
+    float_of,
+    here_of,
+    int_of,
+    scalar_of,
+    size_of,
+    slice_of,
+    string_of,
+    type_of,
+)
+from letir.ast.reader import ABBREVIATED, Reader
+from letir.ast.terms import Lambda
+from letir.ast.trees import LEAF, Leaf, Static, Tree, named_node
+from letir.ast.types import ArrayType, Size, Undef
+
+ATTRIBUTE = re.compile(rf"({NAME})\s*+=")
+ARRAY_BODY = re.compile(r"((?:[^}#]++|#[^\n]*+)*+)\}")
+REFERENCE = re.compile(r"@([0-9]++)")
+NONE = re.compile(r"None(?!\w)")
+NODE = re.compile(r"([^\W\d][\w.<>]*+)\s*+\(")
+TREES = {"in": re.compile(r"in(?!\w)"), "out": re.compile(r"out(?!\w)")}
+
+SLICE = r"(?P<slice>(?:-?[0-9]++\s*+)?:(?:\s*+-?[0-9]++)?(?:\s*+:(?:\s*+-?[0-9]++)?)?)"
+STRINGS = rf"(?P<string>{STRING})"
+LITERALS = (
+    STRINGS,
+    r"(?P<complex>complex\s*+\([^()]*+\))",
+    rf"(?P<scalar>{NAME}\s*+\((?:[^()]++|\([^()]*+\))*+\))",
+    rf"(?P<array>{TYPE})",
+    rf"(?P<float>-?inf(?!\w)|nan(?:@[0-9a-f]++)?(?!\w)|(?!-?[0-9]++(?![.eE])){REAL})",
+    r"(?P<int>-?[0-9]++(?!\s*+[-+*]))",
+    rf"(?P<word>{NAME}(?!\s*+[-+*]))",
+    rf"(?P<size>{SIZE})",
+    r"(?P<tuple>\()",
+    r"(?P<ellipsis>\.\.\.)",
+    r"(?P<here>@[0-9]*+)",
+)
+TEXT = re.compile(STRINGS)
+LITERAL = re.compile("|".join(LITERALS))
+VALUE = re.compile("|".join([SLICE, *LITERALS]))
+WORDS = {"None": None, "True": True, "False": False, "Undef": Undef}
+
+
+class ValueReader(Reader):
+    """Reads values and trees. ``arrays`` are those that a file holds beside its text."""
+
+    def __init__(self, text: str, arrays: Sequence[np.ndarray] | None = None):
+        super().__init__(text)
+        self.arrays = arrays
+        self.types: dict[str | None, ArrayType | None] = {None: None}  # by text
+
+    def function(self) -> Lambda:
+        """A nested lambda, after its first word."""
+        raise NotImplementedError("the parser of terms reads lambdas")
+
+    def type_at(self, text: str | None, at: int) -> ArrayType | None:
+        """The type with this text; equal texts are read once."""
+        found = self.types.get(text)
+        if found is None and text is not None:
+            found = self.types[text] = self.convert(type_of, text, at=at)
+        return found
+
+    def value(self, expected: str = "a value", pattern: re.Pattern = VALUE):
+        """A constant or an attribute."""
+        at = self.skip()
+        found = pattern.match(self.text, at)
+        if found is None:
+            if self.text.startswith(("'", '"'), at):
+                raise self.error(
+                    "unterminated string, or one with an escape that is none of repr's"
+                )
+            self.fail(expected)
+        self.pos = found.end()
+        meaning = MEANINGS.get(found.lastgroup)
+        if meaning is not None:
+            return self.convert(meaning, found[0], at=at)
+        return READERS[found.lastgroup](self, found[0], at)
+
+    def word(self, text: str, at: int):
+        """A lambda, a word with a meaning of its own, a dtype, or else the name of a size."""
+        if text == "lambda":
+            return self.function()
+        if text in WORDS:
+            return WORDS[text]
+        return DTYPES[text] if text in DTYPES else Size.named(text)
+
+    def array(self, text: str, at: int) -> ArrayType | np.ndarray:
+        """A type; an array if elements or a reference to an array of the file follow."""
+        kind = self.type_at(text, at)
+        if self.text.startswith("{", self.pos):
+            return self.elements(kind, at)
+        reference = REFERENCE.match(self.text, self.pos)
+        if reference is None:
+            return kind
+        self.pos = reference.end()
+        return self.referred(kind, self.convert(int_of, reference[1], at=at), at)
+
+    def elements(self, kind: ArrayType, at: int) -> np.ndarray:
+        """The array of this type whose elements follow in braces."""
+        self.pos += 1
+        body = ARRAY_BODY.match(self.text, self.pos)
+        if body is None:
+            raise self.error("unterminated array: no '}' follows", at)
+        self.pos = body.end()
+        written = re.sub(r"#[^\n]*", "", body[1])
+        if "..." in written:
+            raise self.error(ABBREVIATED, at)
+        return self.convert(array_of, kind.dtype, kind.shape, written, at=at)
+
+    def referred(self, kind: ArrayType, index: int, at: int) -> np.ndarray:
+        """The array of the file with this number, which must be of the type that the text says."""
+        if self.arrays is None:
+            raise self.error(f"@{index} is an array of a file: load the file", at)
+        if index >= len(self.arrays):
+            raise self.error(f"there is no array {index}, the file has {len(self.arrays)}", at)
+        array = self.arrays[index]
+        if (array.dtype, array.shape) != (kind.dtype, kind.shape):
+            found = f"{array.dtype}[{', '.join(map(str, array.shape))}]"
+            raise self.error(f"array {index} of the file is {found}, the text says {kind}", at)
+        return array
+
+    def group(self, text: str, at: int) -> tuple:
+        """A tuple of values."""
+        self.descend()
+        found = self.tuple_of(self.value)
+        self.depth -= 1
+        return found
+
+
+class TreeReader(ValueReader):
+    """Reads trees as ``letir.ast.trees.drawn`` writes them."""
+
+    def tree_after(self, word: str) -> Tree | None:
+        """The tree after ``in`` or ``out``, None if the word is not there."""
+        if self.accept(TREES[word]) is None:
+            return None
+        at = self.skip()
+        node = self.tree()
+        try:
+            return Tree.of(node)
+        except Exception as error:  # classes of the user's may be in it, and do as they like
+            raise self.error(f"no tree can be made of this: {error}", at) from None
+
+    def tree(self):
+        """A tree of ``LEAF``, ``Static``, None, containers and instances of classes."""
+        self.descend()
+        at = self.skip()
+        container = CONTAINERS.get(self.text[at : at + 1])
+        self.pos += container is not None
+        node = self.named(at) if container is None else container(self)
+        self.depth -= 1
+        return node
+
+    def leaf(self) -> Leaf:
+        """A leaf that is no static one."""
+        return LEAF
+
+    def children(self) -> tuple:
+        """A tuple of trees."""
+        return self.tuple_of(self.tree)
+
+    def sequence(self) -> list:
+        """A list of trees."""
+        return self.items("]", self.tree)[0]
+
+    def mapping(self) -> dict:
+        """A dict of trees."""
+        at = self.pos
+        return self.keyed(self.items("}", self.entry)[0], at)
+
+    def entry(self) -> tuple:
+        """``key: tree``."""
+        key = self.value("a key", LITERAL)
+        self.expect(":")
+        return key, self.tree()
+
+    def field(self) -> tuple:
+        """``name=tree``."""
+        return self.need(ATTRIBUTE, "a field name=...")[1], self.tree()
+
+    def keyed(self, entries: list[tuple], at: int) -> dict:
+        """The dict of entries whose keys differ."""
+        try:
+            found = dict(entries)
+        except TypeError as error:
+            raise self.error(f"this cannot be the key of a dict: {error}", at) from None
+        if len(found) < len(entries):
+            raise self.error("a key is there twice", at)
+        return found
+
+    def named(self, at: int):
+        """None, a static leaf, a container with a name, or a class with fields."""
+        if self.accept(NONE):
+            return None
+        name = self.need(NODE, "a tree: *, None, (...), [...], {...} or Name(field=...)")[1]
+        if name == "static":
+            static = Static(self.value("a string", TEXT))
+            self.expect(")")
+            return static
+        if name in NAMED_CONTAINERS:
+            return self.named_container(name)
+        fields = self.keyed(self.items(")", self.field)[0], at)
+        try:
+            return named_node(name, fields)
+        except Exception as error:  # see tree_after
+            raise self.error(f"no {name} can be made of these fields: {error}", at) from None
+
+    def named_container(self, name: str):
+        """An OrderedDict, a defaultdict or a deque."""
+        content, make = NAMED_CONTAINERS[name]
+        self.expect(content)
+        children = CONTAINERS[content](self)
+        self.expect(")")
+        return make(children)
+
+
+CONTAINERS: dict[str, Callable] = {
+    "*": TreeReader.leaf,
+    "(": TreeReader.children,
+    "[": TreeReader.sequence,
+    "{": TreeReader.mapping,
+}
+NAMED_CONTAINERS: dict[str, tuple[str, Callable]] = {
+    "OrderedDict": ("{", OrderedDict),
+    "defaultdict": ("{", lambda content: defaultdict(None, content)),
+    "deque": ("[", deque),
+}
+MEANINGS: dict[str, Callable] = {
+    "string": string_of,
+    "complex": complex_of,
+    "scalar": scalar_of,
+    "float": float_of,
+    "int": int_of,
+    "size": size_of,
+    "slice": slice_of,
+    "here": here_of,
+    "ellipsis": lambda text: ...,
+}
+READERS: dict[str, Callable] = {
+    "array": ValueReader.array,
+    "word": ValueReader.word,
+    "tuple": ValueReader.group,
+}
