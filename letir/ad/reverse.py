@@ -23,6 +23,7 @@ from letir.ops.elementwise import add
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 UNDEFINED = Const(Undef)
+DEFINED = (True,)
 
 
 class Reverse(ExprVisitor):
@@ -120,10 +121,9 @@ class Direct(Reverse):
 
     def rule(self, bind: Bind) -> RuleBody:
         """The rule for these cotangents and operands."""
-        cts, needed = self.cotangents, self.needed
-        mask = tuple([binder in cts for binder in bind.binders])
-        wanted = tuple([type(arg) is Local and arg in needed for arg in bind.args])
-        return rule_body("vjp", bind, mask, wanted, pull)
+        cts, binders = self.cotangents, bind.binders
+        mask = DEFINED if len(binders) == 1 else tuple([binder in cts for binder in binders])
+        return rule_body("vjp", bind, mask, self.needed, pull)
 
     def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:
         """The rule's binds."""

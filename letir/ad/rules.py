@@ -87,35 +87,37 @@ def strong(kind: ArrayType | None) -> ArrayType | None:
     return ArrayType(kind.dtype, kind.shape) if kind is not None and kind.weak else kind
 
 
-def rule_body(kind: str, bind: Bind, mask: tuple | None, wanted: tuple | None, transform: Callable) -> RuleBody:
+def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: set | None, transform: Callable) -> RuleBody:
     """The rule ``kind`` ("vjp" or "jvp") for ``bind``.
 
     ``mask`` says which directions there are, all of them defined; None stands for a vjp of which any cotangent may be
-    ``Undef`` when the program runs. ``wanted`` says which answers are of use; None: all.
+    ``Undef`` when the program runs. A vjp answers for the operands in ``needed`` only, unless that is None.
     """
-    attrs = NO_ATTRS if bind.attrs is NO_ATTRS else bind.attrs.token
     args, binders = bind.args, bind.binders
-    types = tuple([a.type for a in args]), binders[0].type if len(binders) == 1 else tuple([b.type for b in binders])
-    key = (kind, bind.op, mask, wanted, attrs, types, _pattern(args))
+    key = [kind, bind.op, mask, needed is None, None if bind.attrs is NO_ATTRS else bind.attrs.token]
+    for arg in args:
+        if type(arg) is Local:
+            key += (arg.type, needed is not None and arg in needed)
+        else:
+            value = arg.value  # zeros by their text: 0.0 == -0.0
+            key.append(token(value) if type(value) is complex else (type(value), value or repr(value)))
+    if len(args) == 2:
+        key.append(args[0] is args[1])
+    elif len(args) > 2:
+        ids = [id(arg) for arg in args]
+        key += [ids.index(i) for i in ids]
+    key += [binder.type for binder in binders]
+    key = tuple(key)
     found = _bodies.get(key)
     if found is None:
         if len(_bodies) >= _MOST:
             _bodies.clear()
+        wanted = [needed is None or (type(arg) is Local and arg in needed) for arg in args]
         found = _bodies[key] = _recorded(kind, bind, mask, wanted, transform)
     return found
 
 
-def _pattern(args: tuple):
-    """What a rule can see of operands beside their types: which are constants, and which are the same."""
-    if len(args) == 1:
-        return None
-    if len(args) == 2 and type(args[0]) is type(args[1]) is Local:
-        return args[0] is args[1]
-    ids = [id(a) for a in args]
-    return tuple([ids.index(id(a)) if type(a) is Local else token(a.value) for a in args])
-
-
-def _recorded(kind: str, bind: Bind, mask: tuple | None, wanted: tuple | None, transform: Callable) -> RuleBody:
+def _recorded(kind: str, bind: Bind, mask: tuple | None, wanted: list, transform: Callable) -> RuleBody:
     builder = LetBuilder()
     along = bind.binders if kind == "vjp" else bind.args
     mask_unknown = mask is None
@@ -131,7 +133,7 @@ def _recorded(kind: str, bind: Bind, mask: tuple | None, wanted: tuple | None, t
     if mask_unknown and bind.op.results is not None:
         directions = [instantiated(ct, out) for ct, out in zip(directions, outs, strict=True)]
     found = _run(bind.op, kind, bind.attrs, (directions, outs, args), transform)
-    results = {i: v for i, v in enumerate(found) if isinstance(v, Value) and (wanted is None or wanted[i])}
+    results = {i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])}
     fn = dead_code(builder.build(results.values()))
     used = [p for p in _first_uses(fn) if p not in fn.params[:count]]
     places = [*bind.args, *bind.binders]

@@ -94,6 +94,9 @@ class Attrs(dict):
     def __eq__(self, other):
         return type(other) is Attrs and self.token == other.token
 
+    def __ne__(self, other):
+        return not self == other
+
     def __hash__(self):
         return hash(self.token)
 

@@ -16,7 +16,7 @@ from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Sourc
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType, number_dtype
 from letir.errors import DTypeError, InternalError, LetirError
 
-_inferred: dict = {}  # (op, types, attrs) -> result types; may be emptied at any time
+inferred: dict = {}  # (op, types, attrs) -> result types; may be emptied at any time
 _INFERRED_MOST = 1 << 16
 
 
@@ -24,12 +24,12 @@ def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[Arra
     """The result types of a bind, by the type rule of ``op``; all None (unknown) if the type of an operand is."""
     types = tuple([arg.type for arg in args])
     key = (op, types) if attrs is NO_ATTRS else (op, types, attrs.token)
-    found = _inferred.get(key)
+    found = inferred.get(key)
     if found is None:
         found = infer(op, types, attrs)
-        if len(_inferred) >= _INFERRED_MOST:
-            _inferred.clear()
-        _inferred[key] = found
+        if len(inferred) >= _INFERRED_MOST:
+            inferred.clear()
+        inferred[key] = found
     return found
 
 
@@ -161,24 +161,20 @@ def weakened(out: "Value") -> "Value":
     return out if out.dtype.kind == "b" else PRIMITIVES["weaken"](out)
 
 
-def _binary(name: str):
+def _binary(name: str, reflected: bool = False):
     def operator(self, other):
-        if not self.takes(other):
+        if type(other) is not type(self) and not self.takes(other):
             return NotImplemented
-        out = self.emitter.apply(PRIMITIVES[name], (self, other))
-        return weakened(out) if _is_weak(self) and _is_weak(other) else out
+        operands = (other, self) if reflected else (self, other)
+        out = self.emitter.apply(PRIMITIVES[name], operands)
+        kind = self.arg.type
+        return weakened(out) if kind is not None and kind.weak and _is_weak(other) else out
 
     return operator
 
 
 def _reflected(name: str):
-    def operator(self, other):
-        if not self.takes(other):
-            return NotImplemented
-        out = self.emitter.apply(PRIMITIVES[name], (other, self))
-        return weakened(out) if _is_weak(self) and _is_weak(other) else out
-
-    return operator
+    return _binary(name, reflected=True)
 
 
 def _unary(name: str):

@@ -217,6 +217,8 @@ def array_from(content: bytes) -> np.ndarray:
         shape = tuple([int(n) for n in head[4].split(",") if n.strip()])
         if math.prod(shape) * dtype.itemsize != len(elements):
             raise ValueError(f"shape {shape} and {len(elements)} bytes of {dtype} do not fit")
+        if dtype.kind == "b" and elements.translate(None, b"\0\1"):
+            raise ValueError("a bool is neither 0 nor 1")
         order = "F" if head[3] == "True" else "C"
         return freeze(np.ndarray(shape, dtype, buffer=elements, order=order))
     except ValueError as error:

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
-from letir.ast.builder import LetBuilder, Value, freeze
+from letir.ast.builder import LetBuilder, Value, freeze, inferred
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, UndefType
@@ -33,8 +33,8 @@ ABSENT = Absent()
 EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # when a trace computes: at once, when asked, never
 
 VIEWS = frozenset(
-    ["index", "reshape", "transpose", "expand_dims", "squeeze", "broadcast_to", "flip", "real", "imag"]
-)  # operations of one result that may share memory with an operand
+    ["index", "reshape", "transpose", "expand_dims", "squeeze", "broadcast_to", "flip", "split", "real", "imag"]
+)  # operations whose results may share memory with an operand
 
 
 class Trace(LetBuilder):
@@ -56,21 +56,31 @@ class Trace(LetBuilder):
         active = ACTIVE.get()
         if active is not self:
             return _elsewhere(self, active, op, operands, attrs)
-        operands, tracer = tuple(operands), self.make_tracer
+        tracer = self.make_tracer
         args = tuple([o.arg if type(o) is tracer and o.emitter is self else self.enter(o) for o in operands])
-        self.source, name = user_place(3)
+        source, name = user_place(3)
+        types = tuple([arg.type for arg in args])
+        found = inferred.get((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
+        if found is None or op.results is not None or op.name in VIEWS:
+            self.source = source
+            return self._apply(op, tuple(operands), args, attrs, name)
+        # the way of nearly all operations, without a call that it does not need: see benchmarks, row "trace"
+        local = Local(found[0], name)
+        self.binds.append(Bind((local,), op, args, attrs, source))
+        return tracer(self, local, self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT)
+
+    def _apply(self, op: Primitive, operands: tuple, args: tuple, attrs: Attrs, name: str | None):
+        """``apply`` for an operation on new types, of several results, or whose result is a view."""
         binders = self.emit(op, args, attrs)
         values = self.computed(op, operands, attrs) if self.mode is EAGER else (ABSENT,) * len(binders)
-        if op.results is None:
-            binders[0].name = name
-            out = tracer(self, binders[0], values[0])
-            if op.name in VIEWS:
-                out.is_view_of(operands[0])
+        out = tuple([self.make_tracer(self, b, v) for b, v in zip(binders, values, strict=True)])
+        if op.name in VIEWS:
+            for tracer in out:
+                tracer.is_view_of(operands[0])
+        if op.results is not None:
             return out
-        out = tuple([tracer(self, b, v) for b, v in zip(binders, values, strict=True)])
-        for part in out:
-            part.is_view_of(operands[0])
-        return out
+        binders[0].name = name
+        return out[0]
 
     def computed(self, op: Primitive, operands: tuple, attrs: Attrs) -> tuple:
         """The results on the operands' values, ABSENT if one has none. On an exception the bind is taken back."""

@@ -1,0 +1,63 @@
+"""A classifier of images and its loss in plain NumPy: nothing here knows of letir.
+
+One layer is softmax regression, two are a network. At the end stands the gradient as one would write it by hand, with
+which the recorded one is compared.
+"""
+
+import numpy as np
+
+
+def new_layers(sizes: tuple[int, ...], rng: np.random.Generator) -> list[dict]:
+    """Random layers from ``sizes[0]`` inputs to ``sizes[-1]`` classes."""
+    return [
+        {"weights": rng.normal(size=(n, m)) / np.sqrt(n), "bias": np.zeros(m)}
+        for n, m in zip(sizes, sizes[1:], strict=False)
+    ]
+
+
+def scores(layers: list[dict], images):
+    """How much each image looks like each class: (images, pixels) gives (images, classes)."""
+    *hidden, last = layers
+    for layer in hidden:
+        images = np.tanh(images @ layer["weights"] + layer["bias"])
+    return images @ last["weights"] + last["bias"]
+
+
+def loss(layers: list[dict], images, targets):
+    """Mean cross entropy of the softmax of the scores with ``targets``, a row of 0s and a 1 for each image."""
+    z = scores(layers, images)
+    z = z - z.max(axis=1, keepdims=True)
+    log_p = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
+    return -(targets * log_p).sum(axis=1).mean()
+
+
+def descended(layers: list[dict], slopes: list[dict], rate: float) -> list[dict]:
+    """The layers after a step against the gradient ``slopes``."""
+    return [
+        {name: layer[name] - rate * slope[name] for name in layer}
+        for layer, slope in zip(layers, slopes, strict=True)
+    ]
+
+
+def loss_and_slopes(layers: list[dict], images, targets) -> tuple[float, list[dict]]:
+    """``loss`` and its gradient by the layers, derived by hand."""
+    inputs = [images]
+    for layer in layers[:-1]:
+        inputs.append(np.tanh(inputs[-1] @ layer["weights"] + layer["bias"]))
+    z = inputs[-1] @ layers[-1]["weights"] + layers[-1]["bias"]
+    z -= z.max(axis=1, keepdims=True)
+    odds = np.exp(z)
+    total = odds.sum(axis=1, keepdims=True)
+    value = (targets * (np.log(total) - z)).sum(axis=1).mean()
+
+    ct = (odds / total - targets) / len(images)
+    slopes = [_slope(inputs[-1], ct)]
+    for layer, x, below in zip(layers[:0:-1], inputs[:0:-1], inputs[-2::-1], strict=True):
+        ct = ct @ layer["weights"].T * (1 - x * x)
+        slopes.append(_slope(below, ct))
+    return value, slopes[::-1]
+
+
+def _slope(x, ct) -> dict:
+    """The gradient of one layer: its input, and the cotangent of what it gives."""
+    return {"weights": x.T @ ct, "bias": ct.sum(axis=0)}

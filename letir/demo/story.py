@@ -1,0 +1,132 @@
+"""What ``letir demo`` prints, in the order in which it happens."""
+
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import TextIO
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.files import load, save
+from letir.ast.terms import Lambda
+from letir.demo.measuring import interleaved, peak_bytes
+from letir.demo.models import descended, loss_and_slopes, scores
+from letir.demo.training import BATCH, Digits, Model, accuracy, predictor, split_digits
+from letir.eval.evaluator import run_forward
+
+SEED = 0
+EXPECTED_ACCURACY = 0.95  # of the network, on images that it was not trained on
+RATE = 0.5
+MiB = 1 << 20
+BAR, LINE = 24, 110  # characters
+
+
+@frozen
+class Effort:
+    """How much the demo does."""
+
+    epochs: int
+    rounds: int  # of timing
+
+
+FULL, QUICK = Effort(epochs=40, rounds=300), Effort(epochs=10, rounds=40)
+
+
+def tell(effort: Effort = FULL, path: str | None = None, out: TextIO | None = None) -> bool:
+    """Run the demo and print it to ``out``; whether the network reached the accuracy that is expected.
+
+    The trained program is kept at ``path``, or written to a temporary folder.
+    """
+    out = out or sys.stdout
+    rng = np.random.default_rng(SEED)
+    digits, held_out = split_digits(rng)
+    print(f"{len(digits)} handwritten digits to train on, {len(held_out)} held out\n", file=out)
+
+    regression = Model.recorded("softmax regression", (64, 10), digits[:BATCH], rng)
+    network = Model.recorded("two-layer network", (64, 64, 10), digits[:BATCH], rng)
+    show_programs(regression, out)
+    print(f"Training by replay, batches of {BATCH}", file=out)
+    train(regression, digits, held_out, effort, out)
+    layers = train(network, digits, held_out, effort, out)
+    print("\nA step (gradient and update), beside the same step with a gradient by hand", file=out)
+    for model in (regression, network):
+        compare(model, digits[:BATCH], effort, out)
+    with tempfile.TemporaryDirectory() as folder:
+        return keep(layers, held_out, Path(path or Path(folder, "digits.letir")), out)
+
+
+# ---- the chapters ----
+
+
+def show_programs(model: Model, out: TextIO) -> None:
+    """The recorded loss, and what value and gradient add to it."""
+    print(f"The loss of {model.name} in letir/demo/models.py, recorded:\n", file=out)
+    print(excerpt(model.loss, 0), file=out)
+    print("\nIts value and gradient is a program too, of which this is new:\n", file=out)
+    print(excerpt(model.gradient, len(model.loss)), end="\n\n", file=out)
+
+
+def train(model: Model, digits: Digits, held_out: Digits, effort: Effort, out: TextIO) -> list:
+    """The trained layers, with a progress bar."""
+    layers, rng = model.layers, np.random.default_rng(SEED)
+    for epoch, (layers, value) in enumerate(model.epochs(digits, effort.epochs, RATE, rng), 1):
+        right = accuracy(scores(layers, held_out.images).argmax(axis=1), held_out)
+        note = f"loss {value:.4f}, test accuracy {right:.3f}"
+        progress(out, f"  {model.name}", epoch, effort.epochs, note)
+    return layers
+
+
+def compare(model: Model, batch: Digits, effort: Effort, out: TextIO) -> None:
+    """Binds, time and memory of a step, as recorded and by hand."""
+    recorded = step(lambda *args: run_forward(model.gradient, *args), model.layers, batch)
+    by_hand = step(loss_and_slopes, model.layers, batch)
+    times = interleaved((recorded, by_hand), effort.rounds)
+    ours, theirs = np.median(times, axis=0) * 1e3
+    ratio = np.median(times[:, 0] / times[:, 1])
+    peaks = [peak_bytes(f) / MiB for f in (recorded, by_hand)]
+    print(
+        f"  {model.name}: {len(model.loss)} binds, with gradient {len(model.gradient)}\n"
+        f"    time    {ours:6.3f} ms, by hand {theirs:6.3f} ms, ratio {ratio:.2f}\n"
+        f"    memory  {peaks[0]:6.3f} MiB at most, by hand {peaks[1]:6.3f} MiB",
+        file=out,
+    )
+
+
+def step(gradient: Callable, layers: list, batch: Digits) -> Callable:
+    """A training step without arguments."""
+    return lambda: descended(layers, gradient(layers, batch.images, batch.targets)[1], RATE)
+
+
+def keep(layers: list, held_out: Digits, path: Path, out: TextIO) -> bool:
+    """Save the trained program, load it again and let it read the held-out images."""
+    save(predictor(layers, held_out.images), path)
+    program = load(path)
+    right = accuracy(run_forward(program, held_out.images), held_out)
+    print(
+        f"\nSaved as {path.name}: {len(program)} binds, {path.stat().st_size / 1024:.0f} KiB; loaded again it reads "
+        f"{right:.1%} of the held-out digits right",
+        file=out,
+    )
+    return right >= EXPECTED_ACCURACY
+
+
+# ---- how it is shown ----
+
+
+def excerpt(fn: Lambda, start: int) -> str:
+    """The text of ``fn`` from bind ``start``, in lines of bounded length."""
+    head, *lines = str(fn).splitlines()
+    shown = [head, *lines] if start == 0 else ["  ...", *lines[start:]]
+    return "\n".join(line if len(line) <= LINE else f"{line[: LINE - 4]} ..." for line in shown)
+
+
+def progress(out: TextIO, title: str, done: int, total: int, note: str) -> None:
+    """A bar that is redrawn on a terminal; elsewhere a line for each quarter of the way."""
+    bar = ("#" * (done * BAR // total)).ljust(BAR, "-")
+    line = f"{title:<20} [{bar}] {done:>{len(str(total))}}/{total}  {note}"
+    if out.isatty():
+        print(f"\r{line}", end="\n" if done == total else "", file=out, flush=True)
+    elif done * 4 // total > (done - 1) * 4 // total:
+        print(line, file=out, flush=True)

@@ -1,0 +1,79 @@
+"""Training by replay: the loss is recorded once, its gradient program is run on every batch."""
+
+from collections.abc import Iterator
+
+import numpy as np
+from attrs import frozen
+
+from letir.ad.higher_order import value_and_grad
+from letir.ast.terms import Lambda
+from letir.datasets import load_digits
+from letir.demo.models import descended, loss, new_layers, scores
+from letir.eval.evaluator import run_forward
+from letir.tracing.recording import trace
+
+CLASSES = 10
+TRAINING_IMAGES = 1437  # of 1,797; the others are held out
+BATCH = 128
+
+
+@frozen(eq=False)
+class Digits:
+    """Shuffled images, labels and targets (a row of 0s and a 1 for each image)."""
+
+    images: np.ndarray
+    labels: np.ndarray
+    targets: np.ndarray
+
+    def __len__(self):
+        return len(self.labels)
+
+    def __getitem__(self, item) -> "Digits":
+        return Digits(self.images[item], self.labels[item], self.targets[item])
+
+
+def split_digits(rng: np.random.Generator) -> tuple[Digits, Digits]:
+    """(digits to train on, digits held out), always the same for the same ``rng``."""
+    images, labels = load_digits()
+    order = rng.permutation(len(labels))
+    digits = Digits(images[order], labels[order], np.eye(CLASSES)[labels[order]])
+    return digits[:TRAINING_IMAGES], digits[TRAINING_IMAGES:]
+
+
+@frozen(eq=False)
+class Model:
+    """A classifier to be trained: its first layers, the recorded loss and the program of value and gradient."""
+
+    name: str
+    layers: list
+    loss: Lambda
+    gradient: Lambda
+
+    @classmethod
+    def recorded(cls, name: str, sizes: tuple[int, ...], batch: Digits, rng) -> "Model":
+        """Record the loss of a classifier with these layers on ``batch``, and differentiate the program."""
+        layers = new_layers(sizes, rng)
+        program = trace(loss, layers, batch.images, batch.targets)
+        return cls(name, layers, program, value_and_grad(program))
+
+    def epochs(self, digits: Digits, count: int, rate: float, rng) -> Iterator[tuple[list, float]]:
+        """(layers, mean loss) after each pass over ``digits``, in batches of the size that was recorded."""
+        layers = self.layers
+        for _ in range(count):
+            order, values = rng.permutation(len(digits)), []
+            for start in range(0, len(digits) - BATCH + 1, BATCH):
+                batch = digits[order[start : start + BATCH]]
+                value, slopes = run_forward(self.gradient, layers, batch.images, batch.targets)
+                layers = descended(layers, slopes, rate)
+                values.append(value)
+            yield layers, float(np.mean(values))
+
+
+def predictor(layers: list, images) -> Lambda:
+    """The program that reads digits: the trained layers are constants in it."""
+    return trace(lambda images: scores(layers, images).argmax(axis=1), images)
+
+
+def accuracy(labels, digits: Digits) -> float:
+    """The share of images whose label is right."""
+    return float((labels == digits.labels).mean())

@@ -1,0 +1,133 @@
+"""``assert_same`` (exact) and ``assert_close`` (within a tolerance), for nested arrays, scalars and numbers."""
+
+from collections.abc import Iterator
+
+import numpy as np
+import optree
+
+from letir.ast.trees import NAMESPACE, flatten
+from letir.ast.types import PYTHON_NUMBERS
+
+TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-9}  # by the bytes of a floating number
+
+
+def assert_same(expected, found) -> None:
+    """Raise AssertionError unless both are the same: nesting, kind, dtype, shape and bits.
+
+    Kinds are Python number, NumPy scalar and array. A nan equals every other nan; 0.0 and -0.0 differ.
+
+    >>> assert_same((np.float64(0.0), [np.nan]), (np.float64(0.0), [np.nan]))
+    >>> assert_same(np.zeros(2), np.array([0.0, 1.0]))
+    Traceback (most recent call last):
+    AssertionError: found: 1 of 2 elements differ, first at (1,): expected 0.0, found 1.0
+    """
+    for path, a, b in pairs(expected, found):
+        difference = kind_difference(a, b) or bit_difference(a, b)
+        if difference:
+            raise AssertionError(f"{path}: {difference}")
+
+
+def assert_close(expected, found, *, rtol: float | None = None, atol: float | None = None) -> None:
+    """Raise AssertionError unless both have one nesting and shape, and elements that differ by little.
+
+    Little is ``atol + rtol * abs(expected)``; both are by default what the coarser of the two dtypes allows: 1e-9
+    for float64, 1e-5 for float32, 1e-2 for float16. A nan is close to a nan. Kinds and dtypes may differ.
+
+    >>> assert_close([1.0, np.float32(2.0)], [1.0, 2.000001])
+    """
+    for path, a, b in pairs(expected, found):
+        a, b = np.asarray(host(a)), np.asarray(host(b))
+        difference = shape_difference(a, b) or value_difference(a, b, rtol, atol)
+        if difference:
+            raise AssertionError(f"{path}: {difference}")
+
+
+def pairs(expected, found) -> Iterator[tuple]:
+    """(path, expected leaf, found leaf) of two trees. Raises AssertionError if they nest differently."""
+    expected_leaves, expected_spec = flatten(expected)
+    found_leaves, found_spec = flatten(found)
+    if expected_spec != found_spec:
+        raise AssertionError(f"found is nested as {found_spec}, expected {expected_spec}")
+    paths = [a.codify("found") for a in optree.tree_accessors(expected, namespace=NAMESPACE)]
+    yield from zip(paths, expected_leaves, found_leaves, strict=True)
+
+
+def host(leaf):
+    """An array of a device as a NumPy array; others as they are."""
+    return leaf.get() if hasattr(leaf, "__cuda_array_interface__") else leaf
+
+
+def is_number(leaf) -> bool:
+    """Whether it is an array, a NumPy scalar or a Python number."""
+    return hasattr(leaf, "dtype") or type(leaf) in PYTHON_NUMBERS
+
+
+def kind_difference(expected, found) -> str | None:
+    """How kinds, dtypes or shapes differ."""
+    if not (is_number(expected) and is_number(found)):
+        same = expected is found or (type(expected) is type(found) and expected == found)
+        return None if same else f"expected {expected!r}, found {found!r}"
+    if type(expected) is not type(found):
+        return f"expected {kind_text(expected)}, found {kind_text(found)}"
+    if getattr(expected, "dtype", None) != getattr(found, "dtype", None):
+        return f"expected dtype {expected.dtype}, found {found.dtype}"
+    return shape_difference(np.asarray(host(expected)), np.asarray(host(found)))
+
+
+def kind_text(leaf) -> str:
+    """What kind of value it is, and the value."""
+    if hasattr(leaf, "ndim") and not isinstance(leaf, np.generic):
+        return f"an array {leaf.dtype}{list(leaf.shape)}"
+    return f"the {'NumPy' if isinstance(leaf, np.generic) else 'Python'} scalar {leaf!r}"
+
+
+def shape_difference(expected, found) -> str | None:
+    """How shapes differ."""
+    if expected.shape != found.shape:
+        return f"expected shape {expected.shape}, found {found.shape}"
+    return None
+
+
+def bit_difference(expected, found) -> str | None:
+    """How many elements differ in a bit, and the first of them."""
+    if not is_number(expected):
+        return None
+    a, b = np.asarray(host(expected)), np.asarray(host(found))
+    differ = a != b if a.dtype == object else differing_bits(a, b)
+    return listed(differ, a, b)
+
+
+def differing_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    """True where elements of two arrays of one dtype and shape differ in a bit, unless both are nan."""
+    part = a.real.dtype
+    x, y = (np.ascontiguousarray(v).reshape(a.size, 1).view(part) for v in (a, b))
+    bits = np.dtype(f"u{part.itemsize}")
+    differ = x.view(bits) != y.view(bits)
+    if part.kind == "f":
+        differ &= ~(np.isnan(x) & np.isnan(y))
+    return differ.any(axis=1).reshape(a.shape)
+
+
+def value_difference(expected, found, rtol, atol) -> str | None:
+    """How many elements differ by more than the tolerance, and the first of them."""
+    default = tolerance(expected, found)
+    rtol, atol = default if rtol is None else rtol, default if atol is None else atol
+    with np.errstate(all="ignore"):
+        differ = ~np.isclose(found, expected, rtol=rtol, atol=atol, equal_nan=True)
+    text = listed(differ, expected, found)
+    return text and f"{text} (rtol={rtol:g}, atol={atol:g})"
+
+
+def tolerance(*arrays: np.ndarray) -> float:
+    """What the coarsest dtype among the arrays allows; 0 for integers."""
+    widths = [a.real.dtype.itemsize for a in arrays if a.dtype.kind in "fc"]
+    return TOLERANCES.get(min(widths), 1e-9) if widths else 0.0
+
+
+def listed(differ: np.ndarray, expected: np.ndarray, found: np.ndarray) -> str | None:
+    """The text about the elements where ``differ`` holds."""
+    if not differ.any():
+        return None
+    first = tuple(int(i) for i in np.argwhere(differ)[0])
+    place = f"{np.count_nonzero(differ)} of {differ.size} elements differ, first at {first}: " if first else ""
+    return f"{place}expected {expected[first].item()!r}, found {found[first].item()!r}"
