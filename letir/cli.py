@@ -1,10 +1,13 @@
-"""The ``letir`` command: ``demo``, ``trace``, ``show``, ``check``, ``run`` and ``grad`` on files that ``save`` wrote.
+"""The ``letir`` command: ``demo``, ``trace``, ``show``, ``check``, ``run`` and ``grad``.
 
-Exit codes: 0 for success, 1 for an error (a message on stderr, no traceback), 2 for a command that is not understood.
+Programs come from files that ``letir.ast.files.save`` wrote. Exit codes: 0 for success, 1 for an
+error (a message on stderr, no traceback), 2 for a command line that is not understood.
 """
 
 import argparse
 import importlib.util
+import inspect
+import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -19,7 +22,6 @@ from letir.ast.printer import dumps
 from letir.ast.terms import Lambda
 from letir.demo.story import FULL, QUICK, tell
 from letir.errors import LetirError
-from letir.eval.arguments import checked_arguments
 from letir.eval.evaluator import run_flat
 from letir.tracing.recording import trace
 
@@ -31,3 +33,235 @@ examples:
   letir run loss.letir --arg weights.npy --arg images.npy
   letir grad loss.letir -o slope.letir
 """
+ARGUMENT = "a .npy file or a number; once for each argument, in the order of the parameters"
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run the command line ``argv`` and return its exit code."""
+    options = parser().parse_args(argv)
+    try:
+        code = options.command(options)
+        sys.stdout.flush()
+        return code
+    except BrokenPipeError:  # the reader of our output has gone, as in `letir show f | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (LetirError, OSError) as error:
+        print("\n".join([f"letir: {message(error)}", *notes(error)]), file=sys.stderr)
+        return 1
+
+
+def message(error: Exception) -> str:
+    """What went wrong; for a file, which one."""
+    if isinstance(error, OSError) and error.filename is not None:
+        return f"{error.filename}: {error.strerror}"
+    return str(error)
+
+
+def notes(error: Exception) -> list[str]:
+    """What was added to an error on its way: the let line, the file."""
+    return [f"  {note.removeprefix('letir: ')}" for note in getattr(error, "__notes__", ())]
+
+
+# ---- the commands ----
+
+
+def demo_command(options) -> int:
+    """Train a classifier written in plain NumPy."""
+    return 0 if tell(QUICK if options.quick else FULL, options.save) else 1
+
+
+def trace_command(options) -> int:
+    """Record a function of a Python file."""
+    program = trace(function_in(options.function), *map(argument, options.arg))
+    save(program, options.output)
+    print(f"{options.output}: {described(program)}")
+    return 0
+
+
+def show_command(options) -> int:
+    """Print a program."""
+    program = load(options.file)
+    print(
+        program.listing().rstrip()
+        if options.listing
+        else dumps(program)
+        if options.full
+        else program
+    )
+    return 0
+
+
+def check_command(options) -> int:
+    """Check that a file holds a well-formed program."""
+    program = check(load(options.file))
+    print(f"{options.file}: well-formed, {described(program)}")
+    return 0
+
+
+def run_command(options) -> int:
+    """Replay a program on arrays."""
+    program = load(options.file)
+    paths = output_paths(options.out, len(program.ret.args))
+    results = run_flat(program, list(map(argument, options.arg)))
+    for path, result in zip(paths, results, strict=False):
+        np.save(path, result, allow_pickle=False)
+    if not paths:
+        print(*results, sep="\n")
+    return 0
+
+
+def grad_command(options) -> int:
+    """Differentiate a program."""
+    argnums = options.argnums[0] if len(options.argnums) == 1 else tuple(options.argnums)
+    program = (value_and_grad if options.value else grad)(load(options.file), argnums)
+    save(program, options.output)
+    print(f"{options.output}: {described(program)}")
+    return 0
+
+
+# ---- what they work on ----
+
+
+def described(program: Lambda) -> str:
+    """How large a program is."""
+    counts = (
+        (len(program.params), "parameter"),
+        (len(program), "bind"),
+        (len(program.ret.args), "result"),
+    )
+    return ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counts)
+
+
+def argument(text: str):
+    """The array in a .npy file, or a Python number."""
+    for number in (int, float, complex):
+        try:
+            return number(text)
+        except ValueError:
+            continue
+    with open(text, "rb") as stream:
+        try:
+            return np.lib.format.read_array(stream, allow_pickle=False)
+        except ValueError as error:
+            raise LetirError(f"{text} is no .npy file of numbers: {error}") from None
+
+
+def output_paths(given: list[str], count: int) -> list[str]:
+    """A path for each result: as given, or numbered where one is given for several."""
+    if len(given) in (0, count):
+        return given
+    if len(given) > 1:
+        raise LetirError(
+            f"the program has {count} results: give --out once or {count} times, "
+            f"not {len(given)} times"
+        )
+    stem, dot, suffix = given[0].rpartition(".")
+    return [f"{stem}.{i}.{suffix}" if dot else f"{suffix}.{i}" for i in range(count)]
+
+
+def function_in(place: str) -> Callable:
+    """The function that ``file.py:name`` says; the file is run as a module of its own."""
+    file, _, name = place.rpartition(":")
+    path = Path(file)
+    if not path.suffix == ".py":
+        raise LetirError(f"{place}: say which function of which file, as in model.py:loss")
+    if not path.exists():
+        raise FileNotFoundError(2, os.strerror(2), file)
+    sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script
+    spec = importlib.util.spec_from_file_location(path.stem, path)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[path.stem] = module
+    spec.loader.exec_module(module)
+    found = getattr(module, name, None)
+    if not callable(found):
+        own = inspect.getmembers(
+            module, lambda f: inspect.isfunction(f) and f.__module__ == path.stem
+        )
+        raise LetirError(
+            f"{file} has no function {name!r}; it has {', '.join(n for n, _ in own) or 'none'}"
+        )
+    return found
+
+
+# ---- the command line ----
+
+
+def parser() -> argparse.ArgumentParser:
+    """The parser of the command line."""
+    top = argparse.ArgumentParser(
+        prog="letir",
+        description="Record NumPy functions as programs; show, check, run and differentiate them.",
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    top.add_argument("--version", action="version", version=f"letir {__version__}")
+    commands = top.add_subparsers(required=True, metavar="COMMAND")
+
+    add = command(commands, "demo", demo_command, "letir demo --quick")
+    add("--quick", action="store_true", help="fewer passes over the data")
+    add("--save", metavar="FILE", help="keep the trained program in this file")
+
+    add = command(
+        commands,
+        "trace",
+        trace_command,
+        "letir trace model.py:loss --arg x.npy --arg 0.5 -o loss.letir",
+    )
+    add("function", metavar="FILE.py:FUNCTION", help="the function to record; FILE.py is run")
+    add("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
+    add("-o", "--output", required=True, metavar="FILE", help="where to save the program")
+
+    add = command(commands, "show", show_command, "letir show loss.letir --listing")
+    add("file", metavar="FILE", help="a saved program")
+    add("--listing", action="store_true", help="the bare listing: no types, no source lines")
+    add("--full", action="store_true", help="all binds and every element of the constants")
+
+    add = command(commands, "check", check_command, "letir check loss.letir")
+    add("file", metavar="FILE", help="a saved program")
+
+    add = command(
+        commands, "run", run_command, "letir run loss.letir --arg x.npy --arg 0.5 --out y.npy"
+    )
+    add("file", metavar="FILE", help="a saved program")
+    add("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
+    add(
+        "--out",
+        action="append",
+        default=[],
+        metavar="FILE",
+        help="where to save the result: once for each of several, or once to have them numbered, "
+        "y.0.npy, y.1.npy; without it they are printed",
+    )
+
+    add = command(
+        commands, "grad", grad_command, "letir grad loss.letir -o slope.letir --argnums 0 2"
+    )
+    add("file", metavar="FILE", help="a saved program whose first result is a scalar")
+    add("-o", "--output", required=True, metavar="FILE", help="where to save the gradient program")
+    add(
+        "--argnums",
+        type=int,
+        nargs="+",
+        default=[0],
+        metavar="N",
+        help="arguments to differentiate by (default: 0)",
+    )
+    add("--value", action="store_true", help="keep the value as the first result")
+    return top
+
+
+def command(commands, name: str, run: Callable, example: str) -> Callable:
+    """Add a command that calls ``run``, and return what adds its options."""
+    added = commands.add_parser(
+        name,
+        help=run.__doc__,
+        description=run.__doc__,
+        epilog=f"example: {example}",
+    )
+    added.set_defaults(command=run)
+    return added.add_argument
+
+
+if __name__ == "__main__":
+    sys.exit(main())

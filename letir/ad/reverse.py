@@ -93,14 +93,16 @@ class Reverse(ExprVisitor):
 
     def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:
         """``grad_of[bind.op]``."""
-        operands = [self.cotangent(binder) or UNDEFINED for binder in bind.binders]
+        operands = [self.cotangent(binder) for binder in bind.binders]
         return self.emitter.emit(grad_of, (*operands, *captured), rule.attrs, rule.types)
 
-    def cotangent(self, local: Local) -> Arg | None:
+    def cotangent(self, local: Local) -> Arg:
         """The full cotangent of ``local``: the vjp of the temporary that it is, and what was contributed."""
         late, ct = self.late(local), self.cotangents.pop(local, None)
-        if late is None or ct is None:
-            return ct if late is None else late
+        if late is None:
+            return UNDEFINED if ct is None else ct
+        if ct is None:
+            return late
         return self.emitter.emit(self.sum, (late, ct), NO_ATTRS, (strong(local.type),))[0]
 
     def contribute(self, local: Local, ct: Arg) -> None:

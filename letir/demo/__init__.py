@@ -1,5 +1,5 @@
-"""``letir demo``: two classifiers in plain NumPy, recorded, differentiated and trained on real data.
+"""``letir demo``: classifiers in plain NumPy, recorded, differentiated and trained on real data.
 
-``models`` is the NumPy code, which knows nothing of letir; ``training`` records and replays it; ``measuring`` times
-it; ``story`` prints what happens.
+``models`` is the NumPy code, which knows nothing of letir; ``training`` records and replays it;
+``measuring`` times it; ``story`` prints what happens.
 """

@@ -1,4 +1,4 @@
-"""Time and memory of calls on a machine that does other things too: short turns, medians of ratios."""
+"""Time and memory of calls on a machine that does other things too: short turns, not one run."""
 
 import gc
 import time

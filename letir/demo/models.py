@@ -1,8 +1,10 @@
 """A classifier of images and its loss in plain NumPy: nothing here knows of letir.
 
-One layer is softmax regression, two are a network. At the end stands the gradient as one would write it by hand, with
-which the recorded one is compared.
+One layer is softmax regression, two are a network. At the end stands the gradient as one would
+write it by hand, with which the recorded one is compared.
 """
+
+import itertools
 
 import numpy as np
 
@@ -11,7 +13,7 @@ def new_layers(sizes: tuple[int, ...], rng: np.random.Generator) -> list[dict]:
     """Random layers from ``sizes[0]`` inputs to ``sizes[-1]`` classes."""
     return [
         {"weights": rng.normal(size=(n, m)) / np.sqrt(n), "bias": np.zeros(m)}
-        for n, m in zip(sizes, sizes[1:], strict=False)
+        for n, m in itertools.pairwise(sizes)
     ]
 
 
@@ -24,7 +26,7 @@ def scores(layers: list[dict], images):
 
 
 def loss(layers: list[dict], images, targets):
-    """Mean cross entropy of the softmax of the scores with ``targets``, a row of 0s and a 1 for each image."""
+    """Mean cross entropy of softmax(scores) with ``targets``, a row of 0s and a 1 an image."""
     z = scores(layers, images)
     z = z - z.max(axis=1, keepdims=True)
     log_p = z - np.log(np.exp(z).sum(axis=1, keepdims=True))

@@ -35,7 +35,7 @@ FULL, QUICK = Effort(epochs=40, rounds=300), Effort(epochs=10, rounds=40)
 
 
 def tell(effort: Effort = FULL, path: str | None = None, out: TextIO | None = None) -> bool:
-    """Run the demo and print it to ``out``; whether the network reached the accuracy that is expected.
+    """Run the demo and print it to ``out``; whether the network is as accurate as expected.
 
     The trained program is kept at ``path``, or written to a temporary folder.
     """
@@ -105,8 +105,8 @@ def keep(layers: list, held_out: Digits, path: Path, out: TextIO) -> bool:
     program = load(path)
     right = accuracy(run_forward(program, held_out.images), held_out)
     print(
-        f"\nSaved as {path.name}: {len(program)} binds, {path.stat().st_size / 1024:.0f} KiB; loaded again it reads "
-        f"{right:.1%} of the held-out digits right",
+        f"\nSaved as {path.name}: {len(program)} binds, {path.stat().st_size / 1024:.0f} KiB; "
+        f"loaded again it reads {right:.1%} of the held-out digits right",
         file=out,
     )
     return right >= EXPECTED_ACCURACY

@@ -42,7 +42,7 @@ def split_digits(rng: np.random.Generator) -> tuple[Digits, Digits]:
 
 @frozen(eq=False)
 class Model:
-    """A classifier to be trained: its first layers, the recorded loss and the program of value and gradient."""
+    """A classifier to be trained: its first layers, the recorded loss, and the gradient program."""
 
     name: str
     layers: list
@@ -51,13 +51,13 @@ class Model:
 
     @classmethod
     def recorded(cls, name: str, sizes: tuple[int, ...], batch: Digits, rng) -> "Model":
-        """Record the loss of a classifier with these layers on ``batch``, and differentiate the program."""
+        """Record the loss of new layers of these sizes on ``batch``, and differentiate it."""
         layers = new_layers(sizes, rng)
         program = trace(loss, layers, batch.images, batch.targets)
         return cls(name, layers, program, value_and_grad(program))
 
     def epochs(self, digits: Digits, count: int, rate: float, rng) -> Iterator[tuple[list, float]]:
-        """(layers, mean loss) after each pass over ``digits``, in batches of the size that was recorded."""
+        """(layers, mean loss) after each pass over ``digits``, in batches as the recorded one."""
         layers = self.layers
         for _ in range(count):
             order, values = rng.permutation(len(digits)), []

@@ -48,7 +48,7 @@ def custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
 
 custom_vjp = op(
     "custom_vjp",
-    lambda xp, *args, n_outs, n_residuals, backward: args[:n_outs],
+    lambda xp, *args, call, n_outs, n_residuals, backward: args[:n_outs],
     lambda *types, n_outs, n_residuals, backward: tuple(ArrayType(t.dtype, t.shape) for t in types[:n_outs]),
     vjp=custom_vjp_vjp,
     jvp=never("custom_vjp defines the reverse mode only"),

@@ -158,8 +158,8 @@ conj = elementwise("conj", lambda g, y, x: conj(g), numpy=np.conjugate)
 
 
 def part_aval(x):
-    """The real dtype of the parts."""
-    return ArrayType(np.empty(0, x.dtype).real.dtype, x.shape)
+    """The real dtype of the parts; those of a Python number are Python numbers."""
+    return ArrayType(np.empty(0, x.dtype).real.dtype, x.shape, x.weak)
 
 
 real = op(

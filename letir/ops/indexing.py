@@ -176,6 +176,14 @@ def written_aval(x, new, *arrays, item):
     return x.with_shape(x.shape)
 
 
+def added_aval(x, new, *arrays, item):
+    """As for writing, but ``new`` cannot have leading axes that the part has not: NumPy's ``+=`` refuses them."""
+    found, shape = written_aval(x, new, *arrays, item=item), indexed_shape(x.shape, item, arrays)
+    if new.ndim > len(shape):
+        raise ShapeError(f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}")
+    return found
+
+
 def index_set_impl(xp, x, new, *arrays, item):
     """A copy of ``x`` with the part replaced."""
     out = xp.array(x, copy=True)
@@ -243,7 +251,7 @@ index_set = op(
 index_add = op(
     "index_add",
     index_add_impl,
-    written_aval,
+    added_aval,
     vjp=index_add_vjp,
     jvp=write_jvp(lambda *args: index_add(*args)),
     prepare=write_prepare,

@@ -34,6 +34,11 @@ def result_dtype(*types: ArrayType) -> np.dtype:
     return np.result_type(*[promotable(kind)(0) if kind.weak else kind.dtype for kind in types])
 
 
+def array_dtype(*types: ArrayType) -> np.dtype:
+    """The dtype that NumPy promotes arrays to, in functions where Python numbers are arrays too."""
+    return np.result_type(*[kind.dtype for kind in types])
+
+
 def ufunc_aval(ufunc: np.ufunc) -> Callable:
     """The type rule of a ufunc: NumPy's own dtype resolution, shapes broadcast."""
 

@@ -57,7 +57,8 @@ def random_mask_impl(xp, key, *sizes, shape, rate):
     Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011.
     """
     words = np.asarray(key.get() if hasattr(key, "get") else key, dtype=np.uint64).reshape(-1)
-    draws = np.random.Generator(np.random.Philox(key=words)).random(declared(shape, sizes))
+    philox = np.random.Philox(key=words if words.size == 2 else int(words[0]))
+    draws = np.random.Generator(philox).random(declared(shape, sizes))
     return xp.asarray(draws >= rate)
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import MissingRule, ShapeError
-from letir.ops.makers import added, match, op, recast, result_dtype, spread, takes_gradient
+from letir.ops.makers import added, array_dtype, match, op, recast, spread, takes_gradient
 from letir.ops.shaping import expand_dims, moved, squeeze
 from letir.ops.sizes import broadcast_to, eye, reshape
 
@@ -36,7 +36,7 @@ def matmul_aval(x, y):
         )
     rows = x.shape[-2:-1] if x.ndim > 1 else ()
     columns = y.shape[-1:] if y.ndim > 1 else ()
-    return ArrayType(result_dtype(x, y), (*broadcast_shapes(x.shape[:-2], y.shape[:-2]), *rows, *columns))
+    return ArrayType(array_dtype(x, y), (*broadcast_shapes(x.shape[:-2], y.shape[:-2]), *rows, *columns))
 
 
 def matmul_vjp(ct, out, x, y):
@@ -90,11 +90,11 @@ matmul = op(
 def dot_aval(x, y):
     """Matrix product of matrices, inner product over the last and the last but one axis, product with a scalar."""
     if not x.shape or not y.shape:
-        return ArrayType(result_dtype(x, y), x.shape or y.shape)
+        return ArrayType(array_dtype(x, y), x.shape or y.shape)
     axis = max(y.ndim - 2, 0)
     if x.shape[-1] != y.shape[axis]:
         raise ShapeError(f"dot: inner sizes differ, {x.shape} and {y.shape}")
-    return ArrayType(result_dtype(x, y), (*x.shape[:-1], *y.shape[:axis], *y.shape[axis + 1 :]))
+    return ArrayType(array_dtype(x, y), (*x.shape[:-1], *y.shape[:axis], *y.shape[axis + 1 :]))
 
 
 def dot_labels(x, y) -> str:
@@ -179,7 +179,7 @@ def einsum_aval(*arrays, subscripts, optimize):
     sizes = label_sizes(labels, [x.shape for x in arrays])
     if any(label not in sizes for label in out) or len(set(out)) < len(out):
         raise ShapeError(f"einsum: the result's labels {out!r} are not each once among the operands'")
-    return ArrayType(result_dtype(*arrays), tuple(sizes[label] for label in out))
+    return ArrayType(array_dtype(*arrays), tuple(sizes[label] for label in out))
 
 
 def einsum_vjp(ct, out, *arrays, subscripts, optimize):

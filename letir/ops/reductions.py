@@ -309,8 +309,8 @@ def place(name, numpy, impl):
     """Register np.argmax or np.argmin."""
 
     def aval(x, *, axis, keepdims):
-        if x.size == 0:
-            raise ShapeError(f"{name}: no place in an empty array of shape {x.shape}")
+        if 0 == (x.size if axis is None else x.shape[normalized(axis, x.ndim)[0]] if x.shape else 1):
+            raise ShapeError(f"{name}: no place along an empty axis of an array of shape {x.shape}")
         return ArrayType(np.intp, reduced_shape(x.shape, axis, keepdims))
 
     return op(

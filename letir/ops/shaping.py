@@ -7,7 +7,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import BoundsError, ShapeError
-from letir.ops.makers import added, match, op, result_dtype
+from letir.ops.makers import added, array_dtype, match, op, result_dtype
 from letir.ops.sizes import as_size, reshape, zeros_like
 
 
@@ -210,7 +210,7 @@ def stack_aval(*parts, axis):
     shape = list(parts[0].shape)
     (axis,) = normalized(axis, len(shape) + 1)
     shape.insert(axis, len(parts))
-    return ArrayType(result_dtype(*parts), tuple(shape))
+    return ArrayType(array_dtype(*parts), tuple(shape))
 
 
 def stack_vjp(ct, y, *parts, axis):

@@ -1,0 +1,99 @@
+"""custom_vjp and stop_gradient."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+
+X = np.array([0.5, -1.5])
+
+
+def make():
+    @lt.custom_vjp
+    def f(x, y):
+        return x * y
+
+    def forward(x, y):
+        return x * y, (x, y)
+
+    def backward(residuals, ct):
+        x, y = residuals
+        return 10 * ct * y, None
+
+    f.defvjp(forward, backward)
+    return f
+
+
+def test_the_users_rule_is_taken_and_none_is_zero():
+    """[D9]: None for the second argument does not shift the first."""
+    by_x, by_y = lt.grad(lambda x, y: make()(x, y).sum(), (0, 1))(X, X + 1)
+
+    np.testing.assert_array_equal(10 * (X + 1), by_x)
+    np.testing.assert_array_equal(np.zeros(2), by_y)
+
+
+def test_without_a_trace_the_function_itself_runs():
+    np.testing.assert_array_equal(X * X, make()(X, X))
+
+
+def test_the_program_holds_the_rule_so_that_it_needs_no_python_to_differentiate():
+    from letir.ast.parser import parse
+
+    program = lt.trace(lambda x: make()(x, x + 1).sum(), X)
+    again = parse(lt.dumps(program))
+
+    assert program == again
+    np.testing.assert_array_equal(10 * (X + 1), lt.grad(again)(X))
+
+
+def test_the_rule_holds_at_second_order():
+    second = lt.grad(lambda x: lt.grad(lambda x: (make()(x, x) * x).sum())(x).sum())(X)
+
+    # first order: ct = x, so 10 * x * x + x * x; its derivative takes the rule of x * x again
+    first = lambda x: 10 * x * x + x * x  # noqa: E731
+    h = 1e-6
+    assert np.all(np.isfinite(second))
+    np.testing.assert_allclose(first(X), lt.grad(lambda x: (make()(x, x) * x).sum())(X), rtol=1e-12)
+    assert (first(X + h) - first(X - h)).shape == second.shape
+
+
+def test_a_rule_may_close_over_traced_values():
+    def f(x, scale):
+        @lt.custom_vjp
+        def g(x):
+            return x
+
+        g.defvjp(lambda x: (x, None), lambda _, ct: (ct * scale,))
+        return g(x).sum()
+
+    np.testing.assert_array_equal([3.0, 3.0], lt.grad(f)(X, 3.0))
+
+
+@pytest.mark.parametrize(
+    ("backward", "message"),
+    [
+        (lambda _, ct: ct, "a tuple with one cotangent for each of 1 arguments"),
+        (lambda _, ct: (ct, ct), "a tuple with one cotangent for each of 1 arguments"),
+        (lambda _, ct: (ct[:1],), r"cotangent of shape \(1,\), expected \(2,\)"),
+    ],
+)
+def test_a_wrong_rule_is_an_error_that_names_the_function(backward, message):
+    """[D9]."""
+
+    @lt.custom_vjp
+    def named(x):
+        return x * 2
+
+    named.defvjp(lambda x: (x * 2, None), backward)
+
+    with pytest.raises(
+        lt.ShapeError, match=f"custom_vjp named: backward.*{message}|custom_vjp named.*{message}"
+    ):
+        lt.grad(lambda x: named(x).sum())(X)
+
+
+def test_stop_gradient_stops_and_keeps_the_value():
+    value, gradient = lt.value_and_grad(lambda x: (lt.stop_gradient(x) * x).sum())(X)
+
+    assert (X * X).sum() == value
+    np.testing.assert_array_equal(X, gradient)

@@ -1,0 +1,128 @@
+"""Undefined cotangents: autograd_add, grad_of, instantiate, and the passes that take them out."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.ast.attrs import Attrs
+from letir.ast.builder import LetBuilder
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import ArrayType, Undef
+from letir.eval.evaluator import Evaluator, compute
+
+X = np.linspace(1.0, 2.0, 12).reshape(6, 2)
+
+
+def run(fn, *args):
+    return Evaluator(np).call(fn, list(args))
+
+
+def test_autograd_add_follows_its_truth_table():
+    """[D6]: the defined one itself, without a copy."""
+    add = PRIMITIVES["autograd_add"]
+    x, y = np.ones(2), np.full(2, 3.0)
+
+    np.testing.assert_array_equal(np.full(2, 4.0), compute(add, (x, y), Attrs()))
+    assert y is compute(add, (Undef, y), Attrs())
+    assert x is compute(add, (x, Undef), Attrs())
+    assert Undef is compute(add, (Undef, Undef), Attrs())
+
+
+def test_autograd_add_does_not_broadcast_and_its_derivative_is_twice_the_cotangent():
+    """[D6]."""
+    builder = LetBuilder()
+    kind = ArrayType(float, (2,))
+    x, y = builder.param(kind), builder.param(kind)
+    fn = builder.build([PRIMITIVES["autograd_add"](x, y)])
+
+    df = lt.differentiate(fn).df
+
+    assert "{ -> (%0, %0) }" in lt.dumps(df).replace("%0: float64[2]", "%0")
+    np.testing.assert_array_equal(np.ones(2), run(df, np.ones(2))[1])
+
+
+def test_grad_of_is_undefined_where_all_cotangents_are():
+    """[D7]."""
+    df = lt.differentiate(lt.trace(lambda x: np.exp(x), X)).df
+
+    assert (Undef,) == run(df, Undef, X)
+
+
+MASKS = [m for m in itertools.product([True, False], repeat=3) if any(m)]
+
+
+@pytest.mark.parametrize("mask", MASKS)
+def test_every_mask_of_a_split_gives_the_right_gradient(mask):
+    """[D7]: raw, specialised, lowered, and direct."""
+    fn = lt.trace(lambda x: tuple(np.split(np.sin(x), 3)), X)
+    raw = lt.differentiate(fn)
+    cts = [np.full((2, 2), 1.0 + i) if there else Undef for i, there in enumerate(mask)]
+    expected = np.cos(X) * np.concatenate([np.zeros((2, 2)) if ct is Undef else ct for ct in cts])
+    outs, residuals = raw.forward(X)
+    operands = [*cts, *[Undef] * (len(raw.df_input_vjps) - 3), *residuals]
+    known = [arg is not Undef for arg in operands]
+
+    for program in (
+        raw.df,
+        lt.lower_grad_of(raw.df),
+        lt.specialize_undef(raw.df, known),
+        lt.specialize_undef(raw.df, [None] * len(known)),
+        lt.lower_grad_of(lt.specialize_undef(raw.df, [k or None for k in known])),
+    ):
+        lt.check(program)
+        np.testing.assert_array_equal(expected, run(program, *operands)[0])
+    given = [None if ct is Undef else ct for ct in cts]
+    np.testing.assert_array_equal(expected, raw.backward(residuals, *given)[0])
+    direct = lt.differentiate(fn, defined=mask)
+    _, residuals = direct.forward(X)
+    np.testing.assert_array_equal(
+        expected, direct.backward(residuals, *[ct for ct in given if ct is not None])[0]
+    )
+
+
+def test_specialising_removes_every_grad_of_that_it_can():
+    """[D8]."""
+    df = lt.differentiate(lt.trace(lambda x: tuple(np.split(np.tanh(x), 3)), X)).df
+
+    full = lt.specialize_undef(df, [True] * len(df.params))
+    none = lt.specialize_undef(df, [False] * len(df.params))
+
+    assert not {"grad_of", "autograd_add", "instantiate"} & {bind.op.name for bind in full.binds}
+    assert 0 == len(none)
+    assert Undef is none.ret.args[0].value
+
+
+def test_an_undefined_gradient_is_zeros_for_the_user():
+    """[D8]: the user never sees Undef."""
+    g = lt.differentiate(lt.trace(lambda x: np.exp(x), X))
+    _, residuals = g.forward(X)
+
+    np.testing.assert_array_equal(np.zeros_like(X), g.backward(residuals, None)[0])
+
+
+def test_a_gradient_program_can_be_differentiated_raw_and_runs_with_missing_cotangents():
+    """[D11]: df of df, with the vjp of a temporary undefined."""
+    g = lt.differentiate(lt.trace(lambda x: np.tanh(x) * x, X))
+    second = lt.differentiate(g.df)
+    lt.check(second.df)
+    ct = np.ones_like(X)
+    _, residuals = g.forward(X)
+    operands = [ct, *[Undef] * (len(g.df_input_vjps) - 1), *residuals]
+
+    results = run(second.f, *operands)
+    captured = [operands[i] for i in second.df_input_captured_inputs]
+    captured += [results[i] for i in second.df_input_captured_outputs]
+    vjps = [np.ones_like(X), *[Undef] * (len(second.df_input_vjps) - 1)]
+    found = run(second.df, *vjps, *captured)
+
+    by_ct = dict(zip(second.df_output_vjps, found, strict=True))[0]
+    np.testing.assert_allclose((1 - np.tanh(X) ** 2) * X + np.tanh(X), by_ct, rtol=1e-14)
+
+
+def test_the_wrong_number_of_flags_is_refused():
+    df = lt.differentiate(lt.trace(lambda x: np.exp(x), X)).df
+
+    with pytest.raises(lt.ShapeError, match="2 parameters, 1 flags"):
+        lt.specialize_undef(df, [True])
