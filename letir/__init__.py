@@ -53,10 +53,13 @@ from letir.visitors.usedef import UseDef, uses
 from letir.visitors.visitor import ArgVisitor, ExprVisitor, TailCall
 
 __version__ = "0.1.0"
-_ON_DEMAND = ("nn", "numpy", "testing")
+_MODULES = ("nn", "numpy", "passes", "testing")
+_NAMES = {"load": "letir.storage", "parse": "letir.ast.parser", "save": "letir.storage"}
 
 
 def __getattr__(name: str):
-    if name in _ON_DEMAND:
+    if name in _MODULES:
         return importlib.import_module(f"letir.{name}")
+    if name in _NAMES:
+        return getattr(importlib.import_module(_NAMES[name]), name)
     raise AttributeError(f"module 'letir' has no attribute {name!r}")

@@ -12,7 +12,6 @@ from letir.eval.arguments import checked_arguments, flat_arguments
 from letir.eval.arrays import array_module
 from letir.eval.evaluator import Evaluator, run_flat
 
-
 @frozen(eq=False, repr=False)
 class Gradient:
     """``f`` with its temporaries as further results, and ``df``.

@@ -163,6 +163,7 @@ def check_result(fn: Lambda, holomorphic: bool) -> None:
         raise DTypeError(f"grad: the function returns {kind}, which has no derivative\n  return a floating number")
 
 
+@paused_gc()
 def gradient_program(fn: Lambda, positions: list[int], with_value: bool) -> Lambda:
     """The results of ``fn`` and the gradients at ``positions`` of the first, or these and the further results.
 
@@ -176,14 +177,13 @@ def gradient_program(fn: Lambda, positions: list[int], with_value: bool) -> Lamb
     primal = fn if with_value else dead_code(Lambda(fn.params, fn.binds, Ret((*captured, *fn.ret.args[1:]))))
     builder = LetBuilder()
     builder.params, builder.binds = list(fn.params), list(primal.binds)
-    with paused_gc():
-        for ct in cts:
-            attrs = ones.complete({"shape": (), "dtype": np.dtype(float) if ct.type is None else ct.type.dtype})
-            builder.binds.append(Bind((ct,), ones, (), attrs))
-        builder.binds += gradient.df.binds
-        found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
-        gradients = [found[i] if type(found.get(i)) is Local else zero(builder, fn.params[i]) for i in positions]
-        return builder.build([*fn.ret.args, *gradients] if with_value else [*gradients, *fn.ret.args[1:]])
+    for ct in cts:
+        attrs = ones.complete({"shape": (), "dtype": np.dtype(float) if ct.type is None else ct.type.dtype})
+        builder.binds.append(Bind((ct,), ones, (), attrs))
+    builder.binds += gradient.df.binds
+    found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
+    gradients = [found[i] if type(found.get(i)) is Local else zero(builder, fn.params[i]) for i in positions]
+    return builder.build([*fn.ret.args, *gradients] if with_value else [*gradients, *fn.ret.args[1:]])
 
 
 def zero(builder: LetBuilder, param: Local) -> Local:

@@ -47,7 +47,10 @@ class RuleBody:
         """
         values, source, add = [*operands, *self._constants], builder.source, builder.binds.append
         for op, select, attrs, types in self._steps:
-            binders = tuple([Local(kind) for kind in types])
+            if len(types) == 1:
+                binders = (Local(types[0]),)
+            else:
+                binders = tuple([Local(kind) for kind in types])
             add(Bind(binders, op, select(values), attrs, source))
             values += binders
         return self._returned(values)

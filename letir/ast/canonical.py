@@ -1,9 +1,11 @@
 """Equality, hash and the canonical form of programs: none of them sees names or source lines [A6]."""
 
+from letir.ast.collecting import paused_gc
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local, Ret
 
 
+@paused_gc()
 def canonicalize(fn: Lambda) -> Lambda:
     """An alpha-equal copy without names and source lines; the order of binds stays.
 
@@ -33,11 +35,11 @@ def alpha_equal(f: Lambda, g: Lambda) -> bool:
         return False
     same: dict[Local, Local] = dict(zip(f.params, g.params, strict=True))
     for a, b in zip(f.binds, g.binds, strict=True):
-        if a.op is not b.op or not _same_args(a.args, b.args, same) or len(a.binders) != len(b.binders):
+        if a.op is not b.op or (a.attrs is not b.attrs and a.attrs != b.attrs):
             return False
-        if a.attrs is not b.attrs and a.attrs != b.attrs:
+        if len(a.binders) != len(b.binders) or not _same_args(a.args, b.args, same):
             return False
-        for p, q in zip(a.binders, b.binders, strict=True):
+        for p, q in zip(a.binders, b.binders):  # noqa: B905  their lengths are the same
             if p.type is not q.type:
                 return False
             same[p] = q
@@ -47,10 +49,8 @@ def alpha_equal(f: Lambda, g: Lambda) -> bool:
 def _same_args(a: tuple, b: tuple, same: dict[Local, Local]) -> bool:
     if len(a) != len(b):
         return False
-    for x, y in zip(a, b, strict=True):
-        if x is not y and (same.get(x) is not y if type(x) is Local else x != y):
-            return False
-        if x is y and type(x) is Local and same.get(x) is not x:
+    for x, y in zip(a, b):  # noqa: B905  their lengths are the same
+        if same[x] is not y if type(x) is Local else x != y:
             return False
     return True
 

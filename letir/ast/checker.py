@@ -5,6 +5,7 @@ that say more than the type rule can know.
 """
 
 from letir.ast.builder import located, result_types
+from letir.ast.collecting import paused_gc
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.printer import line_of
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
@@ -73,6 +74,7 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
             raise (ShapeError if found.dtype == expected.dtype else DTypeError)(message)
 
 
+@paused_gc()
 def retype(fn: Lambda, *types: ArrayType) -> Lambda:
     """``fn`` with parameters of these types (ArrayType, ShapeDtype or arrays) and all others inferred anew."""
     if len(types) != len(fn.params):

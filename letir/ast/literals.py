@@ -101,6 +101,7 @@ def size_of(text: str) -> Size | int:
             if factor[0] in "0123456789":
                 coefficient *= int(factor)
             else:
+                Size.named(factor)  # raises for a word that cannot name a size
                 names.append(factor)
             if abs(coefficient) > LARGEST:
                 raise ValueError("a number in a size is beyond 64 bits")

@@ -4,7 +4,6 @@ Locals are numbered as they appear: parameters first, then binders, running thro
 docs/language.md. ``Printer`` is one pass over a program; its options say what is written of each bind.
 """
 
-import html as html_text
 import math
 import struct
 
@@ -60,7 +59,8 @@ def plain(fn: Lambda, name: str = "lambda", params: list[str] | None = None) -> 
 
 def html(fn: Lambda) -> str:
     """The readable text for notebooks."""
-    return f"<pre style='line-height: 1.25'>{html_text.escape(text(fn))}</pre>"
+    escaped = text(fn).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return f"<pre style='line-height: 1.25'>{escaped}</pre>"
 
 
 def bind_text(bind: Bind) -> str:
@@ -95,6 +95,7 @@ class Printer:
     arrays: list | None = None
     numbers: dict[Local, str] = field(factory=dict)
     count: int = 0
+    texts: dict = field(factory=dict)  # of types and sources, of which a program has few different ones
 
     def number(self, local: Local) -> str:
         """Give ``local`` the next number."""
@@ -115,10 +116,14 @@ class Printer:
 
     def binder(self, local: Local) -> str:
         """Where ``local`` is bound: its number, name and type."""
-        text = self.number(local)
+        text = self.numbers[local] = f"%{self.count}"
+        self.count += 1
         if self.names and local.name and not self.positional:
             text = f"{text}:{local.name}"
-        return f"{text}: {local.type!r}" if self.types and local.type is not None else text
+        kind = local.type
+        if kind is None or not self.types:
+            return text
+        return f"{text}: {self.texts.get(kind) or self.texts.setdefault(kind, repr(kind))}"
 
     def arg(self, arg: Arg) -> str:
         """An operand."""
@@ -137,20 +142,19 @@ class Printer:
                 if i == MOST_BINDS // 2:
                     pieces.append(f"{inner}... {left_out} binds left out: dumps(f) has them all ...\n")
                 continue
-            pieces.append(f"{inner}{self.bind_text(bind, inner)}\n")
+            pieces += (inner, self.bind_text(bind, inner), "\n")
         pieces.append(f"{inner}{self.ret_text(fn.ret)}\n{indent}}}")
         return pieces
 
     def bind_text(self, bind: Bind, indent: str) -> str:
         """One bind, without its line's indentation and end."""
-        args = bind.args
-        numbers = self.numbers
-        operands = [numbers[a] if type(a) is Local else self.value(a.value, indent) for a in args]
-        if len(bind.binders) == 1:
-            head = self.binder(bind.binders[0]) + " = "
+        numbers, binders = self.numbers, bind.binders
+        operands = [numbers[a] if type(a) is Local else self.value(a.value, indent) for a in bind.args]
+        if len(binders) == 1:
+            head = self.binder(binders[0]) + " = "
         else:
-            head = ", ".join([self.binder(b) for b in bind.binders]) + (" = " if bind.binders else "")
-        if is_printed_in_place(bind):
+            head = ", ".join([self.binder(b) for b in binders]) + (" = " if binders else "")
+        if bind.op.holds_lambdas and is_printed_in_place(bind):
             line = head + self.grad_of_text(bind, operands, indent)
         elif self.positional:
             line = f"{head}{bind.op.name} {', '.join([*operands, *(self.value(v, indent) for v in bind.attrs.values())])}"
@@ -158,9 +162,15 @@ class Printer:
             if bind.attrs:
                 operands += self.attr_texts(bind, indent)
             line = f"{head}{bind.op.name}({', '.join(operands)})"
-        if self.sources and bind.source is not None:
-            return f"{line}  # {bind.source.short if self.bounded else bind.source}"
-        return line.rstrip()
+        source = bind.source
+        if source is None or not self.sources:
+            return line.rstrip()
+        return line + (self.texts.get(id(source)) or self.source_text(source))
+
+    def source_text(self, source) -> str:
+        """The comment that says the line; kept by the object, which the binds of one line share."""
+        text = self.texts[id(source)] = f"  # {source.short if self.bounded else source}"
+        return text
 
     def attr_texts(self, bind: Bind, indent: str) -> list[str]:
         """``name=value`` for the attributes that are not the defaults."""

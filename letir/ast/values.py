@@ -101,7 +101,7 @@ class ValueReader(Reader):
             return self.function()
         if text in WORDS:
             return WORDS[text]
-        return DTYPES[text] if text in DTYPES else Size.named(text)
+        return DTYPES[text] if text in DTYPES else self.convert(size_of, text, at=at)
 
     def array(self, text: str, at: int) -> ArrayType | np.ndarray:
         """A type; an array if elements or a reference to an array of the file follow."""

@@ -145,7 +145,7 @@ def compute(op: Primitive, operands: Sequence, attrs: Attrs, evaluator: Evaluato
     """One operation on arrays and numbers, at once: a result, or a tuple of them."""
     xp = array_module(operands) if evaluator is None else evaluator.xp
     if not op.holds_lambdas:
-        return op.impl(xp, *operands, **attrs)
+        return op.impl(xp, *operands, **attrs) if attrs else op.impl(xp, *operands)
     return op.impl(xp, *operands, call=(evaluator or Evaluator(xp)).call, **attrs)
 
 

@@ -15,7 +15,7 @@ from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, inferred
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
-from letir.ast.types import PYTHON_NUMBERS, UndefType
+from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
 from letir.errors import DTypeError, EscapedTracerError, TraceError
 from letir.eval.arrays import is_array, type_of
 from letir.eval.evaluator import Environment, compute
@@ -45,9 +45,21 @@ class Trace(LetBuilder):
         self.make_tracer, self.parent, self.mode = make_tracer, parent, mode
         self.thread = threading.get_ident()
         self.is_open = True
-        self.lifted: dict[Local, tuple[Value, Value]] = {}  # outer local -> (outer tracer, parameter here)
-        self.known: dict[Local, object] = {}  # values that were asked for in a lazy trace
+        self.lifted: dict[Local, tuple[Value, Local]] = {}  # outer local -> (outer traced value, parameter here)
+        self.known: dict[Local, object] = {}  # in a lazy trace: arguments, and values that were asked for
         self._frozen: dict[int, tuple] = {}  # id of an array -> (weak reference, frozen copy, local)
+
+    def parameter(self, kind, name: str | None, given):
+        """A traced parameter for the argument ``given``: an array, a number, a value of an outer trace, or a type."""
+        local = self.param(kind, name).arg
+        if self.mode is LAZY:
+            self.known[local] = given
+            return self.make_tracer(self, local, ABSENT)
+        if isinstance(given, Value):
+            given = given.concrete_value()
+        elif isinstance(given, ShapeDtype):
+            given = ABSENT
+        return self.make_tracer(self, local, given if self.mode is EAGER else ABSENT)
 
     # ---- recording ----
 
@@ -84,9 +96,9 @@ class Trace(LetBuilder):
 
     def computed(self, op: Primitive, operands: tuple, attrs: Attrs) -> tuple:
         """The results on the operands' values, ABSENT if one has none. On an exception the bind is taken back."""
-        values = []
+        values, tracer = [], self.make_tracer
         for operand in operands:
-            if isinstance(operand, Value):
+            if type(operand) is tracer:
                 operand = operand.value if operand.value is not ABSENT else operand.concrete_value()
                 if operand is ABSENT:
                     return (ABSENT,) * (1 if op.results is None else op.results(**attrs))
@@ -101,7 +113,7 @@ class Trace(LetBuilder):
     def enter(self, operand) -> Arg:
         """``operand`` as an argument of this program: lifted if it is an enclosing trace's, bound if it is an array."""
         if isinstance(operand, Value):
-            return operand.arg if operand.emitter is self else self.lift(operand).arg
+            return operand.arg if operand.emitter is self else self.lift(operand)
         if is_array(operand):
             return self.constant(operand)
         kind = type(operand)
@@ -114,14 +126,15 @@ class Trace(LetBuilder):
         type_of(operand)  # raises with the remedy for this kind of object
         raise DTypeError(f"{operand!r} cannot be an operand")
 
-    def lift(self, outer: Value) -> Value:
+    def lift(self, outer: Value) -> Local:
         """The parameter that stands for a traced value of an enclosing trace."""
         trace = outer.emitter
         if trace not in self.enclosing() or not trace.is_open:
             raise escaped(outer)
         found = self.lifted.get(outer.arg)
         if found is None:
-            found = self.lifted[outer.arg] = (outer, self.param(outer.type, outer.arg.name))
+            found = self.lifted[outer.arg] = (outer, self.param(outer.type, outer.arg.name).arg)
+            self.known[found[1]] = outer
         return found[1]
 
     def enclosing(self) -> list["Trace"]:
@@ -183,17 +196,21 @@ class Trace(LetBuilder):
             if not wanted.isdisjoint(bind.binders):
                 wanted.difference_update(bind.binders)
                 todo.append(bind)
-                wanted.update(arg for arg in bind.locals() if arg not in self.known)
-        for outer, param in self.lifted.values():
-            if param.arg in wanted:
-                self.known[param.arg] = outer.concrete_value()
+                wanted.update([arg for arg in bind.locals() if arg not in self.known])
         for bind in reversed(todo):
-            values = [self.known.get(a, ABSENT) if type(a) is Local else a.value for a in bind.args]
+            values = [self._known(a) if type(a) is Local else a.value for a in bind.args]
             if any(value is ABSENT for value in values):
                 return ABSENT
             out = compute(bind.op, values, bind.attrs)
             self.known.update(zip(bind.binders, (out,) if bind.op.results is None else out, strict=True))
-        return self.known.get(local, ABSENT)
+        return self._known(local)
+
+    def _known(self, local: Local):
+        """A value that is known, or that an outer trace knows."""
+        value = self.known.get(local, ABSENT)
+        if isinstance(value, Value):
+            value = self.known[local] = value.concrete_value()
+        return ABSENT if isinstance(value, ShapeDtype) else value
 
     def close(self) -> None:
         """End the trace: nothing can be recorded any more, and no value is kept."""

@@ -1,0 +1,55 @@
+"""``save`` and ``load`` of programs and Gradients: one file, read without running anything."""
+
+import os
+
+from letir.ad.gradient import Gradient
+from letir.ast.files import MOST_BYTES, load_programs, save_programs
+from letir.ast.terms import Lambda, Local, Ret
+from letir.errors import DTypeError, ParseError
+
+NUMBERS = (  # the fields of a Gradient that say how its programs fit
+    "f_real_outputs",
+    "df_input_vjps",
+    "df_input_captured_inputs",
+    "df_input_captured_outputs",
+    "df_output_vjps",
+)
+
+
+def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
+    """Write a program or a Gradient to a file that ``load`` reads; one that was there is replaced in one step.
+
+    The file is a zip with the text and the array constants as .npy.
+
+    >>> import numpy as np, tempfile
+    >>> from letir import trace
+    >>> path = tempfile.mkdtemp() + "/f.letir"
+    >>> f = trace(np.exp, np.ones(2))
+    >>> save(f, path)
+    >>> load(path) == f
+    True
+    """
+    if isinstance(program, Lambda):
+        save_programs(path, {"program": program})
+    elif isinstance(program, Gradient):
+        results = tuple(Local() for _ in range(program.f_real_outputs))
+        nesting = Lambda(results, (), Ret(results), None, program.out_tree)
+        about = {name: getattr(program, name) for name in NUMBERS}
+        save_programs(path, {"f": program.f, "df": program.df, "results": nesting}, about)
+    else:
+        raise DTypeError(f"save: a Lambda or a Gradient is expected, found {type(program).__name__}")
+
+
+def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gradient:
+    """What ``save`` wrote. Safe on files from strangers: nothing is imported or run.
+
+    Raises ParseError if it is no such file, is damaged, holds more than ``max_bytes``, or needs operations that are
+    not registered or are older here.
+    """
+    programs, about = load_programs(path, max_bytes=max_bytes)
+    if programs.keys() == {"program"}:
+        return programs["program"]
+    if programs.keys() != {"f", "df", "results"} or about.keys() != set(NUMBERS):
+        raise ParseError(f"{path} holds neither a program nor a Gradient, but {', '.join(programs)}")
+    numbers = {name: tuple(value) if type(value) is list else value for name, value in about.items()}
+    return Gradient(programs["f"], programs["df"], out_tree=programs["results"].out_tree, **numbers)
