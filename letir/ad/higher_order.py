@@ -117,9 +117,24 @@ def _gradient(f, argnums, has_aux: bool, holomorphic: bool, with_value: bool) ->
     def gradient(*args, **kwargs):
         call = called(f, args, kwargs)
         fn = program(call)
-        return (fn.out_tree or tree_of_results(len(fn.ret.args))).unflatten(run_flat(fn, call.leaves))
+        return (fn.out_tree or tree_of_results(len(fn.ret.args))).unflatten(separate(run_flat(fn, call.leaves)))
 
     return gradient
+
+
+def separate(results: tuple) -> list:
+    """The results, each an array that its owner may write to.
+
+    Rules hand one cotangent to several operands, and broadcasting gives read-only views.
+    """
+    seen: set[int] = set()
+    found = []
+    for array in results:
+        if isinstance(array, np.ndarray) and (id(array) in seen or not array.flags.writeable):
+            array = array.copy()
+        seen.add(id(array))
+        found.append(array)
+    return found
 
 
 def example(tree: Tree):
@@ -212,7 +227,7 @@ class LinearMap:
     nested: Callable  # leaves -> nested results
 
     def __call__(self, *args):
-        return self.nested(run_flat(self.program, [*self.flat(args), *self.captured]))
+        return self.nested(separate(run_flat(self.program, [*self.flat(args), *self.captured])))
 
 
 def vjp(f: Callable, *primals, has_aux: bool = False):

@@ -235,3 +235,12 @@ def test_static_leaves_of_an_argument_have_none_in_the_gradient():
 
     assert found["square"] is None
     np.testing.assert_array_equal(2 * X, found["w"])
+
+
+def test_gradients_are_arrays_of_their_own():
+    """[C2]: a rule hands one cotangent to both operands of a sum, and broadcasts it."""
+    by_x, by_y = lt.grad(lambda x, y: (x + y).sum(), (0, 1))(X, X)
+
+    by_x += 1
+
+    np.testing.assert_array_equal(np.ones(3), by_y)
