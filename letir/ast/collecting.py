@@ -7,6 +7,9 @@ from contextlib import contextmanager
 _lock = threading.Lock()
 _depth = 0
 _was_enabled = False
+_large = 0  # how many large programs were made
+_MANY = 50_000  # objects: what one collection of the youngest generation may look at
+_COLLECT_EVERY = 8
 
 
 @contextmanager
@@ -29,7 +32,14 @@ def paused_gc():
 
 
 def _age() -> None:
-    """Move what was made to the oldest generation, so that the next collection does not walk through all of it."""
-    if gc.get_freeze_count() == 0:
+    """Move what was made to the oldest generation, if it is much: the next collection would walk through all of it.
+
+    Now and then it does, so that garbage of the user's is not passed over for ever.
+    """
+    global _large  # noqa: PLW0603
+    if gc.get_count()[0] < _MANY or gc.get_freeze_count():
+        return
+    _large += 1
+    if _large % _COLLECT_EVERY:
         gc.freeze()
         gc.unfreeze()
