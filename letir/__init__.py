@@ -1,4 +1,5 @@
-"""letir: NumPy functions as programs that can be read, checked, transformed, differentiated and replayed.
+"""letir: NumPy functions as programs that can be read, checked, transformed, differentiated and
+replayed.
 
     f = letir.trace(loss, params, x, y)     a closed Lambda of let-bindings
     df = letir.grad(f)                      the gradient is a program too
@@ -11,9 +12,11 @@ import importlib
 
 from letir.ad.custom import custom_vjp
 from letir.ad.gradient import Gradient
-from letir.ad.higher_order import grad, jvp, linearize, value_and_grad, vjp
+from letir.ad.gradients import grad, value_and_grad
+from letir.ad.linear_maps import jvp, linearize, vjp
 from letir.ad.reverse import differentiate
 from letir.ad.zeros import lower_grad_of, specialize_undef
+from letir.ast.builder import LetBuilder, Value
 from letir.ast.canonical import canonicalize
 from letir.ast.checker import check, retype
 from letir.ast.primitive import Primitive, never, todo
@@ -53,6 +56,76 @@ from letir.visitors.usedef import UseDef, uses
 from letir.visitors.visitor import ArgVisitor, ExprVisitor, TailCall
 
 __version__ = "0.1.0"
+__all__ = [
+    "ArgVisitor",
+    "ArrayType",
+    "Bind",
+    "BoundsError",
+    "Const",
+    "DTypeError",
+    "EscapedTracerError",
+    "ExportError",
+    "ExprVisitor",
+    "Gradient",
+    "GuardError",
+    "InternalError",
+    "Lambda",
+    "Let",
+    "LetBuilder",
+    "LetirError",
+    "Local",
+    "MissingRule",
+    "ParseError",
+    "Primitive",
+    "Ret",
+    "ScopeError",
+    "ShapeDtype",
+    "ShapeError",
+    "Size",
+    "Source",
+    "TailCall",
+    "Trace",
+    "TraceError",
+    "Tracer",
+    "Undef",
+    "UseDef",
+    "Value",
+    "canonicalize",
+    "check",
+    "concrete",
+    "custom_vjp",
+    "differentiate",
+    "dumps",
+    "grad",
+    "is_tracing",
+    "jvp",
+    "linearize",
+    "load",
+    "local_of",
+    "lower_grad_of",
+    "never",
+    "nn",
+    "numpy",
+    "opaque",
+    "parse",
+    "passes",
+    "pause_tracing",
+    "primitive",
+    "retype",
+    "run_forward",
+    "save",
+    "set_local",
+    "specialize_undef",
+    "stop_gradient",
+    "testing",
+    "todo",
+    "trace",
+    "tracer_enter",
+    "tracer_exit",
+    "uses",
+    "value_and_grad",
+    "vjp",
+]
 _MODULES = ("nn", "numpy", "passes", "testing")
 _NAMES = {"load": "letir.storage", "parse": "letir.ast.parser", "save": "letir.storage"}
 

@@ -17,7 +17,8 @@ NUMBERS = (  # the fields of a Gradient that say how its programs fit
 
 
 def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
-    """Write a program or a Gradient to a file that ``load`` reads; one that was there is replaced in one step.
+    """Write a program or a Gradient to a file that ``load`` reads; one that was there is replaced
+    in one step.
 
     The file is a zip with the text and the array constants as .npy.
 
@@ -37,19 +38,25 @@ def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
         about = {name: getattr(program, name) for name in NUMBERS}
         save_programs(path, {"f": program.f, "df": program.df, "results": nesting}, about)
     else:
-        raise DTypeError(f"save: a Lambda or a Gradient is expected, found {type(program).__name__}")
+        raise DTypeError(
+            f"save: a Lambda or a Gradient is expected, found {type(program).__name__}"
+        )
 
 
 def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gradient:
     """What ``save`` wrote. Safe on files from strangers: nothing is imported or run.
 
-    Raises ParseError if it is no such file, is damaged, holds more than ``max_bytes``, or needs operations that are
-    not registered or are older here.
+    Raises ParseError if it is no such file, is damaged, holds more than ``max_bytes``, or needs
+    operations that are not registered or are older here.
     """
     programs, about = load_programs(path, max_bytes=max_bytes)
     if programs.keys() == {"program"}:
         return programs["program"]
     if programs.keys() != {"f", "df", "results"} or about.keys() != set(NUMBERS):
-        raise ParseError(f"{path} holds neither a program nor a Gradient, but {', '.join(programs)}")
-    numbers = {name: tuple(value) if type(value) is list else value for name, value in about.items()}
+        raise ParseError(
+            f"{path} holds neither a program nor a Gradient, but {', '.join(programs)}"
+        )
+    numbers = {
+        name: tuple(value) if type(value) is list else value for name, value in about.items()
+    }
     return Gradient(programs["f"], programs["df"], out_tree=programs["results"].out_tree, **numbers)

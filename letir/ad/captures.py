@@ -1,13 +1,17 @@
-"""What a derivative program reads of the primal program [D4]: shared by the reverse and the forward transform."""
+"""What a derivative program reads of the primal program [D4]: shared by the reverse and the forward
+transform.
+"""
 
 from letir.ast.terms import Arg, Lambda, Local, Ret
 
 
 class Captures:
-    """Remembers which primal values a derivative program reads; there their own locals are its parameters.
+    """Remembers which primal values a derivative program reads; there their own locals are its
+    parameters.
 
-    A value that is a result of ``fn`` is captured as that result, else an input as an input; another value becomes a
-    temporary: a further result. ``results`` are those of ``fn`` and the temporaries.
+    A value that is a result of ``fn`` is captured as that result, else an input as an input;
+    another value becomes a temporary: a further result. ``results`` are those of ``fn`` and the
+    temporaries.
     """
 
     def __init__(self, fn: Lambda):
@@ -35,7 +39,9 @@ class Captures:
 
     def params(self) -> list[Local]:
         """The captured locals: inputs, then results, each in the order of their positions."""
-        return [self.fn.params[i] for i in sorted(self.inputs)] + [self.results[i] for i in sorted(self.outputs)]
+        return [self.fn.params[i] for i in sorted(self.inputs)] + [
+            self.results[i] for i in sorted(self.outputs)
+        ]
 
     def primal(self) -> Lambda:
         """``fn`` with the temporaries as further results."""

@@ -14,11 +14,12 @@ from letir.tracing.recording import is_tracing, record
 from letir.tracing.tracer import Tracer
 
 
-class custom_vjp:  # noqa: N801  a decorator
+class custom_vjp:
     """A function whose reverse-mode rule is given by ``defvjp(forward, backward)``.
 
-    ``forward(*args)`` returns (result, residuals), ``backward(residuals, ct)`` a cotangent for each argument, None
-    for zero. Without a trace the function is called as it is; in a trace ``forward`` is recorded in its place.
+    ``forward(*args)`` returns (result, residuals), ``backward(residuals, ct)`` a cotangent for each
+    argument, None for zero. Without a trace the function is called as it is; in a trace ``forward``
+    is recorded in its place.
 
     >>> import numpy as np
     >>> from letir import grad
@@ -42,27 +43,37 @@ class custom_vjp:  # noqa: N801  a decorator
         if not is_tracing() or not any(isinstance(leaf, Tracer) for leaf in flatten(args)[0]):
             return self.function(*args)
         if self.forward is None:
-            raise LetirError(f"custom_vjp: {self.function.__name__} has no rule; call its defvjp(forward, backward)")
+            raise LetirError(
+                f"custom_vjp {self.function.__name__}: it has no rule\n"
+                "  call its defvjp(forward, backward)"
+            )
         out, residuals = self.forward(*args)
         outs, out_spec = flatten(out)
         kept = flatten(residuals)[0]
         inputs = [leaf for leaf in flatten(args)[0] if isinstance(leaf, Tracer)]
         rule = self._recorded_backward(residuals, out, args)
         captured = rule.lifted
-        attrs = Attrs(n_outs=len(outs), n_residuals=len(kept) + len(captured), backward=_reordered(rule, len(kept)))
+        attrs = Attrs(
+            n_outs=len(outs),
+            n_residuals=len(kept) + len(captured),
+            backward=_reordered(rule, len(kept)),
+        )
         trace: Trace = ACTIVE.get()
-        return out_spec.unflatten(trace.apply(custom_vjp_op, (*outs, *kept, *captured, *inputs), attrs))
+        return out_spec.unflatten(
+            trace.apply(custom_vjp_op, (*outs, *kept, *captured, *inputs), attrs)
+        )
 
     def _recorded_backward(self, residuals, out, args):
-        """``backward`` as a program of residuals and cotangents; its results are those of the traced arguments."""
-        leaves, spec = flatten(args)
+        """``backward`` as a program of residuals and cotangents; its results are those of the
+        traced arguments.
+        """
 
         def backward(residuals, ct):
             found = self.backward(residuals, ct)
             if not isinstance(found, tuple) or len(found) != len(args):
                 raise ShapeError(
-                    f"custom_vjp {self.function.__name__}: backward returns a tuple with one cotangent for each of "
-                    f"{len(args)} arguments, found {found!r}"
+                    f"custom_vjp {self.function.__name__}: backward returns a tuple with one "
+                    f"cotangent for each of {len(args)} arguments, found {found!r}"
                 )
             return [
                 self._cotangent(i, ct, leaf)
@@ -79,8 +90,8 @@ class custom_vjp:  # noqa: N801  a decorator
             return zeros_like(leaf)
         if getattr(ct, "shape", ()) != leaf.shape:
             raise ShapeError(
-                f"custom_vjp {self.function.__name__}: backward gave argument {position} a cotangent of shape "
-                f"{getattr(ct, 'shape', ())}, expected {leaf.shape}"
+                f"custom_vjp {self.function.__name__}: backward gave argument {position} "
+                f"a cotangent of shape {getattr(ct, 'shape', ())}, expected {leaf.shape}"
             )
         return recast(ct, leaf.dtype) if isinstance(ct, Tracer) else ct
 
@@ -94,7 +105,9 @@ def _paired(ct, arg) -> list[tuple]:
 
 
 def _reordered(rule, count: int):
-    """The backward program with the captured values right after the residuals, before the cotangents."""
+    """The backward program with the captured values right after the residuals, before the
+    cotangents.
+    """
     fn, n = rule.fn, len(rule.lifted)
     cut = len(fn.params) - n
     params = (*fn.params[:count], *fn.params[cut:], *fn.params[count:cut])

@@ -1,4 +1,5 @@
-"""The forward transform: from a program to the linear program of its tangents, which reads captured primals.
+"""The forward transform: from a program to the linear program of its tangents, which reads captured
+primals.
 
 ``linear_program`` keeps the two apart (``linearize``), ``jvp_program`` joins them (``jvp``).
 """
@@ -8,8 +9,8 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from letir.ad.captures import Captures
-from letir.ad.rules import rule_body, strong, with_line
 from letir.ad.reverse import takes_cotangent
+from letir.ad.rules import rule_body, strong, with_line
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import is_final
@@ -19,7 +20,8 @@ from letir.visitors.visitor import ExprVisitor, TailCall
 
 
 class Forward(ExprVisitor):
-    """Emits the tangents of a body into ``builder``; ``capture(local)`` gives the operand for a primal value.
+    """Emits the tangents of a body into ``builder``; ``capture(local)`` gives the operand for a
+    primal value.
 
     Returns the tangent of each result, None for zero.
     """
@@ -48,7 +50,9 @@ class Forward(ExprVisitor):
         places = bind.args + bind.binders
         directions = [tangents[arg] for arg, there in zip(bind.args, mask, strict=True) if there]
         self.builder.source = bind.source
-        found = rule.emit(self.builder, [*directions, *(self.capture(places[i]) for i in rule.captured)])
+        found = rule.emit(
+            self.builder, [*directions, *(self.capture(places[i]) for i in rule.captured)]
+        )
         for position, tangent in zip(rule.results, found, strict=True):
             if takes_cotangent(bind.binders[position]):
                 tangents[bind.binders[position]] = tangent
@@ -58,8 +62,8 @@ class Forward(ExprVisitor):
 class Linearization:
     """A primal program with temporaries, and the linear program of its tangents.
 
-    ``linear`` takes a tangent for each input in ``inputs``, then the captured inputs and results of ``f``, and returns
-    the tangents of the results in ``outputs``.
+    ``linear`` takes a tangent for each input in ``inputs``, then the captured inputs and results of
+    ``f``, and returns the tangents of the results in ``outputs``.
     """
 
     f: Lambda
@@ -71,11 +75,15 @@ class Linearization:
 
     def captured(self, inputs: Sequence, results: Sequence) -> list:
         """What ``linear`` reads of the inputs and results."""
-        return [inputs[i] for i in self.captured_inputs] + [results[i] for i in self.captured_outputs]
+        return [inputs[i] for i in self.captured_inputs] + [
+            results[i] for i in self.captured_outputs
+        ]
 
 
 def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
-    """The tangents of ``f`` as a linear program of the tangents of these inputs. Linear in the number of binds."""
+    """The tangents of ``f`` as a linear program of the tangents of these inputs. Linear in the
+    number of binds.
+    """
     with paused_gc():
         builder = LetBuilder()
         captures = Captures(f)
@@ -112,7 +120,9 @@ def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ..
 
 
 def push(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
-    """The tangents of the results of ``fn`` for those of its arguments, emitted where ``args`` are: for rules."""
+    """The tangents of the results of ``fn`` for those of its arguments, emitted where ``args`` are:
+    for rules.
+    """
     inputs = [i for i, t in enumerate(tangents) if t is not None]
     program, outputs = jvp_program(fn, inputs)
     builder = next(v.emitter for v in (*args, *tangents) if isinstance(v, Value))

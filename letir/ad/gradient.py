@@ -1,4 +1,6 @@
-"""``Gradient``: what ``differentiate`` returns, a primal program and its gradient program, and how they fit."""
+"""``Gradient``: what ``differentiate`` returns, a primal program and its gradient program, and how
+they fit.
+"""
 
 from typing import Any
 
@@ -12,13 +14,14 @@ from letir.eval.arguments import checked_arguments, flat_arguments
 from letir.eval.arrays import array_module
 from letir.eval.evaluator import Evaluator, run_flat
 
+
 @frozen(eq=False, repr=False)
 class Gradient:
     """``f`` with its temporaries as further results, and ``df``.
 
-    ``df`` takes a vjp for each result position in ``df_input_vjps``, the captured inputs and the captured results of
-    ``f``, and returns the vjps of the inputs in ``df_output_vjps``. The first ``f_real_outputs`` results are the
-    user's.
+    ``df`` takes a vjp for each result position in ``df_input_vjps``, the captured inputs and the
+    captured results of ``f``, and returns the vjps of the inputs in ``df_output_vjps``. The first
+    ``f_real_outputs`` results are the user's.
     """
 
     f: Lambda
@@ -43,25 +46,38 @@ class Gradient:
         return (real[0] if len(real) == 1 else real), residuals
 
     def backward(self, residuals: tuple, *cts) -> tuple:
-        """The cotangents of the inputs in ``df_output_vjps``, for one of each real result that requires grad.
+        """The cotangents of the inputs in ``df_output_vjps``, for one of each real result that
+        requires grad.
 
-        None stands for a zero, in ``cts`` and where the type of a result is unknown; else zeros are returned.
+        None stands for a zero, in ``cts`` and where the type of a result is unknown; else zeros are
+        returned.
         """
         real = [i for i in self.df_input_vjps if i < self.f_real_outputs]
         if len(cts) != len(real):
-            raise ShapeError(f"backward: {len(real)} results require grad, found {len(cts)} cotangents")
+            raise ShapeError(
+                f"backward: {len(real)} results require grad, found {len(cts)} cotangents"
+            )
         missing = [Undef] * (len(self.df_input_vjps) - len(real))
         args = [*(Undef if ct is None else ct for ct in cts), *missing, *residuals]
         xp = array_module(arg for arg in args if arg is not Undef)
         found = Evaluator(xp).call(self.df, args)
-        return tuple(zeros_for(self.f.params[i], ct, xp) for i, ct in zip(self.df_output_vjps, found, strict=True))
+        return tuple(
+            zeros_for(self.f.params[i], ct, xp)
+            for i, ct in zip(self.df_output_vjps, found, strict=True)
+        )
 
     def df_text(self) -> str:
         """``df`` in the form of [D5], with the role of each parameter."""
         numbers = numbered(self.f)
-        roles = [f"vjp of {described(self.f, self.f.ret.args[i], numbers)}" for i in self.df_input_vjps]
-        roles += [described(self.f, self.f.params[i], numbers) for i in self.df_input_captured_inputs]
-        roles += [described(self.f, self.f.ret.args[i], numbers) for i in self.df_input_captured_outputs]
+        roles = [
+            f"vjp of {described(self.f, self.f.ret.args[i], numbers)}" for i in self.df_input_vjps
+        ]
+        roles += [
+            described(self.f, self.f.params[i], numbers) for i in self.df_input_captured_inputs
+        ]
+        roles += [
+            described(self.f, self.f.ret.args[i], numbers) for i in self.df_input_captured_outputs
+        ]
         return plain(self.df, "df", roles)
 
     def __str__(self):
@@ -80,11 +96,17 @@ class Gradient:
 
 
 def zeros_for(param: Local, ct, xp):
-    """``ct``, or zeros of the type of ``param`` where it is undefined; None where that is unknown."""
+    """``ct``, or zeros of the type of ``param`` where it is undefined; None where that is
+    unknown.
+    """
     if ct is not Undef:
         return ct
     kind = param.type
-    return None if kind is None or not all(type(n) is int for n in kind.shape) else xp.zeros(kind.shape, kind.dtype)
+    return (
+        None
+        if kind is None or not all(type(n) is int for n in kind.shape)
+        else xp.zeros(kind.shape, kind.dtype)
+    )
 
 
 def numbered(fn: Lambda) -> dict[Local, str]:
@@ -94,7 +116,9 @@ def numbered(fn: Lambda) -> dict[Local, str]:
 
 
 def described(fn: Lambda, arg: Arg, numbers: dict[Local, str]) -> str:
-    """What a reader calls a value: its name, the expression of names that makes it, or its number."""
+    """What a reader calls a value: its name, the expression of names that makes it, or its
+    number.
+    """
     if type(arg) is not Local:
         return repr(arg)
     if arg.name:

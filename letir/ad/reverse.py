@@ -1,9 +1,9 @@
 """The reverse transform: from a program to its gradient program.
 
-``Reverse`` visits a body forwards, remembering the binds through which a derivative flows, and from the return goes
-back over these, one ``grad_of`` each; ``Direct`` emits the rules themselves, where it is known which cotangents there
-are. ``differentiate`` wraps them into a ``Gradient``; grad, vjp and all others stand on that. The conventions are
-those of docs/semantics.md, D1 to D6.
+``Reverse`` visits a body forwards, remembering the binds through which a derivative flows, and from
+the return goes back over these, one ``grad_of`` each; ``Direct`` emits the rules themselves, where
+it is known which cotangents there are. ``differentiate`` wraps them into a ``Gradient``; grad, vjp
+and all others stand on that. The conventions are those of docs/semantics.md, D1 to D6.
 """
 
 from collections.abc import Sequence
@@ -29,9 +29,10 @@ DEFINED = (True,)
 class Reverse(ExprVisitor):
     """Emits the gradient program of a body into ``emitter``, a builder or an executor.
 
-    ``capture(local)`` gives the emitter's operand for a primal value, ``late(local)`` the cotangent that a captured
-    temporary has of its own, or None. ``visit(body, needed, trail, seeds)`` returns the cotangents by local:
-    ``needed`` are the locals that require grad, ``seeds(ret)`` gives (local, cotangent) of the results.
+    ``capture(local)`` gives the emitter's operand for a primal value, ``late(local)`` the cotangent
+    that a captured temporary has of its own, or None. ``visit(body, needed, trail, seeds)`` returns
+    the cotangents by local: ``needed`` are the locals that require grad, ``seeds(ret)`` gives
+    (local, cotangent) of the results.
     """
 
     sum: Primitive = autograd_add
@@ -62,7 +63,9 @@ class Reverse(ExprVisitor):
         return self.cotangents
 
     def step(self, bind: Bind) -> None:
-        """Emit the rule of ``bind`` for the cotangents of its results, and give what comes out to its operands."""
+        """Emit the rule of ``bind`` for the cotangents of its results, and give what comes out to
+        its operands.
+        """
         if not self.has_cotangent(bind):
             return
         try:
@@ -72,7 +75,12 @@ class Reverse(ExprVisitor):
         if not rule.results:
             return
         self.emitter.source = bind.source
-        args, needed, capture, places = bind.args, self.needed, self.capture, bind.args + bind.binders
+        args, needed, capture, places = (
+            bind.args,
+            self.needed,
+            self.capture,
+            bind.args + bind.binders,
+        )
         found = self.emit(rule, bind, [capture(places[i]) for i in rule.captured])
         for position, ct in zip(rule.results, found, strict=True):
             arg = args[position]
@@ -81,11 +89,10 @@ class Reverse(ExprVisitor):
 
     def has_cotangent(self, bind: Bind) -> bool:
         """Whether any result of ``bind`` has a cotangent."""
-        cts, late = self.cotangents, self.late
-        for binder in bind.binders:
-            if binder in cts or late(binder) is not None:
-                return True
-        return False
+        cts, late, binders = self.cotangents, self.late, bind.binders
+        if len(binders) == 1:
+            return binders[0] in cts or late(binders[0]) is not None
+        return any(binder in cts or late(binder) is not None for binder in binders)
 
     def rule(self, bind: Bind) -> RuleBody:
         """The rule for whatever cotangents the run will find."""
@@ -97,7 +104,9 @@ class Reverse(ExprVisitor):
         return self.emitter.emit(grad_of, (*operands, *captured), rule.attrs, rule.types)
 
     def cotangent(self, local: Local) -> Arg:
-        """The full cotangent of ``local``: the vjp of the temporary that it is, and what was contributed."""
+        """The full cotangent of ``local``: the vjp of the temporary that it is, and what was
+        contributed.
+        """
         late, ct = self.late(local), self.cotangents.pop(local, None)
         if late is None:
             return UNDEFINED if ct is None else ct
@@ -142,31 +151,41 @@ def takes_cotangent(local: Local) -> bool:
 def differentiate(
     f: Lambda, requires_grad: Sequence[bool] | None = None, *, defined: Sequence[bool] | None = None
 ) -> Gradient:
-    """The gradient program of ``f`` for the parameters where ``requires_grad`` (default: all floating ones).
+    """The gradient program of ``f`` for the parameters where ``requires_grad`` (default: all
+    floating ones).
 
-    Where it is known which results have a cotangent, ``defined`` says so: then ``df`` takes these cotangents only,
-    none of temporaries, and has no ``grad_of``. Linear in the number of binds.
+    Where it is known which results have a cotangent, ``defined`` says so: then ``df`` takes these
+    cotangents only, none of temporaries, and has no ``grad_of``. Linear in the number of binds.
     Raises MissingRule with the user's line where an operation has no rule yet.
 
     >>> from letir.ast.parser import parse
-    >>> print(differentiate(parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }")).df_text(), end="")
-    df(%0 vjp of %2, %1 %0, %2 %1):
+    >>> text = "lambda %0:a: float64[], %1:b: float64[] { %2: float64[] = mul(%0, %1); return %2 }"
+    >>> f = parse(text)
+    >>> print(differentiate(f).df_text(), end="")
+    df(%0 vjp of a*b, %1 a, %2 b):
       %3, %4 = grad_of[mul](%0) { %5 = mul(%0, %2); %6 = mul(%0, %1) -> (%5, %6) }
       return (%3, %4)
     """
     if requires_grad is None:
         requires_grad = [True] * len(f.params)
     if len(requires_grad) != len(f.params):
-        raise ShapeError(f"differentiate: {len(f.params)} parameters, {len(requires_grad)} flags in requires_grad")
+        raise ShapeError(
+            f"differentiate: {len(f.params)} parameters, {len(requires_grad)} flags "
+            "in requires_grad"
+        )
     if defined is not None and len(defined) != len(f.ret.args):
-        raise ShapeError(f"differentiate: {len(f.ret.args)} results, {len(defined)} flags in defined")
+        raise ShapeError(
+            f"differentiate: {len(f.ret.args)} results, {len(defined)} flags in defined"
+        )
     inputs = [i for i, p in enumerate(f.params) if requires_grad[i] and takes_cotangent(p)]
     with paused_gc():
         return _Recording(f, defined).gradient(inputs)
 
 
 class _Recording:
-    """The state of one ``differentiate``: a builder, the captures, and the vjp parameters by result position."""
+    """The state of one ``differentiate``: a builder, the captures, and the vjp parameters by result
+    position.
+    """
 
     def __init__(self, f: Lambda, defined: Sequence[bool] | None):
         self.f, self.defined, self.builder = f, defined, LetBuilder()
@@ -179,14 +198,18 @@ class _Recording:
             self.reverse = Direct(self.builder, self.captures.capture, self.late.get)
 
     def seeds(self, ret: Ret):
-        """One vjp parameter for each result position that requires grad and may have a cotangent [D2]."""
+        """One vjp parameter for each result position that requires grad and may have a cotangent
+        [D2].
+        """
         for position, arg in enumerate(ret.args):
             if arg in self.reverse.needed and (self.defined is None or self.defined[position]):
                 self.vjps[position] = Local(strong(arg.type))
                 yield arg, self.vjps[position]
 
     def capture(self, local: Local) -> Local:
-        """The captured local; a new temporary that requires grad gets a vjp parameter of its own [D4]."""
+        """The captured local; a new temporary that requires grad gets a vjp parameter of its own
+        [D4].
+        """
         count = len(self.captures.results)
         self.captures.capture(local)
         if len(self.captures.results) > count and local in self.reverse.needed:
@@ -211,7 +234,8 @@ class _Recording:
 
 
 def pull(fn: Lambda, args: list[Value], cts) -> tuple[Value | None, ...]:
-    """The cotangents of ``args`` for those of the results of ``fn``, emitted where ``args`` are: for rules.
+    """The cotangents of ``args`` for those of the results of ``fn``, emitted where ``args`` are:
+    for rules.
 
     ``cts``: one for each result, None for zero. Results: one for each argument, None for zero.
     """
@@ -222,6 +246,11 @@ def pull(fn: Lambda, args: list[Value], cts) -> tuple[Value | None, ...]:
     outs = builder.inline(gradient.f, operands)
     captured = [operands[i] for i in gradient.df_input_captured_inputs]
     captured += [outs[i] for i in gradient.df_input_captured_outputs]
-    found = builder.inline(gradient.df, [builder.enter(cts[i]) for i in gradient.df_input_vjps] + captured)
+    found = builder.inline(
+        gradient.df, [builder.enter(cts[i]) for i in gradient.df_input_vjps] + captured
+    )
     by_input = dict(zip(gradient.df_output_vjps, found, strict=True))
-    return tuple(Value(builder, by_input[i]) if type(by_input.get(i)) is Local else None for i in range(len(args)))
+    return tuple(
+        Value(builder, by_input[i]) if type(by_input.get(i)) is Local else None
+        for i in range(len(args))
+    )

@@ -1,7 +1,8 @@
-"""Derivative rules as closed Lambdas: what ``vjp`` and ``jvp`` of a record make of one bind, recorded once.
+"""Derivative rules as closed Lambdas: what ``vjp`` and ``jvp`` of a record make of one bind,
+recorded once.
 
-A rule is run on the Values of a builder. Its program is kept by (op, types, attributes), because a program of a
-million binds has few different ones; the transforms then only rename locals.
+A rule is run on the Values of a builder. Its program is kept by (op, types, attributes), because a
+program of a million binds has few different ones; the transforms then only rename locals.
 """
 
 import operator
@@ -26,9 +27,10 @@ _MOST = 1 << 12
 class RuleBody:
     """A rule for one kind of bind.
 
-    ``body``: parameters are the directions (cotangents or tangents), then the captured primals in order of first use.
-    ``captured``: those as positions among operands then results. ``results``: what each result belongs to, an operand
-    position (vjp) or a result position (jvp). ``attrs`` and ``types`` are those of the ``grad_of`` of a vjp.
+    ``body``: parameters are the directions (cotangents or tangents), then the captured primals in
+    order of first use. ``captured``: those as positions among operands then results. ``results``:
+    what each result belongs to, an operand position (vjp) or a result position (jvp). ``attrs`` and
+    ``types`` are those of the ``grad_of`` of a vjp.
     """
 
     body: Lambda
@@ -43,7 +45,8 @@ class RuleBody:
     def emit(self, builder: LetBuilder, operands: list) -> tuple:
         """Add the body's binds for these operands to ``builder`` and return its results.
 
-        As ``builder.inline(body, operands)``, with positions in a list in the place of names in a dict.
+        As ``builder.inline(body, operands)``, with positions in a list in the place of names in a
+        dict.
         """
         values, source, add = [*operands, *self._constants], builder.source, builder.binds.append
         for op, select, attrs, types in self._steps:
@@ -68,7 +71,9 @@ def selector(positions: list[int]) -> Callable:
 
 def compiled(body: Lambda) -> tuple[tuple, tuple, Callable]:
     """(constants, steps, selector of the results) of a body, with positions for names."""
-    constants = list({id(a): a for b in (*body.binds, body.ret) for a in b.args if type(a) is Const}.values())
+    constants = list(
+        {id(a): a for b in (*body.binds, body.ret) for a in b.args if type(a) is Const}.values()
+    )
     place: dict = {local: i for i, local in enumerate(body.params)}
     constant_at = {id(c): len(place) + i for i, c in enumerate(constants)}
     count = len(place) + len(constants)
@@ -78,7 +83,9 @@ def compiled(body: Lambda) -> tuple[tuple, tuple, Callable]:
         return selector([place[a] if type(a) is Local else constant_at[id(a)] for a in args])
 
     for bind in body.binds:
-        steps.append((bind.op, select(bind.args), bind.attrs, tuple([b.type for b in bind.binders])))
+        steps.append(
+            (bind.op, select(bind.args), bind.attrs, tuple([b.type for b in bind.binders]))
+        )
         for binder in bind.binders:
             place[binder] = count
             count += 1
@@ -90,20 +97,31 @@ def strong(kind: ArrayType | None) -> ArrayType | None:
     return ArrayType(kind.dtype, kind.shape) if kind is not None and kind.weak else kind
 
 
-def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: set | None, transform: Callable) -> RuleBody:
+def rule_body(
+    kind: str, bind: Bind, mask: tuple | None, needed: set | None, transform: Callable
+) -> RuleBody:
     """The rule ``kind`` ("vjp" or "jvp") for ``bind``.
 
-    ``mask`` says which directions there are, all of them defined; None stands for a vjp of which any cotangent may be
-    ``Undef`` when the program runs. A vjp answers for the operands in ``needed`` only, unless that is None.
+    ``mask`` says which directions there are, all of them defined; None stands for a vjp of which
+    any cotangent may be ``Undef`` when the program runs. A vjp answers for the operands in
+    ``needed`` only, unless that is None.
     """
     args, binders = bind.args, bind.binders
-    key = [kind, bind.op, mask, needed is None, None if bind.attrs is NO_ATTRS else bind.attrs.token]
+    key = [
+        kind,
+        bind.op,
+        mask,
+        needed is None,
+        None if bind.attrs is NO_ATTRS else bind.attrs.token,
+    ]
     for arg in args:
         if type(arg) is Local:
             key += (arg.type, needed is not None and arg in needed)
         else:
             value = arg.value  # zeros by their text: 0.0 == -0.0
-            key.append(token(value) if type(value) is complex else (type(value), value or repr(value)))
+            key.append(
+                token(value) if type(value) is complex else (type(value), value or repr(value))
+            )
     if len(args) == 2:
         key.append(args[0] is args[1])
     elif len(args) > 2:
@@ -120,12 +138,17 @@ def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: set | None, tra
     return found
 
 
-def _recorded(kind: str, bind: Bind, mask: tuple | None, wanted: list, transform: Callable) -> RuleBody:
+def _recorded(
+    kind: str, bind: Bind, mask: tuple | None, wanted: list, transform: Callable
+) -> RuleBody:
     builder = LetBuilder()
     along = bind.binders if kind == "vjp" else bind.args
     mask_unknown = mask is None
     mask = mask or (True,) * len(along)
-    directions = [builder.param(strong(a.type)) if there else None for a, there in zip(along, mask, strict=True)]
+    directions = [
+        builder.param(strong(a.type)) if there else None
+        for a, there in zip(along, mask, strict=True)
+    ]
     count = len(builder.params)
     values: dict[Local, Value] = {}
     for local in (*bind.args, *bind.binders):
@@ -136,7 +159,9 @@ def _recorded(kind: str, bind: Bind, mask: tuple | None, wanted: list, transform
     if mask_unknown and bind.op.results is not None:
         directions = [instantiated(ct, out) for ct, out in zip(directions, outs, strict=True)]
     found = _run(bind.op, kind, bind.attrs, (directions, outs, args), transform)
-    results = {i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])}
+    results = {
+        i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])
+    }
     fn = dead_code(builder.build(results.values()))
     used = [p for p in _first_uses(fn) if p not in fn.params[:count]]
     places = [*bind.args, *bind.binders]
@@ -144,7 +169,9 @@ def _recorded(kind: str, bind: Bind, mask: tuple | None, wanted: list, transform
     body = Lambda([*fn.params[:count], *used], fn.binds, fn.ret)
     attrs = Attrs(op=bind.op, n_cts=count, body=body)
     types = tuple([arg.type for arg in body.ret.args])
-    return RuleBody(body, tuple(origin[p] for p in used), tuple(results), attrs, types, *compiled(body))
+    return RuleBody(
+        body, tuple(origin[p] for p in used), tuple(results), attrs, types, *compiled(body)
+    )
 
 
 def _run(op: Primitive, kind: str, attrs, operands: tuple, transform: Callable) -> tuple:
@@ -162,7 +189,9 @@ def _run(op: Primitive, kind: str, attrs, operands: tuple, transform: Callable) 
         return (found,) if single else tuple(found)
     found = tuple(found)
     if len(found) != len(args):
-        raise ShapeError(f"{op.name}: its vjp rule gave {len(found)} cotangents for {len(args)} operands")
+        raise ShapeError(
+            f"{op.name}: its vjp rule gave {len(found)} cotangents for {len(args)} operands"
+        )
     for i, (ct, arg) in enumerate(zip(found, args, strict=True)):
         _check_cotangent(op, i, ct, arg)
     return found
@@ -170,11 +199,19 @@ def _run(op: Primitive, kind: str, attrs, operands: tuple, transform: Callable) 
 
 def _check_cotangent(op: Primitive, position: int, ct, arg) -> None:
     """Raise ShapeError if a rule's cotangent has not its operand's type [D9]."""
-    if not isinstance(ct, Value) or not isinstance(arg, Value) or ct.type is None or arg.type is None:
+    if (
+        not isinstance(ct, Value)
+        or not isinstance(arg, Value)
+        or ct.type is None
+        or arg.type is None
+    ):
         return
     expected = strong(arg.type)
     if arg.type.inexact and strong(ct.type) is not expected:
-        raise ShapeError(f"{op.name}: its vjp rule gave operand {position} a cotangent of {ct.type}, not {expected}")
+        raise ShapeError(
+            f"{op.name}: its vjp rule gave operand {position} a cotangent of {ct.type}, "
+            f"not {expected}"
+        )
 
 
 def _first_uses(fn: Lambda) -> list[Local]:

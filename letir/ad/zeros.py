@@ -1,5 +1,5 @@
-"""Symbolic zeros: ``specialize_undef`` and ``lower_grad_of``, which take ``grad_of`` and ``autograd_add`` out of
-gradient programs [D6 - D8].
+"""Symbolic zeros: ``specialize_undef`` and ``lower_grad_of``, which take ``grad_of`` and
+``autograd_add`` out of gradient programs [D6 - D8].
 
 Each local is defined (True), undefined (False) or unknown (None), which only the run can tell.
 """
@@ -20,14 +20,22 @@ UNDEFINED = Const(Undef)
 
 
 class Specializer:
-    """Re-emits the binds of a gradient program into ``builder``, given which of its parameters are defined.
+    """Re-emits the binds of a gradient program into ``builder``, given which of its parameters are
+    defined.
 
-    ``names`` says what stands for a local, ``states`` which locals are undefined or unknown; others are defined.
+    ``names`` says what stands for a local, ``states`` which locals are undefined or unknown; others
+    are defined.
     """
 
-    def __init__(self, builder: LetBuilder, names: dict[Local, Arg], states: dict[Local, bool | None]):
+    def __init__(
+        self, builder: LetBuilder, names: dict[Local, Arg], states: dict[Local, bool | None]
+    ):
         self.builder, self.names, self.states = builder, names, states
-        self.cases = {grad_of: self.grad_of, autograd_add: self.autograd_add, instantiate: self.instantiate}
+        self.cases = {
+            grad_of: self.grad_of,
+            autograd_add: self.autograd_add,
+            instantiate: self.instantiate,
+        }
 
     def run(self, fn: Lambda) -> list[Arg]:
         """Emit the binds of ``fn`` and return its results, ``Undef`` where they are undefined."""
@@ -55,7 +63,9 @@ class Specializer:
         names = self.names
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
         binders = tuple([Local(binder.type, binder.name) for binder in bind.binders])
-        self.builder.binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source or self.builder.source))
+        self.builder.binds.append(
+            Bind(binders, bind.op, args, bind.attrs, bind.source or self.builder.source)
+        )
         names.update(zip(bind.binders, binders, strict=True))
         if state is not True:
             self.states.update(dict.fromkeys(bind.binders, state))
@@ -74,7 +84,9 @@ class Specializer:
         if states == (True, True):
             self.builder.source = bind.source
             types = None if binder.type is None else (binder.type,)
-            (self.names[binder],) = self.builder.emit(add, (self.name(x), self.name(y)), NO_ATTRS, types)
+            (self.names[binder],) = self.builder.emit(
+                add, (self.name(x), self.name(y)), NO_ATTRS, types
+            )
         elif False in states:
             self.alias(binder, y if states[0] is False else x)
         else:
@@ -92,7 +104,9 @@ class Specializer:
             (self.names[bind.binders[0]],) = self.builder.emit(zeros, args, bind.attrs)
 
     def grad_of(self, bind: Bind) -> None:
-        """Nothing if no cotangent is defined, the body in place if one is, else a step that decides at run time."""
+        """Nothing if no cotangent is defined, the body in place if one is, else a step that decides
+        at run time.
+        """
         n_cts, body, args = bind.attrs["n_cts"], bind.attrs["body"], bind.args
         states = [self.state(arg) for arg in args[:n_cts]]
         if True not in states:
@@ -117,19 +131,26 @@ class Specializer:
 def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
     """``df`` for parameters that are defined (True), undefined (False) or unknown (None).
 
-    Undefined parameters stay, unused. ``grad_of`` and ``autograd_add`` remain only where the run has to decide.
+    Undefined parameters stay, unused. ``grad_of`` and ``autograd_add`` remain only where the run
+    has to decide.
     """
     if len(defined_mask) != len(df.params):
-        raise ShapeError(f"specialize_undef: {len(df.params)} parameters, {len(defined_mask)} flags")
+        raise ShapeError(
+            f"specialize_undef: {len(df.params)} parameters, {len(defined_mask)} flags"
+        )
     with paused_gc():
         builder = LetBuilder()
         builder.params = [Local(param.type, param.name) for param in df.params]
         names = dict(zip(df.params, builder.params, strict=True))
-        return builder.build(Specializer(builder, names, dict(zip(df.params, defined_mask, strict=True))).run(df))
+        return builder.build(
+            Specializer(builder, names, dict(zip(df.params, defined_mask, strict=True))).run(df)
+        )
 
 
 def lower_grad_of(df: Lambda) -> Lambda:
-    """``df`` with every remaining ``grad_of`` as ``when_defined``: the body, if any cotangent turns out defined."""
+    """``df`` with every remaining ``grad_of`` as ``when_defined``: the body, if any cotangent turns
+    out defined.
+    """
 
     def lowered(bind: Bind) -> Bind:
         if bind.op is not grad_of:

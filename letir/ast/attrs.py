@@ -1,6 +1,7 @@
 """The static parameters of a bind, and tokens: what equality, hashing and cache keys compare.
 
-``1 == True == 1.0``, ``0.0 == -0.0`` and ``nan != nan`` in Python; a token carries the type and the bits.
+``1 == True == 1.0``, ``0.0 == -0.0`` and ``nan != nan`` in Python; a token carries the type and the
+bits.
 """
 
 import struct
@@ -30,7 +31,9 @@ class ArrayToken:
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
-    """Whether two arrays have the same dtype, shape and bits: nan equals itself, 0.0 and -0.0 differ."""
+    """Whether two arrays have the same dtype, shape and bits: nan equals itself, 0.0 and -0.0
+    differ.
+    """
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
@@ -68,7 +71,8 @@ def token(value):
     except TypeError:
         raise DTypeError(
             f"{value!r} of type {type(value).__name__} cannot be an attribute of an operation\n"
-            "  attributes are numbers, strings, None, dtypes, slices, tuples of those, arrays and Lambdas"
+            "  attributes are numbers, strings, None, dtypes, slices, tuples of those, arrays "
+            "and Lambdas"
         ) from None
     return value
 
@@ -76,7 +80,7 @@ def token(value):
 class Attrs(dict):
     """An immutable dict with string keys, compared and hashed by tokens.
 
-    >>> Attrs(axis=1) == Attrs(axis=True), hash(Attrs(x=float("nan"))) == hash(Attrs(x=float("nan")))
+    >>> Attrs(axis=1) == Attrs(axis=True), Attrs(x=float("nan")) == Attrs(x=float("nan"))
     (False, True)
     """
 
@@ -101,13 +105,27 @@ class Attrs(dict):
         return hash(self.token)
 
     def __reduce__(self):
-        return Attrs, (dict(self),)
+        return _restored, (dict(self),)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __copy__(self):
+        return self
 
     def _immutable(self, *args, **kwargs):
         raise TypeError("the attributes of a bind are immutable; make a new bind")
 
     __setitem__ = __delitem__ = update = pop = popitem = clear = setdefault = _immutable
     __ior__ = _immutable
+
+
+def _restored(attrs: dict) -> Attrs:
+    """Attributes from a pickle, in which arrays are writeable."""
+    for value in attrs.values():
+        if isinstance(value, np.ndarray):
+            value.flags.writeable = False
+    return Attrs(attrs) if attrs else NO_ATTRS
 
 
 NO_ATTRS = Attrs()

@@ -1,8 +1,8 @@
 """``LetBuilder``, the only way programs are made, and ``Value``, on which rules are written.
 
-A builder appends binds and infers their types; ``infer`` is the one place where type rules are called, cached by
-(op, types, attrs). A ``Value`` is an operand of an emitter (a builder, a trace, or an executor that computes at
-once) with NumPy's operators and methods.
+A builder appends binds and infers their types; ``infer`` is the one place where type rules are
+called, cached by (op, types, attrs). A ``Value`` is an operand of an emitter (a builder, a trace,
+or an executor that computes at once) with NumPy's operators and methods.
 """
 
 from collections.abc import Iterable, Sequence
@@ -21,7 +21,9 @@ _INFERRED_MOST = 1 << 16
 
 
 def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[ArrayType | None, ...]:
-    """The result types of a bind, by the type rule of ``op``; all None (unknown) if the type of an operand is."""
+    """The result types of a bind, by the type rule of ``op``; all None (unknown) if the type of an
+    operand is.
+    """
     types = tuple([arg.type for arg in args])
     key = (op, types) if attrs is NO_ATTRS else (op, types, attrs.token)
     found = inferred.get(key)
@@ -34,7 +36,9 @@ def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[Arra
 
 
 def infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None, ...]:
-    """``result_types``, not cached. A type rule sees None for an operand that is None or ``Undef``."""
+    """``result_types``, not cached. A type rule sees None for an operand that is None or
+    ``Undef``.
+    """
     if None in types:
         return (None,) * (1 if op.results is None else op.results(**attrs))
     found = op.aval(*[None if kind is NO_TYPE else kind for kind in types], **attrs)
@@ -51,19 +55,30 @@ def located(error: LetirError, line: str, source: Source | None) -> LetirError:
 
 
 def freeze(array) -> np.ndarray:
-    """A read-only copy of an array constant, in native byte order (one that owns frozen memory is kept)."""
+    """A read-only copy of an array constant, in native byte order (one that owns frozen memory is
+    kept).
+    """
     dtype = number_dtype(array.dtype)
     if isinstance(array, np.generic):
         return array
-    if type(array) is np.ndarray and not array.flags.writeable and array.flags.owndata and dtype is array.dtype:
+    if (
+        type(array) is np.ndarray
+        and not array.flags.writeable
+        and array.flags.owndata
+        and dtype is array.dtype
+    ):
         return array
     frozen = np.array(array, dtype=dtype, order="C", copy=True, ndmin=0)
     frozen.flags.writeable = False
     return frozen
 
 
-def renamed(binders: tuple[Local, ...], names: dict, types: tuple | None = None) -> tuple[Local, ...]:
-    """Fresh locals for ``binders``, entered in ``names``; of the same types unless others are given."""
+def renamed(
+    binders: tuple[Local, ...], names: dict, types: tuple | None = None
+) -> tuple[Local, ...]:
+    """Fresh locals for ``binders``, entered in ``names``; of the same types unless others are
+    given.
+    """
     if len(binders) == 1:  # nearly all binds: half the time of the general case
         (old,) = binders
         new = names[old] = Local(old.type if types is None else types[0], old.name)
@@ -91,8 +106,12 @@ class LetBuilder:
         self.params.append(local)
         return Value(self, local)
 
-    def emit(self, op: Primitive, args: tuple[Arg, ...], attrs: Attrs = NO_ATTRS, types=None) -> tuple[Local, ...]:
-        """Add the bind ``op(args; attrs)`` and return its binders, typed by the op's type rule unless types are given."""
+    def emit(
+        self, op: Primitive, args: tuple[Arg, ...], attrs: Attrs = NO_ATTRS, types=None
+    ) -> tuple[Local, ...]:
+        """Add the bind ``op(args; attrs)`` and return its binders, typed by the op's type rule
+        unless types are given.
+        """
         if types is None:
             try:
                 types = result_types(op, args, attrs)
@@ -103,12 +122,20 @@ class LetBuilder:
         return binders
 
     def apply(self, op: Primitive, operands: Iterable, attrs: Attrs = NO_ATTRS) -> Any:
-        """``emit`` on Values, arrays and numbers: a Value, or a tuple of them for an op of several results."""
+        """``emit`` on Values, arrays and numbers: a Value, or a tuple of them for an op of several
+        results.
+        """
         binders = self.emit(op, tuple([self.enter(operand) for operand in operands]), attrs)
-        return Value(self, binders[0]) if op.results is None else tuple(Value(self, b) for b in binders)
+        return (
+            Value(self, binders[0])
+            if op.results is None
+            else tuple(Value(self, b) for b in binders)
+        )
 
     def enter(self, operand) -> Arg:
-        """``operand`` as an argument of this builder: a local, a constant, or a bound array constant."""
+        """``operand`` as an argument of this builder: a local, a constant, or a bound array
+        constant.
+        """
         if isinstance(operand, Value):
             if operand.emitter is not self:
                 raise InternalError(f"{operand!r} belongs to another program")
@@ -117,7 +144,9 @@ class LetBuilder:
             return Const(operand)
         if isinstance(operand, np.ndarray | np.generic):
             return self.constant(operand)
-        raise DTypeError(f"{operand!r} of type {type(operand).__name__} is no operand: use arrays and numbers")
+        raise DTypeError(
+            f"{operand!r} of type {type(operand).__name__} is no operand: use arrays and numbers"
+        )
 
     def constant(self, array) -> Local:
         """Bind a frozen copy of ``array``; a NumPy scalar as it is."""
@@ -129,7 +158,7 @@ class LetBuilder:
         Types are not inferred again where every argument has its parameter's type.
         """
         names: dict[Local, Arg] = dict(zip(fn.params, args, strict=True))
-        retyped = any([arg.type is not param.type for arg, param in zip(args, fn.params, strict=True)])
+        retyped = any(arg.type is not p.type for arg, p in zip(args, fn.params, strict=True))
         add, source = self.binds.append, self.source
         for bind in fn.binds:
             operands = tuple([names[a] if type(a) is Local else a for a in bind.args])
@@ -139,12 +168,16 @@ class LetBuilder:
         return tuple([names[a] if type(a) is Local else a for a in fn.ret.args])
 
     def call(self, fn: Lambda, operands: Iterable) -> tuple:
-        """``inline`` on Values, arrays and numbers: the results as Values, constants as what they are."""
+        """``inline`` on Values, arrays and numbers: the results as Values, constants as what they
+        are.
+        """
         results = self.inline(fn, [self.enter(operand) for operand in operands])
         return tuple([Value(self, r) if type(r) is Local else r.value for r in results])
 
     def build(self, results: Iterable, in_tree=None, out_tree=None) -> Lambda:
-        """The program with these results (Values, locals or constants). The builder is not used afterwards."""
+        """The program with these results (Values, locals or constants). The builder is not used
+        afterwards.
+        """
         args = (r if type(r) in (Local, Const) else self.enter(r) for r in results)
         ret = Ret(tuple(args))
         return Lambda(self.params, self.binds, ret, in_tree, out_tree)
@@ -219,7 +252,9 @@ class At:
         return PRIMITIVES["index_set"](self.value, self.item, new)
 
     def add(self, new) -> "Value":
-        """A copy of x with ``new`` added at ``item``; repeated places add up, as with ``np.add.at``."""
+        """A copy of x with ``new`` added at ``item``; repeated places add up, as with
+        ``np.add.at``.
+        """
         return PRIMITIVES["index_add"](self.value, self.item, new)
 
 
@@ -316,7 +351,12 @@ class Value:
     sum, prod, mean = _method("sum"), _method("prod"), _method("mean")
     max, min, argmax, argmin = _method("max"), _method("min"), _method("argmax"), _method("argmin")
     any, all, cumsum = _method("any"), _method("all"), _method("cumsum")
-    astype, clip, squeeze, dot = _method("cast"), _method("clip"), _method("squeeze"), _method("dot")
+    astype, clip, squeeze, dot = (
+        _method("cast"),
+        _method("clip"),
+        _method("squeeze"),
+        _method("dot"),
+    )
     conj = conjugate = _method("conj")
     reshape, transpose = _shape_method("reshape"), _shape_method("transpose")
 

@@ -1,4 +1,6 @@
-"""Equality, hash and the canonical form of programs: none of them sees names or source lines [A6]."""
+"""Equality, hash and the canonical form of programs: none of them sees names or source lines
+[A6].
+"""
 
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import LATE_BOUND
@@ -19,14 +21,18 @@ def canonicalize(fn: Lambda) -> Lambda:
         fresh.update(zip(bind.binders, binders, strict=True))
         attrs = bind.attrs
         if any(type(value) is Lambda for value in attrs.values()):
-            attrs = type(attrs)({k: canonicalize(v) if type(v) is Lambda else v for k, v in attrs.items()})
+            attrs = type(attrs)(
+                {k: canonicalize(v) if type(v) is Lambda else v for k, v in attrs.items()}
+            )
         binds.append(Bind(binders, bind.op, args, attrs))
     ret = Ret(tuple([fresh[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
     return Lambda([fresh[param] for param in fn.params], binds, ret, fn.in_tree, fn.out_tree)
 
 
 def alpha_equal(f: Lambda, g: Lambda) -> bool:
-    """Whether the programs are the same but for names and source lines; constants compare by bits."""
+    """Whether the programs are the same but for names and source lines; constants compare by
+    bits.
+    """
     if len(f.params) != len(g.params) or len(f.binds) != len(g.binds):
         return False
     if f.in_tree != g.in_tree or f.out_tree != g.out_tree:
@@ -39,7 +45,7 @@ def alpha_equal(f: Lambda, g: Lambda) -> bool:
             return False
         if len(a.binders) != len(b.binders) or not _same_args(a.args, b.args, same):
             return False
-        for p, q in zip(a.binders, b.binders):  # noqa: B905  their lengths are the same
+        for p, q in zip(a.binders, b.binders):  # noqa: B905  as many
             if p.type is not q.type:
                 return False
             same[p] = q
@@ -49,7 +55,8 @@ def alpha_equal(f: Lambda, g: Lambda) -> bool:
 def _same_args(a: tuple, b: tuple, same: dict[Local, Local]) -> bool:
     if len(a) != len(b):
         return False
-    for x, y in zip(a, b):  # noqa: B905  their lengths are the same
+    # a loop, not all(): runs once a bind
+    for x, y in zip(a, b):  # noqa: B905, SIM110
         if same[x] is not y if type(x) is Local else x != y:
             return False
     return True

@@ -1,7 +1,7 @@
 """``check``: what every program must satisfy, and every pass keeps.
 
-Linear in the number of binds; nested bodies are checked too. Unknown types are accepted, and so are recorded types
-that say more than the type rule can know.
+Linear in the number of binds; nested bodies are checked too. Unknown types are accepted, and so are
+recorded types that say more than the type rule can know.
 """
 
 from letir.ast.builder import located, result_types
@@ -14,9 +14,11 @@ from letir.errors import DTypeError, LetirError, ScopeError, ShapeError
 
 
 def check(fn: Lambda) -> Lambda:
-    """Return ``fn`` if it is well-formed: closed, each local bound once and before its use, types as inferred.
+    """Return ``fn`` if it is well-formed: closed, each local bound once and before its use, types
+    as inferred.
 
-    Raises ScopeError that names the local, ShapeError or DTypeError with the let line and the user's line.
+    Raises ScopeError that names the local, ShapeError or DTypeError with the let line and the
+    user's line.
     """
     bound: set[Local] = set()
     for param in fn.params:
@@ -52,7 +54,11 @@ def _is_const(arg) -> bool:
 
 def _unbound(fn: Lambda, bind: Bind, arg) -> str:
     later = any(arg in other.binders for other in fn.binds)
-    what = "is used before it is bound" if later else "is free: a program is closed, make it a parameter"
+    what = (
+        "is used before it is bound"
+        if later
+        else "is free: a program is closed, make it a parameter"
+    )
     at = f"\n  at {bind.source}" if bind.source else ""
     return f"{arg!r} {what}\n  in {bind.op.name}({', '.join(map(repr, bind.args))}){at}"
 
@@ -61,43 +67,62 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
     op, attrs = bind.op, bind.attrs
     if PRIMITIVES.get(op.name) is not op and "." not in op.name:
         raise ScopeError(f"{op.name} is no operation of this letir")
-    try:
-        types = result_types(op, bind.args, attrs)
-    except LetirError as error:
-        raise located(error, line_of(fn, bind), bind.source) from None
+    if tuple(attrs) != tuple(op.attrs):
+        expected, found = ", ".join(op.attrs) or "none", ", ".join(attrs) or "none"
+        raise ScopeError(
+            f"{op.name}: its attributes are ({expected}), found ({found})\n  in {line_of(fn, bind)}"
+        )
+    types = _inferred(fn, bind)
     if len(types) != len(bind.binders):
-        raise ShapeError(f"{op.name} has {len(types)} results, bound are {len(bind.binders)}\n  in {line_of(fn, bind)}")
+        raise ShapeError(
+            f"{op.name} has {len(types)} results, bound are {len(bind.binders)}\n"
+            f"  in {line_of(fn, bind)}"
+        )
     for binder, expected in zip(bind.binders, types, strict=True):
         found = binder.type
         if found is not expected and found is not None and expected is not None:
-            message = f"{op.name}: its result is {expected}, declared is {found}\n  in {line_of(fn, bind)}"
-            raise (ShapeError if found.dtype == expected.dtype else DTypeError)(message)
+            error = ShapeError if found.dtype == expected.dtype else DTypeError
+            raise error(
+                f"{op.name}: its result is {expected}, declared is {found}\n"
+                f"  in {line_of(fn, bind)}"
+            )
+
+
+def _inferred(fn: Lambda, bind: Bind, args=None) -> tuple:
+    """The types of the results by the type rule, which sees whatever attributes a text has."""
+    try:
+        return result_types(bind.op, bind.args if args is None else args, bind.attrs)
+    except LetirError as error:
+        raise located(error, line_of(fn, bind), bind.source) from None
+    except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
+        message = (
+            f"{bind.op.name}: its type rule does not take these attributes or operands: {error}"
+        )
+        raise located(DTypeError(message), line_of(fn, bind), bind.source) from error
 
 
 @paused_gc()
 def retype(fn: Lambda, *types: ArrayType) -> Lambda:
-    """``fn`` with parameters of these types (ArrayType, ShapeDtype or arrays) and all others inferred anew."""
+    """``fn`` with parameters of these types (ArrayType, ShapeDtype or arrays) and all others
+    inferred anew.
+    """
     if len(types) != len(fn.params):
-        raise ShapeError(f"retype: the program has {len(fn.params)} parameters, found {len(types)} types")
+        raise ShapeError(
+            f"retype: the program has {len(fn.params)} parameters, found {len(types)} types"
+        )
     fresh: dict = {}
     params = []
-    for param, kind in zip(fn.params, types, strict=True):
-        kind = getattr(kind, "type", kind)
-        if type(kind) is not ArrayType and kind is not None:
-            kind = ArrayType(kind.dtype, kind.shape)
-        fresh[param] = local = Local(kind, param.name)
-        params.append(local)
+    for param, given in zip(fn.params, types, strict=True):
+        kind = getattr(given, "type", given)
+        known = kind is None or type(kind) is ArrayType
+        fresh[param] = Local(kind if known else ArrayType(kind.dtype, kind.shape), param.name)
+        params.append(fresh[param])
     binds = []
     for bind in fn.binds:
         args = tuple([fresh[arg] if type(arg) is Local else arg for arg in bind.args])
-        try:
-            found = result_types(bind.op, args, bind.attrs)
-        except LetirError as error:
-            raise located(error, line_of(fn, bind), bind.source) from None
+        found = _inferred(fn, bind, args)
         binders = tuple([Local(t, b.name) for t, b in zip(found, bind.binders, strict=True)])
         fresh.update(zip(bind.binders, binders, strict=True))
         binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))
     ret = Ret(tuple([fresh[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
     return Lambda(params, binds, ret, fn.in_tree, fn.out_tree)
-
-

@@ -1,4 +1,6 @@
-"""Pausing the cyclic garbage collector while a large program is made: it doubles the time and finds nothing."""
+"""Pausing the cyclic garbage collector while a large program is made: it doubles the time and finds
+nothing.
+"""
 
 import gc
 import threading
@@ -32,7 +34,8 @@ def paused_gc():
 
 
 def _age() -> None:
-    """Move what was made to the oldest generation, if it is much: the next collection would walk through all of it.
+    """Move what was made to the oldest generation, if it is much: the next collection would walk
+    through all of it.
 
     Now and then it does, so that garbage of the user's is not passed over for ever.
     """

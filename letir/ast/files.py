@@ -153,9 +153,6 @@ class Members:
         return content
 
 
-# ---- the head ----
-
-
 def versions(programs: Iterable[Lambda]) -> dict[str, int]:
     """The operations that occur in the programs, nested ones too, and the versions they need."""
     found: dict[str, int] = {}
@@ -201,9 +198,6 @@ def check_operation(name: str, version: int) -> None:
         raise ParseError(f"it needs version {version} of {name}, here is {here}: update {owner}")
 
 
-# ---- arrays ----
-
-
 def array_from(content: bytes) -> np.ndarray:
     """The frozen array of a .npy as NumPy writes it; what its head says is not evaluated."""
     end = len(NPY) + 2
@@ -223,9 +217,6 @@ def array_from(content: bytes) -> np.ndarray:
         return freeze(np.ndarray(shape, dtype, buffer=elements, order=order))
     except ValueError as error:
         raise ParseError(f"the .npy is damaged: {error}") from None
-
-
-# ---- writing ----
 
 
 def _write(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:

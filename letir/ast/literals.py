@@ -90,6 +90,13 @@ def dtype_of(name: str) -> np.dtype:
     return DTYPES[name]
 
 
+def within_64_bits(number: int) -> int:
+    """``number``, if an array can have that many elements: arithmetic of larger ones is slow."""
+    if abs(number) > LARGEST:
+        raise ValueError("a number in a size is beyond 64 bits")
+    return number
+
+
 def size_of(text: str) -> Size | int:
     """A sum of products of numbers and names."""
     if not re.fullmatch(SIZE, text):
@@ -103,10 +110,9 @@ def size_of(text: str) -> Size | int:
             else:
                 Size.named(factor)  # raises for a word that cannot name a size
                 names.append(factor)
-            if abs(coefficient) > LARGEST:
-                raise ValueError("a number in a size is beyond 64 bits")
+            coefficient = within_64_bits(coefficient)
         key = tuple(sorted(names))
-        coefficients[key] = coefficients.get(key, 0) + coefficient
+        coefficients[key] = within_64_bits(coefficients.get(key, 0) + coefficient)
     return Size.of(coefficients)
 
 

@@ -1,7 +1,8 @@
 """The ``Primitive`` record: all that letir knows of an operation, and the one table of records.
 
-``ops/`` fills the table; ``letir.ast.builder`` reads ``aval``, the evaluator ``impl``, the derivatives ``vjp`` and
-``jvp``. A rule that cannot exist is ``never(reason)``, one that a later version brings ``todo(reason)``.
+``ops/`` fills the table; ``letir.ast.builder`` reads ``aval``, the evaluator ``impl``, the
+derivatives ``vjp`` and ``jvp``. A rule that cannot exist is ``never(reason)``, one that a later
+version brings ``todo(reason)``.
 """
 
 from collections.abc import Callable
@@ -31,6 +32,10 @@ def todo(reason: str) -> Absent:
     return Absent(reason, final=False)
 
 
+NO_BATCH = todo("batching rules come with vmap")
+NO_ONNX = todo("export comes with the onnx package")
+
+
 def is_final(rule) -> bool:
     """Whether a rule is absent for good."""
     return type(rule) is Absent and rule.final
@@ -41,7 +46,9 @@ class Required:
 
 
 def _keywords(function) -> dict[str, Any]:
-    """The keyword-only parameters of a function and their defaults: the attributes, in the record's order."""
+    """The keyword-only parameters of a function and their defaults: the attributes, in the record's
+    order.
+    """
     code = function.__code__
     names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     defaults = function.__kwdefaults__ or {}
@@ -52,13 +59,15 @@ def _keywords(function) -> dict[str, Any]:
 class Primitive:
     """One operation. Rules are written in letir's own operations on ``Value``s.
 
-    ``impl(xp, *arrays, **attrs)`` computes, with ``xp`` NumPy or CuPy; if ``holds_lambdas`` it also gets ``call``,
-    the evaluator in use; its keyword-only parameters (or those of ``attributes``) are the attributes. ``aval(*types, **attrs)`` gives the result's type, a tuple of them if ``multiple``.
-    ``vjp(ct, out, *args, **attrs)`` gives one cotangent an argument (None: zero), ``jvp(tangents, out, *args,
-    **attrs)`` the tangent of the result. ``prepare(*args, **kwargs)`` takes NumPy's own call and gives (operands,
-    attrs). ``numpy``: the NumPy callables that record it,
-    each with its own ``prepare`` where they differ. ``effect`` keeps it alive and in order; ``random`` keeps
-    it from being merged; ``reusable``: its result may live in a dead operand's buffer.
+    ``impl(xp, *arrays, **attrs)`` computes, with ``xp`` NumPy or CuPy; if ``holds_lambdas`` it also
+    gets ``call``, the evaluator in use; its keyword-only parameters (or those of ``attributes``)
+    are the attributes. ``aval(*types, **attrs)`` gives the result's type, a tuple of them if
+    ``multiple``. ``vjp(ct, out, *args, **attrs)`` gives one cotangent an argument (None: zero),
+    ``jvp(tangents, out, *args, **attrs)`` the tangent of the result. ``prepare(*args, **kwargs)``
+    takes NumPy's own call and gives (operands, attrs). ``numpy``: the NumPy callables that record
+    it, each with its own ``prepare`` where they differ. ``effect`` keeps it alive and in order;
+    ``random`` keeps it from being merged; ``reusable``: its result may live in a dead operand's
+    buffer.
     """
 
     name: str
@@ -66,8 +75,8 @@ class Primitive:
     aval: Callable
     vjp: Callable | Absent
     jvp: Callable | Absent
-    batch: Callable | Absent = todo("batching rules come with vmap")
-    onnx: str | Callable | Absent = todo("export comes with the onnx package")
+    batch: Callable | Absent = NO_BATCH
+    onnx: str | Callable | Absent = NO_ONNX
     version: int = 1
     numpy: tuple[Callable, ...] | dict[Callable, Callable | None] = ()
     prepare: Callable | None = None
@@ -92,7 +101,8 @@ class Primitive:
     def __call__(self, *args, **kwargs):
         """Record the operation where its operands are recorded, compute it if all are arrays.
 
-        This is the form in which rules are written, and in which users call operations that NumPy lacks.
+        This is the form in which rules are written, and in which users call operations that NumPy
+        lacks.
         """
         if self.prepare is not None:
             args, kwargs = self.prepare(*args, **kwargs)
@@ -113,7 +123,9 @@ class Primitive:
         return Attrs(full)
 
     def rule(self, kind: str) -> Callable:
-        """The rule ``vjp``, ``jvp``, ``batch`` or ``onnx``. Raises MissingRule with the reason if there is none."""
+        """The rule ``vjp``, ``jvp``, ``batch`` or ``onnx``. Raises MissingRule with the reason if
+        there is none.
+        """
         rule = getattr(self, kind)
         if type(rule) is Absent:
             raise MissingRule(f"{self.name} has no {kind} rule: {rule.reason}")
@@ -127,19 +139,25 @@ class Primitive:
 
 
 PRIMITIVES: dict[str, Primitive] = {}
-LATE_BOUND: dict[str, Callable] = {}  # methods of terms and records, filled by the modules that own them
+LATE_BOUND: dict[
+    str, Callable
+] = {}  # methods of terms and records, filled by the modules that own them
 
 
 def register(record: Primitive) -> Primitive:
     """Enter ``record`` in the table of primitives. Raises LetirError if its name is taken."""
     if record.name in PRIMITIVES:
-        raise LetirError(f"an operation named {record.name!r} exists already; users' are package.name")
+        raise LetirError(
+            f"an operation named {record.name!r} exists already; users' are package.name"
+        )
     PRIMITIVES[record.name] = record
     return record
 
 
 def primitive_named(name: str) -> Primitive:
-    """The record with this name. Raises LetirError that names the package to import if there is none."""
+    """The record with this name. Raises LetirError that names the package to import if there is
+    none.
+    """
     try:
         return PRIMITIVES[name]
     except KeyError:

@@ -1,10 +1,13 @@
-"""Programs as text: ``dumps`` (typed, lossless, what ``parse`` reads), ``str`` (bounded) and ``listing`` (bare).
+"""Programs as text: ``dumps`` (typed, lossless, what ``parse`` reads), ``str`` (bounded) and
+``listing`` (bare).
 
-Locals are numbered as they appear: parameters first, then binders, running through nested bodies. The grammar is in
-docs/language.md. ``Printer`` is one pass over a program; its options say what is written of each bind.
+Locals are numbered as they appear: parameters first, then binders, running through nested bodies.
+The grammar is in docs/language.md. ``Printer`` is one pass over a program; its options say what is
+written of each bind.
 """
 
 import math
+import re
 import struct
 
 import numpy as np
@@ -15,6 +18,7 @@ from letir.ast.primitive import LATE_BOUND, Primitive, Required
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size, UndefType
 
+NAME = re.compile(r"[A-Za-z_][\w.]*")
 MOST_BINDS = 200  # what str shows
 MOST_ELEMENTS = 8
 INLINE_BODY = 4  # a grad_of body of at most this many binds stands on one line
@@ -48,10 +52,14 @@ def listing(fn: Lambda) -> str:
 
 
 def plain(fn: Lambda, name: str = "lambda", params: list[str] | None = None) -> str:
-    """Untyped text with attributes by name, under a header ``name(%0 role, ...)``: the form of [D5]."""
+    """Untyped text with attributes by name, under a header ``name(%0 role, ...)``: the form of
+    [D5].
+    """
     printer = Printer(types=False, sources=False, names=False)
     roles = params or [param.name or "" for param in fn.params]
-    head = ", ".join(f"{printer.number(p)} {role}".rstrip() for p, role in zip(fn.params, roles, strict=True))
+    head = ", ".join(
+        f"{printer.number(p)} {role}".rstrip() for p, role in zip(fn.params, roles, strict=True)
+    )
     lines = [f"  {printer.bind_text(bind, '  ')}\n" for bind in fn.binds]
     results = ", ".join([printer.arg(arg) for arg in fn.ret.args])
     return "".join([f"{name}({head}):\n", *lines, f"  return ({results})\n"])
@@ -65,9 +73,8 @@ def html(fn: Lambda) -> str:
 
 def bind_text(bind: Bind) -> str:
     """One bind on its own: locals are shown by name, or as %? where they have none."""
-    printer = Printer(sources=True, bounded=True)
-    for local in (*bind.binders, *bind.locals()):
-        printer.numbers[local] = "%?"
+    printer = Printer(bounded=True, numbered=False)
+    printer.numbers = dict.fromkeys(bind.locals(), "%?")
     return printer.bind_text(bind, "")
 
 
@@ -85,17 +92,22 @@ def line_of(fn: Lambda, bind: Bind) -> str:
 
 @define(eq=False)
 class Printer:
-    """Numbers locals and writes terms; ``arrays`` collects constants that are written as references."""
+    """Numbers locals and writes terms; ``arrays`` collects constants that are written as
+    references.
+    """
 
     types: bool = True
     names: bool = True
     sources: bool = True
     positional: bool = False
     bounded: bool = False
+    numbered: bool = True
     arrays: list | None = None
     numbers: dict[Local, str] = field(factory=dict)
     count: int = 0
-    texts: dict = field(factory=dict)  # of types and sources, of which a program has few different ones
+    texts: dict = field(
+        factory=dict
+    )  # of types and sources, of which a program has few different ones
 
     def number(self, local: Local) -> str:
         """Give ``local`` the next number."""
@@ -116,10 +128,10 @@ class Printer:
 
     def binder(self, local: Local) -> str:
         """Where ``local`` is bound: its number, name and type."""
-        text = self.numbers[local] = f"%{self.count}"
+        text = self.numbers[local] = f"%{self.count}" if self.numbered else "%?"
         self.count += 1
         if self.names and local.name and not self.positional:
-            text = f"{text}:{local.name}"
+            text += self.texts.get(local.name) or self.name_text(local.name)
         kind = local.type
         if kind is None or not self.types:
             return text
@@ -132,7 +144,9 @@ class Printer:
     def lambda_lines(self, fn: Lambda, indent: str) -> list[str]:
         """The text of a Lambda in pieces."""
         params = ", ".join([self.binder(param) for param in fn.params])
-        trees = "".join(f" {k} {t.text}" for k, t in (("in", fn.in_tree), ("out", fn.out_tree)) if t is not None)
+        trees = "".join(
+            f" {k} {t.text}" for k, t in (("in", fn.in_tree), ("out", fn.out_tree)) if t is not None
+        )
         pieces = [f"lambda {params}{trees} {{\n" if params else f"lambda{trees} {{\n"]
         inner = indent + "  "
         left_out = len(fn.binds) - MOST_BINDS if self.bounded else 0
@@ -140,7 +154,9 @@ class Printer:
             if left_out > 0 and MOST_BINDS // 2 <= i < MOST_BINDS // 2 + left_out:
                 self.skip(bind)
                 if i == MOST_BINDS // 2:
-                    pieces.append(f"{inner}... {left_out} binds left out: dumps(f) has them all ...\n")
+                    pieces.append(
+                        f"{inner}... {left_out} binds left out: dumps(f) has them all ...\n"
+                    )
                 continue
             pieces += (inner, self.bind_text(bind, inner), "\n")
         pieces.append(f"{inner}{self.ret_text(fn.ret)}\n{indent}}}")
@@ -149,7 +165,9 @@ class Printer:
     def bind_text(self, bind: Bind, indent: str) -> str:
         """One bind, without its line's indentation and end."""
         numbers, binders = self.numbers, bind.binders
-        operands = [numbers[a] if type(a) is Local else self.value(a.value, indent) for a in bind.args]
+        operands = [
+            numbers[a] if type(a) is Local else self.value(a.value, indent) for a in bind.args
+        ]
         if len(binders) == 1:
             head = self.binder(binders[0]) + " = "
         else:
@@ -157,7 +175,8 @@ class Printer:
         if bind.op.holds_lambdas and is_printed_in_place(bind):
             line = head + self.grad_of_text(bind, operands, indent)
         elif self.positional:
-            line = f"{head}{bind.op.name} {', '.join([*operands, *(self.value(v, indent) for v in bind.attrs.values())])}"
+            operands += [self.value(v, indent) for v in bind.attrs.values()]
+            line = f"{head}{bind.op.name} {', '.join(operands)}"
         else:
             if bind.attrs:
                 operands += self.attr_texts(bind, indent)
@@ -169,7 +188,13 @@ class Printer:
 
     def source_text(self, source) -> str:
         """The comment that says the line; kept by the object, which the binds of one line share."""
-        text = self.texts[id(source)] = f"  # {source.short if self.bounded else source}"
+        place = source.short if self.bounded else str(source)
+        text = self.texts[id(source)] = f"  # {place}" if len(place.splitlines()) == 1 else ""
+        return text
+
+    def name_text(self, name: str) -> str:
+        """``:name``, or nothing for a name that ``parse`` would not read."""
+        text = self.texts[name] = f":{name}" if NAME.fullmatch(name) else ""
         return text
 
     def attr_texts(self, bind: Bind, indent: str) -> list[str]:
@@ -183,7 +208,9 @@ class Printer:
         ]
 
     def grad_of_text(self, bind: Bind, operands: list[str], indent: str) -> str:
-        """``grad_of[op](cts) { binds -> (results) }`` with the captured operands in the parameters' places [D5]."""
+        """``grad_of[op](cts) { binds -> (results) }`` with the captured operands in the parameters'
+        places [D5].
+        """
         n_cts, body = bind.attrs["n_cts"], bind.attrs["body"]
         self.numbers.update(zip(body.params, operands, strict=True))
         inner = indent + "  "
@@ -208,7 +235,8 @@ class Printer:
         if kind is float:
             return float_text(value)
         if kind is tuple:
-            return f"({', '.join([self.value(v, indent) for v in value])}{',' if len(value) == 1 else ''})"
+            items = ", ".join([self.value(v, indent) for v in value])
+            return f"({items}{',' if len(value) == 1 else ''})"
         if kind is complex:
             return f"complex({float_text(value.real)}, {float_text(value.imag)})"
         if kind is slice:
@@ -243,18 +271,24 @@ class Printer:
 
 
 def is_printed_in_place(bind: Bind) -> bool:
-    """Whether a ``grad_of`` can stand with its captures substituted, so that the parser lifts them back exactly.
+    """Whether a ``grad_of`` can stand with its captures substituted, so that the parser lifts them
+    back exactly.
 
-    It can if no operand is there twice and the captured ones are in the order of their first use in the body.
+    It can if no operand is there twice and the captured ones are in the order of their first use in
+    the body.
     """
     if bind.op.name != "grad_of":
         return False
     n_cts, body = bind.attrs["n_cts"], bind.attrs["body"]
-    locals_ = [arg for arg in bind.args if type(arg) is Local]
-    captured = list(body.params[n_cts:])
-    if len(set(locals_)) < len(locals_) or any(type(arg) is Const for arg in bind.args[n_cts:]):
+    args, captured = bind.args, list(body.params[n_cts:])
+    if (
+        len(set(args)) < len(args)
+        or any(type(arg) is Const for arg in args)
+        or body.in_tree
+        or body.out_tree
+    ):
         return False
-    if any(p.name for p in body.params) or any(a.type is not p.type for a, p in zip(bind.args, body.params) if type(a) is Local):
+    if any(p.name or p.type is not arg.type for arg, p in zip(args, body.params, strict=True)):
         return False
     params = set(body.params)
     used = dict.fromkeys(a for b in body.binds for a in b.locals() if a in params)
@@ -277,15 +311,29 @@ def array_element(value: np.generic) -> str:
     if value.dtype.kind != "f":
         return str(value)
     if not np.isnan(value):
-        return repr(value.item()) if value.dtype.itemsize == 8 else np.format_float_scientific(value, unique=True)
+        return float_digits(value)
     bits = value.tobytes()[::-1] if np.little_endian else value.tobytes()
     plain = np.array(np.nan, value.dtype).tobytes()
     return "nan" if value.tobytes() == plain else f"nan@{bits.hex()}"
 
 
+def float_digits(value: np.floating) -> str:
+    """The shortest text that a reader of float64 brings back exactly, also if it rounds to
+    ``value`` then.
+    """
+    short = (
+        repr(value.item())
+        if value.dtype.itemsize == 8
+        else np.format_float_scientific(value, unique=True)
+    )
+    return short if value.dtype.type(float(short)) == value else repr(float(value))
+
+
 def slice_text(value: slice) -> str:
     """``start:stop:step`` without what is None."""
-    start, stop, step = ("" if n is None else repr(n) for n in (value.start, value.stop, value.step))
+    start, stop, step = (
+        "" if n is None else repr(n) for n in (value.start, value.stop, value.step)
+    )
     return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
 
 

@@ -5,11 +5,13 @@
     Expr   = Let(bind, body) | Ret(args)
     Lambda = params, binds, ret
 
-A Lambda stores its binds flat. ``Let`` is a cursor into them, made on the way by ``f.body`` and ``let.body``, so
-that ``match f.body: case Let(bind=b, body=rest)`` works and no chain of a million cells exists.
+A Lambda stores its binds flat. ``Let`` is a cursor into them, made on the way by ``f.body`` and
+``let.body``, so that ``match f.body: case Let(bind=b, body=rest)`` works and no chain of a million
+cells exists.
 
-Terms are immutable. The four that are made once an operation (Local, Const, Bind, Let) are ``define``d, not
-``frozen``: a frozen ``__init__`` takes three times as long, which is half of what recording may cost.
+Terms are immutable. The four that are made once an operation (Local, Const, Bind, Let) are
+``define``d, not ``frozen``: a frozen ``__init__`` takes three times as long, which is half of what
+recording may cost.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -56,7 +58,9 @@ class Local:
 
 
 class NoTypeType:
-    """The type of ``NO_TYPE``, the type of None and ``Undef`` in an operand's place (None is an unknown type)."""
+    """The type of ``NO_TYPE``, the type of None and ``Undef`` in an operand's place (None is an
+    unknown type).
+    """
 
     __slots__ = ()
 
@@ -72,7 +76,9 @@ NO_TYPE = NoTypeType()
 
 @define(eq=False, repr=False)
 class Const:
-    """A Python number, None or ``Undef`` in an operand's place. It takes part in promotion, weakly."""
+    """A Python number, None or ``Undef`` in an operand's place. It takes part in promotion,
+    weakly.
+    """
 
     value: Any
     type: Any = field(init=False)  # its weak type, or NO_TYPE
@@ -98,7 +104,9 @@ Arg = Local | Const
 
 @define(eq=False, repr=False)
 class Bind:
-    """``binders = op(args; attrs)``: one operation, its operands and the locals that name its results."""
+    """``binders = op(args; attrs)``: one operation, its operands and the locals that name its
+    results.
+    """
 
     binders: tuple[Local, ...]
     op: Primitive
@@ -157,8 +165,9 @@ def _as_tuple(items: Iterable) -> tuple:
 class Lambda:
     """A closed program: parameters, binds in the order of execution, results.
 
-    ``in_tree`` and ``out_tree`` (``letir.ast.trees.Tree``) say how arguments and results nest; None for arrays
-    in a row, and for one result or a tuple of them. Equality is alpha-equality: it sees neither names nor source lines.
+    ``in_tree`` and ``out_tree`` (``letir.ast.trees.Tree``) say how arguments and results nest; None
+    for arrays in a row, and for one result or a tuple of them. Equality is alpha-equality: it sees
+    neither names nor source lines.
     """
 
     params: tuple[Local, ...] = field(converter=_as_tuple)
@@ -175,7 +184,9 @@ class Lambda:
 
     @property
     def constants(self) -> tuple[Bind, ...]:
-        """The binds of array constants; ``bind.attrs["value"]`` is the array, ``bind.source`` the line."""
+        """The binds of array constants; ``bind.attrs["value"]`` is the array, ``bind.source`` the
+        line.
+        """
         return self.memo(_constants)
 
     def with_binds(self, binds: Iterable[Bind]) -> "Lambda":
@@ -190,7 +201,9 @@ class Lambda:
         return found
 
     def listing(self) -> str:
-        """The bare text: one bind a line, no types, attributes by position in the record's order."""
+        """The bare text: one bind a line, no types, attributes by position in the record's
+        order.
+        """
         return LATE_BOUND["listing"](self)
 
     def __call__(self, *args, **kwargs):

@@ -1,11 +1,13 @@
 """How arguments and results nest: ``Tree``, a pytree without its leaves, and its text.
 
-Pytrees come from optree: tuples, lists, dicts, namedtuples, and attrs classes and dataclasses, which are registered
-when they are first seen. Some leaves of arguments are static: part of the tree, not of the data.
+Pytrees come from optree: tuples, lists, dicts, namedtuples, and attrs classes and dataclasses,
+which are registered when they are first seen. Some leaves of arguments are static: part of the
+tree, not of the data.
 """
 
 import dataclasses
 from collections import OrderedDict, defaultdict, deque, namedtuple
+from collections.abc import Iterator
 from typing import Any
 
 import attrs
@@ -15,11 +17,17 @@ from attrs import field, frozen
 from letir.errors import DTypeError
 
 NAMESPACE = "letir"
-_registered: dict[str, type] = {}  # classes by the name that texts use
+_nodes: set[type] = set()  # the classes that are registered with optree
+_named: dict[str, type] = {}  # the last class seen by each name that texts use
 
 
 class Leaf:
-    """Stands for a leaf when a tree is drawn."""
+    """Stands for a leaf where there is only a structure; ``place`` says which."""
+
+    __slots__ = ("place",)
+
+    def __init__(self, place: int | None = None):
+        self.place = place
 
     def __repr__(self):
         return "*"
@@ -37,7 +45,8 @@ class Static:
     @classmethod
     def of(cls, value) -> "Static":
         """The static leaf of a value."""
-        return cls(repr(value) if type(value) in (bool, str, int, float, complex) else f"{type(value).__name__} {value!r}")
+        plain = type(value) in (bool, str, int, float, complex)
+        return cls(repr(value) if plain else f"{type(value).__name__} {value!r}")
 
     def __repr__(self):
         return f"static({self.text!r})"
@@ -55,31 +64,45 @@ def flatten(tree) -> tuple[list, optree.PyTreeSpec]:
 
 
 def is_record(cls: type) -> bool:
-    """Whether it is an attrs class or a dataclass of the user's, whose fields are children."""
+    """Whether it is an attrs class or a dataclass of the user's, not yet a node of trees."""
     known = attrs.has(cls) or dataclasses.is_dataclass(cls)
-    return known and not cls.__module__.startswith("letir.") and cls.__qualname__ not in _registered
+    return known and not cls.__module__.startswith("letir.") and cls not in _nodes
 
 
-def field_names(cls: type) -> list[str]:
-    """The names of the fields that ``__init__`` takes."""
+def arguments(cls: type) -> dict[str, str]:
+    """{field: argument of ``__init__``} of an attrs class or a dataclass."""
     if attrs.has(cls):
-        return [f.name for f in attrs.fields(cls) if f.init]
-    return [f.name for f in dataclasses.fields(cls) if f.init]
+        return {f.name: f.alias for f in attrs.fields(cls) if f.init}
+    return {f.name: f.name for f in dataclasses.fields(cls) if f.init}
 
 
 def register_class(cls: type) -> None:
-    """Make instances of an attrs class or a dataclass nodes of trees, with their fields as children."""
-    names = field_names(cls)
-    aliases = [f.alias for f in attrs.fields(cls) if f.init] if attrs.has(cls) else names
+    """Make instances of an attrs class or a dataclass nodes of trees, with their fields as
+    children.
+    """
+    names = list(arguments(cls))
 
     def children(instance):
         return [getattr(instance, name) for name in names], None, names
 
     def rebuild(_, values):
-        return cls(**dict(zip(aliases, values, strict=True)))
+        return instance(cls, dict(zip(names, values, strict=True)))
 
     optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
-    _registered[cls.__qualname__] = cls
+    _nodes.add(cls)
+
+
+def instance(cls: type, fields: dict):
+    """An instance with these fields; without ``__init__``, which may compute, if they only stand
+    for values.
+    """
+    if any(type(value) in (Leaf, Static) for value in fields.values()):
+        made = object.__new__(cls)
+        for name, value in fields.items():
+            object.__setattr__(made, name, value)
+        return made
+    names = arguments(cls)
+    return cls(**{names[name]: value for name, value in fields.items()})
 
 
 @frozen(eq=False, repr=False)
@@ -94,7 +117,7 @@ class Tree:
         leaves: list[Any] = [LEAF] * self.spec.num_leaves
         for i, static in self.statics:
             leaves[i] = static
-        object.__setattr__(self, "text", drawn(self.spec.unflatten(leaves)))
+        object.__setattr__(self, "text", drawn(self.spec, iter(leaves)))
 
     @classmethod
     def of(cls, tree) -> "Tree":
@@ -108,15 +131,24 @@ class Tree:
         return self.spec.num_leaves - len(self.statics)
 
     def leaves_of(self, tree, asked: str) -> list:
-        """The non-static leaves of ``tree``, which must have this structure and these static leaves."""
+        """The non-static leaves of ``tree``, which must have this structure and these static
+        leaves.
+        """
         leaves, spec = flatten(tree)
-        if spec != self.spec and Tree(spec, self.statics if spec.num_leaves == self.spec.num_leaves else ()).text != self.text:
-            raise DTypeError(f"{asked}: expected arguments nested as {self.text}, found {Tree(spec).text}")
+        if (
+            spec != self.spec
+            and Tree(spec, self.statics if spec.num_leaves == self.spec.num_leaves else ()).text
+            != self.text
+        ):
+            raise DTypeError(
+                f"{asked}: expected arguments nested as {self.text}, found {Tree(spec).text}"
+            )
         static = dict(self.statics)
         for i, expected in self.statics:
             if Static.of(leaves[i]) != expected:
                 raise DTypeError(
-                    f"{asked}: the static argument {expected.text} is part of the program, found {leaves[i]!r}\n"
+                    f"{asked}: the static argument {expected.text} is part of the program, "
+                    f"found {leaves[i]!r}\n"
                     "  trace again with the new value"
                 )
         return [leaf for i, leaf in enumerate(leaves) if i not in static]
@@ -128,7 +160,9 @@ class Tree:
     def nest(self, leaves):
         """The structure with these leaves, and None in the places of static ones."""
         static, rest = dict(self.statics), iter(leaves)
-        return self.spec.unflatten([None if i in static else next(rest) for i in range(self.spec.num_leaves)])
+        return self.spec.unflatten(
+            [None if i in static else next(rest) for i in range(self.spec.num_leaves)]
+        )
 
     def __eq__(self, other):
         return type(other) is Tree and self.text == other.text
@@ -143,32 +177,36 @@ class Tree:
         return Tree, (self.spec, self.statics)
 
 
-def drawn(tree) -> str:
+def drawn(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
     """The text of a tree: Python's for tuples, lists and dicts, ``Name(field=*)`` for classes."""
-    match tree:
-        case Leaf() | Static() | None:
-            return repr(tree)
-        case tuple() if hasattr(tree, "_fields"):
-            fields = ", ".join(f"{name}={drawn(getattr(tree, name))}" for name in tree._fields)
-            return f"{type(tree).__name__}({fields})"
-        case tuple():
-            return f"({', '.join(map(drawn, tree))}{',' if len(tree) == 1 else ''})"
-        case list():
-            return f"[{', '.join(map(drawn, tree))}]"
-        case OrderedDict() | defaultdict():
-            return f"{type(tree).__name__}({drawn(dict(tree))})"
-        case dict():
-            return "{" + ", ".join(f"{key!r}: {drawn(tree[key])}" for key in sorted(tree, key=str)) + "}"
-        case deque():
-            return f"deque({drawn(list(tree))})"
-    names = field_names(type(tree)) if attrs.has(type(tree)) or dataclasses.is_dataclass(tree) else ()
-    fields = ", ".join(f"{name}={drawn(getattr(tree, name))}" for name in names)
-    return f"{type(tree).__qualname__}({fields})"
+    kind = spec.type
+    if kind is None:
+        return repr(next(leaves))
+    children = [drawn(child, leaves) for child in spec.children()]
+    inside = ", ".join(children)
+    if kind is tuple:
+        return f"({inside}{',' if len(children) == 1 else ''})"
+    if kind in (list, deque):
+        return f"[{inside}]" if kind is list else f"deque([{inside}])"
+    if kind in (dict, OrderedDict, defaultdict):
+        items = ", ".join(f"{k!r}: {v}" for k, v in zip(spec.entries(), children, strict=True))
+        return f"{{{items}}}" if kind is dict else f"{kind.__name__}({{{items}}})"
+    if kind is type(None):
+        return "None"
+    _named[kind.__qualname__] = kind
+    names = getattr(kind, "_fields", None) or spec.entries()
+    fields = ", ".join(f"{name}={v}" for name, v in zip(names, children, strict=True))
+    return f"{kind.__qualname__}({fields})"
 
 
 def named_node(name: str, fields: dict):
-    """An instance of the class that texts call ``name``; a namedtuple of that name if none is registered here."""
-    cls = _registered.get(name)
-    if cls is not None and set(field_names(cls)) == set(fields):
-        return cls(**fields)
-    return namedtuple(name.rpartition(".")[2], fields)(**fields)
+    """An instance of the class that texts call ``name``; of a namedtuple like it if there is none
+    here.
+    """
+    cls = _named.get(name)
+    if cls is not None and cls in _nodes and arguments(cls).keys() == fields.keys():
+        return instance(cls, fields)
+    if cls is None or getattr(cls, "_fields", None) != tuple(fields):
+        cls = namedtuple(name.rpartition(".")[2], fields)
+        cls.__qualname__ = name
+    return cls(**fields)

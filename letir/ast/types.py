@@ -1,9 +1,11 @@
-"""What is known of a value before it exists: its dtype, its shape, and whether it is a Python number.
+"""What is known of a value before it exists: its dtype, its shape, and whether it is a Python
+number.
 
-Read ``Size`` first (a size that may be a name), then ``ArrayType``. ``ShapeDtype`` is how users spell a type for
-abstract tracing, ``Undef`` the one value of gradient programs that is no array.
+Read ``Size`` first (a size that may be a name), then ``ArrayType``. ``ShapeDtype`` is how users
+spell a type for abstract tracing, ``Undef`` the one value of gradient programs that is no array.
 """
 
+import math
 import threading
 from weakref import WeakValueDictionary
 
@@ -63,12 +65,7 @@ class Size:
 
     def evaluate(self, sizes: dict[str, int]) -> int:
         """The number that it is when its names have these values."""
-        total = 0
-        for names, coefficient in self.terms:
-            for name in names:
-                coefficient *= sizes[name]
-            total += coefficient
-        return total
+        return sum(c * math.prod(sizes[name] for name in names) for names, c in self.terms)
 
     def __add__(self, other):
         if not isinstance(other, Size | int):
@@ -136,10 +133,11 @@ _types_lock = threading.Lock()
 
 @define(init=False, eq=False, repr=False, weakref_slot=True)
 class ArrayType:
-    """The type of an array: ``dtype``, ``shape`` (of ints and ``Size``), and ``weak`` for a Python number.
+    """The type of an array: ``dtype``, ``shape`` (of ints and ``Size``), and ``weak`` for a Python
+    number.
 
-    A weak type takes part in promotion as a Python number does. Types are interned: equal ones are one object.
-    Raises DTypeError for what is no array of numbers.
+    A weak type takes part in promotion as a Python number does. Types are interned: equal ones are
+    one object. Raises DTypeError for what is no array of numbers.
 
     >>> ArrayType("float32", (2, Size.named("n")))
     float32[2, n]
@@ -197,19 +195,22 @@ class ArrayType:
 
 
 def number_dtype(dtype) -> np.dtype:
-    """``dtype`` in native byte order, or DTypeError if its arrays are not arrays of numbers that letir knows."""
+    """``dtype`` in native byte order, or DTypeError if its arrays are not arrays of numbers that
+    letir knows.
+    """
     dtype = np.dtype(dtype)
     if dtype.kind not in KINDS or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise DTypeError(
-            f"letir computes with bool, int, uint, float and complex arrays, not with dtype {dtype}\n"
-            f"  {DTYPE_REMEDIES.get(dtype.kind, 'convert it first, for example with .astype(float)')}"
+            "letir computes with bool, int, uint, float and complex arrays, "
+            f"not with dtype {dtype}\n"
+            f"  {DTYPE_REMEDIES.get(dtype.kind, 'convert it first, with .astype(float)')}"
         )
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
 DTYPE_REMEDIES = {
     "O": "an object array: convert it with .astype(float), or make its rows equally long",
-    "U": "strings: encode them as integers first, for example with np.unique(x, return_inverse=True)",
+    "U": "strings: encode them as integers first, with np.unique(x, return_inverse=True)",
     "S": "bytes: convert them with np.frombuffer(x, dtype=np.uint8)",
     "V": "a structured array: pass its fields as separate arrays, x['field']",
     "M": "dates: convert them with .astype('int64')",
@@ -256,7 +257,8 @@ class ShapeDtype:
 
 
 def broadcast_shapes(*shapes: tuple) -> tuple:
-    """The shape that these broadcast to (NumPy's rules; equal names fit, a name and a number do not).
+    """The shape that these broadcast to (NumPy's rules; equal names fit, a name and a number do
+    not).
 
     Raises ShapeError with all shapes if they do not.
     """
@@ -267,5 +269,7 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
                 out[i] = n
             elif n not in (1, out[i]):
                 listed = ", ".join(map(str, shapes))
-                raise ShapeError(f"shapes {listed} do not broadcast: {out[i]} and {n} at axis {i - len(out)}")
+                raise ShapeError(
+                    f"shapes {listed} do not broadcast: {out[i]} and {n} at axis {i - len(out)}"
+                )
     return tuple(out)

@@ -30,7 +30,7 @@ from letir.ast.literals import (
 from letir.ast.reader import ABBREVIATED, Reader
 from letir.ast.terms import Lambda
 from letir.ast.trees import LEAF, Leaf, Static, Tree, named_node
-from letir.ast.types import ArrayType, Size, Undef
+from letir.ast.types import ArrayType, Undef
 
 ATTRIBUTE = re.compile(rf"({NAME})\s*+=")
 ARRAY_BODY = re.compile(r"((?:[^}#]++|#[^\n]*+)*+)\}")
@@ -189,7 +189,10 @@ class TreeReader(ValueReader):
 
     def entry(self) -> tuple:
         """``key: tree``."""
+        at = self.skip()
         key = self.value("a key", LITERAL)
+        if not is_key(key):
+            raise self.error("a key is a number, a string, None or a tuple of those", at)
         self.expect(":")
         return key, self.tree()
 
@@ -199,10 +202,7 @@ class TreeReader(ValueReader):
 
     def keyed(self, entries: list[tuple], at: int) -> dict:
         """The dict of entries whose keys differ."""
-        try:
-            found = dict(entries)
-        except TypeError as error:
-            raise self.error(f"this cannot be the key of a dict: {error}", at) from None
+        found = dict(entries)
         if len(found) < len(entries):
             raise self.error("a key is there twice", at)
         return found
@@ -231,6 +231,13 @@ class TreeReader(ValueReader):
         children = CONTAINERS[content](self)
         self.expect(")")
         return make(children)
+
+
+def is_key(value) -> bool:
+    """Whether a value can be the key of a dict in a tree."""
+    if type(value) is tuple:
+        return all(map(is_key, value))
+    return value is None or type(value) in (bool, int, float, str)
 
 
 CONTAINERS: dict[str, Callable] = {

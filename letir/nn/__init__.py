@@ -1,4 +1,5 @@
-"""Operations of network code, on arrays and on traced values: dropout, embedding, linear, log_softmax.
+"""Operations of network code, on arrays and on traced values: dropout, embedding, linear,
+log_softmax.
 
 Each is one bind in a program, a composite that ``letir.ops.neural`` says how to decompose.
 """

@@ -17,7 +17,7 @@ def make():
         return x * y, (x, y)
 
     def backward(residuals, ct):
-        x, y = residuals
+        _, y = residuals
         return 10 * ct * y, None
 
     f.defvjp(forward, backward)

@@ -31,7 +31,8 @@ def test_both_programs_print_side_by_side():
 
     assert (
         "%1 = exp %0     | df(%0 vjp of %2, %1 vjp of %1, %2 x, %3 %1):\n"
-        "%2 = mul %1, %0 |   %4, %5 = grad_of[mul](%0) { %6 = mul(%0, %2); %7 = mul(%0, %3) -> (%6, %7) }\n"
+        "%2 = mul %1, %0 |   %4, %5 = grad_of[mul](%0) "
+        "{ %6 = mul(%0, %2); %7 = mul(%0, %3) -> (%6, %7) }\n"
         "return (%2, %1) |   %8 = autograd_add(%1, %4)\n"
         "                |   %9 = grad_of[exp](%8) { %10 = mul(%8, %3) -> (%10) }\n"
         "                |   %11 = autograd_add(%5, %9)\n"

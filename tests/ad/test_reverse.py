@@ -24,7 +24,7 @@ def second_golden(a, b):
 
 def test_the_first_golden_program_comes_out_exactly():
     """[D5]."""
-    g = lt.differentiate(lt.trace(lambda a, b: first_golden(a, b), A, B))
+    g = lt.differentiate(lt.trace(first_golden, A, B))
 
     assert """\
 df(%0 vjp of %4, %1 vjp of a*b, %2 a, %3 b, %4 a*b):
@@ -86,7 +86,7 @@ def test_second_derivatives_flow_through_the_vjps_of_temporaries():
 
     def by_pair(a):
         g = lt.differentiate(program)
-        out, residuals = g.forward(a)
+        _, residuals = g.forward(a)
         return g.backward(residuals, 1.0)[0]
 
     second = lt.grad(lambda a: lt.grad(program)(a).sum())(A)
@@ -195,7 +195,7 @@ def test_a_missing_rule_names_the_operation_and_the_users_line():
 
 
 def test_the_direct_form_is_the_specialised_raw_form():
-    """[D8]: what differentiate emits for known cotangents, specialize_undef makes of the raw program."""
+    """[D8]: for known cotangents differentiate emits what specialize_undef makes of the raw df."""
     fn = lt.trace(lambda a, b: (np.tanh(a * b) @ b, a.sum()), A, B)
     raw, direct = lt.differentiate(fn), lt.differentiate(fn, defined=[True, False])
     mask = [i == 0 for i in raw.df_input_vjps] + [True] * (

@@ -45,7 +45,7 @@ def test_autograd_add_does_not_broadcast_and_its_derivative_is_twice_the_cotange
 
 def test_grad_of_is_undefined_where_all_cotangents_are():
     """[D7]."""
-    df = lt.differentiate(lt.trace(lambda x: np.exp(x), X)).df
+    df = lt.differentiate(lt.trace(np.exp, X)).df
 
     assert (Undef,) == run(df, Undef, X)
 
@@ -60,7 +60,7 @@ def test_every_mask_of_a_split_gives_the_right_gradient(mask):
     raw = lt.differentiate(fn)
     cts = [np.full((2, 2), 1.0 + i) if there else Undef for i, there in enumerate(mask)]
     expected = np.cos(X) * np.concatenate([np.zeros((2, 2)) if ct is Undef else ct for ct in cts])
-    outs, residuals = raw.forward(X)
+    _, residuals = raw.forward(X)
     operands = [*cts, *[Undef] * (len(raw.df_input_vjps) - 3), *residuals]
     known = [arg is not Undef for arg in operands]
 
@@ -96,7 +96,7 @@ def test_specialising_removes_every_grad_of_that_it_can():
 
 def test_an_undefined_gradient_is_zeros_for_the_user():
     """[D8]: the user never sees Undef."""
-    g = lt.differentiate(lt.trace(lambda x: np.exp(x), X))
+    g = lt.differentiate(lt.trace(np.exp, X))
     _, residuals = g.forward(X)
 
     np.testing.assert_array_equal(np.zeros_like(X), g.backward(residuals, None)[0])
@@ -122,7 +122,7 @@ def test_a_gradient_program_can_be_differentiated_raw_and_runs_with_missing_cota
 
 
 def test_the_wrong_number_of_flags_is_refused():
-    df = lt.differentiate(lt.trace(lambda x: np.exp(x), X)).df
+    df = lt.differentiate(lt.trace(np.exp, X)).df
 
     with pytest.raises(lt.ShapeError, match="2 parameters, 1 flags"):
         lt.specialize_undef(df, [True])

@@ -124,7 +124,7 @@ def test_a_function_without_guards_computes_its_primal_once():
 
 
 def test_pull_returns_one_entry_a_primal_and_none_for_what_has_no_derivative():
-    out, pull = lt.vjp(lambda x, n, unused: (x * n, np.exp(x)), X, np.array([1, 2, 3]), X)
+    _, pull = lt.vjp(lambda x, n, unused: (x * n, np.exp(x)), X, np.array([1, 2, 3]), X)
 
     by_x, by_n, by_unused = pull((np.ones(3), np.zeros(3)))
 
@@ -135,7 +135,7 @@ def test_pull_returns_one_entry_a_primal_and_none_for_what_has_no_derivative():
 
 
 def test_vjp_with_aux_returns_it_apart():
-    out, pull, aux = lt.vjp(lambda x: (x**2, {"n": x + 1}), X, has_aux=True)
+    _, pull, aux = lt.vjp(lambda x: (x**2, {"n": x + 1}), X, has_aux=True)
 
     np.testing.assert_array_equal(2 * X, pull(np.ones(3))[0])
     np.testing.assert_array_equal(X + 1, aux["n"])

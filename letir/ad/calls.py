@@ -1,0 +1,82 @@
+"""A function or a Lambda at some arguments: what the transforms of both start from."""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.terms import Lambda
+from letir.ast.trees import LEAF, Leaf, Tree, flatten
+from letir.errors import ShapeError
+from letir.eval.arguments import flat_arguments
+from letir.tracing.recorder import LAZY
+from letir.tracing.recording import mark_static, record
+
+
+@frozen(eq=False)
+class Call:
+    """A program at some arguments: ``leaves`` are its array arguments, ``tree`` says how the user
+    nested them.
+    """
+
+    fn: Lambda
+    tree: Tree
+    leaves: list
+
+    @property
+    def out_tree(self) -> Tree:
+        """How its results nest."""
+        return self.fn.out_tree or tree_of_results(len(self.fn.ret.args))
+
+
+def called(f: Callable, args: tuple, kwargs: dict) -> Call:
+    """``f`` recorded at these arguments; a Lambda as it is."""
+    if isinstance(f, Lambda):
+        return Call(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
+    recording = record(f, *mark_static(f, args, kwargs, (), ()), LAZY)
+    leaves = recording.tree.leaves_of((args, kwargs), "differentiating")
+    return Call(recording.fn, recording.tree, [*leaves, *recording.lifted])
+
+
+def tree_of_arguments(fn: Lambda) -> Tree:
+    """How the arguments of ``fn`` nest, also where they are arrays in a row."""
+    return fn.in_tree or Tree.of(((LEAF,) * len(fn.params), {}))
+
+
+def tree_of_results(count: int) -> Tree:
+    """One result, or a tuple of them."""
+    return Tree.of(LEAF if count == 1 else (LEAF,) * count)
+
+
+def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], Tree]:
+    """(parameter positions, tree) of the positional arguments ``argnums``: what a gradient consists
+    of.
+    """
+    args, _ = tree.nest([Leaf(i) for i in range(tree.arrays)])
+    one = isinstance(argnums, int)
+    for n in (argnums,) if one else argnums:
+        if not -len(args) <= n < len(args):
+            raise ShapeError(f"argnums: there is no positional argument {n} among {len(args)}")
+    leaves, spec = flatten(args[argnums] if one else tuple(args[n] for n in argnums))
+    return [leaf.place for leaf in leaves], Tree(spec)
+
+
+def separate(results: tuple) -> list:
+    """The results, each an array that its owner may write to.
+
+    Rules hand one cotangent to several operands, and broadcasting gives read-only views.
+    """
+    seen: set[int] = set()
+    found = []
+    for array in results:
+        if isinstance(array, np.ndarray) and (id(array) in seen or not array.flags.writeable):
+            found.append(array.copy())
+        else:
+            seen.add(id(array))
+            found.append(array)
+    return found
+
+
+def example(tree: Tree):
+    """The nesting with ``LEAF`` for every leaf."""
+    return tree.unflatten([LEAF] * tree.spec.num_leaves)

@@ -1,0 +1,191 @@
+"""grad and value_and_grad, of Lambdas and of Python functions.
+
+A Lambda gives a Lambda. A function gives a function, which records it at its arguments, transforms
+the program, and runs the result, or inlines it where the arguments belong to a trace under way.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from letir.ad.calls import (
+    Call,
+    arguments_of,
+    called,
+    example,
+    separate,
+    tree_of_arguments,
+    tree_of_results,
+)
+from letir.ad.reverse import differentiate
+from letir.ast.builder import LetBuilder
+from letir.ast.collecting import paused_gc
+from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.trees import LEAF, Tree
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ShapeError
+from letir.eval.evaluator import run_flat
+from letir.ops.sizes import ones, size, zeros
+from letir.passes.cleanup import dead_code
+
+
+def grad(
+    f: Callable,
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable:
+    """The gradient of a scalar function ``f`` by the positional arguments ``argnums``, nested as
+    these are.
+
+    A Lambda gives a Lambda, a function a function. With ``has_aux`` f returns (value, aux) and the
+    result is (gradient, aux). For a complex argument z = x + iy it is df/dx - i df/dy (the
+    convention of JAX and autograd); a complex result needs ``holomorphic``. Raises DTypeError for
+    integer arguments, ShapeError for a result that is not a scalar.
+
+    >>> grad(lambda x: (x**3).sum())(np.array([1.0, 2.0]))
+    array([ 3., 12.])
+    """
+    return _gradient(f, argnums, has_aux, holomorphic, with_value=False)
+
+
+def value_and_grad(
+    f: Callable,
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable:
+    """As ``grad``, with the value: (value, gradient), or ((value, aux), gradient) with ``has_aux``.
+
+    >>> value_and_grad(lambda x: x * x)(3.0)
+    (9.0, np.float64(6.0))
+    """
+    return _gradient(f, argnums, has_aux, holomorphic, with_value=True)
+
+
+def _gradient(f, argnums, has_aux: bool, holomorphic: bool, with_value: bool) -> Callable:
+    def program(call: Call) -> Lambda:
+        positions, tree = arguments_of(call.tree, argnums)
+        check_inputs(call.fn, positions)
+        check_result(call.fn, holomorphic)
+        flat = gradient_program(call.fn, positions, with_value)
+        outs = nested_outputs(example(call.out_tree), example(tree), has_aux, with_value)
+        return Lambda(flat.params, flat.binds, flat.ret, call.fn.in_tree, outs)
+
+    if isinstance(f, Lambda):
+        return program(Call(f, tree_of_arguments(f), []))
+
+    @functools.wraps(f)
+    def gradient(*args, **kwargs):
+        call = called(f, args, kwargs)
+        fn = program(call)
+        return (fn.out_tree or tree_of_results(len(fn.ret.args))).unflatten(
+            separate(run_flat(fn, call.leaves))
+        )
+
+    return gradient
+
+
+def nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | None:
+    """How value, gradients and aux nest; None for one array or arrays in a row."""
+    if has_aux and not (isinstance(out, tuple) and len(out) == 2):
+        raise ShapeError("has_aux: the function must return (value, aux)")
+    first = out if not has_aux else out[0]
+    if first is not LEAF:
+        found = Tree.of(out).text
+        raise ShapeError(
+            f"grad needs a function that returns one scalar, found {found}\n"
+            "  for further results see has_aux"
+        )
+    nested = (out, gradients) if with_value else (gradients, out[1]) if has_aux else gradients
+    tree = Tree.of(nested)
+    return None if tree == tree_of_results(tree.spec.num_leaves) else tree
+
+
+def check_inputs(fn: Lambda, positions: list[int]) -> None:
+    """Raise DTypeError for an argument that is not floating or complex."""
+    for i in positions:
+        kind = fn.params[i].type
+        if kind is not None and not kind.inexact:
+            name = fn.params[i].name or f"argument {i}"
+            remedy = (
+                "pass a float, 3.0 instead of 3,"
+                if kind.weak
+                else "convert it with .astype(float),"
+            )
+            raise DTypeError(
+                f"grad: {name} is {kind}, which has no derivative\n"
+                f"  {remedy} or leave it out of argnums"
+            )
+
+
+def check_result(fn: Lambda, holomorphic: bool) -> None:
+    """Raise unless the first result is a real scalar, or a complex one of a holomorphic
+    function.
+    """
+    kind = fn.ret.args[0].type if fn.ret.args else None
+    if not isinstance(kind, ArrayType):
+        return
+    if kind.shape != ():
+        raise ShapeError(
+            f"grad needs a scalar, the function returns {kind}\n  sum it, or use letir.vjp"
+        )
+    if kind.dtype.kind == "c" and not holomorphic:
+        raise DTypeError(
+            f"grad: the function returns {kind}\n  take .real or abs, or say holomorphic=True"
+        )
+    if not kind.inexact:
+        raise DTypeError(
+            f"grad: the function returns {kind}, which has no derivative\n"
+            "  return a floating number"
+        )
+
+
+@paused_gc()
+def gradient_program(fn: Lambda, positions: list[int], with_value: bool) -> Lambda:
+    """The results of ``fn`` and the gradients at ``positions`` of the first, or these and the
+    further results.
+
+    The gradient program reads the locals of ``fn`` by their own names, so that its binds follow as
+    they are.
+    """
+    wanted = set(positions)
+    defined = [i == 0 for i in range(len(fn.ret.args))]
+    gradient = differentiate(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
+    count = len(gradient.df_input_vjps)
+    cts, captured = gradient.df.params[:count], gradient.df.params[count:]
+    primal = (
+        fn
+        if with_value
+        else dead_code(Lambda(fn.params, fn.binds, Ret((*captured, *fn.ret.args[1:]))))
+    )
+    builder = LetBuilder()
+    builder.params, builder.binds = list(fn.params), list(primal.binds)
+    for ct in cts:
+        attrs = ones.complete(
+            {"shape": (), "dtype": np.dtype(float) if ct.type is None else ct.type.dtype}
+        )
+        builder.binds.append(Bind((ct,), ones, (), attrs))
+    builder.binds += gradient.df.binds
+    found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
+    gradients = [
+        found[i] if type(found.get(i)) is Local else zero(builder, fn.params[i]) for i in positions
+    ]
+    return builder.build(
+        [*fn.ret.args, *gradients] if with_value else [*gradients, *fn.ret.args[1:]]
+    )
+
+
+def zero(builder: LetBuilder, param: Local) -> Local:
+    """Zeros of the type of a parameter."""
+    kind = param.type
+    if kind is not None and all(type(n) is int for n in kind.shape):
+        return builder.emit(zeros, (), zeros.complete({"shape": kind.shape, "dtype": kind.dtype}))[
+            0
+        ]
+    (shape_of,) = builder.emit(size, (param,))
+    shape, dtype = (None, np.dtype(float)) if kind is None else (kind.shape, kind.dtype)
+    return builder.emit(zeros, (shape_of,), zeros.complete({"shape": shape, "dtype": dtype}))[0]

@@ -1,0 +1,187 @@
+"""vjp, jvp and linearize: evaluate at the primals, and return results and a linear function."""
+
+from collections.abc import Callable
+
+import numpy as np
+from attrs import frozen
+
+from letir.ad.calls import Call, arguments_of, called, example, separate
+from letir.ad.forward import jvp_program, linear_program
+from letir.ad.gradient import zeros_for
+from letir.ad.reverse import differentiate
+from letir.ast.terms import Lambda
+from letir.ast.trees import Tree, flatten
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ShapeError
+from letir.eval.arrays import array_module, type_of
+from letir.eval.evaluator import run_flat
+from letir.passes.cleanup import dead_code
+
+
+@frozen(eq=False)
+class LinearMap:
+    """What ``vjp`` and ``linearize`` return beside the results: a linear function with its
+    ``program``.
+
+    The program's parameters are the flattened arguments of the call, then the captured primal
+    values.
+    """
+
+    program: Lambda
+    captured: tuple
+    flat: Callable  # nested arguments -> leaves
+    nested: Callable  # leaves -> nested results
+
+    def __call__(self, *args):
+        return self.nested(separate(run_flat(self.program, [*self.flat(args), *self.captured])))
+
+
+def vjp(f: Callable, *primals, has_aux: bool = False):
+    """(f(*primals), pull): ``pull(ct)`` gives the cotangents of the primals, a tuple with one entry
+    for each.
+
+    ``ct`` nests as the result. With ``has_aux``, f returns (out, aux) and the result is (out, pull,
+    aux). A primal that is no floating array has the cotangent None. ``pull.program`` is the Lambda
+    that ``pull`` runs.
+
+    >>> out, pull = vjp(lambda x, y: x * y, 3.0, 4.0)
+    >>> out, pull(1.0)
+    (12.0, (np.float64(4.0), np.float64(3.0)))
+    """
+    call = called(f, primals, {})
+    count = len(call.fn.ret.args)
+    out_tree = Tree.of(example(call.out_tree)[0]) if has_aux else call.out_tree
+    gradient = differentiate(call.fn, defined=[i < out_tree.arrays for i in range(count)])
+    inputs = list(call.leaves)
+    results = run_flat(gradient.f, call.leaves)
+    captured = [inputs[i] for i in gradient.df_input_captured_inputs]
+    captured += [results[i] for i in gradient.df_input_captured_outputs]
+    xp = array_module(inputs)
+
+    def flat(args) -> list:
+        (ct,) = args
+        leaves = out_tree.leaves_of(ct, "pull")
+        return [
+            as_direction(leaves[i], gradient.f.ret.args[i].type, "cotangent")
+            for i in gradient.df_input_vjps
+        ]
+
+    def nested(cts) -> tuple:
+        found = dict(zip(gradient.df_output_vjps, cts, strict=True))
+        leaves = [
+            zeros_for(p, found[i], xp) if i in found else None for i, p in enumerate(call.fn.params)
+        ]
+        return call.tree.nest(leaves)[0]
+
+    pull = LinearMap(gradient.df, tuple(captured), flat, nested)
+    out = call.out_tree.unflatten(results[:count])
+    return (out[0], pull, out[1]) if has_aux else (out, pull)
+
+
+def as_direction(value, kind: ArrayType | None, what: str):
+    """A cotangent or tangent as the type ``kind`` wants it. Raises for another shape or dtype."""
+    if kind is None or not hasattr(value, "dtype"):
+        value = np.asarray(value, None if kind is None else kind.dtype)[()]
+    found = type_of(value) if not hasattr(value, "emitter") else value.type
+    if kind is None or (found.dtype, found.shape) == (kind.dtype, kind.shape):
+        return value
+    error = ShapeError if found.shape != kind.shape else DTypeError
+    raise error(f"a {what} of type {ArrayType(kind.dtype, kind.shape)} is expected, found {found}")
+
+
+def jvp(f: Callable, primals: tuple, tangents: tuple):
+    """(f(*primals), its tangent) for tangents that nest as the primals; None stands for a zero.
+
+    A result that does not depend on the primals, or is not floating, has zeros as its tangent.
+
+    >>> jvp(lambda x: x**2, (3.0,), (1.0,))
+    (9.0, np.float64(6.0))
+    """
+    call = called(f, tuple(primals), {})
+    inputs, directions = directions_of(call, tuple(primals), tuple(tangents))
+    program, outputs = jvp_program(call.fn, inputs)
+    xp = array_module(call.leaves)
+    results = run_flat(dead_code(program), [*call.leaves, *directions])
+    count = len(call.fn.ret.args)
+    found = dict(zip(outputs, results[count:], strict=True))
+    out = call.out_tree.unflatten(results[:count])
+    return out, call.out_tree.unflatten(
+        [tangent_of(r, found.get(i), xp) for i, r in enumerate(results[:count])]
+    )
+
+
+def tangent_of(result, tangent, xp):
+    """The tangent of a result; zeros of its shape, in its dtype if that is floating, where there is
+    none.
+    """
+    if tangent is not None:
+        return tangent
+    if hasattr(result, "emitter"):
+        return result * 0
+    dtype = result.dtype if hasattr(result, "dtype") and result.dtype.kind in "fc" else float
+    return xp.zeros(np.shape(result), dtype)[()]
+
+
+def directions_of(call: Call, primals: tuple, tangents: tuple) -> tuple[list[int], list]:
+    """(parameter positions, tangents) of the floating primals. Raises where tangents do not fit."""
+    if len(primals) != len(tangents):
+        raise ShapeError(f"jvp: {len(primals)} primals, {len(tangents)} tangents")
+    positions, _ = arguments_of(call.tree, tuple(range(len(primals))))
+    leaves = call.tree.leaves_of((none_filled(tangents, primals), {}), "jvp")
+    inputs, directions = [], []
+    for i, leaf in zip(positions, leaves, strict=True):
+        kind = call.fn.params[i].type
+        if leaf is not MISSING and (kind is None or kind.inexact):
+            inputs.append(i)
+            directions.append(as_direction(leaf, kind, "tangent"))
+    return inputs, directions
+
+
+class Missing:
+    """The type of ``MISSING``, a tangent that was not given."""
+
+
+MISSING = Missing()
+
+
+def none_filled(tangents: tuple, primals: tuple) -> tuple:
+    """The tangents with a tree of ``MISSING`` for a primal whose tangent is None."""
+    filled = []
+    for tangent, primal in zip(tangents, primals, strict=True):
+        leaves, spec = flatten(primal)
+        filled.append(spec.unflatten([MISSING] * len(leaves)) if tangent is None else tangent)
+    return tuple(filled)
+
+
+def linearize(f: Callable, *primals):
+    """(f(*primals), lin): ``lin(*tangents)`` gives the tangent of the result, without evaluating
+    ``f`` again.
+
+    ``lin.program`` is the linear Lambda that it runs.
+
+    >>> out, lin = linearize(lambda x: x**2, 3.0)
+    >>> out, lin(1.0), lin(2.0)
+    (9.0, np.float64(6.0), np.float64(12.0))
+    """
+    call = called(f, primals, {})
+    inputs = [i for i, p in enumerate(call.fn.params) if p.type is None or p.type.inexact]
+    positions, _ = arguments_of(call.tree, tuple(range(len(primals))))
+    inputs = [i for i in inputs if i in set(positions)]
+    pair = linear_program(call.fn, inputs)
+    arguments = list(call.leaves)
+    results = run_flat(pair.f, call.leaves)
+    count, xp = len(call.fn.ret.args), array_module(arguments)
+
+    def flat(tangents) -> list:
+        given, directions = directions_of(call, primals, tangents)
+        found = dict(zip(given, directions, strict=True))
+        return [found.get(i, MISSING) for i in inputs]
+
+    def nested(tangents):
+        found = dict(zip(pair.outputs, tangents, strict=True))
+        return call.out_tree.unflatten(
+            [tangent_of(r, found.get(i), xp) for i, r in enumerate(results[:count])]
+        )
+
+    captured = tuple(pair.captured(arguments, results))
+    return call.out_tree.unflatten(results[:count]), LinearMap(pair.linear, captured, flat, nested)

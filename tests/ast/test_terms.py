@@ -1,0 +1,166 @@
+"""Terms: the cursor, equality as the reader meets it, and depth."""
+
+import copy
+import gc
+import pickle
+import threading
+
+import pytest
+
+import letir.ops  # noqa: F401  fills the table of operations
+from letir.ast.canonical import canonicalize
+from letir.ast.checker import check
+from letir.ast.parser import parse
+from letir.ast.printer import dumps
+from letir.ast.terms import Const, Lambda, Let, Local, Ret, Source
+from letir.ast.types import ArrayType, Undef
+
+SMALL_STACK = 256 * 1024
+
+
+@pytest.fixture(scope="module")
+def deep() -> Lambda:
+    """A chain of 10^5 binds."""
+    lines = [f"  %{i}: float64[3] = mul(%{i - 1}, %0)  # deep.py:{i}\n" for i in range(1, 100_001)]
+    return parse(f"lambda %0: float64[3] {{\n{''.join(lines)}  return %100000\n}}")
+
+
+def on_a_small_stack(act):
+    """The answer of ``act()`` in a thread with a stack of 256 KiB."""
+    answers = []
+    before = threading.stack_size(SMALL_STACK)
+    try:
+        thread = threading.Thread(target=lambda: answers.append(act()))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    (answer,) = answers
+    return answer
+
+
+def test_the_body_of_a_lambda_is_a_let_of_its_first_bind():
+    """[A1]"""
+    f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %2 }")
+
+    match f.body:
+        case Let(bind=first, body=Let(bind=second, body=Ret(args=results))):
+            assert (first, second, results) == (*f.binds, f.ret.args)
+
+
+def test_the_body_of_a_lambda_without_binds_is_its_return():
+    f = parse("lambda %0 { return %0 }")
+
+    assert f.body is f.ret
+
+
+def test_a_lambda_without_binds_is_true():
+    assert bool(parse("lambda %0 { return %0 }")) and len(parse("lambda { return () }")) == 0
+
+
+def test_locals_are_equal_only_to_themselves():
+    assert Local(name="x") != Local(name="x")
+
+
+def test_constants_compare_by_type_and_bits():
+    """[A6]"""
+    assert Const(1) == Const(1) != Const(True)
+    assert Const(0.0) != Const(-0.0)
+
+
+def test_the_type_of_a_constant_is_weak():
+    """[A1]"""
+    assert Const(2.0).type is ArrayType(float, (), weak=True)
+
+
+def test_a_bind_names_its_locals_in_order():
+    f = parse("lambda %0, %1 { %2 = where(%1, 1.0, %0); return %2 }")
+
+    assert list(f.binds[0].locals()) == [f.params[1], f.params[0]]
+
+
+def test_the_constants_of_a_lambda_are_its_binds_of_arrays():
+    """[B1]"""
+    f = parse("lambda { %0 = constant(value=int8[1]{7})  # a/b.py:3\n %1 = neg(%0); return %1 }")
+
+    assert [str(bind.source) for bind in f.constants] == ["a/b.py:3"]
+
+
+def test_with_binds_keeps_parameters_and_results():
+    f = parse("lambda %0 { %1 = exp(%0); return %0 }")
+
+    assert parse("lambda %0 { return %0 }") == f.with_binds([])
+
+
+def test_an_analysis_is_computed_once():
+    """[A7]"""
+    f, calls = parse("lambda %0 { return %0 }"), []
+
+    def analysis(fn):
+        calls.append(fn)
+        return "found"
+
+    assert [f.memo(analysis), f.memo(analysis), len(calls)] == ["found", "found", 1]
+
+
+def test_a_source_is_short_without_its_folder():
+    assert [Source("/a/b.py", 3).short, Source("c:\\a\\b.py", 3).short] == ["b.py:3", "b.py:3"]
+
+
+def test_a_lambda_is_not_equal_to_what_is_none():
+    assert parse("lambda { return () }") != "lambda { return () }"
+
+
+def test_a_copy_of_a_lambda_shares_no_locals_with_it():
+    f = parse("lambda %0: int8[] { %1 = neg(%0); return (%1, Undef) }")
+    g = copy.deepcopy(f)
+
+    assert g == f and g.params[0] is not f.params[0]
+    assert g.ret.args[1].value is Undef
+
+
+def test_the_operation_of_a_pickled_bind_is_the_record():
+    f = parse("lambda %0 { %1 = neg(%0); return %1 }")
+
+    assert pickle.loads(pickle.dumps(f)).binds[0].op is f.binds[0].op
+
+
+@pytest.mark.parametrize(
+    "act",
+    [
+        lambda f: parse(dumps(f)) == f,
+        lambda f: hash(f) == hash(pickle.loads(pickle.dumps(f))),
+        lambda f: copy.deepcopy(f) == f,
+        lambda f: canonicalize(f) == f,
+        lambda f: check(f) is f,
+        lambda f: len(str(f).splitlines()) < 300 < len(f.listing().splitlines()),
+        lambda f: f.with_binds(f.binds) == f,
+    ],
+)
+def test_depth_is_data_and_never_stack(deep, act):
+    """[A3] Text, parse, hash, pickle, equality, copy, canonical form, check."""
+    assert on_a_small_stack(lambda: act(deep))
+
+
+def test_the_term_is_walked_without_stack(deep):
+    """[A3]"""
+
+    def walk():
+        count, term = 0, deep.body
+        while type(term) is Let:
+            count, term = count + 1, term.body
+        return count
+
+    assert on_a_small_stack(walk) == len(deep)
+
+
+def test_a_deep_program_is_destroyed_without_stack(deep):
+    """[A3]"""
+    text = dumps(deep)
+
+    def destroy():
+        f = parse(text)
+        del f
+        return gc.collect() >= 0
+
+    assert on_a_small_stack(destroy)

@@ -1,0 +1,202 @@
+"""Trees: how arguments nest, their text, and their way back from text."""
+
+import dataclasses
+from collections import OrderedDict, defaultdict, deque, namedtuple
+
+import attrs
+import optree
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import letir.ops  # noqa: F401  fills the table of operations
+from letir.ast.parser import parse
+from letir.ast.printer import dumps
+from letir.ast.trees import LEAF, NAMESPACE, Static, Tree, flatten
+from letir.errors import DTypeError, ParseError
+
+Point = namedtuple("Point", ["x", "y"])
+
+
+@attrs.frozen
+class Weights:
+    _scale: object
+    bias: object = None
+
+
+@dataclasses.dataclass
+class Layer:
+    width: int
+    name: str = "layer"
+
+    def __post_init__(self):
+        self.doubled = 2 * self.width
+
+
+def tree_of(structure) -> Tree:
+    """The tree of a structure whose leaves are arrays."""
+    return Tree(flatten(structure)[1])
+
+
+def parsed(text: str) -> Tree:
+    """The tree that a program says for its arguments."""
+    return parse(f"lambda in {text} {{ return () }}").in_tree
+
+
+def structures():
+    """Nested containers of every kind that has a text."""
+    keys = st.one_of(
+        st.text(max_size=3), st.integers(), st.booleans(), st.none(), st.tuples(st.integers())
+    )
+    leaves = st.sampled_from([LEAF, None, Static.of(1), Static.of("a'b"), Static.of(-0.0)])
+
+    def containers(items):
+        mappings = st.dictionaries(keys, items, max_size=3)
+        return st.one_of(
+            st.lists(items, max_size=3),
+            st.lists(items, max_size=3).map(tuple),
+            st.lists(items, max_size=3).map(deque),
+            mappings,
+            mappings.map(OrderedDict),
+            mappings.map(lambda content: defaultdict(list, content)),
+            st.builds(Point, items, items),
+            st.builds(Weights, items, items),
+        )
+
+    return st.recursive(leaves, containers, max_leaves=8)
+
+
+@pytest.mark.parametrize(
+    ("structure", "text"),
+    [
+        (1.0, "*"),
+        (None, "None"),
+        ((), "()"),
+        ((1.0,), "(*,)"),
+        ([1.0, (2.0, None)], "[*, (*, None)]"),
+        ({"b": 1.0, "a": [2.0]}, "{'a': [*], 'b': *}"),
+        (OrderedDict(b=1.0, a=2.0), "OrderedDict({'b': *, 'a': *})"),
+        (defaultdict(int, k=1.0), "defaultdict({'k': *})"),
+        (deque([1.0]), "deque([*])"),
+        (Point(1.0, 2.0), "Point(x=*, y=*)"),
+        (Weights(1.0), "Weights(_scale=*, bias=None)"),
+        (Layer(1.0), "Layer(width=*, name=*)"),
+    ],
+)
+def test_a_tree_reads_like_python(structure, text):
+    assert repr(tree_of(structure)) == text
+
+
+@given(structures())
+def test_the_text_of_a_tree_parses_to_it(structure):
+    """[A5]"""
+    tree = Tree.of(structure)
+
+    assert (parsed(tree.text), parsed(tree.text).statics) == (tree, tree.statics)
+
+
+@given(structures())
+def test_a_parsed_tree_takes_and_gives_leaves_in_the_same_order(structure):
+    """[A5]"""
+    tree = Tree.of(structure)
+    again = parsed(tree.text)
+
+    assert again.unflatten(range(again.spec.num_leaves)) == tree.unflatten(
+        range(tree.spec.num_leaves)
+    )
+
+
+def test_the_order_of_an_ordered_dict_is_part_of_its_text():
+    tree = parsed("OrderedDict({'b': *, 'a': *})")
+
+    assert tree.unflatten([1, 2]) == OrderedDict(b=1, a=2)
+    assert tree != parsed("OrderedDict({'a': *, 'b': *})")
+
+
+def test_classes_are_nodes_with_their_fields_as_children():
+    leaves, spec = flatten([Weights(1.0, 2.0), Layer(3.0, "x")])
+
+    assert leaves == [1.0, 2.0, 3.0, "x"]
+    assert spec.unflatten(leaves) == [Weights(1.0, 2.0), Layer(3.0, "x")]
+
+
+def test_a_tree_of_a_class_is_drawn_without_its_init():
+    """``Layer`` computes with its width, which a leaf of a drawing has not."""
+    assert parsed(tree_of(Layer(1.0)).text).unflatten([2, "name"]) == Layer(2, "name")
+
+
+def test_classes_of_the_same_name_are_both_nodes():
+    def made():
+        @dataclasses.dataclass
+        class Local:
+            x: float
+
+        return Local
+
+    assert [flatten(made()(1.0))[0], flatten(made()(2.0))[0]] == [[1.0], [2.0]]
+
+
+def test_a_class_that_is_not_here_becomes_a_namedtuple():
+    tree = parsed("far.away.Pair(a=*, b=[*])")
+    pair = tree.unflatten([1, 2])
+
+    assert (pair.a, pair.b, type(pair).__name__) == (1, [2], "Pair")
+    assert tree.text == "far.away.Pair(a=*, b=[*])"
+
+
+def test_static_leaves_are_part_of_the_tree():
+    """[A1]"""
+    tree = Tree.of((LEAF, Static.of("mode")))
+
+    assert (tree.arrays, tree.text) == (1, """(*, static("'mode'"))""")
+    assert tree.leaves_of((1.0, "mode"), "call") == [1.0]
+
+
+@pytest.mark.parametrize("other", ["other", 1, True, 1.0, None])
+def test_another_static_leaf_is_refused(other):
+    """[F1] Static values compare with their type."""
+    tree = Tree.of((LEAF, Static.of(0)))
+
+    with pytest.raises(DTypeError):
+        tree.leaves_of((1.0, other), "call")
+
+
+def test_arguments_that_nest_otherwise_are_refused_with_both_trees():
+    """[B7]"""
+    with pytest.raises(DTypeError, match=r"expected arguments nested as \(\*, \*\), found \[\*\]"):
+        Tree.of((LEAF, LEAF)).leaves_of([1.0], "call")
+
+
+def test_none_has_no_leaves():
+    assert flatten((None, 1.0))[0] == [1.0]
+
+
+def test_trees_are_equal_if_their_texts_are():
+    assert tree_of([1.0]) == parsed("[*]") and hash(tree_of([1.0])) == hash(parsed("[ * ]"))
+
+
+def test_params_and_results_have_trees():
+    """[A1]"""
+    text = "lambda %0 in ((*,), {'k': None}) out {'a': *} {\n  return %0\n}"
+    f = parse(text)
+
+    assert (f.in_tree.arrays, f.out_tree.unflatten([1]), dumps(f)) == (1, {"a": 1}, text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *("(*)", "(*", "[*", "{*}", "{'a' *}", "{'a': *", "static(*)", "static('a'", "Point(*)"),
+        *("Point(x=*, x=*)", "deque(*)", "OrderedDict([*])", "P(_x=*)", "P(class=*)", "{n: *}"),
+        *("Point", "**", "NoneType(", "{1: *, 1: *}", "{...: *}", "{(1:2,): *}"),
+    ],
+)
+def test_text_that_is_no_tree_is_a_parse_error(text):
+    with pytest.raises(ParseError):
+        parsed(text)
+
+
+def test_leaves_are_those_of_optree_in_our_namespace():
+    leaves, spec = optree.tree_flatten({"a": [1, (2,)]}, namespace=NAMESPACE)
+
+    assert flatten({"a": [1, (2,)]}) == (leaves, spec)
