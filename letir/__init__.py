@@ -38,7 +38,7 @@ from letir.errors import (
     TraceError,
 )
 from letir.eval.evaluator import run_forward
-from letir.ops.elementwise import stop_gradient
+from letir.ops.casting import stop_gradient
 from letir.ops.extension import opaque, primitive
 from letir.tracing.recorder import Trace
 from letir.tracing.recording import (

@@ -54,7 +54,8 @@ def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gr
         return programs["program"]
     if programs.keys() != {"f", "df", "results"} or about.keys() != set(NUMBERS):
         raise ParseError(
-            f"{path} holds neither a program nor a Gradient, but {', '.join(programs)}"
+            f"{path} holds neither a program nor a Gradient, but {', '.join(programs) or 'nothing'}"
+            "\n  use load_programs of letir.ast.files"
         )
     numbers = {
         name: tuple(value) if type(value) is list else value for name, value in about.items()

@@ -65,7 +65,7 @@ def token(value):
     if make is not None:
         return make(value)
     if isinstance(value, np.generic):
-        return type(value), value.tobytes()
+        return value.dtype, value.tobytes()  # not its class: longlong and int64 are the same dtype
     try:
         hash(value)
     except TypeError:

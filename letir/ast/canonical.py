@@ -57,7 +57,7 @@ def _same_args(a: tuple, b: tuple, same: dict[Local, Local]) -> bool:
         return False
     # a loop, not all(): runs once a bind
     for x, y in zip(a, b):  # noqa: B905, SIM110
-        if same[x] is not y if type(x) is Local else x != y:
+        if same.get(x) is not y if type(x) is Local else x != y:
             return False
     return True
 

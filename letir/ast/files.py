@@ -1,4 +1,4 @@
-"""Programs in files: ``save`` and ``load``, and several at once by ``save_programs``.
+"""Programs in files: ``save_programs`` and ``load_programs``, on which letir.storage stands.
 
 A file is a zip of ``letir.json`` (format, versions of the operations), one text a program, and the
 arrays as .npy. Nothing in it is pickled, compressed or dated: equal programs give equal bytes.
@@ -46,23 +46,6 @@ DAMAGED = (  # what zipfile and zlib raise on bytes that are no sound zip
 )
 
 
-def save(f: Lambda, path: str | os.PathLike) -> None:
-    """Write ``f`` to a file that ``load`` reads. A file that was there is replaced in one step."""
-    save_programs(path, {"program": f})
-
-
-def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda:
-    """The program that ``save`` wrote. Safe on files from strangers: nothing is imported or run.
-
-    Raises ParseError if it is no such file, is damaged, holds more than ``max_bytes``, or needs
-    operations that are not registered or are older here.
-    """
-    programs, _ = load_programs(path, max_bytes=max_bytes)
-    if programs.keys() != {"program"}:
-        raise ParseError(f"{path} holds the programs {', '.join(programs)}: use load_programs")
-    return programs["program"]
-
-
 def save_programs(
     path: str | os.PathLike, programs: Mapping[str, Lambda], about: Mapping | None = None
 ) -> None:
@@ -85,7 +68,11 @@ def save_programs(
 def load_programs(
     path: str | os.PathLike, *, max_bytes: int = MOST_BYTES
 ) -> tuple[dict[str, Lambda], dict]:
-    """The programs of a file by name, and what it says about them. Raises as ``load`` does."""
+    """The programs of a file by name, and what it says about them.
+
+    Raises ParseError if it is no such file, is damaged, holds more than ``max_bytes``, or needs
+    operations that are not registered or are older here.
+    """
     with open(path, "rb") as stream:
         try:
             archive = zipfile.ZipFile(stream)

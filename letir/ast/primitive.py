@@ -145,7 +145,12 @@ LATE_BOUND: dict[
 
 
 def register(record: Primitive) -> Primitive:
-    """Enter ``record`` in the table of primitives. Raises LetirError if its name is taken."""
+    """Enter ``record`` in the table of primitives.
+
+    Raises LetirError if its name is taken, or is not made of words and dots.
+    """
+    if not all(word.isidentifier() for word in record.name.split(".")):
+        raise LetirError(f"{record.name!r} cannot name an operation: use words and dots")
     if record.name in PRIMITIVES:
         raise LetirError(
             f"an operation named {record.name!r} exists already; users' are package.name"

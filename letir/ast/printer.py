@@ -279,7 +279,11 @@ def is_printed_in_place(bind: Bind) -> bool:
     """
     if bind.op.name != "grad_of":
         return False
-    n_cts, body = bind.attrs["n_cts"], bind.attrs["body"]
+    op, n_cts, body = bind.attrs["op"], bind.attrs["n_cts"], bind.attrs["body"]
+    if not isinstance(op, Primitive) or type(n_cts) is not int or type(body) is not Lambda:
+        return False  # no program, but check must be able to print it
+    if not 0 <= n_cts <= len(bind.args) == len(body.params):
+        return False
     args, captured = bind.args, list(body.params[n_cts:])
     if (
         len(set(args)) < len(args)

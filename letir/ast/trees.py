@@ -92,15 +92,20 @@ def register_class(cls: type) -> None:
     _nodes.add(cls)
 
 
+def bare_instance(cls: type, fields: dict):
+    """An instance with these fields, made without its ``__init__``."""
+    made = object.__new__(cls)
+    for name, value in fields.items():
+        object.__setattr__(made, name, value)
+    return made
+
+
 def instance(cls: type, fields: dict):
     """An instance with these fields; without ``__init__``, which may compute, if they only stand
     for values.
     """
     if any(type(value) in (Leaf, Static) for value in fields.values()):
-        made = object.__new__(cls)
-        for name, value in fields.items():
-            object.__setattr__(made, name, value)
-        return made
+        return bare_instance(cls, fields)
     names = arguments(cls)
     return cls(**{names[name]: value for name, value in fields.items()})
 
@@ -205,7 +210,7 @@ def named_node(name: str, fields: dict):
     """
     cls = _named.get(name)
     if cls is not None and cls in _nodes and arguments(cls).keys() == fields.keys():
-        return instance(cls, fields)
+        return bare_instance(cls, fields)
     if cls is None or getattr(cls, "_fields", None) != tuple(fields):
         cls = namedtuple(name.rpartition(".")[2], fields)
         cls.__qualname__ = name

@@ -6,6 +6,7 @@ spell a type for abstract tracing, ``Undef`` the one value of gradient programs 
 """
 
 import math
+import re
 import threading
 from weakref import WeakValueDictionary
 
@@ -31,6 +32,10 @@ class UndefType:
 
 Undef = UndefType()
 
+# words that mean something else where the text of a program says a size
+DTYPE_NAMES = frozenset(np.dtype(c).name for c in "?bhilBHILefdFD")
+NO_SIZE_NAMES = frozenset(["None", "True", "False", "Undef", "nan", "inf", "complex", "lambda"])
+
 
 @frozen(repr=False, order=False)
 class Size:
@@ -47,7 +52,12 @@ class Size:
 
     @classmethod
     def named(cls, name: str) -> "Size":
-        """The size called ``name``."""
+        """The size called ``name``, a word.
+
+        Raises ShapeError for what is none, or means something else in the text of a program.
+        """
+        if not re.fullmatch(r"[^\W\d]\w*", name) or name in NO_SIZE_NAMES | DTYPE_NAMES:
+            raise ShapeError(f"{name!r} cannot name a size: take a word such as n or batch_size")
         return cls((((name,), 1),))
 
     @staticmethod

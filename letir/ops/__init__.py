@@ -1,5 +1,22 @@
-"""What operations mean: one ``Primitive`` record each, one file a family. Importing it fills the table."""
+"""What operations mean: one ``Primitive`` record each, one file a family.
 
-from letir.ops import control, elementwise, indexing, neural, products, reductions, shaping, sizes
+Importing it fills the table of primitives.
+"""
 
-FAMILIES = (elementwise, sizes, shaping, reductions, indexing, products, neural, control)
+from letir.ops import (
+    casting,
+    control,
+    elementwise,
+    indexing,
+    neural,
+    products,
+    reductions,
+    scans,
+    shaping,
+    sizes,
+)
+
+FAMILIES = (
+    *(elementwise, casting, sizes, shaping, reductions, scans),
+    *(indexing, products, neural, control),
+)

@@ -1,14 +1,14 @@
 """Operations that are no arithmetic: guards, custom rules, and those of gradient programs.
 
-``grad_of`` is one step of a gradient program: a linear function of its first ``n_cts`` operands, the cotangents, any
-of which may be ``Undef``, an unknown zero [D6, D7]. Its body is a closed Lambda of the cotangents and of the primal
-values that the rule reads.
+``grad_of`` is one step of a gradient program: a linear function of its first ``n_cts`` operands,
+the cotangents, any of which may be ``Undef``, an unknown zero [D6, D7]. Its body is a closed Lambda
+of the cotangents and of the primal values that the rule reads.
 """
 
 import numpy as np
 
 from letir.ast.attrs import token
-from letir.ast.primitive import never
+from letir.ast.primitive import never, todo
 from letir.ast.types import ArrayType, Undef
 from letir.errors import GuardError
 from letir.ops.makers import op
@@ -49,9 +49,13 @@ def custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
 custom_vjp = op(
     "custom_vjp",
     lambda xp, *args, call, n_outs, n_residuals, backward: args[:n_outs],
-    lambda *types, n_outs, n_residuals, backward: tuple(ArrayType(t.dtype, t.shape) for t in types[:n_outs]),
+    lambda *types, n_outs, n_residuals, backward: tuple(
+        ArrayType(t.dtype, t.shape) for t in types[:n_outs]
+    ),
     vjp=custom_vjp_vjp,
-    jvp=never("custom_vjp defines the reverse mode only"),
+    jvp=todo(
+        "custom_vjp defines the reverse mode only"
+    ),  # not never: that would be a derivative of zero
     results=lambda *, n_outs, **_: n_outs,
     holds_lambdas=True,
 )
@@ -90,7 +94,9 @@ instantiate = op(
 
 
 def instantiated(ct, like):
-    """``ct``, or zeros of the type of ``like`` if it turns out to be ``Undef``; None for a ct that is None."""
+    """``ct``, or zeros of the type of ``like`` if it turns out to be ``Undef``; None for a ct that
+    is None.
+    """
     if ct is None:
         return None
     if like.type is None:
@@ -106,26 +112,50 @@ def grad_of_impl(xp, *args, call, op, n_cts, body):
     return tuple([Undef if out is None else out for out in call(body, args)])
 
 
-def linearly(args, n_cts):
-    """The operands with the cotangents instantiated, so that the body can be differentiated whatever is missing."""
-    return [instantiated(arg, arg) if i < n_cts and arg.type is not None else arg for i, arg in enumerate(args)]
+def linearly(args, n_cts, body):
+    """The operands with the cotangents instantiated, so that the body can be differentiated
+    whatever is missing.
+    """
+    types = [param.type for param in body.params[:n_cts]]
+    cts = [
+        ct if kind is None else defined(ct, kind)
+        for ct, kind in zip(args[:n_cts], types, strict=True)
+    ]
+    return [*cts, *args[n_cts:]]
+
+
+def defined(ct, kind: ArrayType):
+    """``ct``, or zeros of the type ``kind`` if it is ``Undef`` or turns out to be."""
+    return (
+        instantiate(ct, shape=kind.shape, dtype=kind.dtype) if ct is Undef else instantiated(ct, ct)
+    )
 
 
 grad_of = op(
     "grad_of",
     grad_of_impl,
     lambda *types, op, n_cts, body: tuple(arg.type for arg in body.ret.args),
-    vjp=lambda cts, outs, *args, op, n_cts, body, transform: transform(body, linearly(args, n_cts), cts),
-    jvp=lambda ts, outs, *args, op, n_cts, body, transform: transform(body, linearly(args, n_cts), ts),
+    vjp=lambda cts, outs, *args, op, n_cts, body, transform: transform(
+        body, linearly(args, n_cts, body), cts
+    ),
+    jvp=lambda ts, outs, *args, op, n_cts, body, transform: transform(
+        body, linearly(args, n_cts, body), ts
+    ),
     results=lambda *, op, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
 )
 when_defined = op(
     "when_defined",
-    lambda xp, *args, call, n_cts, body: grad_of_impl(xp, *args, call=call, op=None, n_cts=n_cts, body=body),
+    lambda xp, *args, call, n_cts, body: grad_of_impl(
+        xp, *args, call=call, op=None, n_cts=n_cts, body=body
+    ),
     lambda *types, n_cts, body: tuple(arg.type for arg in body.ret.args),
-    vjp=lambda cts, outs, *args, n_cts, body, transform: transform(body, linearly(args, n_cts), cts),
-    jvp=lambda ts, outs, *args, n_cts, body, transform: transform(body, linearly(args, n_cts), ts),
+    vjp=lambda cts, outs, *args, n_cts, body, transform: transform(
+        body, linearly(args, n_cts, body), cts
+    ),
+    jvp=lambda ts, outs, *args, n_cts, body, transform: transform(
+        body, linearly(args, n_cts, body), ts
+    ),
     results=lambda *, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
 )

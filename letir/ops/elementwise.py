@@ -1,18 +1,18 @@
 """Elementwise operations: one record each, by its derivative.
 
-The first file to read about what an operation is. Derivatives take the result ``y`` where that saves work. At points
-without a derivative they follow the table in docs/semantics.md (D13): 0 for abs and sign at 0, halves for ties of
-maximum and minimum, 1 for clip at its bounds. Complex functions follow the convention of JAX and autograd: the
-cotangent of z = x + iy is df/dx - i df/dy, and a holomorphic f has ``ct * f'(z)``.
+The first file to read about what an operation is. Derivatives take the result ``y`` where that
+saves work. At points without a derivative they follow the table in docs/semantics.md (D13): 0 for
+abs and sign at 0, halves for ties of maximum and minimum, 1 for clip at its bounds. Complex
+functions follow the convention of JAX and autograd: the cotangent of z = x + iy is df/dx - i df/dy,
+and a holomorphic f has ``ct * f'(z)``.
 """
 
 import math
 
 import numpy as np
 
-from letir.ast.primitive import never, todo
-from letir.ast.types import WEAK, ArrayType, broadcast_shapes
-from letir.errors import DTypeError, TraceError
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.errors import TraceError
 from letir.ops.makers import (
     added,
     binary,
@@ -25,31 +25,61 @@ from letir.ops.makers import (
     result_dtype,
     spread,
     takes_gradient,
-    ufunc_aval,
     unary,
 )
 
 # ---- arithmetic ----
 
-add = binary("add", lambda g, out, x, y: g, lambda g, out, x, y: g, numpy=np.add, symbol="+", onnx="Add")
-sub = binary("sub", lambda g, out, x, y: g, lambda g, out, x, y: -g, numpy=np.subtract, symbol="-", onnx="Sub")
-mul = binary("mul", lambda g, out, x, y: g * y, lambda g, out, x, y: g * x, numpy=np.multiply, symbol="*", onnx="Mul")
+add = binary(
+    "add", lambda g, out, x, y: g, lambda g, out, x, y: g, numpy=np.add, symbol="+", onnx="Add"
+)
+sub = binary(
+    "sub",
+    lambda g, out, x, y: g,
+    lambda g, out, x, y: -g,
+    numpy=np.subtract,
+    symbol="-",
+    onnx="Sub",
+)
+mul = binary(
+    "mul",
+    lambda g, out, x, y: g * y,
+    lambda g, out, x, y: g * x,
+    numpy=np.multiply,
+    symbol="*",
+    onnx="Mul",
+)
 div = binary(
-    "div", lambda g, out, x, y: g / y, lambda g, out, x, y: -(g / y) * out, numpy=np.divide, symbol="/", onnx="Div"
+    "div",
+    lambda g, out, x, y: g / y,
+    lambda g, out, x, y: -(g / y) * out,
+    numpy=np.divide,
+    symbol="/",
+    onnx="Div",
 )
 neg = elementwise("neg", lambda g, y, x: -g, numpy=np.negative, onnx="Neg")
 positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive)
 floor_divide = flat("floor_divide", np.floor_divide, symbol="//")
 remainder = binary(
-    "remainder", lambda g, out, x, y: g, lambda g, out, x, y: -g * floor_divide(x, y), numpy=np.remainder, symbol="%"
+    "remainder",
+    lambda g, out, x, y: g,
+    lambda g, out, x, y: -g * floor_divide(x, y),
+    numpy=np.remainder,
+    symbol="%",
 )
 
 
 def power_by_base(g, out, x, y):
     """y * x**(y - 1), without 0 * inf where the exponent is 0."""
     if type(y) in (int, float):
-        return None if y == 0 else g if y == 1 else g * (2 * x) if y == 2 else g * (y * x ** (y - 1))
-    return g * (y * x ** where(y == 0, 1, y - 1)) if not isinstance(y, complex) else g * (y * x ** (y - 1))
+        return (
+            None if y == 0 else g if y == 1 else g * (2 * x) if y == 2 else g * (y * x ** (y - 1))
+        )
+    return (
+        g * (y * x ** where(y == 0, 1, y - 1))
+        if not isinstance(y, complex)
+        else g * (y * x ** (y - 1))
+    )
 
 
 def power_by_exponent(g, out, x, y):
@@ -67,8 +97,12 @@ def share(g, out, x, y):
     return where(x == y, 0.5 * g, where(x == out, g, 0))
 
 
-maximum = binary("maximum", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.maximum, onnx="Max")
-minimum = binary("minimum", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.minimum, onnx="Min")
+maximum = binary(
+    "maximum", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.maximum, onnx="Max"
+)
+minimum = binary(
+    "minimum", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.minimum, onnx="Min"
+)
 
 # ---- exponentials and logarithms ----
 
@@ -95,8 +129,17 @@ reciprocal = unary("reciprocal", lambda y, x: -y * y, numpy=np.reciprocal, onnx=
 sin = unary("sin", lambda y, x: cos(x), numpy=np.sin, onnx="Sin")
 cos = unary("cos", lambda y, x: -sin(x), numpy=np.cos, onnx="Cos")
 tan = unary("tan", lambda y, x: 1 + y * y, numpy=np.tan, onnx="Tan")
-arcsin = elementwise("arcsin", lambda g, y, x: g / sqrt(1 - x * x), numpy=np.arcsin, onnx="Asin")
-arccos = elementwise("arccos", lambda g, y, x: -g / sqrt(1 - x * x), numpy=np.arccos, onnx="Acos")
+
+
+def leg(x, side, angle):
+    """sqrt(1 - x**2); for a complex x ``side(angle)``, which is right on both sides of a branch
+    cut.
+    """
+    return side(angle) if x.type is not None and x.dtype.kind == "c" else sqrt(1 - x * x)
+
+
+arcsin = elementwise("arcsin", lambda g, y, x: g / leg(x, cos, y), numpy=np.arcsin, onnx="Asin")
+arccos = elementwise("arccos", lambda g, y, x: -g / leg(x, sin, y), numpy=np.arccos, onnx="Acos")
 arctan = elementwise("arctan", lambda g, y, x: g / (1 + x * x), numpy=np.arctan, onnx="Atan")
 arctan2 = binary(
     "arctan2",
@@ -113,8 +156,12 @@ hypot = binary(
 sinh = unary("sinh", lambda y, x: cosh(x), numpy=np.sinh, onnx="Sinh")
 cosh = unary("cosh", lambda y, x: sinh(x), numpy=np.cosh, onnx="Cosh")
 tanh = unary("tanh", lambda y, x: 1 - y * y, numpy=np.tanh, onnx="Tanh")
-arcsinh = elementwise("arcsinh", lambda g, y, x: g / sqrt(x * x + 1), numpy=np.arcsinh, onnx="Asinh")
-arccosh = elementwise("arccosh", lambda g, y, x: g / (sqrt(x - 1) * sqrt(x + 1)), numpy=np.arccosh, onnx="Acosh")
+arcsinh = elementwise(
+    "arcsinh", lambda g, y, x: g / sqrt(x * x + 1), numpy=np.arcsinh, onnx="Asinh"
+)
+arccosh = elementwise(
+    "arccosh", lambda g, y, x: g / (sqrt(x - 1) * sqrt(x + 1)), numpy=np.arccosh, onnx="Acosh"
+)
 arctanh = elementwise("arctanh", lambda g, y, x: g / (1 - x * x), numpy=np.arctanh, onnx="Atanh")
 
 # ---- rounding, signs, complex parts ----
@@ -199,7 +246,7 @@ isnan = discrete("isnan", np.isnan, onnx="IsNaN")
 isinf = discrete("isinf", np.isinf, onnx="IsInf")
 isfinite = discrete("isfinite", np.isfinite)
 
-# ---- choice and casts ----
+# ---- choice ----
 
 
 def where_aval(condition, x, y):
@@ -224,7 +271,8 @@ def where_prepare(condition, *choices):
     """np.where's call with both choices; with none its shape would depend on data."""
     if len(choices) != 2:
         raise TraceError(
-            "np.where(condition) alone gives a result whose shape depends on data and is not recorded\n"
+            "np.where(condition) alone gives a result whose shape depends on data "
+            "and is not recorded\n"
             "  give both choices, np.where(condition, x, y), or index with the mask: x[condition]"
         )
     return (condition, *choices), {}
@@ -251,7 +299,9 @@ def clip_aval(x, low, high):
 
 
 def clip_terms(g, out, x, low, high):
-    """``g`` sent to the operand that the result is: the array within the bounds, else the bound that it meets."""
+    """``g`` sent to the operand that the result is: the array within the bounds, else the bound
+    that it meets.
+    """
     above = False if high is None else (x > high if low is None else maximum(x, low) > high)
     below = False if low is None else x < low
     to_high = None if high is None else where(above, g, 0)
@@ -263,7 +313,9 @@ def clip_terms(g, out, x, low, high):
 def clip_vjp(ct, out, x, low, high):
     """Each operand gets the cotangent where it is the result."""
     terms = clip_terms(ct, out, x, low, high)
-    return tuple(None if t is None else match(t, a) for t, a in zip(terms, (x, low, high), strict=True))
+    return tuple(
+        None if t is None else match(t, a) for t, a in zip(terms, (x, low, high), strict=True)
+    )
 
 
 def clip_jvp(tangents, out, x, low, high):
@@ -288,59 +340,4 @@ clip = op(
     elementwise=True,
     reusable=True,
     onnx="Clip",
-)
-
-
-def cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
-    """``ndarray.astype``; the order of memory and ``subok`` do not matter here, ``casting`` is checked."""
-    dtype = np.dtype(dtype)
-    if x.type is not None and not np.can_cast(x.dtype, dtype, casting):
-        raise DTypeError(f"astype: cannot cast {x.dtype} to {dtype} with casting={casting!r}")
-    return (x,), {"dtype": dtype}
-
-
-cast = op(
-    "cast",
-    lambda xp, x, *, dtype: x.astype(dtype) if hasattr(x, "astype") else xp.asarray(x, dtype)[()],
-    lambda x, *, dtype: x.with_dtype(dtype),
-    vjp=lambda ct, y, x, *, dtype: (match(ct, x) if dtype.kind in "fc" else None,),
-    jvp=lambda t, y, x, *, dtype: recast(t[0], dtype) if dtype.kind in "fc" else None,
-    prepare=cast_prepare,
-    elementwise=True,
-    reusable=True,
-    onnx="Cast",
-)
-
-
-def weaken_aval(x):
-    """The weak type of the Python number that ``item`` gives."""
-    return WEAK[type(np.zeros((), x.dtype).item())]
-
-
-weaken = op(
-    "weaken",
-    lambda xp, x: x.item() if hasattr(x, "item") else x,
-    weaken_aval,
-    vjp=lambda ct, y, x: (match(ct, x),),
-    jvp=lambda t, y, x: t[0],
-    onnx=todo("Python numbers become 0-d arrays first"),
-)
-copy = op(
-    "copy",
-    lambda xp, x: xp.array(x, copy=True) if hasattr(x, "dtype") else x,
-    lambda x: x,
-    vjp=lambda ct, y, x: (ct,),
-    jvp=lambda t, y, x: t[0],
-    numpy=(np.copy,),
-    reusable=True,
-    onnx="Identity",
-)
-stop_gradient = op(
-    "stop_gradient",
-    lambda xp, x: x,
-    lambda x: x,
-    vjp=never("its purpose is to stop derivatives"),
-    jvp=never("its purpose is to stop derivatives"),
-    elementwise=True,
-    onnx="Identity",
 )

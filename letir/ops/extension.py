@@ -1,4 +1,6 @@
-"""Operations of the user's own: ``primitive`` for those with rules, ``opaque`` for callables taken as they are."""
+"""Operations of the user's own: ``primitive`` for those with rules, ``opaque`` for callables taken
+as they are.
+"""
 
 import re
 from collections.abc import Callable
@@ -11,16 +13,24 @@ NO_RULE = todo("no rule was given; pass one to letir.primitive or letir.opaque")
 
 
 def primitive(
-    name: str, impl: Callable, aval: Callable, *, vjp: Callable | Absent = NO_RULE, jvp: Callable | Absent = NO_RULE, **fields
+    name: str,
+    impl: Callable,
+    aval: Callable,
+    *,
+    vjp: Callable | Absent = NO_RULE,
+    jvp: Callable | Absent = NO_RULE,
+    **fields,
 ) -> Primitive:
     """A new operation, called ``package.name``: a callable on arrays and traced values.
 
-    ``impl(xp, *arrays, **attrs)``, ``aval(*types, **attrs)``, ``vjp(ct, out, *args, **attrs)`` and ``jvp(tangents,
-    out, *args, **attrs)`` as in ``letir.Primitive``; rules compute with letir's operations on their arguments.
-    Defining a name again replaces it: programs that are recorded already keep what they were recorded with.
+    ``impl(xp, *arrays, **attrs)``, ``aval(*types, **attrs)``, ``vjp(ct, out, *args, **attrs)`` and
+    ``jvp(tangents, out, *args, **attrs)`` as in ``letir.Primitive``; rules compute with letir's
+    operations on their arguments. Defining a name again replaces it: programs that are recorded
+    already keep what they were recorded with.
 
     >>> import numpy as np
-    >>> double = primitive("doc.double", lambda xp, x: 2 * x, lambda x: x, vjp=lambda ct, y, x: (2 * ct,))
+    >>> rule = lambda ct, y, x: (2 * ct,)
+    >>> double = primitive("doc.double", lambda xp, x: 2 * x, lambda x: x, vjp=rule)
     >>> double(np.ones(2))
     array([2., 2.])
     """
@@ -32,13 +42,20 @@ def primitive(
 
 
 def opaque(
-    function: Callable, aval, *, name: str | None = None, vjp: Callable | None = None, traceable: bool = False
+    function: Callable,
+    aval,
+    *,
+    name: str | None = None,
+    vjp: Callable | None = None,
+    traceable: bool = False,
 ) -> Primitive:
-    """``function`` as one operation, whatever it does: it prints, replays and saves by its name [B12].
+    """``function`` as one operation, whatever it does: it prints, replays and saves by its name
+    [B12].
 
-    ``aval``: the type of the result (ArrayType or ShapeDtype, a tuple of them for several results), or a function of
-    the argument types. ``vjp(ct, out, *args)`` returns a cotangent an argument; unless it is ``traceable`` it becomes
-    an opaque operation itself. A loader must have called ``opaque`` with the same name before.
+    ``aval``: the type of the result (ArrayType or ShapeDtype, a tuple of them for several results),
+    or a function of the argument types. ``vjp(ct, out, *args)`` returns a cotangent an argument;
+    unless it is ``traceable`` it becomes an opaque operation itself. A loader must have called
+    ``opaque`` with the same name before.
     """
     name = name or f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
     fixed = aval if callable(aval) else _declared(aval)
@@ -56,12 +73,16 @@ def opaque(
 
 def _declared(aval) -> Callable:
     """The type rule that always gives the declared types."""
-    kinds = tuple(getattr(kind, "type", kind) for kind in (aval if isinstance(aval, tuple) else (aval,)))
+    kinds = tuple(
+        getattr(kind, "type", kind) for kind in (aval if isinstance(aval, tuple) else (aval,))
+    )
     return lambda *types: kinds if isinstance(aval, tuple) else kinds[0]
 
 
 def _type(array) -> ArrayType:
-    return ArrayType(array.dtype, array.shape) if hasattr(array, "dtype") else ArrayType(type(array))
+    return (
+        ArrayType(array.dtype, array.shape) if hasattr(array, "dtype") else ArrayType(type(array))
+    )
 
 
 def _check_results(name: str, results, rule: Callable, args: tuple, several: int | None) -> None:
@@ -81,7 +102,11 @@ def _opaque_vjp(name: str, vjp: Callable) -> Callable:
     """The rule that calls ``vjp`` on arrays when the gradient program runs."""
 
     def rule(ct, out, *args):
-        places = [i for i, arg in enumerate(args) if hasattr(arg, "emitter") and arg.type is not None and arg.type.inexact]
+        places = [
+            i
+            for i, arg in enumerate(args)
+            if hasattr(arg, "emitter") and arg.type is not None and arg.type.inexact
+        ]
         kinds = tuple(ArrayType(args[i].dtype, args[i].shape) for i in places)
 
         def backward(ct, out, *args):

@@ -1,14 +1,17 @@
 """Reading and writing parts of arrays: index, index_set, index_add.
 
-The attribute ``item`` is the index as the user wrote it, with ``Here`` in the place of each array; the arrays are
-further operands in that order. A boolean mask makes a shape that depends on data: its ``Here`` says how many elements
-it selected when it was traced, which a guard checks.
+The attribute ``item`` is the index as the user wrote it, with ``Here`` in the place of each array;
+the arrays are further operands in that order. A boolean mask makes a shape that depends on data:
+its ``Here`` says how many elements it selected when it was traced, which a guard checks.
 """
+
+import itertools
 
 import numpy as np
 
 from letir.ast.attrs import Here
 from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import BoundsError, DTypeError, ShapeError
 from letir.ops.elementwise import equal, where
@@ -33,7 +36,9 @@ def spelled_entry(entry, arrays: list):
     if entry is None or entry is Ellipsis or type(entry) is int:
         return entry
     if isinstance(entry, slice):
-        return slice(*[None if n is None else n.__index__() for n in (entry.start, entry.stop, entry.step)])
+        return slice(
+            *[None if n is None else n.__index__() for n in (entry.start, entry.stop, entry.step)]
+        )
     if isinstance(entry, np.integer):
         return int(entry)
     if isinstance(entry, list):
@@ -42,7 +47,8 @@ def spelled_entry(entry, arrays: list):
         entry = np.asarray(entry)
     if not isinstance(entry, np.ndarray | Value) or entry.dtype.kind not in "biu":
         raise DTypeError(
-            f"an index is made of integers, slices, None, ... and integer or boolean arrays, found {entry!r}\n"
+            "an index is made of integers, slices, None, ... and integer or boolean arrays, "
+            f"found {entry!r}\n"
             "  cast it with .astype(int) if its values are integers"
         )
     arrays.append(entry)
@@ -83,13 +89,15 @@ def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
             axis += 1
         elif kind.dtype.kind == "b":
             if broadcast_shapes(kind.shape) != tuple(shape[axis : axis + kind.ndim]):
-                raise BoundsError(f"a mask of shape {kind.shape} does not fit {shape} from axis {axis}")
+                raise BoundsError(
+                    f"a mask of shape {kind.shape} does not fit {shape} from axis {axis}"
+                )
             together.append((entry.count,))
             axis += kind.ndim
         else:
             together.append(kind.shape)
             axis += 1
-    adjacent = all(b[0] - a[0] == 1 for a, b in zip(places, places[1:], strict=False))
+    adjacent = all(b[0] - a[0] == 1 for a, b in itertools.pairwise(places))
     start = places[0][1] if places and adjacent else 0
     return (*kept[:start], *broadcast_shapes(*together), *kept[start:])
 
@@ -101,7 +109,11 @@ def expanded(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> list:
     taken = 0
     for entry in entries:
         kind = next(masks) if type(entry) is Here else None
-        taken += kind.ndim if kind is not None and kind.dtype.kind == "b" else entry is not None and entry is not ...
+        taken += (
+            kind.ndim
+            if kind is not None and kind.dtype.kind == "b"
+            else entry is not None and entry is not ...
+        )
     missing = len(shape) - taken
     if missing < 0:
         raise BoundsError(f"too many indices: {taken} for an array of shape {shape}")
@@ -118,7 +130,9 @@ def sliced(n, part: slice):
         return len(range(*part.indices(n)))
     if part in (slice(None), slice(0, None), slice(None, None, 1)):
         return n
-    raise ShapeError(f"the slice {part} of an axis of size {n} needs the size: trace with concrete arrays")
+    raise ShapeError(
+        f"the slice {part} of an axis of size {n} needs the size: trace with concrete arrays"
+    )
 
 
 def check_bounds(i: int, n, axis: int) -> None:
@@ -166,21 +180,31 @@ index = op(
 
 
 def written_aval(x, new, *arrays, item):
-    """The first operand's type; the second must broadcast to what it replaces and is cast to its dtype."""
+    """The first operand's type; the second must broadcast to what it replaces and is cast to its
+    dtype.
+    """
     shape = indexed_shape(x.shape, item, arrays)
     lead = new.shape[: max(new.ndim - len(shape), 0)]
     if any(n != 1 for n in lead) or broadcast_shapes(new.shape[len(lead) :], shape) != shape:
-        raise ShapeError(f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}")
+        raise ShapeError(
+            f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}"
+        )
     if new.dtype.kind == "c" != x.dtype.kind:
-        raise DTypeError(f"cannot write {new} into {x}: the imaginary part would be lost; take .real first")
+        raise DTypeError(
+            f"cannot write {new} into {x}: the imaginary part would be lost; take .real first"
+        )
     return x.with_shape(x.shape)
 
 
 def added_aval(x, new, *arrays, item):
-    """As for writing, but ``new`` cannot have leading axes that the part has not: NumPy's ``+=`` refuses them."""
+    """As for writing, but ``new`` cannot have leading axes that the part has not: NumPy's ``+=``
+    refuses them.
+    """
     found, shape = written_aval(x, new, *arrays, item=item), indexed_shape(x.shape, item, arrays)
     if new.ndim > len(shape):
-        raise ShapeError(f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}")
+        raise ShapeError(
+            f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}"
+        )
     return found
 
 
@@ -229,12 +253,13 @@ def index_add_vjp(ct, y, x, new, *arrays, item):
     return match(ct, x), to_new(index(ct, item, arrays), new), *[None] * len(arrays)
 
 
-def write_jvp(write):
+def write_jvp(name: str):
     """The same write on the tangents, zeros where there are none."""
 
     def jvp(tangents, y, x, new, *arrays, item):
         by_x, by_new = tangents[:2]
-        return write(zeros_like(x) if by_x is None else by_x, item, 0 if by_new is None else by_new, arrays)
+        base = zeros_like(x) if by_x is None else by_x
+        return PRIMITIVES[name](base, item, 0 if by_new is None else by_new, arrays)
 
     return jvp
 
@@ -244,7 +269,7 @@ index_set = op(
     index_set_impl,
     written_aval,
     vjp=index_set_vjp,
-    jvp=write_jvp(lambda *args: index_set(*args)),
+    jvp=write_jvp("index_set"),
     prepare=write_prepare,
     reusable=True,
 )
@@ -253,7 +278,7 @@ index_add = op(
     index_add_impl,
     added_aval,
     vjp=index_add_vjp,
-    jvp=write_jvp(lambda *args: index_add(*args)),
+    jvp=write_jvp("index_add"),
     prepare=write_prepare,
     reusable=True,
 )

@@ -1,13 +1,15 @@
-"""How records are made: ``op`` in general, ``unary``, ``binary`` and ``elementwise`` for NumPy's ufuncs.
+"""How records are made: ``op`` in general, ``unary``, ``binary`` and ``elementwise`` for NumPy's
+ufuncs.
 
-Also what every rule needs: ``match`` (a cotangent as its operand's type wants it) and ``spread`` (a tangent as the
-result's type wants it). Read this before the other files of ``ops``.
+Also what every rule needs: ``match`` (a cotangent as its operand's type wants it) and ``spread`` (a
+tangent as the result's type wants it). Read this before the other files of ``ops``.
 """
 
 from collections.abc import Callable
 
 import numpy as np
 
+from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive, never, register
 from letir.ast.terms import Lambda
@@ -47,7 +49,9 @@ def ufunc_aval(ufunc: np.ufunc) -> Callable:
             dtypes = ufunc.resolve_dtypes((*map(promotable, types), *[None] * ufunc.nout))
         except TypeError as error:
             listed = ", ".join(map(str, types))
-            raise DTypeError(f"{ufunc.__name__} takes no operands of types {listed}: {error}") from None
+            raise DTypeError(
+                f"{ufunc.__name__} takes no operands of types {listed}: {error}"
+            ) from None
         return ArrayType(dtypes[-1], broadcast_shapes(*[kind.shape for kind in types]))
 
     return aval
@@ -60,13 +64,17 @@ def ufunc_impl(ufunc: np.ufunc) -> Callable:
 
 
 def takes_gradient(arg) -> bool:
-    """Whether an operand can have a cotangent: a value that is floating, complex or of unknown type."""
+    """Whether an operand can have a cotangent: a value that is floating, complex or of unknown
+    type.
+    """
     return isinstance(arg, Value) and (arg.type is None or arg.type.inexact)
 
 
-def match(ct: Value, arg) -> Value | None:
-    """``ct`` summed and cast to the type of the operand ``arg``; None if that takes no cotangent."""
-    if not takes_gradient(arg):
+def match(ct: Value | None, arg) -> Value | None:
+    """``ct`` summed and cast to the type of the operand ``arg``; None if that takes no
+    cotangent.
+    """
+    if ct is None or not takes_gradient(arg):
         return None
     kind = arg.type
     if kind is None or ct.type is None or ct.shape != kind.shape:
@@ -83,19 +91,23 @@ def recast(ct: Value, dtype: np.dtype) -> Value:
     return ct if ct.dtype == dtype else PRIMITIVES["cast"](ct, dtype)
 
 
-def spread(tangent: Value, out: Value) -> Value:
-    """``tangent`` broadcast and cast to the type of the result ``out``."""
+def spread(tangent: Value | None, out: Value) -> Value | None:
+    """``tangent`` broadcast and cast to the type of the result ``out``; None stays None."""
+    if tangent is None:
+        return None
     kind = out.type
     if kind is None or tangent.type is None or tangent.shape != kind.shape:
         tangent = PRIMITIVES["broadcast_to"](tangent, out)
     return tangent if kind is None or tangent.type is None else recast(tangent, kind.dtype)
 
 
-def elementwise(name: str, *terms: Callable | None, numpy: np.ufunc, vjp=None, jvp=None, **fields) -> Primitive:
+def elementwise(
+    name: str, *terms: Callable | None, numpy: np.ufunc, vjp=None, jvp=None, **fields
+) -> Primitive:
     """Register an elementwise operation that a ufunc computes.
 
-    ``terms[i](g, out, *args)`` is ``g`` times the derivative by operand i, None for zero. It serves both modes: the
-    Jacobian of an elementwise operation is diagonal.
+    ``terms[i](g, out, *args)`` is ``g`` times the derivative by operand i, None for zero. It serves
+    both modes: the Jacobian of an elementwise operation is diagonal.
     """
 
     def terms_vjp(ct, out, *args):
@@ -105,7 +117,14 @@ def elementwise(name: str, *terms: Callable | None, numpy: np.ufunc, vjp=None, j
         )
 
     def terms_jvp(tangents, out, *args):
-        return spread(added(t(g, out, *args) for t, g in zip(terms, tangents, strict=True) if t and g is not None), out)
+        return spread(
+            added(
+                t(g, out, *args)
+                for t, g in zip(terms, tangents, strict=True)
+                if t and g is not None
+            ),
+            out,
+        )
 
     return op(
         name,
@@ -121,7 +140,9 @@ def elementwise(name: str, *terms: Callable | None, numpy: np.ufunc, vjp=None, j
 
 
 def unary(name: str, derivative: Callable, **fields) -> Primitive:
-    """Register an elementwise function of one array, by its ``derivative(y, x)`` with ``y`` the result."""
+    """Register an elementwise function of one array, by its ``derivative(y, x)`` with ``y`` the
+    result.
+    """
     return elementwise(name, lambda g, y, x: g * derivative(y, x), **fields)
 
 
@@ -152,22 +173,38 @@ def added(terms) -> Value | None:
 # ---- composites ----
 
 
+_decompositions: dict = {}  # may be emptied at any time
+_MOST = 1 << 10
+
+
 def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
-    """What a composite stands for on operands of these types, as a Lambda."""
-    builder = LetBuilder()
-    out = decompose(*[builder.param(kind) if kind is not None else None for kind in types], **attrs)
-    return builder.build(out if isinstance(out, tuple) else (out,))
+    """What a composite stands for on operands of these types, as a Lambda; None stands for an
+    operand of None.
+    """
+    key = (decompose, types, Attrs(attrs))
+    found = _decompositions.get(key)
+    if found is None:
+        builder = LetBuilder()
+        out = decompose(
+            *[builder.param(kind) if kind is not None else None for kind in types], **attrs
+        )
+        if len(_decompositions) >= _MOST:
+            _decompositions.clear()
+        found = _decompositions[key] = builder.build(out if isinstance(out, tuple) else (out,))
+    return found
 
 
 def composite(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -> Primitive:
     """Register an operation that stands for others and is traced as itself [B4].
 
-    ``decompose(*args, **attrs)`` says of which operations it is made, on Values; its type rule, its numerics and the
-    rules that are not given follow from that.
+    ``decompose(*args, **attrs)`` says of which operations it is made, on Values; its type rule, its
+    numerics and the rules that are not given follow from that.
     """
 
     def impl(xp, *args, call, **attrs):
-        types = tuple(ArrayType(a.dtype, a.shape) if hasattr(a, "dtype") else WEAK.get(type(a)) for a in args)
+        types = tuple(
+            ArrayType(a.dtype, a.shape) if hasattr(a, "dtype") else WEAK.get(type(a)) for a in args
+        )
         out = call(decomposition(decompose, types, attrs), [a for a in args if a is not None])
         return out if fields.get("results") else out[0]
 
@@ -176,7 +213,9 @@ def composite(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -
         return found if fields.get("results") else found[0]
 
     def stands_for(args, attrs):
-        return decomposition(decompose, tuple(None if arg is None else arg.type for arg in args), attrs)
+        return decomposition(
+            decompose, tuple(None if arg is None else arg.type for arg in args), attrs
+        )
 
     def decomposed_vjp(ct, out, *args, transform, **attrs):
         found = iter(transform(stands_for(args, attrs), [a for a in args if a is not None], ct))

@@ -1,11 +1,14 @@
-"""Composites of network code: embedding, linear, log_softmax, dropout; and the random mask that dropout draws."""
+"""Composites of network code: embedding, linear, log_softmax, dropout; and the random mask that
+dropout draws.
+"""
 
 import numpy as np
 
 from letir.ast.primitive import never
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.ops.elementwise import exp, log, stop_gradient, where
+from letir.ops.casting import stop_gradient
+from letir.ops.elementwise import exp, log, where
 from letir.ops.makers import DISCRETE, composite, op
 from letir.ops.reductions import max_, sum_
 from letir.ops.sizes import declared, spelled
@@ -35,11 +38,23 @@ linear = composite("linear", linear_decompose, onnx="Gemm")
 
 
 def embedding_decompose(
-    weight, indices, *, padding_idx=-1, max_norm=None, norm_type=2, scale_grad_by_freq=False, sparse=False
+    weight,
+    indices,
+    *,
+    padding_idx=-1,
+    max_norm=None,
+    norm_type=2,
+    scale_grad_by_freq=False,
+    sparse=False,
 ):
-    """The rows of ``weight`` at ``indices``; the row ``padding_idx``, if it is not negative, gets no gradient."""
+    """The rows of ``weight`` at ``indices``; the row ``padding_idx``, if it is not negative, gets
+    no gradient.
+    """
     if max_norm is not None or scale_grad_by_freq or sparse:
-        raise DTypeError("embedding: max_norm, scale_grad_by_freq and sparse are not supported: they change the rule")
+        raise DTypeError(
+            "embedding: max_norm, scale_grad_by_freq and sparse are not supported: "
+            "they change the rule"
+        )
     rows = weight[indices]
     if padding_idx < 0:
         return rows
@@ -52,7 +67,8 @@ embedding = composite("embedding", embedding_decompose, onnx="Gather")
 
 
 def random_mask_impl(xp, key, *sizes, shape, rate):
-    """True with probability 1 - rate, by the counter-based generator Philox: the same on every evaluator [B9].
+    """True with probability 1 - rate, by the counter-based generator Philox: the same on every
+    evaluator [B9].
 
     Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011.
     """
@@ -90,11 +106,15 @@ random_mask = op(
 
 
 def dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
-    """``x`` with elements set to 0 with probability ``rate`` and the others scaled by 1 / (1 - rate)."""
+    """``x`` with elements set to 0 with probability ``rate`` and the others scaled by 1 / (1 -
+    rate).
+    """
     if not train or rate == 0:
         return x * 1
     if key is None:
-        raise TraceError("dropout: training needs a key of one or two integers: dropout(x, key, rate=...)")
+        raise TraceError(
+            "dropout: training needs a key of one or two integers: dropout(x, key, rate=...)"
+        )
     kept = random_mask(key, x, rate)
     return where(kept, x / (1 - rate), 0) if rate < 1 else where(kept, x, 0)
 

@@ -1,7 +1,7 @@
 """Products of arrays: matmul, dot, einsum.
 
-The derivatives of ``dot`` beyond matrices and of ``einsum`` are einsums themselves: in a product of labelled axes the
-cotangent takes the place of the operand.
+The derivatives of ``dot`` beyond matrices and of ``einsum`` are einsums themselves: in a product of
+labelled axes the cotangent takes the place of the operand.
 """
 
 import string
@@ -9,6 +9,7 @@ import string
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import MissingRule, ShapeError
 from letir.ops.makers import added, array_dtype, match, op, recast, spread, takes_gradient
@@ -17,26 +18,37 @@ from letir.ops.sizes import broadcast_to, eye, reshape
 
 
 def known_rank(name: str, *args) -> None:
-    """Raise MissingRule if the rank of an operand is unknown: products are labelled by their axes."""
+    """Raise MissingRule if the rank of an operand is unknown: products are labelled by their
+    axes.
+    """
     if any(isinstance(arg, Value) and arg.type is None for arg in args):
-        raise MissingRule(f"{name}: its derivative needs the ranks of its operands; retype the program first")
+        raise MissingRule(
+            f"{name}: its derivative needs the ranks of its operands; retype the program first"
+        )
 
 
 # ---- matmul ----
 
 
 def matmul_aval(x, y):
-    """Rows by columns; leading axes broadcast; vectors stand for a row on the left and a column on the right."""
+    """Rows by columns; leading axes broadcast; vectors stand for a row on the left and a column on
+    the right.
+    """
     if not x.shape or not y.shape:
-        raise ShapeError(f"matmul: an operand is 0-d, {x.shape} @ {y.shape}\n  multiply with * instead")
+        raise ShapeError(
+            f"matmul: an operand is 0-d, {x.shape} @ {y.shape}\n  multiply with * instead"
+        )
     inner = y.shape[-2] if y.ndim > 1 else y.shape[0]
     if x.shape[-1] != inner:
         raise ShapeError(
-            f"matmul: inner sizes differ, {x.shape} @ {y.shape}\n  transpose one of them, or see numpy.einsum"
+            f"matmul: inner sizes differ, {x.shape} @ {y.shape}\n"
+            "  transpose one of them, or see numpy.einsum"
         )
     rows = x.shape[-2:-1] if x.ndim > 1 else ()
     columns = y.shape[-1:] if y.ndim > 1 else ()
-    return ArrayType(array_dtype(x, y), (*broadcast_shapes(x.shape[:-2], y.shape[:-2]), *rows, *columns))
+    return ArrayType(
+        array_dtype(x, y), (*broadcast_shapes(x.shape[:-2], y.shape[:-2]), *rows, *columns)
+    )
 
 
 def matmul_vjp(ct, out, x, y):
@@ -62,12 +74,15 @@ def swapped(x: Value) -> Value:
     return x.T if x.ndim == 2 else moved(x, (-1,), (-2,))
 
 
-def product_jvp(product):
+def product_jvp(name: str):
     """The product rule."""
 
     def jvp(tangents, out, x, y):
-        by_x, by_y = tangents
-        terms = (None if by_x is None else product(by_x, y), None if by_y is None else product(x, by_y))
+        (by_x, by_y), product = tangents, PRIMITIVES[name]
+        terms = (
+            None if by_x is None else product(by_x, y),
+            None if by_y is None else product(x, by_y),
+        )
         return spread(added(terms), out)
 
     return jvp
@@ -78,7 +93,7 @@ matmul = op(
     lambda xp, x, y: xp.matmul(x, y),
     matmul_aval,
     vjp=matmul_vjp,
-    jvp=product_jvp(lambda x, y: matmul(x, y)),
+    jvp=product_jvp("matmul"),
     numpy=(np.matmul,),
     symbol="@",
     onnx="MatMul",
@@ -88,7 +103,9 @@ matmul = op(
 
 
 def dot_aval(x, y):
-    """Matrix product of matrices, inner product over the last and the last but one axis, product with a scalar."""
+    """Matrix product of matrices, inner product over the last and the last but one axis, product
+    with a scalar.
+    """
     if not x.shape or not y.shape:
         return ArrayType(array_dtype(x, y), x.shape or y.shape)
     axis = max(y.ndim - 2, 0)
@@ -112,7 +129,9 @@ def dot_vjp(ct, out, x, y):
     known_rank("dot", ct, x, y)
     ranks = [arg.ndim if isinstance(arg, Value) else 0 for arg in (x, y)]
     if 0 in ranks:
-        return match(ct * y, x) if takes_gradient(x) else None, match(ct * x, y) if takes_gradient(y) else None
+        return match(ct * y, x) if takes_gradient(x) else None, match(ct * x, y) if takes_gradient(
+            y
+        ) else None
     if max(ranks) <= 2:
         return matmul_vjp(ct, out, x, y)
     return einsum_vjp(ct, out, x, y, subscripts=dot_labels(x, y), optimize=False)
@@ -128,7 +147,7 @@ dot = op(
     lambda xp, x, y: xp.dot(x, y),
     dot_aval,
     vjp=dot_vjp,
-    jvp=product_jvp(lambda x, y: dot(x, y)),
+    jvp=product_jvp("dot"),
     prepare=dot_prepare,
     numpy=(np.dot,),
 )
@@ -137,7 +156,8 @@ dot = op(
 
 
 def parsed(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
-    """The labels of each operand and of the result, ``...`` spelled out with upper-case letters at the end.
+    """The labels of each operand and of the result, ``...`` spelled out with upper-case letters at
+    the end.
 
     Raises ShapeError if the number of operands or of labels does not fit.
     """
@@ -146,18 +166,21 @@ def parsed(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     if len(parts) != len(ranks):
         raise ShapeError(f"einsum: {subscripts!r} names {len(parts)} operands, found {len(ranks)}")
     spare = [c for c in reversed(string.ascii_letters) if c not in subscripts]
-    depth = max([rank - len(p) + 3 for p, rank in zip(parts, ranks, strict=True) if "..." in p], default=0)
+    depth = max(
+        [rank - len(p) + 3 for p, rank in zip(parts, ranks, strict=True) if "..." in p], default=0
+    )
     dots = "".join(spare[:depth])
     labelled = []
     for part, rank in zip(parts, ranks, strict=True):
         n = rank - len(part.replace("...", ""))
-        part = part.replace("...", dots[len(dots) - n :] if n > 0 else "")
-        if len(part) != rank:
+        labelled.append(part.replace("...", dots[len(dots) - n :] if n > 0 else ""))
+        if len(labelled[-1]) != rank:
             raise ShapeError(f"einsum: {subscripts!r} does not fit operands of ranks {ranks}")
-        labelled.append(part)
     if not arrow:
         flat = "".join(labelled)
-        output = dots + "".join(sorted(c for c in set(flat) if flat.count(c) == 1 and c not in dots))
+        output = dots + "".join(
+            sorted(c for c in set(flat) if flat.count(c) == 1 and c not in dots)
+        )
     return labelled, output.replace("...", dots)
 
 
@@ -169,7 +192,9 @@ def label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
             if sizes.setdefault(label, n) == 1:
                 sizes[label] = n
             elif n not in (1, sizes[label]):
-                raise ShapeError(f"einsum: label {label!r} has sizes {sizes[label]} and {n}, shapes {shapes}")
+                raise ShapeError(
+                    f"einsum: label {label!r} has sizes {sizes[label]} and {n}, shapes {shapes}"
+                )
     return sizes
 
 
@@ -178,17 +203,22 @@ def einsum_aval(*arrays, subscripts, optimize):
     labels, out = parsed(subscripts, [x.ndim for x in arrays])
     sizes = label_sizes(labels, [x.shape for x in arrays])
     if any(label not in sizes for label in out) or len(set(out)) < len(out):
-        raise ShapeError(f"einsum: the result's labels {out!r} are not each once among the operands'")
+        raise ShapeError(
+            f"einsum: the result's labels {out!r} are not each once among the operands'"
+        )
     return ArrayType(array_dtype(*arrays), tuple(sizes[label] for label in out))
 
 
 def einsum_vjp(ct, out, *arrays, subscripts, optimize):
     """For each operand the einsum of the cotangent and the other operands into its labels."""
     known_rank("einsum", ct, *arrays)
-    labels, result = parsed(subscripts, [x.ndim for x in arrays])
-    sizes = label_sizes(labels, [x.shape for x in arrays])
+    shapes = [x.shape if isinstance(x, Value) else () for x in arrays]
+    labels, result = parsed(subscripts, [len(shape) for shape in shapes])
+    sizes = label_sizes(labels, shapes)
     return tuple(
-        match(einsum_by(i, ct, arrays, labels, result, sizes, optimize), x) if takes_gradient(x) else None
+        match(einsum_by(i, ct, arrays, labels, result, sizes, optimize), x)
+        if takes_gradient(x)
+        else None
         for i, x in enumerate(arrays)
     )
 
@@ -198,12 +228,18 @@ def einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
     others = [(labels[j], x) for j, x in enumerate(arrays) if j != i]
     wanted, diagonals = distinct(labels[i], "".join(labels) + result)
     for a, b in diagonals:
-        identity = ct.emitter.apply(eye, (), eye.complete({"n": sizes[a], "m": sizes[a], "k": 0, "dtype": ct.dtype}))
+        identity = ct.emitter.apply(
+            eye, (), eye.complete({"n": sizes[a], "m": sizes[a], "k": 0, "dtype": ct.dtype})
+        )
         others.append((a + b, identity))
     found = "".join([result, *(part for part, _ in others)])
     made = "".join(label for label in wanted if label in found)
     operands = [ct, *(x for _, x in others)]
-    by = einsum(",".join([result, *(part for part, _ in others)]) + "->" + made, *operands, optimize=optimize)
+    by = einsum(
+        ",".join([result, *(part for part, _ in others)]) + "->" + made,
+        *operands,
+        optimize=optimize,
+    )
     # a label that only this operand has was summed away: its axis comes back by broadcasting
     there = dict(zip(made, by.shape, strict=True))
     by = reshape(by, tuple(there.get(label, 1) for label in wanted)) if made != wanted else by
@@ -212,14 +248,16 @@ def einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
 
 
 def distinct(part: str, used: str) -> tuple[str, list[tuple[str, str]]]:
-    """``part`` with repeated labels made new ones, and the pairs (label, new one) that must be equal."""
+    """``part`` with repeated labels made new ones, and the pairs (label, new one) that must be
+    equal.
+    """
     spare = (c for c in string.ascii_letters if c not in used)
     seen, pairs = "", []
     for label in part:
-        if label in seen:
-            pairs.append((label, next(spare)))
-            label = pairs[-1][1]
-        seen += label
+        new = next(spare) if label in seen else label
+        if new != label:
+            pairs.append((label, new))
+        seen += new
     return seen, pairs
 
 
@@ -233,7 +271,9 @@ def einsum_jvp(tangents, out, *arrays, subscripts, optimize):
     return recast(added(terms), out.dtype)
 
 
-def einsum_prepare(subscripts, *operands, out=None, dtype=None, order="K", casting="safe", optimize=False):
+def einsum_prepare(
+    subscripts, *operands, out=None, dtype=None, order="K", casting="safe", optimize=False
+):
     """np.einsum's call, with subscripts as text or as lists of axes beside each operand."""
     if not isinstance(subscripts, str):
         subscripts, operands = from_lists((subscripts, *operands))
@@ -244,7 +284,9 @@ def from_lists(operands) -> tuple[str, tuple]:
     """The text for ``einsum(x, [0, 1], y, [1, 2], [0, 2])``."""
     arrays, lists = operands[: len(operands) // 2 * 2 : 2], operands[1::2]
     spelled = [part_text(part) for part in lists]
-    return ",".join(spelled) + ("->" + part_text(operands[-1]) if len(operands) % 2 else ""), tuple(arrays)
+    return ",".join(spelled) + ("->" + part_text(operands[-1]) if len(operands) % 2 else ""), tuple(
+        arrays
+    )
 
 
 def part_text(part) -> str:
@@ -254,7 +296,9 @@ def part_text(part) -> str:
 
 einsum = op(
     "einsum",
-    lambda xp, *arrays, subscripts, optimize=False: xp.einsum(subscripts, *arrays, optimize=optimize),
+    lambda xp, *arrays, subscripts, optimize=False: xp.einsum(
+        subscripts, *arrays, optimize=optimize
+    ),
     einsum_aval,
     vjp=einsum_vjp,
     jvp=einsum_jvp,

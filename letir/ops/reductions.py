@@ -1,7 +1,8 @@
-"""Reductions and scans: sum, prod, mean, max, min, any, all, argmax, argmin, cumsum.
+"""Reductions: sum, prod, mean, max, min, any, all, argmax, argmin.
 
-All take NumPy's ``axis`` (None, an int or a tuple), ``keepdims``, ``dtype``, ``initial`` and, as a further operand,
-the mask ``where``. Axes stay as the user wrote them, negative ones too, so that programs do not depend on ranks.
+All take NumPy's ``axis`` (None, an int or a tuple), ``keepdims``, ``dtype``, ``initial`` and, as a
+further operand, the mask ``where``. Axes stay as the user wrote them, negative ones too, so that
+programs do not depend on ranks.
 """
 
 import math
@@ -13,7 +14,7 @@ from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
 from letir.ops.elementwise import equal, where
 from letir.ops.makers import DISCRETE, match, op, recast
-from letir.ops.shaping import concatenate, expand_dims, flip, moved, normalized, stack
+from letir.ops.shaping import concatenate, expand_dims, moved, normalized, stack
 from letir.ops.sizes import broadcast_to, ones_like, reshape, size
 
 
@@ -33,7 +34,9 @@ def axes_of(axis):
     """``axis`` as an attribute: None, an int or a tuple of ints."""
     if axis is None:
         return None
-    return tuple(a.__index__() for a in axis) if isinstance(axis, tuple | list) else axis.__index__()
+    return (
+        tuple(a.__index__() for a in axis) if isinstance(axis, tuple | list) else axis.__index__()
+    )
 
 
 NO_VALUE = np._NoValue  # NumPy's own mark for "not given"
@@ -44,7 +47,9 @@ def is_given(value) -> bool:
     return value is not NO_VALUE and value is not None
 
 
-def reduction_prepare(a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
+def reduction_prepare(
+    a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True
+):
     """The call of np.sum and its like: operands (array, mask if there is one), attributes."""
     operands = (a,) if where is True or where is NO_VALUE else (a, where)
     return operands, {
@@ -119,7 +124,9 @@ sum_ = op(
     ),
     sum_aval,
     vjp=sum_vjp,
-    jvp=lambda t, y, x, *mask, initial, **attrs: sum_(t[0], where=mask[0] if mask else True, **attrs),
+    jvp=lambda t, y, x, *mask, initial, **attrs: sum_(
+        t[0], where=mask[0] if mask else True, **attrs
+    ),
     prepare=reduction_prepare,
     numpy=(np.sum,),
     onnx="ReduceSum",
@@ -144,10 +151,15 @@ def count(y: Value, x: Value, mask: tuple, axis, keepdims):
 
 def mean_vjp(ct, y, x, *mask, axis, dtype, keepdims):
     """Every element that was averaged gets its share of the cotangent."""
-    each = ct / count(y, x, mask, axis, keepdims)
-    if ct.type is not None:
-        each = recast(each, ct.dtype)
+    each = divided(ct, count(y, x, mask, axis, keepdims))
     return match(masked(back(each, x, axis, keepdims), mask), x), *no_gradient(mask)
+
+
+def divided(g: Value, count) -> Value:
+    """``g / count`` in the dtype of ``g``; integer counts divide in double precision, where none
+    overflows.
+    """
+    return g / count if g.type is None else recast(g / count, g.dtype)
 
 
 mean = op(
@@ -165,12 +177,16 @@ mean = op(
 
 
 def factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
-    """For each element along the (flattened, last) reduced axes: the product, and the product of all others.
+    """For each element along the (flattened, last) reduced axes: the product, and the product of
+    all others.
 
-    A tree of pairwise products, up and down again: exact where factors are zero, unlike y / x, and log2(n) deep.
+    A tree of pairwise products, up and down again: exact where factors are zero, unlike y / x, and
+    log2(n) deep.
     """
     if x.type is None:
-        raise MissingRule("prod: its derivative needs the shape of its operand; retype the program first")
+        raise MissingRule(
+            "prod: its derivative needs the shape of its operand; retype the program first"
+        )
     x = where(mask[0], x, 1) if mask else x
     axes = range(x.ndim) if axis is None else normalized(axis, x.ndim)
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
@@ -185,7 +201,9 @@ def factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
     total, others = level, ones_like(level) * (1 if initial is None else initial)
     for left, right in reversed(levels):
         others = others[..., : left.shape[-1]]
-        others = reshape(stack([others * right, others * left], axis=-1), (*kept, 2 * left.shape[-1]))
+        others = reshape(
+            stack([others * right, others * left], axis=-1), (*kept, 2 * left.shape[-1])
+        )
     return total, others[..., :n]
 
 
@@ -200,7 +218,9 @@ def others_like(x: Value, mask, axis, initial) -> Value:
 
 def prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
     """The cotangent times the product of all other factors."""
-    return match(masked(back(ct, x, axis, keepdims) * others_like(x, mask, axis, initial), mask), x), *no_gradient(mask)
+    return match(
+        masked(back(ct, x, axis, keepdims) * others_like(x, mask, axis, initial), mask), x
+    ), *no_gradient(mask)
 
 
 def prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
@@ -234,29 +254,38 @@ def max_aval(x, *mask, axis, keepdims, initial):
 
 
 def chosen(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
-    """Where ``x`` is the extremum, and how many such places each result has, both in the shape of ``x``."""
+    """Where ``x`` is the extremum, and how many such places each result has (1 where it has
+    none).
+    """
     here = equal(x, back(y, x, axis, keepdims))
     here = mask[0] & here if mask else here
     ties = sum_(here, axis=axis, keepdims=keepdims)
-    return here, back(where(ties == 0, 1, ties), x, axis, keepdims)
+    return here, where(ties == 0, 1, ties)
 
 
 def max_vjp(ct, y, x, *mask, axis, keepdims, initial):
     """Ties share the cotangent equally."""
     here, ties = chosen(y, x, mask, axis, keepdims)
-    return match(where(here, back(ct, x, axis, keepdims) / ties, 0), x), *no_gradient(mask)
+    return match(where(here, back(divided(ct, ties), x, axis, keepdims), 0), x), *no_gradient(mask)
 
 
 def max_jvp(tangents, y, x, *mask, axis, keepdims, initial):
     """The mean of the tangents at the ties."""
     here, ties = chosen(y, x, mask, axis, keepdims)
-    return recast(sum_(where(here, tangents[0] / ties, 0), axis=axis, keepdims=keepdims), y.dtype)
+    return divided(sum_(where(here, tangents[0], 0), axis=axis, keepdims=keepdims), ties)
 
 
 def extremum(name, numpy, impl, **fields):
     """Register np.max or np.min."""
     return op(
-        name, impl, max_aval, vjp=max_vjp, jvp=max_jvp, prepare=extremum_prepare, numpy=(numpy,), **fields
+        name,
+        impl,
+        max_aval,
+        vjp=max_vjp,
+        jvp=max_jvp,
+        prepare=extremum_prepare,
+        numpy=(numpy,),
+        **fields,
     )
 
 
@@ -296,12 +325,16 @@ def logical(name, numpy, impl):
 any_ = logical(
     "any",
     np.any,
-    lambda xp, x, *mask, axis=None, keepdims=False: xp.any(x, axis=axis, keepdims=keepdims, **keywords(mask)),
+    lambda xp, x, *mask, axis=None, keepdims=False: xp.any(
+        x, axis=axis, keepdims=keepdims, **keywords(mask)
+    ),
 )
 all_ = logical(
     "all",
     np.all,
-    lambda xp, x, *mask, axis=None, keepdims=False: xp.all(x, axis=axis, keepdims=keepdims, **keywords(mask)),
+    lambda xp, x, *mask, axis=None, keepdims=False: xp.all(
+        x, axis=axis, keepdims=keepdims, **keywords(mask)
+    ),
 )
 
 
@@ -309,7 +342,7 @@ def place(name, numpy, impl):
     """Register np.argmax or np.argmin."""
 
     def aval(x, *, axis, keepdims):
-        if 0 == (x.size if axis is None else x.shape[normalized(axis, x.ndim)[0]] if x.shape else 1):
+        if (x.size if axis is None else x.shape[normalized(axis, x.ndim)[0]]) == 0:
             raise ShapeError(f"{name}: no place along an empty axis of an array of shape {x.shape}")
         return ArrayType(np.intp, reduced_shape(x.shape, axis, keepdims))
 
@@ -328,39 +361,12 @@ def place(name, numpy, impl):
 
 
 argmax = place(
-    "argmax", np.argmax, lambda xp, x, *, axis=None, keepdims=False: xp.argmax(x, axis=axis, keepdims=keepdims)
+    "argmax",
+    np.argmax,
+    lambda xp, x, *, axis=None, keepdims=False: xp.argmax(x, axis=axis, keepdims=keepdims),
 )
 argmin = place(
-    "argmin", np.argmin, lambda xp, x, *, axis=None, keepdims=False: xp.argmin(x, axis=axis, keepdims=keepdims)
-)
-
-# ---- scans ----
-
-
-def cumsum_aval(x, *, axis, dtype):
-    """The shape of the operand, or its elements in a row without an axis."""
-    if axis is not None:
-        normalized(axis, max(x.ndim, 1))
-    return ArrayType(dtype or widened(x.dtype), (x.size,) if axis is None or not x.shape else x.shape)
-
-
-def cumsum_vjp(ct, y, x, *, axis, dtype):
-    """The cumulative sum from the other end."""
-    along = 0 if axis is None else axis
-    total = flip(cumsum(flip(ct, along), along), along)
-    return (match(reshape(total, x) if axis is None else total, x),)
-
-
-cumsum = op(
-    "cumsum",
-    lambda xp, x, *, axis=None, dtype=None: xp.cumsum(x, axis=axis, dtype=dtype),
-    cumsum_aval,
-    vjp=cumsum_vjp,
-    jvp=lambda t, y, x, *, axis, dtype: cumsum(t[0], axis, y.dtype),
-    prepare=lambda a, axis=None, dtype=None, out=None: (
-        (a,),
-        {"axis": None if axis is None else axis.__index__(), "dtype": None if dtype is None else np.dtype(dtype)},
-    ),
-    numpy=(np.cumsum,),
-    onnx="CumSum",
+    "argmin",
+    np.argmin,
+    lambda xp, x, *, axis=None, keepdims=False: xp.argmin(x, axis=axis, keepdims=keepdims),
 )

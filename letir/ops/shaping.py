@@ -1,4 +1,6 @@
-"""Operations that move elements: transpose, expand_dims, squeeze, concatenate, stack, split, pad, flip."""
+"""Operations that move elements: transpose, expand_dims, squeeze, concatenate, stack, split, pad,
+flip.
+"""
 
 import itertools
 
@@ -12,7 +14,9 @@ from letir.ops.sizes import as_size, reshape, zeros_like
 
 
 def normalized(axis, ndim: int) -> tuple[int, ...]:
-    """Axes as non-negative ints, in the order given. Raises BoundsError for one that is not there, or is twice."""
+    """Axes as non-negative ints, in the order given. Raises BoundsError for one that is not there,
+    or is twice.
+    """
     axes = axis if type(axis) is tuple else (axis,)
     for a in axes:
         if not -ndim <= a < ndim:
@@ -49,7 +53,10 @@ def transpose_vjp(ct, y, x, *, axes):
 
 def moveaxis_prepare(a, source, destination):
     """np.moveaxis as a transpose."""
-    source, destination = normalized(int_or_tuple(source), a.ndim), normalized(int_or_tuple(destination), a.ndim)
+    source, destination = (
+        normalized(int_or_tuple(source), a.ndim),
+        normalized(int_or_tuple(destination), a.ndim),
+    )
     if len(source) != len(destination):
         raise ShapeError("moveaxis: source and destination differ in length")
     order = [i for i in range(a.ndim) if i not in source]
@@ -78,7 +85,11 @@ transpose = op(
     vjp=transpose_vjp,
     jvp=lambda t, y, x, *, axes: transpose(t[0], axes),
     prepare=transpose_prepare,
-    numpy={np.transpose: transpose_prepare, np.moveaxis: moveaxis_prepare, np.swapaxes: swapaxes_prepare},
+    numpy={
+        np.transpose: transpose_prepare,
+        np.moveaxis: moveaxis_prepare,
+        np.swapaxes: swapaxes_prepare,
+    },
     onnx="Transpose",
 )
 
@@ -111,7 +122,9 @@ expand_dims = op(
 
 def squeeze_aval(x, *, axis):
     """The shape without these axes of length 1."""
-    axes = [i for i, n in enumerate(x.shape) if n == 1] if axis is None else normalized(axis, x.ndim)
+    axes = (
+        [i for i, n in enumerate(x.shape) if n == 1] if axis is None else normalized(axis, x.ndim)
+    )
     if any(x.shape[i] != 1 for i in axes):
         raise ShapeError(f"squeeze: axis {axis} of {x.shape} is not of length 1")
     return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
@@ -121,7 +134,9 @@ squeeze = op(
     "squeeze",
     lambda xp, x, *, axis=None: xp.squeeze(x, axis),
     squeeze_aval,
-    vjp=lambda ct, y, x, *, axis: (match(reshape(ct, x) if axis is None else expand_dims(ct, axis), x),),
+    vjp=lambda ct, y, x, *, axis: (
+        match(reshape(ct, x) if axis is None else expand_dims(ct, axis), x),
+    ),
     jvp=lambda t, y, x, *, axis: squeeze(t[0], axis),
     prepare=lambda a, axis=None: ((a,), {"axis": int_or_tuple(axis)}),
     numpy=(np.squeeze,),
@@ -169,17 +184,31 @@ def concatenate_aval(*parts, axis, dtype):
 
 def concatenate_vjp(ct, y, *parts, axis, dtype):
     """The slices of the cotangent."""
-    along = 0 if axis is None else axis
-    ends = list(itertools.accumulate(part.size if axis is None else part.shape[axis] for part in parts))
-    pieces = split(ct, tuple(ends[:-1]), along)
+    extents = [extent(part, axis) for part in parts]
+    pieces = split(ct, tuple(itertools.accumulate(extents[:-1])), 0 if axis is None else axis)
     if axis is None:
-        pieces = [reshape(piece, part) for piece, part in zip(pieces, parts, strict=True)]
+        pieces = [
+            reshape(c, part) if isinstance(part, Value) else c
+            for c, part in zip(pieces, parts, strict=True)
+        ]
     return tuple(match(piece, part) for piece, part in zip(pieces, parts, strict=True))
 
 
+def extent(part, axis):
+    """How long a part is along ``axis``, or in all if that is None; a Python number is one
+    element.
+    """
+    if not isinstance(part, Value):
+        return 1
+    return part.size if axis is None else part.shape[axis]
+
+
 def tangents_or_zeros(tangents, parts) -> list[Value]:
-    """The tangents, zeros where there are none."""
-    return [zeros_like(part) if t is None else t for t, part in zip(tangents, parts, strict=True)]
+    """The tangents, zeros where there are none (a Python number among the parts is 0-d, and so is
+    0).
+    """
+    zeros = [zeros_like(part) if isinstance(part, Value) else 0 for part in parts]
+    return [zero if t is None else t for t, zero in zip(tangents, zeros, strict=True)]
 
 
 def array_list(arrays) -> tuple:
@@ -192,7 +221,9 @@ concatenate = op(
     lambda xp, *parts, axis=0, dtype=None: xp.concatenate(parts, axis=axis, dtype=dtype),
     concatenate_aval,
     vjp=concatenate_vjp,
-    jvp=lambda t, y, *parts, axis, dtype: concatenate(tangents_or_zeros(t, parts), axis, dtype=y.dtype),
+    jvp=lambda t, y, *parts, axis, dtype: concatenate(
+        tangents_or_zeros(t, parts), axis, dtype=y.dtype
+    ),
     prepare=lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": (
         array_list(arrays),
         {"axis": int_or_tuple(axis), "dtype": None if dtype is None else np.dtype(dtype)},
@@ -216,7 +247,9 @@ def stack_aval(*parts, axis):
 def stack_vjp(ct, y, *parts, axis):
     """The cotangent's slices along the new axis."""
     pieces = split(ct, len(parts), axis)
-    return tuple(match(squeeze(piece, axis), part) for piece, part in zip(pieces, parts, strict=True))
+    return tuple(
+        match(squeeze(piece, axis), part) for piece, part in zip(pieces, parts, strict=True)
+    )
 
 
 def stack_jvp(tangents, y, *parts, axis):
@@ -248,8 +281,13 @@ def split_aval(x, *, sections, axis):
     (axis,) = normalized(axis, x.ndim)
     n = x.shape[axis]
     if type(sections) is int and (sections < 1 or (type(n) is int and n % sections)):
-        raise ShapeError(f"split: {sections} equal sections do not divide an axis of {n}; see array_split")
-    return tuple(x.with_shape((*x.shape[:axis], part, *x.shape[axis + 1 :])) for part in split_parts(n, sections))
+        raise ShapeError(
+            f"split: {sections} equal sections do not divide an axis of {n}; see array_split"
+        )
+    return tuple(
+        x.with_shape((*x.shape[:axis], part, *x.shape[axis + 1 :]))
+        for part in split_parts(n, sections)
+    )
 
 
 def split_vjp(cts, outs, x, *, sections, axis):
@@ -294,7 +332,9 @@ def array_split_prepare(ary, indices_or_sections, axis=0):
 
 split = op(
     "split",
-    lambda xp, x, *, sections, axis=0: tuple(xp.split(x, sections if type(sections) is int else list(sections), axis)),
+    lambda xp, x, *, sections, axis=0: tuple(
+        xp.split(x, sections if type(sections) is int else list(sections), axis)
+    ),
     split_aval,
     vjp=split_vjp,
     jvp=split_jvp,
@@ -311,7 +351,9 @@ def pad_aval(x, *, width, value):
     """Each axis longer by its two widths."""
     if len(width) != x.ndim or any(n < 0 for pair in width for n in pair):
         raise ShapeError(f"pad: widths {width} do not fit an array of shape {x.shape}")
-    return x.with_shape(tuple(n + before + after for n, (before, after) in zip(x.shape, width, strict=True)))
+    return x.with_shape(
+        tuple(n + before + after for n, (before, after) in zip(x.shape, width, strict=True))
+    )
 
 
 def pad_vjp(ct, y, x, *, width, value):
@@ -327,13 +369,19 @@ def pad_prepare(array, pad_width, mode="constant", *, constant_values=0):
             f"pad: only mode='constant' with one constant value is recorded, found mode={mode!r}, "
             f"constant_values={constant_values!r}\n  build the border with concatenate"
         )
-    widths = np.broadcast_to(np.asarray(pad_width, dtype=int), (array.ndim, 2)).tolist()
+    widths = (
+        np.broadcast_to(np.asarray(pad_width, dtype=int), (array.ndim, 2)).tolist()
+        if array.ndim
+        else ()
+    )
     return (array,), {"width": tuple(map(tuple, widths)), "value": constant_values}
 
 
 pad = op(
     "pad",
-    lambda xp, x, *, width, value=0: xp.pad(x, width, constant_values=value) if width else xp.array(x),
+    lambda xp, x, *, width, value=0: (
+        xp.pad(x, width, constant_values=value) if width else xp.array(x)
+    ),
     pad_aval,
     vjp=pad_vjp,
     jvp=lambda t, y, x, *, width, value: pad(t[0], width),

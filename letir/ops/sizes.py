@@ -1,7 +1,8 @@
-"""Operations that say or take a shape: size, sum_to_size, broadcast_to, reshape, zeros, ones, full, eye, arange.
+"""Operations that say or take a shape: size, sum_to_size, broadcast_to, reshape, zeros, ones, full,
+eye, arange.
 
-A shape is an attribute where it is known, else a further operand: the 1-d int64 array that ``size`` gives [D14].
-Rules say the shape of another value by passing that value.
+A shape is an attribute where it is known, else a further operand: the 1-d int64 array that ``size``
+gives [D14]. Rules say the shape of another value by passing that value.
 """
 
 import math
@@ -10,7 +11,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, never
-from letir.ast.types import ArrayType, Size, broadcast_shapes
+from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
 from letir.errors import ShapeError, TraceError
 from letir.ops.makers import DISCRETE, match, op
 
@@ -37,7 +38,9 @@ def is_known(shape) -> bool:
 
 
 def spelled(shape) -> tuple[tuple, tuple | None]:
-    """(further operands, attribute) that say ``shape``: a tuple, an int, or a Value whose shape it is."""
+    """(further operands, attribute) that say ``shape``: a tuple, an int, or a Value whose shape it
+    is.
+    """
     if isinstance(shape, Value):
         known = None if shape.type is None else shape.shape
         return ((), known) if is_known(known) else ((size(shape),), known)
@@ -69,7 +72,9 @@ def sized_aval(x, *sizes, shape):
 
 
 def sum_to_size_impl(xp, x, *sizes, shape):
-    """Sum away leading axes, and those that are 1 in the target; the same object where the shapes are equal [D10]."""
+    """Sum away leading axes, and those that are 1 in the target; the same object where the shapes
+    are equal [D10].
+    """
     shape = declared(shape, sizes)
     found = getattr(x, "shape", ())
     if found == shape:
@@ -142,7 +147,9 @@ def reshape_aval(x, *sizes, shape, order):
         rest = 1 if x.size == others else x.size // others
         shape = tuple(rest if n == -1 else n for n in shape)
     if math.prod(shape) != x.size:
-        raise ShapeError(f"reshape: {x.shape} has {x.size} elements, {shape} has {math.prod(shape)}")
+        raise ShapeError(
+            f"reshape: {x.shape} has {x.size} elements, {shape} has {math.prod(shape)}"
+        )
     return x.with_shape(shape)
 
 
@@ -174,7 +181,7 @@ def made_aval(*sizes, shape, dtype, **_):
 def made_prepare(shape, dtype=float, order="C", *, device=None, like=None):
     """np.zeros' call; ``shape`` may be a Value whose shape is meant."""
     sizes, shape = spelled(shape)
-    return sizes, {"shape": shape, "dtype": np.dtype(dtype)}
+    return sizes, {"shape": shape, "dtype": number_dtype(dtype)}
 
 
 zeros = op(
@@ -200,7 +207,7 @@ def full_prepare(shape, fill_value, dtype=None, order="C", *, device=None, like=
     sizes, shape = spelled(shape)
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.dtype(type(fill_value))
-    return (fill_value, *sizes), {"shape": shape, "dtype": np.dtype(dtype)}
+    return (fill_value, *sizes), {"shape": shape, "dtype": number_dtype(dtype)}
 
 
 def full_aval(fill, *sizes, shape, dtype):
@@ -226,7 +233,12 @@ eye = op(
     jvp=NO_OPERAND,
     prepare=lambda n, m=None, k=0, dtype=float, **_: (
         (),
-        {"n": as_size(n), "m": as_size(n if m is None else m), "k": as_size(k), "dtype": np.dtype(dtype)},
+        {
+            "n": as_size(n),
+            "m": as_size(n if m is None else m),
+            "k": as_size(k),
+            "dtype": number_dtype(dtype),
+        },
     ),
 )
 
@@ -234,14 +246,19 @@ eye = op(
 def arange_prepare(start, stop=None, step=1, dtype=None, **_):
     """np.arange's call: one bound is the stop."""
     start, stop = (0, start) if stop is None else (start, stop)
-    dtype = np.arange(start, start, step).dtype if dtype is None else np.dtype(dtype)
+    dtype = np.arange(start, start, step).dtype if dtype is None else number_dtype(dtype)
     return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
+
+
+def arange_aval(*, start, stop, step, dtype):
+    """As many elements as steps fit before the stop."""
+    return ArrayType(dtype, (max(math.ceil((stop - start) / step), 0),))
 
 
 arange = op(
     "arange",
     lambda xp, *, start, stop, step, dtype: xp.arange(start, stop, step, dtype),
-    lambda *, start, stop, step, dtype: ArrayType(dtype, (len(np.arange(start, stop, step)),)),
+    arange_aval,
     vjp=NO_OPERAND,
     jvp=NO_OPERAND,
     prepare=arange_prepare,

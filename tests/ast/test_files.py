@@ -12,12 +12,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import letir.ops  # noqa: F401  fills the table of operations
-from letir.ast.files import array_from, load, load_programs, save, save_programs
+from letir.ast.files import array_from, load_programs, save_programs
 from letir.ast.literals import DTYPES
 from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.printer import dumps
 from letir.errors import LetirError, ParseError
+from letir.storage import load, save
 
 TEXT = """\
 lambda %0:x: float32[n, 2] in ((*,), {}) out {'y': *} {
@@ -129,7 +130,7 @@ def test_several_programs_share_a_file_with_a_note_about_them(tmp_path):
 def test_a_file_of_several_programs_is_not_one_program(tmp_path):
     save_programs(tmp_path / "f", {"f": parse(TEXT), "g": parse(TEXT)})
 
-    with pytest.raises(ParseError, match="f, g: use load_programs"):
+    with pytest.raises(ParseError, match="f, g\n  use load_programs"):
         load(tmp_path / "f")
 
 

@@ -1,0 +1,65 @@
+"""Operations that keep the elements: casts, copies, Python numbers, and the end of derivatives."""
+
+import numpy as np
+
+from letir.ast.primitive import never, todo
+from letir.ast.types import WEAK, ArrayType, number_dtype
+from letir.errors import DTypeError
+from letir.ops.makers import match, op, recast
+
+
+def cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
+    """``ndarray.astype``; the order of memory and ``subok`` do not matter here, ``casting`` is
+    checked.
+    """
+    dtype = number_dtype(dtype)
+    if x.type is not None and not np.can_cast(x.dtype, dtype, casting):
+        raise DTypeError(f"astype: cannot cast {x.dtype} to {dtype} with casting={casting!r}")
+    return (x,), {"dtype": dtype}
+
+
+cast = op(
+    "cast",
+    lambda xp, x, *, dtype: x.astype(dtype) if hasattr(x, "astype") else xp.asarray(x, dtype)[()],
+    lambda x, *, dtype: x.with_dtype(dtype),
+    vjp=lambda ct, y, x, *, dtype: (match(ct, x) if dtype.kind in "fc" else None,),
+    jvp=lambda t, y, x, *, dtype: recast(t[0], dtype) if dtype.kind in "fc" else None,
+    prepare=cast_prepare,
+    elementwise=True,
+    reusable=True,
+    onnx="Cast",
+)
+
+
+def weaken_aval(x):
+    """The weak type of the Python number that ``item`` gives."""
+    return WEAK[type(np.zeros((), x.dtype).item())]
+
+
+weaken = op(
+    "weaken",
+    lambda xp, x: x.item() if hasattr(x, "item") else x,
+    weaken_aval,
+    vjp=lambda ct, y, x: (match(ct, x),),
+    jvp=lambda t, y, x: t[0],
+    onnx=todo("Python numbers become 0-d arrays first"),
+)
+copy = op(
+    "copy",
+    lambda xp, x: xp.array(x, copy=True),
+    lambda x: ArrayType(x.dtype, x.shape),
+    vjp=lambda ct, y, x: (ct,),
+    jvp=lambda t, y, x: t[0],
+    numpy=(np.copy,),
+    reusable=True,
+    onnx="Identity",
+)
+stop_gradient = op(
+    "stop_gradient",
+    lambda xp, x: x,
+    lambda x: x,
+    vjp=never("its purpose is to stop derivatives"),
+    jvp=never("its purpose is to stop derivatives"),
+    elementwise=True,
+    onnx="Identity",
+)

@@ -1,0 +1,43 @@
+"""Scans: cumsum."""
+
+import numpy as np
+
+from letir.ast.types import ArrayType
+from letir.ops.makers import match, op
+from letir.ops.reductions import widened
+from letir.ops.shaping import flip, normalized
+from letir.ops.sizes import reshape
+
+
+def cumsum_aval(x, *, axis, dtype):
+    """The shape of the operand, or its elements in a row without an axis."""
+    if axis is not None:
+        normalized(axis, max(x.ndim, 1))
+    return ArrayType(
+        dtype or widened(x.dtype), (x.size,) if axis is None or not x.shape else x.shape
+    )
+
+
+def cumsum_vjp(ct, y, x, *, axis, dtype):
+    """The cumulative sum from the other end."""
+    along = 0 if axis is None else axis
+    total = flip(cumsum(flip(ct, along), along), along)
+    return (match(reshape(total, x) if axis is None else total, x),)
+
+
+cumsum = op(
+    "cumsum",
+    lambda xp, x, *, axis=None, dtype=None: xp.cumsum(x, axis=axis, dtype=dtype),
+    cumsum_aval,
+    vjp=cumsum_vjp,
+    jvp=lambda t, y, x, *, axis, dtype: cumsum(t[0], axis, y.dtype),
+    prepare=lambda a, axis=None, dtype=None, out=None: (
+        (a,),
+        {
+            "axis": None if axis is None else axis.__index__(),
+            "dtype": None if dtype is None else np.dtype(dtype),
+        },
+    ),
+    numpy=(np.cumsum,),
+    onnx="CumSum",
+)
