@@ -1,6 +1,6 @@
 """The ``letir`` command: ``demo``, ``trace``, ``show``, ``check``, ``run`` and ``grad``.
 
-Programs come from files that ``letir.ast.files.save`` wrote. Exit codes: 0 for success, 1 for an
+Programs come from files that ``letir.save`` wrote. Exit codes: 0 for success, 1 for an
 error (a message on stderr, no traceback), 2 for a command line that is not understood.
 """
 
@@ -14,16 +14,20 @@ from pathlib import Path
 
 import numpy as np
 
-from letir import __version__
-from letir.ad.higher_order import grad, value_and_grad
-from letir.ast.checker import check
-from letir.ast.files import load, save
-from letir.ast.printer import dumps
-from letir.ast.terms import Lambda
+from letir import (
+    Lambda,
+    LetirError,
+    __version__,
+    check,
+    dumps,
+    grad,
+    load,
+    save,
+    trace,
+    value_and_grad,
+)
 from letir.demo.story import FULL, QUICK, tell
-from letir.errors import LetirError
 from letir.eval.evaluator import run_flat
-from letir.tracing.recording import trace
 
 EXAMPLES = """\
 examples:
@@ -81,27 +85,25 @@ def trace_command(options) -> int:
 
 def show_command(options) -> int:
     """Print a program."""
-    program = load(options.file)
-    print(
-        program.listing().rstrip()
-        if options.listing
-        else dumps(program)
-        if options.full
-        else program
-    )
+    if options.listing:
+        print(program_in(options.file).listing().rstrip())
+    elif options.full:
+        print(dumps(program_in(options.file)))
+    else:
+        print(load(options.file))
     return 0
 
 
 def check_command(options) -> int:
     """Check that a file holds a well-formed program."""
-    program = check(load(options.file))
+    program = check(program_in(options.file))
     print(f"{options.file}: well-formed, {described(program)}")
     return 0
 
 
 def run_command(options) -> int:
     """Replay a program on arrays."""
-    program = load(options.file)
+    program = program_in(options.file)
     paths = output_paths(options.out, len(program.ret.args))
     results = run_flat(program, list(map(argument, options.arg)))
     for path, result in zip(paths, results, strict=False):
@@ -114,13 +116,21 @@ def run_command(options) -> int:
 def grad_command(options) -> int:
     """Differentiate a program."""
     argnums = options.argnums[0] if len(options.argnums) == 1 else tuple(options.argnums)
-    program = (value_and_grad if options.value else grad)(load(options.file), argnums)
+    program = (value_and_grad if options.value else grad)(program_in(options.file), argnums)
     save(program, options.output)
     print(f"{options.output}: {described(program)}")
     return 0
 
 
 # ---- what they work on ----
+
+
+def program_in(path: str) -> Lambda:
+    """The program in a file; a file may also hold a Gradient, which is two."""
+    program = load(path)
+    if not isinstance(program, Lambda):
+        raise LetirError(f"{path} holds a {type(program).__name__}: only show takes it")
+    return program
 
 
 def described(program: Lambda) -> str:

@@ -1,7 +1,8 @@
 """Every error that letir raises on purpose.
 
-One root, ``LetirError``; the children that mean what a Python or NumPy error means inherit from that too, so that
-callers may catch either. ``TraceError`` does not: NumPy replaces some ValueErrors and TypeErrors by its own.
+One root, ``LetirError``; the children that mean what a Python or NumPy error means inherit from
+that too, so that callers may catch either. ``TraceError`` does not: NumPy replaces some ValueErrors
+and TypeErrors by its own.
 """
 
 

@@ -9,12 +9,10 @@ from typing import TextIO
 import numpy as np
 from attrs import frozen
 
-from letir.ast.files import load, save
-from letir.ast.terms import Lambda
+from letir import Lambda, load, run_forward, save
 from letir.demo.measuring import interleaved, peak_bytes
 from letir.demo.models import descended, loss_and_slopes, scores
 from letir.demo.training import BATCH, Digits, Model, accuracy, predictor, split_digits
-from letir.eval.evaluator import run_forward
 
 SEED = 0
 EXPECTED_ACCURACY = 0.95  # of the network, on images that it was not trained on
@@ -34,7 +32,7 @@ class Effort:
 FULL, QUICK = Effort(epochs=40, rounds=300), Effort(epochs=10, rounds=40)
 
 
-def tell(effort: Effort = FULL, path: str | None = None, out: TextIO | None = None) -> bool:
+def tell(effort: Effort = FULL, path: str | Path | None = None, out: TextIO | None = None) -> bool:
     """Run the demo and print it to ``out``; whether the network is as accurate as expected.
 
     The trained program is kept at ``path``, or written to a temporary folder.

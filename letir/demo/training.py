@@ -5,12 +5,9 @@ from collections.abc import Iterator
 import numpy as np
 from attrs import frozen
 
-from letir.ad.higher_order import value_and_grad
-from letir.ast.terms import Lambda
+from letir import Lambda, run_forward, trace, value_and_grad
 from letir.datasets import load_digits
 from letir.demo.models import descended, loss, new_layers, scores
-from letir.eval.evaluator import run_forward
-from letir.tracing.recording import trace
 
 CLASSES = 10
 TRAINING_IMAGES = 1437  # of 1,797; the others are held out

@@ -1,13 +1,21 @@
-"""What a program is called with: arguments flattened and checked against its parameters, results nested again [B7]."""
+"""What a program is called with [B7].
+
+Arguments are flattened and checked against the parameters, results are nested again.
+"""
+
+from collections.abc import Sequence
 
 from letir.ast.terms import Lambda, Local
-from letir.ast.types import ArrayType, Size
+from letir.ast.types import ArrayType, Size, Undef
 from letir.errors import DTypeError, ShapeError
-from letir.eval.arrays import describe, type_of
+from letir.eval.arrays import type_of
 
 
 def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
-    """The array arguments in the order of the parameters. Raises DTypeError if they nest differently."""
+    """The array arguments in the order of the parameters.
+
+    Raises DTypeError if they nest differently.
+    """
     if fn.in_tree is not None:
         return fn.in_tree.leaves_of((args, kwargs), "calling the program")
     if kwargs:
@@ -16,28 +24,51 @@ def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
 
 
 def checked_arguments(fn: Lambda, leaves: list, type_of=type_of) -> list:
-    """``leaves`` if they have the types of the parameters; a Python int becomes a float where one is expected.
+    """``leaves`` if they have the types of the parameters; Python numbers widen as Python's do.
 
-    Raises ShapeError or DTypeError that lists every argument that differs, and how.
+    A parameter of unknown type takes any array. Raises ShapeError or DTypeError that lists every
+    argument that differs, and how.
     """
     if len(leaves) != len(fn.params):
         raise ShapeError(f"expected {len(fn.params)} arrays as arguments, found {len(leaves)}")
-    wrong, shapes_only, sizes = [], True, {}
-    for i, (param, leaf) in enumerate(zip(fn.params, leaves, strict=True)):
-        if param.type is None:
+    others, wrong = [], {}
+    for i, param in enumerate(fn.params):
+        expected = param.type
+        if expected is not None and expected.weak:
+            leaves[i] = widened(leaves[i], expected)
+        try:
+            found = type_of(leaves[i])
+        except DTypeError as error:
+            if expected is not None or leaves[i] is not Undef:
+                wrong[i] = str(error).replace("\n  ", ": ")
             continue
-        if type(leaf) is int and param.type.weak and param.type.dtype.kind in "fc":
-            leaf = leaves[i] = float(leaf)
-        found = type_of(leaf)
-        if found is param.type or fits(found, param.type, sizes):
-            continue
-        shapes_only = shapes_only and (found.dtype, found.weak) == (param.type.dtype, param.type.weak)
-        wrong.append(f"  {_name(i, param)}: expected {param.type!r}, found {_found(found)}")
-    if wrong:
-        error = ShapeError if shapes_only else DTypeError
-        known = f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else ""
-        raise error("\n".join([f"arguments do not fit the program{known}", *wrong, "  trace again for other types"]))
+        if found is not expected and expected is not None:
+            others.append((i, expected, found))
+    if others or wrong:
+        _check_others(fn, others, wrong)
     return leaves
+
+
+def widened(number, expected: ArrayType):
+    """A Python int or float as the float or complex that a weak parameter is."""
+    kind = {"f": float, "c": complex}.get(expected.dtype.kind)
+    return kind(number) if kind and type(number) in (int, float) else number
+
+
+def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> None:
+    """Raise unless the others, (position, expected, found), fit by their named sizes [B10]."""
+    sizes = sizes_of([(expected, found) for _, expected, found in others])
+    misfits = [(i, e, f) for i, e, f in others if not fits(f, e, sizes)]
+    wrong |= {i: f"expected {e!r}, found {_found(f)}{_remedy(f, e)}" for i, e, f in misfits}
+    if not wrong:
+        return
+    only_shapes = len(misfits) == len(wrong) and all(same_kind(f, e) for _, e, f in misfits)
+    known = f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else ""
+    raise (ShapeError if only_shapes else DTypeError)(
+        f"arguments do not fit the program{known}\n"
+        + "".join(f"  {_name(i, fn.params[i])}: {wrong[i]}\n" for i in sorted(wrong))
+        + "  trace again for other types"
+    )
 
 
 def _name(i: int, param: Local) -> str:
@@ -48,20 +79,53 @@ def _found(kind: ArrayType) -> str:
     return f"{kind!r}, a Python number" if kind.weak else repr(kind)
 
 
+def _remedy(found: ArrayType, expected: ArrayType) -> str:
+    if found.shape or expected.shape or found.weak == expected.weak:
+        return ""
+    return ": pass x.item()" if expected.weak else f": pass numpy.{expected.dtype}(x)"
+
+
+def same_kind(found: ArrayType, expected: ArrayType) -> bool:
+    """Whether the types differ in their shapes at most."""
+    return found.dtype == expected.dtype and found.weak == expected.weak
+
+
+def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
+    """What the named sizes in (expected, found) types stand for.
+
+    Names that stand alone tell it first, then those in a sum such as 2*n+1.
+    """
+    met = [
+        (size.terms, n)
+        for expected, found in pairs
+        for size, n in zip(expected.shape, found.shape, strict=False)
+        if type(size) is Size
+    ]
+    sizes: dict[str, int] = {}
+    for terms, n in met:
+        match terms:
+            case (((name,), 1),):
+                sizes.setdefault(name, n)
+    for terms, n in met:
+        match terms:
+            case (((name,), factor),) | (((name,), factor), ((), _)) if type(n) is int:
+                constant = dict(terms).get((), 0)
+                sizes.setdefault(name, max(0, (n - constant) // factor))
+    return sizes
+
+
 def fits(found: ArrayType, expected: ArrayType, sizes: dict[str, int]) -> bool:
-    """Whether an array's type is an instance of ``expected``; names are bound in ``sizes`` as they are met [B10]."""
-    if (found.dtype, found.weak, found.ndim) != (expected.dtype, expected.weak, expected.ndim):
+    """Whether ``found`` is ``expected`` with these sizes for its names; others may be any."""
+    if not same_kind(found, expected) or found.ndim != expected.ndim:
         return False
     for n, size in zip(found.shape, expected.shape, strict=True):
         if type(size) is not Size:
-            if n != size:
-                return False
+            known = size
+        elif size.names <= sizes.keys():
+            known = size.evaluate(sizes)
+        else:
             continue
-        (name, *more) = sorted(size.names)
-        if size == Size.named(name) and not more:
-            if sizes.setdefault(name, n) != n:
-                return False
-        elif all(name in sizes for name in size.names) and size.evaluate(sizes) != n:
+        if n != known:
             return False
     return True
 
@@ -71,8 +135,3 @@ def nested_results(fn: Lambda, results: tuple):
     if fn.out_tree is not None:
         return fn.out_tree.unflatten(results)
     return results[0] if len(results) == 1 else results
-
-
-def describe_arguments(leaves: list) -> str:
-    """The types of some values, for messages."""
-    return ", ".join(map(describe, leaves))

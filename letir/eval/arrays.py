@@ -1,4 +1,4 @@
-"""The only module that knows that CuPy exists: which array module a set of arrays belongs to, and their types."""
+"""The only module that knows that CuPy exists: the module of a set of arrays, and their types."""
 
 import sys
 from collections.abc import Iterable
@@ -35,7 +35,8 @@ def array_module(arrays: Iterable):
             on_host = True
     if on_device and on_host:
         raise DTypeError(
-            "arguments mix NumPy and CuPy arrays\n  move them to one side: cupy.asarray(x) or cupy.asnumpy(x)"
+            "arguments mix NumPy and CuPy arrays\n"
+            "  move them to one side: cupy.asarray(x) or cupy.asnumpy(x)"
         )
     return cupy if on_device else np
 
@@ -49,25 +50,21 @@ def is_array(value) -> bool:
 
 
 def type_of(value) -> ArrayType:
-    """The type of an array or a Python number. Raises DTypeError that names the conversion for others [B11]."""
+    """The type of an array or a Python number.
+
+    Raises DTypeError that names the conversion for others [B11].
+    """
     weak = WEAK.get(type(value))
     if weak is not None:
         return weak
     kind = type(value)
     if kind is np.ndarray or isinstance(value, np.generic):
         return ArrayType(value.dtype, value.shape)
-    remedy = next((REFUSED[base.__name__] for base in kind.__mro__ if base.__name__ in REFUSED), None)
+    bases = [base.__name__ for base in kind.__mro__]
+    remedy = next((REFUSED[name] for name in bases if name in REFUSED), None)
     if remedy is None and is_array(value):
         return ArrayType(value.dtype, value.shape)
     raise DTypeError(
         f"{kind.__module__}.{kind.__name__} is no array that letir computes with\n"
         f"  {remedy or 'pass NumPy arrays and numbers; other values as static arguments'}"
     )
-
-
-def describe(value) -> str:
-    """A value's type for a message, whatever it is."""
-    try:
-        return repr(type_of(value))
-    except DTypeError:
-        return f"{type(value).__module__}.{type(value).__name__}"

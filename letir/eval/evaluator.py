@@ -1,9 +1,11 @@
 """``run_forward``: the reference evaluator. A visitor that goes from let to let by tail calls.
 
-The environment counts uses down and forgets a value at its last one, so that every array is freed as soon as no
-later bind needs it [C1]: the evaluator itself holds no value in a local variable, a tuple, or a traceback.
+The environment counts uses down and forgets a value at its last one, so that every array is freed
+as soon as no later bind needs it [C1]: the evaluator itself holds no value in a local variable, a
+tuple, or a traceback.
 """
 
+import sys
 import traceback
 from collections.abc import Callable, Sequence
 
@@ -12,7 +14,7 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import LATE_BOUND, Primitive
 from letir.ast.printer import line_of
-from letir.ast.terms import Bind, Const, Lambda, Let, Local, Ret
+from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.arrays import array_module
 from letir.visitors.usedef import use_counts
@@ -22,27 +24,37 @@ from letir.visitors.visitor import ExprVisitor, TailCall
 class Environment:
     """The values of locals that are still needed, with the number of uses that each has left."""
 
-    def __init__(self, fn: Lambda, args: list):
+    def __init__(self, fn: Lambda, args: Sequence):
         self.left = use_counts(fn).copy()
-        self.values = {p: arg for p, arg in zip(fn.params, args, strict=True) if self.left[p]}
+        self.values = {p: arg for p, arg in zip(fn.params, args, strict=True) if p in self.left}
         self.at: Bind | None = None  # the bind that is being evaluated, for error messages
+
+    def operands(self, args: tuple[Arg, ...]) -> list:
+        """The values of operands; the last use of a local moves its value out."""
+        left, values, found = self.left, self.values, []
+        for arg in args:
+            if type(arg) is not Local:
+                found.append(arg.value)
+            elif left[arg] == 1:
+                found.append(values.pop(arg))
+            else:
+                left[arg] -= 1
+                found.append(values[arg])
+        return found
+
+    def take(self, arg: Arg):
+        """The value of one operand."""
+        return self.operands((arg,))[0]
+
+    def keep(self, binder: Local, result) -> None:
+        """Remember a result if it is used at all."""
+        if binder in self.left:
+            self.values[binder] = result
 
     def bind(self, binders: tuple[Local, ...], results: tuple) -> None:
         """Remember the results that are used at all."""
-        left, values = self.left, self.values
         for binder, result in zip(binders, results, strict=True):
-            if left[binder]:
-                values[binder] = result
-
-    def take(self, arg):
-        """The value of an operand; its last use moves it out."""
-        if type(arg) is not Local:
-            return arg.value
-        left = self.left[arg] - 1
-        if left:
-            self.left[arg] = left
-            return self.values[arg]
-        return self.values.pop(arg)
+            self.keep(binder, result)
 
 
 class Evaluator(ExprVisitor):
@@ -56,45 +68,67 @@ class Evaluator(ExprVisitor):
 
     def visit_let(self, let: Let, env: Environment):
         env.at = bind = let.bind
-        op, take = bind.op, env.take
+        op, attrs = bind.op, bind.attrs
         if op.holds_lambdas:
-            out = op.impl(self.xp, *[take(arg) for arg in bind.args], call=self.call, **bind.attrs)
-        else:
-            out = op.impl(self.xp, *[take(arg) for arg in bind.args], **bind.attrs)
-        results = (out,) if op.results is None else out
+            out = op.impl(self.xp, *env.operands(bind.args), call=self.call, **attrs)
+        elif attrs:
+            out = op.impl(self.xp, *env.operands(bind.args), **attrs)
+        else:  # nearly all binds: without the copy that an empty ** makes
+            out = op.impl(self.xp, *env.operands(bind.args))
         if self.observe is not None:
-            self.observe(bind, results)
-        env.bind(bind.binders, results)
+            self.observe(bind, (out,) if op.results is None else out)
+        if op.results is None:
+            env.keep(bind.binders[0], out)
+        else:
+            env.bind(bind.binders, out)
         return TailCall(let.body, env)
 
     def visit_ret(self, ret: Ret, env: Environment):
-        return tuple([env.take(arg) for arg in ret.args])
+        return tuple(env.operands(ret.args))
 
-    def call(self, fn: Lambda, args) -> tuple:
+    def call(self, fn: Lambda, args: Sequence) -> tuple:
         """The results of ``fn`` on values; a list of them is emptied.
 
-        An exception passes through as it is, with a note that says the let line; no frame of its traceback keeps a
-        value.
+        An exception passes through as it is, with a note that says the let line; no frame of its
+        traceback keeps a value.
         """
-        env = Environment(fn, args)
+        env, outer = Environment(fn, args), sys.exception()
         if type(args) is list:
             args.clear()
         try:
-            return self.visit(fn.body, env)
+            results = self.visit(fn.body, env)
         except BaseException as error:
             env.values.clear()
-            traceback.clear_frames(error.__traceback__)
+            forget_values(error, outer)
             if env.at is not None:
-                error.add_note(f"letir: in {line_of(fn, env.at)}" + (f"\n  at {env.at.source}" if env.at.source else ""))
+                at = f"\n  at {env.at.source}" if env.at.source else ""
+                error.add_note(f"letir: in {line_of(fn, env.at)}{at}")
             raise
+        return owned(fn, results) if fn.constants else results
 
 
-def run_forward(f: Lambda, *args, observe: Callable | None = None, debug_nans: bool = False, **kwargs):
-    """Evaluate ``f`` on arrays of the types that it was recorded for; every value is freed at its last use.
+def forget_values(error: BaseException, outer: BaseException | None) -> None:
+    """Clear the frames that ended with ``error`` and those it came from; not those of ``outer``."""
+    chain: list = [error]
+    seen = {id(outer), id(None)}
+    while chain:
+        link = chain.pop()
+        if id(link) not in seen:
+            seen.add(id(link))
+            traceback.clear_frames(link.__traceback__)
+            chain += [link.__context__, link.__cause__, *getattr(link, "exceptions", ())]
 
-    ``observe(bind, results)`` is called after every bind. ``debug_nans`` raises FloatingPointError at the first bind
-    that makes a nan. Traced and differentiable arguments give traced and differentiable results.
-    Raises ShapeError or DTypeError if the arguments do not fit, GuardError if the recorded path does not hold.
+
+def run_forward(
+    f: Lambda, *args, observe: Callable | None = None, debug_nans: bool = False, **kwargs
+):
+    """Evaluate ``f`` on arrays of the types that it was recorded for.
+
+    Every value is freed at its last use. ``observe(bind, results)`` is called after every bind.
+    ``debug_nans`` raises FloatingPointError at the first bind that makes a nan. Traced and
+    differentiable arguments give traced and differentiable results.
+    Raises ShapeError or DTypeError if the arguments do not fit, GuardError if the recorded path
+    does not hold.
 
     >>> from letir.ast.parser import parse
     >>> run_forward(parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }"), 3.0, 2.0)
@@ -111,8 +145,7 @@ def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
     if runner is not None:
         return runner.__letir_run__(f, leaves)
     leaves = checked_arguments(f, leaves)
-    results = Evaluator(array_module(leaves), observe).call(f, leaves)
-    return owned(f, results) if f.constants else results
+    return Evaluator(array_module(leaves), observe).call(f, leaves)
 
 
 def owned(f: Lambda, results: tuple) -> tuple:
@@ -123,22 +156,28 @@ def owned(f: Lambda, results: tuple) -> tuple:
 
 def _root(array):
     """The array that owns the memory of a view."""
-    while isinstance(getattr(array, "base", None), np.ndarray):
+    while getattr(array, "base", None) is not None:
         array = array.base
     return array
 
 
 def nan_finder(observe: Callable | None) -> Callable:
-    """An observer that raises FloatingPointError at the first nan, then passes on to ``observe``."""
+    """An observer that raises FloatingPointError at the first nan, else asks ``observe``."""
 
     def look(bind: Bind, results: tuple) -> None:
         for result in results:
-            if getattr(result, "dtype", np.dtype(float)).kind in "fc" and bool((result != result).any()):
+            if has_nan(result):
                 raise FloatingPointError(f"{bind.op.name} made a nan")
         if observe is not None:
             observe(bind, results)
 
     return look
+
+
+def has_nan(value) -> bool:
+    """Whether a result is a nan or has one."""
+    differs = value != value
+    return bool(differs.any() if hasattr(differs, "any") else differs)
 
 
 def compute(op: Primitive, operands: Sequence, attrs: Attrs, evaluator: Evaluator | None = None):
@@ -150,7 +189,7 @@ def compute(op: Primitive, operands: Sequence, attrs: Attrs, evaluator: Evaluato
 
 
 class Executor:
-    """An emitter that computes what it is given instead of recording it [D15]; operands are arrays."""
+    """An emitter that computes what it is given instead of recording it [D15]."""
 
     def __init__(self, xp=np):
         self.evaluator = Evaluator(xp)
@@ -158,7 +197,8 @@ class Executor:
 
     def emit(self, op: Primitive, args: tuple, attrs: Attrs, types=None) -> tuple:
         """The results of ``op`` on these arrays; their types need not be known."""
-        out = compute(op, [arg.value if type(arg) is Const else arg for arg in args], attrs, self.evaluator)
+        operands = [arg.value if type(arg) is Const else arg for arg in args]
+        out = compute(op, operands, attrs, self.evaluator)
         return (out,) if op.results is None else out
 
 

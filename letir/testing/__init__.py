@@ -1,19 +1,31 @@
-"""What tests of array programs need: exact comparison, checks of derivatives, samples of every operation, strategies.
+"""What tests of array programs need: comparison to the last bit, checks of derivatives, samples.
 
-    assert_same(expected, found)        to the last bit: kind, dtype, shape, values
-    check_grads(f, args)                derivatives of any order against differences
-    @given(programs())                  Hypothesis: a program and its arguments
+    assert_same(expected, found)    kind, dtype, shape and bits
+    check_grads(f, args)            derivatives of any order against differences
+    SAMPLES["tanh"]                 inputs on which an operation is tested
+    @given(programs())              Hypothesis: a program and its arguments
 
-The strategies ``arrays``, ``avals`` and ``programs`` need Hypothesis, which is imported when they are first used.
+The strategies ``arrays``, ``avals`` and ``programs`` need Hypothesis, imported on first use.
 """
 
 import importlib
 
 from letir.testing.comparing import assert_close, assert_same
 from letir.testing.gradients import check_grads
-from letir.testing.samples import SAMPLES, Sample, applied
+from letir.testing.samples import SAMPLES
+from letir.testing.samples.sample import Sample, applied
 
-__all__ = ["SAMPLES", "Sample", "applied", "arrays", "assert_close", "assert_same", "avals", "check_grads", "programs"]
+__all__ = [
+    "SAMPLES",
+    "Sample",
+    "applied",
+    "arrays",
+    "assert_close",
+    "assert_same",
+    "avals",
+    "check_grads",
+    "programs",
+]
 
 _STRATEGIES = ("arrays", "avals", "programs")
 

@@ -1,4 +1,4 @@
-"""``assert_same`` (exact) and ``assert_close`` (within a tolerance), for nested arrays, scalars and numbers."""
+"""``assert_same``, to the last bit, and ``assert_close``, within a tolerance, for nested arrays."""
 
 from collections.abc import Iterator
 
@@ -14,7 +14,7 @@ TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-9}  # by the bytes of a floating number
 def assert_same(expected, found) -> None:
     """Raise AssertionError unless both are the same: nesting, kind, dtype, shape and bits.
 
-    Kinds are Python number, NumPy scalar and array. A nan equals every other nan; 0.0 and -0.0 differ.
+    Kinds are Python number, NumPy scalar and array. A nan equals every other; 0.0 and -0.0 differ.
 
     >>> assert_same((np.float64(0.0), [np.nan]), (np.float64(0.0), [np.nan]))
     >>> assert_same(np.zeros(2), np.array([0.0, 1.0]))
@@ -28,22 +28,23 @@ def assert_same(expected, found) -> None:
 
 
 def assert_close(expected, found, *, rtol: float | None = None, atol: float | None = None) -> None:
-    """Raise AssertionError unless both have one nesting and shape, and elements that differ by little.
+    """Raise AssertionError unless both nest alike, with the same shapes and nearly the same values.
 
-    Little is ``atol + rtol * abs(expected)``; both are by default what the coarser of the two dtypes allows: 1e-9
-    for float64, 1e-5 for float32, 1e-2 for float16. A nan is close to a nan. Kinds and dtypes may differ.
+    The allowed difference is ``atol + rtol * abs(expected)``. Both are by default what the coarser
+    of the two dtypes allows: 1e-9 for float64, 1e-5 for float32, 1e-2 for float16. A nan is close
+    to a nan. Kinds and dtypes may differ.
 
     >>> assert_close([1.0, np.float32(2.0)], [1.0, 2.000001])
     """
-    for path, a, b in pairs(expected, found):
-        a, b = np.asarray(host(a)), np.asarray(host(b))
+    for path, *leaves in pairs(expected, found):
+        a, b = (np.asarray(host(leaf)) for leaf in leaves)
         difference = shape_difference(a, b) or value_difference(a, b, rtol, atol)
         if difference:
             raise AssertionError(f"{path}: {difference}")
 
 
 def pairs(expected, found) -> Iterator[tuple]:
-    """(path, expected leaf, found leaf) of two trees. Raises AssertionError if they nest differently."""
+    """(path, expected leaf, found leaf) of trees. Raises AssertionError if these do not match."""
     expected_leaves, expected_spec = flatten(expected)
     found_leaves, found_spec = flatten(found)
     if expected_spec != found_spec:
@@ -98,7 +99,7 @@ def bit_difference(expected, found) -> str | None:
 
 
 def differing_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """True where elements of two arrays of one dtype and shape differ in a bit, unless both are nan."""
+    """True where two arrays of one dtype and shape differ in a bit, unless both are nan."""
     part = a.real.dtype
     x, y = (np.ascontiguousarray(v).reshape(a.size, 1).view(part) for v in (a, b))
     bits = np.dtype(f"u{part.itemsize}")
@@ -129,5 +130,9 @@ def listed(differ: np.ndarray, expected: np.ndarray, found: np.ndarray) -> str |
     if not differ.any():
         return None
     first = tuple(int(i) for i in np.argwhere(differ)[0])
-    place = f"{np.count_nonzero(differ)} of {differ.size} elements differ, first at {first}: " if first else ""
+    place = (
+        f"{np.count_nonzero(differ)} of {differ.size} elements differ, first at {first}: "
+        if first
+        else ""
+    )
     return f"{place}expected {expected[first].item()!r}, found {found[first].item()!r}"

@@ -1,12 +1,15 @@
-"""From NumPy's calls to records: the tables are derived from the ``numpy`` field of every ``Primitive``."""
+"""From NumPy's calls to records: the tables are derived from the ``numpy`` field of records."""
+
+import functools
+import inspect
 
 import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.errors import LetirError, MissingRule, TraceError
-from letir.ops.sizes import ones_like, zeros_like
-from letir.tracing.places import user_place
+from letir.errors import DTypeError, LetirError, MissingRule, TraceError
+from letir.ops.makers import promotable
+from letir.tracing.places import at_user, placed
 
 REDUCTIONS = {
     np.add: "sum",
@@ -16,7 +19,9 @@ REDUCTIONS = {
     np.logical_and: "all",
     np.logical_or: "any",
 }
+WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
+ufunc_records: dict = {}  # {ufunc: record}, of the same origin: what a plain call looks up
 _derived_from = [0]  # how many records the table was derived from
 
 
@@ -24,95 +29,126 @@ def recorder_of(function) -> tuple | None:
     """(record, prepare) of a NumPy callable; None if none records it."""
     found = _table.get(function)
     if found is None and _derived_from[0] != len(PRIMITIVES):
-        _table.update((f, (op, prepare)) for op in PRIMITIVES.values() for f, prepare in op.numpy.items())
-        _derived_from[0] = len(PRIMITIVES)
+        derive()
         return _table.get(function)
     return found
 
 
-def call_ufunc(tracer, ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
+def derive() -> None:
+    """Fill the tables from the records."""
+    for op in PRIMITIVES.values():
+        _table.update((f, (op, prepare)) for f, prepare in op.numpy.items())
+    ufunc_records.update((f, op) for f, (op, _) in _table.items() if isinstance(f, np.ufunc))
+    _derived_from[0] = len(PRIMITIVES)
+
+
+def refresh() -> None:
+    """Derive the tables again if the user has defined an operation of that name anew."""
+    if any(PRIMITIVES.get(op.name) is not op for op, _ in _table.values() if "." in op.name):
+        _table.clear()
+        ufunc_records.clear()
+        derive()
+
+
+# ---- ufuncs ----
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
     """What ``ufunc`` (or one of its methods) on traced values records."""
+    if method == "at":
+        return call_at(ufunc, *inputs)
     found = recorder_of(ufunc)
-    if method == "__call__" and not kwargs and found is not None:
-        return tracer.emitter.apply(found[0], inputs)
     if found is None:
         raise unsupported(ufunc)
-    out = kwargs.pop("out", None)
-    if method == "reduce" and ufunc in REDUCTIONS:
-        result = np_reduce(ufunc, *inputs, **kwargs)
-    elif method == "accumulate" and ufunc is np.add:
-        result = PRIMITIVES["cumsum"](inputs[0], *inputs[1:2] or (0,), **kwargs)
-    elif method == "at" and ufunc is np.add and isinstance(inputs[0], Value):
-        return inputs[0].replace(inputs[0].at[inputs[1]].add(inputs[2]))
-    elif method == "__call__":
+    (out,) = kwargs.pop("out", (None,))
+    if method == "__call__":
         result = converted(ufunc, found[0], inputs, **kwargs)
+    elif method == "reduce" and ufunc in REDUCTIONS:
+        given = {name: value for name, value in kwargs.items() if is_given(value)}
+        result = PRIMITIVES[REDUCTIONS[ufunc]](*inputs, **{"axis": 0, **given, **kept_axis(kwargs)})
+    elif method == "accumulate" and ufunc is np.add:
+        result = PRIMITIVES["cumsum"](*inputs, **{"axis": 0, **kwargs})
     else:
-        raise unsupported(ufunc, f"numpy.{ufunc.__name__}.{method}")
-    return result if out is None else written(result, out[0] if isinstance(out, tuple) else out)
+        raise unsupported(ufunc, method)
+    return result if out is None else written(result, out)
 
 
-def np_reduce(ufunc, array, axis=0, dtype=None, **kwargs):
-    """``ufunc.reduce``, whose axis is 0 by default."""
-    given = {name: value for name, value in kwargs.items() if value is not np._NoValue}
-    return PRIMITIVES[REDUCTIONS[ufunc]](array, axis=axis, **given, **({} if dtype is None else {"dtype": dtype}))
+def is_given(value) -> bool:
+    """Whether a keyword of a reduction was given: NumPy marks "not given" in its own way."""
+    return value is not np._NoValue and value is not None
 
 
-def converted(ufunc, op: Primitive, inputs: tuple, dtype=None, where=True, casting="same_kind", order="K", subok=True):
-    """A ufunc's call with keywords: ``dtype`` converts the operands first."""
+def kept_axis(kwargs: dict) -> dict:
+    """``axis=None``, which means all axes and not "not given"."""
+    return {"axis": kwargs["axis"]} if "axis" in kwargs else {}
+
+
+def call_at(ufunc: np.ufunc, target, item, *values):
+    """``ufunc.at``: NumPy's addition in place at places that may repeat."""
+    if not isinstance(target, Value):
+        raise into_ordinary_array()
+    if ufunc is not np.add:
+        raise unsupported(ufunc, "at")
+    target.replace(target.at[item].add(*values))
+
+
+def converted(ufunc, op: Primitive, inputs, *, where=True, dtype=None, casting=None, **others):
+    """A ufunc's call with keywords; ``dtype`` chooses the loop, and so converts the operands."""
+    name = f"numpy.{ufunc.__name__}"
     if where is not True:
         raise TraceError(
-            f"numpy.{ufunc.__name__}(..., where=mask) leaves elements without a value and is not recorded\n"
-            f"  at {user_place(3)[0]}\n  write numpy.where(mask, numpy.{ufunc.__name__}(...), other)"
+            f"{name}(..., where=mask) leaves elements without a value and is not recorded"
+            f"{at_user()}\n  write numpy.where(mask, {name}(...), other)"
         )
-    if dtype is not None:
-        inputs = tuple([x.astype(dtype) if hasattr(x, "astype") else np.dtype(dtype).type(x) for x in inputs])
+    if not others.keys() <= {"order", "subok"}:
+        raise unsupported_arguments(ufunc, f"{', '.join(others)} given")
+    if dtype is not None or casting is not None:
+        inputs = in_loop(ufunc, inputs, dtype, casting or "same_kind")
     emitter = next(x.emitter for x in inputs if isinstance(x, Value))
     return emitter.apply(op, inputs)
 
 
-def written(result, out):
-    """``result`` in the place of ``out``, which must be a traced value itself."""
-    if not hasattr(out, "replace"):
-        raise into_ordinary_array()
-    return out.replace(result)
+def in_loop(ufunc: np.ufunc, inputs: tuple, dtype, casting: str) -> tuple:
+    """The operands in the dtypes of the loop whose result is ``dtype``.
+
+    Raises NumPy's TypeError if there is none, or if ``casting`` forbids it.
+    """
+    kinds = [promotable(x.type) if isinstance(x, Value) else promoted(x) for x in inputs]
+    wanted = None if dtype is None else np.dtype(dtype)
+    signature = (*[None] * ufunc.nin, wanted)
+    dtypes = ufunc.resolve_dtypes((*kinds, None), signature=signature, casting=casting)
+    return tuple(cast_to(x, d) for x, d in zip(inputs, dtypes, strict=False))
 
 
-def into_ordinary_array() -> TraceError:
-    """The error for writing a traced value into an ordinary array."""
-    return TraceError(
-        f"a traced value cannot be written into an ordinary array: its record would be lost\n  at {user_place(3)[0]}\n"
-        "  make the array with letir.numpy.zeros / empty_like and write with buffer = buffer.at[i].set(x)"
-    )
+def promoted(x):
+    """An operand that is not traced as NumPy's promotion takes it."""
+    return type(x) if type(x) in (int, float, complex) else np.asarray(x).dtype
 
 
-def unsupported(function, name: str | None = None) -> MissingRule:
-    """The error for a NumPy callable that no record takes; it says how to add one."""
-    module = (getattr(function, "__module__", None) or "numpy").replace("numpy._core", "numpy")
-    name = name or f"{module if module.startswith('numpy') else 'numpy'}.{function.__name__}"
-    return MissingRule(
-        f"{name} on traced values is not recorded\n  at {user_place(3)[0]}\n"
-        "  write it with functions that are (docs/operations.md lists them), or add it:\n"
-        f"  letir.primitive('package.{function.__name__}', impl, aval, vjp=..., numpy=({name},)), or call it as it is\n"
-        "  without a derivative: letir.opaque(function, aval)"
-    )
+def cast_to(x, dtype: np.dtype):
+    """An operand in ``dtype``."""
+    if isinstance(x, Value):
+        return x if x.dtype == dtype and not x.type.weak else x.astype(dtype)
+    return np.asarray(x).astype(dtype)
+
+
+# ---- functions ----
 
 
 def call_function(tracer, func, args: tuple, kwargs: dict):
     """What a NumPy function on traced values records."""
     found = recorder_of(func)
     if found is None:
+        if func in WRITERS and not isinstance(args[0], Value):
+            raise into_ordinary_array()
         plain = PLAIN.get(func)
         if plain is None:
             raise unsupported(func)
         return plain(*args, **kwargs)
     op, prepare = found
-    out = kwargs.pop("out", None) if "out" in kwargs else None
-    try:
-        operands, attrs = prepare(*args, **kwargs) if prepare else (args, kwargs)
-    except TypeError as error:
-        if isinstance(error, LetirError):
-            raise
-        raise TypeError(f"numpy.{func.__name__} is recorded without some of its arguments: {error}") from None
+    out = kwargs.pop("out") if "out" in kwargs else positional_out(prepare, args)
+    operands, attrs = prepared(func, prepare, args, kwargs) if prepare else (args, kwargs)
+    operands = tuple([gathered(x) if type(x) in (list, tuple) else x for x in operands])
     emitter = next((x.emitter for x in operands if isinstance(x, Value)), tracer.emitter)
     result = emitter.apply(op, operands, op.complete(attrs))
     if op.name == "split":  # the one family of NumPy's that returns a list
@@ -120,35 +156,152 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
     return result if out is None else written(result, out)
 
 
-# ---- functions that say something of a traced value, or make arrays like it ----
+def positional_out(prepare, args: tuple):
+    """The argument in the place of ``out``, None if there is none."""
+    place = out_place(prepare)
+    return args[place] if place is not None and len(args) > place else None
 
 
-def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    """np.full_like: NumPy's own would copy into an ordinary array."""
-    if not isinstance(a, Value):
+@functools.cache
+def out_place(prepare) -> int | None:
+    """Where ``prepare`` takes ``out`` by position, None if it does not."""
+    if prepare is None:
+        return None
+    names = prepare.__code__.co_varnames[: prepare.__code__.co_argcount]
+    return names.index("out") if "out" in names else None
+
+
+def prepared(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """(operands, attrs) of NumPy's own call; errors say the user's line."""
+    try:
+        return prepare(*args, **kwargs)
+    except LetirError as error:
+        raise placed(error) from None
+    except TypeError as error:
+        try:
+            inspect.signature(prepare).bind(*args, **kwargs)
+        except TypeError as reason:
+            raise unsupported_arguments(func, str(reason)) from None
+        raise error
+
+
+def gathered(items):
+    """A list that holds traced values as the traced array that numpy.array makes of it.
+
+    Anything else as it is. Numbers in it are float64, int64 or complex128, as in NumPy.
+    """
+    if not isinstance(items, list | tuple) or first_traced(items) is None:
+        return items
+    return PRIMITIVES["stack"]([strong(gathered(item)) for item in items])
+
+
+def first_traced(items) -> Value | None:
+    """The first traced value in nested lists and tuples, None if there is none."""
+    if isinstance(items, list | tuple):
+        return next((found for item in items if (found := first_traced(item)) is not None), None)
+    return items if isinstance(items, Value) else None
+
+
+def strong(item):
+    """An element of a list as an array: a Python number has NumPy's default dtype."""
+    if not isinstance(item, Value):
+        return np.asarray(item)
+    return item.astype(item.dtype) if item.type.weak else item
+
+
+# ---- writing ----
+
+
+def written(result, out):
+    """``result`` in the place of ``out``, which must be a traced value itself."""
+    if not isinstance(out, Value):
         raise into_ordinary_array()
-    dtype, shape = np.dtype(dtype or a.dtype), a.shape if shape is None else shape
-    operands, attrs = PRIMITIVES["full"].prepare(shape, fill_value, dtype)
-    return a.emitter.apply(PRIMITIVES["full"], operands, PRIMITIVES["full"].complete(attrs))
-
-
-def like(make):
-    """np.zeros_like and np.ones_like."""
-
-    def made(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-        if shape is not None:
-            return full_like(a, 0 if make is zeros_like else 1, dtype, shape=shape)
-        return make(a) if dtype is None else make(a).astype(dtype)
-
-    return made
+    return out.assign(result)
 
 
 def copyto(dst, src, casting="same_kind", where=True):
     """np.copyto onto a traced value changes it in place; onto an ordinary array it is refused."""
     if not isinstance(dst, Value):
         raise into_ordinary_array()
-    new = PRIMITIVES["broadcast_to"](src, dst.shape) if isinstance(src, Value) else dst * 0 + src
+    kind = promotable(src.type) if isinstance(src, Value) else promoted(src)
+    found = kind if isinstance(kind, np.dtype) else np.result_type(dst.dtype, kind(0))
+    if not np.can_cast(found, dst.dtype, casting):
+        raise DTypeError(
+            f"numpy.copyto: cannot cast {found} to {dst.dtype} with casting={casting!r}{at_user()}"
+        )
+    new = dst.at[...].set(gathered(src))
     dst.replace(new if where is True else PRIMITIVES["where"](where, new, dst))
+
+
+# ---- errors ----
+
+
+def into_ordinary_array() -> TraceError:
+    """The error for writing a traced value into an ordinary array."""
+    return TraceError(
+        "a traced value cannot be written into an ordinary array: its record would be lost"
+        f"{at_user()}\n  make the array with letir.numpy (zeros, full_like, asarray ...): "
+        "into that it can be written"
+    )
+
+
+def name_of(function) -> str:
+    """A NumPy callable's name as users write it."""
+    name = function.__name__
+    if getattr(np, name, None) is function:
+        return f"numpy.{name}"
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return f"{module.replace('numpy._core', 'numpy')}.{name}"
+
+
+def unsupported(function, method: str | None = None) -> MissingRule:
+    """The error for a NumPy callable that no record takes; it says how to add one."""
+    name = name_of(function)
+    called = name if method is None else f"{name}.{method}"
+    new = f"letir.primitive('package.{function.__name__}', impl, aval, vjp=..., numpy=({name},))"
+    add = "" if method else f"\n  or add it: {new}"
+    return MissingRule(
+        f"{called} of traced values is not recorded{at_user()}\n"
+        f"  write it with functions that are: docs/operations.md lists them{add}\n"
+        f"  or call it without a derivative: letir.opaque({called}, aval)(...)"
+    )
+
+
+def unsupported_arguments(function, reason: str) -> MissingRule:
+    """The error for a call whose arguments the record does not know."""
+    return MissingRule(
+        f"{name_of(function)} of traced values is not recorded with these arguments{at_user()}\n"
+        f"  {reason}: leave it out, or write it with other functions"
+    )
+
+
+# ---- functions that say something of a traced value, or make arrays like it ----
+
+
+def like(name: str):
+    """np.zeros_like and np.ones_like, by the record ``name``."""
+    op = PRIMITIVES[name]
+
+    def made(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+        operands, attrs = op.prepare(a if shape is None else shape, dtype or a.dtype)
+        return a.emitter.apply(op, operands, op.complete(attrs))
+
+    return made
+
+
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """np.full_like of a traced value."""
+    op = PRIMITIVES["full"]
+    operands, attrs = op.prepare(
+        a if shape is None else shape, gathered(fill_value), dtype or a.dtype
+    )
+    return a.emitter.apply(op, operands, op.complete(attrs))
+
+
+def result_type(*operands):
+    """np.result_type, in which traced Python numbers are weak."""
+    kinds = [promotable(x.type) if isinstance(x, Value) else x for x in operands]
+    return np.result_type(*[kind(0) if kind in (int, float, complex) else kind for kind in kinds])
 
 
 PLAIN = {
@@ -156,14 +309,14 @@ PLAIN = {
     np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
     np.ravel: lambda a, order="C": PRIMITIVES["reshape"](a, -1, order),
-    np.zeros_like: like(zeros_like),
-    np.ones_like: like(ones_like),
-    np.empty_like: like(zeros_like),
+    np.zeros_like: like("zeros"),
+    np.ones_like: like("ones"),
+    np.empty_like: like("zeros"),
     np.full_like: full_like,
     np.copyto: copyto,
     np.iscomplexobj: lambda x: x.dtype.kind == "c",
     np.isrealobj: lambda x: x.dtype.kind != "c",
-    np.result_type: lambda *xs: np.result_type(*[x.dtype if isinstance(x, Value) else x for x in xs]),
+    np.result_type: result_type,
     np.can_cast: lambda x, to, casting="safe": np.can_cast(x.dtype, to, casting),
     np.array_repr: lambda x, *args, **kwargs: repr(x),
     np.array_str: lambda x, *args, **kwargs: repr(x),

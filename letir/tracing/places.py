@@ -1,6 +1,7 @@
 """Where in the user's code an operation is recorded, and which variable it is assigned to.
 
-Frames of letir and NumPy are passed over. What was found is kept by (code, instruction), so that a loop pays once.
+Frames of letir, NumPy and Python itself are passed over. What was found is kept by (code,
+instruction), so that a loop pays once.
 """
 
 import bisect
@@ -12,17 +13,23 @@ from types import CodeType
 import numpy as np
 
 from letir.ast.terms import Source
+from letir.errors import LetirError
 
-_OWN = (os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, os.path.dirname(np.__file__) + os.sep)
+_LETIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+_LIBRARIES = (_LETIR + os.sep, os.path.dirname(np.__file__) + os.sep, "<frozen ")
+_DEMO = os.path.join(_LETIR, "demo", "")  # written as users write
+_PYTHON = os.path.dirname(os.__file__) + os.sep  # site-packages, below it, counts as the user's
 _MOST = 1 << 16
-_places: dict = {}  # (id of code, instruction) -> (source, name), None for internal code; may be emptied
+# (id of code, instruction) -> (source, name), None for internal code; may be emptied at any time
+_places: dict = {}
 _codes: dict[int, CodeType] = {}  # keeps the codes of _places alive, so that ids stay theirs
-_assigned: dict[int, tuple[list[int], list]] = {}  # id of code -> instruction offsets, assigned names
+_assigned: dict[int, tuple[list[int], list]] = {}  # id of code -> instructions, assigned names
 NOWHERE = (None, None)
+_STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 
 
 def user_place(depth: int) -> tuple[Source | None, str | None]:
-    """(place, assigned variable) of the innermost frame of the user's, ``depth`` frames up or further."""
+    """(place, assigned variable) of the innermost frame of the user's, ``depth`` up or further."""
     frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
@@ -36,13 +43,34 @@ def user_place(depth: int) -> tuple[Source | None, str | None]:
     return NOWHERE
 
 
+def at_user() -> str:
+    """The line of a message that says where the user's code is, for errors."""
+    source, _ = user_place(1)
+    return f"\n  at {source}" if source else ""
+
+
+def placed(error: LetirError) -> LetirError:
+    """``error`` with the user's line below the first line of its message, unless it says one."""
+    first, newline, rest = str(error.args[0]).partition("\n")
+    if "\n  at " not in newline + rest:
+        error.args = (f"{first}{at_user()}{newline}{rest}", *error.args[1:])
+    return error
+
+
+def _is_users(file: str) -> bool:
+    """Whether a file is the user's own."""
+    if file.startswith(_LIBRARIES):
+        return file.startswith(_DEMO)
+    return not file.startswith(_PYTHON) or "-packages" in file
+
+
 def _look(code: CodeType, instruction: int, line: int):
     if len(_places) >= _MOST:
         _places.clear()
         _codes.clear()
         _assigned.clear()
     _codes[id(code)] = code
-    if code.co_filename.startswith(_OWN):
+    if not _is_users(code.co_filename):
         return None
     if id(code) not in _assigned:
         _assigned[id(code)] = _assignments(code)
@@ -52,11 +80,10 @@ def _look(code: CodeType, instruction: int, line: int):
 
 
 def _assignments(code: CodeType) -> tuple[list[int], list]:
-    """For each instruction the variable that the next one stores its result in, None if it does not."""
+    """For each instruction the variable that the next one stores its result in, None if none."""
     instructions = list(dis.get_instructions(code))
     names: list = []
     for following in [*instructions[1:], None]:
-        stores = following is not None and following.opname.startswith(("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF"))
-        stored = following.argval if stores else None
+        stored = following.argval if following and following.opname.startswith(_STORES) else None
         names.append(stored[0] if isinstance(stored, tuple) else stored)
     return [i.offset for i in instructions], names

@@ -19,7 +19,7 @@ from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
 from letir.errors import DTypeError, EscapedTracerError, TraceError
 from letir.eval.arrays import is_array, type_of
 from letir.eval.evaluator import Environment, compute
-from letir.tracing.places import user_place
+from letir.tracing.places import at_user, placed, user_place
 
 
 class Absent:
@@ -119,12 +119,12 @@ class Trace(LetBuilder):
         kind = type(operand)
         if kind in PYTHON_NUMBERS or operand is None or kind is UndefType:
             if kind is int and not -(1 << 63) <= operand < 1 << 64:
-                raise DTypeError(f"the integer {operand} does not fit into 64 bits")
+                raise placed(DTypeError(f"the integer {operand} does not fit into 64 bits"))
             return Const(operand)
         if isinstance(operand, list | tuple):
             return self.enter(_as_array(operand))
-        type_of(operand)  # raises with the remedy for this kind of object
-        raise DTypeError(f"{operand!r} cannot be an operand")
+        check_type(operand)
+        raise placed(DTypeError(f"{operand!r} cannot be an operand"))
 
     def lift(self, outer: Value) -> Local:
         """The parameter that stands for a traced value of an enclosing trace."""
@@ -147,17 +147,21 @@ class Trace(LetBuilder):
 
     def constant(self, array) -> Local:
         """The local of an array constant; one array that did not change is bound once."""
+        return self.frozen(array)[1]
+
+    def frozen(self, array) -> tuple[np.ndarray, Local]:
+        """The frozen copy of an array constant, and its local."""
         key = id(array)
         found = self._frozen.get(key)
         if found is not None and found[0]() is array and same_bits(found[1], array):
-            return found[2]
-        type_of(array)
+            return found[1:]
+        check_type(array)
         frozen = freeze(array.get() if hasattr(array, "get") else array)
         self.source, name = user_place(2)
         local = self.emit(PRIMITIVES["constant"], (), Attrs(value=frozen))[0]
         if isinstance(array, np.ndarray):
             self._frozen[key] = (weakref.ref(array), frozen, local)
-        return local
+        return frozen, local
 
     def replay(self, fn: Lambda, leaves: list) -> list:
         """Record the binds of ``fn`` on traced values, arrays and numbers, and return its results."""
@@ -259,11 +263,19 @@ def escaped(value: Value) -> EscapedTracerError:
     )
 
 
+def check_type(operand) -> None:
+    """Raise DTypeError with the remedy and the user's line if it is no array of numbers."""
+    try:
+        type_of(operand)
+    except DTypeError as error:
+        raise placed(error) from None
+
+
 def _as_array(items) -> np.ndarray:
     """A list of numbers as an array. Raises TraceError if it holds traced values."""
     if any(isinstance(item, Value) for item in items):
         raise TraceError(
-            "a list that holds traced values is no operand\n"
+            f"a list that holds traced values is no operand{at_user()}\n"
             "  stack it first: numpy.stack([...]), or letir.numpy.array([...])"
         )
     return np.asarray(items)

@@ -1,23 +1,24 @@
-"""``trace``: a Python function becomes a Lambda; and the recorder's levers for those who drive it by hand [B13]."""
+"""``trace``: a Python function becomes a Lambda; and the levers to drive it by hand [B13]."""
 
+import copy
+import functools
 import inspect
 import re
 from collections.abc import Callable
 from contextlib import contextmanager
 
-import numpy as np
 import optree
 from attrs import frozen
 
-from letir.ast.attrs import Attrs
 from letir.ast.collecting import paused_gc
-from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Lambda, Local
 from letir.ast.trees import NAMESPACE, Static, Tree, flatten
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, TraceError
-from letir.eval.arrays import type_of
-from letir.tracing.recorder import ABSENT, ABSTRACT, ACTIVE, EAGER, Paused, Trace
+from letir.eval.arrays import is_array, type_of
+from letir.tracing.dispatch import refresh
+from letir.tracing.places import at_user
+from letir.tracing.recorder import ABSTRACT, ACTIVE, EAGER, Paused, Trace, escaped
 from letir.tracing.tracer import Tracer
 
 OPTIONS = ("static_argnums", "static_argnames", "abstract")
@@ -35,20 +36,25 @@ class Recording:
     lifted: tuple[Tracer, ...]
 
 
-def trace(f: Callable, *args, static_argnums=(), static_argnames=(), abstract: bool = False, **kwargs) -> Lambda:
+def trace(
+    f: Callable, *args, static_argnums=(), static_argnames=(), abstract: bool = False, **kwargs
+) -> Lambda:
     """Record ``f(*args, **kwargs)`` as a closed Lambda.
 
-    Arguments are pytrees of arrays, Python numbers (weak parameters) and static leaves: bool, str, None, and the
-    arguments named by ``static_argnums`` and ``static_argnames``. Concrete arguments record a guard where Python
-    asks for a truth value or an integer; with ``abstract``, or for ``ShapeDtype`` arguments, nothing is computed and
-    such a question is a TraceError.
+    Arguments are pytrees of arrays, Python numbers (weak parameters) and static leaves: bool, str,
+    None, and the arguments named by ``static_argnums`` and ``static_argnames``, which are hashable.
+    Concrete arguments record a guard where Python asks for a truth value or an integer; with
+    ``abstract``, or of what depends on ``ShapeDtype`` arguments, nothing is computed and such a
+    question is a TraceError. Traced values of an enclosing trace that ``f`` uses become further
+    parameters, the last ones.
 
+    >>> import numpy as np
     >>> print(trace(lambda x, y: x * np.sin(y), 2.0, np.ones(3)).listing(), end="")
     %2 = sin %1
     %3 = mul %0, %2
     return %3
     """
-    _refuse_ambiguous_options(f, kwargs)
+    _refuse_ambiguous_options(f)
     marked_args, marked_kwargs = mark_static(f, args, kwargs, static_argnums, static_argnames)
     return record(f, marked_args, marked_kwargs, ABSTRACT if abstract else EAGER).fn
 
@@ -62,14 +68,20 @@ def record(f: Callable, args: tuple, kwargs: dict, mode: str) -> Recording:
             statics[i] = leaf
         else:
             inputs.append(leaf)
-    tree = Tree(spec, tuple((i, Static.of(getattr(leaf, "value", leaf))) for i, leaf in statics.items()))
+    fixed = [(i, Static.of(getattr(leaf, "value", leaf))) for i, leaf in statics.items()]
+    tree = Tree(spec, tuple(fixed))
     names = [name for i, name in enumerate(leaf_names(f, args, kwargs)) if i not in statics]
     with tracing(inputs, names, mode) as (new, tracers):
         rest = iter(tracers)
         filled = [statics[i] if i in statics else next(rest) for i in range(len(leaves))]
         filled = [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in filled]
         call_args, call_kwargs = spec.unflatten(filled)
-        result = f(*call_args, **call_kwargs)
+        try:
+            result = f(*call_args, **call_kwargs)
+        except ValueError as error:
+            if isinstance(error.__cause__, TraceError):  # NumPy replaces it, for buffer[0] = x
+                raise error.__cause__ from None
+            raise
         fn, lifted = finished(new, result, None if is_flat(args, kwargs, statics) else tree)
         return Recording(fn, tree, lifted)
 
@@ -85,29 +97,54 @@ def mark_static(f, args: tuple, kwargs: dict, argnums, argnames) -> tuple[tuple,
     """The arguments with the static ones wrapped. Raises TraceError for one that is not there."""
     argnums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     argnames = (argnames,) if isinstance(argnames, str) else tuple(argnames)
-    names = positional_names(f)
+    names = positional_names(f)[: len(args)]
     for number in argnums:
         if not -len(args) <= number < len(args):
             raise TraceError(f"static_argnums: there is no argument {number} among {len(args)}")
-    static = {n % len(args) for n in argnums} | {i for i, n in enumerate(names[: len(args)]) if n in argnames}
-    marked = tuple(StaticLeaf(a) if i in static else a for i, a in enumerate(args))
-    return marked, {k: StaticLeaf(v) if k in argnames else v for k, v in kwargs.items()}
+    for name in argnames:
+        if name not in kwargs and name not in parameters_of(f):
+            raise TraceError(f"static_argnames: the function has no parameter {name!r}")
+    static = {n % len(args) for n in argnums} | {i for i, n in enumerate(names) if n in argnames}
+    labels = dict(enumerate(names))
+    marked = [static_leaf(a, labels.get(i, i)) if i in static else a for i, a in enumerate(args)]
+    named = {k: static_leaf(v, k) if k in argnames else v for k, v in kwargs.items()}
+    return tuple(marked), named
+
+
+def static_leaf(value, name) -> StaticLeaf:
+    """``value`` marked as static. Raises DTypeError if it is not hashable, and so may change."""
+    try:
+        hash(value)
+    except TypeError:
+        remedy = "an array as an ordinary argument" if is_array(value) else "a tuple for a list"
+        raise DTypeError(
+            f"static argument {name}: a static argument is hashable, found {type(value).__name__}\n"
+            f"  pass {remedy}"
+        ) from None
+    return StaticLeaf(value)
+
+
+def parameters_of(f) -> dict[str, inspect.Parameter]:
+    """The parameters of ``f`` by name, as far as they are known."""
+    try:
+        return dict(inspect.signature(f).parameters)
+    except (TypeError, ValueError):
+        return {}
 
 
 def positional_names(f) -> list[str]:
     """The names of the positional parameters of ``f``, as far as they are known."""
-    try:
-        parameters = inspect.signature(f).parameters.values()
-    except (TypeError, ValueError):
-        return []
-    return [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in parameters_of(f).values() if p.kind in kinds]
 
 
-def _refuse_ambiguous_options(f, kwargs: dict) -> None:
-    clash = [name for name in positional_names(f) if name in OPTIONS]
+def _refuse_ambiguous_options(f) -> None:
+    bound = f.keywords if isinstance(f, functools.partial) else ()
+    clash = [name for name in parameters_of(f) if name in OPTIONS and name not in bound]
     if clash:
         raise TraceError(
-            f"{clash[0]!r} is an option of trace and a parameter of the function: a keyword would go to trace\n"
+            f"{clash[0]!r} is an option of trace and a parameter of the function: "
+            "a keyword would go to trace\n"
             f"  bind it first: functools.partial(f, {clash[0]}=...)"
         )
 
@@ -124,27 +161,33 @@ def leaf_names(f, args: tuple, kwargs: dict) -> list[str | None]:
     names = positional_names(f)
     found = []
     for path in optree.tree_paths((args, kwargs), namespace=NAMESPACE):
-        top = path[1] if path[0] == 1 else names[path[1]] if path[1] < len(names) else f"arg{path[1]}"
-        name = ".".join(re.sub(r"\W", "_", str(part)) for part in (top, *path[2:]))
+        kind, key = path[:2]
+        if kind == 0:
+            key = names[key] if key < len(names) else f"arg{key}"
+        name = ".".join(re.sub(r"\W", "_", str(part)) for part in (key, *path[2:]))
         found.append(name if re.fullmatch(r"[A-Za-z_][\w.]*", name) else None)
     return found
 
 
 @contextmanager
 def tracing(inputs: list, names: list, mode: str):
-    """A trace with parameters for ``inputs``: (trace, traced values). Closed and forgotten at the end, whatever fails."""
-    new = opened(mode)
-    token = ACTIVE.set(new)
+    """A trace with parameters for ``inputs``: (trace, traced values).
+
+    Closed and forgotten at the end, whatever fails.
+    """
+    outer, new = ACTIVE.get(), opened(mode)
     try:
+        ACTIVE.set(new)
         with paused_gc():
-            yield new, [parameter(new, leaf, name) for leaf, name in zip(inputs, names, strict=True)]
+            yield new, [parameter(new, *pair) for pair in zip(inputs, names, strict=True)]
     finally:
-        ACTIVE.reset(token)
+        ACTIVE.set(outer)
         new.close()
 
 
 def opened(mode: str) -> Trace:
     """A new trace inside the active one."""
+    refresh()
     active = ACTIVE.get()
     parent = active.trace if isinstance(active, Paused) else active
     return Trace(Tracer, parent, mode)
@@ -152,27 +195,25 @@ def opened(mode: str) -> Trace:
 
 def parameter(new: Trace, leaf, name: str | None) -> Tracer:
     """A parameter of the type of ``leaf``, with its value unless the trace is abstract."""
-    if isinstance(leaf, ShapeDtype):
-        kind, value = leaf.type, ABSENT
-    elif isinstance(leaf, Tracer):
-        kind, value = leaf.type, ABSENT if new.mode is ABSTRACT else leaf.concrete_value()
-    else:
-        try:
-            kind, value = type_of(leaf), ABSENT if new.mode is ABSTRACT else leaf
-        except DTypeError as error:
-            error.args = (f"argument {name}: {error}",)
-            raise
-    tracer = Tracer(new, new.param(kind, name).arg, value)
-    if value is not ABSENT:
-        new.known[tracer.arg] = value
-    return tracer
+    if isinstance(leaf, Tracer) and (
+        leaf.emitter not in new.enclosing() or not leaf.emitter.is_open
+    ):
+        raise escaped(leaf)
+    if isinstance(leaf, ShapeDtype | Tracer):
+        return new.parameter(leaf.type, name, leaf)
+    try:
+        return new.parameter(type_of(leaf), name, leaf)
+    except DTypeError as error:
+        error.args = (f"argument {name}: {error}" if name else str(error),)
+        raise
 
 
 def finished(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tracer, ...]]:
-    """The program whose results are the leaves of ``result``, and the traced values that were lifted into it."""
+    """The program of the leaves of ``result``, and the traced values that were lifted into it."""
     leaves, spec = flatten(result)
     args = [result_arg(new, leaf) for leaf in leaves]
-    plain = optree.treespec_is_leaf(spec) or (len(leaves) != 1 and spec == optree.tree_structure(tuple(leaves)))
+    in_a_row = len(leaves) != 1 and spec == optree.tree_structure(tuple(leaves))
+    plain = optree.treespec_is_leaf(spec) or in_a_row
     lifted = tuple(outer for outer, _ in new.lifted.values())
     return new.build(args, None if lifted else in_tree, None if plain else Tree(spec)), lifted
 
@@ -181,11 +222,15 @@ def result_arg(new: Trace, leaf):
     """A result as an argument of Ret. Raises TraceError for what is no array or number."""
     if isinstance(leaf, Tracer) or type(leaf) in PYTHON_NUMBERS:
         return new.enter(leaf)
-    try:
-        type_of(leaf)
-    except DTypeError as error:
-        raise TraceError(f"the traced function returned something that is no array: {leaf!r}\n  {error}") from None
-    return new.enter(leaf)
+    if is_array(leaf):
+        try:
+            return new.enter(leaf)
+        except DTypeError as error:
+            raise TraceError(f"result of the traced function: {error}") from None
+    raise TraceError(
+        f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"
+        "  return arrays and numbers, nested in tuples, lists and dicts"
+    )
 
 
 # ---- by hand ----
@@ -194,7 +239,8 @@ def result_arg(new: Trace, leaf):
 def tracer_enter(inputs, abstract: bool = False):
     """Begin a trace in this thread: the traced values of ``inputs`` (a pytree), nested as they are.
 
-    End it with ``tracer_exit``. Several traces nest.
+    End it with ``tracer_exit``, also if something fails (in a ``finally``): until then this thread
+    is tracing. Several traces nest.
     """
     leaves, spec = flatten(inputs)
     new = opened(ABSTRACT if abstract else EAGER)
@@ -204,10 +250,15 @@ def tracer_enter(inputs, abstract: bool = False):
 
 
 def tracer_exit(outputs) -> Lambda:
-    """End the trace that was begun last and return its program with these results (a pytree)."""
+    """End the trace that was begun last and return its program with these results (a pytree).
+
+    The program takes the leaves of what was entered, in a row.
+    """
     active = ACTIVE.get()
     if not isinstance(active, Trace):
-        raise TraceError("tracer_exit: no trace is active in this thread; begin one with tracer_enter")
+        raise TraceError(
+            "tracer_exit: no trace is active in this thread\n  begin one with tracer_enter"
+        )
     try:
         return finished(active, outputs, None)[0]
     finally:
@@ -216,7 +267,7 @@ def tracer_exit(outputs) -> Lambda:
 
 
 def is_tracing(*values) -> bool:
-    """Whether a trace is active in this thread and, if values are given, any of them is traced by it."""
+    """Whether a trace is active in this thread and, if values are given, traces any of them."""
     active = ACTIVE.get()
     if not isinstance(active, Trace):
         return False
@@ -226,52 +277,54 @@ def is_tracing(*values) -> bool:
 
 @contextmanager
 def pause_tracing():
-    """Operations inside compute on the values of traced arguments and are not recorded; yields the paused trace.
+    """Inside, operations on traced values compute and are not recorded; yields the paused trace.
 
-    Its ``emit(op, args, attrs)`` records by hand.
+    Its ``emit(op, args, attrs)`` records by hand; it is None where no trace is active.
     """
-    active = ACTIVE.get()
-    token = ACTIVE.set(Paused(active) if isinstance(active, Trace) else active)
+    outer = ACTIVE.get()
+    trace = outer.trace if isinstance(outer, Paused) else outer
     try:
-        yield active
+        ACTIVE.set(None if trace is None else Paused(trace))
+        yield trace
     finally:
-        ACTIVE.reset(token)
+        ACTIVE.set(outer)
 
 
 def local_of(value):
-    """The local (or constant) that stands for ``value`` in the active trace; containers give containers."""
+    """The local (or constant) of ``value`` in the active trace; containers give containers."""
     active = _active_trace("local_of")
     leaves, spec = flatten(value)
     return spec.unflatten([active.enter(leaf) for leaf in leaves])
 
 
 def set_local(value, local):
-    """Traced values with the arrays of ``value`` that the active trace knows as ``local``; containers nest alike."""
+    """Traced values with the arrays of ``value`` that the active trace knows as ``local``.
+
+    Containers nest alike.
+    """
     active = _active_trace("set_local")
     leaves, spec = flatten(value)
     locals_ = flatten(local)[0]
     if len(leaves) != len(locals_) or not all(isinstance(arg, Local | Const) for arg in locals_):
         raise TraceError(f"set_local: {len(leaves)} values need as many locals, found {local!r}")
     arrays = [leaf.concrete_value() if isinstance(leaf, Tracer) else leaf for leaf in leaves]
-    return spec.unflatten([Tracer(active, arg, array) for arg, array in zip(locals_, arrays, strict=True)])
+    return spec.unflatten([Tracer(active, *pair) for pair in zip(locals_, arrays, strict=True)])
 
 
 def _active_trace(asked: str) -> Trace:
     active = ACTIVE.get()
     active = active.trace if isinstance(active, Paused) else active
     if active is None:
-        raise TraceError(f"{asked}: no trace is active in this thread")
+        raise TraceError(
+            f"{asked}: no trace is active in this thread\n"
+            "  call it while a function is traced: is_tracing() says so"
+        )
     return active
 
 
 def concrete(x):
-    """The NumPy value of a traced ``x``, recorded as a guard: the program holds for this value only, and no
-    derivative flows through it. Other values come back as they are.
+    """The NumPy value of a traced ``x``, recorded as a guard; other values as they are.
+
+    The program then holds for this value only, and no derivative flows through it.
     """
-    if not isinstance(x, Tracer):
-        return x
-    value = x.concrete_value()
-    if value is ABSENT:
-        return x.guarded(np.asarray, "the value")
-    x.emitter.apply(PRIMITIVES["guard"], (x,), Attrs(value=value.copy() if hasattr(value, "copy") else value))
-    return value
+    return copy.copy(x.guarded(copy.copy, "the value")) if isinstance(x, Tracer) else x

@@ -1,4 +1,4 @@
-"""Small changes to programs: rename, substitute, inline, lift free locals into parameters; graphs and back.
+"""Small changes to programs: rename, substitute, inline, lift free locals; to graphs and back.
 
 All return new programs, are linear, and share what they do not change.
 """
@@ -10,8 +10,8 @@ from attrs import define
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import LetBuilder, result_types
 from letir.ast.primitive import Primitive
-from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
-from letir.errors import ScopeError
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret, Source
+from letir.errors import LetirError, ScopeError
 from letir.visitors.visitor import ArgVisitor
 
 
@@ -26,19 +26,25 @@ class Substitution(ArgVisitor):
 
 
 def substitute(fn: Lambda, mapping: Mapping[Local, Arg]) -> Lambda:
-    """``fn`` with every use of a local in ``mapping`` replaced; its parameters drop out where replaced."""
+    """``fn`` with every use of a local in ``mapping`` replaced; parameters that are drop out."""
     visit = Substitution().visit
-    binds = []
-    for bind in fn.binds:
-        args = tuple([visit(arg, mapping) for arg in bind.args])
-        binds.append(bind if args == bind.args else Bind(bind.binders, bind.op, args, bind.attrs, bind.source))
+    binds = [
+        _with_args(bind, tuple([visit(arg, mapping) for arg in bind.args])) for bind in fn.binds
+    ]
     params = [param for param in fn.params if param not in mapping]
     in_tree = fn.in_tree if len(params) == len(fn.params) else None
-    return Lambda(params, binds, Ret(tuple([visit(a, mapping) for a in fn.ret.args])), in_tree, fn.out_tree)
+    ret = Ret(tuple([visit(arg, mapping) for arg in fn.ret.args]))
+    return Lambda(params, binds, ret, in_tree, fn.out_tree)
+
+
+def _with_args(bind: Bind, args: tuple[Arg, ...]) -> Bind:
+    if args == bind.args:
+        return bind
+    return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
 
 
 def rename(fn: Lambda, names: Mapping[Local, str] | None = None) -> Lambda:
-    """An alpha-equal copy with fresh locals; those in ``names`` are called so, others keep their names."""
+    """An alpha-equal copy with fresh locals, called as ``names`` says, else as they were."""
     names = names or {}
     fresh: dict[Local, Arg] = {}
 
@@ -70,26 +76,32 @@ def free_locals(params: Iterable[Local], binds: Iterable[Bind], ret: Ret) -> lis
     return list(free)
 
 
-def lambda_lift(params: Sequence[Local], binds: Sequence[Bind], ret: Ret) -> tuple[Lambda, list[Local]]:
-    """A closed Lambda with the free locals as further parameters, in order of first use, and those locals."""
+def lambda_lift(
+    params: Sequence[Local], binds: Sequence[Bind], ret: Ret
+) -> tuple[Lambda, list[Local]]:
+    """(closed Lambda, free locals): these are its last parameters, in order of first use."""
     free = free_locals(params, binds, ret)
     return rename(Lambda([*params, *free], binds, ret)), free
 
 
-@define(eq=False)
+@define(eq=False, repr=False)
 class Node:
-    """A node of a graph of operations: operands are nodes, ``Input`` and constants; results are counted."""
+    """A node of a graph of operations: operands are nodes, ``Input`` and constants."""
 
     op: Primitive
     args: tuple
     attrs: Attrs = NO_ATTRS
     result: int = 0
     of: "Node | None" = None  # the node of which this is a further result
+    source: Source | None = None
 
     @property
     def producer(self) -> "Node":
         """The node that computes this result."""
         return self.of or self
+
+    def __repr__(self):
+        return f"Node({self.op.name}, result {self.result})"  # not its operands: graphs share
 
 
 @define(eq=False)
@@ -100,21 +112,30 @@ class Input:
 
 
 def to_dag(fn: Lambda) -> tuple[list[Input], list[Node | Input | Const]]:
-    """The inputs and the outputs of ``fn`` as a graph of nodes, in which a shared local is a shared node."""
+    """(inputs, outputs) of ``fn`` as a graph, in which a shared local is a shared node.
+
+    What the outputs do not need is not in it. Raises LetirError for an operation with an effect: a
+    graph has no order in which effects happen.
+    """
     inputs = [Input(param) for param in fn.params]
     nodes: dict[Local, Node | Input] = dict(zip(fn.params, inputs, strict=True))
     for bind in fn.binds:
+        if bind.op.effect:
+            raise LetirError(f"to_dag: a graph cannot hold the effect of {bind}")
         args = tuple([nodes[arg] if type(arg) is Local else arg for arg in bind.args])
-        node = Node(bind.op, args, bind.attrs)
+        node = Node(bind.op, args, bind.attrs, source=bind.source)
         for i, binder in enumerate(bind.binders):
             nodes[binder] = node if i == 0 else Node(bind.op, (), bind.attrs, i, node)
     return inputs, [nodes[arg] if type(arg) is Local else arg for arg in fn.ret.args]
 
 
-def from_dag(outputs: Sequence[Node | Input | Const], inputs: Sequence[Input] | None = None) -> Lambda:
-    """The program that computes ``outputs``: every shared node is bound once, operands before their users.
+def from_dag(
+    outputs: Sequence[Node | Input | Const], inputs: Sequence[Input] | None = None
+) -> Lambda:
+    """The program that computes ``outputs``; a shared node is bound once, operands before users.
 
-    ``inputs``: the parameters, by default those that are reached, in order. Raises ScopeError for a cycle.
+    ``inputs``: the first parameters; others follow as they are reached. Raises ScopeError for a
+    cycle.
     """
     params = {node: node.local for node in inputs or ()}
     locals_: dict = {}
@@ -126,7 +147,7 @@ def from_dag(outputs: Sequence[Node | Input | Const], inputs: Sequence[Input] | 
         args = tuple([_operand(arg, params, locals_) for arg in node.args])
         binders = tuple(map(Local, result_types(node.op, args, node.attrs)))
         locals_.update(((node, i), binder) for i, binder in enumerate(binders))
-        binds.append(Bind(binders, node.op, args, node.attrs))
+        binds.append(Bind(binders, node.op, args, node.attrs, node.source))
     ret = Ret(tuple([_operand(output, params, locals_) for output in outputs]))
     return rename(Lambda(params.values(), binds, ret))
 
@@ -138,15 +159,15 @@ def _operand(node, params, locals_) -> Arg:
 
 
 def _operands_first(outputs) -> list:
-    """Nodes in an order in which operands come before their users (depth first, with a stack of our own)."""
+    """The nodes, operands before their users: depth first, with a stack of our own."""
     order, state = [], {}
-    stack = [node for node in reversed(outputs) if type(node) is not Const]
+    stack = _producers(outputs)
     while stack:
-        node = stack[-1].producer if type(stack[-1]) is Node else stack[-1]
+        node = stack[-1]
         if state.get(node) is None and type(node) is Node:
             state[node] = "open"
-            below = [arg for arg in reversed(node.args) if type(arg) is not Const]
-            if any(state.get(arg.producer if type(arg) is Node else arg) == "open" for arg in below):
+            below = _producers(node.args)
+            if any(state.get(arg) == "open" for arg in below):
                 raise ScopeError(f"the graph has a cycle through {node.op.name}")
             stack.extend(below)
             continue
@@ -155,3 +176,8 @@ def _operands_first(outputs) -> list:
             state[node] = "done"
             order.append(node)
     return order
+
+
+def _producers(nodes) -> list:
+    """The nodes that compute these, last first; constants need none."""
+    return [n.producer if type(n) is Node else n for n in reversed(nodes) if type(n) is not Const]

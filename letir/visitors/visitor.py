@@ -1,7 +1,7 @@
 """How one goes through a program without Python's stack: visitors that may answer with a tail call.
 
-A visit method takes the node and any further arguments (state travels in them) and returns its answer, or
-``TailCall(node, ...)``: then the driver goes on with that node, in the same Python frame.
+A visit method takes the node and any further arguments (state travels in them) and returns its
+answer, or ``TailCall(node, ...)``: then the driver goes on with that node, in the same frame.
 
 >>> from letir.ast.parser import parse
 >>> class Depth(ExprVisitor):
@@ -16,7 +16,7 @@ A visit method takes the node and any further arguments (state travels in them) 
 
 from typing import Any, ClassVar
 
-from letir.ast.terms import Const, Let, Local, Ret
+from letir.ast.terms import Const, Lambda, Let, Local, Ret
 
 
 class TailCall:
@@ -40,18 +40,28 @@ class Visitor:
             return
         missing = [name for name in cls.variants.values() if not hasattr(cls, name)]
         if missing:
-            raise TypeError(f"{cls.__name__} lacks {', '.join(missing)}: a visitor handles every variant")
+            lacks = ", ".join(missing)
+            raise TypeError(f"{cls.__name__} lacks {lacks}: a visitor handles every variant")
         cls._methods = {variant: getattr(cls, name) for variant, name in cls.variants.items()}
 
     def visit(self, node, *args, **kwargs):
         """The answer of the method for ``node``'s variant, after all its tail calls."""
         methods = self._methods
         while True:
-            method = methods[type(node)]
+            try:
+                method = methods[type(node)]
+            except KeyError:
+                raise self.refused(node) from None
             answer = method(self, node, *args, **kwargs) if kwargs else method(self, node, *args)
             if type(answer) is not TailCall:
                 return answer
             node, args, kwargs = answer.node, answer.args, answer.kwargs
+
+    def refused(self, node) -> TypeError:
+        """The error for what is none of the variants."""
+        known = " and ".join(variant.__name__ for variant in self.variants)
+        remedy = ": visit its body" if type(node) is Lambda else ""
+        return TypeError(f"{type(self).__name__} visits {known}, not {type(node).__name__}{remedy}")
 
 
 class ExprVisitor(Visitor):
@@ -61,6 +71,6 @@ class ExprVisitor(Visitor):
 
 
 class ArgVisitor(Visitor):
-    """Visits ``Local`` and ``Const``: define ``visit_local(local, ...)`` and ``visit_const(const, ...)``."""
+    """Visits ``Local`` and ``Const``: define ``visit_local(local, ...)``, ``visit_const(...)``."""
 
     variants: ClassVar = {Local: "visit_local", Const: "visit_const"}

@@ -1,0 +1,139 @@
+"""How figures are taken: the unit u, medians of interleaved rounds, fresh processes."""
+
+import gc
+import itertools
+import os
+import platform
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from statistics import median
+
+import numpy as np
+from attrs import frozen
+
+UNIT_CALLS = 10_000
+TIMEOUT = 60  # seconds for what runs in a process of its own
+ROOT = Path(__file__).parent.parent
+_sizes = itertools.count(
+    4
+)  # of arrays: each round takes the next, so that no cache knows its types
+
+
+class Skipped(Exception):
+    """A figure that cannot be taken here; says why."""
+
+
+@frozen
+class Effort:
+    """The sizes of programs, and how many rounds are taken of each."""
+
+    sizes: tuple[tuple[int, int], ...]  # (operations, rounds)
+
+
+FULL = Effort(((10_000, 15), (100_000, 5), (1_000_000, 1)))
+SHORT = Effort(((10_000, 7),))
+
+
+def unit() -> float:
+    """u now: the CPU seconds of one ``np.add`` on two 4-element arrays."""
+    add, a = np.add, np.ones(4)
+    start = time.process_time()
+    for _ in itertools.repeat(None, UNIT_CALLS):
+        add(a, a)
+    return (time.process_time() - start) / UNIT_CALLS
+
+
+def timed(function: Callable, *args) -> float:
+    """The CPU seconds of one call; garbage is collected before, what it returns is freed after."""
+    gc.collect()
+    start = time.process_time()
+    result = function(*args)
+    seconds = time.process_time() - start
+    del result
+    return seconds
+
+
+def per_op(
+    run: Callable, prepare: Callable, n: int, rounds: int, floor: Callable | None = None
+) -> float:
+    """What ``run(*prepare(n, size))`` costs for each of ``n`` operations, in u: the median.
+
+    ``size`` is that of the arrays. ``floor(n, size)`` is work that has to be done anyway: its time
+    is subtracted.
+    """
+    ratios = []
+    for size in itertools.islice(_sizes, rounds):
+        args = prepare(n, size)
+        before = unit()
+        seconds = timed(run, *args)
+        if floor is not None:
+            seconds -= timed(floor, n, size)
+        del args
+        ratios.append(seconds / n / ((before + unit()) / 2))
+    return median(ratios)
+
+
+def across_sizes(
+    effort: Effort, run: Callable, prepare: Callable, floor: Callable | None = None
+) -> str:
+    """The cost per operation in u at each size, and the drift from the first size to the last."""
+    found = [(n, per_op(run, prepare, n, rounds, floor)) for n, rounds in effort.sizes]
+    (_, first), *_, (_, last) = found if len(found) > 1 else found * 2
+    text = f"{first:.1f} u"
+    if len(found) == 1:
+        return text
+    others = ", ".join(f"{cost:.1f} at 10^{len(str(n)) - 1}" for n, cost in found[1:])
+    return f"{text}; {others}, drift {last / first:.2f}"
+
+
+def fresh_process(code: str) -> float:
+    """The number that ``code`` prints in a new Python process. Raises Skipped if it fails.
+
+    Modules are compiled once, as where they are installed, whatever the surroundings say.
+    """
+    surroundings = {k: v for k, v in os.environ.items() if k != "PYTHONDONTWRITEBYTECODE"}
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT,
+            check=True,
+            cwd=ROOT,
+            env=surroundings,
+        )
+    except subprocess.TimeoutExpired:
+        raise Skipped(f"not done in {TIMEOUT} s") from None
+    except subprocess.CalledProcessError as error:
+        raise Skipped(error.stderr.strip().splitlines()[-1]) from None
+    return float(done.stdout.split()[-1])
+
+
+def pin_to_one_core() -> None:
+    """Stay on one core, where the system allows it."""
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
+
+
+def machine() -> str:
+    """CPU, Python, NumPy, and what OpenBLAS was told of the CPU."""
+    core = os.environ.get("OPENBLAS_CORETYPE", "not set")
+    return (
+        f"{cpu_name()}, {os.cpu_count()} cores, {platform.system()}; "
+        f"Python {platform.python_version()}, NumPy {np.__version__}, OPENBLAS_CORETYPE {core}; "
+        f"u = {unit() * 1e6:.2f} µs"
+    )
+
+
+def cpu_name() -> str:
+    """What the CPU is called, as far as the system says it."""
+    try:
+        text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
+        return next(
+            line.split(":")[1].strip() for line in text.splitlines() if "model name" in line
+        )
+    except (OSError, StopIteration):
+        return platform.processor() or platform.machine()

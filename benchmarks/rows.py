@@ -1,0 +1,112 @@
+"""The table of all figures: what is measured, its target, and what it stands beside."""
+
+from collections.abc import Callable
+
+from attrs import field, frozen
+
+from benchmarks import peers, processes, programs
+from benchmarks.harness import Effort, Skipped
+
+
+@frozen
+class Row:
+    """One figure: ``measure(effort)`` gives it as text; ``beside`` are those of peers, by name."""
+
+    name: str
+    title: str
+    target: str
+    measure: Callable[[Effort], str]
+    beside: dict[str, Callable[[Effort], str]] = field(factory=dict)
+
+    def markdown(self, effort: Effort) -> str:
+        """The row of a Markdown table, measured now."""
+        others = [f"{name} {taken(measure, effort)}" for name, measure in self.beside.items()]
+        figures = (self.title, self.target, taken(self.measure, effort), ", ".join(others))
+        return f"| {' | '.join(figures)} |"
+
+
+def taken(measure: Callable[[Effort], str], effort: Effort) -> str:
+    """A figure, or why there is none."""
+    try:
+        return measure(effort)
+    except Skipped as why:
+        return f"({why})"
+
+
+HEAD = "| figure | target | letir | beside it |\n|---|---|---|---|"
+ROWS = (
+    Row(
+        "import",
+        "`import letir` beyond NumPy's",
+        "40 ms",
+        processes.importing("letir"),
+        {"autograd": processes.importing("autograd"), "JAX": processes.importing("jax")},
+    ),
+    Row(
+        "first",
+        "import, first trace and gradient of the README example",
+        "150 ms",
+        processes.first_gradient,
+        {"JAX": processes.jax_first_gradient},
+    ),
+    Row(
+        "abstract",
+        "abstract tracing, per operation",
+        "9 u",
+        programs.abstract_tracing,
+        {"JAX": peers.jax_tracing, "torch.fx": peers.fx_tracing},
+    ),
+    Row(
+        "concrete",
+        "concrete tracing, per operation beyond the NumPy call",
+        "10 u",
+        programs.concrete_tracing,
+    ),
+    Row(
+        "run_forward",
+        "`run_forward`, per bind beyond the NumPy call",
+        "6 u",
+        programs.replaying,
+        {"torch.fx": peers.fx_replaying},
+    ),
+    Row(
+        "grad",
+        "`grad` of a Lambda, per bind",
+        "20 u",
+        programs.differentiating,
+        {"JAX": peers.jax_differentiating},
+    ),
+    Row(
+        "dumps",
+        "`dumps`, per bind",
+        "8 u",
+        programs.printing,
+        {"JAX": peers.jax_printing, "torch.fx": peers.fx_printing},
+    ),
+    Row("parse", "`parse`, per bind", "40 u", programs.parsing),
+    Row(
+        "check",
+        "`check`, per bind",
+        "5 u",
+        programs.checking,
+        {"torch.fx": peers.fx_checking},
+    ),
+    Row("hash", "`hash`, per bind", "3 u", programs.hashing),
+    Row("equal", "`==`, per bind", "4 u", programs.comparing),
+    Row("canonicalize", "`canonicalize`, per bind", "8 u", programs.canonicalizing),
+    Row("memory", "memory of a program of 10^6, per bind", "400 bytes", processes.program_memory),
+    Row(
+        "peak",
+        "peak of 200 operations on a 64 MiB array, beyond the argument",
+        "2 arrays",
+        processes.letir_peak,
+        {"NumPy": processes.numpy_peak, "torch": processes.torch_peak},
+    ),
+    Row(
+        "long",
+        "10^5 operations: trace, gradient and one replay",
+        "3 s",
+        processes.letir_long,
+        {"autograd": processes.autograd_long, "JAX": processes.jax_long},
+    ),
+)

@@ -1,0 +1,95 @@
+"""Write ``docs/operations.md``, the table of all operations, from their records.
+
+python docs/make_operations.py
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from types import ModuleType
+
+from letir.ast.primitive import PRIMITIVES, Absent, Primitive, Required
+from letir.ast.printer import Printer
+from letir.ops import FAMILIES
+
+PAGE = Path(__file__).with_name("operations.md")
+HEAD = """\
+# Operations
+
+What programs are made of. Each operation is one record in `letir/ops/`; this page is made of the
+records by `python docs/make_operations.py`, and a test fails if it is not up to date.
+
+- *recorded from*: the NumPy functions that record it on traced values. Operators and methods of
+  arrays (`x @ y`, `x.sum()`) record what the function of that name does.
+- *attributes*: the static parameters and their defaults, in the order of `listing()`.
+- *reverse* and *forward*: whether it has a rule for `grad` and `vjp`, and for `jvp`. Where it has
+  none because there is no derivative, there is a dash; the last table says why.
+
+Operations of your own: [extending.md](extending.md).
+"""
+TABLE = "| operation | recorded from | attributes | reverse | forward |\n|---|---|---|---|---|\n"
+REASONS = "## Why some have no rule\n\n| reason | operations |\n|---|---|\n"
+
+
+def page() -> str:
+    """The text of the page."""
+    records = {record.name: record for record in PRIMITIVES.values() if "." not in record.name}
+    tables = []
+    for module in FAMILIES:
+        own = {id(value) for value in vars(module).values() if type(value) is Primitive}
+        names = [name for name, record in records.items() if id(record) in own]
+        tables.append(family(module, [records.pop(name) for name in names]))
+    assert not records, f"in no family: {', '.join(records)}"
+    return "\n".join([HEAD, *tables, reasons()])
+
+
+def family(module: ModuleType, records: Iterable[Primitive]) -> str:
+    """The table of the records that one module defines."""
+    title = module.__doc__.partition("\n")[0].partition(":")[0].strip(".")
+    file = f"`{module.__name__.replace('.', '/')}.py`"
+    return f"## {title}\n\n{file}\n\n{TABLE}{''.join(map(row, records))}"
+
+
+def row(record: Primitive) -> str:
+    """The line of one record."""
+    cells = (
+        f"`{record.name}`",
+        ", ".join(f"`{numpy_name(function)}`" for function in record.numpy),
+        f"`{attributes(record)}`" if record.attrs else "",
+        rule(record.vjp),
+        rule(record.jvp),
+    )
+    return f"| {' | '.join(cells)} |\n"
+
+
+def numpy_name(function) -> str:
+    """What users call a NumPy function."""
+    module = getattr(function, "__module__", None) or "numpy"
+    return f"{module.replace('numpy', 'np', 1).replace('np._core', 'np')}.{function.__name__}"
+
+
+def attributes(record: Primitive) -> str:
+    """The attributes with their defaults, as texts write them."""
+    write = Printer().value
+    return ", ".join(
+        name if default is Required else f"{name}={write(default, '')}"
+        for name, default in record.attrs.items()
+    )
+
+
+def rule(found) -> str:
+    """Whether there is a rule."""
+    return "yes" if type(found) is not Absent else "—" if found.final else "not yet"
+
+
+def reasons() -> str:
+    """The reasons for absent derivatives, each with its operations."""
+    names: dict[str, dict[str, None]] = {}
+    for record in PRIMITIVES.values():
+        for found in (record.vjp, record.jvp):
+            if type(found) is Absent and "." not in record.name:
+                names.setdefault(found.reason, {})[f"`{record.name}`"] = None
+    return REASONS + "".join(f"| {why} | {', '.join(ops)} |\n" for why, ops in names.items())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")

@@ -1,0 +1,24 @@
+"""``SAMPLES``: the inputs on which each operation is tested, a file for each file of ``letir.ops``.
+
+Adding an operation is its record and its samples here. Together the samples of a record cover 0-d,
+empty and broadcast operands, negative axes and tuples of them, ``keepdims``, masks, ties, Python
+numbers, single and half precision, integers, and complex numbers where the operation takes them.
+Derivatives exist at a sample and agree with differences there, unless it is ``rough``.
+"""
+
+from letir.testing.samples import (
+    control,
+    elementwise,
+    indexing,
+    neural,
+    products,
+    reductions,
+    shaping,
+    sizes,
+)
+from letir.testing.samples.sample import Sample
+
+FAMILIES = (elementwise, sizes, shaping, reductions, indexing, products, neural, control)
+SAMPLES: dict[str, list[Sample]] = {
+    name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()
+}

@@ -1,0 +1,68 @@
+"""Samples of the operations in ``letir.ops.control``: guards, custom rules, gradient programs."""
+
+import numpy as np
+
+from letir.ast.builder import LetBuilder
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Lambda
+from letir.ast.types import ArrayType, Undef
+from letir.testing.samples.sample import EMPTY, FLOAT32, FLOAT64, W, X, Y, Z, narrow, of, rough
+
+VECTOR = {"shape": (3,), "dtype": FLOAT64}
+
+
+def body(count: int, formula) -> Lambda:
+    """A closed program of ``count`` arrays of shape (3,)."""
+    builder = LetBuilder()
+    return builder.build(formula(*[builder.param(ArrayType(float, (3,))) for _ in range(count)]))
+
+
+def pair_step(a, b, x):
+    """A linear function of two cotangents, either of which may be ``Undef``."""
+    instantiate = PRIMITIVES["instantiate"]
+    return (instantiate(a, **VECTOR) * x + instantiate(b, **VECTOR),)
+
+
+PRODUCT = {"n_cts": 1, "body": body(3, lambda ct, x, y: (ct * y, ct * x))}
+PAIR = {"n_cts": 2, "body": body(3, pair_step)}
+BACKWARD = body(2, lambda residual, ct: (ct * residual,))
+
+
+def steps(**attrs) -> list:
+    """Steps of a gradient program: all cotangents there, one of two, and none."""
+    return [
+        of(Y[0], X[0], X[1], **PRODUCT, **attrs),
+        of(Y[0], Y[1], X[0], **PAIR, **attrs),
+        of(Y[0], Undef, X[0], **PAIR, **attrs),
+        rough(Undef, X[0], X[1], **PRODUCT, **attrs),
+        rough(Undef, Undef, X[0], **PAIR, **attrs),
+    ]
+
+
+SAMPLES = {
+    "guard": [
+        of(np.int64(3), value=3),
+        of(np.bool_(True), value=True),
+        of(2, value=2),
+        of(np.array(4), value=4),
+    ],
+    "custom_vjp": [
+        rough(X[0] ** 2, 2 * X[0], X[0], n_outs=1, n_residuals=1, backward=BACKWARD),
+    ],
+    "autograd_add": [
+        of(X, Y),
+        of(Undef, X),
+        of(X, Undef),
+        of(X[0, 0], Y[0, 0]),
+        of(Z, W),
+        of(EMPTY, EMPTY),
+        *narrow(of(X, Y)),
+    ],
+    "instantiate": [
+        of(X[0], **VECTOR),
+        of(Undef, **VECTOR),
+        of(Undef, np.array([3]), shape=None, dtype=FLOAT32),
+    ],
+    "grad_of": steps(op=PRIMITIVES["mul"]),
+    "when_defined": steps(),
+}

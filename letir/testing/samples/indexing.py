@@ -1,0 +1,88 @@
+"""Samples of the operations in ``letir.ops.indexing``."""
+
+import math
+
+import numpy as np
+
+from letir.ast.attrs import Here
+from letir.testing.samples.sample import (
+    BLOCK,
+    BOOLEANS,
+    COLUMNS,
+    EMPTY,
+    FLOAT32,
+    INTEGERS,
+    ROWS,
+    Sample,
+    W,
+    X,
+    Y,
+    Z,
+    narrow,
+    of,
+)
+
+HERE = Here()
+PARTS: list[tuple] = [  # (shape of the part of an array of shape (2, 3), item, index arrays)
+    ((3,), 0, ()),
+    ((), (1, -1), ()),
+    ((1, 2), (slice(0, 1), slice(None, None, 2)), ()),
+    ((2, 3), (slice(None, None, -1),), ()),
+    ((0, 3), slice(2, None), ()),
+    ((2, 1), (..., None, 1), ()),
+    ((3, 3), HERE, (ROWS,)),
+    ((3,), (HERE, HERE), (ROWS, COLUMNS)),
+    ((2, 3), (slice(None), HERE), (COLUMNS.astype(np.int32),)),
+    ((3, 1), (HERE, None, 1), (ROWS,)),
+    ((2, 2, 3), HERE, (np.array([[0, 1], [1, 1]]),)),
+    ((3,), HERE, (np.int64(1),)),
+    ((3,), Here(3), (BOOLEANS,)),
+    ((1, 3), Here(1), (np.array([False, True]),)),
+    ((2, 2), (slice(None), Here(2)), (np.array([True, False, True]),)),
+    ((0, 3), HERE, (np.zeros(0, int),)),
+]
+
+
+def written() -> list[Sample]:
+    """Every kind of index and of what is written there."""
+    new = np.linspace(0.3, 1.7, 12)
+    return [
+        *[
+            of(X, new[: math.prod(shape)].reshape(shape), *arrays, item=item)
+            for shape, item, arrays in PARTS
+        ],
+        of(X, 0.5, item=(0, slice(None))),
+        of(X, 2, ROWS[:2], COLUMNS[:2], item=(HERE, HERE)),
+        of(X, new[:1], item=1),
+        of(X, INTEGERS, item=...),
+        of(INTEGERS, np.array([8, 9, 10]), item=0),
+        of(Z, W[0], item=0),
+        of(Z, X[0], item=1),
+        of(np.array(0.5), 1.5, item=()),
+        of(EMPTY, X[0], item=slice(None)),
+        of(X.astype(FLOAT32), Y[0], item=0),
+        *narrow(of(X, Y[0], item=1), of(X, 0.5, ROWS, item=HERE)),
+    ]
+
+
+SAMPLES = {
+    "index": [
+        *[of(X, *arrays, item=item) for _, item, arrays in PARTS],
+        of(X[0, 0], item=()),
+        of(X[0], item=None),
+        of(np.array(0.5), item=...),
+        of(Z, item=0),
+        of(INTEGERS, ROWS, item=HERE),
+        of(BLOCK, ROWS, COLUMNS, item=(HERE, slice(None), HERE)),
+        of(BLOCK, ROWS, COLUMNS, item=(slice(1), HERE, HERE)),
+        of(BLOCK, COLUMNS, item=(0, slice(None), HERE)),
+        *narrow(of(X, item=(0, 1)), of(X, ROWS, item=HERE)),
+    ],
+    "index_set": [
+        *written(),
+        of(BOOLEANS, True, item=0),
+        of(X, Y[:1], item=0),
+        of(X, Y[None, :1], ROWS[:1], item=HERE),
+    ],
+    "index_add": written(),
+}

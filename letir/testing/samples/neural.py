@@ -1,0 +1,67 @@
+"""Samples of the operations in ``letir.ops.neural``."""
+
+import numpy as np
+
+from letir.testing.samples.sample import (
+    BLOCK,
+    EMPTY,
+    ROWS,
+    TALL,
+    W,
+    X,
+    Y,
+    Z,
+    narrow,
+    of,
+    rough,
+)
+
+KEY = np.array([7, 11], np.uint64)
+WEIGHT = TALL[:, :3]
+
+SAMPLES = {
+    "log_softmax": [
+        of(X),
+        of(X, axis=0),
+        of(BLOCK, axis=1),
+        of(X * 400),
+        of(EMPTY),
+        *narrow(of(X)),
+    ],
+    "linear": [
+        of(X, WEIGHT),
+        of(X, WEIGHT, None),
+        of(X, WEIGHT, Y[0]),
+        of(X[0], WEIGHT, Y[0]),
+        of(BLOCK, TALL),
+        of(Z, W),
+        of(EMPTY, X, Y[0, :2]),
+        *narrow(of(X, WEIGHT, Y[0])),
+    ],
+    "embedding": [
+        of(X, ROWS),
+        of(X, ROWS.reshape(3, 1)),
+        of(X, np.int64(1)),
+        of(X, np.zeros(0, int)),
+        of(X, np.array([1, 1]), padding_idx=0),
+        of(Z, ROWS),
+        rough(X, ROWS, padding_idx=1),
+        *narrow(of(X, ROWS)),
+    ],
+    "random_mask": [
+        of(KEY, shape=(2, 3), rate=0.5),
+        of(np.int64(3), shape=(), rate=0.25),
+        of(KEY, np.array([2]), shape=None, rate=0.0),
+    ],
+    "dropout": [
+        of(X, KEY),
+        of(X, KEY, rate=0.25),
+        of(X, KEY, rate=1.0),
+        of(X, train=False),
+        of(X, None, rate=0.0),
+        of(EMPTY, KEY),
+        of(X[0, 0], KEY),
+        of(Z, KEY),
+        *narrow(of(X, KEY)),
+    ],
+}

@@ -1,0 +1,123 @@
+"""``Sample``, the operands and attributes of one bind, and what the lists of samples are made of.
+
+``of`` makes a sample, ``points`` and ``couples`` make those of elementwise functions. The arrays
+are what samples are taken from: distinct numbers of both signs, away from integers and ties.
+"""
+
+import itertools
+
+import numpy as np
+from attrs import evolve, field, frozen
+
+from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.builder import LetBuilder
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Const, Lambda
+from letir.ast.types import PYTHON_NUMBERS, Undef
+from letir.eval.arrays import type_of
+
+
+@frozen(eq=False)
+class Sample:
+    """Operands (arrays, scalars, Python numbers, None, ``Undef``) and attributes of one operation.
+
+    ``rough``: the derivative need not agree with differences, at a tie or by the op's purpose.
+    """
+
+    args: tuple
+    attrs: Attrs = field(default=NO_ATTRS, converter=Attrs)
+    rough: bool = False
+
+
+def of(*args, **attrs) -> Sample:
+    """A sample with these operands and attributes."""
+    return Sample(args, attrs)
+
+
+def rough(*args, **attrs) -> Sample:
+    """A sample whose derivative is a convention."""
+    return Sample(args, attrs, rough=True)
+
+
+def applied(op: Primitive, sample: Sample, *, constants: bool = False) -> tuple[Lambda, list]:
+    """(program, arguments): the program of the one bind that applies ``op`` to the sample.
+
+    Python numbers are weak parameters, or, with ``constants``, constants in the bind.
+
+    >>> from letir.ast.primitive import PRIMITIVES
+    >>> program, args = applied(PRIMITIVES["mul"], of(np.ones(2), 3.0))
+    >>> print(program)
+    lambda %0: float64[2], %1: float64*[] {
+      %2: float64[2] = mul(%0, %1)
+      return %2
+    }
+    """
+    builder, operands, given = LetBuilder(), [], []
+    for arg in sample.args:
+        if arg is None or arg is Undef or (constants and type(arg) in PYTHON_NUMBERS):
+            operands.append(Const(arg))
+        else:
+            operands.append(builder.param(type_of(arg)).arg)
+            given.append(arg)
+    results = builder.emit(op, tuple(operands), op.complete(sample.attrs))
+    return builder.build(results), given
+
+
+X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
+Y = np.array([[1.1, 0.43, -0.7], [-0.93, 1.3, 0.8]])
+POSITIVE = np.array([[0.5, 1.25, 2.0], [1.5, 0.75, 0.625]])
+BLOCK = np.linspace(-1.0, 1.3, 24).reshape(2, 3, 4)
+TALL = np.linspace(-0.8, 1.1, 12).reshape(3, 4)
+Z = X + 1j * Y
+W = Y - 0.5j * X
+INTEGERS = np.array([[3, 1, 2], [5, 4, 7]])
+BOOLEANS = np.array([[True, False, True], [False, False, True]])
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5])
+EMPTY = np.zeros((0, 3))
+ROWS = np.array([1, 0, 1])
+COLUMNS = np.array([2, -1, 0])
+
+BOOL, INT64, FLOAT16, FLOAT32, FLOAT64, COMPLEX64, COMPLEX128 = map(
+    np.dtype, ("bool", "int64", "float16", "float32", "float64", "complex64", "complex128")
+)
+
+
+def narrow(*samples: Sample) -> list[Sample]:
+    """The same with float64 arrays in single and in half precision."""
+    made = []
+    for sample, dtype in itertools.product(samples, (FLOAT32, FLOAT16)):
+        args = [
+            a.astype(dtype) if hasattr(a, "dtype") and a.dtype == FLOAT64 else a
+            for a in sample.args
+        ]
+        made.append(evolve(sample, args=tuple(args)))
+    return made
+
+
+def points(a: float, b: float, *, integer: int = 1, has_complex: bool = True) -> list[Sample]:
+    """Samples of a function of one array, smooth around ``a`` and ``b``, that takes ``integer``."""
+    row = np.array([a, b, 0.5 * (a + b)])
+    real = [of(row), of(row[0]), of(np.array(b)), of(a), of(EMPTY), *narrow(of(row))]
+    real += [of(np.full(2, integer)), of(np.full((2, 1), integer, np.int8)), of(integer)]
+    if not has_complex:
+        return real
+    column = np.array([[a + 0.25j], [b - 0.125j]])
+    return [*real, of(column), of(np.complex64(a + 0.5j)), of(complex(b, 0.5))]
+
+
+def couples(x, y, *, has_complex: bool = True) -> list[Sample]:
+    """Samples of a function of two arrays of shape (2, 3) that is smooth around ``x`` and ``y``."""
+    shapes = [(x, y), (x[:, :1], y[0]), (x[0, 0], y), (x[0, 1], y[1, 0]), (x[:, :0], y[:1, :0])]
+    numbers = [
+        (x, float(y[0, 0])),
+        (float(x[0, 0]), y[1]),
+        (float(x[1, 0]), 2),
+        (2, y[0]),
+        (x[1], 3),
+    ]
+    mixed = [(x.astype(FLOAT32), y), (x[0].astype(FLOAT16), y.astype(FLOAT32)), (INTEGERS, y)]
+    integers = [(INTEGERS, ROWS + 2), (INTEGERS.astype(np.int8), 2)]
+    complexes = [(x + 0.25j, y - 0.5j), (x + 0.25j, y[:1]), (x[0], 0.6 + 1j)]
+    complexes += [((x + 1j).astype(COMPLEX64), y[0])]
+    pairs = shapes + numbers + mixed + integers + (complexes if has_complex else [])
+    return [*itertools.starmap(of, pairs), *narrow(of(x, y[0]), of(x[0], float(y[0, 1])))]

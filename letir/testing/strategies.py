@@ -1,0 +1,265 @@
+"""Hypothesis strategies: ``arrays``, ``avals``, and ``programs``, which are Lambdas with arguments.
+
+A program is a list of steps. Each step is a sample of an operation whose operands are replaced, one
+by one, by values that the program has already, where they fit or can be made to fit. Steps are
+plain data, so that Hypothesis shrinks a program by dropping them.
+"""
+
+import functools
+import math
+import warnings
+from collections.abc import Collection
+from operator import add
+
+import numpy as np
+from attrs import define, field, frozen
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as numpy_strategies
+
+from letir.ast.attrs import Here
+from letir.ast.builder import LetBuilder, Value, result_types
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.terms import Lambda, Source
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, Undef, UndefType
+from letir.errors import GuardError
+from letir.eval.arrays import type_of
+from letir.eval.evaluator import compute
+from letir.testing.samples import SAMPLES
+from letir.testing.samples.sample import Sample
+
+DTYPES = tuple(np.dtype(c) for c in "?bhiqBHIQefdFD")
+ELEMENTS = {
+    "b": st.booleans(),
+    "i": st.integers(-9, 9),
+    "u": st.integers(0, 9),
+    "f": st.integers(-64, 64).map(lambda n: n / 8),
+    "c": st.builds(complex, st.integers(-8, 8), st.integers(-8, 8)),
+}
+VIEWS = ("index", "index_set", "index_add", "reshape", "transpose", "broadcast_to", "flip")
+LARGEST = 1e4  # values beyond are not used any further
+MOST_OPERANDS, MOST_RESULTS = 4, 6
+
+
+def avals(
+    dtypes: Collection = DTYPES, *, most_axes: int = 3, longest: int = 3
+) -> st.SearchStrategy:
+    """Types of small arrays (``ArrayType``), weak ones included; they shrink towards ``bool[]``."""
+    shapes = numpy_strategies.array_shapes(
+        min_dims=0, max_dims=most_axes, min_side=0, max_side=longest
+    )
+    strong = st.builds(ArrayType, st.sampled_from(list(dtypes)), shapes)
+    weak = [type_of(kind(0)) for kind in (int, float, complex) if np.dtype(kind) in dtypes]
+    return st.one_of(strong, st.sampled_from(weak)) if weak else strong
+
+
+def arrays(types: "ArrayType | st.SearchStrategy | None" = None) -> st.SearchStrategy:
+    """Arrays of these types, of small finite numbers; a weak type gives a Python number."""
+    if types is None:
+        types = avals()
+    return (st.just(types) if isinstance(types, ArrayType) else types).flatmap(_arrays_of)
+
+
+def _arrays_of(kind: ArrayType) -> st.SearchStrategy:
+    elements = ELEMENTS[kind.dtype.kind]
+    if kind.weak:
+        return elements.map(type(np.zeros((), kind.dtype).item()))
+    return numpy_strategies.arrays(kind.dtype, kind.shape, elements=elements)
+
+
+def programs(
+    ops: Collection[str] | None = None,
+    *,
+    dtypes: Collection | None = None,
+    most_steps: int = 12,
+) -> st.SearchStrategy:
+    """(Lambda, arguments): closed, well-typed programs of the operations ``ops`` (default: all).
+
+    Every operation that has samples with operands of these dtypes is drawn; more than half of the
+    programs hold a view, an index or an update, which also fit operands to each other. Evaluating
+    the program at the arguments warns of nothing. Programs shrink towards one operation on its own
+    sample.
+
+    >>> from hypothesis import given
+    >>> from letir.testing import assert_same
+    >>> @given(programs(ops=("add", "tanh")))
+    ... def test_replay_is_deterministic(program):
+    ...     f, args = program
+    ...     assert_same(f(*args), f(*args))
+    >>> test_replay_is_deterministic()
+    """
+    chosen = None if dtypes is None else frozenset(dtypes)
+    names = [name for name in sorted(ops or SAMPLES) if samples_with(name, chosen)]
+    favoured = [name for name in VIEWS if name in names] or names
+    name = st.one_of(st.sampled_from(names), st.sampled_from(names), st.sampled_from(favoured))
+    step = st.builds(
+        Step, name, st.integers(0, 63), st.tuples(*[st.integers(0, 15)] * MOST_OPERANDS)
+    )
+    half = most_steps // 2
+    # two lists: one of this length would hold six steps on average
+    steps = st.builds(add, st.lists(step, min_size=1, max_size=half), st.lists(step, max_size=half))
+    return st.builds(program_of, steps, st.integers(0, MOST_RESULTS - 1), st.just(chosen))
+
+
+@functools.cache
+def samples_with(name: str, dtypes: frozenset | None) -> list[Sample]:
+    """The samples of an operation that are of these dtypes and tell the types of their results."""
+    typed = [s for s in SAMPLES[name] if s.attrs.get("shape", ()) is not None]
+    return typed if dtypes is None else [s for s in typed if dtypes_of(s) <= dtypes]
+
+
+def dtypes_of(sample: Sample) -> set:
+    """The dtypes of the operands, and the one among the attributes."""
+    arrays = [arg for arg in sample.args if arg is not None and arg is not Undef]
+    asked = sample.attrs.get("dtype")
+    return {type_of(array).dtype for array in arrays} | ({asked} if asked else set())
+
+
+@frozen
+class Step:
+    """One operation: its name, which of its samples, and for each operand what stands there."""
+
+    name: str
+    sample: int
+    picks: tuple[int, ...]
+
+
+def program_of(
+    steps: list[Step], more: int, dtypes: frozenset | None = None
+) -> tuple[Lambda, list]:
+    """The program of these steps; its results are the last value and up to ``more`` before it."""
+    growth = Growth()
+    for number, step in enumerate(steps, start=1):
+        growth.builder.source = Source("program.py", number)
+        choices = samples_with(step.name, dtypes)
+        growth.grow(PRIMITIVES[step.name], choices[step.sample % len(choices)], step.picks)
+    results = [known.value for known in growth.values[-1 - more :]]
+    return growth.builder.build(results), growth.args
+
+
+@frozen(eq=False)
+class Known:
+    """A value of the program and the array that it is at the arguments.
+
+    Only a ``usable`` one, of finite and moderate numbers, becomes an operand of further operations.
+    """
+
+    value: Value
+    array: object
+    usable: bool = True
+
+
+@define(eq=False)
+class Growth:
+    """A program that grows, evaluated at its arguments as it does."""
+
+    builder: LetBuilder = field(factory=LetBuilder)
+    args: list = field(factory=list)
+    values: list[Known] = field(factory=list)
+
+    def grow(self, op: Primitive, sample: Sample, picks: tuple[int, ...]) -> None:
+        """Add ``op`` on values of the program if it computes there, else on the sample's own."""
+        picks = picks + (0,) * len(sample.args)
+        chosen = [
+            self.given(arg) if is_mask(arg, sample) else self.chosen(arg, pick)
+            for arg, pick in zip(sample.args, picks, strict=False)
+        ]
+        if not self.added(op, chosen, sample.attrs):
+            self.added(op, [self.given(arg) for arg in sample.args], sample.attrs, trusted=True)
+
+    def added(self, op: Primitive, operands: list, attrs, *, trusted: bool = False) -> bool:
+        """Whether ``op`` computes on these as is declared, quietly; then it is in the program."""
+        attrs = op.complete(attrs)
+        results = quietly(op, [array_of(operand) for operand in operands], attrs)
+        if results is None:
+            return False
+        args = tuple(self.builder.enter(value_of(operand)) for operand in operands)
+        declared = result_types(op, args, attrs)
+        outs = [(r, t) for r, t in zip(results, declared, strict=True) if type(r) is not UndefType]
+        usable = [t is type_of(r) and is_moderate(r) for r, t in outs]
+        if not (trusted or all(usable)):
+            return False
+        binders = self.builder.emit(op, args, attrs)
+        self.values += [
+            Known(Value(self.builder, binder), result, moderate)
+            for binder, (result, _), moderate in zip(binders, outs, usable, strict=False)
+        ]
+        return True
+
+    def chosen(self, arg, pick: int):
+        """What stands for the operand ``arg`` of a sample: a value that fits, or a new one."""
+        if arg is None or arg is Undef or (type(arg) in PYTHON_NUMBERS and pick % 2):
+            return arg
+        kind = type_of(arg)
+        usable = [known for known in self.values if known.usable]
+        fitting = [known for known in usable if known.value.type is kind]
+        near = fitting or [known for known in usable if is_near(known.value.type, kind)]
+        if pick % 4 == 0 or not near:
+            return self.given(arg)
+        return self.fitted(near[-1 - pick // 4 % len(near)], kind)
+
+    def given(self, arg):
+        """A new parameter for the operand ``arg`` of a sample."""
+        if arg is None or arg is Undef:
+            return arg
+        self.args.append(arg.copy() if isinstance(arg, np.ndarray) else arg)
+        value = self.builder.param(type_of(arg), f"x{len(self.args)}")
+        self.values.append(Known(value, self.args[-1], is_moderate(arg)))
+        return self.values[-1]
+
+    def fitted(self, known: Known, kind: ArrayType) -> Known:
+        """``known`` cut or repeated to the type ``kind``, by binds of the program."""
+        count = math.prod(kind.shape)
+        if known.value.shape != kind.shape:
+            known = self.applied("reshape", [known], shape=(-1,), order="C")
+            if known.value.size > count:
+                known = self.applied("index", [known], item=slice(0, count))
+            elif known.value.size < count:
+                places = np.arange(count) % known.value.size
+                known = self.applied("index", [known, places], item=Here())
+            known = self.applied("reshape", [known], shape=kind.shape, order="C")
+        same = known.value.dtype == kind.dtype
+        return known if same else self.applied("cast", [known], dtype=kind.dtype)
+
+    def applied(self, name: str, operands: list, **attrs) -> Known:
+        """The result of an operation that is sure to compute."""
+        self.added(PRIMITIVES[name], operands, attrs, trusted=True)
+        return self.values[-1]
+
+
+def array_of(operand):
+    """What an operand is at the arguments."""
+    return operand.array if type(operand) is Known else operand
+
+
+def value_of(operand):
+    """What an operand is in the program."""
+    return operand.value if type(operand) is Known else operand
+
+
+def is_mask(arg, sample: Sample) -> bool:
+    """Whether it is a mask of an index, which must select as many elements as the index says."""
+    return "item" in sample.attrs and getattr(arg, "dtype", None) == bool and arg.ndim > 0
+
+
+def is_near(found: ArrayType, wanted: ArrayType) -> bool:
+    """Whether a value of one type can be cut, repeated and cast to another without a loss."""
+    if found.weak or wanted.weak or (found.size == 0) != (wanted.size == 0):
+        return False
+    return found.dtype == wanted.dtype or (
+        wanted.inexact and np.can_cast(found.dtype, wanted.dtype)
+    )
+
+
+def quietly(op: Primitive, arrays: list, attrs) -> tuple | None:
+    """The results of an operation; None where it warns or fails."""
+    try:
+        with warnings.catch_warnings(action="error"), np.errstate(all="raise", under="ignore"):
+            out = compute(op, arrays, attrs)
+    except (ArithmeticError, ValueError, IndexError, RuntimeWarning, GuardError):
+        return None
+    return (out,) if op.results is None else out
+
+
+def is_moderate(array) -> bool:
+    """Whether an array holds finite numbers no larger than ``LARGEST``."""
+    return bool(np.all(np.abs(np.asarray(array).astype(complex)) <= LARGEST))

@@ -1,0 +1,121 @@
+"""Programs on CuPy, where a device is present."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import Undef
+from letir.eval.arrays import array_module, type_of
+from letir.eval.evaluator import run_flat
+from letir.testing import SAMPLES, applied, assert_close, assert_same
+
+try:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of a missing CUDA installation
+        import cupy
+    REASON = None if cupy.cuda.is_available() else "no CUDA device is present"
+except ImportError:
+    REASON = "CuPy is not installed"
+
+pytestmark = pytest.mark.skipif(REASON is not None, reason=str(REASON))
+X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
+NUMBERS = np.float64(2.0), 1.0, True, 3j
+
+
+def on_device(value):
+    """An array or NumPy scalar on the device; other operands as they are."""
+    return cupy.asarray(value) if isinstance(value, np.ndarray | np.generic) else value
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_operation_gives_on_the_device_what_it_gives_on_the_host(name):
+    for sample in SAMPLES[name]:
+        f, args = applied(PRIMITIVES[name], sample)
+        if not any(isinstance(arg, np.ndarray) for arg in args):
+            continue
+        expected = run_flat(f, list(args))
+        found = run_flat(f, [on_device(arg) for arg in args])
+        for a, b in zip(expected, found, strict=True):
+            if a is Undef or name in ("size", "weaken"):
+                assert_same(a, b)
+            else:
+                assert isinstance(b, cupy.ndarray)
+                assert np.asarray(a).dtype == b.dtype
+                assert_close(a, b)
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        lambda x: np.tanh(x @ x.T + 1.0).sum(),
+        lambda x: (x / x.sum(axis=1, keepdims=True)).max(axis=0).mean(),
+        lambda x: (x[[0, 1, 1]] * np.arange(3.0)).sum(),
+    ],
+)
+def test_gradients_on_the_device_are_those_on_the_host(function):
+    df = lt.grad(lt.trace(function, X))
+    found = df(cupy.asarray(X))
+
+    assert isinstance(found, cupy.ndarray)
+    assert_close(df(X), found)
+
+
+def test_arrays_of_the_device_are_recorded_and_choose_cupy():
+    x = cupy.asarray(X)
+    f = lt.trace(lambda x: np.exp(x) * 2, x)
+
+    assert array_module([x, *NUMBERS]) is cupy
+    assert type_of(x) is type_of(X)
+    assert_close(np.exp(X) * 2, f(x))
+
+
+def test_mixed_arguments_are_refused_with_the_remedy():
+    f = lt.trace(lambda x, y: x + y, X, X)
+
+    with pytest.raises(lt.DTypeError, match="mix NumPy and CuPy arrays"):
+        f(X, cupy.asarray(X))
+
+
+def test_the_pool_holds_two_arrays_at_the_peak_of_a_chain():
+    """[C1, C3] Of the pool's used bytes, beyond the argument."""
+
+    def chain(x):
+        for _ in range(20):
+            x = np.negative(x)
+        return x
+
+    f = lt.trace(chain, np.ones(1 << 20))
+    x, used = cupy.ones(1 << 20), []
+    pool = cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+    lt.run_forward(f, x, observe=lambda *_: used.append(pool.used_bytes() - before))
+
+    assert max(used) <= 2 * x.nbytes
+    assert pool.used_bytes() == before
+
+
+def test_no_array_is_left_in_the_pool_after_an_exception():
+    """[C1, C3]"""
+    f = lt.trace(lambda x: (-x * 2)[x.argmax()], np.arange(8.0))
+    pool = cupy.get_default_memory_pool()
+    before = pool.used_bytes()
+
+    def stop(bind, results):
+        if bind.op.name == "argmax":
+            raise RuntimeError("enough")
+
+    with pytest.raises(RuntimeError, match="enough") as caught:
+        lt.run_forward(f, cupy.arange(8.0), observe=stop)
+    assert caught.value.__traceback__ is not None
+    assert pool.used_bytes() == before
+
+
+def test_nans_are_found_on_the_device():
+    f = lt.trace(np.sqrt, np.ones(3))
+
+    with pytest.raises(FloatingPointError, match="sqrt made a nan"):
+        lt.run_forward(f, cupy.asarray([1.0, -1.0, 1.0]), debug_nans=True)

@@ -1,0 +1,69 @@
+"""The benchmarks run, on programs that are too small for their figures to say anything."""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks/ is not installed with letir
+
+from benchmarks import programs
+from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
+from benchmarks.peers import installed
+from benchmarks.rows import ROWS, Row, taken
+from benchmarks.workloads import plain
+
+TINY = Effort(((50, 1), (100, 1)))
+IN_PROCESS = [row for row in ROWS if row.measure.__module__ == programs.__name__]
+
+
+@pytest.mark.parametrize("row", IN_PROCESS, ids=lambda row: row.name)
+def test_a_figure_is_taken_in_u_at_every_size(row):
+    text = row.measure(TINY)
+
+    assert " u; " in text
+    assert "drift" in text
+
+
+def test_the_rows_have_different_names():
+    assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+def test_a_row_is_a_line_of_markdown():
+    def missing(effort):
+        raise Skipped("not installed")
+
+    row = Row("size", "size of it", "2 u", lambda effort: "1 u", {"peer": missing})
+
+    assert row.markdown(TINY) == "| size of it | 2 u | 1 u | peer (not installed) |"
+    assert taken(missing, TINY) == "(not installed)"
+
+
+def test_a_package_that_is_not_there_is_skipped():
+    with pytest.raises(Skipped, match="not installed"):
+        installed("no_such_package_as_this")
+
+
+def test_one_size_has_no_drift():
+    assert "drift" not in across_sizes(Effort(((50, 1),)), plain, lambda n, size: (n, size))
+
+
+def test_the_floor_is_subtracted():
+    assert per_op(plain, lambda n, size: (n, size), 5000, 5, floor=plain) < 1
+
+
+def test_what_a_fresh_process_prints_is_a_figure():
+    assert fresh_process("print('figure', 1.5)") == 1.5
+
+
+def test_a_process_that_fails_is_skipped_with_the_reason():
+    with pytest.raises(Skipped, match="ValueError: no"):
+        fresh_process("raise ValueError('no')")
+
+
+def test_the_machine_is_named():
+    assert "NumPy" in machine()
+
+
+def test_a_chain_has_as_many_operations_as_it_says():
+    assert len(programs.program(100, 4)) == 100

@@ -1,0 +1,239 @@
+"""The ``letir`` command: what it prints, what it writes, and how it fails."""
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from letir import __version__, differentiate, load, save, trace
+from letir.cli import main
+
+MODEL = """\
+import numpy as np
+
+SCALE = 2.0
+
+def loss(w, x):
+    return (np.tanh(x @ w) ** 2).sum()
+
+def scaled(x, s):
+    return x * s, x.sum()
+
+def unsupported(x):
+    return np.linalg.inv(x)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", sys.path.copy())
+    (tmp_path / "model.py").write_text(MODEL)
+    np.save("w.npy", np.ones(3))
+    np.save("x.npy", np.arange(6.0).reshape(2, 3) / 6)
+    return tmp_path
+
+
+@pytest.fixture
+def saved(folder):
+    save(trace(lambda w, x: (np.tanh(x @ w) ** 2).sum(), np.ones(3), np.ones((2, 3))), "loss.letir")
+    save(trace(lambda x, s: (x * s, x.sum()), np.ones(3), 2.0), "scaled.letir")
+    return folder
+
+
+def failure(capsys, *argv: str) -> list[str]:
+    """The lines on stderr of a command that fails with exit code 1."""
+    assert main(argv) == 1
+    out, err = capsys.readouterr()
+    assert not out
+    assert "Traceback" not in err
+    return err.splitlines()
+
+
+def test_trace_records_a_function_of_a_file(folder, capsys):
+    assert main(["trace", "model.py:loss", "--arg", "w.npy", "--arg", "x.npy", "-o", "f"]) == 0
+
+    assert capsys.readouterr().out == "f: 2 parameters, 4 binds, 1 result\n"
+    w, x = np.load("w.npy"), np.load("x.npy")
+    assert (np.tanh(x @ w) ** 2).sum() == load("f")(w, x)
+
+
+def test_a_number_is_an_argument_too(folder, capsys):
+    assert main(["trace", "model.py:scaled", "--arg", "w.npy", "--arg", "0.5", "-o", "f"]) == 0
+
+    assert load("f")(np.ones(3), 2.0)[0].max() == 2.0
+
+
+def test_a_function_may_use_modules_beside_its_file(folder, capsys):
+    (folder / "beside_model.py").write_text("def twice(x):\n    return 2 * x\n")
+    (folder / "user.py").write_text("from beside_model import twice\n")
+
+    assert main(["trace", "user.py:twice", "--arg", "w.npy", "-o", "f"]) == 0
+
+
+def test_show_prints_the_program(saved, capsys):
+    assert main(["show", "loss.letir"]) == 0
+
+    assert str(load("loss.letir")) + "\n" == capsys.readouterr().out
+
+
+def test_show_listing_prints_one_bare_bind_a_line(saved, capsys):
+    assert main(["show", "loss.letir", "--listing"]) == 0
+
+    assert capsys.readouterr().out.splitlines()[0] == "%2 = matmul %1, %0"
+
+
+def test_show_full_leaves_nothing_out(saved, capsys):
+    save(trace(lambda x: x + np.arange(50.0), np.ones(50)), "table.letir")
+    assert main(["show", "table.letir", "--full"]) == 0
+
+    assert "48.0, 49.0}" in capsys.readouterr().out
+
+
+def test_check_says_that_a_program_is_well_formed(saved, capsys):
+    assert main(["check", "loss.letir"]) == 0
+
+    expected = "loss.letir: well-formed, 2 parameters, 4 binds, 1 result\n"
+    assert expected == capsys.readouterr().out
+
+
+def test_a_gradient_of_two_programs_is_only_shown(saved, capsys):
+    save(differentiate(load("loss.letir")), "both.letir")
+
+    assert main(["show", "both.letir"]) == 0
+    assert "grad_of[matmul]" in capsys.readouterr().out
+    assert failure(capsys, "check", "both.letir") == [
+        "letir: both.letir holds a Gradient: only show takes it"
+    ]
+
+
+def test_run_writes_the_result(saved, capsys):
+    assert main(["run", "loss.letir", "--arg", "w.npy", "--arg", "x.npy", "--out", "y.npy"]) == 0
+
+    w, x = np.load("w.npy"), np.load("x.npy")
+    assert (np.tanh(x @ w) ** 2).sum() == np.load("y.npy")
+
+
+def test_run_prints_the_results_if_they_are_not_written(saved, capsys):
+    assert main(["run", "scaled.letir", "--arg", "w.npy", "--arg", "2.0"]) == 0
+
+    assert capsys.readouterr().out == "[2. 2. 2.]\n3.0\n"
+
+
+@pytest.mark.parametrize(
+    ("given", "written"),
+    [(["y.npy"], ["y.0.npy", "y.1.npy"]), (["a.npy", "b.npy"], ["a.npy", "b.npy"])],
+)
+def test_several_results_are_numbered_or_named(given, written, saved):
+    outs = [word for name in given for word in ("--out", name)]
+
+    assert main(["run", "scaled.letir", "--arg", "w.npy", "--arg", "2.0", *outs]) == 0
+
+    assert [np.load(name).max() for name in written] == [2.0, 3.0]
+
+
+def test_grad_writes_the_gradient_program(saved, capsys):
+    assert main(["grad", "loss.letir", "-o", "slope.letir", "--argnums", "0", "1"]) == 0
+
+    w, x = np.load("w.npy"), np.load("x.npy")
+    by_w, by_x = load("slope.letir")(w, x)
+    outer = 2 * np.tanh(x @ w) * (1 - np.tanh(x @ w) ** 2)
+    np.testing.assert_allclose(by_w, outer @ x)
+    np.testing.assert_allclose(by_x, np.outer(outer, w))
+
+
+def test_grad_can_keep_the_value(saved, capsys):
+    assert main(["grad", "loss.letir", "-o", "slope.letir", "--value"]) == 0
+
+    assert "slope.letir: 2 parameters" in capsys.readouterr().out
+    assert (
+        load("loss.letir")(np.ones(3), np.ones((2, 3)))
+        == load("slope.letir")(np.ones(3), np.ones((2, 3)))[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "expected"),
+    [
+        ("show nowhere.letir", "letir: nowhere.letir: No such file or directory"),
+        ("show model.py", "letir: model.py is no letir file: File is not a zip file"),
+        ("run loss.letir --arg w.npy", "letir: expected 2 arrays as arguments, found 1"),
+        ("run loss.letir --arg x.npy --arg x.npy", "letir: arguments do not fit the program"),
+        ("run loss.letir --arg model.py --arg x.npy", "letir: model.py is no .npy file of numbers"),
+        (
+            "run scaled.letir --arg w.npy --arg 2.0 --out a --out b --out c",
+            "letir: the program has 2 results: give --out once or 2 times, not 3 times",
+        ),
+        ("grad loss.letir -o f --argnums 7", "letir: argnums: there is no positional argument 7"),
+        (
+            "grad scaled.letir -o f",
+            "letir: grad needs a",
+        ),
+        (
+            "trace model.py:los -o f",
+            "letir: model.py has no function 'los'; it has loss, scaled, unsupported",
+        ),
+        ("trace model.py:SCALE -o f", "letir: model.py has no function 'SCALE'"),
+        ("trace nowhere.py:loss -o f", "letir: nowhere.py: No such file or directory"),
+        ("trace loss -o f", "letir: loss: say which function of which file, as in model.py:loss"),
+        ("trace model.py:unsupported --arg x.npy -o f", "letir: numpy.linalg.inv"),
+    ],
+)
+def test_an_error_is_a_clear_line_and_exit_code_1(argv, expected, saved, capsys):
+    assert failure(capsys, *argv.split())[0].startswith(expected)
+    assert not (saved / "f").exists()
+
+
+def test_a_failing_replay_names_the_let_line(folder, capsys):
+    save(trace(lambda x: x * 2 if x.sum() > 0 else x, np.ones(3)), "f.letir")
+    np.save("negative.npy", -np.ones(3))
+
+    lines = failure(capsys, "run", "f.letir", "--arg", "negative.npy")
+
+    assert lines[0].startswith("letir: the program was recorded where this was True")
+    assert any("guard(" in line for line in lines)
+
+
+@pytest.mark.parametrize("argv", [[], ["bogus"], ["grad", "f"], ["trace", "model.py:loss"]])
+def test_a_wrong_command_line_is_exit_code_2(argv, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main(argv)
+
+    assert exit_.value.code == 2
+    assert "usage: letir" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", ["demo", "trace", "show", "check", "run", "grad"])
+def test_help_shows_an_example(name, capsys):
+    with pytest.raises(SystemExit) as exit_:
+        main([name, "--help"])
+
+    assert exit_.value.code == 0
+    assert f"example: letir {name}" in capsys.readouterr().out
+
+
+def test_the_version_is_printed(capsys):
+    with pytest.raises(SystemExit):
+        main(["--version"])
+
+    assert f"letir {__version__}\n" == capsys.readouterr().out
+
+
+def test_a_reader_that_goes_away_is_no_traceback(saved):
+    save(trace(lambda x: x + np.arange(1e5), np.ones(100_000)), "large.letir")
+    command = [sys.executable, "-m", "letir.cli", "show", "--full", "large.letir"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as shown:
+        shown.stdout.readline()
+        shown.stdout.close()
+        errors = shown.stderr.read()
+
+    assert shown.returncode == 1
+    assert errors == b""
+
+
+def test_the_demo_is_a_command(capsys, tmp_path):
+    code = main(["demo", "--quick", "--save", str(tmp_path / "digits.letir")])
+
+    assert code == 0
+    assert "loaded again it reads" in capsys.readouterr().out

@@ -1,0 +1,103 @@
+"""``letir demo``: it reaches the accuracy that it states, and tells the same story every time."""
+
+import io
+
+import numpy as np
+import pytest
+
+from letir.demo.measuring import interleaved, peak_bytes
+from letir.demo.models import loss, loss_and_slopes, new_layers
+from letir.demo.story import QUICK, progress, tell
+from letir.demo.training import BATCH, Model, split_digits
+
+UNSTABLE = ("    time", "    memory")
+
+
+@pytest.fixture
+def digits():
+    return split_digits(np.random.default_rng(0))[0]
+
+
+def told(path) -> tuple[bool, str]:
+    """Whether the quick demo reached its accuracy, and what it printed."""
+    out = io.StringIO()
+    reached = tell(QUICK, path, out)
+    return reached, out.getvalue()
+
+
+def stable_lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if not line.startswith(UNSTABLE)]
+
+
+def test_the_quick_demo_reaches_the_accuracy_and_repeats_itself(tmp_path):
+    (reached, first), (_, second) = [told(path) for path in (tmp_path / "digits.letir", None)]
+
+    assert reached
+    assert stable_lines(first) == stable_lines(second)
+    assert "two-layer network: 15 binds, with gradient" in first
+    assert (tmp_path / "digits.letir").exists()
+
+
+@pytest.mark.parametrize("sizes", [(64, 10), (64, 32, 10), (64, 16, 16, 10)])
+def test_the_recorded_gradient_is_the_one_by_hand(sizes, digits):
+    batch = digits[:BATCH]
+    model = Model.recorded("model", sizes, batch, np.random.default_rng(1))
+
+    value, slopes = model.gradient(model.layers, batch.images, batch.targets)
+
+    expected, by_hand = loss_and_slopes(model.layers, batch.images, batch.targets)
+    np.testing.assert_allclose(value, expected, rtol=1e-12)
+    for slope, layer in zip(slopes, by_hand, strict=True):
+        for name in ("weights", "bias"):
+            np.testing.assert_allclose(slope[name], layer[name], rtol=1e-9, atol=1e-14)
+
+
+def test_the_replayed_loss_has_the_bits_of_the_plain_one(digits):
+    batch = digits[:BATCH]
+    model = Model.recorded("model", (64, 10), batch, np.random.default_rng(1))
+    layers = new_layers((64, 10), np.random.default_rng(2))
+
+    replayed = model.loss(layers, batch.images, batch.targets)
+
+    assert loss(layers, batch.images, batch.targets) == replayed
+
+
+def test_held_out_images_are_not_trained_on():
+    digits, held_out = split_digits(np.random.default_rng(0))
+
+    assert (len(digits), len(held_out)) == (1437, 360)
+    assert not {image.tobytes() for image in digits.images} & {
+        image.tobytes() for image in held_out.images
+    }
+
+
+def test_without_a_terminal_the_bar_is_a_line_for_each_quarter():
+    out = io.StringIO()
+    for done in range(1, 101):
+        progress(out, "  training", done, 100, "")
+
+    assert len(out.getvalue().splitlines()) == 4
+    assert "\r" not in out.getvalue()
+
+
+def test_on_a_terminal_the_bar_is_redrawn():
+    out = io.StringIO()
+    out.isatty = lambda: True
+    progress(out, "  training", 1, 2, "")
+    progress(out, "  training", 2, 2, "")
+
+    assert out.getvalue().count("\r") == 2
+    assert out.getvalue().endswith("2/2  \n")
+
+
+def test_turns_give_a_figure_for_every_function_and_round():
+    times = interleaved([lambda: None, lambda: sum(range(1000))], rounds=3)
+
+    assert times.shape == (3, 2)
+    assert (times > 0).all()
+
+
+def test_the_peak_is_what_a_call_holds_at_most():
+    peak = peak_bytes(lambda: np.ones(1 << 20).sum())
+
+    assert 8 << 20 <= peak < 9 << 20

@@ -1,0 +1,227 @@
+"""Depth is data, never stack [A3]: long programs, the default recursion limit, small stacks.
+
+Every function on Lambdas is here with a chain of 10^5 binds, and with one of 10^6 in the slow run.
+"""
+
+import copy
+import gc
+import pickle
+import sys
+import threading
+from functools import partial
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.ast.builder import LetBuilder
+from letir.ast.collecting import paused_gc
+from letir.ast.parser import parse
+from letir.ast.printer import line_of
+from letir.ast.terms import Const, Lambda
+from letir.ast.types import ArrayType
+from letir.passes import dead_code
+from letir.visitors.rewriting import (
+    free_locals,
+    from_dag,
+    inline,
+    lambda_lift,
+    rename,
+    substitute,
+    to_dag,
+)
+from letir.visitors.usedef import use_counts
+
+SMALL_STACK = 256 * 1024
+SCALAR = ArrayType(float)
+ONE = np.float64(1.0)
+
+
+def chain(length: int) -> Lambda:
+    """%1 = x * x, %2 = %1 - x, %3 = %2 * x and so on: maps 1 to ``1 - length / 2``."""
+    builder = LetBuilder()
+    y = x = builder.param(SCALAR, "x")
+    with paused_gc():
+        for i in range(length):
+            y = y - x if i % 2 else y * x
+        return builder.build([y])
+
+
+def on_a_small_stack(act):
+    """The answer of ``act()`` in a thread with a stack of 256 KiB."""
+    answers = []
+    before = threading.stack_size(SMALL_STACK)
+    try:
+        thread = threading.Thread(target=lambda: answers.append(act()))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    (answer,) = answers
+    return answer
+
+
+@pytest.fixture(scope="module", params=[100_000, pytest.param(1_000_000, marks=pytest.mark.slow)])
+def deep(request) -> Lambda:
+    """A chain of binds."""
+    return chain(request.param)
+
+
+@pytest.fixture(scope="module")
+def deep_gradient(deep) -> lt.Gradient:
+    """A gradient of about as many binds: a ``grad_of`` and a sum for each of half of them."""
+    return lt.differentiate(chain(len(deep) // 2))
+
+
+def inlined(f: Lambda) -> Lambda:
+    """``f`` applied to its own result."""
+    builder = LetBuilder()
+    x = builder.param(SCALAR)
+    return builder.build(inline(f, inline(f, [x.arg], builder), builder))
+
+
+def is_closed_again(f: Lambda) -> bool:
+    """Whether the second half of ``f``, lifted, has what it uses of the first as parameters."""
+    half = len(f) // 2
+    lifted, free = lambda_lift(f.params, f.binds[half:], f.ret)
+    return lt.check(lifted) is lifted and free == list(f.binds[half - 1].binders)
+
+
+def loop(x, length: int):
+    """What ``chain`` records."""
+    y = x
+    for i in range(length):
+        y = y - x if i % 2 else y * x
+    return y
+
+
+def guarded_loop(x, length: int):
+    """``loop`` with a guard for each step."""
+    y = x
+    for _ in range(length // 3):
+        y = y * x - x if y > 0 else y * x + x
+    return y
+
+
+# name -> what must hold of a chain
+LAWS = {
+    "dumps and parse": lambda f: parse(lt.dumps(f)) == f,
+    "str": lambda f: len(str(f).splitlines()) < 300,
+    "listing": lambda f: len(f.listing().splitlines()) == len(f) + 1,
+    "html": lambda f: len(f._repr_html_()) < 100_000,
+    "line_of": lambda f: line_of(f, f.binds[-1]).startswith(f"%{len(f)}: float64[] = sub("),
+    "hash": lambda f: hash(rename(f)) == hash(f),
+    "copy": lambda f: copy.copy(f) == f,
+    "deepcopy": lambda f: copy.deepcopy(f) == f,
+    "pickle": lambda f: pickle.loads(pickle.dumps(f)) == f,
+    "canonicalize": lambda f: lt.canonicalize(f) == f,
+    "check": lambda f: lt.check(f) is f,
+    "retype": lambda f: lt.retype(f, ArrayType("float32")).ret.args[0].type.dtype == "float32",
+    "with_binds": lambda f: f.with_binds(f.binds) == f,
+    "constants": lambda f: f.constants == (),
+    "rename": lambda f: rename(f) == f,
+    "substitute": lambda f: substitute(f, {f.params[0]: Const(2.0)}).params == (),
+    "inline": lambda f: len(inlined(f)) == 2 * len(f),
+    "lambda_lift": is_closed_again,
+    "free_locals": lambda f: free_locals((), f.binds, f.ret) == [f.params[0]],
+    "to_dag and from_dag": lambda f: from_dag(to_dag(f)[1]) == f,
+    "uses": lambda f: lt.uses(f).uses_left(f.params[0], len(f) - 1) == 1,
+    "live_at": lambda f: len(lt.uses(f).live_at(len(f) - 1)) == 2,
+    "use_counts": lambda f: use_counts(f)[f.params[0]] == len(f) + 1,
+    "dead_code": lambda f: dead_code(f) == f,
+    "run_forward": lambda f: f(ONE) == 1 - len(f) / 2,
+    "differentiate": lambda f: len(lt.differentiate(f, defined=[True]).df) > len(f),
+    "grad": lambda f: lt.check(lt.grad(f))(ONE) < 0,
+    "value_and_grad": lambda f: lt.value_and_grad(f)(ONE)[0] == f(ONE),
+    "second grad": lambda f: len(lt.grad(lt.grad(f))) > len(f),
+    "vjp": lambda f: lt.vjp(f, ONE)[1](ONE)[0] < 0,
+    "jvp": lambda f: lt.jvp(f, (ONE,), (ONE,))[1] < 0,
+    "linearize": lambda f: lt.linearize(f, ONE)[1](ONE) < 0,
+}
+
+# name -> what must hold of the Gradient of a chain
+GRADIENT_LAWS = {
+    "check": lambda g: lt.check(g.df) is g.df and lt.check(g.f) is g.f,
+    "forward and backward": lambda g: np.isfinite(g.backward(g.forward(ONE)[1], ONE)[0]),
+    "dumps and parse": lambda g: parse(lt.dumps(g.df)) == g.df,
+    "pickle": lambda g: pickle.loads(pickle.dumps(g.df)) == g.df,
+    "canonicalize": lambda g: lt.canonicalize(g.df) == g.df,
+    "specialize_undef": lambda g: len(lt.specialize_undef(g.df, [True] * len(g.df.params))) > 0,
+    "lower_grad_of": lambda g: len(lt.lower_grad_of(g.df)) == len(g.df),
+    "dead_code": lambda g: len(dead_code(g.df)) == len(g.df),
+}
+
+# name -> what must hold of a function that records a chain of this length
+TRACING_LAWS = {
+    "trace": lambda n: lt.trace(partial(loop, length=n), ONE) == chain(n),
+    "abstract trace": lambda n: lt.trace(partial(loop, length=n), ONE, abstract=True) == chain(n),
+    "guards": lambda n: len(lt.trace(partial(guarded_loop, length=n), ONE)) > n,
+    "trace of a program": lambda n: lt.trace(chain(n), ONE) == chain(n),
+    "abstract trace of a program": lambda n: lt.trace(chain(n), ONE, abstract=True) == chain(n),
+    "grad of a function": lambda n: np.isfinite(lt.grad(partial(loop, length=n))(ONE)),
+    "grad of guards": lambda n: np.isfinite(lt.grad(partial(guarded_loop, length=n))(ONE)),
+}
+
+
+def test_the_recursion_limit_is_the_default():
+    """[A3] The laws below mean it."""
+    assert sys.getrecursionlimit() <= 1100  # pytest's own frames included
+
+
+@pytest.mark.parametrize("law", LAWS.values(), ids=LAWS.keys())
+def test_a_function_of_a_long_program_needs_no_stack(deep, law):
+    """[A3]"""
+    assert on_a_small_stack(lambda: law(deep))
+
+
+@pytest.mark.parametrize("law", GRADIENT_LAWS.values(), ids=GRADIENT_LAWS.keys())
+def test_a_function_of_a_long_gradient_needs_no_stack(deep_gradient, law):
+    """[A3]"""
+    assert on_a_small_stack(lambda: law(deep_gradient))
+
+
+@pytest.mark.parametrize("law", TRACING_LAWS.values(), ids=TRACING_LAWS.keys())
+@pytest.mark.parametrize("length", [30_000, pytest.param(300_000, marks=pytest.mark.slow)])
+def test_a_long_recording_needs_no_stack(law, length):
+    """[A3, B3]"""
+    assert on_a_small_stack(lambda: law(length))
+
+
+def test_a_long_program_survives_a_file(deep, tmp_path):
+    """[A3, A8]"""
+
+    def through_a_file():
+        lt.save(deep, tmp_path / "deep.letir")
+        return lt.load(tmp_path / "deep.letir")
+
+    assert deep == on_a_small_stack(through_a_file)
+
+
+def test_the_term_is_walked_by_its_cursor(deep):
+    """[A1, A3]"""
+
+    def walked():
+        count, term = 0, deep.body
+        while type(term) is lt.Let:
+            count, term = count + 1, term.body
+        return count
+
+    assert len(deep) == on_a_small_stack(walked)
+
+
+def test_a_million_binds_are_built_written_read_checked_run_differentiated_and_destroyed():
+    """[A3] The figure that the semantics name, in every run of the tests."""
+
+    def life():
+        f = chain(1_000_000)
+        same = parse(lt.dumps(lt.check(f))) == f
+        gradient = lt.grad(f)
+        found = f(ONE), gradient(ONE)
+        del f, gradient
+        gc.collect()
+        return same, *found
+
+    same, value, slope = on_a_small_stack(life)
+
+    assert (True, 1 - 500_000) == (same, value)
+    assert slope < 0

@@ -1,0 +1,414 @@
+"""The laws that hold for every operation, on all of its samples (``letir.testing.SAMPLES``)."""
+
+import itertools
+import pickle
+import warnings
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+from letir import differentiate, dumps, jvp, run_forward, specialize_undef, trace, vjp
+from letir.ast.parser import parse
+from letir.ast.primitive import PRIMITIVES, Absent, Primitive
+from letir.ast.types import Undef
+from letir.eval.arrays import type_of
+from letir.eval.evaluator import run_flat
+from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same, check_grads
+from letir.testing.gradients import is_inexact
+
+OWN = [name for name in PRIMITIVES if "." not in name]  # others are made by other tests
+NOT_ANALYTIC = {"abs", "sign", "real", "imag", "conj"}
+WIDE = {"f": np.float64, "c": np.complex128}
+LOW = {np.dtype(name) for name in ("float16", "float32", "complex64")}
+DTYPES = [np.dtype(c) for c in "?bhiqBHIQefdFD"]
+
+
+def cases(holds=lambda op, sample: True) -> list:
+    """(op, sample) for every record and every sample of which ``holds`` is true."""
+    return [
+        pytest.param(PRIMITIVES[name], sample, id=f"{name}-{i}")
+        for name, samples in SAMPLES.items()
+        for i, sample in enumerate(samples)
+        if holds(PRIMITIVES[name], sample)
+    ]
+
+
+def numbers(sample: Sample) -> list:
+    """The operands that are arrays or numbers."""
+    return [arg for arg in sample.args if arg is not None and arg is not Undef]
+
+
+def is_undefined(sample: Sample) -> bool:
+    """Whether the sample is a step of a gradient program without any cotangent."""
+    return sample.rough and any(arg is Undef for arg in sample.args)
+
+
+def is_differentiable(op: Primitive, sample: Sample) -> bool:
+    """Whether a derivative of the op exists at the sample, by an operand and of a result."""
+    if type(op.vjp) is Absent or not any(map(is_inexact, numbers(sample))) or is_undefined(sample):
+        return False
+    return any(arg.type is None or arg.type.inexact for arg in applied(op, sample)[0].ret.args)
+
+
+def is_smooth(op: Primitive, sample: Sample) -> bool:
+    """Whether differences tell the derivative: no tie, and no precision below double."""
+    narrow = any(
+        type_of(a).dtype in (np.float32, np.float16, np.complex64) for a in numbers(sample)
+    )
+    return is_differentiable(op, sample) and not sample.rough and not narrow
+
+
+def is_analytic(op: Primitive, sample: Sample) -> bool:
+    """Whether the op is a real analytic function that NumPy also has for complex numbers."""
+    if not is_smooth(op, sample) or op.name in NOT_ANALYTIC:
+        return False
+    if any(type_of(arg).dtype.kind == "c" for arg in numbers(sample)):
+        return False
+    complexes = evolve(sample, args=tuple(a + 0j if is_inexact(a) else a for a in sample.args))
+    try:
+        with warnings.catch_warnings(action="error"):
+            run_flat(*applied(op, complexes))
+    except (TypeError, np.exceptions.ComplexWarning):
+        return False
+    return True
+
+
+def is_low(op: Primitive, sample: Sample) -> bool:
+    """Whether everything floating, but for Python numbers, is in less than double precision."""
+    results = applied(op, sample)[0].ret.args
+    types = [*map(type_of, numbers(sample)), *(arg.type for arg in results if arg.type)]
+    floating = {kind.dtype for kind in types if kind.inexact and not kind.weak}
+    has_array = any(hasattr(arg, "dtype") and is_inexact(arg) for arg in sample.args)
+    return is_differentiable(op, sample) and has_array and floating <= LOW
+
+
+def has_numbers(op: Primitive, sample: Sample) -> bool:
+    """Whether there are Python numbers beside a floating array."""
+    types = [*map(type_of, numbers(sample))]
+    arrays = any(kind.inexact and not kind.weak for kind in types)
+    return is_smooth(op, sample) and arrays and any(kind.weak for kind in types)
+
+
+def has_unknown_type(op: Primitive, sample: Sample) -> bool:
+    """Whether the shape of a result is known at run time only."""
+    return any(arg.type is None for arg in applied(op, sample)[0].ret.args)
+
+
+EVERY = cases()
+DIFFERENTIABLE = cases(is_differentiable)
+SMOOTH = cases(is_smooth)
+
+
+# ---- the table of operations ----
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_record_has_samples(name):
+    assert SAMPLES.get(name), f"add samples of {name!r} to letir/testing/samples"
+
+
+def test_every_sample_belongs_to_a_record():
+    assert set(SAMPLES) <= PRIMITIVES.keys()
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_rule_is_there_or_says_why_not(name):
+    op = PRIMITIVES[name]
+
+    assert callable(op.impl)
+    assert callable(op.aval)
+    for kind in ("vjp", "jvp", "batch", "onnx"):
+        rule = getattr(op, kind)
+        assert callable(rule) or (kind == "onnx" and type(rule) is str) or rule.reason, kind
+
+
+# ---- types ----
+
+
+@pytest.mark.parametrize("constants", [False, True], ids=["parameters", "constants"])
+@pytest.mark.parametrize(("op", "sample"), EVERY)
+def test_the_type_rule_says_what_is_computed(op, sample, constants):
+    program, args = applied(op, sample, constants=constants)
+
+    for declared, result in zip(program.ret.args, run_flat(program, args), strict=True):
+        assert result is Undef or declared.type is None or declared.type is type_of(result)
+
+
+UFUNCS = [
+    name
+    for name in OWN
+    for f in PRIMITIVES[name].numpy
+    if isinstance(f, np.ufunc) and not f.signature
+]
+
+
+@pytest.mark.parametrize("name", UFUNCS)
+def test_the_type_rule_of_a_ufunc_is_numpys_for_all_dtypes_and_python_numbers(name):
+    (ufunc,) = PRIMITIVES[name].numpy
+    operands = [*(np.ones(2, dtype) for dtype in DTYPES), True, 1, 1.0, 1j]
+
+    for args in itertools.product(operands, repeat=ufunc.nin):
+        try:
+            with np.errstate(all="ignore"):
+                expected = ufunc(*args).dtype
+        except TypeError:
+            expected = TypeError
+        try:
+            found = PRIMITIVES[name].aval(*map(type_of, args)).dtype
+        except TypeError:
+            found = TypeError
+        assert expected == found, [type_of(arg) for arg in args]
+
+
+# ---- NumPy's own calls ----
+
+
+def masked_call(f, x, *mask, **attrs):
+    return f(x, **attrs, **({"where": mask[0]} if mask else {}))
+
+
+def list_call(f, *parts, **attrs):
+    return f(parts, **attrs)
+
+
+NUMPY_CALLS = {
+    **dict.fromkeys(("sum", "mean", "prod", "max", "min", "any", "all"), masked_call),
+    **dict.fromkeys(("concatenate", "stack"), list_call),
+    "split": lambda f, x, *, sections, **attrs: f(x, sections, **attrs),
+    "pad": lambda f, x, *, width, value=0: f(x, width, constant_values=value),
+    "einsum": lambda f, *arrays, subscripts, **attrs: f(subscripts, *arrays, **attrs),
+}
+
+
+def numpy_call(op: Primitive, sample: Sample):
+    """NumPy's callable for the op, as a function of the sample's operands."""
+    f = next(iter(op.numpy))
+    call = NUMPY_CALLS.get(op.name, lambda f, *args, **attrs: f(*args, **attrs))
+    return lambda *args: call(f, *args, **sample.attrs)
+
+
+def is_numpys(op: Primitive, sample: Sample) -> bool:
+    """Whether NumPy has the op with these attributes."""
+    return bool(op.numpy) and not has_unknown_type(op, sample) and sample.attrs.get("width") != ()
+
+
+@pytest.mark.parametrize(("op", "sample"), cases(is_numpys))
+def test_numpys_call_is_recorded_and_gives_numpys_result(op, sample):
+    call = numpy_call(op, sample)
+
+    expected = call(*sample.args)
+    program = trace(call, *sample.args)
+
+    assert [op] == [bind.op for bind in program.binds]
+    assert_same(expected, run_forward(program, *sample.args))
+
+
+OTHER_CALLS = [
+    pytest.param(f, id=name)
+    for name, f in {
+        "moveaxis": lambda x: np.moveaxis(x, 0, -1),
+        "moveaxis of several": lambda x: np.moveaxis(x, (0, -1), (1, 0)),
+        "swapaxes": lambda x: np.swapaxes(x, 0, -1),
+        "array_split": lambda x: np.array_split(x, 2, axis=1),
+        "split at edges": lambda x: np.split(x, [1, 2], axis=-1),
+        "einsum with lists": lambda x: np.einsum(x, [0, 1, 2], [2, 0]),
+        "reshape method": lambda x: x.reshape(4, -1),
+        "astype": lambda x: x.astype(np.float32),
+        "index": lambda x: x[0, ..., None],
+    }.items()
+]
+
+
+@pytest.mark.parametrize("f", OTHER_CALLS)
+def test_numpys_other_spellings_are_recorded_as_one_bind(f):
+    x = np.linspace(0.0, 1.0, 24).reshape(2, 3, 4)
+
+    program = trace(f, x)
+
+    assert len(program) == 1
+    assert_same(f(x), run_forward(program, x))
+
+
+# ---- derivatives ----
+
+
+def modes_of(op: Primitive) -> tuple:
+    """The modes in which the op has a rule."""
+    return tuple(m for m, rule in (("rev", op.vjp), ("fwd", op.jvp)) if type(rule) is not Absent)
+
+
+@pytest.mark.parametrize(("op", "sample"), SMOOTH)
+def test_vjp_agrees_with_differences(op, sample):
+    check_grads(*applied(op, sample), order=1, modes=("rev",))
+
+
+@pytest.mark.parametrize(("op", "sample"), SMOOTH)
+def test_jvp_agrees_with_differences_and_with_vjp(op, sample):
+    check_grads(*applied(op, sample), order=1, modes=modes_of(op))
+
+
+@pytest.mark.parametrize(("op", "sample"), cases(has_numbers))
+def test_derivatives_with_constants_in_the_bind_agree_with_differences(op, sample):
+    check_grads(*applied(op, sample, constants=True), modes=modes_of(op))
+
+
+@pytest.mark.parametrize(("op", "sample"), cases(is_analytic))
+def test_derivatives_agree_with_a_complex_step(op, sample):
+    check_grads(*applied(op, sample), order=1, modes=modes_of(op), analytic=True)
+
+
+@pytest.mark.parametrize(("op", "sample"), SMOOTH)
+def test_second_derivatives_agree_with_differences(op, sample):
+    order = 1 if has_unknown_type(op, sample) else 2
+
+    check_grads(*applied(op, sample), order=order, modes=modes_of(op))
+
+
+def ones_like(results: tuple) -> tuple:
+    """Cotangents of the results."""
+    return tuple(np.ones_like(r) if is_inexact(r) else np.zeros(np.shape(r)) for r in results)
+
+
+@pytest.mark.parametrize(("op", "sample"), DIFFERENTIABLE)
+def test_a_cotangent_has_the_dtype_and_shape_of_its_operand(op, sample):
+    program, args = applied(op, sample)
+    results = run_flat(program, list(args))
+    cts = ones_like(results)
+
+    pull = vjp(program, *args)[1]
+
+    for ct, arg in zip(pull(cts if len(cts) > 1 else cts[0]), args, strict=True):
+        kind = type_of(arg)
+        assert ct is None if not kind.inexact else (kind.dtype, kind.shape) == (ct.dtype, ct.shape)
+
+
+@pytest.mark.parametrize(("op", "sample"), cases(is_low))
+def test_derivatives_in_low_precision_stay_there(op, sample):
+    program, args = applied(op, sample, constants=True)
+    gradient = differentiate(program)
+    kinds = [type_of(a) for a in (*args, *run_flat(program, list(args))) if is_inexact(a)]
+    widest, largest = max(kind.dtype.itemsize for kind in kinds), max(kind.size for kind in kinds)
+
+    df = specialize_undef(gradient.df, [True] * len(gradient.df.params))
+
+    for bind in df.binds:
+        for binder in bind.binders:  # what is reduced may be divided by a count in double
+            if binder.type is not None and binder.type.inexact and binder.type.size >= largest:
+                assert binder.type.dtype.itemsize <= widest, bind
+
+
+@pytest.mark.parametrize(("op", "sample"), cases(is_low))
+def test_derivatives_in_low_precision_are_close_to_those_in_double(op, sample):
+    wide = tuple(
+        a.astype(WIDE[a.dtype.kind]) if hasattr(a, "dtype") and is_inexact(a) else a
+        for a in sample.args
+    )
+    (program, args), (reference, wide_args) = (
+        applied(op, sample),
+        applied(op, evolve(sample, args=wide)),
+    )
+
+    found = jvp(program, args, directions(args))[1]
+    expected = jvp(reference, wide_args, directions(wide_args))[1]
+
+    tolerance = 1e-2 if any(type_of(a).dtype == np.float16 for a in args) else 1e-5
+    assert_close(expected, found, rtol=tolerance, atol=tolerance)
+
+
+def directions(args) -> tuple:
+    """A tangent of each floating argument."""
+    return tuple(np.full_like(a, 0.5) if is_inexact(a) else None for a in args)
+
+
+@pytest.mark.parametrize("f", [np.arcsin, np.arccos])
+@pytest.mark.parametrize("x", [1.5, -1.5, 0.5])
+def test_derivatives_on_a_branch_cut_are_those_along_it(f, x):
+    """A real number that was cast lies on the cut where it is beyond 1."""
+    check_grads(lambda x: f(x.astype(complex)), (np.float64(x),), order=1)
+
+
+# ---- missing cotangents of operations with several results [D7] ----
+
+SEVERAL = cases(lambda op, sample: op.results is not None and is_differentiable(op, sample))
+
+
+@pytest.mark.parametrize(("op", "sample"), SEVERAL)
+def test_a_missing_cotangent_is_a_zero_whatever_the_mask(op, sample):
+    program, args = applied(op, sample)
+    gradient = differentiate(program)
+    results, residuals = gradient.forward(*args)
+    results = results if isinstance(results, tuple) else (results,)
+    full = ones_like([results[i] for i in gradient.df_input_vjps if i < len(results)])
+
+    for mask in itertools.product([False, True], repeat=len(full)):
+        zeros = [ct if there else np.zeros_like(ct) for ct, there in zip(full, mask, strict=True)]
+        missing = [ct if there else None for ct, there in zip(full, mask, strict=True)]
+        expected, found = (gradient.backward(residuals, *given) for given in (zeros, missing))
+        assert_close(expected, found, rtol=0, atol=0)  # zeros may differ in sign
+
+
+@pytest.mark.parametrize(("op", "sample"), SEVERAL)
+def test_without_any_cotangent_everything_is_undefined(op, sample):
+    gradient = differentiate(applied(op, sample)[0])
+
+    defined = [i >= len(gradient.df_input_vjps) for i in range(len(gradient.df.params))]
+    specialized = specialize_undef(gradient.df, defined)
+
+    assert all(arg.value is Undef for arg in specialized.ret.args)
+
+
+# ---- text and pickles ----
+
+
+@pytest.mark.parametrize(("op", "sample"), EVERY)
+def test_text_and_pickle_bring_the_program_back(op, sample):
+    program, _ = applied(op, sample, constants=True)
+
+    assert program == parse(dumps(program))
+    assert program == pickle.loads(pickle.dumps(program))
+
+
+@pytest.mark.parametrize(("op", "sample"), DIFFERENTIABLE)
+def test_text_and_pickle_bring_the_gradient_program_back(op, sample):
+    df = differentiate(applied(op, sample)[0]).df
+
+    assert df == parse(dumps(df))
+    assert df == pickle.loads(pickle.dumps(df))
+
+
+# ---- the laws themselves ----
+
+
+def off_by_one_percent(rule):
+    """A derivative rule that is wrong by little."""
+
+    def wrong(*args, **attrs):
+        found = rule(*args, **attrs)
+        off = [
+            None if g is None else g * 1.01
+            for g in (found if isinstance(found, tuple) else (found,))
+        ]
+        return tuple(off) if isinstance(found, tuple) else off[0]
+
+    return wrong
+
+
+RULES = [
+    pytest.param(name, kind, mode, id=f"{name}-{kind}")
+    for name in OWN
+    for kind, mode in (("vjp", "rev"), ("jvp", "fwd"))
+    if type(getattr(PRIMITIVES[name], kind)) is not Absent
+    and any(is_smooth(PRIMITIVES[name], sample) for sample in SAMPLES.get(name, ()))
+]
+
+
+@pytest.mark.parametrize(("name", "kind", "mode"), RULES)
+def test_a_rule_that_is_wrong_by_one_percent_is_found(name, kind, mode):
+    op = PRIMITIVES[name]
+    wrong = evolve(op, **{kind: off_by_one_percent(getattr(op, kind))})
+
+    with pytest.raises(AssertionError, match=r"is wrong in \w+ mode, order 1\n"):
+        for sample in SAMPLES[name]:
+            if is_smooth(op, sample):
+                check_grads(*applied(wrong, sample), order=1, modes=(mode,))

@@ -1,0 +1,299 @@
+"""What holds for every program: laws over generated ones (``letir.testing.programs``).
+
+A law is a function of a program, its arguments, and a number that chooses among what the law leaves
+open. Each runs on few programs here and on 10,000 in the slow test.
+"""
+
+import pickle
+
+import numpy as np
+import pytest
+from attrs import frozen
+from hypothesis import HealthCheck, event, given, settings
+from hypothesis import strategies as st
+
+from letir import (
+    Lambda,
+    canonicalize,
+    check,
+    differentiate,
+    dumps,
+    grad,
+    jvp,
+    lower_grad_of,
+    run_forward,
+    specialize_undef,
+    vjp,
+)
+from letir.ast.parser import parse
+from letir.ast.types import Undef
+from letir.errors import GuardError
+from letir.eval.evaluator import Evaluator, run_flat
+from letir.passes import dead_code
+from letir.testing import SAMPLES, assert_close, assert_same, programs
+from letir.testing.gradients import direction, is_inexact, moved, paired
+
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(QUICK, max_examples=int(__import__("os").environ.get("N", "10000")))
+STEP = 1e-6
+
+# Derivatives of these are, by purpose, not those of their values.
+APART = {"stop_gradient", "custom_vjp", "embedding"}
+NUMBERS = [np.dtype(name) for name in ("bool", "int64", "uint64", "float64", "complex128")]
+ANY = programs()
+DOUBLE = programs(ops=SAMPLES.keys() - APART, dtypes=NUMBERS)
+
+
+# ---- programs as they are ----
+
+
+def programs_are_well_formed(fn, args, choice):
+    check(fn)
+
+
+def text_brings_the_program_back(fn, args, choice):
+    again = parse(dumps(fn))
+
+    assert fn == again
+    assert dumps(fn) == dumps(again)
+
+
+def pickles_bring_the_program_back(fn, args, choice):
+    again = pickle.loads(pickle.dumps(fn))
+
+    assert fn == again
+    assert hash(fn) == hash(again)
+
+
+def the_canonical_form_is_equal_and_canonical(fn, args, choice):
+    canonical = canonicalize(fn)
+
+    assert fn == canonical
+    assert hash(fn) == hash(canonical)
+    assert dumps(canonical) == dumps(canonicalize(parse(dumps(fn))))
+    assert_same(run_forward(fn, *args), run_forward(canonical, *args))
+
+
+def replay_is_deterministic_and_leaves_its_arguments_alone(fn, args, choice):
+    before = [np.copy(arg) for arg in args]
+
+    first, second = run_forward(fn, *args), run_forward(fn, *args)
+
+    assert_same(first, second)
+    assert_same(before, [np.copy(arg) for arg in args])
+
+
+def dead_code_keeps_results(fn, args, choice):
+    live = dead_code(fn)
+
+    assert_same(run_forward(fn, *args), run_forward(check(live), *args))
+    assert live == dead_code(live)
+
+
+# ---- derivatives ----
+
+
+@frozen(eq=False)
+class Case:
+    """A program with results that require grad, and directions for these and for the arguments."""
+
+    fn: Lambda
+    args: list
+    gradient: object
+    results: tuple
+    residuals: tuple
+    places: list  # positions of the results that require grad
+    cts: list  # their cotangents
+
+
+def case_of(fn, args) -> Case | None:
+    """The case of a program; None if no result requires grad."""
+    gradient = differentiate(fn)
+    places = [i for i in gradient.df_input_vjps if i < gradient.f_real_outputs]
+    if not places:
+        event("no result requires grad")
+        return None
+    results = run_flat(fn, list(args))
+    rng = np.random.default_rng(0)
+    cts = [direction(results[i], rng) for i in places]
+    return Case(fn, args, gradient, results, gradient.forward(*args)[1], places, cts)
+
+
+def tangents_of(args) -> tuple:
+    """A direction for each floating argument."""
+    rng = np.random.default_rng(1)
+    return tuple(direction(arg, rng) if is_inexact(arg) else None for arg in args)
+
+
+def derivative_programs_are_well_formed_and_printable(fn, args, choice):
+    gradient = differentiate(fn)
+
+    for program in (gradient.f, gradient.df, lower_grad_of(gradient.df)):
+        assert program == parse(dumps(check(program)))
+
+
+def grad_vjp_and_the_pair_agree(fn, args, choice):
+    case = case_of(fn, args)
+    if case is None:
+        return
+    full = [np.zeros(np.shape(r)) for r in case.results]
+    for i, ct in zip(case.places, case.cts, strict=True):
+        full[i] = ct
+
+    def total(*args):
+        results = fn(*args) if len(full) > 1 else (fn(*args),)
+        return sum((results[i] * full[i]).sum().real for i in case.places)
+
+    by_pair = case.gradient.backward(case.residuals, *case.cts)
+    by_vjp = vjp(fn, *args)[1](tuple(full) if len(full) > 1 else full[0])
+    by_grad = grad(total, argnums=case.gradient.df_output_vjps)(*args)
+
+    assert_same(by_pair, tuple(by_vjp[i] for i in case.gradient.df_output_vjps))
+    assert_close(by_pair, by_grad)
+
+
+def forward_mode_is_reverse_mode_transposed(fn, args, choice):
+    case = case_of(fn, args)
+    if case is None:
+        return
+    tangents = tangents_of(args)
+    found = jvp(fn, args, tangents)[1]
+    pushed = found if len(case.results) > 1 else (found,)
+    pulled = case.gradient.backward(case.residuals, *case.cts)
+
+    left, size = paired(case.cts, [pushed[i] for i in case.places])
+    right, other = paired(pulled, [tangents[i] for i in case.gradient.df_output_vjps])
+    assert not np.isfinite(size + other) or abs(left - right) <= 1e-9 * (1 + size + other)
+
+
+def derivatives_agree_with_differences(fn, args, choice):
+    case = case_of(fn, args)
+    if case is None:
+        return
+    tangents = tangents_of(args)
+    ahead, behind = (one_sided(case, tangents, step) for step in (STEP, -STEP))
+    pulled = case.gradient.backward(case.residuals, *case.cts)
+    found, size = paired(pulled, [tangents[i] for i in case.gradient.df_output_vjps])
+    if not is_near(ahead, behind, size, 1e-3):
+        event("not smooth there")
+        return
+    event("compared")
+    assert is_near(found, (ahead + behind) / 2, size, 1e-4)
+
+
+def one_sided(case: Case, tangents, step: float) -> float:
+    """How the paired results change by a step along the tangents; nan where the program fails."""
+    pairs = zip(case.args, tangents, strict=True)
+    try:
+        results = run_flat(case.fn, [a if t is None else moved(a, step * t) for a, t in pairs])
+    except GuardError:
+        return np.nan
+    changes = [np.subtract(results[i], case.results[i]) / step for i in case.places]
+    return paired(case.cts, changes)[0]
+
+
+def is_near(a: float, b: float, size: float, tolerance: float) -> bool:
+    """Whether two derivatives differ by little; False if one is no number."""
+    return bool(abs(a - b) <= tolerance * (1 + abs(a) + abs(b) + size))
+
+
+def missing_cotangents_are_zeros_however_they_are_taken_out(fn, args, choice):
+    case = case_of(fn, args)
+    if case is None:
+        return
+    df, count = case.gradient.df, len(case.gradient.df_input_vjps)
+    given = [*case.cts, *[Undef] * (count - len(case.cts))]
+    rest = [True] * (len(df.params) - count)
+
+    for mask in masks(count, len(case.cts), choice):
+        cts = [ct if there else Undef for ct, there in zip(given, mask, strict=True)]
+        operands = [*cts, *case.residuals]
+        expected = evaluated(df, operands)
+        for program in (
+            lower_grad_of(df),
+            check(specialize_undef(df, [*mask, *rest])),
+            specialize_undef(df, [None if there else False for there in mask] + rest),
+            lower_grad_of(specialize_undef(df, [None] * count + rest)),
+        ):
+            assert_same(expected, evaluated(program, operands))
+
+
+def masks(count: int, real: int, choice: int):
+    """Which of ``count`` cotangents are there, only the first ``real`` may be: all masks of few."""
+    choices = range(2**real) if real <= 3 else [choice * k % 2**real for k in (1, 3, 7, 13)]
+    for bits in choices:
+        yield [i < real and bool(bits >> i & 1) for i in range(count)]
+
+
+def evaluated(program: Lambda, operands: list) -> tuple:
+    """The results for operands that may be ``Undef``."""
+    return Evaluator(np).call(program, list(operands))
+
+
+def second_derivatives_in_both_orders_agree(fn, args, choice):
+    """Reverse over reverse and forward over reverse, paired alike."""
+    case = case_of(fn, args)
+    if case is None:
+        return
+    wanted = [i for i in range(len(args)) if is_inexact(args[i])]
+    tangents = tangents_of(args)
+
+    def pulled(*chosen):
+        filled = list(args)
+        for i, arg in zip(wanted, chosen, strict=True):
+            filled[i] = arg
+        full = [np.zeros(np.shape(r)) for r in case.results]
+        for i, ct in zip(case.places, case.cts, strict=True):
+            full[i] = ct
+        cts = vjp(fn, *filled)[1](tuple(full) if len(full) > 1 else full[0])
+        return tuple(cts[i] for i in wanted)
+
+    chosen, along = [args[i] for i in wanted], [tangents[i] for i in wanted]
+    pushed = jvp(pulled, tuple(chosen), tuple(along))[1]
+    again = vjp(pulled, *chosen)[1](tuple(along))
+
+    left, size = paired(along, pushed)
+    right, other = paired(again, along)
+    assert not np.isfinite(size + other) or abs(left - right) <= 1e-8 * (1 + size + other)
+
+
+LAWS = {
+    programs_are_well_formed: ANY,
+    text_brings_the_program_back: ANY,
+    pickles_bring_the_program_back: ANY,
+    the_canonical_form_is_equal_and_canonical: ANY,
+    replay_is_deterministic_and_leaves_its_arguments_alone: ANY,
+    dead_code_keeps_results: ANY,
+    derivative_programs_are_well_formed_and_printable: ANY,
+    missing_cotangents_are_zeros_however_they_are_taken_out: ANY,
+    grad_vjp_and_the_pair_agree: DOUBLE,
+    forward_mode_is_reverse_mode_transposed: DOUBLE,
+    second_derivatives_in_both_orders_agree: DOUBLE,
+    derivatives_agree_with_differences: DOUBLE,
+}
+
+
+def holds(law, how: settings) -> None:
+    """Run a law on generated programs; derivatives may be infinite where values are not."""
+
+    @how
+    @given(LAWS[law], st.integers(0, 2**20))
+    def run(program, choice):
+        with np.errstate(all="ignore"):
+            law(*program, choice)
+
+    run()
+
+
+BY_NAME = {"argvalues": LAWS, "ids": lambda law: law.__name__}
+
+
+@pytest.mark.parametrize("law", **BY_NAME)
+def test_law(law):
+    holds(law, QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", **BY_NAME)
+def test_law_on_10_000_programs(law):
+    holds(law, MANY)

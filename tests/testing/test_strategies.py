@@ -1,0 +1,140 @@
+"""Generated programs are well-typed, quiet, varied, and shrink."""
+
+import statistics
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, find, given, settings
+
+from letir import check, run_forward
+from letir.ast.primitive import PRIMITIVES
+from letir.eval.arrays import type_of
+from letir.testing import SAMPLES, arrays, avals, programs
+from letir.testing.strategies import Step, program_of
+
+PARTS = {"index", "index_set", "index_add", "reshape", "transpose", "broadcast_to", "flip"}
+GENERATE = settings(
+    max_examples=600,
+    deadline=None,
+    database=None,
+    derandomize=True,
+    phases=[Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def drawn(strategy, count: int = 600) -> list:
+    """Examples of a strategy."""
+    found: list = []
+
+    @settings(GENERATE, max_examples=count)
+    @given(strategy)
+    def collect(example):
+        found.append(example)
+
+    collect()
+    return found
+
+
+@pytest.fixture(scope="module")
+def examples() -> list:
+    return drawn(programs())
+
+
+def test_programs_are_closed_and_well_typed(examples):
+    for fn, _ in examples:
+        check(fn)
+
+
+def test_programs_run_quietly_and_their_results_are_as_declared(examples):
+    for fn, args in examples:
+        results = run_forward(fn, *args)
+        results = results if isinstance(results, tuple) else (results,)
+        assert [arg.type for arg in fn.ret.args] == [type_of(result) for result in results]
+
+
+def test_programs_are_of_some_length(examples):
+    assert statistics.median(len(fn) for fn, _ in examples) >= 8
+
+
+def test_half_of_the_programs_take_or_change_a_part(examples):
+    taking = sum(not PARTS.isdisjoint(bind.op.name for bind in fn.binds) for fn, _ in examples)
+
+    assert taking / len(examples) >= 0.5
+
+
+def test_operations_use_the_results_of_others(examples):
+    used = sum(
+        any(arg in made for bind in fn.binds for arg in bind.locals())
+        for fn, _ in examples
+        for made in [{binder for bind in fn.binds for binder in bind.binders}]
+    )
+
+    assert used / len(examples) >= 0.7
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES))
+def test_every_operation_and_every_sample_can_be_drawn(name):
+    steps = [Step(name, i, (5, 6, 7, 9)) for i in range(len(SAMPLES[name]))]
+
+    fn, args = program_of(steps, 0)
+
+    assert sum(bind.op is PRIMITIVES[name] for bind in fn.binds) >= len(steps)
+    run_forward(check(fn), *args)
+
+
+@pytest.mark.slow
+def test_every_operation_is_drawn():
+    seen = {bind.op.name for fn, _ in drawn(programs(), 3000) for bind in fn.binds}
+
+    assert SAMPLES.keys() <= seen
+
+
+def test_programs_shrink_to_what_matters():
+    fn, _ = find(
+        programs(),
+        lambda program: any(bind.op.name == "cumsum" for bind in program[0].binds),
+        settings=settings(database=None, derandomize=True, max_examples=300),
+    )
+
+    (bind,) = fn.binds
+    assert bind.op is PRIMITIVES["cumsum"]
+
+
+def test_operations_can_be_chosen():
+    helpers = {"reshape", "index", "cast", "constant"}
+
+    for fn, _ in drawn(programs(ops=("mul", "sin")), 50):
+        assert {bind.op.name for bind in fn.binds} <= {"mul", "sin"} | helpers
+
+
+@given(arrays())
+def test_arrays_are_small_and_finite(array):
+    assert np.all(np.isfinite(array))
+    assert np.size(array) <= 27
+
+
+@given(avals().flatmap(lambda kind: arrays(kind).map(lambda array: (kind, array))))
+def test_arrays_have_the_type_that_is_asked_for(pair):
+    kind, array = pair
+
+    assert kind is type_of(array)
+
+
+def test_the_namespace_imports_hypothesis_only_for_strategies():
+    code = (
+        "import sys, letir.testing as t; assert 'hypothesis' not in sys.modules; t.check_grads;"
+        "assert 'hypothesis' not in sys.modules; t.programs; assert 'hypothesis' in sys.modules"
+    )
+
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_the_namespace_has_what_it_names():
+    import letir.testing
+
+    assert all(getattr(letir.testing, name) for name in letir.testing.__all__)
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        letir.testing.nothing  # noqa: B018

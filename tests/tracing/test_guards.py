@@ -1,0 +1,220 @@
+"""Guards: what Python reads of a concrete value is checked by every replay [B2]."""
+
+import math
+
+import numpy as np
+import pytest
+
+import letir as lt
+import letir.numpy as lnp
+from letir.errors import GuardError, TraceError
+from letir.testing import assert_same
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def signed(x):
+    if x.sum() > 0:  # here
+        return 2 * x
+    return -x
+
+
+def test_a_condition_records_a_guard():
+    assert """\
+%1 = sum %0, None, None, False, None
+%2 = greater %1, 0
+guard %2, True
+%3 = mul 2, %0
+return %3
+""" == lt.trace(signed, X).listing()
+
+
+def test_a_replay_that_takes_the_recorded_branch_is_right():
+    f = lt.trace(signed, X)
+
+    assert_same(2 * (X + 1), f(X + 1))
+
+
+def test_a_replay_that_would_take_the_other_branch_says_both_values_and_the_line(told_by):
+    f = lt.trace(signed, X)
+
+    message = """\
+the program was recorded where this was True, now it is False
+  trace again with these arguments, or write the choice with numpy.where
+letir: in guard(%2, value=True)  # test_guards.py:NN
+  at test_guards.py:NN"""
+    assert (GuardError, message) == told_by(lambda: f(-X), signed)
+
+
+def test_the_other_branch_is_another_program():
+    f = lt.trace(signed, -X)
+
+    assert_same(X, f(-X))
+    with pytest.raises(GuardError):
+        f(X)
+
+
+def test_a_guard_is_kept_by_a_gradient():
+    df = lt.grad(lambda x: signed(x).sum())
+
+    assert_same(np.full(3, 2.0), df(X))
+    assert_same(np.full(3, -1.0), df(-X))
+    with pytest.raises(GuardError):
+        lt.grad(lt.trace(lambda x: signed(x).sum(), X))(-X)
+
+
+INTEGERS = {
+    "range": (lambda n, x: sum(x for _ in range(n)), 3, 4),
+    "a slice": (lambda n, x: x[:n], 2, 1),
+    "an index": (lambda n, x: X[n] * x, 1, 2),
+    "a shape": (lambda n, x: np.zeros((n, 3)) + x, 2, 3),
+    "a repeated list": (lambda n, x: np.stack([x] * n), 2, 3),
+    "int": (lambda n, x: x * int(n), 2, 3),
+    "float": (lambda n, x: x * float(n), 2, 3),
+    "math": (lambda n, x: x / math.sqrt(n), 4, 9),
+    "item": (lambda n, x: x * n.item(), np.int64(2), np.int64(3)),
+    "a range of letir": (lambda n, x: lnp.arange(n).sum() * x, 3, 4),
+    "a size of linspace": (lambda n, x: np.linspace(0.0, 1.0, n).sum() * x, 3, 4),
+    "a string": (lambda n, x: x * len("ab" * n), 3, 4),
+}
+
+
+@pytest.mark.parametrize(("program", "n", "other"), INTEGERS.values(), ids=list(INTEGERS))
+def test_an_integer_that_python_reads_is_guarded(program, n, other):
+    f = lt.trace(program, n, X)
+
+    assert_same(program(n, 2 * X), f(n, 2 * X))
+    with pytest.raises(GuardError, match=f"where this was {n}.*, now it is {other}"):
+        f(other, X)
+
+
+def test_an_integer_that_is_not_read_is_not_guarded():
+    f = lt.trace(lambda n, x: x * n, 3, X)
+
+    assert_same(4 * X, f(4, X))
+
+
+def test_int_of_a_float_guards_the_integer_only():
+    f = lt.trace(lambda x: x * int(x.sum()), X)
+
+    assert_same((X + 0.1) * 6, f(X + 0.1))
+    with pytest.raises(GuardError):
+        f(X + 1)
+
+
+def test_round_of_a_scalar_guards_the_integer_only():
+    f = lt.trace(lambda x, y: y * round(x), 2.4, X)
+
+    assert_same(2 * X, f(1.6, X))
+    with pytest.raises(GuardError):
+        f(2.6, X)
+
+
+def test_a_truth_value_of_one_element_is_that_of_the_element():
+    f = lt.trace(lambda x: 1.0 if x else 0.0, np.array([[2.0]]))
+
+    assert_same(1.0, f(np.array([[3.0]])))
+    with pytest.raises(GuardError):
+        f(np.array([[0.0]]))
+
+
+def test_a_choice_of_python_is_guarded():
+    f = lt.trace(lambda a, b: max(a, b) * 2, 1.0, 2.0)
+
+    assert_same(6.0, f(1.0, 3.0))
+    with pytest.raises(GuardError):
+        f(3.0, 1.0)
+
+
+def test_a_loop_until_convergence_records_one_guard_a_step():
+    def root(x):
+        y = x
+        while abs(y * y - x) > 1e-6:
+            y = (y + x / y) / 2
+        return y
+
+    f = lt.trace(root, 2.0)
+
+    assert_same(root(2.0), f(2.0))
+    assert 5 == sum(bind.op.name == "guard" for bind in f.binds)
+
+
+def test_a_mask_guards_the_number_that_it_selects():
+    f = lt.trace(lambda x: x[x > 1.5].sum(), X)
+
+    assert_same(np.float64(12.0), f(np.array([5.0, 0.0, 7.0])))
+    with pytest.raises(GuardError):
+        f(np.zeros(3))
+
+
+def test_membership_is_guarded():
+    f = lt.trace(lambda x: x if 2.0 in x else -x, X)
+
+    assert_same(-X, lt.trace(lambda x: x if 4.0 in x else -x, X)(X))
+    with pytest.raises(GuardError):
+        f(X + 10)
+
+
+def test_a_guard_runs_before_what_its_branch_recorded():
+    """[C5] With the other sign the square root warns, and would fail here."""
+    f = lt.trace(lambda x: np.sqrt(x) if x > 0 else x, np.float64(4.0))
+
+    with pytest.raises(GuardError):
+        f(np.float64(-4.0))
+
+
+def test_a_guard_has_no_derivative():
+    assert_same(np.float64(2.0), lt.grad(lambda x: x * int(x))(2.5))
+
+
+def test_a_guard_is_kept_when_nothing_else_is_used():
+    f = lt.trace(lambda x, y: y if x > 0 else -y, 1.0, X)
+
+    assert ["greater", "guard"] == [bind.op.name for bind in f.binds]
+
+
+# ---- concrete ----
+
+
+def test_concrete_gives_the_value_and_guards_it():
+    f = lt.trace(lambda x, y: y * math.sin(lt.concrete(x)), 0.5, X)
+
+    assert_same(X * math.sin(0.5), f(0.5, X))
+    with pytest.raises(GuardError, match=r"where this was 0\.5, now it is 0\.25"):
+        f(0.25, X)
+
+
+def test_concrete_leaves_other_values_as_they_are():
+    assert X is lt.concrete(X)
+    assert 2.5 == lt.concrete(2.5)
+
+
+def test_concrete_has_no_derivative():
+    assert_same(np.float64(0.5), lt.grad(lambda x: x * lt.concrete(x))(0.5))
+
+
+@pytest.mark.xfail(strict=True, reason="guard_impl converts by type(value)(x), for arrays a shape")
+def test_concrete_of_an_array_guards_all_of_it():
+    f = lt.trace(lambda x: x * lt.concrete(x).max(), X)
+
+    assert_same(3 * X, f(X))
+    with pytest.raises(GuardError):
+        f(X + 1)
+
+
+def test_a_guard_in_an_abstract_trace_is_an_error():
+    with pytest.raises(TraceError, match="trace with concrete arguments"):
+        lt.trace(signed, X, abstract=True)
+
+
+def test_what_depends_on_a_shape_only_is_abstract():
+    """Concrete arguments beside a ``ShapeDtype`` answer, what depends on it does not."""
+
+    def program(x, n):
+        return x[:n] if n > 1 else x
+
+    f = lt.trace(program, lt.ShapeDtype(3), 2)
+
+    assert_same(X[:2], f(X, 2))
+    with pytest.raises(TraceError):
+        lt.trace(signed, lt.ShapeDtype(3))

@@ -1,0 +1,139 @@
+"""Opaque operations: any callable becomes one bind [B12]."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import DTypeError, MissingRule, ShapeError
+from letir.testing import assert_same
+
+X = np.array([3.0, 1.0, 2.0])
+
+
+def sort(x):
+    """A callable that letir knows nothing of."""
+    assert isinstance(x, np.ndarray)
+    return np.sort(x)
+
+
+def order_of(ct, out, x):
+    """The cotangent of ``sort``, in NumPy."""
+    assert isinstance(ct, np.ndarray)
+    back = np.empty_like(ct)
+    back[np.argsort(x)] = ct
+    return (back,)
+
+
+def test_a_callable_is_one_bind_that_prints_by_its_name():
+    op = lt.opaque(sort, lt.ShapeDtype(3), name="test_opaque.sort")
+    f = lt.trace(lambda x: op(x) * 2.0, X)
+
+    assert """\
+%1 = test_opaque.sort %0
+%2 = mul %1, 2.0
+return %2
+""" == f.listing()
+    assert_same(np.array([2.0, 4.0, 6.0]), f(X))
+
+
+def test_its_name_is_that_of_the_callable_unless_given():
+    op = lt.opaque(sort, lt.ShapeDtype(3))
+
+    assert f"{__name__}.sort" == op.name
+
+
+def test_outside_a_trace_it_computes():
+    op = lt.opaque(sort, lt.ShapeDtype(3), name="test_opaque.plain")
+
+    assert_same(np.sort(X), op(X))
+
+
+def test_its_type_may_depend_on_those_of_the_arguments():
+    op = lt.opaque(sort, lambda x: x, name="test_opaque.any")
+    f = lt.trace(lambda x: op(op(x)[1:]), X)
+
+    assert_same(np.array([2.0, 3.0]), f(X))
+
+
+def test_it_may_have_several_results():
+    kinds = (lt.ShapeDtype(3), lt.ShapeDtype((), np.int64))
+    op = lt.opaque(lambda x: (np.sort(x), x.argmax()), kinds, name="test_opaque.pair")
+
+    def program(x):
+        ordered, place = op(x)
+        return ordered * place
+
+    assert_same(np.array([2.0, 4.0, 6.0]), lt.trace(program, np.roll(X, -1))(np.roll(X, -1)))
+
+
+def test_it_is_recorded_without_values_too():
+    op = lt.opaque(sort, lt.ShapeDtype(3), name="test_opaque.abstract")
+
+    assert 1 == len(lt.trace(lambda x: op(x), X, abstract=True))  # noqa: PLW0108
+
+
+@pytest.mark.parametrize(
+    ("result", "error"), [(np.zeros(2), ShapeError), (np.zeros(3, np.float32), DTypeError)]
+)
+def test_a_result_that_is_not_what_was_declared_is_an_error(result, error):
+    op = lt.opaque(lambda x: result, lt.ShapeDtype(3), name="test_opaque.wrong")
+
+    with pytest.raises(error, match="declared a result of float64\\[3\\], returned"):
+        lt.trace(lambda x: op(x) + 1, X)
+
+
+def test_its_gradient_is_a_missing_rule_with_the_line(told_by):
+    """[B12]"""
+    op = lt.opaque(sort, lt.ShapeDtype(3), name="test_opaque.ruleless")
+
+    def program(x):
+        y = op(x)  # here
+        return y.sum()
+
+    kind, message = told_by(lambda: lt.grad(program)(X), program)
+
+    assert MissingRule is kind
+    assert (
+        """\
+test_opaque.ruleless has no vjp rule: no rule was given; pass one to letir.primitive or letir.opaque
+  in test_opaque.ruleless
+  at test_opaque.py:NN"""
+        == message
+    )
+
+
+def test_a_backward_in_numpy_is_one_opaque_bind():
+    """[B12]"""
+    op = lt.opaque(sort, lt.ShapeDtype(3), vjp=order_of, name="test_opaque.sorted")
+    f = lt.trace(lambda x: (op(x) * np.array([1.0, 10.0, 100.0])).sum(), X)
+    df = lt.grad(f)
+
+    assert ["test_opaque.sorted.vjp"] == [b.op.name for b in df.binds if "vjp" in b.op.name]
+    assert_same(np.array([100.0, 1.0, 10.0]), df(X))
+
+
+def test_the_gradient_of_an_opaque_backward_is_missing():
+    """[B12]"""
+    op = lt.opaque(lambda x: x * x, lambda x: x, vjp=lambda ct, out, x: (2 * ct * x,), name="t.sq")
+
+    with pytest.raises(MissingRule, match=r"t\.sq\.vjp has no vjp rule"):
+        lt.grad(lt.grad(lambda x: op(x)))(3.0)  # noqa: PLW0108
+
+
+def test_a_traceable_backward_is_recorded_and_differentiated_again():
+    """[B12]"""
+
+    def cube_vjp(ct, out, x):
+        return (3 * ct * x * x,)
+
+    op = lt.opaque(lambda x: x**3, lambda x: x, vjp=cube_vjp, traceable=True, name="t.cube")
+    df = lt.grad(lambda x: op(x))  # noqa: PLW0108
+
+    assert_same(np.float64(12.0), df(np.float64(2.0)))
+    assert_same(np.float64(12.0), lt.grad(df)(np.float64(2.0)))
+
+
+def test_an_opaque_operation_of_an_argument_without_gradient_needs_no_rule():
+    op = lt.opaque(np.argsort, lambda x: lt.ArrayType(np.int64, x.shape), name="test_opaque.places")
+
+    assert_same(np.ones(3), lt.grad(lambda x: x[op(x)].sum())(X))

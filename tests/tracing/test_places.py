@@ -1,0 +1,185 @@
+"""Every bind says the user's line, and its result the variable that it was assigned to."""
+
+import functools
+import inspect
+import linecache
+
+import numpy as np
+import pytest
+
+import letir as lt
+import letir.numpy as lnp
+from letir.tracing.places import user_place
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def lines_of(program, *args) -> list[str]:
+    """The source text of the line of each bind of a program."""
+    sources = [bind.source for bind in lt.trace(program, *args).binds]
+    assert {__file__} == {source.file for source in sources}
+    return [linecache.getline(source.file, source.line).strip() for source in sources]
+
+
+def names_of(program, *args) -> list[str | None]:
+    """The name of each result."""
+    return [b.name for bind in lt.trace(program, *args).binds for b in bind.binders]
+
+
+def test_each_bind_has_its_own_line():
+    def program(x):
+        y = np.sin(x)
+        z = y * 2.0
+        return z.sum()
+
+    assert ["y = np.sin(x)", "z = y * 2.0", "return z.sum()"] == lines_of(program, X)
+
+
+def test_the_line_of_a_helper_is_that_of_the_helper():
+    def norm(x):
+        return np.sqrt((x * x).sum())
+
+    def program(x):
+        return x / norm(x)
+
+    helper = "return np.sqrt((x * x).sum())"
+    assert [helper, helper, helper, "return x / norm(x)"] == lines_of(program, X)
+
+
+def test_a_call_over_several_lines_has_the_line_where_it_begins():
+    def program(x):
+        return np.where(
+            x > 1.5,
+            x,
+            0.0,
+        )
+
+    assert "x > 1.5," == lines_of(program, X)[0]
+    assert "return np.where(" == lines_of(program, X)[1]
+
+
+PROGRAMS = {
+    "a ufunc": lambda x: np.sin(x),  # noqa: PLW0108
+    "a function": lambda x: np.concatenate([x, x]),
+    "a function in Python": lambda x: np.mean(x, axis=0),
+    "an operator": lambda x: x + 1.0,
+    "a reflected operator": lambda x: X - x,
+    "a method": lambda x: x.sum(),
+    "an index": lambda x: x[0],
+    "a property": lambda x: x.T,
+    "an iteration": lambda x: [row for row in x],  # noqa: C416
+    "an operation of letir": lambda x: lt.stop_gradient(x),  # noqa: PLW0108
+    "a functional update": lambda x: x.at[0].set(1.0),
+    "an array of letir.numpy": lambda x: lnp.zeros(3),
+    "a list of letir.numpy": lambda x: lnp.sum([x, x]),
+    "a gradient": lambda x: lt.grad(lambda y: (y * y).sum())(x) + 0,
+    "functools": lambda x: functools.reduce(np.add, [x, x]),
+    "a generator": lambda x: sum(row for row in x),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_no_frame_of_a_library_is_the_users(name):
+    program = PROGRAMS[name]
+
+    for line in lines_of(program, X):
+        assert line.startswith(f'"{name}": ')
+
+
+def test_the_arguments_constants_have_the_line_of_their_use():
+    assert ["return x + table  # here"] * 2 == lines_of(used_table, X)
+
+
+def used_table(x):
+    table = np.arange(3.0)
+    return x + table  # here
+
+
+def test_results_are_called_as_the_variables_that_they_are_assigned_to():
+    def program(x):
+        sine = np.sin(x)
+        total = sine.sum()
+        scaled = 2.0 * (sine + 1.0)
+        scaled /= total
+        return scaled
+
+    assert ["sine", "total", None, "scaled", "scaled"] == names_of(program, X)
+
+
+def test_a_result_of_several_or_of_none_has_no_name():
+    def program(x):
+        a, b, c = np.split(x, 3)
+        return np.sin(a), b, c
+
+    assert [None, None, None, None] == names_of(program, X)
+
+
+def test_a_row_of_a_loop_is_called_as_the_variable_of_the_loop():
+    def program(x):
+        for row in x:
+            assert () == row.shape
+        return row
+
+    assert ["row"] * 3 == names_of(program, X)
+
+
+def test_variables_of_closures_and_modules_give_names():
+    def program(x):
+        inner = np.sin(x)
+
+        def use():
+            nonlocal inner
+            inner = inner * 2.0
+            return inner
+
+        return use()
+
+    assert ["inner", "inner"] == names_of(program, X)
+
+
+def test_parameters_are_called_as_those_of_the_function():
+    f = lt.trace(lambda model, *, rate: model["w"][0] * rate, {"w": [X, X], "b": 1.0}, rate=0.1)
+
+    assert ["model.b", "model.w.0", "model.w.1", "rate"] == [p.name for p in f.params]
+
+
+def test_parameters_without_a_name_are_numbered():
+    f = lt.trace(lambda *rest: rest[0] + rest[1], X, X)
+
+    assert ["arg0", "arg1"] == [param.name for param in f.params]
+
+
+def test_a_key_that_is_no_word_is_made_one():
+    f = lt.trace(lambda model: model["layer 1/w"], {"layer 1/w": X})
+
+    assert ["model.layer_1_w"] == [param.name for param in f.params]
+
+
+def test_code_from_a_string_has_its_own_place():
+    scope = {"np": np}
+    exec(compile("def program(x):\n    return np.sin(x)\n", "<cell 3>", "exec"), scope)
+
+    (bind,) = lt.trace(scope["program"], X).binds
+
+    assert "<cell 3>:2" == str(bind.source)
+
+
+def test_two_functions_at_the_address_of_one_are_not_mixed_up():
+    """Places are kept by the address of code, which lives as long."""
+    seen = []
+    for n in range(50):
+        scope = {"np": np}
+        text = "\n" * n + "def program(x):\n    return np.sin(x)\n"
+        exec(compile(text, "<cell>", "exec"), scope)
+        seen.append(lt.trace(scope["program"], X).binds[0].source.line)
+        del scope
+
+    assert [n + 2 for n in range(50)] == seen
+
+
+def test_the_place_of_a_caller_is_the_innermost_of_the_users():
+    source, name = here = user_place(1)
+
+    assert __file__ == source.file
+    assert inspect.currentframe().f_code.co_firstlineno + 1 == source.line
+    assert (None, 2) == (name, len(here))

@@ -1,0 +1,194 @@
+"""Arguments and results nest as users nest them; some leaves are static."""
+
+import collections
+import dataclasses
+import enum
+import functools
+
+import attrs
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import DTypeError
+from letir.testing import assert_same
+
+X = np.array([1.0, 2.0, 3.0])
+
+Point = collections.namedtuple("Point", ["x", "y"])
+
+
+@attrs.frozen
+class Layer:
+    weights: np.ndarray
+    bias: np.ndarray
+    _scale: float = 1.0
+
+
+@dataclasses.dataclass
+class State:
+    params: dict
+    step: int
+
+
+NESTINGS = {
+    "a tuple": (X, 2.0),
+    "an empty tuple": (),
+    "a tuple of one": (X,),
+    "a list": [X, [2.0, X]],
+    "a dict": {"b": X, "a": 2.0},
+    "a dict with numbers as keys": {2: X, 1: 2.0},
+    "an ordered dict": collections.OrderedDict([("b", X), ("a", 2.0)]),
+    "a default dict": collections.defaultdict(list, {"a": [X]}),
+    "a deque": collections.deque([X, 2.0]),
+    "a namedtuple": Point(X, 2.0),
+    "attrs": Layer(X, X, 2.0),
+    "a dataclass": State({"w": X}, 3),
+    "none": None,
+    "none among others": {"a": None, "b": (X, None)},
+    "all at once": {"layers": [Layer(X, X), Layer(X, 2.0)], "state": State({"w": (X,)}, 3)},
+}
+
+
+@pytest.mark.parametrize("tree", NESTINGS.values(), ids=list(NESTINGS))
+def test_arguments_and_results_nest_alike(tree):
+    f = lt.trace(lambda tree: tree, tree)
+
+    assert_same(tree, f(tree))
+    assert type(tree) is type(f(tree))
+
+
+@pytest.mark.parametrize("tree", NESTINGS.values(), ids=list(NESTINGS))
+def test_keyword_arguments_nest_too(tree):
+    f = lt.trace(lambda x, *, tree: (tree, x), X, tree=tree)
+
+    assert_same((tree, X), f(X, tree=tree))
+
+
+def test_the_function_sees_its_own_classes():
+    def program(layer, point):
+        assert type(layer) is Layer
+        assert type(point) is Point
+        return Point(layer.weights @ point.x + layer.bias[0], point.y)
+
+    args = (Layer(X, X), Point(X, 2.0))
+
+    assert_same(program(*args), lt.trace(program, *args)(*args))
+
+
+def test_a_container_that_the_function_changes_is_its_own():
+    def program(model):
+        model["w"] = model["w"] * 2.0
+        model["new"] = 1.0
+        return model
+
+    model = {"w": X}
+    f = lt.trace(program, model)
+
+    assert {"w": X} == model
+    assert_same({"w": 2 * X, "new": 1.0}, f({"w": X}))
+
+
+def test_a_leaf_that_occurs_twice_is_two_parameters():
+    """[B1]"""
+    f = lt.trace(lambda pair: pair["a"] + pair["b"], {"a": X, "b": X})
+
+    assert_same(X + 2 * X, f({"a": X, "b": 2 * X}))
+
+
+def test_arrays_in_a_row_need_no_tree():
+    f = lt.trace(lambda x, y: (x, y), X, 2.0)
+
+    assert f.in_tree is None
+    assert f.out_tree is None
+
+
+def test_a_result_of_one_in_a_tuple_stays_in_it():
+    assert_same((X,), lt.trace(lambda x: (x,), X)(X))
+
+
+def test_a_function_that_returns_nothing_is_a_program_without_results():
+    f = lt.trace(lambda x: None, X)
+
+    assert f(X) is None
+    assert () == f.ret.args
+
+
+def test_gradients_nest_as_the_arguments_do():
+    layer = Layer(X, X, 2.0)
+    slope = lt.grad(lambda layer: (layer.weights * layer.bias).sum() * layer._scale)(layer)
+
+    assert_same(Layer(2 * X, 2 * X, np.float64(14.0)), slope)
+
+
+def test_a_nested_argument_may_be_a_shape():
+    f = lt.trace(lambda model: model["w"] * model["rate"], {"w": lt.ShapeDtype(3), "rate": 0.1})
+
+    assert_same(X * 0.5, f({"w": X, "rate": 0.5}))
+
+
+# ---- static leaves ----
+
+
+@pytest.mark.parametrize("value", [True, False, "mean"])
+def test_booleans_and_strings_are_static_wherever_they_are(value):
+    def program(x, options):
+        return 2 * x if options["value"] in (True, "mean") else x
+
+    f = lt.trace(program, X, {"value": value})
+
+    assert 1 == len(f.params)
+    assert_same(program(X, {"value": value}), f(X, {"value": value}))
+
+
+def test_a_numpy_boolean_is_an_array():
+    f = lt.trace(lambda x, keep: np.where(keep, x, 0.0), X, np.True_)
+
+    assert_same(np.zeros(3), f(X, np.False_))
+
+
+class Mode(enum.Enum):
+    SUM = "sum"
+    MEAN = "mean"
+
+
+@pytest.mark.parametrize(
+    "value", [3, 2.5, Mode.MEAN, np.tanh, np.float32, frozenset("ab"), range(3)]
+)
+def test_hashable_values_are_static_where_they_are_marked(value):
+    seen = []
+    f = lt.trace(lambda x, value: seen.append(value) or x, X, value, static_argnums=1)
+
+    assert value is seen[0]
+    assert 1 == len(f.params)
+    assert_same(X, f(X, value))
+
+
+@pytest.mark.xfail(strict=True, reason="Tree.leaves_of flattens static containers: flatten_up_to")
+@pytest.mark.parametrize("value", [None, (0, 1), Point(1, 2), Layer(1, 2)])
+def test_containers_are_static_where_they_are_marked(value):
+    f = lt.trace(lambda x, value: x, X, value, static_argnums=1)
+
+    assert_same(X, f(X, value))
+
+
+def test_a_static_argument_of_another_type_is_another():
+    """1 == True == 1.0 in Python."""
+    f = lt.trace(lambda x, n: x * n, X, 1, static_argnums=1)
+
+    for other in (True, 1.0):
+        with pytest.raises(DTypeError, match="the static argument 1 is part of the program"):
+            f(X, other)
+
+
+def test_a_static_argument_may_be_passed_by_keyword():
+    f = lt.trace(lambda x, *, axis: x.sum(axis), np.ones((2, 3)), axis=1, static_argnames="axis")
+
+    assert_same(np.array([3.0, 3.0]), f(np.ones((2, 3)), axis=1))
+
+
+def test_an_option_of_trace_is_bound_by_partial():
+    def program(x, *, abstract=False):
+        return -x if abstract else x
+
+    assert_same(-X, lt.trace(functools.partial(program, abstract=True), X)(X))

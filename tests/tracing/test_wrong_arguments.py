@@ -1,0 +1,318 @@
+"""What a user is told whose arguments, operands, results or options letir does not take [B11].
+
+Word by word; NN stands for the line at fault.
+"""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import DTypeError, ShapeError, TraceError
+
+X = np.array([1.0, 2.0, 3.0])
+ROW = np.array([(1, 2.0)], dtype=[("a", int), ("b", float)])
+NO_NUMBERS = "letir computes with bool, int, uint, float and complex arrays, not with dtype"
+
+
+def pandas(name: str):
+    """Something that pandas would call ``name``."""
+    return type(name, (), {"__module__": "pandas"})()
+
+
+FOREIGN = {
+    "masked": (
+        np.ma.array(X, mask=[False, True, False]),
+        "numpy.ma.MaskedArray is no array that letir computes with",
+        "fill it first: x.filled(value)",
+    ),
+    "matrix": (
+        np.ones((1, 1)).view(np.matrix),
+        "numpy.matrix is no array that letir computes with",
+        "convert it first: np.asarray(x)",
+    ),
+    "frame": (
+        pandas("DataFrame"),
+        "pandas.DataFrame is no array that letir computes with",
+        "convert it first: df.to_numpy()",
+    ),
+    "series": (
+        pandas("Series"),
+        "pandas.Series is no array that letir computes with",
+        "convert it first: series.to_numpy()",
+    ),
+    "index": (
+        pandas("Index"),
+        "pandas.Index is no array that letir computes with",
+        "convert it first: index.to_numpy()",
+    ),
+    "objects": (
+        np.array([1, None]),
+        f"{NO_NUMBERS} object",
+        "an object array: convert it with .astype(float), or make its rows equally long",
+    ),
+    "strings": (
+        np.array(["a", "b"]),
+        f"{NO_NUMBERS} <U1",
+        "strings: encode them as integers first, with np.unique(x, return_inverse=True)",
+    ),
+    "bytes": (
+        np.array([b"a"]),
+        f"{NO_NUMBERS} |S1",
+        "bytes: convert them with np.frombuffer(x, dtype=np.uint8)",
+    ),
+    "a structured array": (
+        ROW,
+        f"{NO_NUMBERS} [('a', '<i8'), ('b', '<f8')]",
+        "a structured array: pass its fields as separate arrays, x['field']",
+    ),
+    "dates": (
+        np.array(["2020-01-01"], dtype="M8[D]"),
+        f"{NO_NUMBERS} datetime64[D]",
+        "dates: convert them with .astype('int64')",
+    ),
+    "durations": (
+        np.array([1], dtype="m8[s]"),
+        f"{NO_NUMBERS} timedelta64[s]",
+        "durations: convert them with .astype('int64')",
+    ),
+    "extended precision": (
+        np.array([1.0], dtype=np.longdouble),
+        f"{NO_NUMBERS} {np.dtype(np.longdouble)}",
+        "extended precision: convert it with .astype('float64')",
+    ),
+    "complex extended precision": (
+        np.array([1.0], dtype=np.clongdouble),
+        f"{NO_NUMBERS} {np.dtype(np.clongdouble)}",
+        "extended precision: convert it with .astype('complex128')",
+    ),
+    "a set": (
+        {1.0, 2.0},
+        "builtins.set is no array that letir computes with",
+        "pass NumPy arrays and numbers; other values as static arguments",
+    ),
+    "a function": (
+        np.tanh,
+        "numpy.ufunc is no array that letir computes with",
+        "pass NumPy arrays and numbers; other values as static arguments",
+    ),
+}
+each_foreign = pytest.mark.parametrize(
+    ("value", "found", "remedy"), FOREIGN.values(), ids=list(FOREIGN)
+)
+
+
+@each_foreign
+def test_a_foreign_argument_is_named_with_its_conversion(told, value, found, remedy):
+    assert (DTypeError, f"argument x: {found}\n  {remedy}") == told(lambda x: x, value)
+
+
+@each_foreign
+def test_a_foreign_argument_within_others_is_named_by_its_path(told, value, found, remedy):
+    message = f"argument model.weights.1: {found}\n  {remedy}"
+
+    assert (DTypeError, message) == told(lambda model: model, {"weights": [X, value]})
+
+
+@pytest.mark.parametrize("name", ["masked", "objects", "dates", "extended precision", "a function"])
+def test_a_foreign_operand_is_named_with_its_conversion(told, name):
+    value, found, remedy = FOREIGN[name]
+    message = f"{found}\n  at test_wrong_arguments.py:NN\n  {remedy}"
+
+    assert (DTypeError, message) == told(lambda x: x + value, X)
+
+
+def test_an_integer_that_does_not_fit_is_no_operand(told):
+    message = """\
+the integer 1180591620717411303424 does not fit into 64 bits
+  at test_wrong_arguments.py:NN"""
+
+    assert (DTypeError, message) == told(lambda x: x + 2**70, X)
+
+
+# ---- results ----
+
+RESULTS = {
+    "a string": ("loss", "'loss', of type str"),
+    "a function": (np.sin, "<ufunc 'sin'>, of type ufunc"),
+    "a class among others": ({"loss": 1.0, "model": dict}, "<class 'dict'>, of type type"),
+    "a range": (range(3), "range(0, 3), of type range"),
+    "bytes": (b"x", "b'x', of type bytes"),
+}
+
+
+@pytest.mark.parametrize(("result", "found"), RESULTS.values(), ids=list(RESULTS))
+def test_a_result_that_is_no_array_is_shown(told_by, result, found):
+    message = f"""\
+the traced function returned {found}
+  at test_wrong_arguments.py:NN
+  return arrays and numbers, nested in tuples, lists and dicts"""
+
+    assert (TraceError, message) == told_by(lambda: lt.trace(lambda x: result, X))
+
+
+def test_a_result_of_objects_is_named_with_its_conversion(told_by):
+    message = f"""\
+result of the traced function: {NO_NUMBERS} object
+  at test_wrong_arguments.py:NN
+  an object array: convert it with .astype(float), or make its rows equally long"""
+
+    assert (TraceError, message) == told_by(lambda: lt.trace(lambda x: np.array([None]), X))
+
+
+# ---- options ----
+
+
+def test_a_static_list_is_not_hashable(told):
+    message = """\
+static argument axes: a static argument is hashable, found list
+  pass a tuple for a list"""
+
+    assert (DTypeError, message) == told(lambda x, axes: x, X, [0, 1], static_argnums=1)
+
+
+def test_a_static_array_is_not_hashable(told):
+    message = """\
+static argument table: a static argument is hashable, found ndarray
+  pass an array as an ordinary argument"""
+
+    assert (DTypeError, message) == told(lambda x, table: x, X, X, static_argnames="table")
+
+
+def test_a_static_number_beyond_the_arguments_is_named(told):
+    message = "static_argnums: there is no argument 1 among 1"
+
+    assert (TraceError, message) == told(lambda x: x, X, static_argnums=1)
+
+
+def test_a_static_name_that_is_no_parameter_is_named(told):
+    message = "static_argnames: the function has no parameter 'trian'"
+
+    assert (TraceError, message) == told(lambda x, train: x, X, True, static_argnames="trian")
+
+
+def test_an_option_that_the_function_has_too_is_ambiguous(told):
+    def program(x, *, abstract=False):
+        return -x if abstract else x
+
+    message = """\
+'abstract' is an option of trace and a parameter of the function: a keyword would go to trace
+  bind it first: functools.partial(f, abstract=...)"""
+    assert (TraceError, message) == told(program, X)
+
+
+# ---- the arguments of a replay ----
+
+
+def product(x, y):
+    return x * y
+
+
+def scaled(params, *, rate):
+    return params["w"] * rate
+
+
+REPLAYS = {
+    "too few": (
+        lambda f, g: f(X),
+        ShapeError,
+        "expected 2 arrays as arguments, found 1",
+    ),
+    "all that differ are listed": (
+        lambda f, g: f(np.ones(4), np.ones(3, np.float32)),
+        DTypeError,
+        """\
+arguments do not fit the program
+  argument 0 (x): expected float64[3], found float64[4]
+  argument 1 (y): expected float64[3], found float32[3]
+  trace again for other types""",
+    ),
+    "only shapes differ": (
+        lambda f, g: f(np.ones(4), np.ones((3, 1))),
+        ShapeError,
+        """\
+arguments do not fit the program
+  argument 0 (x): expected float64[3], found float64[4]
+  argument 1 (y): expected float64[3], found float64[3, 1]
+  trace again for other types""",
+    ),
+    "a keyword that is none": (
+        lambda f, g: f(X, y=X),
+        DTypeError,
+        "the program has no keyword arguments, found y",
+    ),
+    "another nesting": (
+        lambda f, g: g({"w": X, "b": X}, rate=0.1),
+        DTypeError,
+        "calling the program: expected arguments nested as (({'w': *},), {'rate': *}), "
+        "found (({'b': *, 'w': *},), {'rate': *})",
+    ),
+    "another keyword": (
+        lambda f, g: g({"w": X}, speed=0.1),
+        DTypeError,
+        "calling the program: expected arguments nested as (({'w': *},), {'rate': *}), "
+        "found (({'w': *},), {'speed': *})",
+    ),
+}
+
+
+@pytest.mark.parametrize(("call", "error", "message"), REPLAYS.values(), ids=list(REPLAYS))
+def test_a_replay_with_other_arguments_says_how_they_differ(told_by, call, error, message):
+    """[B7]"""
+    f, g = lt.trace(product, X, X), lt.trace(scaled, {"w": X}, rate=0.1)
+
+    assert (error, message) == told_by(lambda: call(f, g))
+
+
+def test_a_replay_with_another_static_argument_is_refused(told_by):
+    f = lt.trace(lambda x, mode: 2 * x if mode == "fast" else x, X, "fast")
+
+    message = """\
+calling the program: the static argument 'fast' is part of the program, found 'slow'
+  trace again with the new value"""
+    assert (DTypeError, message) == told_by(lambda: f(X, "slow"))
+
+
+# ---- gradients ----
+
+GRADIENTS = {
+    "an integer": (
+        lambda: lt.grad(lambda x: x * x)(3),
+        DTypeError,
+        """\
+grad: x is int64*[], which has no derivative
+  pass a float, 3.0 instead of 3, or leave it out of argnums""",
+    ),
+    "an array of integers": (
+        lambda: lt.grad(lambda x: (x * x).sum())(np.arange(3)),
+        DTypeError,
+        """\
+grad: x is int64[3], which has no derivative
+  convert it with .astype(float), or leave it out of argnums""",
+    ),
+    "no scalar": (
+        lambda: lt.grad(lambda x: x * x)(X),
+        ShapeError,
+        """\
+grad needs a scalar, the function returns float64[3]
+  sum it, or use letir.vjp""",
+    ),
+    "a forgotten return": (
+        lambda: lt.grad(lambda x: None)(X),
+        ShapeError,
+        """\
+grad needs a function that returns one scalar, found None
+  for further results see has_aux""",
+    ),
+    "a truth value": (
+        lambda: lt.grad(lambda x: x.sum() > 0)(X),
+        DTypeError,
+        """\
+grad: the function returns bool[], which has no derivative
+  return a floating number""",
+    ),
+}
+
+
+@pytest.mark.parametrize(("action", "error", "message"), GRADIENTS.values(), ids=list(GRADIENTS))
+def test_a_gradient_that_does_not_exist_is_refused(told_by, action, error, message):
+    assert (error, message) == told_by(action)
