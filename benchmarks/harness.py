@@ -33,7 +33,7 @@ class Effort:
     sizes: tuple[tuple[int, int], ...]  # (operations, rounds)
 
 
-FULL = Effort(((10_000, 15), (100_000, 5), (1_000_000, 1)))
+FULL = Effort(((10_000, 15), (100_000, 5), (1_000_000, 3)))
 SHORT = Effort(((10_000, 7),))
 
 

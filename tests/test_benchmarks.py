@@ -8,6 +8,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks/ is not installed with letir
 
 from benchmarks import programs
+from benchmarks.__main__ import BEGIN, END, write
 from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
 from benchmarks.peers import installed
 from benchmarks.rows import ROWS, Row, taken
@@ -23,6 +24,21 @@ def test_a_figure_is_taken_in_u_at_every_size(row):
 
     assert " u; " in text
     assert "drift" in text
+
+
+def test_the_table_is_written_between_the_marks_of_a_page(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"above\n{BEGIN}\nold\n\n{END}\nbelow\n")
+
+    write(page, ["| a |", "|---|"])
+
+    assert page.read_text() == f"above\n{BEGIN}\n| a |\n|---|\n\n{END}\nbelow\n"
+
+
+def test_the_readme_has_the_marks():
+    readme = (Path(__file__).parent.parent / "README.md").read_text(encoding="utf-8")
+
+    assert BEGIN in readme.partition(END)[0]
 
 
 def test_the_rows_have_different_names():

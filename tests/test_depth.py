@@ -69,8 +69,8 @@ def deep(request) -> Lambda:
 
 @pytest.fixture(scope="module")
 def deep_gradient(deep) -> lt.Gradient:
-    """A gradient of about as many binds: a ``grad_of`` and a sum for each of half of them."""
-    return lt.differentiate(chain(len(deep) // 2))
+    """A gradient of about as many binds, those in the bodies of its ``grad_of`` included."""
+    return lt.differentiate(chain(len(deep) // 4))
 
 
 def inlined(f: Lambda) -> Lambda:

@@ -30,7 +30,7 @@ def cases(holds=lambda op, sample: True) -> list:
         pytest.param(PRIMITIVES[name], sample, id=f"{name}-{i}")
         for name, samples in SAMPLES.items()
         for i, sample in enumerate(samples)
-        if holds(PRIMITIVES[name], sample)
+        if name in PRIMITIVES and holds(PRIMITIVES[name], sample)
     ]
 
 
@@ -53,9 +53,7 @@ def is_differentiable(op: Primitive, sample: Sample) -> bool:
 
 def is_smooth(op: Primitive, sample: Sample) -> bool:
     """Whether differences tell the derivative: no tie, and no precision below double."""
-    narrow = any(
-        type_of(a).dtype in (np.float32, np.float16, np.complex64) for a in numbers(sample)
-    )
+    narrow = not LOW.isdisjoint(type_of(arg).dtype for arg in numbers(sample))
     return is_differentiable(op, sample) and not sample.rough and not narrow
 
 
@@ -258,11 +256,19 @@ def test_derivatives_agree_with_a_complex_step(op, sample):
     check_grads(*applied(op, sample), order=1, modes=modes_of(op), analytic=True)
 
 
-@pytest.mark.parametrize(("op", "sample"), SMOOTH)
+@pytest.mark.parametrize(
+    ("op", "sample"), cases(lambda *case: is_smooth(*case) and not has_unknown_type(*case))
+)
 def test_second_derivatives_agree_with_differences(op, sample):
-    order = 1 if has_unknown_type(op, sample) else 2
+    check_grads(*applied(op, sample), modes=modes_of(op))
 
-    check_grads(*applied(op, sample), order=order, modes=modes_of(op))
+
+@pytest.mark.xfail(reason="letir.ad.linear_maps.as_direction makes an array of a traced cotangent")
+@pytest.mark.parametrize(
+    ("op", "sample"), cases(lambda *case: is_smooth(*case) and has_unknown_type(*case))
+)
+def test_second_derivatives_of_results_of_unknown_type_agree_with_differences(op, sample):
+    check_grads(*applied(op, sample), modes=modes_of(op))
 
 
 def ones_like(results: tuple) -> tuple:
@@ -356,6 +362,23 @@ def test_without_any_cotangent_everything_is_undefined(op, sample):
     specialized = specialize_undef(gradient.df, defined)
 
     assert all(arg.value is Undef for arg in specialized.ret.args)
+
+
+@pytest.mark.xfail(reason="letir.ad.zeros.Specializer.alias keeps what another step did not define")
+def test_one_rule_is_specialized_anew_for_each_step_that_it_belongs_to():
+    def f(x, y):
+        (_, b), (c, _) = np.split(x, 2), np.split(y, 2)
+        return (b * b).sum() + (c * c).sum()
+
+    x = np.arange(1.0, 5.0)
+    gradient = differentiate(trace(f, x, x))
+    count = len(gradient.df_input_vjps) - 1
+    defined = [True, *[False] * count, *[True] * (len(gradient.df.params) - count - 1)]
+
+    df = specialize_undef(gradient.df, defined)
+    found = gradient.with_df(df).backward(gradient.forward(x, x)[1], np.float64(1.0))
+
+    assert_same((np.array([0.0, 0.0, 6.0, 8.0]), np.array([2.0, 4.0, 0.0, 0.0])), found)
 
 
 # ---- text and pickles ----

@@ -52,7 +52,7 @@ class Environment:
             self.values[binder] = result
 
     def bind(self, binders: tuple[Local, ...], results: tuple) -> None:
-        """Remember the results that are used at all."""
+        """Remember those results that are used at all."""
         for binder, result in zip(binders, results, strict=True):
             self.keep(binder, result)
 

@@ -137,10 +137,17 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
 
 
 def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
-    """numpy.asarray of numbers, arrays and traced values in nested lists; traced in a trace."""
-    if active_trace() is None:
+    """numpy.asarray of numbers, arrays and traced values in nested lists; traced in a trace.
+
+    What stands for an ordinary array cannot be written into: the array is not this function's.
+    """
+    trace = active_trace()
+    if trace is None:
         return np.asarray(a, dtype, order, copy=copy)
-    return array(a, dtype, copy=copy)
+    made = array(a, dtype, copy=copy)
+    if isinstance(a, np.ndarray) and a.dtype == made.dtype and not copy:
+        made.base, made.part = trace.make_tracer(trace, made.arg, made.value), ()
+    return made
 
 
 def _traced(trace: Trace, object, dtype) -> Value:

@@ -80,7 +80,8 @@ def check_grads(
     ``analytic``: f is real for real arguments, and made of analytic functions that NumPy has for
     complex numbers; then the first order is also compared with a complex step, which is exact to
     rounding. ``rtol`` and ``step`` follow from the precision of f unless they are given.
-    The message names the argument, the mode, the order, and both values.
+    Where a difference is nan nothing is compared. The message names the argument, the mode, the
+    order, and both values.
 
     >>> check_grads(lambda x, y: np.sin(x) * y["a"], (np.ones(3), {"a": 2.0}), analytic=True)
     """

@@ -91,12 +91,11 @@ def programs(
     names = [name for name in sorted(ops or SAMPLES) if samples_with(name, chosen)]
     favoured = [name for name in VIEWS if name in names] or names
     name = st.one_of(st.sampled_from(names), st.sampled_from(names), st.sampled_from(favoured))
-    step = st.builds(
-        Step, name, st.integers(0, 63), st.tuples(*[st.integers(0, 15)] * MOST_OPERANDS)
-    )
-    half = most_steps // 2
-    # two lists: one of this length would hold six steps on average
-    steps = st.builds(add, st.lists(step, min_size=1, max_size=half), st.lists(step, max_size=half))
+    picks = st.tuples(*[st.integers(0, 15)] * MOST_OPERANDS)
+    step = st.builds(Step, name, st.integers(0, 63), picks)
+    # two lists, because one alone would hold six steps on average, however many are allowed
+    first = st.lists(step, min_size=1, max_size=max(most_steps // 2, 1))
+    steps = st.builds(add, first, st.lists(step, max_size=most_steps // 2))
     return st.builds(program_of, steps, st.integers(0, MOST_RESULTS - 1), st.just(chosen))
 
 
@@ -238,7 +237,7 @@ def value_of(operand):
 
 def is_mask(arg, sample: Sample) -> bool:
     """Whether it is a mask of an index, which must select as many elements as the index says."""
-    return "item" in sample.attrs and getattr(arg, "dtype", None) == bool and arg.ndim > 0
+    return "item" in sample.attrs and type(arg) is np.ndarray and arg.dtype.kind == "b"
 
 
 def is_near(found: ArrayType, wanted: ArrayType) -> bool:

@@ -167,7 +167,7 @@ def out_place(prepare) -> int | None:
     """Where ``prepare`` takes ``out`` by position, None if it does not."""
     if prepare is None:
         return None
-    names = prepare.__code__.co_varnames[: prepare.__code__.co_argcount]
+    names = inspect.getfullargspec(prepare).args
     return names.index("out") if "out" in names else None
 
 
@@ -177,12 +177,12 @@ def prepared(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         return prepare(*args, **kwargs)
     except LetirError as error:
         raise placed(error) from None
-    except TypeError as error:
+    except TypeError:
         try:
             inspect.signature(prepare).bind(*args, **kwargs)
         except TypeError as reason:
             raise unsupported_arguments(func, str(reason)) from None
-        raise error
+        raise
 
 
 def gathered(items):

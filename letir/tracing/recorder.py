@@ -1,8 +1,8 @@
 """``Trace``: a builder that is fed by running Python code, and the one active trace of each thread.
 
-What an operation on traced values does: the active trace turns its operands into arguments (a value of an enclosing
-trace becomes a parameter, an array a constant), emits the bind with the user's line, and, in a concrete trace,
-computes it.
+What an operation on traced values does: the active trace turns its operands into arguments (a value
+of an enclosing trace becomes a parameter, an array a constant), emits the bind with the user's
+line, and, in a concrete trace, computes it.
 """
 
 import threading
@@ -30,10 +30,25 @@ class Absent:
 
 
 ABSENT = Absent()
-EAGER, LAZY, ABSTRACT = "eager", "lazy", "abstract"  # when a trace computes: at once, when asked, never
+EAGER, LAZY, ABSTRACT = (
+    "eager",
+    "lazy",
+    "abstract",
+)  # when a trace computes: at once, when asked, never
 
 VIEWS = frozenset(
-    ["index", "reshape", "transpose", "expand_dims", "squeeze", "broadcast_to", "flip", "split", "real", "imag"]
+    [
+        "index",
+        "reshape",
+        "transpose",
+        "expand_dims",
+        "squeeze",
+        "broadcast_to",
+        "flip",
+        "split",
+        "real",
+        "imag",
+    ]
 )  # operations whose results may share memory with an operand
 
 
@@ -45,12 +60,20 @@ class Trace(LetBuilder):
         self.make_tracer, self.parent, self.mode = make_tracer, parent, mode
         self.thread = threading.get_ident()
         self.is_open = True
-        self.lifted: dict[Local, tuple[Value, Local]] = {}  # outer local -> (outer traced value, parameter here)
-        self.known: dict[Local, object] = {}  # in a lazy trace: arguments, and values that were asked for
-        self._frozen: dict[int, tuple] = {}  # id of an array -> (weak reference, frozen copy, local)
+        self.lifted: dict[
+            Local, tuple[Value, Local]
+        ] = {}  # outer local -> (outer traced value, parameter here)
+        self.known: dict[
+            Local, object
+        ] = {}  # in a lazy trace: arguments, and values that were asked for
+        self._frozen: dict[
+            int, tuple
+        ] = {}  # id of an array -> (weak reference, frozen copy, local)
 
     def parameter(self, kind, name: str | None, given):
-        """A traced parameter for the argument ``given``: an array, a number, a value of an outer trace, or a type."""
+        """A traced parameter for the argument ``given``: an array, a number, a value of an outer
+        trace, or a type.
+        """
         local = self.param(kind, name).arg
         if self.mode is LAZY:
             self.known[local] = given
@@ -64,27 +87,38 @@ class Trace(LetBuilder):
     # ---- recording ----
 
     def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
-        """Record ``op`` on traced values, arrays and numbers: a traced value, or a tuple of them."""
+        """Record ``op`` on traced values, arrays and numbers: a traced value, or a tuple of
+        them.
+        """
         active = ACTIVE.get()
         if active is not self:
             return _elsewhere(self, active, op, operands, attrs)
         tracer = self.make_tracer
-        args = tuple([o.arg if type(o) is tracer and o.emitter is self else self.enter(o) for o in operands])
+        args = tuple(
+            [o.arg if type(o) is tracer and o.emitter is self else self.enter(o) for o in operands]
+        )
         source, name = user_place(3)
         types = tuple([arg.type for arg in args])
         found = inferred.get((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
         if found is None or op.results is not None or op.name in VIEWS:
             self.source = source
             return self._apply(op, tuple(operands), args, attrs, name)
-        # the way of nearly all operations, without a call that it does not need: see benchmarks, row "trace"
+        # the way of nearly all operations, without a call that it does not need: see benchmarks,
+        # row "trace"
         local = Local(found[0], name)
         self.binds.append(Bind((local,), op, args, attrs, source))
-        return tracer(self, local, self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT)
+        return tracer(
+            self, local, self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
+        )
 
     def _apply(self, op: Primitive, operands: tuple, args: tuple, attrs: Attrs, name: str | None):
-        """``apply`` for an operation on new types, of several results, or whose result is a view."""
+        """``apply`` for an operation on new types, of several results, or whose result is a
+        view.
+        """
         binders = self.emit(op, args, attrs)
-        values = self.computed(op, operands, attrs) if self.mode is EAGER else (ABSENT,) * len(binders)
+        values = (
+            self.computed(op, operands, attrs) if self.mode is EAGER else (ABSENT,) * len(binders)
+        )
         out = tuple([self.make_tracer(self, b, v) for b, v in zip(binders, values, strict=True)])
         if op.name in VIEWS:
             for tracer in out:
@@ -95,14 +129,18 @@ class Trace(LetBuilder):
         return out[0]
 
     def computed(self, op: Primitive, operands: tuple, attrs: Attrs) -> tuple:
-        """The results on the operands' values, ABSENT if one has none. On an exception the bind is taken back."""
+        """The results on the operands' values, ABSENT if one has none. On an exception the bind is
+        taken back.
+        """
         values, tracer = [], self.make_tracer
         for operand in operands:
-            if type(operand) is tracer:
-                operand = operand.value if operand.value is not ABSENT else operand.concrete_value()
-                if operand is ABSENT:
-                    return (ABSENT,) * (1 if op.results is None else op.results(**attrs))
-            values.append(operand)
+            if type(operand) is not tracer:
+                values.append(operand)
+                continue
+            value = operand.value if operand.value is not ABSENT else operand.concrete_value()
+            if value is ABSENT:
+                return (ABSENT,) * (1 if op.results is None else op.results(**attrs))
+            values.append(value)
         try:
             out = compute(op, values, attrs)
         except BaseException:
@@ -111,7 +149,9 @@ class Trace(LetBuilder):
         return (out,) if op.results is None else out
 
     def enter(self, operand) -> Arg:
-        """``operand`` as an argument of this program: lifted if it is an enclosing trace's, bound if it is an array."""
+        """``operand`` as an argument of this program: lifted if it is an enclosing trace's, bound
+        if it is an array.
+        """
         if isinstance(operand, Value):
             return operand.arg if operand.emitter is self else self.lift(operand)
         if is_array(operand):
@@ -157,14 +197,16 @@ class Trace(LetBuilder):
             return found[1:]
         check_type(array)
         frozen = freeze(array.get() if hasattr(array, "get") else array)
-        self.source, name = user_place(2)
+        self.source, _ = user_place(2)
         local = self.emit(PRIMITIVES["constant"], (), Attrs(value=frozen))[0]
         if isinstance(array, np.ndarray):
             self._frozen[key] = (weakref.ref(array), frozen, local)
         return frozen, local
 
     def replay(self, fn: Lambda, leaves: list) -> list:
-        """Record the binds of ``fn`` on traced values, arrays and numbers, and return its results."""
+        """Record the binds of ``fn`` on traced values, arrays and numbers, and return its
+        results.
+        """
         if self.mode is not EAGER:
             return [self.result(r) for r in self.inline(fn, [self.enter(leaf) for leaf in leaves])]
         env = Environment(fn, leaves)
@@ -192,7 +234,9 @@ class Trace(LetBuilder):
     # ---- values that are asked for ----
 
     def demand(self, local: Local):
-        """The value of ``local`` in a lazy trace: what it needs is computed, once. ABSENT if an argument has none."""
+        """The value of ``local`` in a lazy trace: what it needs is computed, once. ABSENT if an
+        argument has none.
+        """
         wanted, todo = {local} - self.known.keys(), []
         for bind in reversed(self.binds):
             if not wanted:
@@ -206,7 +250,9 @@ class Trace(LetBuilder):
             if any(value is ABSENT for value in values):
                 return ABSENT
             out = compute(bind.op, values, bind.attrs)
-            self.known.update(zip(bind.binders, (out,) if bind.op.results is None else out, strict=True))
+            self.known.update(
+                zip(bind.binders, (out,) if bind.op.results is None else out, strict=True)
+            )
         return self._known(local)
 
     def _known(self, local: Local):
@@ -223,7 +269,9 @@ class Trace(LetBuilder):
 
 
 class Paused:
-    """Stands for the active trace while tracing is paused: operations compute and are not recorded."""
+    """Stands for the active trace while tracing is paused: operations compute and are not
+    recorded.
+    """
 
     def __init__(self, trace: Trace):
         self.trace = trace
@@ -241,7 +289,9 @@ def _elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs):
         raise escaped(next(o for o in operands if isinstance(o, Value) and o.emitter is trace))
     values = [o.concrete_value() if isinstance(o, Value) else o for o in operands]
     if any(value is ABSENT for value in values):
-        raise TraceError("while tracing is paused operations compute: trace with concrete arguments")
+        raise TraceError(
+            "while tracing is paused operations compute: trace with concrete arguments"
+        )
     return compute(op, values, attrs)
 
 

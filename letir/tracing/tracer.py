@@ -19,13 +19,7 @@ from letir.eval.arguments import checked_arguments
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.indexing import spelled_item
-from letir.tracing.dispatch import (
-    call_function,
-    call_ufunc,
-    gathered,
-    recorder_of,
-    ufunc_records,
-)
+from letir.tracing.dispatch import call_function, call_ufunc, gathered, recorder_of, ufunc_records
 from letir.tracing.places import at_user
 from letir.tracing.recorder import ABSENT, ACTIVE, LAZY, Paused, Trace, escaped
 
@@ -161,6 +155,15 @@ class Tracer(Value):
     argmax, argmin = _method(np.argmax), _method(np.argmin)
     any, all, cumsum = _method(np.any), _method(np.all), _method(np.cumsum)
     clip, squeeze, dot = _method(np.clip), _method(np.squeeze), _method(np.dot)
+    ravel = _method(np.ravel)
+
+    def reshape(self, *shape, order="C"):
+        """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
+        return PRIMITIVES["reshape"](self, shape[0] if len(shape) == 1 else shape, order)
+
+    def flatten(self, order="C"):
+        """NumPy's ``ndarray.flatten``."""
+        return PRIMITIVES["copy"](self.ravel(order))
 
     def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
         """NumPy's ``ndarray.astype``: the array itself if it may be and has the dtype."""
@@ -177,6 +180,8 @@ class Tracer(Value):
     def copy(self, order="C"):
         """NumPy's ``copy``: a scalar is its own, an array has a new one."""
         return self if self.is_scalar() else PRIMITIVES["copy"](self)
+
+    __copy__ = copy
 
     def fill(self, new):
         """NumPy's ``ndarray.fill``."""
@@ -297,9 +302,6 @@ class Tracer(Value):
 
     def __reduce_ex__(self, protocol):
         raise self.refused("a pickle", "return it from the traced function first")
-
-    def __copy__(self):
-        return self.copy()
 
     def __deepcopy__(self, memo):
         return self.copy()

@@ -137,19 +137,20 @@ def from_dag(
     ``inputs``: the first parameters; others follow as they are reached. Raises ScopeError for a
     cycle.
     """
-    params = {node: node.local for node in inputs or ()}
+    params: dict[Input, Local] = {}
     locals_: dict = {}
     binds: list[Bind] = []
-    for node in _operands_first(outputs):
+    for node in (*(inputs or ()), *_operands_first(outputs)):
         if type(node) is Input:
-            params.setdefault(node, node.local)
+            if node not in params:
+                params[node] = Local(node.local.type, node.local.name)
             continue
         args = tuple([_operand(arg, params, locals_) for arg in node.args])
         binders = tuple(map(Local, result_types(node.op, args, node.attrs)))
         locals_.update(((node, i), binder) for i, binder in enumerate(binders))
         binds.append(Bind(binders, node.op, args, node.attrs, node.source))
     ret = Ret(tuple([_operand(output, params, locals_) for output in outputs]))
-    return rename(Lambda(params.values(), binds, ret))
+    return Lambda(params.values(), binds, ret)
 
 
 def _operand(node, params, locals_) -> Arg:

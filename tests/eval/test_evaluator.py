@@ -186,31 +186,50 @@ def test_an_interruption_frees_everything(kind):
 
     with stage() as play:
         play.before = interrupt
-        with pytest.raises(kind):
+        with pytest.raises(kind) as caught:
             lt.run_forward(f, play.new())
 
+        assert caught.value.__traceback__ is not None
         assert set() == play.alive
 
 
-def test_frames_of_an_exceptions_cause_keep_nothing():
-    """[C1] An operation that translates an error has the arrays in two tracebacks."""
+def fail(array):
+    raise KeyError(len(array))
 
-    def parse_number(array):
-        raise KeyError(len(array))
 
-    def impl(xp, x):
-        try:
-            parse_number(x)
-        except KeyError as error:
-            raise ValueError("translated") from error
+def by_cause(array):
+    try:
+        fail(array)
+    except KeyError as error:
+        found = error
+    raise ValueError("translated") from found
 
-    translating = lt.primitive("tests.translating", impl, lambda x: x)
-    f = lt.trace(translating, lt.ShapeDtype(3))
+
+def by_context(array):
+    try:
+        fail(array)
+    except KeyError:
+        raise ValueError("translated")  # noqa: B904  what is tested
+
+
+def by_group(array):
+    try:
+        fail(array)
+    except KeyError as error:
+        found = error
+    raise ExceptionGroup("several", [found])
+
+
+@pytest.mark.parametrize("translate", [by_cause, by_context, by_group])
+def test_frames_of_what_an_exception_came_from_keep_nothing(translate):
+    """[C1] The arrays are in the frames of several tracebacks."""
+    failing = lt.primitive("tests.translate", lambda xp, x: translate(x), lambda x: x)
+    f = lt.trace(failing, lt.ShapeDtype(3))
     with stage() as play:
-        with pytest.raises(ValueError, match="translated") as caught:
+        with pytest.raises(Exception, match=r"translated|several") as caught:
             lt.run_forward(f, play.new())
 
-        assert type(caught.value.__cause__) is KeyError
+        assert caught.value.__traceback__ is not None
         assert set() == play.alive
 
 

@@ -150,6 +150,19 @@ def test_an_array_of_an_array_is_a_copy_and_asarray_is_not():
     assert_same(np.array([2.0, 9.0, 6.0]), lt.trace(program, X)(X))
 
 
+def test_a_table_cannot_be_written_into_and_a_copy_of_it_can():
+    """The array is the caller's, and others see it."""
+
+    def program(x, make):
+        table = make(X)
+        table[0] = x
+        return table
+
+    assert_same(np.array([5.0, 2.0, 3.0]), lt.trace(lambda x: program(x, lnp.array), 5.0)(5.0))
+    with pytest.raises(TraceError, match="cannot be changed in place"):
+        lt.trace(lambda x: program(x, lnp.asarray), 5.0)
+
+
 def test_a_table_in_a_loop_is_one_constant():
     program = lt.trace(lambda i: sum(lnp.asarray(X)[i + n] for n in range(2)), np.int64(1))
 

@@ -101,6 +101,9 @@ METHODS = {
     "conjugate": lambda x: (x + 1j).conjugate(),
     "reshape": lambda x: x.reshape(4, 1),
     "reshape to a tuple": lambda x: x.reshape((1, 4)),
+    "reshape in columns": lambda x: x.reshape(4, order="F"),
+    "ravel in columns": lambda x: x.ravel("F"),
+    "flatten in columns": lambda x: x.flatten("F"),
     "transpose": lambda x: x.transpose(1, 0),
     "T": lambda x: x.T,
     "swapaxes": lambda x: x.swapaxes(0, 1),
@@ -158,6 +161,10 @@ def test_an_operator_on_bits_is_recorded_on_either_side(function):
     agrees(lambda x: function(x > 2, x < 4), N)
 
 
+def test_scalars_are_rounded_to_digits_as_in_numpy():
+    agrees(lambda x: (round(x, 2), round(x, -1), round(x, 0)), np.float64(123.456))
+
+
 def test_pairs_of_quotient_and_remainder_are_recorded():
     agrees(lambda x: (divmod(x, 0.2), divmod(2, x)), X)
 
@@ -204,6 +211,11 @@ def test_a_dtype_that_needs_an_unsafe_cast_is_refused():
         lt.trace(lambda x: np.add(x, 1, dtype=int), X)
 
 
+def test_an_argument_of_a_ufunc_that_is_not_recorded_is_named():
+    with pytest.raises(lt.MissingRule, match="signature given: leave it out"):
+        lt.trace(lambda x: np.add(x, 1, signature="ff->f"), X)
+
+
 def test_order_and_subok_do_not_matter():
     agrees(lambda x: np.add(x, x, order="F", subok=False), X)
 
@@ -216,6 +228,7 @@ def test_functions_that_ask_about_an_array_answer():
         assert not np.iscomplexobj(x)
         assert np.isrealobj(x)
         assert np.can_cast(x, complex)
+        assert (8, 32) == (x.itemsize, x.nbytes)
         return x
 
     assert 0 == len(lt.trace(program, X))

@@ -15,7 +15,7 @@ import pytest
 
 import letir as lt
 import letir.numpy as lnp
-from letir.errors import MissingRule, TraceError
+from letir.errors import TraceError
 
 S = np.float64(2.0)
 X = np.array([1.0, 2.0, 3.0])
@@ -285,82 +285,6 @@ a traced value cannot be written into an ordinary array: its record would be los
   make the array with letir.numpy (zeros, full_like, asarray ...): into that it can be written"""
 
     assert (TraceError, message) == told(program, X)
-
-
-# ---- NumPy that is not recorded ----
-
-UNSUPPORTED = {
-    "a function": (lambda x: np.sort(x[0]), "sort", "numpy.sort"),
-    "a function of a submodule": (lambda x: 2 * np.fft.fft(x), "fft", "numpy.fft.fft"),
-    "linear algebra": (lambda x: np.linalg.inv(x @ x.T), "inv", "numpy.linalg.inv"),
-    "a traced end": (lambda x: np.linspace(0.0, x[0, 0], 5), "linspace", "numpy.linspace"),
-    "a ufunc": (lambda x: np.ldexp(x, 4), "ldexp", "numpy.ldexp"),
-    "a list in letir.numpy": (lambda x: lnp.median([x[0], x[1]]), "median", "numpy.median"),
-}
-
-
-@pytest.mark.parametrize(("program", "short", "name"), UNSUPPORTED.values(), ids=list(UNSUPPORTED))
-def test_an_unsupported_function_says_how_to_add_it(told, program, short, name):
-    message = f"""\
-{name} of traced values is not recorded
-  at test_wrong_programs.py:NN
-  write it with functions that are: docs/operations.md lists them
-  or add it: letir.primitive('package.{short}', impl, aval, vjp=..., numpy=({name},))
-  or call it without a derivative: letir.opaque({name}, aval)(...)"""
-
-    assert (MissingRule, message) == told(program, M)
-
-
-def test_an_unsupported_method_of_a_ufunc_is_named(told):
-    message = """\
-numpy.add.reduceat of traced values is not recorded
-  at test_wrong_programs.py:NN
-  write it with functions that are: docs/operations.md lists them
-  or call it without a derivative: letir.opaque(numpy.add.reduceat, aval)(...)"""
-
-    assert (MissingRule, message) == told(lambda x: np.add.reduceat(x, [0, 2]), X)
-
-
-def test_an_unsupported_method_of_arrays_is_named(told):
-    message = """\
-ndarray.tobytes of a traced value is not recorded
-  at test_wrong_programs.py:NN
-  write it with functions that are: docs/operations.md lists them"""
-
-    assert (AttributeError, message) == told(lambda x: x.tobytes(), X)
-
-
-def test_an_attribute_that_arrays_do_not_have_is_named(told):
-    message = "a traced value has no attribute 'lenght', nor has numpy.ndarray"
-
-    assert (AttributeError, message) == told(lambda x: x.lenght, X)
-
-
-def test_an_unsupported_argument_is_named(told):
-    message = """\
-numpy.stack of traced values is not recorded with these arguments
-  at test_wrong_programs.py:NN
-  got an unexpected keyword argument 'dtype': leave it out, or write it with other functions"""
-
-    assert (MissingRule, message) == told(lambda x: np.stack([x, x], dtype=np.float32), X)
-
-
-def test_where_in_a_ufunc_is_refused(told):
-    message = """\
-numpy.log(..., where=mask) leaves elements without a value and is not recorded
-  at test_wrong_programs.py:NN
-  write numpy.where(mask, numpy.log(...), other)"""
-
-    assert (TraceError, message) == told(lambda x: np.log(x, where=x > 0), X)
-
-
-def test_where_alone_is_refused(told):
-    message = """\
-np.where(condition) alone gives a result whose shape depends on data and is not recorded
-  at test_wrong_programs.py:NN
-  give both choices, np.where(condition, x, y), or index with the mask: x[condition]"""
-
-    assert (TraceError, message) == told(lambda x: np.where(x > 1), X)
 
 
 # ---- places where it cannot be ----

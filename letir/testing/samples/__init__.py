@@ -7,18 +7,23 @@ Derivatives exist at a sample and agree with differences there, unless it is ``r
 """
 
 from letir.testing.samples import (
+    casting,
     control,
     elementwise,
     indexing,
     neural,
     products,
     reductions,
+    scans,
     shaping,
     sizes,
 )
 from letir.testing.samples.sample import Sample
 
-FAMILIES = (elementwise, sizes, shaping, reductions, indexing, products, neural, control)
+FAMILIES = (
+    *(elementwise, casting, sizes, shaping, reductions, scans),
+    *(indexing, products, neural, control),
+)
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()
 }

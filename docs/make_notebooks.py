@@ -1,0 +1,33 @@
+"""Run the notebooks and store what they show, without times and versions.
+
+python docs/make_notebooks.py
+"""
+
+from pathlib import Path
+
+import nbclient
+import nbformat
+
+FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
+PATHS = tuple(sorted(FOLDER.glob("*.ipynb")))
+SECONDS = 20  # what a notebook may take
+
+
+def executed(path: Path) -> nbformat.NotebookNode:
+    """The notebook with what it shows now."""
+    notebook = nbformat.read(path, nbformat.NO_CONVERT)
+    client = nbclient.NotebookClient(
+        notebook,
+        timeout=SECONDS,
+        record_timing=False,
+        coalesce_streams=True,
+        resources={"metadata": {"path": FOLDER}},
+    )
+    client.execute()
+    notebook.metadata.language_info = {"name": "python"}
+    return notebook
+
+
+if __name__ == "__main__":
+    for notebook_path in PATHS:
+        nbformat.write(executed(notebook_path), notebook_path)

@@ -1,0 +1,100 @@
+"""What a user is told who calls what NumPy has and letir does not record yet.
+
+Word by word; NN stands for the line at fault.
+"""
+
+import numpy as np
+import pytest
+
+import letir.numpy as lnp
+from letir.errors import MissingRule, TraceError
+
+X = np.array([1.0, 2.0, 3.0])
+M = np.arange(6.0).reshape(2, 3)
+
+UNSUPPORTED = {
+    "a function": (lambda x: np.sort(x[0]), "sort", "numpy.sort"),
+    "a function of a submodule": (lambda x: 2 * np.fft.fft(x), "fft", "numpy.fft.fft"),
+    "linear algebra": (lambda x: np.linalg.inv(x @ x.T), "inv", "numpy.linalg.inv"),
+    "a traced end": (lambda x: np.linspace(0.0, x[0, 0], 5), "linspace", "numpy.linspace"),
+    "a ufunc": (lambda x: np.ldexp(x, 4), "ldexp", "numpy.ldexp"),
+    "a list in letir.numpy": (lambda x: lnp.median([x[0], x[1]]), "median", "numpy.median"),
+}
+
+
+@pytest.mark.parametrize(("program", "short", "name"), UNSUPPORTED.values(), ids=list(UNSUPPORTED))
+def test_an_unsupported_function_says_how_to_add_it(told, program, short, name):
+    message = f"""\
+{name} of traced values is not recorded
+  at test_wrong_functions.py:NN
+  write it with functions that are: docs/operations.md lists them
+  or add it: letir.primitive('package.{short}', impl, aval, vjp=..., numpy=({name},))
+  or call it without a derivative: letir.opaque({name}, aval)(...)"""
+
+    assert (MissingRule, message) == told(program, M)
+
+
+def test_an_unsupported_method_of_a_ufunc_is_named(told):
+    message = """\
+numpy.add.reduceat of traced values is not recorded
+  at test_wrong_functions.py:NN
+  write it with functions that are: docs/operations.md lists them
+  or call it without a derivative: letir.opaque(numpy.add.reduceat, aval)(...)"""
+
+    assert (MissingRule, message) == told(lambda x: np.add.reduceat(x, [0, 2]), X)
+
+
+def test_an_update_at_places_by_another_ufunc_is_named(told):
+    def program(x):
+        y = x * 2
+        np.subtract.at(y, [0, 0], 1.0)  # here
+        return y
+
+    message = """\
+numpy.subtract.at of traced values is not recorded
+  at test_wrong_functions.py:NN
+  write it with functions that are: docs/operations.md lists them
+  or call it without a derivative: letir.opaque(numpy.subtract.at, aval)(...)"""
+    assert (MissingRule, message) == told(program, X)
+
+
+def test_an_unsupported_method_of_arrays_is_named(told):
+    message = """\
+ndarray.tobytes of a traced value is not recorded
+  at test_wrong_functions.py:NN
+  write it with functions that are: docs/operations.md lists them"""
+
+    assert (AttributeError, message) == told(lambda x: x.tobytes(), X)
+
+
+def test_an_attribute_that_arrays_do_not_have_is_named(told):
+    message = "a traced value has no attribute 'lenght', nor has numpy.ndarray"
+
+    assert (AttributeError, message) == told(lambda x: x.lenght, X)
+
+
+def test_an_unsupported_argument_is_named(told):
+    message = """\
+numpy.stack of traced values is not recorded with these arguments
+  at test_wrong_functions.py:NN
+  got an unexpected keyword argument 'dtype': leave it out, or write it with other functions"""
+
+    assert (MissingRule, message) == told(lambda x: np.stack([x, x], dtype=np.float32), X)
+
+
+def test_where_in_a_ufunc_is_refused(told):
+    message = """\
+numpy.log(..., where=mask) leaves elements without a value and is not recorded
+  at test_wrong_functions.py:NN
+  write numpy.where(mask, numpy.log(...), other)"""
+
+    assert (TraceError, message) == told(lambda x: np.log(x, where=x > 0), X)
+
+
+def test_where_alone_is_refused(told):
+    message = """\
+np.where(condition) alone gives a result whose shape depends on data and is not recorded
+  at test_wrong_functions.py:NN
+  give both choices, np.where(condition, x, y), or index with the mask: x[condition]"""
+
+    assert (TraceError, message) == told(lambda x: np.where(x > 1), X)
