@@ -263,7 +263,6 @@ def test_second_derivatives_agree_with_differences(op, sample):
     check_grads(*applied(op, sample), modes=modes_of(op))
 
 
-@pytest.mark.xfail(reason="letir.ad.linear_maps.as_direction makes an array of a traced cotangent")
 @pytest.mark.parametrize(
     ("op", "sample"), cases(lambda *case: is_smooth(*case) and has_unknown_type(*case))
 )
@@ -364,7 +363,6 @@ def test_without_any_cotangent_everything_is_undefined(op, sample):
     assert all(arg.value is Undef for arg in specialized.ret.args)
 
 
-@pytest.mark.xfail(reason="letir.ad.zeros.Specializer.alias keeps what another step did not define")
 def test_one_rule_is_specialized_anew_for_each_step_that_it_belongs_to():
     def f(x, y):
         (_, b), (c, _) = np.split(x, 2), np.split(y, 2)

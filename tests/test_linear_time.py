@@ -155,13 +155,6 @@ FUNCTIONS = {
 }
 
 
-KNOWN = {
-    "text of a gradient": pytest.mark.xfail(
-        reason="Gradient.df_text searches all binds for each captured value", strict=False
-    )
-}
-
-
 def guarded(length: int):
     """A function of an array that asks for a truth value in every step."""
 
@@ -190,10 +183,7 @@ def lines_per_bind(function, program, length: int) -> float:
 @pytest.mark.parametrize("shape", SHAPES.values(), ids=SHAPES)
 @pytest.mark.parametrize(
     "function",
-    [
-        pytest.param(function, id=name, marks=KNOWN.get(name, ()))
-        for name, function in FUNCTIONS.items()
-    ],
+    [pytest.param(function, id=name) for name, function in FUNCTIONS.items()],
 )
 def test_a_function_is_linear_in_the_number_of_binds(function, shape):
     """[A3] The first call fills the caches of rules and types."""

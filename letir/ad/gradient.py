@@ -7,7 +7,7 @@ from typing import Any
 from attrs import evolve, frozen
 
 from letir.ast.printer import listing, plain
-from letir.ast.terms import Arg, Lambda, Local
+from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ast.types import Undef
 from letir.errors import ShapeError
 from letir.eval.arguments import checked_arguments, flat_arguments
@@ -69,14 +69,13 @@ class Gradient:
     def df_text(self) -> str:
         """``df`` in the form of [D5], with the role of each parameter."""
         numbers = numbered(self.f)
+        made = {binder: bind for bind in self.f.binds for binder in bind.binders}
         roles = [
-            f"vjp of {described(self.f, self.f.ret.args[i], numbers)}" for i in self.df_input_vjps
+            f"vjp of {described(self.f.ret.args[i], numbers, made)}" for i in self.df_input_vjps
         ]
+        roles += [described(self.f.params[i], numbers, made) for i in self.df_input_captured_inputs]
         roles += [
-            described(self.f, self.f.params[i], numbers) for i in self.df_input_captured_inputs
-        ]
-        roles += [
-            described(self.f, self.f.ret.args[i], numbers) for i in self.df_input_captured_outputs
+            described(self.f.ret.args[i], numbers, made) for i in self.df_input_captured_outputs
         ]
         return plain(self.df, "df", roles)
 
@@ -115,7 +114,7 @@ def numbered(fn: Lambda) -> dict[Local, str]:
     return {local: f"%{i}" for i, local in enumerate(locals_)}
 
 
-def described(fn: Lambda, arg: Arg, numbers: dict[Local, str]) -> str:
+def described(arg: Arg, numbers: dict[Local, str], made: dict[Local, Bind]) -> str:
     """What a reader calls a value: its name, the expression of names that makes it, or its
     number.
     """
@@ -123,7 +122,7 @@ def described(fn: Lambda, arg: Arg, numbers: dict[Local, str]) -> str:
         return repr(arg)
     if arg.name:
         return arg.name
-    bind = next((bind for bind in fn.binds if arg in bind.binders), None)
+    bind = made.get(arg)
     symbol = bind.op.symbol if bind else None
     if symbol and len(bind.args) == 2 and all(type(a) is not Local or a.name for a in bind.args):
         x, y = (a.name if type(a) is Local else repr(a) for a in bind.args)

@@ -80,9 +80,9 @@ def vjp(f: Callable, *primals, has_aux: bool = False):
 
 def as_direction(value, kind: ArrayType | None, what: str):
     """A cotangent or tangent as the type ``kind`` wants it. Raises for another shape or dtype."""
-    if kind is None or not hasattr(value, "dtype"):
+    if not hasattr(value, "dtype"):
         value = np.asarray(value, None if kind is None else kind.dtype)[()]
-    found = type_of(value) if not hasattr(value, "emitter") else value.type
+    found = value.type if hasattr(value, "emitter") else type_of(value)
     if kind is None or (found.dtype, found.shape) == (kind.dtype, kind.shape):
         return value
     error = ShapeError if found.shape != kind.shape else DTypeError

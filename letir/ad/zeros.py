@@ -67,15 +67,12 @@ class Specializer:
             Bind(binders, bind.op, args, bind.attrs, bind.source or self.builder.source)
         )
         names.update(zip(bind.binders, binders, strict=True))
-        if state is not True:
-            self.states.update(dict.fromkeys(bind.binders, state))
+        for binder in bind.binders:  # also True: a body that is shared was here before
+            self.states[binder] = state
 
     def alias(self, binder: Local, arg: Arg) -> None:
         """Let ``binder`` be ``arg``, whatever its state."""
-        self.names[binder] = self.name(arg)
-        state = self.state(arg)
-        if state is not True:
-            self.states[binder] = state
+        self.names[binder], self.states[binder] = self.name(arg), self.state(arg)
 
     def autograd_add(self, bind: Bind) -> None:
         """The table of [D6]; a sum only where both are defined."""
@@ -84,9 +81,9 @@ class Specializer:
         if states == (True, True):
             self.builder.source = bind.source
             types = None if binder.type is None else (binder.type,)
-            (self.names[binder],) = self.builder.emit(
-                add, (self.name(x), self.name(y)), NO_ATTRS, types
-            )
+            args = self.name(x), self.name(y)
+            (self.names[binder],) = self.builder.emit(add, args, NO_ATTRS, types)
+            self.states[binder] = True
         elif False in states:
             self.alias(binder, y if states[0] is False else x)
         else:
@@ -102,6 +99,7 @@ class Specializer:
         else:
             args = tuple([self.name(arg) for arg in bind.args[1:]])
             (self.names[bind.binders[0]],) = self.builder.emit(zeros, args, bind.attrs)
+            self.states[bind.binders[0]] = True
 
     def grad_of(self, bind: Bind) -> None:
         """Nothing if no cotangent is defined, the body in place if one is, else a step that decides

@@ -207,7 +207,9 @@ class Lambda:
         return LATE_BOUND["listing"](self)
 
     def __call__(self, *args, **kwargs):
-        return LATE_BOUND["call"](self, *args, **kwargs)
+        call = [args, kwargs]  # which the evaluator empties, so that nothing here keeps a value
+        del args, kwargs
+        return LATE_BOUND["call"](self, call)
 
     def __len__(self):
         return len(self.binds)

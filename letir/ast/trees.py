@@ -110,6 +110,11 @@ def instance(cls: type, fields: dict):
     return cls(**{names[name]: value for name, value in fields.items()})
 
 
+def is_leaf(tree) -> bool:
+    """Whether it has no structure of its own."""
+    return optree.tree_is_leaf(tree, namespace=NAMESPACE)
+
+
 @frozen(eq=False, repr=False)
 class Tree:
     """A structure and its static leaves, as (leaf index, ``Static``)."""
@@ -139,15 +144,7 @@ class Tree:
         """The non-static leaves of ``tree``, which must have this structure and these static
         leaves.
         """
-        leaves, spec = flatten(tree)
-        if (
-            spec != self.spec
-            and Tree(spec, self.statics if spec.num_leaves == self.spec.num_leaves else ()).text
-            != self.text
-        ):
-            raise DTypeError(
-                f"{asked}: expected arguments nested as {self.text}, found {Tree(spec).text}"
-            )
+        leaves = self.spread(tree, asked)
         static = dict(self.statics)
         for i, expected in self.statics:
             if Static.of(leaves[i]) != expected:
@@ -157,6 +154,26 @@ class Tree:
                     "  trace again with the new value"
                 )
         return [leaf for i, leaf in enumerate(leaves) if i not in static]
+
+    def spread(self, tree, asked: str) -> list:
+        """What stands in the places of the leaves: static ones may be containers, others not."""
+        static = dict(self.statics)
+        try:
+            found = self.spec.flatten_up_to(tree)
+            if all(i in static or is_leaf(leaf) for i, leaf in enumerate(found)):
+                return found
+        except ValueError:
+            pass
+        # a tree from a file has other classes of the same names
+        leaves, spec = flatten(tree)
+        if (
+            Tree(spec, self.statics if spec.num_leaves == self.spec.num_leaves else ()).text
+            != self.text
+        ):
+            raise DTypeError(
+                f"{asked}: expected arguments nested as {self.text}, found {Tree(spec)}"
+            )
+        return leaves
 
     def unflatten(self, leaves):
         """The structure with these leaves."""

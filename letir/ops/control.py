@@ -18,8 +18,10 @@ from letir.ops.sizes import declared, size
 
 
 def guard_impl(xp, x, *, value):
-    """Nothing, or GuardError if the array is not what it was when the program was recorded."""
-    found = type(value)(x)
+    """Nothing, or GuardError if the value is not what it was when the program was recorded."""
+    found = x.get() if hasattr(x, "get") else x
+    if not isinstance(value, np.ndarray):
+        found = type(value)(found)
     if token(found) != token(value):
         raise GuardError(
             f"the program was recorded where this was {value!r}, now it is {found!r}\n"

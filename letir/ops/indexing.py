@@ -16,7 +16,7 @@ from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import BoundsError, DTypeError, ShapeError
 from letir.ops.elementwise import equal, where
 from letir.ops.makers import match, op
-from letir.ops.sizes import arange, reshape, sum_to_size, zeros_like
+from letir.ops.sizes import arange, as_size, reshape, sum_to_size, zeros_like
 
 # ---- the index as an attribute ----
 
@@ -36,9 +36,8 @@ def spelled_entry(entry, arrays: list):
     if entry is None or entry is Ellipsis or type(entry) is int:
         return entry
     if isinstance(entry, slice):
-        return slice(
-            *[None if n is None else n.__index__() for n in (entry.start, entry.stop, entry.step)]
-        )
+        ends = entry.start, entry.stop, entry.step
+        return slice(*[None if n is None else as_size(n) for n in ends])
     if isinstance(entry, np.integer):
         return int(entry)
     if isinstance(entry, list):
@@ -46,7 +45,7 @@ def spelled_entry(entry, arrays: list):
     if isinstance(entry, bool | np.bool_):
         entry = np.asarray(entry)
     if not isinstance(entry, np.ndarray | Value) or entry.dtype.kind not in "biu":
-        raise DTypeError(
+        raise BoundsError(
             "an index is made of integers, slices, None, ... and integer or boolean arrays, "
             f"found {entry!r}\n"
             "  cast it with .astype(int) if its values are integers"
@@ -99,7 +98,10 @@ def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
             axis += 1
     adjacent = all(b[0] - a[0] == 1 for a, b in itertools.pairwise(places))
     start = places[0][1] if places and adjacent else 0
-    return (*kept[:start], *broadcast_shapes(*together), *kept[start:])
+    try:
+        return (*kept[:start], *broadcast_shapes(*together), *kept[start:])
+    except ShapeError as error:
+        raise BoundsError(f"the arrays of an index do not broadcast: {error}") from None
 
 
 def expanded(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> list:

@@ -28,6 +28,8 @@ def op(name: str, impl: Callable, aval: Callable, *, vjp, jvp, **fields) -> Prim
 
 def promotable(kind: ArrayType):
     """``kind`` as NumPy's promotion takes it: a dtype, or a Python type if it is weak."""
+    if kind is None:
+        raise DTypeError("None is no operand of an arithmetic operation")
     return PYTHON_TYPES[kind.dtype.kind] if kind.weak else kind.dtype
 
 

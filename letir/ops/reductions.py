@@ -14,7 +14,7 @@ from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
 from letir.ops.elementwise import equal, where
 from letir.ops.makers import DISCRETE, match, op, recast
-from letir.ops.shaping import concatenate, expand_dims, moved, normalized, stack
+from letir.ops.shaping import concatenate, expand_dims, int_or_tuple, moved, normalized, stack
 from letir.ops.sizes import broadcast_to, ones_like, reshape, size
 
 
@@ -28,15 +28,6 @@ def widened(dtype: np.dtype) -> np.dtype:
     """The dtype in which NumPy sums: integers below 64 bits widen."""
     kind = dtype.kind
     return np.dtype(np.uint64 if kind == "u" else np.int64) if kind in "biu" else dtype
-
-
-def axes_of(axis):
-    """``axis`` as an attribute: None, an int or a tuple of ints."""
-    if axis is None:
-        return None
-    return (
-        tuple(a.__index__() for a in axis) if isinstance(axis, tuple | list) else axis.__index__()
-    )
 
 
 NO_VALUE = np._NoValue  # NumPy's own mark for "not given"
@@ -53,7 +44,7 @@ def reduction_prepare(
     """The call of np.sum and its like: operands (array, mask if there is one), attributes."""
     operands = (a,) if where is True or where is NO_VALUE else (a, where)
     return operands, {
-        "axis": axes_of(axis),
+        "axis": int_or_tuple(axis),
         "dtype": np.dtype(dtype) if is_given(dtype) else None,
         "keepdims": bool(keepdims) if is_given(keepdims) else False,
         "initial": initial if is_given(initial) else None,
@@ -354,7 +345,7 @@ def place(name, numpy, impl):
         jvp=DISCRETE,
         prepare=lambda a, axis=None, out=None, *, keepdims=False: (
             (a,),
-            {"axis": axes_of(axis), "keepdims": keepdims is True},
+            {"axis": int_or_tuple(axis), "keepdims": keepdims is True},
         ),
         numpy=(numpy,),
     )

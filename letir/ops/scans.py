@@ -6,7 +6,7 @@ from letir.ast.types import ArrayType
 from letir.ops.makers import match, op
 from letir.ops.reductions import widened
 from letir.ops.shaping import flip, normalized
-from letir.ops.sizes import reshape
+from letir.ops.sizes import as_size, reshape
 
 
 def cumsum_aval(x, *, axis, dtype):
@@ -34,7 +34,7 @@ cumsum = op(
     prepare=lambda a, axis=None, dtype=None, out=None: (
         (a,),
         {
-            "axis": None if axis is None else axis.__index__(),
+            "axis": None if axis is None else as_size(axis),
             "dtype": None if dtype is None else np.dtype(dtype),
         },
     ),

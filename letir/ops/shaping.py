@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
-from letir.errors import BoundsError, ShapeError
+from letir.errors import BoundsError, MissingRule, ShapeError
 from letir.ops.makers import added, array_dtype, match, op, result_dtype
 from letir.ops.sizes import as_size, reshape, zeros_like
 
@@ -184,6 +184,8 @@ def concatenate_aval(*parts, axis, dtype):
 
 def concatenate_vjp(ct, y, *parts, axis, dtype):
     """The slices of the cotangent."""
+    if any(isinstance(part, Value) and part.type is None for part in parts):
+        raise MissingRule("concatenate: its derivative needs the sizes of its parts; retype first")
     extents = [extent(part, axis) for part in parts]
     pieces = split(ct, tuple(itertools.accumulate(extents[:-1])), 0 if axis is None else axis)
     if axis is None:

@@ -6,13 +6,14 @@ gives [D14]. Rules say the shape of another value by passing that value.
 """
 
 import math
+import operator
 
 import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
-from letir.errors import ShapeError, TraceError
+from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.makers import DISCRETE, match, op
 
 NO_OPERAND = never("it has no floating operand")
@@ -44,18 +45,23 @@ def spelled(shape) -> tuple[tuple, tuple | None]:
     if isinstance(shape, Value):
         known = None if shape.type is None else shape.shape
         return ((), known) if is_known(known) else ((size(shape),), known)
-    try:
-        shape = tuple(map(as_size, shape))
-    except TypeError:
-        shape = (as_size(shape),)
+    shape = tuple(map(as_size, shape if isinstance(shape, tuple | list) else (shape,)))
     if not is_known(shape):
         raise TraceError(f"the shape {shape} has a size that is known by name only: pass numbers")
     return (), shape
 
 
 def as_size(n):
-    """One size: an int (a traced integer is asked for its value), or a ``Size``."""
-    return n if type(n) is Size else n.__index__()
+    """One size or axis: an int (a traced integer is asked for its value), or a ``Size``.
+
+    Raises DTypeError for what is no integer.
+    """
+    if type(n) is Size:
+        return n
+    try:
+        return operator.index(n)
+    except TypeError:
+        raise DTypeError(f"a size, an axis or an index is an integer, found {n!r}") from None
 
 
 def declared(shape: tuple | None, sizes: tuple) -> tuple:

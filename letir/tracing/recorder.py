@@ -237,7 +237,7 @@ class Trace(LetBuilder):
         """The value of ``local`` in a lazy trace: what it needs is computed, once. ABSENT if an
         argument has none.
         """
-        wanted, todo = {local} - self.known.keys(), []
+        wanted, todo = set() if local in self.known else {local}, []
         for bind in reversed(self.binds):
             if not wanted:
                 break

@@ -193,7 +193,6 @@ def test_concrete_has_no_derivative():
     assert_same(np.float64(0.5), lt.grad(lambda x: x * lt.concrete(x))(0.5))
 
 
-@pytest.mark.xfail(strict=True, reason="guard_impl converts by type(value)(x), for arrays a shape")
 def test_concrete_of_an_array_guards_all_of_it():
     f = lt.trace(lambda x: x * lt.concrete(x).max(), X)
 

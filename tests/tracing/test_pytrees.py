@@ -164,7 +164,6 @@ def test_hashable_values_are_static_where_they_are_marked(value):
     assert_same(X, f(X, value))
 
 
-@pytest.mark.xfail(strict=True, reason="Tree.leaves_of flattens static containers: flatten_up_to")
 @pytest.mark.parametrize("value", [None, (0, 1), Point(1, 2), Layer(1, 2)])
 def test_containers_are_static_where_they_are_marked(value):
     f = lt.trace(lambda x, value: x, X, value, static_argnums=1)

@@ -248,7 +248,6 @@ AWAITED = {
 }
 
 
-@pytest.mark.xfail(strict=True, reason="operator.index, and an IndexError for wrong indices")
 @pytest.mark.parametrize("name", AWAITED)
 def test_the_error_of_a_wrong_index_or_axis_is_of_the_kind_that_numpy_raises(name):
     with pytest.raises(KINDS) as plain:
