@@ -188,7 +188,7 @@ def one_sided(case: Case, tangents, step: float) -> float:
     pairs = zip(case.args, tangents, strict=True)
     try:
         results = run_flat(case.fn, [a if t is None else moved(a, step * t) for a, t in pairs])
-    except GuardError:
+    except (GuardError, IndexError):
         return np.nan
     changes = [np.subtract(results[i], case.results[i]) / step for i in case.places]
     return paired(case.cts, changes)[0]
