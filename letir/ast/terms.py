@@ -207,9 +207,7 @@ class Lambda:
         return LATE_BOUND["listing"](self)
 
     def __call__(self, *args, **kwargs):
-        call = [args, kwargs]  # which the evaluator empties, so that nothing here keeps a value
-        del args, kwargs
-        return LATE_BOUND["call"](self, call)
+        return LATE_BOUND["call"](self, *args, **kwargs)
 
     def __len__(self):
         return len(self.binds)

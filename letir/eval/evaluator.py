@@ -139,15 +139,6 @@ def run_forward(
     return nested_results(f, run_flat(f, leaves, nan_finder(observe) if debug_nans else observe))
 
 
-def called_on(f: Lambda, call: list):
-    """``f(*args, **kwargs)`` for ``call`` = [args, kwargs], which is emptied."""
-    args, kwargs = call
-    call.clear()
-    leaves = flat_arguments(f, args, kwargs)
-    del args, kwargs
-    return nested_results(f, run_flat(f, leaves))
-
-
 def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
     """The results in a row for arguments in a row; ``leaves`` is emptied."""
     runner = next((leaf for leaf in leaves if hasattr(type(leaf), "__letir_run__")), None)
@@ -211,4 +202,4 @@ class Executor:
         return (out,) if op.results is None else out
 
 
-LATE_BOUND.update(call=called_on, compute=compute)
+LATE_BOUND.update(call=run_forward, compute=compute)

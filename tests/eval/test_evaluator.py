@@ -692,21 +692,3 @@ def test_an_executor_runs_bodies():
 def test_an_operation_on_arrays_is_computed_at_once():
     assert_same(np.tanh(X), PRIMITIVES["tanh"](X))
     assert_same(3.0, float(PRIMITIVES["add"](1.0, 2.0)))
-
-
-def test_a_call_of_a_program_keeps_no_argument():
-    """[C1]: an argument that nobody else holds is freed at its last use."""
-    alive = []
-
-    def make():
-        array = np.ones(3)
-        alive.append(weakref.ref(array))
-        return array
-
-    seen = lt.primitive("tests.seen", lambda xp, x: alive.append(alive[0]() is None) or x, lambda x: x)
-    f = lt.trace(lambda x: seen(np.exp(x)), np.ones(3))
-    alive.clear()
-
-    f(make())
-
-    assert True is alive[-1]
