@@ -119,10 +119,16 @@ def case_of(fn, args) -> Case | None:
     return Case(fn, args, gradient, results, gradient.forward(*args)[1], places, cts)
 
 
-def tangents_of(args) -> tuple:
+def tangents_of(args, seed: int = 1) -> tuple:
     """A direction for each floating argument."""
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(seed)
     return tuple(direction(arg, rng) if is_inexact(arg) else None for arg in args)
+
+
+def shifted(args, tangents, step: float) -> list:
+    """``args`` a step along the tangents."""
+    pairs = zip(args, tangents, strict=True)
+    return [arg if t is None else moved(arg, step * t) for arg, t in pairs]
 
 
 def derivative_programs_are_well_formed_and_printable(fn, args, choice):
@@ -168,7 +174,12 @@ def forward_mode_is_reverse_mode_transposed(fn, args, choice):
 
 
 def derivatives_agree_with_differences(fn, args, choice):
-    case = case_of(fn, args)
+    """A little off the samples, where there are fewer ties and corners."""
+    args = shifted(args, tangents_of(args, 2), 1e-3)
+    try:
+        case = case_of(fn, args)
+    except (GuardError, IndexError):
+        return
     if case is None:
         return
     tangents = tangents_of(args)
@@ -185,9 +196,8 @@ def derivatives_agree_with_differences(fn, args, choice):
 
 def one_sided(case: Case, tangents, step: float) -> float:
     """How the paired results change by a step along the tangents; nan where the program fails."""
-    pairs = zip(case.args, tangents, strict=True)
     try:
-        results = run_flat(case.fn, [a if t is None else moved(a, step * t) for a, t in pairs])
+        results = run_flat(case.fn, shifted(case.args, tangents, step))
     except (GuardError, IndexError):
         return np.nan
     changes = [np.subtract(results[i], case.results[i]) / step for i in case.places]
