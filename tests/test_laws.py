@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from attrs import evolve
 
-from letir import differentiate, dumps, jvp, run_forward, specialize_undef, trace, vjp
+from letir import differentiate, dumps, jvp, specialize_undef, trace, vjp
 from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive
 from letir.ast.types import Undef
@@ -157,75 +157,6 @@ def test_the_type_rule_of_a_ufunc_is_numpys_for_all_dtypes_and_python_numbers(na
         except TypeError:
             found = TypeError
         assert expected == found, [type_of(arg) for arg in args]
-
-
-# ---- NumPy's own calls ----
-
-
-def masked_call(f, x, *mask, **attrs):
-    return f(x, **attrs, **({"where": mask[0]} if mask else {}))
-
-
-def list_call(f, *parts, **attrs):
-    return f(parts, **attrs)
-
-
-NUMPY_CALLS = {
-    **dict.fromkeys(("sum", "mean", "prod", "max", "min", "any", "all"), masked_call),
-    **dict.fromkeys(("concatenate", "stack"), list_call),
-    "split": lambda f, x, *, sections, **attrs: f(x, sections, **attrs),
-    "pad": lambda f, x, *, width, value=0: f(x, width, constant_values=value),
-    "einsum": lambda f, *arrays, subscripts, **attrs: f(subscripts, *arrays, **attrs),
-}
-
-
-def numpy_call(op: Primitive, sample: Sample):
-    """NumPy's callable for the op, as a function of the sample's operands."""
-    f = next(iter(op.numpy))
-    call = NUMPY_CALLS.get(op.name, lambda f, *args, **attrs: f(*args, **attrs))
-    return lambda *args: call(f, *args, **sample.attrs)
-
-
-def is_numpys(op: Primitive, sample: Sample) -> bool:
-    """Whether NumPy has the op with these attributes."""
-    return bool(op.numpy) and not has_unknown_type(op, sample) and sample.attrs.get("width") != ()
-
-
-@pytest.mark.parametrize(("op", "sample"), cases(is_numpys))
-def test_numpys_call_is_recorded_and_gives_numpys_result(op, sample):
-    call = numpy_call(op, sample)
-
-    expected = call(*sample.args)
-    program = trace(call, *sample.args)
-
-    assert [op] == [bind.op for bind in program.binds]
-    assert_same(expected, run_forward(program, *sample.args))
-
-
-OTHER_CALLS = [
-    pytest.param(f, id=name)
-    for name, f in {
-        "moveaxis": lambda x: np.moveaxis(x, 0, -1),
-        "moveaxis of several": lambda x: np.moveaxis(x, (0, -1), (1, 0)),
-        "swapaxes": lambda x: np.swapaxes(x, 0, -1),
-        "array_split": lambda x: np.array_split(x, 2, axis=1),
-        "split at edges": lambda x: np.split(x, [1, 2], axis=-1),
-        "einsum with lists": lambda x: np.einsum(x, [0, 1, 2], [2, 0]),
-        "reshape method": lambda x: x.reshape(4, -1),
-        "astype": lambda x: x.astype(np.float32),
-        "index": lambda x: x[0, ..., None],
-    }.items()
-]
-
-
-@pytest.mark.parametrize("f", OTHER_CALLS)
-def test_numpys_other_spellings_are_recorded_as_one_bind(f):
-    x = np.linspace(0.0, 1.0, 24).reshape(2, 3, 4)
-
-    program = trace(f, x)
-
-    assert len(program) == 1
-    assert_same(f(x), run_forward(program, x))
 
 
 # ---- derivatives ----
