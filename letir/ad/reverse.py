@@ -11,18 +11,17 @@ from collections.abc import Sequence
 from letir.ad.captures import Captures
 from letir.ad.gradient import Gradient
 from letir.ad.rules import RuleBody, rule_body, strong, with_line
+from letir.ad.zeros import UNDEFINED
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import Primitive
-from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
-from letir.ast.types import Undef
+from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError, ShapeError
 from letir.ops.control import autograd_add, grad_of
 from letir.ops.elementwise import add
 from letir.visitors.visitor import ExprVisitor, TailCall
 
-UNDEFINED = Const(Undef)
 DEFINED = (True,)
 
 

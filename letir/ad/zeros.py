@@ -117,13 +117,9 @@ class Specializer:
         for param, arg in zip(body.params, args, strict=True):
             self.alias(param, arg)
         self.builder.source = bind.source
-        for binder, result in zip(bind.binders, self.body(body), strict=True):
-            self.alias(binder, result)
-
-    def body(self, body: Lambda) -> tuple[Arg, ...]:
-        """Emit a rule's binds in place and return its results, in the names of the body."""
         self.run(body)
-        return body.ret.args
+        for binder, result in zip(bind.binders, body.ret.args, strict=True):
+            self.alias(binder, result)
 
 
 def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:

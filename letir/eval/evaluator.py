@@ -42,10 +42,6 @@ class Environment:
                 found.append(values[arg])
         return found
 
-    def take(self, arg: Arg):
-        """The value of one operand."""
-        return self.operands((arg,))[0]
-
     def keep(self, binder: Local, result) -> None:
         """Remember a result if it is used at all."""
         if binder in self.left:

@@ -212,12 +212,12 @@ class Trace(LetBuilder):
         env = Environment(fn, leaves)
         leaves.clear()
         for bind in fn.binds:
-            operands = tuple([env.take(arg) for arg in bind.args])
+            operands = tuple(env.operands(bind.args))
             before = len(self.binds)
             out = self.apply(bind.op, operands, bind.attrs)
             self._keep_line(bind, before)
             env.bind(bind.binders, (out,) if bind.op.results is None else out)
-        return [env.take(arg) for arg in fn.ret.args]
+        return env.operands(fn.ret.args)
 
     def _keep_line(self, bind: Bind, before: int) -> None:
         """Give what ``bind`` became the line and the names that it had."""
