@@ -320,6 +320,12 @@ class Value:
         """Functional updates: ``x.at[item].set(v)``, ``x.at[item].add(v)``."""
         return At(self)
 
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        record = next((op for op in PRIMITIVES.values() if ufunc in op.numpy), None)
+        if record is None or method != "__call__" or kwargs:
+            return NotImplemented
+        return record(*inputs)  # so that users may write rules with NumPy's ufuncs
+
     def __len__(self):
         if not self.shape:
             raise TypeError("len() of unsized object")

@@ -203,3 +203,12 @@ def test_a_bind_made_by_emit_has_the_attributes_it_was_given():
 
     assert out.type is ArrayType(float)
     assert builder.binds[0].attrs == Attrs(axis=0, dtype=None, keepdims=False, initial=None)
+
+
+def test_a_ufunc_on_a_value_emits_its_operation():
+    builder = LetBuilder()
+    x = builder.param(ArrayType(float, (3,)))
+
+    found = builder.build([np.exp(x) * x, np.ones(3) * x])
+
+    assert ["exp", "mul", "constant", "mul"] == [bind.op.name for bind in found.binds]
