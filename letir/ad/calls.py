@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from attrs import frozen
 
+from letir.ad.gradient import Gradient
 from letir.ast.terms import Lambda
 from letir.ast.trees import LEAF, Leaf, Tree, flatten
 from letir.errors import ShapeError
@@ -30,12 +31,18 @@ class Call:
 
 
 def called(f: Callable, args: tuple, kwargs: dict) -> Call:
-    """``f`` recorded at these arguments; a Lambda as it is."""
+    """``f`` recorded at these arguments; a Lambda as it is, a Gradient as its joined program."""
+    f = as_program(f)
     if isinstance(f, Lambda):
         return Call(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
     recording = record(f, *mark_static(f, args, kwargs, (), ()), LAZY)
     leaves = recording.tree.leaves_of((args, kwargs), "differentiating")
     return Call(recording.fn, recording.tree, [*leaves, *recording.lifted])
+
+
+def as_program(f: Callable) -> Callable:
+    """``f``; of a Gradient its joined program."""
+    return f.joined() if isinstance(f, Gradient) else f
 
 
 def tree_of_arguments(fn: Lambda) -> Tree:

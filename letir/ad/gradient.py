@@ -6,8 +6,12 @@ from typing import Any
 
 from attrs import evolve, frozen
 
+from letir.ad.zeros import UNDEFINED, Specializer, zero
+from letir.ast.builder import LetBuilder
+from letir.ast.collecting import paused_gc
 from letir.ast.printer import listing, plain
 from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ast.trees import LEAF, Tree
 from letir.ast.types import Undef
 from letir.errors import ShapeError
 from letir.eval.arguments import checked_arguments, flat_arguments
@@ -65,6 +69,52 @@ class Gradient:
             zeros_for(self.f.params[i], ct, xp)
             for i, ct in zip(self.df_output_vjps, found, strict=True)
         )
+
+    @paused_gc()
+    def joined(self) -> Lambda:
+        """One program: (arguments of ``f``, cotangents) -> (results, cotangents of the arguments).
+
+        There is one cotangent, a further positional argument, for each real result that requires
+        grad; those that come out are a tuple in the order of ``df_output_vjps``. This is what a
+        transform of a Gradient transforms.
+
+        >>> import numpy as np
+        >>> from letir import differentiate, trace
+        >>> g = differentiate(trace(lambda x: x * x, 3.0))
+        >>> g.joined()(3.0, np.float64(1.0))
+        (9.0, (np.float64(6.0),))
+        """
+        f, df = self.f, self.df
+        builder = LetBuilder()
+        builder.binds = list(f.binds)
+        vjps = df.params[: len(self.df_input_vjps)]
+        names: dict[Local, Arg] = dict.fromkeys(vjps, UNDEFINED)
+        cts = vjps[: sum(i < self.f_real_outputs for i in self.df_input_vjps)]
+        names |= {param: Local(param.type, param.name) for param in cts}
+        captured = [f.params[i] for i in self.df_input_captured_inputs]
+        captured += [f.ret.args[i] for i in self.df_input_captured_outputs]
+        names |= zip(df.params[len(vjps) :], captured, strict=True)
+        undefined = {param: False for param in vjps if names[param] is UNDEFINED}
+        found = Specializer(builder, names, undefined).run(df)
+        inputs = [f.params[i] for i in self.df_output_vjps]
+        found = [
+            zero(builder, p) if a is UNDEFINED else a for p, a in zip(inputs, found, strict=True)
+        ]
+        in_tree, out_tree, positional = self._joined_trees(len(cts))
+        builder.params = [*f.params[:positional], *map(names.get, cts), *f.params[positional:]]
+        return builder.build([*f.ret.args[: self.f_real_outputs], *found], in_tree, out_tree)
+
+    def _joined_trees(self, n_cts: int) -> tuple[Tree, Tree, int]:
+        """How the arguments and the results of ``joined`` nest; how many parameters of ``f`` come
+        before the cotangents.
+        """
+        f, real = self.f, self.f_real_outputs
+        args, kwargs = ((LEAF,) * len(f.params), {}) if f.in_tree is None else f.in_tree.example()
+        out = LEAF if real == 1 else (LEAF,) * real
+        out = out if self.out_tree is None else self.out_tree.example()
+        found = (LEAF,) * len(self.df_output_vjps)
+        trees = Tree.of(((*args, *[LEAF] * n_cts), kwargs)), Tree.of((out, found))
+        return *trees, Tree.of(args).arrays
 
     def df_text(self) -> str:
         """``df`` in the form of [D5], with the role of each parameter."""

@@ -12,6 +12,7 @@ import numpy as np
 from letir.ad.calls import (
     Call,
     arguments_of,
+    as_program,
     called,
     example,
     separate,
@@ -19,6 +20,7 @@ from letir.ad.calls import (
     tree_of_results,
 )
 from letir.ad.reverse import differentiate
+from letir.ad.zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Bind, Lambda, Local, Ret
@@ -26,7 +28,7 @@ from letir.ast.trees import LEAF, Tree
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat
-from letir.ops.sizes import ones, size, zeros
+from letir.ops.sizes import ones
 from letir.passes.cleanup import dead_code
 
 
@@ -75,6 +77,7 @@ def _gradient(f, argnums, has_aux: bool, holomorphic: bool, with_value: bool) ->
         outs = nested_outputs(example(call.out_tree), example(tree), has_aux, with_value)
         return Lambda(flat.params, flat.binds, flat.ret, call.fn.in_tree, outs)
 
+    f = as_program(f)
     if isinstance(f, Lambda):
         return program(Call(f, tree_of_arguments(f), []))
 
@@ -177,15 +180,3 @@ def gradient_program(fn: Lambda, positions: list[int], with_value: bool) -> Lamb
     return builder.build(
         [*fn.ret.args, *gradients] if with_value else [*gradients, *fn.ret.args[1:]]
     )
-
-
-def zero(builder: LetBuilder, param: Local) -> Local:
-    """Zeros of the type of a parameter."""
-    kind = param.type
-    if kind is not None and all(type(n) is int for n in kind.shape):
-        return builder.emit(zeros, (), zeros.complete({"shape": kind.shape, "dtype": kind.dtype}))[
-            0
-        ]
-    (shape_of,) = builder.emit(size, (param,))
-    shape, dtype = (None, np.dtype(float)) if kind is None else (kind.shape, kind.dtype)
-    return builder.emit(zeros, (shape_of,), zeros.complete({"shape": shape, "dtype": dtype}))[0]

@@ -6,6 +6,8 @@ Each local is defined (True), undefined (False) or unknown (None), which only th
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
@@ -14,7 +16,7 @@ from letir.ast.types import Undef
 from letir.errors import ShapeError
 from letir.ops.control import autograd_add, grad_of, instantiate, when_defined
 from letir.ops.elementwise import add
-from letir.ops.sizes import zeros
+from letir.ops.sizes import size, zeros
 
 UNDEFINED = Const(Undef)
 
@@ -153,3 +155,15 @@ def lower_grad_of(df: Lambda) -> Lambda:
         return Bind(bind.binders, when_defined, bind.args, attrs, bind.source)
 
     return df.with_binds(tuple([lowered(bind) for bind in df.binds]))
+
+
+def zero(builder: LetBuilder, param: Local) -> Local:
+    """Zeros of the type of a parameter."""
+    kind = param.type
+    if kind is not None and all(type(n) is int for n in kind.shape):
+        return builder.emit(zeros, (), zeros.complete({"shape": kind.shape, "dtype": kind.dtype}))[
+            0
+        ]
+    (shape_of,) = builder.emit(size, (param,))
+    shape, dtype = (None, np.dtype(float)) if kind is None else (kind.shape, kind.dtype)
+    return builder.emit(zeros, (shape_of,), zeros.complete({"shape": shape, "dtype": dtype}))[0]

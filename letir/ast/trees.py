@@ -179,6 +179,13 @@ class Tree:
         """The structure with these leaves."""
         return self.spec.unflatten(leaves)
 
+    def example(self):
+        """The structure with ``LEAF`` for the arrays, and its static leaves: what ``of`` takes."""
+        leaves: list[Any] = [LEAF] * self.spec.num_leaves
+        for i, static in self.statics:
+            leaves[i] = static
+        return self.spec.unflatten(leaves)
+
     def nest(self, leaves):
         """The structure with these leaves, and None in the places of static ones."""
         static, rest = dict(self.statics), iter(leaves)

@@ -46,3 +46,51 @@ def test_residuals_are_the_captured_values_only():
     _, residuals = g.forward(X)
 
     assert len(g.df_input_captured_inputs) + len(g.df_input_captured_outputs) == len(residuals)
+
+
+def cubed(x, y):
+    return (x * x * x * y).sum()
+
+
+@pytest.mark.parametrize("defined", [None, [True]])
+def test_the_joined_program_gives_results_and_cotangents(defined):
+    g = lt.differentiate(lt.trace(cubed, X, X), defined=defined)
+
+    out, (x, y) = g.joined()(X, X, np.float64(2.0))
+
+    assert (X**4).sum() == out
+    np.testing.assert_allclose(6 * X**3, x)
+    np.testing.assert_allclose(2 * X**3, y)
+    lt.check(g.joined())
+
+
+def test_the_joined_program_nests_as_the_function_does():
+    def f(p, *, scale):
+        return {"y": p["w"] * scale, "n": p["w"] > 0}
+
+    g = lt.differentiate(lt.trace(f, {"w": X}, scale=2.0))
+
+    out, cts = g.joined()({"w": X}, np.ones(2), scale=2.0)
+
+    np.testing.assert_array_equal(2 * X, out["y"])
+    np.testing.assert_array_equal([2.0, 2.0], cts[0])
+    assert cts[1] == 3.0
+
+
+def test_a_cotangent_that_cannot_come_is_zeros_in_the_joined_program():
+    g = lt.differentiate(lt.trace(lambda x, y: np.exp(x), X, X))
+
+    np.testing.assert_array_equal(np.zeros(2), g.joined()(X, X, np.ones(2))[1][1])
+
+
+def test_transforms_take_a_gradient_as_its_joined_program():
+    g = lt.differentiate(lt.trace(cubed, X, X))
+
+    (out, cts), (out_t, cts_t) = lt.jvp(g, (X, X, np.float64(1.0)), (np.ones(2), None, None))
+    second, _ = lt.grad(g, has_aux=True)(X, X, np.float64(1.0))
+
+    assert (X**4).sum() == out
+    np.testing.assert_allclose((3 * X**3).sum(), out_t)
+    np.testing.assert_allclose(6 * X**2, cts_t[0])
+    np.testing.assert_allclose(3 * X**2, cts_t[1])
+    np.testing.assert_allclose(cts[0], second)
