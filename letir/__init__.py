@@ -5,17 +5,11 @@ replayed.
     df = letir.grad(f)                      the gradient is a program too
     df(params, x, y)                        replayed on NumPy or CuPy
 
-``letir.numpy``, ``letir.nn`` and ``letir.testing`` load on first use.
+Derivatives, ``letir.numpy``, ``letir.nn`` and ``letir.testing`` load on first use.
 """
 
 import importlib
 
-from letir.ad.custom import custom_vjp
-from letir.ad.gradient import Gradient
-from letir.ad.gradients import grad, value_and_grad
-from letir.ad.linear_maps import jvp, linearize, vjp
-from letir.ad.reverse import differentiate
-from letir.ad.zeros import lower_grad_of, specialize_undef
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.canonical import canonicalize
 from letir.ast.checker import check, retype
@@ -127,12 +121,31 @@ __all__ = [
     "vjp",
 ]
 _MODULES = ("nn", "numpy", "passes", "testing")
-_NAMES = {"load": "letir.storage", "parse": "letir.ast.parser", "save": "letir.storage"}
+_NAMES = {
+    "Gradient": "letir.ad.gradient",
+    "custom_vjp": "letir.ad.custom",
+    "differentiate": "letir.ad.reverse",
+    "grad": "letir.ad.gradients",
+    "jvp": "letir.ad.linear_maps",
+    "linearize": "letir.ad.linear_maps",
+    "load": "letir.storage",
+    "lower_grad_of": "letir.ad.zeros",
+    "parse": "letir.ast.parser",
+    "save": "letir.storage",
+    "specialize_undef": "letir.ad.zeros",
+    "value_and_grad": "letir.ad.gradients",
+    "vjp": "letir.ad.linear_maps",
+}
 
 
 def __getattr__(name: str):
     if name in _MODULES:
         return importlib.import_module(f"letir.{name}")
-    if name in _NAMES:
-        return getattr(importlib.import_module(_NAMES[name]), name)
-    raise AttributeError(f"module 'letir' has no attribute {name!r}")
+    if name not in _NAMES:
+        raise AttributeError(f"module 'letir' has no attribute {name!r}")
+    found = globals()[name] = getattr(importlib.import_module(_NAMES[name]), name)
+    return found
+
+
+def __dir__() -> list[str]:
+    return __all__
