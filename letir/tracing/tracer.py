@@ -1,11 +1,8 @@
-"""``Tracer``: a value of a trace that is under way, with NumPy's protocols.
+"""``Tracer``: a value of a trace that is under way, with NumPy's protocols (``protocols``).
 
-What NumPy asks of an object is answered here: ufuncs and functions are recorded (``dispatch``), and
-every question whose answer would be baked into the program is refused, or recorded as a guard [B2].
+Every question whose answer would be baked into the program is refused, or recorded as a guard [B2].
 """
 
-import functools
-import importlib
 import weakref
 
 import numpy as np
@@ -14,17 +11,16 @@ from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
-from letir.errors import DTypeError, ShapeError, TraceError
+from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.indexing import spelled_item
-from letir.tracing.dispatch import call_function, call_ufunc, gathered, recorder_of, ufunc_records
+from letir.tracing.dispatch import gathered
 from letir.tracing.places import at_user
+from letir.tracing.protocols import ArrayValue
 from letir.tracing.recorder import ABSENT, ACTIVE, LAZY, Paused, Trace, escaped
 
-NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
-NOT_ALIKE = frozenset(["sort", "partition", "resize", "compress", "round"])  # method and function
 MATH_REMEDY = (
     "use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into;\n"
     "  letir.concrete(x) gives the value, with a guard and without a derivative"
@@ -39,30 +35,7 @@ numpy.array, numpy.full and C functions take values, not recordings; these recor
     buffer = letir.numpy.zeros(3), then buffer[i] = x"""
 
 
-def _method(function):
-    """NumPy's method of the name of ``function``, recorded as that is."""
-
-    def method(self, *args, **kwargs):
-        return call_function(self, function, (self, *args), kwargs)
-
-    method.__name__ = function.__name__
-    method.__doc__ = f"NumPy's ``ndarray.{function.__name__}``, recorded."
-    return method
-
-
-def _in_place(operator):
-    """The augmented form of an operator: a scalar is replaced, an array changed."""
-
-    def change(self, other):
-        new = operator(self, other)
-        if not isinstance(new, Tracer) or self.is_scalar():
-            return new
-        return self.assign(new)
-
-    return change
-
-
-class Tracer(Value):
+class Tracer(ArrayValue):
     """A value that is being recorded: behaves as the NumPy array of its type.
 
     ``value`` is the array that it stands for in a concrete trace. A view knows its ``base`` and, in
@@ -88,55 +61,9 @@ class Tracer(Value):
         value = self.emitter.known.get(self.arg) if self.value is ABSENT else self.value
         return not self.shape and not isinstance(value, np.ndarray)
 
-    def takes(self, other) -> bool:
-        """Whether NumPy's operators accept ``other`` beside this.
-
-        An integer scalar leaves lists to Python: ``[0.0] * n`` repeats.
-        """
-        if type(other) in (list, tuple):
-            return bool(self.shape) or self.dtype.kind not in "iu" or not self.is_scalar()
-        return type(other) not in NO_OPERANDS
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of an element."""
-        return self.dtype.itemsize
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes of all elements."""
-        return self.size * self.itemsize
-
     def __repr__(self):
         value = "" if self.value is ABSENT else f" = {self.value!r}"
         return f"Traced({self.arg!r}{value})"
-
-    def __getattr__(self, name):
-        if name.startswith("__"):
-            raise AttributeError(name)
-        if not hasattr(np.ndarray, name):
-            raise AttributeError(f"a traced value has no attribute {name!r}, nor has numpy.ndarray")
-        function = getattr(np, name, None)
-        if name not in NOT_ALIKE and recorder_of(function) is not None:
-            return functools.partial(_method(function), self)
-        raise AttributeError(
-            f"ndarray.{name} of a traced value is not recorded{at_user()}\n"
-            "  write it with functions that are: docs/operations.md lists them"
-        )
-
-    # ---- NumPy's protocols ----
-
-    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        record = ufunc_records.get(ufunc)
-        if record is not None and method == "__call__" and not kwargs:
-            return self.emitter.apply(record, inputs)
-        return call_ufunc(ufunc, method, inputs, kwargs)
-
-    def __array_function__(self, func, types, args, kwargs):
-        return call_function(self, func, args, kwargs)
-
-    def __array_namespace__(self, api_version=None):
-        return importlib.import_module("letir.numpy")  # on demand, as letir/__init__.py does
 
     def __letir_run__(self, f, leaves: list) -> tuple:
         """Inline a program that is called on traced values into the active trace."""
@@ -147,45 +74,6 @@ class Tracer(Value):
             return run_flat(f, [x.paused() if isinstance(x, Tracer) else x for x in leaves])
         checked_arguments(f, leaves, lambda x: x.type if isinstance(x, Value) else type_of(x))
         return tuple(active.replay(f, leaves))
-
-    # ---- methods that NumPy spells as functions, with all their arguments ----
-
-    sum, prod, mean = _method(np.sum), _method(np.prod), _method(np.mean)
-    max, min = _method(np.max), _method(np.min)
-    argmax, argmin = _method(np.argmax), _method(np.argmin)
-    any, all, cumsum = _method(np.any), _method(np.all), _method(np.cumsum)
-    clip, squeeze, dot = _method(np.clip), _method(np.squeeze), _method(np.dot)
-    ravel = _method(np.ravel)
-
-    def reshape(self, *shape, order="C"):
-        """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
-        return PRIMITIVES["reshape"](self, shape[0] if len(shape) == 1 else shape, order)
-
-    def flatten(self, order="C"):
-        """NumPy's ``ndarray.flatten``."""
-        return PRIMITIVES["copy"](self.ravel(order))
-
-    def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
-        """NumPy's ``ndarray.astype``: the array itself if it may be and has the dtype."""
-        if not copy and self.dtype == dtype and not self.type.weak:
-            return self
-        return PRIMITIVES["cast"](self, dtype, casting=casting)
-
-    def conj(self):
-        """NumPy's ``ndarray.conj``: the array itself if it is real."""
-        return PRIMITIVES["conj"](self) if self.dtype.kind == "c" else self
-
-    conjugate = conj
-
-    def copy(self, order="C"):
-        """NumPy's ``copy``: a scalar is its own, an array has a new one."""
-        return self if self.is_scalar() else PRIMITIVES["copy"](self)
-
-    __copy__ = copy
-
-    def fill(self, new):
-        """NumPy's ``ndarray.fill``."""
-        self[...] = new
 
     # ---- what Python may ask, at the price of a guard ----
 
@@ -306,22 +194,6 @@ class Tracer(Value):
     def __deepcopy__(self, memo):
         return self.copy()
 
-    # ---- sequences and pairs ----
-
-    def __iter__(self):
-        if not self.shape:
-            raise TypeError("iteration over a 0-d array")
-        return (self[i] for i in range(len(self)))
-
-    def __contains__(self, item):
-        return bool((self == item).any())
-
-    def __divmod__(self, other):
-        return self // other, self % other
-
-    def __rdivmod__(self, other):
-        return other // self, other % self
-
     # ---- in place ----
 
     def is_view_of(self, base) -> None:
@@ -335,23 +207,6 @@ class Tracer(Value):
         if base.views is None:
             base.views = weakref.WeakValueDictionary()
         base.views[id(self)] = self
-
-    def assign(self, new: "Tracer", casting: str = "same_kind") -> "Tracer":
-        """Write ``new``, of this shape, into this array, cast as ``+=`` and ``out=`` cast."""
-        if new.shape != self.shape:
-            raise ShapeError(
-                f"a result of shape {new.shape} cannot be written in place into shape {self.shape}"
-                f"{at_user()}\n  write x = x + y, which makes a new array"
-            )
-        if not np.can_cast(new.dtype, self.dtype, casting):
-            raise DTypeError(
-                f"a result of dtype {new.dtype} cannot be written in place into {self.type}: "
-                f"casting is {casting!r}{at_user()}\n"
-                "  write x = x + y, which makes a new array, or convert first: x.astype(float)"
-            )
-        if not self.shape:
-            new = self.at[...].set(new)  # stays a 0-d array, where a result would be a scalar
-        return self.replace(new if new.dtype == self.dtype else new.astype(self.dtype))
 
     def replace(self, new: "Tracer") -> "Tracer":
         """Make this name mean ``new``, of this type, and write it into the base of a view."""
@@ -388,10 +243,3 @@ class Tracer(Value):
         if isinstance(new, Tracer) and new.base is self and new.part == (spelled_item(item)[1],):
             return  # the end of x[item] += y, which has been written through the view
         self.replace(self.at[item].set(gathered(new)))
-
-    __iadd__, __isub__ = _in_place(Value.__add__), _in_place(Value.__sub__)
-    __imul__, __itruediv__ = _in_place(Value.__mul__), _in_place(Value.__truediv__)
-    __ifloordiv__, __imod__ = _in_place(Value.__floordiv__), _in_place(Value.__mod__)
-    __ipow__, __imatmul__ = _in_place(Value.__pow__), _in_place(Value.__matmul__)
-    __iand__, __ior__ = _in_place(Value.__and__), _in_place(Value.__or__)
-    __ixor__ = _in_place(Value.__xor__)

@@ -1,0 +1,182 @@
+"""``ArrayValue``: a Value with NumPy's protocols, which traced values and Variables have in common.
+
+What NumPy asks of an object is answered here: ufuncs, functions and methods go to its emitter, by
+``dispatch``. What Python asks (a truth value, a number) is for each kind of value to answer.
+"""
+
+import functools
+import importlib
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import DTypeError, ShapeError
+from letir.tracing.dispatch import call_function, call_ufunc, recorder_of, ufunc_records
+from letir.tracing.places import at_user
+
+NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
+NOT_ALIKE = frozenset(["sort", "partition", "resize", "compress", "round"])  # method and function
+
+
+def _method(function):
+    """NumPy's method of the name of ``function``, recorded as that is."""
+
+    def method(self, *args, **kwargs):
+        return call_function(self, function, (self, *args), kwargs)
+
+    method.__name__ = function.__name__
+    method.__doc__ = f"NumPy's ``ndarray.{function.__name__}``, recorded."
+    return method
+
+
+def _in_place(operator):
+    """The augmented form of an operator: a scalar is replaced, an array changed."""
+
+    def change(self, other):
+        new = operator(self, other)
+        if not isinstance(new, ArrayValue) or self.is_scalar():
+            return new
+        return self.assign(new)
+
+    return change
+
+
+class ArrayValue(Value):
+    """Behaves as the NumPy array of its type in expressions, functions and methods.
+
+    A kind of value says ``is_scalar()``, whether NumPy would have a scalar here, and
+    ``replace(new)``, what a change in place does.
+    """
+
+    __slots__ = ()
+    called = "a traced value"  # in messages
+
+    # ---- what it is ----
+
+    def takes(self, other) -> bool:
+        """Whether NumPy's operators accept ``other`` beside this.
+
+        An integer scalar leaves lists to Python: ``[0.0] * n`` repeats.
+        """
+        if type(other) in (list, tuple):
+            return bool(self.shape) or self.dtype.kind not in "iu" or not self.is_scalar()
+        return type(other) not in NO_OPERANDS
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        if not hasattr(np.ndarray, name):
+            raise AttributeError(f"{self.called} has no attribute {name!r}, nor has numpy.ndarray")
+        function = getattr(np, name, None)
+        if name not in NOT_ALIKE and recorder_of(function) is not None:
+            return functools.partial(_method(function), self)
+        raise AttributeError(
+            f"ndarray.{name} of {self.called} is not recorded{at_user()}\n"
+            "  write it with functions that are: docs/operations.md lists them"
+        )
+
+    # ---- NumPy's protocols ----
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        record = ufunc_records.get(ufunc)
+        if record is not None and method == "__call__" and not kwargs:
+            return self.emitter.apply(record, inputs)
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func, types, args, kwargs):
+        return call_function(self, func, args, kwargs)
+
+    def __array_namespace__(self, api_version=None):
+        return importlib.import_module("letir.numpy")  # on demand, as letir/__init__.py does
+
+    # ---- methods that NumPy spells as functions, with all their arguments ----
+
+    sum, prod, mean = _method(np.sum), _method(np.prod), _method(np.mean)
+    max, min = _method(np.max), _method(np.min)
+    argmax, argmin = _method(np.argmax), _method(np.argmin)
+    any, all, cumsum = _method(np.any), _method(np.all), _method(np.cumsum)
+    clip, squeeze, dot = _method(np.clip), _method(np.squeeze), _method(np.dot)
+    ravel = _method(np.ravel)
+
+    def reshape(self, *shape, order="C"):
+        """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
+        return PRIMITIVES["reshape"](self, shape[0] if len(shape) == 1 else shape, order)
+
+    def flatten(self, order="C"):
+        """NumPy's ``ndarray.flatten``."""
+        return PRIMITIVES["copy"](self.ravel(order))
+
+    def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
+        """NumPy's ``ndarray.astype``: the array itself if it may be and has the dtype."""
+        if not copy and self.dtype == dtype and not self.type.weak:
+            return self
+        return PRIMITIVES["cast"](self, dtype, casting=casting)
+
+    def conj(self):
+        """NumPy's ``ndarray.conj``: the array itself if it is real."""
+        return PRIMITIVES["conj"](self) if self.dtype.kind == "c" else self
+
+    conjugate = conj
+
+    def copy(self, order="C"):
+        """NumPy's ``copy``: a scalar is its own, an array has a new one."""
+        return self if self.is_scalar() else PRIMITIVES["copy"](self)
+
+    __copy__ = copy
+
+    def fill(self, new):
+        """NumPy's ``ndarray.fill``."""
+        self[...] = new
+
+    # ---- sequences and pairs ----
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, item):
+        return bool((self == item).any())
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
+    # ---- in place ----
+
+    def assign(self, new: "ArrayValue", casting: str = "same_kind") -> "ArrayValue":
+        """Write ``new``, of this shape, into this array, cast as ``+=`` and ``out=`` cast."""
+        if new.shape != self.shape:
+            raise ShapeError(
+                f"a result of shape {new.shape} cannot be written in place into shape {self.shape}"
+                f"{at_user()}\n  write x = x + y, which makes a new array"
+            )
+        if not np.can_cast(new.dtype, self.dtype, casting):
+            raise DTypeError(
+                f"a result of dtype {new.dtype} cannot be written in place into {self.type}: "
+                f"casting is {casting!r}{at_user()}\n"
+                "  write x = x + y, which makes a new array, or convert first: x.astype(float)"
+            )
+        if not self.shape:
+            new = self.at[...].set(new)  # stays a 0-d array, where a result would be a scalar
+        return self.replace(new if new.dtype == self.dtype else new.astype(self.dtype))
+
+    __iadd__, __isub__ = _in_place(Value.__add__), _in_place(Value.__sub__)
+    __imul__, __itruediv__ = _in_place(Value.__mul__), _in_place(Value.__truediv__)
+    __ifloordiv__, __imod__ = _in_place(Value.__floordiv__), _in_place(Value.__mod__)
+    __ipow__, __imatmul__ = _in_place(Value.__pow__), _in_place(Value.__matmul__)
+    __iand__, __ior__ = _in_place(Value.__and__), _in_place(Value.__or__)
+    __ixor__ = _in_place(Value.__xor__)
