@@ -119,6 +119,7 @@ __all__ = [
     "uses",
     "value_and_grad",
     "vjp",
+    "vmap",
 ]
 _MODULES = ("nn", "numpy", "passes", "testing")
 _NAMES = {
@@ -134,6 +135,7 @@ _NAMES = {
     "save": "letir.storage",
     "specialize_undef": "letir.ad.zeros",
     "value_and_grad": "letir.ad.gradients",
+    "vmap": "letir.ad.mapping",
     "vjp": "letir.ad.linear_maps",
 }
 

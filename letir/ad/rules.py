@@ -24,20 +24,9 @@ _MOST = 1 << 12
 
 
 @frozen(eq=False)
-class RuleBody:
-    """A rule for one kind of bind.
+class Steps:
+    """A body that is emitted again and again, with positions for names."""
 
-    ``body``: parameters are the directions (cotangents or tangents), then the captured primals in
-    order of first use. ``captured``: those as positions among operands then results. ``results``:
-    what each result belongs to, an operand position (vjp) or a result position (jvp). ``attrs`` and
-    ``types`` are those of the ``grad_of`` of a vjp.
-    """
-
-    body: Lambda
-    captured: tuple[int, ...]
-    results: tuple[int, ...]
-    attrs: Attrs
-    types: tuple
     _constants: tuple[Const, ...]
     _steps: tuple[tuple, ...]  # (op, positions -> operands, attrs, result types)
     _returned: Callable
@@ -57,6 +46,36 @@ class RuleBody:
             add(Bind(binders, op, select(values), attrs, source))
             values += binders
         return self._returned(values)
+
+    def run(self, apply: Callable, operands: list) -> tuple:
+        """The results for these operands, each step by ``apply(op, operands, attrs)`` [D15]:
+        arrays if that computes, Variables if it records.
+        """
+        values = [*operands, *[constant.value for constant in self._constants]]
+        for op, select, attrs, _ in self._steps:
+            out = apply(op, select(values), attrs)
+            if op.results is None:
+                values.append(out)
+            else:
+                values += out
+        return self._returned(values)
+
+
+@frozen(eq=False)
+class RuleBody(Steps):
+    """A rule for one kind of bind.
+
+    ``body``: parameters are the directions (cotangents or tangents), then the captured primals in
+    order of first use. ``captured``: those as positions among operands then results. ``results``:
+    what each result belongs to, an operand position (vjp) or a result position (jvp). ``attrs`` and
+    ``types`` are those of the ``grad_of`` of a vjp.
+    """
+
+    body: Lambda
+    captured: tuple[int, ...]
+    results: tuple[int, ...]
+    attrs: Attrs
+    types: tuple
 
 
 def selector(positions: list[int]) -> Callable:
@@ -170,7 +189,7 @@ def _recorded(
     attrs = Attrs(op=bind.op, n_cts=count, body=body)
     types = tuple([arg.type for arg in body.ret.args])
     return RuleBody(
-        body, tuple(origin[p] for p in used), tuple(results), attrs, types, *compiled(body)
+        *compiled(body), body, tuple(origin[p] for p in used), tuple(results), attrs, types
     )
 
 

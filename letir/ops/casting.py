@@ -5,6 +5,7 @@ import numpy as np
 from letir.ast.primitive import never, todo
 from letir.ast.types import WEAK, ArrayType, number_dtype
 from letir.errors import DTypeError
+from letir.ops.batching import pointwise, unchanged
 from letir.ops.makers import match, op, recast
 
 
@@ -25,6 +26,7 @@ cast = op(
     vjp=lambda ct, y, x, *, dtype: (match(ct, x) if dtype.kind in "fc" else None,),
     jvp=lambda t, y, x, *, dtype: recast(t[0], dtype) if dtype.kind in "fc" else None,
     prepare=cast_prepare,
+    batch=pointwise("cast"),
     elementwise=True,
     reusable=True,
     onnx="Cast",
@@ -42,6 +44,7 @@ weaken = op(
     weaken_aval,
     vjp=lambda ct, y, x: (match(ct, x),),
     jvp=lambda t, y, x: t[0],
+    batch=unchanged,  # a batch of Python numbers is an array
     onnx=todo("Python numbers become 0-d arrays first"),
 )
 copy = op(
@@ -51,6 +54,7 @@ copy = op(
     vjp=lambda ct, y, x: (ct,),
     jvp=lambda t, y, x: t[0],
     numpy=(np.copy,),
+    batch=pointwise("copy"),
     reusable=True,
     onnx="Identity",
 )
@@ -60,6 +64,7 @@ stop_gradient = op(
     lambda x: x,
     vjp=never("its purpose is to stop derivatives"),
     jvp=never("its purpose is to stop derivatives"),
+    batch=pointwise("stop_gradient"),
     elementwise=True,
     onnx="Identity",
 )

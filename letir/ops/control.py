@@ -11,6 +11,13 @@ from letir.ast.attrs import token
 from letir.ast.primitive import never, todo
 from letir.ast.types import ArrayType, Undef
 from letir.errors import GuardError
+from letir.ops.batched_control import (
+    mapped_autograd_add,
+    mapped_custom_vjp,
+    mapped_guard,
+    mapped_instantiate,
+    mapped_step,
+)
 from letir.ops.makers import op
 from letir.ops.sizes import declared, size
 
@@ -36,6 +43,7 @@ guard = op(
     lambda x, *, value: (),
     vjp=never("it has no result"),
     jvp=never("it has no result"),
+    batch=mapped_guard,
     results=lambda **_: 0,
     effect=True,
 )
@@ -58,6 +66,7 @@ custom_vjp = op(
     jvp=todo(
         "custom_vjp defines the reverse mode only"
     ),  # not never: that would be a derivative of zero
+    batch=mapped_custom_vjp,
     results=lambda *, n_outs, **_: n_outs,
     holds_lambdas=True,
 )
@@ -78,6 +87,7 @@ autograd_add = op(
     lambda x, y: x if y is None else y,
     vjp=lambda ct, out, x, y: (ct, ct),
     jvp=lambda t, out, x, y: t[0] if t[1] is None else t[1] if t[0] is None else autograd_add(*t),
+    batch=mapped_autograd_add,
 )
 
 
@@ -92,6 +102,7 @@ instantiate = op(
     lambda x, *sizes, shape, dtype: None if shape is None else ArrayType(dtype, shape),
     vjp=lambda ct, y, x, *sizes, shape, dtype: (ct, *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape, dtype: t[0],
+    batch=mapped_instantiate,
 )
 
 
@@ -143,6 +154,7 @@ grad_of = op(
     jvp=lambda ts, outs, *args, op, n_cts, body, transform: transform(
         body, linearly(args, n_cts, body), ts
     ),
+    batch=mapped_step("grad_of"),
     results=lambda *, op, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
 )
@@ -158,6 +170,7 @@ when_defined = op(
     jvp=lambda ts, outs, *args, n_cts, body, transform: transform(
         body, linearly(args, n_cts, body), ts
     ),
+    batch=mapped_step("when_defined"),
     results=lambda *, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
 )

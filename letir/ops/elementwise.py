@@ -13,6 +13,7 @@ import numpy as np
 
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import TraceError
+from letir.ops.batching import pointwise
 from letir.ops.makers import (
     added,
     binary,
@@ -216,6 +217,7 @@ real = op(
     vjp=lambda ct, y, x: (match(ct, x) if x.dtype.kind != "c" else ct * (1 + 0j),),
     jvp=lambda t, y, x: recast(t[0], y.dtype),
     numpy=(np.real,),
+    batch=pointwise("real"),
 )
 imag = op(
     "imag",
@@ -224,6 +226,7 @@ imag = op(
     vjp=lambda ct, y, x: (None if x.dtype.kind != "c" else ct * -1j,),
     jvp=lambda t, y, x: imag(t[0]),
     numpy=(np.imag,),
+    batch=pointwise("imag"),
 )
 
 # ---- comparisons, logic, bits ----
@@ -286,6 +289,7 @@ where = op(
     jvp=where_jvp,
     prepare=where_prepare,
     numpy=(np.where,),
+    batch=pointwise("where"),
     elementwise=True,
     reusable=True,
     onnx="Where",
@@ -337,6 +341,7 @@ clip = op(
     jvp=clip_jvp,
     prepare=clip_prepare,
     numpy=(np.clip,),
+    batch=pointwise("clip"),
     elementwise=True,
     reusable=True,
     onnx="Clip",

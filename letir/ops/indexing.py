@@ -14,6 +14,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import BoundsError, DTypeError, ShapeError
+from letir.ops.batched_indexing import batched_index, batched_write
 from letir.ops.elementwise import equal, where
 from letir.ops.makers import match, op
 from letir.ops.sizes import arange, as_size, reshape, sum_to_size, zeros_like
@@ -175,6 +176,7 @@ index = op(
     index_aval,
     vjp=index_vjp,
     jvp=lambda t, y, x, *arrays, item: index(t[0], item, arrays),
+    batch=batched_index(expanded),
     prepare=index_prepare,
 )
 
@@ -272,6 +274,7 @@ index_set = op(
     written_aval,
     vjp=index_set_vjp,
     jvp=write_jvp("index_set"),
+    batch=batched_write("index_set", expanded),
     prepare=write_prepare,
     reusable=True,
 )
@@ -281,6 +284,7 @@ index_add = op(
     added_aval,
     vjp=index_add_vjp,
     jvp=write_jvp("index_add"),
+    batch=batched_write("index_add", expanded),
     prepare=write_prepare,
     reusable=True,
 )

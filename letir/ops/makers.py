@@ -6,6 +6,7 @@ tangent as the result's type wants it). Read this before the other files of ``op
 """
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive, never, register
 from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType, broadcast_shapes
 from letir.errors import DTypeError
+from letir.ops.batching import decomposed, pointwise
 
 DISCRETE = never("the result is not floating, so there is nothing to differentiate")
 FLAT = never("the derivative is zero wherever it exists")
@@ -137,7 +139,7 @@ def elementwise(
         numpy=(numpy,),
         elementwise=True,
         reusable=True,
-        **fields,
+        **{"batch": pointwise(name), **fields},
     )
 
 
@@ -203,16 +205,18 @@ def composite(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -
     numerics and the rules that are not given follow from that.
     """
 
+    several = bool(fields.get("results"))
+
     def impl(xp, *args, call, **attrs):
         types = tuple(
             ArrayType(a.dtype, a.shape) if hasattr(a, "dtype") else WEAK.get(type(a)) for a in args
         )
         out = call(decomposition(decompose, types, attrs), [a for a in args if a is not None])
-        return out if fields.get("results") else out[0]
+        return out if several else out[0]
 
     def aval(*types, **attrs):
         found = tuple(out.type for out in decomposition(decompose, types, attrs).ret.args)
-        return found if fields.get("results") else found[0]
+        return found if several else found[0]
 
     def stands_for(args, attrs):
         return decomposition(
@@ -226,7 +230,7 @@ def composite(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -
     def decomposed_jvp(tangents, out, *args, transform, **attrs):
         directions = [t for t, arg in zip(tangents, args, strict=True) if arg is not None]
         found = transform(stands_for(args, attrs), [a for a in args if a is not None], directions)
-        return found if fields.get("results") else found[0]
+        return found if several else found[0]
 
     return op(
         name,
@@ -237,5 +241,5 @@ def composite(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -
         decompose=decompose,
         attributes=decompose,
         holds_lambdas=True,
-        **fields,
+        **{"batch": decomposed(partial(decomposition, decompose), several), **fields},
     )

@@ -7,6 +7,7 @@ import numpy as np
 from letir.ast.primitive import never
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
+from letir.ops.batching import on_axes
 from letir.ops.casting import stop_gradient
 from letir.ops.elementwise import exp, log, where
 from letir.ops.makers import DISCRETE, composite, op
@@ -24,6 +25,7 @@ log_softmax = composite(
     "log_softmax",
     log_softmax_decompose,
     vjp=lambda ct, y, x, *, axis, transform: (ct - exp(y) * sum_(ct, axis=axis, keepdims=True),),
+    batch=on_axes("log_softmax"),
     onnx="LogSoftmax",
 )
 

@@ -12,6 +12,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import MissingRule, ShapeError
+from letir.ops.batched_products import batched_dot, batched_einsum, batched_matmul
 from letir.ops.makers import added, array_dtype, match, op, recast, spread, takes_gradient
 from letir.ops.shaping import expand_dims, moved, squeeze
 from letir.ops.sizes import broadcast_to, eye, reshape
@@ -95,6 +96,7 @@ matmul = op(
     vjp=matmul_vjp,
     jvp=product_jvp("matmul"),
     numpy=(np.matmul,),
+    batch=batched_matmul,
     symbol="@",
     onnx="MatMul",
 )
@@ -150,6 +152,7 @@ dot = op(
     jvp=product_jvp("dot"),
     prepare=dot_prepare,
     numpy=(np.dot,),
+    batch=batched_dot,
 )
 
 # ---- einsum ----
@@ -304,5 +307,6 @@ einsum = op(
     jvp=einsum_jvp,
     prepare=einsum_prepare,
     numpy=(np.einsum,),
+    batch=batched_einsum(parsed),
     onnx="Einsum",
 )

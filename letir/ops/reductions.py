@@ -12,6 +12,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
+from letir.ops.batching import place_along, reduction
 from letir.ops.elementwise import equal, where
 from letir.ops.makers import DISCRETE, match, op, recast
 from letir.ops.shaping import concatenate, expand_dims, int_or_tuple, moved, normalized, stack
@@ -120,6 +121,7 @@ sum_ = op(
     ),
     prepare=reduction_prepare,
     numpy=(np.sum,),
+    batch=reduction("sum"),
     onnx="ReduceSum",
 )
 
@@ -163,6 +165,7 @@ mean = op(
     jvp=lambda t, y, x, *mask, **attrs: mean(t[0], where=mask[0] if mask else True, **attrs),
     prepare=mean_prepare,
     numpy=(np.mean,),
+    batch=reduction("mean"),
     onnx="ReduceMean",
 )
 
@@ -230,6 +233,7 @@ prod = op(
     jvp=prod_jvp,
     prepare=reduction_prepare,
     numpy=(np.prod,),
+    batch=reduction("prod"),
     onnx="ReduceProd",
 )
 
@@ -276,6 +280,7 @@ def extremum(name, numpy, impl, **fields):
         jvp=max_jvp,
         prepare=extremum_prepare,
         numpy=(numpy,),
+        batch=reduction(name),
         **fields,
     )
 
@@ -310,6 +315,7 @@ def logical(name, numpy, impl):
         jvp=DISCRETE,
         prepare=logical_prepare,
         numpy=(numpy,),
+        batch=reduction(name),
     )
 
 
@@ -348,6 +354,7 @@ def place(name, numpy, impl):
             {"axis": int_or_tuple(axis), "keepdims": keepdims is True},
         ),
         numpy=(numpy,),
+        batch=place_along(name),
     )
 
 

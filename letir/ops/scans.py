@@ -3,6 +3,7 @@
 import numpy as np
 
 from letir.ast.types import ArrayType
+from letir.ops.batching import along_axis
 from letir.ops.makers import match, op
 from letir.ops.reductions import widened
 from letir.ops.shaping import flip, normalized
@@ -39,5 +40,6 @@ cumsum = op(
         },
     ),
     numpy=(np.cumsum,),
+    batch=along_axis("cumsum"),
     onnx="CumSum",
 )

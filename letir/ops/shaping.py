@@ -9,6 +9,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import BoundsError, MissingRule, ShapeError
+from letir.ops.batching import joined, on_axes, padded, permuted, squeezed
 from letir.ops.makers import added, array_dtype, match, op, result_dtype
 from letir.ops.sizes import as_size, reshape, zeros_like
 
@@ -84,6 +85,7 @@ transpose = op(
     transpose_aval,
     vjp=transpose_vjp,
     jvp=lambda t, y, x, *, axes: transpose(t[0], axes),
+    batch=permuted,
     prepare=transpose_prepare,
     numpy={
         np.transpose: transpose_prepare,
@@ -116,6 +118,7 @@ expand_dims = op(
     jvp=lambda t, y, x, *, axis: expand_dims(t[0], axis),
     prepare=lambda a, axis: ((a,), {"axis": int_or_tuple(axis)}),
     numpy=(np.expand_dims,),
+    batch=on_axes("expand_dims"),
     onnx="Unsqueeze",
 )
 
@@ -140,6 +143,7 @@ squeeze = op(
     jvp=lambda t, y, x, *, axis: squeeze(t[0], axis),
     prepare=lambda a, axis=None: ((a,), {"axis": int_or_tuple(axis)}),
     numpy=(np.squeeze,),
+    batch=squeezed,
     onnx="Squeeze",
 )
 
@@ -158,6 +162,7 @@ flip = op(
     jvp=lambda t, y, x, *, axis: flip(t[0], axis),
     prepare=lambda m, axis=None: ((m,), {"axis": int_or_tuple(axis)}),
     numpy=(np.flip,),
+    batch=on_axes("flip"),
 )
 
 # ---- several arrays: concatenate, stack, split ----
@@ -213,11 +218,6 @@ def tangents_or_zeros(tangents, parts) -> list[Value]:
     return [zero if t is None else t for t, zero in zip(tangents, zeros, strict=True)]
 
 
-def array_list(arrays) -> tuple:
-    """The arrays of a list argument; an array stands for its rows."""
-    return tuple(arrays)
-
-
 concatenate = op(
     "concatenate",
     lambda xp, *parts, axis=0, dtype=None: xp.concatenate(parts, axis=axis, dtype=dtype),
@@ -227,10 +227,11 @@ concatenate = op(
         tangents_or_zeros(t, parts), axis, dtype=y.dtype
     ),
     prepare=lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": (
-        array_list(arrays),
+        tuple(arrays),
         {"axis": int_or_tuple(axis), "dtype": None if dtype is None else np.dtype(dtype)},
     ),
     numpy=(np.concatenate,),
+    batch=joined("concatenate"),
     onnx="Concat",
 )
 
@@ -265,8 +266,9 @@ stack = op(
     stack_aval,
     vjp=stack_vjp,
     jvp=stack_jvp,
-    prepare=lambda arrays, axis=0, out=None: (array_list(arrays), {"axis": as_size(axis)}),
+    prepare=lambda arrays, axis=0, out=None: (tuple(arrays), {"axis": as_size(axis)}),
     numpy=(np.stack,),
+    batch=joined("stack"),
 )
 
 
@@ -342,6 +344,7 @@ split = op(
     jvp=split_jvp,
     results=lambda *, sections, axis: sections if type(sections) is int else len(sections) + 1,
     prepare=split_prepare,
+    batch=on_axes("split"),
     numpy={np.split: split_prepare, np.array_split: array_split_prepare},
     onnx="Split",
 )
@@ -389,5 +392,6 @@ pad = op(
     jvp=lambda t, y, x, *, width, value: pad(t[0], width),
     prepare=pad_prepare,
     numpy=(np.pad,),
+    batch=padded,
     onnx="Pad",
 )

@@ -14,6 +14,15 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError, TraceError
+from letir.ops.batched_sizes import (
+    NO_BATCHED_OPERAND,
+    NO_BATCHED_SIZE,
+    broadcast_further,
+    filled,
+    reshaped,
+    sliced_size,
+    summed_to_size,
+)
 from letir.ops.makers import DISCRETE, match, op
 
 NO_OPERAND = never("it has no floating operand")
@@ -24,6 +33,7 @@ size = op(
     lambda x: ArrayType(np.int64, (x.ndim,)),
     vjp=DISCRETE,
     jvp=DISCRETE,
+    batch=sliced_size,
     onnx="Shape",
 )
 
@@ -110,6 +120,7 @@ sum_to_size = op(
     sum_to_size_aval,
     vjp=lambda ct, y, x, *sizes, shape: (broadcast_to(ct, x), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape: sum_to_size(t[0], y),
+    batch=summed_to_size,
     prepare=resize_prepare,
 )
 
@@ -135,6 +146,7 @@ broadcast_to = op(
     vjp=lambda ct, y, x, *sizes, shape: (match(ct, x), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape: broadcast_to(t[0], y),
     prepare=broadcast_to_prepare,
+    batch=broadcast_further,
     numpy=(np.broadcast_to,),
     onnx="Expand",
 )
@@ -172,6 +184,7 @@ reshape = op(
     vjp=lambda ct, y, x, *sizes, shape, order: (reshape(ct, x, order), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape, order: reshape(t[0], y, order),
     prepare=reshape_prepare,
+    batch=reshaped,
     numpy=(np.reshape,),
     onnx="Reshape",
 )
@@ -196,6 +209,7 @@ zeros = op(
     made_aval,
     vjp=NO_OPERAND,
     jvp=NO_OPERAND,
+    batch=NO_BATCHED_SIZE,
     prepare=made_prepare,
 )
 ones = op(
@@ -204,6 +218,7 @@ ones = op(
     made_aval,
     vjp=NO_OPERAND,
     jvp=NO_OPERAND,
+    batch=NO_BATCHED_SIZE,
     prepare=made_prepare,
 )
 
@@ -229,6 +244,7 @@ full = op(
     full_aval,
     vjp=lambda ct, y, fill, *sizes, shape, dtype: (match(ct, fill), *[None] * len(sizes)),
     jvp=lambda t, y, fill, *sizes, shape, dtype: broadcast_to(PRIMITIVES["cast"](t[0], dtype), y),
+    batch=filled,
     prepare=full_prepare,
 )
 eye = op(
@@ -237,6 +253,7 @@ eye = op(
     lambda *, n, m, k, dtype: ArrayType(dtype, (n, m)),
     vjp=NO_OPERAND,
     jvp=NO_OPERAND,
+    batch=NO_BATCHED_OPERAND,
     prepare=lambda n, m=None, k=0, dtype=float, **_: (
         (),
         {
@@ -267,6 +284,7 @@ arange = op(
     arange_aval,
     vjp=NO_OPERAND,
     jvp=NO_OPERAND,
+    batch=NO_BATCHED_OPERAND,
     prepare=arange_prepare,
 )
 
@@ -292,5 +310,6 @@ constant = op(
     lambda *, value: ArrayType(value.dtype, value.shape),
     vjp=NO_OPERAND,
     jvp=NO_OPERAND,
+    batch=NO_BATCHED_OPERAND,
     onnx="Constant",
 )

@@ -1,0 +1,198 @@
+"""The batching transform: from a program for one example to the program for many at once.
+
+``Batching`` visits a body; what no mapped value reaches stays as it is, everything else becomes
+what the ``batch`` rule of its operation makes of it, with the batch as axis 0. ``batched`` is the
+transform of Lambdas on which ``vmap`` stands (``letir.ad.mapping``).
+"""
+
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+
+from letir.ad.rules import Steps, compiled, with_line
+from letir.ast.attrs import NO_ATTRS, token
+from letir.ast.builder import LetBuilder, Value, result_types
+from letir.ast.collecting import paused_gc
+from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
+from letir.ast.types import ArrayType, Size
+from letir.errors import LetirError, ShapeError
+from letir.ops.batching import to_front
+from letir.visitors.visitor import ExprVisitor, TailCall
+
+_bodies: dict = {}  # may be emptied at any time
+_MOST = 1 << 12
+
+
+def batched(
+    fn: Lambda, axes: Sequence[int | None], size: int | Size
+) -> tuple[Lambda, tuple[int | None, ...]]:
+    """(program, axes of its results): ``fn`` for ``size`` examples at once.
+
+    ``axes``: along which axis each parameter is mapped, None where all examples share it. A result
+    has its batch as axis 0, or None where it is the same for all examples. Linear in the number of
+    binds. Raises MissingRule with the user's line where an operation cannot be batched.
+
+    >>> from letir.ast.parser import parse
+    >>> f = parse("lambda %0: float64[3], %1: float64[] { %2 = mul(%0, %1); return %2, %1 }")
+    >>> program, out_axes = batched(f, (None, 0), 2)
+    >>> print(program.listing(), end="")
+    %2 = expand_dims %1, (1,)
+    %3 = mul %0, %2
+    return (%3, %1)
+    >>> out_axes
+    (0, 0)
+    """
+    with paused_gc():
+        builder = LetBuilder()
+        names: dict[Local, Arg] = {}
+        for param, axis in zip(fn.params, axes, strict=True):
+            if axis is None:
+                builder.params.append(param)
+            else:
+                mapped = builder.param(mapped_type(param.type, axis, size), param.name)
+                names[param] = to_front(mapped, axis).arg
+        mapped = {p for p, axis in zip(fn.params, axes, strict=True) if axis is not None}
+        results = Batching(builder, size).visit(fn.body, names, mapped)
+        program = builder.build([names.get(a, a) if type(a) is Local else a for a in results])
+        return program, tuple([0 if a in mapped else None for a in results])
+
+
+def mapped_type(kind: ArrayType | None, axis: int, size) -> ArrayType | None:
+    """The type of a batch along ``axis`` of values of this type; one of Python numbers is an
+    array.
+    """
+    if kind is None:
+        return None
+    return kind.with_shape((*kind.shape[:axis], size, *kind.shape[axis:]))
+
+
+class Batching(ExprVisitor):
+    """Emits the binds of a body for many examples; returns its results as they were named.
+
+    ``names`` says what stands for a local, ``mapped`` which locals have a batch there, as axis 0.
+    """
+
+    def __init__(self, builder: LetBuilder, size: int | Size):
+        self.builder, self.size = builder, size
+
+    def visit_let(self, let: Let, names: dict, mapped: set):
+        bind = let.bind
+        there = tuple([type(arg) is Local and arg in mapped for arg in bind.args])
+        if True in there:
+            self.step(bind, there, names, mapped)
+        else:
+            self.builder.binds.append(renamed(bind, names))
+        return TailCall(let.body, names, mapped)
+
+    def visit_ret(self, ret: Ret, names: dict, mapped: set):
+        return ret.args
+
+    def step(self, bind: Bind, there: tuple, names: dict, mapped: set) -> None:
+        """Emit the rule of ``bind`` for the operands that are mapped."""
+        args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
+        try:
+            body = batch_body(bind, args, there, self.size)
+        except LetirError as error:
+            raise with_line(error, bind) from None
+        self.builder.source = bind.source
+        operands = [arg for arg in args if type(arg) is Local]
+        found = body.emit(self.builder, operands)
+        for binder, result, axis in zip(bind.binders, found, body.axes, strict=True):
+            names[binder] = result
+            if axis is not None:
+                mapped.add(binder)
+            if binder.name and type(result) is Local and result.name is None:
+                result.name = binder.name
+
+
+def renamed(bind: Bind, names: dict) -> Bind:
+    """``bind`` on what stands for its operands."""
+    if not any(type(arg) is Local and arg in names for arg in bind.args):
+        return bind
+    args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
+    return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+
+
+# ---- rules ----
+
+
+@frozen(eq=False)
+class BatchBody(Steps):
+    """What a bind becomes: its operands are the locals among the bind's, in order.
+
+    ``axes``: 0 for each result that has the batch, None for one that has not.
+    """
+
+    axes: tuple[int | None, ...]
+
+
+def batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBody:
+    """The rule of ``bind`` on ``args``, which stand for its operands; cached by their types."""
+    operands = [arg.type if type(arg) is Local else constant_key(arg.value) for arg in args]
+    attrs = None if bind.attrs is NO_ATTRS else bind.attrs.token
+    key = (bind.op, attrs, size, there, *operands)
+    found = _bodies.get(key)
+    if found is None:
+        if len(_bodies) >= _MOST:
+            _bodies.clear()
+        found = _bodies[key] = _recorded(bind, args, there, size)
+    return found
+
+
+def constant_key(value):
+    """What tells constants apart: zeros by their text, 0.0 == -0.0."""
+    return token(value) if type(value) is complex else (type(value), value or repr(value))
+
+
+def _recorded(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBody:
+    builder = LetBuilder()
+    operands = [builder.param(a.type) if type(a) is Local else a.value for a in args]
+    axes = tuple([0 if mapped else None for mapped in there])
+    rule = batching_rule(bind.op)
+    keywords = {"transform": batched} if bind.op.holds_lambdas else {}
+    found, out_axes = rule(operands, axes, **bind.attrs, **keywords)
+    if bind.op.results is None:
+        found, out_axes = (found,), (out_axes,)
+    if len(found) != len(bind.binders) or len(out_axes) != len(found):
+        raise ShapeError(
+            f"{bind.op.name}: its batch rule gave {len(found)} results and {len(out_axes)} axes "
+            f"for {len(bind.binders)} results"
+        )
+    types = slice_types(bind, args, there)
+    results = [settled(bind, *triple, size) for triple in zip(found, out_axes, types, strict=True)]
+    fn = builder.build(results)
+    return BatchBody(*compiled(fn), tuple([None if a is None else 0 for a in out_axes]))
+
+
+def batching_rule(op) -> Callable:
+    """The batch rule of ``op``. Raises MissingRule where there is none."""
+    return op.rule("batch")
+
+
+def slice_types(bind: Bind, args: tuple[Arg, ...], there: tuple) -> tuple:
+    """The result types of ``bind`` on the slices of ``args``."""
+    slices = [
+        Local(arg.type.with_shape(arg.type.shape[1:])) if mapped and arg.type is not None else arg
+        for arg, mapped in zip(args, there, strict=True)
+    ]
+    return result_types(bind.op, tuple(slices), bind.attrs)
+
+
+def settled(bind: Bind, result, axis: int | None, expected: ArrayType | None, size):
+    """A rule's result with the batch in front, in the dtype of its slices' results.
+
+    Raises ShapeError if it has not their shape.
+    """
+    if not isinstance(result, Value) or result.type is None:
+        return result
+    if axis is not None:
+        result = to_front(result, axis)
+    if expected is None:
+        return result
+    shape = expected.shape if axis is None else (size, *expected.shape)
+    if result.shape != shape:
+        raise ShapeError(
+            f"{bind.op.name}: its batch rule gave a result of {result.type}, "
+            f"the batch of its results is {ArrayType(expected.dtype, shape)}"
+        )
+    return result if result.dtype == expected.dtype else result.astype(expected.dtype)

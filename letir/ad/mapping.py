@@ -1,0 +1,236 @@
+"""``vmap``: a function of one example as a function of many, vectorised, without a loop."""
+
+import functools
+import itertools
+import operator
+from collections.abc import Callable
+
+import optree
+from attrs import frozen
+
+from letir.ad.batching import batched
+from letir.ad.calls import as_program, example, separate, tree_of_arguments, tree_of_results
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.terms import Arg, Lambda, Local
+from letir.ast.trees import NAMESPACE, Leaf, Tree, flatten
+from letir.ast.types import ArrayType, ShapeDtype, Size
+from letir.errors import BoundsError, DTypeError, ShapeError
+from letir.eval.arrays import type_of
+from letir.eval.evaluator import run_flat
+from letir.ops.batching import rank, resized, shape_of, to_place
+from letir.tracing.recorder import LAZY
+from letir.tracing.recording import leaf_names, mark_static, record
+
+
+def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None) -> Callable:
+    """``f`` mapped over an axis of its arguments: each operation runs once, on all examples.
+
+    ``in_axes`` and ``out_axes`` say which axis of each argument and of each result is mapped: an
+    int, None for one that all examples share, or a tree of them that is a prefix of the arguments
+    or of the result. Keyword arguments are mapped along axis 0. A function gives a function, a
+    Lambda a Lambda, for which ``axis_size`` says how many examples there are, if the program needs
+    to know. A choice that depends on a mapped value is a TraceError; write it with ``np.where``.
+    Raises ShapeError where the sizes of mapped axes differ.
+
+    >>> import numpy as np
+    >>> vmap(np.dot, in_axes=(0, None))(np.eye(2), np.array([3.0, 4.0]))
+    array([3., 4.])
+    """
+    f = as_program(f)
+    if isinstance(f, Lambda):
+        return mapped_lambda(f, in_axes, out_axes, axis_size)
+
+    @functools.wraps(f)
+    def mapped(*args, **kwargs):
+        leaves, spec = flatten((args, kwargs))
+        mapping = Mapping.of(
+            leaves, axes_of(in_axes, args, kwargs), leaf_names(f, args, kwargs), axis_size
+        )
+        examples = spec.unflatten(mapping.examples(leaves))
+        recording = record(f, *mark_static(f, *examples, (), ()), LAZY)
+        static = dict(recording.tree.statics)
+        axes = [axis for i, axis in enumerate(mapping.axes) if i not in static]
+        given = recording.tree.leaves_of((args, kwargs), "vmap")
+        fn = recording.fn
+        tree = fn.out_tree or tree_of_results(len(fn.ret.args))
+        shared = [None] * len(recording.lifted)
+        program = mapped_program(fn, [*axes, *shared], mapping.size, tree, out_axes)
+        return tree.unflatten(separate(run_flat(program, [*given, *recording.lifted])))
+
+    return mapped
+
+
+def mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
+    """``vmap`` of a program: its parameters and results nest as those of ``fn``."""
+    tree = tree_of_arguments(fn)
+    static = dict(tree.statics)
+    args, kwargs = tree.unflatten([Leaf(i) for i in range(tree.spec.num_leaves)])
+    axes = [a for i, a in enumerate(axes_of(in_axes, args, kwargs)) if i not in static]
+    ranks = [None if p.type is None else p.type.ndim for p in fn.params]
+    axes = [
+        normal(axis, rank, param_name(i, fn), "in_axes")
+        for i, (axis, rank) in enumerate(zip(axes, ranks, strict=True))
+    ]
+    size = fresh_size(fn) if axis_size is None else axis_size
+    out_tree = fn.out_tree or tree_of_results(len(fn.ret.args))
+    found = mapped_program(fn, axes, size, out_tree, out_axes)
+    return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
+
+
+def param_name(i: int, fn: Lambda) -> str:
+    """What messages call a parameter."""
+    return fn.params[i].name or f"argument {i}"
+
+
+def fresh_size(fn: Lambda) -> Size:
+    """A named size that the types of the parameters do not use."""
+    used = {
+        name
+        for param in fn.params
+        if param.type is not None
+        for n in param.type.shape
+        if type(n) is Size
+        for name in n.names
+    }
+    return Size.named(
+        next(n for n in ("batch", *map("batch{}".format, itertools.count(2))) if n not in used)
+    )
+
+
+# ---- which axes ----
+
+
+@frozen
+class Mapping:
+    """Along which axis each leaf is mapped, None where all examples share it, and how many there
+    are.
+    """
+
+    axes: tuple[int | None, ...]
+    size: int | Size
+
+    @classmethod
+    def of(cls, leaves: list, axes: list, names: list, axis_size) -> "Mapping":
+        """The mapping of these leaves. Raises ShapeError where sizes differ or an axis is not
+        there.
+        """
+        found, sizes = [], {}
+        for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
+            if axis is None or type(leaf) in (bool, str):
+                found.append(None)
+                continue
+            shape = kind_of(leaf).shape
+            name = names[i] or f"argument {i}"
+            place = normal(axis, len(shape), name, "in_axes", of_slice=False)
+            found.append(place)
+            sizes[f"{name} has {shape[place]} along axis {axis}"] = shape[place]
+        return cls(tuple(found), the_size(sizes, axis_size))
+
+    def examples(self, leaves: list) -> list:
+        """What ``f`` is recorded on: types for what is mapped, the value itself for the rest."""
+        return [
+            leaf if axis is None else slice_of(kind_of(leaf), axis)
+            for leaf, axis in zip(leaves, self.axes, strict=True)
+        ]
+
+
+def kind_of(leaf) -> ArrayType:
+    """The type of an argument, which may be traced."""
+    return leaf.type if hasattr(leaf, "emitter") else type_of(leaf)
+
+
+def slice_of(kind: ArrayType, axis: int) -> ShapeDtype:
+    """One example of a batch along ``axis``."""
+    return ShapeDtype(kind.shape[:axis] + kind.shape[axis + 1 :], kind.dtype)
+
+
+def the_size(sizes: dict[str, int], axis_size):
+    """The one size of all mapped axes. Raises ShapeError that lists them if they differ."""
+    if axis_size is not None:
+        sizes = sizes | {f"axis_size is {axis_size}": axis_size}
+    if not sizes:
+        raise ShapeError(
+            "vmap: no argument is mapped, so that there is no size\n  pass axis_size, or in_axes"
+        )
+    if len(set(sizes.values())) > 1:
+        listed = "".join(f"\n  {line}" for line in sizes)
+        raise ShapeError(f"vmap: the sizes of the mapped axes differ{listed}")
+    return next(iter(sizes.values()))
+
+
+def axes_of(in_axes, args: tuple, kwargs: dict) -> list[int | None]:
+    """An axis or None for each leaf of the arguments; keyword arguments are mapped along axis 0."""
+    prefix = tuple(in_axes) if type(in_axes) is list else in_axes
+    if isinstance(prefix, tuple) and len(prefix) != len(args):
+        raise ShapeError(
+            f"vmap: in_axes has {len(prefix)} entries for {len(args)} positional arguments: "
+            f"{in_axes!r}"
+        )
+    return prefix_leaves(prefix, args, "in_axes", "arguments") + [0] * len(flatten(kwargs)[0])
+
+
+def prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
+    """The axis for each leaf of ``tree`` that a prefix of it says."""
+    flatten(tree)  # registers the classes that it is made of
+    try:
+        found = optree.broadcast_prefix(
+            prefix, tree, is_leaf=lambda node: node is None, namespace=NAMESPACE
+        )
+    except ValueError as error:
+        raise ShapeError(f"vmap: {name}={prefix!r} is no prefix of the {what}: {error}") from None
+    for axis in found:
+        if axis is not None and (isinstance(axis, bool) or not hasattr(axis, "__index__")):
+            raise DTypeError(f"vmap: {name} consists of ints and None, found {axis!r}")
+    return [None if axis is None else operator.index(axis) for axis in found]
+
+
+def normal(axis: int | None, ndim: int | None, name: str, option: str, of_slice: bool = True):
+    """``axis`` counted from the front, of a batch of rank ``ndim``, or of slices of that rank."""
+    if axis is None or (ndim is None and axis >= 0):
+        return axis
+    if ndim is None:
+        raise ShapeError(f"vmap: {name} has an unknown rank: count {option} from the front")
+    most = ndim + of_slice
+    if not -most <= axis < most:
+        what = "a slice" if of_slice else "an array"
+        raise BoundsError(
+            f"vmap: {option} says axis {axis} of {name}, {what} with {ndim} axes\n"
+            f"  say None for what all examples share"
+        )
+    return axis % most
+
+
+# ---- the program ----
+
+
+def mapped_program(fn: Lambda, axes: list, size, tree: Tree, out_axes) -> Lambda:
+    """``fn`` batched along these axes, its results with the batch where ``out_axes`` says."""
+    program, found = batched(fn, axes, size)
+    wanted = prefix_leaves(out_axes, example(tree), "out_axes", "result")
+    builder = LetBuilder()
+    builder.params, builder.binds = list(program.params), list(program.binds)
+    like = next((p for p, axis in zip(program.params, axes, strict=True) if axis is not None), None)
+    results = [
+        placed(builder, *quadruple, size, None if like is None else Value(builder, like), i)
+        for i, quadruple in enumerate(zip(program.ret.args, found, wanted, strict=True))
+    ]
+    return builder.build(results)
+
+
+def placed(builder, arg: Arg, axis: int | None, wanted: int | None, size, like, position: int):
+    """A result with its batch along ``wanted``, by broadcasting it if it has none."""
+    name = f"result {position}"
+    if wanted is None:
+        if axis is not None:
+            raise ShapeError(
+                f"vmap: out_axes is None for {name}, which depends on mapped arguments\n"
+                "  say along which axis its examples are to stand"
+            )
+        return arg
+    value = Value(builder, arg) if type(arg) is Local else arg.value
+    ndim = rank(value, axis is not None)
+    place = normal(wanted, ndim, name, "out_axes")
+    if axis is None:
+        shape = (size, *shape_of(value))
+        value = resized("broadcast_to", value, shape, like, builder)
+    return to_place(value, place)

@@ -1,0 +1,313 @@
+"""What batching rules are made of: the batch in front, ranks aligned, axes and shapes moved up.
+
+``batch(args, axes, **attrs)`` gets the operands, each with the axis along which it is mapped or
+None, and returns the result and its batch axis. ``in_front`` makes such a rule of a function that
+sees every mapped operand with the batch as axis 0 and returns its results so; ``pointwise``,
+``along_axis`` and ``on_axes`` make the rules of whole families.
+"""
+
+import functools
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import WEAK, Size
+from letir.errors import MissingRule, ShapeError
+
+# ---- the batch in front ----
+
+
+def in_front(rule: Callable) -> Callable:
+    """The batching rule of ``rule(args, mapped, **attrs)``, which has every batch as axis 0.
+
+    ``mapped`` says which operands have one; all results have.
+    """
+
+    @functools.wraps(rule)
+    def batch(args, axes, /, **attrs):  # an attribute may be called axes
+        operands = [
+            arg if axis is None else to_front(arg, axis)
+            for arg, axis in zip(args, axes, strict=True)
+        ]
+        out = rule(operands, tuple([axis is not None for axis in axes]), **attrs)
+        return (out, (0,) * len(out)) if type(out) is tuple else (out, 0)
+
+    return batch
+
+
+def to_front(x: Value, axis: int) -> Value:
+    """``x`` with ``axis`` as its first."""
+    if axis == 0:
+        return x
+    axis %= rank(x)
+    order = (axis, *[i for i in range(rank(x)) if i != axis])
+    return emitted("transpose", (x,), axes=order) if axis else x
+
+
+def to_place(x: Value, axis: int) -> Value:
+    """``x`` with its first axis at ``axis``: what ``to_front`` undoes."""
+    if axis == 0:
+        return x
+    axis %= rank(x)
+    order = list(range(1, rank(x)))
+    order.insert(axis, 0)
+    return emitted("transpose", (x,), axes=tuple(order)) if axis else x
+
+
+def emitted(name: str, operands: Sequence, **attrs):
+    """The operation on these operands and attributes, recorded where the operands are."""
+    op = PRIMITIVES[name]
+    emitter = next(operand.emitter for operand in operands if isinstance(operand, Value))
+    return emitter.apply(op, tuple(operands), op.complete(attrs))
+
+
+def rank(arg, is_mapped: bool = False) -> int:
+    """The number of axes of an operand without its batch. Raises MissingRule if it is unknown."""
+    if not isinstance(arg, Value):
+        return 0
+    if arg.type is None:
+        raise MissingRule(
+            "batching needs the ranks of the operands, and that of a result is not known\n"
+            "  trace with concrete arguments, or retype the program first"
+        )
+    return arg.ndim - is_mapped
+
+
+def shape_of(arg, is_mapped: bool = False) -> tuple:
+    """The shape of an operand without its batch."""
+    return arg.shape[is_mapped:] if rank(arg) else ()
+
+
+def batch_size(args: Sequence, mapped: Sequence[bool]):
+    """The size of the batch, an int or a ``Size``."""
+    return next(arg.shape[0] for arg, there in zip(args, mapped, strict=True) if there)
+
+
+def first_mapped(args: Sequence, mapped: Sequence[bool]) -> Value:
+    """The first operand that has the batch."""
+    return next(arg for arg, there in zip(args, mapped, strict=True) if there)
+
+
+# ---- ranks and sizes ----
+
+
+def aligned(args: Sequence, mapped: Sequence[bool]) -> list:
+    """The operands with axes of length 1 behind the batch, so that what is mapped broadcasts as
+    its slices do.
+    """
+    most = max(rank(arg, there) for arg, there in zip(args, mapped, strict=True))
+    return [widened(arg, most) if there else arg for arg, there in zip(args, mapped, strict=True)]
+
+
+def widened(x: Value, to: int) -> Value:
+    """A mapped operand with axes of length 1 behind the batch, ``to`` axes beside the batch."""
+    more = to - rank(x, True)
+    return emitted("expand_dims", (x,), axis=tuple(range(1, 1 + more))) if more > 0 else x
+
+
+def spread_out(arg, is_mapped: bool, like: Value) -> Value:
+    """An operand with the batch of ``like``, by broadcasting it if it has none."""
+    if is_mapped:
+        return arg
+    return resized("broadcast_to", arg, (like.shape[0], *shape_of(arg)), like)
+
+
+def all_mapped(args: Sequence, mapped: Sequence[bool]) -> list[Value]:
+    """The operands, each with the batch."""
+    like = first_mapped(args, mapped)
+    return [spread_out(arg, there, like) for arg, there in zip(args, mapped, strict=True)]
+
+
+def resized(name: str, x, shape: tuple, like: Value | None, emitter=None, **attrs) -> Value:
+    """``broadcast_to``, ``reshape`` or ``sum_to_size`` of ``x`` to ``shape``.
+
+    A size that is known by name only is that of an axis of ``x`` or ``like``; ``emitter`` is needed
+    where neither is recorded.
+    """
+    if isinstance(x, Value) and x.type is not None and x.shape == shape:
+        return x
+    if all(type(n) is int for n in shape):
+        operands = (x,)
+    else:
+        operands = (x, sizes_operand(shape, [v for v in (x, like) if isinstance(v, Value)]))
+    op = PRIMITIVES[name]
+    emitter = emitter or like.emitter
+    return emitter.apply(op, operands, op.complete({"shape": shape, **attrs}))
+
+
+def sizes_operand(shape: tuple, values: list[Value]) -> Value:
+    """``shape`` as an integer array, with the named sizes taken from the values that have them."""
+    parts, emitter = [], values[0].emitter
+    for n in shape:
+        if type(n) is int:
+            parts.append(integers(emitter, [n]))
+            continue
+        found = [(v, v.shape.index(n)) for v in values if v.type is not None and n in v.shape]
+        if not found:
+            raise ShapeError(f"batching needs the size {n} as a number: pass axis_size")
+        value, axis = found[0]
+        parts.append(emitted("index", (emitted("size", (value,)),), item=slice(axis, axis + 1)))
+    return emitted("concatenate", parts, axis=0, dtype=None)
+
+
+def integers(emitter, numbers: Sequence[int]) -> Value:
+    """A constant array of sizes."""
+    op = PRIMITIVES["constant"]
+    return emitter.apply(op, (), op.complete({"value": np.array(numbers, dtype=np.int64)}))
+
+
+def known_size(n, what: str) -> int:
+    """``n``. Raises ShapeError if it is a name."""
+    if type(n) is Size:
+        raise ShapeError(f"{what}: batching needs the size {n} as a number\n  pass axis_size")
+    return n
+
+
+# ---- families of operations ----
+
+
+def pointwise(name: str) -> Callable:
+    """The rule of an elementwise operation of any number of operands."""
+
+    def rule(args, mapped, **attrs):
+        return emitted(name, aligned(args, mapped), **attrs)
+
+    return in_front(rule)
+
+
+def shifted(axis, ndim: int):
+    """Axes of a slice of rank ``ndim`` as those of the batch; None stands for all of them."""
+    if axis is None:
+        return tuple(range(1, ndim + 1))
+    if type(axis) is tuple:
+        return tuple([a + 1 if a >= 0 else a for a in axis])
+    return axis + 1 if axis >= 0 else axis
+
+
+def on_axes(name: str) -> Callable:
+    """The rule of an operation on one array whose ``axis`` says one axis, several or all."""
+
+    def rule(args, mapped, *, axis, transform=None, **attrs):
+        (x,) = args
+        return emitted(name, args, axis=shifted(axis, rank(x, True)), **attrs)
+
+    return in_front(rule)
+
+
+def reduction(name: str) -> Callable:
+    """The rule of a reduction, which may have a mask as its second operand."""
+
+    def rule(args, mapped, *, axis, **attrs):
+        if len(args) == 1:
+            return emitted(name, args, axis=shifted(axis, rank(args[0], True)), **attrs)
+        x = spread_out(args[0], mapped[0], first_mapped(args, mapped))
+        ndim = rank(x, True)
+        mask = widened(args[1], ndim) if mapped[1] else args[1]
+        return emitted(name, (x, mask), axis=shifted(axis, ndim), **attrs)
+
+    return in_front(rule)
+
+
+def rows(x: Value) -> Value:
+    """The elements of each slice in a row."""
+    shape = x.shape[1:]
+    return x if len(shape) == 1 else resized("reshape", x, (x.shape[0], math.prod(shape)), x)
+
+
+def along_axis(name: str) -> Callable:
+    """The rule of an operation along one axis, or along all elements in a row, such as cumsum."""
+
+    def rule(args, mapped, *, axis, **attrs):
+        (x,) = args
+        if axis is None or not rank(x, True):
+            return emitted(name, (rows(x),), axis=1, **attrs)
+        return emitted(name, args, axis=shifted(axis, rank(x, True)), **attrs)
+
+    return in_front(rule)
+
+
+def place_along(name: str) -> Callable:
+    """The rule of argmax and its like: as ``along_axis``, with ``keepdims``."""
+
+    def rule(args, mapped, *, axis, keepdims):
+        (x,) = args
+        if axis is not None:
+            return emitted(name, args, axis=shifted(axis, rank(x, True)), keepdims=keepdims)
+        out = emitted(name, (rows(x),), axis=1, keepdims=False)
+        return widened(out, rank(x, True)) if keepdims else out
+
+    return in_front(rule)
+
+
+def joined(name: str) -> Callable:
+    """The rule of an operation on several arrays alike along ``axis``: concatenate and stack."""
+
+    def rule(args, mapped, *, axis, **attrs):
+        parts = all_mapped(args, mapped)
+        if axis is None:
+            parts, axis = [rows(part) for part in parts], 0
+        return emitted(name, parts, axis=shifted(axis, 0), **attrs)
+
+    return in_front(rule)
+
+
+@in_front
+def permuted(args, mapped, /, *, axes):
+    """The rule of transpose."""
+    (x,) = args
+    ndim = rank(x, True)
+    order = range(ndim)[::-1] if axes is None else [a % ndim for a in axes]
+    return emitted("transpose", args, axes=(0, *[a + 1 for a in order]))
+
+
+@in_front
+def squeezed(args, mapped, *, axis):
+    """The rule of squeeze, which must not take the batch for an axis of length 1."""
+    (x,) = args
+    if axis is None:
+        axis = tuple([i for i, n in enumerate(shape_of(x, True)) if n == 1])
+    return emitted("squeeze", args, axis=shifted(axis, rank(x, True)))
+
+
+@in_front
+def padded(args, mapped, *, width, value):
+    """The rule of pad."""
+    return emitted("pad", args, width=((0, 0), *width), value=value)
+
+
+def unchanged(args, axes, **_):
+    """The rule of an operation that hands its operand on."""
+    return args[0], axes[0]
+
+
+def decomposed(stands_for: Callable, several: bool) -> Callable:
+    """The rule of a composite: what ``stands_for(types, attrs)`` on the slices, batched."""
+
+    def batch(args, axes, *, transform, **attrs):
+        there = [i for i, arg in enumerate(args) if arg is not None]
+        like, axis = next((args[i], axes[i]) for i in there if axes[i] is not None)
+        program = stands_for(unmapped_types(args, axes), attrs)
+        program, out_axes = transform(program, [axes[i] for i in there], like.shape[axis])
+        results = like.emitter.call(program, [args[i] for i in there])
+        return (results, out_axes) if several else (results[0], out_axes[0])
+
+    return batch
+
+
+def unmapped_types(args: Sequence, axes: Sequence) -> tuple:
+    """The types of the slices; None for an operand that is None."""
+    return tuple([unmapped(arg, axis) for arg, axis in zip(args, axes, strict=True)])
+
+
+def unmapped(arg, axis):
+    """The type of the slices of one operand along ``axis``."""
+    if not isinstance(arg, Value):
+        return None if arg is None else WEAK[type(arg)]
+    kind = arg.type
+    if axis is None or kind is None:
+        return kind
+    axis %= kind.ndim
+    return kind.with_shape(kind.shape[:axis] + kind.shape[axis + 1 :])
