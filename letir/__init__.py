@@ -84,12 +84,14 @@ __all__ = [
     "Undef",
     "UseDef",
     "Value",
+    "Variable",
     "canonicalize",
     "check",
     "concrete",
     "custom_vjp",
     "differentiate",
     "dumps",
+    "eager",
     "grad",
     "is_tracing",
     "jvp",
@@ -99,6 +101,7 @@ __all__ = [
     "lower_grad_of",
     "never",
     "nn",
+    "no_grad",
     "numpy",
     "opaque",
     "parse",
@@ -121,10 +124,11 @@ __all__ = [
     "vjp",
     "vmap",
 ]
-_MODULES = ("nn", "numpy", "passes", "testing")
+_MODULES = ("eager", "nn", "numpy", "passes", "testing")
 _NAMES = {
     "Gradient": "letir.ad.gradient",
     "custom_vjp": "letir.ad.custom",
+    "Variable": "letir.eager.variable",
     "differentiate": "letir.ad.reverse",
     "grad": "letir.ad.gradients",
     "jvp": "letir.ad.linear_maps",
@@ -133,6 +137,7 @@ _NAMES = {
     "lower_grad_of": "letir.ad.zeros",
     "parse": "letir.ast.parser",
     "save": "letir.storage",
+    "no_grad": "letir.eager.modes",
     "specialize_undef": "letir.ad.zeros",
     "value_and_grad": "letir.ad.gradients",
     "vmap": "letir.ad.mapping",

@@ -74,13 +74,8 @@ class Reverse(ExprVisitor):
         if not rule.results:
             return
         self.emitter.source = bind.source
-        args, needed, capture, places = (
-            bind.args,
-            self.needed,
-            self.capture,
-            bind.args + bind.binders,
-        )
-        found = self.emit(rule, bind, [capture(places[i]) for i in rule.captured])
+        found = self.emit(rule, bind, self.captured(rule, bind))
+        args, needed = bind.args, self.needed
         for position, ct in zip(rule.results, found, strict=True):
             arg = args[position]
             if arg in needed:
@@ -96,6 +91,11 @@ class Reverse(ExprVisitor):
     def rule(self, bind: Bind) -> RuleBody:
         """The rule for whatever cotangents the run will find."""
         return rule_body("vjp", bind, None, None, pull)
+
+    def captured(self, rule: RuleBody, bind: Bind) -> list:
+        """The primal values that the rule reads."""
+        capture, places = self.capture, bind.args + bind.binders
+        return [capture(places[i]) for i in rule.captured]
 
     def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:
         """``grad_of[bind.op]``."""

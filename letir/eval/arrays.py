@@ -5,6 +5,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from letir.ast.builder import Value
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError
 
@@ -60,6 +61,8 @@ def type_of(value) -> ArrayType:
     kind = type(value)
     if kind is np.ndarray or isinstance(value, np.generic):
         return ArrayType(value.dtype, value.shape)
+    if isinstance(value, Value):
+        return value.type
     bases = [base.__name__ for base in kind.__mro__]
     remedy = next((REFUSED[name] for name in bases if name in REFUSED), None)
     if remedy is None and is_array(value):

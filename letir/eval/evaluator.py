@@ -191,6 +191,10 @@ class Executor:
         self.evaluator = Evaluator(xp)
         self.source = None
 
+    def apply(self, op: Primitive, operands: Sequence, attrs: Attrs):
+        """``op`` on arrays and numbers: a result, or a tuple of them."""
+        return compute(op, operands, attrs, self.evaluator)
+
     def emit(self, op: Primitive, args: tuple, attrs: Attrs, types=None) -> tuple:
         """The results of ``op`` on these arrays; their types need not be known."""
         operands = [arg.value if type(arg) is Const else arg for arg in args]

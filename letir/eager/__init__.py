@@ -1,0 +1,30 @@
+"""Eager mode: Variables that remember how they were made, their gradients, and their history.
+
+    x = letir.Variable(array, requires_grad=True)
+    f(x).backward()                  x.grad is there
+    letir.eager.gradients(y, x)      without touching .grad
+    letir.eager.history(y)           the program that made y
+"""
+
+from letir.eager.differentiating import backward, gradients
+from letir.eager.modes import (
+    detect_anomaly,
+    enable_grad,
+    is_grad_enabled,
+    no_grad,
+    set_grad_enabled,
+)
+from letir.eager.programs import history
+from letir.eager.variable import Variable
+
+__all__ = [
+    "Variable",
+    "backward",
+    "detect_anomaly",
+    "enable_grad",
+    "gradients",
+    "history",
+    "is_grad_enabled",
+    "no_grad",
+    "set_grad_enabled",
+]

@@ -1,0 +1,173 @@
+"""``backward`` and ``gradients``: the gradients of outputs, by their leaves or by given inputs."""
+
+import numpy as np
+
+from letir.ad.linear_maps import as_direction
+from letir.eager.engine import Backward, accumulated
+from letir.eager.modes import RECORDS, Mode
+from letir.eager.recorder import Recorder
+from letir.eager.steps import Leaf, Origin, Part, Step
+from letir.errors import ShapeError, TraceError
+from letir.eval.arrays import array_module
+from letir.tracing.places import placed
+
+
+def backward(
+    outputs, gradient=None, retain_graph: bool | None = None, create_graph: bool = False
+) -> None:
+    """Add the gradients of ``outputs``, a Variable or several, to the ``.grad`` of their leaves.
+
+    As ``Variable.backward``, with a gradient for each output.
+    """
+    outputs = in_a_row(outputs)
+    given = seeds(outputs, in_a_row(gradient), create_graph)
+    run = Backward(create_graph, create_graph if retain_graph is None else retain_graph)
+    with Mode(RECORDS, create_graph):
+        owned = Owned(given)
+        for origin, ct in run.run(given).items():
+            if type(origin) is Leaf:
+                origin.grad = accumulated(origin.grad, owned(ct))
+
+
+def gradients(
+    outputs,
+    inputs,
+    grad_outputs=None,
+    create_graph: bool = False,
+    retain_graph: bool | None = None,
+    allow_unused: bool = False,
+):
+    """The gradients of ``outputs`` by ``inputs``, each a Variable or a sequence of them.
+
+    ``grad_outputs``: one for each output, None for a scalar. No ``.grad`` changes. An input on
+    which no output depends is an error, or has None if ``allow_unused``.
+
+    >>> from letir import Variable
+    >>> x = Variable(3.0, requires_grad=True)
+    >>> dx = gradients(x * x * x, x, create_graph=True)
+    >>> dx, gradients(dx, x)
+    (Variable(27., requires_grad=True), Variable(18.))
+    """
+    outputs, wanted = in_a_row(outputs), in_a_row(inputs)
+    given = seeds(outputs, in_a_row(grad_outputs), create_graph)
+    for i, variable in enumerate(wanted):
+        if not isinstance(variable, Recorder.variable) or not variable.requires_grad:
+            raise placed(TraceError(f"gradients: input {i} is no Variable that requires grad"))
+    origins = [variable.arg for variable in wanted]
+    needed = on_the_way([origin for origin, _ in given], origins)
+    run = Backward(
+        create_graph, create_graph if retain_graph is None else retain_graph, origins, needed
+    )
+    with Mode(RECORDS, create_graph):
+        found = run.run([(origin, ct) for origin, ct in given if origin in needed])
+    owned = Owned(given)
+    results = tuple(
+        [
+            result(i, variable, found, needed, allow_unused, owned)
+            for i, variable in enumerate(wanted)
+        ]
+    )
+    return results[0] if isinstance(inputs, Recorder.variable) else results
+
+
+def result(i: int, variable, found: dict, needed: set, allow_unused: bool, owned):
+    """The gradient by input ``i``: zeros where rules gave none, None where nothing depends on it."""
+    ct = found.get(variable.arg)
+    if ct is not None:
+        return accumulated(None, owned(ct))
+    if variable.arg in needed:
+        return Recorder.variable(array_module([variable.array]).zeros_like(variable.array))
+    if allow_unused:
+        return None
+    raise placed(
+        TraceError(
+            f"gradients: no output depends on input {i}, {variable.type}\n"
+            "  leave it out, or say allow_unused=True, which gives None"
+        )
+    )
+
+
+def in_a_row(values) -> list:
+    """A sequence of Variables as a list; None as an empty one."""
+    if values is None:
+        return []
+    return list(values) if isinstance(values, tuple | list) else [values]
+
+
+def seeds(outputs: list, given: list, records: bool) -> list[tuple[Origin, object]]:
+    """(origin, gradient) of each output that requires grad. Raises for what has no gradient."""
+    if given and len(given) != len(outputs):
+        raise placed(ShapeError(f"{len(outputs)} outputs need as many gradients, not {len(given)}"))
+    found = []
+    for output, ct in zip(outputs, given or [None] * len(outputs), strict=True):
+        if not isinstance(output, Recorder.variable) or not output.requires_grad:
+            raise placed(
+                TraceError(
+                    f"backward of {output!r}: it does not require grad, nothing was recorded\n"
+                    "  make what it is computed from with requires_grad=True, outside no_grad()"
+                )
+            )
+        found.append((output.arg, seed(output, ct, records)))
+    return found
+
+
+def seed(output, ct, records: bool):
+    """The gradient of an output: 1 for a real scalar, else as given."""
+    if ct is None:
+        if output.size != 1 or output.dtype.kind == "c":
+            raise placed(
+                ShapeError(
+                    f"backward of {output.type}, which is no real scalar, needs a gradient\n"
+                    "  pass one of this type, or sum it first"
+                )
+            )
+        ct = array_module([output.array]).ones_like(output.array)[()]
+    ct = as_direction(ct, output.type, "gradient")
+    if records:
+        return ct if isinstance(ct, Recorder.variable) else Recorder.variable(ct)
+    return ct.array if isinstance(ct, Recorder.variable) else ct
+
+
+class Owned:
+    """Gives each gradient that is handed to the user memory of its own.
+
+    Rules hand one gradient to several operands, and views of it.
+    """
+
+    def __init__(self, given: list):
+        self.seen = {id(ct): ct for _, ct in given}  # keeps them alive, so that ids stay theirs
+
+    def __call__(self, ct):
+        if not isinstance(ct, np.ndarray):
+            return ct
+        if id(ct) in self.seen or ct.base is not None or not ct.flags.writeable:
+            ct = ct.copy()
+        self.seen[id(ct)] = ct
+        return ct
+
+
+def on_the_way(outputs: list[Origin], inputs: list[Origin]) -> set[Origin]:
+    """The origins between ``outputs`` and ``inputs``: all that a gradient passes, both included.
+
+    An input on which no output depends is not among them.
+    """
+    reached, steps, todo = set(outputs), set(), [*outputs]
+    while todo:
+        step = owner(todo.pop())
+        if type(step) is Step and step not in steps:
+            steps.add(step)
+            args = [arg for arg in step.args if arg is not None and arg.requires_grad]
+            reached.update(args)
+            todo += args
+    needed = reached.intersection(inputs)
+    for step in sorted(steps, key=lambda step: step.order):
+        for arg in step.args:
+            if arg in needed or (type(arg) is Part and arg.step in needed):
+                needed.update((arg, step))
+    needed.update([output for output in outputs if owner(output) in needed])
+    return needed
+
+
+def owner(origin: Origin):
+    """The step of a value, or its leaf."""
+    return origin.step if type(origin) is Part else origin

@@ -1,0 +1,221 @@
+"""``Backward``: the reverse transform over recorded steps, into an executor that computes at once
+or, under ``create_graph``, into a recorder [D15].
+
+Steps run from the last to the first: ``order`` grows with time, so that every user of a value has
+run before the step that made it, and its gradient is the full sum. Contributions are summed in the
+order in which they are made, that of the last user first.
+"""
+
+from heapq import heappop, heappush
+
+from letir.ad.reverse import Direct
+from letir.ast.attrs import NO_ATTRS
+from letir.eager.hooks import changed
+from letir.eager.modes import ANOMALY
+from letir.eager.recorder import Recorder
+from letir.eager.steps import FREED, Constant, Leaf, Origin, Part, Step
+from letir.errors import TraceError
+from letir.eval.evaluator import Executor, has_nan
+from letir.ops.elementwise import add
+
+
+class Everything:
+    """Contains all: what is needed where nothing says otherwise."""
+
+    def __contains__(self, item) -> bool:
+        return True
+
+
+class Backward(Direct):
+    """One run of backward: ``run(seeds)`` puts the full gradients of leaves, and of the origins
+    that are ``wanted``, into ``found``.
+
+    ``records``: whether the gradients get a history; ``keeps``: whether steps keep their values for
+    another run; ``needed``: the origins on the way to those that are wanted, None for all.
+    """
+
+    def __init__(self, records: bool, keeps: bool, wanted=(), needed=None):
+        self.records, self.keeps = records, keeps
+        self.emitter = Recorder() if records else Executor()
+        self.needed = Everything() if needed is None else needed
+        self.wanted = frozenset(wanted)
+        self.found: dict[Origin, object] = {}
+        self.cotangents: dict[Origin, object] = {}
+        self.parts: dict[Step, list] = {}  # of steps with several results: those with a gradient
+        self.queue: list[tuple[int, Step]] = []
+        self.finds_nan = ANOMALY.get()
+
+    def run(self, seeds) -> dict[Origin, object]:
+        """Carry the gradients ``seeds``, of (origin, gradient), to the leaves."""
+        for origin, ct in seeds:
+            self.contribute(origin, ct)
+        queue = self.queue
+        while queue:
+            step = heappop(queue)[1]
+            try:
+                self.step(step)
+            except Exception as error:
+                error.add_note(f"letir: in the backward of {step.form.op.name}{at(step)}")
+                raise
+        for leaf in tuple(self.cotangents):
+            self.taken(leaf)
+        return self.found
+
+    def contribute(self, origin: Origin, ct) -> None:
+        """Add ``ct`` to the gradient of a value, and let its step be run."""
+        cts = self.cotangents
+        previous = cts.get(origin)
+        if previous is not None:
+            cts[origin] = self.emitter.apply(add, (previous, ct), NO_ATTRS)
+            return
+        cts[origin] = ct
+        kind = type(origin)
+        if kind is Step:
+            heappush(self.queue, (-origin.order, origin))
+        elif kind is Part:
+            self.contribute_part(origin)
+
+    def contribute_part(self, origin: Part) -> None:
+        """Note that one of several results has a gradient."""
+        step = origin.step
+        if step not in self.parts:
+            self.parts[step] = [None] * len(step.form.types)
+            heappush(self.queue, (-step.order, step))
+        self.parts[step][origin.index] = origin
+
+    def has_cotangent(self, step: Step) -> bool:
+        """It has: only such steps are in the queue."""
+        return True
+
+    def rule(self, step: Step):
+        """The rule for the gradients that there are."""
+        parts = self.parts.get(step)
+        mask = None if parts is None else tuple([part is not None for part in parts])
+        return step.form.rule_for(mask)
+
+    def captured(self, rule, step: Step) -> list:
+        """The kept values that the rule reads, with their history where this is recorded."""
+        places = rule.captured
+        if not places:
+            return []
+        if step.kept is FREED:
+            raise freed(step)
+        args = step.args
+        count = len(args)
+        for place in places:
+            origin = args[place] if place < count else step
+            if origin is not None and origin.notes is not None:
+                check_unchanged(origin, step)
+        values = step.form.captured(rule, step.kept)
+        if not self.records:
+            return values
+        return [self.variable(*pair, step) for pair in zip(places, values, strict=True)]
+
+    def variable(self, place: int, value, step: Step):
+        """A kept value as the Variable that it was."""
+        i = place - len(step.args)
+        if i < 0:
+            origin = step.args[place]
+        else:
+            origin = step if step.type is not None else Part(step.form.types[i], step, i)
+        if origin is None or type(origin) is Constant:
+            return value
+        return self.emitter.wrapped(value, origin)
+
+    def emit(self, rule, step: Step, captured) -> tuple:
+        """What the rule computes, between the hooks; then the step's values go free."""
+        parts = self.parts.pop(step, None)
+        if parts is None:
+            cts = [self.taken(step)]
+        else:
+            cts = [None if part is None else self.taken(part) for part in parts]
+        notes = step.notes
+        if notes is not None and notes.before:
+            cts = self.hooked(notes.before, cts)
+        found = step.form.pull(rule, self.emitter, cts, captured)
+        if notes is not None and notes.after:
+            found = self.after(notes.after, rule, step, found, cts)
+        if not self.keeps:
+            step.kept = FREED
+        if self.finds_nan:
+            check_nan(step, found)
+        return found
+
+    def taken(self, origin: Origin):
+        """The full gradient of a value, as its hooks leave it."""
+        ct = self.cotangents.pop(origin)
+        notes = origin.notes
+        if notes is not None:
+            if notes.hooks:
+                ct = self.tensor_hooked(notes.hooks, ct)
+            if notes.keeps_grad:
+                notes.grad = accumulated(notes.grad, ct)
+        if type(origin) is Leaf or origin in self.wanted:
+            self.found[origin] = ct
+        return ct
+
+    # ---- hooks ----
+
+    def shown(self, ct):
+        """A gradient as hooks see it: a Variable, or None."""
+        return ct if ct is None or self.records else Recorder.variable(ct)
+
+    def hidden(self, ct):
+        """A gradient as rules take it."""
+        return ct if ct is None or self.records else ct.array
+
+    def tensor_hooked(self, hooks: dict, ct):
+        """The gradient of a Variable after its hooks."""
+        single = {key: lambda values, hook=hook: hook(*values) for key, hook in hooks.items()}
+        return self.hooked(single, [ct])[0]
+
+    def hooked(self, hooks: dict, cts, *others) -> list:
+        """Gradients after hooks have seen them."""
+        found = changed(hooks, tuple(map(self.shown, cts)), *others)
+        return list(map(self.hidden, found))
+
+    def after(self, hooks: dict, rule, step: Step, found: tuple, cts) -> tuple:
+        """The gradients of the operands after the post-hooks, which see those of the results."""
+        inputs: list = [None] * len(step.args)
+        for position, ct in zip(rule.results, found, strict=True):
+            inputs[position] = ct
+        inputs = self.hooked(hooks, inputs, tuple(map(self.shown, cts)))
+        return tuple([inputs[position] for position in rule.results])
+
+
+def accumulated(previous, ct):
+    """The gradient of a Variable after another ``backward``."""
+    ct = ct if isinstance(ct, Recorder.variable) else Recorder.variable(ct)
+    return ct if previous is None else previous + ct
+
+
+def at(step: Step) -> str:
+    """The line of a message that says where the user wrote a step."""
+    return f"\n  at {step.source}" if step.source else ""
+
+
+def check_nan(step: Step, found: tuple) -> None:
+    """Raise FloatingPointError that names the step if it made a nan."""
+    for ct in found:
+        if ct is not None and has_nan(getattr(ct, "array", ct)):
+            name = step.form.op.name
+            raise FloatingPointError(f"backward of {name} made the first nan{at(step)}")
+
+
+def check_unchanged(origin: Origin, step: Step) -> None:
+    """Raise TraceError if the value was changed in place after the step kept it."""
+    change = origin.notes.changed
+    if change is not None and change.order > step.order:
+        raise TraceError(
+            f"backward of {step.form.op.name} needs a value of type {origin.type} "
+            f"that was changed in place since, at {change.source}{at(step)}\n"
+            "  write x = x + y there, which makes a new array, or change a copy"
+        )
+
+
+def freed(step: Step) -> TraceError:
+    """The error for a second run over a step whose values are gone [E4]."""
+    return TraceError(
+        f"backward of {step.form.op.name} a second time: its values went free after the first"
+        f"{at(step)}\n  say backward(retain_graph=True) the first time"
+    )

@@ -1,0 +1,82 @@
+"""Hooks: functions of the user's that see, and may replace, gradients on their way [E2].
+
+The order in one step of backward: the gradients of its results are summed, hooks of these Variables
+see them, then pre-hooks of the step, then its rule runs, then post-hooks see what came out and what
+went in. None returned by a hook keeps what is there.
+"""
+
+from collections.abc import Callable
+from itertools import count
+
+from letir.errors import DTypeError, ShapeError, TraceError
+
+NUMBERS = count().__next__
+
+
+class Handle:
+    """Removes a hook: ``handle.remove()``, or the end of a ``with`` block."""
+
+    def __init__(self, hooks: dict, key: int):
+        self.hooks, self.key = hooks, key
+
+    def remove(self) -> None:
+        """Take the hook away; a second time does nothing."""
+        self.hooks.pop(self.key, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.remove()
+
+
+def add_hook(hooks: dict, hook: Callable) -> Handle:
+    """Add a hook after those that are there."""
+    if not callable(hook):
+        raise TraceError(f"a hook is a function of gradients, found {hook!r}")
+    key = NUMBERS()
+    hooks[key] = hook
+    return Handle(hooks, key)
+
+
+def changed(hooks: dict, values: tuple, *others) -> tuple:
+    """``values``, Variables and None, after each hook was called as ``hook(values, *others)``."""
+    for hook in tuple(hooks.values()):
+        new = hook(values, *others)
+        if new is None:
+            continue
+        new = new if isinstance(new, tuple | list) else (new,)
+        if len(new) != len(values):
+            raise ShapeError(
+                f"hook {named(hook)} returned {len(new)} gradients, expected {len(values)}"
+            )
+        values = tuple(
+            [replacement(hook, i, *pair) for i, pair in enumerate(zip(new, values, strict=True))]
+        )
+    return values
+
+
+def replacement(hook: Callable, position: int, new, old):
+    """The gradient that a hook returned. Raises unless it has the type of what it replaces."""
+    if new is old:
+        return old
+    variable = type(old) if old is not None else None
+    if new is None or old is None:
+        what = "took a gradient away" if new is None else "made a gradient where there is none"
+        raise DTypeError(f"hook {named(hook)} {what}, at position {position}")
+    if not isinstance(new, variable):
+        new = variable(new)
+    if new.type is not old.type:
+        error = ShapeError if new.dtype == old.dtype else DTypeError
+        raise error(
+            f"hook {named(hook)} returned a gradient of type {new.type} at position {position}, "
+            f"expected {old.type}"
+        )
+    if type(new.array).__module__.split(".")[0] != type(old.array).__module__.split(".")[0]:
+        raise DTypeError(f"hook {named(hook)} returned a gradient on another device")
+    return new
+
+
+def named(hook: Callable) -> str:
+    """What the user called a hook."""
+    return getattr(hook, "__qualname__", None) or repr(hook)

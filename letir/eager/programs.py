@@ -1,0 +1,118 @@
+"""``history``: what was recorded, as a program."""
+
+from collections.abc import Sequence
+
+from letir.ast.builder import LetBuilder
+from letir.ast.collecting import paused_gc
+from letir.ast.terms import Arg, Const, Lambda, Local
+from letir.eager.engine import at, check_unchanged
+from letir.eager.differentiating import in_a_row, owner
+from letir.eager.steps import FREED, Leaf, Origin, Part, Step
+from letir.errors import TraceError
+from letir.eval.arrays import is_array
+from letir.tracing.places import placed
+
+
+@paused_gc()
+def history(outputs, inputs: Sequence | None = None) -> Lambda:
+    """The program that computed ``outputs``, a Variable or a sequence of them.
+
+    Its parameters are the leaves that require grad, in the order of their first use; with
+    ``inputs`` these, and then a leaf that is not among them is an error. What requires no grad is a
+    constant. Linear in the number of operations.
+
+    >>> from letir import Variable
+    >>> x = Variable(3.0, requires_grad=True, name="x")
+    >>> print(history(x * x + 1.0).listing(), end="")
+    %1 = mul %0, %0
+    %2 = add %1, 1.0
+    return %2
+    """
+    given = in_a_row(outputs)
+    writer = Writer(None if inputs is None else in_a_row(inputs))
+    for step in steps_before([variable.arg for variable in given]):
+        writer.write(step)
+    return writer.builder.build([writer.output(variable) for variable in given])
+
+
+def steps_before(origins: Sequence[Origin]) -> list[Step]:
+    """The steps of a history, in the order in which they were computed."""
+    found, todo = set(), list(origins)
+    while todo:
+        step = owner(todo.pop())
+        if type(step) is Step and step not in found:
+            found.add(step)
+            todo += [arg for arg in step.args if arg is not None]
+    return sorted(found, key=lambda step: step.order)
+
+
+class Writer:
+    """Writes steps as binds of a program. ``inputs``: the parameters if they are given."""
+
+    def __init__(self, inputs: list | None):
+        self.builder = LetBuilder()
+        self.only_inputs = inputs is not None
+        self.names: dict = {}  # origin, (step, index) or id of an array -> local
+        self.alive: list = []  # the arrays of which there are ids
+        for variable in inputs or ():
+            self.names[variable.arg] = self.param(variable.arg)
+
+    def param(self, leaf: Origin) -> Local:
+        """A new parameter for a leaf."""
+        return self.builder.param(leaf.type, getattr(leaf, "name", None)).arg
+
+    def write(self, step: Step) -> None:
+        """The bind of one step."""
+        form, builder = step.form, self.builder
+        if step.kept is FREED and form.kept:
+            raise TraceError(
+                f"history: the values of {form.op.name} went free after backward{at(step)}\n"
+                "  say backward(retain_graph=True), or ask for the history before"
+            )
+        builder.source = step.source
+        args = tuple([self.operand(step, i, arg) for i, arg in enumerate(step.args)])
+        types = None if None in form.types else form.types
+        binders = builder.emit(form.op, args, form.attrs, types)
+        if step.type is not None:
+            self.names[step] = binders[0]
+        else:
+            self.names.update(((step, i), binder) for i, binder in enumerate(binders))
+
+    def operand(self, step: Step, place: int, origin: Origin | None) -> Arg:
+        """The operand of a step in this place."""
+        if origin is not None:
+            found = self.origin(origin)
+            if found is not None:
+                return found
+            if origin.notes is not None:
+                check_unchanged(origin, step)
+        return self.value(step.kept[step.form.kept.index(place)])
+
+    def origin(self, origin: Origin) -> Local | None:
+        """The local of what requires grad, or is an input; None for others."""
+        found = self.names.get((origin.step, origin.index) if type(origin) is Part else origin)
+        if found is None and type(origin) is Leaf:
+            if self.only_inputs:
+                raise placed(
+                    TraceError(
+                        f"history: a leaf of type {origin.type} requires grad and is no input\n"
+                        "  add it to inputs, or detach it before it is used"
+                    )
+                )
+            found = self.names[origin] = self.param(origin)
+        return found
+
+    def value(self, value) -> Arg:
+        """A number, or an array constant, which is bound once."""
+        if not is_array(value):
+            return Const(value)
+        found = self.names.get(id(value))
+        if found is None:
+            self.alive.append(value)
+            found = self.names[id(value)] = self.builder.constant(value)
+        return found
+
+    def output(self, variable) -> Arg:
+        """The local of a result."""
+        found = self.origin(variable.arg)
+        return self.value(variable.array) if found is None else found

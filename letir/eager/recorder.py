@@ -1,0 +1,136 @@
+"""``Recorder``: the emitter of Variables, which computes an operation at once and records a step.
+
+``apply`` is the way of every operation; what it costs is measured in benchmarks, row "eager".
+"""
+
+import numpy as np
+
+from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Const, Source
+from letir.ast.types import Undef
+from letir.eager.forms import Form, form_of, forms, kind_of
+from letir.eager.modes import RECORDS
+from letir.eager.steps import ORDER, Constant, Part, Step
+from letir.errors import DTypeError
+from letir.eval.arrays import is_array, type_of
+from letir.tracing.places import placed, user_place
+from letir.tracing.recorder import check_type
+
+new = object.__new__
+
+
+class Recorder:
+    """Computes operations on Variables, arrays and numbers, and records those whose result requires
+    grad.
+
+    ``variable`` is the class of its results; None until that is made.
+    """
+
+    variable: type | None = None
+    source: Source | None = None  # of the steps; None: the user's line
+
+    def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
+        """The result of ``op`` as a Variable, or a tuple of them."""
+        variable = self.variable
+        values, args, key = [], [], [op, None if attrs is NO_ATTRS else attrs.token]
+        for operand in operands:
+            if type(operand) is variable:
+                arg = operand.arg
+                values.append(operand.array)
+                args.append(arg)
+                key.append(arg.type)
+                key.append(arg.requires_grad)
+            else:
+                if isinstance(operand, Value):
+                    return self.apply_others(op, operands, attrs)
+                values.append(self.entered(operand))
+                args.append(None)
+                key.append(kind_of(op, values[-1]))
+        key = tuple(key)
+        form = forms.get(key) or self.form(key, args, attrs)
+        out = form.compute(*values)
+        if not form.is_plain:
+            return self.several(form, operands, args, values, out)
+        made = new(variable)
+        made.array, made.sharing = out, None
+        if form.requires_grad and RECORDS.get():
+            values.append(out)
+            kept = form.keep(values)
+            made.arg = Step(form.type, form, args, kept, ORDER(), self.source or user_place(3)[0])
+        else:
+            made.arg = Constant(form.type)
+        return made
+
+    def form(self, key: tuple, args: list, attrs: Attrs) -> Form:
+        """The form of this key, made."""
+        kinds, op = iter(key[2:]), key[0]
+        operands = [
+            (next(kinds), False) if arg is None else (next(kinds), next(kinds)) for arg in args
+        ]
+        return form_of(key, op, attrs, operands)
+
+    def entered(self, operand):
+        """An operand that is no Variable. Raises DTypeError for what is no array or number."""
+        if type(operand) is list or type(operand) is tuple:
+            operand = np.asarray(operand)
+        if type(operand) is int and not -(1 << 63) <= operand < 1 << 64:
+            raise placed(DTypeError(f"the integer {operand} does not fit into 64 bits"))
+        if type(operand) is not np.ndarray and operand is not None and operand is not Undef:
+            check_type(operand)
+        return operand
+
+    def apply_others(self, op: Primitive, operands, attrs: Attrs):
+        """An operation of which an operand is a value of another kind: a trace's, or a subclass's
+        of Variable.
+        """
+        variable = self.variable
+        for operand in operands:
+            if isinstance(operand, Value) and not isinstance(operand, variable):
+                return operand.emitter.apply(op, operands, attrs)
+        plain = [o.plain() if isinstance(o, variable) else o for o in operands]
+        return self.apply(op, plain, attrs)
+
+    def several(self, form: Form, operands, args: list, values: list, out):
+        """The result of an operation that has several, or one of which little is known."""
+        single = form.op.results is None
+        outs = (out,) if single else tuple(out)
+        step = None
+        if form.requires_grad and RECORDS.get():
+            kept = form.keep([*values, *outs])
+            step = Step(form.type, form, args, kept, ORDER(), self.source or user_place(4)[0])
+        made = tuple([self.result(step, single, i, array) for i, array in enumerate(outs)])
+        for variable in made:
+            if variable is not Undef and variable is not None:
+                variable.share_memory(operands, form)
+        return made[0] if single else made
+
+    def result(self, step: Step | None, single: bool, index: int, array):
+        """One result as a Variable; what is no array (``Undef``) as it is."""
+        if array is Undef or array is None:
+            return array
+        kind = type_of(array) if is_array(array) else None
+        if kind is None:  # a Python number, of ``weaken``
+            return array
+        if step is None or not kind.inexact:
+            arg = Constant(kind)
+        elif single:
+            arg, step.type = step, kind
+        else:
+            arg = Part(kind, step, index)
+        return self.wrapped(array, arg)
+
+    def wrapped(self, array, arg):
+        """A Variable with this array and origin."""
+        made = new(self.variable)
+        made.array, made.arg, made.sharing = array, arg, None
+        return made
+
+    def emit(self, op: Primitive, args, attrs: Attrs = NO_ATTRS, types=None) -> tuple:
+        """As an executor's: the results of ``op`` on these operands."""
+        out = self.apply(op, [a.value if type(a) is Const else a for a in args], attrs)
+        return (out,) if op.results is None else out
+
+
+RECORDER = Recorder()

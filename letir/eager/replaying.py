@@ -1,0 +1,50 @@
+"""A program that is called on Variables [B7]: each of its binds computes, and is recorded."""
+
+from letir.ast.builder import Value
+from letir.ast.terms import Lambda
+from letir.eager.modes import RECORDS
+from letir.eager.recorder import RECORDER
+from letir.eval.arguments import checked_arguments
+from letir.eval.arrays import array_module, type_of
+from letir.eval.evaluator import Environment, Evaluator, compute
+
+
+def replayed(f: Lambda, leaves: list) -> tuple:
+    """The results of ``f`` for Variables, arrays and numbers: Variables, with the history of
+    ``f``.
+    """
+    checked_arguments(f, leaves, lambda x: x.type if isinstance(x, Value) else type_of(x))
+    if RECORDS.get() and any(isinstance(x, Value) and x.requires_grad for x in leaves):
+        return bind_by_bind(f, leaves)
+    arrays = [x.array if isinstance(x, Value) else x for x in leaves]
+    leaves.clear()
+    return tuple(map(as_variable, Evaluator(array_module(arrays)).call(f, arrays)))
+
+
+def as_variable(result):
+    """A result as a Variable; a Python number or ``Undef`` as it is."""
+    return RECORDER.variable(result) if hasattr(result, "dtype") else result
+
+
+def bind_by_bind(f: Lambda, leaves: list) -> tuple:
+    """The results, every bind recorded as if the user had written it."""
+    env = Environment(f, leaves)
+    leaves.clear()
+    for bind in f.binds:
+        operands = env.operands(bind.args)
+        if any(isinstance(operand, Value) for operand in operands):
+            out = RECORDER.apply(bind.op, operands, bind.attrs)
+            relocate(out, bind)
+        else:
+            out = compute(bind.op, operands, bind.attrs)
+        env.bind(bind.binders, (out,) if bind.op.results is None else out)
+        del operands, out
+    return tuple(env.operands(f.ret.args))
+
+
+def relocate(out, bind) -> None:
+    """Give the step that was recorded the line of ``bind``."""
+    first = out[0] if type(out) is tuple and out else out
+    step = getattr(getattr(first, "grad_fn", None), "form", None) and first.grad_fn
+    if step and bind.source is not None:
+        step.source = bind.source

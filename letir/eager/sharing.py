@@ -1,0 +1,119 @@
+"""Changes in place: Variables whose arrays share memory, and what a write does to their origins.
+
+A write gives the Variable a new origin, and the Variable of which it is a view one as well. Every
+origin whose value was in that memory is noted as changed, also where its Variable is gone: a step
+may have kept the array [E1].
+"""
+
+import weakref
+
+import numpy as np
+from attrs import define, field
+
+from letir.eager.modes import RECORDS
+from letir.errors import TraceError
+from letir.tracing.places import at_user, user_place
+
+
+@define(eq=False)
+class Shared:
+    """Of a Variable with views: these, and the origins of all values in its memory."""
+
+    views: weakref.WeakValueDictionary = field(factory=weakref.WeakValueDictionary)
+    origins: weakref.WeakSet = field(factory=weakref.WeakSet)
+
+
+@define(eq=False)
+class View:
+    """Of a Variable that shares the memory of ``base``: at which index, None if at no plain one.
+
+    ``detached``: a write into it is not recorded for the base.
+    """
+
+    base: object
+    part: tuple | None
+    detached: bool = False
+
+
+def add_view(view, operand, part: tuple | None, detached: bool = False) -> None:
+    """Remember that ``view`` may share memory with ``operand``."""
+    base = root(operand)
+    if base is not operand:
+        part = None
+    if base.sharing is None:
+        base.sharing = Shared()
+    base.sharing.views[id(view)] = view
+    base.sharing.origins.update((base.arg, view.arg))
+    view.sharing = View(base, part, detached)
+
+
+def root(variable):
+    """The Variable in whose memory this one is: itself, or that of which it is a view."""
+    sharing = variable.sharing
+    return sharing.base if type(sharing) is View else variable
+
+
+def may_share(array, other) -> bool:
+    """Whether a result may lie in the memory of an operand."""
+    if array is other:
+        return True
+    is_view = isinstance(array, np.ndarray) and array.base is not None
+    return is_view and isinstance(other, np.ndarray) and np.may_share_memory(array, other)
+
+
+def write(variable, new) -> None:
+    """Write ``new``, a Variable of the same type, into ``variable`` and the history of both."""
+    base = root(variable)
+    is_view = base is not variable and not variable.sharing.detached
+    recorded = RECORDS.get() and (
+        new.requires_grad or variable.requires_grad or (is_view and base.requires_grad)
+    )
+    whole = None
+    if recorded:
+        refuse(variable, base, is_view)
+        whole = base.at[variable.sharing.part[0]].set(new) if is_view else None
+    np.copyto(variable.array, new.array)
+    note_change(variable, base)
+    if recorded:
+        take_origin(variable, new, base)
+        if whole is not None:
+            take_origin(base, whole, base)
+
+
+def note_change(variable, base) -> None:
+    """Note the change at every origin whose value may be in the memory."""
+    source, _ = user_place(2)
+    origins = {variable.arg, base.arg}
+    if base.sharing is not None:
+        origins.update(base.sharing.origins)
+    for origin in origins:
+        origin.note_change(source)
+
+
+def take_origin(variable, new, base) -> None:
+    """Let ``variable`` come from where ``new`` came from."""
+    variable.arg = new.arg
+    if base.sharing is not None:
+        base.sharing.origins.add(new.arg)
+
+
+def refuse(variable, base, is_view: bool) -> None:
+    """Raise TraceError where a write cannot be recorded."""
+    for changed in (variable, base) if is_view else (variable,):
+        if changed.is_leaf and changed.requires_grad:
+            what = "a leaf that requires grad" if changed is variable else "a view of such a leaf"
+            raise TraceError(
+                f"{what} cannot be changed in place: its gradient would be lost{at_user()}\n"
+                "  write x = x + y, which makes a new Variable; to set its value: with no_grad()"
+            )
+    if is_view and variable.sharing.part is None:
+        raise TraceError(
+            f"a view that is no plain x[i] cannot be changed in place{at_user()}\n"
+            "  copy it first, y = x.T.copy(), or write into the whole: x[i] = v"
+        )
+    views = base.sharing.views.values() if base.sharing is not None else ()
+    if any(view is not variable and not view.sharing.detached for view in views):
+        raise TraceError(
+            f"{variable.type}, of which another view is still in use, cannot be changed in place"
+            f"{at_user()}\n  copy the view, y = x[i].copy(), or make a new array: x.at[i].set(v)"
+        )

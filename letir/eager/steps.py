@@ -1,0 +1,114 @@
+"""What is recorded: one small ``Step`` an operation, linked to the origins of its operands.
+
+The origin of a value is its name in the history, as a local is in a program. It never holds the
+Variable, nor a value that no derivative rule reads; so a value goes free with its last Variable. A
+change in place gives a Variable a new origin and is noted at the old one: a step that kept that
+value before the change refuses to use it.
+
+Freeing a chain of a million steps takes no stack: CPython frees nested containers (tuples, and
+instances of classes like these) one after the other once some are nested.
+"""
+
+import itertools
+
+from attrs import define, field, frozen
+
+from letir.ast.terms import Source
+from letir.ast.types import ArrayType
+
+ORDER = itertools.count(1).__next__  # of all steps and changes in place: operands before users
+FREED = None  # stands for the values that a step kept, after backward
+
+
+@frozen
+class Change:
+    """A change in place: when, and where in the user's code."""
+
+    order: int
+    source: Source | None
+    count: int  # how often this value was changed before, and this time
+
+
+@define(eq=False)
+class Notes:
+    """What few origins have: hooks, a gradient that is kept, and the last change in place."""
+
+    hooks: dict = field(factory=dict)  # tensor hooks, by handle
+    before: dict = field(factory=dict)  # hooks of the step before its rule
+    after: dict = field(factory=dict)
+    grad: object = None
+    keeps_grad: bool = False
+    changed: Change | None = None
+
+
+class Origin:
+    """Where the value of a Variable comes from."""
+
+    __slots__ = ("__weakref__", "notes", "type")
+    requires_grad = True
+    is_leaf = False
+
+    def __init__(self, type: ArrayType):
+        self.type, self.notes = type, None
+
+    def noted(self) -> Notes:
+        """Its notes, made when they are needed."""
+        if self.notes is None:
+            self.notes = Notes()
+        return self.notes
+
+    def note_change(self, source: Source | None) -> None:
+        """Remember that the value was changed in place now."""
+        notes = self.noted()
+        count = 1 if notes.changed is None else notes.changed.count + 1
+        notes.changed = Change(ORDER(), source, count)
+
+
+class Constant(Origin):
+    """The origin of a value that requires no grad."""
+
+    __slots__ = ()
+    requires_grad = False
+    is_leaf = True
+
+
+class Leaf(Origin):
+    """The origin of a value that requires grad and was made by no operation."""
+
+    __slots__ = ("grad", "name")
+    is_leaf = True
+
+    def __init__(self, type: ArrayType, name: str | None = None):
+        self.type, self.notes, self.name, self.grad = type, None, name, None
+
+
+class Step(Origin):
+    """One operation: the origin of its result if it has one only, else ``Part``s are.
+
+    ``args``: the origins of the operands, None for arrays and numbers. ``kept``: what the rule
+    reads and what the history needs, as ``form`` says; FREED after backward. ``order`` grows with
+    time.
+    """
+
+    __slots__ = ("args", "form", "kept", "order", "source")
+
+    def __init__(self, type, form, args, kept, order, source):
+        self.type, self.notes = type, None
+        self.form, self.args, self.kept, self.order, self.source = form, args, kept, order, source
+
+    def __repr__(self):
+        return f"Step({self.form.op.name}, {self.order})"
+
+
+class Part(Origin):
+    """The origin of one of several results of a step."""
+
+    __slots__ = ("index", "step")
+
+    def __init__(self, type: ArrayType, step: Step, index: int):
+        self.type, self.notes, self.step, self.index = type, None, step, index
+
+    def note_change(self, source: Source | None) -> None:
+        """As for the others; and of the step, because it may have kept its results."""
+        super().note_change(source)
+        self.step.note_change(source)

@@ -1,0 +1,304 @@
+"""``Variable``: a NumPy array that remembers how it was made, and so has a gradient."""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.terms import Lambda
+from letir.eager.differentiating import backward
+from letir.eager.hooks import Handle, add_hook
+from letir.eager.modes import RECORDS
+from letir.eager.recorder import RECORDER, Recorder
+from letir.eager.replaying import replayed
+from letir.eager.sharing import View, add_view, may_share, write
+from letir.eager.steps import Constant, Leaf, Origin
+from letir.errors import DTypeError, TraceError
+from letir.eval.arrays import type_of
+from letir.ops.indexing import spelled_item
+from letir.tracing.dispatch import gathered
+from letir.tracing.places import at_user, placed
+from letir.tracing.protocols import ArrayValue
+from letir.tracing.tracer import Tracer
+
+ARRAY_REMEDY = (
+    "compute with it as it is; x.detach() or x.numpy() is the value without its history,\n"
+    "  letir.numpy.stack([...]) and letir.numpy.array([...]) make arrays of Variables"
+)
+
+
+class Variable(ArrayValue):
+    """An array that records what is computed from it, if it requires grad.
+
+    In expressions, NumPy's functions and methods it behaves as ``array``, which it holds and does
+    not copy. ``requires_grad``: whether ``backward`` of a result gives it a ``.grad``. Changing the
+    array itself afterwards goes unnoticed; changing the Variable in place does not.
+    Raises DTypeError for what is no array of numbers, or requires grad and is not floating.
+
+    >>> x = Variable(np.array([1.0, 2.0]), requires_grad=True)
+    >>> (x * x).sum().backward()
+    >>> x.grad
+    Variable([2., 4.])
+    """
+
+    __slots__ = ("__weakref__", "array", "sharing")
+    emitter = RECORDER
+    called = "a Variable"
+
+    def __init__(self, array, requires_grad: bool = False, name: str | None = None):
+        if isinstance(array, Variable):
+            array = array.array
+        elif isinstance(array, Value):
+            raise placed(DTypeError(f"{array!r} is traced: a Variable holds an array"))
+        elif type(array) in (bool, int, float, complex, list, tuple):
+            array = np.asarray(array)
+        self.array, self.sharing = array, None
+        self.arg = new_origin(type_of(array), requires_grad, name)
+
+    # ---- what it is ----
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether a gradient flows to it."""
+        return self.arg.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, requires: bool) -> None:
+        self.requires_grad_(requires)
+
+    def requires_grad_(self, requires_grad: bool = True) -> "Variable":
+        """Let it require grad, or not; of a leaf only. Returns itself."""
+        if requires_grad != self.requires_grad:
+            if not self.is_leaf:
+                raise TraceError(
+                    f"only of a leaf requires_grad can be changed{at_user()}\n"
+                    "  x.detach() is a leaf with the same array"
+                )
+            self.arg = new_origin(self.type, requires_grad, None)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        """Whether it was made by no recorded operation."""
+        return self.arg.is_leaf
+
+    @property
+    def grad_fn(self) -> Origin | None:
+        """The recorded operation that made it, None for a leaf."""
+        return None if self.arg.is_leaf else getattr(self.arg, "step", self.arg)
+
+    @property
+    def data(self):
+        """The array. Setting it replaces the array; neither is recorded."""
+        return self.array
+
+    @data.setter
+    def data(self, array) -> None:
+        array = array.array if isinstance(array, Variable) else array
+        if type_of(array) is not self.type:
+            raise placed(DTypeError(f"data of type {type_of(array)}, expected {self.type}"))
+        self.array = array
+
+    def numpy(self):
+        """The array, without its history."""
+        return self.array
+
+    def concrete_value(self):
+        """The array, for a trace whose argument this is."""
+        return self.array
+
+    def is_scalar(self) -> bool:
+        """Whether its array is a NumPy scalar, which ``+=`` replaces."""
+        return not isinstance(self.array, np.ndarray) and not self.shape
+
+    def detach(self) -> "Variable":
+        """A leaf with the same array, to which no gradient flows."""
+        found = RECORDER.wrapped(self.array, Constant(self.type))
+        if not self.is_scalar():
+            add_view(found, self, None, detached=True)
+        return found
+
+    def plain(self) -> "Variable":
+        """Itself, for an instance of a subclass as one of this class."""
+        found = RECORDER.wrapped(self.array, self.arg)
+        found.sharing = self.sharing
+        return found
+
+    @property
+    def version(self) -> int:
+        """How often its value was changed in place."""
+        notes = self.arg.notes
+        return 0 if notes is None or notes.changed is None else notes.changed.count
+
+    # ---- gradients ----
+
+    @property
+    def grad(self) -> "Variable | None":
+        """The gradient that ``backward`` has accumulated; None before."""
+        if type(self.arg) is Leaf:
+            return self.arg.grad
+        return None if self.arg.notes is None else self.arg.notes.grad
+
+    @grad.setter
+    def grad(self, value) -> None:
+        if value is not None and not isinstance(value, Variable):
+            value = Variable(value)
+        if value is not None and (value.type is not self.type or not self.requires_grad):
+            raise placed(DTypeError(f"a gradient of type {value.type} of a {self.type}"))
+        if type(self.arg) is Leaf:
+            self.arg.grad = value
+        elif value is not None or self.arg.notes is not None:
+            self.arg.noted().grad = value
+
+    def backward(
+        self, gradient=None, retain_graph: bool | None = None, create_graph: bool = False
+    ) -> None:
+        """Add the gradients of this by the leaves that require grad to their ``.grad``.
+
+        ``gradient``: that of this itself, of its type; 1 for a scalar. With ``create_graph`` the
+        gradients have a history themselves. The values that were kept for it go free, unless
+        ``retain_graph`` (default: ``create_graph``).
+        """
+        backward(self, gradient, retain_graph, create_graph)
+
+    def zero_grad(self) -> None:
+        """Forget the gradient."""
+        self.grad = None
+
+    def retain_grad(self) -> None:
+        """Keep ``.grad`` also though this is no leaf."""
+        self.required("retain_grad")
+        if not self.is_leaf:
+            self.arg.noted().keeps_grad = True
+
+    def register_hook(self, hook) -> Handle:
+        """Call ``hook(grad)`` when backward has the full gradient of this; what it returns, if not
+        None, takes the gradient's place.
+
+        >>> x = Variable(2.0, requires_grad=True)
+        >>> handle = x.register_hook(lambda grad: 10 * grad)
+        >>> (x * x).backward()
+        >>> x.grad
+        Variable(40.)
+        """
+        self.required("register_hook")
+        return add_hook(self.arg.noted().hooks, hook)
+
+    def required(self, asked: str) -> None:
+        """Raise TraceError unless it requires grad."""
+        if not self.requires_grad:
+            raise TraceError(
+                f"{asked}: the Variable does not require grad{at_user()}\n"
+                "  make it with requires_grad=True"
+            )
+
+    # ---- as an array ----
+
+    def __repr__(self):
+        text = np.array2string(np.asarray(self.array), separator=", ", prefix="Variable(")
+        return f"Variable({text}{', requires_grad=True' if self.requires_grad else ''})"
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad and RECORDS.get():
+            raise TraceError(
+                f"a Variable that requires grad cannot become an ordinary array: "
+                f"its history would be lost{at_user()}\n  {ARRAY_REMEDY}"
+            )
+        return np.array(self.array, dtype, copy=copy)
+
+    def __letir_run__(self, f: Lambda, leaves: list) -> tuple:
+        """Replay a program that is called on Variables, and record it."""
+        tracer = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)
+        if tracer is not None:
+            return tracer.__letir_run__(f, leaves)
+        return replayed(f, leaves)
+
+    def __bool__(self):
+        return bool(self.array)
+
+    def __int__(self):
+        return int(self.array)
+
+    def __float__(self):
+        return float(self.array)
+
+    def __complex__(self):
+        return complex(self.array)
+
+    def __index__(self):
+        return self.array.__index__()
+
+    def __format__(self, spec):
+        return format(self.array, spec) if spec else repr(self)
+
+    def item(self, *args):
+        """NumPy's ``ndarray.item``."""
+        return self.array.item(*args)
+
+    def tolist(self):
+        """NumPy's ``ndarray.tolist``."""
+        return self.array.tolist()
+
+    __hash__ = object.__hash__  # by identity: Variables are keys of their optimisers' states
+
+    def __reduce_ex__(self, protocol):
+        if not self.is_leaf:
+            raise TraceError(
+                f"a Variable with a history cannot be pickled or copied deeply{at_user()}\n"
+                "  x.detach() has the same array and no history"
+            )
+        return _restored, (type(self), self.array, self.requires_grad, self.grad)
+
+    def __deepcopy__(self, memo):
+        rebuild, (kind, array, *rest) = self.__reduce_ex__(2)
+        return rebuild(kind, array.copy(), *rest)
+
+    # ---- in place ----
+
+    def share_memory(self, operands, form) -> None:
+        """Remember of which operand this result is a view, if of any."""
+        for operand in operands:
+            if isinstance(operand, Variable) and may_share(self.array, operand.array):
+                is_item = form.op.name == "index" and len(form.bind.args) == 1
+                add_view(self, operand, (form.attrs["item"],) if is_item else None)
+                return
+
+    def replace(self, new: "Variable") -> "Variable":
+        """Write ``new``, of this type, into the array."""
+        if isinstance(new, Tracer):
+            raise TraceError(
+                f"a traced value cannot be written into a Variable{at_user()}\n"
+                "  write x = x + y, or make the Variable an argument of the traced function"
+            )
+        write(self, new)
+        return self
+
+    def __setitem__(self, item, new):
+        sharing = new.sharing if isinstance(new, Variable) else None
+        is_mine = type(sharing) is View and sharing.base is self
+        if is_mine and sharing.part == (spelled_item(item)[1],):
+            return  # the end of x[item] += y, which has been written through the view
+        self.replace(self.at[item].set(gathered(new)))
+
+
+def new_origin(kind, requires_grad: bool, name: str | None) -> Origin:
+    """The origin of a leaf of this type."""
+    if not requires_grad:
+        return Constant(kind)
+    if not kind.inexact:
+        raise placed(
+            DTypeError(
+                f"only floating and complex Variables can require grad, this is {kind}\n"
+                "  convert it first: x.astype(float)"
+            )
+        )
+    return Leaf(kind, name)
+
+
+def _restored(kind: type, array, requires_grad: bool, grad) -> Variable:
+    """A leaf from a pickle."""
+    found = kind(array, requires_grad)
+    if grad is not None:
+        found.grad = grad
+    return found
+
+
+Recorder.variable = Variable
