@@ -20,7 +20,7 @@ from letir.ast.parser import parse
 from letir.ast.printer import line_of
 from letir.ast.terms import Const, Lambda
 from letir.ast.types import ArrayType
-from letir.passes import dead_code
+from letir.passes import dead_code, merged_sums
 from letir.visitors.rewriting import (
     free_locals,
     from_dag,
@@ -129,6 +129,7 @@ LAWS = {
     "live_at": lambda f: len(lt.uses(f).live_at(len(f) - 1)) == 2,
     "use_counts": lambda f: use_counts(f)[f.params[0]] == len(f) + 1,
     "dead_code": lambda f: dead_code(f) == f,
+    "merged_sums": lambda f: merged_sums(f) is f,
     "run_forward": lambda f: f(ONE) == 1 - len(f) / 2,
     "differentiate": lambda f: len(lt.differentiate(f, defined=[True]).df) > len(f),
     "grad": lambda f: lt.check(lt.grad(f))(ONE) < 0,

@@ -18,7 +18,7 @@ from letir.ast.parser import parse
 from letir.ast.terms import Const, Lambda
 from letir.ast.types import ArrayType
 from letir.ops.elementwise import add
-from letir.passes import dead_code
+from letir.passes import dead_code, merged_sums
 from letir.visitors.rewriting import from_dag, inline, lambda_lift, rename, substitute, to_dag
 from letir.visitors.usedef import use_counts
 
@@ -137,6 +137,7 @@ FUNCTIONS = {
     "use_counts": use_counts,
     "live_at": lambda f: lt.uses(f).live_at(len(f) // 2),
     "dead_code": dead_code,
+    "merged_sums": merged_sums,
     "run_forward": lambda f: f(*arguments(f)),
     "differentiate": lt.differentiate,
     "forward": lambda f: lt.differentiate(f).forward(*arguments(f)),
@@ -200,6 +201,19 @@ def test_a_recording_is_linear_in_the_number_of_guards(function):
     short, long = (lines_per_bind(function, guarded(n), n) for n in (SHORT, LONG))
 
     assert long <= MOST_GROWTH * short
+
+
+def test_the_gradient_of_reading_every_element_is_linear():
+    """[A3] What is read one by one is put together once; each index has a rule of its own."""
+
+    def pulled_back(length: int):
+        f = lt.trace(lambda x: sum(x[i] * x[i] for i in range(length)), np.ones(length))
+        with counted_lines() as count:
+            lt.grad(f)(np.ones(length))
+        return count[0] / length
+
+    pulled_back(LONG)
+    assert pulled_back(LONG) <= MOST_GROWTH * pulled_back(SHORT)
 
 
 def test_a_quadratic_function_would_be_found():

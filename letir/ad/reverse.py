@@ -17,9 +17,10 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
-from letir.errors import LetirError, ShapeError
+from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.control import autograd_add, grad_of
 from letir.ops.elementwise import add
+from letir.passes.merging import merged_sums
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 DEFINED = (True,)
@@ -69,6 +70,9 @@ class Reverse(ExprVisitor):
             return
         try:
             rule = self.rule(bind)
+            for position, reason in rule.missing:
+                if bind.args[position] in self.needed:
+                    raise MissingRule(reason)
         except LetirError as error:
             raise with_line(error, bind) from None
         if not rule.results:
@@ -88,14 +92,14 @@ class Reverse(ExprVisitor):
             return binders[0] in cts or late(binders[0]) is not None
         return any(binder in cts or late(binder) is not None for binder in binders)
 
-    def rule(self, bind: Bind) -> RuleBody:
-        """The rule for whatever cotangents the run will find."""
-        return rule_body("vjp", bind, None, None, pull)
-
     def captured(self, rule: RuleBody, bind: Bind) -> list:
         """The primal values that the rule reads."""
         capture, places = self.capture, bind.args + bind.binders
         return [capture(places[i]) for i in rule.captured]
+
+    def rule(self, bind: Bind) -> RuleBody:
+        """The rule for whatever cotangents the run will find."""
+        return rule_body("vjp", bind, None, None, pull)
 
     def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:
         """``grad_of[bind.op]``."""
@@ -220,9 +224,10 @@ class _Recording:
         f, captures = self.f, self.captures
         cotangents = self.reverse.visit(f.body, {f.params[i] for i in inputs}, [], self.seeds)
         self.builder.params = [*self.vjps.values(), *captures.params()]
+        df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
         return Gradient(
             f=captures.primal(),
-            df=self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs]),
+            df=df if self.defined is None else merged_sums(df),
             f_real_outputs=len(f.ret.args),
             df_input_vjps=tuple(self.vjps),
             df_input_captured_inputs=tuple(sorted(captures.inputs)),
@@ -232,17 +237,22 @@ class _Recording:
         )
 
 
-def pull(fn: Lambda, args: list[Value], cts) -> tuple[Value | None, ...]:
+def pull(
+    fn: Lambda, args: Sequence[Value], cts, *, wanted: Sequence[bool] | None = None, known=None
+) -> tuple[Value | None, ...]:
     """The cotangents of ``args`` for those of the results of ``fn``, emitted where ``args`` are:
     for rules.
 
     ``cts``: one for each result, None for zero. Results: one for each argument, None for zero.
+    ``wanted``: for which arguments; ``known``: {position: Value} of results that need not be
+    computed again.
     """
     cts = cts if isinstance(cts, tuple | list) else (cts,)
-    gradient = differentiate(fn, defined=[ct is not None for ct in cts])
+    gradient = differentiate(fn, wanted, defined=[ct is not None for ct in cts])
     builder = next(v.emitter for v in (*args, *cts) if isinstance(v, Value))
     operands = [builder.enter(arg) for arg in args]
-    outs = builder.inline(gradient.f, operands)
+    primal, given = knowing(gradient.f, known or {})
+    outs = builder.inline(primal, [*operands, *map(builder.enter, given)])
     captured = [operands[i] for i in gradient.df_input_captured_inputs]
     captured += [outs[i] for i in gradient.df_input_captured_outputs]
     found = builder.inline(
@@ -253,3 +263,18 @@ def pull(fn: Lambda, args: list[Value], cts) -> tuple[Value | None, ...]:
         Value(builder, by_input[i]) if type(by_input.get(i)) is Local else None
         for i in range(len(args))
     )
+
+
+def knowing(fn: Lambda, known: dict[int, Value]) -> tuple[Lambda, list[Value]]:
+    """(``fn`` with further parameters for the results that are known, these Values).
+
+    A bind is dropped if all its results are known.
+    """
+    if not known:
+        return fn, []
+    values = {fn.ret.args[i]: value for i, value in known.items()}
+    made = {b: bind for bind in fn.binds for b in bind.binders if b in values}
+    dropped = {id(bind) for bind in made.values() if all(b in values for b in bind.binders)}
+    given = {b: values[b] for b, bind in made.items() if id(bind) in dropped}
+    binds = tuple([bind for bind in fn.binds if id(bind) not in dropped])
+    return Lambda([*fn.params, *given], binds, fn.ret), list(given.values())

@@ -12,8 +12,8 @@ from attrs import frozen
 
 from letir.ast.attrs import NO_ATTRS, Attrs, token
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.primitive import Primitive
-from letir.ast.terms import Bind, Const, Lambda, Local
+from letir.ast.primitive import Absent, Primitive
+from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.errors import LetirError, ShapeError
 from letir.ops.control import instantiated
@@ -68,7 +68,8 @@ class RuleBody(Steps):
     ``body``: parameters are the directions (cotangents or tangents), then the captured primals in
     order of first use. ``captured``: those as positions among operands then results. ``results``:
     what each result belongs to, an operand position (vjp) or a result position (jvp). ``attrs`` and
-    ``types`` are those of the ``grad_of`` of a vjp.
+    ``types`` are those of the ``grad_of`` of a vjp. ``missing``: (operand position, reason) where
+    the rule says that it has no cotangent to give.
     """
 
     body: Lambda
@@ -76,6 +77,7 @@ class RuleBody(Steps):
     results: tuple[int, ...]
     attrs: Attrs
     types: tuple
+    missing: tuple[tuple[int, str], ...] = ()
 
 
 def selector(positions: list[int]) -> Callable:
@@ -182,15 +184,32 @@ def _recorded(
         i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])
     }
     fn = dead_code(builder.build(results.values()))
+    fn = fn if mask_unknown else _shared(fn)
     used = [p for p in _first_uses(fn) if p not in fn.params[:count]]
     places = [*bind.args, *bind.binders]
     origin = {value.arg: places.index(local) for local, value in values.items()}
     body = Lambda([*fn.params[:count], *used], fn.binds, fn.ret)
     attrs = Attrs(op=bind.op, n_cts=count, body=body)
     types = tuple([arg.type for arg in body.ret.args])
-    return RuleBody(
-        *compiled(body), body, tuple(origin[p] for p in used), tuple(results), attrs, types
-    )
+    captured = tuple(origin[p] for p in used)
+    missing = tuple((i, v.reason) for i, v in enumerate(found) if type(v) is Absent)
+    return RuleBody(*compiled(body), body, captured, tuple(results), attrs, types, missing)
+
+
+def _shared(fn: Lambda) -> Lambda:
+    """``fn`` with one bind for equal ones: the two terms of ``x * x`` are one product."""
+    names: dict = {}
+    made: dict = {}
+    binds = []
+    for bind in fn.binds:
+        args = tuple([names.get(arg, arg) for arg in bind.args])
+        key = bind.op, args, bind.attrs.token
+        if key in made and not (bind.op.random or bind.op.effect):
+            names.update(zip(bind.binders, made[key], strict=True))
+        else:
+            made[key] = bind.binders
+            binds.append(Bind(bind.binders, bind.op, args, bind.attrs, bind.source))
+    return Lambda(fn.params, binds, Ret(tuple([names.get(arg, arg) for arg in fn.ret.args])))
 
 
 def _run(op: Primitive, kind: str, attrs, operands: tuple, transform: Callable) -> tuple:

@@ -14,6 +14,7 @@ from attrs import frozen
 from letir.ast.attrs import Here
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ops.batched_sizes import rank_of_shape, shared, with_batch
 from letir.ops.batching import (
     emitted,
     first_mapped,
@@ -208,3 +209,38 @@ def in_front_of(new, is_mapped: bool, layout: Layout):
     order = (*range(start, start + depth), *range(start), *range(start + depth, ndim))
     axes = (0, *[i + 1 for i in order]) if is_mapped else order
     return emitted("transpose", (new,), axes=axes)
+
+
+# ---- putting parts together ----
+
+
+def batched_assemble(expanded: Callable, parts_of: Callable, sizes_in: Callable) -> Callable:
+    """The rule of assemble; ``parts_of`` and ``sizes_in`` say which operand is what."""
+
+    @in_front
+    def rule(args, mapped, *, items, shape):
+        like = first_mapped(args, mapped)
+        (sizes, rest), (_, there) = sizes_in(args, shape), sizes_in(mapped, shape)
+        shared("assemble", sizes, mapped[: len(sizes)])
+        places = shape or (1,) * rank_of_shape(sizes, shape)
+        operands, spelled = [], []
+        for part, flags in zip(parts_of(items, rest), parts_of(items, there), strict=True):
+            item, operand, arrays = placed_part(part, flags, places, like, expanded)
+            spelled.append(item)
+            operands += [operand, *arrays]
+        sizes, shape = with_batch(like, list(sizes), shape)
+        return emitted("assemble", (*sizes, *operands), items=tuple(spelled), shape=shape)
+
+    return rule
+
+
+def placed_part(part: tuple, flags: tuple, shape: tuple, like: Value, expanded: Callable) -> tuple:
+    """(item, part, arrays) of one part on an array with the batch in front."""
+    (item, operand, arrays), (_, is_mapped, by_arrays) = part, flags
+    found = Index(like, shape, item, arrays, by_arrays, expanded)
+    operand = spread_out(operand, is_mapped, like)
+    if not found.mapped and not found.layout.apart:
+        spelled, arrays = found.sliced()
+        return spelled, operand, arrays
+    spelled, arrays = found.counted()
+    return spelled, in_front_of(operand, True, found.layout), arrays

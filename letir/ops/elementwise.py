@@ -34,11 +34,20 @@ from letir.ops.makers import (
 add = binary(
     "add", lambda g, out, x, y: g, lambda g, out, x, y: g, numpy=np.add, symbol="+", onnx="Add"
 )
+
+
+def sub_vjp(ct, out, x, y):
+    """The cotangent and its negative, which is taken of what is left after summing."""
+    by_y = match(ct, y)
+    return match(ct, x), None if by_y is None else -by_y
+
+
 sub = binary(
     "sub",
     lambda g, out, x, y: g,
     lambda g, out, x, y: -g,
     numpy=np.subtract,
+    vjp=sub_vjp,
     symbol="-",
     onnx="Sub",
 )
@@ -50,11 +59,29 @@ mul = binary(
     symbol="*",
     onnx="Mul",
 )
+
+
+def div_vjp(ct, out, x, y):
+    """ct / y, and the negative of that times the result, taken of what is left after summing.
+
+    ``1 / y`` needs the result only.
+    """
+    each = ct * out if is_one(x) else ct / y
+    by_y = match(each * out, y) if takes_gradient(y) else None
+    return match(each, x), None if by_y is None else -by_y
+
+
+def is_one(x) -> bool:
+    """Whether an operand is the Python number 1."""
+    return type(x) in (int, float) and x == 1
+
+
 div = binary(
     "div",
     lambda g, out, x, y: g / y,
     lambda g, out, x, y: -(g / y) * out,
     numpy=np.divide,
+    vjp=div_vjp,
     symbol="/",
     onnx="Div",
 )

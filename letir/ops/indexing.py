@@ -1,4 +1,4 @@
-"""Reading and writing parts of arrays: index, index_set, index_add.
+"""Reading and writing parts of arrays: index, index_set, index_add, assemble.
 
 The attribute ``item`` is the index as the user wrote it, with ``Here`` in the place of each array;
 the arrays are further operands in that order. A boolean mask makes a shape that depends on data:
@@ -14,10 +14,19 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import BoundsError, DTypeError, ShapeError
-from letir.ops.batched_indexing import batched_index, batched_write
+from letir.ops.batched_indexing import batched_assemble, batched_index, batched_write
 from letir.ops.elementwise import equal, where
-from letir.ops.makers import match, op
-from letir.ops.sizes import arange, as_size, reshape, sum_to_size, zeros_like
+from letir.ops.makers import array_dtype, match, op, recast
+from letir.ops.sizes import (
+    arange,
+    as_size,
+    declared,
+    is_known,
+    reshape,
+    spelled,
+    sum_to_size,
+    zeros_like,
+)
 
 # ---- the index as an attribute ----
 
@@ -165,9 +174,17 @@ def index_aval(x, *arrays, item):
     return x.with_shape(indexed_shape(x.shape, item, arrays))
 
 
+def keeps_all(item) -> bool:
+    """Whether an index only adds axes of length 1: ``x[:, None]``, ``x[...]``."""
+    entries = item if type(item) is tuple else (item,)
+    return all(entry in (None, ..., slice(None)) for entry in entries if type(entry) is not Here)
+
+
 def index_vjp(ct, y, x, *arrays, item):
-    """The cotangent added to zeros where it was read."""
-    return index_add(zeros_like(x), item, ct, arrays), *[None] * len(arrays)
+    """The cotangent in zeros, where it was read."""
+    if not arrays and keeps_all(item):
+        return (reshape(ct, x),)
+    return assemble(x, ((item, ct, arrays),)), *[None] * len(arrays)
 
 
 index = op(
@@ -222,11 +239,21 @@ def index_set_impl(xp, x, new, *arrays, item):
 def index_add_impl(xp, x, new, *arrays, item):
     """A copy of ``x`` with ``new`` added to the part, also where an index repeats."""
     out = xp.array(x, copy=True)
-    if any(a.dtype.kind != "b" for a in arrays):
-        xp.add.at(out, filled(item, arrays), new)
-    else:
-        out[filled(item, arrays)] += xp.asarray(new).astype(out.dtype)
+    add_at(xp, out, item, new, arrays)
     return out
+
+
+def add_at(xp, out, item, new, arrays) -> None:
+    """Add ``new`` to a part of ``out`` in place, also where an index repeats."""
+    place = filled(item, arrays)
+    if any(a.dtype.kind != "b" for a in arrays):
+        xp.add.at(out, place, new)
+        return
+    part, new = out[place], xp.asarray(new).astype(out.dtype, copy=False)
+    if part.shape and not arrays:  # a view: += on out[place] would copy it onto itself
+        xp.add(part, new, out=part)
+    else:
+        out[place] += new
 
 
 def wins(x: Value, read: Value, item, arrays) -> Value:
@@ -287,4 +314,88 @@ index_add = op(
     batch=batched_write("index_add", expanded),
     prepare=write_prepare,
     reusable=True,
+)
+
+# ---- putting parts together ----
+
+
+def parts_of(items: tuple, operands: tuple) -> list[tuple]:
+    """(item, part, arrays of the item) for each item; ``operands`` are parts and arrays in a
+    row.
+    """
+    rest = iter(operands)
+    return [
+        (item, next(rest), tuple([next(rest) for _ in range(arrays_in(item))])) for item in items
+    ]
+
+
+def arrays_in(item) -> int:
+    """How many arrays an index has."""
+    return sum(type(entry) is Here for entry in (item if type(item) is tuple else (item,)))
+
+
+def sizes_in(operands: tuple, shape) -> tuple[tuple, tuple]:
+    """(the operand that says the shape, if there is one, the parts and arrays)."""
+    count = 0 if is_known(shape) else 1
+    return operands[:count], operands[count:]
+
+
+def assemble_impl(xp, *operands, items, shape):
+    """Zeros, with each part added in place."""
+    sizes, rest = sizes_in(operands, shape)
+    parts = parts_of(items, rest)
+    out = xp.zeros(declared(shape, sizes), xp.result_type(*[part for _, part, _ in parts]))
+    for item, part, arrays in parts:
+        add_at(xp, out, item, part, arrays)
+    return out
+
+
+def assemble_aval(*operands, items, shape):
+    """The parts' dtype in the declared shape; each part has the shape of its item."""
+    parts = parts_of(items, sizes_in(operands, shape)[1])
+    if shape is None:
+        return None
+    for item, part, arrays in parts:
+        place = indexed_shape(shape, item, arrays)
+        if place != part.shape:
+            raise ShapeError(f"assemble: a part of shape {part.shape} at a place of {place}")
+    return ArrayType(array_dtype(*[part for _, part, _ in parts]), shape)
+
+
+def assemble_vjp(ct, y, *operands, items, shape):
+    """What is read of the cotangent at each item."""
+    sizes, rest = sizes_in(operands, shape)
+    found: list = [None] * len(sizes)
+    for item, part, arrays in parts_of(items, rest):
+        found += [match(index(ct, item, arrays), part), *[None] * len(arrays)]
+    return tuple(found)
+
+
+def assemble_jvp(tangents, y, *operands, items, shape):
+    """The tangents of the parts put together."""
+    sizes, rest = sizes_in(operands, shape)
+    directions = iter(parts_of(items, tangents[len(sizes) :]))
+    there = [
+        (item, tangent, arrays)
+        for item, _, arrays in parts_of(items, rest)
+        if (tangent := next(directions)[1]) is not None
+    ]
+    return recast(assemble(y, there), y.dtype)
+
+
+def assemble_prepare(like, parts):
+    """Parts ``(item, part, arrays)`` in the shape of the value ``like``."""
+    sizes, shape = spelled(like)
+    rest = [operand for _, part, arrays in parts for operand in (part, *arrays)]
+    return (*sizes, *rest), {"items": tuple([item for item, _, _ in parts]), "shape": shape}
+
+
+assemble = op(
+    "assemble",
+    assemble_impl,
+    assemble_aval,
+    vjp=assemble_vjp,
+    jvp=assemble_jvp,
+    batch=batched_assemble(expanded, parts_of, sizes_in),
+    prepare=assemble_prepare,
 )

@@ -53,21 +53,31 @@ def matmul_aval(x, y):
 
 
 def matmul_vjp(ct, out, x, y):
-    """ct @ y.T and x.T @ ct, with vectors as rows and columns."""
+    """ct @ y.T and x.T @ ct; for a vector the product of a row or a column."""
     known_rank("matmul", ct, x, y)
-    x_row, y_column = x.ndim == 1, y.ndim == 1
-    if y_column:
-        ct = expand_dims(ct, -1)
-    if x_row:
-        ct = expand_dims(ct, -2)
-    by_x = by_y = None
-    if takes_gradient(x):
-        by_x = ct @ swapped(expand_dims(y, -1) if y_column else y)
-        by_x = match(squeeze(by_x, -2) if x_row else by_x, x)
-    if takes_gradient(y):
-        by_y = swapped(expand_dims(x, 0) if x_row else x) @ ct
-        by_y = match(squeeze(by_y, -1) if y_column else by_y, y)
+    by_x = match(matmul_by_left(ct, x, y), x) if takes_gradient(x) else None
+    by_y = match(matmul_by_right(ct, x, y), y) if takes_gradient(y) else None
     return by_x, by_y
+
+
+def matmul_by_left(ct, x, y) -> Value:
+    """The cotangent of ``x`` before its broadcast axes are summed."""
+    if y.ndim == 1:
+        return ct * y if x.ndim == 1 else expand_dims(ct, -1) * y
+    if x.ndim > 1:
+        return ct @ swapped(y)
+    return y @ ct if y.ndim == 2 else squeeze(y @ expand_dims(ct, -1), -1)
+
+
+def matmul_by_right(ct, x, y) -> Value:
+    """The cotangent of ``y`` before its broadcast axes are summed."""
+    if x.ndim == 1 and y.ndim == 1:
+        return ct * x
+    if x.ndim == 1:
+        return expand_dims(x, 1) @ expand_dims(ct, -2)
+    if y.ndim > 1:
+        return swapped(x) @ ct
+    return ct @ x if x.ndim == 2 else squeeze(swapped(x) @ expand_dims(ct, -1), -1)
 
 
 def swapped(x: Value) -> Value:

@@ -65,7 +65,28 @@ def written() -> list[Sample]:
     ]
 
 
+def assembled() -> list[Sample]:
+    """Every kind of index, and places that overlap or repeat."""
+    new = np.linspace(0.3, 1.7, 12)
+    rows = {"items": (slice(1), slice(1, None)), "shape": (2, 3)}
+    return [
+        *[
+            of(new[: math.prod(shape)].reshape(shape), *arrays, items=(item,), shape=(2, 3))
+            for shape, item, arrays in PARTS
+        ],
+        of(X[:1], Y[1:], **rows),
+        of(X, Y[0], new[:3], ROWS, COLUMNS, items=(..., 1, (HERE, HERE)), shape=(2, 3)),
+        of(X[0], Y[0], X[1], items=(slice(3), slice(1, 4), slice(3)), shape=(5,)),
+        of(INTEGERS, X, items=((), ...), shape=(2, 3)),
+        of(Z[:1], W[1:], **rows),
+        of(X[:1].astype(FLOAT32), Y[1:], **rows),
+        of(X[0, 0], items=((),), shape=()),
+        *narrow(of(X[:1], Y[1:], **rows)),
+    ]
+
+
 SAMPLES = {
+    "assemble": assembled(),
     "index": [
         *[of(X, *arrays, item=item) for _, item, arrays in PARTS],
         of(X[0, 0], item=()),

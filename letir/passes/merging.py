@@ -1,0 +1,202 @@
+"""Passes that make few operations of many: merged_sums.
+
+In a gradient program every use of a value contributes to its cotangent. Contributions that are zero
+almost everywhere, and products that are thin, cost less put together and added at once.
+"""
+
+from attrs import define, field
+
+from letir.ast.attrs import token
+from letir.ast.builder import LetBuilder
+from letir.ast.collecting import paused_gc
+from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ops.elementwise import add
+from letir.ops.indexing import assemble, parts_of, sizes_in
+from letir.ops.products import matmul
+from letir.ops.shaping import concatenate
+from letir.visitors.usedef import use_counts
+
+MOST = 8  # a sum keeps as many elements unmerged as this many results have
+
+
+@paused_gc()
+def merged_sums(fn: Lambda) -> Lambda:
+    """Merge sums of ``assemble``s into one, and sums of thin matrix products into one product.
+
+    ``x0 @ y0 + x1 @ y1 = [x0 x1] @ [y0; y1]``, in the order of rounding of the one product. What is
+    merged waits for the last term, in memory of at most ``MOST`` results. Linear in the number of
+    binds; keeps parameters and results, and binds that are no such terms.
+
+    >>> from letir.ast.parser import parse
+    >>> f = parse('''lambda %0: float64[2], %1: float64[3] {
+    ...   %2: float64[5] = assemble(%0, items=(:2,), shape=(5,));
+    ...   %3: float64[5] = assemble(%1, items=(2:,), shape=(5,));
+    ...   %4: float64[5] = add(%2, %3);
+    ...   return %4 }''')
+    >>> print(merged_sums(f).listing(), end="")
+    %2 = assemble %0, %1, (:2, 2:), (5,)
+    return %2
+    """
+    absorbed = absorbed_terms(fn)
+    if not absorbed:
+        return fn
+    builder = LetBuilder()
+    sums: dict[Local, Sum] = {}
+    for bind in fn.binds:
+        (binder, *_), args = bind.binders, bind.args
+        if bind.op is add and args[0] in absorbed:
+            builder.source = bind.source
+            total = sums.pop(args[0]).plus(sums.pop(args[1]), binder.type.size, builder)
+            if binder in absorbed:
+                sums[binder] = total
+            else:
+                total.end(binder, builder)
+        elif binder in absorbed:
+            builder.source = bind.source
+            sums[binder] = Sum(terms_of(bind, builder))
+        else:
+            builder.binds.append(bind)
+    return fn.with_binds(builder.binds)
+
+
+def absorbed_terms(fn: Lambda) -> set[Local]:
+    """The locals that are used once, as a term of a sum that is merged."""
+    absorbed: set[Local] = set()
+    kinds: dict[Arg, tuple] = {}  # of terms and their sums: (op, type); only equal ones merge
+    counts = None
+    for bind in fn.binds:
+        op = bind.op
+        if op is assemble or op is matmul:
+            if is_term(bind):
+                kinds[bind.binders[0]] = op, bind.binders[0].type
+        elif op is add and kinds:
+            x, y = bind.args
+            kind = kinds.get(x)
+            if kind is None or kind != kinds.get(y):
+                continue
+            counts = use_counts(fn) if counts is None else counts
+            if counts[x] == 1 == counts[y]:
+                absorbed.update((x, y))
+                kinds[bind.binders[0]] = kind
+    return absorbed
+
+
+def is_term(bind: Bind) -> bool:
+    """Whether a bind may be merged: an ``assemble`` of known type, a product of thin matrices."""
+    if any(type(arg) is not Local or arg.type is None for arg in bind.args):
+        return False
+    if bind.op is assemble:
+        return bind.binders[0].type is not None
+    x, y = [arg.type for arg in bind.args]
+    if x.ndim != 2 or y.ndim != 2 or x.dtype != y.dtype or x.dtype.kind not in "fc":
+        return False
+    (m, k), n = x.shape, y.shape[1]
+    return all(type(size) is int for size in (m, k, n)) and k * (m + n) <= m * n
+
+
+@define(eq=False)
+class Parts:
+    """The terms that are ``assemble``s: parts by their place. Those at one place are added at
+    once.
+    """
+
+    like: Bind
+    kept: int = 0  # elements
+    at: dict = field(factory=dict)  # (token of the item, arrays) -> (item, part, arrays)
+
+    def put(self, item, part: Local, arrays: tuple, builder: LetBuilder) -> None:
+        """Add one part."""
+        place = token(item), arrays
+        if place in self.at:
+            (part,) = builder.emit(add, (self.at[place][1], part))
+        elif type(part.type.size) is int:
+            self.kept += part.type.size
+        self.at[place] = item, part, arrays
+
+    def take(self, other: "Parts", builder: LetBuilder) -> None:
+        """Add the parts of another sum."""
+        for found in other.at.values():
+            self.put(*found, builder)
+
+    def emitted(self, builder: LetBuilder) -> Local:
+        """The sum of all parts."""
+        shape = self.like.attrs["shape"]
+        sizes, _ = sizes_in(self.like.args, shape)
+        items = tuple([item for item, _, _ in self.at.values()])
+        operands = [arg for _, part, arrays in self.at.values() for arg in (part, *arrays)]
+        attrs = assemble.complete({"items": items, "shape": shape})
+        return builder.emit(assemble, (*sizes, *operands), attrs)[0]
+
+
+@define(eq=False)
+class Products:
+    """The terms that are products of matrices: their factors."""
+
+    left: list[Local]
+    right: list[Local]
+    kept: int  # elements
+
+    def take(self, other: "Products", builder: LetBuilder) -> None:
+        """Add the products of another sum."""
+        self.left += other.left
+        self.right += other.right
+        self.kept += other.kept
+
+    def emitted(self, builder: LetBuilder) -> Local:
+        """One product, of the left factors side by side and the right ones one above the other."""
+        factors = (row(self.left, 1, builder), row(self.right, 0, builder))
+        return builder.emit(matmul, factors)[0]
+
+
+def row(factors: list[Local], axis: int, builder: LetBuilder) -> Local:
+    """The matrices one after the other along ``axis``."""
+    if len(factors) == 1:
+        return factors[0]
+    attrs = concatenate.complete({"axis": axis, "dtype": None})
+    return builder.emit(concatenate, tuple(factors), attrs)[0]
+
+
+def terms_of(bind: Bind, builder: LetBuilder) -> Parts | Products:
+    """The one term that a bind is, or the parts of an ``assemble``."""
+    if bind.op is matmul:
+        x, y = bind.args
+        return Products([x], [y], x.type.size + y.type.size)
+    parts = Parts(bind)
+    _, operands = sizes_in(bind.args, bind.attrs["shape"])
+    for found in parts_of(bind.attrs["items"], operands):
+        parts.put(*found, builder)
+    return parts
+
+
+@define(eq=False)
+class Sum:
+    """A sum that is not emitted yet: its terms, and what was emitted of it before."""
+
+    terms: Parts | Products
+    before: Local | None = None
+
+    def plus(self, other: "Sum", size, builder: LetBuilder) -> "Sum":
+        """The sum of both, in the place of this one unless the other is much longer."""
+        is_longer = other.terms.kept > 4 * self.terms.kept
+        longer, shorter = (other, self) if is_longer else (self, other)
+        if shorter.before is not None:
+            longer.add_before(shorter.before, builder)
+        if type(size) is int and longer.terms.kept > MOST * size:
+            longer.add_before(longer.terms.emitted(builder), builder)
+            longer.terms = shorter.terms
+        else:
+            longer.terms.take(shorter.terms, builder)
+        return longer
+
+    def add_before(self, made: Local, builder: LetBuilder) -> None:
+        """Add to what was emitted."""
+        both = made if self.before is None else builder.emit(add, (self.before, made))[0]
+        self.before = both
+
+    def end(self, binder: Local, builder: LetBuilder) -> None:
+        """Emit the sum as ``binder``."""
+        made = self.terms.emitted(builder)
+        if self.before is not None:
+            builder.emit(add, (self.before, made))
+        last = builder.binds.pop()
+        builder.binds.append(Bind((binder,), last.op, last.args, last.attrs, last.source))

@@ -1,0 +1,126 @@
+"""merged_sums: what is added up in a gradient program is put together first."""
+
+import numpy as np
+from hypothesis import given
+
+import letir as lt
+from letir import run_forward
+from letir.ast.parser import parse
+from letir.passes import dead_code, merged_sums
+from letir.testing import assert_close, assert_same, programs
+
+PARTS = """lambda %0: float64[2], %1: float64[3] {{
+  %2: float64[5] = assemble(%0, items=({0},), shape=(5,));
+  %3: float64[5] = assemble(%1, items=({1},), shape=(5,));
+  %4: float64[5] = add(%2, %3);
+  return {2} }}"""
+PRODUCTS = """
+lambda %0: float64[{0}, 1], %1: float64[1, 5], %2: float64[{0}, 2], %3: float64[2, 5] {{
+  %4: float64[{0}, 5] = matmul(%0, %1);
+  %5: float64[{0}, 5] = matmul(%2, %3);
+  %6: float64[{0}, 5] = add(%4, %5);
+  return %6 }}"""
+
+
+def ops(f: lt.Lambda) -> list[str]:
+    """The names of the operations, in order."""
+    return [bind.op.name for bind in f.binds]
+
+
+def results_of(f: lt.Lambda, seed: int = 0):
+    """What ``f`` gives for random arguments."""
+    rng = np.random.default_rng(seed)
+    return run_forward(f, *[rng.normal(size=p.type.shape) for p in f.params])
+
+
+def test_parts_at_different_places_are_put_together_once():
+    f = parse(PARTS.format(":2", "2:", "%4"))
+
+    merged = lt.check(merged_sums(f))
+
+    assert ["assemble"] == ops(merged)
+    assert_same(results_of(f), results_of(merged))
+
+
+def test_parts_that_overlap_add_up():
+    f = parse(PARTS.format(":2", "1:4", "%4"))
+
+    assert_same(results_of(f), results_of(merged_sums(f)))
+
+
+def test_parts_at_one_place_are_added_before():
+    f = lt.trace(lambda x: x[1:] * x[1:] + x[1:] * x[:-1], np.ones(9))
+    df = lt.differentiate(f, defined=[True]).df
+
+    assert 1 == ops(df).count("assemble")
+    (assemble,) = [bind for bind in df.binds if bind.op.name == "assemble"]
+    assert 2 == len(assemble.attrs["items"])
+
+
+def test_a_sum_that_is_read_in_between_is_not_merged_with_what_follows():
+    f = parse(PARTS.format(":2", "2:", "(%4, %2)"))
+
+    assert f is merged_sums(f)
+
+
+def test_thin_products_become_one_product():
+    f = parse(PRODUCTS.format(4))
+
+    merged = lt.check(merged_sums(f))
+
+    assert ["concatenate", "concatenate", "matmul"] == ops(merged)
+    assert_close(results_of(f), results_of(merged))
+
+
+def test_products_that_are_not_thin_stay():
+    f = parse(PRODUCTS.format(1))
+
+    assert f is merged_sums(f)
+
+
+def test_a_sum_keeps_no_more_than_a_few_results_unmerged():
+    """What waits for the last term is bounded, however long the sum is."""
+
+    def rnn(w, xs):
+        total = 0.0
+        for x in xs:
+            total = total + np.tanh(x @ w).sum()
+        return total
+
+    w, xs = np.ones((3, 4)), np.linspace(0.0, 1.0, 3000).reshape(1000, 3)
+    df = lt.grad(lt.trace(rnn, w, xs))
+
+    widest = max(p.type.size for b in df.binds if b.op.name == "matmul" for p in b.args)
+    assert widest <= 9 * w.size
+    assert ops(df).count("matmul") <= 1000 + 1000 * 7 // (8 * w.size) + 2
+    assert_close(lt.grad(rnn)(w, xs), sum(np.outer(x, 1 - np.tanh(x @ w) ** 2) for x in xs))
+
+
+def test_reading_every_element_costs_one_bind_in_the_gradient():
+    def f(x):
+        return sum(x[i] * x[i] for i in range(100))
+
+    df = lt.differentiate(lt.trace(f, np.ones(100)), defined=[True]).df
+
+    assert 1 == ops(df).count("assemble")
+    assert_same(2 * np.arange(100.0), lt.grad(f)(np.arange(100.0)))
+
+
+def test_gates_cut_from_one_product_cost_one_bind_in_the_gradient():
+    def gates(x):
+        a, b = x[:, :2], x[:, 2:]
+        return (np.tanh(a) * b).sum()
+
+    df = lt.differentiate(lt.trace(gates, np.ones((3, 4))), defined=[True]).df
+
+    assert 1 == ops(df).count("assemble")
+    assert "add" not in ops(df)
+
+
+@given(programs())
+def test_merging_keeps_results(program):
+    f, args = program
+    merged = lt.check(merged_sums(f))
+
+    with np.errstate(all="ignore"):
+        assert_close(run_forward(f, *args), run_forward(dead_code(merged), *args))
