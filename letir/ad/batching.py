@@ -13,10 +13,12 @@ from letir.ad.rules import Steps, compiled, with_line
 from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.builder import LetBuilder, Value, result_types
 from letir.ast.collecting import paused_gc
+from letir.ast.primitive import NO_BATCH, Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, ShapeError
 from letir.ops.batching import to_front
+from letir.ops.loops import one_by_one
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 _bodies: dict = {}  # may be emptied at any time
@@ -164,9 +166,9 @@ def _recorded(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBod
     return BatchBody(*compiled(fn), tuple([None if a is None else 0 for a in out_axes]))
 
 
-def batching_rule(op) -> Callable:
-    """The batch rule of ``op``. Raises MissingRule where there is none."""
-    return op.rule("batch")
+def batching_rule(op: Primitive) -> Callable:
+    """The batch rule of ``op``; one example after the other where it has none yet."""
+    return op.rule("batch") if op.batch is not NO_BATCH else one_by_one(op)
 
 
 def slice_types(bind: Bind, args: tuple[Arg, ...], there: tuple) -> tuple:

@@ -8,6 +8,7 @@ from letir.ops import (
     control,
     elementwise,
     indexing,
+    loops,
     neural,
     products,
     reductions,
@@ -18,5 +19,5 @@ from letir.ops import (
 
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, scans),
-    *(indexing, products, neural, control),
+    *(indexing, products, neural, control, loops),
 )

@@ -17,6 +17,7 @@ from letir.ops.batching import (
     integers,
     known_size,
     spread_out,
+    unmapped,
 )
 
 
@@ -61,6 +62,54 @@ def mapped_custom_vjp(args, mapped, *, n_outs, n_residuals, backward, transform)
     backward = mapped_body(backward, axes, like.shape[0], transform, summed)
     attrs = {"n_outs": n_outs, "n_residuals": n_residuals, "backward": backward}
     return emitted("custom_vjp", (*outs, *args[n_outs:]), **attrs)
+
+
+def slice_types(args, mapped) -> list:
+    """The types of what one example has of each operand; None for an operand that is None."""
+    return [unmapped(arg, 0 if there else None) for arg, there in zip(args, mapped, strict=True)]
+
+
+def mapped_checkpoint(fitted: Callable) -> Callable:
+    """The rule of checkpoint; ``fitted`` retypes a body."""
+
+    @in_front
+    def rule(args, mapped, *, body, saved, transform):
+        body = fitted(body, slice_types(args, mapped))
+        size, summed = first_mapped(args, mapped).shape[0], [False] * len(body.ret.args)
+        program = mapped_body(body, axes_of(mapped), size, transform, summed)
+        return emitted("checkpoint", args, body=program, saved=saved)
+
+    return rule
+
+
+def mapped_custom_jvp(fitted: Callable, directed: Callable) -> Callable:
+    """The rule of custom_jvp: the function and the user's rule for all examples.
+
+    ``fitted`` retypes a body, ``directed`` says which types have a tangent.
+    """
+
+    @in_front
+    def rule(args, mapped, *, name, primal, rule, closed_over, transform):
+        like, count = first_mapped(args, mapped), len(primal.params)
+        if not any(mapped[:count]):  # only what the user's rule reads beside is mapped
+            args = [spread_out(arg, i >= count, like) for i, arg in enumerate(args)]
+            mapped = (*[True] * count, *mapped[count:])
+        size, kinds = like.shape[0], slice_types(args, mapped)
+        primal = fitted(primal, kinds[:count])
+        outs = [arg.type for arg in primal.ret.args]
+        axes, summed = axes_of(mapped), [False] * len(outs)
+        attrs = {"name": name, "rule": rule, "closed_over": closed_over}
+        if rule is not None:
+            along = [i for i, kind in enumerate(kinds[: count - closed_over]) if directed(kind)]
+            tangents = [kinds[i] and kinds[i].with_dtype(kinds[i].dtype) for i in along]
+            rule = fitted(rule, [*kinds, *outs, *tangents])
+            places = [*axes, *[0] * len(outs), *[axes[i] for i in along]]
+            every = [False] * len(rule.ret.args)
+            attrs["rule"] = mapped_body(rule, places, size, transform, every)
+        primal = mapped_body(primal, axes[:count], size, transform, summed)
+        return emitted("custom_jvp", args, primal=primal, **attrs)
+
+    return rule
 
 
 # ---- gradient programs ----

@@ -57,7 +57,7 @@ def to_place(x: Value, axis: int) -> Value:
     return emitted("transpose", (x,), axes=tuple(order)) if axis else x
 
 
-def emitted(name: str, operands: Sequence, **attrs):
+def emitted(name: str, operands: Sequence, /, **attrs):
     """The operation on these operands and attributes, recorded where the operands are."""
     op = PRIMITIVES[name]
     emitter = next(operand.emitter for operand in operands if isinstance(operand, Value))

@@ -11,6 +11,7 @@ from letir.testing.samples import (
     control,
     elementwise,
     indexing,
+    loops,
     neural,
     products,
     reductions,
@@ -22,7 +23,7 @@ from letir.testing.samples.sample import Sample
 
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, scans),
-    *(indexing, products, neural, control),
+    *(indexing, products, neural, control, loops),
 )
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()

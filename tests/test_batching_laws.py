@@ -1,0 +1,133 @@
+"""The laws of batching, for every operation on all of its samples: a batch is what a loop gives."""
+
+import itertools
+import warnings
+
+import numpy as np
+import pytest
+from attrs import evolve
+
+import letir as lt
+from letir.ad.batching import batched
+from letir.ast.primitive import NO_BATCH, PRIMITIVES, Primitive
+from letir.ast.types import Undef
+from letir.eval.arrays import type_of
+from letir.eval.evaluator import run_flat
+from letir.testing import SAMPLES, Sample, applied, assert_close
+
+OWN = [name for name in PRIMITIVES if "." not in name]  # others are made by other tests
+EVERY = [
+    pytest.param(PRIMITIVES[name], sample, id=f"{name}-{i}")
+    for name, samples in SAMPLES.items()
+    for i, sample in enumerate(samples)
+    if any(arg is not None and arg is not Undef for arg in sample.args)
+]
+NEVER = {"zeros", "ones", "eye", "arange", "constant"}  # no operand but a shape
+BY_LOOP = {"looped", "random_mask"}  # one example after the other, by their nature
+RESIZING = {"sum_to_size", "broadcast_to", "reshape", "full", "instantiate", "random_mask"}
+REFUSED = {"guard"}  # a choice for all examples at once
+
+
+# ---- the table of operations ----
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_every_operation_has_a_batching_rule(name):
+    """[X9]"""
+    assert PRIMITIVES[name].batch is not NO_BATCH
+    assert callable(PRIMITIVES[name].batch) is (name not in NEVER)
+
+
+def test_loops_are_less_than_one_in_twenty_of_the_differentiable_operations():
+    differentiable = [name for name in OWN if PRIMITIVES[name].is_differentiable]
+
+    assert len(BY_LOOP.intersection(differentiable)) < 0.05 * len(differentiable)
+
+
+# ---- batch against loop ----
+
+
+def examples(arg, count: int) -> list:
+    """``count`` values like ``arg`` that differ; a Python number is an array's element here."""
+    kind = type_of(arg)
+    array = np.asarray(arg, kind.dtype)
+    if kind.inexact:
+        return [(array * (1 + 0.03125 * i)).astype(kind.dtype)[()] for i in range(count)]
+    return [(np.roll(array, i, -1) if array.ndim else array)[()] for i in range(count)]
+
+
+def masks(count: int) -> list[tuple]:
+    """Which operands are mapped: each alone, all, and, of three or fewer, any of them."""
+    every = [mask for mask in itertools.product((False, True), repeat=count) if any(mask)]
+    return [mask for mask in every if count <= 3 or sum(mask) in (1, count)]
+
+
+def specimen(sample: Sample, args: list) -> Sample:
+    """``sample`` with these operands for those that are values."""
+    rest = iter(args)
+    return evolve(
+        sample, args=tuple(a if a is None or a is Undef else next(rest) for a in sample.args)
+    )
+
+
+def check_batch(op: Primitive, sample: Sample, mask: tuple, size: int, last: bool) -> None:
+    """Raise AssertionError unless the batch of these operands gives what a loop gives."""
+    args = [arg for arg in sample.args if arg is not None and arg is not Undef]
+    columns = [
+        examples(arg, max(size, 1)) if there else [arg] * max(size, 1)
+        for arg, there in zip(args, mask, strict=True)
+    ]
+    fn, _ = applied(op, specimen(sample, [column[0] for column in columns]))
+    axes = [
+        (np.ndim(a) if last else 0) if there else None for a, there in zip(args, mask, strict=True)
+    ]
+    given = [
+        column[0] if axis is None else np.stack(column[:size] or column, axis)
+        for column, axis in zip(columns, axes, strict=True)
+    ]
+    if size == 0:
+        given = [
+            g if axis is None else g.take([], axis) for g, axis in zip(given, axes, strict=True)
+        ]
+    expected = [run_flat(fn, list(row)) for row in zip(*columns, strict=True)]
+
+    program, out_axes = batched(fn, axes, size)
+    found = run_flat(lt.check(program), given)
+
+    for i, (result, axis) in enumerate(zip(found, out_axes, strict=True)):
+        check_result([row[i] for row in expected], result, axis, size)
+
+
+def check_result(expected: list, found, axis: int | None, size: int) -> None:
+    """Raise AssertionError unless ``found`` is the stack of these, or each of them."""
+    if expected[0] is Undef:
+        assert found is Undef
+        return
+    wanted = expected[0] if axis is None else np.stack(expected)[:size]
+    assert np.asarray(wanted).dtype == np.asarray(found).dtype
+    assert_close(wanted, found)
+
+
+def is_possible(op: Primitive, sample: Sample, mask: tuple) -> bool:
+    """Whether these operands can differ from example to example: shapes and choices cannot."""
+    if op.name in REFUSED:
+        return False
+    has_shape = op.name in NEVER or (op.name in RESIZING and len(sample.args) > 1)
+    return not (has_shape and mask[-1])
+
+
+def sizes(op: Primitive, sample: Sample) -> int:
+    """How many sizes are tested: a loop needs one example for a result of unknown shape."""
+    return 3 if op.name in BY_LOOP and applied(op, sample)[0].ret.args[0].type is None else 4
+
+
+@pytest.mark.parametrize(("op", "sample"), EVERY)
+def test_a_batch_is_a_loop(op, sample):
+    """[X9] Whichever operands are mapped, along their first or a new last axis."""
+    count = sum(arg is not None and arg is not Undef for arg in sample.args)
+
+    for mask in masks(count):
+        if is_possible(op, sample, mask):
+            for size, last in ((3, False), (2, True), (1, False), (0, False))[: sizes(op, sample)]:
+                with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
+                    check_batch(op, sample, mask, size, last)
