@@ -67,7 +67,9 @@ class Primitive:
     takes NumPy's own call and gives (operands, attrs). ``numpy``: the NumPy callables that record
     it, each with its own ``prepare`` where they differ. ``effect`` keeps it alive and in order;
     ``random`` keeps it from being merged; ``reusable``: its result may live in a dead operand's
-    buffer.
+    buffer. ``source`` is how it is written in NumPy, a template such as ``"{0} * {axis}"`` or
+    ``source(write, *operands, **attrs)`` (see ``letir.source.steps``); by default its ``symbol``,
+    or the function of ``numpy`` with the attributes as keywords.
     """
 
     name: str
@@ -89,6 +91,7 @@ class Primitive:
     holds_lambdas: bool = False
     symbol: str | None = None
     attributes: Callable | None = None
+    source: Callable | str | None = None
     attrs: dict[str, Any] = field(init=False)
     is_differentiable: bool = field(init=False)  # in reverse mode, now or in a later version
 

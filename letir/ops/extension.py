@@ -8,6 +8,7 @@ from collections.abc import Callable
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, todo
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
+from letir.ops.written_control import imported_call
 
 NO_RULE = todo("no rule was given; pass one to letir.primitive or letir.opaque")
 
@@ -68,7 +69,8 @@ def opaque(
 
     rule = NO_RULE if vjp is None else vjp if traceable else _opaque_vjp(name, vjp)
     results = None if several is None else lambda: several
-    return primitive(name, impl, fixed, vjp=rule, results=results)
+    source = imported_call(function, name)
+    return primitive(name, impl, fixed, vjp=rule, results=results, source=source)
 
 
 def _declared(aval) -> Callable:

@@ -17,6 +17,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType, broadcast_shapes
 from letir.errors import DTypeError
 from letir.ops.batching import decomposed, pointwise
+from letir.ops.sources import SOURCES
 
 DISCRETE = never("the result is not floating, so there is nothing to differentiate")
 FLAT = never("the derivative is zero wherever it exists")
@@ -25,6 +26,7 @@ PYTHON_TYPES = {"i": int, "f": float, "c": complex}
 
 def op(name: str, impl: Callable, aval: Callable, *, vjp, jvp, **fields) -> Primitive:
     """Register the record of an operation; ``fields`` as in ``Primitive``."""
+    fields.setdefault("source", SOURCES.get(name))
     return register(Primitive(name, impl, aval, vjp, jvp, **fields))
 
 

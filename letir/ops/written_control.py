@@ -1,0 +1,137 @@
+"""How random numbers, guards, loops, functions of the user's and gradient programs are written in
+NumPy: forms for ``letir.ops.sources``.
+
+``Undef`` is None in a source; a step of a gradient program asks for it where it may be.
+"""
+
+from collections.abc import Callable
+
+from letir.errors import ExportError
+from letir.ops.written_arrays import made, shape_text
+
+# ---- random numbers, guards, functions ----
+
+RANDOM_MASK = '''
+def random_mask(key, shape, rate):
+    """True with probability 1 - rate, by the counter-based generator Philox."""
+    words = np.asarray(key, dtype=np.uint64).reshape(-1)
+    philox = np.random.Philox(key=words if words.size == 2 else int(words[0]))
+    return np.asarray(np.random.Generator(philox).random(shape) >= rate)
+'''
+
+
+def random_mask(write, key, *sizes, shape, rate):
+    """A function that draws it."""
+    shape = shape_text(write, sizes, shape)
+    return f"{write.helper(RANDOM_MASK)}({key}, {shape}, {write.literal(rate)})"
+
+
+def guard(write, x, *, value):
+    """An error where the function was recorded for another value."""
+    if type(value) is bool:
+        wrong = f"not {x}" if value else x
+    elif type(value) is int:
+        wrong = f"int({x}) != {value}"
+    elif not hasattr(value, "shape"):  # a text tells 0.0 from -0.0, and nan is itself
+        convert = type(value).__name__
+        wrong = f"repr({convert}({x})) != {repr(value)!r}"
+    else:
+        same = f"np.asarray({write.literal(value)})"
+        wrong = f"np.asarray({x}).tobytes() != {same}.tobytes()"
+    message = f"{write.place}recorded where {x} was {value!r}"
+    with write.block(f"if {wrong}:"):
+        write.line(f"raise ValueError({message!r})")
+
+
+def imported_call(function: Callable, name: str) -> Callable:
+    """A call of a function of the user's, imported from where it is defined."""
+
+    def source(write, *operands):
+        found = write.imported(function)
+        if found is None:
+            raise ExportError(
+                f"to_source: {name} calls {function!r}, which no import finds\n"
+                "  define it at the top of a module, under its own name"
+            )
+        return f"{found}({', '.join(operands)})"
+
+    return source
+
+
+def looped(write, *args, body, mapped):
+    """The body as a function, called on one example after the other."""
+    one = write.function(body, "example", "One example of a batch.")
+    counted = next(arg for arg, there in zip(args, mapped, strict=True) if there)
+    each = [f"{arg}[i]" if there else arg for arg, there in zip(args, mapped, strict=True)]
+    found = write.named("examples")
+    write.line(f"{found} = [{one}({', '.join(each)}) for i in range(len({counted}))]")
+    kinds = [arg.type for arg in body.ret.args]
+    empty = [
+        write.call("np.zeros", write.literal((0, *kind.shape)), dtype=kind.dtype) for kind in kinds
+    ]
+    if len(kinds) == 1:
+        return f"[np.stack({found}) if {found} else {empty[0]}]"
+    return f"map(np.stack, zip(*{found})) if {found} else ({', '.join(empty)})"
+
+
+# ---- custom rules and gradient programs ----
+
+
+def first_results(write, *args, n_outs, **_):
+    """The results are operands already."""
+    return args[:n_outs]
+
+
+def body(write, *args, body, **_):
+    """The body in its place."""
+    return write.body(body, args)
+
+
+def forward(write, *args, forward, **_):
+    """The function in its place, without its backward."""
+    return write.body(forward, args)
+
+
+def primal(write, *args, primal, **_):
+    """The function in its place; its derivative rule is of no use here."""
+    return write.body(primal, args[: len(primal.params)])
+
+
+def autograd_add(write, x, y):
+    """The sum; what is not None where the other is."""
+    known = [not write.may_be_none(i) for i in range(2)]
+    if all(known):
+        return f"{x} + {y}"
+    if "None" in (x, y):
+        return (y if x == "None" else x,)
+    (out,) = write.results(may_be_none=not any(known))
+    by_y = f"{x} + {y}" if known[1] else f"{x} if {y} is None else {x} + {y}"
+    if out:
+        write.line(f"{out} = {by_y}" if known[0] else f"{out} = {y} if {x} is None else {by_y}")
+    return None
+
+
+def instantiate(write, x, *sizes, shape, dtype):
+    """The operand, or zeros where it is None."""
+    if not write.may_be_none(0):
+        return (x,)
+    zeros = made("np.zeros")(write, *sizes, shape=shape, dtype=dtype)
+    return zeros if x == "None" else f"{zeros} if {x} is None else {x}"
+
+
+def step(write, *args, n_cts, body, **_):
+    """The body, unless no cotangent is there: then all results are None."""
+    cts = args[:n_cts]
+    if n_cts and not all(map(write.may_be_none, range(n_cts))):
+        return write.body(body, args)
+    asked = list(dict.fromkeys(ct for ct in cts if ct != "None"))
+    if not asked:
+        return ("None",) * len(body.ret.args)
+    names = write.results(may_be_none=True)
+    there = [name for name in names if name]
+    with write.block(f"if {' and '.join(f'{ct} is None' for ct in asked)}:"):
+        if there:
+            write.line(f"{' = '.join(there)} = None")
+    with write.block("else:"), write.defined(asked if len(asked) == 1 else ()):
+        write.body(body, args, into=names)
+    return None

@@ -1,0 +1,42 @@
+"""How an operation is written whose record does not say: an operator, or a call of NumPy."""
+
+from letir.errors import ExportError
+from letir.ops.makers import decomposition
+from letir.source.steps import Step
+
+
+def spelled(write: Step, operands: list[str]):
+    """What the ``source`` of the record answers, or what follows from the rest of the record."""
+    op, attrs = write.bind.op, write.bind.attrs
+    if type(op.source) is str:
+        return op.source.format(*operands, **{k: write.literal(v) for k, v in attrs.items()})
+    if op.source is not None:
+        return op.source(write, *operands, **attrs)
+    if op.decompose is not None:
+        return composite_call(write, operands)
+    if op.symbol and len(operands) == 2 and write.is_exact_infix(op.symbol):
+        return infix(op.symbol, *operands)
+    return write.numpy_call(*operands, **attrs)
+
+
+def infix(symbol: str, x: str, y: str) -> str:
+    """``x + y``; a negative number to the left of ``**`` in brackets."""
+    x = f"({x})" if symbol == "**" and x.startswith("-") else x
+    return f"{x} {symbol} {y}"
+
+
+def composite_call(write: Step, operands: list[str]) -> str:
+    """A call of a function of its own, with the decomposition for these types as its body."""
+    bind = write.bind
+    given = [i for i, arg in enumerate(bind.args) if operands[i] != "None"]
+    types = tuple([write.type(i) if i in given else None for i in range(len(operands))])
+    if any(types[i] is None for i in given):
+        raise ExportError(
+            f"to_source: {bind.op.name} of operands of unknown types cannot be written\n"
+            f"  in {bind}\n  give the types first: letir.retype(f, ...)"
+        )
+    fn = decomposition(bind.op.decompose, types, dict(bind.attrs))
+    settings = ", ".join(f"{name}={value!r}" for name, value in bind.attrs.items())
+    about = f"{bind.op.name}({settings})" if settings else bind.op.name
+    name = write.function(fn, bind.op.name.rpartition(".")[2], about)
+    return f"{name}({', '.join([operands[i] for i in given])})"

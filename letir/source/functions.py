@@ -1,0 +1,210 @@
+"""``to_source``: a Lambda as a NumPy function, a Gradient as two."""
+
+from collections.abc import Sequence
+
+from letir.ad.gradient import Gradient
+from letir.ad.zeros import specialize_undef
+from letir.ast.collecting import paused_gc
+from letir.ast.terms import Arg, Lambda
+from letir.ast.trees import Tree
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ExportError
+from letir.passes.cleanup import dead_code
+from letir.source.literals import dtype_text, joined, literal
+from letir.source.module import Module
+from letir.source.signature import Signature, built, can_build, can_take_apart, leaf_names
+from letir.source.writer import Writer
+from letir.visitors.usedef import use_counts
+
+
+def to_source(f: Lambda | Gradient, name: str = "f") -> str:
+    """The text of a NumPy function that computes what ``f`` does, without letir.
+
+    It takes the arguments that ``f`` takes, nested alike, and gives the same results to the bit;
+    its names are the user's, and comments show the user's lines. A Gradient becomes two functions:
+    ``name_forward(*args)``, which gives (results, residuals), and ``name_backward(residuals,
+    *cts)``, which gives a tuple of cotangents; None stands for a cotangent that is zero.
+
+    Arguments are not checked; values live until the function ends. Operations of the user's own
+    need a ``source`` in their record, opaque ones are imported from where they are defined; where
+    that cannot be, ExportError says so. Linear in the number of binds.
+
+    >>> from letir.ast.parser import parse
+    >>> f = parse("lambda %0:x: float64[3], %1:rate: float64*[] { %2:y = mul(%0, %1); return %2 }")
+    >>> print(to_source(f, "scaled"), end="")
+    import numpy as np
+    <BLANKLINE>
+    <BLANKLINE>
+    def scaled(x, rate):
+        rate = float(rate)
+        y = x * rate
+        return y
+    """
+    if not name.isidentifier():
+        raise ExportError(f"to_source: {name!r} cannot name a function: take a word")
+    with paused_gc():
+        if isinstance(f, Lambda):
+            return lambda_source(f, name)
+        if isinstance(f, Gradient):
+            return gradient_source(f, name)
+    raise DTypeError(
+        f"to_source takes a Lambda or a Gradient, found {type(f).__name__}\n"
+        "  record a function first: letir.to_source(letir.trace(f, *args))"
+    )
+
+
+def lambda_source(fn: Lambda, name: str) -> str:
+    """The source of a Lambda."""
+    module = Module()
+    module.names.take(name)
+    writer = Writer(module)
+    head = parameters(writer, fn)
+    writer.nullable.update(writer.params)
+    writer.write(fn)
+    results = [writer.arg(arg) for arg in fn.ret.args]
+    returned(writer, nested(writer, results, fn.out_tree))
+    add_function(writer, name, head)
+    return module.text()
+
+
+def add_function(writer: Writer, name: str, head: list[str]) -> None:
+    """Put the function that ``writer`` wrote into its module."""
+    writer.module.functions.append(f"def {name}({joined(head, '    ')}):\n{''.join(writer.lines)}")
+
+
+def parameters(writer: Writer, fn: Lambda) -> list[str]:
+    """The parameters of a function; what takes them apart is written."""
+    signature = Signature(writer, leaf_names(fn))
+    tree = fn.in_tree
+    if tree is not None and not can_take_apart(tree.spec):
+        writer.line(f"# the arguments are those of {tree}, in a row")
+        tree = None
+    if tree is None:
+        signature.head += [writer.parameter(p, signature.names[p]) for p in fn.params]
+    else:
+        statics, rest = dict(tree.statics), iter(fn.params)
+        leaves = (statics[i] if i in statics else next(rest) for i in range(tree.spec.num_leaves))
+        args, kwargs = tree.spec.children()
+        for spec in args.children():
+            signature.argument(spec, [next(leaves) for _ in range(spec.num_leaves)], None)
+        signature.head += ["*"] if kwargs.num_children else []
+        for word, spec in zip(kwargs.entries(), kwargs.children(), strict=True):
+            signature.argument(spec, [next(leaves) for _ in range(spec.num_leaves)], word)
+    widen(writer, fn)
+    return signature.head
+
+
+def widen(writer: Writer, fn: Lambda) -> None:
+    """Let Python numbers be those that the program was recorded for, as a call of it does."""
+    for param in fn.params:
+        kind = param.type
+        if kind is not None and kind.weak and kind.dtype.kind in "fc" and param in use_counts(fn):
+            convert = "float" if kind.dtype.kind == "f" else "complex"
+            writer.line(f"{writer.texts[param]} = {convert}({writer.texts[param]})")
+
+
+def nested(writer: Writer, texts: Sequence[str], tree: Tree | None) -> str:
+    """The expression of results that nest as ``tree`` says."""
+    if tree is None:
+        return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+    if not can_build(tree.spec):
+        writer.line(f"# the results are those of {tree}, in a row")
+        return nested(writer, texts, None)
+    return built(writer, tree.spec, iter(texts))
+
+
+def returned(writer: Writer, text: str) -> None:
+    """Write ``return``."""
+    writer.line(f"return {text}")
+
+
+# ---- gradients ----
+
+
+def gradient_source(g: Gradient, name: str) -> str:
+    """The source of the two functions of a Gradient."""
+    module = Module()
+    for part in ("forward", "backward"):
+        module.names.take(f"{name}_{part}")
+    forward = Writer(module)
+    head = parameters(forward, g.f)
+    forward.write(g.f)
+    texts = [forward.arg(arg) for arg in g.f.ret.args]
+    kept = [forward.texts[g.f.params[i]] for i in g.df_input_captured_inputs]
+    kept += [texts[i] for i in g.df_input_captured_outputs]
+    results = nested(forward, texts[: g.f_real_outputs], g.out_tree)
+    returned(forward, f"{results}, {tuple_text(kept)}")
+    add_function(forward, f"{name}_forward", head)
+    backward_source(g, module, texts, kept, f"{name}_backward")
+    return module.text()
+
+
+def backward_source(
+    g: Gradient, module: Module, results: list[str], kept: list[str], name: str
+) -> None:
+    """Add the backward function. Values that the forward one keeps have the names that they have
+    there.
+    """
+    real = [i for i in g.df_input_vjps if i < g.f_real_outputs]
+    count = len(g.df_input_vjps)
+    states = [True if len(real) == 1 else None] * len(real) + [False] * (count - len(real))
+    rest = [True] * (len(g.df.params) - count)
+    df = dead_code(specialize_undef(g.df, states + rest))
+    writer = Writer(module)
+    residuals = writer.names.fresh("residuals")
+    cts = cotangents(writer, df, real, results)
+    zeros = [zero_text(g.f.params[i].type) for i in g.df_output_vjps]
+    if len(cts) == 1:
+        with writer.block(f"if {cts[0]} is None:"):
+            returned(writer, tuple_text(zeros))
+    writer.nullable.update(cts if len(cts) > 1 else ())
+    names = [writer.parameter(p, text) for p, text in zip(df.params[count:], kept, strict=True)]
+    if names:
+        writer.line(f"{tuple_text(names)} = {residuals}")
+    name_gradients(writer, g, df)
+    writer.write(df)
+    found = [or_zeros(writer, *pair) for pair in zip(df.ret.args, zeros, strict=True)]
+    returned(writer, tuple_text(found))
+    add_function(writer, name, [residuals, *cts])
+
+
+def cotangents(writer: Writer, df: Lambda, real: list[int], results: list[str]) -> list[str]:
+    """The parameters for the cotangents of the results at ``real``."""
+    if len(real) == 1:
+        return [writer.parameter(df.params[0], "ct")]
+    return [
+        writer.parameter(param, f"ct_{results[i]}")
+        for i, param in zip(real, df.params, strict=False)
+    ]
+
+
+def name_gradients(writer: Writer, g: Gradient, df: Lambda) -> None:
+    """Let the cotangent of a parameter ``x`` be called ``d_x``."""
+    names = leaf_names(g.f)
+    bound = {b for bind in df.binds for b in bind.binders}
+    for i, arg in zip(g.df_output_vjps, df.ret.args, strict=True):
+        if arg in bound and arg not in writer.wanted:
+            writer.wanted[arg] = writer.names.fresh(f"d_{names[g.f.params[i]]}")
+
+
+def zero_text(kind: ArrayType | None) -> str:
+    """Zeros of a type; None where it is unknown."""
+    if kind is None or not all(type(n) is int for n in kind.shape):
+        return "None"
+    dtype = "" if kind.dtype == float else f", dtype={dtype_text(kind.dtype)}"
+    return f"np.zeros({literal(kind.shape)}{dtype})"
+
+
+def or_zeros(writer: Writer, arg: Arg, zeros: str) -> str:
+    """A cotangent that is returned: zeros where it is, or turns out to be, undefined."""
+    text = writer.arg(arg)
+    if text == "None":
+        return zeros
+    return f"{zeros} if {text} is None else {text}" if text in writer.nullable else text
+
+
+def tuple_text(texts: Sequence[str]) -> str:
+    """A tuple of these."""
+    inside = joined(list(texts), "        ")
+    end = "\n    " if "\n" in inside else ""
+    return f"({inside}{',' if len(texts) == 1 else ''}{end})"

@@ -1,0 +1,156 @@
+"""Values as Python expressions that give them back exactly: type, dtype, shape and bits."""
+
+import math
+import struct
+
+import numpy as np
+
+from letir.ast.printer import float_digits
+from letir.ast.types import Size, UndefType
+from letir.errors import ExportError
+
+WIDTH = 100
+NATURAL = frozenset(map(np.dtype, ("bool", "int64", "float64", "complex128")))
+
+
+def literal(value, indent: str = "") -> str:
+    """The expression of a constant or an attribute; long arrays go on in further lines.
+
+    >>> literal((1, -0.0, slice(None, 2), np.dtype("float32"), np.arange(2, dtype="int8")))
+    '(1, -0.0, slice(None, 2), np.float32, np.array([0, 1], dtype=np.int8))'
+    """
+    kind = type(value)
+    if kind in (int, bool, str, type(None)):
+        return repr(value)
+    if kind is UndefType:
+        return "None"
+    if kind is float:
+        return float_text(value)
+    if kind is complex:
+        return complex_text(value)
+    if kind is tuple:
+        items = ", ".join([literal(item, indent) for item in value])
+        return f"({items}{',' if len(value) == 1 else ''})"
+    if kind is list:
+        return f"[{', '.join([literal(item, indent) for item in value])}]"
+    if kind is slice:
+        parts = [value.start, value.stop] + ([] if value.step is None else [value.step])
+        return f"slice({', '.join(map(literal, parts))})"
+    if value is Ellipsis:
+        return "..."
+    if isinstance(value, np.dtype):
+        return dtype_text(value)
+    if isinstance(value, np.generic):
+        return f"{dtype_text(value.dtype)}({element_text(value)})"
+    if kind is np.ndarray:
+        return array_text(value, indent)
+    raise ExportError(f"to_source: {value!r} cannot be written in NumPy{size_remedy(value)}")
+
+
+def size_remedy(value) -> str:
+    """What to do about a size that has a name and no value."""
+    if type(value) is not Size:
+        return ""
+    return "\n  trace with arrays, so that sizes are numbers"
+
+
+def dtype_text(dtype: np.dtype) -> str:
+    """``np.float32``; ``np.bool_``, which every NumPy has."""
+    return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"
+
+
+def float_text(value: float) -> str:
+    """``repr``, with NumPy's names for what has none; a nan of unusual bits from these."""
+    if math.isinf(value):
+        return "np.inf" if value > 0 else "-np.inf"
+    if not math.isnan(value):
+        return repr(value)
+    bits = struct.unpack("<Q", struct.pack("<d", value))[0]
+    usual = bits == 0x7FF8000000000000
+    return "np.nan" if usual else f"np.uint64({bits:#x}).view(np.float64).item()"
+
+
+def complex_text(value: complex) -> str:
+    """``(1+2j)`` where that is exact: a sum loses the signs of zeros, and nan and inf."""
+    return pair_text(value.real, value.imag, float_text(value.real), float_text(value.imag))
+
+
+def pair_text(real, imag, first: str, second: str) -> str:
+    """The complex number of two parts with these texts."""
+    plain = all(math.isfinite(x) and math.copysign(1, x) * (x == 0) >= 0 for x in (real, imag))
+    if not plain:
+        return f"complex({first}, {second})"
+    sign = "" if second.startswith("-") else "+"
+    return f"({first}{sign}{second}j)" if real else f"{second}j"
+
+
+def element_text(value: np.generic) -> str:
+    """The Python number that gives this NumPy scalar in a call of its dtype or in an array."""
+    kind = value.dtype.kind
+    if kind == "c":
+        parts = value.real, value.imag
+        return pair_text(*parts, *map(element_text, parts))
+    if kind != "f":
+        return str(value)
+    if np.isnan(value):
+        return "np.nan"
+    if np.isinf(value):
+        return "np.inf" if value > 0 else "-np.inf"
+    return float_digits(value)
+
+
+def array_text(array: np.ndarray, indent: str = "") -> str:
+    """``np.array([...], dtype=...)``, shorter where all elements are the same."""
+    dtype, shape = array.dtype, array.shape
+    if has_odd_nans(array):
+        bits = f"u{array.real.dtype.itemsize}"
+        words = array_text(np.ascontiguousarray(array).reshape(-1).view(bits), indent)
+        return f"{words}.view({dtype_text(dtype)}).reshape({literal(shape)})"
+    suffix = "" if dtype in NATURAL else f", dtype={dtype_text(dtype)}"
+    if array.size == 0:
+        return f"np.zeros({literal(shape)}, dtype={dtype_text(dtype)})"
+    if array.size > 8 and is_uniform(array):
+        first = element_text(array.reshape(-1)[0])
+        return f"np.full({literal(shape)}, {first}{suffix})"
+    texts = list(map(element_text, array.reshape(-1)))
+    return f"np.array({rows(texts, shape, indent + '    ')}{suffix})"
+
+
+def has_odd_nans(array: np.ndarray) -> bool:
+    """Whether it holds a nan whose bits are not those of ``np.nan``."""
+    if array.dtype.kind not in "fc":
+        return False
+    parts = np.ascontiguousarray(array).reshape(-1).view(array.real.dtype)
+    nans = parts[np.isnan(parts)]
+    bits = f"u{parts.dtype.itemsize}"
+    return bool((nans.view(bits) != np.full(1, np.nan, parts.dtype).view(bits)).any())
+
+
+def is_uniform(array: np.ndarray) -> bool:
+    """Whether all elements have the same bits."""
+    words = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
+    return bool((words == words[0]).all())
+
+
+def rows(texts: list[str], shape: tuple, indent: str) -> str:
+    """Elements in a row as nested lists of this shape."""
+    if not shape:
+        return texts[0]
+    for length in reversed(shape[1:]):
+        texts = [f"[{joined(texts[i : i + length], indent)}]" for i in range(0, len(texts), length)]
+    return f"[{joined(texts, indent)}]"
+
+
+def joined(items: list[str], indent: str) -> str:
+    """Items in one line if they fit, else as many in each line as do."""
+    if sum(map(len, items)) + 2 * len(items) + len(indent) < WIDTH - 24:
+        return ", ".join(items)
+    lines, line, room = [], [], WIDTH - len(indent) - 4
+    for item in items:
+        if line and room < len(item) + 2:
+            lines.append(", ".join(line) + ",")
+            line, room = [], WIDTH - len(indent) - 4
+        line.append(item)
+        room -= len(item) + 2
+    lines.append(", ".join(line))
+    return f"\n{indent}" + f"\n{indent}".join(lines)

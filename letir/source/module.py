@@ -1,0 +1,68 @@
+"""``Module``: the text of a source under way, its imports, constants and functions."""
+
+import re
+
+import numpy as np
+
+from letir.source.literals import literal
+from letir.source.names import Names
+
+MOST_INLINE = 64  # elements of an array constant that stands where it is used
+HEAD = re.compile(r"def (\w+)\(")
+
+
+class Module:
+    """Collects what stands above a function: imports, large constants and further functions."""
+
+    def __init__(self):
+        self.names = Names()
+        self.imports: dict[str, None] = {"import numpy as np": None}
+        self.constants: list[str] = []
+        self.functions: list[str] = []
+        self.known: dict = {}  # what a further function or constant is for -> its name
+
+    def constant(self, array: np.ndarray, name: str | None) -> str:
+        """The expression of an array constant.
+
+        A large one has a name of the module, and each call gets a copy: results are the caller's.
+        """
+        if array.size <= MOST_INLINE:
+            return literal(array, "    ")
+        key = "constant", id(array)
+        if key not in self.known:
+            found = self.known[key] = self.names.fresh((name or "constant").upper())
+            self.constants.append(f"{found} = {literal(array)}\n")
+        return f"{self.known[key]}.copy()"
+
+    def helper(self, text: str) -> str:
+        """The name of a function with this text, which is added once."""
+        found = self.known.get(text)
+        if found is None:
+            (wanted,) = HEAD.findall(text)[:1]
+            found = self.known[text] = self.names.fresh(wanted)
+            self.functions.append(text.replace(f"def {wanted}(", f"def {found}(", 1).strip() + "\n")
+        return found
+
+    def imported(self, module: str, name: str) -> str:
+        """The name of something that is imported from where it is defined."""
+        key = "import", module, name
+        if key not in self.known:
+            found = self.known[key] = self.names.fresh(name)
+            alias = "" if found == name else f" as {found}"
+            self.imports[f"from {module} import {name}{alias}"] = None
+        return self.known[key]
+
+    def namedtuple(self, name: str, fields: tuple[str, ...]) -> str:
+        """The name of a named tuple with these fields, which is defined once."""
+        key = "namedtuple", name, fields
+        if key not in self.known:
+            make = self.imported("collections", "namedtuple")
+            found = self.known[key] = self.names.fresh(name)
+            self.constants.append(f"{found} = {make}({name!r}, {' '.join(fields)!r})\n")
+        return self.known[key]
+
+    def text(self) -> str:
+        """The whole source."""
+        head = "\n".join(self.imports) + "\n"
+        constants = ["\n".join(self.constants)] if self.constants else []
+        return "\n\n".join([head, *constants, *self.functions])

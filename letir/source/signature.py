@@ -1,0 +1,174 @@
+"""How a function of a source takes its arguments and gives its results: as the user nested them.
+
+Tuples, lists, dicts and named tuples are taken apart at the top and built again at the end; attrs
+classes and dataclasses are taken apart. Other nestings are flat, which a comment says.
+"""
+
+import dataclasses
+import itertools
+from collections import Counter, OrderedDict, deque
+from collections.abc import Iterator
+
+import attrs
+import optree
+from attrs import define, field
+
+from letir.ast.terms import Lambda, Local
+from letir.ast.trees import Static
+from letir.source.literals import literal
+from letir.source.writer import Writer
+
+SEQUENCES = (tuple, list, deque)
+MAPPINGS = (dict, OrderedDict)
+PLAIN_KINDS = {None, type(None), *SEQUENCES, *MAPPINGS}
+PLAIN = ("'", '"', "True", "False", *"-0123456789")  # how texts of static leaves of values begin
+
+
+# ---- parameters ----
+
+
+@define(eq=False)
+class Signature:
+    """The parameters of a function, and the statements that take them apart."""
+
+    writer: Writer
+    names: dict[Local, str]
+    head: list[str] = field(factory=list)
+    later: list[tuple] = field(factory=list)  # (structure, leaves, name) to be taken apart
+
+    def argument(self, spec: optree.PyTreeSpec, leaves: list, name: str | None) -> None:
+        """One argument; ``name`` if it has that for good, as keyword arguments have."""
+        self.later.clear()
+        if is_pattern(spec):
+            name = self.writer.names.fresh(name or common(leaves, "arg"))
+            self.later.append((spec, leaves, name))
+        else:
+            name = self.target(spec, iter(leaves), name)
+        self.head.append(name)
+        while self.later:
+            self.take_apart(*self.later.pop(0))
+
+    def take_apart(self, spec: optree.PyTreeSpec, leaves: list, name: str) -> None:
+        """Statements that assign the parts of what is called ``name``."""
+        rest = iter(leaves)
+        if spec.type is None:
+            self.check(leaves[0], name)
+        elif is_pattern(spec):
+            self.writer.line(f"{self.target(spec, rest)} = {name}")
+        else:
+            for child, key in zip(spec.children(), spec.entries(), strict=True):
+                if child.num_leaves:
+                    part = f"{name}[{literal(key)}]" if spec.type in MAPPINGS else f"{name}.{key}"
+                    self.writer.line(f"{self.target(child, rest)} = {part}")
+
+    def target(self, spec: optree.PyTreeSpec, leaves: Iterator, name: str | None = None) -> str:
+        """What a structure is assigned to; what no pattern takes apart is added to ``later``."""
+        if not spec.num_leaves and name is None:
+            return "_"
+        if is_pattern(spec):
+            targets = [self.target(child, leaves) for child in spec.children()]
+            return f"({', '.join(targets)}{',' if len(targets) == 1 else ''})"
+        own = [next(leaves) for _ in range(spec.num_leaves)]
+        if spec.type is None and type(own[0]) is Local:
+            return self.writer.parameter(own[0], name or self.names[own[0]])
+        name = self.writer.names.fresh(name or common(own, "static"))
+        if own:
+            self.later.append((spec, own, name))
+        return name
+
+    def check(self, static: Static, name: str) -> None:
+        """Refuse another value than the function was recorded with, where that can be written."""
+        if static.text.startswith(PLAIN):
+            expected = repr(f"this source is for {name} = {static.text}, found %r")
+            with self.writer.block(f"if {name} != {static.text}:"):
+                self.writer.line(f"raise ValueError({expected} % ({name},))")
+        else:
+            self.writer.line(f"# recorded for {name} = {static.text.splitlines()[0]}")
+
+
+def is_pattern(spec: optree.PyTreeSpec) -> bool:
+    """Whether an assignment takes it apart."""
+    kind = spec.type
+    return kind in SEQUENCES or (kind is not None and optree.is_namedtuple_class(kind))
+
+
+def common(leaves: list, otherwise: str) -> str:
+    """What the user calls a structure: the beginning that the names of its leaves share."""
+    paths = [leaf.name.split(".") for leaf in leaves if type(leaf) is Local and leaf.name]
+    if not paths:
+        return otherwise
+    shared = [parts[0] for parts in itertools.takewhile(is_one, zip(*paths, strict=False))]
+    return ".".join((shared[:-1] if len(paths) == 1 else shared) or paths[0][:1])
+
+
+def is_one(parts: tuple) -> bool:
+    """Whether all are the same."""
+    return len(set(parts)) == 1
+
+
+def leaf_names(fn: Lambda) -> dict[Local, str]:
+    """A name for each parameter: the last part of the path, or all of it where that is no name, or
+    that of another.
+    """
+    paths = {param: param.name or f"x{i}" for i, param in enumerate(fn.params, start=1)}
+    ends = Counter(path.rpartition(".")[2] for path in paths.values())
+    roots = {path.partition(".")[0] for path in paths.values() if "." in path}
+    names = {}
+    for param, path in paths.items():
+        end = path.rpartition(".")[2]
+        plain = end.isidentifier() and ends[end] == 1 and end not in roots
+        names[param] = end if plain else path
+    return names
+
+
+def kinds_of(spec: optree.PyTreeSpec) -> set:
+    """The kinds of containers in a structure; None stands for its leaves."""
+    kinds, pending = set(), [spec]
+    while pending:
+        spec = pending.pop()
+        kinds.add(spec.type)
+        pending += spec.children()
+    return kinds
+
+
+def can_take_apart(spec: optree.PyTreeSpec) -> bool:
+    """Whether a source can take arguments of this structure."""
+    return all(
+        kind in PLAIN_KINDS
+        or optree.is_namedtuple_class(kind)
+        or attrs.has(kind)
+        or dataclasses.is_dataclass(kind)
+        for kind in kinds_of(spec)
+    )
+
+
+# ---- results ----
+
+
+def can_build(spec: optree.PyTreeSpec) -> bool:
+    """Whether a source can give results of this structure."""
+    return all(kind in PLAIN_KINDS or optree.is_namedtuple_class(kind) for kind in kinds_of(spec))
+
+
+def built(writer: Writer, spec: optree.PyTreeSpec, texts: Iterator[str]) -> str:
+    """The expression of a structure of these leaves."""
+    kind = spec.type
+    if kind is None:
+        return next(texts)
+    children = [built(writer, child, texts) for child in spec.children()]
+    inside = ", ".join(children)
+    if kind is type(None):
+        return "None"
+    if kind is tuple:
+        return f"({inside}{',' if len(children) == 1 else ''})"
+    if kind is list:
+        return f"[{inside}]"
+    if kind in MAPPINGS:
+        items = [f"{literal(k)}: {v}" for k, v in zip(spec.entries(), children, strict=True)]
+        inside = f"{{{', '.join(items)}}}"
+        if kind is dict:
+            return inside
+    if kind in (OrderedDict, deque):
+        inside = f"[{inside}]" if kind is deque else inside
+        return f"{writer.module.imported('collections', kind.__name__)}({inside})"
+    return f"{writer.module.namedtuple(kind.__name__, kind._fields)}({inside})"

@@ -1,0 +1,163 @@
+"""``Step``: one bind on its way into a source, which is what the ``source`` of a record gets.
+
+``source(write, *operands, **attrs)``, with ``write`` a Step and operands as texts, returns
+
+- a text: the right side of an assignment to the result, or to all results;
+- a tuple of texts, one a result: these stand for the results wherever they are used;
+- None: it has written all that is needed, with ``write.line`` and ``write.block``.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+
+import numpy as np
+
+from letir.ast.attrs import token
+from letir.ast.primitive import Required
+from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.types import ArrayType
+from letir.errors import ExportError
+from letir.source.literals import literal
+
+# On 0-d operands Python calls NumPy's scalars, which round differently or warn, where a ufunc does
+# not: complex products contract, powers take another algorithm, integers say that they overflow.
+EXACT_ON_SCALARS = frozenset(["+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!="])
+
+
+class Step:
+    """One bind: what its operands are, and the means to write it."""
+
+    def __init__(self, writer, bind: Bind, operands: list[str]):
+        self.writer, self.bind, self.operands = writer, bind, operands
+
+    # ---- what the operands are ----
+
+    def type(self, position: int) -> ArrayType | None:
+        """The type of an operand; None if that is unknown, or of an operand that is None."""
+        kind = self.bind.args[position].type
+        return kind if isinstance(kind, ArrayType) else None
+
+    def is_array(self, position: int) -> bool:
+        """Whether an operand is surely an array or a NumPy scalar, and no Python number."""
+        kind = self.type(position)
+        if type(self.bind.args[position]) is not Local or kind is None or kind.weak:
+            return False
+        may_be_bool = not kind.shape and kind.dtype.kind == "b"
+        return not (may_be_bool and self.operands[position] in self.writer.params)
+
+    def may_be_none(self, position: int) -> bool:
+        """Whether an operand may be ``Undef``, for which the source has None."""
+        return self.operands[position] in self.writer.nullable
+
+    def is_exact_infix(self, symbol: str) -> bool:
+        """Whether an operator between the operands does to the bit what the ufunc does."""
+        arrays = [self.type(i) for i in range(len(self.bind.args)) if self.is_array(i)]
+        if symbol == "**":
+            kinds = [self.type(i) for i in range(2)]
+            narrow = any(kind is None or kind.dtype.char in "eFD" for kind in kinds)
+            return not narrow and any(kind.shape for kind in arrays)
+        if symbol == "@":
+            return any(kind.shape for kind in arrays)
+        if any(kind.shape for kind in arrays):
+            return True
+        real = [self.type(i) for i in range(len(self.bind.args))]
+        floating = all(kind is not None and kind.dtype.kind in "fiu" for kind in real)
+        has_float = any(kind.dtype.kind == "f" for kind in arrays)
+        return floating and has_float and symbol in EXACT_ON_SCALARS
+
+    # ---- texts ----
+
+    def literal(self, value) -> str:
+        """The expression of a constant or an attribute."""
+        return literal(value, self.writer.indent)
+
+    def call(self, function: str, *operands: str, **attrs) -> str:
+        """A call with those attributes as keywords that are not the record's defaults."""
+        defaults = self.bind.op.attrs
+        keywords = [
+            f"{name}={self.literal(value)}"
+            for name, value in attrs.items()
+            if name not in defaults
+            or defaults[name] is Required
+            or token(defaults[name]) != token(value)
+        ]
+        return f"{function}({', '.join([*operands, *keywords])})"
+
+    def numpy_call(self, *operands: str, **attrs) -> str:
+        """A call of the NumPy function of the record. Raises ExportError if that has none."""
+        return self.call(numpy_name(self.bind), *operands, **attrs)
+
+    def constant(self, array) -> str:
+        """The expression of an array constant, as the caller may change it."""
+        name = self.bind.binders[0].name if self.bind.binders else None
+        return self.writer.module.constant(array, name)
+
+    def helper(self, text: str) -> str:
+        """The name of a function that the source needs beside it, given by its text."""
+        return self.writer.module.helper(text)
+
+    def imported(self, function: Callable) -> str | None:
+        """The name by which a function of the user's is imported; None if it cannot be."""
+        return self.writer.imported(function)
+
+    def function(self, fn: Lambda, name: str, about: str) -> str:
+        """The name of a function of its own that computes ``fn``."""
+        return self.writer.function(fn, name, about)
+
+    def body(self, fn: Lambda, operands: Sequence[str], into: Sequence | None = None) -> tuple:
+        """Write the binds of ``fn`` here; the texts of its results, or these assigned ``into``."""
+        return self.writer.body(fn, operands, into)
+
+    # ---- statements ----
+
+    def results(self, *, may_be_none: bool = False) -> list[str | None]:
+        """Names for the results, None for those that nothing uses, for statements to assign."""
+        base = self.bind.op.name.rpartition(".")[2]
+        return [self.writer.binder(b, may_be_none, base) for b in self.bind.binders]
+
+    def result(self) -> str:
+        """The name of the one result, for statements to assign."""
+        return self.results()[0] or "_"
+
+    @contextmanager
+    def defined(self, operands: Sequence[str]):
+        """Inside, these operands are known not to be None."""
+        nullable = self.writer.nullable
+        were = nullable.intersection(operands)
+        nullable -= were
+        yield
+        nullable |= were
+
+    def named(self, wanted: str) -> str:
+        """A new name for something that is no result."""
+        return self.writer.names.numbered(wanted)
+
+    def line(self, text: str) -> None:
+        """Write a statement."""
+        self.writer.line(text)
+
+    @contextmanager
+    def block(self, head: str):
+        """Write ``head``, and what is written inside below it."""
+        with self.writer.block(head):
+            yield
+
+    @property
+    def place(self) -> str:
+        """Where the bind is in the user's code, for messages."""
+        return f"{self.bind.source.short}: " if self.bind.source else ""
+
+
+def numpy_name(bind: Bind) -> str:
+    """The NumPy function that computes an operation of letir's own."""
+    op = bind.op
+    for function in op.numpy if "." not in op.name else ():
+        for name in (op.name, function.__name__):
+            if getattr(np, name, None) is function:
+                return f"np.{name}"
+    place = f"\n  at {bind.source}" if bind.source else ""
+    raise ExportError(
+        f"to_source: {op.name} has no form in NumPy{place}\n"
+        "  give its record one: letir.primitive(..., source='2 * {0}'), "
+        "or source=function(write, *operands, **attrs)"
+    )

@@ -1,0 +1,173 @@
+"""``Writer``: the statements of one function of a source, a bind a line.
+
+It goes through the binds in order, gives every local a text (a name, or what stands for it), and
+asks the record of each operation how it is written. Nested bodies are written in their place.
+"""
+
+import linecache
+import os
+import sys
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+
+from letir.ast.terms import Arg, Bind, Lambda, Local, Source
+from letir.source.expressions import spelled
+from letir.source.literals import WIDTH, joined, literal
+from letir.source.module import Module
+from letir.source.names import Names
+from letir.source.steps import Step
+from letir.visitors.usedef import use_counts
+
+
+class Writer:
+    """Writes one function of ``module``.
+
+    ``texts`` says what stands for a local, ``wanted`` the names that some shall get, ``nullable``
+    which names may be None, because a value may be ``Undef``.
+    """
+
+    def __init__(self, module: Module):
+        self.module, self.names = module, Names(module.names)
+        self.texts: dict[Local, str] = {}
+        self.wanted: dict[Local, str] = {}
+        self.params: set[str] = set()
+        self.nullable: set[str] = {"None"}
+        self.used: set[Local] = set()
+        self.lines: list[str] = []
+        self.indent = "    "
+        self.source: Source | None = None
+
+    # ---- lines ----
+
+    def line(self, text: str) -> None:
+        """Add a statement."""
+        self.lines.append(f"{self.indent}{text}\n")
+
+    @contextmanager
+    def block(self, head: str):
+        """Add ``head``; lines that are added inside stand below it."""
+        self.line(head)
+        outer, count = self.indent, len(self.lines)
+        self.indent += "    "
+        yield
+        if len(self.lines) == count:
+            self.line("pass")
+        self.indent = outer
+
+    def comment(self, source: Source | None) -> None:
+        """Add the user's line above the first bind that comes from it."""
+        if source is not None and source != self.source:
+            text = commented(source)
+            if text:
+                self.line(text[: WIDTH - len(self.indent)])
+        self.source = source or self.source
+
+    # ---- names ----
+
+    def arg(self, arg: Arg) -> str:
+        """The text of an operand."""
+        return self.texts[arg] if type(arg) is Local else literal(arg.value, self.indent)
+
+    def parameter(self, local: Local, wanted: str) -> str:
+        """The name of a parameter."""
+        found = self.texts[local] = self.names.fresh(wanted)
+        self.params.add(found)
+        return found
+
+    def binder(self, local: Local, may_be_none: bool = False, op: str = "value") -> str | None:
+        """A name for a result; None if nothing uses it."""
+        if local not in self.used:
+            return None
+        if local in self.wanted:
+            name = self.wanted[local]
+        else:
+            name = self.names.fresh(local.name) if local.name else self.names.numbered(op)
+        self.texts[local] = name
+        if may_be_none:
+            self.nullable.add(name)
+        return name
+
+    # ---- binds ----
+
+    def write(self, fn: Lambda) -> None:
+        """Write the binds of ``fn``, whose parameters have their texts already."""
+        self.used.update(use_counts(fn))
+        for bind in fn.binds:
+            self.bind(bind)
+
+    def bind(self, bind: Bind) -> None:
+        """Write one bind."""
+        self.comment(bind.source)
+        operands = [self.arg(arg) for arg in bind.args]
+        found = spelled(Step(self, bind, operands), operands)
+        if type(found) is tuple:
+            self.texts.update(zip(bind.binders, found, strict=True))
+        elif found is not None:
+            self.assign(bind, found)
+
+    def assign(self, bind: Bind, text: str) -> None:
+        """``binders = text``; a value that nothing uses is computed all the same."""
+        base = bind.op.name.rpartition(".")[2]
+        names = [self.binder(b, op=base) for b in bind.binders]
+        if bind.op.results is None:
+            self.line(f"{names[0]} = {text}" if names[0] else text)
+            return
+        comma = "," if len(names) == 1 else ""
+        targets = joined([name or "_" for name in names], self.indent + "    ")
+        long = len(names) == 1 or "\n" in targets
+        self.line(f"({targets}{comma}) = {text}" if long else f"{targets} = {text}")
+
+    def body(
+        self, fn: Lambda, operands: Sequence[str], into: Sequence[str | None] | None = None
+    ) -> tuple:
+        """Write the binds of a nested ``fn`` here: the texts of its results.
+
+        With ``into`` its results are assigned to these names, where they are not None. One body may
+        be written many times: what is known of its locals is that of the last time.
+        """
+        self.texts.update(zip(fn.params, operands, strict=True))
+        names = into or [None] * len(fn.ret.args)
+        bound = {b for bind in fn.binds for b in bind.binders}
+        wanted = {a: n for a, n in zip(fn.ret.args, names, strict=True) if n and a in bound}
+        self.wanted.update(wanted)
+        self.write(fn)
+        for local in wanted:
+            del self.wanted[local]
+        found = tuple([self.arg(arg) for arg in fn.ret.args])
+        for text, name in zip(found, names, strict=True):
+            if name and text != name:
+                self.line(f"{name} = {text}")
+        return found
+
+    # ---- what stands beside ----
+
+    def function(self, fn: Lambda, name: str, about: str) -> str:
+        """The name of a function of the module that computes ``fn``; one for all alike."""
+        known, key = self.module.known, (fn, name)
+        if key not in known:
+            inner = Writer(self.module)
+            params = [inner.parameter(p, p.name or f"x{i}") for i, p in enumerate(fn.params, 1)]
+            inner.write(fn)
+            inner.line(f"return {', '.join([inner.arg(arg) for arg in fn.ret.args])}")
+            found = known[key] = self.module.names.fresh(name)
+            head = f'def {found}({", ".join(params)}):\n    """{about}"""\n'
+            self.module.functions.append(head + "".join(inner.lines))
+        return known[key]
+
+    def imported(self, function: Callable) -> str | None:
+        """The name by which a function is imported; None if it is not found where it says."""
+        module, name = getattr(function, "__module__", None), getattr(function, "__name__", None)
+        found = getattr(sys.modules.get(module), name or "", None)
+        if found is not function or module == "__main__":
+            return None
+        return self.module.imported(module, name)
+
+
+def commented(source: Source) -> str:
+    """``# model.py:12  the line``, as far as the file can be read; nothing for an odd name."""
+    place = f"# {source.short}"
+    if len(place.splitlines()) != 1:
+        return ""
+    if not (os.path.isabs(source.file) or source.file in linecache.cache):
+        return place
+    return f"{place}  {' '.join(linecache.getline(source.file, source.line).split())}".rstrip()

@@ -1,0 +1,64 @@
+"""``to_source``: what is written computes the same to the bit, without letir."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import Undef
+from letir.eval.evaluator import run_flat
+from letir.testing import SAMPLES, applied, assert_same
+from letir.testing.gradients import is_inexact
+
+
+def loaded(source: str, *names: str):
+    """The functions of a source."""
+    namespace: dict = {}
+    exec(compile(source, "<source>", "exec"), namespace)
+    return [namespace[name] for name in names] if len(names) > 1 else namespace[names[0]]
+
+
+def without_undef(results):
+    """None in the place of ``Undef``, as sources have it."""
+    return tuple(None if r is Undef else r for r in results)
+
+
+EVERY = [
+    pytest.param(PRIMITIVES[name], sample, id=f"{name}-{i}")
+    for name, samples in SAMPLES.items()
+    for i, sample in enumerate(samples)
+    if name in PRIMITIVES
+]
+
+
+@pytest.mark.parametrize("constants", [False, True], ids=["parameters", "constants"])
+@pytest.mark.parametrize(("op", "sample"), EVERY)
+def test_the_source_of_an_operation_computes_what_it_does(op, sample, constants):
+    program, args = applied(op, sample, constants=constants)
+    expected = without_undef(run_flat(program, list(args)))
+
+    found = loaded(lt.to_source(program), "f")(*args)
+
+    assert_same(expected if len(expected) != 1 else expected[0], found)
+
+
+@pytest.mark.parametrize(("op", "sample"), EVERY)
+def test_the_source_of_a_gradient_computes_what_it_does(op, sample):
+    program, args = applied(op, sample)
+    try:
+        g = lt.differentiate(program)
+        expected, residuals = g.forward(*args)
+    except lt.MissingRule:
+        return
+    forward, backward = loaded(lt.to_source(g), "f_forward", "f_backward")
+
+    found, kept = forward(*args)
+
+    results = expected if isinstance(expected, tuple) else (expected,)
+    found = found if isinstance(expected, tuple) else (found,)
+    assert_same((without_undef(results), residuals), (found, kept))
+    real = [results[i] for i in g.df_input_vjps if i < g.f_real_outputs]
+    cts = [np.full_like(r, 0.5) if is_inexact(r) else None for r in real]
+    missing = [None] * len(cts), [ct if i % 2 else None for i, ct in enumerate(cts)]
+    for given in (cts, *missing):
+        assert_same(g.backward(residuals, *given), backward(kept, *given))
