@@ -33,7 +33,7 @@ REFUSED = {"guard"}  # a choice for all examples at once
 
 @pytest.mark.parametrize("name", OWN)
 def test_every_operation_has_a_batching_rule(name):
-    """[X9]"""
+    """Only operations of users are batched by a loop because they have no rule."""
     assert PRIMITIVES[name].batch is not NO_BATCH
     assert callable(PRIMITIVES[name].batch) is (name not in NEVER)
 
@@ -123,7 +123,7 @@ def sizes(op: Primitive, sample: Sample) -> int:
 
 @pytest.mark.parametrize(("op", "sample"), EVERY)
 def test_a_batch_is_a_loop(op, sample):
-    """[X9] Whichever operands are mapped, along their first or a new last axis."""
+    """Whichever operands are mapped, along their first or a new last axis."""
     count = sum(arg is not None and arg is not Undef for arg in sample.args)
 
     for mask in masks(count):

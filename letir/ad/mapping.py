@@ -14,12 +14,12 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.trees import NAMESPACE, Leaf, Tree, flatten
 from letir.ast.types import ArrayType, ShapeDtype, Size
-from letir.errors import BoundsError, DTypeError, ShapeError
+from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.batching import rank, resized, shape_of, to_place
 from letir.tracing.recorder import LAZY
-from letir.tracing.recording import leaf_names, mark_static, record
+from letir.tracing.recording import Recording, leaf_names, mark_static, record
 
 
 def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None) -> Callable:
@@ -47,7 +47,7 @@ def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None
             leaves, axes_of(in_axes, args, kwargs), leaf_names(f, args, kwargs), axis_size
         )
         examples = spec.unflatten(mapping.examples(leaves))
-        recording = record(f, *mark_static(f, *examples, (), ()), LAZY)
+        recording = recorded(f, *examples)
         static = dict(recording.tree.statics)
         axes = [axis for i, axis in enumerate(mapping.axes) if i not in static]
         given = recording.tree.leaves_of((args, kwargs), "vmap")
@@ -58,6 +58,17 @@ def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None
         return tree.unflatten(separate(run_flat(program, [*given, *recording.lifted])))
 
     return mapped
+
+
+def recorded(f: Callable, args: tuple, kwargs: dict) -> Recording:
+    """``f`` on one example, of which only the type is known."""
+    try:
+        return record(f, *mark_static(f, args, kwargs, (), ()), LAZY)
+    except TraceError as error:
+        if "has no value" in str(error) and "\n  vmap" not in str(error):
+            reason = "vmap records one example, of which only the type is known"
+            error.args = (f"{error.args[0]}\n  {reason}", *error.args[1:])
+        raise
 
 
 def mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
@@ -83,18 +94,11 @@ def param_name(i: int, fn: Lambda) -> str:
 
 
 def fresh_size(fn: Lambda) -> Size:
-    """A named size that the types of the parameters do not use."""
-    used = {
-        name
-        for param in fn.params
-        if param.type is not None
-        for n in param.type.shape
-        if type(n) is Size
-        for name in n.names
-    }
-    return Size.named(
-        next(n for n in ("batch", *map("batch{}".format, itertools.count(2))) if n not in used)
-    )
+    """A size called batch, or batch2 and so on where the parameters have that already."""
+    kinds = [param.type for param in fn.params if param.type is not None]
+    used = {name for kind in kinds for n in kind.shape if type(n) is Size for name in n.names}
+    names = itertools.chain(["batch"], map("batch{}".format, itertools.count(2)))
+    return Size.named(next(name for name in names if name not in used))
 
 
 # ---- which axes ----
@@ -171,17 +175,30 @@ def axes_of(in_axes, args: tuple, kwargs: dict) -> list[int | None]:
 
 def prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
     """The axis for each leaf of ``tree`` that a prefix of it says."""
-    flatten(tree)  # registers the classes that it is made of
+    _, spec = flatten(tree)  # registers the classes that it is made of
+    marked = optree.tree_map(
+        lambda axis: SHARED if axis is None else axis,
+        prefix,
+        is_leaf=lambda node: node is None,
+        namespace=NAMESPACE,
+    )
     try:
-        found = optree.broadcast_prefix(
-            prefix, tree, is_leaf=lambda node: node is None, namespace=NAMESPACE
-        )
-    except ValueError as error:
-        raise ShapeError(f"vmap: {name}={prefix!r} is no prefix of the {what}: {error}") from None
-    for axis in found:
-        if axis is not None and (isinstance(axis, bool) or not hasattr(axis, "__index__")):
-            raise DTypeError(f"vmap: {name} consists of ints and None, found {axis!r}")
-    return [None if axis is None else operator.index(axis) for axis in found]
+        found = optree.broadcast_prefix(marked, tree, namespace=NAMESPACE)
+    except ValueError:
+        raise ShapeError(
+            f"vmap: {name}={prefix!r} is no prefix of the {what}, which nest as {Tree(spec)}"
+        ) from None
+    return [None if axis is SHARED else as_axis(axis, name) for axis in found]
+
+
+SHARED = object()  # stands for None where a tree has it as a leaf
+
+
+def as_axis(axis, name: str) -> int:
+    """An axis as an int. Raises DTypeError for what is none."""
+    if isinstance(axis, bool) or not hasattr(axis, "__index__"):
+        raise DTypeError(f"vmap: {name} consists of ints and None, found {axis!r}")
+    return operator.index(axis)
 
 
 def normal(axis: int | None, ndim: int | None, name: str, option: str, of_slice: bool = True):
@@ -192,10 +209,12 @@ def normal(axis: int | None, ndim: int | None, name: str, option: str, of_slice:
         raise ShapeError(f"vmap: {name} has an unknown rank: count {option} from the front")
     most = ndim + of_slice
     if not -most <= axis < most:
-        what = "a slice" if of_slice else "an array"
         raise BoundsError(
-            f"vmap: {option} says axis {axis} of {name}, {what} with {ndim} axes\n"
-            f"  say None for what all examples share"
+            f"vmap: {option} says axis {axis} of {name}, which has rank {most} with its batch\n"
+            "  say None for what all examples share"
+            if of_slice
+            else f"vmap: {option} says axis {axis} of {name}, which has rank {ndim}\n"
+            "  say None for what all examples share"
         )
     return axis % most
 

@@ -2,11 +2,16 @@
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, assume, given, reject, settings
+from hypothesis import strategies as st
 
 import letir as lt
 from letir.ad.batching import batched
 from letir.ast.parser import parse
-from letir.testing import assert_close, assert_same
+from letir.ast.primitive import PRIMITIVES
+from letir.eval.evaluator import run_flat
+from letir.ops.makers import DISCRETE
+from letir.testing import SAMPLES, assert_close, assert_same, programs
 
 X = np.linspace(-1.0, 1.2, 12).reshape(4, 3)
 W = np.linspace(-0.7, 0.9, 6).reshape(2, 3)
@@ -69,3 +74,100 @@ def test_sizes_that_differ_are_named():
 
 def test_results_that_depend_on_nothing_mapped_are_broadcast():
     assert_same((X, np.full(4, 2.0)), lt.vmap(lambda x: (x, 2.0))(X))
+
+
+# ---- generated programs ----
+
+# where the last bit of a sum decides, a batch may decide otherwise than a loop
+JUMPS = {
+    *("floor_divide", "remainder", "floor", "ceil", "trunc", "rint", "sign", "cast", "guard"),
+    *("argmax", "argmin", "random_mask", "dropout"),
+    *(name for name in SAMPLES if PRIMITIVES[name].vjp is DISCRETE),
+}
+STEADY = SAMPLES.keys() - JUMPS
+FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+CHOICES = st.integers(0, 2**16)
+SIZE = 3
+
+
+def batch_of(args: list, choice: int) -> tuple[list, list]:
+    """(rows, axes): ``SIZE`` lists of arguments, and along which axis each is mapped."""
+    rows = [list(args) for _ in range(SIZE)]
+    axes: list = [None] * len(args)
+    for i, arg in enumerate(args):
+        if not hasattr(arg, "dtype") or arg.dtype.kind in "iu" or not choice >> i & 1:
+            continue  # an integer may be a shape, which is the same for all examples
+        axes[i] = (choice >> 8) % (arg.ndim + 1)
+        for k, row in enumerate(rows):
+            row[i] = (arg * (1 + k / 32)).astype(arg.dtype)[()] if arg.dtype.kind in "fc" else arg
+    return rows, axes
+
+
+def stacked(rows: list, axes: list) -> list:
+    """The arguments of a program that is mapped along these axes."""
+    columns = zip(*rows, strict=True)
+    return [
+        c[0] if axis is None else np.stack(c, axis) for c, axis in zip(columns, axes, strict=True)
+    ]
+
+
+@FEW
+@given(programs(ops=STEADY), CHOICES)
+def test_a_generated_program_maps_as_a_loop(program, choice):
+    fn, args = program
+    rows, axes = batch_of(args, choice)
+
+    with np.errstate(all="ignore"):
+        expected = [run_flat(fn, list(row)) for row in rows]
+        mapped, out_axes = batched(fn, axes, SIZE)
+        found = run_flat(lt.check(mapped), stacked(rows, axes))
+
+    for i, axis in enumerate(out_axes):
+        results = [row[i] for row in expected]
+        wanted = results[0] if axis is None else np.stack(results)
+        assert np.asarray(wanted).dtype == np.asarray(found[i]).dtype
+        if is_wide(fn):
+            assert_close(wanted, found[i], rtol=1e-6, atol=1e-6)
+
+
+def is_wide(fn) -> bool:
+    """Whether all of a program is in double precision, so that its rounding tells little."""
+    types = [p.type for p in fn.params] + [b.type for bind in fn.binds for b in bind.binders]
+    return all(t is None or t.dtype.char not in "efF" for t in types)
+
+
+def loss_of(fn):
+    """The sum of the real parts of all floating results."""
+
+    def loss(*args):
+        found = run_flat(fn, list(args))
+        terms = [np.real(r).sum() for r in found if hasattr(r, "dtype") and r.dtype.kind in "fc"]
+        return sum(terms, 0.0)
+
+    return loss
+
+
+@FEW
+@given(programs(ops=STEADY, dtypes=[np.dtype(d) for d in ("bool", "int64", "float64")]), CHOICES)
+def test_gradients_of_examples_are_the_gradient_of_the_batch(program, choice):
+    """vmap of grad = grad by each example = grad of the sum over vmap."""
+    fn, args = program
+    rows, axes = batch_of(args, choice | 255)
+    wrt = [i for i, a in enumerate(axes) if a is not None and args[i].dtype.kind == "f"]
+    assume(wrt and any(arg.type.inexact for arg in fn.ret.args if arg.type is not None))
+    loss, mapped = loss_of(fn), stacked(rows, axes)
+
+    with np.errstate(all="ignore"):
+        try:
+            expected = [lt.grad(loss, tuple(wrt))(*row) for row in rows]
+        except lt.LetirError:
+            reject()  # the results do not depend on them, or have no derivative
+        found = lt.vmap(lt.grad(loss, tuple(wrt)), tuple(axes))(*mapped)
+        total = lt.grad(lambda *xs: lt.vmap(loss, tuple(axes))(*xs).sum(), tuple(wrt))(*mapped)
+
+    for k, i in enumerate(wrt):
+        each = np.stack([row[k] for row in expected])
+        assert_close(each, found[k], rtol=1e-6, atol=1e-6)
+        assert_close(
+            np.stack([row[k] for row in expected], axes[i]), total[k], rtol=1e-6, atol=1e-6
+        )
