@@ -4,6 +4,7 @@ Importing it fills the table of primitives.
 """
 
 from letir.ops import (
+    bodies,
     casting,
     control,
     elementwise,
@@ -19,5 +20,5 @@ from letir.ops import (
 
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, scans),
-    *(indexing, products, neural, control, loops),
+    *(indexing, products, neural, control, loops, bodies),
 )

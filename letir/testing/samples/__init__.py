@@ -7,6 +7,7 @@ Derivatives exist at a sample and agree with differences there, unless it is ``r
 """
 
 from letir.testing.samples import (
+    bodies,
     casting,
     control,
     elementwise,
@@ -23,7 +24,7 @@ from letir.testing.samples.sample import Sample
 
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, scans),
-    *(indexing, products, neural, control, loops),
+    *(indexing, products, neural, control, bodies, loops),
 )
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()

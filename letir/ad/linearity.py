@@ -1,0 +1,170 @@
+"""Whether a program is linear in some of its parameters, bind by bind.
+
+A bind is linear in operands if its reverse rule does not read them, nor its results, and if nothing
+else is added to them: where another operand has a cotangent that does not read the linear ones
+either, the result is not zero where these are.
+"""
+
+from collections.abc import Collection, Iterator
+
+import numpy as np
+
+from letir.ad.reverse import pull, takes_cotangent
+from letir.ad.rules import RuleBody, rule_body
+from letir.ast.printer import line_of
+from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
+from letir.errors import LetirError
+from letir.ops.sizes import constant, size, zeros
+from letir.passes.cleanup import dead_code
+
+# the derivative does not say what the function is: jumps, an empty product, a rule of the user
+ADDED = {"pad": "value", "sum": "initial"}  # attributes that are numbers beside the operands
+NOT_TOLD = frozenset(["remainder", "prod", "custom_vjp"])
+
+
+class Linearity:
+    """Goes through the binds of ``fn``: which locals are linear in ``params``, which are zero.
+
+    Linear in the number of binds. Raises LetirError that names the first bind that is not linear.
+    """
+
+    def __init__(self, fn: Lambda, params: Collection[Local], asked: str, remedy: str):
+        self.fn, self.asked, self.remedy = dead_code(fn), asked, remedy
+        self.linear: set[Local] = set(params)
+        self.zero: set[Local] = set()
+        for bind in self.fn.binds:
+            self.step(bind)
+        for arg in self.fn.ret.args:
+            if not self.vanishes(arg):
+                same = "is no zero, and the same for all arguments"
+                raise LetirError(f"{asked}: the result {arg!r} {same}\n  {remedy}")
+
+    def vanishes(self, arg) -> bool:
+        """Whether ``arg`` is zero where the linear parameters are."""
+        if type(arg) is Local:
+            return arg in self.linear or arg in self.zero
+        return type(arg.value) in PYTHON_NUMBERS and arg.value == 0
+
+    def step(self, bind: Bind) -> None:
+        """Say what the results of ``bind`` are."""
+        if always_zero(bind):
+            self.zero.update(bind.binders)
+            return
+        for known in (self.linear, self.zero):
+            chosen = {arg for arg in bind.locals() if arg in known}
+            if chosen and bind.op is not size:
+                why = self.obstacle(bind, chosen)
+                if why is None:
+                    known.update(dependent(bind, chosen))
+                elif known is self.linear:
+                    raise self.nonlinear(bind, why)
+                return
+        if any(type(arg) is not Local and self.vanishes(arg) for arg in bind.args):
+            self.by_zero(bind)
+
+    def by_zero(self, bind: Bind) -> None:
+        """Say that the results are zero, if ``bind`` multiplies by a number that is."""
+        for probe, local in probes(bind, [arg for arg in bind.args if type(arg) is not Local]):
+            is_zero = self.vanishes(bind.args[probe.args.index(local)])
+            if is_zero and self.obstacle(probe, {local}) is None:
+                self.zero.update(bind.binders)
+
+    def obstacle(self, bind: Bind, chosen: set[Local]) -> str | None:
+        """Why ``bind`` is not linear in these operands; None if it is."""
+        if not bind.op.is_differentiable or bind.op.name in NOT_TOLD:
+            return "has no linear rule"
+        if not all(map(takes_cotangent, bind.binders)):
+            return "does not give floating numbers"
+        rule = rule_of(bind, chosen)
+        places = {i for i, arg in enumerate(bind.args) if arg in chosen}
+        if not places.issubset(rule.results) or reads(bind, rule, {*chosen, *bind.binders}):
+            return "is not linear"
+        if bind.attrs.get(ADDED.get(bind.op.name)):
+            return "adds a number"
+        others = [a for a in bind.args if a not in chosen and not self.vanishes(a)]
+        for probe, local in probes(bind, others):
+            rule = rule_if_any(probe, {local})
+            if (
+                rule is not None
+                and rule.results
+                and not reads(probe, rule, {*chosen, *bind.binders})
+            ):
+                return "adds what does not depend on it"
+        return None
+
+    def nonlinear(self, bind: Bind, why: str) -> LetirError:
+        """The error that names ``bind``."""
+        at = f"\n  at {bind.source}" if bind.source else ""
+        return LetirError(
+            f"{self.asked}: {bind.op.name} {why}\n  in {line_of(self.fn, bind)}{at}\n"
+            f"  {self.remedy}"
+        )
+
+
+def always_zero(bind: Bind) -> bool:
+    """Whether its result is zero whatever the arguments."""
+    return bind.op is zeros or (bind.op is constant and not np.any(bind.attrs["value"] != 0))
+
+
+def rule_of(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleBody:
+    """The reverse rule of ``bind`` for the operands in ``needed``, for all cotangents or those of
+    the mask.
+    """
+    mask = mask or tuple(map(takes_cotangent, bind.binders))
+    return rule_body("vjp", bind, mask, needed, pull)
+
+
+def dependent(bind: Bind, chosen: set[Local]) -> list[Local]:
+    """The results of ``bind`` that depend on these operands, in which it is linear."""
+    if len(bind.binders) == 1:
+        return list(bind.binders)
+    masks = [tuple(other is binder for other in bind.binders) for binder in bind.binders]
+    pairs = zip(bind.binders, masks, strict=True)
+    return [binder for binder, mask in pairs if rule_of(bind, chosen, mask).results]
+
+
+def rule_if_any(bind: Bind, needed: set[Local]) -> RuleBody | None:
+    """``rule_of``, None where an operand cannot be floating: an index, a condition."""
+    try:
+        return rule_of(bind, needed)
+    except LetirError:
+        return None
+
+
+def reads(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> bool:
+    """Whether the rule reads the values of any of these; their sizes do not count."""
+    places = bind.args + bind.binders
+    captured = rule.body.params[rule.attrs["n_cts"] :]
+    asked = {p for p, i in zip(captured, rule.captured, strict=True) if places[i] in locals_}
+    return any(
+        arg in asked
+        for term in (*rule.body.binds, rule.body.ret)
+        if not is_size(term)
+        for arg in term.locals()
+    )
+
+
+def is_size(term) -> bool:
+    """Whether it only asks for a size."""
+    return type(term) is Bind and term.op is size
+
+
+def probes(bind: Bind, others: list) -> Iterator[tuple[Bind, Local]]:
+    """(``bind``, operand) for each of these operands; with a floating local for one that is not."""
+    for other in others:
+        if type(other) is Local and takes_cotangent(other):
+            yield bind, other
+        elif type(other) is Local or type(other.value) in PYTHON_NUMBERS:
+            local = Local(floating(other.type, bind))
+            args = tuple([local if arg is other else arg for arg in bind.args])
+            yield Bind(bind.binders, bind.op, args, bind.attrs, bind.source), local
+
+
+def floating(kind: ArrayType, bind: Bind) -> ArrayType:
+    """The type of a floating operand in the place of one of this type."""
+    if kind.inexact:
+        return kind
+    kinds = [binder.type for binder in bind.binders if binder.type is not None]
+    dtype = kinds[0].dtype if kinds else np.dtype(float)
+    return WEAK[complex if dtype.kind == "c" else float] if kind.weak else kind.with_dtype(dtype)

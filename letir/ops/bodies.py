@@ -1,0 +1,180 @@
+"""Operations that hold a function of the user's as a closed body: ``checkpoint`` and
+``custom_jvp``.
+
+Their derivatives are those of the bodies, which the transforms hand in.
+"""
+
+from collections.abc import Sequence
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.checker import retype
+from letir.ast.primitive import todo
+from letir.ast.terms import Lambda
+from letir.ast.types import WEAK, ArrayType
+from letir.errors import MissingRule
+from letir.ops.batched_control import mapped_checkpoint, mapped_custom_jvp
+from letir.ops.makers import op
+from letir.ops.sizes import zeros, zeros_like
+
+
+def body_type(operand) -> ArrayType | None:
+    """The type of an operand of a body: a value, a number, or None (which has none)."""
+    return operand.type if isinstance(operand, Value) else WEAK.get(type(operand))
+
+
+def fitted(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
+    """``body`` for operands of these types; itself where they are those of its parameters."""
+    fits = all(kind is param.type for kind, param in zip(types, body.params, strict=True))
+    return body if fits else retype(body, *types)
+
+
+def directed(kind: ArrayType | None) -> bool:
+    """Whether a value of this type has a tangent."""
+    return kind is None or kind.inexact
+
+
+# ---- checkpoint ----
+
+
+def without_effects(body: Lambda) -> Lambda:
+    """``body`` to be computed again: guards and prints happened the first time."""
+    return body.memo(_silent)
+
+
+def _silent(body: Lambda) -> Lambda:
+    return body.with_binds(tuple([b for b in body.binds if b.binders or not b.op.effect]))
+
+
+def checkpoint_aval(*types, body, saved):
+    """The types of the body's results."""
+    return tuple(arg.type for arg in fitted(body, types).ret.args)
+
+
+def checkpoint_vjp(cts, outs, *args, body, saved, transform):
+    """Compute the body again, but for what is saved, and go back through it."""
+    known = {i: outs[i] for i in range(len(outs) - saved, len(outs))}
+    body = without_effects(fitted(body, tuple(map(body_type, args))))
+    return transform(body, args, cts, known=known)
+
+
+def checkpoint_jvp(tangents, outs, *args, body, saved, transform):
+    """One bind again, of the tangents' program, so that its backward computes again too."""
+    body = without_effects(fitted(body, tuple(map(body_type, args))))
+    inner = LetBuilder()
+    operands = [inner.param(param.type, param.name) for param in body.params]
+    directions = [None if t is None else inner.param(t.type) for t in tangents]
+    found = transform(body, operands, directions)
+    program = inner.build([t for t in found if t is not None])
+    given = [t for t in tangents if t is not None]
+    results = iter(given[0].emitter.apply(checkpoint, (*args, *given), _one(program)))
+    return tuple(None if t is None else next(results) for t in found)
+
+
+def _one(program: Lambda):
+    return checkpoint.complete({"body": program, "saved": 0})
+
+
+checkpoint = op(
+    "checkpoint",
+    lambda xp, *args, call, body, saved: call(body, list(args)),
+    checkpoint_aval,
+    vjp=checkpoint_vjp,
+    jvp=checkpoint_jvp,
+    batch=mapped_checkpoint(fitted),
+    results=lambda *, body, saved: len(body.ret.args),
+    holds_lambdas=True,
+)
+
+# ---- custom_jvp ----
+
+
+def custom_jvp_aval(*types, name, primal, rule, closed_over):
+    """The types of the function's results."""
+    return tuple(arg.type for arg in fitted(primal, types[: len(primal.params)]).ret.args)
+
+
+def custom_jvp_rule(operands, *, name, primal, rule, closed_over) -> Lambda:
+    """The user's rule for these operands: arguments, what the rule captures, results."""
+    if rule is None:
+        raise MissingRule(
+            f"custom_jvp {name}: its rule calls {name} on other arguments, so that it is recorded "
+            "for a few orders of derivatives only\n"
+            "  compute what the rule needs without calling the function itself"
+        )
+    types = [body_type(operand) for operand in operands]
+    given = [kind for kind in types[: len(primal.params) - closed_over] if directed(kind)]
+    tangents = [kind and kind.with_dtype(kind.dtype) for kind in given]
+    return fitted(rule, [*types, *tangents])
+
+
+def tangents_of(emitter, args, tangents, primal, closed_over) -> list[Value]:
+    """A tangent for each floating argument of the function; zeros for one that is missing."""
+    count = len(primal.params) - closed_over
+    pairs = [(t, x) for t, x in zip(tangents, args[:count], strict=True) if has_tangent(x)]
+    return [zero_tangent(emitter, x) if t is None else t for t, x in pairs]
+
+
+def custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
+    """What the user's rule makes of the tangents."""
+    primal, closed_over = attrs["primal"], attrs["closed_over"]
+    count = len(primal.params)
+    if any(t is not None for t in tangents[count - closed_over : count]):
+        raise MissingRule(closed_over_reason(attrs["name"]))
+    emitter = next(t.emitter for t in tangents if t is not None)
+    operands = (*args, *outs)
+    given = tangents_of(emitter, args, tangents[: count - closed_over], primal, closed_over)
+    found = iter(emitter.call(custom_jvp_rule(operands, **attrs), (*operands, *given)))
+    return tuple(next(found) if directed(out.type) else None for out in outs)
+
+
+def custom_jvp_vjp(cts, outs, *args, transform, **attrs):
+    """The user's rule transposed: it is linear in the tangents, whose values do not matter."""
+    primal, closed_over = attrs["primal"], attrs["closed_over"]
+    emitter = next(ct.emitter for ct in cts if ct is not None)
+    operands, count = (*args, *outs), len(primal.params) - closed_over
+    zeros = tangents_of(emitter, args, [None] * count, primal, closed_over)
+    wanted = [False] * len(operands) + [True] * len(zeros)
+    given = [ct for ct, out in zip(cts, outs, strict=True) if directed(out.type)]
+    rule = custom_jvp_rule(operands, **attrs)
+    found = iter(transform(rule, (*operands, *zeros), given, wanted=wanted)[len(operands) :])
+    missing = [todo(closed_over_reason(attrs["name"]))] * closed_over
+    captured = [None] * (len(args) - len(primal.params))
+    return *[next(found) if has_tangent(x) else None for x in args[:count]], *missing, *captured
+
+
+def closed_over_reason(name: str) -> str:
+    """Why there is no derivative by a value that the function uses and that is no argument."""
+    return (
+        f"custom_jvp {name}: its rule says nothing of a traced value that the function uses and "
+        "that is no argument\n  make it one"
+    )
+
+
+def has_tangent(operand) -> bool:
+    """Whether the user's rule takes a tangent of this operand."""
+    return operand is not None and directed(body_type(operand))
+
+
+def zero_tangent(emitter, operand) -> Value:
+    """A tangent of zeros for an operand."""
+    if isinstance(operand, Value):
+        return zeros_like(operand)
+    kind = body_type(operand)
+    return emitter.apply(zeros, (), zeros.complete({"shape": kind.shape, "dtype": kind.dtype}))
+
+
+def custom_jvp_impl(xp, *args, call, name, primal, rule, closed_over):
+    """What the function computes."""
+    return call(primal, list(args[: len(primal.params)]))
+
+
+custom_jvp = op(
+    "custom_jvp",
+    custom_jvp_impl,
+    custom_jvp_aval,
+    vjp=custom_jvp_vjp,
+    jvp=custom_jvp_jvp,
+    batch=mapped_custom_jvp(fitted, directed),
+    results=lambda *, name, primal, rule, closed_over: len(primal.ret.args),
+    holds_lambdas=True,
+)

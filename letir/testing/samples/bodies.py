@@ -1,0 +1,44 @@
+"""Samples of the operations in ``letir.ops.bodies``: checkpoint and custom_jvp."""
+
+import numpy as np
+
+from letir.ast.builder import LetBuilder
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Lambda
+from letir.ast.types import ArrayType
+from letir.testing.samples.sample import X, Y, of
+
+VECTOR, SCALAR = ArrayType(float, (3,)), ArrayType(float)
+
+
+def body(formula, *types) -> Lambda:
+    """A closed program of arrays of these types, vectors unless others are given."""
+    builder = LetBuilder()
+    return builder.build(formula(*[builder.param(kind) for kind in types]))
+
+
+def wave(x, y):
+    """Two results, the second a value on the way to the first."""
+    s = PRIMITIVES["sin"](x) * y
+    return (PRIMITIVES["exp"](s), s)
+
+
+WAVE = body(wave, VECTOR, VECTOR)
+SCALED = body(lambda x, y: (x * x * y, x.sum()), VECTOR, VECTOR)
+SCALED_RULE = body(
+    lambda x, y, out, total, s, t: (2 * x * y * s + x * x * t, s.sum()),
+    *(VECTOR, VECTOR, VECTOR, SCALAR, VECTOR, VECTOR),
+)
+GROWTH = body(lambda x: (PRIMITIVES["exp"](x),), VECTOR)
+GROWTH_RULE = body(lambda x, c, out, t: (out * t * c,), VECTOR, VECTOR, VECTOR, VECTOR)
+
+SAMPLES = {
+    "checkpoint": [
+        of(X[0], Y[0], body=WAVE, saved=0),
+        of(X[0], Y[0], body=WAVE, saved=1),
+    ],
+    "custom_jvp": [
+        of(X[0], Y[0], name="scaled", primal=SCALED, rule=SCALED_RULE, closed_over=0),
+        of(X[0], np.ones(3), name="growth", primal=GROWTH, rule=GROWTH_RULE, closed_over=0),
+    ],
+}

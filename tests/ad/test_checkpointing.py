@@ -1,0 +1,190 @@
+"""checkpoint: the same values and derivatives, from less that is kept."""
+
+import functools
+import gc
+import weakref
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_close, assert_same, check_grads
+
+X = np.linspace(0.1, 1.0, 5)
+
+
+def wave(x):
+    return np.tanh(np.sin(np.exp(x) * x))
+
+
+def is_sine(bind):
+    return bind.op.name == "sin"
+
+
+CHECKPOINTED = {
+    "plain": lt.checkpoint(wave),
+    "with a policy": lt.checkpoint(wave, policy=is_sine),
+    "a program": lt.checkpoint(lt.trace(wave, X)),
+    "nested": lt.checkpoint(lambda x: lt.checkpoint(np.tanh)(lt.checkpoint(np.sin)(np.exp(x) * x))),
+}
+
+
+@pytest.mark.parametrize("f", CHECKPOINTED.values(), ids=CHECKPOINTED)
+def test_values_and_derivatives_of_every_order_are_those_of_the_function(f):
+    assert_same(wave(X), f(X))
+    assert_close(lt.grad(lambda x: wave(wave(x)).sum())(X), lt.grad(lambda x: f(f(x)).sum())(X))
+    check_grads(f, (X,), order=3)
+
+
+def test_a_function_is_one_bind_that_holds_it():
+    program = lt.trace(lambda x: lt.checkpoint(wave)(x) + 1, X)
+
+    assert ["checkpoint", "add"] == [bind.op.name for bind in program.binds]
+    assert program.binds[0].source.file == __file__
+    assert program == lt.parse(lt.dumps(program))
+
+
+def test_a_program_keeps_its_nesting():
+    program = lt.trace(lambda p: {"y": p["x"] * 2}, {"x": X})
+
+    found = lt.checkpoint(program)
+
+    assert 1 == len(found)
+    assert_same({"y": X * 2}, found({"x": X}))
+    assert (program.in_tree, program.out_tree) == (found.in_tree, found.out_tree)
+
+
+def kept(f, *args) -> int:
+    """How many bytes the backward keeps, arguments included."""
+    gradient = lt.differentiate(lt.trace(f, *args))
+    _, residuals = gradient.forward(*args)
+    return sum(residual.nbytes for residual in residuals)
+
+
+def layers(step, count):
+    return lambda x: functools.reduce(lambda y, _: step(y), range(count), x)
+
+
+def test_only_the_arguments_are_kept():
+    x = np.ones(1000)
+
+    assert 4 * 8000 == kept(layers(lt.checkpoint(wave), 4), x)  # one of each layer
+    assert kept(layers(wave, 4), x) >= 12 * 8000
+
+
+def test_what_the_policy_says_is_kept_too_and_not_computed_again():
+    x = np.ones(1000)
+    gradient = lt.differentiate(lt.trace(lt.checkpoint(wave, is_sine), x))
+
+    assert 2 * 8000 == kept(lt.checkpoint(wave, is_sine), x)
+    assert not any(is_sine(bind) for step in gradient.df.binds for bind in steps_of(step))
+
+
+def steps_of(bind):
+    """The binds of the body of a ``grad_of``."""
+    return bind.attrs["body"].binds if "body" in bind.attrs else ()
+
+
+def living_values(program, *args) -> int:
+    """The most values of a replay that are alive at once, arguments not counted."""
+    alive, most = set(), 0
+
+    def watch(bind, results):
+        nonlocal most
+        for result in results:
+            if isinstance(result, np.ndarray) and result.size > 1:
+                alive.add(key := id(result))
+                weakref.finalize(result, alive.discard, key)
+        most = max(most, len(alive))
+
+    gc.disable()
+    try:
+        lt.run_forward(program, *args, observe=watch)
+    finally:
+        gc.enable()
+    return most
+
+
+def test_a_replay_of_the_gradient_holds_fewer_values_at_once():
+    x = np.ones(10)
+    plain, checkpointed = (
+        lt.grad(lt.trace(lambda x, step=step: layers(step, 20)(x).sum(), x))
+        for step in (wave, lt.checkpoint(wave))
+    )
+
+    assert_close(plain(x), checkpointed(x))
+    assert living_values(plain, x) >= 60
+    assert living_values(checkpointed, x) <= 35
+
+
+def test_the_backward_of_a_forward_derivative_computes_again_too():
+    x = np.ones(1000)
+
+    def slope(step):
+        return lambda x: lt.jvp(layers(step, 4), (x,), (x,))[1]
+
+    assert kept(slope(lt.checkpoint(wave)), x) * 2 <= kept(slope(wave), x)
+    assert_close(
+        lt.grad(lambda x: slope(wave)(x).sum())(X),
+        lt.grad(lambda x: slope(lt.checkpoint(wave))(x).sum())(X),
+    )
+
+
+def test_guards_inside_hold_and_are_not_checked_again():
+    """[C5]"""
+
+    @lt.checkpoint
+    def f(x):
+        return x**2 if x.sum() > 0 else x**3
+
+    program = lt.trace(lambda x: f(x).sum(), X)
+    gradient = lt.grad(program)
+
+    assert_close(2 * X, gradient(X))
+    with pytest.raises(lt.GuardError):
+        gradient(-X)
+    guards = [b for bind in gradient.binds for b in (bind, *steps_of(bind)) if b.op.name == "guard"]
+    assert 1 == len(guards)
+    assert_close(3 * X**2, lt.grad(lambda x: f(x).sum())(-X))
+
+
+def test_traced_values_that_the_function_uses_get_their_derivative():
+    """[B3]"""
+    found = lt.grad(lambda w: lt.checkpoint(lambda x: np.sin(x * w))(X).sum())(2.0)
+
+    assert_close((np.cos(2 * X) * X).sum(), found)
+
+
+def test_static_arguments_keywords_and_pytrees_pass_through():
+    @lt.checkpoint
+    def f(p, *, square=True, scale=1.0):
+        return {"y": p["x"] ** 2 if square else p["x"], "n": scale}
+
+    found = lt.grad(lambda x: f({"x": x}, square=True, scale=2.0)["y"].sum())(X)
+
+    assert_close(2 * X, found)
+
+
+def test_without_a_trace_the_function_itself_runs():
+    calls = []
+
+    lt.checkpoint(lambda x: calls.append(x) or x)(X)
+
+    assert calls[0] is X
+
+
+def test_it_maps_over_a_batch():
+    batch = np.stack([X, -X, 2 * X])
+
+    found = lt.vmap(lt.grad(lambda x: lt.checkpoint(wave, is_sine)(x).sum()))(batch)
+
+    assert_close(lt.grad(lambda x: wave(x).sum())(batch), found)
+
+
+def test_retyped_programs_hold_retyped_bodies():
+    program = lt.trace(lt.checkpoint(wave, is_sine), X)
+
+    narrow = lt.retype(program, lt.ShapeDtype(5, "float32"))
+
+    assert "float32" == narrow.ret.args[0].type.dtype
+    assert "float32" == lt.vjp(narrow, X.astype("f4"))[1](X.astype("f4"))[0].dtype
