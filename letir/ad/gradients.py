@@ -108,7 +108,7 @@ def nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | No
     return None if tree == tree_of_results(tree.spec.num_leaves) else tree
 
 
-def check_inputs(fn: Lambda, positions: list[int]) -> None:
+def check_inputs(fn: Lambda, positions: list[int], asked: str = "grad") -> None:
     """Raise DTypeError for an argument that is not floating or complex."""
     for i in positions:
         kind = fn.params[i].type
@@ -120,7 +120,7 @@ def check_inputs(fn: Lambda, positions: list[int]) -> None:
                 else "convert it with .astype(float),"
             )
             raise DTypeError(
-                f"grad: {name} is {kind}, which has no derivative\n"
+                f"{asked}: {name} is {kind}, which has no derivative\n"
                 f"  {remedy} or leave it out of argnums"
             )
 

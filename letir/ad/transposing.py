@@ -1,0 +1,134 @@
+"""``linear_transpose``: the transpose of a linear program, by the one reverse transform."""
+
+import functools
+from collections.abc import Callable, Sequence
+
+from letir.ad.calls import (
+    Call,
+    arguments_of,
+    as_program,
+    called,
+    separate,
+    tree_of_arguments,
+)
+from letir.ad.gradients import check_inputs
+from letir.ad.linear_maps import as_direction
+from letir.ad.linearity import Linearity
+from letir.ad.reverse import differentiate
+from letir.ad.rules import strong
+from letir.ad.zeros import zero
+from letir.ast.builder import LetBuilder
+from letir.ast.collecting import paused_gc
+from letir.ast.terms import Lambda, Local, Ret
+from letir.ast.trees import Tree
+from letir.errors import DTypeError, ShapeError
+from letir.eval.evaluator import run_flat
+from letir.passes.cleanup import dead_code
+
+ASKED = "linear_transpose"
+REMEDY = "take letir.linearize for another function, or leave the argument out of argnums"
+
+
+def linear_transpose(
+    f: Callable, *examples, argnums: int | Sequence[int] | None = None
+) -> Callable:
+    """The transpose of a function that is linear in its arguments, or in those that ``argnums``
+    says.
+
+    ``examples``: the arguments, or their types as ``ShapeDtype``; a Lambda needs none and gives a
+    Lambda. The transpose takes the cotangent of the result, nested as that, then the arguments in
+    which ``f`` is not linear, and returns a tuple with the cotangent of each other argument. It is
+    what ``vjp`` pulls back, without a primal: <ct, f(x)> = <transpose(ct), x>. Raises LetirError
+    that names the first operation, with its line, that is not linear.
+
+    >>> import numpy as np
+    >>> turned = linear_transpose(lambda x: 2 * np.cumsum(x), np.zeros(3))
+    >>> turned(np.array([1.0, 0.0, 1.0]))
+    (array([4., 2., 2.]),)
+    >>> scaled = linear_transpose(lambda x, w: w * x, 1.0, 3.0, argnums=0)
+    >>> scaled(1.0, 3.0)  # a cotangent, and w
+    (np.float64(3.0),)
+    """
+    f = as_program(f)
+    if isinstance(f, Lambda):
+        return Transpose(Call(f, tree_of_arguments(f), []), argnums).program
+    call = called(f, examples, {})
+    transpose = Transpose(call, argnums)
+    lifted = call.leaves[call.tree.arrays :]
+
+    @functools.wraps(f)
+    def transposed(*args):
+        return transpose(args, lifted)
+
+    return transposed
+
+
+class Transpose:
+    """The transposed program of a call: how its arguments nest, and which are linear."""
+
+    def __init__(self, call: Call, argnums: int | Sequence[int] | None):
+        args, kwargs = call.tree.example()
+        chosen = tuple(range(len(args))) if argnums is None else argnums
+        chosen = (chosen,) if isinstance(chosen, int) else tuple(chosen)
+        positions, self.cotangents = arguments_of(call.tree, chosen)
+        check_inputs(call.fn, positions, ASKED)
+        flat = transposed_program(call.fn, positions)
+        linear = {n % len(args) for n in chosen}
+        others = [arg for i, arg in enumerate(args) if i not in linear]
+        self.out = Tree.of(call.out_tree.example())
+        self.others = Tree.of(((*others,), kwargs))
+        taken = Tree.of(((self.out.example(), *others), kwargs))
+        in_tree = taken if len(flat.params) == taken.arrays else None
+        self.program = Lambda(flat.params, flat.binds, flat.ret, in_tree, self.cotangents)
+
+    def __call__(self, args: tuple, lifted: list) -> tuple:
+        """The cotangents for (cotangent of the result, arguments that are not linear)."""
+        if not args:
+            raise ShapeError(f"{ASKED}: the transpose takes the cotangent of the result first")
+        count = self.out.arrays
+        cts = [
+            as_direction(ct, param.type, "cotangent")
+            for ct, param in zip(
+                self.out.leaves_of(args[0], ASKED), self.program.params[:count], strict=True
+            )
+        ]
+        others = self.others.leaves_of((args[1:], {}), ASKED)
+        return self.cotangents.unflatten(separate(run_flat(self.program, [*cts, *others, *lifted])))
+
+
+@paused_gc()
+def transposed_program(fn: Lambda, positions: list[int]) -> Lambda:
+    """(cotangents of the results, other parameters) -> cotangents of these parameters.
+
+    Linear in the number of binds.
+    """
+    inputs = [fn.params[i] for i in positions]
+    linearity = Linearity(fn, inputs, ASKED, REMEDY)
+    fn, chosen = linearity.fn, set(positions)
+    defined = [arg in linearity.linear for arg in fn.ret.args]
+    gradient = differentiate(fn, [i in chosen for i in range(len(fn.params))], defined=defined)
+    count = len(gradient.df_input_vjps)
+    vjps = dict(zip(gradient.df_input_vjps, gradient.df.params, strict=False))
+    captured = gradient.df.params[count:]
+    primal = dead_code(Lambda(fn.params, fn.binds, Ret(captured)))
+    check_sizes(primal, set(inputs))
+    builder = LetBuilder()
+    cts = [vjps.get(i) or Local(strong(arg.type)) for i, arg in enumerate(fn.ret.args)]
+    others = [param for i, param in enumerate(fn.params) if i not in chosen]
+    builder.params = [*cts, *others]
+    builder.binds = [*primal.binds, *gradient.df.binds]
+    found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
+    return builder.build(
+        found[i] if type(found.get(i)) is Local else zero(builder, fn.params[i]) for i in positions
+    )
+
+
+def check_sizes(primal: Lambda, inputs: set[Local]) -> None:
+    """Raise DTypeError where a linear argument would be needed, for its size."""
+    for term in (*primal.binds, primal.ret):
+        for arg in term.args:
+            if arg in inputs:
+                raise DTypeError(
+                    f"{ASKED}: the sizes of {arg!r} are not known\n"
+                    "  give the program types that say them: letir.retype"
+                )

@@ -1,0 +1,103 @@
+"""``ravel``: the numbers of a pytree as one vector, which optimisers and solvers take."""
+
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.builder import Value
+from letir.ast.trees import Tree, flatten
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ShapeError
+from letir.eval.arrays import type_of
+from letir.ops.casting import weaken
+from letir.ops.makers import array_dtype
+from letir.ops.shaping import concatenate
+
+
+def ravel(tree) -> tuple[Any, "Unravel"]:
+    """(vector, unravel): the leaves of a pytree in a row, and the function that nests them again.
+
+    The vector has the dtype to which NumPy promotes those of the leaves; ``unravel(vector)`` gives
+    every leaf its own dtype and shape back, and a Python number where one was. It takes a vector of
+    the same size and dtype only. Works on arrays and on traced values, and derivatives flow through
+    both directions. Strings and bools stay as they are.
+
+    >>> from scipy.optimize import minimize
+    >>> from letir import value_and_grad
+    >>> start, unravel = ravel({"x": np.zeros(2), "y": 0.0})
+    >>> loss = lambda v: (lambda p: ((p["x"] - 1) ** 2).sum() + p["y"] ** 2)(unravel(v))
+    >>> unravel(minimize(value_and_grad(loss), start, jac=True).x)
+    {'x': array([1., 1.]), 'y': 0.0}
+    """
+    leaves, spec = flatten(tree)
+    parts = tuple([Part.of(leaf) for leaf in leaves])
+    numbers = [leaf for leaf, part in zip(leaves, parts, strict=True) if part.type is not None]
+    kinds = [part.type for part in parts if part.type is not None]
+    if not numbers:
+        return np.zeros(0), Unravel(Tree(spec), parts, ArrayType(float, (0,)))
+    dtype = array_dtype(*kinds)
+    kind = ArrayType(dtype, (sum(kind.size for kind in kinds),))
+    return concatenate(numbers, axis=None, dtype=dtype), Unravel(Tree(spec), parts, kind)
+
+
+@frozen(eq=False)
+class Part:
+    """A leaf: its type, None for a ``static`` one, and whether NumPy has a scalar there."""
+
+    type: ArrayType | None
+    is_scalar: bool = False
+    static: Any = None
+
+    @classmethod
+    def of(cls, leaf) -> "Part":
+        """What is to be known of a leaf."""
+        if type(leaf) in (bool, str):
+            return cls(None, static=leaf)
+        if not isinstance(leaf, Value):
+            return cls(type_of(leaf), isinstance(leaf, np.generic))
+        if leaf.type is None:
+            raise DTypeError(
+                "ravel: the size of a traced value is not known\n  trace with concrete arguments"
+            )
+        return cls(leaf.type)
+
+    def taken(self, elements):
+        """The leaf of its elements."""
+        kind = self.type
+        if elements.dtype.kind == "c" and kind.dtype.kind != "c":
+            elements = elements.real
+        if not isinstance(elements, Value) or elements.dtype != kind.dtype:
+            elements = elements.astype(kind.dtype)
+        array = elements.reshape(kind.shape)
+        if kind.weak:
+            return weaken(array)
+        return array[()] if self.is_scalar and not isinstance(array, Value) else array
+
+
+@frozen(eq=False)
+class Unravel:
+    """Nests vectors of ``type`` again, as ``ravel`` found the pytree: ``tree``, ``parts``."""
+
+    tree: Tree
+    parts: tuple[Part, ...]
+    type: ArrayType
+
+    def __call__(self, vector):
+        """The pytree of these numbers. Raises ShapeError or DTypeError where they do not fit."""
+        found = vector.type if isinstance(vector, Value) else type_of(vector)
+        if found is not self.type:
+            other = found is None or found.shape != self.type.shape
+            remedy = "" if other else f"\n  convert it: vector.astype('{self.type.dtype}')"
+            raise (ShapeError if other else DTypeError)(
+                f"unravel: a vector of type {self.type} is expected, found {found}{remedy}"
+            )
+        leaves, start = [], 0
+        for part in self.parts:
+            if part.type is None:
+                leaves.append(part.static)
+            else:
+                stop = start + part.type.size
+                leaves.append(part.taken(vector[start:stop]))
+                start = stop
+        return self.tree.unflatten(leaves)

@@ -1,0 +1,199 @@
+"""linear_transpose: of linear programs, with an error that names what is not linear."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.ad.linearity import Linearity
+from letir.ast.primitive import PRIMITIVES
+from letir.eval.evaluator import run_flat
+from letir.testing import SAMPLES, applied, assert_close, assert_same
+from letir.testing.gradients import is_inexact
+
+X = np.linspace(0.1, 1.0, 5)
+W = np.cos(np.arange(15.0)).reshape(3, 5)
+
+
+def test_of_a_function_it_is_a_function_of_cotangents():
+    turned = lt.linear_transpose(lambda x: W @ x, X)
+
+    assert_close((np.ones(3) @ W,), turned(np.ones(3)))
+
+
+def test_examples_may_be_types():
+    turned = lt.linear_transpose(lambda x: W @ x, lt.ShapeDtype(5))
+
+    assert_close((np.ones(3) @ W,), turned(np.ones(3)))
+
+
+def test_of_a_program_it_is_a_program():
+    turned = lt.linear_transpose(lt.trace(lambda x: W @ x, X))
+
+    assert isinstance(lt.check(turned), lt.Lambda)
+    assert_close((np.ones(3) @ W,), turned(np.ones(3)))
+    assert_close(W @ X, lt.linear_transpose(turned)((X,))[0])  # and back
+
+
+def test_the_other_arguments_follow_the_cotangent():
+    f = lambda p, w, *, scale: {"y": scale * (w @ p["x"]), "z": p["x"][::2]}  # noqa: E731
+    ct = {"y": np.ones(3), "z": np.zeros(3)}
+    program = lt.trace(f, {"x": X}, W, scale=2.0)
+
+    assert_close(
+        ({"x": 2 * np.ones(3) @ W},), lt.linear_transpose(program, argnums=0)(ct, W, scale=2.0)
+    )
+    by_w = lt.linear_transpose(lambda w, x: w @ x, W, X, argnums=0)
+    assert_close((np.outer(np.ones(3), X),), by_w(np.ones(3), X))
+
+
+def test_several_arguments_are_linear_together():
+    turned = lt.linear_transpose(lambda x, y: 2 * x - y, X, X)
+
+    assert_close((2 * X, -X), turned(X))
+
+
+def test_the_program_of_a_linearization_is_transposed():
+    f = lambda x: np.tanh(x) * x.sum()  # noqa: E731
+    _, linear = lt.linearize(f, X)
+    expected = lt.vjp(f, X)[1](X)
+
+    program = lt.linear_transpose(linear.program, argnums=0)
+
+    assert_close(expected, program(X, *linear.captured))
+    assert_close(expected, lt.linear_transpose(linear, X)(X))
+
+
+def test_traced_values_that_the_function_uses_are_parameters():
+    """[B3]"""
+    found = lt.grad(lambda w: lt.linear_transpose(lambda x: w * x, X)(X)[0].sum())(3.0)
+
+    assert_close(X.sum(), found)
+
+
+def test_results_that_are_zero_are_linear():
+    turned = lt.linear_transpose(lambda x: (x, np.zeros(2), 0 * X[:2]), X)
+
+    assert_close((X,), turned((X, np.ones(2), np.ones(2))))
+
+
+def test_zeros_beside_what_is_linear_are_linear():
+    turned = lt.linear_transpose(lambda x: np.concatenate([np.zeros(2), x, X[:1] * 0]), X)
+
+    assert_close((np.arange(2.0, 7.0),), turned(np.arange(8.0)))
+
+
+def test_a_real_function_of_complex_numbers_is_transposed_as_gradients_are():
+    z = X + 1j
+    turned = lt.linear_transpose(lambda z: (2j * z).real, z)
+
+    assert_close(lt.vjp(lambda z: (2j * z).real, z)[1](X), turned(X))
+
+
+NOT_LINEAR = {
+    "a square": (lambda x: x * x, "mul is not linear"),
+    "a sum": (lambda x: x + 1, "add adds what does not depend on it"),
+    "integers added": (lambda x: x + np.arange(5), "add adds"),
+    "joined with numbers": (lambda x: np.concatenate([x, np.arange(3)]), "concatenate adds"),
+    "padded": (lambda x: np.pad(x, 1, constant_values=2), "pad adds a number"),
+    "rounded": (lambda x: x - np.floor(x), "floor has no linear rule"),
+    "a remainder": (lambda x: x % 2, "remainder has no linear rule"),
+    "a choice": (lambda x: np.where(x > 0, x, 0), "greater has no linear rule"),
+    "a decision": (lambda x: x if x.sum() > 0 else -x, "greater has no linear rule"),
+    "stopped": (lt.stop_gradient, "stop_gradient has no linear rule"),
+    "cast to integers": (lambda x: x.astype(int) * 1.0, "cast does not give floating numbers"),
+    "checkpointed": (lt.checkpoint(np.sin), "checkpoint is not linear"),
+}
+
+
+@pytest.mark.parametrize(("f", "message"), NOT_LINEAR.values(), ids=NOT_LINEAR)
+def test_the_first_operation_that_is_not_linear_is_named_with_its_line(f, message):
+    with pytest.raises(
+        lt.LetirError, match=rf"(?s)linear_transpose: {message}.*\n  in %.*\n  at "
+    ) as e:
+        lt.linear_transpose(f, X)
+
+    assert "test_transposing.py" in str(e.value)
+
+
+def test_a_constant_result_is_not_linear():
+    with pytest.raises(lt.LetirError, match="is no zero, and the same for all arguments"):
+        lt.linear_transpose(lambda x: (x, np.ones(3)), X)
+
+
+def test_integer_arguments_and_wrong_cotangents_are_refused():
+    with pytest.raises(lt.DTypeError, match=r"linear_transpose: n is int64\[3\].*\n.*leave it out"):
+        lt.linear_transpose(lambda n: n * 2.0, np.arange(3))
+    turned = lt.linear_transpose(lambda x: 2 * x, X)
+    with pytest.raises(lt.ShapeError, match=r"cotangent of type float64\[5\] is expected"):
+        turned(np.ones(2))
+    with pytest.raises(lt.ShapeError, match="the cotangent of the result first"):
+        turned()
+
+
+def test_unknown_sizes_are_an_error_with_the_remedy():
+    program = lt.parse("lambda %0 { %1 = sum(%0, axis=0); return %1 }")
+
+    with pytest.raises(lt.LetirError, match="retype"):
+        lt.linear_transpose(program)
+
+
+def test_what_holds_one_function_is_linear_if_that_is():
+    turned = lt.linear_transpose(lt.checkpoint(lambda x: 3 * x[1:]), X)
+
+    assert_close((np.array([0.0, 3, 3, 3, 3]),), turned(np.ones(4)))
+
+
+LINEAR = [
+    pytest.param(name, sample, i, constants, id=f"{name}-{number}-{i}-{constants}")
+    for name, samples in SAMPLES.items()
+    for number, sample in enumerate(samples)
+    for constants in (False, True)
+    for i, arg in enumerate(applied(PRIMITIVES[name], sample, constants=constants)[1])
+    if is_inexact(arg) and name != "custom_vjp"
+]
+
+
+@pytest.mark.parametrize(("name", "sample", "i", "constants"), LINEAR)
+def test_what_is_called_linear_is(name, sample, i, constants):
+    program, args = applied(PRIMITIVES[name], sample, constants=constants)
+    try:
+        Linearity(program, [program.params[i]], "", "")
+    except lt.LetirError:
+        return
+
+    def at(factor):
+        arg = args[i] * factor
+        arg = arg.astype(args[i].dtype) if hasattr(arg, "dtype") else arg
+        with np.errstate(all="ignore"):
+            return [r for r in run_flat(program, [*args[:i], arg, *args[i + 1 :]]) if is_inexact(r)]
+
+    for zero, once, thrice in zip(at(0.0), at(1.0), at(-3.0), strict=True):
+        assert np.all(zero == 0)
+        np.testing.assert_allclose(-3.0 * once, thrice, rtol=1e-2)
+
+
+def test_many_operations_are_called_linear():
+    def is_linear(name):
+        for sample in SAMPLES[name]:
+            program, args = applied(PRIMITIVES[name], sample)
+            for param, arg in zip(program.params, args, strict=True):
+                try:
+                    if is_inexact(arg):
+                        return bool(Linearity(program, [param], "", ""))
+                except lt.LetirError:
+                    pass
+        return False
+
+    expected = (
+        "sum matmul mul div neg reshape transpose concatenate stack split index einsum cumsum"
+        " cast real imag conj mean pad flip broadcast_to dot linear dropout grad_of"
+    )
+    assert [] == [name for name in expected.split() if not is_linear(name)]
+
+
+def test_gradients_are_taken_as_joined_programs():
+    gradient = lt.differentiate(lt.trace(lambda x: 2 * x, X))
+
+    turned = lt.linear_transpose(gradient)
+
+    assert_same((2 * X, 2 * X), turned((X, (X,))))
