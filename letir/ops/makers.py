@@ -200,13 +200,18 @@ def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
     return found
 
 
-def composite(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -> Primitive:
+def composite(name: str, decompose: Callable, **fields) -> Primitive:
     """Register an operation that stands for others and is traced as itself [B4].
 
     ``decompose(*args, **attrs)`` says of which operations it is made, on Values; its type rule, its
     numerics and the rules that are not given follow from that.
     """
+    fields.setdefault("source", SOURCES.get(name))
+    return register(composite_record(name, decompose, **fields))
 
+
+def composite_record(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -> Primitive:
+    """The record of a composite, not registered."""
     several = bool(fields.get("results"))
 
     def impl(xp, *args, call, **attrs):
@@ -222,7 +227,7 @@ def composite(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -
 
     def stands_for(args, attrs):
         return decomposition(
-            decompose, tuple(None if arg is None else arg.type for arg in args), attrs
+            decompose, tuple(None if arg is None else type_of_operand(arg) for arg in args), attrs
         )
 
     def decomposed_vjp(ct, out, *args, transform, **attrs):
@@ -234,7 +239,7 @@ def composite(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -
         found = transform(stands_for(args, attrs), [a for a in args if a is not None], directions)
         return found if several else found[0]
 
-    return op(
+    return Primitive(
         name,
         impl,
         aval,
@@ -245,3 +250,8 @@ def composite(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -
         holds_lambdas=True,
         **{"batch": decomposed(partial(decomposition, decompose), several), **fields},
     )
+
+
+def type_of_operand(arg) -> ArrayType | None:
+    """The type of an operand of a rule: a Value, or a Python number."""
+    return arg.type if isinstance(arg, Value) else WEAK[type(arg)]

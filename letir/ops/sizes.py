@@ -9,6 +9,7 @@ import math
 import operator
 
 import numpy as np
+from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, never
@@ -48,13 +49,33 @@ def is_known(shape) -> bool:
     return shape is not None and all(type(n) is int for n in shape)
 
 
+@frozen(eq=False)
+class Sizes:
+    """A shape that is a value of the program: a 1-d integer array, and what is known of it."""
+
+    array: Value
+    known: tuple | None = None
+
+    @classmethod
+    def of(cls, x: Value) -> "Sizes":
+        """The shape of ``x``."""
+        return cls(size(x), None if x.type is None else x.shape)
+
+    def __getitem__(self, axis: int):
+        """One size: an int where it is known, else an integer array."""
+        known = None if self.known is None else self.known[axis]
+        return known if type(known) is int else self.array[axis]
+
+
 def spelled(shape) -> tuple[tuple, tuple | None]:
-    """(further operands, attribute) that say ``shape``: a tuple, an int, or a Value whose shape it
-    is.
+    """(further operands, attribute) that say ``shape``: a tuple, an int, ``Sizes``, or a Value
+    whose shape it is.
     """
     if isinstance(shape, Value):
         known = None if shape.type is None else shape.shape
         return ((), known) if is_known(known) else ((size(shape),), known)
+    if type(shape) is Sizes:
+        return (shape.array,), shape.known
     shape = tuple(map(as_size, shape if isinstance(shape, tuple | list) else (shape,)))
     if not is_known(shape):
         raise TraceError(f"the shape {shape} has a size that is known by name only: pass numbers")

@@ -1,0 +1,358 @@
+"""Lambda lifting: a script at some types becomes two closed programs [G1].
+
+``Closed`` is the pair as scripts show it, ``Rule`` what an operation needs of it: programs of
+arrays in a row, only what the backward reads, and gradients that fit their operands [D9].
+"""
+
+from collections.abc import Mapping
+from functools import partial
+
+from attrs import frozen
+
+from letir.ad.rules import strong
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Arg, Lambda, Local
+from letir.ast.trees import LEAF, Tree, flatten
+from letir.ast.types import PYTHON_NUMBERS, ArrayType
+from letir.errors import DTypeError, LetirError, ShapeError
+from letir.ops.makers import recast
+from letir.ops.sizes import Sizes
+from letir.passes.cleanup import dead_code
+from letir.scripting.emission import Emitter
+from letir.scripting.reading import Gradients
+from letir.scripting.terms import GROUP, SCALAR, SHAPE, STATIC, Function, Group, Param
+
+
+@frozen(eq=False)
+class Spec:
+    """The arguments of a script: for each parameter what stands for it.
+
+    A static value; or, of other parameters, a type (None if unknown), ``MISSING`` for None, or a
+    tuple of those for a group.
+    """
+
+    kinds: tuple
+
+
+class Missing:
+    """The type of ``MISSING``, an argument of None in an array's place."""
+
+    def __repr__(self):
+        return "None"
+
+
+MISSING = Missing()
+
+
+def entered(builder: LetBuilder, name: str, kind):
+    """A parameter of ``builder`` for each type in ``kind``."""
+    if isinstance(kind, tuple):
+        return tuple(entered(builder, f"{name}.{i}", part) for i, part in enumerate(kind))
+    return None if kind is MISSING else builder.param(kind, name)
+
+
+def argument(builder: LetBuilder, param: Param, kind):
+    """What stands for a parameter inside its function."""
+    if param.kind == STATIC:
+        return kind
+    value = entered(builder, param.name, kind)
+    if param.parts is None:
+        return value
+    pairs = zip(value, param.parts, strict=True)
+    return tuple(Sizes(part) if inside == SHAPE else part for part, inside in pairs)
+
+
+def plain(value):
+    """What programs return for a value: shapes as arrays."""
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    return value.array if type(value) is Sizes else value
+
+
+@frozen(eq=False)
+class Forward:
+    """A function that was run: what its parameters, results and captured names are."""
+
+    function: Function
+    builder: LetBuilder
+    given: tuple  # the values of the parameters
+    results: tuple  # one for each result, each a value or a tuple of them
+    captured: dict  # the captured values by name
+    count: int  # of operands
+
+    @classmethod
+    def of(cls, function: Function, spec: Spec, scripts: Mapping) -> "Forward":
+        """Run ``function`` for arguments of these kinds."""
+        builder = LetBuilder()
+        given = tuple(map(partial(argument, builder), function.params, spec.kinds))
+        names = [param.name for param in function.params]
+        emitter = Emitter(builder, function, scripts, dict(zip(names, given, strict=True)))
+        value, inner = emitter.run(), function.inner
+        several = inner is not None and len(inner.params) > 1
+        results = value if several and type(function.results) is Group else (value,)
+        captured = {} if inner is None else {name: emitter.env[name] for name in inner.captured}
+        return cls(function, builder, given, results, captured, len(builder.params))
+
+    def context(self) -> list[Value]:
+        """The arrays among the captured values."""
+        found = []
+        for value in self.captured.values():
+            found += [leaf for leaf in leaves_of(plain(value)) if isinstance(leaf, Value)]
+        return found
+
+    def backward(self, scripts: Mapping) -> tuple[LetBuilder, Emitter]:
+        """The backward with parameters for the context and the gradients."""
+        builder, inner = LetBuilder(), self.function.inner
+        env = {name: copied(builder, name, value) for name, value in self.captured.items()}
+        for param, result in zip(inner.params, self.results, strict=True):
+            env[param.name] = entered(builder, param.name, kinds_of(plain(result)))
+        return builder, Emitter(builder, inner, scripts, env)
+
+
+def copied(builder: LetBuilder, name: str, value):
+    """A captured value inside the backward: arrays become parameters, all else stays."""
+    if isinstance(value, tuple):
+        return tuple(copied(builder, f"{name}.{i}", part) for i, part in enumerate(value))
+    if type(value) is Sizes:
+        return Sizes(builder.param(value.array.type, name), value.known)
+    return builder.param(value.type, name) if isinstance(value, Value) else value
+
+
+def kinds_of(result):
+    """The types of gradients of a result."""
+    if isinstance(result, tuple):
+        return tuple(map(kinds_of, result))
+    return strong(type_of_result(result))
+
+
+def type_of_result(value) -> ArrayType | None:
+    """The type of a result, which may be a number."""
+    return value.type if isinstance(value, Value) else ArrayType(type(value))
+
+
+def leaves_of(value) -> list:
+    """The leaves of nested tuples; None is one."""
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in leaves_of(part)]
+    return [value]
+
+
+def checked_results(forward: Forward) -> tuple:
+    """The results. Raises LetirError for one that is neither array nor number; None is a gradient
+    of zero, and only a function without a backward may give it.
+    """
+    for leaf in leaves_of(plain(forward.results)):
+        if leaf is None and forward.function.inner is None:
+            continue
+        if not isinstance(leaf, Value) and type(leaf) not in PYTHON_NUMBERS:
+            function = forward.function
+            raise LetirError(
+                f"{function.name}: its result {leaf!r} is neither an array nor a number\n"
+                f"  at {function.source(function.results.at)}"
+            )
+    return plain(forward.results)
+
+
+# ---- as scripts show it ----
+
+
+@frozen(eq=False)
+class Closed:
+    """The two closed programs of a script: ``forward(*args) -> (*results, context)`` and
+    ``backward(context, *gradients)``, None for a function without one.
+    """
+
+    forward: Lambda
+    backward: Lambda | None
+
+
+def closed(function: Function, spec: Spec, scripts: Mapping) -> Closed:
+    """The two programs of ``function`` for arguments of these kinds."""
+    forward = Forward.of(function, spec, scripts)
+    results = checked_results(forward)
+    in_tree = tree_of_arguments(plain(forward.given), function)
+    if function.inner is None:
+        (value,) = results
+        return Closed(program(forward.builder, value, in_tree), None)
+    context = tuple(forward.context())
+    first = program(forward.builder, (*results, context), in_tree)
+    builder, emitter = forward.backward(scripts)
+    gradients = plain(emitter.run())
+    shapes = tuple(shape_of_tree(plain(result)) for result in results)
+    tree = Tree.of((((LEAF,) * len(context), *shapes), {}))
+    return Closed(first, program(builder, gradients, tree))
+
+
+def shape_of_tree(value):
+    """``LEAF`` for each leaf."""
+    return tuple(map(shape_of_tree, value)) if isinstance(value, tuple) else LEAF
+
+
+def program(builder: LetBuilder, value, in_tree: Tree | None) -> Lambda:
+    """The program with these results, nested as they are."""
+    leaves, spec = leaves_of(value), Tree.of(shape_of_tree(value))
+    in_a_row = spec == Tree.of((LEAF,) * len(leaves)) and len(leaves) != 1
+    out_tree = None if in_a_row or not isinstance(value, tuple) else spec
+    return builder.build(leaves, in_tree, out_tree)
+
+
+def tree_of_arguments(given: tuple, function: Function) -> Tree | None:
+    """How the array arguments nest; None for arrays in a row."""
+    if not any(param.kind == GROUP for param in function.params):
+        return None
+    arrays = [v for v, p in zip(given, function.params, strict=True) if p.kind != STATIC]
+    return Tree.of((tuple(map(shape_of_tree, arrays)), {}))
+
+
+# ---- as operations need it ----
+
+
+@frozen(eq=False)
+class Rule:
+    """What a ``scripted`` bind holds; ``backward`` is None for a function without one.
+
+    ``results``: how the first ``n_outs`` results of ``forward`` nest.
+    """
+
+    forward: Lambda
+    backward: Lambda | None
+    context: tuple[int, ...]
+    gradients: tuple[int, ...]
+    n_outs: int
+    results: Tree
+
+
+def rule(function: Function, spec: Spec, scripts: Mapping) -> Rule:
+    """The rule of ``function`` for arguments of these kinds."""
+    forward = Forward.of(function, spec, scripts)
+    results = checked_results(forward)
+    value = results if len(results) > 1 else results[0]
+    tree = Tree.of(shape_of_tree(value))
+    outs = [forward.builder.enter(leaf) for leaf in leaves_of(value)]
+    if function.inner is None:
+        return Rule(forward.builder.build(outs), None, (), (), len(outs), tree)
+    builder, emitter = forward.backward(scripts)
+    context = forward.context()
+    inside = builder.params[: len(context)]
+    found = fitted(forward, emitter, leaves_of(value))
+    fn = dead_code(builder.build(found.values()))
+    used = {local for bind in fn.binds for local in bind.locals()} | set(fn.ret.locals())
+    kept = [i for i, local in enumerate(inside) if local in used]
+    cts = builder.params[len(context) :]
+    backward = Lambda([*(inside[i] for i in kept), *cts], fn.binds, fn.ret)
+    places = Places(forward.builder.params, outs)
+    positions = tuple(places.position(context[i].arg) for i in kept)
+    program = dead_code(forward.builder.build(places.results))
+    return Rule(program, backward, positions, tuple(found), len(outs), tree)
+
+
+class Places:
+    """Positions among operands, then results; a value that is neither becomes a further result."""
+
+    def __init__(self, params: list[Local], outs: list[Arg]):
+        self.count, self.results = len(params), list(outs)
+        self.known: dict = {}
+        for i, arg in enumerate((*params, *outs)):
+            if type(arg) is Local:
+                self.known.setdefault(arg, i)
+
+    def position(self, local: Local) -> int:
+        """Where the value of ``local`` is."""
+        found = self.known.get(local)
+        if found is None:
+            found = self.known[local] = self.count + len(self.results)
+            self.results.append(local)
+        return found
+
+
+def fitted(forward: Forward, emitter: Emitter, outs: list) -> dict[int, Value]:
+    """The gradients by operand position, each of its operand's type."""
+    function, found = forward.function, plain(emitter.run())
+    gradients = found if isinstance(found, tuple) else (found,)
+    choices = Gradients(function.params)
+    positions = choices.positions(len(gradients))
+    if positions is None:
+        inner = function.inner
+        message = choices.message(inner.name, len(gradients))
+        raise ShapeError(f"{message}\n  at {inner.source(inner.results.at)}")
+    by_param = dict(zip(positions, gradients, strict=True))
+    made, operands = {}, iter(range(forward.count))
+    for i, (param, given) in enumerate(zip(function.params, forward.given, strict=True)):
+        if param.kind == STATIC:
+            continue
+        fit = Fit(function, i, emitter.builder)
+        operand_leaves = leaves_of(plain(given))
+        gradient_leaves = fit.aligned(by_param.get(i), len(operand_leaves))
+        for operand, gradient in zip(operand_leaves, gradient_leaves, strict=True):
+            if operand is None:
+                continue
+            place = next(operands)
+            if param.kind != SCALAR and gradient is not None:  # a scalar gets no gradient [G2]
+                fits = fit.gradient(gradient, operand.type)
+                made |= {} if fits is None else {place: fits}
+    return made
+
+
+@frozen(eq=False)
+class Fit:
+    """Makes a gradient fit the parameter at ``position``, or says why it does not."""
+
+    function: Function
+    position: int
+    builder: LetBuilder
+
+    def aligned(self, gradient, count: int) -> list:
+        """The gradients of the ``count`` leaves of the parameter."""
+        if gradient is None:
+            return [None] * count
+        leaves = leaves_of(gradient)
+        if len(leaves) != count:
+            found = f"{len(leaves)} parts"
+            raise ShapeError(self.message(found, f"{count}", "one for each array of the group"))
+        return leaves
+
+    def gradient(self, ct, kind: ArrayType | None) -> Value | None:
+        """``ct`` in the dtype of ``kind``; None if that takes none."""
+        if kind is not None and not kind.inexact:
+            return None
+        if not isinstance(ct, Value):
+            return self.number(ct, kind)
+        if kind is None or ct.type is None:
+            return ct
+        if ct.shape != kind.shape:
+            name = self.function.params[self.position].name
+            remedy = f"sum it: .sum_to_size({name}.size())"
+            raise ShapeError(self.message(ct.type, kind, remedy))
+        if not ct.type.inexact:
+            raise DTypeError(self.message(ct.type, kind, "return None where it is zero"))
+        return ct if strong(ct.type) is strong(kind) else recast(ct, kind.dtype)
+
+    def number(self, ct, kind: ArrayType | None) -> Value:
+        """A number as the gradient of a 0-d operand."""
+        if type(ct) not in PYTHON_NUMBERS:
+            raise DTypeError(self.message(repr(ct), kind, "a gradient is an array or None"))
+        if kind is None or kind.shape != ():
+            raise ShapeError(self.message(f"the number {ct}", kind, "return None where it is zero"))
+        full = PRIMITIVES["full"]
+        operands, attrs = full.prepare((), ct, kind.dtype)
+        return self.builder.apply(full, operands, full.complete(attrs))
+
+    def message(self, found, kind, remedy: str) -> str:
+        """What is wrong with this gradient."""
+        function = self.function
+        inner, param = function.inner, function.params[self.position]
+        return (
+            f"{function.name}: {inner.name!r} gave argument {self.position} ({param.name}) "
+            f"a gradient of {found}, expected {kind}\n"
+            f"  at {inner.source(inner.results.at)}\n  {remedy}"
+        )
+
+
+def operands_of(values: tuple, function: Function) -> list:
+    """The operands among bound arguments: leaves of those that are not static, but None."""
+    found = []
+    for value, param in zip(values, function.params, strict=True):
+        if param.kind != STATIC:
+            found += [leaf for leaf in flatten(value)[0] if leaf is not None]
+    return found

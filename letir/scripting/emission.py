@@ -1,0 +1,178 @@
+"""From scripts to programs: ``Emitter`` runs a function on the Values of a builder.
+
+What is known while it runs (numbers, known shapes, dtypes) is computed at once; everything else
+becomes a bind, with the script's line. Types may be unknown: then shapes are values too.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.errors import LetirError
+from letir.ops.sizes import Sizes
+from letir.scripting.printing import Lifted
+from letir.scripting.terms import Apply, Assign, Function, Group, Literal, Name, Part, Slice, Term
+from letir.scripting.vocabulary import QUESTIONS, SHAPED, Meaning, meaning
+
+MOST_BITS = 1 << 10  # of the integers that a script computes with
+
+
+class Emitter:
+    """Runs one function. ``scripts``: what is called by name; ``env``: values by name."""
+
+    def __init__(self, builder: LetBuilder, function: Function, scripts: Mapping, env: dict):
+        self.builder, self.function, self.scripts = builder, function, scripts
+        self.env: dict[str, Any] = env
+
+    def run(self) -> Any:
+        """The results: a value, or a tuple of them."""
+        for statement in self.function.body:
+            self.assign(statement)
+        return self.value(self.function.results)
+
+    def assign(self, statement: Assign) -> None:
+        """Give values their names."""
+        value, targets = self.value(statement.value), statement.targets
+        if not statement.unpacks:
+            self.env[targets[0]] = named(value, targets[0])
+            return
+        parts = self.parts(value, len(targets))
+        if parts is None or len(parts) != len(targets):
+            found = "one value" if parts is None else f"{len(parts)} values"
+            raise self.error(statement.value, f"{len(targets)} names for {found}")
+        for name, part in zip(targets, parts, strict=True):
+            self.env[name] = named(part, name)
+
+    def parts(self, value, count: int) -> tuple | None:
+        """What a value unpacks into; None for one that does not."""
+        if isinstance(value, tuple):
+            return value
+        if type(value) is Sizes:
+            return tuple(value[i] for i in range(count))
+        return None
+
+    def value(self, term: Term) -> Any:
+        """The value of a term."""
+        return VALUES[type(term)](self, term)
+
+    # ---- terms ----
+
+    def part(self, term: Part) -> Any:
+        """``value[item]``."""
+        value, item = self.value(term.value), self.value(term.item)
+        self.builder.source = self.function.source(term.at)
+        return self.guarded(term, lambda: value[item])
+
+    def apply(self, term: Apply) -> Any:
+        """An operation, a question, or a call of another script."""
+        self.builder.source = self.function.source(term.at)
+        args = [self.value(arg) for arg in term.args]
+        keywords = {name: self.value(value) for name, value in term.keywords}
+        self.builder.source = self.function.source(term.at)  # arguments may stand on other lines
+        if term.is_script:
+            script = self.scripts[term.function]
+            return self.guarded(term, lambda: script.emit(self.builder, args, keywords))
+        found = meaning(term.function)
+        if found is None:
+            raise self.error(term, f"{term.function} is no operation any more")
+        return self.guarded(term, lambda: self.operation(found, args, keywords))
+
+    def operation(self, found: Meaning, args: list, keywords: dict) -> Any:
+        """An operation on values of the script."""
+        if found.name in QUESTIONS:
+            return found.run(*args, **keywords)
+        if found.name in SHAPED:
+            args = [self.shape(arg) for arg in args]
+        else:
+            args = [arg.array if type(arg) is Sizes else arg for arg in args]
+        if any(has_value(arg) for arg in (*args, *keywords.values())):
+            return found.run(*args, **keywords)
+        return self.known(found, args, keywords)
+
+    def shape(self, arg) -> Any:
+        """A shape in which some sizes are values, as one value."""
+        if isinstance(arg, tuple) and has_value(arg):
+            return Sizes(PRIMITIVES["stack"](arg))
+        return arg
+
+    def known(self, found: Meaning, args: list, keywords: dict) -> Any:
+        """An operation on numbers alone: a number; what makes an array is recorded."""
+        if found.python is not None:
+            return fitting(found, found.python, args)
+        record = found.run
+        if type(record) is not Primitive:
+            return record(*args, **keywords)
+        if record.elementwise:
+            return record(*args, **keywords).item()
+        if record.prepare is not None:
+            args, keywords = record.prepare(*args, **keywords)
+        return self.builder.apply(record, args, record.complete(keywords))
+
+    # ---- errors ----
+
+    def error(self, term: Term, message: str) -> LetirError:
+        """An error at a term."""
+        return LetirError(f"{self.function.name}: {message}{self.at(term)}")
+
+    def at(self, term: Term) -> str:
+        """The lines of a message that say where."""
+        text = Lifted(self.function).term(term)
+        return f"\n  in {text}\n  at {self.function.source(term.at)}"
+
+    def guarded(self, term: Term, run) -> Any:
+        """What ``run()`` gives; its errors say where."""
+        try:
+            return run()
+        except LetirError as error:
+            if "\n  at " not in str(error):
+                error.args = (f"{error.args[0]}{self.at(term)}", *error.args[1:])
+            raise
+        except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
+            raise self.error(term, f"{error}{UNKNOWN * self.lacks_types()}") from None
+
+    def lacks_types(self) -> bool:
+        """Whether a parameter has an unknown type."""
+        return any(param.type is None for param in self.builder.params)
+
+
+UNKNOWN = "\n  its types are unknown here: see .at(*args) for programs at the types of arguments"
+
+
+def named(value, name: str) -> Any:
+    """``value``, whose local is called ``name`` if it has no name."""
+    if isinstance(value, Value) and value.arg.name is None:
+        value.arg.name = name
+    return value
+
+
+def has_value(arg) -> bool:
+    """Whether an argument is a Value, or a tuple that holds one."""
+    if isinstance(arg, tuple):
+        return any(map(has_value, arg))
+    return isinstance(arg, Value) or type(arg) is Sizes
+
+
+def fitting(found: Meaning, python, args: list) -> Any:
+    """Python's operator on numbers; integers may not grow beyond bounds."""
+    if not all(type(arg) in (bool, int, float, complex) for arg in args):
+        listed = ", ".join(map(repr, args))
+        raise TypeError(f"{found.name} takes arrays and numbers, found {listed}")
+    if found.name == "power" and all(type(arg) is int for arg in args):
+        base, exponent = args
+        if base.bit_length() * abs(exponent) > MOST_BITS:
+            raise TypeError(f"{base} ** {exponent} is too large")
+    result = python(*args)
+    if type(result) is int and result.bit_length() > MOST_BITS:
+        raise TypeError(f"the result of {found.name} is too large")
+    return result
+
+
+VALUES = {
+    Name: lambda self, term: self.env[term.id],
+    Literal: lambda self, term: term.value,
+    Apply: Emitter.apply,
+    Group: lambda self, term: tuple([self.value(item) for item in term.items]),
+    Part: Emitter.part,
+    Slice: lambda self, term: slice(*[None if n is None else self.value(n) for n in term.ends]),
+}

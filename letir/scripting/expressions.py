@@ -1,0 +1,312 @@
+"""From Python's expressions to terms: operators, methods and functions all become ``Apply``.
+
+``ExpressionReader`` is what ``reading.FunctionReader`` builds on. What a script cannot say is an
+error with its line and column, and the way to say it.
+"""
+
+import ast
+import difflib
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.ast.primitive import Primitive
+from letir.ast.types import PYTHON_NUMBERS
+from letir.errors import ParseError
+from letir.scripting.sources import Text, is_module
+from letir.scripting.terms import Apply, Group, Literal, Name, Part, Place, Slice, Term
+from letir.scripting.vocabulary import (
+    CONSTANTS,
+    KEYWORDS,
+    MODULES,
+    OPERATORS,
+    PYTHON_DTYPES,
+    SPREAD,
+    Meaning,
+    meaning,
+    words,
+)
+from letir.tracing.dispatch import recorder_of
+
+MOST_NESTED = 150
+ATTRIBUTES = frozenset(["T", "shape", "real", "imag", "ndim", "dtype"])
+LITERALS = (*PYTHON_NUMBERS, str, type(None), type(...), np.dtype)
+REMEDIES: dict[type, str] = {
+    ast.BoolOp: "'and' and 'or' ask for a truth value: write x & y, x | y",
+    ast.IfExp: "a choice: write where(condition, x, y)",
+    ast.Lambda: "a function is written with def",
+    ast.NamedExpr: "an assignment is a statement of its own",
+    ast.Await: "scripts are straight-line code",
+    ast.JoinedStr: "text is a plain string",
+}
+SEQUENCES = "a loop over values: control flow comes later; write the steps out"
+REMEDIES |= dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), SEQUENCES)
+
+
+class ExpressionReader:
+    """Reads expressions of one function.
+
+    ``scripts``: the functions that may be called by name. In a function called as an operation,
+    ``own``, that name means the operation, as all do in one that is lifted, with its context in a
+    tuple.
+    """
+
+    is_lifted = False
+
+    def __init__(self, text: Text, scripts, own: str):
+        self.text, self.scripts, self.own = text, scripts, own
+        self.depth = 0
+
+    def local(self, node: ast.Name) -> Name | None:
+        """The value of the function that a name means; None if it means none."""
+        raise NotImplementedError("functions know their names")
+
+    def error(self, at: Place | ast.AST, message: str) -> ParseError:
+        """A ParseError at this place."""
+        return self.text.error(at, message)
+
+    def term(self, node: ast.expr) -> Term:
+        """An expression as a term."""
+        read = EXPRESSIONS.get(type(node))
+        if read is None:
+            kind = type(node).__name__
+            remedy = REMEDIES.get(type(node))
+            raise self.error(node, remedy or f"an expression of kind {kind} is not for scripts")
+        self.depth += 1
+        if self.depth > MOST_NESTED:
+            raise self.error(node, "nested too deeply: give parts of it names")
+        found = read(self, node)
+        self.depth -= 1
+        return found
+
+    def place(self, node: ast.AST) -> Place:
+        """Where a node begins."""
+        return self.text.place(node)
+
+    # ---- names and constants ----
+
+    def constant(self, node: ast.Constant) -> Literal:
+        """A number, a string, None or ``...``."""
+        value = node.value
+        if type(value) not in LITERALS:
+            raise self.error(node, f"{value!r} is no number, string or None")
+        if type(value) is int and value >= 1 << 64:
+            raise self.error(node, "the integer does not fit into 64 bits")
+        return Literal(value, self.place(node))
+
+    def name(self, node: ast.Name) -> Term:
+        """A value, or a constant of scripts or of the function's surroundings."""
+        found = self.local(node)
+        if found is not None:
+            return found
+        if node.id in self.text.names and node.id not in self.scripts:
+            return self.literal(node, self.text.names[node.id], node.id)
+        for table in (CONSTANTS, PYTHON_DTYPES):
+            if node.id in table:
+                return Literal(table[node.id], self.place(node))
+        raise self.unknown(node, node.id, [*CONSTANTS])
+
+    def literal(self, node: ast.expr, value, name: str) -> Term:
+        """A value of the function's surroundings, which becomes part of the script."""
+        at = self.place(node)
+        if type(value) is tuple:
+            return Group(tuple(self.literal(node, item, name) for item in value), at)
+        if type(value) in (float, int, complex, bool) and value in PYTHON_DTYPES.values():
+            return Literal(value, at)
+        if type(value) in LITERALS or isinstance(value, np.dtype):
+            return Literal(value, at)
+        if isinstance(value, type) and (
+            value.__name__ in PYTHON_DTYPES or issubclass(value, np.generic)
+        ):
+            return Literal(np.dtype(value), at)
+        raise self.error(
+            node,
+            f"{name!r} is {type(value).__name__} outside of the script: a script may use numbers, "
+            "strings and modules from there\n  make it a parameter",
+        )
+
+    def unknown(self, node: ast.AST, name: str, others: list[str]) -> ParseError:
+        """The error for a name that means nothing, with one that is close."""
+        near = difflib.get_close_matches(name, [*self.names(), *self.scripts, *others], 1)
+        remedy = f"did you mean {near[0]!r}?" if near else "make it a parameter"
+        return self.error(node, f"unknown name {name!r}\n  {remedy}")
+
+    def names(self) -> list[str]:
+        """The values of the function by the names that the user gave them."""
+        return []
+
+    # ---- operators ----
+
+    def apply(self, node: ast.expr, word: str, *args: ast.expr) -> Apply:
+        """``word`` applied to operands."""
+        return Apply(word, tuple(map(self.term, args)), (), False, self.place(node))
+
+    def binary(self, node: ast.BinOp) -> Term:
+        """``x + y`` and the like."""
+        word = OPERATORS.get(type(node.op).__name__)
+        if word is None:
+            raise self.error(node, "<< and >> are not for scripts: multiply by powers of 2")
+        return self.apply(node, word, node.left, node.right)
+
+    def unary(self, node: ast.UnaryOp) -> Term:
+        """``-x`` and the like; of a number it is a number."""
+        word = OPERATORS.get(type(node.op).__name__)
+        if word is None:
+            raise self.error(node, "'not' asks for a truth value: write logical_not(x)")
+        found = self.apply(node, word, node.operand)
+        (operand,) = found.args
+        if type(node.op) is ast.USub and _is_number(operand):
+            return Literal(-operand.value, found.at)
+        return found
+
+    def comparison(self, node: ast.Compare) -> Term:
+        """One comparison."""
+        word = OPERATORS.get(type(node.ops[0]).__name__)
+        if word is None or len(node.ops) > 1:
+            raise self.error(node, "compare two values with one of == != < <= > >=")
+        return self.apply(node, word, node.left, node.comparators[0])
+
+    # ---- parts and tuples ----
+
+    def group(self, node: ast.Tuple | ast.List) -> Group:
+        """A tuple; a list is one."""
+        return Group(tuple(map(self.term, node.elts)), self.place(node))
+
+    def part(self, node: ast.Subscript) -> Part:
+        """``x[item]``."""
+        return Part(self.term(node.value), self.term(node.slice), self.place(node))
+
+    def slice(self, node: ast.Slice) -> Slice:
+        """``start:stop:step``."""
+        ends = (node.lower, node.upper, node.step)
+        return Slice(tuple(None if n is None else self.term(n) for n in ends), self.place(node))
+
+    def attribute(self, node: ast.Attribute) -> Term:
+        """``x.T``, ``np.pi``."""
+        path = self.module_path(node)
+        if path is not None:
+            return self.module_constant(node, path)
+        if node.attr not in ATTRIBUTES:
+            how = f"x.{node.attr}()" if meaning(node.attr) else ", ".join(sorted(ATTRIBUTES))
+            remedy = "x.size() is the shape, x.numel() counts" if node.attr == "size" else how
+            raise self.error(node, f"a value has no attribute {node.attr!r}: {remedy}")
+        found = meaning(node.attr)
+        return self.apply(node, found.name, node.value)
+
+    def module_constant(self, node: ast.Attribute, path: str) -> Literal:
+        """``np.pi`` or ``np.float32``."""
+        if path.endswith("_") and path[:-1] in PYTHON_DTYPES:
+            path = path[:-1]
+        for table in (CONSTANTS, PYTHON_DTYPES):
+            if path in table:
+                return Literal(table[path], self.place(node))
+        raise self.unknown(node, path, [*CONSTANTS])
+
+    def module_path(self, node: ast.expr) -> str | None:
+        """``linalg.norm`` of ``np.linalg.norm``; None if it does not begin with a module."""
+        path = []
+        while isinstance(node, ast.Attribute):
+            path.append(node.attr)
+            node = node.value
+        if not isinstance(node, ast.Name) or not path or self.local(node) is not None:
+            return None
+        known = self.text.names.get(node.id)
+        if is_module(known) or (known is None and node.id in MODULES):
+            return ".".join(reversed(path))
+        return None
+
+    # ---- calls ----
+
+    def call(self, node: ast.Call) -> Term:
+        """A method, a function of a module, an operation, or another script."""
+        at, function = self.place(node), node.func
+        for word in node.keywords:
+            if word.arg is None:
+                raise self.error(word.value, "** is not for scripts: name each argument")
+        if isinstance(function, ast.Name):
+            return self.named_call(node, function)
+        if not isinstance(function, ast.Attribute):
+            raise self.error(function, "only functions with a name can be called")
+        path = self.module_path(function)
+        if path is not None:
+            return self.operation(node, path, node.args, at)
+        return self.operation(node, function.attr, [function.value, *node.args], at, True)
+
+    def named_call(self, node: ast.Call, function: ast.Name) -> Term:
+        """A call of a plain name."""
+        at, word = self.place(node), function.id
+        if self.local(function) is not None:
+            raise self.error(function, f"{word!r} is a value, not a function")
+        if word in self.scripts and not (self.means_operations(word) and meaning(word)):
+            args = tuple(map(self.term, node.args))
+            return Apply(word, args, self.keywords(node, None), True, at)
+        known = self.text.names.get(word)
+        if isinstance(known, Primitive):
+            word = known.name
+        elif known is not None and not _is_recorded(known):
+            raise self.error(function, f"{word!r} is no script, and no operation of letir's")
+        elif known is not None:
+            word = known.__name__
+        return self.operation(node, word, node.args, at)
+
+    def means_operations(self, word: str) -> bool:
+        """Whether a word means an operation here, also where there is a script of that name."""
+        return self.is_lifted or word == self.own
+
+    def operation(self, node: ast.Call, word: str, args, at: Place, is_method=False) -> Apply:
+        """An operation on these arguments, which it must take."""
+        found = meaning(word)
+        if found is None:
+            raise self.unknown(node.func, word, words())
+        terms = tuple(map(self.term, args))
+        if is_method and found.name in SPREAD and len(terms) > 2:
+            terms = (terms[0], Group(terms[1:], terms[1].at))
+        keywords = self.keywords(node, found)
+        self.check_call(node, found, terms, keywords)
+        return Apply(found.name, terms, keywords, False, at)
+
+    def keywords(self, node: ast.Call, found: Meaning | None) -> tuple:
+        """The keyword arguments, called as the operation calls them."""
+        known = () if found is None or found.signature is None else found.signature.parameters
+        named = []
+        for word in node.keywords:
+            other = KEYWORDS.get(word.arg)
+            name = other if other in known and word.arg not in known else word.arg
+            named.append((name, self.term(word.value)))
+        return tuple(named)
+
+    def check_call(self, node: ast.Call, found: Meaning, terms: tuple, keywords: tuple) -> None:
+        """Raise ParseError if the operation does not take so many arguments of these names."""
+        if found.signature is None:
+            return
+        try:
+            found.signature.bind(*terms, **dict(keywords))
+        except TypeError as reason:
+            raise self.error(node, f"{found.name}: {reason}") from None
+
+
+def _is_number(term: Term) -> bool:
+    return type(term) is Literal and type(term.value) in (int, float, complex)
+
+
+def _is_recorded(value) -> bool:
+    """Whether it is a function of NumPy that letir records."""
+    try:
+        return callable(value) and recorder_of(value) is not None
+    except TypeError:
+        return False
+
+
+EXPRESSIONS: dict[type, Callable] = {
+    ast.Constant: ExpressionReader.constant,
+    ast.Name: ExpressionReader.name,
+    ast.BinOp: ExpressionReader.binary,
+    ast.UnaryOp: ExpressionReader.unary,
+    ast.Compare: ExpressionReader.comparison,
+    ast.Tuple: ExpressionReader.group,
+    ast.List: ExpressionReader.group,
+    ast.Subscript: ExpressionReader.part,
+    ast.Slice: ExpressionReader.slice,
+    ast.Attribute: ExpressionReader.attribute,
+    ast.Call: ExpressionReader.call,
+}

@@ -1,0 +1,245 @@
+"""How scripts are written: as the user did, and after lambda lifting [G1].
+
+``source`` writes Python's syntax of a function anew, so that comments and layout do not matter.
+``lifted`` writes its two closed functions: every operation by its name, the captured values in a
+tuple, first result of the one and first parameter of the other.
+"""
+
+import ast
+from collections.abc import Collection
+
+import numpy as np
+
+from letir.scripting.terms import (
+    GROUP,
+    SCALAR,
+    STATIC,
+    Apply,
+    Assign,
+    Function,
+    Group,
+    Literal,
+    Name,
+    Param,
+    Part,
+    Slice,
+    Term,
+)
+from letir.scripting.vocabulary import meaning
+
+NUMBER_QUESTIONS = frozenset(["ndim", "count", "len"])
+
+
+# ---- before lifting ----
+
+
+def source(function: Function) -> str:
+    """The function as Python writes it.
+
+    >>> from letir.scripting.units import script
+    >>> print(script("def twice(x): return x+x").code, end="")
+    def twice(x):
+        return x + x
+    """
+    return "".join(f"{line}\n" for line in _definition(function.tree))
+
+
+def _definition(node: ast.FunctionDef) -> list[str]:
+    arrow = "" if node.returns is None else f" -> {ast.unparse(node.returns)}"
+    lines = [f"def {node.name}({ast.unparse(node.args)}){arrow}:"]
+    for statement in node.body:
+        lines += [f"    {line}" for line in _statement(statement)]
+    return lines
+
+
+def _statement(node: ast.stmt) -> list[str]:
+    if isinstance(node, ast.FunctionDef):
+        return _definition(node)
+    if isinstance(node, ast.Return):
+        return [f"return {_unparsed(node.value)}"]
+    if isinstance(node, ast.Assign):
+        return [f"{_unparsed(node.targets[0])} = {_unparsed(node.value)}"]
+    return ast.unparse(node).splitlines()
+
+
+def _unparsed(node: ast.expr) -> str:
+    """An expression; a tuple of several parts without parentheses."""
+    if isinstance(node, ast.Tuple) and len(node.elts) > 1:
+        return ", ".join(map(ast.unparse, node.elts))
+    return ast.unparse(node)
+
+
+# ---- after lifting ----
+
+
+class Lifted:
+    """Writes a function after lifting.
+
+    ``others``: words that mean values or scripts there, not operations.
+    """
+
+    def __init__(self, function: Function, others: Collection[str] = ()):
+        self.function, self.others = function, others
+        self.types: dict[str, str] = {}
+
+    def text(self) -> str:
+        """The function, and its backward if it has one."""
+        forward = self.definition(self.function, None)
+        inner = self.function.inner
+        return forward if inner is None else forward + self.definition(inner, inner.captured)
+
+    def definition(self, function: Function, context: tuple[str, ...] | None) -> str:
+        """One closed function; ``context``: the values that it gets in a tuple."""
+        params = [self.param(param) for param in function.params]
+        lines = []
+        if context is not None:
+            name = self.context_name(function)
+            params.insert(0, f"{name}: {tuple_type([self.types[n] for n in context])}")
+            if context:
+                lines.append(f"{''.join(f'{n}, ' for n in context)}= {name}")
+        lines += [self.assign(statement) for statement in function.body]
+        result, kind = self.results(function)
+        lines.append(f"return {result}")
+        head = f"def {function.name}({', '.join(params)}) -> {kind}:\n"
+        return head + "".join(f"  {line}\n" for line in lines)
+
+    def context_name(self, function: Function) -> str:
+        """``context``, unless the user has that name."""
+        name = "context"
+        taken = {*self.types, *(param.name for param in function.params)}
+        while name in taken:
+            name += "_"
+        return name
+
+    def param(self, param: Param) -> str:
+        """``name: type``, with its default."""
+        kind = self.types[param.name] = type_of_param(param)
+        default = "" if param.default is None else f" = {self.term(param.default)}"
+        return f"{param.name}: {kind}{default}"
+
+    def assign(self, statement: Assign) -> str:
+        """An assignment."""
+        value, targets = statement.value, statement.targets
+        if not statement.unpacks:
+            self.types[targets[0]] = self.type(value)
+        elif type(value) is Group:
+            self.types |= zip(targets, map(self.type, value.items), strict=True)
+        else:
+            self.types |= dict.fromkeys(targets, "Tensor")
+        left = "".join(f"{name}, " for name in targets) if statement.unpacks else f"{targets[0]} "
+        return f"{left}= {self.term(value)}"
+
+    def results(self, function: Function) -> tuple[str, str]:
+        """(what is returned, its type)."""
+        inner, results = function.inner, function.results
+        if inner is None:
+            return self.term(results), self.type(results)
+        several = type(results) is Group and len(inner.params) > 1
+        items = list(results.items) if several else [results]
+        found = [*map(self.term, items), tuple_text(inner.captured)]
+        types = [*map(self.type, items), tuple_type([self.types[n] for n in inner.captured])]
+        return tuple_text(found), tuple_type(types)
+
+    # ---- terms ----
+
+    def term(self, term: Term | None) -> str:
+        """The text of a term."""
+        return "" if term is None else WRITERS[type(term)](self, term)
+
+    def apply(self, term: Apply) -> str:
+        """``operation(argument, name=argument)``."""
+        word = term.function
+        if not term.is_script and ("." in word or word in self.others):
+            word = f"np.{word}" if "." in word else f"lt.{word}"
+        args = [self.term(arg) for arg in term.args]
+        args += [f"{name}={self.term(value)}" for name, value in term.keywords]
+        return f"{word}({', '.join(args)})"
+
+    def part(self, term: Part) -> str:
+        """``value[item]``."""
+        item = self.term(term.item)
+        if type(term.item) is Group and len(term.item.items) > 0:
+            item = item[1:-1]
+        return f"{self.term(term.value)}[{item}]"
+
+    def type(self, term: Term) -> str:
+        """The type of a term, as annotations write it."""
+        match term:
+            case Literal(value=value):
+                return literal_type(value)
+            case Group(items=items):
+                return tuple_type([self.type(item) for item in items])
+            case Name(id=name):
+                return self.types.get(name, "Tensor")
+            case Apply(function="size", args=args, keywords=keywords):
+                return "int" if len(args) + len(keywords) > 1 else "List[int]"
+            case Apply(function=function) if function in NUMBER_QUESTIONS:
+                return "int"
+            case Apply(function="dtype"):
+                return "dtype"
+            case Part(value=value):
+                return "int" if self.type(value) == "List[int]" else "Tensor"
+            case Apply(args=args) if args and not term.is_script:
+                kinds = {self.type(arg) for arg in args}
+                return "Tensor" if kinds - {"int", "float"} else max(kinds, key=len)
+        return "Tensor"
+
+
+def literal_text(value) -> str:
+    """A constant as scripts write it."""
+    if isinstance(value, np.dtype):
+        return value.name
+    return "..." if value is ... else repr(value)
+
+
+def literal_type(value) -> str:
+    """The annotation of a constant."""
+    return {type(None): "None", type(...): "Tensor"}.get(
+        type(value), "dtype" if isinstance(value, np.dtype) else type(value).__name__
+    )
+
+
+def type_of_param(param: Param) -> str:
+    """The annotation of a parameter; the user's own, if there is one."""
+    if param.annotation is not None:
+        return param.annotation
+    if param.kind in (SCALAR, STATIC):
+        default = param.default
+        known = type(default) is Literal and default.value is not None
+        return literal_type(default.value) if known else "Optional[List[int]]"
+    return "Tuple[Tensor, ...]" if param.kind == GROUP else "Tensor"
+
+
+def tuple_text(items: Collection[str]) -> str:
+    """``(a, b)``, ``(a,)``, ``()``."""
+    return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
+
+
+def tuple_type(items: Collection[str]) -> str:
+    """``Tuple[...]`` of these types."""
+    return f"Tuple[{', '.join(items) or '()'}]"
+
+
+WRITERS = {
+    Name: lambda self, term: term.id,
+    Literal: lambda self, term: literal_text(term.value),
+    Apply: Lifted.apply,
+    Group: lambda self, term: tuple_text([self.term(item) for item in term.items]),
+    Part: Lifted.part,
+    Slice: lambda self, term: ":".join(map(self.term, term.ends)).removesuffix(":"),
+}
+
+
+def lifted(function: Function, scripts: Collection[str] = ()) -> str:
+    """The text of a function after lambda lifting, which is a script again."""
+    is_lifted = any(param.kind == GROUP for param in function.params)
+    locals_ = {name for name in names_of(function) if meaning(name)}
+    others = {word for word in scripts if word != function.name and meaning(word) and not is_lifted}
+    return Lifted(function, others | locals_).text()
+
+
+def names_of(function: Function) -> set[str]:
+    """The names that a function and its backward bind."""
+    found = {param.name for param in function.params}
+    found.update(name for statement in function.body for name in statement.targets)
+    return found if function.inner is None else found | names_of(function.inner)

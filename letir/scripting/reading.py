@@ -1,0 +1,351 @@
+"""From Python's syntax to ``Function``: straight-line code with at most one inner function.
+
+Every name is bound once in what comes out; of an inner function the names that it captures are
+found here, in the order of their first use [G1].
+"""
+
+import ast
+from collections.abc import Collection
+
+from letir.scripting.expressions import ExpressionReader
+from letir.scripting.sources import Text
+from letir.scripting.terms import (
+    GROUP,
+    SCALAR,
+    SHAPE,
+    STATIC,
+    TENSOR,
+    Apply,
+    Assign,
+    Function,
+    Group,
+    Literal,
+    Name,
+    Param,
+    Term,
+)
+
+TENSORS = frozenset(["Tensor", "Array", "ndarray", "NDArray", "ArrayLike", "Value", "Variable"])
+SCALARS = frozenset(["float", "complex", "number", "Number", "Scalar"])
+STATICS = frozenset(["int", "bool", "str", "dtype", "List", "list", "Sequence", "Shape"])
+TUPLES = frozenset(["Tuple", "tuple"])
+SEVERAL = frozenset(["split", "array_split"])  # operations of several results
+CONTROL_FLOW = (
+    "control flow comes later: a script is straight-line code\n"
+    "  choose with where(condition, x, y), and write the steps of a loop out"
+)
+STATEMENTS: dict[type, str] = {
+    **dict.fromkeys((ast.If, ast.For, ast.While, ast.Match), CONTROL_FLOW),
+    ast.AugAssign: "nothing is changed in place: write x = x + y",
+    ast.Expr: "the value of this expression is used by nothing: give it a name",
+    ast.ClassDef: "a script has functions only",
+    ast.Delete: "names need not be deleted: a value goes at its last use",
+    ast.Assert: "a script cannot ask for truth values: check before it is called",
+    ast.Raise: "a script cannot raise: check before it is called",
+    ast.Global: "a script has no globals: make it a parameter",
+    ast.Nonlocal: "assigning to a captured name: return it instead",
+    ast.Import: "a script imports nothing: it knows letir's operations and np",
+    ast.ImportFrom: "a script imports nothing: it knows letir's operations and np",
+}
+
+
+class FunctionReader(ExpressionReader):
+    """Reads one function. ``outer`` reads the function around it, if there is one."""
+
+    def __init__(self, text: Text, scripts: Collection[str], own: str, outer=None):
+        super().__init__(text, scripts, own)
+        self.outer: FunctionReader | None = outer
+        self.scope: dict[str, str] = {}  # the user's names -> those of the terms
+        self.taken: set[str] = outer.taken if outer else set()
+        self.captured: dict[str, None] = {}
+        self.body: list[Assign] = []
+        self.inner: ast.FunctionDef | None = None
+
+    def function(self, node: ast.FunctionDef, gradients: "Gradients | None" = None) -> Function:
+        """The function of this syntax. ``gradients``: of a backward, what it must give."""
+        if node.decorator_list and not self.text.names and self.outer is None:
+            raise self.error(node.decorator_list[0], "a text has no decorators")
+        params = self.params(node.args)
+        self.is_lifted = any(param.kind == GROUP for param in params)
+        returned = self.statements(node)
+        results, inner = self.results(node, returned), None
+        if gradients is not None:
+            gradients.check(self, results)
+        if self.inner is not None:
+            inner = self.backward(params, results)
+            results = results.items[0] if len(results.items) == 1 else results
+        return Function(
+            node.name,
+            params,
+            tuple(self.body),
+            results,
+            inner,
+            tuple(self.captured),
+            node,
+            self.place(node),
+            self.text.file,
+        )
+
+    def backward(self, params: tuple[Param, ...], results: Group) -> Function:
+        """The inner function, read when all names of this one are known."""
+        node = self.inner
+        reader = FunctionReader(self.text, self.scripts, node.name, self)
+        given = len(node.args.posonlyargs) + len(node.args.args)
+        if given != len(results.items):
+            raise self.error(
+                node,
+                f"{node.name!r} takes one gradient for each of {len(results.items)} results, "
+                f"found {given} parameters",
+            )
+        return reader.function(node, Gradients(params))
+
+    # ---- names ----
+
+    def local(self, node: ast.Name) -> Name | None:
+        name, outer = node.id, self.outer
+        for reader in (self, outer):
+            inner = None if reader is None else reader.inner
+            if inner is not None and inner.name == name and name not in reader.scope:
+                message = f"the inner function {name!r} is returned, and used nowhere else"
+                raise self.error(node, message)
+        if name in self.scope:
+            return Name(self.scope[name], self.place(node))
+        if outer is None or name not in outer.scope:
+            return None
+        self.captured[outer.scope[name]] = None
+        return Name(outer.scope[name], self.place(node))
+
+    def names(self) -> list[str]:
+        return [*self.scope, *(self.outer.scope if self.outer else ())]
+
+    def bind(self, node: ast.AST, name: str) -> str:
+        """A name for what is bound as ``name`` from here on."""
+        if self.outer is not None and name in self.outer.scope:
+            raise self.error(
+                node, f"assigning to the captured name {name!r}\n  take another name inside"
+            )
+        return self.fresh(name)
+
+    def fresh(self, name: str) -> str:
+        """``name``, or with a number if it means something else already."""
+        found, count = name, 0
+        while found in self.taken:
+            count += 1
+            found = f"{name}_{count}"
+        self.taken.add(found)
+        self.scope[name] = found
+        return found
+
+    # ---- parameters ----
+
+    def params(self, args: ast.arguments) -> tuple[Param, ...]:
+        """The parameters, with the kinds that annotations and defaults give them."""
+        for star in (args.vararg, args.kwarg):
+            if star is not None:
+                raise self.error(star, "a script has a fixed number of parameters, no * and **")
+        positional = [*args.posonlyargs, *args.args]
+        missing = [None] * (len(positional) - len(args.defaults))
+        defaults = [*missing, *args.defaults, *args.kw_defaults]
+        found = []
+        for node, default in zip([*positional, *args.kwonlyargs], defaults, strict=True):
+            value = None if default is None else self.term(default)
+            if value is not None and not is_constant(value):
+                raise self.error(default, "a default is a number, a string, None, or a tuple")
+            found.append((node, value))
+        return tuple(self.param(node, value) for node, value in found)
+
+    def param(self, node: ast.arg, default: Term | None) -> Param:
+        """One parameter."""
+        if node.arg in self.scope:
+            raise self.error(node, f"the parameter {node.arg!r} is there twice")
+        kind, text, parts = kind_of_default(default), None, None
+        if node.annotation is not None:
+            text = ast.unparse(node.annotation)
+            kind = self.annotated(node.annotation)
+            parts = self.parts(node.annotation) if kind == GROUP else None
+        return Param(self.fresh(node.arg), text, default, kind, parts, self.place(node))
+
+    def annotated(self, node: ast.expr) -> str:
+        """The kind of parameter that an annotation means."""
+        if isinstance(node, ast.Constant) and type(node.value) is str:
+            return self.annotated_text(node)
+        base = node.value if isinstance(node, ast.Subscript) else node
+        word = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
+        if word in TUPLES and isinstance(node, ast.Subscript):
+            return GROUP if self.holds_arrays(node) else STATIC
+        if word == "Optional" and isinstance(node, ast.Subscript):
+            return self.annotated(node.slice)
+        for kind, known in ((TENSOR, TENSORS), (SCALAR, SCALARS), (STATIC, STATICS | TUPLES)):
+            if word in known:
+                return kind
+        raise self.error(
+            node,
+            f"unknown annotation {ast.unparse(node)!r}\n"
+            "  Tensor is an array, float a number, int, bool, str and List[int] are part of the "
+            "script",
+        )
+
+    def annotated_text(self, node: ast.Constant) -> str:
+        """The kind of an annotation that is written as a string."""
+        try:
+            return self.annotated(ast.parse(node.value, mode="eval").body)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            raise self.error(node, f"unknown annotation {node.value!r}") from None
+
+    def parts(self, node: ast.Subscript) -> tuple[str, ...] | None:
+        """The kinds of the parts of a tuple; None if it has any number of them."""
+        inside = node.slice
+        parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]
+        if any(isinstance(part, ast.Constant) and part.value is ... for part in parts):
+            return None
+        return tuple(SHAPE if is_list(part) else self.annotated(part) for part in parts)
+
+    def holds_arrays(self, node: ast.Subscript) -> bool:
+        """Whether the parts of a tuple are arrays, shapes that are values, or groups of those."""
+        parts = self.parts(node)
+        if parts is None:
+            return self.annotated(node.slice.elts[0]) != STATIC
+        return not parts or any(kind != STATIC for kind in parts)
+
+    # ---- statements ----
+
+    def statements(self, node: ast.FunctionDef) -> ast.Return:
+        """Read the body; the return at its end."""
+        for at, statement in enumerate(node.body):
+            if isinstance(statement, ast.Return):
+                if at + 1 < len(node.body):
+                    raise self.error(node.body[at + 1], "nothing can follow return")
+                return statement
+            self.statement(statement, is_first=at == 0)
+        raise self.error(node, f"{node.name!r} returns nothing: it ends with return")
+
+    def statement(self, node: ast.stmt, is_first: bool) -> None:
+        """Read an assignment or an inner function; pass over a docstring."""
+        if isinstance(node, ast.Assign) and len(node.targets) == 1:
+            self.assign(node, node.targets[0], node.value)
+        elif isinstance(node, ast.AnnAssign) and node.value is not None:
+            self.assign(node, node.target, node.value)
+        elif isinstance(node, ast.FunctionDef):
+            self.define(node)
+        elif not isinstance(node, ast.Pass) and not (is_first and is_text(node)):
+            kind = type(node).__name__
+            remedy = STATEMENTS.get(type(node), f"a statement of kind {kind} is not for scripts")
+            raise self.error(node, remedy)
+
+    def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> None:
+        """``name = value`` or ``name, name = value``."""
+        term = self.term(value)
+        unpacks = isinstance(target, ast.Tuple | ast.List)
+        targets = target.elts if unpacks else [target]
+        for one in targets:
+            if not isinstance(one, ast.Name):
+                raise self.error(one, "assign to names: nothing is changed in place")
+        names = tuple(self.bind(one, one.id) for one in targets)
+        if type(term) is Group and unpacks and len(term.items) != len(names):
+            raise self.error(node, f"{len(names)} names for {len(term.items)} values")
+        self.body.append(Assign(names, unpacks, term, self.place(node)))
+
+    def define(self, node: ast.FunctionDef) -> None:
+        """Remember the inner function."""
+        if self.outer is not None or self.inner is not None:
+            raise self.error(node, "a script has one inner function, its backward")
+        if node.decorator_list:
+            raise self.error(node.decorator_list[0], "an inner function has no decorators")
+        arguments = node.args
+        if arguments.defaults or arguments.kwonlyargs or arguments.vararg or arguments.kwarg:
+            raise self.error(node, "a backward takes gradients: plain parameters, no defaults")
+        self.inner = node
+
+    # ---- results ----
+
+    def results(self, node: ast.FunctionDef, returned: ast.Return) -> Term:
+        """What is returned; before an inner function, as a tuple."""
+        value, inner = returned.value, self.inner
+        if value is None:
+            raise self.error(returned, f"{node.name!r} returns nothing: return its results")
+        if inner is None:
+            return self.term(value)
+        items = value.elts if isinstance(value, ast.Tuple) else []
+        if not items or not (isinstance(items[-1], ast.Name) and items[-1].id == inner.name):
+            raise self.error(
+                returned,
+                f"{node.name!r} must return a literal tuple that ends in its inner function: "
+                f"return result, {inner.name}",
+            )
+        if len(items) == 1:
+            raise self.error(returned, f"there is no result: return result, {inner.name}")
+        return Group(tuple(map(self.term, items[:-1])), self.place(value))
+
+
+class Gradients:
+    """How many gradients a backward may return: one for each parameter, or those that take one."""
+
+    def __init__(self, params: tuple[Param, ...]):
+        self.params = params
+
+    @property
+    def counts(self) -> tuple[int, ...]:
+        """The numbers that fit: all parameters; those that are no static ones; those of arrays."""
+        return tuple(len(among) for among in self.choices)
+
+    @property
+    def choices(self) -> tuple[tuple[int, ...], ...]:
+        """The positions of parameters that gradients may be given for."""
+        kinds = [param.kind for param in self.params]
+        return (
+            tuple(range(len(kinds))),
+            tuple(i for i, kind in enumerate(kinds) if kind != STATIC),
+            tuple(i for i, kind in enumerate(kinds) if kind in (TENSOR, GROUP)),
+        )
+
+    def positions(self, count: int) -> tuple[int, ...] | None:
+        """The parameters that ``count`` gradients belong to; None if the number is wrong."""
+        return next((among for among in self.choices if len(among) == count), None)
+
+    def check(self, reader: FunctionReader, results: Term) -> None:
+        """Raise ParseError if a backward visibly returns another number of gradients."""
+        count = len(results.items) if type(results) is Group else 1
+        if count in self.counts or may_be_several(results, reader.body):
+            return
+        raise reader.error(results.at, self.message(reader.own, count))
+
+    def message(self, name: str, count: int) -> str:
+        """What is wrong with this number of gradients."""
+        names = ", ".join(param.name for param in self.params)
+        return (
+            f"{name!r} returns {count} gradients, expected {self.counts[0]}: one for each of "
+            f"({names}), None for zero"
+        )
+
+
+def may_be_several(term: Term, body: list[Assign]) -> bool:
+    """Whether a term may be a tuple, as far as can be read."""
+    if type(term) is Name:
+        made = [a.value for a in body if term.id in a.targets and not a.unpacks]
+        return any(type(value) is Group or may_be_several(value, []) for value in made)
+    return type(term) is Apply and (term.is_script or term.function in SEVERAL)
+
+
+def kind_of_default(default: Term | None) -> str:
+    """The kind of a parameter without an annotation."""
+    if type(default) is Group:
+        return STATIC
+    if type(default) is not Literal:
+        return TENSOR
+    return SCALAR if type(default.value) in (float, complex) else STATIC
+
+
+def is_constant(term: Term) -> bool:
+    """Whether a term is made of constants."""
+    return type(term) is Literal or (type(term) is Group and all(map(is_constant, term.items)))
+
+
+def is_text(node: ast.stmt) -> bool:
+    """Whether a statement is a docstring."""
+    return isinstance(node, ast.Expr) and type(getattr(node.value, "value", None)) is str
+
+
+def is_list(node: ast.expr) -> bool:
+    """Whether an annotation is List[...]."""
+    base = node.value if isinstance(node, ast.Subscript) else node
+    return getattr(base, "id", None) in ("List", "list")

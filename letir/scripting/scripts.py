@@ -1,0 +1,332 @@
+"""``Script``: the functions of one name, callable on arrays and traced values.
+
+A call binds its arguments, picks the overload that fits their kinds [G2], and becomes one
+``scripted`` bind; of a function without a backward the body itself.
+"""
+
+import inspect
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.attrs import Attrs, token
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.terms import Lambda
+from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
+from letir.errors import DTypeError, LetirError
+from letir.eval.arrays import is_array, type_of
+from letir.eval.evaluator import run_flat
+from letir.ops.scripted import scripted
+from letir.scripting.closing import MISSING, Closed, Rule, Spec, closed, operands_of, rule
+from letir.scripting.printing import lifted, source
+from letir.scripting.terms import GROUP, SCALAR, STATIC, TENSOR, Function, Group, Literal, Param
+
+NO, CONVERTED, EXACT = range(3)  # how well an argument fits a parameter
+STATIC_KINDS = {
+    "bool": (bool,),
+    "int": (int,),
+    "str": (str,),
+    "dtype": (np.dtype,),
+}
+_MOST = 1 << 10
+
+
+@frozen(eq=False)
+class Bound:
+    """An overload with a value for each of its parameters."""
+
+    function: Function
+    values: tuple
+    fit: tuple[int, ...]  # of each argument
+
+
+class Script:
+    """The functions of one name: ``script(x, y)`` calls the one whose parameters fit.
+
+    ``code`` and ``lifted`` are the text before and after lambda lifting, ``forward`` and
+    ``backward`` the two closed programs, without types; ``at(*args)`` gives them at the types of
+    arguments.
+
+    >>> from letir.scripting.units import script
+    >>> square = script('''
+    ... def square(x):
+    ...     def backward(g):
+    ...         return 2 * g * x
+    ...     return x * x, backward
+    ... ''')
+    >>> print(square.lifted, end="")
+    def square(x: Tensor) -> Tuple[Tensor, Tuple[Tensor]]:
+      return (mul(x, x), (x,))
+    def backward(context: Tuple[Tensor], g: Tensor) -> Tensor:
+      x, = context
+      return mul(mul(2, g), x)
+    >>> square.backward((3.0,), 1.0)
+    np.float64(6.0)
+    """
+
+    def __init__(self, name: str, overloads: Sequence[Function], scripts: Mapping[str, "Script"]):
+        self.__name__, self.overloads, self.scripts = name, list(overloads), scripts
+        self._rules: dict = {}  # may be emptied at any time
+
+    @property
+    def __signature__(self) -> inspect.Signature:
+        """The parameters of the only function; of overloads those of the first."""
+        return inspect.Signature(
+            [
+                inspect.Parameter(
+                    param.name,
+                    inspect.Parameter.POSITIONAL_OR_KEYWORD,
+                    default=inspect.Parameter.empty
+                    if param.default is None
+                    else constant_of(param.default),
+                )
+                for param in self.overloads[0].params
+            ]
+        )
+
+    # ---- text ----
+
+    @property
+    def code(self) -> str:
+        """The functions as Python writes them; read again they give the same programs."""
+        return "\n".join(map(source, self.overloads))
+
+    @property
+    def lifted(self) -> str:
+        """The functions after lambda lifting, which are a script of plain functions."""
+        return "\n".join(lifted(function, self.scripts) for function in self.overloads)
+
+    def __str__(self):
+        return self.code
+
+    def __repr__(self):
+        listed = ", ".join(function.signature for function in self.overloads)
+        return f"<script {listed}>"
+
+    # ---- programs ----
+
+    @property
+    def forward(self) -> Lambda:
+        """``forward(*args) -> (*results, context)``, without types."""
+        return self._untyped().forward
+
+    @property
+    def backward(self) -> Lambda:
+        """``backward(context, *gradients) -> gradients of the arguments``, without types."""
+        found = self._untyped().backward
+        if found is None:
+            raise LetirError(f"{self.__name__} has no backward: it is differentiated as it is")
+        return found
+
+    def _untyped(self) -> Closed:
+        if len(self.overloads) > 1:
+            raise LetirError(f"{self!r} has several overloads: see .at(*args)")
+        (function,) = self.overloads
+        kinds = tuple(map(self._untyped_kind, function.params))
+        return closed(function, Spec(kinds), self.scripts)
+
+    def _untyped_kind(self, param: Param):
+        if param.kind == STATIC and param.default is None:
+            raise LetirError(
+                f"{self.__name__}: {param.name!r} is part of the program: see .at(*args)"
+            )
+        if param.kind == GROUP:
+            if param.parts is None:
+                raise LetirError(f"{self.__name__}: the parts of {param.name!r} are not counted")
+            return (None,) * len(param.parts)
+        return constant_of(param.default) if param.kind == STATIC else None
+
+    def at(self, *args, **kwargs) -> Closed:
+        """The two programs for arguments like these: arrays, numbers, ``ShapeDtype``."""
+        bound = self.pick(args, kwargs)
+        return closed(bound.function, spec_of(bound), self.scripts)
+
+    # ---- calls ----
+
+    def __call__(self, *args, **kwargs):
+        bound = self.pick(args, kwargs)
+        made, operands = self.rule(bound), operands_of(bound.values, bound.function)
+        emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)
+        if made.backward is None or emitter is None:
+            found = run_flat(made.forward, operands)
+        else:
+            found = emitter.apply(scripted, operands, self.attrs(made))
+        return made.results.unflatten(found[: made.n_outs])
+
+    def emit(self, builder: LetBuilder, args: Sequence, kwargs: Mapping):
+        """The results of a call on values of ``builder``: what other scripts do."""
+        bound = self.pick(args, kwargs)
+        made, operands = self.rule(bound), operands_of(bound.values, bound.function)
+        if made.backward is None:
+            found = builder.call(made.forward, operands)
+        else:
+            found = builder.apply(scripted, operands, self.attrs(made))
+        return made.results.unflatten(found[: made.n_outs])
+
+    def attrs(self, made: Rule) -> Attrs:
+        """The attributes of a ``scripted`` bind."""
+        return scripted.complete(
+            {
+                "script": self.__name__,
+                "forward": made.forward,
+                "backward": made.backward,
+                "context": made.context,
+                "gradients": made.gradients,
+                "n_outs": made.n_outs,
+            }
+        )
+
+    def rule(self, bound: Bound) -> Rule:
+        """The rule for these arguments, kept by their types."""
+        spec = spec_of(bound)
+        key = (id(bound.function), token(spec.kinds))
+        found = self._rules.get(key)
+        if found is None:
+            if len(self._rules) >= _MOST:
+                self._rules.clear()
+            found = self._rules[key] = rule(bound.function, spec, self.scripts)
+        return found
+
+    def pick(self, args: Sequence, kwargs: Mapping) -> Bound:
+        """The overload that fits these arguments best; of several the first.
+
+        Raises DTypeError that lists the overloads if none does.
+        """
+        tried = [self.bound(function, args, kwargs) for function in self.overloads]
+        found = [bound for bound in tried if type(bound) is Bound]
+        if not found:
+            raise self.misfit(args, kwargs, [reason for reason in tried if type(reason) is str])
+        return max(found, key=lambda bound: min(bound.fit, default=EXACT))
+
+    def misfit(self, args: Sequence, kwargs: Mapping, reasons: list[str]) -> DTypeError:
+        """The error for arguments that no overload takes."""
+        keywords = [f"{name}={described(value)}" for name, value in kwargs.items()]
+        found = ", ".join([*map(described, args), *keywords])
+        listed = "\n".join(
+            f"  {function.signature}: {reason}"
+            for function, reason in zip(self.overloads, reasons, strict=True)
+        )
+        return DTypeError(f"{self.__name__}: no overload takes ({found})\n{listed}")
+
+    def bound(self, function: Function, args: Sequence, kwargs: Mapping) -> Bound | str:
+        """The arguments by parameter, or why they do not fit."""
+        params = function.params
+        if len(args) > len(params):
+            return f"it takes {len(params)} arguments, found {len(args)}"
+        given = dict(zip([param.name for param in params], args, strict=False))
+        for name, value in kwargs.items():
+            if name in given or name not in {param.name for param in params}:
+                return f"{name!r} is {'there twice' if name in given else 'no parameter'}"
+            given[name] = value
+        values, fits = [], []
+        for param in params:
+            if param.name not in given and param.default is None:
+                return f"{param.name!r} is missing"
+            is_given = param.name in given
+            value = given[param.name] if is_given else constant_of(param.default)
+            values.append(frozen_value(value) if param.kind == STATIC else value)
+            fits.append(EXACT if not is_given else fit(values[-1], param))
+            if fits[-1] == NO:
+                return f"{param.name} is {kind_text(param)}, found {described(value)}"
+        return Bound(function, tuple(values), tuple(fits))
+
+
+# ---- kinds of arguments ----
+
+
+def fit(value, param: Param) -> int:
+    """How well an argument fits a parameter."""
+    if param.kind == GROUP:
+        fits = isinstance(value, tuple) and len(param.parts or value) == len(value)
+        return CONVERTED if fits else NO
+    if param.kind == STATIC:
+        return fit_static(value, param)
+    if value is None:
+        optional = param.annotation is not None and "Optional" in param.annotation
+        return EXACT if optional else NO
+    if is_scalar(value):
+        return EXACT if param.kind == SCALAR else CONVERTED
+    if isinstance(value, Value | ShapeDtype) or is_array(value):
+        if param.kind == SCALAR:
+            return CONVERTED if isinstance(value, Value) and value.type is None else NO
+        return EXACT
+    return NO
+
+
+def is_scalar(value) -> bool:
+    """Whether it is a Python number, or stands for one."""
+    if isinstance(value, Value | ShapeDtype):
+        return value.type is not None and value.type.weak
+    return type(value) in PYTHON_NUMBERS
+
+
+def fit_static(value, param: Param) -> int:
+    """How well an argument fits a parameter that is part of the program."""
+    if not is_static(value):
+        return NO
+    known = STATIC_KINDS.get(param.annotation or "")
+    return EXACT if known is None or type(value) in known else NO
+
+
+def is_static(value) -> bool:
+    """Whether it can be part of a program."""
+    if isinstance(value, tuple):
+        return all(map(is_static, value))
+    return (
+        value is None
+        or type(value) in (bool, int, float, complex, str)
+        or isinstance(value, np.dtype)
+    )
+
+
+def frozen_value(value):
+    """A static argument: lists are tuples, dtypes may be given by their classes."""
+    if isinstance(value, list | tuple):
+        return tuple(map(frozen_value, value))
+    if isinstance(value, type) and issubclass(value, np.generic | float | int | complex):
+        return np.dtype(value)
+    return int(value) if isinstance(value, np.integer) else value
+
+
+def kind_text(param: Param) -> str:
+    """What a parameter takes, for messages."""
+    words = {TENSOR: "an array", SCALAR: "a number", GROUP: "a tuple of arrays"}
+    return words.get(param.kind, f"{param.annotation or 'static'}, part of the program")
+
+
+def described(value) -> str:
+    """An argument, for messages."""
+    if isinstance(value, Value | ShapeDtype):
+        return str(value.type)
+    if is_array(value):
+        return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
+    return f"{type(value).__name__} {value!r}" if is_static(value) else type(value).__name__
+
+
+def constant_of(term) -> Any:
+    """The value of a default."""
+    if type(term) is Group:
+        return tuple(map(constant_of, term.items))
+    assert type(term) is Literal
+    return term.value
+
+
+def spec_of(bound: Bound) -> Spec:
+    """What a program depends on of its arguments."""
+    return Spec(
+        tuple(
+            value if param.kind == STATIC else kind_of(value)
+            for value, param in zip(bound.values, bound.function.params, strict=True)
+        )
+    )
+
+
+def kind_of(value):
+    """The type of an operand, or of each in a tuple."""
+    if isinstance(value, tuple):
+        return tuple(map(kind_of, value))
+    if value is None:
+        return MISSING
+    return value.type if isinstance(value, Value | ShapeDtype) else type_of(value)

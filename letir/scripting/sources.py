@@ -1,0 +1,155 @@
+"""Where scripts come from: a text, or the file of a Python function; and errors that say the place.
+
+``Text`` knows its file, and the names that it may use of the world around it. Nothing here runs
+what it reads.
+"""
+
+import ast
+import inspect
+import re
+import warnings
+from collections.abc import Callable, Mapping
+from types import ModuleType
+from typing import Any
+
+from attrs import frozen
+
+from letir.errors import LetirError, ParseError
+from letir.scripting.terms import Place
+
+TEXT = "<script>"
+NO_NAMES: Mapping[str, Any] = {}
+
+
+@frozen(eq=False)
+class Text:
+    """A text of Python's syntax, as it stands in ``file`` below ``above`` lines.
+
+    ``names``: what it may use besides. An indented text stands below an ``if`` of our own, so that
+    columns are the user's.
+    """
+
+    content: str
+    lines: list[str]
+    file: str
+    above: int
+    names: Mapping[str, Any]
+    is_indented: bool
+
+    @classmethod
+    def of(cls, content: str, file: str = TEXT, above: int = 0, names=NO_NAMES) -> "Text":
+        """The text ``content``, indented or not."""
+        first = next((line for line in content.splitlines() if line.strip()), "")
+        is_indented = first[:1] in (" ", "\t")
+        content = "if 1:\n" * is_indented + content
+        lines = re.split("\r\n|\r|\n", content)  # as Python counts them
+        return cls(content, lines, file, above - is_indented, names, is_indented)
+
+    def place(self, node: ast.AST) -> Place:
+        """Where a node begins, in characters."""
+        line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        before = self.lines[line - 1].encode()[:column] if line <= len(self.lines) else b""
+        return Place(line + self.above, len(before.decode(errors="replace")) + 1)
+
+    def error(self, at: Place | ast.AST, message: str) -> ParseError:
+        """A ParseError at a place, with the file of the user's where there is one."""
+        at = self.place(at) if isinstance(at, ast.AST) else at
+        where = "" if self.file == TEXT else f"\n  at {self.file}:{at.line}"
+        return ParseError(message + where, at.line, at.column)
+
+    def definitions(self) -> list[ast.FunctionDef]:
+        """The functions of the text. Raises ParseError for what is no text of functions."""
+        found = []
+        body = self.parsed().body
+        for node in body[0].body if self.is_indented and body else body:
+            if isinstance(node, ast.FunctionDef):
+                found.append(node)
+            elif not _is_docstring(node):
+                raise self.error(node, "a script consists of functions: def name(...): ...")
+        if not found:
+            raise self.error(Place(1 + self.above, 1), "there is no function: def name(...): ...")
+        return found
+
+    def parsed(self) -> ast.Module:
+        """Python's syntax of the text."""
+        try:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                return ast.parse(self.content)
+        except SyntaxError as error:
+            line, column = error.lineno or 1, error.offset or 1
+            at = Place(max(line, 1) + self.above, max(column, 1))
+            raise self.error(at, f"no Python: {error.msg}") from None
+        except (ValueError, RecursionError, MemoryError, OverflowError) as error:
+            raise self.error(Place(1, 1), f"no Python: {error}") from None
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and type(node.value.value) is str
+    )
+
+
+def text_of(source: str | Callable) -> Text:
+    """The text of a script: as it is given, or of a Python function from the file it stands in.
+
+    Raises LetirError where there is no such file.
+    """
+    if isinstance(source, str):
+        return Text.of(source)
+    if not inspect.isfunction(source):
+        raise LetirError(
+            f"script: expected a text or a Python function, found {type(source).__name__}"
+        )
+    try:
+        lines, first = inspect.getsourcelines(source)
+    except (OSError, TypeError):
+        raise LetirError(
+            f"script: the source of {source.__qualname__} is not at hand\n"
+            "  define it in a file or a notebook, or pass its text"
+        ) from None
+    file = source.__code__.co_filename
+    return Text.of("".join(lines), file, max(first, 1) - 1, Surroundings(source))
+
+
+def function_of(text: Text) -> ast.FunctionDef:
+    """The one function of the text of a Python function."""
+    try:
+        (node,) = text.definitions()
+    except ValueError:
+        raise text.error(Place(text.above + 1, 1), "several functions on one line") from None
+    return node
+
+
+class Surroundings(Mapping):
+    """What a Python function sees of the world around it: variables of closures, then globals."""
+
+    def __init__(self, function: Callable):
+        code = function.__code__
+        cells = dict(zip(code.co_freevars, function.__closure__ or (), strict=True))
+        self.cells, self.globals = cells, function.__globals__
+
+    def __getitem__(self, name: str):
+        if name in self.cells:
+            try:
+                return self.cells[name].cell_contents
+            except ValueError:  # not bound yet
+                raise KeyError(name) from None
+        return self.globals[name]
+
+    def __iter__(self):
+        return iter({**self.globals, **self.cells})
+
+    def __len__(self):
+        return len({**self.globals, **self.cells})
+
+
+def is_module(value) -> bool:
+    """Whether a name of a function's surroundings is a module whose functions scripts know."""
+    return isinstance(value, ModuleType) and value.__name__.partition(".")[0] in (
+        "numpy",
+        "letir",
+        "math",
+    )

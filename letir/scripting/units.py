@@ -1,0 +1,184 @@
+"""``script`` and ``CompilationUnit``: from texts and Python functions to scripts [G1, G3]."""
+
+from collections.abc import Callable, Iterator, Mapping
+
+from letir.errors import ParseError
+from letir.scripting.reading import FunctionReader
+from letir.scripting.scripts import Script
+from letir.scripting.sources import Text, function_of, text_of
+from letir.scripting.terms import Apply, Function, Group, Part, Slice, Term
+
+
+def script(source: str | Callable) -> Script:
+    """The script in a text, or of a Python function, whose inner function is its backward.
+
+    The text is read, never run; neither is the function. Several functions of one name are
+    overloads. Raises ParseError with line and column for what is no script.
+
+    >>> import numpy as np
+    >>> from letir import grad
+    >>> @script
+    ... def clipped(x):
+    ...     def backward(g):
+    ...         return clip(g, -1.0, 1.0)
+    ...     return x, backward
+    >>> grad(lambda x: 5 * clipped(x))(2.0)
+    np.float64(1.0)
+    """
+    text = text_of(source)
+    if isinstance(source, str):
+        unit = CompilationUnit()
+        unit.define(source)
+        names = list(unit)
+        if len(names) > 1:
+            raise text.error(
+                unit[names[1]].overloads[0].at,
+                f"a script is one function, found {', '.join(names)}: see CompilationUnit",
+            )
+        return unit[names[0]]
+    around = {name: value for name, value in text.names.items() if isinstance(value, Script)}
+    node = function_of(text)
+    around.pop(node.name, None)  # the function itself, as it was before it is defined anew
+    function = FunctionReader(text, around, node.name).function(node)
+    return Script(function.name, [function], around)
+
+
+class CompilationUnit(Mapping):
+    """Scripts that may call each other, by name: ``unit.mul(x, y)``, ``unit["mul"]``.
+
+    ``code`` is the text of all of them, ``define(text)`` adds more. Inside a function of the name
+    of an operation that name means the operation.
+
+    >>> unit = CompilationUnit('''
+    ... def double(x):
+    ...     return x + x
+    ... def quadruple(x):
+    ...     return double(double(x))
+    ... ''')
+    >>> unit.quadruple(1.0)
+    np.float64(4.0)
+    """
+
+    def __init__(self, text: str = ""):
+        self._scripts: dict[str, Script] = {}
+        if text.strip():
+            self.define(text)
+
+    def define(self, text: str) -> None:
+        """Add the functions of a text; all of them or, if it has an error, none.
+
+        One of a name that is there already is an overload. Raises ParseError with line and column.
+        """
+        read = text_of(text)
+        nodes = read.definitions()
+        known = {*self._scripts, *(node.name for node in nodes)}
+        functions = [FunctionReader(read, known, node.name).function(node) for node in nodes]
+        overloads = {name: list(script.overloads) for name, script in self._scripts.items()}
+        for function in functions:
+            others = overloads.setdefault(function.name, [])
+            check_distinct(read, function, others)
+            others.append(function)
+        check_cycles(read, overloads)
+        for function in functions:
+            own = self._scripts.setdefault(function.name, Script(function.name, [], self._scripts))
+            own.overloads.append(function)
+
+    @property
+    def code(self) -> str:
+        """The text of all functions, which read again gives the same unit."""
+        return "\n".join(script.code for script in self._scripts.values())
+
+    @property
+    def lifted(self) -> str:
+        """The text of all functions after lambda lifting."""
+        return "\n".join(script.lifted for script in self._scripts.values())
+
+    def __str__(self):
+        return self.code
+
+    def __repr__(self):
+        return f"CompilationUnit({', '.join(map(repr, self._scripts.values()))})"
+
+    def __getattr__(self, name: str) -> Script:
+        if name.startswith("_") or name not in self._scripts:
+            known = ", ".join(self.__dict__.get("_scripts", ())) or "none"
+            raise AttributeError(f"the unit has no function {name!r}, it has {known}")
+        return self._scripts[name]
+
+    def __getitem__(self, name: str) -> Script:
+        return self._scripts[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._scripts)
+
+    def __len__(self):
+        return len(self._scripts)
+
+    def __dir__(self):
+        return [*super().__dir__(), *self._scripts]
+
+
+def check_distinct(text: Text, function: Function, others: list[Function]) -> None:
+    """Raise ParseError if another overload takes the same kinds."""
+    kinds = [param.annotation or param.kind for param in function.params]
+    for other in others:
+        if kinds == [param.annotation or param.kind for param in other.params]:
+            raise text.error(
+                function.at,
+                f"{function.signature} is there already, at line {other.at.line}\n"
+                "  overloads differ in the kinds of their parameters: x: Tensor, x: float",
+            )
+
+
+# ---- calls ----
+
+
+def calls(function: Function) -> Iterator[Apply]:
+    """The calls of other scripts in a function and its backward."""
+    for part in (function, function.inner):
+        if part is not None:
+            todo: list = [part.results, *(statement.value for statement in part.body)]
+            while todo:
+                term = todo.pop()
+                todo += children(term)
+                if type(term) is Apply and term.is_script:
+                    yield term
+
+
+def children(term: Term) -> list[Term]:
+    """The terms inside a term."""
+    match term:
+        case Apply(args=args, keywords=keywords):
+            return [*args, *(value for _, value in keywords)]
+        case Group(items=items):
+            return list(items)
+        case Part(value=value, item=item):
+            return [value, item]
+        case Slice(ends=ends):
+            return [end for end in ends if end is not None]
+    return []
+
+
+def check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:
+    """Raise ParseError that names a cycle of calls, if there is one."""
+    called = {name: [c for f in fs for c in calls(f)] for name, fs in overloads.items()}
+    done: set[str] = set()
+    for start in called:
+        path, waiting = [start], [iter(called[start])]
+        while path:
+            call = next(waiting[-1], None)
+            if call is None:
+                done.add(path.pop())
+                waiting.pop()
+            elif call.function in path:
+                cycle = [*path[path.index(call.function) :], call.function]
+                raise recursion(text, call, cycle)
+            elif call.function not in done:
+                path.append(call.function)
+                waiting.append(iter(called[call.function]))
+
+
+def recursion(text: Text, call: Apply, cycle: list[str]) -> ParseError:
+    """The error for functions that call each other in a circle."""
+    message = f"recursion: {' -> '.join(cycle)}\n  a script is straight-line code, it must end"
+    return text.error(call.at, message)

@@ -1,0 +1,240 @@
+"""Which words scripts may use: letir's operations, NumPy's functions, questions for shapes.
+
+``meaning`` looks a word up; it is the only way from a text to something that runs, so that a text
+can name nothing else.
+"""
+
+import functools
+import inspect
+import math
+import operator
+from collections.abc import Callable
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.types import DTYPE_NAMES
+from letir.ops.sizes import Sizes, is_known, ones_like, size, zeros_like
+from letir.tracing.dispatch import recorder_of
+
+OPERATORS = {
+    "Add": "add",
+    "Sub": "sub",
+    "Mult": "mul",
+    "Div": "div",
+    "FloorDiv": "floor_divide",
+    "Mod": "remainder",
+    "Pow": "power",
+    "MatMult": "matmul",
+    "BitAnd": "bitwise_and",
+    "BitOr": "bitwise_or",
+    "BitXor": "bitwise_xor",
+    "USub": "neg",
+    "UAdd": "positive",
+    "Invert": "invert",
+    "Eq": "equal",
+    "NotEq": "not_equal",
+    "Lt": "less",
+    "LtE": "less_equal",
+    "Gt": "greater",
+    "GtE": "greater_equal",
+}
+# what other libraries call an operation of letir's
+ALIASES = {
+    "expand": "broadcast_to",
+    "_grad_sum_to_size": "sum_to_size",
+    "permute": "transpose",
+    "view": "reshape",
+    "pow": "power",
+    "mm": "matmul",
+    "bmm": "matmul",
+    "unsqueeze": "expand_dims",
+    "astype": "cast",
+    "to": "cast",
+    "cat": "concatenate",
+    "t": "transpose",
+    "T": "transpose",
+    "dim": "ndim",
+    "numel": "count",
+    "shape": "size",
+    "detach": "stop_gradient",
+}
+KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axis"}
+SPREAD = frozenset(["broadcast_to", "transpose", "reshape", "zeros", "ones", "sum_to_size"])
+SHAPED = frozenset(["broadcast_to", "reshape", "sum_to_size", "zeros", "ones", "full"])
+MODULES = frozenset(["np", "numpy", "torch", "lt", "letir", "lnp"])
+# not for scripts: parts of gradient programs, and what has an effect or a body
+INTERNAL = frozenset(
+    [
+        *("guard", "custom_vjp", "scripted", "autograd_add", "instantiate"),
+        *("grad_of", "when_defined", "constant", "weaken"),
+        *("index_set", "index_add", "random_mask", "dropout"),
+    ]
+)
+CONSTANTS = {
+    "inf": float("inf"),
+    "nan": float("nan"),
+    "pi": np.pi,
+    "e": np.e,
+    "newaxis": None,
+    **{name: np.dtype(name) for name in sorted(DTYPE_NAMES)},
+}
+PYTHON_DTYPES = {"float": np.dtype(float), "int": np.dtype(int), "complex": np.dtype(complex)}
+PYTHON_DTYPES["bool"] = np.dtype(bool)
+
+
+@frozen
+class Meaning:
+    """What a word stands for: ``run(*args, **keywords)`` on Values and static values.
+
+    ``name``: how it prints. ``python``: Python's operator of that name, for static values alone.
+    """
+
+    name: str
+    run: Callable
+    signature: inspect.Signature | None
+    python: Callable | None = None
+
+
+# ---- questions: what a script may ask of a value while it is read ----
+
+
+def shape_of(x, axis=None):
+    """The shape: a tuple where it is known, else what stands for it; or one size of it."""
+    if not isinstance(x, Value):
+        shape = ()
+    else:
+        shape = x.shape if x.type is not None and is_known(x.shape) else Sizes.of(x)
+    return shape if axis is None else shape[axis]
+
+
+def rank_of(x) -> int:
+    """The number of axes."""
+    return x.ndim if isinstance(x, Value) else 0
+
+
+def count_of(x):
+    """The number of elements: an int where it is known, else an integer array."""
+    shape = shape_of(x)
+    return PRIMITIVES["prod"](size(x)) if type(shape) is Sizes else math.prod(shape)
+
+
+def dtype_of(x) -> np.dtype:
+    """The dtype."""
+    return x.dtype if isinstance(x, Value) else np.dtype(type(x))
+
+
+def length_of(x) -> int:
+    """The size of the first axis, or the number of parts of a tuple."""
+    return len(x) if isinstance(x, tuple) else shape_of(x, 0)
+
+
+def filled_like(make: Callable, number: float) -> Callable:
+    """zeros_like or ones_like, of a Value or a number."""
+    return lambda x: make(x) if isinstance(x, Value) else type(x)(number)
+
+
+QUESTIONS = {
+    "size": shape_of,
+    "ndim": rank_of,
+    "count": count_of,
+    "dtype": dtype_of,
+    "len": length_of,
+    "zeros_like": filled_like(zeros_like, 0),
+    "ones_like": filled_like(ones_like, 1),
+    "expand_as": lambda x, other: PRIMITIVES["broadcast_to"](x, shape_of(other)),
+    "reshape_as": lambda x, other: PRIMITIVES["reshape"](x, shape_of(other)),
+    "type_as": lambda x, other: PRIMITIVES["cast"](x, dtype_of(other)),
+}
+PYTHON_OPERATORS = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "div": operator.truediv,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "power": operator.pow,
+    "neg": operator.neg,
+    "positive": operator.pos,
+}
+
+
+# ---- words ----
+
+
+@functools.lru_cache(maxsize=1 << 12)
+def _known(word: str, records: int) -> Meaning | None:
+    name = ALIASES.get(word, word)
+    if name in QUESTIONS:
+        return Meaning(name, QUESTIONS[name], inspect.signature(QUESTIONS[name]))
+    record = PRIMITIVES.get(name)
+    if record is not None:
+        if name in INTERNAL:
+            return None
+        return Meaning(name, record, signature_of(record), PYTHON_OPERATORS.get(name))
+    return _of_numpy(name)
+
+
+def meaning(word: str) -> Meaning | None:
+    """What a word stands for; None if it means nothing here.
+
+    >>> meaning("permute").name, meaning("linalg.norm")
+    ('transpose', None)
+    """
+    found = _known(word, len(PRIMITIVES))
+    if found is not None and type(found.run) is Primitive and "." in found.name:
+        record = PRIMITIVES.get(found.name)  # users may define their operations anew
+        return Meaning(found.name, record, signature_of(record))
+    return found
+
+
+def _of_numpy(name: str) -> Meaning | None:
+    """The NumPy function of this dotted name, if letir records it."""
+    function = np
+    for word in name.split("."):
+        function = None if word.startswith("_") else vars(function).get(word)
+        if not callable(function) and not inspect.ismodule(function):
+            return None
+    try:
+        found = recorder_of(function)
+    except TypeError:  # not hashable
+        return None
+    if found is None:
+        return None
+    record, prepare = found
+    if prepare == record.prepare:
+        return Meaning(record.name, record, signature_of(record), PYTHON_OPERATORS.get(record.name))
+
+    def run(*args, **keywords):
+        operands, attrs = prepare(*args, **keywords)
+        emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)
+        attrs = record.complete(attrs)
+        return (
+            record(*operands, **attrs)
+            if emitter is None
+            else emitter.apply(record, operands, attrs)
+        )
+
+    return Meaning(name, run, inspect.signature(prepare))
+
+
+def signature_of(record: Primitive) -> inspect.Signature | None:
+    """How an operation is called, None where that is not known."""
+    if record.prepare is not None:
+        return inspect.signature(record.prepare)
+    if record.decompose is not None:
+        return inspect.signature(record.decompose)
+    if record.elementwise and record.numpy:
+        ufunc = next(iter(record.numpy))
+        names = [f"x{i}" for i in range(ufunc.nin)] if isinstance(ufunc, np.ufunc) else ["x"]
+        kind = inspect.Parameter.POSITIONAL_ONLY
+        return inspect.Signature([inspect.Parameter(name, kind) for name in names])
+    return None
+
+
+def words() -> list[str]:
+    """All words that mean something, for messages."""
+    own = [name for name in PRIMITIVES if name not in INTERNAL]
+    return sorted({*own, *ALIASES, *QUESTIONS})

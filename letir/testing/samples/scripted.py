@@ -1,0 +1,44 @@
+"""Samples of ``scripted``: one result; two, of which a captured value is neither."""
+
+from letir.ast.builder import LetBuilder
+from letir.ast.terms import Lambda
+from letir.ast.types import ArrayType
+from letir.ops.elementwise import exp, sin
+from letir.testing.samples.sample import X, Y, of
+
+
+def program(count: int, formula) -> Lambda:
+    """A closed program of ``count`` arrays of shape (3,)."""
+    builder = LetBuilder()
+    return builder.build(formula(*[builder.param(ArrayType(float, (3,))) for _ in range(count)]))
+
+
+def two_results(x, y):
+    """x * y and exp(x * y), and sin(y), which the backward reads."""
+    product = x * y
+    return product, exp(product), sin(y)
+
+
+def two_gradients(x, y, late, sine, ct, late_ct):
+    """The cotangents of x and y; that of sin(y) * 0 shows that it is read."""
+    total = ct + late_ct * late
+    return total * y, total * x + 0 * sine
+
+
+PRODUCT = {
+    "script": "mul",
+    "forward": program(2, lambda x, y: (x * y,)),
+    "backward": program(3, lambda y, x, ct: (ct * y, ct * x)),
+    "context": (1, 0),
+    "gradients": (0, 1),
+    "n_outs": 1,
+}
+PAIR = {
+    "script": "pair",
+    "forward": program(2, two_results),
+    "backward": program(6, two_gradients),
+    "context": (0, 1, 3, 4),
+    "gradients": (0, 1),
+    "n_outs": 2,
+}
+SAMPLES = {"scripted": [of(X[0], Y[0], **PRODUCT), of(X[0], Y[1], **PAIR)]}
