@@ -1,4 +1,5 @@
-"""Eager mode: Variables that remember how they were made, their gradients, and their history.
+"""Eager mode: Variables that remember how they were made, their gradients,
+and their history.
 
     x = letir.Variable(array, requires_grad=True)
     f(x).backward()                  x.grad is there
@@ -7,6 +8,7 @@
 """
 
 from letir.eager.differentiating import backward, gradients
+from letir.eager.function import Function, once_differentiable
 from letir.eager.modes import (
     detect_anomaly,
     enable_grad,
@@ -18,6 +20,7 @@ from letir.eager.programs import history
 from letir.eager.variable import Variable
 
 __all__ = [
+    "Function",
     "Variable",
     "backward",
     "detect_anomaly",
@@ -26,5 +29,6 @@ __all__ = [
     "history",
     "is_grad_enabled",
     "no_grad",
+    "once_differentiable",
     "set_grad_enabled",
 ]

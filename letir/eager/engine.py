@@ -6,6 +6,7 @@ run before the step that made it, and its gradient is the full sum. Contribution
 order in which they are made, that of the last user first.
 """
 
+from collections.abc import Sequence
 from heapq import heappop, heappush
 
 from letir.ad.reverse import Direct
@@ -13,8 +14,7 @@ from letir.ast.attrs import NO_ATTRS
 from letir.eager.hooks import changed
 from letir.eager.modes import ANOMALY
 from letir.eager.recorder import Recorder
-from letir.eager.steps import FREED, Constant, Leaf, Origin, Part, Step
-from letir.errors import TraceError
+from letir.eager.steps import FREED, Constant, Leaf, Origin, Part, Step, at
 from letir.eval.evaluator import Executor, has_nan
 from letir.ops.elementwise import add
 
@@ -66,6 +66,8 @@ class Backward(Direct):
         cts = self.cotangents
         previous = cts.get(origin)
         if previous is not None:
+        if ct is None:
+            return
             cts[origin] = self.emitter.apply(add, (previous, ct), NO_ATTRS)
             return
         cts[origin] = ct
@@ -93,25 +95,17 @@ class Backward(Direct):
         mask = None if parts is None else tuple([part is not None for part in parts])
         return step.form.rule_for(mask)
 
-    def captured(self, rule, step: Step) -> list:
+    def captured(self, rule, step: Step) -> Sequence:
         """The kept values that the rule reads, with their history where this is recorded."""
-        places = rule.captured
-        if not places:
-            return []
-        if step.kept is FREED:
-            raise freed(step)
-        args = step.args
-        count = len(args)
-        for place in places:
-            origin = args[place] if place < count else step
-            if origin is not None and origin.notes is not None:
-                check_unchanged(origin, step)
-        values = step.form.captured(rule, step.kept)
+        if not rule.captured:
+            return ()
+        values = step.form.read(rule, step)
         if not self.records:
             return values
-        return [self.variable(*pair, step) for pair in zip(places, values, strict=True)]
+        origins = step.form.origins(rule, step)
+        return [self.variable(*pair) for pair in zip(values, origins, strict=True)]
 
-    def variable(self, place: int, value, step: Step):
+    def variable(self, value, origin: Origin | None):
         """A kept value as the Variable that it was."""
         i = place - len(step.args)
         if i < 0:
@@ -200,22 +194,3 @@ def check_nan(step: Step, found: tuple) -> None:
         if ct is not None and has_nan(getattr(ct, "array", ct)):
             name = step.form.op.name
             raise FloatingPointError(f"backward of {name} made the first nan{at(step)}")
-
-
-def check_unchanged(origin: Origin, step: Step) -> None:
-    """Raise TraceError if the value was changed in place after the step kept it."""
-    change = origin.notes.changed
-    if change is not None and change.order > step.order:
-        raise TraceError(
-            f"backward of {step.form.op.name} needs a value of type {origin.type} "
-            f"that was changed in place since, at {change.source}{at(step)}\n"
-            "  write x = x + y there, which makes a new array, or change a copy"
-        )
-
-
-def freed(step: Step) -> TraceError:
-    """The error for a second run over a step whose values are gone [E4]."""
-    return TraceError(
-        f"backward of {step.form.op.name} a second time: its values went free after the first"
-        f"{at(step)}\n  say backward(retain_graph=True) the first time"
-    )

@@ -17,6 +17,7 @@ from letir.ast.builder import located, result_types
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Const, Local
 from letir.ast.types import WEAK, ArrayType
+from letir.eager.steps import FREED, Origin, Part, Step, check_unchanged, freed
 from letir.errors import LetirError, MissingRule
 from letir.eval.arrays import cupy_module, type_of
 from letir.eval.evaluator import Evaluator, compute
@@ -62,11 +63,35 @@ class Form:
             return self.rule
         return rule_body("vjp", self.bind, mask, self.needed, pull)
 
-    def captured(self, rule: RuleBody, kept: tuple) -> Sequence:
-        """The values that ``rule`` reads, of those that were kept."""
+    def read(self, rule: RuleBody, step: Step) -> Sequence:
+        """The values that ``rule`` reads, of those that ``step`` kept.
+
+        Raises TraceError if one went free, or was changed in place.
+        """
+        kept, args = step.kept, step.args
+        if kept is FREED:
+            raise freed(step)
+        count = len(args)
+        for place in rule.captured:
+            origin = args[place] if place < count else step
+            if origin is not None and origin.notes is not None:
+                check_unchanged(origin, step)
         if rule is self.rule:
             return self.unpack(kept)
         return [kept[self.kept.index(place)] for place in rule.captured]
+
+    def origins(self, rule: RuleBody, step: Step) -> list[Origin | None]:
+        """The origins of these values, None for constants."""
+        args, count = step.args, len(step.args)
+        found: list = []
+        for place in rule.captured:
+            if place < count:
+                found.append(args[place])
+            elif self.type is not None:
+                found.append(step)
+            else:
+                found.append(Part(self.types[place - count], step, place - count))
+        return found
 
     def pull(self, rule: RuleBody, emitter, cts: list, captured: Sequence) -> tuple:
         """The cotangents of the operands, as ``rule.results`` says; ``cts`` has None for those that

@@ -5,9 +5,8 @@ from collections.abc import Sequence
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Const, Lambda, Local
-from letir.eager.engine import at, check_unchanged
 from letir.eager.differentiating import in_a_row, owner
-from letir.eager.steps import FREED, Leaf, Origin, Part, Step
+from letir.eager.steps import FREED, Leaf, Origin, Part, Step, at, check_unchanged
 from letir.errors import TraceError
 from letir.eval.arrays import is_array
 from letir.tracing.places import placed

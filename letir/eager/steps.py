@@ -15,6 +15,8 @@ from attrs import define, field, frozen
 
 from letir.ast.terms import Source
 from letir.ast.types import ArrayType
+from letir.eager.hooks import Handle, add_hook
+from letir.errors import TraceError
 
 ORDER = itertools.count(1).__next__  # of all steps and changes in place: operands before users
 FREED = None  # stands for the values that a step kept, after backward
@@ -96,8 +98,25 @@ class Step(Origin):
         self.type, self.notes = type, None
         self.form, self.args, self.kept, self.order, self.source = form, args, kept, order, source
 
+    def register_prehook(self, hook) -> Handle:
+        """Call ``hook(grad_outputs)`` before the rule of this step runs, with a tuple of the
+        gradients of its results; what it returns, if not None, takes their place.
+        """
+        return add_hook(self.noted().before, hook)
+
+    def register_hook(self, hook) -> Handle:
+        """Call ``hook(grad_inputs, grad_outputs)`` after the rule has run; what it returns, if not
+        None, takes the place of the gradients of the operands.
+        """
+        return add_hook(self.noted().after, hook)
+
+    @property
+    def op(self):
+        """The operation."""
+        return self.form.op
+
     def __repr__(self):
-        return f"Step({self.form.op.name}, {self.order})"
+        return f"Step({self.form.op.name}{'' if self.source is None else f', {self.source.short}'})"
 
 
 class Part(Origin):
@@ -112,3 +131,32 @@ class Part(Origin):
         """As for the others; and of the step, because it may have kept its results."""
         super().note_change(source)
         self.step.note_change(source)
+
+
+def owner(origin: Origin) -> Origin:
+    """The step of a value, or its leaf."""
+    return origin.step if type(origin) is Part else origin
+
+
+def at(step: Step) -> str:
+    """The line of a message that says where the user wrote a step."""
+    return f"\n  at {step.source}" if step.source else ""
+
+
+def check_unchanged(origin: Origin, step: Step) -> None:
+    """Raise TraceError if the value was changed in place after the step kept it."""
+    change = origin.notes.changed
+    if change is not None and change.order > step.order:
+        raise TraceError(
+            f"backward of {step.form.op.name} needs a value of type {origin.type} "
+            f"that was changed in place since, at {change.source}{at(step)}\n"
+            "  write x = x + y there, which makes a new array, or change a copy"
+        )
+
+
+def freed(step: Step) -> TraceError:
+    """The error for a second run over a step whose values are gone [E4]."""
+    return TraceError(
+        f"backward of {step.form.op.name} a second time: its values went free after the first"
+        f"{at(step)}\n  say backward(retain_graph=True) the first time"
+    )

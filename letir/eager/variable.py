@@ -7,6 +7,7 @@ from letir.ast.terms import Lambda
 from letir.eager.differentiating import backward
 from letir.eager.hooks import Handle, add_hook
 from letir.eager.modes import RECORDS
+from letir.eager.plain import is_recorded, on_arrays, writes_into_array
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.replaying import replayed
 from letir.eager.sharing import View, add_view, may_share, write
@@ -14,7 +15,14 @@ from letir.eager.steps import Constant, Leaf, Origin
 from letir.errors import DTypeError, TraceError
 from letir.eval.arrays import type_of
 from letir.ops.indexing import spelled_item
-from letir.tracing.dispatch import gathered
+from letir.tracing.dispatch import (
+    PLAIN,
+    call_function,
+    call_ufunc,
+    gathered,
+    recorder_of,
+    ufunc_records,
+)
 from letir.tracing.places import at_user, placed
 from letir.tracing.protocols import ArrayValue
 from letir.tracing.tracer import Tracer
@@ -198,6 +206,21 @@ class Variable(ArrayValue):
 
     def __array__(self, dtype=None, copy=None):
         if self.requires_grad and RECORDS.get():
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        record = ufunc_records.get(ufunc)
+        if record is not None and method == "__call__" and not kwargs:
+            return RECORDER.apply(record, inputs)
+        unknown = record is None or writes_into_array(kwargs)
+        if unknown and not is_recorded([*inputs, kwargs.get("out")]):
+            return on_arrays(getattr(ufunc, method), inputs, kwargs)
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func, types, args, kwargs):
+        unknown = recorder_of(func) is None and func not in PLAIN
+        if (unknown or writes_into_array(kwargs)) and not is_recorded([*args, *kwargs.values()]):
+            return on_arrays(func, args, kwargs)
+        return call_function(self, func, args, kwargs)
+
             raise TraceError(
                 f"a Variable that requires grad cannot become an ordinary array: "
                 f"its history would be lost{at_user()}\n  {ARRAY_REMEDY}"

@@ -135,7 +135,7 @@ class Trace(LetBuilder):
         values, tracer = [], self.make_tracer
         for operand in operands:
             if type(operand) is not tracer:
-                values.append(operand)
+                values.append(operand.concrete_value() if isinstance(operand, Value) else operand)
                 continue
             value = operand.value if operand.value is not ABSENT else operand.concrete_value()
             if value is ABSENT:
@@ -153,7 +153,9 @@ class Trace(LetBuilder):
         if it is an array.
         """
         if isinstance(operand, Value):
-            return operand.arg if operand.emitter is self else self.lift(operand)
+            if isinstance(operand.emitter, LetBuilder):
+                return operand.arg if operand.emitter is self else self.lift(operand)
+            return self.constant(captured_array(operand))
         if is_array(operand):
             return self.constant(operand)
         kind = type(operand)
@@ -311,6 +313,20 @@ def escaped(value: Value) -> EscapedTracerError:
         f"a traced value of type {value.type} {reason}\n  {where}\n  used at {source}\n"
         "  return it from the traced function, or pass it as an argument"
     )
+
+
+def captured_array(variable: Value):
+    """The array of a Variable that a traced function uses without having it as an argument.
+
+    Raises TraceError if it requires grad: the program would be constant in it [B1].
+    """
+    if variable.arg.requires_grad:
+        raise TraceError(
+            f"a Variable of type {variable.type} that requires grad is used in a trace, but is no "
+            f"argument of the traced function{at_user()}\n"
+            "  make it an argument, or detach it: x.detach() enters as a constant"
+        )
+    return variable.concrete_value()
 
 
 def check_type(operand) -> None:

@@ -1,0 +1,143 @@
+"""``Function``: an operation of the user's with a forward and a backward written in Python [E1]."""
+
+import functools
+from collections.abc import Callable
+
+from letir.eager.contexts import Context, is_among, place_among
+from letir.eager.function_forms import FunctionForm, Saved
+from letir.eager.function_ops import operation, traced
+from letir.eager.modes import RECORDS, no_grad
+from letir.eager.recorder import RECORDER
+from letir.eager.sharing import add_view, note_change, refuse, root
+from letir.eager.steps import ORDER, Constant, Part, Step
+from letir.eager.variable import Variable
+from letir.errors import TraceError
+from letir.eval.arrays import is_array
+from letir.tracing.places import at_user, user_place
+from letir.tracing.tracer import Tracer
+
+
+class Function:
+    """An operation with ``forward(ctx, *args)`` and ``backward(ctx, *grads)``, both static methods;
+    ``apply(*args)`` calls it.
+
+    forward computes with Variables of which nothing is recorded and returns one, or a tuple.
+    backward gets the gradient of each result and returns one for each argument of forward: None for
+    a zero, and for what is no array. It is recorded itself where ``create_graph`` asks for that.
+    In a trace the call is one opaque operation whose backward runs forward again for its ctx;
+    with ``traceable = True`` both are recorded instead.
+
+    >>> class Scaled(Function):
+    ...     @staticmethod
+    ...     def forward(ctx, x, s):
+    ...         ctx.s = s
+    ...         return s * x
+    ...     @staticmethod
+    ...     def backward(ctx, grad):
+    ...         return ctx.s * grad, None
+    >>> x = Variable(2.0, requires_grad=True)
+    >>> Scaled.apply(x, 3).backward()
+    >>> x.grad
+    Variable(3.)
+    """
+
+    traceable = False
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        cls.operation = operation(cls)
+
+    @staticmethod
+    def forward(ctx: Context, *args):
+        """The result, a Variable or a tuple of them."""
+        raise NotImplementedError("a Function defines forward(ctx, *args)")
+
+    @staticmethod
+    def backward(ctx: Context, *grads):
+        """The gradients of the arguments of forward."""
+        raise NotImplementedError("a Function defines backward(ctx, *grads)")
+
+    @classmethod
+    def apply(cls, *args):
+        """Call it: the results as Variables, recorded as one step."""
+        if any(isinstance(arg, Tracer) for arg in args):
+            return traced(cls, args)
+        needs = tuple([isinstance(arg, Variable) and arg.requires_grad for arg in args])
+        origins = [arg.arg if isinstance(arg, Variable) else None for arg in args]
+        ctx = Context(cls.__name__, needs)
+        with no_grad():
+            given = cls.forward(ctx, *args)
+        results = given if isinstance(given, tuple) else (given,)
+        outs = [output(result, args, ctx) for result in results]
+        check_dirty(ctx, args, results)
+        if any(needs) and RECORDS.get():
+            record(cls, ctx, args, origins, outs, single=not isinstance(given, tuple))
+        ctx._saved, ctx._dirty, ctx._without_gradient = None, (), ()
+        return tuple(outs) if isinstance(given, tuple) else outs[0]
+
+
+def record(function, ctx: Context, args: tuple, origins: list, outs: list, single: bool) -> None:
+    """Give the results of a call their origins: a step with what was saved."""
+    saved = [Saved.of(value, args, origins, outs) for value in ctx.saved_tensors]
+    form = FunctionForm(function, ctx, args, saved, outs)
+    form.type = form.types[0] if single else None
+    kept = [getattr(args[form.operands[k]], "array", args[form.operands[k]]) for k in form.kept]
+    kept += [getattr(value, "array", value) for value in ctx.saved_tensors]
+    links = [origins[i] for i in form.operands]
+    step = Step(form.type, form, links, tuple(kept), ORDER(), user_place(3)[0])
+    for i, out in enumerate(outs):
+        if not isinstance(out, Variable):
+            continue
+        if is_among(out, ctx._without_gradient) or not out.type.inexact:
+            out.arg = Constant(out.type)
+        else:
+            out.arg = step if single else Part(out.type, step, i)
+        if root(out).sharing is not None:
+            root(out).sharing.origins.add(out.arg)
+
+
+def output(result, args: tuple, ctx: Context):
+    """A result of forward as a Variable of its own; what is no array as it is."""
+    if is_array(result):
+        return Variable(result)
+    if not isinstance(result, Variable) or is_among(result, ctx._dirty):
+        return result
+    if result.is_leaf and not result.requires_grad and place_among(result, args) is None:
+        return result
+    found = RECORDER.wrapped(result.array, Constant(result.type))
+    if not result.is_scalar():
+        add_view(found, result, None)
+    return found
+
+
+def check_dirty(ctx: Context, args: tuple, results: tuple) -> None:
+    """Note the changes of what is marked as dirty. Raises TraceError for what cannot be."""
+    for variable in ctx._dirty:
+        if not is_among(variable, args) or not is_among(variable, results):
+            raise TraceError(
+                f"{ctx._function}: what is marked as dirty is an argument of forward that it "
+                f"returns{at_user()}"
+            )
+        base = root(variable)
+        is_view = base is not variable and not variable.sharing.detached
+        if RECORDS.get() and any(ctx.needs_input_grad):
+            refuse(variable, base, is_view)
+            if is_view:
+                raise TraceError(
+                    f"{ctx._function}: a view cannot be marked as dirty{at_user()}\n"
+                    "  pass a copy, x[i].copy(), and write the result back"
+                )
+        note_change(variable, base)
+
+
+def once_differentiable(backward: Callable) -> Callable:
+    """Decorates a backward that cannot be differentiated again: a second derivative is an error
+    when it is taken.
+    """
+
+    @functools.wraps(backward)
+    def once(ctx, *grads):
+        return backward(ctx, *grads)
+
+    once.is_once_differentiable = True
+    return once

@@ -1,0 +1,196 @@
+"""``FunctionForm``: one call of a ``Function`` as a step has it, form and rule in one."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.attrs import Attrs
+from letir.ast.builder import Value
+from letir.ast.types import PYTHON_NUMBERS, ArrayType
+from letir.eager.contexts import Context, place_among
+from letir.eager.function_ops import HERE, attributes
+from letir.eager.modes import RECORDS, Mode
+from letir.eager.recorder import RECORDER, Recorder
+from letir.eager.steps import FREED, ORDER, Origin, Part, Step, check_unchanged, freed
+from letir.errors import DTypeError, ShapeError, TraceError
+from letir.eval.arrays import is_array, type_of
+from letir.tracing.places import user_place
+
+
+@frozen(eq=False)
+class Saved:
+    """Where a saved value came from: an origin, the position of a result, or nowhere.
+
+    Not the Variable itself: a result that knows its step would keep itself alive.
+    """
+
+    is_variable: bool
+    origin: Origin | None = None
+    result: int | None = None
+
+    @classmethod
+    def of(cls, value, args: tuple, origins: list, outs: list) -> "Saved":
+        """Of a value that was given to ``save_for_backward``."""
+        if value is None or isinstance(value, np.ndarray | np.generic):
+            return cls(False)
+        if not isinstance(value, Recorder.variable):
+            raise TraceError(
+                f"save_for_backward takes Variables, arrays and None, found {value!r}\n"
+                "  set an attribute, ctx.name = value"
+            )
+        result = place_among(value, outs)
+        if result is not None:
+            return cls(True, None, result)
+        place = place_among(value, args)
+        return cls(True, value.arg if place is None else origins[place])
+
+    def origin_in(self, step: Step) -> Origin | None:
+        """The origin, found again for a result of ``step``."""
+        if self.result is None:
+            return self.origin
+        if step.type is not None:
+            return step
+        return Part(step.form.types[self.result], step, self.result)
+
+
+@frozen
+class FunctionRule:
+    """What the engine asks of a rule."""
+
+    results: tuple[int, ...]
+    captured: tuple[int, ...]
+    missing: tuple = ()
+
+
+class FunctionForm:
+    """Answers what a ``Form`` answers, for one call of a Function.
+
+    ``operands``: the positions of arrays among the arguments; ``constants``: of those that require
+    no grad, whose arrays a step keeps before the saved values.
+    """
+
+    def __init__(self, function, ctx: Context, args: tuple, saved: list[Saved], outs: list):
+        needs = ctx.needs_input_grad
+        self.function, self.ctx, self.saved, self.op = function, ctx, saved, function.operation
+        self.operands = [i for i, arg in enumerate(args) if is_operand(arg)]
+        self.operand_types = [type_of(args[i]) for i in self.operands]
+        self.arguments = [HERE if i in self.operands else arg for i, arg in enumerate(args)]
+        self.types = tuple([out.type if is_operand(out) else None for out in outs])
+        self.type = None
+        self.kept = tuple([k for k, i in enumerate(self.operands) if not needs[i]])
+        results = tuple([k for k, i in enumerate(self.operands) if needs[i]])
+        self.rule = FunctionRule(results, tuple(range(len(saved))))
+
+    @property
+    def attrs(self) -> Attrs:
+        """The attributes of the operation in a history."""
+        return attributes(self.function, self.arguments, self.types)
+
+    def rule_for(self, mask: tuple | None) -> FunctionRule:
+        """The same for all: backward gets zeros for what is missing."""
+        return self.rule
+
+    def read(self, rule: FunctionRule, step: Step) -> Sequence:
+        """The saved values. Raises TraceError if they went free, or one was changed in place."""
+        if step.kept is FREED:
+            raise freed(step)
+        for saved in self.saved:
+            origin = step if saved.result is not None else saved.origin
+            if origin is not None and origin.notes is not None:
+                check_unchanged(origin, step)
+        return step.kept[len(self.kept) :]
+
+    def origins(self, rule: FunctionRule, step: Step) -> list[Origin | None]:
+        """The origins of the saved values, None for arrays."""
+        return [saved.origin_in(step) for saved in self.saved]
+
+    def pull(self, rule: FunctionRule, emitter, cts: list, captured: Sequence) -> tuple:
+        """The gradients that backward returns for the operands that require grad."""
+        records, variable = isinstance(emitter, Recorder), Recorder.variable
+        once = getattr(self.function.backward, "is_once_differentiable", False)
+        grads = [self.gradient(i, ct) for i, ct in enumerate(cts)]
+        saved = [
+            variable(value) if s.is_variable and not isinstance(value, variable) else value
+            for s, value in zip(self.saved, captured, strict=True)
+        ]
+        with Mode(RECORDS, records and not once):
+            found = self.function.backward(self.ctx.with_saved(saved), *grads)
+        found = checked(self, found if isinstance(found, tuple | list) else (found,))
+        if not records:
+            return tuple([None if ct is None else ct.array for ct in found])
+        if not once:
+            return tuple(found)
+        through = [v.arg for v in (*grads, *saved) if isinstance(v, variable) and v.requires_grad]
+        return tuple([None if ct is None else refusing(self, ct, through) for ct in found])
+
+    def gradient(self, i: int, ct):
+        """The gradient of a result as backward gets it: zeros for one that is missing."""
+        kind = self.types[i]
+        if ct is None and kind is not None:
+            ct = np.zeros(kind.shape, kind.dtype)
+        return ct if ct is None or isinstance(ct, Recorder.variable) else Recorder.variable(ct)
+
+
+def is_operand(arg) -> bool:
+    """Whether an argument or result of a Function is an array."""
+    return isinstance(arg, Value) or is_array(arg)
+
+
+def checked(form: FunctionForm, found: Sequence) -> list:
+    """The gradients of the operands that require grad. Raises unless there is one for each
+    argument, of its type.
+    """
+    name, found, count = form.function.__name__, list(found), len(form.arguments)
+    while len(found) > count and found[-1] is None:
+        found.pop()
+    if len(found) != count:
+        raise ShapeError(
+            f"{name}: backward returned {len(found)} gradients for the {count} arguments of forward"
+            "\n  return None for those that are no arrays"
+        )
+    for i, ct in enumerate(found):
+        if ct is not None and form.arguments[i] is not HERE:
+            raise DTypeError(
+                f"{name}: backward returned a gradient for argument {i}, which is no array\n"
+                "  return None for it"
+            )
+    needed = [(form.operands[k], form.operand_types[k]) for k in form.rule.results]
+    return [as_gradient(name, i, found[i], kind) for i, kind in needed]
+
+
+def as_gradient(name: str, position: int, ct, kind: ArrayType):
+    """A gradient that backward returned as a Variable, None for a zero."""
+    if ct is None or isinstance(ct, Recorder.variable):
+        found = ct
+    elif type(ct) in PYTHON_NUMBERS:
+        found = Recorder.variable(np.asarray(ct, kind.dtype))
+    else:
+        found = Recorder.variable(ct)
+    if found is not None and found.type is not kind:
+        error = ShapeError if found.dtype == kind.dtype else DTypeError
+        raise error(
+            f"{name}: backward returned a gradient of type {found.type} for argument {position}, "
+            f"expected {kind}"
+        )
+    return found
+
+
+class Refusing:
+    """The form of the gradients that a once differentiable backward returned."""
+
+    kept, type = (), None
+
+    def __init__(self, form: FunctionForm, type_: ArrayType):
+        self.op, self.type, self.types, self.name = form.op, type_, (type_,), form.function.__name__
+
+    def rule_for(self, mask):
+        """None, ever."""
+        raise TraceError(f"the backward of {self.name} is marked as once_differentiable")
+
+
+def refusing(form: FunctionForm, ct, through: list[Origin]):
+    """``ct`` as a result of a step that has no derivative."""
+    source, _ = user_place(2)
+    step = Step(ct.type, Refusing(form, ct.type), through, (), ORDER(), source)
+    return RECORDER.wrapped(ct.array, step)

@@ -1,0 +1,193 @@
+"""A Function as an operation: what a trace or a history records of a call [B12].
+
+The operation is called as the class is, ``module.Class``. Its backward is an operation too,
+``module.Class.backward``: it runs forward again, which makes the ctx, and then backward.
+"""
+
+import re
+from collections.abc import Sequence
+
+import numpy as np
+
+from letir.ad.custom import custom_vjp
+from letir.ast.attrs import Attrs, Here
+from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
+from letir.ast.types import ArrayType
+from letir.eager.contexts import Context
+from letir.eager.differentiating import gradients
+from letir.eager.modes import enable_grad, no_grad
+from letir.eager.recorder import Recorder
+from letir.errors import DTypeError, LetirError, ShapeError, TraceError
+from letir.eval.arrays import is_array, type_of
+from letir.ops.extension import primitive
+from letir.ops.makers import takes_gradient
+from letir.ops.sizes import zeros_like
+from letir.tracing.places import at_user, placed, user_place
+from letir.tracing.recorder import ABSENT, ACTIVE, EAGER
+from letir.tracing.tracer import Tracer
+
+HERE = Here()  # stands for an array among the arguments
+
+
+def operation(function) -> Primitive:
+    """The operation of a Function, registered by the name of the class."""
+    name = re.sub(r"<locals>\.|[^\w.]", "", f"{function.__module__}.{function.__qualname__}")
+    backward = backward_operation(function, f"{name}.backward")
+
+    def impl(xp, *arrays, arguments, types):
+        with no_grad():
+            found, _ = called(function, arguments, arrays)
+        found = tuple([out.array for out in found])
+        check_types(name, tuple(map(type_of, found)), types)
+        return found
+
+    def vjp(cts, outs, *args, arguments, types):
+        cts = [zeros_like(o) if ct is None else ct for ct, o in zip(cts, outs, strict=True)]
+        places = tuple([i for i, arg in enumerate(args) if takes_gradient(arg)])
+        kinds = tuple([ArrayType(args[i].dtype, args[i].shape) for i in places])
+        found = backward(*args, *cts, arguments=arguments, places=places, types=kinds)
+        given = dict(zip(places, found, strict=True))
+        return tuple([given.get(i) for i in range(len(args))])
+
+    return primitive(
+        name,
+        impl,
+        lambda *kinds, arguments, types: types,
+        vjp=vjp,
+        results=lambda *, arguments, types: len(types),
+    )
+
+
+def backward_operation(function, name: str) -> Primitive:
+    """The operation of its backward: the gradients of the arrays at ``places``, of ``types``."""
+
+    def impl(xp, *arrays, arguments, places, types):
+        count = sum(arg is HERE for arg in arguments)
+        variable = Recorder.variable
+        with enable_grad():
+            inputs = [variable(a, requires_grad=i in places) for i, a in enumerate(arrays[:count])]
+            outs, _ = called(function, arguments, inputs)
+        pairs = [p for p in zip(outs, arrays[count:], strict=True) if p[0].requires_grad]
+        wanted = [inputs[i] for i in places]
+        if not pairs:
+            return tuple([xp.zeros_like(v.array) for v in wanted])
+        found = gradients([p[0] for p in pairs], wanted, [p[1] for p in pairs], allow_unused=True)
+        return tuple(
+            [
+                xp.zeros_like(v.array) if ct is None else ct.array
+                for v, ct in zip(wanted, found, strict=True)
+            ]
+        )
+
+    return primitive(
+        name,
+        impl,
+        lambda *kinds, arguments, places, types: types,
+        results=lambda *, arguments, places, types: len(types),
+    )
+
+
+def called(function, arguments: Sequence, arrays: Sequence) -> tuple[tuple, bool]:
+    """(Variables, whether they are a tuple): a call with these arrays in the places of ``HERE``."""
+    rest = iter(arrays)
+    filled = [as_variable(next(rest)) if arg is HERE else arg for arg in arguments]
+    out = function.apply(*filled)
+    outs = out if isinstance(out, tuple) else (out,)
+    for result in outs:
+        if not isinstance(result, Value):
+            raise TraceError(
+                f"{function.__name__}: a result of forward is {result!r}, no array: "
+                "it cannot be recorded"
+            )
+    return outs, isinstance(out, tuple)
+
+
+def as_variable(array):
+    """An array as a Variable."""
+    return array if isinstance(array, Recorder.variable) else Recorder.variable(array)
+
+
+def check_types(name: str, found: tuple, expected: tuple) -> None:
+    """Raise ShapeError unless a call gave results of the types that were recorded."""
+    if found != expected:
+        raise ShapeError(
+            f"{name}: recorded with results {expected}, now it returned {found}\n"
+            "  trace again with these arguments"
+        )
+
+
+def attributes(function, arguments: Sequence, types: tuple) -> Attrs:
+    """The attributes of a call. Raises DTypeError for an argument that cannot be part of a
+    program.
+    """
+    found = Attrs(arguments=tuple(arguments), types=types)
+    try:
+        hash(found.token)
+    except (LetirError, TypeError) as error:
+        raise placed(
+            DTypeError(f"{function.__name__}: an argument is not hashable: {error}")
+        ) from None
+    return found
+
+
+# ---- in a trace ----
+
+
+def traced(function, args: tuple):
+    """The results of a call on traced values."""
+    if function.traceable:
+        return recorded(function, args)
+    active = ACTIVE.get()
+    arguments = [HERE if is_array(arg) or isinstance(arg, Value) else arg for arg in args]
+    operands = [arg for arg, mark in zip(args, arguments, strict=True) if mark is HERE]
+    with no_grad():
+        outs, several = called(function, arguments, [value_of(operand) for operand in operands])
+    attrs = attributes(function, arguments, tuple([out.type for out in outs]))
+    active.source, name = user_place(3)
+    binders = active.emit(
+        function.operation, tuple([active.enter(operand) for operand in operands]), attrs
+    )
+    if len(binders) == 1:
+        binders[0].name = name
+    values = [out.array if active.mode is EAGER else ABSENT for out in outs]
+    made = tuple([Tracer(active, *pair) for pair in zip(binders, values, strict=True)])
+    return made if several else made[0]
+
+
+def value_of(operand):
+    """The array of an operand; zeros of its type where a traced value has none."""
+    if not isinstance(operand, Value):
+        return operand
+    value = operand.concrete_value()
+    if value is not ABSENT:
+        return value
+    if not all(type(n) is int for n in operand.shape):
+        raise TraceError(
+            f"a Function of a value of type {operand.type} is traced: its size must be known"
+            f"{at_user()}\n  trace with concrete arguments, or say traceable = True"
+        )
+    return np.zeros(operand.shape, operand.dtype)
+
+
+def recorded(function, args: tuple):
+    """A traceable Function: its forward in the trace, its backward as the rule."""
+    arguments = [HERE if isinstance(arg, Value) else arg for arg in args]
+    operands = [arg for arg in args if isinstance(arg, Value)]
+    places = [i for i, mark in enumerate(arguments) if mark is HERE]
+    ctx = Context(function.__name__, tuple([mark is HERE for mark in arguments]))
+
+    def forward(*operands):
+        rest = iter(operands)
+        out = function.forward(ctx, *[next(rest) if a is HERE else a for a in arguments])
+        return out, ctx.saved_tensors
+
+    def backward(saved, cts):
+        cts = cts if isinstance(cts, tuple) else (cts,)
+        found = function.backward(ctx.with_saved(saved), *cts)
+        found = found if isinstance(found, tuple) else (found,)
+        return tuple([found[i] for i in places])
+
+    call = custom_vjp(function.forward)
+    call.defvjp(forward, backward)
+    return call(*operands)

@@ -1,0 +1,47 @@
+"""NumPy's own calls on Variables of which nothing is recorded: they take and give arrays."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.eager.modes import RECORDS
+from letir.eager.recorder import Recorder
+
+
+def is_recorded(value) -> bool:
+    """Whether a call with this among its arguments has to be recorded: lists are looked into."""
+    if isinstance(value, list | tuple):
+        return any(map(is_recorded, value))
+    if not isinstance(value, Value):
+        return False
+    is_variable = isinstance(value, Recorder.variable)
+    return not is_variable or (value.requires_grad and RECORDS.get())
+
+
+def array_of(value):
+    """A Variable as its array, also in lists; others as they are."""
+    if isinstance(value, list | tuple):
+        return type(value)(map(array_of, value))
+    return value.array if isinstance(value, Recorder.variable) else value
+
+
+def on_arrays(function: Callable, args: tuple, kwargs: dict):
+    """What NumPy's ``function`` gives for the arrays, as Variables."""
+    out = function(*map(array_of, args), **{name: array_of(v) for name, v in kwargs.items()})
+    if type(out) in (tuple, list):
+        return type(out)(map(as_variable, out))
+    return as_variable(out)
+
+
+def as_variable(value):
+    """An array of numbers as a Variable; others as they are."""
+    is_array = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufc"
+    return Recorder.variable(value) if is_array else value
+
+
+def writes_into_array(kwargs: dict) -> bool:
+    """Whether a call is told to write into an ordinary array."""
+    out = kwargs.get("out")
+    out = out if isinstance(out, tuple) else (out,)
+    return any(isinstance(array, np.ndarray) for array in out)

@@ -1,0 +1,378 @@
+"""[E1] Functions: operations of the user's with a forward and a backward."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir import Function, Variable
+from letir.eager import gradients, history, once_differentiable
+
+A, B = np.array([1.0, 2.0]), np.array([3.0, 5.0])
+
+
+def leaf(array):
+    return Variable(array, requires_grad=True)
+
+
+class Example(Function):
+    """t1 + s*t2 + t1*t2."""
+
+    @staticmethod
+    def forward(ctx, t1, s, t2):
+        ctx.s = s
+        ctx.save_for_backward(t1, t2)
+        return t1 + s * t2 + t1 * t2
+
+    @staticmethod
+    def backward(ctx, grad):
+        t1, t2 = ctx.saved_tensors
+        return grad + grad * t2, None, grad * ctx.s + grad * t1
+
+
+class Traceable(Example):
+    traceable = True
+
+
+def make(backward, forward=None, **fields):
+    """A Function of one array with this backward."""
+    forward = forward or (lambda ctx, x: x * 2.0)
+    return type(
+        "Made",
+        (Function,),
+        {"forward": staticmethod(forward), "backward": staticmethod(backward), **fields},
+    )
+
+
+@pytest.mark.parametrize("function", [Example, Traceable])
+def test_the_example(function):
+    """[E1]"""
+    x, y, g = leaf(A), leaf(B), np.array([0.5, -1.0])
+    z = function.apply(x, 3, y)
+    z.backward(g)
+
+    np.testing.assert_allclose(A + 3 * B + A * B, z.data)
+    np.testing.assert_allclose(g + g * B, x.grad.data)
+    np.testing.assert_allclose(g * 3 + g * A, y.grad.data)
+
+
+@pytest.mark.parametrize("function", [Example, Traceable])
+def test_the_backward_of_the_example_is_differentiated(function):
+    x, y = leaf(A), leaf(B)
+    (dx,) = gradients(function.apply(x, 3, y).sum(), [x], create_graph=True)
+
+    np.testing.assert_allclose([1.0, 1.0], gradients(dx.sum(), y).data)
+
+
+@pytest.mark.parametrize("function", [Example, Traceable])
+def test_a_trace_takes_a_function(function):
+    """[B12]"""
+    program = lt.trace(lambda a, b: function.apply(a, 3, b).sum(), A, B)
+    by_a, by_b = lt.grad(program, (0, 1))(A, B)
+
+    np.testing.assert_allclose(1 + B, by_a)
+    np.testing.assert_allclose(3 + A, by_b)
+
+
+def test_in_a_trace_the_call_is_one_operation():
+    """[B12]"""
+    program = lt.trace(lambda a, b: Example.apply(a, 3, b), A, B)
+
+    assert [f"{__name__}.Example"] == [bind.op.name for bind in program.binds]
+    assert lt.parse(lt.dumps(program)) == program
+    np.testing.assert_array_equal(A + 3 * B + A * B, program(A, B))
+
+
+def test_a_backward_that_is_not_traceable_is_one_operation():
+    """[B12]"""
+    program = lt.grad(lt.trace(lambda a, b: Example.apply(a, 3, b).sum(), A, B))
+    names = [bind.op.name for bind in program.binds]
+
+    assert f"{__name__}.Example.backward" in names
+    assert 1 == sum("Example" in name for name in names)
+
+
+def test_a_history_has_the_call_as_one_operation():
+    x, y = leaf(A), leaf(B)
+    program = history(Example.apply(x, 3, y) * 2.0)
+
+    assert [f"{__name__}.Example", "mul"] == [bind.op.name for bind in program.binds]
+    np.testing.assert_allclose(2 * (B + 3 * A + A * B), program(B, A))
+
+
+def test_saving_twice_is_an_error():
+    def forward(ctx, x):
+        ctx.save_for_backward(x)
+        ctx.save_for_backward(x)
+        return x * 1.0
+
+    with pytest.raises(lt.TraceError, match="once"):
+        make(None, forward).apply(leaf(A))
+
+
+def test_none_may_be_saved():
+    def forward(ctx, x):
+        ctx.save_for_backward(x, None)
+        return x * 1.0
+
+    def backward(ctx, grad):
+        x, nothing = ctx.saved_tensors
+        assert nothing is None
+        return grad * x
+
+    x = leaf(A)
+    make(backward, forward).apply(x).sum().backward()
+
+    np.testing.assert_allclose(A, x.grad.data)
+
+
+def test_a_saved_value_that_was_changed_in_place_is_an_error():
+    x = leaf(A)
+    y = x * 1.0
+    z = Example.apply(y, 1, B)
+    y += 1
+
+    with pytest.raises(lt.TraceError, match="changed in place"):
+        z.sum().backward()
+
+
+def test_a_saved_result_that_was_changed_in_place_is_an_error():
+    def forward(ctx, x):
+        y = np.exp(x)
+        ctx.save_for_backward(y)
+        return y
+
+    def backward(ctx, grad):
+        (y,) = ctx.saved_tensors
+        return grad * y
+
+    y = make(backward, forward).apply(leaf(A))
+    y *= 2.0
+
+    with pytest.raises(lt.TraceError, match="changed in place"):
+        y.sum().backward()
+
+
+def test_a_saved_result_has_its_history():
+    def forward(ctx, x):
+        y = np.exp(x)
+        ctx.save_for_backward(y)
+        return y
+
+    def backward(ctx, grad):
+        (y,) = ctx.saved_tensors
+        return grad * y
+
+    x = leaf(A)
+    first = gradients(make(backward, forward).apply(x).sum(), x, create_graph=True)
+
+    np.testing.assert_allclose(np.exp(A), gradients(first.sum(), x).data)
+
+
+def test_a_dirty_argument_is_changed_and_has_a_gradient():
+    def forward(ctx, x):
+        x *= 2.0
+        ctx.mark_dirty(x)
+        return x
+
+    x = leaf(A.copy())
+    y = x * 1.0
+    z = make(lambda ctx, grad: grad * 2.0, forward).apply(y)
+    z.sum().backward()
+
+    assert z is y
+    np.testing.assert_allclose(2 * A, y.data)
+    np.testing.assert_allclose([2.0, 2.0], x.grad.data)
+
+
+def test_a_leaf_cannot_be_dirty():
+    def forward(ctx, x):
+        x *= 2.0
+        ctx.mark_dirty(x)
+        return x
+
+    with pytest.raises(lt.TraceError, match="leaf"):
+        make(None, forward).apply(leaf(A.copy()))
+
+
+def test_a_dirty_argument_must_be_returned():
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        return x * 2.0
+
+    with pytest.raises(lt.TraceError, match="dirty"):
+        make(None, forward).apply(leaf(A) * 1.0)
+
+
+def test_backward_gets_zeros_for_a_result_that_is_not_differentiable():
+    seen = []
+
+    def forward(ctx, x):
+        low = x - 1.0
+        ctx.mark_non_differentiable(low)
+        return x * 2.0, low
+
+    def backward(ctx, grad, none):
+        seen.append(none.data)
+        return grad * 2.0
+
+    x = leaf(A)
+    y, low = make(backward, forward).apply(x)
+    assert not low.requires_grad
+    y.sum().backward()
+
+    np.testing.assert_array_equal(np.zeros(2), seen[0])
+    np.testing.assert_allclose([2.0, 2.0], x.grad.data)
+
+
+def test_backward_gets_zeros_for_a_result_that_nobody_used():
+    def backward(ctx, first, second):
+        np.testing.assert_array_equal(np.zeros(2), first.data)
+        return second * 3.0
+
+    x = leaf(A)
+    _, y = make(backward, lambda ctx, x: (x * 1.0, x * 3.0)).apply(x)
+    y.sum().backward()
+
+    np.testing.assert_allclose([3.0, 3.0], x.grad.data)
+
+
+def test_needs_input_grad_says_which():
+    asked = []
+
+    class Asked(Function):
+        @staticmethod
+        def forward(ctx, x, y, s):
+            asked.append(ctx.needs_input_grad)
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, grad
+
+    Asked.apply(leaf(A), Variable(B), 3)
+
+    assert [(True, False, False)] == asked
+
+
+@pytest.mark.parametrize("surplus", [(), (None,), (None, None)])
+def test_surplus_trailing_nones_are_dropped(surplus):
+    x = leaf(A)
+    make(lambda ctx, grad: (grad * 2.0, *surplus)).apply(x).sum().backward()
+
+    np.testing.assert_allclose([2.0, 2.0], x.grad.data)
+
+
+@pytest.mark.parametrize("found", [(), (None, A), (A, A, None)])
+def test_another_count_of_gradients_is_an_error(found):
+    with pytest.raises(lt.ShapeError, match="gradients for the 1 arguments"):
+        make(lambda ctx, grad: found).apply(leaf(A)).sum().backward()
+
+
+def test_a_gradient_for_what_is_no_array_is_an_error():
+    class Wrong(Function):
+        @staticmethod
+        def forward(ctx, x, s):
+            return x * s
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, grad
+
+    with pytest.raises(lt.DTypeError, match="argument 1, which is no array"):
+        Wrong.apply(leaf(A), 2.0).sum().backward()
+
+
+@pytest.mark.parametrize(
+    ("gradient", "error"), [(np.ones(3), lt.ShapeError), (np.ones(2, np.float32), lt.DTypeError)]
+)
+def test_a_gradient_of_another_type_is_an_error(gradient, error):
+    """[D9]"""
+    with pytest.raises(error, match=r"Made.* argument 0, expected float64\[2\]"):
+        make(lambda ctx, grad: gradient).apply(leaf(A)).sum().backward()
+
+
+def test_none_in_the_middle_does_not_shift_later_gradients():
+    """[D9]"""
+
+    class Middle(Function):
+        @staticmethod
+        def forward(ctx, x, y, z):
+            return x + y + z
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad, None, 3.0 * grad
+
+    x, y, z = leaf(A), leaf(A), leaf(A)
+    Middle.apply(x, y, z).sum().backward()
+
+    np.testing.assert_allclose([1.0, 1.0], x.grad.data)
+    assert y.grad is None
+    np.testing.assert_allclose([3.0, 3.0], z.grad.data)
+    zeros = gradients(Middle.apply(x, y, z).sum(), y)
+    np.testing.assert_array_equal(np.zeros(2), zeros.data)
+
+
+def test_a_second_derivative_of_what_is_once_differentiable_is_an_error_when_it_is_taken():
+    """[E1]"""
+
+    @once_differentiable
+    def backward(ctx, grad):
+        assert not grad.requires_grad or not (grad * 1.0).requires_grad
+        return grad * ctx.x
+
+    def forward(ctx, x):
+        ctx.x = x.data
+        return x * x / 2
+
+    x = leaf(A)
+    y = make(backward, forward).apply(x)
+    first = gradients(y.sum(), x, create_graph=True)
+
+    np.testing.assert_allclose(A, first.data)
+    with pytest.raises(lt.TraceError, match="once_differentiable"):
+        first.sum().backward()
+
+
+def test_forward_records_nothing_and_backward_only_where_asked():
+    recorded = []
+
+    def forward(ctx, x):
+        recorded.append((x * 2.0).requires_grad)
+        return x * 2.0
+
+    def backward(ctx, grad):
+        recorded.append((grad * 2.0).requires_grad)
+        return grad * 2.0
+
+    x = leaf(A)
+    function = make(backward, forward)
+    function.apply(x).sum().backward()
+    gradients((function.apply(x) * x).sum(), x, create_graph=True)
+
+    assert [False, False, False, True] == recorded
+
+
+def test_arguments_that_are_no_arrays_are_part_of_the_program():
+    program = lt.trace(lambda x: Example.apply(x, 3, B), A)
+
+    assert "3" in str(program.binds[-1].attrs["arguments"])
+
+
+def test_an_unhashable_argument_works_without_a_trace_and_is_refused_in_one():
+    class Weighted(Function):
+        @staticmethod
+        def forward(ctx, x, weights):
+            ctx.weights = weights
+            return x * weights["w"]
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad * ctx.weights["w"], None
+
+    x = leaf(A)
+    Weighted.apply(x, {"w": 3.0}).sum().backward()
+
+    np.testing.assert_allclose([3.0, 3.0], x.grad.data)
+    with pytest.raises(lt.DTypeError, match="hashable"):
+        lt.trace(lambda x: Weighted.apply(x, {"w": 3.0}), A)
