@@ -10,6 +10,7 @@ from types import ModuleType
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, Required
 from letir.ast.printer import Printer
 from letir.ops import FAMILIES
+from letir.ops.loops import OneByOne
 
 PAGE = Path(__file__).with_name("operations.md")
 HEAD = """\
@@ -23,10 +24,16 @@ records by `python docs/make_operations.py`, and a test fails if it is not up to
 - *attributes*: the static parameters and their defaults, in the order of `listing()`.
 - *reverse* and *forward*: whether it has a rule for `grad` and `vjp`, and for `jvp`. Where it has
   none because there is no derivative, there is a dash; the last table says why.
+- *batch*: whether `vmap` computes it for all examples at once. *loop*: one example after the other,
+  in a bind `looped` that says so. It is the way of your own operations that have no rule, and of
+  few of letir's: {loops}.
 
 Operations of your own: [extending.md](extending.md).
 """
-TABLE = "| operation | recorded from | attributes | reverse | forward |\n|---|---|---|---|---|\n"
+TABLE = """\
+| operation | recorded from | attributes | reverse | forward | batch |
+|---|---|---|---|---|---|
+"""
 REASONS = "## Why some have no rule\n\n| reason | operations |\n|---|---|\n"
 
 
@@ -39,7 +46,12 @@ def page() -> str:
         names = [name for name, record in records.items() if id(record) in own]
         tables.append(family(module, [records.pop(name) for name in names]))
     assert not records, f"in no family: {', '.join(records)}"
-    return "\n".join([HEAD, *tables, reasons()])
+    return "\n".join([HEAD.format(loops=loops()), *tables, reasons()])
+
+
+def loops() -> str:
+    """The operations that a batch computes one by one."""
+    return ", ".join(f"`{r.name}`" for r in PRIMITIVES.values() if rule(r.batch) == "loop")
 
 
 def family(module: ModuleType, records: Iterable[Primitive]) -> str:
@@ -57,6 +69,7 @@ def row(record: Primitive) -> str:
         f"`{attributes(record)}`" if record.attrs else "",
         rule(record.vjp),
         rule(record.jvp),
+        rule(record.batch),
     )
     return f"| {' | '.join(cells)} |\n"
 
@@ -78,14 +91,16 @@ def attributes(record: Primitive) -> str:
 
 def rule(found) -> str:
     """Whether there is a rule."""
+    if type(found) is OneByOne:
+        return "loop"
     return "yes" if type(found) is not Absent else "—" if found.final else "not yet"
 
 
 def reasons() -> str:
-    """The reasons for absent derivatives, each with its operations."""
+    """The reasons for absent rules, each with its operations."""
     names: dict[str, dict[str, None]] = {}
     for record in PRIMITIVES.values():
-        for found in (record.vjp, record.jvp):
+        for found in (record.vjp, record.jvp, record.batch):
             if type(found) is Absent and "." not in record.name:
                 names.setdefault(found.reason, {})[f"`{record.name}`"] = None
     return REASONS + "".join(f"| {why} | {', '.join(ops)} |\n" for why, ops in names.items())

@@ -95,6 +95,13 @@ def loop(x, length: int):
     return y
 
 
+def runs(source: str):
+    """What the function of a source gives for a one."""
+    namespace: dict = {}
+    exec(source, namespace)
+    return namespace["f"](ONE)
+
+
 def guarded_loop(x, length: int):
     """``loop`` with a guard for each step."""
     y = x
@@ -120,6 +127,7 @@ LAWS = {
     "with_binds": lambda f: f.with_binds(f.binds) == f,
     "constants": lambda f: f.constants == (),
     "rename": lambda f: rename(f) == f,
+    "to_source": lambda f: runs(lt.to_source(f)) == 1 - len(f) / 2,
     "substitute": lambda f: substitute(f, {f.params[0]: Const(2.0)}).params == (),
     "inline": lambda f: len(inlined(f)) == 2 * len(f),
     "lambda_lift": is_closed_again,
@@ -138,6 +146,7 @@ LAWS = {
     "vjp": lambda f: lt.vjp(f, ONE)[1](ONE)[0] < 0,
     "jvp": lambda f: lt.jvp(f, (ONE,), (ONE,))[1] < 0,
     "linearize": lambda f: lt.linearize(f, ONE)[1](ONE) < 0,
+    "vmap": lambda f: lt.vmap(f, axis_size=2)(np.ones(2))[1] == f(ONE),
 }
 
 # name -> what must hold of the Gradient of a chain
@@ -150,6 +159,7 @@ GRADIENT_LAWS = {
     "specialize_undef": lambda g: len(lt.specialize_undef(g.df, [True] * len(g.df.params))) > 0,
     "lower_grad_of": lambda g: len(lt.lower_grad_of(g.df)) == len(g.df),
     "dead_code": lambda g: len(dead_code(g.df)) == len(g.df),
+    "to_source": lambda g: lt.to_source(g).count("\n") > len(g.f),
 }
 
 # name -> what must hold of a function that records a chain of this length
@@ -160,6 +170,7 @@ TRACING_LAWS = {
     "trace of a program": lambda n: lt.trace(chain(n), ONE) == chain(n),
     "abstract trace of a program": lambda n: lt.trace(chain(n), ONE, abstract=True) == chain(n),
     "grad of a function": lambda n: np.isfinite(lt.grad(partial(loop, length=n))(ONE)),
+    "vmap of a function": lambda n: lt.vmap(partial(loop, length=n))(np.ones(2))[1] == 1 - n / 2,
     "grad of guards": lambda n: np.isfinite(lt.grad(partial(guarded_loop, length=n))(ONE)),
 }
 

@@ -18,7 +18,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, ShapeError
 from letir.ops.batching import to_front
-from letir.ops.loops import one_by_one
+from letir.ops.loops import OneByOne
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 _bodies: dict = {}  # may be emptied at any time
@@ -168,7 +168,7 @@ def _recorded(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBod
 
 def batching_rule(op: Primitive) -> Callable:
     """The batch rule of ``op``; one example after the other where it has none yet."""
-    return op.rule("batch") if op.batch is not NO_BATCH else one_by_one(op)
+    return op.rule("batch") if op.batch is not NO_BATCH else OneByOne(lambda: op)
 
 
 def slice_types(bind: Bind, args: tuple[Arg, ...], there: tuple) -> tuple:

@@ -2,11 +2,13 @@
 
 from collections.abc import Callable, Sequence
 
+from attrs import frozen
+
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
-from letir.ops.batching import emitted, in_front, to_front, unmapped
+from letir.ops.batching import emitted, to_front, unmapped
 from letir.ops.makers import op
 
 
@@ -97,23 +99,26 @@ looped = op(
 )
 
 
-def one_by_one(record: Primitive) -> Callable:
-    """The batching rule of an operation that takes one example at a time."""
+@frozen
+class OneByOne:
+    """The batching rule of an operation that takes one example at a time.
 
-    @in_front
-    def rule(args, mapped, /, *, transform=None, **attrs):
-        builder = LetBuilder()
+    ``record`` gives the operation, which may not be there yet when this is made.
+    """
+
+    record: Callable[[], Primitive]
+
+    def __call__(self, args, axes, /, *, transform=None, **attrs):
+        op, builder = self.record(), LetBuilder()
         operands, given, there = [], [], []
-        for arg, is_mapped in zip(args, mapped, strict=True):
+        for arg, axis in zip(args, axes, strict=True):
             if not isinstance(arg, Value):
                 operands.append(arg)
                 continue
-            operands.append(builder.param(unmapped(arg, 0 if is_mapped else None)))
-            given.append(arg)
-            there.append(is_mapped)
-        out = builder.apply(record, operands, record.complete(attrs))
-        body = builder.build((out,) if record.results is None else out)
+            operands.append(builder.param(unmapped(arg, axis)))
+            given.append(arg if axis is None else to_front(arg, axis))
+            there.append(axis is not None)
+        out = builder.apply(op, operands, op.complete(attrs))
+        body = builder.build((out,) if op.results is None else out)
         found = emitted("looped", given, body=body, mapped=tuple(there))
-        return found[0] if record.results is None else found
-
-    return rule
+        return (found[0], 0) if op.results is None else (found, (0,) * len(found))

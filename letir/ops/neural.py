@@ -10,7 +10,7 @@ from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.batching import on_axes
 from letir.ops.casting import stop_gradient
 from letir.ops.elementwise import exp, log, where
-from letir.ops.loops import one_by_one
+from letir.ops.loops import OneByOne
 from letir.ops.makers import DISCRETE, composite, op
 from letir.ops.reductions import max_, sum_
 from letir.ops.sizes import declared, spelled
@@ -96,18 +96,13 @@ def random_mask_prepare(key, shape, rate):
     return (key, *sizes), {"shape": shape, "rate": rate}
 
 
-def random_mask_batch(args, axes, **attrs):
-    """One mask after the other, each by a key of its own; one key is one mask for all examples."""
-    return one_by_one(random_mask)(args, axes, **attrs)
-
-
 random_mask = op(
     "random_mask",
     random_mask_impl,
     random_mask_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=random_mask_batch,
+    batch=OneByOne(lambda: random_mask),  # each mask by a key of its own
     prepare=random_mask_prepare,
     random=True,
     onnx=never("ONNX has no keyed random numbers"),
