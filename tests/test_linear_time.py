@@ -131,6 +131,8 @@ FUNCTIONS = {
     "rename": rename,
     "to_source": lt.to_source,
     "source of a gradient": lambda f: lt.to_source(lt.differentiate(f)),
+    "to_source": lt.to_source,
+    "source of a gradient": lambda f: lt.to_source(lt.differentiate(f)),
     "substitute": lambda f: substitute(f, dict.fromkeys(f.params, Const(2.0))),
     "inline": inlined,
     "lambda_lift": lambda f: lambda_lift((), f.binds[len(f) // 2 :], f.ret),

@@ -6,6 +6,8 @@ Each takes a ``letir.source.steps.Step`` and its operands as texts, and does to 
 
 from collections.abc import Callable
 
+import numpy as np
+
 from letir.ast.attrs import Here, token
 
 # ---- elementwise operations and casts ----
@@ -26,8 +28,11 @@ def cast(write, x, *, dtype):
     """``x.astype``; of a Python number the NumPy scalar."""
     if write.is_array(0):
         return f"{x}.astype({write.literal(dtype)})"
-    made = f"np.asarray({x}, dtype={write.literal(dtype)})[()]"
-    return made if write.type(0) else f"{x}.astype({dtype}) if hasattr({x}, 'astype') else {made}"
+    kind, to = write.type(0), write.literal(dtype)
+    made = f"np.asarray({x}, dtype={to})[()]"
+    if kind is not None and kind.weak:
+        return made
+    return f"{x}.astype({to}) if hasattr({x}, 'astype') else {made}"
 
 
 def weaken(write, x):
@@ -145,8 +150,8 @@ def arange(write, *, start, stop, step, dtype):
 
 
 def constant(write, *, value):
-    """The array itself."""
-    return write.constant(value)
+    """The array itself; a NumPy scalar wherever it is used."""
+    return write.constant(value) if isinstance(value, np.ndarray) else (write.literal(value),)
 
 
 # ---- several arrays ----

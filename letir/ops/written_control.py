@@ -62,9 +62,9 @@ def looped(write, *args, body, mapped):
     """The body as a function, called on one example after the other."""
     one = write.function(body, "example", "One example of a batch.")
     counted = next(arg for arg, there in zip(args, mapped, strict=True) if there)
-    each = [f"{arg}[i]" if there else arg for arg, there in zip(args, mapped, strict=True)]
-    found = write.named("examples")
-    write.line(f"{found} = [{one}({', '.join(each)}) for i in range(len({counted}))]")
+    found, i = write.named("examples"), write.named("i")
+    each = [f"{arg}[{i}]" if there else arg for arg, there in zip(args, mapped, strict=True)]
+    write.line(f"{found} = [{one}({', '.join(each)}) for {i} in range(len({counted}))]")
     kinds = [arg.type for arg in body.ret.args]
     empty = [
         write.call("np.zeros", write.literal((0, *kind.shape)), dtype=kind.dtype) for kind in kinds

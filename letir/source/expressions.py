@@ -9,6 +9,7 @@ def spelled(write: Step, operands: list[str]):
     """What the ``source`` of the record answers, or what follows from the rest of the record."""
     op, attrs = write.bind.op, write.bind.attrs
     if type(op.source) is str:
+        operands = [f"({text})" if text.startswith("-") else text for text in operands]
         return op.source.format(*operands, **{k: write.literal(v) for k, v in attrs.items()})
     if op.source is not None:
         return op.source(write, *operands, **attrs)
@@ -38,5 +39,13 @@ def composite_call(write: Step, operands: list[str]) -> str:
     fn = decomposition(bind.op.decompose, types, dict(bind.attrs))
     settings = ", ".join(f"{name}={value!r}" for name, value in bind.attrs.items())
     about = f"{bind.op.name}({settings})" if settings else bind.op.name
-    name = write.function(fn, bind.op.name.rpartition(".")[2], about)
+    names = [parameter_names(bind.op.decompose, len(operands))[i] for i in given]
+    name = write.writer.function(fn, bind.op.name.rpartition(".")[2], about, names)
     return f"{name}({', '.join([operands[i] for i in given])})"
+
+
+def parameter_names(decompose, count: int) -> list[str]:
+    """What the author of a composite calls its operands."""
+    code = decompose.__code__
+    names = code.co_varnames[: code.co_argcount]
+    return [*names, *(f"x{i}" for i in range(len(names) + 1, count + 1))]

@@ -12,6 +12,7 @@ from letir.errors import DTypeError, ExportError
 from letir.passes.cleanup import dead_code
 from letir.source.literals import dtype_text, joined, literal
 from letir.source.module import Module
+from letir.source.names import RESERVED, identifier
 from letir.source.signature import Signature, built, can_build, can_take_apart, leaf_names
 from letir.source.writer import Writer
 from letir.visitors.usedef import use_counts
@@ -40,8 +41,8 @@ def to_source(f: Lambda | Gradient, name: str = "f") -> str:
         y = x * rate
         return y
     """
-    if not name.isidentifier():
-        raise ExportError(f"to_source: {name!r} cannot name a function: take a word")
+    if identifier(name) != name or name in RESERVED:
+        raise ExportError(f"to_source: {name!r} cannot name a function: take another word")
     with paused_gc():
         if isinstance(f, Lambda):
             return lambda_source(f, name)
@@ -59,7 +60,7 @@ def lambda_source(fn: Lambda, name: str) -> str:
     module.names.take(name)
     writer = Writer(module)
     head = parameters(writer, fn)
-    writer.nullable.update(writer.params)
+    writer.nullable.update([writer.texts[param] for param in fn.params])
     writer.write(fn)
     results = [writer.arg(arg) for arg in fn.ret.args]
     returned(writer, nested(writer, results, fn.out_tree))
@@ -85,10 +86,11 @@ def parameters(writer: Writer, fn: Lambda) -> list[str]:
         statics, rest = dict(tree.statics), iter(fn.params)
         leaves = (statics[i] if i in statics else next(rest) for i in range(tree.spec.num_leaves))
         args, kwargs = tree.spec.children()
+        words = [writer.names.exact(word) for word in kwargs.entries()]
         for spec in args.children():
-            signature.argument(spec, [next(leaves) for _ in range(spec.num_leaves)], None)
+            signature.argument(spec, [next(leaves) for _ in range(spec.num_leaves)])
         signature.head += ["*"] if kwargs.num_children else []
-        for word, spec in zip(kwargs.entries(), kwargs.children(), strict=True):
+        for word, spec in zip(words, kwargs.children(), strict=True):
             signature.argument(spec, [next(leaves) for _ in range(spec.num_leaves)], word)
     widen(writer, fn)
     return signature.head
@@ -158,6 +160,7 @@ def backward_source(
         with writer.block(f"if {cts[0]} is None:"):
             returned(writer, tuple_text(zeros))
     writer.nullable.update(cts if len(cts) > 1 else ())
+    writer.texts |= dict.fromkeys(df.params[len(cts) : count], "None")  # temporaries get none
     names = [writer.parameter(p, text) for p, text in zip(df.params[count:], kept, strict=True)]
     if names:
         writer.line(f"{tuple_text(names)} = {residuals}")

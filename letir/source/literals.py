@@ -20,8 +20,10 @@ def literal(value, indent: str = "") -> str:
     '(1, -0.0, slice(None, 2), np.float32, np.array([0, 1], dtype=np.int8))'
     """
     kind = type(value)
-    if kind in (int, bool, str, type(None)):
+    if kind in (int, bool, type(None)):
         return repr(value)
+    if kind is str:
+        return string_text(value)
     if kind is UndefType:
         return "None"
     if kind is float:
@@ -52,6 +54,12 @@ def size_remedy(value) -> str:
     if type(value) is not Size:
         return ""
     return "\n  trace with arrays, so that sizes are numbers"
+
+
+def string_text(value: str) -> str:
+    """A string in double quotes where those need no escape."""
+    text = repr(value)
+    return f'"{text[1:-1]}"' if text[0] == "'" and '"' not in text and "'" not in value else text
 
 
 def dtype_text(dtype: np.dtype) -> str:
@@ -96,7 +104,13 @@ def element_text(value: np.generic) -> str:
         return "np.nan"
     if np.isinf(value):
         return "np.inf" if value > 0 else "-np.inf"
-    return float_digits(value)
+    return float_digits(value) if value.dtype.itemsize == 8 else short_digits(value)
+
+
+def short_digits(value: np.floating) -> str:
+    """The shortest digits that a reader of float64 brings back exactly, also if it rounds then."""
+    short = str(value)
+    return short if value.dtype.type(float(short)) == value else repr(float(value))
 
 
 def array_text(array: np.ndarray, indent: str = "") -> str:

@@ -5,13 +5,21 @@ import keyword
 import re
 import unicodedata
 
-RESERVED = frozenset([*keyword.kwlist, *dir(builtins), "np"])
+from letir.errors import ExportError
+
+# what the text of a function uses; a module hides nothing of Python's at all
+USED = (
+    *("_", "np", "complex", "float", "hasattr", "int", "len", "map", "range", "repr", "slice"),
+    *("tuple", "zip", "ValueError"),
+)
+RESERVED = frozenset([*USED, *keyword.kwlist])
 
 
 class Names:
     """Hands out identifiers for one scope.
 
-    ``outer`` are the names of the module around it, which nothing here may hide.
+    ``outer`` are the names of the module around it, which nothing here may hide; without it this is
+    the scope of a module.
 
     >>> names = Names()
     >>> [names.fresh(n) for n in ("x", "x", "layers.0.w", "lambda", "2d")], names.numbered("sum")
@@ -41,7 +49,20 @@ class Names:
         """Whether nothing is called so, here, outside or inside."""
         if name in self.taken or name in RESERVED or name in self.inner:
             return False
-        return self.outer is None or name not in self.outer.taken
+        if self.outer is None:
+            return not hasattr(builtins, name)
+        return name not in self.outer.taken
+
+    def exact(self, name: str) -> str:
+        """``name`` itself, by which callers pass a keyword argument. Raises ExportError if it means
+        something else to the text of a function.
+        """
+        if name in RESERVED or not name.isidentifier():
+            raise ExportError(
+                f"to_source: the keyword argument {name!r} has a name that the source needs\n"
+                "  record the function with another name for it"
+            )
+        return self.take(name)
 
     def take(self, name: str) -> str:
         """Mark a name as taken."""

@@ -7,7 +7,7 @@ classes and dataclasses are taken apart. Other nestings are flat, which a commen
 import dataclasses
 import itertools
 from collections import Counter, OrderedDict, deque
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 import attrs
 import optree
@@ -36,14 +36,16 @@ class Signature:
     head: list[str] = field(factory=list)
     later: list[tuple] = field(factory=list)  # (structure, leaves, name) to be taken apart
 
-    def argument(self, spec: optree.PyTreeSpec, leaves: list, name: str | None) -> None:
-        """One argument; ``name`` if it has that for good, as keyword arguments have."""
-        self.later.clear()
-        if is_pattern(spec):
-            name = self.writer.names.fresh(name or common(leaves, "arg"))
-            self.later.append((spec, leaves, name))
+    def argument(self, spec: optree.PyTreeSpec, leaves: list, keyword: str | None = None) -> None:
+        """One argument, and the statements that take it apart. A ``keyword`` argument has its name
+        for good.
+        """
+        writer = self.writer
+        if spec.type is None and type(leaves[0]) is Local:
+            name = writer.parameter(leaves[0], keyword or self.names[leaves[0]], keyword)
         else:
-            name = self.target(spec, iter(leaves), name)
+            name = keyword or writer.names.fresh(common(leaves, f"arg{len(self.head)}", 1))
+            self.later = [(spec, leaves, name)]
         self.head.append(name)
         while self.later:
             self.take_apart(*self.later.pop(0))
@@ -53,7 +55,7 @@ class Signature:
         rest = iter(leaves)
         if spec.type is None:
             self.check(leaves[0], name)
-        elif is_pattern(spec):
+        elif is_pattern(spec) and leaves:
             self.writer.line(f"{self.target(spec, rest)} = {name}")
         else:
             for child, key in zip(spec.children(), spec.entries(), strict=True):
@@ -63,17 +65,19 @@ class Signature:
 
     def target(self, spec: optree.PyTreeSpec, leaves: Iterator, name: str | None = None) -> str:
         """What a structure is assigned to; what no pattern takes apart is added to ``later``."""
-        if not spec.num_leaves and name is None:
+        if not spec.num_leaves:
             return "_"
         if is_pattern(spec):
-            targets = [self.target(child, leaves) for child in spec.children()]
+            targets = [
+                self.target(child, leaves, field if child.type is None else None)
+                for child, field in zip(spec.children(), fields_of(spec), strict=True)
+            ]
             return f"({', '.join(targets)}{',' if len(targets) == 1 else ''})"
         own = [next(leaves) for _ in range(spec.num_leaves)]
         if spec.type is None and type(own[0]) is Local:
             return self.writer.parameter(own[0], name or self.names[own[0]])
         name = self.writer.names.fresh(name or common(own, "static"))
-        if own:
-            self.later.append((spec, own, name))
+        self.later.append((spec, own, name))
         return name
 
     def check(self, static: Static, name: str) -> None:
@@ -92,13 +96,20 @@ def is_pattern(spec: optree.PyTreeSpec) -> bool:
     return kind in SEQUENCES or (kind is not None and optree.is_namedtuple_class(kind))
 
 
-def common(leaves: list, otherwise: str) -> str:
-    """What the user calls a structure: the beginning that the names of its leaves share."""
+def fields_of(spec: optree.PyTreeSpec) -> Sequence[str | None]:
+    """What a named tuple calls its parts."""
+    return getattr(spec.type, "_fields", None) or [None] * spec.num_children
+
+
+def common(leaves: list, otherwise: str, most: int | None = None) -> str:
+    """What the user calls a structure: the beginning that the names of its leaves share, of at most
+    that many parts.
+    """
     paths = [leaf.name.split(".") for leaf in leaves if type(leaf) is Local and leaf.name]
     if not paths:
         return otherwise
     shared = [parts[0] for parts in itertools.takewhile(is_one, zip(*paths, strict=False))]
-    return ".".join((shared[:-1] if len(paths) == 1 else shared) or paths[0][:1])
+    return ".".join(((shared[:-1] if len(paths) == 1 else shared) or paths[0])[:most])
 
 
 def is_one(parts: tuple) -> bool:

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 import numpy as np
 
 from letir.ast.attrs import token
+from letir.ast.checker import retype
 from letir.ast.primitive import Required
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType
@@ -42,8 +43,7 @@ class Step:
         kind = self.type(position)
         if type(self.bind.args[position]) is not Local or kind is None or kind.weak:
             return False
-        may_be_bool = not kind.shape and kind.dtype.kind == "b"
-        return not (may_be_bool and self.operands[position] in self.writer.params)
+        return bool(kind.shape) or kind.dtype.kind != "b"  # else Python's True has this type too
 
     def may_be_none(self, position: int) -> bool:
         """Whether an operand may be ``Undef``, for which the source has None."""
@@ -106,6 +106,10 @@ class Step:
 
     def body(self, fn: Lambda, operands: Sequence[str], into: Sequence | None = None) -> tuple:
         """Write the binds of ``fn`` here; the texts of its results, or these assigned ``into``."""
+        given = [self.type(i) if i < len(self.bind.args) else None for i in range(len(operands))]
+        if any(kind not in (None, p.type) for kind, p in zip(given, fn.params, strict=True)):
+            pairs = zip(given, fn.params, strict=True)
+            fn = retype(fn, *[p.type if kind is None else kind for kind, p in pairs])
         return self.writer.body(fn, operands, into)
 
     # ---- statements ----

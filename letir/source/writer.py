@@ -30,7 +30,6 @@ class Writer:
         self.module, self.names = module, Names(module.names)
         self.texts: dict[Local, str] = {}
         self.wanted: dict[Local, str] = {}
-        self.params: set[str] = set()
         self.nullable: set[str] = {"None"}
         self.used: set[Local] = set()
         self.lines: list[str] = []
@@ -68,10 +67,9 @@ class Writer:
         """The text of an operand."""
         return self.texts[arg] if type(arg) is Local else literal(arg.value, self.indent)
 
-    def parameter(self, local: Local, wanted: str) -> str:
-        """The name of a parameter."""
-        found = self.texts[local] = self.names.fresh(wanted)
-        self.params.add(found)
+    def parameter(self, local: Local, wanted: str, keyword: str | None = None) -> str:
+        """The name of a parameter; that of a keyword argument is its own."""
+        found = self.texts[local] = keyword or self.names.fresh(wanted)
         return found
 
     def binder(self, local: Local, may_be_none: bool = False, op: str = "value") -> str | None:
@@ -107,6 +105,9 @@ class Writer:
 
     def assign(self, bind: Bind, text: str) -> None:
         """``binders = text``; a value that nothing uses is computed all the same."""
+        if not bind.binders:
+            self.line(text)
+            return
         base = bind.op.name.rpartition(".")[2]
         names = [self.binder(b, op=base) for b in bind.binders]
         if bind.op.results is None:
@@ -141,16 +142,19 @@ class Writer:
 
     # ---- what stands beside ----
 
-    def function(self, fn: Lambda, name: str, about: str) -> str:
+    def function(
+        self, fn: Lambda, name: str, about: str, params: Sequence[str] | None = None
+    ) -> str:
         """The name of a function of the module that computes ``fn``; one for all alike."""
         known, key = self.module.known, (fn, name)
         if key not in known:
             inner = Writer(self.module)
-            params = [inner.parameter(p, p.name or f"x{i}") for i, p in enumerate(fn.params, 1)]
+            wanted = params or [p.name or f"x{i}" for i, p in enumerate(fn.params, 1)]
+            heads = [inner.parameter(*pair) for pair in zip(fn.params, wanted, strict=True)]
             inner.write(fn)
             inner.line(f"return {', '.join([inner.arg(arg) for arg in fn.ret.args])}")
             found = known[key] = self.module.names.fresh(name)
-            head = f'def {found}({", ".join(params)}):\n    """{about}"""\n'
+            head = f'def {found}({", ".join(heads)}):\n    """{about}"""\n'
             self.module.functions.append(head + "".join(inner.lines))
         return known[key]
 

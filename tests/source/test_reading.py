@@ -1,0 +1,357 @@
+"""How sources read: names, nesting, constants, guards, comments; and what they refuse."""
+
+import dataclasses
+import subprocess
+import sys
+import textwrap
+from collections import OrderedDict, deque, namedtuple
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.ast.builder import LetBuilder
+from letir.ast.parser import parse
+from letir.ast.types import ArrayType
+from letir.testing import assert_same
+
+Layer = namedtuple("Layer", "w b")
+
+
+@dataclasses.dataclass
+class Model:
+    """A node of trees that is taken apart by attribute."""
+
+    hidden: object
+    out: object
+
+
+def loaded(source: str, name: str = "f"):
+    """A function of a source."""
+    namespace: dict = {}
+    exec(compile(source, "<source>", "exec"), namespace)
+    return namespace[name]
+
+
+def body_of(source: str) -> str:
+    """The source without its imports and comments."""
+    lines = [line for line in source.splitlines() if not line.strip().startswith("#")]
+    return "\n".join(lines).removeprefix("import numpy as np\n\n\n") + "\n"
+
+
+def the_same(f, *args, **kwargs) -> str:
+    """The source of ``f``, which must give what the program gives."""
+    program = lt.trace(f, *args, **kwargs)
+    source = lt.to_source(program)
+    assert_same(program(*args, **kwargs), loaded(source)(*args, **kwargs))
+    return source
+
+
+def test_a_function_reads_as_its_author_wrote_it():
+    def loss(w, x, y):
+        h = np.tanh(x @ w)
+        r = h - y
+        return (r**2).mean(axis=0) / 2
+
+    source = the_same(loss, np.ones((3, 2)), np.ones((4, 3)), np.zeros((4, 2)))
+
+    assert body_of(source) == textwrap.dedent("""\
+        def f(w, x, y):
+            matmul_1 = x @ w
+            h = np.tanh(matmul_1)
+            r = h - y
+            power_1 = r ** 2
+            mean_1 = np.mean(power_1, axis=0)
+            div_1 = mean_1 / 2
+            return div_1
+        """)
+    assert "# test_reading.py:" in source
+    assert "h = np.tanh(x @ w)\n" in source  # the line itself, as a comment
+
+
+def test_a_gradient_reads_as_a_forward_and_a_backward_function():
+    def f(a, b):
+        c = a * b
+        return np.sin(c).sum()
+
+    g = lt.differentiate(lt.trace(f, np.ones(3), np.ones(3)))
+    source = lt.to_source(g, "loss")
+
+    assert body_of(source) == textwrap.dedent("""\
+        def loss_forward(a, b):
+            c = a * b
+            sin_1 = np.sin(c)
+            sum_1 = np.sum(sin_1)
+            return sum_1, (a, b, c)
+
+
+        def loss_backward(residuals, ct):
+            if ct is None:
+                return (np.zeros((3,)), np.zeros((3,)))
+            (a, b, c) = residuals
+            broadcast_to_1 = np.broadcast_to(ct, (3,))
+            cos_1 = np.cos(c)
+            mul_1 = broadcast_to_1 * cos_1
+            d_a = mul_1 * b
+            d_b = mul_1 * a
+            return (d_a, d_b)
+        """)
+    _, residuals = loaded(source, "loss_forward")(np.ones(3), np.full(3, 2.0))
+    found = loaded(source, "loss_backward")(residuals, np.float64(1.0))
+    assert_same(g.backward(residuals, np.float64(1.0)), found)
+    assert_same(g.backward(residuals, None), loaded(source, "loss_backward")(residuals, None))
+
+
+def test_a_backward_function_of_several_results_asks_which_cotangents_there_are():
+    g = lt.differentiate(lt.trace(lambda x: (x * x, np.exp(x)), np.ones(2)))
+    source = lt.to_source(g)
+    backward = loaded(source, "f_backward")
+    _, residuals = g.forward(np.ones(2))
+
+    assert "is None" in source
+    for cts in [(np.ones(2), np.ones(2)), (None, np.ones(2)), (np.ones(2), None), (None, None)]:
+        assert_same(g.backward(residuals, *cts), backward(residuals, *cts))
+
+
+def test_arguments_and_results_nest_as_the_user_nested_them():
+    def f(layers, options, *, scale):
+        (x, y) = options["data"]
+        h = x @ layers[0].w + layers[0].b
+        return {"out": h * scale, "all": [y, (h.sum(),)], "none": None}
+
+    layers = [Layer(np.ones((3, 2)), np.zeros(2))]
+    source = the_same(f, layers, {"data": (np.ones((4, 3)), 2.0)}, scale=0.5)
+
+    assert "def f(layers, options, *, scale):" in source
+    assert "((w, b),) = layers" in source
+    assert 'return {"all": [' in source
+
+
+def test_attrs_classes_and_dataclasses_are_taken_apart():
+    source = the_same(lambda m: m.hidden["w"] * m.out, Model({"w": np.ones(2)}, 3.0))
+
+    assert 'w = m_hidden["w"]' in source
+
+
+def test_further_containers_are_taken_apart_and_built():
+    def f(queue, table):
+        return OrderedDict(b=queue[0], a=table["k"]), deque([queue[1]])
+
+    the_same(f, deque([np.ones(2), 2.0]), OrderedDict(k=np.ones(1)))
+
+
+def test_a_named_tuple_of_results_is_defined_in_the_source():
+    program = lt.trace(lambda x: Layer(x, x * 2), np.ones(2))
+
+    found = loaded(lt.to_source(program))(np.ones(2))
+
+    assert type(found).__name__ == "Layer"
+    assert_same(tuple(program(np.ones(2))), tuple(found))
+
+
+def test_results_in_a_class_of_the_users_come_in_a_row_as_a_comment_says():
+    source = lt.to_source(lt.trace(lambda x: Model(x, x * 2), np.ones(2)))
+
+    assert "# the results are those of Model(hidden=*, out=*), in a row" in source
+    assert_same((np.ones(2), np.full(2, 2.0)), loaded(source)(np.ones(2)))
+
+
+def test_empty_and_missing_arguments_keep_their_places():
+    the_same(lambda a, b, x, c: x * 2, None, (), np.ones(2), {"k": None})
+    the_same(lambda a, x: x * a["s"][1], {"s": (None, 2.0), "e": []}, np.ones(2))
+
+
+def test_a_static_argument_must_be_what_it_was():
+    def f(x, mode, scale=1.0):
+        return x.sum() if mode == "sum" else x.mean()
+
+    source = the_same(f, np.ones(2), "sum")
+    with pytest.raises(ValueError, match="'sum', found 'mean'"):
+        loaded(source)(np.ones(2), "mean")
+    the_same(f, np.ones(2), scale=2.0, mode="mean")
+
+
+def test_python_numbers_stay_python_numbers():
+    source = the_same(lambda x, n, r: (x * n, n / 2, r, r * r), np.ones(2, np.float32), 3, 0.5)
+    assert "r = float(r)" in source
+
+    program = lt.trace(lambda r: r * r, 0.5)
+    assert_same(program(2), loaded(lt.to_source(program))(2))
+    assert type(program(2)) is float
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["lambda", "np", "float", "f", "x.0.w", "2nd", "ﬁ", "sum", "sum_1", "_", "tuple", "print"],
+)
+def test_names_that_would_collide_are_changed(name):
+    builder = LetBuilder()
+    x = builder.param(ArrayType(float, (2,)), name)
+    y = builder.param(ArrayType(float, (), True), name)
+    total = (x * y + lt.Value(builder, builder.constant(np.arange(99.0)))[:2]).sum()
+    total.arg.name = name
+    program = builder.build([total, total * y])
+
+    found = loaded(lt.to_source(program))(np.ones(2), 3.0)
+
+    assert_same(program(np.ones(2), 3.0), found)
+
+
+def test_keyword_arguments_keep_their_names_whatever_else_is_called_so():
+    the_same(lambda t, *, w: t["w"] * w, {"w": np.ones(2)}, w=3.0)
+    the_same(lambda x, *, max: x * max, np.ones(2), max=3.0)
+    with pytest.raises(lt.ExportError, match="'float' has a name that the source needs"):
+        lt.to_source(lt.trace(lambda x, *, float: x * float, np.ones(2), float=2.0))
+
+
+@pytest.mark.parametrize("name", ["no name", "lambda", "np", "1st", ""])
+def test_a_function_needs_a_name(name):
+    with pytest.raises(lt.ExportError, match="cannot name a function"):
+        lt.to_source(lt.trace(lambda x: x, 1.0), name)
+
+
+# ---- guards, functions, operations of the user's ----
+
+
+@pytest.mark.parametrize(
+    ("f", "other"),
+    [
+        (lambda x: x if x.sum() > 0 else -x, -np.ones(3)),
+        (lambda x: x if x.sum() < 0 else -x, -np.ones(3)),
+        (lambda x: x * int((x > 0).sum()), np.array([1.0, 1.0, -1.0])),
+        (lambda x: x[x > 0], np.array([1.0, 1.0, -1.0])),
+        (lambda x: x * lt.concrete(x), np.zeros(3)),
+    ],
+)
+def test_a_guard_is_a_statement(f, other):
+    program = lt.trace(f, np.ones(3))
+    written = loaded(lt.to_source(program))
+
+    assert_same(program(np.ones(3)), written(np.ones(3)))
+    with pytest.raises(ValueError, match=r"test_reading.py:\d+: recorded where .* was"):
+        written(other)
+
+
+def test_composites_are_functions_of_their_own_one_for_all_alike():
+    def f(x):
+        return lt.nn.log_softmax(x) + lt.nn.log_softmax(2 * x) + lt.nn.log_softmax(x, axis=0)
+
+    source = the_same(f, np.ones((2, 3)))
+
+    assert source.count("def log_softmax") == 2
+    assert "def log_softmax(x):" in source
+
+
+def test_a_custom_rule_leaves_the_function():
+    @lt.custom_vjp
+    def clipped(x):
+        return x
+
+    clipped.defvjp(lambda x: (x * 1, None), lambda _, ct: (np.clip(ct, -1.0, 1.0),))
+    source = the_same(lambda x: clipped(x) * 2, np.ones(2))
+    g = lt.differentiate(lt.trace(lambda x: clipped(x) * 2, np.ones(2)))
+
+    assert "custom" not in body_of(source)
+    _, residuals = g.forward(np.ones(2))
+    found = loaded(lt.to_source(g), "f_backward")(residuals, np.full(2, 5.0))
+    assert_same(g.backward(residuals, np.full(2, 5.0)), found)
+
+
+def test_an_opaque_function_is_imported_from_where_it_is():
+    softplus = lt.opaque(textwrap.indent, ArrayType(float), name="reading.indent")
+    builder = LetBuilder()
+    program = builder.build([builder.apply(softplus, [builder.param(ArrayType(float), "x")])])
+
+    source = lt.to_source(program)
+
+    assert "from textwrap import indent\n" in source
+    assert "indent(x)" in source
+
+
+def test_an_opaque_function_without_a_place_is_an_error():
+    local = lt.opaque(lambda x: x, ArrayType(float), name="reading.local")
+    builder = LetBuilder()
+    program = builder.build([builder.apply(local, [builder.param(ArrayType(float), "x")])])
+
+    with pytest.raises(lt.ExportError, match="no import finds"):
+        lt.to_source(program)
+
+
+def test_an_operation_of_the_users_says_how_it_is_written():
+    impl, aval = (lambda xp, x, *, n: n * x - x), (lambda x, *, n: x)
+    mute = lt.primitive("reading.mute", impl, aval)
+    written = lt.primitive("reading.written", impl, aval, source="{n} * {0} - {0}")
+
+    source = the_same(lambda x: written(x, n=3) + 1, np.ones(2))
+
+    assert "3 * x - x" in source
+    with pytest.raises(lt.ExportError, match=r"reading.mute has no form in NumPy\n  at .*py:\d+"):
+        lt.to_source(lt.trace(lambda x: mute(x, n=3), np.ones(2)))
+
+
+def test_sizes_that_are_names_are_read_from_the_arrays():
+    f = lt.trace(lambda x: np.zeros_like(x) + x.sum(axis=0), lt.ShapeDtype(("n", 2)))
+    g = lt.differentiate(f)
+    x = np.arange(6.0).reshape(3, 2)
+    forward, backward = (loaded(lt.to_source(g), f"f_{part}") for part in ("forward", "backward"))
+
+    out, residuals = forward(x)
+
+    assert_same(g.forward(x), (out, residuals))
+    assert_same(g.backward(residuals, np.ones((3, 2))), backward(residuals, np.ones((3, 2))))
+
+
+def test_unknown_types_make_no_assumption():
+    text = (
+        "lambda %0:x, %1:y { %2 = mul(%0, %1); %3 = neg(%2); %4 = power(%3, 2); return (%2, %4) }"
+    )
+    program = parse(text)
+    written = loaded(lt.to_source(program))
+
+    for args in [(2.0, 3.0), (np.ones(2), 3), (np.float32(2), np.arange(3))]:
+        assert_same(program(*args), written(*args))
+
+
+def test_what_is_no_program_is_refused():
+    with pytest.raises(lt.DTypeError, match=r"found function\n  record a function first"):
+        lt.to_source(lambda x: x)
+
+
+def test_sources_run_without_letir(tmp_path):
+    def f(key, x, i, w):
+        h = lt.nn.dropout(lt.nn.log_softmax(x @ w), key, rate=0.25)
+        h[i] += 1.0
+        return h.sum() * lt.numpy.asarray(np.arange(100.0))[i].sum()
+
+    args = (
+        np.array([7, 11]),
+        np.linspace(-1, 1, 12).reshape(4, 3),
+        np.array([0, 2]),
+        np.ones((3, 2)),
+    )
+    g = lt.differentiate(lt.trace(f, *args), [False, True, False, True])
+    program = tmp_path / "program.py"
+    program.write_text(lt.to_source(g), encoding="utf-8")
+    expected, residuals = g.forward(*args)
+    cts = g.backward(residuals, np.float64(1.0))
+    np.savez(
+        tmp_path / "data.npz", *args, expected=expected, **{f"ct{i}": c for i, c in enumerate(cts)}
+    )
+    script = textwrap.dedent("""\
+        import sys
+        sys.modules["letir"] = None  # an import of it fails
+        import numpy as np
+        from program import f_forward, f_backward
+        data = np.load("data.npz")
+        out, residuals = f_forward(*(data[f"arr_{i}"] for i in range(4)))
+        assert out.tobytes() == data["expected"].tobytes()
+        for i, ct in enumerate(f_backward(residuals, np.float64(1.0))):
+            assert ct.tobytes() == data[f"ct{i}"].tobytes()
+        assert not [name for name in sys.modules if name.startswith("letir.")]
+        """)
+
+    found = subprocess.run(
+        [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+
+    assert found.returncode == 0, found.stderr
