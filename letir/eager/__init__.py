@@ -17,10 +17,12 @@ from letir.eager.modes import (
     set_grad_enabled,
 )
 from letir.eager.programs import history
+from letir.eager.stages import StagedTrace, staged_trace
 from letir.eager.variable import Variable
 
 __all__ = [
     "Function",
+    "StagedTrace",
     "Variable",
     "backward",
     "detect_anomaly",
@@ -31,4 +33,5 @@ __all__ = [
     "no_grad",
     "once_differentiable",
     "set_grad_enabled",
+    "staged_trace",
 ]

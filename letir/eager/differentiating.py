@@ -3,17 +3,23 @@
 import numpy as np
 
 from letir.ad.linear_maps import as_direction
-from letir.eager.engine import Backward, accumulated
+from letir.eager.engine import accumulated
 from letir.eager.modes import RECORDS, Mode
 from letir.eager.recorder import Recorder
-from letir.eager.steps import Leaf, Origin, Part, Step
+from letir.eager.steps import Leaf, Origin, Part, Step, owner
+from letir.eager.workers import engine
 from letir.errors import ShapeError, TraceError
 from letir.eval.arrays import array_module
 from letir.tracing.places import placed
 
 
 def backward(
-    outputs, gradient=None, retain_graph: bool | None = None, create_graph: bool = False
+    outputs,
+    gradient=None,
+    retain_graph: bool | None = None,
+    create_graph: bool = False,
+    *,
+    workers: int = 1,
 ) -> None:
     """Add the gradients of ``outputs``, a Variable or several, to the ``.grad`` of their leaves.
 
@@ -21,7 +27,8 @@ def backward(
     """
     outputs = in_a_row(outputs)
     given = seeds(outputs, in_a_row(gradient), create_graph)
-    run = Backward(create_graph, create_graph if retain_graph is None else retain_graph)
+    keeps = create_graph if retain_graph is None else retain_graph
+    run = engine(workers, create_graph, keeps)
     with Mode(RECORDS, create_graph):
         owned = Owned(given)
         for origin, ct in run.run(given).items():
@@ -36,11 +43,14 @@ def gradients(
     create_graph: bool = False,
     retain_graph: bool | None = None,
     allow_unused: bool = False,
+    *,
+    workers: int = 1,
 ):
     """The gradients of ``outputs`` by ``inputs``, each a Variable or a sequence of them.
 
     ``grad_outputs``: one for each output, None for a scalar. No ``.grad`` changes. An input on
-    which no output depends is an error, or has None if ``allow_unused``.
+    which no output depends is an error, or has None if ``allow_unused``. ``workers`` as in
+    ``Variable.backward``.
 
     >>> from letir import Variable
     >>> x = Variable(3.0, requires_grad=True)
@@ -55,9 +65,8 @@ def gradients(
             raise placed(TraceError(f"gradients: input {i} is no Variable that requires grad"))
     origins = [variable.arg for variable in wanted]
     needed = on_the_way([origin for origin, _ in given], origins)
-    run = Backward(
-        create_graph, create_graph if retain_graph is None else retain_graph, origins, needed
-    )
+    keeps = create_graph if retain_graph is None else retain_graph
+    run = engine(workers, create_graph, keeps, origins, needed)
     with Mode(RECORDS, create_graph):
         found = run.run([(origin, ct) for origin, ct in given if origin in needed])
     owned = Owned(given)
@@ -71,7 +80,9 @@ def gradients(
 
 
 def result(i: int, variable, found: dict, needed: set, allow_unused: bool, owned):
-    """The gradient by input ``i``: zeros where rules gave none, None where nothing depends on it."""
+    """The gradient by input ``i``: zeros where rules gave none, None where no output depends on
+    it.
+    """
     ct = found.get(variable.arg)
     if ct is not None:
         return accumulated(None, owned(ct))
@@ -166,8 +177,3 @@ def on_the_way(outputs: list[Origin], inputs: list[Origin]) -> set[Origin]:
                 needed.update((arg, step))
     needed.update([output for output in outputs if owner(output) in needed])
     return needed
-
-
-def owner(origin: Origin):
-    """The step of a value, or its leaf."""
-    return origin.step if type(origin) is Part else origin

@@ -51,23 +51,26 @@ class Backward(Direct):
             self.contribute(origin, ct)
         queue = self.queue
         while queue:
-            step = heappop(queue)[1]
-            try:
-                self.step(step)
-            except Exception as error:
-                error.add_note(f"letir: in the backward of {step.form.op.name}{at(step)}")
-                raise
+            self.step(heappop(queue)[1])
         for leaf in tuple(self.cotangents):
             self.taken(leaf)
         return self.found
 
+    def step(self, step: Step) -> None:
+        """Run one step; an exception says which."""
+        try:
+            super().step(step)
+        except Exception as error:
+            error.add_note(f"letir: in the backward of {step.form.op.name}{at(step)}")
+            raise
+
     def contribute(self, origin: Origin, ct) -> None:
         """Add ``ct`` to the gradient of a value, and let its step be run."""
+        if ct is None:
+            return
         cts = self.cotangents
         previous = cts.get(origin)
         if previous is not None:
-        if ct is None:
-            return
             cts[origin] = self.emitter.apply(add, (previous, ct), NO_ATTRS)
             return
         cts[origin] = ct
@@ -107,14 +110,8 @@ class Backward(Direct):
 
     def variable(self, value, origin: Origin | None):
         """A kept value as the Variable that it was."""
-        i = place - len(step.args)
-        if i < 0:
-            origin = step.args[place]
-        else:
-            origin = step if step.type is not None else Part(step.form.types[i], step, i)
-        if origin is None or type(origin) is Constant:
-            return value
-        return self.emitter.wrapped(value, origin)
+        constant = origin is None or type(origin) is Constant
+        return value if constant else self.emitter.wrapped(value, origin)
 
     def emit(self, rule, step: Step, captured) -> tuple:
         """What the rule computes, between the hooks; then the step's values go free."""
@@ -181,11 +178,6 @@ def accumulated(previous, ct):
     """The gradient of a Variable after another ``backward``."""
     ct = ct if isinstance(ct, Recorder.variable) else Recorder.variable(ct)
     return ct if previous is None else previous + ct
-
-
-def at(step: Step) -> str:
-    """The line of a message that says where the user wrote a step."""
-    return f"\n  at {step.source}" if step.source else ""
 
 
 def check_nan(step: Step, found: tuple) -> None:

@@ -102,17 +102,17 @@ class Recorder:
             step = Step(form.type, form, args, kept, ORDER(), self.source or user_place(4)[0])
         made = tuple([self.result(step, single, i, array) for i, array in enumerate(outs)])
         for variable in made:
-            if variable is not Undef and variable is not None:
+            if isinstance(variable, self.variable):
                 variable.share_memory(operands, form)
         return made[0] if single else made
 
     def result(self, step: Step | None, single: bool, index: int, array):
-        """One result as a Variable; what is no array (``Undef``) as it is."""
-        if array is Undef or array is None:
+        """One result as a Variable; what is no array as it is, unless a gradient flows to it: a
+        Python number, of ``weaken``, takes part in promotion weakly.
+        """
+        if array is Undef or array is None or (step is None and not is_array(array)):
             return array
-        kind = type_of(array) if is_array(array) else None
-        if kind is None:  # a Python number, of ``weaken``
-            return array
+        kind = type_of(array)
         if step is None or not kind.inexact:
             arg = Constant(kind)
         elif single:

@@ -157,15 +157,21 @@ class Variable(ArrayValue):
             self.arg.noted().grad = value
 
     def backward(
-        self, gradient=None, retain_graph: bool | None = None, create_graph: bool = False
+        self,
+        gradient=None,
+        retain_graph: bool | None = None,
+        create_graph: bool = False,
+        *,
+        workers: int = 1,
     ) -> None:
         """Add the gradients of this by the leaves that require grad to their ``.grad``.
 
         ``gradient``: that of this itself, of its type; 1 for a scalar. With ``create_graph`` the
         gradients have a history themselves. The values that were kept for it go free, unless
-        ``retain_graph`` (default: ``create_graph``).
+        ``retain_graph`` (default: ``create_graph``). Several ``workers``, threads, run steps that
+        do not wait for each other side by side, with bitwise the same results.
         """
-        backward(self, gradient, retain_graph, create_graph)
+        backward(self, gradient, retain_graph, create_graph, workers=workers)
 
     def zero_grad(self) -> None:
         """Forget the gradient."""
@@ -200,12 +206,6 @@ class Variable(ArrayValue):
 
     # ---- as an array ----
 
-    def __repr__(self):
-        text = np.array2string(np.asarray(self.array), separator=", ", prefix="Variable(")
-        return f"Variable({text}{', requires_grad=True' if self.requires_grad else ''})"
-
-    def __array__(self, dtype=None, copy=None):
-        if self.requires_grad and RECORDS.get():
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         record = ufunc_records.get(ufunc)
         if record is not None and method == "__call__" and not kwargs:
@@ -221,6 +221,12 @@ class Variable(ArrayValue):
             return on_arrays(func, args, kwargs)
         return call_function(self, func, args, kwargs)
 
+    def __repr__(self):
+        text = np.array2string(np.asarray(self.array), separator=", ", prefix="Variable(")
+        return f"Variable({text}{', requires_grad=True' if self.requires_grad else ''})"
+
+    def __array__(self, dtype=None, copy=None):
+        if self.requires_grad and RECORDS.get():
             raise TraceError(
                 f"a Variable that requires grad cannot become an ordinary array: "
                 f"its history would be lost{at_user()}\n  {ARRAY_REMEDY}"

@@ -1,0 +1,146 @@
+"""Backward with worker threads: steps that do not wait for each other run side by side [E3].
+
+A step is ready when all its users are done. What they contributed to its gradient is summed in
+their order, not in that of arrival, so that results are bitwise those of one thread.
+"""
+
+import threading
+from collections import defaultdict
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextvars import copy_context
+
+from letir.ast.attrs import NO_ATTRS
+from letir.eager.engine import Backward
+from letir.eager.steps import Constant, Origin, Part, Step, owner
+from letir.errors import TraceError
+from letir.ops.elementwise import add
+from letir.tracing.places import placed
+
+FIRST = (float("-inf"), 0)  # the place of a seed: before the contributions of all steps
+
+
+class ParallelBackward(Backward):
+    """``Backward`` whose steps run in ``workers`` threads; NumPy computes large arrays in parallel.
+
+    Hooks run in these threads, each with the context (``no_grad`` and others) of the caller.
+    """
+
+    def __init__(self, workers: int, *args):
+        super().__init__(*args)
+        self.workers = workers
+        self.made = threading.local()  # .by_step: the contributions of the step of this thread
+        self.contributions: dict[Origin, list] = defaultdict(list)  # (place, gradient) of each
+
+    def run(self, seeds) -> dict[Origin, object]:
+        """Carry the gradients ``seeds`` to the leaves. The first exception, in the order of the
+        steps, is raised when the steps that run have ended.
+        """
+        for origin, ct in seeds:
+            self.add(origin, FIRST, ct)
+        waits_for = self.users([owner(origin) for origin, _ in seeds])
+        ready = [step for step, count in waits_for.items() if count == 0]
+        running: dict[Future, Step] = {}
+        with ThreadPoolExecutor(self.workers, "letir-backward") as pool:
+            try:
+                while ready or running:
+                    for step in ready:
+                        running[pool.submit(copy_context().run, self.work, step)] = step
+                    ready = self.ended(running, waits_for)
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+        return self.finish()
+
+    def ended(self, running: dict[Future, Step], waits_for: dict[Step, int]) -> list[Step]:
+        """Wait until some steps have ended, note what they contribute, and return those that are
+        ready now.
+        """
+        done, _ = wait(running, return_when=FIRST_COMPLETED)
+        ready = []
+        for future in sorted(done, key=lambda future: -running[future].order):
+            step = running.pop(future)
+            for place, (origin, ct) in enumerate(future.result()):
+                self.add(origin, (-step.order, place), ct)
+            ready += self.freed_by(step, waits_for)
+        return ready
+
+    def users(self, starts: list[Origin]) -> dict[Step, int]:
+        """How many steps contribute to each step that ``starts`` lead to."""
+        count: dict[Step, int] = {}
+        todo = [start for start in starts if type(start) is Step]
+        while todo:
+            step = todo.pop()
+            if step not in count:
+                count[step] = 0
+                todo += self.made_by(step)
+        for step in tuple(count):
+            for user_of in self.made_by(step):
+                count[user_of] += 1
+        return count
+
+    def made_by(self, step: Step) -> list[Step]:
+        """The steps, once for each use, whose results ``step`` gives a gradient to."""
+        args = [a for a in step.args if a is not None and type(a) is not Constant]
+        found = [owner(arg) for arg in args if arg in self.needed]
+        return [made for made in found if type(made) is Step]
+
+    def freed_by(self, step: Step, waits_for: dict[Step, int]) -> list[Step]:
+        """The steps that waited for ``step`` only."""
+        found = []
+        for made in self.made_by(step):
+            waits_for[made] -= 1
+            if waits_for[made] == 0:
+                found.append(made)
+        return found
+
+    def add(self, origin: Origin, place: tuple, ct) -> None:
+        """Note a contribution to the gradient of a value."""
+        self.contributions[origin].append((place, ct))
+        if type(origin) is Part:
+            parts = self.parts.setdefault(origin.step, [None] * len(origin.step.form.types))
+            parts[origin.index] = origin
+
+    def work(self, step: Step) -> list[tuple[Origin, object]]:
+        """Run one step, in a worker, and return what it contributes."""
+        self.made.by_step = found = []
+        results = [part for part in self.parts.get(step, [step]) if part is not None]
+        if any(result in self.contributions for result in results):
+            for result in results:
+                self.total(result)
+            self.step(step)
+        return found
+
+    def contribute(self, origin: Origin, ct) -> None:
+        """Collect what the step of this thread contributes."""
+        if ct is not None:
+            self.made.by_step.append((origin, ct))
+
+    def total(self, origin: Origin) -> None:
+        """Sum the contributions to a value, in the order in which one thread would make them."""
+        (_, ct), *others = sorted(self.contributions.pop(origin), key=lambda pair: pair[0])
+        for _, other in others:
+            ct = self.emitter.apply(add, (ct, other), NO_ATTRS)
+        self.cotangents[origin] = ct
+
+    def first_place(self, origin: Origin) -> tuple:
+        """That of the first contribution to a value."""
+        return min(place for place, _ in self.contributions[origin])
+
+    def finish(self) -> dict[Origin, object]:
+        """The gradients of the leaves, and of what else is wanted."""
+        for origin in sorted(self.contributions, key=self.first_place):
+            self.total(origin)
+        for origin in tuple(self.cotangents):
+            self.taken(origin)
+        return self.found
+
+
+def engine(workers: int, *args) -> Backward:
+    """``Backward(*args)`` with this number of threads.
+
+    Gradients with a history are recorded in one thread: their history has an order too.
+    """
+    if type(workers) is not int or workers < 1:
+        raise placed(TraceError(f"backward: workers is a number of threads, found {workers!r}"))
+    records = args[0]
+    return Backward(*args) if workers == 1 or records else ParallelBackward(workers, *args)

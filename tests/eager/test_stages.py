@@ -1,0 +1,159 @@
+"""Staged traces: forward, backward, double backward as stages of one program [E5]."""
+
+import gc
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir import Variable, eager
+from letir.eager.stages import staged_trace
+
+X, Y = np.array([1.0, 2.0]), np.array([0.5, -0.25])
+
+
+def inputs():
+    return Variable(X, requires_grad=True, name="x"), Variable(Y, requires_grad=True, name="y")
+
+
+def product(x, y):
+    return np.tanh(x * y), x.sum()
+
+
+def test_a_trace_with_n_derivatives_has_n_plus_one_stages():
+    """[E5]"""
+    x, y = inputs()
+    trace, (a, b) = staged_trace(product, x, y, derivatives=2)
+    assert (1, False) == (len(trace.stages), trace.is_complete)
+
+    dx, _ = eager.gradients([a.sum(), b], [x, y], create_graph=True)
+    assert (2, False) == (len(trace.stages), trace.is_complete)
+
+    eager.gradients(dx.sum(), x)
+    assert (3, True) == (len(trace.stages), trace.is_complete)
+
+
+def test_stages_have_parameters_and_results_of_their_own():
+    """[E5]"""
+    x, y = inputs()
+    trace, (a, b) = staged_trace(product, x, y, derivatives=2)
+    dx, dy = eager.gradients([a.sum(), b], [x, y], create_graph=True)
+    (ddx,) = eager.gradients(dx.sum(), [x])
+    one = np.ones(2)
+
+    for stage in trace.stages:
+        lt.check(stage.program)
+    assert [2, 2, 1] == [len(stage.params) for stage in trace.stages]
+    assert [2, 2, 2] == [len(stage.results) for stage in trace.stages]
+    found = trace.program(X, Y, one, np.float64(1.0), one)
+
+    for expected, value in zip((a, b, dx, dy, ddx), found, strict=False):
+        np.testing.assert_allclose(expected.numpy(), value)
+
+
+def test_a_trace_prints_stage_by_stage():
+    """[E5]"""
+    x = Variable(X, requires_grad=True, name="x")
+    trace, y = staged_trace(lambda x: (x * x).sum(), x)
+
+    y.backward()
+
+    lines = [line.split("  #")[0] for line in str(trace).splitlines()]
+    assert [
+        "stage 0 (%0:x: float64[2]):",
+        "  %2: float64[2] = mul(%0, %0)",
+        "  %3: float64[] = sum(%2)",
+        "  return (%3)",
+        "stage 1 (%1: float64[]):",
+        "  %4: float64[2] = broadcast_to(%1, shape=(2,))",
+        "  %5: float64[2] = mul(%4, %0)",
+        "  %6: float64[2] = add(%5, %5)",
+        "  return (%6)",
+    ] == lines
+
+
+def test_only_the_gradients_that_came_are_in_a_stage():
+    """[E5]"""
+    x, y = inputs()
+    trace, (a, _) = staged_trace(product, x, y)
+
+    a.sum().backward()
+
+    assert 1 == len(trace.stages[1].params)
+    np.testing.assert_allclose(
+        x.grad.numpy(), trace.stages[1].program(np.ones(2), np.tanh(X * Y), Y, X)[0]
+    )
+
+
+def test_a_trace_whose_results_died_is_expired():
+    """[E5]"""
+    gc.disable()
+    try:
+        x, y = inputs()
+        trace, out = staged_trace(product, x, y)
+        assert not trace.is_expired
+
+        del out
+
+        assert trace.is_expired
+        assert str(trace).endswith("expired: 1 of 2 stages")
+    finally:
+        gc.enable()
+
+
+def test_a_complete_trace_does_not_expire_and_sees_nothing_more():
+    """[E5]"""
+    x, y = inputs()
+    trace, (a, _) = staged_trace(product, x, y)
+    a.sum().backward(retain_graph=True)
+    a.sum().backward()
+    text = str(trace)
+    del a, _
+    x.grad = None
+    (x * 3).sum().backward()
+
+    assert trace.is_complete
+    assert not trace.is_expired
+    assert text == str(trace)
+    np.testing.assert_array_equal([3.0, 3.0], x.grad.numpy())
+
+
+def test_backward_without_history_leaves_the_next_stage_unseen():
+    """[E5]"""
+    x, y = inputs()
+    trace, (a, b) = staged_trace(product, x, y, derivatives=2)
+    a.sum().backward()
+    del a, b
+
+    assert 2 == len(trace.stages)
+    assert trace.is_expired
+
+
+def test_results_and_gradients_are_those_of_the_function():
+    """[E5]"""
+    x, y = inputs()
+    _, (a, _) = staged_trace(product, x, y)
+    u, v = inputs()
+    expected, _ = product(u, v)
+
+    a.sum().backward()
+    expected.sum().backward()
+
+    np.testing.assert_array_equal(expected.numpy(), a.numpy())
+    np.testing.assert_array_equal(u.grad.numpy(), x.grad.numpy())
+
+
+def test_arguments_may_nest_and_need_no_gradient():
+    x, _ = inputs()
+    trace, out = staged_trace(lambda p, n: {"y": p["x"] * p["z"] * n}, {"x": x, "z": Y}, 2.0)
+
+    out["y"].sum().backward()
+
+    np.testing.assert_array_equal(2 * Y, x.grad.numpy())
+    assert trace.is_complete
+
+
+@pytest.mark.parametrize("number", [-1, 1.5, None])
+def test_a_number_of_derivatives_that_is_none_is_an_error(number):
+    with pytest.raises(lt.TraceError, match="derivatives is a number"):
+        staged_trace(np.sin, inputs()[0], derivatives=number)
