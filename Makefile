@@ -9,8 +9,8 @@ demo: .venv/demo.stamp
 test: .venv/test.stamp
 	$(BIN)/pytest -n 2
 
-# The empty -m lifts the default "not slow".
-test-all: .venv/test.stamp
+# The empty -m lifts the default "not slow"; the peers are those of the benchmarks.
+test-all: .venv/test.stamp .venv/bench.stamp
 	$(BIN)/pytest -n 2 -m ""
 
 bench: .venv/bench.stamp
