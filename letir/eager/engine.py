@@ -11,7 +11,7 @@ from heapq import heappop, heappush
 
 from letir.ad.reverse import Direct
 from letir.ast.attrs import NO_ATTRS
-from letir.eager.hooks import changed
+from letir.eager.hooks import changed, changed_one
 from letir.eager.modes import ANOMALY
 from letir.eager.recorder import Recorder
 from letir.eager.steps import FREED, Constant, Leaf, Origin, Part, Step, at
@@ -138,7 +138,7 @@ class Backward(Direct):
         notes = origin.notes
         if notes is not None:
             if notes.hooks:
-                ct = self.tensor_hooked(notes.hooks, ct)
+                ct = self.hidden(changed_one(notes.hooks, self.shown(ct)))
             if notes.keeps_grad:
                 notes.grad = accumulated(notes.grad, ct)
         if type(origin) is Leaf or origin in self.wanted:
@@ -154,11 +154,6 @@ class Backward(Direct):
     def hidden(self, ct):
         """A gradient as rules take it."""
         return ct if ct is None or self.records else ct.array
-
-    def tensor_hooked(self, hooks: dict, ct):
-        """The gradient of a Variable after its hooks."""
-        single = {key: lambda values, hook=hook: hook(*values) for key, hook in hooks.items()}
-        return self.hooked(single, [ct])[0]
 
     def hooked(self, hooks: dict, cts, *others) -> list:
         """Gradients after hooks have seen them."""

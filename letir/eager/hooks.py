@@ -39,6 +39,14 @@ def add_hook(hooks: dict, hook: Callable) -> Handle:
     return Handle(hooks, key)
 
 
+def changed_one(hooks: dict, value):
+    """The gradient of a Variable after each hook was called as ``hook(value)``."""
+    for hook in tuple(hooks.values()):
+        new = hook(value)
+        value = value if new is None else replacement(hook, 0, new, value)
+    return value
+
+
 def changed(hooks: dict, values: tuple, *others) -> tuple:
     """``values``, Variables and None, after each hook was called as ``hook(values, *others)``."""
     for hook in tuple(hooks.values()):
@@ -65,7 +73,10 @@ def replacement(hook: Callable, position: int, new, old):
         what = "took a gradient away" if new is None else "made a gradient where there is none"
         raise DTypeError(f"hook {named(hook)} {what}, at position {position}")
     if not isinstance(new, variable):
-        new = variable(new)
+        try:
+            new = variable(new)
+        except DTypeError as error:
+            raise DTypeError(f"hook {named(hook)} returned no gradient: {error}") from None
     if new.type is not old.type:
         error = ShapeError if new.dtype == old.dtype else DTypeError
         raise error(

@@ -27,8 +27,10 @@ def array_of(value):
 
 
 def on_arrays(function: Callable, args: tuple, kwargs: dict):
-    """What NumPy's ``function`` gives for the arrays, as Variables."""
+    """What NumPy's ``function`` gives for the arrays, as Variables; ``out`` as it is."""
     out = function(*map(array_of, args), **{name: array_of(v) for name, v in kwargs.items()})
+    if writes_into_array(kwargs):
+        return out
     if type(out) in (tuple, list):
         return type(out)(map(as_variable, out))
     return as_variable(out)

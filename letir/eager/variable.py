@@ -277,8 +277,9 @@ class Variable(ArrayValue):
         return _restored, (type(self), self.array, self.requires_grad, self.grad)
 
     def __deepcopy__(self, memo):
-        rebuild, (kind, array, *rest) = self.__reduce_ex__(2)
-        return rebuild(kind, array.copy(), *rest)
+        rebuild, (kind, array, requires_grad, grad) = self.__reduce_ex__(2)
+        grad = None if grad is None else grad.detach().__deepcopy__(memo)
+        return rebuild(kind, array.copy(), requires_grad, grad)
 
     # ---- in place ----
 

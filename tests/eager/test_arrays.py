@@ -1,0 +1,205 @@
+"""Variables behave as NumPy arrays."""
+
+import copy
+import math
+import operator
+import pickle
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir import Variable
+from letir.eager import no_grad
+from letir.testing import assert_same
+
+A, B = np.array([[0.5, 2.0, 1.5]]), np.array([[3.0], [1.0]])
+
+
+def leaf(array=A):
+    return Variable(array, requires_grad=True)
+
+
+EXPRESSIONS = {
+    "operators": lambda x, y: -x + y * 2 - x / y + x**2 + 3 // y + 5 % x + abs(-y) + (1 - x),
+    "reflected": lambda x, y: 2.0 + x * (3 - y) / (1.0 / x) + 2.0**y,
+    "matmul": lambda x, y: x.T @ x + (x @ x.T).sum(),
+    "methods": lambda x, y: x.sum(axis=1) + y.mean() + x.max() + x.reshape(3).min() + x.T.ravel(),
+    "functions": lambda x, y: np.where(x > y, np.sin(x), np.log(y)) + np.exp(x).sum(0),
+    "stacks": lambda x, y: np.concatenate([x, x * 2]) + np.stack([x[0], x[0]]) * y,
+    "indices": lambda x, y: x[0, 1:] * y[0] + x[:, [0, 2]] + y[-1],
+    "lists": lambda x, y: x * [1.0, 2.0, 3.0] + [[1.0], [2.0]] * y,
+    "arrays": lambda x, y: np.ones(3) * x + y - np.arange(3.0),
+    "scalars": lambda x, y: x * np.float64(2.0) + y * True + x[0, 0] * 1j,
+    "linear algebra": lambda x, y: np.einsum("ij,kj->ik", x, x) + np.dot(y.T, y),
+    "axes": lambda x, y: np.moveaxis(x[None], 0, 1).squeeze(1) + np.swapaxes(y, 0, 1).sum(),
+    "constructors": lambda x, y: x * np.ones_like(x) + np.full_like(x, 3.0) + np.zeros_like(y),
+}
+
+
+@pytest.mark.parametrize("name", EXPRESSIONS)
+@pytest.mark.parametrize("requires_grad", [True, False])
+def test_expressions_compute_what_numpy_computes(name, requires_grad):
+    expression = EXPRESSIONS[name]
+    x, y = Variable(A, requires_grad=requires_grad), Variable(B, requires_grad=requires_grad)
+
+    found = expression(x, y)
+
+    assert isinstance(found, Variable)
+    assert_same(expression(A, B), found.data)
+
+
+@pytest.mark.parametrize("name", [name for name in EXPRESSIONS if name != "scalars"])
+def test_expressions_have_the_gradients_of_a_trace(name):
+    expression = EXPRESSIONS[name]
+    x, y = leaf(), leaf(B)
+    np.sum(expression(x, y)).backward()
+    by_x, by_y = lt.grad(lambda a, b: np.sum(expression(a, b)), (0, 1))(A, B)
+
+    np.testing.assert_allclose(by_x, x.grad.data, rtol=1e-12)
+    np.testing.assert_allclose(by_y, 0.0 if y.grad is None else y.grad.data, rtol=1e-12)
+
+
+def test_what_is_asked_of_an_array_is_answered():
+    x = leaf()
+
+    assert ((1, 3), 2, 3, np.float64) == (x.shape, x.ndim, x.size, x.dtype)
+    assert (8, 24, 1) == (x.itemsize, x.nbytes, len(x))
+    assert [0.5, 2.0, 1.5] == [float(v) for v in x[0]] == x.tolist()[0]
+    assert 2 == int(x[0, 1]) == math.floor(x[0, 1])
+    assert bool(x[0, 0] > 0)
+    assert 1.5 == x[0, 2].item()
+    assert "1.50" == f"{x[0, 2]:.2f}"
+    assert [1, 2, 3][Variable(np.int64(1))] == 2
+    assert 2.0 in x
+    assert "Variable([[0.5, 2. , 1.5]], requires_grad=True)" == repr(x)
+
+
+def test_the_truth_of_several_elements_is_refused_as_numpy_refuses_it():
+    with pytest.raises(ValueError, match="ambiguous"):
+        bool(leaf())
+
+
+def test_arrays_of_what_requires_grad_would_lose_its_history():
+    x = leaf()
+    for lose in (np.asarray, np.array, lambda v: np.zeros(3).__setitem__(0, v)):
+        with pytest.raises((lt.TraceError, ValueError)):
+            lose(x)
+    with pytest.raises(lt.TraceError, match=r"x.detach\(\) or x.numpy\(\)"):
+        np.asarray(x)
+    np.testing.assert_array_equal(A, np.asarray(x.detach()))
+    np.testing.assert_array_equal(A, x.numpy())
+    with no_grad():
+        np.testing.assert_array_equal(A, np.asarray(x))
+
+
+def test_arrays_take_what_requires_no_grad():
+    weights = np.ones(3)
+    weights -= 0.5 * Variable(np.ones(3))
+    np.add(weights, Variable(np.ones(3)), out=weights)
+
+    assert type(weights) is np.ndarray
+    np.testing.assert_array_equal([1.5, 1.5, 1.5], weights)
+    with pytest.raises(lt.TraceError, match="ordinary array"):
+        weights -= leaf(np.ones(3))
+
+
+def test_functions_that_no_record_knows_compute_where_nothing_is_recorded():
+    counts, _ = np.histogram(Variable(np.array([0.0, 0.2, 1.0])), bins=2)
+
+    assert [2, 1] == counts.tolist()
+    with pytest.raises(lt.MissingRule, match=r"numpy\.histogram"):
+        np.histogram(leaf(), bins=2)
+
+
+def test_variables_are_keys():
+    x, y = leaf(), leaf()
+
+    assert {x: 1, y: 2}[x] == 1
+
+
+def test_a_leaf_is_pickled_and_copied():
+    x = leaf(A.copy())
+    (x * x).sum().backward()
+    for new in (pickle.loads(pickle.dumps(x)), copy.deepcopy(x)):
+        np.testing.assert_array_equal(x.data, new.data)
+        np.testing.assert_array_equal(x.grad.data, new.grad.data)
+        assert new.requires_grad
+        assert not np.shares_memory(x.data, new.data)
+        assert not np.shares_memory(x.grad.data, new.grad.data)
+
+
+def test_what_has_a_history_is_not_pickled_or_copied_deeply():
+    for make in (pickle.dumps, copy.deepcopy):
+        with pytest.raises(lt.TraceError, match="history"):
+            make(leaf() * 2.0)
+
+
+def test_copies_are_recorded():
+    x = leaf()
+    for made in (x.copy(), copy.copy(x), np.copy(x)):
+        assert made.requires_grad
+        assert not np.shares_memory(x.data, made.data)
+
+
+def test_other_objects_are_refused():
+    for other in ("text", np.array(["text"]), None, {}):
+        with pytest.raises(lt.DTypeError):
+            Variable(other)
+    with pytest.raises(TypeError):
+        leaf() + "text"
+
+
+def test_numpy_is_not_asked_for_what_python_answers():
+    x = leaf()
+
+    with pytest.raises(AttributeError, match="a Variable has no attribute 'sums'"):
+        _ = x.sums
+
+
+def test_requires_grad_changes_on_leaves_only():
+    x = Variable(A)
+    assert x.requires_grad_() is x
+    assert x.requires_grad
+    x.requires_grad = False
+    assert not x.requires_grad
+    with pytest.raises(lt.TraceError, match="only of a leaf"):
+        (leaf() * 2.0).requires_grad_(False)
+
+
+def test_data_is_the_array_and_may_be_replaced_by_one_of_its_type():
+    x = leaf(A.copy())
+    assert isinstance(x.data, np.ndarray)
+    x.data -= 1.0
+    x.data = np.zeros((1, 3))
+    with pytest.raises(lt.DTypeError, match="data of type"):
+        x.data = np.zeros(3)
+
+    np.testing.assert_array_equal(np.zeros((1, 3)), x.numpy())
+
+
+def test_grad_may_be_set_to_what_fits():
+    x = leaf()
+    x.grad = np.ones((1, 3))
+    (x * 1.0).sum().backward()
+
+    np.testing.assert_array_equal(np.full((1, 3), 2.0), x.grad.data)
+    with pytest.raises(lt.DTypeError, match="gradient of type"):
+        x.grad = np.ones(3)
+
+
+def test_subclasses_work():
+    class Parameter(Variable):
+        pass
+
+    p = Parameter(A.copy(), requires_grad=True)
+    (p * p + np.sin(p)).sum().backward()
+
+    np.testing.assert_allclose(2 * A + np.cos(A), p.grad.data)
+
+
+def test_a_number_takes_part_weakly():
+    x = leaf(np.ones(2, np.float32))
+
+    for made in (x * 2.0, 2 + x, x**2, x**0.5, operator.truediv(1, x)):
+        assert np.float32 == made.dtype

@@ -1,0 +1,326 @@
+"""backward and gradients."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir import Variable
+from letir.eager import backward, detect_anomaly, gradients
+
+A, B = np.array([0.5, 2.0]), np.array([3.0, -1.0])
+
+
+def leaf(array=A):
+    return Variable(array, requires_grad=True)
+
+
+# ---- accumulation and retained graphs ----
+
+
+def test_grad_accumulates_until_it_is_zeroed():
+    x = leaf()
+    for _ in range(3):
+        (x * B).sum().backward()
+
+    np.testing.assert_allclose(3 * B, x.grad.data)
+    x.zero_grad()
+    assert x.grad is None
+
+
+def test_a_second_backward_says_what_to_do():
+    """[E4]"""
+    y = (leaf() * leaf(B)).sum()
+    y.backward()
+
+    with pytest.raises(lt.TraceError, match=r"mul a second time.*\n  at .*test_backward.py"):
+        y.backward()
+
+
+def test_retain_graph_allows_a_second_backward():
+    """[E4]"""
+    x = leaf()
+    y = (x * x).sum()
+    y.backward(retain_graph=True)
+    y.backward()
+
+    np.testing.assert_allclose(4 * A, x.grad.data)
+
+
+def test_a_part_that_kept_nothing_may_be_shared_by_two_backwards():
+    x = leaf()
+    shared = x + 1.0
+    (shared * 2.0).sum().backward()
+    (shared * 3.0).sum().backward()
+
+    np.testing.assert_allclose([5.0, 5.0], x.grad.data)
+
+
+def test_shared_subexpressions_are_summed():
+    x = leaf()
+    y = np.sin(x)
+    (y * y + y).sum().backward()
+
+    np.testing.assert_allclose((2 * np.sin(A) + 1) * np.cos(A), x.grad.data)
+
+
+def test_thirty_doublings_are_thirty_steps():
+    x = leaf()
+    y = x
+    for _ in range(30):
+        y = y + y
+    y.sum().backward()
+
+    np.testing.assert_allclose([2.0**30] * 2, x.grad.data)
+
+
+def test_the_gradients_of_two_leaves_are_arrays_of_their_own():
+    """[C2] A rule may hand the same array to both operands."""
+    x, y = leaf(np.ones((2, 2))), leaf(np.ones((2, 2)))
+    g = np.ones((2, 2))
+    (x.T + y).backward(g)
+    x.grad.data[0, 0] = 7.0
+
+    assert 1.0 == y.grad.data[0, 0] == g[0, 0]
+
+
+# ---- gradients that are given ----
+
+
+def test_backward_of_what_is_no_scalar_needs_a_gradient():
+    x = leaf()
+    with pytest.raises(lt.ShapeError, match="no real scalar, needs a gradient"):
+        (x * x).backward()
+    (x * x).backward(B)
+
+    np.testing.assert_allclose(2 * A * B, x.grad.data)
+
+
+@pytest.mark.parametrize(
+    ("gradient", "error"), [(np.ones(3), lt.ShapeError), (np.ones(2, np.float32), lt.DTypeError)]
+)
+def test_a_gradient_of_another_type_is_an_error(gradient, error):
+    x = leaf()
+    with pytest.raises(error, match=r"float64\[2\] is expected"):
+        (x * x).backward(gradient)
+
+
+def test_several_outputs_have_a_gradient_each():
+    x = leaf()
+    backward([x * 2.0, (x * x).sum()], [B, None])
+
+    np.testing.assert_allclose(2 * B + 2 * A, x.grad.data)
+
+
+def test_a_complex_result_needs_a_gradient():
+    x = leaf(np.array([1.0 + 2.0j]))
+    with pytest.raises(lt.ShapeError, match="no real scalar"):
+        (x * x).sum().backward()
+    (x * x).sum().backward(1.0 + 0j)
+
+    np.testing.assert_allclose([2.0 + 4.0j], x.grad.data)  # no conjugate, as in JAX and autograd
+
+
+def test_float32_stays_float32():
+    x = leaf(np.ones(2, np.float32))
+    (x * 2.0 + 1).sum().backward()
+
+    assert np.float32 == x.grad.dtype
+
+
+# ---- gradients by inputs ----
+
+
+def test_gradients_touches_no_grad():
+    x, y = leaf(), leaf(B)
+    dx, dy = gradients((x * y).sum(), (x, y))
+
+    np.testing.assert_allclose(B, dx.data)
+    np.testing.assert_allclose(A, dy.data)
+    assert x.grad is None
+    assert y.grad is None
+
+
+def test_gradients_by_what_is_no_leaf():
+    x = leaf()
+    y = np.sin(x)
+    z = y * y
+    dy, dx = gradients(z.sum(), [y, x])
+
+    np.testing.assert_allclose(2 * np.sin(A), dy.data)
+    np.testing.assert_allclose(2 * np.sin(A) * np.cos(A), dx.data)
+
+
+def test_gradients_by_the_output_itself():
+    x = leaf()
+    y = (x * x).sum()
+
+    assert 1.0 == gradients(y, y).item()
+
+
+def test_an_input_that_nothing_depends_on_is_an_error_or_none():
+    x, unused = leaf(), leaf()
+    with pytest.raises(lt.TraceError, match="no output depends on input 1"):
+        gradients((x * x).sum(), [x, unused])
+
+    dx, none = gradients((x * x).sum(), [x, unused], allow_unused=True)
+    np.testing.assert_allclose(2 * A, dx.data)
+    assert none is None
+
+
+def test_an_input_that_requires_no_grad_is_an_error():
+    with pytest.raises(lt.TraceError, match="input 0 is no Variable that requires grad"):
+        gradients(leaf().sum(), Variable(A))
+
+
+def test_steps_that_do_not_lead_to_the_inputs_do_not_run():
+    ran = []
+    x, y = leaf(), leaf()
+    aside = np.exp(y)
+    aside.grad_fn.register_hook(lambda *_: ran.append("exp"))
+    gradients((np.sin(x) * aside).sum(), x)
+
+    assert [] == ran
+
+
+# ---- derivatives of derivatives ----
+
+
+def test_derivatives_to_the_fourth_order():
+    x = leaf()
+    y, expected = np.sin(x), [np.cos(A), -np.sin(A), -np.cos(A), np.sin(A)]
+    for k in range(4):
+        y = gradients(y.sum(), x, create_graph=True)
+        np.testing.assert_allclose(expected[k], y.data)
+
+
+def test_backward_with_create_graph_gives_gradients_with_a_history():
+    x = leaf()
+    (x**3).sum().backward(create_graph=True)
+    dx, x.grad = x.grad, None
+    dx.sum().backward()
+
+    np.testing.assert_allclose(6 * A, x.grad.data)
+
+
+def test_a_gradient_that_is_given_may_have_a_history():
+    x, v = leaf(), leaf(B)
+    (dx,) = gradients(x * x, [x], [v], create_graph=True)
+
+    np.testing.assert_allclose(2 * A, gradients(dx.sum(), v).data)
+
+
+def test_a_hessian_vector_product():
+    x = leaf()
+    (dx,) = gradients((x[0] ** 2 * x[1]), [x], create_graph=True)
+    product = gradients((dx * B).sum(), x)
+
+    hessian = np.array([[2 * A[1], 2 * A[0]], [2 * A[0], 0.0]])
+    np.testing.assert_allclose(hessian @ B, product.data)
+
+
+# ---- several results ----
+
+
+@pytest.mark.parametrize("used", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
+def test_results_that_nobody_uses_count_as_zeros(used):
+    """[D7]"""
+    x = leaf(np.arange(6.0))
+    parts = np.split(x, 3)
+    sum((parts[i] * (i + 1.0)).sum() for i in used).backward()
+
+    expected = np.repeat([i + 1.0 if i in used else 0.0 for i in range(3)], 2)
+    np.testing.assert_allclose(expected, x.grad.data)
+
+
+def test_the_second_derivative_of_one_of_several_results():
+    x = leaf(np.arange(1.0, 5.0))
+    first, _ = np.split(x, 2)
+    (dx,) = gradients((first**3).sum(), [x], create_graph=True)
+
+    np.testing.assert_allclose([6.0, 12.0, 0.0, 0.0], gradients(dx.sum(), x).data)
+
+
+# ---- operations without a derivative ----
+
+
+def test_integer_and_boolean_results_require_no_grad():
+    """[D1]"""
+    x = leaf()
+
+    assert not (x > 1.0).requires_grad
+    assert not np.argmax(x).requires_grad
+    assert not x.astype(int).requires_grad
+    assert not lt.stop_gradient(x).requires_grad
+
+
+def test_only_floating_variables_require_grad():
+    with pytest.raises(lt.DTypeError, match=r"this is int64\[2\]"):
+        Variable(np.arange(2), requires_grad=True)
+
+
+def test_an_operation_without_a_rule_says_so_in_backward():
+    double = lt.opaque(lambda x: 2 * x, lt.ShapeDtype(2), name="tests.no_rule")
+    y = double(leaf())
+
+    with pytest.raises(lt.MissingRule, match=r"(?s)tests.no_rule.*test_backward.py"):
+        y.sum().backward()
+
+
+# ---- anomalies ----
+
+
+def test_the_first_nan_of_backward_is_located():
+    x = leaf(np.array([0.0]))
+    with np.errstate(all="ignore"), detect_anomaly():
+        y = np.sqrt(x)
+        z = (y * 0.0).sum()
+        with pytest.raises(FloatingPointError, match=r"sqrt.*\n  at .*test_backward.py:\d+"):
+            z.backward()
+
+
+def test_without_anomaly_detection_a_nan_passes():
+    x = leaf(np.array([0.0]))
+    with np.errstate(all="ignore"):
+        (np.sqrt(x) * 0.0).sum().backward()
+
+    assert np.isnan(x.grad.item())
+
+
+# ---- threads ----
+
+
+def test_threads_have_graphs_of_their_own():
+    answers = {}
+
+    def act(i):
+        x = leaf(np.full(3, float(i)))
+        y = x
+        for _ in range(200):
+            y = np.sin(y) * x
+        y.sum().backward()
+        answers[i] = x.grad.data
+
+    threads = [threading.Thread(target=act, args=(i,)) for i in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    together = dict(answers)
+    for i in range(4):
+        act(i)
+        np.testing.assert_array_equal(answers[i], together[i])
+
+
+def test_two_threads_may_run_backward_over_a_shared_part():
+    x = leaf()
+    shared = np.sin(x)
+    outs = [(shared * float(i)).sum() for i in range(1, 5)]
+    threads = [threading.Thread(target=out.backward, kwargs={"retain_graph": True}) for out in outs]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+    np.testing.assert_allclose(10 * np.cos(A), x.grad.data)

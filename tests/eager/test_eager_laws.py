@@ -1,0 +1,105 @@
+"""What holds for every operation and every generated program: eager mode is the same machinery."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import letir as lt
+from letir import Variable
+from letir.ast.primitive import PRIMITIVES
+from letir.eager import gradients, history, no_grad
+from letir.eval.evaluator import run_flat
+from letir.testing import assert_same
+from letir.testing.samples import SAMPLES
+from letir.testing.samples.sample import applied
+from letir.testing.strategies import programs
+
+NAMES = [name for name in SAMPLES if PRIMITIVES[name].is_differentiable]
+
+
+def variables_of(args, requires_grad=True) -> list:
+    """Arrays as Variables; those that may require grad do."""
+    found = []
+    for arg in args:
+        if not hasattr(arg, "dtype"):
+            found.append(arg)
+        else:
+            inexact = np.asarray(arg).dtype.kind in "fc"
+            found.append(Variable(arg, requires_grad=requires_grad and inexact))
+    return found
+
+
+def plain(value):
+    return value.data if isinstance(value, Variable) else value
+
+
+def cotangents(outs) -> list:
+    """One for each result, of different numbers."""
+    return [np.linspace(0.5, 1.5, out.size, dtype=out.dtype).reshape(out.shape)[()] for out in outs]
+
+
+def compared(fn, args) -> None:
+    """Assert that eager values and gradients are bitwise those of the program and its vjp."""
+    with np.errstate(all="ignore"):
+        expected = run_flat(fn, list(args))
+        leaves = variables_of(args)
+        outs = run_flat(fn, list(leaves))
+        for one, other in zip(expected, outs, strict=True):
+            assert_same(one, plain(other))
+        used = [i for i, out in enumerate(outs) if getattr(out, "requires_grad", False)]
+        inputs = [i for i, leaf in enumerate(leaves) if getattr(leaf, "requires_grad", False)]
+        if not used or not inputs:
+            return
+        cts = cotangents([outs[i] for i in used])
+        found = gradients(
+            [outs[i] for i in used], [leaves[i] for i in inputs], cts, allow_unused=True
+        )
+        df = lt.differentiate(fn, defined=[i in used for i in range(len(outs))])
+        kept = run_flat(df.f, list(args))
+        captured = [args[i] for i in df.df_input_captured_inputs]
+        captured += [kept[i] for i in df.df_input_captured_outputs]
+        direct = dict(zip(df.df_output_vjps, run_flat(df.df, [*cts, *captured]), strict=True))
+    for i, ct in zip(inputs, found, strict=True):
+        if ct is not None and direct[i] is not lt.Undef:
+            np.testing.assert_array_equal(direct[i], ct.data)
+            assert np.asarray(direct[i]).dtype == ct.dtype
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_operation_computes_and_differentiates_as_its_program(name):
+    """[D15] One set of rules: emitted into a builder, or computed at once."""
+    for sample in SAMPLES[name]:
+        if lt.Undef not in [arg for arg in sample.args if arg is lt.Undef]:
+            fn, args = applied(PRIMITIVES[name], sample, constants=True)
+            compared(fn, args)
+
+
+@given(programs())
+def test_generated_programs_compute_and_differentiate_as_their_gradients(program):
+    """[D15], [B7]"""
+    fn, args = program
+    compared(fn, args)
+
+
+@given(programs())
+def test_the_history_of_a_replay_is_the_program(program):
+    """[B7] The history replays to the same values."""
+    fn, args = program
+    with np.errstate(all="ignore"):
+        leaves = variables_of(args)
+        outs = [out for out in run_flat(fn, list(leaves)) if isinstance(out, Variable)]
+        again = history(outs, [leaf for leaf in leaves if isinstance(leaf, Variable)])
+        lt.check(again)
+        given_arrays = [leaf.data for leaf in leaves if isinstance(leaf, Variable)]
+        for out, expected in zip(run_flat(again, given_arrays), outs, strict=True):
+            np.testing.assert_array_equal(expected.data, out)
+
+
+@given(programs())
+def test_without_recording_the_values_are_the_same(program):
+    fn, args = program
+    with np.errstate(all="ignore"), no_grad():
+        outs = run_flat(fn, variables_of(args))
+        for expected, out in zip(run_flat(fn, list(args)), outs, strict=True):
+            assert_same(expected, plain(out))
+            assert not getattr(out, "requires_grad", False)
