@@ -10,6 +10,7 @@ from letir.ast.terms import Lambda
 from letir.ast.trees import LEAF, Leaf, Tree, flatten
 from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
+from letir.eval.evaluator import root
 from letir.tracing.recorder import LAZY
 from letir.tracing.recording import mark_static, record
 
@@ -71,15 +72,17 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
 def separate(results: tuple) -> list:
     """The results, each an array that its owner may write to.
 
-    Rules hand one cotangent to several operands, and broadcasting gives read-only views.
+    Rules hand one cotangent to several operands, whole or as views, and broadcasting gives
+    read-only views.
     """
     seen: set[int] = set()
     found = []
     for array in results:
-        if isinstance(array, np.ndarray) and (id(array) in seen or not array.flags.writeable):
+        owner = id(root(array))
+        if isinstance(array, np.ndarray) and (owner in seen or not array.flags.writeable):
             found.append(array.copy())
         else:
-            seen.add(id(array))
+            seen.add(owner)
             found.append(array)
     return found
 

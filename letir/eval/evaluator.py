@@ -147,10 +147,10 @@ def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
 def owned(f: Lambda, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program [C4]."""
     constants = {id(bind.attrs["value"]) for bind in f.constants}
-    return tuple([r.copy() if id(_root(r)) in constants else r for r in results])
+    return tuple([r.copy() if id(root(r)) in constants else r for r in results])
 
 
-def _root(array):
+def root(array):
     """The array that owns the memory of a view."""
     while getattr(array, "base", None) is not None:
         array = array.base

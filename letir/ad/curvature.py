@@ -1,0 +1,281 @@
+"""hessian, hvp and ggnvp: second derivatives, as a matrix and as products with a direction."""
+
+import functools
+from collections.abc import Callable
+
+from letir.ad.calls import (
+    Call,
+    arguments_of,
+    as_program,
+    called,
+    separate,
+    tree_of_arguments,
+    tree_of_results,
+)
+from letir.ad.forward import jvp_program, linear_program
+from letir.ad.gradient import zeros_for
+from letir.ad.gradients import check_result, gradient_program
+from letir.ad.jacobians import Argnums, jacfwd, jacrev
+from letir.ad.linear_maps import directions_of, tangent_of
+from letir.ad.reverse import differentiate
+from letir.ad.rules import strong
+from letir.ad.transposing import transposed_program
+from letir.ad.zeros import zero
+from letir.ast.builder import LetBuilder
+from letir.ast.collecting import paused_gc
+from letir.ast.terms import Lambda, Local
+from letir.ast.trees import LEAF, Tree
+from letir.ast.types import ShapeDtype, Undef
+from letir.errors import MissingRule, ShapeError
+from letir.eval.arrays import array_module
+from letir.eval.evaluator import run_flat
+from letir.passes.cleanup import dead_code
+from letir.tracing.recorder import ABSTRACT
+from letir.tracing.recording import record
+
+
+def hessian(
+    f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
+    """The second derivatives of ``f`` by the arguments ``argnums``: the Jacobian of its Jacobian,
+    forward over reverse, or reverse over reverse where an operation has no forward rule.
+
+    For a result of shape s and arguments of shapes t and u it has shape s + t + u, and nests as the
+    result, then the arguments, then the arguments again. Otherwise as ``jacrev``.
+
+    >>> import numpy as np
+    >>> hessian(lambda x: x[0] ** 2 * x[1])(np.array([1.0, 2.0]))
+    array([[4., 2.],
+           [2., 0.]])
+    """
+    options = {"has_aux": has_aux, "holomorphic": holomorphic}
+    inner = jacrev(f, argnums, **options)
+
+    def of(outer: Callable) -> Callable:
+        return outer(inner, argnums, **options)
+
+    if isinstance(inner, Lambda):
+        return either(lambda: of(jacfwd), lambda: of(jacrev))
+
+    @functools.wraps(inner)
+    def hessian_of(*args, **kwargs):
+        return either(lambda: of(jacfwd)(*args, **kwargs), lambda: of(jacrev)(*args, **kwargs))
+
+    return hessian_of
+
+
+def either(first: Callable, second: Callable):
+    """``first()``; ``second()`` where a rule is missing for that."""
+    try:
+        return first()
+    except MissingRule:
+        return second()
+
+
+def hvp(f: Callable, primals=None, tangents=None):
+    """The product of the Hessian of a scalar ``f`` at ``primals`` with ``tangents``, which nest
+    alike: forward over reverse, at the price of about two gradients.
+
+    Both are tuples with one entry for each argument; the product nests as the primals, and as the
+    one primal itself if there is one. An array alone is one primal. None is a tangent of zero, and
+    the product for what is not floating. Without primals the answer is the function, or for a
+    Lambda the Lambda, of the arguments followed by their tangents.
+
+    >>> import numpy as np
+    >>> x, v = np.array([1.0, 2.0]), np.array([1.0, 0.0])
+    >>> f = lambda x: (x**3).sum()
+    >>> hvp(f, (x,), (v,))
+    array([6., 0.])
+    >>> hvp(f)(x, v)
+    array([6., 0.])
+    """
+    f = as_program(f)
+    if primals is None:
+        return product_of(f, functools.partial(hvp, f), product_program)
+    primals, tangents = entries(primals, tangents)
+    call = called(f, primals, {})
+    wanted = floating(call)
+    inputs, directions = directions_of(call, primals, tangents)
+    program = hvp_program(call.fn, wanted, inputs)
+    return nested(call, wanted, separate(run_flat(program, [*call.leaves, *directions])))
+
+
+def ggnvp(f: Callable, g: Callable, primals=None, tangents=None):
+    """The product of the generalised Gauss-Newton matrix J'HJ of ``g(f(...))`` with ``tangents``.
+
+    J is the Jacobian of ``f``, H the Hessian of the scalar function ``g`` of its result: what is
+    left of the Hessian without the curvature of f, never negative where g is convex. ``f`` is
+    evaluated once. Arguments and answers as in ``hvp``.
+
+    >>> import numpy as np
+    >>> f, g = lambda x: np.exp(x), lambda y: 0.5 * (y**2).sum()
+    >>> ggnvp(f, g, (np.zeros(2),), (np.array([1.0, 2.0]),))
+    array([1., 2.])
+    """
+    f = as_program(f)
+    if primals is None:
+        return product_of(
+            f, functools.partial(ggnvp, f, g), functools.partial(ggn_product_program, g=g)
+        )
+    primals, tangents = entries(primals, tangents)
+    call = called(f, primals, {})
+    wanted = floating(call)
+    inputs, directions = directions_of(call, primals, tangents)
+    given = dict(zip(inputs, directions, strict=True))
+    found = ggn_product(call, wanted, [given.get(i) for i in wanted], g)
+    return nested(call, wanted, separate(found))
+
+
+# ---- arguments and results ----
+
+
+def entries(primals, tangents) -> tuple[tuple, tuple]:
+    """Both as tuples of one entry an argument."""
+    if type(primals) is tuple:
+        return primals, tuple(tangents) if tangents is not None else (None,) * len(primals)
+    return (primals,), (tangents,)
+
+
+def floating(call: Call) -> list[int]:
+    """The positions of the floating parameters that belong to positional arguments."""
+    args, _ = call.tree.example()
+    positions, _ = arguments_of(call.tree, tuple(range(len(args))))
+    types = [call.fn.params[i].type for i in positions]
+    return [i for i, kind in zip(positions, types, strict=True) if kind is None or kind.inexact]
+
+
+def nested(call: Call, positions: list[int], found):
+    """The product nested as the positional arguments, None where there is none."""
+    by_position = dict(zip(positions, found, strict=True))
+    args = call.tree.nest([by_position.get(i) for i in range(call.tree.arrays)])[0]
+    return args[0] if len(args) == 1 else args
+
+
+def product_of(f: Callable, product: Callable, program: Callable) -> Callable:
+    """A product as a function, for a Lambda as a Lambda, of arguments followed by tangents."""
+    if isinstance(f, Lambda):
+        return product_lambda(f, program)
+
+    @functools.wraps(f)
+    def of(*args):
+        if len(args) % 2:
+            raise ShapeError(f"{len(args)} arguments: there is one tangent for each primal")
+        half = len(args) // 2
+        return product(args[:half], args[half:])
+
+    return of
+
+
+@paused_gc()
+def product_lambda(fn: Lambda, program: Callable) -> Lambda:
+    """The program of ``fn``'s positional arguments, their tangents, and its keyword arguments."""
+    call = Call(fn, tree_of_arguments(fn), [])
+    args, kwargs = call.tree.example()
+    wanted = floating(call)
+    flat = program(call, wanted)
+    count, ends = len(fn.params), Tree.of(args).arrays
+    params = [*flat.params[:ends], *flat.params[count:], *flat.params[ends:count]]
+    spots = nest_of(call, dict.fromkeys(wanted, LEAF))
+    out = Tree.of(spots[0] if len(spots) == 1 else spots)
+    in_tree = Tree.of(((*args, *spots), kwargs))
+    plain = out == tree_of_results(len(wanted))
+    return Lambda(params, flat.binds, flat.ret, in_tree, None if plain else out)
+
+
+def nest_of(call: Call, leaves: dict):
+    """The positional arguments with these leaves, None for others."""
+    return call.tree.nest([leaves.get(i) for i in range(call.tree.arrays)])[0]
+
+
+# ---- Hessian ----
+
+
+def product_program(call: Call, wanted: list[int]) -> Lambda:
+    """The program of ``hvp`` for all tangents."""
+    return hvp_program(call.fn, wanted, wanted)
+
+
+@paused_gc()
+def hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
+    """(parameters of ``fn``, tangents of ``inputs``) -> products for ``wanted``.
+
+    Linear in the number of binds.
+    """
+    check_result(fn, holomorphic=False)
+    gradients = gradient_program(fn, wanted, with_value=False)
+    ret = type(gradients.ret)(gradients.ret.args[: len(wanted)])
+    gradients = Lambda(gradients.params, gradients.binds, ret)
+    builder, found = either(
+        lambda: forward_product(gradients, inputs),
+        lambda: reverse_product(gradients, wanted, inputs),
+    )
+    results = [
+        found[k] if type(found.get(k)) is Local else zero(builder, fn.params[i])
+        for k, i in enumerate(wanted)
+    ]
+    return dead_code(builder.build(results))
+
+
+def forward_product(gradients: Lambda, inputs: list[int]) -> tuple[LetBuilder, dict]:
+    """The tangents of the gradients, by position."""
+    program, outputs = jvp_program(gradients, inputs)
+    builder = LetBuilder()
+    builder.params, builder.binds = list(program.params), list(program.binds)
+    return builder, dict(zip(outputs, program.ret.args[len(gradients.ret.args) :], strict=True))
+
+
+def reverse_product(
+    gradients: Lambda, wanted: list[int], inputs: list[int]
+) -> tuple[LetBuilder, dict]:
+    """The same by pulling the directions back, as the Hessian is its own transpose."""
+    params = gradients.params
+    mask = [i in set(wanted) for i in range(len(params))]
+    second = differentiate(gradients, mask, defined=[i in set(inputs) for i in wanted])
+    at = dict(zip(second.df_input_vjps, second.df.params, strict=False))
+    place = {i: at.get(k) for k, i in enumerate(wanted)}
+    builder = LetBuilder()
+    directions = [place[i] or Local(strong(params[i].type)) for i in inputs]
+    builder.params = [*params, *directions]
+    builder.binds = [*second.f.binds, *second.df.binds]
+    found = dict(zip(second.df_output_vjps, second.df.ret.args, strict=True))
+    return builder, {k: found.get(i) for k, i in enumerate(wanted)}
+
+
+# ---- Gauss-Newton ----
+
+
+def ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) -> list:
+    """The products for ``wanted``; ``directions``: one for each of these, None for zeros."""
+    pair = linear_program(call.fn, wanted)
+    arguments, count = list(call.leaves), len(call.fn.ret.args)
+    xp = array_module(arguments)
+    results = run_flat(pair.f, list(arguments))
+    captured = pair.captured(arguments, results)
+    directions = [
+        zeros_for(Local(strong(call.fn.params[i].type)), Undef if d is None else d, xp)
+        for i, d in zip(wanted, directions, strict=True)
+    ]
+    pushed = run_flat(pair.linear, [*directions, *captured])
+    tangents = dict(zip(pair.outputs, pushed, strict=True))
+    tree = call.out_tree
+    out = tree.unflatten(results[:count])
+    tangent = tree.unflatten(
+        [tangent_of(r, tangents.get(k), xp) for k, r in enumerate(results[:count])]
+    )
+    bent = hvp(g, (out,), (tangent,))
+    cts = tree.spec.flatten_up_to(bent)
+    transpose = transposed_program(pair.linear, list(range(len(wanted))))
+    return run_flat(transpose, [*(cts[k] for k in pair.outputs), *captured])
+
+
+def ggn_product_program(call: Call, wanted: list[int], g: Callable) -> Lambda:
+    """The program of ``ggnvp`` for all tangents."""
+    count, types = len(call.fn.params), [param.type for param in call.fn.params]
+    examples = [ShapeDtype(t.shape, t.dtype, t.weak) for t in types]
+    directions = [ShapeDtype(types[i].shape, types[i].dtype) for i in wanted]
+
+    def products(*leaves):
+        at = Call(call.fn, call.tree, list(leaves[:count]))
+        return tuple(ggn_product(at, wanted, list(leaves[count:]), g))
+
+    return record(products, (*examples, *directions), {}, ABSTRACT).fn

@@ -1,0 +1,300 @@
+"""jacfwd, jacrev and jacobian: all derivatives of all results, from one batched program.
+
+``jacrev`` pulls the rows of the unit matrix back, ``jacfwd`` pushes its columns forward, each by
+the program of one direction, batched as ``vmap`` does. Of a Lambda they give a Lambda.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+
+from letir.ad.batching import batched
+from letir.ad.calls import (
+    Call,
+    arguments_of,
+    as_program,
+    called,
+    example,
+    separate,
+    tree_of_arguments,
+    tree_of_results,
+)
+from letir.ad.forward import linear_program
+from letir.ad.gradients import check_inputs
+from letir.ad.reverse import differentiate
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.collecting import paused_gc
+from letir.ast.terms import Lambda, Local
+from letir.ast.trees import Tree
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, MissingRule, ShapeError
+from letir.eval.evaluator import run_flat
+from letir.ops.batching import to_place
+from letir.ops.sizes import eye, reshape, zeros
+from letir.passes.cleanup import dead_code
+
+Argnums = int | Sequence[int]
+
+
+def jacrev(
+    f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
+    """The Jacobian of ``f`` by the arguments ``argnums`` in reverse mode, one pass for all results.
+
+    For a result of shape s and an argument of shape t it has shape s + t and the argument's dtype;
+    it nests as the result, and in each place as the arguments. A Lambda gives a Lambda, a function
+    a function. With ``has_aux``, f returns (result, aux), and the answer is (Jacobian, aux).
+    Complex results need ``holomorphic``. Best where there are fewer results than arguments.
+
+    >>> import numpy as np
+    >>> jacrev(lambda x: x[:2] * x[2])(np.array([1.0, 2.0, 3.0]))
+    array([[3., 0., 1.],
+           [0., 3., 2.]])
+    """
+    return transformed(f, Request("jacrev", argnums, has_aux, holomorphic), by_rows)
+
+
+def jacfwd(
+    f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
+    """The Jacobian as ``jacrev`` gives it, in forward mode, one pass for all arguments.
+
+    It has the result's dtype. Complex arguments need ``holomorphic``. Best where there are fewer
+    arguments than results.
+
+    >>> import numpy as np
+    >>> jacfwd(lambda x: x * np.arange(3.0))(2.0)
+    array([0., 1., 2.])
+    """
+    return transformed(f, Request("jacfwd", argnums, has_aux, holomorphic), by_columns)
+
+
+def jacobian(
+    f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable:
+    """The Jacobian by ``jacfwd`` if there are fewer numbers in the arguments than in the results,
+    else by ``jacrev``; by the other where an operation has a rule for one mode only.
+
+    >>> import numpy as np
+    >>> jacobian(np.tanh)(np.zeros(2))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    return transformed(f, Request("jacobian", argnums, has_aux, holomorphic), by_size)
+
+
+# ---- what is asked, and of what ----
+
+
+@frozen
+class Request:
+    """The name of the transform, for messages, and its options."""
+
+    name: str
+    argnums: Argnums
+    has_aux: bool
+    holomorphic: bool
+
+
+@frozen(eq=False)
+class Task:
+    """A program, and by which parameters which of its results are differentiated.
+
+    The results that are differentiated come first.
+    """
+
+    asked: Request
+    fn: Lambda
+    inputs: list[int]
+    results: int
+
+    @property
+    def rows(self) -> list[ArrayType]:
+        """The types of the results."""
+        return [arg.type for arg in self.fn.ret.args[: self.results]]
+
+    @property
+    def columns(self) -> list[ArrayType]:
+        """The types of the arguments."""
+        return [self.fn.params[i].type for i in self.inputs]
+
+    def check(self) -> None:
+        """Raise DTypeError for what has no derivative, ShapeError for what has no known size."""
+        name = self.asked.name
+        check_inputs(self.fn, self.inputs, name)
+        for kind in (*self.rows, *self.columns):
+            if kind is None or not all(type(n) is int for n in kind.shape):
+                raise ShapeError(
+                    f"{name}: the sizes of arguments and results must be known, found {kind}\n"
+                    "  call it on arrays, or give the program types: letir.retype"
+                )
+        for i, kind in enumerate(self.rows):
+            if not kind.inexact:
+                raise DTypeError(
+                    f"{name}: result {i} is {kind}, which has no derivative\n"
+                    "  leave it out, or return it beside the others and say has_aux=True"
+                )
+
+    def check_real(self, kinds: list[ArrayType], what: str, remedy: str) -> None:
+        """Raise DTypeError for complex numbers, unless the function is said to be holomorphic."""
+        for kind in kinds:
+            if kind.dtype.kind == "c" and not self.asked.holomorphic:
+                raise DTypeError(
+                    f"{self.asked.name}: {what} is {kind}\n"
+                    f"  say holomorphic=True if the function is, or {remedy}"
+                )
+
+
+def transformed(f: Callable, asked: Request, blocks_of: Callable) -> Callable:
+    """The Jacobian of a function as a function, of a Lambda as a Lambda."""
+    f = as_program(f)
+    if isinstance(f, Lambda):
+        return program(Call(f, tree_of_arguments(f), []), asked, blocks_of)
+
+    @functools.wraps(f)
+    def jacobian_of(*args, **kwargs):
+        call = called(f, args, kwargs)
+        found = program(call, asked, blocks_of)
+        tree = found.out_tree or tree_of_results(len(found.ret.args))
+        return tree.unflatten(separate(run_flat(found, list(call.leaves))))
+
+    return jacobian_of
+
+
+@paused_gc()
+def program(call: Call, asked: Request, blocks_of: Callable) -> Lambda:
+    """The Jacobian of a call as a program of its arguments."""
+    inputs, columns = arguments_of(call.tree, asked.argnums)
+    out, aux = example(call.out_tree), ()
+    if asked.has_aux:
+        if not (isinstance(out, tuple) and len(out) == 2):
+            raise ShapeError("has_aux: the function must return (result, aux)")
+        out, aux = out
+    rows = Tree.of(out)
+    task = Task(asked, call.fn, inputs, rows.arrays)
+    task.check()
+    builder, found = blocks_of(task)
+    results = [*found, *call.fn.ret.args[rows.arrays :]]
+    nested = rows.unflatten([example(columns)] * rows.arrays)
+    tree = Tree.of((nested, aux) if asked.has_aux else nested)
+    plain = tree == tree_of_results(len(results))
+    return dead_code(builder.build(results, call.fn.in_tree, None if plain else tree))
+
+
+# ---- the blocks, row by row: a derivative for each result and argument ----
+
+
+def by_size(task: Task) -> tuple[LetBuilder, list]:
+    """The blocks by the mode that takes fewer directions, or for which all rules are there."""
+    rows, columns = (sum(kind.size for kind in kinds) for kinds in (task.rows, task.columns))
+    complex_ = [any(k.dtype.kind == "c" for k in kinds) for kinds in (task.rows, task.columns)]
+    if any(complex_) and not all(complex_):
+        modes = [by_rows] if complex_[1] else [by_columns]
+    else:
+        modes = [by_columns, by_rows] if columns < rows else [by_rows, by_columns]
+    try:
+        return modes[0](task)
+    except MissingRule:
+        if len(modes) == 1:
+            raise
+        return modes[1](task)
+
+
+def by_rows(task: Task) -> tuple[LetBuilder, list]:
+    """The blocks from pulling back all unit cotangents at once."""
+    task.check_real(task.rows, "a result", "take its real part, or letir.jacfwd")
+    fn, wanted = task.fn, set(task.inputs)
+    defined = [i < task.results for i in range(len(fn.ret.args))]
+    gradient = differentiate(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
+    builder, count = started(gradient.f, fn), len(gradient.df_input_vjps)
+    kinds = [task.rows[i] for i in gradient.df_input_vjps]
+    offsets, total = running(kinds)
+    captured = [fn.params[i] for i in gradient.df_input_captured_inputs]
+    captured += [gradient.f.ret.args[i] for i in gradient.df_input_captured_outputs]
+    pull, axes = batched(gradient.df, [0] * count + [None] * len(captured), total)
+    units = [unit_block(builder, *pair, total) for pair in zip(kinds, offsets, strict=True)]
+    cts = builder.inline(pull, [*units, *captured]) if total else [None] * len(axes)
+    found = dict(zip(gradient.df_output_vjps, zip(cts, axes, strict=True), strict=True))
+    start = dict(zip(gradient.df_input_vjps, offsets, strict=True))
+    return builder, [
+        rows_of(builder, found.get(i), start.get(k), task.rows[k], fn.params[i].type)
+        for k in range(task.results)
+        for i in task.inputs
+    ]
+
+
+def by_columns(task: Task) -> tuple[LetBuilder, list]:
+    """The blocks from pushing all unit tangents forward at once."""
+    task.check_real(task.columns, "an argument", "take letir.jacrev for a real result")
+    fn = task.fn
+    pair = linear_program(fn, list(dict.fromkeys(task.inputs)))
+    builder, kinds = started(pair.f, fn), [fn.params[i].type for i in pair.inputs]
+    offsets, total = running(kinds)
+    captured = pair.captured(fn.params, pair.f.ret.args)
+    push, axes = batched(pair.linear, [0] * len(kinds) + [None] * len(captured), total)
+    units = [unit_block(builder, *one, total) for one in zip(kinds, offsets, strict=True)]
+    tangents = builder.inline(push, [*units, *captured]) if total else [None] * len(axes)
+    found = dict(zip(pair.outputs, zip(tangents, axes, strict=True), strict=True))
+    start = dict(zip(pair.inputs, offsets, strict=True))
+    return builder, [
+        columns_of(builder, found.get(k), start[i], task.rows[k], fn.params[i].type)
+        for k in range(task.results)
+        for i in task.inputs
+    ]
+
+
+def started(primal: Lambda, fn: Lambda) -> LetBuilder:
+    """A builder with the parameters of ``fn`` and the binds of ``primal``, which are its own."""
+    builder = LetBuilder()
+    builder.params, builder.binds = list(fn.params), list(primal.binds)
+    return builder
+
+
+def running(kinds: list[ArrayType]) -> tuple[list[int], int]:
+    """(where the numbers of each begin in a row, how many there are)."""
+    offsets, total = [], 0
+    for kind in kinds:
+        offsets.append(total)
+        total += kind.size
+    return offsets, total
+
+
+def unit_block(builder: LetBuilder, kind: ArrayType, offset: int, total: int) -> Local:
+    """The part of ``total`` unit vectors in a row that belongs to a value of this type."""
+    attrs = eye.complete({"n": total, "m": kind.size, "k": -offset, "dtype": kind.dtype})
+    (matrix,) = builder.emit(eye, (), attrs)
+    return shaped(Value(builder, matrix), (total, *kind.shape)).arg
+
+
+def rows_of(builder, found: tuple | None, start: int | None, row, column) -> Value | Local:
+    """The derivative of a result by an argument, from the argument's cotangents."""
+    shape = row.shape + column.shape
+    ct, axis = found or (None, None)
+    if axis is None or type(ct) is not Local or start is None:
+        return zeros_of(builder, shape, column.dtype)
+    ct = Value(builder, ct)
+    whole = ct.shape[0] == row.size
+    return shaped(ct if whole else ct[start : start + row.size], shape)
+
+
+def columns_of(builder, found: tuple | None, start: int, row, column) -> Value | Local:
+    """The derivative of a result by an argument, from the result's tangents."""
+    shape = row.shape + column.shape
+    tangent, axis = found or (None, None)
+    if axis is None or type(tangent) is not Local:
+        return zeros_of(builder, shape, row.dtype)
+    tangent = Value(builder, tangent)
+    if tangent.shape[0] != column.size:
+        tangent = tangent[start : start + column.size]
+    return shaped(to_place(tangent, -1), shape)
+
+
+def shaped(x: Value, shape: tuple[int, ...]) -> Value:
+    """``x`` in this shape."""
+    return x if x.shape == shape else reshape(x, shape)
+
+
+def zeros_of(builder: LetBuilder, shape: tuple[int, ...], dtype) -> Local:
+    """Zeros, for what does not depend on an argument."""
+    return builder.emit(zeros, (), zeros.complete({"shape": shape, "dtype": dtype}))[0]
