@@ -185,11 +185,11 @@ def settled(bind: Bind, result, axis: int | None, expected: ArrayType | None, si
 
     Raises ShapeError if it has not their shape.
     """
-    if not isinstance(result, Value) or result.type is None:
+    if not isinstance(result, Value):
         return result
     if axis is not None:
         result = to_front(result, axis)
-    if expected is None:
+    if expected is None or result.type is None:
         return result
     shape = expected.shape if axis is None else (size, *expected.shape)
     if result.shape != shape:

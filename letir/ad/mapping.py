@@ -82,10 +82,16 @@ def mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
         normal(axis, rank, param_name(i, fn), "in_axes")
         for i, (axis, rank) in enumerate(zip(axes, ranks, strict=True))
     ]
-    size = fresh_size(fn) if axis_size is None else axis_size
+    there = {"a size of its own": fresh_size(fn)} if axis_size is None and any_mapped(axes) else {}
+    size = the_size(there, axis_size)
     out_tree = fn.out_tree or tree_of_results(len(fn.ret.args))
     found = mapped_program(fn, axes, size, out_tree, out_axes)
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
+
+
+def any_mapped(axes: list) -> bool:
+    """Whether anything is mapped."""
+    return any(axis is not None for axis in axes)
 
 
 def param_name(i: int, fn: Lambda) -> str:
@@ -151,6 +157,8 @@ def slice_of(kind: ArrayType, axis: int) -> ShapeDtype:
 def the_size(sizes: dict[str, int], axis_size):
     """The one size of all mapped axes. Raises ShapeError that lists them if they differ."""
     if axis_size is not None:
+        if type(axis_size) is not Size:
+            axis_size = as_axis(axis_size, "axis_size")
         sizes = sizes | {f"axis_size is {axis_size}": axis_size}
     if not sizes:
         raise ShapeError(
@@ -197,7 +205,7 @@ SHARED = object()  # stands for None where a tree has it as a leaf
 def as_axis(axis, name: str) -> int:
     """An axis as an int. Raises DTypeError for what is none."""
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise DTypeError(f"vmap: {name} consists of ints and None, found {axis!r}")
+        raise DTypeError(f"vmap: {name} consists of ints (or None), found {axis!r}")
     return operator.index(axis)
 
 

@@ -1,0 +1,286 @@
+"""``vmap``: axes, nesting, errors; which rules it keeps and which operations it loops over."""
+
+import functools
+from collections import namedtuple
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.ast.types import ArrayType
+from letir.testing import assert_close, assert_same
+
+X = np.linspace(-1.0, 1.2, 12).reshape(4, 3)
+W = np.linspace(-0.7, 0.9, 6).reshape(2, 3)
+
+
+# ---- vmap of functions ----
+
+
+def test_vmap_is_a_loop():
+    def f(x, w):
+        return np.tanh(w @ x).sum(), x[::-1]
+
+    found = lt.vmap(f, in_axes=(0, None))(X, W)
+
+    assert_close(tuple(map(np.stack, zip(*[f(x, W) for x in X], strict=True))), found)
+
+
+def test_vmap_of_grad_is_the_gradient_of_each_example():
+    def loss(x, w):
+        return np.tanh(w @ x).sum()
+
+    found = lt.vmap(lt.grad(loss, 1), in_axes=(0, None))(X, W)
+
+    assert_close(np.stack([lt.grad(loss, 1)(x, W) for x in X]), found)
+
+
+def test_a_matrix_times_mapped_vectors_is_one_product():
+    fn = lt.trace(lambda w, x: w @ x, W, X[0])
+
+    program = lt.vmap(fn, in_axes=(None, 0), axis_size=4)
+
+    assert "%2 = transpose %0, None\n%3 = matmul %1, %2\nreturn %3\n" == program.listing()
+
+
+def test_results_that_depend_on_nothing_mapped_are_broadcast():
+    assert_same((X, np.full(4, 2.0)), lt.vmap(lambda x: (x, 2.0))(X))
+
+
+# ---- arguments and results ----
+
+Pair = namedtuple("Pair", "a b")
+
+
+def test_axes_are_prefixes_of_trees():
+    def f(pair, options):
+        return {"sum": pair.a.sum() + options["scale"] * pair.b, "rest": (pair.b, None)}
+
+    found = lt.vmap(f, in_axes=(Pair(1, 0), {"scale": None}), out_axes={"sum": 0, "rest": 0})(
+        Pair(X.T, np.arange(4.0)), {"scale": 2.0}
+    )
+
+    assert_close(X.sum(axis=1) + 2 * np.arange(4.0), found["sum"])
+    assert_same((np.arange(4.0), None), found["rest"])
+
+
+def test_axes_count_from_the_end_too():
+    found = lt.vmap(lambda x: (x, x.sum()), in_axes=-1, out_axes=(-1, -1))(X)
+
+    assert_close((X, X.sum(axis=0)), found)
+
+
+def test_keyword_arguments_are_mapped_along_their_first_axis():
+    assert_same(X * np.arange(4.0)[:, None], lt.vmap(lambda x, *, y: x * y)(X, y=np.arange(4.0)))
+
+
+def test_booleans_strings_and_none_are_static():
+    def f(x, mode, bias, negate):
+        assert (mode, bias, negate) == ("sum", None, True)
+        return -x.sum()
+
+    assert_close(-X.sum(axis=1), lt.vmap(f)(X, "sum", None, negate=True))
+
+
+class Layer:
+    """A callable with an array of its own."""
+
+    def __init__(self):
+        self.weight = np.array([1.0, 2.0, 3.0])
+
+    def forward(self, x):
+        return self.weight @ x
+
+
+def test_methods_partials_and_decorators_map():
+    layer, expected = Layer(), X @ np.array([1.0, 2.0, 3.0])
+
+    assert_close(expected, lt.vmap(layer.forward)(X))
+    assert_close(expected, lt.vmap(functools.partial(Layer.forward, layer))(X))
+    assert_close(2 * X, doubled(X))
+
+
+@lt.vmap
+def doubled(x):
+    return 2 * x
+
+
+def test_what_nothing_maps_needs_a_size():
+    assert_close(np.full(3, X.sum()), lt.vmap(np.sum, in_axes=None, axis_size=3)(X))
+    with pytest.raises(lt.ShapeError, match="pass axis_size"):
+        lt.vmap(np.sum, in_axes=None)(X)
+
+
+@pytest.mark.parametrize("size", [0, 1])
+def test_no_example_and_one_example(size):
+    x = X[:size]
+
+    assert_close((2 * x, x.sum(axis=1)), lt.vmap(lambda v: (2 * v, v.sum()))(x))
+    assert_close(2 * x, lt.vmap(lt.grad(lambda v: (v**2).sum()))(x))
+
+
+# ---- what does not fit ----
+
+
+@pytest.mark.parametrize(
+    ("in_axes", "args", "error", "message"),
+    [
+        ((0,), (X, X), lt.ShapeError, r"in_axes has 1 entries for 2 positional arguments"),
+        (({"a": 0},), (X,), lt.ShapeError, r"is no prefix of the arguments, which nest as \(\*,\)"),
+        (2, (X,), lt.BoundsError, r"in_axes says axis 2 of x, which has rank 2"),
+        (0, (X, 3.0), lt.BoundsError, r"in_axes says axis 0 of y, which has rank 0\n  say None"),
+        (True, (X,), lt.DTypeError, r"in_axes consists of ints \(or None\), found True"),
+        ((0, 1), (X, X), lt.ShapeError, r"x has 4 along axis 0\n  y has 3 along axis 1"),
+    ],
+)
+def test_axes_that_do_not_fit_are_named(in_axes, args, error, message):
+    with pytest.raises(error, match=message):
+        lt.vmap(lambda x, y=0: x, in_axes=in_axes)(*args)
+
+
+def test_a_mapped_result_needs_an_axis():
+    with pytest.raises(lt.ShapeError, match="out_axes is None for result 1, which depends on"):
+        lt.vmap(lambda x: (x, x.sum()), out_axes=(0, None))(X)
+
+
+def test_a_result_that_all_share_may_stay_one():
+    assert_same((X, 2.0), lt.vmap(lambda x: (x, 2.0), out_axes=(0, None))(X))
+
+
+def test_a_choice_by_a_mapped_value_is_an_error_with_the_line():
+    with pytest.raises(
+        lt.TraceError, match=r"test_batching.py:\d+\n(.|\n)*vmap records one example"
+    ):
+        lt.vmap(lambda x: x if x[0] > 0 else -x)(X)
+
+
+def test_a_choice_by_a_shared_value_is_a_guard():
+    """[C5]"""
+    fn = lt.trace(lambda x, n: lt.vmap(lambda v: v * 2 if n > 1 else v)(x), X, 2)
+
+    assert "guard" in [bind.op.name for bind in fn.binds]
+    assert_same(2 * X, fn(X, 2))
+
+
+def test_a_program_that_chose_by_a_mapped_value_is_refused():
+    """[C5]"""
+    fn = lt.trace(lambda x: x if x[0] < 0 else -x, X[0])
+
+    with pytest.raises(lt.TraceError, match="chose its path where a mapped value was True"):
+        lt.vmap(fn, axis_size=4)
+
+
+# ---- programs ----
+
+
+def test_a_program_gives_a_program_for_any_number_of_examples():
+    fn = lt.trace(lambda x, w: np.tanh(w @ x).reshape(2, 1), X[0], W)
+
+    mapped = lt.vmap(fn, in_axes=(0, None))
+
+    assert mapped.params[0].type.shape == (lt.Size.named("batch"), 3)
+    assert_close(np.tanh(X @ W.T)[..., None], mapped(X, W))
+    assert_close(np.tanh(X[:2] @ W.T)[..., None], mapped(X[:2], W))
+
+
+def test_a_program_that_needs_the_number_asks_for_it():
+    fn = lt.trace(lambda x, i: x[i], X[0], np.array([0, 2]))
+    places = np.array([[0, 1], [1, 1], [2, 0], [0, 0]])
+
+    with pytest.raises(lt.ShapeError, match="pass axis_size"):
+        lt.vmap(fn)
+    assert_same(np.take_along_axis(X, places, 1), lt.vmap(fn, axis_size=4)(X, places))
+
+
+def test_a_gradient_maps_as_its_joined_program():
+    gradient = lt.differentiate(lt.trace(lambda x: x * x, X[0]))
+
+    out, (ct,) = lt.vmap(gradient)(X, np.ones_like(X))
+
+    assert_close((X * X, 2 * X), (out, ct))
+
+
+# ---- nesting ----
+
+
+def test_vmap_nests_with_itself_and_with_derivatives():
+    def f(x, y):
+        return np.sin(x) * y**2
+
+    xs, ys = np.arange(3.0), np.arange(2.0)
+    table = lt.vmap(lt.vmap(f, in_axes=(None, 0)), in_axes=(0, None))
+
+    assert_close(np.sin(xs)[:, None] * ys**2, table(xs, ys))
+    assert_close(np.cos(xs) * (ys**2).sum(), lt.grad(lambda x: table(x, ys).sum())(xs))
+    assert_close(
+        (np.cos(xs)[:, None] * ys**2), lt.jvp(lambda x: table(x, ys), (xs,), (np.ones(3),))[1]
+    )
+    assert_close(-np.sin(xs), lt.vmap(lt.grad(lt.grad(lambda x: f(x, 1.0))))(xs))
+    assert_close(-np.sin(xs), lt.grad(lambda x: lt.vmap(lt.grad(lambda v: f(v, 1.0)))(x).sum())(xs))
+
+
+def test_traced_values_of_an_enclosing_trace_are_shared():
+    fn = lt.trace(lambda w, x: lt.vmap(lambda v: w @ v)(x), W, X)
+
+    assert_close(X @ W.T, fn(W, X))
+    assert ["transpose", "matmul"] == [bind.op.name for bind in fn.binds]
+
+
+# ---- rules of the user's own ----
+
+
+@lt.custom_vjp
+def tenfold(x, s):
+    return x * s
+
+
+tenfold.defvjp(lambda x, s: (x * s, (x, s)), lambda kept, ct: (10 * ct * kept[1], ct * kept[0]))
+
+
+def test_a_custom_rule_survives():
+    xs = np.arange(3.0)
+
+    assert_close(np.full(3, 20.0), lt.vmap(lt.grad(lambda x: tenfold(x, 2.0)))(xs))
+    assert_close(
+        np.full(3, 20.0), lt.grad(lambda x: lt.vmap(lambda v: tenfold(v, 2.0))(x).sum())(xs)
+    )
+
+
+def test_a_custom_rule_gives_a_shared_argument_the_sum():
+    xs = np.arange(3.0)
+
+    assert_close(3.0, lt.grad(lambda s: lt.vmap(lambda v: tenfold(v, s))(xs).sum())(2.0))
+
+
+def test_an_operation_without_a_rule_is_looped_and_says_so():
+    spread = lt.opaque(
+        lambda x: x * x, ArrayType(float, (3,)), vjp=lambda ct, y, x: (2 * ct * x,), name="t.square"
+    )
+
+    fn = lt.trace(lt.vmap(spread), X)
+
+    assert ["looped"] == [bind.op.name for bind in fn.binds]
+    assert_close(X * X, fn(X))
+    assert_close(2 * X, lt.vmap(lt.grad(lambda x: spread(x).sum()))(X))
+    assert_close(2 * X, lt.grad(lambda x: lt.vmap(spread)(x).sum())(X))
+
+
+# ---- random numbers ----
+
+
+def test_a_key_that_all_examples_share_gives_all_the_same_mask():
+    """[B9]"""
+    key, x = np.array([7, 11], np.uint64), np.ones((4, 8))
+
+    found = lt.vmap(lt.nn.dropout, in_axes=(0, None))(x, key)
+
+    assert_same(np.stack([lt.nn.dropout(v, key) for v in x]), found)
+
+
+def test_a_mapped_key_gives_each_example_its_own_mask():
+    """[B9]"""
+    keys, x = np.arange(8, dtype=np.uint64).reshape(4, 2), np.ones((4, 8))
+
+    found = lt.vmap(lt.nn.dropout)(x, keys)
+
+    assert_same(np.stack([lt.nn.dropout(v, k) for v, k in zip(x, keys, strict=True)]), found)
