@@ -1,0 +1,226 @@
+"""[E4] What a history keeps, and when it goes free; long histories."""
+
+import gc
+import sys
+import threading
+import time
+import weakref
+
+import numpy as np
+import pytest
+
+from letir import Function, Variable
+from letir.eager import gradients, history
+
+SMALL_STACK = 256 * 1024
+
+
+@pytest.fixture(autouse=True)
+def without_garbage_collection():
+    gc.collect()
+    gc.disable()
+    yield
+    gc.enable()
+
+
+def leaf(array=None):
+    return Variable(np.ones(3) if array is None else array, requires_grad=True)
+
+
+def test_a_value_that_no_rule_reads_goes_free_with_its_variable():
+    """[E4]"""
+    x = leaf()
+    y = np.exp(x) + 1.0
+    z = y * 2.0
+    watched = weakref.ref(y.data)
+    del y
+
+    assert watched() is None
+    assert z.requires_grad
+
+
+def test_a_kept_value_goes_free_with_backward():
+    """[E4]"""
+    x = leaf()
+    y = np.sin(x) + 0.0
+    z = (y * y).sum()
+    watched = weakref.ref(y.data)
+    del y
+    assert watched() is not None
+    z.backward(retain_graph=True)
+    assert watched() is not None
+    z.backward()
+
+    assert watched() is None
+
+
+def test_a_history_goes_free_with_its_last_variable():
+    """[E4] No cycle holds a value, also where an operation keeps its own result."""
+    x = leaf()
+    y = np.exp(x)
+    z = np.tanh(y * y)
+    watched = [weakref.ref(y.data), weakref.ref(z.data), weakref.ref(z.grad_fn)]
+    del y, z
+
+    assert [None, None, None] == [ref() for ref in watched]
+
+
+def test_views_hold_no_cycle():
+    y = leaf() * 1.0
+    part = y[1:]
+    part += 1.0
+    watched = [weakref.ref(y), weakref.ref(part), weakref.ref(y.data)]
+    del y, part
+
+    assert [None, None, None] == [ref() for ref in watched]
+
+
+def test_hooks_hold_no_cycle():
+    x = leaf()
+    y = x * x
+    y.register_hook(lambda g: None)
+    y.grad_fn.register_hook(lambda *_: None)
+    y.retain_grad()
+    y.sum().backward()
+    watched = [weakref.ref(y), weakref.ref(y.grad_fn)]
+    del y
+
+    assert [None, None] == [ref() for ref in watched]
+
+
+def test_a_function_that_saves_its_result_holds_no_cycle():
+    class Exp(Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = np.exp(x)
+            ctx.save_for_backward(x, y)
+            return y
+
+        @staticmethod
+        def backward(ctx, grad):
+            _, y = ctx.saved_tensors
+            return grad * y
+
+    y = Exp.apply(leaf())
+    watched = [weakref.ref(y), weakref.ref(y.data), weakref.ref(y.grad_fn)]
+    y.sum().backward(retain_graph=True)
+    gradients(y.sum(), y)
+    del y
+
+    assert [None, None, None] == [ref() for ref in watched]
+
+
+def test_gradients_with_a_history_hold_no_cycle():
+    x = leaf()
+    y = np.exp(x)
+    dx = gradients(y.sum(), x, create_graph=True)
+    watched = [weakref.ref(y.grad_fn), weakref.ref(dx.grad_fn)]
+    del y, dx
+
+    assert [None, None] == [ref() for ref in watched]
+
+
+def test_an_error_in_backward_leaves_no_value_behind():
+    x = leaf()
+    y = np.exp(x) * 1.0
+    handle = x.register_hook(lambda g: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        (y * y).sum().backward()
+    handle.remove()
+    watched = weakref.ref(y.data)
+    del y
+
+    assert watched() is None
+
+
+def test_the_leaf_itself_is_not_held_by_what_does_not_read_it():
+    x = leaf()
+    y = x + 1.0
+    watched = weakref.ref(x)
+    del x
+
+    assert watched() is None
+    assert y.requires_grad
+
+
+def on_a_small_stack(act):
+    """The answer of ``act()`` in a thread with a stack of 256 KiB."""
+    answers = []
+    before = threading.stack_size(SMALL_STACK)
+    try:
+        thread = threading.Thread(target=lambda: answers.append(act()))
+        thread.start()
+        thread.join()
+    finally:
+        threading.stack_size(before)
+    (answer,) = answers
+    return answer
+
+
+def chain(x, length):
+    """x * x, then - x, then * x and so on: 1 is mapped to ``1 - length / 2``."""
+    y = x
+    for i in range(length):
+        y = y - x if i % 2 else y * x
+    return y
+
+
+@pytest.mark.parametrize("length", [10**5, pytest.param(10**6, marks=pytest.mark.slow)])
+def test_long_histories_need_no_stack(length):
+    """[A3] They are built, read, run backward and freed without recursion."""
+    assert sys.getrecursionlimit() <= 1000
+
+    def act():
+        x = leaf(np.float64(1.0))
+        y = chain(x, length)
+        program = history(y)
+        y.backward(retain_graph=True)
+        dx = gradients(y, x)
+        watched = weakref.ref(y.grad_fn)
+        del y
+        return len(program), x.grad.item(), dx.item(), watched()
+
+    count, grad, again, kept = on_a_small_stack(act)
+
+    assert length == count
+    assert grad == again
+    assert kept is None
+
+
+def test_a_long_history_that_was_run_goes_free_without_stack():
+    def act():
+        y = chain(leaf(np.float64(1.0)), 10**5)
+        y.backward()
+        watched = weakref.ref(y.grad_fn)
+        del y
+        return watched()
+
+    assert on_a_small_stack(act) is None
+
+
+def test_a_long_history_of_gradients_needs_no_stack():
+    def act():
+        x = leaf(np.float64(1.0))
+        y = chain(x, 10**4)
+        dx = gradients(y, x, create_graph=True)
+        ddx = gradients(dx, x)
+        return dx.requires_grad, ddx.item()
+
+    assert on_a_small_stack(act)[0]
+
+
+@pytest.mark.slow
+def test_backward_is_linear_in_the_length_of_the_history():
+    """[A3] The cost of a step at 10^6 is within 1.5 times that at 10^4."""
+
+    def cost(length):
+        x = leaf(np.float64(1.0))
+        start = time.process_time()
+        chain(x, length).backward()
+        return (time.process_time() - start) / length
+
+    cost(10**4)
+    short = min(cost(10**4) for _ in range(5))
+    long = min(cost(10**6) for _ in range(2))
+
+    assert long < 1.5 * short
