@@ -145,6 +145,8 @@ LAWS = {
     "live_at": lambda f: len(lt.uses(f).live_at(len(f) - 1)) == 2,
     "use_counts": lambda f: use_counts(f)[f.params[0]] == len(f) + 1,
     "dead_code": lambda f: dead_code(f) == f,
+    "slice": lambda f: lt.slice(f, 0) == f,
+    "rewrite": lambda f: lt.rewrite(f, np.subtract, lambda x, y: x + (-y))(ONE) == f(ONE),
     "merged_sums": lambda f: merged_sums(f) is f,
     "run_forward": lambda f: f(ONE) == 1 - len(f) / 2,
     "differentiate": lambda f: len(lt.differentiate(f, defined=[True]).df) > len(f),

@@ -1,0 +1,277 @@
+"""``Pattern`` and ``Match``: where a small program occurs in a large one.
+
+A pattern is recorded from a Python function on values of unknown type. Its positional parameters
+stand for any operand, its keyword-only ones for any value of the attribute of that name.
+"""
+
+import inspect
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from attrs import field, frozen
+
+from letir.ast.attrs import token
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local
+from letir.ast.types import ArrayType
+from letir.errors import LetirError
+from letir.ops.control import autograd_add
+from letir.ops.elementwise import (
+    add,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    equal,
+    hypot,
+    logaddexp,
+    logical_and,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    mul,
+    not_equal,
+)
+from letir.passes.cleanup import dead_code, has_effect
+from letir.tracing.recorder import ABSTRACT
+from letir.tracing.recording import finished, tracing
+from letir.visitors.usedef import UseDef, use_counts
+
+COMMUTATIVE = frozenset(
+    (
+        *(add, mul, maximum, minimum, equal, not_equal, logaddexp, hypot, autograd_add),
+        *(logical_and, logical_or, logical_xor, bitwise_and, bitwise_or, bitwise_xor),
+    )
+)
+MOST_SWAPS, MOST_ATTRIBUTES = 6, 1000
+
+
+@frozen(eq=False)
+class Match:
+    """A place where a pattern fits: ``binds``, in the order of the program, and what its parameters
+    stand for.
+
+    ``match["x"]`` is a local, a Python number or None where the operand is a constant, or the value
+    of an attribute.
+    """
+
+    values: dict[str, Any]
+    binds: tuple[Bind, ...]
+    results: tuple[Local, ...]
+    uses: UseDef = field(repr=False)
+
+    def __getitem__(self, name: str):
+        return self.values[name]
+
+    def type(self, name: str) -> ArrayType | None:
+        """The type of an operand; None where it is unknown."""
+        kind = self._arg(name).type
+        return kind if isinstance(kind, ArrayType) else None
+
+    def definition(self, name: str) -> Bind | None:
+        """The bind that computes an operand; None for parameters of the program and constants."""
+        arg = self._arg(name)
+        return self.uses.definition(arg) if type(arg) is Local else None
+
+    def _arg(self, name: str) -> Arg:
+        value = self.values[name]
+        return value if type(value) is Local else Const(value)
+
+
+@frozen(eq=False)
+class Pattern:
+    """A program to look for, and the attributes that it was recorded for."""
+
+    fn: Lambda
+    attributes: dict[str, Any]
+    definitions: dict[Local, Bind] = field(init=False)
+    root: Bind = field(init=False)
+
+    def __attrs_post_init__(self):
+        made = {binder: bind for bind in self.fn.binds for binder in bind.binders}
+        object.__setattr__(self, "definitions", made)
+        object.__setattr__(self, "root", root_of(self.fn, made))
+        check_used(self.fn)
+
+    def match(self, bind: Bind, ud: UseDef) -> dict[Local, Arg] | None:
+        """What the locals of the pattern stand for if its root fits ``bind``; else None."""
+        values: dict[Local, Arg] = {}
+        pending = [(self.root, bind)]
+        while pending:
+            expected, bind = pending.pop()
+            if not (fits(expected, bind) and agrees(values, expected.binders, bind.binders)):
+                return None
+            for wanted, arg in zip(expected.args, bind.args, strict=True):
+                inner = self.definitions.get(wanted) if type(wanted) is Local else None
+                if inner is None or wanted in values:
+                    if not agrees(values, (wanted,), (arg,)):
+                        return None
+                    continue
+                made = ud.definition(arg) if type(arg) is Local else None
+                if made is None or not is_result(inner, wanted, made, arg):
+                    return None
+                pending.append((inner, made))
+        return values
+
+
+def fits(expected: Bind, bind: Bind) -> bool:
+    """Whether two binds are alike but for their operands."""
+    return (
+        bind.op is expected.op
+        and len(bind.args) == len(expected.args)
+        and bind.attrs == expected.attrs
+        and len(bind.binders) == len(expected.binders)
+    )
+
+
+def is_result(expected: Bind, wanted: Local, bind: Bind, arg: Local) -> bool:
+    """Whether both locals are the same result of their binds."""
+    return bind.op is expected.op and bind.binders.index(arg) == expected.binders.index(wanted)
+
+
+def agrees(values: dict[Local, Arg], wanted: Sequence[Arg], args: Sequence[Arg]) -> bool:
+    """Enter what locals stand for; False if one stands for something else already, or a constant
+    is another.
+    """
+    return all(
+        want == arg if type(want) is Const else values.setdefault(want, arg) == arg
+        for want, arg in zip(wanted, args, strict=True)
+    )
+
+
+def root_of(fn: Lambda, made: dict[Local, Bind]) -> Bind:
+    """The last bind of a pattern, from which all its others are reached."""
+    computed = fn.ret.args and all(arg in made for arg in fn.ret.args)
+    if not computed or any(map(has_effect, fn.binds)):
+        raise LetirError(
+            "rewrite: a pattern returns what operations without effects compute, found\n"
+            f"{fn.listing()}"
+        )
+    root = max((made[arg] for arg in fn.ret.args), key=fn.binds.index)
+    reached, pending = set(), [root]
+    while pending:
+        bind = pending.pop()
+        if bind not in reached:
+            reached.add(bind)
+            pending += [made[arg] for arg in bind.locals() if arg in made]
+    if len(reached) < len(fn.binds):
+        raise LetirError(
+            "rewrite: one result of a pattern must need all the others, found\n" + fn.listing()
+        )
+    return root
+
+
+def check_used(fn: Lambda) -> None:
+    """Raise LetirError for a parameter that could stand for anything."""
+    used = use_counts(fn)
+    unused = [param.name or f"%{i}" for i, param in enumerate(fn.params) if param not in used]
+    if unused:
+        raise LetirError(
+            f"rewrite: the pattern does not use its parameter {unused[0]}, so nothing says what it "
+            f"stands for\n{fn.listing()}"
+        )
+
+
+# ---- recording ----
+
+
+def recorded(function: Callable, operands: dict[str, Any], attributes: dict[str, Any]) -> Lambda:
+    """``function`` as a program of those operands that are types; others are values as they are."""
+    with tracing([], [], ABSTRACT) as (new, _):
+        values = [
+            new.make_tracer(new, new.param(kind, name).arg) if is_type(kind) else kind.value
+            for name, kind in operands.items()
+        ]
+        fn, lifted = finished(new, function(*values, **attributes), None)
+    if lifted:
+        raise LetirError("rewrite: a pattern or replacement uses a traced value from outside")
+    return fn
+
+
+def is_type(kind) -> bool:
+    """Whether an operand is to be recorded: of a type, known or not, and no constant."""
+    return type(kind) is not Const
+
+
+def parameters(function: Callable) -> tuple[list[str], list[str]]:
+    """(operands, attributes): the positional and the keyword-only parameters.
+
+    Those of a ufunc are x, y, z.
+    """
+    if isinstance(function, np.ufunc):
+        return list("xyz"[: function.nin]), []
+    found = inspect.signature(function).parameters.values()
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in found):
+        raise LetirError("rewrite: the parameters of a pattern have names of their own, no * or **")
+    attributes = [p.name for p in found if p.kind is p.KEYWORD_ONLY]
+    return [p.name for p in found if p.name not in attributes], attributes
+
+
+def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> list[Pattern]:
+    """The patterns to look for in ``f``: for all values of the attributes, operands swapped or
+    not.
+    """
+    if isinstance(pattern, Lambda):
+        programs = [(dead_code(pattern), {})]
+    else:
+        names, wanted = parameters(pattern)
+        programs = list(recordings(pattern, dict.fromkeys(names), choices(f, wanted)))
+    return [
+        Pattern(variant, values)
+        for fn, values in programs
+        for variant in (swapped(fn) if commutative else [fn])
+    ]
+
+
+def recordings(pattern: Callable, operands: dict, choices: list[dict]) -> Iterator[tuple]:
+    """(program, attributes) for those attributes with which the pattern can be recorded."""
+    failed, count = None, 0
+    for values in choices:
+        try:
+            fn = dead_code(recorded(pattern, operands, values))
+        except (LetirError, ValueError, TypeError) as error:
+            failed = failed or error
+            continue
+        count += 1
+        yield fn, values
+    if failed is not None and not count:
+        raise failed
+
+
+def choices(f: Lambda, wanted: list[str]) -> list[dict]:
+    """All ways to give the attributes called so values that ``f`` has somewhere."""
+    known = {name for op in PRIMITIVES.values() for name in op.attrs}
+    domains = []
+    for name in wanted:
+        base = name if name in known else name.rstrip("_0123456789")
+        if base not in known:
+            raise LetirError(
+                f"rewrite: no operation has an attribute {name!r}\n"
+                "  keyword-only parameters of a pattern are called as attributes are: axis, axis_2"
+            )
+        there = [bind.attrs[base] for bind in f.binds if base in bind.attrs]
+        domains.append(list({token(value): value for value in there}.values()))
+    found = list(itertools.islice(itertools.product(*domains), MOST_ATTRIBUTES + 1))
+    if len(found) > MOST_ATTRIBUTES:
+        raise LetirError(f"rewrite: the attributes {', '.join(wanted)} have too many values")
+    return [dict(zip(wanted, values, strict=True)) for values in found]
+
+
+def swapped(fn: Lambda) -> list[Lambda]:
+    """``fn`` with the operands of commutative operations in all orders."""
+    places = [
+        i for i, b in enumerate(fn.binds) if b.op in COMMUTATIVE and b.args[0] is not b.args[1]
+    ]
+    if len(places) > MOST_SWAPS:
+        raise LetirError(f"rewrite: a pattern of more than {MOST_SWAPS} commutative operations")
+    found = []
+    for chosen in itertools.product([False, True], repeat=len(places)):
+        turned = {i for i, turn in zip(places, chosen, strict=True) if turn}
+        binds = [
+            Bind(b.binders, b.op, b.args[::-1], b.attrs, b.source) if i in turned else b
+            for i, b in enumerate(fn.binds)
+        ]
+        found.append(fn.with_binds(binds))
+    return found

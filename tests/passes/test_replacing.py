@@ -1,0 +1,271 @@
+"""rewrite: patterns and replacements as Python functions."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import letir as lt
+from letir.ast.parser import parse
+from letir.testing import assert_close, assert_same, programs
+
+X = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]])
+
+
+def ops(f) -> list[str]:
+    """The operations of a program."""
+    return [bind.op.name for bind in f.binds]
+
+
+def softmax(x, *, axis):
+    shifted = x - np.max(x, axis=axis, keepdims=True)
+    e = np.exp(shifted)
+    return np.log(e / e.sum(axis=axis, keepdims=True))
+
+
+def test_a_product_becomes_a_sum():
+    f = lt.trace(lambda x: np.sin(x * 2) * 2, X)
+    g = lt.check(lt.rewrite(f, lambda x: x * 2, lambda x: x + x))
+
+    assert ops(g) == ["add", "sin", "add"]
+    assert_same(f(X), g(X))
+
+
+def test_a_pattern_becomes_a_composite_for_any_axis():
+    def f(x):
+        return softmax(x, axis=1) + softmax(x.T, axis=0).T
+
+    before = lt.trace(f, X)
+    after = lt.rewrite(before, softmax, lambda x, *, axis: lt.nn.log_softmax(x, axis=axis))
+
+    assert ops(after) == ["log_softmax", "transpose", "log_softmax", "transpose", "add"]
+    assert [b.attrs["axis"] for b in after.binds if b.op.name == "log_softmax"] == [1, 0]
+    assert_close(before(X), lt.check(after)(X))
+
+
+def test_two_attributes_of_one_name_are_told_apart_by_a_number():
+    f = lt.trace(lambda x: (x.sum(axis=0).sum(axis=0), x.sum(axis=1).sum(axis=0)), X)
+    g = lt.rewrite(
+        f,
+        lambda x, *, axis, axis_2: x.sum(axis=axis).sum(axis=axis_2),
+        lambda x, *, axis, axis_2: x.sum(),
+        where=lambda match: match["axis"] > match["axis_2"],
+    )
+
+    assert ops(g) == ["sum", "sum", "sum"]
+
+
+def test_a_condition_sees_types_binds_and_numbers():
+    f = lt.trace(lambda x, n: (np.log(np.exp(x)), np.log(np.exp(n))), X, np.arange(3))
+    seen = []
+
+    def is_floating(match):
+        seen.append((match.type("x"), match["x"], match.definition("x"), len(match.binds)))
+        return match.type("x").inexact
+
+    g = lt.rewrite(f, lambda x: np.log(np.exp(x)), lambda x: x, is_floating)
+
+    assert ops(g) == ["exp", "log"]
+    assert seen == [(p.type, p, None, 2) for p in f.params]
+
+
+def test_a_replacement_of_another_type_is_an_error_that_says_what_to_do():
+    f = lt.trace(lambda n: np.log(np.exp(n)), np.arange(3))
+    with pytest.raises(
+        lt.DTypeError, match=r"is int64\[3\], what it replaces is float64\[3\](.|\n)*where="
+    ):
+        lt.rewrite(f, lambda x: np.log(np.exp(x)), lambda x: x)
+
+    with pytest.raises(lt.ShapeError, match=r"is float64\[\], what it replaces is float64\[2, 3\]"):
+        lt.rewrite(lt.trace(np.exp, X), np.exp, lambda x: x.sum())
+
+
+def test_numbers_in_a_pattern_are_the_same_with_their_type():
+    f = lt.trace(lambda x: x * 2 + x * 2.0 + x * 3, X)
+
+    assert len(lt.rewrite(f, lambda x: x * 2, lambda x: x)) == len(f) - 1
+
+
+def test_a_parameter_stands_for_a_number_too_and_the_replacement_computes_with_it():
+    f = lt.trace(lambda x: x + 3, X)
+    g = lt.rewrite(f, lambda x, n: x + n, lambda x, n: x - (-n))
+
+    assert_same(lt.trace(lambda x: x - (-3), X), g)
+    assert lt.rewrite(f, lambda x, n: x + n, lambda x, n: x, lambda match: match["n"] == 4) is f
+
+
+def test_a_parameter_that_is_there_twice_stands_for_one_value():
+    f = lt.trace(lambda x, y: (x * x, x * y), X, X)
+    g = lt.rewrite(f, lambda x: x * x, np.square)
+
+    assert ops(g) == ["square", "mul"]
+
+
+def test_matches_follow_on_each_other():
+    def f(x, y, z):
+        return np.concatenate([np.concatenate([x, y], axis=0), z], axis=1)
+
+    args = np.ones((1, 2)), np.ones((1, 2)), np.ones((2, 2))
+    g = lt.rewrite(
+        lt.trace(f, *args),
+        lambda x, y, *, axis: np.concatenate([x, y], axis=axis),
+        lambda x, y, *, axis: np.concatenate([x, y * 1], axis=axis),
+    )
+
+    assert ops(g) == ["mul", "concatenate", "mul", "concatenate"]
+    assert_same(f(*args), g(*args))
+
+
+@pytest.mark.parametrize("count", range(6))
+def test_matches_do_not_overlap(count):
+    def f(x):
+        for _ in range(count):
+            x = -x
+        return x
+
+    g = lt.check(lt.rewrite(lt.trace(f, X), lambda x: np.negative(-x), lambda x: x))
+
+    assert len(g) == count % 2
+    assert_same(f(X), g(X))
+
+
+def test_a_value_that_is_used_elsewhere_prevents_a_match_unless_it_is_shared():
+    def f(x):
+        e = np.exp(x)
+        return np.log(e), e
+
+    before = lt.trace(f, X)
+    pattern = (lambda x: np.log(np.exp(x))), (lambda x: x)
+
+    assert lt.rewrite(before, *pattern) is before
+    after = lt.rewrite(before, *pattern, shared=True)
+    assert ops(after) == ["exp"]
+    assert_same((X, np.exp(X)), lt.check(after)(X))
+
+
+def test_a_pattern_of_several_results_gives_all_of_them():
+    def pattern(x):
+        h = np.exp(x)
+        return np.sin(h), h
+
+    def f(x):
+        y, h = pattern(x)
+        return y * h + h
+
+    g = lt.rewrite(lt.trace(f, X), pattern, lambda x: (np.sin(np.exp(x)) * 1, np.exp(x)))
+
+    assert "mul" in ops(g)
+    assert_same(f(X), lt.check(g)(X))
+
+
+def test_a_result_that_is_needed_too_early_prevents_a_match():
+    def f(x):
+        h = np.exp(x)
+        early = h + 1
+        return np.sin(h) * early
+
+    program = lt.trace(f, X)
+
+    def pattern(x):
+        h = np.exp(x)
+        return np.sin(h), h
+
+    assert lt.rewrite(program, pattern, lambda x: (x, x)) is program
+
+
+def test_operations_of_several_results_match_by_their_results():
+    def f(x):
+        a, b = np.split(x, 2)
+        return np.sin(a) * b, np.sin(b) * a
+
+    def pattern(x):
+        a, b = np.split(x, 2)
+        return np.sin(a) * b
+
+    program = lt.trace(f, np.ones(4))
+
+    assert lt.rewrite(program, pattern, lambda x: x[:2], shared=True).ret.args[1].type.shape == (2,)
+    assert ops(lt.rewrite(program, pattern, lambda x: x[:2], shared=True)).count("sin") == 1
+
+
+def test_commutative_operations_match_in_both_orders_if_asked():
+    f = lt.trace(lambda x, y: (np.sin(x) * y + 1, y * np.sin(x) + 1, 1 + y * np.sin(x)), X, X)
+
+    def pattern(x, y):
+        return np.sin(x) * y + 1
+
+    assert ops(lt.rewrite(f, pattern, lambda x, y: x)) == ["sin", "mul", "add"] * 2
+    assert ops(lt.rewrite(f, pattern, lambda x, y: x, commutative=True)) == []
+
+
+def test_effects_stay_where_they_are():
+    """[A2, C5]"""
+
+    def f(x):
+        y = np.exp(x)
+        z = y + 1 if x.sum() > 0 else y
+        return np.log(y) + z
+
+    before = lt.trace(f, X)
+    after = lt.rewrite(before, np.exp, lambda x: np.expm1(x) + 1)
+
+    assert ops(after) == ["expm1", "add", *ops(before)[1:]]
+
+
+def test_names_lines_and_nesting_stay():
+    def f(p):
+        y = p["w"] * 2
+        return {"y": y, "z": np.sin(y)}
+
+    before = lt.trace(f, {"w": X})
+    after = lt.rewrite(before, lambda x: x * 2, lambda x: x + x)
+
+    assert after.binds[0].binders[0].name == "y"
+    assert after.binds[0].source == before.binds[0].source
+    assert (after.in_tree, after.out_tree) == (before.in_tree, before.out_tree)
+
+
+def test_programs_are_patterns_too():
+    f = lt.trace(lambda x: np.log(np.exp(x)), X)
+    pattern = parse("lambda %0:x { %1 = exp(%0); %2 = log(%1); return %2 }")
+
+    assert len(lt.rewrite(f, pattern, parse("lambda %0 { return %0 }"))) == 0
+
+
+def test_array_constants_match_by_their_bits():
+    table = np.arange(3.0)
+    f = lt.trace(lambda x: x + np.arange(3.0), X)
+
+    assert len(lt.rewrite(f, lambda x: x + table, lambda x: x)) == 0
+    assert lt.rewrite(f, lambda x: x + (table + 1), lambda x: x) is f
+
+
+@pytest.mark.parametrize(
+    ("pattern", "replacement", "message"),
+    [
+        (lambda x: x, lambda x: x, "returns what operations without effects compute"),
+        (lambda x: 2.0, lambda x: x, "returns what operations without effects compute"),
+        (lambda x, y: np.sin(x), lambda x, y: x, "does not use its parameter y"),
+        (lambda x: (np.sin(x), np.cos(x)), lambda x: (x, x), "must need all the others"),
+        (
+            lambda x, *, axs: np.sum(x, axis=axs),
+            lambda x, *, axs: x,
+            "no operation has an attribute 'axs'",
+        ),
+        (lambda *x: np.sin(x[0]), lambda x: x, "names of their own"),
+        (np.sin, lambda y: y, "the replacement takes y, the pattern has x"),
+        (np.sin, lambda x: (x, x), "gives 2 results, the pattern 1"),
+    ],
+)
+def test_what_cannot_be_a_pattern_is_an_error(pattern, replacement, message):
+    with pytest.raises(lt.LetirError, match=message):
+        lt.rewrite(lt.trace(np.sin, X), pattern, replacement)
+
+
+@given(programs())
+def test_a_rewrite_that_changes_nothing_keeps_results(program):
+    f, args = program
+    g = lt.rewrite(f, np.absolute, np.absolute)
+    h = lt.rewrite(g, lambda x, y: x + y, np.add, shared=True)
+
+    assert g == f
+    assert_same(f(*args), lt.check(h)(*args))

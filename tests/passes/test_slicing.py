@@ -1,0 +1,118 @@
+"""slice: the part of a program that a value needs."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import letir as lt
+from letir.ast.parser import parse
+from letir.testing import assert_same, programs
+
+
+def f(x, y):
+    h = np.exp(x)
+    z = np.sin(h)
+    w = y * 2
+    return z, w
+
+
+PROGRAM = lt.trace(f, np.ones(2), np.ones(3))
+X, Y = np.array([0.5, -1.0]), np.arange(3.0)
+
+
+@pytest.mark.parametrize(
+    ("results", "expected"),
+    [
+        (0, "lambda %0, %1 { %2 = exp(%0); %3 = sin(%2); return %3 }"),
+        (-1, "lambda %0, %1 { %2 = mul(%1, 2); return %2 }"),
+        ("h", "lambda %0, %1 { %2 = exp(%0); return %2 }"),
+        ("%2", "lambda %0, %1 { %2 = exp(%0); return %2 }"),
+        (PROGRAM.binds[0].binders[0], "lambda %0, %1 { %2 = exp(%0); return %2 }"),
+        ("y", "lambda %0, %1 { return %1 }"),
+        (["w", 0, "h"], None),
+        ((), "lambda %0, %1 { return () }"),
+    ],
+)
+def test_results_are_said_by_position_by_name_by_number_or_by_local(results, expected):
+    part = lt.check(lt.slice(PROGRAM, results))
+
+    if expected is not None:
+        assert lt.retype(parse(expected), *[p.type for p in PROGRAM.params]) == part
+    else:
+        assert_same((Y * 2, np.sin(np.exp(X)), np.exp(X)), part(X, Y))
+
+
+def test_parameters_that_nothing_uses_may_go():
+    part = lt.slice(PROGRAM, "w", drop_unused=True)
+
+    assert [param.name for param in part.params] == ["y"]
+    assert_same(Y * 2, part(Y))
+
+
+def test_nesting_stays_as_far_as_it_can():
+    g = lt.trace(lambda p: {"a": p["w"] * 2, "b": p["v"]}, {"w": np.ones(2), "v": np.ones(1)})
+
+    assert lt.slice(g, range(2)).out_tree == g.out_tree
+    assert lt.slice(g, 0).out_tree is None
+    assert_same(2 * X, lt.slice(g, 0)({"w": X, "v": np.ones(1)}))
+    assert lt.slice(g, 0, drop_unused=True).in_tree is None
+
+
+def test_guards_stay_up_to_the_last_value_that_is_needed():
+    """[C5] Behind a guard the path is what was recorded; what follows does not matter."""
+
+    def branching(x):
+        y = -x
+        if x.sum() > 0:
+            y = x * 2
+        z = y + 1 if y.sum() > 3 else y
+        return y, z
+
+    g = lt.trace(branching, np.ones(2))
+    guards = [bind.op.name for bind in lt.slice(g, 0).binds].count("guard")
+
+    assert guards == 1
+    with pytest.raises(lt.GuardError):
+        lt.slice(g, 0)(-np.ones(2))
+    assert_same(-2 * np.ones(2), lt.slice(g, 0, effects=False)(-np.ones(2)))
+    assert len(lt.slice(g, 0, effects=False)) == 1
+
+
+@pytest.mark.parametrize(
+    ("results", "message"),
+    [
+        (2, "no result 2 among 2"),
+        ("hh", "no value is called 'hh'\n  did you mean h"),
+        ("%99", "no value is called '%99'"),
+        (lt.Local(), "is no value of this program"),
+    ],
+)
+def test_what_is_not_there_is_an_error(results, message):
+    with pytest.raises(lt.ScopeError, match=message):
+        lt.slice(PROGRAM, results)
+
+
+def test_a_name_that_is_there_twice_asks_which():
+    def twice(x):
+        y = x * 2
+        y = y + 1
+        return y
+
+    with pytest.raises(lt.ScopeError, match=r"'y' names 2 values: say which of %1, %2"):
+        lt.slice(lt.trace(twice, 1.0 * X), "y")
+
+
+def test_binds_are_shared_in_their_order():
+    assert list(PROGRAM.binds[:2]) == list(lt.slice(PROGRAM, 0).binds)
+    assert lt.slice(PROGRAM, 0).binds[0] is PROGRAM.binds[0]
+
+
+@given(programs(), st.integers(0, 5))
+def test_a_slice_gives_what_the_program_gives(program, choice):
+    g, args = program
+    place = choice % len(g.ret.args)
+    results = g(*args)
+
+    expected = results if len(g.ret.args) == 1 else results[place]
+    assert_same(expected, lt.check(lt.slice(g, place))(*args))
