@@ -19,6 +19,8 @@ from letir.ad.calls import (
     tree_of_arguments,
     tree_of_results,
 )
+from letir.ad.gradient import Gradient
+from letir.ad.policies import Policy
 from letir.ad.reverse import differentiate
 from letir.ad.zeros import zero
 from letir.ast.builder import LetBuilder
@@ -38,6 +40,8 @@ def grad(
     *,
     has_aux: bool = False,
     holomorphic: bool = False,
+    policy: Policy = "keep_all",
+    exact: bool = False,
 ) -> Callable:
     """The gradient of a scalar function ``f`` by the positional arguments ``argnums``, nested as
     these are.
@@ -45,12 +49,15 @@ def grad(
     A Lambda gives a Lambda, a function a function. With ``has_aux`` f returns (value, aux) and the
     result is (gradient, aux). For a complex argument z = x + iy it is df/dx - i df/dy (the
     convention of JAX and autograd); a complex result needs ``holomorphic``. Raises DTypeError for
-    integer arguments, ShapeError for a result that is not a scalar.
+    integer arguments, ShapeError for a result that is not a scalar. ``policy`` says which values
+    are kept for the backward part, the others are computed again there: "keep_all",
+    "recompute_cheap", "min_bytes", or a function of a bind; with ``exact`` the fewest bytes.
 
     >>> grad(lambda x: (x**3).sum())(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
-    return _gradient(f, argnums, has_aux, holomorphic, with_value=False)
+    keeping = functools.partial(differentiate, policy=policy, exact=exact)
+    return _gradient(f, argnums, has_aux, holomorphic, keeping, with_value=False)
 
 
 def value_and_grad(
@@ -59,21 +66,26 @@ def value_and_grad(
     *,
     has_aux: bool = False,
     holomorphic: bool = False,
+    policy: Policy = "keep_all",
+    exact: bool = False,
 ) -> Callable:
     """As ``grad``, with the value: (value, gradient), or ((value, aux), gradient) with ``has_aux``.
 
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, np.float64(6.0))
     """
-    return _gradient(f, argnums, has_aux, holomorphic, with_value=True)
+    keeping = functools.partial(differentiate, policy=policy, exact=exact)
+    return _gradient(f, argnums, has_aux, holomorphic, keeping, with_value=True)
 
 
-def _gradient(f, argnums, has_aux: bool, holomorphic: bool, with_value: bool) -> Callable:
+def _gradient(
+    f, argnums, has_aux: bool, holomorphic: bool, keeping: Callable, *, with_value: bool
+) -> Callable:
     def program(call: Call) -> Lambda:
         positions, tree = arguments_of(call.tree, argnums)
         check_inputs(call.fn, positions)
         check_result(call.fn, holomorphic)
-        flat = gradient_program(call.fn, positions, with_value)
+        flat = gradient_program(call.fn, positions, with_value, keeping)
         outs = nested_outputs(example(call.out_tree), example(tree), has_aux, with_value)
         return Lambda(flat.params, flat.binds, flat.ret, call.fn.in_tree, outs)
 
@@ -148,23 +160,27 @@ def check_result(fn: Lambda, holomorphic: bool) -> None:
 
 
 @paused_gc()
-def gradient_program(fn: Lambda, positions: list[int], with_value: bool) -> Lambda:
+def gradient_program(
+    fn: Lambda,
+    positions: list[int],
+    with_value: bool,
+    keeping: Callable[..., Gradient] = differentiate,
+) -> Lambda:
     """The results of ``fn`` and the gradients at ``positions`` of the first, or these and the
     further results.
 
     The gradient program reads the locals of ``fn`` by their own names, so that its binds follow as
-    they are.
+    they are. ``keeping``: ``differentiate`` with a policy; what that computes again stands behind
+    the results of ``fn``.
     """
     wanted = set(positions)
     defined = [i == 0 for i in range(len(fn.ret.args))]
-    gradient = differentiate(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
+    gradient = keeping(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
     count = len(gradient.df_input_vjps)
     cts, captured = gradient.df.params[:count], gradient.df.params[count:]
-    primal = (
-        fn
-        if with_value
-        else dead_code(Lambda(fn.params, fn.binds, Ret((*captured, *fn.ret.args[1:]))))
-    )
+    results = (*captured, *(fn.ret.args if with_value else fn.ret.args[1:]))
+    primal = Lambda(fn.params, gradient.f.binds, Ret(results))
+    primal = primal if with_value else dead_code(primal)
     builder = LetBuilder()
     builder.params, builder.binds = list(fn.params), list(primal.binds)
     for ct in cts:

@@ -8,6 +8,7 @@ from attrs import frozen
 from letir.ad.calls import Call, arguments_of, called, example, separate
 from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient import zeros_for
+from letir.ad.policies import Policy
 from letir.ad.reverse import differentiate
 from letir.ast.terms import Lambda
 from letir.ast.trees import Tree, flatten
@@ -36,13 +37,19 @@ class LinearMap:
         return self.nested(separate(run_flat(self.program, [*self.flat(args), *self.captured])))
 
 
-def vjp(f: Callable, *primals, has_aux: bool = False):
+def vjp(
+    f: Callable,
+    *primals,
+    has_aux: bool = False,
+    policy: Policy = "keep_all",
+    exact: bool = False,
+):
     """(f(*primals), pull): ``pull(ct)`` gives the cotangents of the primals, a tuple with one entry
     for each.
 
     ``ct`` nests as the result. With ``has_aux``, f returns (out, aux) and the result is (out, pull,
     aux). A primal that is no floating array has the cotangent None. ``pull.program`` is the Lambda
-    that ``pull`` runs.
+    that ``pull`` runs. ``policy`` and ``exact``, as in ``grad``, say what ``pull`` keeps.
 
     >>> out, pull = vjp(lambda x, y: x * y, 3.0, 4.0)
     >>> out, pull(1.0)
@@ -51,7 +58,8 @@ def vjp(f: Callable, *primals, has_aux: bool = False):
     call = called(f, primals, {})
     count = len(call.fn.ret.args)
     out_tree = Tree.of(example(call.out_tree)[0]) if has_aux else call.out_tree
-    gradient = differentiate(call.fn, defined=[i < out_tree.arrays for i in range(count)])
+    defined = [i < out_tree.arrays for i in range(count)]
+    gradient = differentiate(call.fn, defined=defined, policy=policy, exact=exact)
     inputs = list(call.leaves)
     results = run_flat(gradient.f, call.leaves)
     captured = [inputs[i] for i in gradient.df_input_captured_inputs]

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from letir.ad.captures import Captures
 from letir.ad.gradient import Gradient
+from letir.ad.policies import Policy, with_policy
 from letir.ad.rules import RuleBody, rule_body, strong, with_line
 from letir.ad.zeros import UNDEFINED
 from letir.ast.attrs import NO_ATTRS
@@ -152,13 +153,19 @@ def takes_cotangent(local: Local) -> bool:
 
 
 def differentiate(
-    f: Lambda, requires_grad: Sequence[bool] | None = None, *, defined: Sequence[bool] | None = None
+    f: Lambda,
+    requires_grad: Sequence[bool] | None = None,
+    *,
+    defined: Sequence[bool] | None = None,
+    policy: Policy = "keep_all",
+    exact: bool = False,
 ) -> Gradient:
     """The gradient program of ``f`` for the parameters where ``requires_grad`` (default: all
     floating ones).
 
     Where it is known which results have a cotangent, ``defined`` says so: then ``df`` takes these
-    cotangents only, none of temporaries, and has no ``grad_of``. Linear in the number of binds.
+    cotangents only, none of temporaries, and has no ``grad_of``. ``policy`` and ``exact`` say what
+    is kept and what is computed again (``letir.ad.policies``). Linear in the number of binds.
     Raises MissingRule with the user's line where an operation has no rule yet.
 
     >>> from letir.ast.parser import parse
@@ -182,16 +189,24 @@ def differentiate(
         )
     inputs = [i for i, p in enumerate(f.params) if requires_grad[i] and takes_cotangent(p)]
     with paused_gc():
-        return _Recording(f, defined).gradient(inputs)
+        gradient = _Recording(f, defined).gradient(inputs)
+
+    def again(temporaries: list[Local]) -> Gradient:
+        return _Recording(f, defined, temporaries).gradient(inputs)
+
+    return with_policy(gradient, policy, exact=exact, again=again)
 
 
 class _Recording:
     """The state of one ``differentiate``: a builder, the captures, and the vjp parameters by result
-    position.
+    position. ``temporaries`` are captured whether or not a rule reads them.
     """
 
-    def __init__(self, f: Lambda, defined: Sequence[bool] | None):
+    def __init__(
+        self, f: Lambda, defined: Sequence[bool] | None, temporaries: Sequence[Local] = ()
+    ):
         self.f, self.defined, self.builder = f, defined, LetBuilder()
+        self.temporaries = temporaries
         self.captures = Captures(f)
         self.vjps: dict[int, Local] = {}  # of results and temporaries, by position
         self.late: dict[Local, Local] = {}  # of temporaries, by local
@@ -208,6 +223,8 @@ class _Recording:
             if arg in self.reverse.needed and (self.defined is None or self.defined[position]):
                 self.vjps[position] = Local(strong(arg.type))
                 yield arg, self.vjps[position]
+        for local in self.temporaries:
+            self.capture(local)
 
     def capture(self, local: Local) -> Local:
         """The captured local; a new temporary that requires grad gets a vjp parameter of its own

@@ -1,0 +1,104 @@
+"""What it costs to keep a value and what to compute it again: what policies weigh.
+
+``recomputation(bind)`` is one of four grades, ``nbytes(local)`` the bytes as far as they are known,
+``weight(local)`` a number in their place where they are not.
+"""
+
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.types import ArrayType, Size
+from letir.ops.control import grad_of, when_defined
+from letir.ops.makers import decomposition
+
+FREE, CHEAP, MODERATE, DEAR = range(4)  # the grades; None: it is never computed again
+NOMINAL = 1024  # stands for a size that is known by name only, and for the sides of unknown arrays
+
+# Views of an operand, and arrays that are made of nothing.
+VIEWS = "transpose expand_dims squeeze reshape broadcast_to split stop_gradient real imag"
+MADE = "constant zeros ones full eye arange size weaken"
+# One pass over the operands, of a few instructions an element.
+SIMPLE = """
+    add sub mul div neg positive conj maximum minimum square reciprocal sqrt abs sign
+    floor ceil trunc rint
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
+    logical_not bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite where clip cast copy
+    instantiate autograd_add
+"""
+# One pass or a few: sums of elements, elements in other places.
+PASSES = """
+    sum_to_size sum mean prod max min any all argmax argmin cumsum flip concatenate stack pad
+    index index_set index_add assemble
+"""
+GRADES = dict.fromkeys((VIEWS + " " + MADE).split(), FREE)
+GRADES |= dict.fromkeys(SIMPLE.split(), CHEAP) | dict.fromkeys(PASSES.split(), MODERATE)
+VIEW_OPS = frozenset(VIEWS.split())
+
+
+def recomputation(bind: Bind) -> int | None:
+    """What it costs to compute ``bind`` again: FREE, CHEAP, MODERATE or DEAR.
+
+    None where that must not be done: effects, random numbers, operations of the user's own that do
+    not say that they are elementwise.
+    """
+    op = bind.op
+    if op.effect or op.random or not bind.binders:
+        return None
+    found = GRADES.get(op.name)
+    if found is not None:
+        return found
+    if op.elementwise:
+        return MODERATE
+    if "." in op.name:
+        return None
+    return of_bodies(bind) if op.holds_lambdas else DEAR
+
+
+def of_bodies(bind: Bind) -> int | None:
+    """The grade of an operation that holds Lambdas or stands for one: that of its dearest bind.
+
+    Other than composites and steps of gradients these are loops and branches, which are dear.
+    """
+    op, types = bind.op, [arg.type for arg in bind.args]
+    least = CHEAP if op in (grad_of, when_defined) else DEAR
+    bodies = [value for value in bind.attrs.values() if type(value) is Lambda]
+    if op.decompose is not None:
+        if None in types:
+            return DEAR
+        kinds = tuple([kind if isinstance(kind, ArrayType) else None for kind in types])
+        least, bodies = CHEAP, [decomposition(op.decompose, kinds, dict(bind.attrs))]
+    grades = [body.memo(_dearest) for body in bodies]
+    return None if None in grades else max([least, *grades])
+
+
+def _dearest(body: Lambda) -> int | None:
+    grades = [recomputation(bind) for bind in body.binds]
+    return None if None in grades else max(grades, default=FREE)
+
+
+def nbytes(local: Local) -> int | Size | None:
+    """The bytes of a value: a number, a polynomial in named sizes, or None if it is unknown."""
+    kind = local.type
+    return None if kind is None else kind.size * kind.dtype.itemsize
+
+
+def weight(local: Local, op: Primitive | None = None) -> int:
+    """``nbytes`` as a number: with ``NOMINAL`` for each name; ``op`` is what makes the value."""
+    if op is PRIMITIVES["size"]:
+        return 8
+    found = nbytes(local)
+    if type(found) is Size:
+        return found.evaluate(dict.fromkeys(found.names, NOMINAL))
+    return 8 * NOMINAL**2 if found is None else found
+
+
+def is_view(bind: Bind) -> bool:
+    """Whether the results of ``bind`` share the memory of its first operand.
+
+    That of ``reshape`` does unless the elements are in another order.
+    """
+    name, args = bind.op.name, bind.args
+    if name == "index":
+        return len(args) == 1
+    if name in ("real", "imag"):
+        return args[0].type is not None
+    return name in VIEW_OPS and bool(args) and type(args[0]) is Local

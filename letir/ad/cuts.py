@@ -1,0 +1,99 @@
+"""The fewest bytes that a gradient can keep, as a minimum cut of its forward part.
+
+A value is a vertex that costs its bytes to cut. What must not be computed again and is not kept
+before flows in from the source, what the linear part reads flows out into the sink; every path is
+cut at a value that is kept. The nearest cut to the sink computes the least again.
+"""
+
+from letir.ast.terms import Bind, Local
+from letir.errors import LetirError
+
+SEGMENT = 2000  # binds that one cut looks at
+
+
+def minimum_cut(choice, kept: set[Local]) -> set[Local]:
+    """``kept`` with the fewest bytes, segment by segment while the rest stays as it is.
+
+    ``choice`` (``letir.ad.policies.Choice``) says what may be computed again and what values weigh.
+    Every segment is left with no more bytes than it had. Needs networkx.
+    """
+    kept = set(kept)
+    available = kept.difference(choice.parts.producers)
+    wanted = wanted_by_segment(choice, kept)
+    for number, start in enumerate(range(0, len(choice.graded), SEGMENT)):
+        segment = choice.graded[start : start + SEGMENT]
+        inside = {b for bind, _ in segment for b in bind.binders}
+        graph = flow(choice, segment, available, wanted.get(number, {}))
+        found = cut(graph)
+        kept.difference_update(inside)
+        kept |= found
+        available |= found - inside
+        for bind, grade in segment:
+            if choice.allows(grade) and available.issuperset(bind.locals()):
+                available.update(bind.binders)
+            else:
+                available.update(b for b in bind.binders if b in kept)
+    return kept
+
+
+def wanted_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]:
+    """For each segment the values that the linear part or a later segment reads of it."""
+    parts = choice.parts
+    _, again = parts.needed(kept)
+    place = {b: i // SEGMENT for i, bind in enumerate(parts.known) for b in bind.binders}
+    found: dict[int, dict[Local, None]] = {}
+    for local in parts.read:
+        if local in place:
+            found.setdefault(place[local], {})[local] = None
+    for bind in again.values():
+        own = place[bind.binders[0]]
+        for local in bind.locals():
+            if place.get(local, own) < own:
+                found.setdefault(place[local], {})[local] = None
+    return found
+
+
+def networkx_module():
+    """networkx, or an error that says how to get it."""
+    try:
+        import networkx
+    except ImportError:
+        raise LetirError(
+            "exact=True finds a minimum cut with networkx, which is not installed\n"
+            "  pip install 'letir[residuals]', or leave exact out"
+        ) from None
+    return networkx
+
+
+def flow(choice, segment: list[tuple[Bind, int | None]], available: set[Local], wanted: dict):
+    """The graph of a segment, reversed: the cut is then the nearest to what is wanted."""
+    graph = networkx_module().DiGraph()
+    graph.add_nodes_from(("source", "sink"))
+    made = {b: (bind, choice.allows(grade)) for bind, grade in segment for b in bind.binders}
+    stack, seen = list(wanted), set(wanted)
+    graph.add_edges_from(("sink", (local, "out")) for local in stack)
+    while stack:
+        local = stack.pop()
+        into, out = (local, "in"), (local, "out")
+        if choice.may_keep(local):
+            graph.add_edge(out, into, capacity=choice.weight(local))
+        else:
+            graph.add_edge(out, into)
+        bind, allowed = made.get(local, (None, False))
+        if not allowed:
+            graph.add_edge(into, "source")
+            continue
+        for operand in bind.locals():
+            if operand not in available:
+                graph.add_edge(into, (operand, "out"))
+                if operand not in seen:
+                    seen.add(operand)
+                    stack.append(operand)
+    return graph
+
+
+def cut(graph) -> set[Local]:
+    """The values at which a minimum cut of the reversed graph cuts."""
+    _, (near, _) = networkx_module().minimum_cut(graph, "sink", "source")
+    ends = [node for node in near if node != "sink" and node[1] == "out"]
+    return {local for local, _ in ends if (local, "in") not in near}

@@ -1,0 +1,260 @@
+"""Which primal values a gradient keeps: ``with_policy``, a function from a Gradient to a Gradient.
+
+``keep_all`` is what ``differentiate`` makes: every value that a rule reads. The other policies
+start from those and only ever exchange some for fewer bytes, in three sweeps over the program, each
+linear in the number of binds:
+
+1. ``pulled_back``: several values that are cheap to compute from one are exchanged for that one.
+2. ``thinned``: a value that is cheap to compute from others that are kept is dropped.
+3. ``pushed_on``: a value is exchanged for what is computed of it, such as sizes and masks.
+
+A chain is computed again at most about the root of the program's length at a time, so that what is
+computed again does not take the room of what was dropped. ``exact`` finds the fewest bytes instead,
+as a minimum cut (``letir.ad.cuts``).
+"""
+
+import math
+from collections.abc import Callable, Collection
+
+from letir.ad.costs import CHEAP, DEAR, FREE, MODERATE, recomputation, weight
+from letir.ad.cuts import minimum_cut
+from letir.ad.gradient import Gradient
+from letir.ad.recomputing import Halves, halves, rebuilt
+from letir.ast.collecting import paused_gc
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Bind, Local
+from letir.errors import LetirError
+
+Policy = str | Callable[[Bind], bool]
+GRADES = {"recompute_cheap": CHEAP, "min_bytes": MODERATE}
+SHORTEST = 8  # chains up to this length are always computed again as a whole
+
+
+@paused_gc()
+def with_policy(
+    gradient: Gradient,
+    policy: Policy,
+    *,
+    exact: bool = False,
+    again: Callable[[list[Local]], Gradient] | None = None,
+) -> Gradient:
+    """``gradient`` with the residuals that ``policy`` chooses; it gives the same cotangents, bit by
+    bit.
+
+    "keep_all" keeps what is captured now, "recompute_cheap" computes sums, products, comparisons
+    and views again from what is kept anyway, "min_bytes" everything but products of matrices,
+    loops, random numbers and effects, where that saves bytes. ``policy(bind)`` says for each bind
+    of ``f`` whether its results are kept; all others but random numbers and effects are computed
+    again. ``exact`` finds the fewest bytes that "min_bytes" (or "recompute_cheap") can reach, as a
+    minimum cut in segments of 2,000 binds; needs networkx. ``again(locals)`` differentiates anew
+    with these as temporaries: without it a Gradient whose cotangents may be undefined keeps no
+    floating value that it does not keep now.
+
+    >>> import numpy as np
+    >>> from letir import differentiate, trace
+    >>> g = differentiate(trace(lambda x: np.tanh(x) * np.exp(-x), np.ones(3)))
+    >>> len(g.df_input_captured_outputs), len(with_policy(g, "min_bytes").df_input_captured_outputs)
+    (2, 0)
+    """
+    check_policy(policy)
+    if policy == "keep_all" and not exact:
+        return gradient
+    parts = halves(gradient)
+    choosing = Choice(parts, policy, anything=again is not None)
+    kept = choosing.kept(exact)
+    missing = choosing.without_cotangent(kept)
+    if missing:
+        parts, before = halves(again(missing)), parts
+        kept = Choice(parts, policy).closed(never, translated(kept, before, parts))
+    return rebuilt(parts, kept)
+
+
+def never(bind: Bind) -> bool:
+    """The policy that keeps nothing."""
+    return False
+
+
+def check_policy(policy: Policy) -> None:
+    """Raise LetirError for what is no policy."""
+    if policy != "keep_all" and policy not in GRADES and not callable(policy):
+        names = ", ".join(map(repr, ("keep_all", *GRADES)))
+        raise LetirError(
+            f"policy: found {policy!r}, expected one of {names}, or a function of a bind that says "
+            "whether its results are kept"
+        )
+
+
+class Choice:
+    """The state of one choice: what may be computed again, and what it weighs to keep it.
+
+    ``anything``: also floating temporaries that are not captured now may be kept where cotangents
+    may be undefined.
+    """
+
+    def __init__(self, parts: Halves, policy: Policy, *, anything: bool = False):
+        self.parts, self.policy = parts, policy
+        self.most = GRADES.get("min_bytes" if policy == "keep_all" else policy, DEAR)
+        self.inputs = {p for p in parts.captured if p not in parts.producers}
+        self.limit = max(SHORTEST, math.isqrt(len(parts.known)))
+        self.graded = [(bind, recomputation(bind)) for bind in parts.known[: parts.lifted]]
+        self.graded += [(bind, CHEAP) for bind in parts.known[parts.lifted :]]  # as ``df`` does
+        self.closing = parts.is_raw and not anything  # only what is captured may be kept
+        self.captured = set(parts.captured)
+
+    def allows(self, grade: int | None) -> bool:
+        """Whether a bind of this grade may be computed again."""
+        return grade is not None and grade <= self.most
+
+    def may_keep(self, local: Local) -> bool:
+        """Whether a value can become a residual: also its cotangent must find its way [D4]."""
+        if not self.closing or local in self.captured:
+            return True
+        return local.type is not None and not local.type.inexact
+
+    def weight(self, local: Local) -> int:
+        """The bytes of a value, about."""
+        bind = self.parts.producers.get(local)
+        return weight(local, None if bind is None else bind.op)
+
+    def kept(self, exact: bool) -> set[Local]:
+        """The values to keep, captured inputs among them."""
+        if callable(self.policy):
+            return self.closed(self.policy)
+        kept = set(self.parts.captured)
+        if self.most > CHEAP:
+            kept = self.pulled_back()
+        kept = self.pushed_on(self.thinned(kept))
+        if exact:
+            kept = minimum_cut(self, kept)
+        return self.parts.needed(kept)[0]
+
+    def pulled_back(self) -> set[Local]:
+        """The captured values, but for those that one value of fewer bytes gives, which is kept in
+        their place.
+        """
+        roots = self.roots()
+        groups: dict[Local, list[Local]] = {}
+        for local in self.parts.captured:
+            if roots[local] is not None:
+                groups.setdefault(roots[local], []).append(local)
+        kept = set(self.inputs)
+        for root, members in groups.items():
+            total = sum(map(self.weight, members))
+            is_input = root not in self.parts.producers
+            better = self.weight(root) <= total if is_input else self.weight(root) < total
+            if root in self.captured or (better and self.may_keep(root)):
+                kept.add(root)
+            else:
+                kept.update(members)
+        return kept
+
+    def roots(self) -> dict[Local, Local | None]:
+        """For each value of ``f`` the one value from which it can be computed; None where captured
+        inputs are enough; itself where it takes two, or too long.
+        """
+        roots: dict[Local, Local | None] = {p: p for p in self.parts.gradient.f.params}
+        roots.update(dict.fromkeys(self.inputs))
+        depths = dict.fromkeys(roots, 0)
+        for bind, grade in self.graded[: self.parts.lifted]:
+            operands = list(bind.locals())
+            found = {roots[a] for a in operands} - {None}
+            depth = max([depths[a] for a in operands], default=0) + (grade != FREE)
+            if self.allows(grade) and len(found) < 2 and depth <= self.limit:
+                root = found.pop() if found else None
+                roots.update(dict.fromkeys(bind.binders, root))
+                depths.update(dict.fromkeys(bind.binders, depth))
+            else:
+                roots.update((b, b) for b in bind.binders)
+                depths.update(dict.fromkeys(bind.binders, 0))
+        return roots
+
+    def thinned(self, kept: set[Local]) -> set[Local]:
+        """``kept`` without what can be computed from the others by a chain that is not too long."""
+        depths = dict.fromkeys(kept.difference(self.parts.producers), 0)
+        kept = set(kept)
+        for bind, grade in self.graded[: self.parts.lifted]:
+            depths_in = [depths.get(a, math.inf) for a in bind.locals()]
+            depth = max(depths_in, default=0) + (grade != FREE)
+            if self.allows(grade) and depth <= self.limit:
+                kept.difference_update(bind.binders)
+                depths.update(dict.fromkeys(bind.binders, depth))
+            else:
+                depths.update((b, 0) for b in bind.binders if b in kept)
+        return kept
+
+    def pushed_on(self, kept: set[Local]) -> set[Local]:
+        """``kept`` with values exchanged for what is computed of them, where this is no more."""
+        parts = self.parts
+        found, again = parts.needed(kept)
+        uses: dict[Local, list[Bind]] = {}
+        for bind in again.values():
+            for local in dict.fromkeys(bind.locals()):
+                uses.setdefault(local, []).append(bind)
+        kept = set(found)
+        for local in (*self.inputs, *[b for bind in parts.known for b in bind.binders]):
+            if local not in kept or local in parts.read:
+                continue
+            results = {b for bind in uses.get(local, ()) for b in bind.binders} - kept
+            results = {b for b in results if b in uses or b in parts.read}
+            if self.may_push(local, results):
+                kept.remove(local)
+                kept.update(results)
+        return kept
+
+    def may_push(self, local: Local, results: set[Local]) -> bool:
+        """Whether ``results`` may stand in the place of ``local``: as few bytes, so that less is
+        computed again; of an input only its sizes.
+        """
+        if not all(map(self.may_keep, results)):
+            return False
+        size, made = PRIMITIVES["size"], [self.parts.producers[b] for b in results]
+        if local in self.inputs and any(bind.op is not size for bind in made):
+            return False
+        less = self.weight(local) - sum(map(self.weight, results))
+        return less > 0 or (less == 0 and all(recomputation(bind) != FREE for bind in made))
+
+    def closed(self, keeps: Callable[[Bind], bool], kept: Collection[Local] = ()) -> set[Local]:
+        """What is read of ``kept``, of the binds that ``keeps`` names, and of those that must not
+        be computed again.
+        """
+        grades = {id(bind): grade for bind, grade in self.graded}
+        lifted = {id(bind) for bind in self.parts.known[self.parts.lifted :]}
+        kept, found, seen = set(kept), set(), set()
+        stack = list(self.parts.read)
+        while stack:
+            local = stack.pop()
+            bind = self.parts.producers.get(local)
+            if bind is None or local in kept:
+                found.add(local)
+            elif id(bind) not in seen:
+                seen.add(id(bind))
+                if not self.allows(grades[id(bind)]) or (id(bind) not in lifted and keeps(bind)):
+                    kept.update(bind.binders)
+                    found.add(local)
+                else:
+                    stack += bind.locals()
+        return found
+
+    def without_cotangent(self, kept: set[Local]) -> list[Local]:
+        """The floating values that become temporaries and need a cotangent of their own [D4]."""
+        if not self.parts.is_raw:
+            return []
+        values = [b for bind in self.parts.known for b in bind.binders if b in kept]
+        return [
+            local
+            for local in values
+            if local not in self.captured and (local.type is None or local.type.inexact)
+        ]
+
+
+def translated(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
+    """``kept`` with the sizes and masks of another recording of the same gradient."""
+    made: dict = {}
+    for bind in before.known[before.lifted :]:
+        made.setdefault((bind.op, bind.args, bind.attrs.token), bind.binders)
+    names: dict[Local, Local] = {}
+    for bind in after.known[after.lifted :]:
+        args = tuple([names.get(arg, arg) for arg in bind.args])
+        same = made.get((bind.op, args, bind.attrs.token), ())
+        names.update(zip(bind.binders, same, strict=False))
+    return {*kept, *[new for new, old in names.items() if old in kept]}

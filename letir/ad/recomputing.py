@@ -1,0 +1,252 @@
+"""A Gradient that keeps other values: those that are read but not kept are computed again.
+
+``halves`` parts the two programs into what is known before any cotangent is there and what is
+linear in the cotangents; ``rebuilt`` puts them together again around the values that a policy has
+chosen (``letir.ad.policies``). What is computed again stands just before its first use.
+"""
+
+from attrs import evolve, frozen
+
+from letir.ad.captures import Captures
+from letir.ad.gradient import Gradient
+from letir.ad.zeros import UNDEFINED, Specializer
+from letir.ast.attrs import Attrs
+from letir.ast.builder import LetBuilder, renamed
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ops.control import grad_of
+from letir.ops.sizes import size
+from letir.passes.cleanup import dead_code, has_effect
+
+
+@frozen(eq=False)
+class Halves:
+    """What a Gradient computes without cotangents, and what with them.
+
+    ``known``: the binds of ``f``, then from ``lifted`` on those of ``df`` that read no cotangent;
+    ``linear``: the others. ``captured``: the values of ``f`` that are kept now; ``read``: those
+    that the linear binds read, each in the order of the program.
+    """
+
+    gradient: Gradient
+    known: tuple[Bind, ...]
+    lifted: int
+    linear: tuple[Bind, ...]
+    results: tuple[Arg, ...]
+    captured: tuple[Local, ...]
+    read: dict[Local, None]
+    producers: dict[Local, Bind]
+
+    @property
+    def is_raw(self) -> bool:
+        """Whether cotangents may be undefined, so that temporaries have cotangents of their own."""
+        return any(bind.op is grad_of for bind in self.linear)
+
+    def needed(self, kept: set[Local]) -> tuple[set[Local], dict[int, Bind]]:
+        """(what is read of ``kept`` and of the parameters, binds that are computed again by id)."""
+        found: set[Local] = set()
+        again: dict[int, Bind] = {}
+        stack = list(self.read)
+        while stack:
+            local = stack.pop()
+            bind = self.producers.get(local)
+            if bind is None or local in kept:
+                found.add(local)
+            elif id(bind) not in again:
+                again[id(bind)] = bind
+                stack += bind.locals()
+        return found, again
+
+
+def captured_locals(gradient: Gradient) -> tuple[Local, ...]:
+    """What ``df`` captures, as locals of ``f``: inputs, then results."""
+    f = gradient.f
+    inputs = [f.params[i] for i in gradient.df_input_captured_inputs]
+    return (*inputs, *[f.ret.args[i] for i in gradient.df_input_captured_outputs])
+
+
+def halves(gradient: Gradient) -> Halves:
+    """The two halves of a Gradient. Linear in the number of binds."""
+    f, df = gradient.f, gradient.df
+    count = len(gradient.df_input_vjps)
+    captured = captured_locals(gradient)
+    names = dict(zip(df.params[count:], captured, strict=True))
+    cotangents = set(df.params[:count])
+    known, linear = list(f.binds), []
+    used = {local for bind in (*df.binds, df.ret) for local in bind.locals()}
+    for found in df.binds:
+        args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in found.args])
+        bind = found if args == found.args else evolve(found, args=args)
+        if bind.op is grad_of:
+            linear.append(lifting(answering(bind, used), known))
+        elif cotangents.isdisjoint(args) and not has_effect(bind):
+            known.append(bind)
+            continue
+        else:
+            linear.append(bind)
+        cotangents.update(bind.binders)
+    results = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in df.ret.args])
+    read = [arg for bind in linear for arg in bind.args if type(arg) is Local]
+    read += [arg for arg in results if type(arg) is Local]
+    read = dict.fromkeys(local for local in read if local not in cotangents)
+    producers = {binder: bind for bind in known for binder in bind.binders}
+    return Halves(
+        gradient, tuple(known), len(f.binds), tuple(linear), results, captured, read, producers
+    )
+
+
+def answering(step: Bind, used: set[Local]) -> Bind:
+    """A ``grad_of`` without the results that nobody uses, and what only these need."""
+    wanted = [i for i, binder in enumerate(step.binders) if binder in used]
+    if len(wanted) == len(step.binders):
+        return step
+    body, n_cts = step.attrs["body"], step.attrs["n_cts"]
+    body = dead_code(
+        Lambda(body.params, body.binds, Ret(tuple([body.ret.args[i] for i in wanted])))
+    )
+    read = {arg for bind in (*body.binds, body.ret) for arg in bind.locals()}
+    places = [i for i, param in enumerate(body.params) if i < n_cts or param in read]
+    body = Lambda([body.params[i] for i in places], body.binds, body.ret)
+    args = tuple([step.args[i] for i in places])
+    binders = tuple([step.binders[i] for i in wanted])
+    return Bind(binders, step.op, args, Attrs({**step.attrs, "body": body}), step.source)
+
+
+def lifting(step: Bind, known: list[Bind]) -> Bind:
+    """A ``grad_of`` without the sizes and masks in its body, which are added to ``known``: they
+    need no cotangent, and less memory than what they are made of.
+    """
+    body, n_cts = step.attrs["body"], step.attrs["n_cts"]
+    names: dict[Local, Arg] = dict(zip(body.params[n_cts:], step.args[n_cts:], strict=True))
+    rest, lifted = [], {}
+    for bind in body.binds:
+        if is_discrete(bind) and all(type(arg) is not Local or arg in names for arg in bind.args):
+            args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
+            binders = renamed(bind.binders, names)
+            lifted.update(zip(bind.binders, binders, strict=True))
+            known.append(Bind(binders, bind.op, args, bind.attrs, bind.source or step.source))
+        else:
+            rest.append(bind)
+    if not lifted:
+        return step
+    used = {arg for bind in (*rest, body.ret) for arg in bind.locals()}
+    captured = [local for local in (*body.params[n_cts:], *lifted) if local in used]
+    body = Lambda((*body.params[:n_cts], *captured), rest, body.ret)
+    args = (*step.args[:n_cts], *[names[local] for local in captured])
+    attrs = Attrs({**step.attrs, "body": body})
+    return Bind(step.binders, step.op, args, attrs, step.source)
+
+
+def is_discrete(bind: Bind) -> bool:
+    """Whether all results are sizes, integers or truth values."""
+    if bind.op is size:
+        return True
+    kinds = [binder.type for binder in bind.binders]
+    return not bind.op.random and all(kind is not None and not kind.inexact for kind in kinds)
+
+
+def rebuilt(parts: Halves, kept: set[Local]) -> Gradient:
+    """The Gradient that keeps the values in ``kept`` and computes the others again.
+
+    Every value that is read must be computable from these and the parameters. Linear in the number
+    of binds.
+    """
+    found, _ = parts.needed(kept)
+    recomputing = Recomputing(parts, primal_of(parts, found), found)
+    for bind in parts.linear:
+        recomputing.linear(bind)
+    return recomputing.gradient()
+
+
+def primal_of(parts: Halves, kept: set[Local]) -> Lambda:
+    """``f`` without temporaries, with those binds of ``df`` whose results are kept."""
+    gradient, known, count = parts.gradient, parts.known, parts.lifted
+    real = gradient.f.ret.args[: gradient.f_real_outputs]
+    wanted = [local for bind in known[count:] for local in bind.binders if local in kept]
+    binds = known[:count]
+    if wanted:
+        lifted = dead_code(Lambda((), known[count:], Ret(tuple(wanted))))
+        binds += lifted.binds
+    return Lambda(gradient.f.params, binds, Ret(real), gradient.f.in_tree)
+
+
+class Recomputing:
+    """Emits the linear binds of a Gradient, and before each what it reads and is not kept."""
+
+    def __init__(self, parts: Halves, primal: Lambda, kept: set[Local]):
+        self.parts, self.kept = parts, kept
+        self.captures, self.builder = Captures(primal), LetBuilder()
+        self.made: dict[Local, Local] = {}  # what stands for a value that is computed again
+
+    def linear(self, bind: Bind) -> None:
+        """Emit one linear bind."""
+        args = tuple([self.operand(arg) for arg in bind.args])
+        self.builder.binds.append(bind if args == bind.args else evolve(bind, args=args))
+
+    def operand(self, arg: Arg) -> Arg:
+        """What stands for an operand: itself if it is kept, linear, or a constant."""
+        if type(arg) is not Local or arg not in self.parts.read:
+            return arg
+        if arg not in self.kept and arg not in self.made:
+            self.recompute(arg)
+        return self.value(arg)
+
+    def value(self, arg: Arg) -> Arg:
+        """A value that is kept or has been computed again; a constant as it is."""
+        if type(arg) is not Local:
+            return arg
+        return self.captures.capture(arg) if arg in self.kept else self.made[arg]
+
+    def recompute(self, local: Local) -> None:
+        """Emit the binds that make ``local``, operands first, with a stack of our own."""
+        stack, producers = [local], self.parts.producers
+        while stack:
+            local = stack[-1]
+            if local in self.kept or local in self.made:
+                stack.pop()
+                continue
+            bind = producers[local]
+            missing = [a for a in bind.locals() if a not in self.kept and a not in self.made]
+            if missing:
+                stack += missing
+                continue
+            args = tuple([self.value(arg) for arg in bind.args])
+            binders = renamed(bind.binders, self.made)
+            self.builder.binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))
+
+    def gradient(self) -> Gradient:
+        """The Gradient, when all linear binds are emitted."""
+        old, captures = self.parts.gradient, self.captures
+        results = [self.operand(arg) for arg in self.parts.results]
+        params = dict(zip(old.df_input_vjps, old.df.params, strict=False))
+        late = {old.f.ret.args[i]: p for i, p in params.items() if i >= old.f_real_outputs}
+        vjps = {i: p for i, p in params.items() if i < old.f_real_outputs}
+        for i, local in enumerate(captures.results[old.f_real_outputs :], old.f_real_outputs):
+            if local in late:
+                vjps[i] = late[local]
+        self.builder.params = [*vjps.values(), *captures.params()]
+        df = self.builder.build(results)
+        still = set(vjps.values())
+        dropped = [p for p in params.values() if p not in still]
+        return Gradient(
+            f=captures.primal(),
+            df=without(df, vjps.values(), dropped) if dropped else df,
+            f_real_outputs=old.f_real_outputs,
+            df_input_vjps=tuple(vjps),
+            df_input_captured_inputs=tuple(sorted(captures.inputs)),
+            df_input_captured_outputs=tuple(sorted(captures.outputs)),
+            df_output_vjps=old.df_output_vjps,
+            out_tree=old.out_tree,
+        )
+
+
+def without(df: Lambda, vjps, dropped: list[Local]) -> Lambda:
+    """``df`` where the cotangents ``dropped``, which are no parameters any more, are undefined and
+    the others may be.
+    """
+    builder = LetBuilder()
+    builder.params = list(df.params)
+    names: dict[Local, Arg] = {p: p for p in df.params}
+    names.update(dict.fromkeys(dropped, UNDEFINED))
+    states: dict[Local, bool | None] = dict.fromkeys(vjps, None)
+    states.update(dict.fromkeys(dropped, False))
+    return builder.build(Specializer(builder, names, states).run(df))

@@ -1,0 +1,370 @@
+"""Policies: what a gradient keeps, what it computes again, and that it stays the same gradient."""
+
+import gc
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import letir as lt
+from letir.ad.costs import GRADES
+from letir.ad.cuts import SEGMENT
+from letir.ad.policies import with_policy
+from letir.ast.builder import LetBuilder
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Lambda
+from letir.ast.types import ArrayType
+from letir.eval.evaluator import Evaluator
+from letir.testing import assert_same
+from letir.testing.strategies import programs
+
+networkx = pytest.importorskip("networkx", reason="install the extra 'residuals'")
+
+NAMED = ("recompute_cheap", "min_bytes")
+RNG = np.random.default_rng(3)
+X, W = RNG.normal(size=(6, 5)), RNG.normal(size=(5, 5))
+
+
+def products_only(bind) -> bool:
+    """A user's policy: keep products of matrices."""
+    return bind.op.name == "matmul"
+
+
+def nothing(bind) -> bool:
+    """A user's policy: keep what must be kept."""
+    return False
+
+
+POLICIES = [*[(name, exact) for name in NAMED for exact in (False, True)]]
+POLICIES += [(products_only, False), (nothing, False)]
+
+
+def kept_bytes(g: lt.Gradient) -> int:
+    """The bytes of what ``g`` captures, arguments included."""
+    kinds = [g.f.params[i].type for i in g.df_input_captured_inputs]
+    kinds += [g.f.ret.args[i].type for i in g.df_input_captured_outputs]
+    return sum(kind.size * kind.dtype.itemsize for kind in kinds)
+
+
+def temporary_bytes(g: lt.Gradient) -> int:
+    """The bytes of what ``g`` captures beside arguments."""
+    kinds = [g.f.ret.args[i].type for i in g.df_input_captured_outputs]
+    return sum(kind.size * kind.dtype.itemsize for kind in kinds)
+
+
+def layers(x, w):
+    """Products, activations, a normalisation and a mask."""
+    h = x
+    for _ in range(3):
+        z = h @ w
+        h = np.tanh(np.maximum(z, 0)) / (1 + np.exp(-z))
+        centred = h - h.mean(-1, keepdims=True)
+        h = centred / np.sqrt((centred**2).mean(-1, keepdims=True) + 1e-5)
+    return (h * h).sum()
+
+
+def chain(length: int) -> Lambda:
+    """Alternating products and sines of an array of 8 elements, summed."""
+    builder = LetBuilder()
+    y = x = builder.param(ArrayType(float, (8,)), "x")
+    sin = lt.trace(np.sin, np.ones(8)).binds[0].op
+    for i in range(length):
+        y = y * x if i % 2 else sin(y)
+    return builder.build([y.sum()])
+
+
+# ---- the same gradients ----
+
+
+@given(programs(most_steps=8), st.sampled_from(POLICIES), st.booleans())
+@settings(deadline=None)
+def test_every_policy_gives_the_same_cotangents(program, policy, is_raw):
+    """What is computed again is the same operations, so the bits are the same."""
+    f, args = program
+    policy, exact = policy
+    defined = None if is_raw else [True] * len(f.ret.args)
+    try:
+        g = lt.differentiate(f, defined=defined)
+    except lt.MissingRule:
+        return
+    kept = lt.differentiate(f, defined=defined, policy=policy, exact=exact)
+    lt.check(kept.f)
+    lt.check(kept.df)
+
+    out, residuals = g.forward(*args)
+    _, fewer = kept.forward(*args)
+    outs = out if isinstance(out, tuple) else (out,)
+    cts = [np.ones_like(outs[i]) for i in g.df_input_vjps if i < len(outs)]
+
+    with np.errstate(all="ignore"):
+        assert_same(g.backward(residuals, *cts), kept.backward(fewer, *cts))
+
+
+@given(programs(most_steps=8), st.booleans())
+@settings(deadline=None)
+def test_no_policy_keeps_more_bytes(program, is_raw):
+    f, _ = program
+    defined = None if is_raw else [True] * len(f.ret.args)
+    try:
+        found = [
+            lt.differentiate(f, defined=defined, policy=policy, exact=exact)
+            for policy, exact in (
+                ("keep_all", False),
+                ("recompute_cheap", False),
+                ("min_bytes", False),
+                ("min_bytes", True),
+            )
+        ]
+    except lt.MissingRule:
+        return
+
+    assert sorted(map(kept_bytes, found), reverse=True)[0] == kept_bytes(found[0])
+    assert kept_bytes(found[0]) >= kept_bytes(found[1])
+    assert kept_bytes(found[2]) >= kept_bytes(found[3])
+
+
+@pytest.mark.parametrize(("policy", "exact"), POLICIES)
+def test_grad_value_and_grad_and_vjp_take_a_policy(policy, exact):
+    x, w = lt.grad(layers, (0, 1), policy=policy, exact=exact)(X, W)
+    value, by_x = lt.value_and_grad(layers, policy=policy, exact=exact)(X, W)
+    out, pull = lt.vjp(layers, X, W, policy=policy, exact=exact)
+
+    assert_same(lt.grad(layers, (0, 1))(X, W), (x, w))
+    assert_same((layers(X, W), x), (value, by_x))
+    assert_same((layers(X, W), (x, w)), (out, pull(1.0)))
+
+
+@pytest.mark.parametrize(("policy", "exact"), POLICIES)
+def test_second_derivatives_go_through_what_is_computed_again(policy, exact):
+    """[D11]"""
+
+    def slope(x, w, **options):
+        return (lt.grad(layers, **options)(x, w) * X).sum()
+
+    plain = lt.grad(slope)(X, W)
+    found = lt.grad(lambda x, w: slope(x, w, policy=policy, exact=exact), policy=policy)(X, W)
+
+    np.testing.assert_allclose(plain, found, rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize(("policy", "exact"), POLICIES)
+def test_the_raw_form_can_be_differentiated_again(policy, exact):
+    """[D4, D11] A new temporary has a cotangent of its own, so that second derivatives flow."""
+    f = lt.trace(layers, X, W)
+    plain, found = (
+        lt.differentiate(f, **options) for options in ({}, {"policy": policy, "exact": exact})
+    )
+
+    def slope(g):
+        return lambda x: (g.joined()(x, W, np.float64(1.0))[1][0] * X).sum()
+
+    np.testing.assert_allclose(
+        lt.grad(slope(plain))(X), lt.grad(slope(found))(X), rtol=1e-10, atol=1e-12
+    )
+
+
+def second_by_hand(g: lt.Gradient) -> np.ndarray:
+    """The derivative of the sum of the gradient: cotangents of residuals sent back as vjps of
+    temporaries.
+    """
+    (_, *late), one = g.df_input_vjps, np.float64(1.0)
+    _, residuals = g.forward(X)
+    undefined = [True] + [False] * len(late) + [True] * len(residuals)
+    df = lt.specialize_undef(g.df, undefined)
+    count = len(g.df_input_captured_inputs)
+    zeros = [np.zeros(X.shape)] * len(late)
+    _, pull = lt.vjp(lambda *kept: df(one, *zeros, *kept).sum(), *residuals)
+    cts = pull(one)
+    by_output = dict(zip(g.df_input_captured_outputs, cts[count:], strict=True))
+    given = [by_output.get(i, lt.Undef) for i in late]
+    (through,) = Evaluator(np).call(g.df, [lt.Undef, *given, *residuals])
+    return sum(cts[:count]) + (0 if through is lt.Undef else through)
+
+
+@pytest.mark.parametrize(("policy", "exact"), [("keep_all", False), *POLICIES])
+def test_temporaries_take_cotangents_of_their_own(policy, exact):
+    """[D4] Also those that a policy adds: the second derivative by hand."""
+    f = lt.trace(lambda x: (np.sin(x * x) * np.exp(x) * np.tanh(np.sin(x))).sum(), X)
+    g = lt.differentiate(f, policy=policy, exact=exact)
+    expected = lt.grad(lambda x: lt.grad(f)(x).sum())(X)
+
+    np.testing.assert_allclose(expected, second_by_hand(g), rtol=1e-10)
+
+
+def shared_sum(x):
+    """Two functions of one sum."""
+    y = x + x * x
+    return (np.sin(y) * np.exp(y)).sum()
+
+
+def test_a_user_may_keep_what_no_rule_reads():
+    """[D4] A sum is read by no rule; kept, it has a vjp of its own, so that nothing is lost."""
+    f = lt.trace(shared_sum, X)
+    g = lt.differentiate(f, policy=lambda bind: bind.op.name == "add")
+
+    assert ["add"] == made_by(g)
+    np.testing.assert_allclose(
+        lt.grad(lambda x: lt.grad(f)(x).sum())(X), second_by_hand(g), rtol=1e-10
+    )
+
+
+# ---- what is kept ----
+
+
+def made_by(g: lt.Gradient) -> list[str]:
+    """The operations whose results ``g`` keeps."""
+    made = {b: bind.op.name for bind in g.f.binds for b in bind.binders}
+    captured = (g.f.ret.args[i] for i in g.df_input_captured_outputs)
+    return [made[local] for local in captured]
+
+
+def kept_of(function, *args, policy, **options) -> list[str]:
+    """The operations whose results the gradient of ``function`` keeps."""
+    return made_by(lt.differentiate(lt.trace(function, *args), policy=policy, **options))
+
+
+def test_min_bytes_keeps_one_value_where_several_are_cheap_to_compute_from_it():
+    def gates(x, w):
+        z = x @ w
+        return np.tanh(z) / (1 + np.exp(-z))
+
+    assert len(kept_of(gates, X, W, policy="keep_all")) > 2
+    assert ["matmul"] == kept_of(gates, X, W, policy="min_bytes")
+
+
+def test_a_rule_that_reads_only_the_result_keeps_only_the_result():
+    def f(x, w):
+        return np.exp(np.tanh(x @ w)) @ w
+
+    assert ["tanh"] == kept_of(f, X, W, policy="min_bytes")
+
+
+def test_recompute_cheap_computes_sums_and_views_again_but_no_transcendental_function():
+    def f(x, w):
+        h = np.tanh(x @ w)
+        return (2 * h.T - 1) @ x @ (h * h).T
+
+    assert ["tanh", "matmul"] == kept_of(f, X, W, policy="recompute_cheap")
+
+
+def test_a_mask_is_kept_in_the_place_of_what_it_compares():
+    """A truth value is a byte."""
+
+    def f(x, w):
+        return np.where(x @ w > 0, x, 0)
+
+    g = lt.differentiate(lt.trace(f, X, W), [True, False], policy="min_bytes")
+
+    assert ["greater"] == made_by(g)
+    assert X.size == kept_bytes(g)
+
+
+@pytest.mark.parametrize("policy", NAMED)
+@pytest.mark.parametrize("defined", [None, [True]])
+def test_a_size_is_never_kept_as_an_array(policy, defined):
+    """[D14] Rules read the shape of a value, of which that is all that is kept."""
+    sized = lt.ShapeDtype(("n", 4))
+    f = lt.trace(lambda x: (x @ np.ones((4, 4))).sum(axis=0), sized)
+    small = lt.differentiate(f, defined=defined, policy=policy)
+
+    assert ["size"] == made_by(small)
+    assert () == small.df_input_captured_inputs
+    (ct,) = small.backward(small.forward(np.ones((3, 4)))[1], np.ones(4))
+    np.testing.assert_array_equal(np.full((3, 4), 4.0), ct)
+
+
+@pytest.mark.parametrize("policy", [*NAMED, nothing])
+def test_random_numbers_and_effects_happen_once(policy):
+    """[B9, C5]"""
+    calls = []
+
+    def noise(x):
+        calls.append(1)
+        return 2 * x
+
+    noisy = lt.opaque(noise, lambda x: x, name="test_policies.noise", vjp=lambda g, y, x: (2 * g,))
+
+    def f(x):
+        y = noisy(np.sin(x))
+        z = lt.nn.dropout(y, 7, rate=0.5)
+        return (np.exp(z) * (y if y.sum() < 1e9 else 1)).sum()
+
+    program = lt.trace(f, X)
+    calls.clear()
+    lt.grad(program, policy=policy)(X)
+
+    found = [bind.op.name for bind in lt.grad(program, policy=policy).binds]
+    assert 1 == len(calls)
+    assert 1 == found.count("guard")
+    assert found.count("random_mask") + found.count("dropout") <= 2
+
+
+def test_the_last_kept_value_of_a_long_chain_is_near():
+    """What is computed again at a time is about the root of the chain."""
+    f = chain(400)
+    g = lt.differentiate(f, policy="min_bytes")
+
+    assert 10 < len(g.df_input_captured_outputs) < 60
+
+
+@pytest.mark.parametrize(
+    ("policy", "said"), [("keep_some", "found 'keep_some'"), (3, "found 3"), (None, "found None")]
+)
+def test_what_is_no_policy_is_refused(policy, said):
+    with pytest.raises(lt.LetirError, match=said):
+        lt.grad(lt.trace(lambda x: (x * x).sum(), X), policy=policy)
+
+
+def test_with_policy_takes_a_gradient():
+    """Where only the Gradient is known, its floating temporaries are not exchanged for others."""
+    g = lt.differentiate(lt.trace(layers, X, W))
+    small = with_policy(g, "min_bytes")
+
+    assert kept_bytes(small) < kept_bytes(g)
+    assert_same(g.backward(g.forward(X, W)[1], 1.0), small.backward(small.forward(X, W)[1], 1.0))
+
+
+def test_an_exact_cut_of_a_long_program_goes_segment_by_segment():
+    f = chain(2 * SEGMENT + 7)
+    fewest = lt.differentiate(f, defined=[True], policy="min_bytes", exact=True)
+
+    assert kept_bytes(fewest) <= kept_bytes(lt.differentiate(f, defined=[True], policy="min_bytes"))
+    x = np.linspace(0, 1, 8)
+    assert_same(lt.grad(f)(x), fewest.backward(fewest.forward(x)[1], np.float64(1.0))[0])
+
+
+def test_what_the_grades_name_is_an_operation():
+    assert GRADES.keys() <= PRIMITIVES.keys()
+
+
+# ---- memory ----
+
+
+def peak_of(act) -> int:
+    """The most bytes that ``act()`` holds at a time."""
+    gc.collect()
+    tracemalloc.start()
+    try:
+        act()
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+@pytest.mark.parametrize("policy", NAMED)
+def test_the_peak_of_a_gradient_is_lower(policy):
+    """What is computed again stands just before its use, and is freed after it."""
+
+    def f(x):
+        for _ in range(60):
+            x = x * 0.5 + x * x * 0.1
+        return x.sum()
+
+    x = np.full(20_000, 0.3)
+    program = lt.trace(f, x)
+    plain, small = lt.grad(program), lt.grad(program, policy=policy)
+
+    assert_same(plain(x), small(x))
+    assert peak_of(lambda: small(x)) < 0.5 * peak_of(lambda: plain(x))
