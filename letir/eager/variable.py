@@ -14,7 +14,7 @@ from letir.eager.sharing import View, add_view, may_share, write
 from letir.eager.steps import Constant, Leaf, Origin
 from letir.errors import DTypeError, TraceError
 from letir.eval.arrays import type_of
-from letir.ops.indexing import spelled_item
+from letir.ops.items import spelled_item
 from letir.tracing.dispatch import (
     PLAIN,
     call_function,

@@ -28,6 +28,7 @@ from letir.ops.batching import (
     to_front,
     widened,
 )
+from letir.ops.items import expanded, parts_of, sizes_in
 
 EVERY = slice(None)
 
@@ -45,12 +46,12 @@ class Layout:
 
     @classmethod
     def of(cls, entries: list, kinds: list[tuple[int, bool]]) -> "Layout":
-        """``entries``: one for each axis; ``kinds``: (rank, whether it is a mask) of each array."""
+        """``entries`` as spelled out; ``kinds``: (rank, whether it is a mask) of each array."""
         places, kept = [], 0  # (entry, number of kept axes before it) of arrays and integers
         for position, entry in enumerate(entries):
             if entry is None or type(entry) is slice:
                 kept += 1
-            else:
+            elif entry is not ...:
                 places.append((position, kept))
         apart = any(b[0] - a[0] > 1 for a, b in itertools.pairwise(places))
         depth = max((1 if is_mask else ndim for ndim, is_mask in kinds), default=0)
@@ -62,7 +63,7 @@ class Index:
     shape (batch, ...), and how it lies on one example.
     """
 
-    def __init__(self, like: Value, shape: tuple, item, arrays, mapped, expanded: Callable):
+    def __init__(self, like: Value, shape: tuple, item, arrays, mapped):
         self.like, self.mapped = like, any(mapped)
         kinds = [a.type.with_shape(shape_of(a, m)) for a, m in zip(arrays, mapped, strict=True)]
         entries = expanded(shape, item, tuple(kinds))
@@ -129,24 +130,19 @@ def places_of(mask: Value, count: int) -> list[Value]:
 # ---- reading ----
 
 
-def batched_index(expanded: Callable) -> Callable:
-    """The rule of index; ``expanded`` spells out the entries of an index."""
-
-    @in_front
-    def rule(args, mapped, *, item):
-        (x, *arrays), (by_x, *by_arrays) = args, mapped
-        like = first_mapped(args, mapped)
-        found = Index(like, shape_of(x, by_x), item, arrays, by_arrays, expanded)
-        layout = found.layout
-        if not found.mapped:
-            item, arrays = found.sliced()
-            return to_front(read(x, item, arrays), layout.depth if layout.apart else 0)
-        if not by_x:
-            out = read(x, tuple(found.entries), found.arrays)
-            return to_front(out, layout.start)
-        return behind(read(x, *found.counted()), layout)
-
-    return rule
+@in_front
+def batched_index(args, mapped, *, item):
+    """The rule of index."""
+    (x, *arrays), (by_x, *by_arrays) = args, mapped
+    found = Index(first_mapped(args, mapped), shape_of(x, by_x), item, arrays, by_arrays)
+    layout = found.layout
+    if not found.mapped:
+        out = read(x, *found.sliced())
+        return to_front(out, layout.depth if layout.apart else 0)
+    if not by_x:
+        out = read(x, tuple(found.entries), found.arrays)
+        return to_front(out, layout.start)
+    return behind(read(x, *found.counted()), layout)
 
 
 def read(x: Value, item: tuple, arrays: list) -> Value:
@@ -167,7 +163,7 @@ def behind(out: Value, layout: Layout) -> Value:
 # ---- writing ----
 
 
-def batched_write(name: str, expanded: Callable) -> Callable:
+def batched_write(name: str) -> Callable:
     """The rule of index_set or index_add."""
 
     @in_front
@@ -175,7 +171,7 @@ def batched_write(name: str, expanded: Callable) -> Callable:
         (x, new, *arrays), (by_x, by_new, *by_arrays) = args, mapped
         like = first_mapped(args, mapped)
         x = spread_out(x, by_x, like)
-        found = Index(like, shape_of(x, True), item, arrays, by_arrays, expanded)
+        found = Index(like, shape_of(x, True), item, arrays, by_arrays)
         layout = found.layout
         new = fitting(new, by_new, layout.depth + layout.kept)
         if not found.mapped and not layout.apart:
@@ -214,30 +210,26 @@ def in_front_of(new, is_mapped: bool, layout: Layout):
 # ---- putting parts together ----
 
 
-def batched_assemble(expanded: Callable, parts_of: Callable, sizes_in: Callable) -> Callable:
-    """The rule of assemble; ``parts_of`` and ``sizes_in`` say which operand is what."""
-
-    @in_front
-    def rule(args, mapped, *, items, shape):
-        like = first_mapped(args, mapped)
-        (sizes, rest), (_, there) = sizes_in(args, shape), sizes_in(mapped, shape)
-        shared("assemble", sizes, mapped[: len(sizes)])
-        places = shape or (1,) * rank_of_shape(sizes, shape)
-        operands, spelled = [], []
-        for part, flags in zip(parts_of(items, rest), parts_of(items, there), strict=True):
-            item, operand, arrays = placed_part(part, flags, places, like, expanded)
-            spelled.append(item)
-            operands += [operand, *arrays]
-        sizes, shape = with_batch(like, list(sizes), shape)
-        return emitted("assemble", (*sizes, *operands), items=tuple(spelled), shape=shape)
-
-    return rule
+@in_front
+def batched_assemble(args, mapped, *, items, shape):
+    """The rule of assemble."""
+    like = first_mapped(args, mapped)
+    (sizes, rest), (_, there) = sizes_in(args, shape), sizes_in(mapped, shape)
+    shared("assemble", sizes, mapped[: len(sizes)])
+    places = shape or (1,) * rank_of_shape(sizes, shape)
+    operands, spelled = [], []
+    for part, flags in zip(parts_of(items, rest), parts_of(items, there), strict=True):
+        item, operand, arrays = placed_part(part, flags, places, like)
+        spelled.append(item)
+        operands += [operand, *arrays]
+    sizes, shape = with_batch(like, list(sizes), shape)
+    return emitted("assemble", (*sizes, *operands), items=tuple(spelled), shape=shape)
 
 
-def placed_part(part: tuple, flags: tuple, shape: tuple, like: Value, expanded: Callable) -> tuple:
+def placed_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple:
     """(item, part, arrays) of one part on an array with the batch in front."""
     (item, operand, arrays), (_, is_mapped, by_arrays) = part, flags
-    found = Index(like, shape, item, arrays, by_arrays, expanded)
+    found = Index(like, shape, item, arrays, by_arrays)
     operand = spread_out(operand, is_mapped, like)
     if not found.mapped and not found.layout.apart:
         spelled, arrays = found.sliced()

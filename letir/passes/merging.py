@@ -11,7 +11,8 @@ from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.elementwise import add
-from letir.ops.indexing import assemble, parts_of, sizes_in
+from letir.ops.indexing import assemble
+from letir.ops.items import parts_of, sizes_in
 from letir.ops.products import matmul
 from letir.ops.shaping import concatenate
 from letir.visitors.usedef import use_counts

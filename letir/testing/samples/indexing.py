@@ -97,6 +97,7 @@ SAMPLES = {
         of(BLOCK, ROWS, COLUMNS, item=(HERE, slice(None), HERE)),
         of(BLOCK, ROWS, COLUMNS, item=(slice(1), HERE, HERE)),
         of(BLOCK, COLUMNS, item=(0, slice(None), HERE)),
+        of(BLOCK, ROWS, COLUMNS, item=(slice(None), HERE, ..., HERE)),
         *narrow(of(X, item=(0, 1)), of(X, ROWS, item=HERE)),
     ],
     "index_set": [
