@@ -128,6 +128,8 @@ class Emitter:
             if "\n  at " not in str(error):
                 error.args = (f"{error.args[0]}{self.at(term)}", *error.args[1:])
             raise
+        except RecursionError:
+            raise self.error(term, "calls are nested too deeply: write some out") from None
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
             raise self.error(term, f"{error}{UNKNOWN * self.lacks_types()}") from None
 

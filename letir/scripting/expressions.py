@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import ParseError
 from letir.scripting.sources import Text, is_module
@@ -203,7 +203,9 @@ class ExpressionReader:
         raise self.unknown(node, path, [*CONSTANTS])
 
     def module_path(self, node: ast.expr) -> str | None:
-        """``linalg.norm`` of ``np.linalg.norm``; None if it does not begin with a module."""
+        """``linalg.norm`` of ``np.linalg.norm``, ``package.name`` of a user's operation; None if it
+        begins with a value.
+        """
         path = []
         while isinstance(node, ast.Attribute):
             path.append(node.attr)
@@ -213,7 +215,8 @@ class ExpressionReader:
         known = self.text.names.get(node.id)
         if is_module(known) or (known is None and node.id in MODULES):
             return ".".join(reversed(path))
-        return None
+        whole = ".".join([node.id, *reversed(path)])
+        return whole if whole in PRIMITIVES else None
 
     # ---- calls ----
 

@@ -10,6 +10,7 @@ from collections.abc import Collection
 
 import numpy as np
 
+from letir.ast.primitive import PRIMITIVES
 from letir.scripting.terms import (
     GROUP,
     SCALAR,
@@ -149,8 +150,10 @@ class Lifted:
     def apply(self, term: Apply) -> str:
         """``operation(argument, name=argument)``."""
         word = term.function
-        if not term.is_script and ("." in word or word in self.others):
-            word = f"np.{word}" if "." in word else f"lt.{word}"
+        if not term.is_script and word not in PRIMITIVES and "." in word:
+            word = f"np.{word}"
+        elif not term.is_script and word in self.others:
+            word = f"lt.{word}"
         args = [self.term(arg) for arg in term.args]
         args += [f"{name}={self.term(value)}" for name, value in term.keywords]
         return f"{word}({', '.join(args)})"

@@ -56,7 +56,7 @@ class FunctionReader(ExpressionReader):
         super().__init__(text, scripts, own)
         self.outer: FunctionReader | None = outer
         self.scope: dict[str, str] = {}  # the user's names -> those of the terms
-        self.taken: set[str] = outer.taken if outer else set()
+        self.taken: dict[str, int] = outer.taken if outer else {}  # names, last number given
         self.captured: dict[str, None] = {}
         self.body: list[Assign] = []
         self.inner: ast.FunctionDef | None = None
@@ -128,11 +128,11 @@ class FunctionReader(ExpressionReader):
 
     def fresh(self, name: str) -> str:
         """``name``, or with a number if it means something else already."""
-        found, count = name, 0
-        while found in self.taken:
-            count += 1
-            found = f"{name}_{count}"
-        self.taken.add(found)
+        found = name
+        while found in self.taken:  # it goes on from the number that it came to last
+            self.taken[name] += 1
+            found = f"{name}_{self.taken[name]}"
+        self.taken[found] = 0
         self.scope[name] = found
         return found
 

@@ -1,0 +1,369 @@
+"""What a script cannot say is an error with line and column; what it can, means what it says."""
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+import letir as lt
+from letir.scripting.units import CompilationUnit, script
+from letir.scripting.vocabulary import meaning, words
+
+SCALE, AXES, TABLE = 2.5, (0, 1), np.ones(3)
+X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
+
+RULE = """\
+def f(x, y):
+    z = x * y
+    def backward(g):
+        {inner}
+        return g * y, g * x
+    {outer}
+    return z, backward
+"""
+
+
+def error_of(text: str) -> lt.ParseError:
+    """The ParseError that reading ``text`` raises."""
+    with pytest.raises(lt.ParseError) as caught:
+        script(text)
+    return caught.value
+
+
+def inside(statement: str) -> str:
+    """A script with a statement in its backward, at line 4, column 9."""
+    return RULE.format(inner=statement, outer="pass")
+
+
+def outside(statement: str) -> str:
+    """A script with a statement in its body, at line 6, column 5."""
+    return RULE.format(inner="pass", outer=statement)
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "column", "message"),
+    [
+        (inside("z = g"), 4, 9, "assigning to the captured name 'z'"),
+        (inside("x = g"), 4, 9, "assigning to the captured name 'x'"),
+        (inside("nonlocal x"), 4, 9, "assigning to a captured name"),
+        (inside("q = gg * 2"), 4, 13, "unknown name 'gg'\n  did you mean 'g'?"),
+        (inside("if g > 0: pass"), 4, 9, "control flow comes later"),
+        (inside("def h(g): return g"), 4, 9, "one inner function"),
+        (inside("return g"), 5, 9, "nothing can follow return"),
+        (outside("if x > 0: pass"), 6, 5, "choose with where"),
+        (outside("for i in x: pass"), 6, 5, "write the steps of a loop out"),
+        (outside("while x: pass"), 6, 5, "control flow comes later"),
+        (outside("x += 1"), 6, 5, "write x = x + y"),
+        (outside("x[0] = 1"), 6, 5, "nothing is changed in place"),
+        (outside("np.exp(x)"), 6, 5, "used by nothing"),
+        (outside("import os"), 6, 5, "imports nothing"),
+        (outside("w = foo(x)"), 6, 9, "unknown name 'foo'"),
+        (outside("w = x.taanh()"), 6, 9, "did you mean 'tanh'"),
+        (outside("w = np.tnah(x)"), 6, 9, "did you mean 'tanh'"),
+        (outside("w = x and y"), 6, 9, "write x & y"),
+        (outside("w = not x"), 6, 9, "logical_not"),
+        (outside("w = x < y < z"), 6, 9, "compare two values"),
+        (outside("w = x if y else z"), 6, 9, "write where"),
+        (outside("w = [a for a in x]"), 6, 9, "write the steps out"),
+        (outside("w = x.size"), 6, 9, "x.size() is the shape"),
+        (outside("w = x.sum(axes=0)"), 6, 9, "sum: got an unexpected keyword argument 'axes'"),
+        (outside("w = tanh(x, y, z)"), 6, 9, "tanh: too many positional arguments"),
+        (outside("w = x(y)"), 6, 9, "'x' is a value, not a function"),
+        (outside("w = backward(x)"), 6, 9, "returned, and used nowhere else"),
+        (outside("w = f(x, y)"), 6, 9, "recursion: f -> f"),
+        (outside("w = sum(*x)"), 6, 13, "Starred"),
+        (outside("w = sum(**x)"), 6, 15, "name each argument"),
+        (outside("w = f'{x}'"), 6, 9, "text is a plain string"),
+        (outside("a, b = x, y, z"), 6, 5, "2 names for 3 values"),
+        (outside("w = 36893488147419103232"), 6, 9, "64 bits"),
+        (outside("w = x << 2"), 6, 9, "powers of 2"),
+        (outside("w = constant(x)"), 6, 9, "unknown name 'constant'"),
+        (outside("w = np.load('a')"), 6, 9, "unknown name 'load'"),
+        (outside("w = np.__builtins__(x)"), 6, 9, "unknown name"),
+        (outside("w = x.__class__"), 6, 9, "no attribute '__class__'"),
+        ("def f(x):\n    return x\n\n  x", 4, 4, "no Python"),
+        ("x = 1", 1, 1, "consists of functions"),
+        ("", 1, 1, "there is no function"),
+        ("@decorated\ndef f(x): return x", 1, 2, "no decorators"),
+        ("def f(x):\n    x = x", 1, 1, "'f' returns nothing"),
+        ("def f(x):\n    return", 2, 5, "'f' returns nothing"),
+        ("def f(*x):\n    return x", 1, 8, "a fixed number of parameters"),
+        ("def f(x, x):\n    return x", 1, 10, "the parameter 'x' is there twice"),
+        ("def f(x: Foo):\n    return x", 1, 10, "unknown annotation 'Foo'"),
+        ("def f(x, n=g(1)):\n    return x", 1, 12, "unknown name 'g'"),
+        ("def f(x, n=exp(1)):\n    return x", 1, 12, "a default is a number"),
+        ("def f(x): return x\ndef g(x): return x", 2, 1, "a script is one function, found f, g"),
+        ("def f(x): return x\ndef f(y): return y", 2, 1, "f(Tensor) is there already, at line 1"),
+        ("\n    def f(x):\n        return y\n", 3, 16, "unknown name 'y'"),
+    ],
+)
+def test_an_error_says_line_and_column(text, line, column, message):
+    """[G1]"""
+    error = error_of(text)
+
+    assert message in str(error)
+    assert (error.line, error.column) == (line, column)
+
+
+@pytest.mark.parametrize(
+    ("returned", "column", "message"),
+    [
+        ("return z", 5, "must return a literal tuple that ends in its inner function"),
+        ("return backward", 5, "must return a literal tuple"),
+        ("return backward, z", 5, "must return a literal tuple"),
+        ("return (backward,)", 5, "there is no result"),
+        ("return [z, backward]", 5, "must return a literal tuple"),
+        ("return z, (z, backward)", 5, "must return a literal tuple"),
+    ],
+)
+def test_a_function_returns_a_literal_tuple_that_ends_in_its_backward(returned, column, message):
+    """[G1]"""
+    error = error_of(inside("pass").replace("return z, backward", returned))
+
+    assert message in str(error)
+    assert (error.line, error.column) == (7, column)
+
+
+@pytest.mark.parametrize(
+    ("returned", "count"),
+    [("g", 1), ("g, g, g", 3), ("None", 1), ("(g,)", 1), ("g * y, g * x, None", 3)],
+)
+def test_a_wrong_number_of_gradients_is_an_error(returned, count):
+    """[D9]"""
+    error = error_of(inside("pass").replace("g * y, g * x", returned))
+
+    assert f"'backward' returns {count} gradients, expected 2: one for each of (x, y)" in str(error)
+    assert error.line == 5
+
+
+def test_a_backward_takes_one_gradient_for_each_result():
+    error = error_of(inside("pass").replace("backward(g)", "backward(g, h)"))
+
+    assert "one gradient for each of 1 results, found 2 parameters" in str(error)
+    assert (error.line, error.column) == (3, 5)
+
+
+@pytest.mark.parametrize(
+    ("returned", "found"),
+    [
+        ("g * y, g.sum()", r"argument 1 \(y\) a gradient of float64\[\], expected float64\[3\]"),
+        ("g.reshape(3, 1), g", r"argument 0 \(x\) a gradient of float64\[3, 1\]"),
+        ("g > 0, g", r"argument 0 \(x\) a gradient of bool\[3\], expected float64\[3\]"),
+        ("1.0, g", r"argument 0 \(x\) a gradient of the number 1.0, expected float64\[3\]"),
+        ("'a', g", r"argument 0 \(x\) a gradient of 'a'"),
+    ],
+)
+def test_a_gradient_of_a_wrong_type_is_an_error_that_says_which(returned, found):
+    """[D9]"""
+    f = script(inside("pass").replace("g * y, g * x", returned))
+
+    with pytest.raises(lt.LetirError, match=rf"f: 'backward' gave {found}[^$]*at <script>:5"):
+        lt.grad(lambda x, y: f(x, y).sum())(np.ones(3), np.ones(3))
+
+
+def test_a_gradient_of_none_is_zero():
+    """[D9]"""
+    f = script(inside("pass").replace("g * y, g * x", "None, g * x"))
+    by_x, by_y = lt.grad(lambda x, y: f(x, y).sum(), (0, 1))(X, 2 * X)
+
+    np.testing.assert_array_equal(by_x, np.zeros((2, 3)))
+    np.testing.assert_array_equal(by_y, X)
+
+
+def test_an_operation_that_fails_says_the_line_of_the_script():
+    f = script("def f(x, y):\n    z = x + 1\n    return x @ y")
+
+    with pytest.raises(lt.ShapeError, match=r"matmul(.|\n)*at <script>:3"):
+        f(np.ones((2, 3)), np.ones((2, 3)))
+
+
+def test_what_is_no_operand_says_the_line_of_the_script():
+    f = script("def f(x):\n    z = x + 1\n    return z * 'a'")
+
+    with pytest.raises(lt.DTypeError, match=r"'a'(.|\n)*in mul\(z, 'a'\)\n  at <script>:3"):
+        f(np.ones(2))
+
+
+def test_text_that_is_nested_too_deeply_is_an_error():
+    assert "nested too deeply" in str(error_of(f"def f(x): return {'x + ' * 500}x"))
+    assert "no Python" in str(error_of(f"def f(x): return {'(' * 500}x{')' * 500}"))
+
+
+def test_a_script_of_many_lines_is_read_in_one_go():
+    lines = "".join(f"    x = x * {i % 3 + 1}.5\n" for i in range(5000))
+    f = script(f"def f(x):\n{lines}    return x")
+
+    assert len(f.forward) == 5000
+
+
+@pytest.mark.parametrize("text", ["9 ** 9 ** 9 ** 9", "1 / 0", "(2 ** 1000) ** 1000 * 1.5", "-'a'"])
+def test_numbers_that_cannot_be_are_an_error(text):
+    f = script(f"def f(x):\n    return x * ({text})")
+
+    with pytest.raises(lt.LetirError, match="at <script>:2"):
+        f(1.0)
+
+
+# ---- garbage ----
+
+WORDS = """def f ( ) : , = * x y g return backward np.exp .size() None 1 1.5 [ ] ' " @ lambda if for
+while -> Tensor int not and in is += ** x[0] {} \\ # é async await import class yield del try with
+match _ 1j ... 0x 1e999 print"""
+TOKENS = st.sampled_from([*WORDS.split(), "\n", "\n\t", "\n    ", "\x00", "\ud800"])
+GOOD = inside("h = g * np.exp(x)")
+
+
+@given(st.lists(TOKENS, max_size=30).map(" ".join))
+def test_garbage_is_a_parse_error(text):
+    read(text)
+
+
+@given(st.text(max_size=40))
+@example("\x00")
+@example("def f(x): return '\ud800'")
+@example("def f(x):\r    return x\x0c")
+def test_any_text_is_a_parse_error(text):
+    read(text)
+
+
+@given(st.integers(0, len(GOOD)), st.integers(0, 8), TOKENS)
+def test_a_changed_script_is_a_script_or_a_parse_error(start, count, token):
+    read(GOOD[:start] + token + GOOD[start + count :])
+
+
+def read(text: str) -> None:
+    """Read ``text`` as a unit; only a ParseError with a place may come out."""
+    try:
+        unit = CompilationUnit()
+        unit.define(text)
+        assert unit.code
+        assert unit.lifted
+    except lt.ParseError as error:
+        assert error.line >= 1
+        assert error.column >= 1
+
+
+# ---- what can be said ----
+
+
+def test_methods_functions_and_operators_are_one():
+    texts = ["x.tanh() @ x.T", "np.tanh(x).matmul(transpose(x))", "torch.mm(tanh(x), x.t())"]
+    programs = [script(f"def f(x): return {text}").forward for text in texts]
+
+    assert programs[0] == programs[1] == programs[2]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("x.sum(dim=1, keepdim=True)", X.sum(1, keepdims=True)),
+        ("x.unsqueeze(0)", X[None]),
+        ("x[:, 0:2] + x[..., None][1, 0]", X[:, 0:2] + X[1, 0]),
+        ("x[::2, -1]", X[::2, -1]),
+        ("x.view(-1)", X.reshape(-1)),
+        ("x.reshape(3, 2)", X.reshape(3, 2)),
+        ("np.stack([x, 2 * x], axis=1)", np.stack([X, 2 * X], 1)),
+        ("cat((x, x), 0)", np.concatenate([X, X])),
+        ("np.moveaxis(x, 0, 1)", X.T),
+        ("x.astype(float32).astype(float64)", X.astype("f").astype(float)),
+        ("x * np.pi + inf", X * np.pi + np.inf),
+        ("zeros_like(x) + ones_like(x)", np.ones((2, 3))),
+        ("np.zeros((2, 3)) + x", X),
+        ("x / x.shape[0] / len(x) / x.ndim / x.numel()", X / 2 / 2 / 2 / 6),
+        ("x.numel() * math.pi * x", X * 6 * math.pi),
+        ("np.where(x > 0, x, -x)", np.abs(X)),
+        ("x * sqrt(2.0)", X * math.sqrt(2.0)),
+        ("x.max(-1) * -2 ** 2", X.max(-1) * -4),
+        ("np.einsum('ij->ji', x)", X.T),
+        ("split(x, 2)[1]", X[1:]),
+    ],
+)
+def test_an_expression_means_what_it_means_in_numpy(text, expected):
+    f = script(f"def f(x): return {text.replace('math', 'np')}")
+
+    np.testing.assert_array_equal(f(X), expected)
+    assert script(f.lifted)(X).tolist() == expected.tolist()
+
+
+def test_float32_stays_beside_numbers():
+    f = script("def f(x): return x * sqrt(2.0) / x.numel() + np.pi")
+
+    assert f(np.ones(3, "f")).dtype == "float32"
+
+
+def test_results_nest_as_they_are_written():
+    f = script("def f(x):\n    a, b = split(x, 2)\n    return a, (b, x[0, 0])")
+    a, (b, c) = f(X)
+
+    assert a.shape == b.shape == (1, 3)
+    assert c == 0.5
+
+
+def test_every_word_means_something():
+    assert not [word for word in words() if meaning(word) is None]
+
+
+# ---- Python functions ----
+
+
+def test_a_function_sees_numbers_and_modules_around_it():
+    rate = 0.5
+
+    def f(x: np.ndarray):
+        """Docstrings are passed over."""
+        return np.exp(x * rate) * SCALE + x.sum(AXES)  # and comments
+
+    np.testing.assert_allclose(script(f)(X), np.exp(X * 0.5) * 2.5 + X.sum())
+
+
+def test_a_function_sees_no_arrays_around_it():
+    def f(x):
+        return x * TABLE
+
+    line = f.__code__.co_firstlineno + 1
+    with pytest.raises(lt.ParseError, match="'TABLE' is ndarray outside of the script") as caught:
+        script(f)
+    assert caught.value.line == line
+    assert caught.value.column == 20
+    assert f"at {__file__}:{line}" in str(caught.value)
+
+
+def test_a_function_is_never_run():
+    ran = []
+
+    def f(x):
+        return ran.append(x)
+
+    with pytest.raises(lt.ParseError, match="unknown name"):
+        script(f)
+    assert not ran
+
+
+def test_a_script_may_use_the_scripts_around_it():
+    @script
+    def double(x):
+        def backward(g):
+            return 3 * g  # on purpose
+
+        return x + x, backward
+
+    @script
+    def f(x):
+        return double(x) * 10
+
+    assert lt.grad(f)(1.0) == 30.0
+
+
+@pytest.mark.parametrize(
+    "f",
+    [lambda x: x, np.exp, 3, None, eval("lambda x: x")],
+    ids=["lambda", "ufunc", "3", "None", "eval"],
+)
+def test_what_has_no_text_is_an_error(f):
+    with pytest.raises(lt.LetirError):
+        script(f)
