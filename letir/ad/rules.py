@@ -60,6 +60,25 @@ class Steps:
                 values += out
         return self._returned(values)
 
+    def computing(self, kernel: Callable) -> Callable:
+        """A function from a list of operands to the results, each step computed by
+        ``kernel(op, attrs)``: ``run`` for a rule that is run often.
+        """
+        constants = [constant.value for constant in self._constants]
+        steps = [(kernel(op, a), select, op.results is None) for op, select, a, _ in self._steps]
+        returned = self._returned
+
+        def compute(operands: list) -> tuple:
+            values = operands + constants
+            for function, select, is_single in steps:
+                if is_single:
+                    values.append(function(*select(values)))
+                else:
+                    values += function(*select(values))
+            return returned(values)
+
+        return compute
+
 
 @frozen(eq=False)
 class RuleBody(Steps):
@@ -179,7 +198,8 @@ def _recorded(
     outs = [values[b] for b in bind.binders]
     if mask_unknown and bind.op.results is not None:
         directions = [instantiated(ct, out) for ct, out in zip(directions, outs, strict=True)]
-    found = _run(bind.op, kind, bind.attrs, (directions, outs, args), transform)
+    keywords = _keywords(bind.op, kind, transform, wanted)
+    found = _run(bind.op, kind, bind.attrs, (directions, outs, args), keywords)
     results = {
         i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])
     }
@@ -212,7 +232,17 @@ def _shared(fn: Lambda) -> Lambda:
     return Lambda(fn.params, binds, Ret(tuple([names.get(arg, arg) for arg in fn.ret.args])))
 
 
-def _run(op: Primitive, kind: str, attrs, operands: tuple, transform: Callable) -> tuple:
+def _keywords(op: Primitive, kind: str, transform: Callable, wanted: list[bool]) -> dict:
+    """What a rule of an operation that holds bodies gets beside its attributes: the transform, and
+    in reverse mode for which operands a cotangent is ``wanted``, if it asks for that.
+    """
+    if not op.holds_lambdas:
+        return {}
+    asks = "wanted" in (getattr(getattr(op, kind), "__kwdefaults__", None) or ())
+    return {"transform": transform, "wanted": wanted} if asks else {"transform": transform}
+
+
+def _run(op: Primitive, kind: str, attrs, operands: tuple, keywords: dict) -> tuple:
     """The rule's answers, one for each operand (vjp) or result (jvp)."""
     directions, outs, args = operands
     rule = op.rule(kind)
@@ -221,7 +251,6 @@ def _run(op: Primitive, kind: str, attrs, operands: tuple, transform: Callable) 
         directions = directions[0]
     elif kind == "vjp":
         directions = tuple(directions)
-    keywords = {"transform": transform} if op.holds_lambdas else {}
     found = rule(directions, outs[0] if single else tuple(outs), *args, **attrs, **keywords)
     if kind == "jvp":
         return (found,) if single else tuple(found)

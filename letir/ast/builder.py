@@ -194,9 +194,13 @@ def weakened(out: "Value") -> "Value":
     return out if out.dtype.kind == "b" else PRIMITIVES["weaken"](out)
 
 
+ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # by every kind of value, beside it
+
+
 def _binary(name: str, reflected: bool = False):
     def operator(self, other):
-        if type(other) is not type(self) and not self.takes(other):
+        kind = type(other)
+        if kind is not type(self) and kind not in ALWAYS_TAKEN and not self.takes(other):
             return NotImplemented
         operands = (other, self) if reflected else (self, other)
         out = self.emitter.apply(PRIMITIVES[name], operands)

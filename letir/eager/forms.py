@@ -6,12 +6,13 @@ attributes, types of the operands, which of them require grad).
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from operator import itemgetter
 
 import numpy as np
 from attrs import frozen
 
 from letir.ad.reverse import DEFINED, pull
-from letir.ad.rules import RuleBody, rule_body, selector
+from letir.ad.rules import RuleBody, rule_body
 from letir.ast.attrs import Attrs
 from letir.ast.builder import located, result_types
 from letir.ast.primitive import PRIMITIVES, Primitive
@@ -26,8 +27,7 @@ from letir.tracing.places import placed
 forms: dict = {}  # may be emptied at any time
 _MOST = 1 << 14
 _array_types: dict = {}  # (dtype, shape) -> ArrayType; may be emptied at any time
-# their rules are simpler for a number that is known; users' rules may look at numbers as well
-BY_VALUE = frozenset([PRIMITIVES["power"]])
+POWER = PRIMITIVES["power"]
 
 
 @frozen(eq=False)
@@ -36,8 +36,9 @@ class Form:
 
     ``compute(*values)`` gives the result, or a tuple. ``bind`` is the operation on stand-ins:
     locals, and numbers that are known. ``rule``: that for all cotangents, None if the result
-    requires no grad or ``missing`` says why there is none. ``kept``: the
-    positions among operands and results of what a step keeps.
+    requires no grad or ``missing`` says why there is none; ``backward`` computes it. ``kept``: the
+    positions among operands and results of what a step keeps, ``keep`` takes it from these, and
+    ``unpack`` takes from that what the rule reads.
     """
 
     op: Primitive
@@ -51,6 +52,9 @@ class Form:
     needed: frozenset
     rule: RuleBody | None
     missing: MissingRule | None
+    is_short: bool  # one result, and a rule for every operand
+    reads: bool  # whether the rule reads anything
+    backward: Callable | None
     kept: tuple[int, ...]
     keep: Callable
     unpack: Callable
@@ -115,22 +119,27 @@ def array_type(array) -> ArrayType:
     return found
 
 
+def by_value(op: Primitive) -> bool:
+    """Whether its rule looks at numbers: that of a power does, and users' may."""
+    return op is POWER or "." in op.name
+
+
 def kind_of(op: Primitive, operand):
-    """What the form of ``op`` depends on in an operand that is no Variable: a type, or a value."""
+    """What the form of ``op`` depends on in a constant operand: its type, or its value."""
     weak = WEAK.get(type(operand))
-    if weak is None:
-        if operand is None or not hasattr(operand, "dtype"):
-            return Const(operand)
-        return array_type(operand)
-    if op in BY_VALUE or "." in op.name:
-        return Const(operand)
-    return weak
+    if weak is not None:
+        return Const(operand) if by_value(op) else weak
+    return array_type(operand) if hasattr(operand, "dtype") else Const(operand)
 
 
-def form_of(key: tuple, op: Primitive, attrs: Attrs, operands: list[tuple]) -> Form:
-    """The form of ``op`` on operands given as (kind, whether it requires grad), kept by ``key``."""
+def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> Form:
+    """The form of an operation on operands given as (kind, whether it requires grad).
+
+    It is kept by ``key``, of which the operation is the first item.
+    """
     if len(forms) >= _MOST:
         forms.clear()
+    op = key[0]
     args = tuple([kind if type(kind) is Const else Local(kind) for kind, _ in operands])
     needed = frozenset([a for a, (_, requires) in zip(args, operands, strict=True) if requires])
     try:
@@ -138,36 +147,51 @@ def form_of(key: tuple, op: Primitive, attrs: Attrs, operands: list[tuple]) -> F
     except LetirError as error:
         raise placed(located(error, str(Bind((), op, args, attrs)), None)) from None
     bind = Bind(tuple([Local(kind) for kind in types]), op, args, attrs)
-    found = forms[key] = _made(bind, types, needed)
+    found = forms[key] = _made(bind, needed)
     return found
 
 
-def _made(bind: Bind, types: tuple, needed: frozenset) -> Form:
+def _made(bind: Bind, needed: frozenset) -> Form:
     op, args = bind.op, bind.args
+    types = tuple([binder.type for binder in bind.binders])
     inexact = any(kind is None or kind.inexact for kind in types)
     requires_grad = bool(needed) and op.is_differentiable and inexact
     rule, missing = _rule(bind, needed) if requires_grad else (None, None)
     captured = () if rule is None else rule.captured
     constants = [i for i, arg in enumerate(args) if arg not in needed]
     kept = tuple(sorted({*constants, *captured})) if requires_grad else ()
-    run = kernel(op, bind.attrs)
-    single = op.results is None
+    run, is_single = kernel(op, bind.attrs), op.results is None
     return Form(
-        op,
-        bind.attrs,
-        bind,
-        types,
-        types[0] if single else None,
-        run,
-        single and isinstance(run, np.ufunc) and types[0] is not None,
-        requires_grad,
-        needed,
-        rule,
-        missing,
-        kept,
-        selector(list(kept)),
-        selector([kept.index(place) for place in captured]),
+        op=op,
+        attrs=bind.attrs,
+        bind=bind,
+        types=types,
+        type=types[0] if is_single else None,
+        compute=run,
+        is_plain=is_single and isinstance(run, np.ufunc) and types[0] is not None,
+        requires_grad=requires_grad,
+        needed=needed,
+        rule=rule,
+        missing=missing,
+        is_short=is_single and rule is not None and not rule.missing,
+        reads=bool(captured),
+        backward=None if rule is None else rule.computing(kernel),
+        kept=kept,
+        keep=picker(kept),
+        unpack=picker([kept.index(place) for place in captured]),
     )
+
+
+def picker(places: Sequence[int]) -> Callable:
+    """A function from a sequence to those of its items that are at these places."""
+    if len(places) == 1:  # faster than a Python function that makes a tuple
+        return itemgetter(slice(places[0], places[0] + 1))
+    return itemgetter(*places) if places else nothing
+
+
+def nothing(values) -> tuple:
+    """No items."""
+    return ()
 
 
 def _rule(bind: Bind, needed: frozenset) -> tuple[RuleBody | None, MissingRule | None]:

@@ -66,9 +66,11 @@ class FunctionRule:
 class FunctionForm:
     """Answers what a ``Form`` answers, for one call of a Function.
 
-    ``operands``: the positions of arrays among the arguments; ``constants``: of those that require
-    no grad, whose arrays a step keeps before the saved values.
+    ``operands``: the positions of arrays among the arguments; ``kept``: of those that require no
+    grad among the operands, whose arrays a step keeps before the saved values.
     """
+
+    is_short = False
 
     def __init__(self, function, ctx: Context, args: tuple, saved: list[Saved], outs: list):
         needs = ctx.needs_input_grad
@@ -179,7 +181,7 @@ def as_gradient(name: str, position: int, ct, kind: ArrayType):
 class Refusing:
     """The form of the gradients that a once differentiable backward returned."""
 
-    kept, type = (), None
+    kept, is_short = (), False
 
     def __init__(self, form: FunctionForm, type_: ArrayType):
         self.op, self.type, self.types, self.name = form.op, type_, (type_,), form.function.__name__

@@ -9,8 +9,8 @@ from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Const, Source
-from letir.ast.types import Undef
-from letir.eager.forms import Form, form_of, forms, kind_of
+from letir.ast.types import PYTHON_NUMBERS, Undef
+from letir.eager.forms import Form, by_value, form_of, forms, kind_of
 from letir.eager.modes import RECORDS
 from letir.eager.steps import ORDER, Constant, Part, Step
 from letir.errors import DTypeError
@@ -33,23 +33,35 @@ class Recorder:
 
     def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
         """The result of ``op`` as a Variable, or a tuple of them."""
-        variable = self.variable
-        values, args, key = [], [], [op, None if attrs is NO_ATTRS else attrs.token]
+        variable, array = self.variable, np.ndarray
+        # the key has a type for an operand that requires grad, more or other things for others
+        values, args, key = [], [], [op, attrs.token if attrs else None]
         for operand in operands:
             if type(operand) is variable:
                 arg = operand.arg
                 values.append(operand.array)
                 args.append(arg)
                 key.append(arg.type)
-                key.append(arg.requires_grad)
-            else:
-                if isinstance(operand, Value):
-                    return self.apply_others(op, operands, attrs)
-                values.append(self.entered(operand))
+                if not arg.requires_grad:
+                    key.append(None)
+            elif type(operand) is array:
+                values.append(operand)
                 args.append(None)
-                key.append(kind_of(op, values[-1]))
+                key += (operand.dtype, operand.shape)
+            elif type(operand) is float and not by_value(op):
+                values.append(operand)
+                args.append(None)
+                key.append(float)
+            elif isinstance(operand, Value):
+                return self.apply_others(op, operands, attrs)
+            else:
+                values.append(entered(operand))
+                args.append(None)
+                key += (kind_of(op, values[-1]), None)
         key = tuple(key)
-        form = forms.get(key) or self.form(key, args, attrs)
+        form = forms.get(key)
+        if form is None:
+            form = self.form(key, args, values, attrs)
         out = form.compute(*values)
         if not form.is_plain:
             return self.several(form, operands, args, values, out)
@@ -57,29 +69,19 @@ class Recorder:
         made.array, made.sharing = out, None
         if form.requires_grad and RECORDS.get():
             values.append(out)
-            kept = form.keep(values)
-            made.arg = Step(form.type, form, args, kept, ORDER(), self.source or user_place(3)[0])
+            source = self.source or user_place(3)[0]
+            made.arg = Step(form.type, form, args, form.keep(values), ORDER(), source)
         else:
             made.arg = Constant(form.type)
         return made
 
-    def form(self, key: tuple, args: list, attrs: Attrs) -> Form:
-        """The form of this key, made."""
-        kinds, op = iter(key[2:]), key[0]
+    def form(self, key: tuple, args: list, values: list, attrs: Attrs) -> Form:
+        """The form for these operands, made."""
         operands = [
-            (next(kinds), False) if arg is None else (next(kinds), next(kinds)) for arg in args
+            (kind_of(key[0], value), False) if arg is None else (arg.type, arg.requires_grad)
+            for arg, value in zip(args, values, strict=True)
         ]
-        return form_of(key, op, attrs, operands)
-
-    def entered(self, operand):
-        """An operand that is no Variable. Raises DTypeError for what is no array or number."""
-        if type(operand) is list or type(operand) is tuple:
-            operand = np.asarray(operand)
-        if type(operand) is int and not -(1 << 63) <= operand < 1 << 64:
-            raise placed(DTypeError(f"the integer {operand} does not fit into 64 bits"))
-        if type(operand) is not np.ndarray and operand is not None and operand is not Undef:
-            check_type(operand)
-        return operand
+        return form_of(key, attrs, operands)
 
     def apply_others(self, op: Primitive, operands, attrs: Attrs):
         """An operation of which an operand is a value of another kind: a trace's, or a subclass's
@@ -131,6 +133,17 @@ class Recorder:
         """As an executor's: the results of ``op`` on these operands."""
         out = self.apply(op, [a.value if type(a) is Const else a for a in args], attrs)
         return (out,) if op.results is None else out
+
+
+def entered(operand):
+    """An operand that is no Variable. Raises DTypeError for what is no array or number."""
+    if type(operand) is list or type(operand) is tuple:
+        operand = np.asarray(operand)
+    if type(operand) is int and not -(1 << 63) <= operand < 1 << 64:
+        raise placed(DTypeError(f"the integer {operand} does not fit into 64 bits"))
+    if type(operand) not in PYTHON_NUMBERS and operand is not None and operand is not Undef:
+        check_type(operand)
+    return operand
 
 
 RECORDER = Recorder()
