@@ -9,12 +9,12 @@ from attrs import evolve
 
 import letir as lt
 from letir.ad.batching import batched
-from letir.ast.primitive import NO_BATCH, PRIMITIVES, Primitive
+from letir.ast.primitive import NO_BATCH, PRIMITIVES, Absent, Primitive
 from letir.ast.types import Undef
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.loops import OneByOne
-from letir.testing import SAMPLES, Sample, applied, assert_close
+from letir.testing import SAMPLES, Sample, applied, assert_close, check_grads
 
 OWN = [name for name in PRIMITIVES if "." not in name]  # others are made by other tests
 EVERY = [
@@ -133,3 +133,40 @@ def test_a_batch_is_a_loop(op, sample):
             for size, last in ((3, False), (2, True), (1, False), (0, False))[: sizes(op, sample)]:
                 with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
                     check_batch(op, sample, mask, size, last)
+
+
+# ---- derivatives of batches ----
+
+APART = {"remainder", "custom_jvp"}  # a jump, a rule that holds for one operand only
+
+
+def is_smooth(op: Primitive, sample: Sample) -> bool:
+    """Whether differences tell the derivative: no tie, and no precision below double."""
+    if type(op.vjp) is Absent or sample.rough or op.name in APART:
+        return False
+    kinds = [type_of(arg) for arg in sample.args if arg is not None and arg is not Undef]
+    results = [arg.type for arg in applied(op, sample)[0].ret.args]
+    known = [kind for kind in (*kinds, *results) if kind is not None and kind.inexact]
+    has_result = any(kind is None or kind.inexact for kind in results)
+    return (
+        has_result
+        and any(kind.inexact for kind in kinds)
+        and {kind.dtype.char for kind in known} <= {"d", "D"}
+    )
+
+
+@pytest.mark.parametrize(
+    ("op", "sample"),
+    [case for case in EVERY if is_smooth(*case.values)],
+)
+def test_derivatives_of_a_batch_agree_with_differences(op, sample):
+    args = [arg for arg in sample.args if arg is not None and arg is not Undef]
+    modes = tuple(m for m, r in (("rev", op.vjp), ("fwd", op.jvp)) if type(r) is not Absent)
+
+    for mask in masks(len(args)):
+        if is_possible(op, sample, mask):
+            columns = [examples(a, 2) if m else [a] for a, m in zip(args, mask, strict=True)]
+            fn, _ = applied(op, specimen(sample, [column[0] for column in columns]))
+            program, _ = batched(fn, [0 if there else None for there in mask], 2)
+            given = [np.stack(c) if m else c[0] for c, m in zip(columns, mask, strict=True)]
+            check_grads(program, given, order=1, modes=modes)

@@ -90,6 +90,8 @@ def match(ct: Value | None, arg) -> Value | None:
 
 def recast(ct: Value, dtype: np.dtype) -> Value:
     """``ct`` in ``dtype``; the real part of a complex one for a real dtype."""
+    if ct.type is None:
+        return PRIMITIVES["cast"](ct, dtype)
     if ct.dtype == dtype:
         return ct
     if ct.dtype.kind == "c" and dtype.kind != "c":
