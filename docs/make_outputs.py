@@ -9,6 +9,7 @@ which holds its output; the tests fail where it does not.
 
 import contextlib
 import io
+import linecache
 import os
 import re
 import sys
@@ -42,6 +43,8 @@ def refreshed(page: str) -> str:
 def printed(code: str, names: dict) -> str:
     """What ``code`` prints; source lines of programs in it count from the start of the block."""
     out = io.StringIO()
+    lines = code.splitlines(keepends=True)
+    linecache.cache["example.py"] = (len(code), None, lines, "example.py")  # for inspect
     with contextlib.redirect_stdout(out):
         exec(compile(code, "example.py", "exec"), names)
     return "".join(f"{line.rstrip()}\n" for line in out.getvalue().splitlines())

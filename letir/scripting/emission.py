@@ -7,8 +7,9 @@ becomes a bind, with the script's line. Types may be unknown: then shapes are va
 from collections.abc import Mapping
 from typing import Any
 
-from letir.ast.builder import LetBuilder, Value
+from letir.ast.builder import LetBuilder, Value, weakened
 from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
 from letir.ops.sizes import Sizes
 from letir.scripting.printing import Lifted
@@ -86,9 +87,11 @@ class Emitter:
             args = [self.shape(arg) for arg in args]
         else:
             args = [arg.array if type(arg) is Sizes else arg for arg in args]
-        if any(has_value(arg) for arg in (*args, *keywords.values())):
-            return found.run(*args, **keywords)
-        return self.known(found, args, keywords)
+        if not any(has_value(arg) for arg in (*args, *keywords.values())):
+            return self.known(found, args, keywords)
+        out = found.run(*args, **keywords)
+        is_elementwise = type(found.run) is Primitive and found.run.elementwise
+        return weakened(out) if is_elementwise and all(map(is_number, args)) else out
 
     def shape(self, arg) -> Any:
         """A shape in which some sizes are values, as one value."""
@@ -153,6 +156,13 @@ def has_value(arg) -> bool:
     if isinstance(arg, tuple):
         return any(map(has_value, arg))
     return isinstance(arg, Value) or type(arg) is Sizes
+
+
+def is_number(arg) -> bool:
+    """Whether it is a number, or stands for one: what is computed of numbers alone is one."""
+    if isinstance(arg, Value):
+        return arg.type is not None and arg.type.weak
+    return type(arg) in PYTHON_NUMBERS
 
 
 def fitting(found: Meaning, python, args: list) -> Any:

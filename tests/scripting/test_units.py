@@ -66,6 +66,14 @@ def test_a_number_in_the_place_of_an_array_is_one():
     check_grads(mul, (X, 2.0), order=2)
 
 
+def test_what_is_computed_of_numbers_is_a_number():
+    f = script("def f(x, rate): return x * (1 - rate) / np.sqrt(rate) ** 2 + -rate")
+
+    for rate in (0.5, 2):
+        assert f(X.astype("f"), rate).dtype == "float32"
+    check_grads(f, (X, 0.5), order=2)
+
+
 def test_0d_arrays_and_numpy_scalars_are_arrays():
     """[G2]"""
     mul = script(OVERLOADS)
