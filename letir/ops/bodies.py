@@ -50,11 +50,11 @@ def checkpoint_aval(*types, body, saved):
     return tuple(arg.type for arg in fitted(body, types).ret.args)
 
 
-def checkpoint_vjp(cts, outs, *args, body, saved, transform):
+def checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
     """Compute the body again, but for what is saved, and go back through it."""
     known = {i: outs[i] for i in range(len(outs) - saved, len(outs))}
     body = without_effects(fitted(body, tuple(map(body_type, args))))
-    return transform(body, args, cts, known=known)
+    return transform(body, args, cts, wanted=wanted, known=known)
 
 
 def checkpoint_jvp(tangents, outs, *args, body, saved, transform):

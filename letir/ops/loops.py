@@ -5,7 +5,9 @@ from collections.abc import Callable, Sequence
 from attrs import frozen
 
 from letir.ast.builder import LetBuilder, Value
+from letir.ast.liveness import live_binds
 from letir.ast.primitive import Primitive
+from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.batching import emitted, to_front, unmapped
@@ -42,22 +44,25 @@ def slices(builder: LetBuilder, values: Sequence, mapped: Sequence[bool]) -> lis
 
 
 def run(program: LetBuilder, results: Sequence, operands: Sequence, mapped: Sequence) -> tuple:
-    """``looped`` of the body that ``program`` builds; None for results that are None."""
+    """``looped`` of what the body that ``program`` builds needs; None for results that are None."""
     body = program.build([r for r in results if r is not None])
-    pairs = [(v, there) for v, there in zip(operands, mapped, strict=True) if v is not None]
-    found = iter(
-        emitted(
-            "looped", [v for v, _ in pairs], body=body, mapped=tuple([there for _, there in pairs])
-        )
-    )
+    body = body.with_binds(live_binds(body))
+    used = {local for term in (*body.binds, body.ret) for local in term.locals()}
+    given = [(v, there) for v, there in zip(operands, mapped, strict=True) if v is not None]
+    triples = [(p, *pair) for p, pair in zip(body.params, given, strict=True)]
+    counts = next(triple for triple in triples if triple[2])  # says how many examples there are
+    triples = [triple for triple in triples if triple[0] in used or triple is counts]
+    params, values, there = zip(*triples, strict=True)
+    body = Lambda(params, body.binds, body.ret)
+    found = iter(emitted("looped", values, body=body, mapped=there))
     return tuple([None if r is None else next(found) for r in results])
 
 
-def looped_vjp(cts, outs, *args, body, mapped, transform):
+def looped_vjp(cts, outs, *args, body, mapped, transform, wanted=None):
     """One example after the other again; the cotangents of what they share are summed."""
     builder, all_mapped = LetBuilder(), (True,) * len(cts)
     primals, directions = slices(builder, args, mapped), slices(builder, cts, all_mapped)
-    results = transform(body, primals, directions)
+    results = transform(body, primals, directions, wanted=wanted)
     found = run(builder, results, (*args, *cts), (*mapped, *all_mapped))
     return tuple(
         [

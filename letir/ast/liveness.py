@@ -1,0 +1,25 @@
+"""What a program needs for its results: which binds are live, and which have an effect."""
+
+from letir.ast.terms import Bind, Lambda, Local
+
+
+def live_binds(fn: Lambda) -> tuple[Bind, ...]:
+    """The binds of ``fn`` whose results are used, or that have an effect, in their order."""
+    live, kept = set(fn.ret.locals()), []
+    for bind in reversed(fn.binds):
+        if not live.isdisjoint(bind.binders) or has_effect(bind):
+            live.update([arg for arg in bind.args if type(arg) is Local])
+            kept.append(bind)
+    return tuple(reversed(kept))
+
+
+def has_effect(bind: Bind) -> bool:
+    """Whether its operation has an effect, or a body that it holds."""
+    if bind.op.effect or not bind.op.holds_lambdas:
+        return bind.op.effect
+    bodies = [value for value in bind.attrs.values() if type(value) is Lambda]
+    return any(body.memo(_body_has_effect) for body in bodies)
+
+
+def _body_has_effect(body: Lambda) -> bool:
+    return any(map(has_effect, body.binds))
