@@ -27,7 +27,7 @@ from letir.errors import LetirError
 
 Policy = str | Callable[[Bind], bool]
 GRADES = {"recompute_cheap": CHEAP, "min_bytes": MODERATE}
-SHORTEST = 8  # chains up to this length are always computed again as a whole
+SHORTEST = 16  # chains up to this length are always computed again as a whole
 
 
 @paused_gc()
@@ -95,7 +95,7 @@ class Choice:
         self.parts, self.policy = parts, policy
         self.most = GRADES.get("min_bytes" if policy == "keep_all" else policy, DEAR)
         self.inputs = {p for p in parts.captured if p not in parts.producers}
-        self.limit = max(SHORTEST, math.isqrt(len(parts.known)))
+        self.limit = max(SHORTEST, math.isqrt(parts.lifted))
         self.graded = [(bind, recomputation(bind)) for bind in parts.known[: parts.lifted]]
         self.graded += [(bind, CHEAP) for bind in parts.known[parts.lifted :]]  # as ``df`` does
         self.closing = parts.is_raw and not anything  # only what is captured may be kept

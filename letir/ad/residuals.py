@@ -1,0 +1,272 @@
+"""``explain_residuals``: what a gradient keeps, for which rule, and what could be computed again
+instead.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+
+from attrs import field, frozen
+
+from letir.ad.calls import called
+from letir.ad.costs import is_view, nbytes, weight
+from letir.ad.gradient import Gradient
+from letir.ad.policies import Choice, Policy, check_policy, with_policy
+from letir.ad.recomputing import Halves, halves
+from letir.ad.reverse import differentiate
+from letir.ast.printer import Printer
+from letir.ast.terms import Lambda, Local, Ret, Source
+from letir.ast.types import ArrayType, Size
+from letir.ops.control import grad_of
+
+MOST = 4  # rules, operations and places that one line of the table names
+LONGEST = 64  # operations that are counted
+WIDEST = 60  # what the table shows of a bind
+HEAD = ("kept", "type", "bytes", "read by the rule of", "made by", "at", "instead")
+
+
+@frozen(eq=False)
+class Residual:
+    """One value that a gradient keeps.
+
+    ``number`` and ``text`` are as in the text of ``f``, ``name`` what the user called it.
+    ``readers``: the operations whose derivative rules read it, also by way of what is computed
+    again from it. ``view_of``: the value whose memory it shares. ``instead``: what the policy would
+    do with it: "kept", or the operations that compute it again.
+    """
+
+    number: str
+    name: str | None
+    text: str
+    type: ArrayType | None
+    nbytes: int | Size | None
+    is_argument: bool
+    readers: tuple[str, ...]
+    source: Source | None
+    view_of: str | None
+    instead: str
+
+    @property
+    def dtype(self):
+        """The dtype, None if it is unknown."""
+        return None if self.type is None else self.type.dtype
+
+    @property
+    def shape(self):
+        """The shape, None if it is unknown."""
+        return None if self.type is None else self.type.shape
+
+    def row(self) -> tuple[str, ...]:
+        """Its line of the table."""
+        label = f"{self.number}:{self.name}" if self.name else self.number
+        shared = f" (a view of {self.view_of})" if self.view_of else ""
+        kind = "unknown" if self.type is None else repr(self.type)
+        size = "unknown" if self.nbytes is None else str(self.nbytes)
+        place = self.source.short if self.source else ""
+        made = self.text if len(self.text) <= WIDEST else self.text[:WIDEST] + " ..."
+        made = " ".join(made.split())
+        return (label + shared, kind, size, few(self.readers), made, place, self.instead)
+
+
+@frozen(eq=False, repr=False)
+class Residuals:
+    """What a gradient keeps, one ``Residual`` each: arguments first, then results in order.
+
+    ``total``: all bytes, ``temporaries``: those beside arguments, which the caller holds anyway;
+    memory that several share counts once. Numbers, or formulas in named sizes; values of unknown
+    type are left out and counted in ``unknown``. ``instead``: the same sum of temporaries under
+    ``policy``.
+    """
+
+    rows: tuple[Residual, ...]
+    total: int | Size
+    temporaries: int | Size
+    unknown: int
+    policy: str
+    instead: int | Size
+    gradient: Gradient = field(eq=False)
+
+    def __iter__(self) -> Iterator[Residual]:
+        return iter(self.rows)
+
+    def __len__(self):
+        return len(self.rows)
+
+    def __getitem__(self, index) -> Residual:
+        return self.rows[index]
+
+    def __str__(self):
+        table = [HEAD, *[row.row() for row in self.rows]]
+        widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+        cells = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
+        return "\n".join([self.summary, *cells])
+
+    __repr__ = __str__
+
+    @property
+    def summary(self) -> str:
+        """One line: how many values, how many bytes."""
+        given = sum(row.is_argument for row in self.rows)
+        unknown = f", {self.unknown} of unknown size" if self.unknown else ""
+        return (
+            f"{len(self.rows) - given} values of {self.temporaries} bytes and {given} arguments, "
+            f"{self.total} bytes in all{unknown}; {self.policy}: {self.instead} bytes"
+        )
+
+
+def explain_residuals(
+    g: Gradient | Callable,
+    *args,
+    policy: Policy = "keep_all",
+    exact: bool = False,
+    instead: Policy = "min_bytes",
+) -> Residuals:
+    """What the gradient ``g`` keeps between its two parts: each value, its bytes, the rules that
+    read it, its line, and what the policy ``instead`` would compute again.
+
+    A function (at the arguments ``args``) or a Lambda is differentiated first, as ``vjp`` does,
+    under ``policy``. Linear in the number of binds.
+
+    >>> import numpy as np
+    >>> found = explain_residuals(lambda x: np.exp(x * 2) * np.tanh(x * 2), np.ones(3))
+    >>> [(row.text, row.nbytes, row.readers) for row in found]
+    [('%4 = tanh(%3)', 24, ('mul', 'tanh')), ('%2 = exp(%1)', 24, ('mul', 'exp'))]
+    >>> found.total, found.instead
+    (48, 0)
+    """
+    gradient = as_gradient(g, args)
+    gradient = with_policy(gradient, policy, exact=exact)
+    parts = halves(gradient)
+    others = alternative(parts, instead)
+    inputs = set(gradient.f.params)
+    total, unknown = held(gradient.f, parts.captured)
+    temporaries, _ = held(gradient.f, [v for v in parts.captured if v not in inputs])
+    less, _ = held(gradient.f, [v for v in others if v not in inputs])
+    name = instead if isinstance(instead, str) else getattr(instead, "__name__", "the policy")
+    rows = tuple(rows_of(parts, others))
+    return Residuals(rows, total, temporaries, unknown, name, less, gradient)
+
+
+def as_gradient(g: Gradient | Callable, args: tuple) -> Gradient:
+    """``g``, or the Gradient of a Lambda or of a function at these arguments."""
+    if isinstance(g, Gradient):
+        return g
+    fn = g if isinstance(g, Lambda) else called(g, args, {}).fn
+    return differentiate(fn, defined=[True] * len(fn.ret.args))
+
+
+def alternative(parts: Halves, policy: Policy) -> set[Local]:
+    """What another policy would keep of the same gradient."""
+    check_policy(policy)
+    if policy == "keep_all":
+        return set(parts.captured)
+    return Choice(parts, policy, anything=True).kept(exact=False)
+
+
+# ---- bytes ----
+
+
+def bases(fn: Lambda) -> dict[Local, Local]:
+    """For each view the value whose memory it shares."""
+    found: dict[Local, Local] = {}
+    for bind in fn.binds:
+        if is_view(bind):
+            base = bind.args[0]
+            found.update(dict.fromkeys(bind.binders, found.get(base, base)))
+    return found
+
+
+def held(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
+    """(bytes of these values, how many are of unknown type); what several share counts once."""
+    base_of, groups, unknown = fn.memo(bases), {}, 0
+    for local in values:
+        if local.type is None:
+            unknown += 1
+        else:
+            groups.setdefault(base_of.get(local, local), []).append(local)
+    total: int | Size = 0
+    for base, views in groups.items():
+        own = sum([nbytes(view) for view in views])
+        is_more = base.type is None or weight(base) > sum(map(weight, views))
+        total = total + (own if is_more else nbytes(base))
+    return total, unknown
+
+
+# ---- who reads it ----
+
+
+def rules_reading(gradient: Gradient, kept: set[Local]) -> dict[Local, dict[str, None]]:
+    """The operations whose rules read a value, also by way of what is computed again from it."""
+    f = gradient.f
+    real = Ret(f.ret.args[: gradient.f_real_outputs])
+    wanted = [i in set(gradient.df_output_vjps) for i in range(len(f.params))]
+    parts = halves(differentiate(Lambda(f.params, f.binds, real), wanted))
+    readers: dict[Local, dict[str, None]] = {}
+    for step in parts.linear:
+        if step.op is grad_of:
+            for local in step.locals():
+                readers.setdefault(local, {})[step.attrs["op"].name] = None
+    _, again = parts.needed(kept)
+    for bind in reversed(parts.known):
+        if id(bind) in again:
+            found = [name for b in bind.binders for name in readers.get(b, ())]
+            for local in bind.locals():
+                if len(readers.setdefault(local, {})) <= MOST:
+                    readers[local].update(dict.fromkeys(found[: MOST + 1]))
+    return readers
+
+
+def few(names: Iterable[str]) -> str:
+    """The first of some names."""
+    names = list(names)
+    return ", ".join(names[:MOST]) + (", ..." if len(names) > MOST else "")
+
+
+# ---- the table ----
+
+
+def rows_of(parts: Halves, others: set[Local]) -> Iterator[Residual]:
+    """One ``Residual`` for each value that is captured now."""
+    f, captured = parts.gradient.f, set(parts.captured)
+    readers, base_of = rules_reading(parts.gradient, captured), f.memo(bases)
+    printer = Printer(types=False, sources=False, names=False, bounded=True)
+    for param in f.params:
+        printer.number(param)
+    texts: dict[Local, str] = {}
+    for bind in f.binds:
+        if captured.isdisjoint(bind.binders):
+            printer.skip(bind)
+        else:
+            texts.update(dict.fromkeys(bind.binders, printer.bind_text(bind, "")))
+    for local in parts.captured:
+        bind, base = parts.producers.get(local), base_of.get(local)
+        yield Residual(
+            number=printer.numbers[local],
+            name=local.name,
+            text=texts.get(local, "an argument"),
+            type=local.type,
+            nbytes=nbytes(local),
+            is_argument=bind is None,
+            readers=tuple(readers.get(local, ())),
+            source=None if bind is None else bind.source,
+            view_of=None if base is None else printer.numbers[base],
+            instead="kept"
+            if local in others
+            else again_text(parts, local, others, printer.numbers),
+        )
+
+
+def again_text(parts: Halves, local: Local, others: set[Local], numbers: dict) -> str:
+    """The operations that compute ``local`` from what another policy keeps."""
+    made, origins, stack = [], {}, [local]
+    while stack and len(made) < LONGEST:
+        value = stack.pop(0)
+        bind = parts.producers.get(value)
+        if bind is None or value in others:
+            origins[numbers.get(value, "a mask")] = None
+        elif bind not in made:
+            made.append(bind)
+            stack += bind.locals()
+    if stack:
+        return f"more than {LONGEST} operations"
+    ops = ", ".join(bind.op.name for bind in reversed(made))
+    ops = ops if len(made) <= MOST else f"{len(made)} operations"
+    return f"{ops} of {few(origins)}" if origins else ops
