@@ -14,11 +14,12 @@ from letir.ops import (
     products,
     reductions,
     scans,
+    scripted,
     shaping,
     sizes,
 )
 
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, scans),
-    *(indexing, products, neural, control, loops, bodies),
+    *(indexing, products, neural, control, loops, bodies, scripted),
 )

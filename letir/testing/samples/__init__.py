@@ -17,6 +17,7 @@ from letir.testing.samples import (
     products,
     reductions,
     scans,
+    scripted,
     shaping,
     sizes,
 )
@@ -24,7 +25,7 @@ from letir.testing.samples.sample import Sample
 
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, scans),
-    *(indexing, products, neural, control, bodies, loops),
+    *(indexing, products, neural, control, bodies, loops, scripted),
 )
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()
