@@ -1,0 +1,112 @@
+"""``aligned``: which elements of two sequences correspond, in their order, in linear time.
+
+Common ends first, then elements that occur once in both (Cohen's patience diff); what is left by
+the greedy algorithm of Myers (An O(ND) difference algorithm, Algorithmica, 1986), which takes the
+furthest way of ``MOST_EDITS`` edits and starts anew from there.
+"""
+
+import bisect
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+MOST_EDITS = 100
+Pairs = list[tuple[int, int]]
+
+
+def aligned(a: Sequence, b: Sequence) -> Pairs:
+    """Increasing pairs of positions of elements that are equal.
+
+    >>> aligned("abcd", "axcd")
+    [(0, 0), (2, 2), (3, 3)]
+    """
+    found: Pairs = []
+    for start, end in pairwise([(-1, -1), *unique_pairs(a, b), (len(a), len(b))]):
+        if start[0] >= 0:
+            found.append(start)
+        found += between(a, b, start[0] + 1, start[1] + 1, *end)
+    return found
+
+
+def unique_pairs(a: Sequence, b: Sequence) -> Pairs:
+    """The longest increasing pairs of elements that occur once in both."""
+    in_a, in_b = Counter(a), Counter(b)
+    place = {x: j for j, x in enumerate(b) if in_a[x] == in_b[x] == 1}
+    pairs = [(i, place[x]) for i, x in enumerate(a) if x in place]
+    return [pairs[i] for i in longest_increasing([j for _, j in pairs])]
+
+
+def longest_increasing(values: Sequence[int]) -> list[int]:
+    """The positions of a longest increasing subsequence of different numbers."""
+    ends: list[int] = []  # the least last value of an increasing sequence of each length
+    at: list[int] = []  # the position of that
+    before: list[int] = []  # of each position the one before it in its sequence
+    for i, value in enumerate(values):
+        length = bisect.bisect_left(ends, value)
+        before.append(at[length - 1] if length else -1)
+        ends[length : length + 1] = [value]
+        at[length : length + 1] = [i]
+    found, i = [], at[-1] if at else -1
+    while i >= 0:
+        found.append(i)
+        i = before[i]
+    return found[::-1]
+
+
+def between(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> Pairs:
+    """The pairs of positions ``i`` to ``k`` of the first and ``j`` to ``m`` of the second."""
+    head: Pairs = []
+    while i < k and j < m and a[i] == b[j]:
+        head.append((i, j))
+        i, j = i + 1, j + 1
+    tail: Pairs = []
+    while i < k and j < m and a[k - 1] == b[m - 1]:
+        k, m = k - 1, m - 1
+        tail.append((k, m))
+    while i < k and j < m:
+        pairs, i, j = edited(a, b, i, j, k, m)
+        head += pairs
+    return head + tail[::-1]
+
+
+def edited(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> tuple[Pairs, int, int]:
+    """(pairs, where they end) on the shortest way of edits through these parts, or on the furthest
+    of ``MOST_EDITS``.
+
+    A diagonal is x - y, counted from the beginnings of the parts; ``furthest`` has its largest x.
+    """
+    furthest, trace = {1: 0}, []
+    for edits in range(MOST_EDITS + 1):
+        trace.append(furthest.copy())
+        for diagonal in range(-edits, edits + 1, 2):
+            before = diagonal + came_down(furthest, diagonal, edits)
+            x = furthest[before] + (before < diagonal)
+            while i + x < k and j + x - diagonal < m and a[i + x] == b[j + x - diagonal]:
+                x += 1
+            furthest[diagonal] = x
+            if i + x >= k and j + x - diagonal >= m:
+                return walked_back(trace, i, j, k - i, m - j), k, m
+    ends = [(furthest[d], furthest[d] - d) for d in range(-MOST_EDITS, MOST_EDITS + 1, 2)]
+    x, y = max((end for end in ends if end[0] <= k - i and end[1] <= m - j), key=sum)
+    return walked_back(trace, i, j, x, y), i + x, j + y
+
+
+def came_down(furthest: dict[int, int], diagonal: int, edits: int) -> int:
+    """1 if the way to this diagonal comes from the one above it, -1 if from the one below."""
+    if diagonal == -edits:
+        return 1
+    return 1 if diagonal != edits and furthest[diagonal - 1] < furthest[diagonal + 1] else -1
+
+
+def walked_back(trace: list[dict[int, int]], i: int, j: int, x: int, y: int) -> Pairs:
+    """The pairs on the way that ended at (x, y), from ``i`` and ``j``."""
+    found: Pairs = []
+    for edits in range(len(trace) - 1, -1, -1):
+        furthest, diagonal = trace[edits], x - y
+        before = diagonal + came_down(furthest, diagonal, edits)
+        from_x, from_y = (furthest[before], furthest[before] - before) if edits else (0, 0)
+        while x > from_x and y > from_y:
+            x, y = x - 1, y - 1
+            found.append((i + x, j + y))
+        x, y = from_x, from_y
+    return found[::-1]

@@ -1,0 +1,64 @@
+"""aligned: which elements of two sequences correspond."""
+
+import itertools
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from letir.source import alignment
+from letir.source.alignment import aligned, between, longest_increasing
+
+WORDS = st.text("abcd", max_size=12)
+
+
+def longest_common(a: str, b: str) -> int:
+    """The length of a longest common subsequence, by the table."""
+    row = [0] * (len(b) + 1)
+    for x in a:
+        before = row
+        row = [0]
+        for j, y in enumerate(b):
+            row.append(before[j] + 1 if x == y else max(before[j + 1], row[j]))
+    return row[-1]
+
+
+@given(WORDS, WORDS)
+def test_pairs_are_equal_and_increase(a, b):
+    pairs = aligned(a, b)
+
+    assert all(a[i] == b[j] for i, j in pairs)
+    assert all(i < k and j < m for (i, j), (k, m) in itertools.pairwise(pairs))
+
+
+@given(WORDS, WORDS)
+def test_without_anchors_as_many_correspond_as_can(a, b):
+    assert len(between(a, b, 0, 0, len(a), len(b))) == longest_common(a, b)
+
+
+@pytest.mark.parametrize("most", [1, 2, 5])
+@given(WORDS, WORDS)
+def test_few_edits_at_a_time_lead_to_the_end_too(most, a, b):
+    before, alignment.MOST_EDITS = alignment.MOST_EDITS, most
+    try:
+        pairs = between(a, b, 0, 0, len(a), len(b))
+    finally:
+        alignment.MOST_EDITS = before
+
+    assert all(a[i] == b[j] for i, j in pairs)
+
+
+@given(st.permutations(range(8)))
+def test_the_subsequence_increases_and_none_is_longer(values):
+    found = [values[i] for i in longest_increasing(values)]
+    lengths = []
+    for i, value in enumerate(values):
+        lengths.append(1 + max((lengths[j] for j in range(i) if values[j] < value), default=0))
+
+    assert found == sorted(found)
+    assert len(found) == max(lengths)
+
+
+def test_sequences_that_have_nothing_in_common_take_linear_time():
+    assert aligned(range(5000), range(5000, 10_000)) == []
+    assert len(aligned([i % 2 for i in range(5000)], [i % 3 == 0 for i in range(5000)])) > 2000

@@ -1,0 +1,148 @@
+"""diff: two programs side by side."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import letir as lt
+from letir.ast.builder import LetBuilder
+from letir.ast.parser import parse
+from letir.ast.types import ArrayType
+from letir.passes import dead_code
+from letir.testing import programs
+
+BEFORE = parse(
+    "lambda %0, %1 { %2 = matmul(%0, %1); %3 = tanh(%2); %4 = sum(%3, axis=0); return %4 }"
+)
+AFTER = parse("""lambda %0, %1 {
+  %2 = matmul(%0, %1); %3 = add(%2, 1); %4 = tanh(%3); %5 = sum(%4, axis=1); return %5
+}""")
+
+
+def marks(f, g) -> str:
+    """The marks of all rows."""
+    return "".join(row.mark for row in lt.diff(f, g).rows)
+
+
+def test_insertions_and_changes_are_marked_beside_what_they_stand_for():
+    found = lt.diff(BEFORE, AFTER)
+
+    assert str(found).splitlines() == [
+        "lambda %0                lambda %0",
+        "lambda %1                lambda %1",
+        "%2 = matmul(%0, %1)      %2 = matmul(%0, %1)",
+        "                      >  %3 = add(%2, 1)",
+        "%4 = tanh(%2)         |  %4 = tanh(%3)",
+        "%5 = sum(%4, axis=0)  |  %5 = sum(%4, axis=1)",
+        "return %5                return %5",
+    ]
+    assert found
+    assert not found.same
+
+
+def test_the_other_way_round_they_are_deletions():
+    assert marks(BEFORE, AFTER) == "   >|| "
+    assert marks(AFTER, BEFORE) == "   <|| "
+
+
+def test_programs_that_differ_in_names_and_lines_only_are_the_same():
+    f, g = (lt.trace(h, np.ones(2)) for h in (lambda x: x * 2, lambda y: y * 2))
+
+    assert not lt.diff(f, g)
+    assert lt.diff(f, g).same
+    assert str(lt.diff(f, g)) == "the programs are the same, 1 binds"
+
+
+@pytest.mark.parametrize(
+    ("f", "g", "expected"),
+    [
+        ("lambda %0 { return %0 }", "lambda { return 1.0 }", "<|"),
+        ("lambda %0 { return %0 }", "lambda %0, %1 { return %0 }", " > "),
+        ("lambda %0 { return %0 }", "lambda %0 { return (%0, %0) }", " |"),
+        ("lambda %0: float64[] { return %0 }", "lambda %0: float32[] { return %0 }", "| "),
+        (
+            "lambda %0 { %1 = mul(%0, 2); return %1 }",
+            "lambda %0 { %1 = mul(%0, 2.0); return %1 }",
+            " | ",
+        ),
+        (
+            "lambda %0 { %1 = mul(%0, 2); return %1 }",
+            "lambda %0 { %1 = add(%0, 2); return %1 }",
+            " <>|",
+        ),
+        (
+            "lambda %0 { %1 = mul(%0, %0); return %1 }",
+            "lambda %0 { %1 = mul(%0, 2); %2 = mul(%1, %1); return %2 }",
+            " >| ",
+        ),
+    ],
+)
+def test_marks(f, g, expected):
+    f, g = parse(f), parse(g)
+
+    assert marks(f, g).rstrip() == expected.rstrip()
+    assert lt.diff(f, g).same == (set(marks(f, g)) == {" "}) == (f == g)
+
+
+def test_nesting_that_differs_is_shown():
+    f, g = lt.trace(lambda p: p[0] * 1.0, (2.0,)), lt.trace(lambda p: p["k"] * 1.0, {"k": 2.0})
+
+    assert (
+        str(lt.diff(f, g)).splitlines()[0]
+        == "lambda in (((*,),), {})  |  lambda in (({'k': *},), {})"
+    )
+
+
+def test_bodies_are_shown_in_lines():
+    df, dg = (lt.differentiate(lt.trace(h, np.ones(2))).df for h in (np.exp, np.sin))
+    text = str(lt.diff(df, dg))
+
+    assert "grad_of[exp]" in text
+    assert "grad_of[sin]" in text
+
+
+def chain(length: int, extra=()) -> lt.Lambda:
+    """Binds that are all alike, but for those at ``extra``."""
+    builder = LetBuilder()
+    y = builder.param(ArrayType(float), "x")
+    for i in range(length):
+        y = np.sin(y) * 2 if i in extra else y * 2
+    return builder.build([y])
+
+
+def test_long_programs_show_what_is_near_a_difference():
+    found = lt.diff(chain(3000), chain(3000, {1000, 2000}))
+
+    assert len(str(found).splitlines()) == 19
+    assert "... 998 the same ..." in str(found)
+    assert sum(row.mark != " " for row in found.rows) == 4
+
+
+def test_what_is_no_program_is_refused():
+    with pytest.raises(lt.DTypeError, match=r"found Gradient\n .* take .f and .df"):
+        lt.diff(chain(1), lt.differentiate(chain(1)))
+
+
+@given(programs(), programs())
+def test_all_binds_are_there_in_their_order(first, second):
+    (f, _), (g, _) = first, second
+    rows = lt.diff(f, g).rows
+
+    for side, program in (("left", f), ("right", g)):
+        there = [item for row in rows if (item := getattr(row, side)) is not None]
+        assert [*program.params, *program.binds, program.ret] == there
+    assert all(
+        row.left.op is row.right.op
+        for row in rows
+        if all(hasattr(i, "op") for i in (row.left, row.right))
+    )
+
+
+@given(programs())
+def test_what_is_marked_is_what_differs(program):
+    f, _ = program
+
+    assert set(marks(f, f)) == {" "}
+    live = dead_code(f)
+    assert (set(marks(f, live)) == {" "}) == (f == live) == lt.diff(f, live).same
+    assert set(marks(f, live)) <= set(" <|")
