@@ -14,18 +14,25 @@ from hypothesis import strategies as st
 
 from letir import (
     Lambda,
+    Ret,
     canonicalize,
     check,
+    checkpoint,
     differentiate,
     dumps,
     grad,
+    jacfwd,
+    jacrev,
     jvp,
     lower_grad_of,
     run_forward,
     specialize_undef,
     vjp,
 )
+from letir.ad.forward import linear_program
+from letir.ad.transposing import transposed_program
 from letir.ast.parser import parse
+from letir.ast.trees import flatten
 from letir.ast.types import Undef
 from letir.errors import GuardError
 from letir.eval.evaluator import Evaluator, run_flat
@@ -42,6 +49,7 @@ APART = {"stop_gradient", "custom_vjp", "embedding"}
 NUMBERS = [np.dtype(name) for name in ("bool", "int64", "uint64", "float64", "complex128")]
 ANY = programs()
 DOUBLE = programs(ops=SAMPLES.keys() - APART, dtypes=NUMBERS)
+REAL = programs(ops=SAMPLES.keys() - APART, dtypes=NUMBERS[:-1], most_steps=8)
 
 
 # ---- programs as they are ----
@@ -269,6 +277,60 @@ def second_derivatives_in_both_orders_agree(fn, args, choice):
     assert not np.isfinite(size + other) or abs(left - right) <= 1e-8 * (1 + size + other)
 
 
+def reverse_mode_is_the_linearization_transposed(fn, args, choice):
+    """Reverse mode equals forward mode, then transpose; linear programs are found to be linear."""
+    inputs = [i for i, arg in enumerate(args) if is_inexact(arg)]
+    case = case_of(fn, args)
+    if case is None:
+        return
+    pair = linear_program(fn, inputs)
+    transpose = check(transposed_program(pair.linear, list(range(len(inputs)))))
+    cts = dict(zip(case.places, case.cts, strict=True))
+
+    captured = pair.captured(args, run_flat(pair.f, list(args)))
+    found = run_flat(transpose, [*(cts[i] for i in pair.outputs), *captured])
+
+    expected = dict(
+        zip(
+            case.gradient.df_output_vjps,
+            case.gradient.backward(case.residuals, *case.cts),
+            strict=True,
+        )
+    )
+    assert_close([expected[i] for i in inputs], list(found))
+
+
+def a_checkpoint_changes_neither_values_nor_derivatives(fn, args, choice):
+    """Whatever the policy keeps."""
+    kept = checkpoint(fn, policy=lambda bind: bool(choice >> len(bind.op.name) % 20 & 1))
+    results = run_flat(fn, list(args))
+    cts = full_cts(results)
+
+    for program in (check(kept), checkpoint(checkpoint(fn))):
+        assert_same(results, run_flat(program, list(args)))
+        assert_close(vjp(fn, *args)[1](cts), vjp(program, *args)[1](cts))
+
+
+def full_cts(results: tuple):
+    """A cotangent for each result, as ``pull`` takes them."""
+    rng = np.random.default_rng(3)
+    cts = [direction(r, rng) if is_inexact(r) else np.zeros(np.shape(r)) for r in results]
+    return tuple(cts) if len(cts) > 1 else cts[0]
+
+
+def both_modes_give_the_same_jacobian(fn, args, choice):
+    case = case_of(fn, args)
+    wanted = tuple(i for i, arg in enumerate(args) if is_inexact(arg))
+    if case is None or not wanted:
+        return
+    chosen = Lambda(fn.params, fn.binds, Ret(tuple(fn.ret.args[i] for i in case.places)))
+
+    forward, reverse = (jac(chosen, wanted)(*args) for jac in (jacfwd, jacrev))
+
+    if all(np.isfinite(leaf).all() for leaf in flatten((forward, reverse))[0]):
+        assert_close(forward, reverse, rtol=1e-9, atol=1e-9)
+
+
 LAWS = {
     programs_are_well_formed: ANY,
     text_brings_the_program_back: ANY,
@@ -282,6 +344,9 @@ LAWS = {
     forward_mode_is_reverse_mode_transposed: DOUBLE,
     second_derivatives_in_both_orders_agree: DOUBLE,
     derivatives_agree_with_differences: DOUBLE,
+    reverse_mode_is_the_linearization_transposed: DOUBLE,
+    a_checkpoint_changes_neither_values_nor_derivatives: DOUBLE,
+    both_modes_give_the_same_jacobian: REAL,
 }
 
 

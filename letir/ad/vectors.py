@@ -23,12 +23,14 @@ def ravel(tree) -> tuple[Any, "Unravel"]:
     the same size and dtype only. Works on arrays and on traced values, and derivatives flow through
     both directions. Strings and bools stay as they are.
 
-    >>> from scipy.optimize import minimize
-    >>> from letir import value_and_grad
-    >>> start, unravel = ravel({"x": np.zeros(2), "y": 0.0})
-    >>> loss = lambda v: (lambda p: ((p["x"] - 1) ** 2).sum() + p["y"] ** 2)(unravel(v))
-    >>> unravel(minimize(value_and_grad(loss), start, jac=True).x)
-    {'x': array([1., 1.]), 'y': 0.0}
+    >>> vector, unravel = ravel({"x": np.zeros(2), "y": 1.5})
+    >>> vector
+    array([0. , 0. , 1.5])
+    >>> unravel(2 * vector)
+    {'x': array([0., 0.]), 'y': 3.0}
+
+    With SciPy: ``scipy.optimize.minimize(value_and_grad(lambda v: f(unravel(v))), vector,
+    jac=True)``.
     """
     leaves, spec = flatten(tree)
     parts = tuple([Part.of(leaf) for leaf in leaves])
