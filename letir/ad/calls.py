@@ -69,13 +69,13 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     return [leaf.place for leaf in leaves], Tree(spec)
 
 
-def separate(results: tuple) -> list:
-    """The results, each an array that its owner may write to.
+def separate(results: tuple, arguments: Sequence = ()) -> list:
+    """The results, each an array that its owner may write to, in memory that no argument has.
 
     Rules hand one cotangent to several operands, whole or as views, and broadcasting gives
     read-only views.
     """
-    seen: set[int] = set()
+    seen = {id(root(array)) for array in arguments}
     found = []
     for array in results:
         owner = id(root(array))

@@ -55,7 +55,7 @@ def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None
         tree = fn.out_tree or tree_of_results(len(fn.ret.args))
         shared = [None] * len(recording.lifted)
         program = mapped_program(fn, [*axes, *shared], mapping.size, tree, out_axes)
-        return tree.unflatten(separate(run_flat(program, [*given, *recording.lifted])))
+        return tree.unflatten(separate(run_flat(program, [*given, *recording.lifted]), given))
 
     return mapped
 
@@ -205,7 +205,7 @@ SHARED = object()  # stands for None where a tree has it as a leaf
 def as_axis(axis, name: str) -> int:
     """An axis as an int. Raises DTypeError for what is none."""
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
-        raise DTypeError(f"vmap: {name} consists of ints (or None), found {axis!r}")
+        raise DTypeError(f"vmap: {name} takes ints (or None), found {axis!r}")
     return operator.index(axis)
 
 

@@ -119,6 +119,23 @@ def test_no_example_and_one_example(size):
     assert_close(2 * x, lt.vmap(lt.grad(lambda v: (v**2).sum()))(x))
 
 
+def test_results_share_no_memory_with_arguments_as_those_of_a_loop_do_not():
+    """[C4]"""
+    for f in (lambda x: x, lambda x: x[0], lambda x: x[::-1]):
+        found = lt.vmap(f)(X)
+
+        assert found.flags.writeable
+        assert not np.shares_memory(found, X)
+
+
+def test_a_mapped_python_number_is_an_element_of_an_array():
+    fn = lt.trace(lambda s, x: s * x, 2.0, X[0].astype(np.float32))
+    numbers, rows = np.arange(4.0), X.astype(np.float32)
+
+    assert_same(numbers[:, None] * rows, lt.vmap(fn, axis_size=4)(numbers, rows))
+    assert lt.vmap(fn, in_axes=(None, 0))(2.0, rows).dtype == np.float32
+
+
 # ---- what does not fit ----
 
 
@@ -129,7 +146,7 @@ def test_no_example_and_one_example(size):
         (({"a": 0},), (X,), lt.ShapeError, r"is no prefix of the arguments, which nest as \(\*,\)"),
         (2, (X,), lt.BoundsError, r"in_axes says axis 2 of x, which has rank 2"),
         (0, (X, 3.0), lt.BoundsError, r"in_axes says axis 0 of y, which has rank 0\n  say None"),
-        (True, (X,), lt.DTypeError, r"in_axes consists of ints \(or None\), found True"),
+        (True, (X,), lt.DTypeError, r"in_axes takes ints \(or None\), found True"),
         ((0, 1), (X, X), lt.ShapeError, r"x has 4 along axis 0\n  y has 3 along axis 1"),
     ],
 )
