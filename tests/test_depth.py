@@ -144,7 +144,6 @@ LAWS = {
     "dead_code": lambda f: dead_code(f) == f,
     "slice": lambda f: lt.slice(f, 0) == f,
     "diff": lambda f: not lt.diff(f, rename(f)) and bool(lt.diff(f, lt.grad(f))),
-    "diff": lambda f: not lt.diff(f, rename(f)) and bool(lt.diff(f, lt.grad(f))),
     "rewrite": lambda f: lt.rewrite(f, np.subtract, lambda x, y: x + (-y))(ONE) == f(ONE),
     "merged_sums": lambda f: merged_sums(f) is f,
     "run_forward": lambda f: f(ONE) == 1 - len(f) / 2,

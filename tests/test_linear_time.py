@@ -141,8 +141,6 @@ FUNCTIONS = {
     "dead_code": dead_code,
     "diff": lambda f: str(lt.diff(f, rename(f))),
     "diff of other programs": lambda f: str(lt.diff(f, gradient(f))),
-    "diff": lambda f: str(lt.diff(f, rename(f))),
-    "diff of other programs": lambda f: str(lt.diff(f, gradient(f))),
     "slice": lambda f: lt.slice(f, [0, "%1"]),
     "rewrite": lambda f: lt.rewrite(f, lambda x, y: x + y, lambda x, y: y + x),
     "rewrite of pairs": lambda f: lt.rewrite(f, lambda x, y: x * y - y, lambda x, y: (x - 1) * y),
