@@ -77,26 +77,18 @@ def mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
     static = dict(tree.statics)
     args, kwargs = tree.unflatten([Leaf(i) for i in range(tree.spec.num_leaves)])
     axes = [a for i, a in enumerate(axes_of(in_axes, args, kwargs)) if i not in static]
-    ranks = [None if p.type is None else p.type.ndim for p in fn.params]
-    axes = [
-        normal(axis, rank, param_name(i, fn), "in_axes")
-        for i, (axis, rank) in enumerate(zip(axes, ranks, strict=True))
-    ]
-    there = {"a size of its own": fresh_size(fn)} if axis_size is None and any_mapped(axes) else {}
-    size = the_size(there, axis_size)
+    axes = [normal_of(fn.params[i], axis, i) for i, axis in enumerate(axes)]
+    is_mapped = any(axis is not None for axis in axes)
+    size = fresh_size(fn) if axis_size is None and is_mapped else the_size({}, axis_size)
     out_tree = fn.out_tree or tree_of_results(len(fn.ret.args))
     found = mapped_program(fn, axes, size, out_tree, out_axes)
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
 
 
-def any_mapped(axes: list) -> bool:
-    """Whether anything is mapped."""
-    return any(axis is not None for axis in axes)
-
-
-def param_name(i: int, fn: Lambda) -> str:
-    """What messages call a parameter."""
-    return fn.params[i].name or f"argument {i}"
+def normal_of(param: Local, axis: int | None, position: int) -> int | None:
+    """``axis`` of a batch of what a parameter takes, counted from the front."""
+    rank = None if param.type is None else param.type.ndim + 1
+    return normal(axis, rank, param.name or f"argument {position}", "in_axes")
 
 
 def fresh_size(fn: Lambda) -> Size:
@@ -131,7 +123,7 @@ class Mapping:
                 continue
             shape = kind_of(leaf).shape
             name = names[i] or f"argument {i}"
-            place = normal(axis, len(shape), name, "in_axes", of_slice=False)
+            place = normal(axis, len(shape), name, "in_axes")
             found.append(place)
             sizes[f"{name} has {shape[place]} along axis {axis}"] = shape[place]
         return cls(tuple(found), the_size(sizes, axis_size))
@@ -209,22 +201,18 @@ def as_axis(axis, name: str) -> int:
     return operator.index(axis)
 
 
-def normal(axis: int | None, ndim: int | None, name: str, option: str, of_slice: bool = True):
-    """``axis`` counted from the front, of a batch of rank ``ndim``, or of slices of that rank."""
-    if axis is None or (ndim is None and axis >= 0):
+def normal(axis: int | None, rank: int | None, name: str, option: str) -> int | None:
+    """``axis`` of a batch counted from the front. Raises BoundsError where it is not there."""
+    if axis is None or (rank is None and axis >= 0):
         return axis
-    if ndim is None:
-        raise ShapeError(f"vmap: {name} has an unknown rank: count {option} from the front")
-    most = ndim + of_slice
-    if not -most <= axis < most:
+    if rank is None:
+        raise ShapeError(f"vmap: the rank of {name} is not known: count {option} from the front")
+    if not -rank <= axis < rank:
         raise BoundsError(
-            f"vmap: {option} says axis {axis} of {name}, which has rank {most} with its batch\n"
-            "  say None for what all examples share"
-            if of_slice
-            else f"vmap: {option} says axis {axis} of {name}, which has rank {ndim}\n"
+            f"vmap: {option} says axis {axis} of {name}, which has rank {rank}\n"
             "  say None for what all examples share"
         )
-    return axis % most
+    return axis % rank
 
 
 # ---- the program ----
@@ -255,8 +243,7 @@ def placed(builder, arg: Arg, axis: int | None, wanted: int | None, size, like, 
             )
         return arg
     value = Value(builder, arg) if type(arg) is Local else arg.value
-    ndim = rank(value, axis is not None)
-    place = normal(wanted, ndim, name, "out_axes")
+    place = normal(wanted, 1 + rank(value, axis is not None), name, "out_axes")
     if axis is None:
         shape = (size, *shape_of(value))
         value = resized("broadcast_to", value, shape, like, builder)
