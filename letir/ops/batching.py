@@ -81,11 +81,6 @@ def shape_of(arg, is_mapped: bool = False) -> tuple:
     return arg.shape[is_mapped:] if rank(arg) else ()
 
 
-def batch_size(args: Sequence, mapped: Sequence[bool]):
-    """The size of the batch, an int or a ``Size``."""
-    return next(arg.shape[0] for arg, there in zip(args, mapped, strict=True) if there)
-
-
 def first_mapped(args: Sequence, mapped: Sequence[bool]) -> Value:
     """The first operand that has the batch."""
     return next(arg for arg, there in zip(args, mapped, strict=True) if there)
@@ -112,7 +107,8 @@ def spread_out(arg, is_mapped: bool, like: Value) -> Value:
     """An operand with the batch of ``like``, by broadcasting it if it has none."""
     if is_mapped:
         return arg
-    return resized("broadcast_to", arg, (like.shape[0], *shape_of(arg)), like)
+    (n, *_) = shape_of(like)
+    return resized("broadcast_to", arg, (n, *shape_of(arg)), like)
 
 
 def all_mapped(args: Sequence, mapped: Sequence[bool]) -> list[Value]:
