@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from attrs import field, frozen
 
-from benchmarks import peers, processes, programs
+from benchmarks import peers, processes, programs, residuals
 from benchmarks.harness import Effort, Skipped
 
 
@@ -108,5 +108,17 @@ ROWS = (
         "3 s",
         processes.letir_long,
         {"autograd": processes.autograd_long, "JAX": processes.jax_long},
+    ),
+    Row(
+        "residuals",
+        "KiB kept for the backward part beside arguments (and in all), `min_bytes`",
+        "the least of all",
+        residuals.figure(residuals.letir_bytes),
+        {
+            "`keep_all`": residuals.figure(residuals.letir_bytes, "keep_all"),
+            "`exact`": residuals.figure(residuals.letir_bytes, "min_bytes", True),
+            "JAX": residuals.figure(residuals.jax_bytes),
+            "torch": residuals.figure(residuals.torch_bytes),
+        },
     ),
 )

@@ -7,7 +7,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks/ is not installed with letir
 
-from benchmarks import programs
+from benchmarks import programs, residuals
 from benchmarks.__main__ import BEGIN, END, write
 from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
 from benchmarks.peers import installed
@@ -83,3 +83,28 @@ def test_the_machine_is_named():
 
 def test_a_chain_has_as_many_operations_as_it_says():
     assert len(programs.program(100, 4)) == 100
+
+
+# Bytes beside arguments, and in all, that JAX 0.10 and torch 2.15 keep for the same models.
+PEERS_KEEP = {
+    "MLP": ((1119232, 2589696), (529408, 1999872)),
+    "LSTM": ((7831552, 8224768), (4587520, 4980736)),
+    "normalisations": ((2573824, 2573824), (1583104, 1585664)),
+}
+
+
+@pytest.mark.parametrize("name", residuals.MODELS)
+def test_no_more_bytes_are_kept_than_peers_keep(name):
+    own, total = residuals.letir_bytes(name)
+
+    assert own <= min(kept for kept, _ in PEERS_KEEP[name])
+    assert total <= min(kept for _, kept in PEERS_KEEP[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", residuals.MODELS)
+def test_peers_keep_what_is_written_here(name):
+    pytest.importorskip("jax")
+    pytest.importorskip("torch")
+
+    assert PEERS_KEEP[name] == (residuals.jax_bytes(name), residuals.torch_bytes(name))
