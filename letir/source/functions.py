@@ -13,7 +13,14 @@ from letir.passes.cleanup import dead_code
 from letir.source.literals import dtype_text, joined, literal
 from letir.source.module import Module
 from letir.source.names import RESERVED, identifier
-from letir.source.signature import Signature, built, can_build, can_take_apart, leaf_names
+from letir.source.signature import (
+    Signature,
+    built,
+    can_build,
+    can_take_apart,
+    leaf_names,
+    unbracketed,
+)
 from letir.source.writer import Writer
 from letir.visitors.usedef import use_counts
 
@@ -163,7 +170,7 @@ def backward_source(
     writer.texts |= dict.fromkeys(df.params[len(cts) : count], "None")  # temporaries get none
     names = [writer.parameter(p, text) for p, text in zip(df.params[count:], kept, strict=True)]
     if names:
-        writer.line(f"{tuple_text(names)} = {residuals}")
+        writer.line(f"{unbracketed(tuple_text(names))} = {residuals}")
     name_gradients(writer, g, df)
     writer.write(df)
     found = [or_zeros(writer, *pair) for pair in zip(df.ret.args, zeros, strict=True)]

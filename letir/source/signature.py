@@ -56,7 +56,7 @@ class Signature:
         if spec.type is None:
             self.check(leaves[0], name)
         elif is_pattern(spec) and leaves:
-            self.writer.line(f"{self.target(spec, rest)} = {name}")
+            self.writer.line(f"{unbracketed(self.target(spec, rest))} = {name}")
         else:
             for child, key in zip(spec.children(), spec.entries(), strict=True):
                 if child.num_leaves:
@@ -94,6 +94,11 @@ def is_pattern(spec: optree.PyTreeSpec) -> bool:
     """Whether an assignment takes it apart."""
     kind = spec.type
     return kind in SEQUENCES or (kind is not None and optree.is_namedtuple_class(kind))
+
+
+def unbracketed(pattern: str) -> str:
+    """A pattern of several names in one line, without the brackets around it."""
+    return pattern if pattern.endswith(",)") or "\n" in pattern else pattern[1:-1]
 
 
 def fields_of(spec: optree.PyTreeSpec) -> Sequence[str | None]:

@@ -88,7 +88,7 @@ def test_a_gradient_reads_as_a_forward_and_a_backward_function():
         def loss_backward(residuals, ct):
             if ct is None:
                 return (np.zeros((3,)), np.zeros((3,)))
-            (a, b, c) = residuals
+            a, b, c = residuals
             broadcast_to_1 = np.broadcast_to(ct, (3,))
             cos_1 = np.cos(c)
             mul_1 = broadcast_to_1 * cos_1
