@@ -14,6 +14,7 @@ from attrs import frozen
 from letir.ast.attrs import Here
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import Size
 from letir.ops.batched_sizes import rank_of_shape, shared, with_batch
 from letir.ops.batching import (
     emitted,
@@ -24,6 +25,7 @@ from letir.ops.batching import (
     resized,
     rows,
     shape_of,
+    sizes_operand,
     spread_out,
     to_front,
     widened,
@@ -94,13 +96,18 @@ class Index:
 
     def counted(self) -> tuple[tuple, list]:
         """(item, arrays) on an array with the batch in front; the axes of the arrays come first."""
-        n = known_size(self.like.shape[0], "an index")
+        n = self.like.shape[0]
         steps = resized("reshape", counting(self.like, n), (n, *[1] * self.layout.depth), self.like)
         return (Here(), *self.entries), [steps, *self.arrays]
 
 
-def counting(like: Value, n: int) -> Value:
-    """The integers below ``n``."""
+def counting(like: Value, n: int | Size) -> Value:
+    """The integers below ``n``, which is a number or a size of ``like``."""
+    if type(n) is Size:
+        op, dtype = PRIMITIVES["ones"], np.dtype(np.int64)
+        sizes = sizes_operand((n,), [like])
+        ones = like.emitter.apply(op, (sizes,), op.complete({"shape": (n,), "dtype": dtype}))
+        return emitted("cumsum", (ones,), axis=0, dtype=dtype) - 1
     op = PRIMITIVES["arange"]
     attrs = {"start": 0, "stop": n, "step": 1, "dtype": np.dtype(np.int64)}
     return like.emitter.apply(op, (), op.complete(attrs))

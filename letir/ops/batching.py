@@ -82,8 +82,10 @@ def shape_of(arg, is_mapped: bool = False) -> tuple:
 
 
 def first_mapped(args: Sequence, mapped: Sequence[bool]) -> Value:
-    """The first operand that has the batch."""
-    return next(arg for arg, there in zip(args, mapped, strict=True) if there)
+    """The first operand that has the batch. Raises MissingRule if its rank is unknown."""
+    found = next(arg for arg, there in zip(args, mapped, strict=True) if there)
+    rank(found)
+    return found
 
 
 # ---- ranks and sizes ----

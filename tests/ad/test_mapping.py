@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.ast.parser import parse
 from letir.ast.types import ArrayType
 from letir.testing import assert_close, assert_same
 
@@ -200,13 +201,29 @@ def test_a_program_gives_a_program_for_any_number_of_examples():
     assert_close(np.tanh(X[:2] @ W.T)[..., None], mapped(X[:2], W))
 
 
-def test_a_program_that_needs_the_number_asks_for_it():
+def test_each_example_is_read_at_its_own_places():
     fn = lt.trace(lambda x, i: x[i], X[0], np.array([0, 2]))
     places = np.array([[0, 1], [1, 1], [2, 0], [0, 0]])
 
+    for mapped in (lt.vmap(fn), lt.vmap(fn, axis_size=4)):
+        assert_same(np.take_along_axis(X, places, 1), mapped(X, places))
+
+
+def test_a_program_that_needs_the_number_asks_for_it():
+    index = "%2: float64[1] = index(%0, %1, item=@1)"
+    fn = parse(f"lambda %0: float64[3], %1: bool[3] {{ {index}; return %2 }}")
+
     with pytest.raises(lt.ShapeError, match="pass axis_size"):
         lt.vmap(fn)
-    assert_same(np.take_along_axis(X, places, 1), lt.vmap(fn, axis_size=4)(X, places))
+    one_each = lt.vmap(fn, axis_size=3)(X[:3], np.eye(3) > 0)
+    assert_same(np.diag(X)[:, None].copy(), one_each)
+
+
+def test_a_program_without_types_asks_for_them():
+    fn = parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }")
+
+    with pytest.raises(lt.MissingRule, match="retype the program first"):
+        lt.vmap(fn, axis_size=3)
 
 
 def test_a_gradient_maps_as_its_joined_program():
