@@ -63,6 +63,11 @@ class Emitter:
         """``value[item]``."""
         value, item = self.value(term.value), self.value(term.item)
         self.builder.source = self.function.source(term.at)
+        entries = item if isinstance(item, tuple) else (item,)
+        if any(isinstance(e, Value) and e.type is not None and e.dtype == bool for e in entries):
+            raise self.error(
+                term, "the shape would depend on what a mask selects: write where(mask, x, 0)"
+            )
         return self.guarded(term, lambda: value[item])
 
     def apply(self, term: Apply) -> Any:

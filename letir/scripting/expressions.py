@@ -125,10 +125,12 @@ class ExpressionReader:
             "strings and modules from there\n  make it a parameter",
         )
 
-    def unknown(self, node: ast.AST, name: str, others: list[str]) -> ParseError:
+    def unknown(
+        self, node: ast.AST, name: str, others: list[str], remedy: str = "make it a parameter"
+    ) -> ParseError:
         """The error for a name that means nothing, with one that is close."""
         near = difflib.get_close_matches(name, [*self.names(), *self.scripts, *others], 1)
-        remedy = f"did you mean {near[0]!r}?" if near else "make it a parameter"
+        remedy = f"did you mean {near[0]!r}?" if near else remedy
         return self.error(node, f"unknown name {name!r}\n  {remedy}")
 
     def names(self) -> list[str]:
@@ -260,7 +262,7 @@ class ExpressionReader:
         """An operation on these arguments, which it must take."""
         found = meaning(word)
         if found is None:
-            raise self.unknown(node.func, word, words())
+            raise self.unknown(node.func, word, words(), "docs/operations.md lists what is known")
         terms = tuple(map(self.term, args))
         if is_method and found.name in SPREAD and len(terms) > 2:
             terms = (terms[0], Group(terms[1:], terms[1].at))

@@ -14,7 +14,7 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
 from letir.ast.types import DTYPE_NAMES
 from letir.ops.sizes import Sizes, is_known, ones_like, size, zeros_like
 from letir.tracing.dispatch import recorder_of
@@ -192,15 +192,7 @@ def meaning(word: str) -> Meaning | None:
 
 def _of_numpy(name: str) -> Meaning | None:
     """The NumPy function of this dotted name, if letir records it."""
-    function = np
-    for word in name.split("."):
-        function = None if word.startswith("_") else vars(function).get(word)
-        if not callable(function) and not inspect.ismodule(function):
-            return None
-    try:
-        found = recorder_of(function)
-    except TypeError:  # not hashable
-        return None
+    found = numpy_record(name)
     if found is None:
         return None
     record, prepare = found
@@ -210,14 +202,24 @@ def _of_numpy(name: str) -> Meaning | None:
     def run(*args, **keywords):
         operands, attrs = prepare(*args, **keywords)
         emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)
-        attrs = record.complete(attrs)
-        return (
-            record(*operands, **attrs)
-            if emitter is None
-            else emitter.apply(record, operands, attrs)
-        )
+        if emitter is None:
+            return LATE_BOUND["compute"](record, operands, record.complete(attrs))
+        return emitter.apply(record, operands, record.complete(attrs))
 
     return Meaning(name, run, inspect.signature(prepare))
+
+
+def numpy_record(name: str) -> tuple | None:
+    """(record, prepare) of the NumPy function of this dotted name; None if nothing records it."""
+    function = np
+    for word in name.split("."):
+        if not inspect.ismodule(function) or word.startswith("_"):
+            return None
+        function = vars(function).get(word)
+    try:
+        return recorder_of(function)
+    except TypeError:  # not hashable
+        return None
 
 
 def signature_of(record: Primitive) -> inspect.Signature | None:

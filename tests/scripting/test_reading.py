@@ -83,6 +83,7 @@ def outside(statement: str) -> str:
         (outside("w = 36893488147419103232"), 6, 9, "64 bits"),
         (outside("w = x << 2"), 6, 9, "powers of 2"),
         (outside("w = constant(x)"), 6, 9, "unknown name 'constant'"),
+        (outside("w = np.exp.reduce(x)"), 6, 9, "docs/operations.md lists"),
         (outside("w = np.load('a')"), 6, 9, "unknown name 'load'"),
         (outside("w = np.__builtins__(x)"), 6, 9, "unknown name"),
         (outside("w = x.__class__"), 6, 9, "no attribute '__class__'"),
@@ -187,6 +188,13 @@ def test_what_is_no_operand_says_the_line_of_the_script():
 
     with pytest.raises(lt.DTypeError, match=r"'a'(.|\n)*in mul\(z, 'a'\)\n  at <script>:3"):
         f(np.ones(2))
+
+
+def test_a_mask_is_no_index():
+    f = script("def f(x):\n    return x[x > 0]")
+
+    with pytest.raises(lt.LetirError, match=r"write where\(mask, x, 0\)(.|\n)*at <script>:2"):
+        f(X)
 
 
 def test_text_that_is_nested_too_deeply_is_an_error():
