@@ -208,7 +208,8 @@ def by_rows(task: Task) -> tuple[LetBuilder, list]:
     defined = [i < task.results for i in range(len(fn.ret.args))]
     gradient = differentiate(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
     builder, count = started(gradient.f, fn), len(gradient.df_input_vjps)
-    kinds = [task.rows[i] for i in gradient.df_input_vjps]
+    rows = task.rows
+    kinds = [rows[i] for i in gradient.df_input_vjps]
     offsets, total = running(kinds)
     captured = [fn.params[i] for i in gradient.df_input_captured_inputs]
     captured += [gradient.f.ret.args[i] for i in gradient.df_input_captured_outputs]
@@ -218,8 +219,8 @@ def by_rows(task: Task) -> tuple[LetBuilder, list]:
     found = dict(zip(gradient.df_output_vjps, zip(cts, axes, strict=True), strict=True))
     start = dict(zip(gradient.df_input_vjps, offsets, strict=True))
     return builder, [
-        rows_of(builder, found.get(i), start.get(k), task.rows[k], fn.params[i].type)
-        for k in range(task.results)
+        rows_of(builder, found.get(i), start.get(k), row, fn.params[i].type)
+        for k, row in enumerate(rows)
         for i in task.inputs
     ]
 
@@ -238,8 +239,8 @@ def by_columns(task: Task) -> tuple[LetBuilder, list]:
     found = dict(zip(pair.outputs, zip(tangents, axes, strict=True), strict=True))
     start = dict(zip(pair.inputs, offsets, strict=True))
     return builder, [
-        columns_of(builder, found.get(k), start[i], task.rows[k], fn.params[i].type)
-        for k in range(task.results)
+        columns_of(builder, found.get(k), start[i], row, fn.params[i].type)
+        for k, row in enumerate(task.rows)
         for i in task.inputs
     ]
 
