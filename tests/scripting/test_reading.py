@@ -1,6 +1,7 @@
 """What a script cannot say is an error with line and column; what it can, means what it says."""
 
 import math
+import sys
 
 import numpy as np
 import pytest
@@ -207,6 +208,34 @@ def test_a_script_of_many_lines_is_read_in_one_go():
     f = script(f"def f(x):\n{lines}    return x")
 
     assert len(f.forward) == 5000
+
+
+def lines_run(length: int) -> int:
+    """How many lines of Python run to read, lift and record a script of this length."""
+    count = [0]
+
+    def count_line(frame, event, arg):
+        count[0] += 1
+        return count_line
+
+    lines = "    x = x * 1.0\n" * length
+    before = sys.gettrace()
+    sys.settrace(count_line)
+    try:
+        f = script(f"def f(x):\n{lines}    def back(g):\n        return g * x\n    return x, back")
+        assert f.forward
+        assert f.lifted
+        lt.grad(f)(1.0)
+    finally:
+        sys.settrace(before)
+    return count[0]
+
+
+def test_scripts_are_read_in_linear_time():
+    """[A3]"""
+    lines_run(10)  # what is kept for later scripts
+
+    assert lines_run(2000) / 2000 < 1.3 * lines_run(200) / 200
 
 
 @pytest.mark.parametrize("text", ["9 ** 9 ** 9 ** 9", "1 / 0", "(2 ** 1000) ** 1000 * 1.5", "-'a'"])

@@ -304,7 +304,9 @@ def test_the_gradient_of_a_batch_is_the_batch_of_gradients():
     np.testing.assert_allclose(by_w.sum(0), whole)
 
 
-@pytest.mark.parametrize("name", ["mul", "layer_norm", "mean", "softmax", "batch_norm_stats"])
+@pytest.mark.parametrize(
+    "name", ["add", "mul", "layer_norm", "mean", "softmax", "batch_norm_stats"]
+)
 def test_one_gradient_program_serves_all_sizes(name):
     """[D14]"""
     script = RULES[name]
