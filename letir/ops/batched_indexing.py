@@ -230,6 +230,8 @@ def batched_assemble(args, mapped, *, items, shape):
         spelled.append(item)
         operands += [operand, *arrays]
     sizes, shape = with_batch(like, list(sizes), shape)
+    if not sizes and not all(type(n) is int for n in shape):
+        sizes = [sizes_operand(shape, [like])]
     return emitted("assemble", (*sizes, *operands), items=tuple(spelled), shape=shape)
 
 

@@ -60,9 +60,9 @@ def rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
             x = emitted("expand_dims", (x,), axis=1)
             return emitted("squeeze", (product(widened(x, ranks[1]), y),), axis=-2)
         return product(widened(x, ranks[1]), y)
-    if ranks[0] == 1:
-        return product(x, y)
     lead = x.shape[:-1]
+    if ranks[0] == 1 or not all(type(n) is int for n in lead):
+        return product(x, y)
     below = resized("reshape", x, (math.prod(lead), x.shape[-1]), x)
     out = product(below, y)
     return resized("reshape", out, (*lead, *out.shape[1:]), x)

@@ -18,7 +18,8 @@ def looped_impl(xp, *args, call, body, mapped):
     """The results of the body for each example, stacked."""
     count = next(len(arg) for arg, there in zip(args, mapped, strict=True) if there)
     if not count:
-        if any(arg.type is None for arg in body.ret.args):
+        kinds = [arg.type for arg in body.ret.args]
+        if not all(kind and all(type(n) is int for n in kind.shape) for kind in kinds):
             raise ShapeError("looped: the shape of a result for no example at all is not known")
         return tuple([xp.zeros((0, *a.type.shape), a.type.dtype) for a in body.ret.args])
     found = [
