@@ -27,7 +27,7 @@ NEVER = {"zeros", "ones", "eye", "arange", "constant"}  # no operand but a shape
 BY_LOOP = {name for name in OWN if type(PRIMITIVES[name].batch) is OneByOne}
 RESIZING = {"sum_to_size", "broadcast_to", "reshape", "full", "instantiate", "random_mask"}
 NEED_SIZE = {"index", "index_set", "index_add", "assemble"}  # for mapped masks
-NEED_SIZE |= {"instantiate", "grad_of", "when_defined"}  # for zeros of what is undefined
+NEED_SIZE |= {"instantiate", "grad_of", "when_defined", "looped"}  # for zeros of what is not there
 REFUSED = {"guard"}  # a choice for all examples at once
 
 

@@ -20,7 +20,10 @@ def looped_impl(xp, *args, call, body, mapped):
     if not count:
         kinds = [arg.type for arg in body.ret.args]
         if not all(kind and all(type(n) is int for n in kind.shape) for kind in kinds):
-            raise ShapeError("looped: the shape of a result for no example at all is not known")
+            raise ShapeError(
+                "looped: the shape of a result for no example at all is not known\n"
+                "  pass axis_size, or one example"
+            )
         return tuple([xp.zeros((0, *a.type.shape), a.type.dtype) for a in body.ret.args])
     found = [
         call(body, [arg[i] if there else arg for arg, there in zip(args, mapped, strict=True)])
