@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from attrs import field, frozen
 
-from benchmarks import peers, processes, programs, residuals
+from benchmarks import jacobians, peers, processes, programs, residuals
 from benchmarks.harness import Effort, Skipped
 
 
@@ -108,6 +108,13 @@ ROWS = (
         "3 s",
         processes.letir_long,
         {"autograd": processes.autograd_long, "JAX": processes.jax_long},
+    ),
+    Row(
+        "jacobian",
+        "Jacobian R^1000 -> R^1000 by `jacrev`, recorded in every call; JAX without jit",
+        "1.5 x JAX",
+        jacobians.letir_jacobian,
+        {"JAX": jacobians.jax_jacobian},
     ),
     Row(
         "residuals",

@@ -3,11 +3,12 @@
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks/ is not installed with letir
 
-from benchmarks import programs, residuals
+from benchmarks import jacobians, programs, residuals
 from benchmarks.__main__ import BEGIN, END, write
 from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
 from benchmarks.peers import installed
@@ -58,6 +59,18 @@ def test_a_row_is_a_line_of_markdown():
 def test_a_package_that_is_not_there_is_skipped():
     with pytest.raises(Skipped, match="not installed"):
         installed("no_such_package_as_this")
+
+
+def test_the_jacobian_that_is_measured_is_right():
+    first, second, x = jacobians.operands(5)
+    columns = [
+        jacobians.layers(np, first, second, x + step)
+        - jacobians.layers(np, first, second, x - step)
+        for step in 1e-6 * np.eye(5)
+    ]
+
+    np.testing.assert_allclose(np.stack(columns, 1) / 2e-6, jacobians.letir_call(5)(), rtol=1e-6)
+    assert " ms" in jacobians.letir_jacobian(TINY, 5)
 
 
 def test_one_size_has_no_drift():
