@@ -5,7 +5,8 @@ A call binds its arguments, picks the overload that fits their kinds [G2], and b
 """
 
 import inspect
-from collections.abc import Mapping, Sequence
+from collections import ChainMap
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,6 +22,8 @@ from letir.eval.evaluator import run_flat
 from letir.ops.scripted import scripted
 from letir.scripting.closing import MISSING, Closed, Rule, Spec, closed, operands_of, rule
 from letir.scripting.printing import lifted, source
+from letir.scripting.reading import FunctionReader
+from letir.scripting.sources import Text, function_of, text_of
 from letir.scripting.terms import GROUP, SCALAR, STATIC, TENSOR, Function, Group, Literal, Param
 
 NO, CONVERTED, EXACT = range(3)  # how well an argument fits a parameter
@@ -85,6 +88,18 @@ class Script:
                 for param in self.overloads[0].params
             ]
         )
+
+    def overload(self, source: str | Callable) -> "Script":
+        """Add a function for other kinds of arguments: a text, or the function that this decorates.
+
+        Raises ParseError if there is one for these kinds.
+        """
+        text = text_of(source)
+        function, around = read_function(text)
+        check_distinct(text, function, self.overloads)
+        self.scripts = ChainMap(around, self.scripts)
+        self.overloads.append(function)
+        return self
 
     # ---- text ----
 
@@ -231,6 +246,29 @@ class Script:
             if fits[-1] == NO:
                 return f"{param.name} is {kind_text(param)}, found {described(value)}"
         return Bound(function, tuple(values), tuple(fits))
+
+
+# ---- functions ----
+
+
+def read_function(text: Text) -> tuple[Function, dict[str, Script]]:
+    """(the one function of a text, the scripts that it may call)."""
+    around = {name: value for name, value in text.names.items() if isinstance(value, Script)}
+    node = function_of(text)
+    around.pop(node.name, None)  # the function itself, as it was before it is defined anew
+    return FunctionReader(text, around, node.name).function(node), around
+
+
+def check_distinct(text: Text, function: Function, others: list[Function]) -> None:
+    """Raise ParseError if another overload takes the same kinds."""
+    kinds = [param.annotation or param.kind for param in function.params]
+    for other in others:
+        if kinds == [param.annotation or param.kind for param in other.params]:
+            raise text.error(
+                function.at,
+                f"{function.signature} is there already, at line {other.at.line}\n"
+                "  overloads differ in the kinds of their parameters: x: Tensor, x: float",
+            )
 
 
 # ---- kinds of arguments ----

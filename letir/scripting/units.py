@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 
 from letir.errors import ParseError
 from letir.scripting.reading import FunctionReader
-from letir.scripting.scripts import Script
-from letir.scripting.sources import Text, function_of, text_of
+from letir.scripting.scripts import Script, check_distinct, read_function
+from letir.scripting.sources import Text, text_of
 from letir.scripting.terms import Apply, Function, Group, Part, Slice, Term
 
 
@@ -36,10 +36,7 @@ def script(source: str | Callable) -> Script:
                 f"a script is one function, found {', '.join(names)}: see CompilationUnit",
             )
         return unit[names[0]]
-    around = {name: value for name, value in text.names.items() if isinstance(value, Script)}
-    node = function_of(text)
-    around.pop(node.name, None)  # the function itself, as it was before it is defined anew
-    function = FunctionReader(text, around, node.name).function(node)
+    function, around = read_function(text)
     return Script(function.name, [function], around)
 
 
@@ -116,18 +113,6 @@ class CompilationUnit(Mapping):
 
     def __dir__(self):
         return [*super().__dir__(), *self._scripts]
-
-
-def check_distinct(text: Text, function: Function, others: list[Function]) -> None:
-    """Raise ParseError if another overload takes the same kinds."""
-    kinds = [param.annotation or param.kind for param in function.params]
-    for other in others:
-        if kinds == [param.annotation or param.kind for param in other.params]:
-            raise text.error(
-                function.at,
-                f"{function.signature} is there already, at line {other.at.line}\n"
-                "  overloads differ in the kinds of their parameters: x: Tensor, x: float",
-            )
 
 
 # ---- calls ----

@@ -36,6 +36,30 @@ def test_overloads_are_picked_by_the_kinds_of_arguments(text):
     np.testing.assert_array_equal(lt.grad(lambda x: mul(x, 2).sum())(X), [20.0, 20.0, 20.0])
 
 
+def test_python_functions_are_overloads():
+    """[G2]"""
+
+    @script
+    def mul(x, y: np.ndarray):
+        def backward(g):
+            return (g * y).sum_to_size(x.size()), (g * x).sum_to_size(y.size())
+
+        return x * y, backward
+
+    @mul.overload
+    def mul(x, y: float):
+        def backward(g):
+            return g * y * 10
+
+        return x * y, backward
+
+    assert repr(mul) == "<script mul(Tensor, np.ndarray), mul(Tensor, float)>"
+    assert lt.grad(lambda x: mul(x, 2.0).sum())(X).tolist() == [20.0, 20.0, 20.0]
+    assert lt.grad(lambda x: mul(x, X + 1).sum())(X).tolist() == (X + 1).tolist()
+    with pytest.raises(lt.ParseError, match=r"mul\(Tensor, float\) is there already, at line"):
+        mul.overload("def mul(x, y: float): return x")
+
+
 def test_a_scalar_gets_no_gradient():
     """[G2]"""
     mul = script(OVERLOADS)
