@@ -9,6 +9,7 @@ and their history.
 
 from letir.eager.differentiating import backward, gradients
 from letir.eager.function import Function, once_differentiable
+from letir.eager.models import jit_model
 from letir.eager.modes import (
     detect_anomaly,
     enable_grad,
@@ -19,6 +20,7 @@ from letir.eager.modes import (
 from letir.eager.programs import history
 from letir.eager.stages import StagedTrace, staged_trace
 from letir.eager.variable import Variable
+from letir.eager.verifying import verify
 
 __all__ = [
     "Function",
@@ -30,8 +32,10 @@ __all__ = [
     "gradients",
     "history",
     "is_grad_enabled",
+    "jit_model",
     "no_grad",
     "once_differentiable",
     "set_grad_enabled",
     "staged_trace",
+    "verify",
 ]

@@ -1,0 +1,120 @@
+"""The arrays that an object holds in its attributes: where they are, and a copy of the object with
+others in their places. What makes a model a function of its parameters and buffers.
+"""
+
+import copy
+import types
+from collections.abc import Callable, Iterator
+
+from attrs import frozen
+
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Lambda
+from letir.eval.arrays import is_array
+
+NO_CONTAINERS = (type, types.ModuleType, types.FunctionType, Lambda, Primitive)
+
+
+@frozen(eq=False)
+class Place:
+    """What an attribute or item ``key`` of an object is; ``path`` as Python writes it, ``owner``
+    that of the object.
+    """
+
+    path: str
+    owner: str
+    key: object
+    value: object
+
+
+def put(owner, key, value) -> None:
+    """Set an attribute, or an item of a dict or list, which may be a new one."""
+    if isinstance(owner, dict):
+        owner[key] = value
+    elif isinstance(owner, list):
+        owner[key : key + 1] = [value]
+    else:
+        object.__setattr__(owner, key, value)
+
+
+def holds_numbers(value) -> bool:
+    """Whether it is an array, or stands for one in expressions."""
+    return is_array(value) or hasattr(type(value), "__letir_run__")
+
+
+def parts(value) -> Iterator[tuple[object, object, str]]:
+    """(key, part, what Python writes for it) of a container or an object; nothing of others."""
+    if holds_numbers(value) or isinstance(value, NO_CONTAINERS):
+        return
+    if isinstance(value, dict):
+        yield from ((key, part, f"[{key!r}]") for key, part in value.items())
+    elif isinstance(value, list | tuple):
+        yield from ((i, part, f"[{i}]") for i, part in enumerate(value))
+    elif isinstance(value, types.MethodType):
+        yield "__self__", value.__self__, ".__self__"
+    else:
+        yield from ((name, part, f".{name}") for name, part in attributes(value))
+
+
+def attributes(value) -> Iterator[tuple[str, object]]:
+    """(name, value) of the attributes that an object has of its own."""
+    yield from getattr(value, "__dict__", {}).items()
+    for cls in type(value).__mro__:
+        slots = cls.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__") and hasattr(value, name):
+                yield name, getattr(value, name)
+
+
+def places(root, name: str) -> dict[str, Place]:
+    """All that ``root``, which has this name, holds, by path; what is held twice comes once."""
+    found: dict[str, Place] = {}
+    seen, todo = {id(root)}, [(name, root)]
+    while todo:
+        owner, container = todo.pop()
+        for key, part, text in parts(container):
+            if not is_leaf(part):
+                if id(part) in seen:
+                    continue
+                seen.add(id(part))
+                todo.append((owner + text, part))
+            found[owner + text] = Place(owner + text, owner, key, part)
+    return found
+
+
+def is_leaf(value) -> bool:
+    """Whether it is an array, or holds nothing."""
+    return next(parts(value), None) is None
+
+
+def mirrored(value, swap: Callable, memo: dict):
+    """A copy of ``value`` and of all that it holds, with ``swap(array)`` for every array.
+
+    What is shared, or holds itself, does so in the copy. ``memo``: what was copied, by id.
+    """
+    if id(value) in memo:
+        return memo[id(value)]
+    if holds_numbers(value):
+        out = swap(value)
+    elif is_leaf(value):
+        out = value if not isinstance(value, dict | list) else copy.copy(value)
+    elif isinstance(value, tuple):
+        items = [mirrored(part, swap, memo) for part in value]
+        out = value._make(items) if hasattr(value, "_make") else type(value)(items)
+    elif isinstance(value, types.MethodType):
+        out = types.MethodType(value.__func__, mirrored(value.__self__, swap, memo))
+    else:
+        out = memo[id(value)] = copied(value)
+        if out is not value:
+            for key, part, _ in list(parts(value)):
+                put(out, key, mirrored(part, swap, memo))
+    memo[id(value)] = out
+    return out
+
+
+def copied(value):
+    """A shallow copy; the value itself if it cannot be copied, as an open file."""
+    try:
+        return copy.copy(value)
+    except TypeError:
+        return value

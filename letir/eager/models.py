@@ -1,0 +1,195 @@
+"""``jit_model``: a model with ``forward`` and ``parameters()`` as a recorded program."""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from letir.ast.attrs import token
+from letir.ast.builder import Value
+from letir.ast.terms import Lambda
+from letir.ast.trees import flatten
+from letir.eager.attributes import Place, holds_numbers, is_leaf, mirrored, places, put
+from letir.errors import DTypeError, GuardError, TraceError
+from letir.eval.arrays import type_of
+from letir.tracing.recorder import LAZY
+from letir.tracing.recording import mark_static, record
+from letir.tracing.tracer import Tracer
+
+
+@frozen(eq=False)
+class RecordedForward:
+    """One program of a model: of its arrays and the arguments, giving (result, changed values).
+
+    ``changed``: (path of the owner, attribute or item) of each of those.
+    """
+
+    program: Lambda
+    changed: tuple[tuple[str, object], ...]
+
+
+class RecordedModel:
+    """A model whose ``forward`` is recorded by the first call and replayed by later ones."""
+
+    def __init__(self, model):
+        for name in ("forward", "parameters"):
+            if not callable(getattr(model, name, None)):
+                raise TraceError(
+                    f"jit_model: a model has the methods forward and parameters, "
+                    f"{type(model).__name__} has no {name}"
+                )
+        self.model = model
+        self._recorded: dict[tuple, RecordedForward] = {}
+
+    @property
+    def programs(self) -> list[Lambda]:
+        """What was recorded so far, one program for each kind of arguments."""
+        return [found.program for found in self._recorded.values()]
+
+    def parameters(self):
+        """The parameters of the model."""
+        return self.model.parameters()
+
+    def forward(self, *args, **kwargs):
+        """What the model's ``forward`` returns; arrays that it changes are handed back to it."""
+        held = places(self.model, "model")
+        arrays = arrays_of(held)
+        key = key_of(held, arrays, args, kwargs)
+        found = self._recorded.get(key)
+        if found is None:
+            found = self._recorded[key] = self._record(arrays, args, kwargs)
+        try:
+            out, changed = found.program(arrays, *args, **kwargs)
+        except GuardError:  # Python decides otherwise this time
+            found = self._recorded[key] = self._record(arrays, args, kwargs)
+            out, changed = found.program(arrays, *args, **kwargs)
+        for (owner, name), value in zip(found.changed, changed, strict=True):
+            put(held[owner].value if owner in held else self.model, name, value)
+        return out
+
+    __call__ = forward
+
+    def _record(self, arrays: list, args: tuple, kwargs: dict) -> RecordedForward:
+        """``forward`` as a program of the model's arrays."""
+        check_reached(self.model.parameters(), arrays)
+        changed: dict[str, Place] = {}
+
+        def forward(traced, *args, **kwargs):
+            stand_in = {id(a): t for a, t in zip(arrays, traced, strict=True)}
+            model = mirrored(self.model, lambda array: stand_in[id(array)], {})
+            before = places(model, "model")
+            out = model.forward(*args, **kwargs)
+            changed.update(changes(before, places(model, "model")))
+            return out, [place.value for place in changed.values()]
+
+        fn = record(forward, *mark_static(forward, (arrays, *args), kwargs, (), ()), LAZY).fn
+        return RecordedForward(fn, tuple((p.owner, p.key) for p in changed.values()))
+
+
+NOTHING = Place("", "", None, object())
+
+
+def changes(before: dict[str, Place], after: dict[str, Place]) -> dict[str, Place]:
+    """What holds other arrays than before, in objects that were there before.
+
+    Raises TraceError for a change of what is no array: a replay would not do it.
+    """
+    found = {}
+    for path, place in after.items():
+        old = before.get(path, NOTHING)
+        if old.value is place.value or not is_leaf(place.value):
+            continue
+        if not isinstance(place.value, Tracer):
+            check_unchanged(old, place)
+            continue
+        known = known_place(place, before, after)
+        found[known.path] = known
+    return found
+
+
+def known_place(place: Place, before: dict[str, Place], after: dict[str, Place]) -> Place:
+    """What holds ``place`` in an object that was there before."""
+    while place.owner in after and place.owner not in before:
+        place = after[place.owner]
+    return place
+
+
+def arrays_of(held: dict[str, Place]) -> list:
+    """The arrays at these places, each once."""
+    return list({id(p.value): p.value for p in held.values() if holds_numbers(p.value)}.values())
+
+
+def check_unchanged(old: Place, new: Place) -> None:
+    """Raise TraceError if what is no array changed."""
+    if old is NOTHING or token_of(old.value) != token_of(new.value):
+        was = "absent" if old is NOTHING else repr(old.value)
+        raise TraceError(
+            f"jit_model: forward changes {new.path} from {was} to {new.value!r}, "
+            "which a replay would not do\n"
+            "  keep it in an array, numpy.array(...), from the start: "
+            "arrays that forward assigns are handed back"
+        )
+
+
+def check_reached(parameters, arrays: Sequence) -> None:
+    """Raise TraceError for a parameter that is none of the model's attributes."""
+    known = {id(array) for array in arrays}
+    for i, parameter in enumerate(parameters):
+        if id(parameter) not in known:
+            raise TraceError(
+                f"jit_model: parameter {i} is in no attribute of the model, "
+                "so that the program could not take it as an argument\n"
+                "  keep it in an attribute, a list or a dict of the model"
+            )
+
+
+def key_of(held: dict[str, Place], arrays: Sequence, args: tuple, kwargs: dict) -> tuple:
+    """What a program depends on: where arrays are, their types, and the other attributes and
+    arguments.
+    """
+    index = {id(array): i for i, array in enumerate(arrays)}
+    where = tuple(
+        (p.path, index.get(id(p.value)), token_of(p.value))
+        for p in held.values()
+        if is_leaf(p.value)
+    )
+    leaves, spec = flatten((args, kwargs))
+    return where, spec, tuple(map(token_of, leaves))
+
+
+def token_of(value):
+    """What a program is specialised to: the type of an array, another value itself."""
+    if holds_numbers(value):
+        return value.type if isinstance(value, Value) else type_of(value)
+    if isinstance(value, dict | list):  # an empty one
+        return type(value)
+    try:
+        return token(value)
+    except DTypeError:  # not hashable
+        return id(value)
+
+
+def jit_model(model) -> RecordedModel:
+    """``model``, an object with ``forward`` and ``parameters()``, as a callable that records at the
+    first call and replays at later ones.
+
+    All arrays that the model holds in its attributes (nested lists, dicts and objects too) are
+    arguments of the program, so that it sees every change of them; arrays that ``forward`` assigns
+    to attributes are results, which are handed back to the model after each call. Another type of
+    argument, another value of a plain attribute (``self.training``) or a failing guard records
+    again. It holds no outputs. Raises TraceError if ``forward`` changes what is no array.
+
+    >>> import numpy as np
+    >>> class Scale:
+    ...     def __init__(self):
+    ...         self.weight = np.array([2.0, 3.0])
+    ...
+    ...     def parameters(self):
+    ...         return [self.weight]
+    ...
+    ...     def forward(self, x):
+    ...         return self.weight * x
+    >>> fast = jit_model(Scale())
+    >>> fast(np.ones(2)), len(fast.programs)
+    (array([2., 3.]), 1)
+    """
+    return RecordedModel(model)

@@ -1,0 +1,115 @@
+"""``verify``: a function or a recorded model beside its own recording."""
+
+import copy
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.ast.attrs import same_bits
+from letir.ast.terms import Lambda
+from letir.ast.trees import flatten
+from letir.eager.models import RecordedModel
+from letir.eager.variable import Variable
+from letir.errors import TraceError
+from letir.eval.arrays import type_of
+from letir.source.comparison import diff
+from letir.tracing.recorder import EAGER
+from letir.tracing.recording import mark_static, record
+
+
+def verify(f: Callable, *args, **kwargs) -> Lambda:
+    """The program of ``f`` at these arguments, if its replay gives what ``f`` gives, bit for bit.
+
+    ``f``: a function, or what ``jit_model`` returns. It is recorded twice and called once, each
+    time with its own copy of the arguments (and of the model) and the same state of ``np.random``.
+    Raises TraceError that says which result differs and shows how the two recordings differ: what
+    a program cannot see, such as a counter, a file or the clock.
+
+    >>> import numpy as np
+    >>> print(verify(lambda x: np.tanh(x) * 2, np.ones(3)).listing(), end="")
+    %1 = tanh %0
+    %2 = mul %1, 2
+    return %2
+    """
+    recorded = replay_model if isinstance(f, RecordedModel) else replay
+    (first, found), (second, _) = (same_start(recorded, f, args, kwargs) for _ in range(2))
+    expected = same_start(plain_call, f, args, kwargs)
+    wrong = differences(expected, found)
+    if not wrong and first == second:
+        return first
+    programs = (
+        f"the function was recorded twice, differently:\n{diff(first, second)}"
+        if first != second
+        else "both recordings are the same: the function computes with values that no operation "
+        "on its arguments gives"
+    )
+    raise TraceError("\n  ".join(["verify: the program is not the function", *wrong, programs]))
+
+
+def same_start(call: Callable, f: Callable, args: tuple, kwargs: dict):
+    """``call(f, args, kwargs)`` on copies; the global random numbers of NumPy then go on as
+    before.
+    """
+    state = np.random.get_state()
+    model = RecordedModel(copy.deepcopy(f.model)) if isinstance(f, RecordedModel) else f
+    try:
+        return call(model, *copy.deepcopy((args, kwargs)))
+    finally:
+        np.random.set_state(state)
+
+
+def plain_call(f: Callable, args: tuple, kwargs: dict) -> list:
+    """The results of ``f`` itself."""
+    function = f.model.forward if isinstance(f, RecordedModel) else f
+    return arrays_of(function(*args, **kwargs))
+
+
+def replay(f: Callable, args: tuple, kwargs: dict) -> tuple[Lambda, list]:
+    """(the program of a function, what it gives)."""
+    fn = record(f, *mark_static(f, args, kwargs, (), ()), EAGER).fn
+    return fn, arrays_of(fn(*args, **kwargs))
+
+
+def replay_model(model: RecordedModel, args: tuple, kwargs: dict) -> tuple[Lambda, list]:
+    """(the program of a model, what it gives)."""
+    out = model(*args, **kwargs)
+    return model.programs[0], arrays_of(out)
+
+
+def arrays_of(results) -> list:
+    """The leaves of results, arrays for Variables."""
+    return [leaf.array if isinstance(leaf, Variable) else leaf for leaf in flatten(results)[0]]
+
+
+def differences(expected: list, found: list) -> list[str]:
+    """How the results differ, a line each."""
+    if len(expected) != len(found):
+        return [f"the function gives {len(expected)} results, the program {len(found)}"]
+    pairs = enumerate(zip(expected, found, strict=True))
+    return [difference(i, *pair) for i, pair in pairs if not agree(*pair)]
+
+
+def agree(expected, found) -> bool:
+    """Whether two results have the same type and bits; any nan is as good as another."""
+    if type_of(expected) != type_of(found):
+        return False
+    return same_bits(one_nan(expected), one_nan(found))
+
+
+def one_nan(array) -> np.ndarray:
+    """The elements in a row, with the same bits for every nan."""
+    flat = np.array(array).reshape(-1)
+    if flat.dtype.kind == "c":
+        flat = flat.view(flat.real.dtype)
+    if flat.dtype.kind == "f":
+        flat[np.isnan(flat)] = np.nan
+    return flat
+
+
+def difference(i: int, expected, found) -> str:
+    """How a result differs."""
+    if type_of(expected) != type_of(found):
+        return f"result {i}: the function gives {type_of(expected)}, the program {type_of(found)}"
+    with np.errstate(all="ignore"):
+        apart = np.max(np.abs(np.subtract(expected, found, dtype=complex)), initial=0.0)
+    return f"result {i}: {apart:.3g} apart at most, of {np.asarray(expected).size} elements"

@@ -1,0 +1,93 @@
+"""verify: programs beside their functions."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.eager import Variable, jit_model, verify
+
+X = np.array([1.0, -2.0, 3.0])
+
+
+class Layer:
+    """A layer with a running mean; ``wrapped`` makes arrays of its parameters."""
+
+    def __init__(self, wrapped=np.array):
+        self.w, self.mean = wrapped(np.eye(3) * 0.1), np.zeros(3)
+
+    def parameters(self):
+        return [self.w]
+
+    def forward(self, x):
+        self.mean = 0.9 * self.mean + 0.1 * x
+        return np.tanh((x - self.mean) @ self.w)
+
+
+def test_verify_returns_the_program_of_a_function():
+    program = verify(lambda p, n: {"out": np.exp(p["x"]) * n}, {"x": X}, 2.0)
+
+    np.testing.assert_array_equal(np.exp(X) * 2, program({"x": X}, 2.0)["out"])
+
+
+def test_verify_takes_a_nan_for_a_nan():
+    with np.errstate(invalid="ignore"):
+        assert 1 == len(verify(np.sqrt, X).binds)
+
+
+def test_verify_shows_how_two_recordings_differ():
+    count = itertools.count(1)
+
+    with pytest.raises(lt.TraceError, match="recorded twice, differently") as error:
+        verify(lambda x: x * next(count), X)
+    assert "mul(%0, 1)" in str(error.value)
+    assert "mul(%0, 2)" in str(error.value)
+
+
+def test_verify_finds_a_function_that_computes_otherwise_while_it_is_traced():
+    def sly(x):
+        return x * 2 if lt.is_tracing() else x * 2 + 1e-3
+
+    with pytest.raises(lt.TraceError, match=r"result 0: 0\.001 apart at most, of 3 elements"):
+        verify(sly, X)
+
+
+def test_verify_leaves_arguments_and_random_state_alone():
+    def drawing(x):
+        return x * 2 + np.random.normal(size=3)
+
+    x = X.copy()
+    np.random.seed(0)
+    expected = np.random.normal()
+    np.random.seed(0)
+
+    verify(drawing, x)
+
+    np.testing.assert_array_equal(X, x)
+    assert expected == np.random.normal()
+
+
+def test_verify_takes_variables():
+    assert 1 == len(verify(np.sin, Variable(X, requires_grad=True)).binds)
+
+
+@pytest.mark.parametrize("wrapped", [np.array, lambda w: Variable(w, requires_grad=True)])
+def test_verify_takes_a_recorded_model_and_leaves_it_alone(wrapped):
+    fast = jit_model(Layer(wrapped))
+
+    verify(fast, X)
+
+    assert [] == fast.programs
+    np.testing.assert_array_equal(np.zeros(3), fast.model.mean)
+
+
+def test_verify_finds_a_model_that_is_no_function_of_its_arrays():
+    count = itertools.count(1)
+
+    class Drifting(Layer):
+        def forward(self, x):
+            return x * next(count)
+
+    with pytest.raises(lt.TraceError, match="result 0: 6 apart at most"):
+        verify(jit_model(Drifting()), X)
