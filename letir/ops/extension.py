@@ -115,7 +115,9 @@ def _opaque_vjp(name: str, vjp: Callable) -> Callable:
             found = vjp(ct, out, *args)
             return tuple(found[i] for i in places)
 
-        found = iter(opaque(backward, kinds, name=f"{name}.vjp")(ct, out, *args))
+        record = opaque(backward, kinds, name=f"{name}.vjp")
+        record.source = imported_call(vjp, name, tuple(places))
+        found = iter(record(ct, out, *args))
         return tuple(next(found) if i in places else None for i in range(len(args)))
 
     return rule

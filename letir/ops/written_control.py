@@ -43,17 +43,24 @@ def guard(write, x, *, value):
         write.line(f"raise ValueError({message!r})")
 
 
-def imported_call(function: Callable, name: str) -> Callable:
-    """A call of a function of the user's, imported from where it is defined."""
+def imported_call(function: Callable, name: str, places: tuple[int, ...] = ()) -> Callable:
+    """A call of a function of the user's, imported from where it is defined; of its results those
+    at ``places``, if it has others.
+    """
 
     def source(write, *operands):
         found = write.imported(function)
         if found is None:
             raise ExportError(
-                f"to_source: {name} calls {function!r}, which no import finds\n"
+                f"to_source: {name} calls {function!r}, which no import finds{write.at}\n"
                 "  define it at the top of a module, under its own name"
             )
-        return f"{found}({', '.join(operands)})"
+        call = f"{found}({', '.join(operands)})"
+        if not places:
+            return call
+        every = write.named("cts")
+        write.line(f"{every} = {call}")
+        return tuple(f"{every}[{i}]" for i in places)
 
     return source
 

@@ -187,6 +187,9 @@ def recorded(function: Callable, operands: dict[str, Any], attributes: dict[str,
         fn, lifted = finished(new, function(*values, **attributes), None)
     if lifted:
         raise LetirError("rewrite: a pattern or replacement uses a traced value from outside")
+    if not hasattr(function, "__code__"):  # the variables found are those of whoever calls rewrite
+        for binder in [binder for bind in fn.binds for binder in bind.binders]:
+            binder.name = None
     return fn
 
 

@@ -9,6 +9,7 @@ from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.errors import DTypeError, LetirError, ShapeError
+from letir.ops.casting import cast
 from letir.passes.patterns import Match, Pattern, parameters, patterns_of, recorded
 from letir.visitors.usedef import use_counts, uses
 
@@ -187,6 +188,8 @@ class Replacer:
         builder.source, start = bind.source, len(builder.binds)
         results = builder.inline(program, args)
         check_count(found.match.results, results)
+        pairs = zip(found.match.results, results, strict=True)
+        results = [strengthened(builder, old, new) for old, new in pairs]
         made = {binder for new in builder.binds[start:] for binder in new.binders}
         for old, new in zip(found.match.results, results, strict=True):
             check_type(old, new, bind)
@@ -227,6 +230,18 @@ def check_names(names: list, keywords: list, operands: dict, attributes: dict) -
             f"rewrite: the replacement takes {', '.join(unknown)}, the pattern has {known}\n"
             "  name the parameters of both alike, attributes after a *"
         )
+
+
+def strengthened(builder: LetBuilder, old: Local, new: Arg) -> Arg:
+    """``new`` as NumPy's scalar where it is a Python number that stands for one: in a program an
+    operation on Python numbers is the NumPy function, then ``weaken``.
+    """
+    kind, given = old.type, new.type
+    if None in (kind, given) or not getattr(given, "weak", False) or kind.weak:
+        return new
+    if kind.dtype != given.dtype or kind.shape:
+        return new
+    return builder.emit(cast, (new,), cast.complete({"dtype": kind.dtype}))[0]
 
 
 def check_count(old: tuple, new: tuple) -> None:

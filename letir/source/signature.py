@@ -15,6 +15,7 @@ from attrs import define, field
 
 from letir.ast.terms import Lambda, Local
 from letir.ast.trees import Static
+from letir.errors import ExportError
 from letir.source.literals import literal
 from letir.source.writer import Writer
 
@@ -147,9 +148,28 @@ def kinds_of(spec: optree.PyTreeSpec) -> set:
     return kinds
 
 
+def has_plain_keys(spec: optree.PyTreeSpec) -> bool:
+    """Whether the keys of all dicts in a structure can be written."""
+    pending = [spec]
+    while pending:
+        spec = pending.pop()
+        pending += spec.children()
+        if spec.type in MAPPINGS and not all(map(is_plain, spec.entries())):
+            return False
+    return True
+
+
+def is_plain(key) -> bool:
+    """Whether a key can be written."""
+    try:
+        return bool(literal(key)) and key == key  # a nan is found by identity only
+    except ExportError:
+        return False
+
+
 def can_take_apart(spec: optree.PyTreeSpec) -> bool:
     """Whether a source can take arguments of this structure."""
-    return all(
+    return has_plain_keys(spec) and all(
         kind in PLAIN_KINDS
         or optree.is_namedtuple_class(kind)
         or attrs.has(kind)
@@ -163,7 +183,9 @@ def can_take_apart(spec: optree.PyTreeSpec) -> bool:
 
 def can_build(spec: optree.PyTreeSpec) -> bool:
     """Whether a source can give results of this structure."""
-    return all(kind in PLAIN_KINDS or optree.is_namedtuple_class(kind) for kind in kinds_of(spec))
+    return has_plain_keys(spec) and all(
+        kind in PLAIN_KINDS or optree.is_namedtuple_class(kind) for kind in kinds_of(spec)
+    )
 
 
 def built(writer: Writer, spec: optree.PyTreeSpec, texts: Iterator[str]) -> str:

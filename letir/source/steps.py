@@ -85,7 +85,20 @@ class Step:
 
     def numpy_call(self, *operands: str, **attrs) -> str:
         """A call of the NumPy function of the record. Raises ExportError if that has none."""
-        return self.call(numpy_name(self.bind), *operands, **attrs)
+        return self.call(self.numpy_name(), *operands, **attrs)
+
+    def numpy_name(self) -> str:
+        """The NumPy function that computes an operation of letir's own."""
+        op = self.bind.op
+        for function in op.numpy if "." not in op.name else ():
+            for name in (op.name, function.__name__):
+                if getattr(np, name, None) is function:
+                    return f"np.{name}"
+        raise ExportError(
+            f"to_source: {op.name} has no form in NumPy{self.at}\n"
+            "  give its record one: letir.primitive(..., source='2 * {0}'), "
+            "or source=function(write, *operands, **attrs)"
+        )
 
     def constant(self, array) -> str:
         """The expression of an array constant, as the caller may change it."""
@@ -151,17 +164,7 @@ class Step:
         """Where the bind is in the user's code, for messages."""
         return f"{self.bind.source.short}: " if self.bind.source else ""
 
-
-def numpy_name(bind: Bind) -> str:
-    """The NumPy function that computes an operation of letir's own."""
-    op = bind.op
-    for function in op.numpy if "." not in op.name else ():
-        for name in (op.name, function.__name__):
-            if getattr(np, name, None) is function:
-                return f"np.{name}"
-    place = f"\n  at {bind.source}" if bind.source else ""
-    raise ExportError(
-        f"to_source: {op.name} has no form in NumPy{place}\n"
-        "  give its record one: letir.primitive(..., source='2 * {0}'), "
-        "or source=function(write, *operands, **attrs)"
-    )
+    @property
+    def at(self) -> str:
+        """The line of an error that says where the bind is in the user's code."""
+        return f"\n  at {self.bind.source}" if self.bind.source else ""

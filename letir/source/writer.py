@@ -35,6 +35,7 @@ class Writer:
         self.lines: list[str] = []
         self.indent = "    "
         self.source: Source | None = None
+        self.last_comment = ""
 
     # ---- lines ----
 
@@ -55,11 +56,14 @@ class Writer:
 
     def comment(self, source: Source | None) -> None:
         """Add the user's line above the first bind that comes from it."""
-        if source is not None and source != self.source:
-            text = commented(source)
-            if text:
-                self.line(text[: WIDTH - len(self.indent)])
-        self.source = source or self.source
+        if source is None or source == self.source:
+            return
+        self.source, text = source, commented(source)
+        if self.lines and self.lines[-1] == self.last_comment:
+            self.lines.pop()  # nothing came of it, or nothing that is written
+        if text:
+            self.line(text[: WIDTH - len(self.indent)])
+            self.last_comment = self.lines[-1]
 
     # ---- names ----
 
@@ -170,8 +174,8 @@ class Writer:
 def commented(source: Source) -> str:
     """``# model.py:12  the line``, as far as the file can be read; nothing for an odd name."""
     place = f"# {source.short}"
-    if len(place.splitlines()) != 1:
+    if not place.isprintable():
         return ""
-    if not (os.path.isabs(source.file) or source.file in linecache.cache):
-        return place
-    return f"{place}  {' '.join(linecache.getline(source.file, source.line).split())}".rstrip()
+    is_found = os.path.isabs(source.file) or source.file in linecache.cache
+    line = " ".join(linecache.getline(source.file, source.line).split()) if is_found else ""
+    return f"{place}  {line}" if line.isprintable() and line else place

@@ -156,6 +156,28 @@ def test_results_in_a_class_of_the_users_come_in_a_row_as_a_comment_says():
     assert_same((np.ones(2), np.full(2, 2.0)), loaded(source)(np.ones(2)))
 
 
+def test_nestings_that_cannot_be_written_are_flat_as_a_comment_says():
+    program = lt.trace(lambda d: d[np.nan] * 2, {np.nan: np.ones(2)})
+
+    source = lt.to_source(program)
+
+    assert "# the arguments are those of (({nan: *},), {}), in a row" in source
+    assert_same(np.full(2, 2.0), loaded(source)(np.ones(2)))
+
+
+@pytest.mark.parametrize(
+    "file", ["a\nb.py", "a\x00b.py", "a\u2028b.py", "\ud800.py", "/no/such.py"]
+)
+def test_odd_file_names_make_no_odd_comments(file):
+    program = lt.trace(lambda x: x * 2, np.ones(2))
+    (bind,) = program.binds
+    program = program.with_binds(
+        [lt.Bind(bind.binders, bind.op, bind.args, source=lt.Source(file, 1))]
+    )
+
+    assert_same(np.full(2, 2.0), loaded(lt.to_source(program))(np.ones(2)))
+
+
 def test_empty_and_missing_arguments_keep_their_places():
     the_same(lambda a, b, x, c: x * 2, None, (), np.ones(2), {"k": None})
     the_same(lambda a, x: x * a["s"][1], {"s": (None, 2.0), "e": []}, np.ones(2))
@@ -266,6 +288,17 @@ def test_an_opaque_function_is_imported_from_where_it_is():
 
     assert "from textwrap import indent\n" in source
     assert "indent(x)" in source
+
+
+def test_an_opaque_derivative_is_imported_too():
+    polyval = np.polynomial.polynomial.polyval  # stands for a derivative: nothing calls it here
+    norm = lt.opaque(np.linalg.norm, lambda x: ArrayType(float), vjp=polyval, name="reading.norm")
+
+    source = lt.to_source(lt.differentiate(lt.trace(norm, np.ones(2))))
+
+    assert "from numpy.linalg import norm" in source
+    assert "from numpy.polynomial.polynomial import polyval\n" in source
+    assert "return (cts_1[0],)" in source
 
 
 def test_an_opaque_function_without_a_place_is_an_error():
