@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from attrs import field, frozen
 
-from benchmarks import jacobians, peers, processes, programs, residuals
+from benchmarks import eager_mode, jacobians, models, peers, processes, programs, residuals
 from benchmarks.harness import Effort, Skipped
 
 
@@ -83,6 +83,20 @@ ROWS = (
         programs.printing,
         {"JAX": peers.jax_printing, "torch.fx": peers.fx_printing},
     ),
+    Row(
+        "eager",
+        "eager: value and gradient of 1,000 operations on 4 elements, recorded anew, per operation",
+        "0.5 x autograd",
+        eager_mode.tiny,
+        {name: eager_mode.tiny_beside(name) for name in eager_mode.PEERS},
+    ),
+    Row(
+        "history",
+        "eager: recording an operation, beyond the NumPy call",
+        "linear",
+        eager_mode.long_record,
+    ),
+    Row("backward", "eager: backward of a recorded operation", "linear", eager_mode.long_history),
     Row("parse", "`parse`, per bind", "40 u", programs.parsing),
     Row(
         "check",

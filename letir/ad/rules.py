@@ -60,25 +60,6 @@ class Steps:
                 values += out
         return self._returned(values)
 
-    def computing(self, kernel: Callable) -> Callable:
-        """A function from a list of operands to the results, each step computed by
-        ``kernel(op, attrs)``: ``run`` for a rule that is run often.
-        """
-        constants = [constant.value for constant in self._constants]
-        steps = [(kernel(op, a), select, op.results is None) for op, select, a, _ in self._steps]
-        returned = self._returned
-
-        def compute(operands: list) -> tuple:
-            values = operands + constants
-            for function, select, is_single in steps:
-                if is_single:
-                    values.append(function(*select(values)))
-                else:
-                    values += function(*select(values))
-            return returned(values)
-
-        return compute
-
 
 @frozen(eq=False)
 class RuleBody(Steps):

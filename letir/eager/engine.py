@@ -12,11 +12,14 @@ from heapq import heappop, heappush
 from letir.ad.reverse import Direct
 from letir.ast.attrs import NO_ATTRS
 from letir.eager.hooks import changed, changed_one
+from letir.eager.kernels import kernel
 from letir.eager.modes import ANOMALY
 from letir.eager.recorder import Recorder
-from letir.eager.steps import FREED, Constant, Leaf, Origin, Part, Step, at
+from letir.eager.steps import FREED, Constant, Leaf, Origin, Part, Step, at, check_unchanged, freed
 from letir.eval.evaluator import Executor, has_nan
 from letir.ops.elementwise import add
+
+SUM = kernel(add, NO_ATTRS)
 
 
 class Everything:
@@ -45,6 +48,7 @@ class Backward(Direct):
         self.parts: dict[Step, list] = {}  # of steps with several results: those with a gradient
         self.queue: list[tuple[int, Step]] = []
         self.finds_nan = ANOMALY.get()
+        self.is_short = not (records or self.finds_nan)
 
     def run(self, seeds) -> dict[Origin, object]:
         """Carry the gradients ``seeds``, of (origin, gradient), to the leaves."""
@@ -64,20 +68,24 @@ class Backward(Direct):
         history need: see benchmarks, row "eager".
         """
         try:
-            form = step.form
-            if self.records or self.finds_nan or step.notes is not None or not form.is_short:
+            form, args, kept = step.form, step.args, step.kept
+            if not (form.is_short and self.is_short) or step.notes is not None:
                 super().step(step)
                 return
             ct = self.cotangents.pop(step)
             if step in self.wanted:
                 self.found[step] = ct
-            found = form.backward([ct, *form.read(form.rule, step)] if form.reads else [ct])
+            for position in form.watched:
+                if args[position] is not None and args[position].notes is not None:
+                    check_unchanged(args[position], step)
+            if kept is FREED and form.rule.captured:
+                raise freed(step)
+            found = form.backward(ct, *(form.unpack(kept) if kept else ()))
             if not self.keeps:
                 step.kept = FREED
-            args, contribute = step.args, self.contribute
-            for position, ct in zip(form.rule.results, found, strict=True):
-                if self.needs_all or args[position] in self.needed:
-                    contribute(args[position], ct)
+            for place, ct in zip(form.rule.results, found):  # noqa: B905  strict takes its time
+                if self.needs_all or args[place] in self.needed:
+                    self.contribute(args[place], ct)
         except Exception as error:
             error.add_note(f"letir: in the backward of {step.form.op.name}{at(step)}")
             raise
@@ -88,13 +96,17 @@ class Backward(Direct):
             return
         cts = self.cotangents
         if origin in cts:
-            cts[origin] = self.emitter.apply(add, (cts[origin], ct), NO_ATTRS)
+            cts[origin] = self.plus(cts[origin], ct)
             return
         cts[origin] = ct
         if type(origin) is Step:
             heappush(self.queue, (-origin.order, origin))
         elif type(origin) is Part:
             self.contribute_part(origin)
+
+    def plus(self, x, y):
+        """The sum of two gradients."""
+        return self.emitter.apply(add, (x, y), NO_ATTRS) if self.records else SUM(x, y)
 
     def contribute_part(self, origin: Part) -> None:
         """Note that one of several results has a gradient."""

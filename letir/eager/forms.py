@@ -5,7 +5,6 @@ attributes, types of the operands, which of them require grad).
 """
 
 from collections.abc import Callable, Sequence
-from functools import partial
 from operator import itemgetter
 
 import numpy as np
@@ -18,16 +17,17 @@ from letir.ast.builder import located, result_types
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Const, Local
 from letir.ast.types import WEAK, ArrayType
+from letir.eager.kernels import kernel, straight_line
 from letir.eager.steps import FREED, Origin, Part, Step, check_unchanged, freed
 from letir.errors import LetirError, MissingRule
-from letir.eval.arrays import cupy_module, type_of
-from letir.eval.evaluator import Evaluator, compute
+from letir.eval.arrays import type_of
 from letir.tracing.places import placed
 
 forms: dict = {}  # may be emptied at any time
 _MOST = 1 << 14
 _array_types: dict = {}  # (dtype, shape) -> ArrayType; may be emptied at any time
 POWER = PRIMITIVES["power"]
+BY_VALUE = object()  # in the place of a form: it depends on the numbers among the operands as well
 
 
 @frozen(eq=False)
@@ -36,7 +36,7 @@ class Form:
 
     ``compute(*values)`` gives the result, or a tuple. ``bind`` is the operation on stand-ins:
     locals, and numbers that are known. ``rule``: that for all cotangents, None if the result
-    requires no grad or ``missing`` says why there is none; ``backward`` computes it. ``kept``: the
+    requires no grad or ``missing`` says why there is none; ``backward`` is its body. ``kept``: the
     positions among operands and results of what a step keeps, ``keep`` takes it from these, and
     ``unpack`` takes from that what the rule reads.
     """
@@ -53,11 +53,11 @@ class Form:
     rule: RuleBody | None
     missing: MissingRule | None
     is_short: bool  # one result, and a rule for every operand
-    reads: bool  # whether the rule reads anything
     backward: Callable | None
     kept: tuple[int, ...]
     keep: Callable
     unpack: Callable
+    watched: tuple[int, ...]  # the operands that the rule reads and that may be changed in place
 
     def rule_for(self, mask: tuple | None) -> RuleBody:
         """The rule where only some results have a cotangent; None: all of them."""
@@ -119,16 +119,16 @@ def array_type(array) -> ArrayType:
     return found
 
 
-def by_value(op: Primitive) -> bool:
-    """Whether its rule looks at numbers: that of a power does, and users' may."""
+def looks_at_numbers(op: Primitive) -> bool:
+    """Whether its rule does: that of a power is simpler for a known exponent, users' rules may."""
     return op is POWER or "." in op.name
 
 
-def kind_of(op: Primitive, operand):
-    """What the form of ``op`` depends on in a constant operand: its type, or its value."""
+def kind_of(operand):
+    """What a form depends on in an operand that requires no grad: its type, or what it is."""
     weak = WEAK.get(type(operand))
     if weak is not None:
-        return Const(operand) if by_value(op) else weak
+        return weak
     return array_type(operand) if hasattr(operand, "dtype") else Const(operand)
 
 
@@ -174,11 +174,11 @@ def _made(bind: Bind, needed: frozenset) -> Form:
         rule=rule,
         missing=missing,
         is_short=is_single and rule is not None and not rule.missing,
-        reads=bool(captured),
-        backward=None if rule is None else rule.computing(kernel),
+        backward=None if rule is None else straight_line(rule.body),
         kept=kept,
         keep=picker(kept),
         unpack=picker([kept.index(place) for place in captured]),
+        watched=tuple([place for place in captured if place < len(args)]),
     )
 
 
@@ -200,15 +200,3 @@ def _rule(bind: Bind, needed: frozenset) -> tuple[RuleBody | None, MissingRule |
         return rule_body("vjp", bind, mask, needed, pull), None
     except MissingRule as error:
         return None, error
-
-
-def kernel(op: Primitive, attrs: Attrs) -> Callable:
-    """What computes ``op`` with these attributes: NumPy's ufunc itself where it is one."""
-    if cupy_module() is not None:
-        return lambda *values: compute(op, values, attrs)
-    (ufunc, *others) = [f for f in op.numpy if isinstance(f, np.ufunc)] or [None]
-    if op.elementwise and ufunc is not None and not (others or attrs or "." in op.name):
-        return ufunc
-    if op.holds_lambdas:
-        return partial(op.impl, np, call=Evaluator(np).call, **attrs)
-    return partial(op.impl, np, **attrs)

@@ -10,7 +10,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Const, Source
 from letir.ast.types import PYTHON_NUMBERS, Undef
-from letir.eager.forms import Form, by_value, form_of, forms, kind_of
+from letir.eager.forms import BY_VALUE, Form, form_of, forms, kind_of, looks_at_numbers
 from letir.eager.modes import RECORDS
 from letir.eager.steps import ORDER, Constant, Part, Step
 from letir.errors import DTypeError
@@ -34,21 +34,22 @@ class Recorder:
     def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
         """The result of ``op`` as a Variable, or a tuple of them."""
         variable, array = self.variable, np.ndarray
-        # the key has a type for an operand that requires grad, more or other things for others
+        # the key has one type for an operand that requires grad, two things for other arrays
         values, args, key = [], [], [op, attrs.token if attrs else None]
         for operand in operands:
-            if type(operand) is variable:
+            kind = type(operand)
+            if kind is variable:
                 arg = operand.arg
                 values.append(operand.array)
                 args.append(arg)
                 key.append(arg.type)
                 if not arg.requires_grad:
                     key.append(None)
-            elif type(operand) is array:
+            elif kind is array:
                 values.append(operand)
                 args.append(None)
                 key += (operand.dtype, operand.shape)
-            elif type(operand) is float and not by_value(op):
+            elif kind is float:
                 values.append(operand)
                 args.append(None)
                 key.append(float)
@@ -57,10 +58,10 @@ class Recorder:
             else:
                 values.append(entered(operand))
                 args.append(None)
-                key += (kind_of(op, values[-1]), None)
+                key += (kind_of(values[-1]), None)
         key = tuple(key)
         form = forms.get(key)
-        if form is None:
+        if form is None or form is BY_VALUE:
             form = self.form(key, args, values, attrs)
         out = form.compute(*values)
         if not form.is_plain:
@@ -69,19 +70,29 @@ class Recorder:
         made.array, made.sharing = out, None
         if form.requires_grad and RECORDS.get():
             values.append(out)
-            source = self.source or user_place(3)[0]
-            made.arg = Step(form.type, form, args, form.keep(values), ORDER(), source)
+            made.arg = step = new(Step)  # as Step(...), in half the time
+            step.type, step.notes, step.form, step.args = form.type, None, form, args
+            step.kept, step.order = form.keep(values), ORDER()
+            step.source = self.source or user_place(3)[0]
         else:
             made.arg = Constant(form.type)
         return made
 
     def form(self, key: tuple, args: list, values: list, attrs: Attrs) -> Form:
-        """The form for these operands, made."""
+        """The form for these operands, made where there is none."""
         operands = [
-            (kind_of(key[0], value), False) if arg is None else (arg.type, arg.requires_grad)
+            (kind_of(value), False) if arg is None else (arg.type, arg.requires_grad)
             for arg, value in zip(args, values, strict=True)
         ]
-        return form_of(key, attrs, operands)
+        numbers = [value for value in values if type(value) in PYTHON_NUMBERS]
+        if numbers and looks_at_numbers(key[0]):
+            forms[key] = BY_VALUE
+            operands = [
+                (Const(value), False) if type(value) in PYTHON_NUMBERS else operand
+                for value, operand in zip(values, operands, strict=True)
+            ]
+            key = (*key, *map(Const, numbers))
+        return forms.get(key) or form_of(key, attrs, operands)
 
     def apply_others(self, op: Primitive, operands, attrs: Attrs):
         """An operation of which an operand is a value of another kind: a trace's, or a subclass's
