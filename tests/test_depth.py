@@ -20,7 +20,7 @@ from letir.ast.parser import parse
 from letir.ast.printer import line_of
 from letir.ast.terms import Const, Lambda
 from letir.ast.types import ArrayType
-from letir.passes import dead_code, merged_sums
+from letir.passes import carried_signs, dead_code, merged_sums
 from letir.visitors.rewriting import (
     free_locals,
     from_dag,
@@ -115,6 +115,13 @@ def guarded_loop(x, length: int):
     return y
 
 
+def custom(length: int) -> lt.custom_jvp:
+    """``loop`` as a function whose rule is the loop of a tangent."""
+    function = lt.custom_jvp(partial(loop, length=length))
+    function.defjvp(lambda primals, t: (function(*primals), loop(0.5, length // 2) * t[0]))
+    return function
+
+
 # name -> what must hold of a chain
 LAWS = {
     "dumps and parse": lambda f: parse(lt.dumps(f)) == f,
@@ -146,6 +153,7 @@ LAWS = {
     "diff": lambda f: not lt.diff(f, rename(f)) and bool(lt.diff(f, lt.grad(f))),
     "rewrite": lambda f: lt.rewrite(f, np.subtract, lambda x, y: x + (-y))(ONE) == f(ONE),
     "merged_sums": lambda f: merged_sums(f) is f,
+    "carried_signs": lambda f: carried_signs(f) is f,
     "run_forward": lambda f: f(ONE) == 1 - len(f) / 2,
     "differentiate": lambda f: len(lt.differentiate(f, defined=[True]).df) > len(f),
     "grad": lambda f: lt.check(lt.grad(f))(ONE) < 0,
@@ -158,6 +166,12 @@ LAWS = {
     "vjp": lambda f: lt.vjp(f, ONE)[1](ONE)[0] < 0,
     "jvp": lambda f: lt.jvp(f, (ONE,), (ONE,))[1] < 0,
     "linearize": lambda f: lt.linearize(f, ONE)[1](ONE) < 0,
+    "linear_transpose": lambda f: lt.linear_transpose(lt.linearize(f, ONE)[1], ONE)(ONE)[0] < 0,
+    "checkpoint": lambda f: lt.grad(lt.check(lt.checkpoint(f)))(ONE) < 0,
+    "jacfwd and jacrev": lambda f: lt.jacfwd(f)(ONE) == lt.jacrev(f)(ONE) < 0,
+    "hessian": lambda f: len(lt.check(lt.hessian(f))) > len(f),
+    "hvp": lambda f: len(lt.check(lt.hvp(f))) > len(f),
+    "ggnvp": lambda f: lt.ggnvp(f, lambda y: y * y, ONE, ONE) > 0,
     "vmap": lambda f: lt.vmap(f, axis_size=2)(np.ones(2))[1] == f(ONE),
 }
 
@@ -183,6 +197,10 @@ TRACING_LAWS = {
     "abstract trace of a program": lambda n: lt.trace(chain(n), ONE, abstract=True) == chain(n),
     "grad of a function": lambda n: np.isfinite(lt.grad(partial(loop, length=n))(ONE)),
     "vmap of a function": lambda n: lt.vmap(partial(loop, length=n))(np.ones(2))[1] == 1 - n / 2,
+    "checkpoint of a function": lambda n: np.isfinite(
+        lt.grad(lt.checkpoint(partial(loop, length=n)))(ONE)
+    ),
+    "custom_jvp": lambda n: np.isfinite(lt.grad(custom(n))(ONE)),
     "grad of guards": lambda n: np.isfinite(lt.grad(partial(guarded_loop, length=n))(ONE)),
 }
 

@@ -18,7 +18,7 @@ from letir.ast.parser import parse
 from letir.ast.terms import Const, Lambda
 from letir.ast.types import ArrayType
 from letir.ops.elementwise import add
-from letir.passes import dead_code, merged_sums
+from letir.passes import carried_signs, dead_code, merged_sums
 from letir.visitors.rewriting import from_dag, inline, lambda_lift, rename, substitute, to_dag
 from letir.visitors.usedef import use_counts
 
@@ -161,6 +161,7 @@ FUNCTIONS = {
     "rewrite": lambda f: lt.rewrite(f, lambda x, y: x + y, lambda x, y: y + x),
     "rewrite of pairs": lambda f: lt.rewrite(f, lambda x, y: x * y - y, lambda x, y: (x - 1) * y),
     "merged_sums": merged_sums,
+    "carried_signs": carried_signs,
     "run_forward": lambda f: f(*arguments(f)),
     "differentiate": lt.differentiate,
     "forward": lambda f: lt.differentiate(f).forward(*arguments(f)),

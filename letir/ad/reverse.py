@@ -22,6 +22,7 @@ from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.control import autograd_add, grad_of
 from letir.ops.elementwise import add
 from letir.passes.merging import merged_sums
+from letir.passes.signs import carried_signs
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 DEFINED = (True,)
@@ -244,7 +245,7 @@ class _Recording:
         df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
         return Gradient(
             f=captures.primal(),
-            df=df if self.defined is None else merged_sums(df),
+            df=df if self.defined is None else carried_signs(merged_sums(df)),
             f_real_outputs=len(f.ret.args),
             df_input_vjps=tuple(self.vjps),
             df_input_captured_inputs=tuple(sorted(captures.inputs)),

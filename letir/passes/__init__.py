@@ -2,5 +2,6 @@
 
 from letir.passes.cleanup import dead_code
 from letir.passes.merging import merged_sums
+from letir.passes.signs import carried_signs
 
-__all__ = ["dead_code", "merged_sums"]
+__all__ = ["carried_signs", "dead_code", "merged_sums"]

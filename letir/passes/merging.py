@@ -41,7 +41,7 @@ def merged_sums(fn: Lambda) -> Lambda:
     absorbed = absorbed_terms(fn)
     if not absorbed:
         return fn
-    builder = LetBuilder()
+    builder, rows = LetBuilder(), {}
     sums: dict[Local, Sum] = {}
     for bind in fn.binds:
         (binder, *_), args = bind.binders, bind.args
@@ -54,7 +54,7 @@ def merged_sums(fn: Lambda) -> Lambda:
                 total.end(binder, builder)
         elif binder in absorbed:
             builder.source = bind.source
-            sums[binder] = Sum(terms_of(bind, builder))
+            sums[binder] = Sum(terms_of(bind, builder, rows))
         else:
             builder.binds.append(bind)
     return fn.with_binds(builder.binds)
@@ -136,6 +136,7 @@ class Products:
     left: list[Local]
     right: list[Local]
     kept: int  # elements
+    rows: dict  # (axis, factors) -> their row, which weights of one layer share
 
     def take(self, other: "Products", builder: LetBuilder) -> None:
         """Add the products of another sum."""
@@ -145,23 +146,24 @@ class Products:
 
     def emitted(self, builder: LetBuilder) -> Local:
         """One product, of the left factors side by side and the right ones one above the other."""
-        factors = (row(self.left, 1, builder), row(self.right, 0, builder))
+        factors = (self.row(tuple(self.left), 1, builder), self.row(tuple(self.right), 0, builder))
         return builder.emit(matmul, factors)[0]
 
+    def row(self, factors: tuple[Local, ...], axis: int, builder: LetBuilder) -> Local:
+        """The matrices one after the other along ``axis``."""
+        if len(factors) == 1:
+            return factors[0]
+        if (axis, factors) not in self.rows:
+            attrs = concatenate.complete({"axis": axis, "dtype": None})
+            (self.rows[axis, factors],) = builder.emit(concatenate, factors, attrs)
+        return self.rows[axis, factors]
 
-def row(factors: list[Local], axis: int, builder: LetBuilder) -> Local:
-    """The matrices one after the other along ``axis``."""
-    if len(factors) == 1:
-        return factors[0]
-    attrs = concatenate.complete({"axis": axis, "dtype": None})
-    return builder.emit(concatenate, tuple(factors), attrs)[0]
 
-
-def terms_of(bind: Bind, builder: LetBuilder) -> Parts | Products:
+def terms_of(bind: Bind, builder: LetBuilder, rows: dict) -> Parts | Products:
     """The one term that a bind is, or the parts of an ``assemble``."""
     if bind.op is matmul:
         x, y = bind.args
-        return Products([x], [y], x.type.size + y.type.size)
+        return Products([x], [y], x.type.size + y.type.size, rows)
     parts = Parts(bind)
     _, operands = sizes_in(bind.args, bind.attrs["shape"])
     for found in parts_of(bind.attrs["items"], operands):

@@ -1,0 +1,118 @@
+"""Passes that leave out arithmetic that says nothing: carried_signs."""
+
+from letir.ast.attrs import NO_ATTRS
+from letir.ast.collecting import paused_gc
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ops.casting import cast
+from letir.ops.elementwise import add, conj, div, imag, mul, neg, real, sub
+from letir.ops.indexing import index
+from letir.ops.products import dot, matmul
+from letir.ops.reductions import mean, sum_
+from letir.ops.scans import cumsum
+from letir.ops.shaping import expand_dims, flip, squeeze, transpose
+from letir.ops.sizes import broadcast_to, reshape, sum_to_size
+
+# the sign of the result is that of all operands
+PRODUCTS = frozenset([mul, div, matmul, dot])
+# the sign of the result is that of the first operand
+MOVES = (broadcast_to, expand_dims, flip, index, reshape, squeeze, transpose)
+LINEAR = frozenset([*MOVES, cast, conj, cumsum, imag, mean, real, sum_, sum_to_size])
+
+
+@paused_gc()
+def carried_signs(fn: Lambda) -> Lambda:
+    """Negate as late as can be: signs go through products and linear operations, and make of a sum
+    a difference.
+
+    Results are the same but for the signs of zeros. Linear in the number of binds; keeps
+    parameters, results and all other binds.
+
+    >>> from letir.ast.parser import parse
+    >>> f = parse('''lambda %0: float64[], %1: float64[] {
+    ...   %2: float64[] = neg(%0);
+    ...   %3: float64[] = mul(%2, %1);
+    ...   %4: float64[] = add(%0, %3);
+    ...   return %4 }''')
+    >>> print(carried_signs(f).listing(), end="")
+    %2 = mul %0, %1
+    %3 = sub %0, %2
+    return %3
+    """
+    if not any(bind.op is neg for bind in fn.binds):
+        return fn
+    carrier = _Carrier()
+    for bind in fn.binds:
+        carrier.bind(bind)
+    return Lambda(
+        fn.params,
+        carrier.binds,
+        Ret(tuple([carrier.whole(arg) for arg in fn.ret.args])),
+        fn.in_tree,
+        fn.out_tree,
+    )
+
+
+class _Carrier:
+    """Emits binds; ``signed`` has what stands for a local, and whether it is the negative."""
+
+    def __init__(self):
+        self.binds: list[Bind] = []
+        self.signed: dict[Arg, tuple[Arg, bool]] = {}
+
+    def bind(self, bind: Bind) -> None:
+        """Emit ``bind`` on what its operands stand for, or carry the sign of its result on."""
+        signed, args, op = self.signed, bind.args, bind.op
+        if op is neg and is_inexact(bind.binders[0]):
+            arg, negative = signed.get(args[0], (args[0], False))
+            signed[bind.binders[0]] = arg, not negative
+        elif not signed or signed.keys().isdisjoint(args):
+            self.binds.append(bind)
+        elif op is add or op is sub:
+            self.sum(bind)
+        else:
+            signs = [signed.get(arg, (arg, False))[1] for arg in args]
+            if op in PRODUCTS:
+                self.emit(bind, op, args, sum(signs) % 2 == 1)
+            elif op in LINEAR and True not in signs[1:]:
+                self.emit(bind, op, args, signs[0])
+            else:
+                whole = tuple([self.whole(arg) for arg in args])
+                self.binds.append(Bind(bind.binders, op, whole, bind.attrs, bind.source))
+
+    def sum(self, bind: Bind) -> None:
+        """Emit a sum or a difference of two operands with signs."""
+        x, y = bind.args
+        first, second = (self.signed.get(arg, (arg, False))[1] for arg in (x, y))
+        if bind.op is sub:
+            second = not second
+        if first == second:
+            self.emit(bind, add, (x, y), first)
+        else:
+            self.emit(bind, sub, (y, x) if first else (x, y), False)
+
+    def emit(self, bind: Bind, op: Primitive, args: tuple, negative: bool) -> None:
+        """Emit ``op`` without the signs of its operands; the result is ``bind``'s, or its
+        negative.
+        """
+        (binder,) = bind.binders
+        made = Local(binder.type, binder.name) if negative else binder
+        if negative:
+            self.signed[binder] = made, True
+        plain = tuple([self.signed.get(arg, (arg, False))[0] for arg in args])
+        self.binds.append(Bind((made,), op, plain, bind.attrs, bind.source))
+
+    def whole(self, arg: Arg) -> Arg:
+        """``arg`` with its sign, negated now if it has to be."""
+        stands_for, negative = self.signed.get(arg, (arg, False))
+        if not negative:
+            return stands_for
+        made = Local(arg.type, arg.name)
+        self.binds.append(Bind((made,), neg, (stands_for,), NO_ATTRS))
+        self.signed[arg] = made, False
+        return made
+
+
+def is_inexact(local: Local) -> bool:
+    """Whether it is floating or complex: what NumPy negates exactly, and subtracts."""
+    return local.type is not None and local.type.inexact

@@ -1,0 +1,71 @@
+"""carried_signs: negations wait until they are needed."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import letir as lt
+from letir import run_forward
+from letir.ast.parser import parse
+from letir.passes import carried_signs
+from letir.testing import assert_close, programs
+
+HEAD = "lambda %0: float64[3], %1: float64[3] { %2: float64[3] = neg(%0); "
+SUMS = {  # what the operands are -> the binds that are left
+    "%3: float64[3] = add(%1, %2); return %3": ["sub"],
+    "%3: float64[3] = add(%2, %1); return %3": ["sub"],
+    "%3: float64[3] = sub(%1, %2); return %3": ["add"],
+    "%3: float64[3] = sub(%2, %1); return %3": ["add", "neg"],
+    "%3: float64[3] = add(%2, %2); return %3": ["add", "neg"],
+    "%3: float64[3] = sub(%2, %2); return %3": ["sub"],
+    "%3: float64[3] = mul(%2, %2); return %3": ["mul"],
+    "%3: float64[3] = neg(%2); return %3": [],
+    "%3: float64[3] = exp(%2); return %3": ["neg", "exp"],
+    "%3: float64[3] = exp(%2); %4: float64[3] = add(%3, %2); return %4": ["neg", "exp", "add"],
+    "%3: float64[] = sum(%2, axis=None); return (%3, %2)": ["sum", "neg", "neg"],
+}
+
+
+def ops(f: lt.Lambda) -> list[str]:
+    """The names of the operations, in order."""
+    return [bind.op.name for bind in f.binds]
+
+
+@pytest.mark.parametrize("body", SUMS)
+def test_a_sign_goes_as_far_as_it_can(body):
+    f = parse(f"{HEAD}{body} }}")
+    args = np.array([0.5, -1.5, 2.0]), np.array([1.0, 0.25, -3.0])
+
+    carried = lt.check(carried_signs(f))
+
+    assert SUMS[body] == ops(carried)
+    assert_close(run_forward(f, *args), run_forward(carried, *args))
+
+
+def test_integers_are_negated_where_they_are():
+    f = parse("lambda %0: uint8[3] { %1: uint8[3] = neg(%0); %2: uint8[3] = neg(%1); return %2 }")
+
+    assert f == carried_signs(f)
+
+
+def test_the_gradient_of_a_sigmoid_negates_nothing_on_the_way_back():
+    f = lt.trace(lambda x: (1 / (1 + np.exp(-x))).sum(), np.ones(3))
+
+    df = lt.differentiate(f, defined=[True]).df
+
+    assert "neg" not in ops(df)
+
+
+def finite(results) -> list:
+    """The results with nan for infinities, whose signs are those of zeros that were divided by."""
+    leaves = results if isinstance(results, tuple) else (results,)
+    return [np.where(np.isfinite(leaf), leaf, np.nan) for leaf in leaves]
+
+
+@given(programs())
+def test_carrying_keeps_results(program):
+    f, args = program
+    carried = lt.check(carried_signs(f))
+
+    with np.errstate(all="ignore"):
+        assert_close(finite(run_forward(f, *args)), finite(run_forward(carried, *args)))
