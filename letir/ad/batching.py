@@ -5,20 +5,24 @@ what the ``batch`` rule of its operation makes of it, with the batch as axis 0. 
 transform of Lambdas on which ``vmap`` stands (``letir.ad.mapping``).
 """
 
+import functools
 from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
-from letir.ad.rules import Steps, compiled, with_line
+from letir.ad.reverse import pull
+from letir.ad.rules import Steps, compiled, rule_body, with_line
 from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.builder import LetBuilder, Value, result_types
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import NO_BATCH, Primitive
-from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
+from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, ShapeError
-from letir.ops.batching import to_front
+from letir.ops.batching import to_front, unmapped_types
 from letir.ops.loops import OneByOne
+from letir.ops.makers import decomposition
+from letir.ops.scripted import mapped_scripted
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 _bodies: dict = {}  # may be emptied at any time
@@ -167,8 +171,49 @@ def _recorded(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBod
 
 
 def batching_rule(op: Primitive) -> Callable:
-    """The batch rule of ``op``; one example after the other where it has none yet."""
-    return op.rule("batch") if op.batch is not NO_BATCH else OneByOne(lambda: op)
+    """The batch rule of ``op``; of a composite with a gradient of its own one that keeps that; one
+    example after the other where there is none.
+    """
+    if op.batch is not NO_BATCH:
+        return op.rule("batch")
+    return OneByOne(lambda: op) if op.decompose is None else functools.partial(with_gradient, op)
+
+
+def with_gradient(op: Primitive, args, axes, *, transform, **attrs):
+    """The rule of a composite with a gradient of its own: both programs, batched."""
+    kinds = unmapped_types(args, axes)
+    forward = decomposition(op.decompose, kinds, attrs)
+    backward, context, gradients = gradient_of_slices(op, kinds, forward, attrs)
+    there = [i for i, kind in enumerate(kinds) if kind is not None]
+    place = {position: i for i, position in enumerate(there)}
+    count = len(forward.ret.args)
+    place.update({len(args) + i: len(there) + i for i in range(count)})
+    found, out_axes = mapped_scripted(
+        [args[i] for i in there],
+        [axes[i] for i in there],
+        script=op.name,
+        forward=forward,
+        backward=backward,
+        context=tuple([place[i] for i in context]),
+        gradients=tuple([place[i] for i in gradients]),
+        n_outs=count,
+        transform=transform,
+    )
+    return (found[0], out_axes[0]) if op.results is None else (found, out_axes)
+
+
+def gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dict) -> tuple:
+    """(program, what it reads, what its results belong to) of the op's own rule on one example.
+
+    Positions are those of operands, then of results.
+    """
+    args = tuple([Const(None) if kind is None else Local(kind) for kind in kinds])
+    outs = tuple([Local(arg.type) for arg in forward.ret.args])
+    bind = Bind(outs, op, args, op.complete(attrs))
+    rule = rule_body("vjp", bind, (True,) * len(outs), None, pull)
+    params, count = rule.body.params, len(outs)
+    program = Lambda([*params[count:], *params[:count]], rule.body.binds, rule.body.ret)
+    return program, rule.captured, rule.results
 
 
 def slice_types(bind: Bind, args: tuple[Arg, ...], there: tuple) -> tuple:

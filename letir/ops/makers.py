@@ -241,6 +241,8 @@ def composite_record(name: str, decompose: Callable, *, vjp=None, jvp=None, **fi
         found = transform(stands_for(args, attrs), [a for a in args if a is not None], directions)
         return found if several else found[0]
 
+    if vjp is None:  # else the batching transform has to keep the derivative
+        fields.setdefault("batch", decomposed(partial(decomposition, decompose), several))
     return Primitive(
         name,
         impl,
@@ -250,7 +252,7 @@ def composite_record(name: str, decompose: Callable, *, vjp=None, jvp=None, **fi
         decompose=decompose,
         attributes=decompose,
         holds_lambdas=True,
-        **{"batch": decomposed(partial(decomposition, decompose), several), **fields},
+        **fields,
     )
 
 

@@ -9,6 +9,7 @@ import pytest
 import letir as lt
 from letir.ast.parser import parse
 from letir.ast.types import ArrayType
+from letir.scripting.operations import script_op
 from letir.testing import assert_close, assert_same
 
 X = np.linspace(-1.0, 1.2, 12).reshape(4, 3)
@@ -284,6 +285,27 @@ def test_a_custom_rule_gives_a_shared_argument_the_sum():
     xs = np.arange(3.0)
 
     assert_close(3.0, lt.grad(lambda s: lt.vmap(lambda v: tenfold(v, s))(xs).sum())(2.0))
+
+
+@script_op("t.through")
+def through(x, s):
+    """x * s, with a gradient that is not its derivative."""
+
+    def backward(g):
+        return 10 * g * s, g * x
+
+    return x * s, backward
+
+
+def test_a_composite_keeps_a_gradient_of_its_own():
+    xs = np.arange(3.0)
+
+    assert_close(np.full(3, 20.0), lt.vmap(lt.grad(lambda x: through(x, 2.0)))(xs))
+    assert_close(
+        np.full(3, 20.0), lt.grad(lambda x: lt.vmap(lambda v: through(v, 2.0))(x).sum())(xs)
+    )
+    assert_close(3.0, lt.grad(lambda s: lt.vmap(lambda v: through(v, s))(xs).sum())(2.0))
+    assert_close(2 * xs, lt.vmap(lambda v: through(v, 2.0))(xs))
 
 
 def test_an_operation_without_a_rule_is_looped_and_says_so():
