@@ -91,7 +91,11 @@ def as_direction(value, kind: ArrayType | None, what: str):
     if not hasattr(value, "dtype"):
         value = np.asarray(value, None if kind is None else kind.dtype)[()]
     found = value.type if hasattr(value, "emitter") else type_of(value)
-    if kind is None or (found.dtype, found.shape) == (kind.dtype, kind.shape):
+    if kind is None or found is None:
+        return value
+    if found.weak and kind.shape == () and np.can_cast(found.dtype, kind.dtype, "same_kind"):
+        return value.astype(kind.dtype)
+    if (found.dtype, found.shape) == (kind.dtype, kind.shape):
         return value
     error = ShapeError if found.shape != kind.shape else DTypeError
     raise error(f"a {what} of type {ArrayType(kind.dtype, kind.shape)} is expected, found {found}")
