@@ -52,7 +52,7 @@ def imported_call(function: Callable, name: str, places: tuple[int, ...] = ()) -
         found = write.imported(function)
         if found is None:
             raise ExportError(
-                f"to_source: {name} calls {function!r}, which no import finds{write.at}\n"
+                f"to_source: {name} calls {function!r}, which no import finds\n"
                 "  define it at the top of a module, under its own name"
             )
         call = f"{found}({', '.join(operands)})"

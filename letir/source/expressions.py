@@ -34,7 +34,7 @@ def composite_call(write: Step, operands: list[str]) -> str:
     if any(types[i] is None for i in given):
         raise ExportError(
             f"to_source: {bind.op.name} of operands of unknown types cannot be written\n"
-            f"  in {bind}\n  give the types first: letir.retype(f, ...)"
+            "  give the types first: letir.retype(f, ...)"
         )
     fn = decomposition(bind.op.decompose, types, dict(bind.attrs))
     settings = ", ".join(f"{name}={value!r}" for name, value in bind.attrs.items())

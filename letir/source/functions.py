@@ -115,7 +115,7 @@ def widen(writer: Writer, fn: Lambda) -> None:
 def nested(writer: Writer, texts: Sequence[str], tree: Tree | None) -> str:
     """The expression of results that nest as ``tree`` says."""
     if tree is None:
-        return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+        return texts[0] if len(texts) == 1 else tuple_text(texts)
     if not can_build(tree.spec):
         writer.line(f"# the results are those of {tree}, in a row")
         return nested(writer, texts, None)

@@ -85,11 +85,10 @@ def complex_text(value: complex) -> str:
 
 def pair_text(real, imag, first: str, second: str) -> str:
     """The complex number of two parts with these texts."""
-    plain = all(math.isfinite(x) and math.copysign(1, x) * (x == 0) >= 0 for x in (real, imag))
-    if not plain:
+    if not all(math.isfinite(x) and (x or math.copysign(1, x) > 0) for x in (real, imag)):
         return f"complex({first}, {second})"
     sign = "" if second.startswith("-") else "+"
-    return f"({first}{sign}{second}j)" if real else f"{second}j"
+    return f"({first}{sign}{second}j)" if real or not sign else f"{second}j"  # -2j has -0.0
 
 
 def element_text(value: np.generic) -> str:

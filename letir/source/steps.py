@@ -95,7 +95,7 @@ class Step:
                 if getattr(np, name, None) is function:
                     return f"np.{name}"
         raise ExportError(
-            f"to_source: {op.name} has no form in NumPy{self.at}\n"
+            f"to_source: {op.name} has no form in NumPy\n"
             "  give its record one: letir.primitive(..., source='2 * {0}'), "
             "or source=function(write, *operands, **attrs)"
         )
@@ -163,8 +163,3 @@ class Step:
     def place(self) -> str:
         """Where the bind is in the user's code, for messages."""
         return f"{self.bind.source.short}: " if self.bind.source else ""
-
-    @property
-    def at(self) -> str:
-        """The line of an error that says where the bind is in the user's code."""
-        return f"\n  at {self.bind.source}" if self.bind.source else ""

@@ -10,7 +10,9 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 
+from letir.ast.builder import located
 from letir.ast.terms import Arg, Bind, Lambda, Local, Source
+from letir.errors import ExportError
 from letir.source.expressions import spelled
 from letir.source.literals import WIDTH, joined, literal
 from letir.source.module import Module
@@ -50,7 +52,7 @@ class Writer:
         outer, count = self.indent, len(self.lines)
         self.indent += "    "
         yield
-        if len(self.lines) == count:
+        if all(line.lstrip().startswith("#") for line in self.lines[count:]):
             self.line("pass")
         self.indent = outer
 
@@ -101,7 +103,10 @@ class Writer:
         """Write one bind."""
         self.comment(bind.source)
         operands = [self.arg(arg) for arg in bind.args]
-        found = spelled(Step(self, bind, operands), operands)
+        try:
+            found = spelled(Step(self, bind, operands), operands)
+        except ExportError as error:
+            raise located(error, str(bind), bind.source) from None
         if type(found) is tuple:
             self.texts.update(zip(bind.binders, found, strict=True))
         elif found is not None:

@@ -3,10 +3,12 @@
 import numpy as np
 import pytest
 from hypothesis import given
+from hypothesis import strategies as st
 
 import letir as lt
 from letir.ast.parser import parse
 from letir.testing import assert_close, assert_same, programs
+from letir.visitors.rewriting import lambda_lift
 
 X = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]])
 
@@ -286,3 +288,33 @@ def test_a_rewrite_that_changes_nothing_keeps_results(program):
 
     assert_same(f(*args), lt.check(g)(*args))
     assert_same(f(*args), lt.check(h)(*args))
+
+
+def cone(f: lt.Lambda, at: int, depth: int) -> lt.Lambda:
+    """The bind at this place with what makes its operands, so many levels up, as a pattern."""
+    inside, level = {at}, [at]
+    for _ in range(depth):
+        args = [arg for i in level for arg in f.binds[i].locals()]
+        level = [i for arg in args if (i := lt.uses(f).position(arg)) >= 0]
+        inside.update(level)
+    binds = [f.binds[i] for i in sorted(inside)]
+    pattern, _ = lambda_lift((), binds, lt.Ret(f.binds[at].binders[:1]))
+    untyped = {p: lt.Local(None, f"x{i}") for i, p in enumerate(pattern.params)}
+    args = [tuple(untyped.get(a, a) for a in b.args) for b in pattern.binds]
+    binds = [lt.Bind(b.binders, b.op, a, b.attrs) for b, a in zip(pattern.binds, args, strict=True)]
+    return lt.Lambda(untyped.values(), binds, pattern.ret)
+
+
+@given(programs(), st.integers(0, 20), st.integers(0, 3))
+def test_a_part_of_a_program_is_found_there_and_can_stand_for_itself(program, place, depth):
+    f, args = program
+    places = [i for i, b in enumerate(f.binds) if b.binders and not b.op.effect]
+    pattern = cone(f, places[place % len(places)], depth) if places else None
+    if pattern is None or any(b.op.effect for b in pattern.binds):
+        return
+    seen = []
+
+    g = lt.rewrite(f, pattern, pattern, lambda match: seen.append(match) or True, shared=True)
+
+    assert seen
+    assert_same(f(*args), lt.check(g)(*args))

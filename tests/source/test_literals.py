@@ -20,7 +20,7 @@ SPECIAL = [
     np.array([np.nan, -0.0, 0.1, 65504.0], np.float16),
     np.array([0.1, 1e-45, 3.4028235e38, np.inf], np.float32),
     np.array([0x7FF8000000000001, 0xFFF8000000000000], np.uint64).view(np.float64),
-    np.array([complex(-0.0, 1), complex(1, -0.0), complex(np.nan, np.inf), 1 - 2j, 2j]),
+    np.array([complex(-0.0, 1), complex(1, -0.0), complex(np.nan, np.inf), 1 - 2j, 2j, -2j]),
     np.array([[1 + 2j]], np.complex64),
     np.array([True, False]),
     np.array([2**63, 2**64 - 1], np.uint64),
