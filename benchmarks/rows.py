@@ -124,6 +124,27 @@ ROWS = (
         {"autograd": processes.autograd_long, "JAX": processes.jax_long},
     ),
     Row(
+        "gmm",
+        "gradient / forward, both replayed: Gaussian mixture of ADBench, d=10, k=25, n=1000",
+        "3.5",
+        models.figure(models.letir_ratio, models.MIXTURE),
+        {
+            "JAX (jit)": models.figure(models.jax_ratio, models.MIXTURE),
+            "autograd": models.figure(models.autograd_ratio, models.MIXTURE),
+        },
+    ),
+    Row(
+        "lstm",
+        "the same: LSTMs of 2 layers, width 128",
+        "3.5",
+        models.figure(models.letir_ratio, models.LSTMS),
+        {
+            "JAX (jit)": models.figure(models.jax_ratio, models.FEW),
+            "torch": models.figure(models.torch_ratio, models.LSTMS),
+            "autograd": models.figure(models.autograd_ratio, models.FEW),
+        },
+    ),
+    Row(
         "jacobian",
         "Jacobian R^1000 -> R^1000 by `jacrev`, recorded in every call; JAX without jit",
         "1.5 x JAX",
