@@ -19,7 +19,7 @@ from collections.abc import Callable, Collection
 from letir.ad.costs import CHEAP, DEAR, FREE, MODERATE, recomputation, weight
 from letir.ad.cuts import minimum_cut
 from letir.ad.gradient import Gradient
-from letir.ad.recomputing import Halves, halves, rebuilt
+from letir.ad.recomputing import Halves, captured_locals, halves, rebuilt
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Local
@@ -63,10 +63,18 @@ def with_policy(
     choosing = Choice(parts, policy, anything=again is not None)
     kept = choosing.kept(exact)
     missing = choosing.without_cotangent(kept)
-    if missing:
-        parts, before = halves(again(missing)), parts
-        kept = Choice(parts, policy).closed(never, translated(kept, before, parts))
-    return rebuilt(parts, kept)
+    if not missing:
+        return rebuilt(parts, kept)
+    after = halves(again(missing))
+    found = Choice(after, policy).closed(never, translated(kept, parts, after))
+    if callable(policy) or choosing.total(found) <= choosing.total(kept):
+        return rebuilt(after, found)
+    # the new cotangents have steps of their own, which read more than what was saved
+    kept = Choice(parts, policy).kept(exact)
+    other = with_policy(gradient, policy, again=again) if exact else None
+    if other is None or choosing.total(kept) <= choosing.total(captured_locals(other)):
+        return rebuilt(parts, kept)
+    return other
 
 
 def never(bind: Bind) -> bool:
@@ -116,6 +124,10 @@ class Choice:
         bind = self.parts.producers.get(local)
         return weight(local, None if bind is None else bind.op)
 
+    def total(self, kept: Collection[Local]) -> int:
+        """The bytes of several values, about."""
+        return sum(map(self.weight, kept))
+
     def kept(self, exact: bool) -> set[Local]:
         """The values to keep, captured inputs among them."""
         if callable(self.policy):
@@ -123,10 +135,8 @@ class Choice:
         kept = set(self.parts.captured)
         if self.most > CHEAP:
             kept = self.pulled_back()
-        kept = self.pushed_on(self.thinned(kept))
-        if exact:
-            kept = minimum_cut(self, kept)
-        return self.parts.needed(kept)[0]
+        kept, _ = self.parts.needed(self.pushed_on(self.thinned(kept)))
+        return self.parts.needed(minimum_cut(self, kept))[0] if exact else kept
 
     def pulled_back(self) -> set[Local]:
         """The captured values, but for those that one value of fewer bytes gives, which is kept in
@@ -139,7 +149,7 @@ class Choice:
                 groups.setdefault(roots[local], []).append(local)
         kept = set(self.inputs)
         for root, members in groups.items():
-            total = sum(map(self.weight, members))
+            total = self.total(members)
             is_input = root not in self.parts.producers
             better = self.weight(root) <= total if is_input else self.weight(root) < total
             if root in self.captured or (better and self.may_keep(root)):
@@ -210,7 +220,7 @@ class Choice:
         size, made = PRIMITIVES["size"], [self.parts.producers[b] for b in results]
         if local in self.inputs and any(bind.op is not size for bind in made):
             return False
-        less = self.weight(local) - sum(map(self.weight, results))
+        less = self.weight(local) - self.total(results)
         return less > 0 or (less == 0 and all(recomputation(bind) != FREE for bind in made))
 
     def closed(self, keeps: Callable[[Bind], bool], kept: Collection[Local] = ()) -> set[Local]:

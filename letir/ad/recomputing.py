@@ -66,7 +66,7 @@ def captured_locals(gradient: Gradient) -> tuple[Local, ...]:
 
 def halves(gradient: Gradient) -> Halves:
     """The two halves of a Gradient. Linear in the number of binds."""
-    f, df = gradient.f, gradient.df
+    f, df = gradient.f, dead_code(gradient.df)
     count = len(gradient.df_input_vjps)
     captured = captured_locals(gradient)
     names = dict(zip(df.params[count:], captured, strict=True))
