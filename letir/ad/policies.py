@@ -115,7 +115,7 @@ class Choice:
 
     def may_keep(self, local: Local) -> bool:
         """Whether a value can become a residual: also its cotangent must find its way [D4]."""
-        if not self.closing or local in self.captured:
+        if not self.closing or local in self.captured or local not in self.parts.producers:
             return True
         return local.type is not None and not local.type.inexact
 
