@@ -16,7 +16,7 @@ from letir.ast.attrs import token
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
-from letir.errors import LetirError
+from letir.errors import LetirError, TraceError
 from letir.ops.control import autograd_add
 from letir.ops.elementwise import (
     add,
@@ -234,6 +234,12 @@ def recordings(pattern: Callable, operands: dict, choices: list[dict]) -> Iterat
     for values in choices:
         try:
             fn = dead_code(recorded(pattern, operands, values))
+        except AttributeError as error:
+            raise TraceError(
+                "rewrite: the pattern asks a parameter for its shape, dtype or truth value, but "
+                f"parameters stand for operands of any type\n  found: {error}\n"
+                "  ask in the condition: where=lambda match: match.type('x') ..."
+            ) from error
         except (LetirError, ValueError, TypeError) as error:
             failed = failed or error
             continue

@@ -38,7 +38,8 @@ def rewrite(
     is computed as well. Matches do not overlap, the first in the program wins. The replacement
     stands in the place of the last bind of the match, in its types; what it cannot match
     (a different dtype or shape) is an error. Order, effects, names and lines of everything else
-    stay. ``f`` itself is returned if nothing matched. Linear in the number of binds.
+    stay; programs that binds hold are not searched. ``f`` itself is returned if nothing matched.
+    Linear in the number of binds.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -155,12 +156,11 @@ class Replacer:
         inside = set().union(*[found.inner for found in self.matches.values()])
         inner: set[Bind] = set()
         for at, bind in enumerate(f.binds):
-            if at in self.matches:
-                self.replace(builder, self.matches[at], bind)
-                continue
             builder.binds.append(self.renamed(bind))
             if at in inside:
                 inner.add(builder.binds[-1])
+            if at in self.matches:
+                self.replace(builder, self.matches[at], bind)
         ret = Ret(tuple([self.name(arg) for arg in f.ret.args]))
         binds = needed(builder.binds, ret, inner)
         return Lambda(f.params, binds, ret, f.in_tree, f.out_tree)

@@ -6,6 +6,7 @@ and source lines do not count.
 """
 
 from collections.abc import Iterator, Sequence
+from html import escape
 from itertools import zip_longest
 
 from attrs import define, field, frozen
@@ -86,6 +87,9 @@ class Comparison:
         return table.text()
 
     __repr__ = __str__
+
+    def _repr_html_(self):
+        return f"<pre style='line-height: 1.25'>{escape(str(self), quote=False)}</pre>"
 
 
 def near(different: Sequence[bool], distance: int) -> list[bool]:

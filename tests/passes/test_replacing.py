@@ -206,6 +206,14 @@ def test_a_match_of_numbers_alone_is_computed_at_once():
     assert ops(lt.rewrite(f, np.add, np.multiply)) == ["constant"]
 
 
+def test_a_result_of_a_match_that_the_pattern_leaves_out_may_be_shared():
+    f = lt.trace(lambda x: np.split(x, 2), np.ones(4))
+    pattern = (lambda x: np.split(x, 2)[0]), (lambda x: x[:2])
+
+    assert lt.rewrite(f, *pattern) is f
+    assert ops(lt.check(lt.rewrite(f, *pattern, shared=True))) == ["split", "index"]
+
+
 def test_commutative_operations_match_in_both_orders_if_asked():
     f = lt.trace(lambda x, y: (np.sin(x) * y + 1, y * np.sin(x) + 1, 1 + y * np.sin(x)), X, X)
 
@@ -270,6 +278,8 @@ def test_array_constants_match_by_their_bits():
             lambda x, *, axs: x,
             "no operation has an attribute 'axs'",
         ),
+        (lambda x: np.sin(x) / x.size, lambda x: x, r"asks a parameter for its shape(.|\n)*where="),
+        (lambda x: x if x > 0 else -x, lambda x: x, "asks a parameter for its .* truth value"),
         (lambda *x: np.sin(x[0]), lambda x: x, "names of their own"),
         (np.sin, lambda y: y, "the replacement takes y, the pattern has x"),
         (np.sin, lambda x: (x, x), "gives 2 results, the pattern 1"),

@@ -40,6 +40,12 @@ def test_insertions_and_changes_are_marked_beside_what_they_stand_for():
     assert not found.same
 
 
+def test_a_notebook_shows_the_same():
+    html = lt.diff(BEFORE, AFTER)._repr_html_()
+
+    assert "&gt;  %3 = add(%2, 1)" in html
+
+
 def test_the_other_way_round_they_are_deletions():
     assert marks(BEFORE, AFTER) == "   >|| "
     assert marks(AFTER, BEFORE) == "   <|| "
