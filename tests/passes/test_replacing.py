@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import letir as lt
@@ -290,6 +290,7 @@ def test_what_cannot_be_a_pattern_is_an_error(pattern, replacement, message):
         lt.rewrite(lt.trace(np.sin, X), pattern, replacement)
 
 
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_a_rewrite_that_changes_nothing_keeps_results(program):
     f, args = program
@@ -315,6 +316,7 @@ def cone(f: lt.Lambda, at: int, depth: int) -> lt.Lambda:
     return lt.Lambda(untyped.values(), binds, pattern.ret)
 
 
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), st.integers(0, 20), st.integers(0, 3))
 def test_a_part_of_a_program_is_found_there_and_can_stand_for_itself(program, place, depth):
     f, args = program

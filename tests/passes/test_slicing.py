@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import letir as lt
@@ -108,6 +108,7 @@ def test_binds_are_shared_in_their_order():
     assert lt.slice(PROGRAM, 0).binds[0] is PROGRAM.binds[0]
 
 
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), st.integers(0, 5))
 def test_a_slice_gives_what_the_program_gives(program, choice):
     g, args = program

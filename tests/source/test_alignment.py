@@ -3,7 +3,7 @@
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from letir.source import alignment
@@ -23,6 +23,7 @@ def longest_common(a: str, b: str) -> int:
     return row[-1]
 
 
+@settings(deadline=None)
 @given(WORDS, WORDS)
 def test_pairs_are_equal_and_increase(a, b):
     pairs = aligned(a, b)
@@ -31,12 +32,14 @@ def test_pairs_are_equal_and_increase(a, b):
     assert all(i < k and j < m for (i, j), (k, m) in itertools.pairwise(pairs))
 
 
+@settings(deadline=None)
 @given(WORDS, WORDS)
 def test_without_anchors_as_many_correspond_as_can(a, b):
     assert len(between(a, b, 0, 0, len(a), len(b))) == longest_common(a, b)
 
 
 @pytest.mark.parametrize("most", [1, 2, 5])
+@settings(deadline=None)
 @given(WORDS, WORDS)
 def test_few_edits_at_a_time_lead_to_the_end_too(most, a, b):
     before, alignment.MOST_EDITS = alignment.MOST_EDITS, most
@@ -48,6 +51,7 @@ def test_few_edits_at_a_time_lead_to_the_end_too(most, a, b):
     assert all(a[i] == b[j] for i, j in pairs)
 
 
+@settings(deadline=None)
 @given(st.permutations(range(8)))
 def test_the_subsequence_increases_and_none_is_longer(values):
     found = [values[i] for i in longest_increasing(values)]

@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import HealthCheck, given, settings
 
 import letir as lt
 from letir.ast.builder import LetBuilder
@@ -129,6 +129,7 @@ def test_what_is_no_program_is_refused():
         lt.diff(chain(1), lt.differentiate(chain(1)))
 
 
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs(), programs())
 def test_all_binds_are_there_in_their_order(first, second):
     (f, _), (g, _) = first, second
@@ -144,6 +145,7 @@ def test_all_binds_are_there_in_their_order(first, second):
     )
 
 
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
 @given(programs())
 def test_what_is_marked_is_what_differs(program):
     f, _ = program
