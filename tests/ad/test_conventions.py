@@ -1,5 +1,8 @@
 """Broadcast operands [D10], and points without a derivative [D13]."""
 
+import itertools
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -79,3 +82,47 @@ def test_of_two_writes_to_one_place_the_last_has_the_gradient():
     found = lt.grad(lambda v: (np.zeros_like(v).at[places].set(v) * np.arange(1.0, 4.0)).sum())
 
     np.testing.assert_array_equal([0.0, 1.0, 2.0], found(np.array([5.0, 6.0, 7.0])))
+
+
+KINKS = {"floor_divide": "//", "remainder": "%"}  # what the table calls them, if not by their names
+STEP = 1e-7
+
+
+def kinks(function: np.ufunc):
+    """(operands, which of them) where a function is finite and its slopes on both sides differ."""
+    for point in itertools.product([-1.0, 0.0, 1.0], repeat=function.nin):
+        for i in range(function.nin):
+            behind, here, ahead = (
+                function(*[x + (h if j == i else 0) for j, x in enumerate(point)])
+                for h in (-STEP, 0.0, STEP)
+            )
+            slopes = np.array([here - behind, ahead - here]) / STEP
+            if np.isfinite(slopes).all() and np.ptp(slopes) > 1e-3 * (1 + np.abs(slopes).max()):
+                yield point, i
+
+
+def real_functions() -> dict[str, np.ufunc]:
+    """The elementwise operations of real numbers with a real result, by name."""
+    functions = {
+        name: next((f for f in op.numpy if isinstance(f, np.ufunc)), None)
+        for name, op in PRIMITIVES.items()
+        if op.elementwise
+    }
+    return {n: f for n, f in functions.items() if f and {"d->d", "dd->d"} & set(f.types)}
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_every_elementwise_function_with_a_kink_is_in_the_table():
+    """[D13], and the derivative there is a number of its own choice, not for arctan2 only."""
+    page = (Path(__file__).parents[2] / "docs" / "semantics.md").read_text(encoding="utf-8")
+    rows = [line for line in page.split("### D13")[1].splitlines() if line.startswith("| `")]
+    table = " ".join(line.split("|")[1] for line in rows)
+    functions = real_functions()
+    found = {name: points for name, f in functions.items() if (points := list(kinks(f)))}
+
+    assert {"abs", "maximum", "hypot", "floor", "remainder"} <= found.keys()
+    for name, points in found.items():
+        assert f"`{KINKS.get(name, name)}`" in table, name
+        for point, i in points:
+            slope = lt.grad(functions[name], i)(*point)
+            assert np.isfinite(slope) or name == "arctan2", (name, point)
