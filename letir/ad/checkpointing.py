@@ -4,6 +4,8 @@ import functools
 from collections.abc import Callable, Sequence
 
 from letir.ad.calls import as_program, called
+from letir.ad.costs import recomputation
+from letir.ad.policies import GRADES, Policy, check_policy
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
@@ -13,17 +15,16 @@ from letir.ops.bodies import checkpoint as checkpoint_op
 from letir.tracing.places import user_place
 from letir.tracing.recording import is_tracing
 
-Policy = Callable[[Bind], bool]
-
 
 def checkpoint(f: Callable, policy: Policy | None = None) -> Callable:
     """``f``, of which the backward keeps only the arguments and computes the rest again.
 
     A Lambda gives a Lambda of one bind, a function a function; values and derivatives of every
     order are those of ``f``. ``policy(bind)`` says whether the results of a bind of the body are
-    kept nevertheless, for example ``lambda bind: bind.op.name == "matmul"``. Guards and other
-    effects happen once, not when it is computed again. Costs about one more evaluation of ``f`` for
-    each derivative.
+    kept nevertheless, for example ``lambda bind: bind.op.name == "matmul"``; "recompute_cheap" and
+    "min_bytes" keep what these policies of ``differentiate`` would not compute again. Guards and
+    other effects happen once, not when it is computed again. Costs about one more evaluation of
+    ``f`` for each derivative.
 
     >>> import numpy as np
     >>> from letir import differentiate, trace
@@ -36,6 +37,8 @@ def checkpoint(f: Callable, policy: Policy | None = None) -> Callable:
     2
     """
     f = as_program(f)
+    if policy is not None:
+        check_policy(policy)
     if isinstance(f, Lambda):
         return as_one_bind(f, policy)
 
@@ -59,18 +62,28 @@ def is_recorded(*values) -> bool:
 
 def as_one_bind(fn: Lambda, policy: Policy | None, source: Source | None = None) -> Lambda:
     """The program whose one bind computes what ``fn`` does."""
-    saved = () if policy is None else saved_locals(fn, policy)
+    saved = saved_locals(fn, policy)
     body = Lambda(fn.params, fn.binds, Ret((*fn.ret.args, *saved)))
     attrs = Attrs(body=body, saved=len(saved))
     found = one_bind(checkpoint_op, attrs, fn.params, fn.ret, source)
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
 
 
-def saved_locals(fn: Lambda, policy: Policy) -> tuple[Local, ...]:
+def saved_locals(fn: Lambda, policy: Policy | None) -> tuple[Local, ...]:
     """The locals that the policy keeps, but for parameters and what nobody reads."""
     read = {local for bind in fn.binds for local in bind.locals()}
-    chosen = [bind for bind in fn.binds if not read.isdisjoint(bind.binders) and policy(bind)]
-    return tuple([binder for bind in chosen for binder in bind.binders])
+    used = [bind for bind in fn.binds if not read.isdisjoint(bind.binders)]
+    return tuple([binder for bind in used if keeps(policy, bind) for binder in bind.binders])
+
+
+def keeps(policy: Policy | None, bind: Bind) -> bool:
+    """Whether the results of ``bind`` are kept: what has an effect always is."""
+    if bind.op.effect or policy is None:
+        return bind.op.effect
+    if callable(policy):
+        return bool(policy(bind))
+    grade = recomputation(bind)
+    return policy == "keep_all" or grade is None or grade > GRADES[policy]
 
 
 def one_bind(op, attrs: Attrs, params: Sequence[Local], ret: Ret, source) -> Lambda:

@@ -188,3 +188,40 @@ def test_retyped_programs_hold_retyped_bodies():
 
     assert "float32" == narrow.ret.args[0].type.dtype
     assert "float32" == lt.vjp(narrow, X.astype("f4"))[1](X.astype("f4"))[0].dtype
+
+
+def network(x):
+    return np.tanh(np.ones((5, 5)) @ np.exp(x)) * 2.0 + x
+
+
+def operations_again(policy):
+    """The functions and products that the backward of ``network`` computes, one product its own."""
+    gradient = lt.differentiate(lt.trace(lt.checkpoint(network, policy), X), defined=[True])
+    found = [bind.op.name for bind in gradient.df.binds]
+    return sorted(name for name in found if name in ("matmul", "exp", "tanh"))
+
+
+def test_policies_have_the_names_of_those_of_differentiate():
+    assert ["exp", "matmul", "matmul", "tanh"] == operations_again(None)
+    assert ["exp", "matmul", "tanh"] == operations_again("min_bytes")
+    assert ["matmul"] == operations_again("keep_all")
+    with pytest.raises(lt.LetirError, match="'recompute_cheap'"):
+        lt.checkpoint(network, policy="nothing_saveable")
+
+
+def test_what_has_an_effect_and_a_result_is_not_computed_again():
+    """[C5]"""
+    calls = []
+    counted = lt.primitive(
+        "tests.counted_once",
+        lambda xp, x: calls.append(1) or np.sin(x),
+        lambda x: x,
+        vjp=lambda ct, y, x: (ct * np.cos(x),),
+        effect=True,
+    )
+
+    program = lt.grad(lt.trace(lambda x: lt.checkpoint(lambda x: np.exp(counted(x)))(x).sum(), X))
+    calls.clear()
+
+    assert_close(np.exp(np.sin(X)) * np.cos(X), program(X))
+    assert [1] == calls
