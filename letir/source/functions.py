@@ -10,7 +10,7 @@ from letir.ast.trees import Tree
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ExportError
 from letir.passes.cleanup import dead_code
-from letir.source.literals import dtype_text, joined, literal
+from letir.source.literals import dtype_text, joined, literal, printable
 from letir.source.module import Module
 from letir.source.names import RESERVED, identifier
 from letir.source.signature import (
@@ -85,7 +85,7 @@ def parameters(writer: Writer, fn: Lambda) -> list[str]:
     signature = Signature(writer, leaf_names(fn))
     tree = fn.in_tree
     if tree is not None and not can_take_apart(tree.spec):
-        writer.line(f"# the arguments are those of {tree}, in a row")
+        writer.line(f"# the arguments are those of {printable(str(tree))}, in a row")
         tree = None
     if tree is None:
         signature.head += [writer.parameter(p, signature.names[p]) for p in fn.params]
@@ -117,7 +117,7 @@ def nested(writer: Writer, texts: Sequence[str], tree: Tree | None) -> str:
     if tree is None:
         return texts[0] if len(texts) == 1 else tuple_text(texts)
     if not can_build(tree.spec):
-        writer.line(f"# the results are those of {tree}, in a row")
+        writer.line(f"# the results are those of {printable(str(tree))}, in a row")
         return nested(writer, texts, None)
     return built(writer, tree.spec, iter(texts))
 
@@ -137,6 +137,7 @@ def gradient_source(g: Gradient, name: str) -> str:
         module.names.take(f"{name}_{part}")
     forward = Writer(module)
     head = parameters(forward, g.f)
+    forward.nullable.update([forward.texts[p] for p in g.f.params if p.type is None])
     forward.write(g.f)
     texts = [forward.arg(arg) for arg in g.f.ret.args]
     kept = [forward.texts[g.f.params[i]] for i in g.df_input_captured_inputs]

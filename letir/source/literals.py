@@ -62,6 +62,11 @@ def string_text(value: str) -> str:
     return f'"{text[1:-1]}"' if text[0] == "'" and '"' not in text and "'" not in value else text
 
 
+def printable(text: str) -> str:
+    """A text in one line of a comment."""
+    return "".join(c if c.isprintable() else "?" for c in " ".join(text.split()))
+
+
 def dtype_text(dtype: np.dtype) -> str:
     """``np.float32``; ``np.bool_``, which every NumPy has."""
     return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"

@@ -16,7 +16,7 @@ from attrs import define, field
 from letir.ast.terms import Lambda, Local
 from letir.ast.trees import Static
 from letir.errors import ExportError
-from letir.source.literals import literal
+from letir.source.literals import literal, printable
 from letir.source.writer import Writer
 
 SEQUENCES = (tuple, list, deque)
@@ -35,7 +35,7 @@ class Signature:
     writer: Writer
     names: dict[Local, str]
     head: list[str] = field(factory=list)
-    later: list[tuple] = field(factory=list)  # (structure, leaves, name) to be taken apart
+    later: deque = field(factory=deque)  # (structure, leaves, name) to be taken apart
 
     def argument(self, spec: optree.PyTreeSpec, leaves: list, keyword: str | None = None) -> None:
         """One argument, and the statements that take it apart. A ``keyword`` argument has its name
@@ -46,10 +46,10 @@ class Signature:
             name = writer.parameter(leaves[0], keyword or self.names[leaves[0]], keyword)
         else:
             name = keyword or writer.names.fresh(common(leaves, f"arg{len(self.head)}", 1))
-            self.later = [(spec, leaves, name)]
+            self.later.append((spec, leaves, name))
         self.head.append(name)
         while self.later:
-            self.take_apart(*self.later.pop(0))
+            self.take_apart(*self.later.popleft())
 
     def take_apart(self, spec: optree.PyTreeSpec, leaves: list, name: str) -> None:
         """Statements that assign the parts of what is called ``name``."""
@@ -84,11 +84,11 @@ class Signature:
     def check(self, static: Static, name: str) -> None:
         """Refuse another value than the function was recorded with, where that can be written."""
         if static.text.startswith(PLAIN):
-            expected = repr(f"this source is for {name} = {static.text}, found %r")
+            expected = literal(f"this source is for {name} = {static.text}, found ")
             with self.writer.block(f"if {name} != {static.text}:"):
-                self.writer.line(f"raise ValueError({expected} % ({name},))")
+                self.writer.line(f"raise ValueError({expected} + repr({name}))")
         else:
-            self.writer.line(f"# recorded for {name} = {static.text.splitlines()[0]}")
+            self.writer.line(f"# recorded for {name} = {printable(static.text)}")
 
 
 def is_pattern(spec: optree.PyTreeSpec) -> bool:

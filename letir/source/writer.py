@@ -14,7 +14,7 @@ from letir.ast.builder import located
 from letir.ast.terms import Arg, Bind, Lambda, Local, Source
 from letir.errors import ExportError
 from letir.source.expressions import spelled
-from letir.source.literals import WIDTH, joined, literal
+from letir.source.literals import WIDTH, joined, literal, printable
 from letir.source.module import Module
 from letir.source.names import Names
 from letir.source.steps import Step
@@ -75,8 +75,8 @@ class Writer:
 
     def parameter(self, local: Local, wanted: str, keyword: str | None = None) -> str:
         """The name of a parameter; that of a keyword argument is its own."""
-        found = self.texts[local] = keyword or self.names.fresh(wanted)
-        return found
+        self.texts[local] = keyword or self.names.fresh(wanted)
+        return self.texts[local]
 
     def binder(self, local: Local, may_be_none: bool = False, op: str = "value") -> str | None:
         """A name for a result; None if nothing uses it."""
@@ -163,7 +163,7 @@ class Writer:
             inner.write(fn)
             inner.line(f"return {', '.join([inner.arg(arg) for arg in fn.ret.args])}")
             found = known[key] = self.module.names.fresh(name)
-            head = f'def {found}({", ".join(heads)}):\n    """{about}"""\n'
+            head = f"def {found}({', '.join(heads)}):\n    {docstring(about)}\n"
             self.module.functions.append(head + "".join(inner.lines))
         return known[key]
 
@@ -174,6 +174,12 @@ class Writer:
         if found is not function or module == "__main__":
             return None
         return self.module.imported(module, name)
+
+
+def docstring(about: str) -> str:
+    """A text of one line as a docstring."""
+    text = printable(about)
+    return f'"""{text}"""' if not {'"', "\\"} & set(text) else literal(text)
 
 
 def commented(source: Source) -> str:

@@ -1,10 +1,8 @@
-"""How sources read: names, nesting, constants, guards, comments; and what they refuse."""
+"""How sources read: names, guards, comments; and what they refuse."""
 
-import dataclasses
 import subprocess
 import sys
 import textwrap
-from collections import OrderedDict, deque, namedtuple
 
 import numpy as np
 import pytest
@@ -13,17 +11,8 @@ import letir as lt
 from letir.ast.builder import LetBuilder
 from letir.ast.parser import parse
 from letir.ast.types import ArrayType
+from letir.ops.makers import composite
 from letir.testing import assert_same
-
-Layer = namedtuple("Layer", "w b")
-
-
-@dataclasses.dataclass
-class Model:
-    """A node of trees that is taken apart by attribute."""
-
-    hidden: object
-    out: object
 
 
 def loaded(source: str, name: str = "f"):
@@ -113,58 +102,6 @@ def test_a_backward_function_of_several_results_asks_which_cotangents_there_are(
         assert_same(g.backward(residuals, *cts), backward(residuals, *cts))
 
 
-def test_arguments_and_results_nest_as_the_user_nested_them():
-    def f(layers, options, *, scale):
-        (x, y) = options["data"]
-        h = x @ layers[0].w + layers[0].b
-        return {"out": h * scale, "all": [y, (h.sum(),)], "none": None}
-
-    layers = [Layer(np.ones((3, 2)), np.zeros(2))]
-    source = the_same(f, layers, {"data": (np.ones((4, 3)), 2.0)}, scale=0.5)
-
-    assert "def f(layers, options, *, scale):" in source
-    assert "((w, b),) = layers" in source
-    assert 'return {"all": [' in source
-
-
-def test_attrs_classes_and_dataclasses_are_taken_apart():
-    source = the_same(lambda m: m.hidden["w"] * m.out, Model({"w": np.ones(2)}, 3.0))
-
-    assert 'w = m_hidden["w"]' in source
-
-
-def test_further_containers_are_taken_apart_and_built():
-    def f(queue, table):
-        return OrderedDict(b=queue[0], a=table["k"]), deque([queue[1]])
-
-    the_same(f, deque([np.ones(2), 2.0]), OrderedDict(k=np.ones(1)))
-
-
-def test_a_named_tuple_of_results_is_defined_in_the_source():
-    program = lt.trace(lambda x: Layer(x, x * 2), np.ones(2))
-
-    found = loaded(lt.to_source(program))(np.ones(2))
-
-    assert type(found).__name__ == "Layer"
-    assert_same(tuple(program(np.ones(2))), tuple(found))
-
-
-def test_results_in_a_class_of_the_users_come_in_a_row_as_a_comment_says():
-    source = lt.to_source(lt.trace(lambda x: Model(x, x * 2), np.ones(2)))
-
-    assert "# the results are those of Model(hidden=*, out=*), in a row" in source
-    assert_same((np.ones(2), np.full(2, 2.0)), loaded(source)(np.ones(2)))
-
-
-def test_nestings_that_cannot_be_written_are_flat_as_a_comment_says():
-    program = lt.trace(lambda d: d[np.nan] * 2, {np.nan: np.ones(2)})
-
-    source = lt.to_source(program)
-
-    assert "# the arguments are those of (({nan: *},), {}), in a row" in source
-    assert_same(np.full(2, 2.0), loaded(source)(np.ones(2)))
-
-
 @pytest.mark.parametrize(
     "file", ["a\nb.py", "a\x00b.py", "a\u2028b.py", "\ud800.py", "/no/such.py"]
 )
@@ -178,19 +115,11 @@ def test_odd_file_names_make_no_odd_comments(file):
     assert_same(np.full(2, 2.0), loaded(lt.to_source(program))(np.ones(2)))
 
 
-def test_empty_and_missing_arguments_keep_their_places():
-    the_same(lambda a, b, x, c: x * 2, None, (), np.ones(2), {"k": None})
-    the_same(lambda a, x: x * a["s"][1], {"s": (None, 2.0), "e": []}, np.ones(2))
+def test_settings_of_composites_are_written_whatever_they_are():
+    odd = composite("reading.odd", lambda x, *, note: x + 1)
 
-
-def test_a_static_argument_must_be_what_it_was():
-    def f(x, mode, scale=1.0):
-        return x.sum() if mode == "sum" else x.mean()
-
-    source = the_same(f, np.ones(2), "sum")
-    with pytest.raises(ValueError, match="'sum', found 'mean'"):
-        loaded(source)(np.ones(2), "mean")
-    the_same(f, np.ones(2), scale=2.0, mode="mean")
+    the_same(lambda x: odd(x, note='"""\\'), np.ones(2))
+    the_same(lambda x: odd(x, note="\n\x00"), np.ones(2))
 
 
 def test_python_numbers_stay_python_numbers():
@@ -217,13 +146,6 @@ def test_names_that_would_collide_are_changed(name):
     found = loaded(lt.to_source(program))(np.ones(2), 3.0)
 
     assert_same(program(np.ones(2), 3.0), found)
-
-
-def test_keyword_arguments_keep_their_names_whatever_else_is_called_so():
-    the_same(lambda t, *, w: t["w"] * w, {"w": np.ones(2)}, w=3.0)
-    the_same(lambda x, *, max: x * max, np.ones(2), max=3.0)
-    with pytest.raises(lt.ExportError, match="'float' has a name that the source needs"):
-        lt.to_source(lt.trace(lambda x, *, float: x * float, np.ones(2), float=2.0))
 
 
 @pytest.mark.parametrize("name", ["no name", "lambda", "np", "1st", ""])
