@@ -8,6 +8,7 @@ import gc
 import pickle
 import sys
 import threading
+import time
 from functools import partial
 
 import numpy as np
@@ -267,3 +268,22 @@ def test_a_million_binds_are_built_written_read_checked_run_differentiated_and_d
 
     assert (True, 1 - 500_000) == (same, value)
     assert slope < 0
+
+
+def seconds_per_bind(f: Lambda, repeats: int) -> float:
+    """The least CPU time of a gradient and its replay, for each bind."""
+    taken = []
+    for _ in range(repeats):
+        gc.collect()
+        start = time.process_time()
+        lt.grad(f)(ONE)
+        taken.append(time.process_time() - start)
+    return min(taken) / len(f)
+
+
+@pytest.mark.slow
+def test_a_gradient_costs_the_same_for_each_bind_of_a_long_program():
+    """[A3] From 10^4 to 10^6 binds, in time; test_linear_time counts lines."""
+    first, *others = (seconds_per_bind(chain(10**n), 8 - n) for n in (4, 5, 6))
+
+    assert max(others) <= 1.5 * first

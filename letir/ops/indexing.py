@@ -17,8 +17,8 @@ from letir.ops.elementwise import equal, where
 from letir.ops.items import filled, indexed_shape, parts_of, sizes_in, spelled_item
 from letir.ops.makers import array_dtype, match, op, recast
 from letir.ops.sizes import (
-    arange,
     declared,
+    ones_like,
     reshape,
     spelled,
     sum_to_size,
@@ -133,9 +133,9 @@ def add_at(xp, out, item, new, arrays) -> None:
 
 def wins(x: Value, read: Value, item, arrays) -> Value:
     """Where what was written stays: of several writes to one place the last wins."""
-    attrs = {"start": 0, "stop": read.size, "step": 1, "dtype": np.dtype(np.int64)}
-    places = reshape(x.emitter.apply(arange, (), arange.complete(attrs)), read.shape)
-    nobody = zeros_like(x).astype(np.int64) - 1
+    ones = reshape(ones_like(read).astype(np.int64), -1)
+    places = reshape(PRIMITIVES["cumsum"](ones, 0), read)  # from 1: no arange of a named size
+    nobody = zeros_like(x).astype(np.int64)
     return equal(index(index_set(nobody, item, places, arrays), item, arrays), places)
 
 
