@@ -61,6 +61,8 @@ def token(value):
 
     Raises DTypeError for a value that is not hashable and so cannot say how an operation works.
     """
+    if value is None:
+        return None
     make = _TOKENS.get(type(value))
     if make is not None:
         return make(value)
@@ -92,7 +94,7 @@ class Attrs(dict):
         try:
             return self._token
         except AttributeError:
-            self._token = tuple((name, token(value)) for name, value in self.items())
+            self._token = tuple([(name, token(value)) for name, value in self.items()])
             return self._token
 
     def __eq__(self, other):

@@ -120,7 +120,8 @@ class Primitive:
         if not self.attrs and not attrs:
             return NO_ATTRS
         full = {name: attrs.get(name, default) for name, default in self.attrs.items()}
-        if not full.keys() >= attrs.keys() or any(value is Required for value in full.values()):
+        required = [name for name, value in full.items() if value is Required]
+        if required or not full.keys() >= attrs.keys():
             expected = ", ".join(self.attrs) or "none"
             raise LetirError(f"{self.name}: its attributes are ({expected}), found {dict(attrs)!r}")
         return Attrs(full)

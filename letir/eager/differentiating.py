@@ -1,5 +1,7 @@
 """``backward`` and ``gradients``: the gradients of outputs, by their leaves or by given inputs."""
 
+from operator import attrgetter
+
 import numpy as np
 
 from letir.ad.linear_maps import as_direction
@@ -171,7 +173,7 @@ def on_the_way(outputs: list[Origin], inputs: list[Origin]) -> set[Origin]:
             reached.update(args)
             todo += args
     needed = reached.intersection(inputs)
-    for step in sorted(steps, key=lambda step: step.order):
+    for step in sorted(steps, key=attrgetter("order")):
         for arg in step.args:
             if arg in needed or (type(arg) is Part and arg.step in needed):
                 needed.update((arg, step))

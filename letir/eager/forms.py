@@ -48,6 +48,7 @@ class Form:
     type: ArrayType | None  # of the only result
     compute: Callable
     is_plain: bool  # one result, which shares no memory with an operand
+    is_unknown: bool  # several results, of unknown types, or no arrays
     requires_grad: bool
     needed: frozenset
     rule: RuleBody | None
@@ -124,11 +125,11 @@ def looks_at_numbers(op: Primitive) -> bool:
     return op is POWER or "." in op.name
 
 
-def kind_of(operand):
+def kind_of(operand, by_value: bool = False):
     """What a form depends on in an operand that requires no grad: its type, or what it is."""
     weak = WEAK.get(type(operand))
     if weak is not None:
-        return weak
+        return Const(operand) if by_value else weak
     return array_type(operand) if hasattr(operand, "dtype") else Const(operand)
 
 
@@ -161,6 +162,7 @@ def _made(bind: Bind, needed: frozenset) -> Form:
     constants = [i for i, arg in enumerate(args) if arg not in needed]
     kept = tuple(sorted({*constants, *captured})) if requires_grad else ()
     run, is_single = kernel(op, bind.attrs), op.results is None
+    is_builtin = "." not in op.name and not op.holds_lambdas
     return Form(
         op=op,
         attrs=bind.attrs,
@@ -169,6 +171,7 @@ def _made(bind: Bind, needed: frozenset) -> Form:
         type=types[0] if is_single else None,
         compute=run,
         is_plain=is_single and isinstance(run, np.ufunc) and types[0] is not None,
+        is_unknown=not is_single or types[0] is None or types[0].weak or not is_builtin,
         requires_grad=requires_grad,
         needed=needed,
         rule=rule,

@@ -64,7 +64,7 @@ class Recorder:
         if form is None or form is BY_VALUE:
             form = self.form(key, args, values, attrs)
         out = form.compute(*values)
-        if not form.is_plain:
+        if form.is_unknown:
             return self.several(form, operands, args, values, out)
         made = new(variable)
         made.array, made.sharing = out, None
@@ -76,23 +76,26 @@ class Recorder:
             step.source = self.source or user_place(3)[0]
         else:
             made.arg = Constant(form.type)
+        if not form.is_plain and is_shared(out, values):
+            made.share_memory(operands, form)
         return made
 
     def form(self, key: tuple, args: list, values: list, attrs: Attrs) -> Form:
         """The form for these operands, made where there is none."""
+        by_value = looks_at_numbers(key[0])
+        if by_value:
+            numbers = [value for value in values if type(value) in PYTHON_NUMBERS]
+            if numbers:
+                forms[key] = BY_VALUE
+                key = (*key, *[value or repr(value) for value in numbers])  # -0.0 is 0.0
+            found = forms.get(key)
+            if found is not None:
+                return found
         operands = [
-            (kind_of(value), False) if arg is None else (arg.type, arg.requires_grad)
+            (kind_of(value, by_value), False) if arg is None else (arg.type, arg.requires_grad)
             for arg, value in zip(args, values, strict=True)
         ]
-        numbers = [value for value in values if type(value) in PYTHON_NUMBERS]
-        if numbers and looks_at_numbers(key[0]):
-            forms[key] = BY_VALUE
-            operands = [
-                (Const(value), False) if type(value) in PYTHON_NUMBERS else operand
-                for value, operand in zip(values, operands, strict=True)
-            ]
-            key = (*key, *map(Const, numbers))
-        return forms.get(key) or form_of(key, attrs, operands)
+        return form_of(key, attrs, operands)
 
     def apply_others(self, op: Primitive, operands, attrs: Attrs):
         """An operation of which an operand is a value of another kind: a trace's, or a subclass's
@@ -144,6 +147,14 @@ class Recorder:
         """As an executor's: the results of ``op`` on these operands."""
         out = self.apply(op, [a.value if type(a) is Const else a for a in args], attrs)
         return (out,) if op.results is None else out
+
+
+def is_shared(out, values: list) -> bool:
+    """Whether a result may lie in the memory of an operand, or of what only NumPy knows."""
+    for value in values:  # not any(), which takes twice the time
+        if value is out:
+            return True
+    return out.base is not None
 
 
 def entered(operand):

@@ -15,12 +15,26 @@ from letir.errors import TraceError
 from letir.tracing.places import at_user, user_place
 
 
+class Refs(list):
+    """Weak references; those that died are dropped when there are 1, 2, 4, 8 ... of them."""
+
+    def add(self, item) -> None:
+        """Add a reference to ``item``."""
+        if not len(self) & (len(self) - 1):
+            self[:] = [ref for ref in self if ref() is not None]
+        self.append(weakref.ref(item))
+
+    def alive(self) -> list:
+        """The items that are there still."""
+        return [item for ref in self if (item := ref()) is not None]
+
+
 @define(eq=False)
 class Shared:
     """Of a Variable with views: these, and the origins of all values in its memory."""
 
-    views: weakref.WeakValueDictionary = field(factory=weakref.WeakValueDictionary)
-    origins: weakref.WeakSet = field(factory=weakref.WeakSet)
+    views: Refs = field(factory=Refs)
+    origins: Refs = field(factory=Refs)
 
 
 @define(eq=False)
@@ -42,8 +56,9 @@ def add_view(view, operand, part: tuple | None, detached: bool = False) -> None:
         part = None
     if base.sharing is None:
         base.sharing = Shared()
-    base.sharing.views[id(view)] = view
-    base.sharing.origins.update((base.arg, view.arg))
+        base.sharing.origins.add(base.arg)
+    base.sharing.views.add(view)
+    base.sharing.origins.add(view.arg)
     view.sharing = View(base, part, detached)
 
 
@@ -55,10 +70,10 @@ def root(variable):
 
 def may_share(array, other) -> bool:
     """Whether a result may lie in the memory of an operand."""
-    if array is other:
+    owner = getattr(array, "base", None)  # a Python number has none
+    if array is other or (owner is other and owner is not None):
         return True
-    is_view = isinstance(array, np.ndarray) and array.base is not None
-    return is_view and isinstance(other, np.ndarray) and np.may_share_memory(array, other)
+    return owner is not None and bool(np.may_share_memory(array, other))
 
 
 def write(variable, new) -> None:
@@ -85,7 +100,7 @@ def note_change(variable, base) -> None:
     source, _ = user_place(2)
     origins = {variable.arg, base.arg}
     if base.sharing is not None:
-        origins.update(base.sharing.origins)
+        origins.update(base.sharing.origins.alive())
     for origin in origins:
         origin.note_change(source)
 
@@ -111,7 +126,7 @@ def refuse(variable, base, is_view: bool) -> None:
             f"a view that is no plain x[i] cannot be changed in place{at_user()}\n"
             "  copy it first, y = x.T.copy(), or write into the whole: x[i] = v"
         )
-    views = base.sharing.views.values() if base.sharing is not None else ()
+    views = () if base.sharing is None else base.sharing.views.alive()
     if any(view is not variable and not view.sharing.detached for view in views):
         raise TraceError(
             f"{variable.type}, of which another view is still in use, cannot be changed in place"

@@ -3,6 +3,7 @@
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.eager.differentiating import backward
 from letir.eager.hooks import Handle, add_hook
@@ -11,13 +12,13 @@ from letir.eager.plain import is_recorded, on_arrays, writes_into_array
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.replaying import replayed
 from letir.eager.sharing import View, add_view, may_share, write
+from letir.eager.spelling import numpy_call
 from letir.eager.steps import Constant, Leaf, Origin
 from letir.errors import DTypeError, TraceError
 from letir.eval.arrays import type_of
 from letir.ops.items import spelled_item
 from letir.tracing.dispatch import (
     PLAIN,
-    call_function,
     call_ufunc,
     gathered,
     recorder_of,
@@ -27,6 +28,7 @@ from letir.tracing.places import at_user, placed
 from letir.tracing.protocols import ArrayValue
 from letir.tracing.tracer import Tracer
 
+INDEX, RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
 ARRAY_REMEDY = (
     "compute with it as it is; x.detach() or x.numpy() is the value without its history,\n"
     "  letir.numpy.stack([...]) and letir.numpy.array([...]) make arrays of Variables"
@@ -215,11 +217,19 @@ class Variable(ArrayValue):
             return on_arrays(getattr(ufunc, method), inputs, kwargs)
         return call_ufunc(ufunc, method, inputs, kwargs)
 
-    def __array_function__(self, func, types, args, kwargs):
+    def numpy_call(self, func, args: tuple, kwargs: dict):
+        """What NumPy's function ``func`` gives for arguments of which this is one."""
         unknown = recorder_of(func) is None and func not in PLAIN
-        if (unknown or writes_into_array(kwargs)) and not is_recorded([*args, *kwargs.values()]):
+        if (unknown or "out" in kwargs) and not is_recorded([*args, *kwargs.values()]):
             return on_arrays(func, args, kwargs)
-        return call_function(self, func, args, kwargs)
+        return numpy_call(self, func, args, kwargs)
+
+    def __getitem__(self, item):
+        return numpy_call(self, INDEX, (self, item), {})
+
+    def reshape(self, *shape, order="C"):
+        """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
+        return numpy_call(self, RESHAPE, (self, shape[0] if len(shape) == 1 else shape, order), {})
 
     def __repr__(self):
         text = np.array2string(np.asarray(self.array), separator=", ", prefix="Variable(")

@@ -23,7 +23,7 @@ def _method(function):
     """NumPy's method of the name of ``function``, recorded as that is."""
 
     def method(self, *args, **kwargs):
-        return call_function(self, function, (self, *args), kwargs)
+        return self.numpy_call(function, (self, *args), kwargs)
 
     method.__name__ = function.__name__
     method.__doc__ = f"NumPy's ``ndarray.{function.__name__}``, recorded."
@@ -95,6 +95,10 @@ class ArrayValue(Value):
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def __array_function__(self, func, types, args, kwargs):
+        return self.numpy_call(func, args, kwargs)
+
+    def numpy_call(self, func, args: tuple, kwargs: dict):
+        """What NumPy's function ``func`` gives for arguments of which this is one."""
         return call_function(self, func, args, kwargs)
 
     def __array_namespace__(self, api_version=None):

@@ -1,0 +1,89 @@
+"""How NumPy's calls on Variables are spelled as operations, remembered by what they depend on.
+
+``np.sum(x, axis=0)`` is ``sum`` with certain attributes for every x of the same type: taking the
+call apart and completing its attributes costs more than a small sum.
+"""
+
+from collections.abc import Callable
+
+from letir.ast.attrs import Attrs
+from letir.ast.primitive import Primitive
+from letir.eager.recorder import RECORDER
+from letir.tracing.dispatch import call_function, prepared, recorder_of
+
+_calls: dict = {}  # key -> (op, attrs), None for a call that is not remembered; may be emptied
+_MOST = 1 << 12
+PLAIN = frozenset([int, bool, str, type(None)])
+
+
+def numpy_call(variable, func: Callable, args: tuple, kwargs: dict):
+    """What a NumPy function, or an operation, records for arguments of which ``variable`` is
+    one.
+    """
+    key, operands = key_of(type(variable), func, args, kwargs)
+    found = _calls.get(key, key) if operands else None
+    if found is key:
+        if len(_calls) >= _MOST:
+            _calls.clear()
+        found = _calls[key] = spelled(func, args, kwargs, operands)
+    if found is not None:
+        return RECORDER.apply(found[0], operands, found[1])
+    if isinstance(func, Primitive):
+        return func(*args, **kwargs)
+    return call_function(variable, func, args, kwargs)
+
+
+def key_of(kind: type, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, list]:
+    """(key, operands) of a call; no operands if an argument is no Variable, number, or plain."""
+    key, operands = [func], []
+    for arg in args:
+        if type(arg) is kind:
+            operands.append(arg)
+            key.append(arg.arg.type)
+        elif type(arg) is float:  # an operand as well, as in where(mask, x, 0.0)
+            operands.append(arg)
+            key.append(float)
+        elif (plain := plain_key(arg)) is not None:
+            key.append(plain)
+        else:
+            return (), []
+    for name, arg in kwargs.items():
+        plain = plain_key(arg)
+        if plain is None:
+            return (), []
+        key += (name, plain)
+    return tuple(key), operands
+
+
+def plain_key(value) -> tuple | None:
+    """What stands for a static argument in a key, None for one that is not plain."""
+    kind = type(value)
+    if kind in PLAIN:
+        return kind, value
+    if kind is slice:
+        parts = plain_key(value.start), plain_key(value.stop), plain_key(value.step)
+    elif kind is tuple:
+        parts = tuple(map(plain_key, value))
+    else:
+        return None
+    return None if None in parts else (kind, parts)
+
+
+def spelled(
+    func: Callable, args: tuple, kwargs: dict, operands: list
+) -> tuple[Primitive, Attrs] | None:
+    """The operation and the attributes of a call, None unless its operands are these as they
+    are.
+    """
+    if isinstance(func, Primitive):
+        op, prepare = func, func.prepare
+    else:
+        op, prepare = recorder_of(func) or (None, None)
+    if op is None or "out" in kwargs or op.name == "split" or "." in op.name:
+        return None
+    if prepare is not None:
+        found, attrs = prepared(func, prepare, args, kwargs)
+    else:
+        found, attrs = args, kwargs
+    same = len(found) == len(operands) and all(map(lambda x, y: x is y, found, operands))
+    return (op, op.complete(attrs)) if same else None
