@@ -84,8 +84,9 @@ JUMPS = {
     *(name for name in SAMPLES if PRIMITIVES[name].vjp is DISCRETE),
 }
 STEADY = SAMPLES.keys() - JUMPS
-FEW = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
-CHOICES = st.integers(0, 2**16)
+QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(QUICK, max_examples=10_000)
+DOUBLE = [np.dtype(name) for name in ("bool", "int64", "float64")]
 SIZE = 3
 
 
@@ -98,8 +99,13 @@ def batch_of(args: list, choice: int) -> tuple[list, list]:
             continue  # an integer may be a shape, which is the same for all examples
         axes[i] = (choice >> 8) % (arg.ndim + 1)
         for k, row in enumerate(rows):
-            row[i] = (arg * (1 + k / 32)).astype(arg.dtype)[()] if arg.dtype.kind in "fc" else arg
+            row[i] = varied(arg, k)
     return rows, axes
+
+
+def varied(arg, k: int):
+    """The ``k``-th example like ``arg``, which varies if it is floating."""
+    return (arg * (1 + k / 32)).astype(arg.dtype)[()] if arg.dtype.kind in "fc" else arg
 
 
 def stacked(rows: list, axes: list) -> list:
@@ -110,16 +116,12 @@ def stacked(rows: list, axes: list) -> list:
     ]
 
 
-@FEW
-@given(programs(ops=STEADY), CHOICES)
-def test_a_generated_program_maps_as_a_loop(program, choice):
-    fn, args = program
+def a_program_maps_as_a_loop(fn, args, choice):
     rows, axes = batch_of(args, choice)
 
-    with np.errstate(all="ignore"):
-        expected = [run_flat(fn, list(row)) for row in rows]
-        mapped, out_axes = batched(fn, axes, SIZE)
-        found = run_flat(lt.check(mapped), stacked(rows, axes))
+    expected = [run_flat(fn, list(row)) for row in rows]
+    mapped, out_axes = batched(fn, axes, SIZE)
+    found = run_flat(lt.check(mapped), stacked(rows, axes))
 
     for i, axis in enumerate(out_axes):
         results = [row[i] for row in expected]
@@ -146,27 +148,78 @@ def loss_of(fn):
     return loss
 
 
-@FEW
-@given(programs(ops=STEADY, dtypes=[np.dtype(d) for d in ("bool", "int64", "float64")]), CHOICES)
-def test_gradients_of_examples_are_the_gradient_of_the_batch(program, choice):
+def gradients_of_examples_are_the_gradient_of_the_batch(fn, args, choice):
     """vmap of grad = grad by each example = grad of the sum over vmap."""
-    fn, args = program
     rows, axes = batch_of(args, choice | 255)
     wrt = [i for i, a in enumerate(axes) if a is not None and args[i].dtype.kind == "f"]
     assume(wrt and any(arg.type.inexact for arg in fn.ret.args if arg.type is not None))
     loss, mapped = loss_of(fn), stacked(rows, axes)
 
-    with np.errstate(all="ignore"):
-        try:
-            expected = [lt.grad(loss, tuple(wrt))(*row) for row in rows]
-        except lt.LetirError:
-            reject()  # the results do not depend on them, or have no derivative
-        found = lt.vmap(lt.grad(loss, tuple(wrt)), tuple(axes))(*mapped)
-        total = lt.grad(lambda *xs: lt.vmap(loss, tuple(axes))(*xs).sum(), tuple(wrt))(*mapped)
+    try:
+        expected = [lt.grad(loss, tuple(wrt))(*row) for row in rows]
+    except lt.LetirError:
+        reject()  # the results do not depend on them, or have no derivative
+    found = lt.vmap(lt.grad(loss, tuple(wrt)), tuple(axes))(*mapped)
+    total = lt.grad(lambda *xs: lt.vmap(loss, tuple(axes))(*xs).sum(), tuple(wrt))(*mapped)
 
     for k, i in enumerate(wrt):
-        each = np.stack([row[k] for row in expected])
-        assert_close(each, found[k], rtol=1e-6, atol=1e-6)
-        assert_close(
-            np.stack([row[k] for row in expected], axes[i]), total[k], rtol=1e-6, atol=1e-6
-        )
+        each = [row[k] for row in expected]
+        assert_close(np.stack(each), found[k], rtol=1e-6, atol=1e-6)
+        assert_close(np.stack(each, axes[i]), total[k], rtol=1e-6, atol=1e-6)
+
+
+def a_batch_of_batches_is_a_loop_of_loops(fn, args, choice):
+    rows, axes = batch_of(args, choice)
+    outer = [None if axis is None or choice >> 4 & 1 << i else 0 for i, axis in enumerate(axes)]
+    table = [
+        [varied(a, k) if axis == 0 else a for a, axis in zip(row, outer, strict=True)]
+        for k in range(2)
+        for row in rows
+    ]
+    assume(any(a is not None and args[i].dtype.kind in "fc" for i, a in enumerate(outer)))
+    given = [stacked(table[k * SIZE : (k + 1) * SIZE], axes) for k in range(2)]
+
+    expected = [run_flat(fn, list(row)) for row in table]
+    inner, inner_axes = batched(fn, axes, SIZE)
+    both, outer_axes = batched(inner, outer, 2)
+    found = run_flat(lt.check(both), stacked(given, outer))
+
+    for i, result in enumerate(found):
+        wanted = np.stack([row[i] for row in expected])
+        wanted = wanted.reshape(2, SIZE, *wanted.shape[1:])
+        wanted = wanted if inner_axes[i] == 0 else wanted[:, 0]
+        wanted = wanted if outer_axes[i] == 0 else wanted[0]
+        assert_close(wanted, result, rtol=1e-6, atol=1e-6)
+
+
+LAWS = {
+    a_program_maps_as_a_loop: programs(ops=STEADY),
+    gradients_of_examples_are_the_gradient_of_the_batch: programs(ops=STEADY, dtypes=DOUBLE),
+    a_batch_of_batches_is_a_loop_of_loops: programs(ops=STEADY, dtypes=DOUBLE),
+}
+
+
+def holds(law, how: settings) -> None:
+    """Run a law on generated programs."""
+
+    @how
+    @given(LAWS[law], st.integers(0, 2**16))
+    def run(program, choice):
+        with np.errstate(all="ignore"):
+            law(*program, choice)
+
+    run()
+
+
+BY_NAME = {"argvalues": LAWS, "ids": lambda law: law.__name__}
+
+
+@pytest.mark.parametrize("law", **BY_NAME)
+def test_law(law):
+    holds(law, QUICK)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("law", **BY_NAME)
+def test_law_on_10_000_programs(law):
+    holds(law, MANY)
