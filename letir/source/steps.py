@@ -15,7 +15,7 @@ import numpy as np
 from letir.ast.attrs import token
 from letir.ast.checker import retype
 from letir.ast.primitive import Required
-from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.terms import Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import ExportError
 from letir.source.literals import literal
@@ -51,19 +51,25 @@ class Step:
 
     def is_exact_infix(self, symbol: str) -> bool:
         """Whether an operator between the operands does to the bit what the ufunc does."""
-        arrays = [self.type(i) for i in range(len(self.bind.args)) if self.is_array(i)]
+        kinds = [self.type(i) for i in range(len(self.bind.args))]
+        arrays = [kind for i, kind in enumerate(kinds) if self.is_array(i)]
+        has_axes = any(kind.shape for kind in arrays)
         if symbol == "**":
-            kinds = [self.type(i) for i in range(2)]
-            narrow = any(kind is None or kind.dtype.char in "eFD" for kind in kinds)
-            return not narrow and any(kind.shape for kind in arrays)
-        if symbol == "@":
-            return any(kind.shape for kind in arrays)
-        if any(kind.shape for kind in arrays):
-            return True
-        real = [self.type(i) for i in range(len(self.bind.args))]
-        floating = all(kind is not None and kind.dtype.kind in "fiu" for kind in real)
+            return has_axes and None not in kinds and self.is_exact_power(*kinds)
+        if has_axes or symbol == "@":
+            return has_axes
+        real = all(kind is not None and kind.dtype.kind in "fiu" for kind in kinds)
         has_float = any(kind.dtype.kind == "f" for kind in arrays)
-        return floating and has_float and symbol in EXACT_ON_SCALARS
+        return real and has_float and symbol in EXACT_ON_SCALARS
+
+    def is_exact_power(self, base: ArrayType, exponent: ArrayType) -> bool:
+        """Whether ``**`` of arrays is np.power: not for booleans, half precision, complex numbers,
+        nor for the scalar exponents for which NumPy may take a square root or a reciprocal.
+        """
+        if {base.dtype.char, exponent.dtype.char} & set("?eFD"):
+            return False
+        power = self.bind.args[1]
+        return bool(exponent.shape) or (type(power) is Const and power.value not in (0.5, 1, -1))
 
     # ---- texts ----
 

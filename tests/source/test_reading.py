@@ -58,6 +58,22 @@ def test_a_function_reads_as_its_author_wrote_it():
     assert "h = np.tanh(x @ w)\n" in source  # the line itself, as a comment
 
 
+def test_operators_stand_only_where_they_do_what_the_ufunc_does():
+    def f(x, z, b, n, e):
+        powers = x**2, x**-3, 2**x, x**x, x**0.5, x**-1, x**e, b**2, z**2
+        products = x * z, z[0] * z[1], x[0] * x[1], n[0] * n[1], x[0] ** x[1]
+        return powers, products, -x, -n, -n[0], -x[0]
+
+    x, n = np.array([0.1, 2.3]), np.array([3, 2], np.int8)
+    source = the_same(f, x, x + 1j, x > 1, n, 0.5)
+
+    for text in ("x ** 2", "x ** -3", "2 ** x", "x ** x", "x * z", "-x", "-n", "index_3 * index_4"):
+        assert f" = {text}\n" in source
+    for text in ("x, 0.5", "x, -1", "x, e", "b, 2", "z, 2"):
+        assert f"np.power({text})" in source
+    assert "np.multiply(index_1, index_2)" in source
+
+
 def test_a_gradient_reads_as_a_forward_and_a_backward_function():
     def f(a, b):
         c = a * b
