@@ -70,6 +70,57 @@ def _unparsed(node: ast.expr) -> str:
     return ast.unparse(node)
 
 
+# ---- constants ----
+
+
+def constants(function: Function) -> set[str]:
+    """The names of a function that are made of constants alone: they are in no context."""
+    known: set[str] = set()
+    for statement in function.body:
+        if is_constant(statement.value, known):
+            known.update(statement.targets)
+    return known
+
+
+def is_constant(term: Term, known: set[str]) -> bool:
+    """Whether a term is a number, or computed of numbers alone; ``known`` names are."""
+    match term:
+        case Name(id=name):
+            return name in known
+        case Literal():
+            return True
+        case Apply(is_script=False, function=function, args=args) if args:
+            record = PRIMITIVES.get(function)
+            if record is None or not record.elementwise:
+                return False
+    return type(term) is not Slice and all(is_constant(part, known) for part in parts_of(term))
+
+
+def parts_of(term: Term) -> tuple:
+    """The terms inside a term."""
+    match term:
+        case Apply(args=args, keywords=keywords):
+            return (*args, *(value for _, value in keywords))
+        case Group(items=items):
+            return items
+        case Part(value=value, item=item):
+            return value, item
+        case Slice(ends=ends):
+            return tuple(end for end in ends if end is not None)
+    return ()
+
+
+def names_in(term: Term) -> set[str]:
+    """The names that a term uses."""
+    found, todo = set(), [term]
+    while todo:
+        term = todo.pop()
+        todo += parts_of(term)
+        if type(term) is Name:
+            found.add(term.id)
+    return found
+
+
 # ---- after lifting ----
 
 
@@ -82,12 +133,15 @@ class Lifted:
     def __init__(self, function: Function, others: Collection[str] = ()):
         self.function, self.others = function, others
         self.types: dict[str, str] = {}
+        self.constants = constants(function)
+        captured = () if function.inner is None else function.inner.captured
+        self.context = tuple(name for name in captured if name not in self.constants)
 
     def text(self) -> str:
         """The function, and its backward if it has one."""
         forward = self.definition(self.function, None)
         inner = self.function.inner
-        return forward if inner is None else forward + self.definition(inner, inner.captured)
+        return forward if inner is None else forward + self.definition(inner, self.context)
 
     def definition(self, function: Function, context: tuple[str, ...] | None) -> str:
         """One closed function; ``context``: the values that it gets in a tuple."""
@@ -98,11 +152,21 @@ class Lifted:
             params.insert(0, f"{name}: {tuple_type([self.types[n] for n in context])}")
             if context:
                 lines.append(f"{''.join(f'{n}, ' for n in context)}= {name}")
+            lines += [self.assign(statement) for statement in self.constants_of(function)]
         lines += [self.assign(statement) for statement in function.body]
         result, kind = self.results(function)
         lines.append(f"return {result}")
         head = f"def {function.name}({', '.join(params)}) -> {kind}:\n"
         return head + "".join(f"  {line}\n" for line in lines)
+
+    def constants_of(self, inner: Function) -> list[Assign]:
+        """The assignments that make the constants which a backward captures."""
+        needed, found = set(inner.captured), []
+        for statement in reversed(self.function.body):
+            if needed.intersection(statement.targets) and statement.targets[0] in self.constants:
+                found.append(statement)
+                needed |= names_in(statement.value)
+        return found[::-1]
 
     def context_name(self, function: Function) -> str:
         """``context``, unless the user has that name."""
@@ -137,8 +201,8 @@ class Lifted:
             return self.term(results), self.type(results)
         several = type(results) is Group and len(inner.params) > 1
         items = list(results.items) if several else [results]
-        found = [*map(self.term, items), tuple_text(inner.captured)]
-        types = [*map(self.type, items), tuple_type([self.types[n] for n in inner.captured])]
+        found = [*map(self.term, items), tuple_text(self.context)]
+        types = [*map(self.type, items), tuple_type([self.types[n] for n in self.context])]
         return tuple_text(found), tuple_type(types)
 
     # ---- terms ----

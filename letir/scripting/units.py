@@ -3,10 +3,11 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from letir.errors import ParseError
+from letir.scripting.printing import parts_of
 from letir.scripting.reading import FunctionReader
 from letir.scripting.scripts import Script, check_distinct, read_function
 from letir.scripting.sources import Text, text_of
-from letir.scripting.terms import Apply, Function, Group, Part, Slice, Term
+from letir.scripting.terms import Apply, Function
 
 
 def script(source: str | Callable) -> Script:
@@ -125,23 +126,9 @@ def calls(function: Function) -> Iterator[Apply]:
             todo: list = [part.results, *(statement.value for statement in part.body)]
             while todo:
                 term = todo.pop()
-                todo += children(term)
+                todo += parts_of(term)
                 if type(term) is Apply and term.is_script:
                     yield term
-
-
-def children(term: Term) -> list[Term]:
-    """The terms inside a term."""
-    match term:
-        case Apply(args=args, keywords=keywords):
-            return [*args, *(value for _, value in keywords)]
-        case Group(items=items):
-            return list(items)
-        case Part(value=value, item=item):
-            return [value, item]
-        case Slice(ends=ends):
-            return [end for end in ends if end is not None]
-    return []
 
 
 def check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:

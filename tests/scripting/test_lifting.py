@@ -123,7 +123,8 @@ def test_shapes_and_numbers_have_their_types():
         "s = x.size()\nn = 2\ndef back(g):\n    return g.sum_to_size(s) * n, g\nreturn x, back"
     )
 
-    assert "back(context: Tuple[List[int], int], g: Tensor)" in text
+    assert "back(context: Tuple[List[int]], g: Tensor)" in text
+    assert "  s, = context\n  n = 2\n" in text
 
 
 # ---- programs ----

@@ -5,7 +5,7 @@ import sys
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import letir as lt
@@ -248,6 +248,7 @@ def test_numbers_that_cannot_be_are_an_error(text):
 
 # ---- garbage ----
 
+QUICK = settings(deadline=None, suppress_health_check=list(HealthCheck))
 WORDS = """def f ( ) : , = * x y g return backward np.exp .size() None 1 1.5 [ ] ' " @ lambda if for
 while -> Tensor int not and in is += ** x[0] {} \\ # é async await import class yield del try with
 match _ 1j ... 0x 1e999 print"""
@@ -255,11 +256,13 @@ TOKENS = st.sampled_from([*WORDS.split(), "\n", "\n\t", "\n    ", "\x00", "\ud80
 GOOD = inside("h = g * np.exp(x)")
 
 
+@QUICK
 @given(st.lists(TOKENS, max_size=30).map(" ".join))
 def test_garbage_is_a_parse_error(text):
     read(text)
 
 
+@QUICK
 @given(st.text(max_size=40))
 @example("\x00")
 @example("def f(x): return '\ud800'")
@@ -268,6 +271,7 @@ def test_any_text_is_a_parse_error(text):
     read(text)
 
 
+@QUICK
 @given(st.integers(0, len(GOOD)), st.integers(0, 8), TOKENS)
 def test_a_changed_script_is_a_script_or_a_parse_error(start, count, token):
     read(GOOD[:start] + token + GOOD[start + count :])
