@@ -121,8 +121,8 @@ class Mapping:
             if axis is None or type(leaf) in (bool, str):
                 found.append(None)
                 continue
-            shape = kind_of(leaf).shape
             name = names[i] or f"argument {i}"
+            shape = kind_of(leaf, name).shape
             place = normal(axis, len(shape), name, "in_axes")
             found.append(place)
             sizes[f"{name} has {shape[place]} along axis {axis}"] = shape[place]
@@ -131,14 +131,18 @@ class Mapping:
     def examples(self, leaves: list) -> list:
         """What ``f`` is recorded on: types for what is mapped, the value itself for the rest."""
         return [
-            leaf if axis is None else slice_of(kind_of(leaf), axis)
+            leaf if axis is None else slice_of(kind_of(leaf, "argument"), axis)
             for leaf, axis in zip(leaves, self.axes, strict=True)
         ]
 
 
-def kind_of(leaf) -> ArrayType:
-    """The type of an argument, which may be traced."""
-    return leaf.type if hasattr(leaf, "emitter") else type_of(leaf)
+def kind_of(leaf, name: str) -> ArrayType:
+    """The type of an argument, which may be traced. Raises DTypeError with its name."""
+    try:
+        return leaf.type if hasattr(leaf, "emitter") else type_of(leaf)
+    except DTypeError as error:
+        error.args = (f"vmap: {name}: {error}",)
+        raise
 
 
 def slice_of(kind: ArrayType, axis: int) -> ShapeDtype:
