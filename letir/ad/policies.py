@@ -8,8 +8,8 @@ linear in the number of binds:
 2. ``thinned``: a value that is cheap to compute from others that are kept is dropped.
 3. ``pushed_on``: a value is exchanged for what is computed of it, such as sizes and masks.
 
-A chain is computed again at most about the root of the program's length at a time, so that what is
-computed again does not take the room of what was dropped. ``exact`` finds the fewest bytes instead,
+For one value at most about the root of the program's binds are computed again, so that these do not
+take the room of what was dropped. ``exact`` finds the fewest bytes instead,
 as a minimum cut (``letir.ad.cuts``).
 """
 
@@ -27,7 +27,8 @@ from letir.errors import LetirError
 
 Policy = str | Callable[[Bind], bool]
 GRADES = {"recompute_cheap": CHEAP, "min_bytes": MODERATE}
-SHORTEST = 16  # chains up to this length are always computed again as a whole
+FEWEST = 24  # binds that may always be computed again for one value
+NO_EFFORT = (0, math.inf)
 
 
 @paused_gc()
@@ -103,7 +104,7 @@ class Choice:
         self.parts, self.policy = parts, policy
         self.most = GRADES.get("min_bytes" if policy == "keep_all" else policy, DEAR)
         self.inputs = {p for p in parts.captured if p not in parts.producers}
-        self.limit = max(SHORTEST, math.isqrt(parts.lifted))
+        self.limit = max(FEWEST, math.isqrt(parts.lifted))
         self.graded = [(bind, recomputation(bind)) for bind in parts.known[: parts.lifted]]
         self.graded += [(bind, CHEAP) for bind in parts.known[parts.lifted :]]  # as ``df`` does
         self.closing = parts.is_raw and not anything  # only what is captured may be kept
@@ -160,36 +161,35 @@ class Choice:
 
     def roots(self) -> dict[Local, Local | None]:
         """For each value of ``f`` the one value from which it can be computed; None where captured
-        inputs are enough; itself where it takes two, or too long.
+        inputs are enough; itself where it takes two, or too many binds.
         """
         roots: dict[Local, Local | None] = {p: p for p in self.parts.gradient.f.params}
         roots.update(dict.fromkeys(self.inputs))
-        depths = dict.fromkeys(roots, 0)
-        for bind, grade in self.graded[: self.parts.lifted]:
-            operands = list(bind.locals())
-            found = {roots[a] for a in operands} - {None}
-            depth = max([depths[a] for a in operands], default=0) + (grade != FREE)
-            if self.allows(grade) and len(found) < 2 and depth <= self.limit:
+        efforts = dict.fromkeys(roots, NO_EFFORT)
+        for place, (bind, grade) in enumerate(self.graded[: self.parts.lifted]):
+            found = {roots[a] for a in bind.locals()} - {None}
+            effort = effort_of(place, bind, grade, efforts)
+            if self.allows(grade) and len(found) < 2 and effort[0] <= self.limit:
                 root = found.pop() if found else None
                 roots.update(dict.fromkeys(bind.binders, root))
-                depths.update(dict.fromkeys(bind.binders, depth))
+                efforts.update(dict.fromkeys(bind.binders, effort))
             else:
                 roots.update((b, b) for b in bind.binders)
-                depths.update(dict.fromkeys(bind.binders, 0))
+                efforts.update(dict.fromkeys(bind.binders, NO_EFFORT))
         return roots
 
     def thinned(self, kept: set[Local]) -> set[Local]:
-        """``kept`` without what can be computed from the others by a chain that is not too long."""
-        depths = dict.fromkeys(kept.difference(self.parts.producers), 0)
+        """``kept`` without what few binds compute from the others."""
+        efforts = dict.fromkeys(kept.difference(self.parts.producers), NO_EFFORT)
         kept = set(kept)
-        for bind, grade in self.graded[: self.parts.lifted]:
-            depths_in = [depths.get(a, math.inf) for a in bind.locals()]
-            depth = max(depths_in, default=0) + (grade != FREE)
-            if self.allows(grade) and depth <= self.limit:
+        for place, (bind, grade) in enumerate(self.graded[: self.parts.lifted]):
+            reached = self.allows(grade) and all(a in efforts for a in bind.locals())
+            effort = effort_of(place, bind, grade, efforts) if reached else None
+            if reached and effort[0] <= self.limit:
                 kept.difference_update(bind.binders)
-                depths.update(dict.fromkeys(bind.binders, depth))
+                efforts.update(dict.fromkeys(bind.binders, effort))
             else:
-                depths.update((b, 0) for b in bind.binders if b in kept)
+                efforts.update((b, NO_EFFORT) for b in bind.binders if b in kept)
         return kept
 
     def pushed_on(self, kept: set[Local]) -> set[Local]:
@@ -255,6 +255,18 @@ class Choice:
             for local in values
             if local not in self.captured and (local.type is None or local.type.inexact)
         ]
+
+
+def effort_of(place: int, bind: Bind, grade: int | None, efforts: dict) -> tuple[int, float]:
+    """(how many binds it takes at most to compute ``bind`` from what is kept, the first of these).
+
+    They are no more than the sum over its operands, nor than what stands between the first and it.
+    """
+    before = [efforts[local] for local in dict.fromkeys(bind.locals())]
+    own = grade != FREE
+    size = sum(size for size, _ in before) + own
+    first = min([place if own else math.inf, *(start for _, start in before)])
+    return (size, first) if first == math.inf else (min(size, place - first + 1), first)
 
 
 def translated(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
