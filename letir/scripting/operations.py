@@ -40,7 +40,7 @@ def script_op(name: str, source: str | Callable | None = None) -> Primitive | Ca
     ...         return 3 * g * x * x
     ...     return x * x * x, backward
     >>> cube(2.0)
-    np.float64(8.0)
+    8.0
     >>> print(trace(cube, np.ones(3)).listing(), end="")
     %1 = doc.cube %0
     return %1

@@ -54,7 +54,7 @@ class CompilationUnit(Mapping):
     ...     return double(double(x))
     ... ''')
     >>> unit.quadruple(1.0)
-    np.float64(4.0)
+    4.0
     """
 
     def __init__(self, text: str = ""):
