@@ -288,6 +288,37 @@ def test_a_custom_rule_gives_a_shared_argument_the_sum():
     assert_close(3.0, lt.grad(lambda s: lt.vmap(lambda v: tenfold(v, s))(xs).sum())(2.0))
 
 
+@lt.custom_jvp
+def product(x, s):
+    return x * s
+
+
+@product.defjvp
+def product_rule(primals, tangents):
+    (x, s), (dx, ds) = primals, tangents
+    return product(x, s), 10 * dx * s + x * ds
+
+
+def test_a_custom_forward_rule_survives_in_both_modes():
+    xs, ones = np.arange(3.0), np.ones(3)
+    mapped = lt.vmap(product, in_axes=(0, None))
+
+    assert_close(np.full(3, 20.0), lt.jvp(lambda x: mapped(x, 2.0), (xs,), (ones,))[1])
+    assert_close(np.full(3, 20.0), lt.grad(lambda x: mapped(x, 2.0).sum())(xs))
+    assert_close(np.full(3, 20.0), lt.vmap(lt.grad(product), in_axes=(0, None))(xs, 2.0))
+    assert_close(3.0, lt.grad(lambda s: mapped(xs, s).sum())(2.0))
+
+
+def test_a_checkpoint_stays_one():
+    f = lt.checkpoint(lambda x: np.tanh(np.sin(x)).sum())
+
+    fn = lt.trace(lt.vmap(f), X)
+
+    assert ["checkpoint"] == [bind.op.name for bind in fn.binds]
+    assert_close(np.stack([f(x) for x in X]), fn(X))
+    assert_close(np.stack([lt.grad(f)(x) for x in X]), lt.grad(lambda x: lt.vmap(f)(x).sum())(X))
+
+
 @script_op("t.through")
 def through(x, s):
     """x * s, with a gradient that is not its derivative."""
