@@ -157,7 +157,7 @@ FUNCTIONS = {
     "dead_code": dead_code,
     "diff": lambda f: str(lt.diff(f, rename(f))),
     "diff of other programs": lambda f: str(lt.diff(f, gradient(f))),
-    "slice": lambda f: lt.slice(f, [0, "%1"]),
+    "slice": lambda f: lt.slice(f, [0, "%1", *(bind.binders[0] for bind in f.binds)]),
     "rewrite": lambda f: lt.rewrite(f, lambda x, y: x + y, lambda x, y: y + x),
     "rewrite of pairs": lambda f: lt.rewrite(f, lambda x, y: x * y - y, lambda x, y: (x - 1) * y),
     "merged_sums": merged_sums,

@@ -2,10 +2,14 @@
 
 import difflib
 from collections.abc import Sequence
+from functools import cached_property
+
+from attrs import define
 
 from letir.ast.printer import Printer
 from letir.ast.terms import Arg, Lambda, Local, Ret
 from letir.errors import ScopeError
+from letir.ops.sizes import as_size
 from letir.passes.cleanup import dead_code
 from letir.visitors.usedef import use_counts, uses
 
@@ -35,7 +39,8 @@ def slice(
     return %1
     """
     several = isinstance(results, Sequence) and not isinstance(results, str)
-    args = [found(f, wanted) for wanted in (results if several else [results])]
+    found = Values(f).found
+    args = [found(wanted) for wanted in (results if several else [results])]
     position = uses(f).position
     last = max((position(arg) for arg in args if type(arg) is Local), default=-1)
     binds = [bind for bind in f.binds[: last + 1] if effects or bind.binders or not bind.op.effect]
@@ -48,40 +53,54 @@ def slice(
     return Lambda(params, part.binds, part.ret, None, tree)
 
 
-def found(f: Lambda, wanted: Wanted) -> Arg:
-    """The value that ``wanted`` says. Raises ScopeError if there is none, or more than one."""
-    if isinstance(wanted, int):
-        if not -len(f.ret.args) <= wanted < len(f.ret.args):
-            raise ScopeError(f"slice: there is no result {wanted} among {len(f.ret.args)}")
-        return f.ret.args[wanted]
-    locals_ = [*f.params, *(binder for bind in f.binds for binder in bind.binders)]
-    if isinstance(wanted, Local):
-        if wanted not in set(locals_):
-            raise ScopeError(f"slice: {wanted} is no value of this program")
-        return wanted
-    return named(f, wanted, locals_)
+@define(eq=False, slots=False)
+class Values:
+    """The values of a program, by what users say for them."""
 
+    f: Lambda
 
-def named(f: Lambda, wanted: str, locals_: list[Local]) -> Local:
-    """The one local that is called ``wanted``, by name or by the number that the text shows."""
-    numbers = numbers_of(f)
-    names = [numbers[local] if wanted.startswith("%") else local.name for local in locals_]
-    fitting = [local for local, name in zip(locals_, names, strict=True) if name == wanted]
-    if len(fitting) == 1:
-        return fitting[0]
-    if fitting:
-        listed = ", ".join(numbers[local] for local in fitting)
-        raise ScopeError(f"slice: {wanted!r} names {len(fitting)} values: say which of {listed}")
-    close = difflib.get_close_matches(wanted, {name for name in names if name})
-    remedy = f"did you mean {', '.join(close)}?" if close else "see the text of the program"
-    raise ScopeError(f"slice: no value is called {wanted!r}\n  {remedy}")
+    def found(self, wanted: Wanted) -> Arg:
+        """The value that ``wanted`` says. Raises ScopeError if there is none, or more than one."""
+        results = self.f.ret.args
+        if isinstance(wanted, str):
+            return self.named(wanted)
+        if isinstance(wanted, Local):
+            if wanted not in self.numbers:
+                raise ScopeError(f"slice: {wanted} is no value of this program")
+            return wanted
+        if not -len(results) <= as_size(wanted) < len(results):
+            raise ScopeError(f"slice: there is no result {wanted} among {len(results)}")
+        return results[as_size(wanted)]
 
+    def named(self, wanted: str) -> Local:
+        """The one local that is called ``wanted``, by its name or its number."""
+        fitting = self.by_name.get(wanted, ())
+        if len(fitting) == 1:
+            return fitting[0]
+        if fitting:
+            which = ", ".join(self.numbers[local] for local in fitting)
+            raise ScopeError(f"slice: {wanted!r} names {len(fitting)} values: say which of {which}")
+        close = difflib.get_close_matches(wanted, [n for n in self.by_name if n[0] != "%"])
+        remedy = f"did you mean {', '.join(close)}?" if close else "see the text of the program"
+        raise ScopeError(f"slice: no value is called {wanted!r}\n  {remedy}")
 
-def numbers_of(f: Lambda) -> dict[Local, str]:
-    """The numbers that the text of ``f`` shows."""
-    printer = Printer()
-    for param in f.params:
-        printer.number(param)
-    for bind in f.binds:
-        printer.skip(bind)
-    return printer.numbers
+    @cached_property
+    def numbers(self) -> dict[Local, str]:
+        """The number that the text of the program shows for each local."""
+        printer = Printer()
+        for param in self.f.params:
+            printer.number(param)
+        for bind in self.f.binds:
+            printer.skip(bind)
+        own = [*self.f.params, *(binder for bind in self.f.binds for binder in bind.binders)]
+        return {local: printer.numbers[local] for local in own}
+
+    @cached_property
+    def by_name(self) -> dict[str, list[Local]]:
+        """The locals with each name and each number."""
+        known: dict[str, list[Local]] = {}
+        for local, number in self.numbers.items():
+            known.setdefault(number, []).append(local)
+            if local.name:
+                known.setdefault(local.name, []).append(local)
+        return known

@@ -93,6 +93,12 @@ def test_what_is_not_there_is_an_error(results, message):
         lt.slice(PROGRAM, results)
 
 
+def test_what_says_no_result_is_an_error():
+    with pytest.raises(lt.DTypeError, match=r"is an integer, found 0\.5"):
+        lt.slice(PROGRAM, 0.5)
+    assert lt.slice(PROGRAM, np.int64(1)) == lt.slice(PROGRAM, 1)
+
+
 def test_a_name_that_is_there_twice_asks_which():
     def twice(x):
         y = x * 2
