@@ -174,6 +174,7 @@ LAWS = {
     "hvp": lambda f: len(lt.check(lt.hvp(f))) > len(f),
     "ggnvp": lambda f: lt.ggnvp(f, lambda y: y * y, ONE, ONE) > 0,
     "vmap": lambda f: lt.vmap(f, axis_size=2)(np.ones(2))[1] == f(ONE),
+    "replay on a Variable": lambda f: lt.eager.history(f(lt.Variable(ONE, True))) == f,
 }
 
 # name -> what must hold of the Gradient of a chain

@@ -130,6 +130,19 @@ def first(results):
     return results[0] if isinstance(results, tuple) else results
 
 
+def recorded(f: Lambda):
+    """The first result on Variables that require grad."""
+    return first(f(*[lt.Variable(x, requires_grad=True) for x in arguments(f)]))
+
+
+def gradients_of_gradients(f: Lambda):
+    """The second derivatives by the history of the first."""
+    xs = [lt.Variable(x, requires_grad=True) for x in arguments(f)]
+    found = lt.eager.gradients(first(f(*xs)), xs, create_graph=True, allow_unused=True)
+    dxs = [dx for dx in found if dx is not None and dx.requires_grad]
+    return lt.eager.gradients(dxs, xs, allow_unused=True) if dxs else dxs
+
+
 FUNCTIONS = {
     "dumps": lt.dumps,
     "parse": lambda f: parse(lt.dumps(f)),
@@ -190,6 +203,10 @@ FUNCTIONS = {
     "text of a gradient": lambda f: str(lt.differentiate(f)),
     "trace": lambda f: lt.trace(f, *arguments(f)),
     "abstract trace": lambda f: lt.trace(f, *arguments(f), abstract=True),
+    "replay on Variables": recorded,
+    "backward": lambda f: recorded(f).backward(),
+    "history": lambda f: lt.eager.history(recorded(f)),
+    "gradients of gradients": gradients_of_gradients,
     "grad of a function": lambda f: lt.grad(lambda *xs: first(f(*xs)))(*arguments(f)),
 }
 
