@@ -5,8 +5,11 @@ from collections import OrderedDict, deque, namedtuple
 
 import numpy as np
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import letir as lt
+from letir.ast.trees import flatten
 from letir.testing import assert_same
 
 Layer = namedtuple("Layer", "w b")
@@ -122,3 +125,35 @@ def test_keyword_arguments_keep_their_names_whatever_else_is_called_so():
     the_same(lambda x, *, max: x * max, np.ones(2), max=3.0)
     with pytest.raises(lt.ExportError, match="'float' has a name that the source needs"):
         lt.to_source(lt.trace(lambda x, *, float: x * float, np.ones(2), float=2.0))
+
+
+NODES = st.recursive(
+    st.sampled_from([np.ones(2), 2.5, 3, None, "mode", True, (), [], {}]),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.lists(inner, max_size=3).map(tuple)
+        | st.lists(inner, max_size=2).map(deque)
+        | st.dictionaries(st.sampled_from(["a", "b", "x_1", "if", "0", "a b"]), inner, max_size=3)
+        | st.dictionaries(st.sampled_from([0, 1, -3]), inner, max_size=2)
+        | st.tuples(inner, inner).map(lambda pair: Layer(*pair))
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, suppress_health_check=list(HealthCheck))
+@given(st.lists(NODES, max_size=3), st.dictionaries(st.sampled_from(["k", "x", "if_"]), NODES))
+def test_any_nesting_is_taken_apart_and_built_again(args, kwargs):
+    def doubled(*args, **kwargs):
+        leaves, spec = flatten((args, kwargs))
+        return spec.unflatten([x if type(x) in (str, bool) else x * 2 for x in leaves])
+
+    def f(*args, **kwargs):
+        leaves, spec = flatten(doubled(*args, **kwargs))
+        return spec.unflatten([0 if type(x) in (str, bool) else x for x in leaves])
+
+    program = lt.trace(f, *args, **kwargs)
+    expected, found = program(*args, **kwargs), loaded(lt.to_source(program))(*args, **kwargs)
+
+    assert str(flatten(expected)[1]) == str(flatten(found)[1])
+    assert_same(flatten(expected)[0], flatten(found)[0])
