@@ -18,7 +18,6 @@ from attrs import frozen
 from letir.ad.calls import tree_of_results
 from letir.ad.checkpointing import is_recorded, one_bind
 from letir.ad.linearity import Linearity
-from letir.ad.rules import strong
 from letir.ast.attrs import Attrs
 from letir.ast.terms import Lambda, Local
 from letir.ast.trees import Tree, flatten, is_leaf
@@ -157,7 +156,7 @@ class custom_jvp:
             return None, ()
         fn, count = primal.fn, primal.tree.arrays
         tree = results_tree(fn)
-        tangents = [example(strong(p.type), self.name) for p in fn.params[:count] if has_tangent(p)]
+        tangents = [example(p.type, self.name) for p in fn.params[:count] if has_tangent(p)]
 
         def rule(given, outs, tangents):
             result = tree.unflatten(outs)

@@ -13,8 +13,8 @@ from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import MissingRule
 from letir.ops.batched_control import mapped_checkpoint, mapped_custom_jvp
-from letir.ops.makers import op
-from letir.ops.sizes import zeros, zeros_like
+from letir.ops.makers import op, recast
+from letir.ops.sizes import zeros_like
 
 
 def body_type(operand) -> ArrayType | None:
@@ -93,53 +93,57 @@ def custom_jvp_aval(*types, name, primal, rule, closed_over):
     return tuple(arg.type for arg in fitted(primal, types[: len(primal.params)]).ret.args)
 
 
-def custom_jvp_rule(operands, *, name, primal, rule, closed_over) -> Lambda:
-    """The user's rule for these operands: arguments, what the rule captures, results."""
+def custom_jvp_rule(operands, tangents, *, name, primal, rule, closed_over) -> Lambda:
+    """The user's rule for operands (arguments, what it captures, results) of these types."""
     if rule is None:
         raise MissingRule(
             f"custom_jvp {name}: its rule calls {name} on other arguments, so that it is recorded "
             "for a few orders of derivatives only\n"
             "  compute what the rule needs without calling the function itself"
         )
-    types = [body_type(operand) for operand in operands]
-    given = [kind for kind in types[: len(primal.params) - closed_over] if directed(kind)]
-    tangents = [kind and kind.with_dtype(kind.dtype) for kind in given]
-    return fitted(rule, [*types, *tangents])
+    return fitted(rule, [body_type(value) for value in (*operands, *tangents)])
 
 
-def tangents_of(emitter, args, tangents, primal, closed_over) -> list[Value]:
+def tangents_of(args, tangents) -> list:
     """A tangent for each floating argument of the function; zeros for one that is missing."""
-    count = len(primal.params) - closed_over
-    pairs = [(t, x) for t, x in zip(tangents, args[:count], strict=True) if has_tangent(x)]
-    return [zero_tangent(emitter, x) if t is None else t for t, x in pairs]
+    pairs = [(t, x) for t, x in zip(tangents, args, strict=True) if has_tangent(x)]
+    return [zero_tangent(x) if t is None else t for t, x in pairs]
 
 
 def custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
     """What the user's rule makes of the tangents."""
-    primal, closed_over = attrs["primal"], attrs["closed_over"]
-    count = len(primal.params)
-    if any(t is not None for t in tangents[count - closed_over : count]):
+    end = len(attrs["primal"].params)
+    count = end - attrs["closed_over"]
+    if any(t is not None for t in tangents[count:end]):
         raise MissingRule(closed_over_reason(attrs["name"]))
     emitter = next(t.emitter for t in tangents if t is not None)
-    operands = (*args, *outs)
-    given = tangents_of(emitter, args, tangents[: count - closed_over], primal, closed_over)
-    found = iter(emitter.call(custom_jvp_rule(operands, **attrs), (*operands, *given)))
-    return tuple(next(found) if directed(out.type) else None for out in outs)
+    operands, given = (*args, *outs), tangents_of(args[:count], tangents[:count])
+    rule = custom_jvp_rule(operands, given, **attrs)
+    found = iter(emitter.call(rule, (*operands, *given)))
+    return tuple(tangent_like(next(found), out) if directed(out.type) else None for out in outs)
+
+
+def tangent_like(tangent, out: Value) -> Value:
+    """A tangent in the dtype of the result, which one of a Python number may have widened."""
+    known = isinstance(tangent, Value) and tangent.type is not None and out.type is not None
+    return recast(tangent, out.dtype) if known else tangent
 
 
 def custom_jvp_vjp(cts, outs, *args, transform, **attrs):
     """The user's rule transposed: it is linear in the tangents, whose values do not matter."""
-    primal, closed_over = attrs["primal"], attrs["closed_over"]
-    emitter = next(ct.emitter for ct in cts if ct is not None)
-    operands, count = (*args, *outs), len(primal.params) - closed_over
-    zeros = tangents_of(emitter, args, [None] * count, primal, closed_over)
-    wanted = [False] * len(operands) + [True] * len(zeros)
-    given = [ct for ct, out in zip(cts, outs, strict=True) if directed(out.type)]
-    rule = custom_jvp_rule(operands, **attrs)
-    found = iter(transform(rule, (*operands, *zeros), given, wanted=wanted)[len(operands) :])
-    missing = [todo(closed_over_reason(attrs["name"]))] * closed_over
-    captured = [None] * (len(args) - len(primal.params))
-    return *[next(found) if has_tangent(x) else None for x in args[:count]], *missing, *captured
+    end = len(attrs["primal"].params)
+    given = args[: end - attrs["closed_over"]]
+    operands, zeros = (*args, *outs), tangents_of(given, [None] * len(given))
+    wanted = [isinstance(x, Value) for x in given if has_tangent(x)]
+    rule = custom_jvp_rule(operands, zeros, **attrs)
+    directions = [ct for ct, out in zip(cts, outs, strict=True) if directed(out.type)]
+    found = transform(
+        rule, (*operands, *zeros), directions, wanted=[*[False] * len(operands), *wanted]
+    )
+    rest = iter(found[len(operands) :])
+    missing = [todo(closed_over_reason(attrs["name"]))] * attrs["closed_over"]
+    captured = [None] * (len(args) - end)
+    return *[next(rest) if has_tangent(x) else None for x in given], *missing, *captured
 
 
 def closed_over_reason(name: str) -> str:
@@ -155,12 +159,12 @@ def has_tangent(operand) -> bool:
     return operand is not None and directed(body_type(operand))
 
 
-def zero_tangent(emitter, operand) -> Value:
-    """A tangent of zeros for an operand."""
-    if isinstance(operand, Value):
-        return zeros_like(operand)
+def zero_tangent(operand):
+    """A tangent of zeros for an operand: a number where that is one, which widens nothing."""
     kind = body_type(operand)
-    return emitter.apply(zeros, (), zeros.complete({"shape": kind.shape, "dtype": kind.dtype}))
+    if kind is not None and kind.weak:
+        return 0j if kind.dtype.kind == "c" else 0.0
+    return zeros_like(operand)
 
 
 def custom_jvp_impl(xp, *args, call, name, primal, rule, closed_over):

@@ -2,6 +2,7 @@
 
 import functools
 import gc
+import tracemalloc
 import weakref
 
 import numpy as np
@@ -115,6 +116,28 @@ def test_a_replay_of_the_gradient_holds_fewer_values_at_once():
     assert_close(plain(x), checkpointed(x))
     assert living_values(plain, x) >= 60
     assert living_values(checkpointed, x) <= 35
+
+
+def peak(program, *args) -> int:
+    """The most bytes that a replay takes at once."""
+    program(*args)
+    tracemalloc.start()
+    try:
+        program(*args)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+
+def test_a_replay_of_the_gradient_takes_less_memory():
+    x = np.ones(100_000)
+    plain, checkpointed = (
+        peak(lt.grad(lt.trace(lambda x, step=step: layers(step, 20)(x).sum(), x)), x) / x.nbytes
+        for step in (wave, lt.checkpoint(wave))
+    )
+
+    assert plain >= 60
+    assert checkpointed <= 30
 
 
 def test_the_backward_of_a_forward_derivative_computes_again_too():

@@ -252,3 +252,30 @@ def test_low_precision_stays():
     found = lt.grad(lambda x: scaled(x, 2.0).sum())(X.astype(np.float16))
 
     assert np.float16 == found.dtype
+
+
+def test_python_numbers_beside_narrow_arrays_widen_nothing():
+    x = X.astype(np.float32)
+    t = np.ones(2, np.float32)
+    derivatives = [
+        lt.trace(lambda x: lt.jvp(lambda x: scaled(x, 2.0), (x,), (t,))[1], x),
+        lt.trace(lambda x, k: lt.jvp(lambda x: scaled(x, k), (x,), (t,))[1], x, 2.0),
+        lt.grad(lt.trace(lambda x, k: scaled(x, k).sum(), x, 2.0)),
+        lt.grad(lt.trace(lambda x, k: scaled(x, k).sum(), x, 2.0), (0, 1)),
+    ]
+
+    for program in derivatives:
+        kinds = [binder.type for bind in program.binds for binder in bind.binders]
+        assert {np.dtype("float32")} == {kind.dtype for kind in kinds if kind.shape}
+        assert np.float32 == program.ret.args[0].type.dtype
+    assert_same((np.cos(x) * 2, np.float64(np.sin(x).sum())), derivatives[-1](x, 2.0))
+
+
+def test_retyped_programs_hold_retyped_rules():
+    program = lt.trace(lambda x: scaled(x, 2.0), X)
+
+    narrow = lt.retype(program, lt.ShapeDtype(2, "float32"))
+
+    assert np.float32 == narrow.ret.args[0].type.dtype
+    assert np.float32 == lt.vjp(narrow, X.astype("f4"))[1](X.astype("f4"))[0].dtype
+    check_grads(lt.retype(program, lt.ShapeDtype(2, complex)), (X + 1j,))
