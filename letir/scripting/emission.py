@@ -7,7 +7,8 @@ becomes a bind, with the script's line. Types may be unknown: then shapes are va
 from collections.abc import Mapping
 from typing import Any
 
-from letir.ast.builder import LetBuilder, Value, weakened
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.operators import weakened
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError

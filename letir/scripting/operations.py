@@ -11,9 +11,11 @@ from collections.abc import Callable
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, Required
 from letir.ast.terms import Lambda, Local, Ret
+from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import LetirError, ShapeError
+from letir.ops.batching import unmapped_types
 from letir.ops.makers import composite_record
-from letir.ops.scripted import pulled
+from letir.ops.scripted import mapped_scripted, pulled
 from letir.passes.cleanup import dead_code
 from letir.scripting.closing import Rule, operands_of, plain
 from letir.scripting.emission import Emitter
@@ -53,9 +55,9 @@ def script_op(name: str, source: str | Callable | None = None) -> Primitive | Ca
     record = composite_record(
         name,
         operation.decompose,
-        vjp=operation.vjp if operation.has_backward else None,
         prepare=operation.prepare,
         results=operation.results if operation.n_outs > 1 else None,
+        **({"vjp": operation.vjp, "batch": operation.batch} if operation.has_backward else {}),
     )
     record.attrs = operation.attrs()
     PRIMITIVES[name] = record
@@ -143,6 +145,22 @@ class Operation:
         by_operand = dict(zip(rule.gradients, given, strict=True))
         places = iter(range(len(operands)))
         return tuple(None if arg is None else by_operand.get(next(places)) for arg in args)
+
+    def batch(self, args, axes, *, transform, **attrs):
+        """The script for all examples at once, which keeps its backward."""
+        kinds = unmapped_types(args, axes)
+        bound = self.bound(tuple(map(stand_in, kinds)), attrs)
+        pairs = [pair for pair in zip(args, axes, strict=True) if pair[0] is not None]
+        attrs = self.script.attrs(self.script.rule(bound))
+        found, out_axes = mapped_scripted(*zip(*pairs, strict=True), transform=transform, **attrs)
+        if self.n_outs == 1:
+            return found[0], out_axes[0]
+        return found[: self.n_outs], out_axes[: self.n_outs]
+
+
+def stand_in(kind: ArrayType | None) -> ShapeDtype | None:
+    """What stands for an operand of this type where overloads are picked."""
+    return None if kind is None else ShapeDtype(kind.shape, kind.dtype, kind.weak)
 
 
 def recomputed(rule: Rule, operands: list, outs: tuple) -> tuple:

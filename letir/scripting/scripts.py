@@ -139,8 +139,11 @@ class Script:
         if len(self.overloads) > 1:
             raise LetirError(f"{self!r} has several overloads: see .at(*args)")
         (function,) = self.overloads
-        kinds = tuple(map(self._untyped_kind, function.params))
-        return closed(function, Spec(kinds), self.scripts)
+        found = self._rules.get(function)
+        if found is None:
+            kinds = tuple(map(self._untyped_kind, function.params))
+            found = self._rules[function] = closed(function, Spec(kinds), self.scripts)
+        return found
 
     def _untyped_kind(self, param: Param):
         if param.kind == STATIC and param.default is None:
@@ -196,7 +199,7 @@ class Script:
     def rule(self, bound: Bound) -> Rule:
         """The rule for these arguments, kept by their types."""
         spec = spec_of(bound)
-        key = (id(bound.function), token(spec.kinds))
+        key = (bound.function, token(spec.kinds))
         found = self._rules.get(key)
         if found is None:
             if len(self._rules) >= _MOST:

@@ -54,8 +54,9 @@ class Text:
     def error(self, at: Place | ast.AST, message: str) -> ParseError:
         """A ParseError at a place, with the file of the user's where there is one."""
         at = self.place(at) if isinstance(at, ast.AST) else at
-        where = "" if self.file == TEXT else f"\n  at {self.file}:{at.line}"
-        return ParseError(message + where, at.line, at.column)
+        line = max(at.line, self.above + self.is_indented + 1)  # not the 'if' above the text
+        where = "" if self.file == TEXT else f"\n  at {self.file}:{line}"
+        return ParseError(message + where, line, at.column)
 
     def definitions(self) -> list[ast.FunctionDef]:
         """The functions of the text. Raises ParseError for what is no text of functions."""
@@ -78,7 +79,7 @@ class Text:
                 return ast.parse(self.content)
         except SyntaxError as error:
             line, column = error.lineno or 1, error.offset or 1
-            at = Place(max(line, 1) + self.above, max(column, 1))
+            at = Place(line + self.above, max(column, 1))
             raise self.error(at, f"no Python: {error.msg}") from None
         except (ValueError, RecursionError, MemoryError, OverflowError) as error:
             raise self.error(Place(1, 1), f"no Python: {error}") from None

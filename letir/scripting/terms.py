@@ -109,7 +109,7 @@ class Param:
     at: Place = field(eq=False)
 
 
-@frozen
+@frozen(eq=False)
 class Function:
     """A function of straight-line code; ``inner`` is its backward, if it has one.
 

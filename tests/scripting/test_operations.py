@@ -126,6 +126,27 @@ def test_an_operation_is_batched(name):
         np.testing.assert_allclose(out, PRIMITIVES[name](*(arg[i] for arg in many)))
 
 
+def test_a_backward_of_its_own_survives_a_batch():
+    clipped = script_op(
+        "scripts.clipped",
+        """
+def clipped(x, w):
+    def backward(g):
+        return clip(g * w, -1.0, 1.0), (g * x).sum_to_size(w.size())
+    return x * w, backward
+""",
+    )
+    many = np.stack([X, 2 * X])
+
+    def loss(x, w):
+        return lt.vmap(clipped, in_axes=(0, None))(x, w).sum()
+
+    by_x, by_w = lt.grad(loss, (0, 1))(many, 3 * ROW)
+    np.testing.assert_allclose(by_x, np.clip(np.broadcast_to(3 * ROW, many.shape), -1, 1))
+    np.testing.assert_allclose(by_w, many.sum((0, 1)))
+    np.testing.assert_allclose(lt.vmap(lambda x: moments(x, 0)[1])(many)[1], 4 * X.var(0)[None])
+
+
 def test_results_are_read_not_computed_again():
     exponential = script_op(
         "scripts.exponential",

@@ -258,6 +258,7 @@ GOOD = inside("h = g * np.exp(x)")
 
 @QUICK
 @given(st.lists(TOKENS, max_size=30).map(" ".join))
+@example("\n \x00")
 def test_garbage_is_a_parse_error(text):
     read(text)
 
