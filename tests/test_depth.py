@@ -101,11 +101,15 @@ def loop(x, length: int):
     return y
 
 
-def runs(source: str):
-    """What the function of a source gives for a one."""
-    namespace: dict = {}
-    exec(source, namespace)
-    return namespace["f"](ONE)
+def is_written(f: Lambda) -> bool:
+    """Whether the source of a chain has all lines and, unless Python would take gigabytes to compile
+    it, computes the same.
+    """
+    source, namespace = lt.to_source(f), {}
+    if len(f) <= 100_000:
+        exec(source, namespace)
+        assert namespace["f"](ONE) == 1 - len(f) / 2
+    return source.count("\n") > len(f)
 
 
 def guarded_loop(x, length: int):
@@ -140,7 +144,7 @@ LAWS = {
     "with_binds": lambda f: f.with_binds(f.binds) == f,
     "constants": lambda f: f.constants == (),
     "rename": lambda f: rename(f) == f,
-    "to_source": lambda f: runs(lt.to_source(f)) == 1 - len(f) / 2,
+    "to_source": is_written,
     "substitute": lambda f: substitute(f, {f.params[0]: Const(2.0)}).params == (),
     "inline": lambda f: len(inlined(f)) == 2 * len(f),
     "lambda_lift": is_closed_again,

@@ -1,5 +1,8 @@
 """How an operation is written whose record does not say: an operator, or a call of NumPy."""
 
+import inspect
+from collections.abc import Callable
+
 from letir.errors import ExportError
 from letir.ops.makers import decomposition
 from letir.source.steps import Step
@@ -44,8 +47,8 @@ def composite_call(write: Step, operands: list[str]) -> str:
     return f"{name}({', '.join([operands[i] for i in given])})"
 
 
-def parameter_names(decompose, count: int) -> list[str]:
-    """What the author of a composite calls its operands."""
-    code = decompose.__code__
-    names = code.co_varnames[: code.co_argcount]
+def parameter_names(decompose: Callable, count: int) -> list[str]:
+    """What the author of a composite calls its operands, as far as they have names."""
+    found = inspect.signature(decompose).parameters.values()
+    names = [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
     return [*names, *(f"x{i}" for i in range(len(names) + 1, count + 1))]

@@ -55,9 +55,12 @@ def to_source(f: Lambda | Gradient, name: str = "f") -> str:
             return lambda_source(f, name)
         if isinstance(f, Gradient):
             return gradient_source(f, name)
+    held = hasattr(f, "program")  # as what vjp and linearize return
+    remedy = (
+        "take its .program" if held else "record it first: letir.to_source(letir.trace(f, *args))"
+    )
     raise DTypeError(
-        f"to_source takes a Lambda or a Gradient, found {type(f).__name__}\n"
-        "  record a function first: letir.to_source(letir.trace(f, *args))"
+        f"to_source takes a Lambda or a Gradient, found {type(f).__name__}\n  {remedy}"
     )
 
 

@@ -286,7 +286,7 @@ def test_unknown_types_make_no_assumption():
 
 
 def test_what_is_no_program_is_refused():
-    with pytest.raises(lt.DTypeError, match=r"found function\n  record a function first"):
+    with pytest.raises(lt.DTypeError, match=r"found function\n  record it first"):
         lt.to_source(lambda x: x)
 
 
