@@ -102,8 +102,8 @@ def loop(x, length: int):
 
 
 def is_written(f: Lambda) -> bool:
-    """Whether the source of a chain has all lines and, unless Python would take gigabytes to compile
-    it, computes the same.
+    """Whether the source of a chain has all lines and computes the same, unless Python would take
+    gigabytes to compile it.
     """
     source, namespace = lt.to_source(f), {}
     if len(f) <= 100_000:
