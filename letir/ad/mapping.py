@@ -11,6 +11,7 @@ from attrs import frozen
 from letir.ad.batching import batched
 from letir.ad.calls import as_program, example, separate, tree_of_arguments, tree_of_results
 from letir.ast.builder import LetBuilder, Value
+from letir.ast.checker import retype
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.trees import NAMESPACE, Leaf, Tree, flatten
 from letir.ast.types import ArrayType, ShapeDtype, Size
@@ -73,7 +74,7 @@ def recorded(f: Callable, args: tuple, kwargs: dict) -> Recording:
 
 def mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
     """``vmap`` of a program: its parameters and results nest as those of ``fn``."""
-    tree = tree_of_arguments(fn)
+    fn, tree = typed(fn), tree_of_arguments(fn)
     static = dict(tree.statics)
     args, kwargs = tree.unflatten([Leaf(i) for i in range(tree.spec.num_leaves)])
     axes = [a for i, a in enumerate(axes_of(in_axes, args, kwargs)) if i not in static]
@@ -83,6 +84,13 @@ def mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
     out_tree = fn.out_tree or tree_of_results(len(fn.ret.args))
     found = mapped_program(fn, axes, size, out_tree, out_axes)
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
+
+
+def typed(fn: Lambda) -> Lambda:
+    """``fn`` with all types that its parameters tell, where any is not known."""
+    kinds = [param.type for param in fn.params]
+    unknown = any(b.type is None for bind in fn.binds for b in bind.binders)
+    return retype(fn, *kinds) if unknown and None not in kinds else fn
 
 
 def normal_of(param: Local, axis: int | None, position: int) -> int | None:

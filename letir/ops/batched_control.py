@@ -13,6 +13,7 @@ from letir.ops.batched_sizes import shared
 from letir.ops.batching import (
     emitted,
     first_mapped,
+    in_a_row,
     in_front,
     integers,
     known_size,
@@ -155,6 +156,6 @@ def mapped_instantiate(args, mapped, *, shape, dtype):
     shared("instantiate", sizes, mapped)
     n = known_size(ct.shape[0], "instantiate")
     if sizes:
-        sizes = [emitted("concatenate", (integers(ct.emitter, [n]), *sizes), axis=0)]
+        sizes = [in_a_row([integers(ct.emitter, [n]), *sizes])]
     shape = None if shape is None else (n, *shape)
     return emitted("instantiate", (ct, *sizes), shape=shape, dtype=dtype)

@@ -8,7 +8,16 @@ import math
 from letir.ast.builder import Value
 from letir.ast.primitive import never
 from letir.errors import MissingRule
-from letir.ops.batching import emitted, in_front, integers, permuted, rank, resized, shape_of
+from letir.ops.batching import (
+    emitted,
+    in_a_row,
+    in_front,
+    integers,
+    permuted,
+    rank,
+    resized,
+    shape_of,
+)
 
 NO_BATCHED_OPERAND = never("it has no operand that could be mapped")
 NO_BATCHED_SIZE = never("a shape is the same for all examples of a batch")
@@ -28,8 +37,7 @@ def with_batch(x: Value, sizes: list, shape: tuple | None, ones: int = 0) -> tup
     if not sizes:
         return [], (x.shape[0], *lead, *shape)
     size_of = emitted("index", (emitted("size", (x,)),), item=slice(0, 1))
-    parts = [size_of, *([integers(x.emitter, lead)] if ones else []), *sizes]
-    longer = emitted("concatenate", parts, axis=0, dtype=None)
+    longer = in_a_row([size_of, *([integers(x.emitter, lead)] if ones else []), *sizes])
     return [longer], None if shape is None else (x.shape[0], *lead, *shape)
 
 
@@ -56,7 +64,7 @@ def sliced_size(args, axes):
     if axis == 0:
         return emitted("index", (found,), item=slice(1, None)), None
     parts = [emitted("index", (found,), item=part) for part in (slice(axis), slice(axis + 1, None))]
-    return emitted("concatenate", parts, axis=0, dtype=None), None
+    return in_a_row(parts), None
 
 
 @in_front

@@ -148,7 +148,14 @@ def sizes_operand(shape: tuple, values: list[Value]) -> Value:
             raise ShapeError(f"batching needs the size {n} as a number: pass axis_size")
         value, axis = found[0]
         parts.append(emitted("index", (emitted("size", (value,)),), item=slice(axis, axis + 1)))
-    return emitted("concatenate", parts, axis=0, dtype=None)
+    return in_a_row(parts)
+
+
+def in_a_row(sizes: Sequence[Value]) -> Value:
+    """Parts of a shape as one: copied to where constants are, for sizes are made on the host."""
+    if len(sizes) == 1:
+        return sizes[0]
+    return emitted("concatenate", [emitted("copy", (part,)) for part in sizes], axis=0, dtype=None)
 
 
 def integers(emitter, numbers: Sequence[int]) -> Value:

@@ -221,6 +221,12 @@ def test_a_program_that_needs_the_number_asks_for_it():
     assert_same(np.diag(X)[:, None].copy(), one_each)
 
 
+def test_types_that_the_parameters_tell_need_not_be_written():
+    fn = parse("lambda %0: float64[3], %1: float64[] { %2 = exp(%0); %3 = mul(%2, %1); return %3 }")
+
+    assert_close(np.exp(X) * 2.0, lt.vmap(fn, in_axes=(0, None))(X, np.float64(2.0)))
+
+
 def test_a_program_without_types_asks_for_them():
     fn = parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }")
 
