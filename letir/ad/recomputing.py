@@ -16,6 +16,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.control import grad_of
 from letir.ops.sizes import size
 from letir.passes.cleanup import dead_code, has_effect
+from letir.visitors.rewriting import free_locals
 
 
 @frozen(eq=False)
@@ -99,16 +100,11 @@ def answering(step: Bind, used: set[Local]) -> Bind:
     wanted = [i for i, binder in enumerate(step.binders) if binder in used]
     if len(wanted) == len(step.binders):
         return step
-    body, n_cts = step.attrs["body"], step.attrs["n_cts"]
-    body = dead_code(
-        Lambda(body.params, body.binds, Ret(tuple([body.ret.args[i] for i in wanted])))
-    )
-    read = {arg for bind in (*body.binds, body.ret) for arg in bind.locals()}
-    places = [i for i, param in enumerate(body.params) if i < n_cts or param in read]
-    body = Lambda([body.params[i] for i in places], body.binds, body.ret)
-    args = tuple([step.args[i] for i in places])
-    binders = tuple([step.binders[i] for i in wanted])
-    return Bind(binders, step.op, args, Attrs({**step.attrs, "body": body}), step.source)
+    body = step.attrs["body"]
+    results = Ret(tuple([body.ret.args[i] for i in wanted]))
+    binds = dead_code(Lambda(body.params, body.binds, results)).binds
+    operands = dict(zip(body.params, step.args, strict=True))
+    return with_body(step, binds, results, operands, [step.binders[i] for i in wanted])
 
 
 def lifting(step: Bind, known: list[Bind]) -> Bind:
@@ -116,24 +112,29 @@ def lifting(step: Bind, known: list[Bind]) -> Bind:
     need no cotangent, and less memory than what they are made of.
     """
     body, n_cts = step.attrs["body"], step.attrs["n_cts"]
-    names: dict[Local, Arg] = dict(zip(body.params[n_cts:], step.args[n_cts:], strict=True))
-    rest, lifted = [], {}
+    operands: dict[Local, Arg] = dict(zip(body.params, step.args, strict=True))
+    cts, rest = set(body.params[:n_cts]), []
     for bind in body.binds:
-        if is_discrete(bind) and all(type(arg) is not Local or arg in names for arg in bind.args):
-            args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
-            binders = renamed(bind.binders, names)
-            lifted.update(zip(bind.binders, binders, strict=True))
-            known.append(Bind(binders, bind.op, args, bind.attrs, bind.source or step.source))
+        args = [operands.get(arg) if type(arg) is Local else arg for arg in bind.args]
+        if is_discrete(bind) and None not in args and cts.isdisjoint(bind.args):
+            binders = renamed(bind.binders, operands)
+            source = bind.source or step.source
+            known.append(Bind(binders, bind.op, tuple(args), bind.attrs, source))
         else:
             rest.append(bind)
-    if not lifted:
+    if len(rest) == len(body.binds):
         return step
-    used = {arg for bind in (*rest, body.ret) for arg in bind.locals()}
-    captured = [local for local in (*body.params[n_cts:], *lifted) if local in used]
-    body = Lambda((*body.params[:n_cts], *captured), rest, body.ret)
-    args = (*step.args[:n_cts], *[names[local] for local in captured])
+    return with_body(step, rest, body.ret, operands, step.binders)
+
+
+def with_body(step: Bind, binds, ret: Ret, operands: dict[Local, Arg], binders) -> Bind:
+    """A ``grad_of`` with another body, whose free locals stand for these operands."""
+    cts = step.attrs["body"].params[: step.attrs["n_cts"]]
+    captured = [local for local in free_locals((), binds, ret) if local not in cts]
+    body = Lambda((*cts, *captured), binds, ret)
+    args = tuple([operands[local] for local in body.params])
     attrs = Attrs({**step.attrs, "body": body})
-    return Bind(step.binders, step.op, args, attrs, step.source)
+    return Bind(tuple(binders), step.op, args, attrs, step.source)
 
 
 def is_discrete(bind: Bind) -> bool:

@@ -193,25 +193,57 @@ def held(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
 # ---- who reads it ----
 
 
-def rules_reading(gradient: Gradient, kept: set[Local]) -> dict[Local, dict[str, None]]:
-    """The operations whose rules read a value, also by way of what is computed again from it."""
+def rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
+    """The operations whose rules read a captured value, also by way of what is computed again.
+
+    They are found in the gradient that keeps all; what that knows nothing of, because a part of a
+    rule was moved into ``f``, belongs to the rules of that line.
+    """
+    kept, f = set(parts.captured), parts.gradient.f
+    plain = halves(keeping_all(parts.gradient))
+    readers, at_line = steps_reading(plain)
+    moved = [bind for bind in f.binds if not kept.isdisjoint(bind.binders)]
+    moved = [bind for bind in moved if not any(b in readers for b in bind.binders)]
+    for bind in moved:
+        near = [readers.get(a, {}).get(bind.source, ()) for a in bind.locals()]
+        found = [name for names in near for name in names] or at_line.get(bind.source, ())
+        for binder in bind.binders:
+            readers[binder] = {bind.source: dict.fromkeys(found)}
+    names = {
+        v: dict.fromkeys(n for line in found.values() for n in line) for v, found in readers.items()
+    }
+    _, again = plain.needed(kept)
+    done = {(bind.op, bind.source) for bind in parts.known[parts.lifted :]}
+    for bind in reversed(plain.known):
+        if id(bind) in again and (bind.op, bind.source) in done:
+            through = [name for b in bind.binders for name in names.get(b, ())][: MOST + 1]
+            for local in bind.locals():
+                if len(names.setdefault(local, {})) <= MOST:
+                    names[local].update(dict.fromkeys(through))
+    return names
+
+
+def keeping_all(gradient: Gradient) -> Gradient:
+    """The Gradient of the same function that keeps all, with a ``grad_of`` for each step."""
     f = gradient.f
     real = Ret(f.ret.args[: gradient.f_real_outputs])
-    wanted = [i in set(gradient.df_output_vjps) for i in range(len(f.params))]
-    parts = halves(differentiate(Lambda(f.params, f.binds, real), wanted))
-    readers: dict[Local, dict[str, None]] = {}
-    for step in parts.linear:
+    inputs = set(gradient.df_output_vjps)
+    return differentiate(
+        Lambda(f.params, f.binds, real), [i in inputs for i in range(len(f.params))]
+    )
+
+
+def steps_reading(plain: Halves) -> tuple[dict, dict]:
+    """({local: {line: names of the rules that read it}}, {line: names of the rules there})."""
+    readers: dict[Local, dict] = {}
+    at_line: dict = {}
+    for step in plain.linear:
         if step.op is grad_of:
+            name, line = step.attrs["op"].name, step.source
+            at_line.setdefault(line, {})[name] = None
             for local in step.locals():
-                readers.setdefault(local, {})[step.attrs["op"].name] = None
-    _, again = parts.needed(kept)
-    for bind in reversed(parts.known):
-        if id(bind) in again:
-            found = [name for b in bind.binders for name in readers.get(b, ())]
-            for local in bind.locals():
-                if len(readers.setdefault(local, {})) <= MOST:
-                    readers[local].update(dict.fromkeys(found[: MOST + 1]))
-    return readers
+                readers.setdefault(local, {}).setdefault(line, {})[name] = None
+    return readers, at_line
 
 
 def few(names: Iterable[str]) -> str:
@@ -226,7 +258,7 @@ def few(names: Iterable[str]) -> str:
 def rows_of(parts: Halves, others: set[Local]) -> Iterator[Residual]:
     """One ``Residual`` for each value that is captured now."""
     f, captured = parts.gradient.f, set(parts.captured)
-    readers, base_of = rules_reading(parts.gradient, captured), f.memo(bases)
+    readers, base_of = rules_reading(parts), f.memo(bases)
     printer = Printer(types=False, sources=False, names=False, bounded=True)
     for param in f.params:
         printer.number(param)

@@ -347,6 +347,14 @@ def test_policies_under_other_transforms(policy, exact):
     assert_same(plain(X, W), lt.grad(lt.checkpoint(layers), **options)(X, W))
 
 
+def test_a_step_without_its_masks_prints_in_the_short_form():
+    """[D3] Its captured operands stay in the order of their first use, and the text parses back."""
+    g = lt.differentiate(lt.trace(lambda x: np.maximum(np.sin(x), 0), X), policy="min_bytes")
+
+    assert "grad_of[maximum]" in g.df_text()
+    assert lt.parse(lt.dumps(g.df)) == g.df
+
+
 def test_with_policy_takes_a_gradient():
     """Where only the Gradient is known, its floating temporaries are not exchanged for others."""
     g = lt.differentiate(lt.trace(layers, X, W))

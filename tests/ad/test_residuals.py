@@ -69,6 +69,14 @@ def test_a_rule_that_reads_by_way_of_what_is_computed_again_is_named():
     assert {"tanh", "mul", "exp"} == set(by_text(found)["tanh"].readers)
 
 
+def test_a_part_of_a_rule_that_is_kept_belongs_to_that_rule():
+    """The cosine of a sine's rule is as large as the product that it is made of, and is kept."""
+    found = lt.explain_residuals(lambda x, w: np.sin(x @ w).sum(), X, W, policy="min_bytes")
+
+    assert ("sin",) == by_text(found)["cos"].readers
+    assert ("matmul",) == found[0].readers
+
+
 def test_it_prints_as_a_table():
     summary, head, *lines = str(lt.explain_residuals(layer, X, W)).splitlines()
     (tanh,) = [line for line in lines if "tanh(" in line]
