@@ -48,6 +48,8 @@ def batched(
     >>> out_axes
     (0, 0)
     """
+    if len(axes) != len(fn.params):
+        raise ShapeError(f"batched: {len(fn.params)} parameters, {len(axes)} axes")
     with paused_gc():
         builder = LetBuilder()
         names: dict[Local, Arg] = {}
@@ -55,9 +57,9 @@ def batched(
             if axis is None:
                 builder.params.append(param)
             else:
-                mapped = builder.param(mapped_type(param.type, axis, size), param.name)
-                names[param] = to_front(mapped, axis).arg
-        mapped = {p for p, axis in zip(fn.params, axes, strict=True) if axis is not None}
+                batch = builder.param(mapped_type(param.type, axis, size), param.name)
+                names[param] = to_front(batch, axis).arg
+        mapped = set(names)
         results = Batching(builder, size).visit(fn.body, names, mapped)
         program = builder.build([names.get(a, a) if type(a) is Local else a for a in results])
         return program, tuple([0 if a in mapped else None for a in results])
@@ -69,7 +71,8 @@ def mapped_type(kind: ArrayType | None, axis: int, size) -> ArrayType | None:
     """
     if kind is None:
         return None
-    return kind.with_shape((*kind.shape[:axis], size, *kind.shape[axis:]))
+    place = axis if axis >= 0 else axis + kind.ndim + 1
+    return kind.with_shape((*kind.shape[:place], size, *kind.shape[place:]))
 
 
 class Batching(ExprVisitor):

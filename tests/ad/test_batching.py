@@ -34,6 +34,17 @@ def test_what_no_mapped_value_reaches_stays_as_it_is():
     assert (0,) == axes
 
 
+def test_axes_of_parameters_may_count_from_the_end():
+    fn = parse("lambda %0: float64[3] { %1: float64[3] = exp(%0); return %1 }")
+
+    program, _ = batched(fn, (-1,), 4)
+
+    assert (3, 4) == program.params[0].type.shape
+    assert_close(np.exp(X), program(X.T))
+    with pytest.raises(lt.ShapeError, match="1 parameters, 2 axes"):
+        batched(fn, (0, 0), 4)
+
+
 def test_a_result_that_no_mapped_value_reaches_has_no_batch():
     fn = parse("lambda %0: float64[3], %1: float64[3] { %2 = exp(%0); return %2, %1 }")
 
