@@ -324,6 +324,22 @@ def test_programs_with_scripts_are_text_and_files_without_them(tmp_path):
     np.testing.assert_array_equal(lt.grad(lt.parse(lt.dumps(f)))(X), lt.grad(f)(X))
 
 
+def test_variables_use_the_backward_of_a_script():
+    mul = script(OVERLOADS)
+    x = lt.Variable(X, requires_grad=True)
+    mul(x, 2.0).sum().backward()
+
+    np.testing.assert_array_equal(x.grad, [20.0, 20.0, 20.0])
+
+
+def test_a_script_becomes_plain_source():
+    f = lt.trace(CompilationUnit(UNIT).both, X, Y)
+    names: dict = {}
+    exec(lt.to_source(f), names)
+
+    np.testing.assert_allclose(names["f"](X, Y), f(X, Y))
+
+
 def test_a_wrong_backward_is_found():
     wrong = script("""
         def wrong(x):
