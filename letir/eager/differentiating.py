@@ -1,5 +1,6 @@
 """``backward`` and ``gradients``: the gradients of outputs, by their leaves or by given inputs."""
 
+import threading
 from operator import attrgetter
 
 import numpy as np
@@ -13,6 +14,8 @@ from letir.eager.workers import engine
 from letir.errors import ShapeError, TraceError
 from letir.eval.arrays import array_module
 from letir.tracing.places import placed
+
+ACCUMULATING = threading.Lock()  # of two threads that add to one gradient
 
 
 def backward(
@@ -35,7 +38,8 @@ def backward(
         owned = Owned(given)
         for origin, ct in run.run(given).items():
             if type(origin) is Leaf:
-                origin.grad = accumulated(origin.grad, owned(ct))
+                with ACCUMULATING:
+                    origin.grad = accumulated(origin.grad, owned(ct))
 
 
 def gradients(

@@ -13,7 +13,7 @@ from attrs import frozen
 from letir.ad.reverse import DEFINED, pull
 from letir.ad.rules import RuleBody, rule_body
 from letir.ast.attrs import Attrs
-from letir.ast.builder import located, result_types
+from letir.ast.builder import result_types
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Const, Local
 from letir.ast.types import WEAK, ArrayType
@@ -146,7 +146,7 @@ def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> Form:
     try:
         types = result_types(op, args, attrs)
     except LetirError as error:
-        raise placed(located(error, str(Bind((), op, args, attrs)), None)) from None
+        raise placed(error) from None
     bind = Bind(tuple([Local(kind) for kind in types]), op, args, attrs)
     found = forms[key] = _made(bind, needed)
     return found

@@ -1,8 +1,8 @@
 """Changes in place: Variables whose arrays share memory, and what a write does to their origins.
 
-A write gives the Variable a new origin, and the Variable of which it is a view one as well. Every
-origin whose value was in that memory is noted as changed, also where its Variable is gone: a step
-may have kept the array [E1].
+A write gives the Variable a new origin, and those that share its memory too: the Variable of which
+it is a view, and other plain views ``x[i]`` of that. Every origin whose value was in that memory is
+noted as changed, also where its Variable is gone: a step may have kept the array [E1].
 """
 
 import weakref
@@ -93,6 +93,15 @@ def write(variable, new) -> None:
         take_origin(variable, new, base)
         if whole is not None:
             take_origin(base, whole, base)
+        if not (variable is not base and variable.sharing.detached):
+            for view in other_views(variable, base):
+                take_origin(view, base[view.sharing.part[0]], base)
+
+
+def other_views(variable, base) -> list:
+    """The views of ``base`` that are in use, but for ``variable``."""
+    views = [] if base.sharing is None else base.sharing.views.alive()
+    return [view for view in views if view is not variable and not view.sharing.detached]
 
 
 def note_change(variable, base) -> None:
@@ -126,9 +135,8 @@ def refuse(variable, base, is_view: bool) -> None:
             f"a view that is no plain x[i] cannot be changed in place{at_user()}\n"
             "  copy it first, y = x.T.copy(), or write into the whole: x[i] = v"
         )
-    views = () if base.sharing is None else base.sharing.views.alive()
-    if any(view is not variable and not view.sharing.detached for view in views):
+    if any(view.sharing.part is None for view in other_views(variable, base)):
         raise TraceError(
-            f"{variable.type}, of which another view is still in use, cannot be changed in place"
-            f"{at_user()}\n  copy the view, y = x[i].copy(), or make a new array: x.at[i].set(v)"
+            f"{variable.type}, of which a view that is no plain x[i] is in use, cannot be changed "
+            f"in place{at_user()}\n  copy the view, y = x.T.copy(), or make a new array: x + v"
         )

@@ -1,5 +1,8 @@
 """``Variable``: a NumPy array that remembers how it was made, and so has a gradient."""
 
+import dis
+import sys
+
 import numpy as np
 
 from letir.ast.builder import Value
@@ -31,7 +34,7 @@ from letir.tracing.tracer import Tracer
 INDEX, RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
 ARRAY_REMEDY = (
     "compute with it as it is; x.detach() or x.numpy() is the value without its history,\n"
-    "  letir.numpy.stack([...]) and letir.numpy.array([...]) make arrays of Variables"
+    "  letir.numpy.array([...]) makes an array of Variables, into Variable(buffer) they are written"
 )
 
 
@@ -257,10 +260,22 @@ class Variable(ArrayValue):
         return int(self.array)
 
     def __float__(self):
+        self.check_kept()
         return float(self.array)
 
     def __complex__(self):
+        self.check_kept()
         return complex(self.array)
+
+    def check_kept(self) -> None:
+        """Raise TraceError if NumPy asks for a number to store: ``buffer[i] = x``."""
+        frame = sys._getframe(2)
+        stores = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "STORE_SUBSCR"
+        if stores and self.requires_grad and RECORDS.get():
+            raise TraceError(
+                f"a Variable that requires grad cannot be written into an ordinary array: "
+                f"its history would be lost{at_user()}\n  write into Variable(buffer)"
+            )
 
     def __index__(self):
         return self.array.__index__()

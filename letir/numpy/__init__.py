@@ -128,9 +128,13 @@ def _like(make: Callable, function: Callable, a, dtype, order, subok, shape):
 def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None):
     """numpy.array of numbers, arrays and traced values in nested lists; traced in a trace."""
     trace = active_trace()
-    if trace is None:
+    if trace is not None:
+        made = _traced(trace, object, dtype)
+    elif first_traced(object) is not None:  # a Variable
+        made = strong(gathered(object))
+        made = made if dtype is None else made.astype(dtype, copy=False)
+    else:
         return np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
-    made = _traced(trace, object, dtype)
     for _ in range(made.ndim, ndmin):
         made = made[None]
     return made.copy() if copy and made is object else made
@@ -142,9 +146,11 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     What stands for an ordinary array cannot be written into: the array is not this function's.
     """
     trace = active_trace()
-    if trace is None:
+    if trace is None and first_traced(a) is None:
         return np.asarray(a, dtype, order, copy=copy)
     made = array(a, dtype, copy=copy)
+    if trace is None:
+        return made
     if isinstance(a, np.ndarray) and a.dtype == made.dtype and not copy:
         made.base, made.part = trace.make_tracer(trace, made.arg, made.value), ()
     return made

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+import letir.numpy as lnp
 from letir import Variable
 from letir.eager import no_grad
 from letir.testing import assert_same
@@ -91,6 +92,30 @@ def test_arrays_of_what_requires_grad_would_lose_its_history():
     np.testing.assert_array_equal(A, x.numpy())
     with no_grad():
         np.testing.assert_array_equal(A, np.asarray(x))
+
+
+def test_a_scalar_that_requires_grad_is_not_stored_in_an_ordinary_array():
+    """NumPy asks it for a number, as float() does."""
+    x, buffer = leaf(), np.zeros(2)
+    with pytest.raises((lt.TraceError, ValueError)):
+        buffer[0] = x[0, 0]
+    buffer[1] = x[0, 0].detach()
+    taken = Variable(np.zeros(2))
+    taken[0] = x[0, 0]
+
+    assert [0.0, 0.5] == buffer.tolist()
+    assert taken.requires_grad
+    assert 0.5 == float(x[0, 0]) == math.fabs(x[0, 0])
+
+
+def test_the_namespace_takes_lists_of_variables():
+    x = leaf()
+    made = lnp.array([[1.0, x[0, 1]], [x[0, 0], 3]])
+    made.sum().backward()
+
+    np.testing.assert_array_equal([[1.0, 2.0], [0.5, 3.0]], made.data)
+    np.testing.assert_array_equal([[1.0, 1.0, 0.0]], x.grad.data)
+    assert np.float32 == lnp.asarray(x, np.float32).dtype
 
 
 def test_arrays_take_what_requires_no_grad():

@@ -181,12 +181,35 @@ def test_a_write_into_a_view_is_seen_by_its_base():
     np.testing.assert_allclose([1.0, 10.0, 10.0], x.grad.data)
 
 
-def test_a_write_of_which_another_view_is_in_use_is_an_error():
-    y = leaf() * 1.0
-    part = y[1:]
-    with pytest.raises(lt.TraceError, match="another view is still in use"):
+def test_a_write_is_seen_by_other_views():
+    """[B6]"""
+    x = leaf()
+    y = x * 1.0
+    first, last = y[:2], y[1:]
+    y *= 3.0
+    first += 10.0 * x[:2]
+    (last * 1.0).sum().backward()
+
+    np.testing.assert_allclose([13 * A[1], 3 * A[2]], last.data)
+    np.testing.assert_allclose([0.0, 13.0, 3.0], x.grad.data)
+
+
+def test_one_item_is_set_to_another():
+    x = leaf(np.array([[1.0, 2.0], [3.0, 4.0]]))
+    y = x * 1.0
+    y[0] = y[1]
+    y[:, 0] *= 2.0
+    y.sum().backward()
+
+    np.testing.assert_allclose([[0.0, 0.0], [4.0, 2.0]], x.grad.data)
+
+
+def test_a_write_while_a_view_that_is_no_plain_one_is_in_use_is_an_error():
+    y = leaf(np.ones((2, 3))) * 1.0
+    turned = y.T
+    with pytest.raises(lt.TraceError, match=r"no plain .* is in use"):
         y += 1.0
-    assert part.shape == (2,)
+    assert turned.shape == (3, 2)
 
 
 def test_a_write_into_a_view_that_is_no_plain_one_is_an_error():
