@@ -19,6 +19,7 @@ from letir.source.alignment import aligned, unique_pairs
 
 SAME, CHANGED, REMOVED, ADDED = " ", "|", "<", ">"
 CONTEXT = 3  # lines around a difference
+MOST_LINES = 400  # what str shows
 WIDEST = 100  # of the left column
 
 
@@ -38,7 +39,8 @@ def diff(f: Lambda, g: Lambda) -> "Comparison":
     """``f`` and ``g`` side by side: what is the same, changed, only here, only there.
 
     True where they differ, as the difference of two sets is; ``.same`` says that they are equal.
-    ``str`` shows the differences with some lines around them, in numbers that both sides share,
+    ``str`` shows the differences (the first ones) with some lines around them, both sides in the
+    same numbers;
     ``.rows`` has everything. Names and source lines do not count. Linear in the number of binds.
 
     >>> from letir.ast.parser import parse
@@ -79,10 +81,12 @@ class Comparison:
     def __str__(self):
         if self.same:
             return f"the programs are the same, {len(self.left)} binds"
-        shown = near([row.mark != SAME for row in self.rows], CONTEXT)
-        table = Table(shown)
+        table = Table()
         table.head(self.left, self.right)
-        for row, is_shown in zip(self.rows, shown, strict=True):
+        shown = near([row.mark != SAME for row in self.rows], CONTEXT)
+        for i, (row, is_shown) in enumerate(zip(self.rows, shown, strict=True)):
+            if len(table.lines) > MOST_LINES:
+                return f"{table.text()}\n... {len(self.rows) - i} more rows: .rows has them"
             table.add(row, is_shown)
         return table.text()
 
@@ -196,7 +200,6 @@ def mark_of(left, right, same) -> str:
 class Table:
     """The text of rows; the two sides share the numbers of what stands in one row."""
 
-    shown: Sequence[bool]
     lines: list[tuple[str, str, str]] = field(factory=list)
     sides: tuple[Printer, Printer] = field(init=False)
     left_out: int = 0

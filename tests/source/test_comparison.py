@@ -124,6 +124,13 @@ def test_long_programs_show_what_is_near_a_difference():
     assert sum(row.mark != " " for row in found.rows) == 4
 
 
+def test_programs_that_differ_everywhere_show_the_beginning():
+    found = lt.diff(chain(3000), chain(2000, range(2000)))
+
+    assert 400 < len(str(found).splitlines()) < 410
+    assert str(found).endswith("more rows: .rows has them")
+
+
 def test_what_is_no_program_is_refused():
     with pytest.raises(lt.DTypeError, match=r"found Gradient\n .* take .f and .df"):
         lt.diff(chain(1), lt.differentiate(chain(1)))
