@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.operators import binary, method, reflected, shape_method, unary
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType, number_dtype
@@ -99,6 +100,7 @@ class LetBuilder:
         self.params: list[Local] = []
         self.binds: list[Bind] = []
         self.source: Source | None = None
+        self.python_bools: set[Local] = set()  # what comparisons of Python numbers gave
 
     def param(self, type: ArrayType | None = None, name: str | None = None) -> "Value":
         """Add a parameter."""
@@ -181,63 +183,6 @@ class LetBuilder:
         args = (r if type(r) in (Local, Const) else self.enter(r) for r in results)
         ret = Ret(tuple(args))
         return Lambda(self.params, self.binds, ret, in_tree, out_tree)
-
-
-def _is_weak(operand) -> bool:
-    if isinstance(operand, Value):
-        return operand.type is not None and operand.type.weak
-    return type(operand) in PYTHON_NUMBERS and type(operand) is not bool
-
-
-def weakened(out: "Value") -> "Value":
-    """What Python's operators give on Python numbers alone: a Python number, or a boolean."""
-    return out if out.dtype.kind == "b" else PRIMITIVES["weaken"](out)
-
-
-ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # by every kind of value, beside it
-
-
-def _binary(name: str, reflected: bool = False):
-    def operator(self, other):
-        kind = type(other)
-        if kind is not type(self) and kind not in ALWAYS_TAKEN and not self.takes(other):
-            return NotImplemented
-        operands = (other, self) if reflected else (self, other)
-        out = self.emitter.apply(PRIMITIVES[name], operands)
-        kind = self.arg.type
-        return weakened(out) if kind is not None and kind.weak and _is_weak(other) else out
-
-    return operator
-
-
-def _reflected(name: str):
-    return _binary(name, reflected=True)
-
-
-def _unary(name: str):
-    def operator(self):
-        out = self.emitter.apply(PRIMITIVES[name], (self,))
-        return weakened(out) if _is_weak(self) else out
-
-    return operator
-
-
-def _method(name: str):
-    def method(self, *args, **kwargs):
-        return PRIMITIVES[name](self, *args, **kwargs)
-
-    method.__name__, method.__doc__ = name, f"NumPy's ``ndarray.{name}``, recorded."
-    return method
-
-
-def _shape_method(name: str):
-    """A method that takes its sizes or axes one by one or as one tuple."""
-
-    def method(self, *sizes):
-        return PRIMITIVES[name](self, sizes[0] if len(sizes) == 1 else sizes or None)
-
-    method.__name__, method.__doc__ = name, f"NumPy's ``ndarray.{name}``, recorded."
-    return method
 
 
 class At:
@@ -341,34 +286,34 @@ class Value:
     def __repr__(self):
         return f"Value({self.arg!r})"
 
-    __add__, __radd__ = _binary("add"), _reflected("add")
-    __sub__, __rsub__ = _binary("sub"), _reflected("sub")
-    __mul__, __rmul__ = _binary("mul"), _reflected("mul")
-    __truediv__, __rtruediv__ = _binary("div"), _reflected("div")
-    __floordiv__, __rfloordiv__ = _binary("floor_divide"), _reflected("floor_divide")
-    __mod__, __rmod__ = _binary("remainder"), _reflected("remainder")
-    __pow__, __rpow__ = _binary("power"), _reflected("power")
-    __matmul__, __rmatmul__ = _binary("matmul"), _reflected("matmul")
-    __and__, __rand__ = _binary("bitwise_and"), _reflected("bitwise_and")
-    __or__, __ror__ = _binary("bitwise_or"), _reflected("bitwise_or")
-    __xor__, __rxor__ = _binary("bitwise_xor"), _reflected("bitwise_xor")
-    __lt__, __le__ = _binary("less"), _binary("less_equal")
-    __gt__, __ge__ = _binary("greater"), _binary("greater_equal")
-    __eq__, __ne__ = _binary("equal"), _binary("not_equal")
-    __neg__, __pos__, __abs__ = _unary("neg"), _unary("positive"), _unary("abs")
-    __invert__ = _unary("invert")
+    __add__, __radd__ = binary("add"), reflected("add")
+    __sub__, __rsub__ = binary("sub"), reflected("sub")
+    __mul__, __rmul__ = binary("mul"), reflected("mul")
+    __truediv__, __rtruediv__ = binary("div"), reflected("div")
+    __floordiv__, __rfloordiv__ = binary("floor_divide"), reflected("floor_divide")
+    __mod__, __rmod__ = binary("remainder"), reflected("remainder")
+    __pow__, __rpow__ = binary("power"), reflected("power")
+    __matmul__, __rmatmul__ = binary("matmul"), reflected("matmul")
+    __and__, __rand__ = binary("bitwise_and"), reflected("bitwise_and")
+    __or__, __ror__ = binary("bitwise_or"), reflected("bitwise_or")
+    __xor__, __rxor__ = binary("bitwise_xor"), reflected("bitwise_xor")
+    __lt__, __le__ = binary("less"), binary("less_equal")
+    __gt__, __ge__ = binary("greater"), binary("greater_equal")
+    __eq__, __ne__ = binary("equal"), binary("not_equal")
+    __neg__, __pos__, __abs__ = unary("neg"), unary("positive"), unary("abs")
+    __invert__ = unary("invert")
 
-    sum, prod, mean = _method("sum"), _method("prod"), _method("mean")
-    max, min, argmax, argmin = _method("max"), _method("min"), _method("argmax"), _method("argmin")
-    any, all, cumsum = _method("any"), _method("all"), _method("cumsum")
+    sum, prod, mean = method("sum"), method("prod"), method("mean")
+    max, min, argmax, argmin = method("max"), method("min"), method("argmax"), method("argmin")
+    any, all, cumsum = method("any"), method("all"), method("cumsum")
     astype, clip, squeeze, dot = (
-        _method("cast"),
-        _method("clip"),
-        _method("squeeze"),
-        _method("dot"),
+        method("cast"),
+        method("clip"),
+        method("squeeze"),
+        method("dot"),
     )
-    conj = conjugate = _method("conj")
-    reshape, transpose = _shape_method("reshape"), _shape_method("transpose")
+    conj = conjugate = method("conj")
+    reshape, transpose = shape_method("reshape"), shape_method("transpose")
 
     def ravel(self) -> "Value":
         """The elements in a row."""

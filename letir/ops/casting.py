@@ -47,12 +47,20 @@ weaken = op(
     batch=unchanged,  # a batch of Python numbers is an array
     onnx=todo("Python numbers become 0-d arrays first"),
 )
+
+
+def copy_prepare(a, order="K", subok=False):
+    """np.copy's call; the order of memory and ``subok`` do not matter here."""
+    return (a,), {}
+
+
 copy = op(
     "copy",
     lambda xp, x: xp.array(x, copy=True),
     lambda x: ArrayType(x.dtype, x.shape),
     vjp=lambda ct, y, x: (ct,),
     jvp=lambda t, y, x: t[0],
+    prepare=copy_prepare,
     numpy=(np.copy,),
     batch=pointwise("copy"),
     reusable=True,

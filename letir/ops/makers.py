@@ -5,6 +5,7 @@ Also what every rule needs: ``match`` (a cotangent as its operand's type wants i
 tangent as the result's type wants it). Read this before the other files of ``ops``.
 """
 
+import operator
 from collections.abc import Callable
 from functools import partial
 
@@ -22,6 +23,17 @@ from letir.ops.sources import SOURCES
 DISCRETE = never("the result is not floating, so there is nothing to differentiate")
 FLAT = never("the derivative is zero wherever it exists")
 PYTHON_TYPES = {"i": int, "f": float, "c": complex}
+PYTHON_INTEGERS = {  # ufuncs that may leave 64 bits, as Python computes them
+    "add": operator.add,
+    "subtract": operator.sub,
+    "multiply": operator.mul,
+    "power": operator.pow,
+    "floor_divide": operator.floordiv,
+    "remainder": operator.mod,
+    "negative": operator.neg,
+    "absolute": operator.abs,
+    "square": lambda x: x * x,
+}
 
 
 def op(name: str, impl: Callable, aval: Callable, *, vjp, jvp, **fields) -> Primitive:
@@ -64,9 +76,39 @@ def ufunc_aval(ufunc: np.ufunc) -> Callable:
 
 
 def ufunc_impl(ufunc: np.ufunc) -> Callable:
-    """``impl`` that calls the ufunc of this name in the array module."""
+    """``impl`` that calls the ufunc of this name in the array module; Python integers are computed
+    exactly.
+    """
     name = ufunc.__name__
-    return lambda xp, *arrays: getattr(xp, name)(*arrays)
+    if name not in PYTHON_INTEGERS:
+        return lambda xp, *arrays: getattr(xp, name)(*arrays)
+    if ufunc.nin == 1:
+        return lambda xp, x: getattr(xp, name)(x) if type(x) is not int else whole(xp, name, x)
+
+    def impl(xp, x, y):
+        if type(x) is int and type(y) is int:
+            return whole(xp, name, x, y)
+        return getattr(xp, name)(x, y)
+
+    return impl
+
+
+def whole(xp, name: str, *numbers: int):
+    """A ufunc of Python integers, as Python computes it.
+
+    Raises OverflowError where NumPy's 64 bits would wrap around, ZeroDivisionError as Python does.
+    """
+    if name == "power" and numbers[1] < 0:
+        return xp.power(*numbers)  # NumPy's error
+    is_huge = name == "power" and abs(numbers[0]) > 1 and numbers[1] > 64
+    found = None if is_huge else PYTHON_INTEGERS[name](*numbers)
+    if found is None or not -(2**63) <= found < 2**63:
+        listed = ", ".join(map(str, numbers))
+        raise OverflowError(
+            f"{name}({listed}): the result does not fit 64 bits, in which Python integers are "
+            "recorded\n  pass a float, 3.0 instead of 3, or a static argument"
+        )
+    return xp.int64(found)
 
 
 def takes_gradient(arg) -> bool:

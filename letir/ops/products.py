@@ -287,10 +287,21 @@ def einsum_jvp(tangents, out, *arrays, subscripts, optimize):
 def einsum_prepare(
     subscripts, *operands, out=None, dtype=None, order="K", casting="safe", optimize=False
 ):
-    """np.einsum's call, with subscripts as text or as lists of axes beside each operand."""
+    """np.einsum's call, with subscripts as text or as lists of axes beside each operand; ``dtype``
+    is that of the operands.
+    """
     if not isinstance(subscripts, str):
         subscripts, operands = from_lists((subscripts, *operands))
+    if dtype is not None:
+        operands = tuple([in_dtype(x, dtype, casting) for x in operands])
     return operands, {"subscripts": subscripts, "optimize": bool(optimize)}
+
+
+def in_dtype(x, dtype, casting: str):
+    """An operand cast to ``dtype``. Raises a TypeError if ``casting`` forbids it."""
+    if isinstance(x, Value):
+        return PRIMITIVES["cast"](x, dtype, casting=casting)
+    return np.asarray(x).astype(dtype, casting=casting)
 
 
 def from_lists(operands) -> tuple[str, tuple]:

@@ -39,13 +39,20 @@ def is_given(value) -> bool:
     return value is not NO_VALUE and value is not None
 
 
+def reduced_axis(a, axis):
+    """``axis`` as an attribute; of a 0-d array NumPy also takes 0 and -1 for all axes."""
+    if type(axis) is int and axis in (0, -1) and isinstance(a, Value) and a.type and not a.shape:
+        return None
+    return int_or_tuple(axis)
+
+
 def reduction_prepare(
     a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True
 ):
     """The call of np.sum and its like: operands (array, mask if there is one), attributes."""
     operands = (a,) if where is True or where is NO_VALUE else (a, where)
     return operands, {
-        "axis": int_or_tuple(axis),
+        "axis": reduced_axis(a, axis),
         "dtype": np.dtype(dtype) if is_given(dtype) else None,
         "keepdims": bool(keepdims) if is_given(keepdims) else False,
         "initial": initial if is_given(initial) else None,
@@ -67,9 +74,10 @@ def logical_prepare(a, axis=None, out=None, keepdims=False, *, where=True):
 
 
 def mean_prepare(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
-    """The call of np.mean, which has no initial value."""
-    operands, attrs = reduction_prepare(a, axis, dtype, out, keepdims, NO_VALUE, where)
+    """The call of np.mean, which has no initial value, and no axis of a 0-d array."""
+    operands, attrs = reduction_prepare(a, None, dtype, out, keepdims, NO_VALUE, where)
     del attrs["initial"]
+    attrs["axis"] = int_or_tuple(axis)
     return operands, attrs
 
 
@@ -279,7 +287,7 @@ def extremum(name, numpy, impl, **fields):
         vjp=max_vjp,
         jvp=max_jvp,
         prepare=extremum_prepare,
-        numpy=(numpy,),
+        numpy=numpy,
         batch=reduction(name),
         **fields,
     )
@@ -287,7 +295,7 @@ def extremum(name, numpy, impl, **fields):
 
 max_ = extremum(
     "max",
-    np.max,
+    (np.max, np.amax),
     lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.max(
         x, axis=axis, keepdims=keepdims, **keywords(mask, initial=initial)
     ),
@@ -295,7 +303,7 @@ max_ = extremum(
 )
 min_ = extremum(
     "min",
-    np.min,
+    (np.min, np.amin),
     lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.min(
         x, axis=axis, keepdims=keepdims, **keywords(mask, initial=initial)
     ),
@@ -351,7 +359,7 @@ def place(name, numpy, impl):
         jvp=DISCRETE,
         prepare=lambda a, axis=None, out=None, *, keepdims=False: (
             (a,),
-            {"axis": int_or_tuple(axis), "keepdims": keepdims is True},
+            {"axis": reduced_axis(a, axis), "keepdims": keepdims is True},
         ),
         numpy=(numpy,),
         batch=place_along(name),

@@ -23,7 +23,7 @@ CALLS = {
     np.imag: lambda x: np.imag(x * 1j + x),
     np.where: lambda x: np.where(x > 0.3, x, -x),
     np.clip: lambda x: np.clip(x, 0.2, 0.6),
-    np.copy: np.copy,
+    np.copy: lambda x: np.copy(x, order="F"),
     np.transpose: lambda x: np.transpose(x, (1, 0)),
     np.moveaxis: lambda x: np.moveaxis(x, 0, -1),
     np.swapaxes: lambda x: np.swapaxes(x, 0, 1),
@@ -40,6 +40,8 @@ CALLS = {
     np.prod: lambda x: np.prod(x, axis=0),
     np.max: lambda x: np.max(x, axis=1, initial=0.6),
     np.min: lambda x: np.min(x, axis=0),
+    np.amax: lambda x: np.amax(x, axis=0),
+    np.amin: lambda x: np.amin(x, keepdims=True),
     np.any: lambda x: np.any(x > 0.6, axis=0),
     np.all: lambda x: np.all(x > 0.2, axis=1, keepdims=True),
     np.argmax: lambda x: np.argmax(x, axis=0),
@@ -79,6 +81,29 @@ def test_a_function_is_recorded_as_its_operation(function):
 
 def test_no_recorded_function_is_without_a_test():
     assert set(RECORDED) == set(CALLS) | set(UFUNCS)
+
+
+@pytest.mark.parametrize("axis", [0, -1])
+@pytest.mark.parametrize(
+    "name", ["sum", "prod", "max", "min", "any", "all", "argmax", "argmin", "cumsum"]
+)
+def test_a_0d_array_is_reduced_along_axis_0_as_numpy_does(name, axis):
+    agrees(lambda x: getattr(np, name)(x, axis=axis), np.float64(0.5))
+    agrees(lambda x: getattr(np, name)(x, axis=axis), np.array(0.5))
+
+
+@pytest.mark.parametrize("call", [lambda x: np.sum(x, axis=1), lambda x: np.mean(x, axis=0)])
+def test_a_0d_array_has_no_other_axis(call):
+    with pytest.raises(lt.BoundsError, match="out of bounds"):
+        lt.trace(call, np.float64(0.5))
+
+
+def test_einsum_computes_in_the_dtype_that_is_asked_for():
+    x = X.astype(np.float32)
+
+    agrees(lambda x: np.einsum("ij,kj->ik", x, x, dtype=np.float64), x)
+    with pytest.raises(TypeError, match="casting='safe'"):
+        lt.trace(lambda x: np.einsum("ij->", x, dtype=np.float32), X)
 
 
 METHODS = {

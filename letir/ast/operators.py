@@ -1,0 +1,104 @@
+"""The operators and methods of a ``Value``: what they record.
+
+Python's operators on Python numbers alone give Python numbers, and count the booleans of their
+comparisons as 0 and 1; NumPy's functions do neither.
+"""
+
+import numpy as np
+
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import PYTHON_NUMBERS, WEAK
+
+ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "remainder", "power")
+COUNTS_BOOLEANS = frozenset([*ARITHMETIC, "neg", "positive", "abs", "invert"])
+ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # by every kind of value, beside it
+
+
+def is_python(operand) -> bool:
+    """Whether it is a Python number, or the boolean that a comparison of such gave."""
+    if not hasattr(operand, "emitter"):
+        return type(operand) in PYTHON_NUMBERS
+    kind = operand.arg.type
+    return kind is not None and (kind.weak or is_python_bool(operand))
+
+
+def is_python_bool(operand) -> bool:
+    """Whether it is a boolean that a comparison of Python numbers gave, as far as is known."""
+    emitter = getattr(operand, "emitter", None)
+    if emitter is None or operand.arg.type is not WEAK[bool]:
+        return False
+    return operand.arg in getattr(emitter, "python_bools", ())
+
+
+def weakened(out):
+    """What Python's operators give on Python numbers alone: a Python number, or a boolean."""
+    if out.dtype.kind != "b":
+        return PRIMITIVES["weaken"](out)
+    if hasattr(out.emitter, "python_bools"):
+        out.emitter.python_bools.add(out.arg)
+    return out
+
+
+def on_python(name: str, operands: tuple):
+    """An operator on Python numbers."""
+    emitter = next(x.emitter for x in operands if hasattr(x, "emitter"))
+    if name in COUNTS_BOOLEANS:
+        operands = tuple([counted(x) for x in operands])
+    return weakened(emitter.apply(PRIMITIVES[name], operands))
+
+
+def counted(x):
+    """``x``, or the 0 or 1 that a Python boolean counts as."""
+    return PRIMITIVES["weaken"](x.astype(np.int64)) if is_python_bool(x) else x
+
+
+def binary(name: str, reflected: bool = False):
+    """The operator of two operands that records the primitive ``name``."""
+
+    def operator(self, other):
+        kind = type(other)
+        if kind is not type(self) and kind not in ALWAYS_TAKEN and not self.takes(other):
+            return NotImplemented
+        operands = (other, self) if reflected else (self, other)
+        own = self.arg.type
+        if own is not None and own.shape == () and is_python(self) and is_python(other):
+            return on_python(name, operands)
+        return self.emitter.apply(PRIMITIVES[name], operands)
+
+    return operator
+
+
+def reflected(name: str):
+    """``binary`` with the operands the other way round."""
+    return binary(name, reflected=True)
+
+
+def unary(name: str):
+    """The operator of one operand that records the primitive ``name``."""
+
+    def operator(self):
+        if is_python(self):
+            return on_python(name, (self,))
+        return self.emitter.apply(PRIMITIVES[name], (self,))
+
+    return operator
+
+
+def method(name: str):
+    """NumPy's method of this name."""
+
+    def call(self, *args, **kwargs):
+        return PRIMITIVES[name](self, *args, **kwargs)
+
+    call.__name__, call.__doc__ = name, f"NumPy's ``ndarray.{name}``, recorded."
+    return call
+
+
+def shape_method(name: str):
+    """NumPy's method of this name, which takes its sizes or axes one by one or as one tuple."""
+
+    def call(self, *sizes):
+        return PRIMITIVES[name](self, sizes[0] if len(sizes) == 1 else sizes or None)
+
+    call.__name__, call.__doc__ = name, f"NumPy's ``ndarray.{name}``, recorded."
+    return call

@@ -1,0 +1,65 @@
+"""Arguments that are Python numbers compute as Python numbers do, or say that they cannot."""
+
+import operator
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same
+
+COUNTED = {
+    "a sum of comparisons": lambda a, b: (a > 1) + (b > 1),
+    "a sum with a boolean": lambda a, b: (a > 1) + True,
+    "a multiple of a comparison": lambda a, b: (a > 1) * 3,
+    "a number times a comparison": lambda a, b: b * (a > 1),
+    "a difference": lambda a, b: (a > 1) - (b > 9),
+    "a quotient": lambda a, b: (a > 1) / 2,
+    "a power": lambda a, b: (a > 1) ** 2,
+    "a negated comparison": lambda a, b: -(a > 1),
+    "a count": lambda a, b: sum([a > 1, b > 1, a > b]),
+}
+
+
+@pytest.mark.parametrize("function", COUNTED.values(), ids=COUNTED)
+@pytest.mark.parametrize("args", [(5, 2), (5.0, 2.0), (0, 3.0)])
+def test_comparisons_of_python_numbers_count_as_0_and_1(function, args):
+    assert_same(function(*args), lt.trace(function, *args)(*args))
+
+
+def test_a_comparison_of_python_numbers_takes_part_in_promotion_weakly():
+    f = lt.trace(lambda a, x: (a > 1) * 3 * x, 5.0, np.ones(2, np.float32))
+
+    assert "float32" == f.ret.args[0].type.dtype
+
+
+def test_comparisons_of_arrays_stay_booleans():
+    assert_same(np.True_, lt.trace(lambda x: (x > 1) + (x > 2), np.float64(5.0))(np.float64(5.0)))
+
+
+@pytest.mark.parametrize(
+    "name, args",
+    [("mul", (2**40, 2**40)), ("add", (2**63 - 1, 1)), ("sub", (-(2**63), 1)), ("pow", (5, 100))],
+)
+def test_integers_that_leave_64_bits_are_an_error_and_never_wrap(name, args):
+    function = getattr(operator, name)
+    small = lt.trace(function, 3, 2)
+
+    assert function(3, 2) == small(3, 2)
+    with pytest.raises(OverflowError, match="does not fit 64 bits"):
+        lt.trace(function, *args)
+    with pytest.raises(OverflowError, match="does not fit 64 bits"):
+        small(*args)
+
+
+def test_integers_up_to_64_bits_are_exact():
+    args = 2**62 - 1, -(2**62)
+
+    assert_same(-1, lt.trace(operator.add, *args)(*args))
+
+
+def test_a_division_of_integers_by_zero_is_pythons_error():
+    f = lt.trace(operator.floordiv, 3, 2)
+
+    with pytest.raises(ZeroDivisionError):
+        f(3, 0)
