@@ -19,6 +19,7 @@ from letir.ops.control import grad_of
 
 MOST = 4  # rules, operations and places that one line of the table names
 LONGEST = 64  # operations that are counted
+MOST_ROWS = 200  # what str shows
 WIDEST = 60  # what the table shows of a bind
 HEAD = ("kept", "type", "bytes", "read by the rule of", "made by", "at", "instead")
 
@@ -94,10 +95,17 @@ class Residuals:
         return self.rows[index]
 
     def __str__(self):
-        table = [HEAD, *[row.row() for row in self.rows]]
+        rows, left_out = self.rows, len(self.rows) - MOST_ROWS
+        if left_out > 0:
+            rows = rows[: MOST_ROWS // 2] + rows[-MOST_ROWS // 2 :]
+        table = [HEAD, *[row.row() for row in rows]]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
-        cells = ("  ".join(map(str.ljust, row, widths)).rstrip() for row in table)
-        return "\n".join([self.summary, *cells])
+        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
+        if left_out > 0:
+            lines.insert(
+                1 + MOST_ROWS // 2, f"... {left_out} left out: iterate for all of them ..."
+            )
+        return "\n".join([self.summary, *lines])
 
     __repr__ = __str__
 

@@ -87,6 +87,21 @@ def test_it_prints_as_a_table():
     assert tanh.endswith(f"%3 = tanh(%2)  test_residuals.py:{LINE + 1}  kept")
 
 
+def test_long_tables_are_bounded():
+    """[A5]"""
+
+    def long(x):
+        for _ in range(300):
+            x = np.sin(x)
+        return x
+
+    found = lt.explain_residuals(long, X)
+
+    assert 300 == len(found)
+    assert "... 100 left out" in str(found)
+    assert 203 == len(str(found).splitlines())
+
+
 def test_sizes_with_names_give_formulas():
     """[B10]"""
     f = lt.trace(lambda x: (np.exp(x) * x).sum(axis=0), lt.ShapeDtype(("n", 4)))
