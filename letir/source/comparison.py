@@ -39,9 +39,9 @@ def diff(f: Lambda, g: Lambda) -> "Comparison":
     """``f`` and ``g`` side by side: what is the same, changed, only here, only there.
 
     True where they differ, as the difference of two sets is; ``.same`` says that they are equal.
-    ``str`` shows the differences (the first ones) with some lines around them, both sides in the
-    same numbers;
-    ``.rows`` has everything. Names and source lines do not count. Linear in the number of binds.
+    ``str`` shows the differences, the first ones of many, with some lines around them, both sides
+    in the same numbers; ``.rows`` has everything. Names and source lines do not count. Linear in
+    the number of binds.
 
     >>> from letir.ast.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %2 }")
