@@ -1,11 +1,14 @@
-"""``custom_vjp``: a function with a derivative rule of the user's own."""
+"""``CustomFunction``, a function with a derivative rule of the user's own, and ``custom_vjp``."""
 
 import functools
-from collections.abc import Callable
+import inspect
+from collections.abc import Callable, Sequence
 
+from letir.ad.calls import called
 from letir.ast.attrs import Attrs
 from letir.ast.trees import flatten
 from letir.errors import LetirError, ShapeError
+from letir.eval.evaluator import run_flat
 from letir.ops.control import custom_vjp as custom_vjp_op
 from letir.ops.makers import recast
 from letir.ops.sizes import zeros_like
@@ -14,12 +17,70 @@ from letir.tracing.recording import is_tracing, record
 from letir.tracing.tracer import Tracer
 
 
-class custom_vjp:
+class CustomFunction:
+    """A function with a rule of the user's own: its name, and its arguments.
+
+    Those in ``nondiff_argnums`` may be anything; the rule gets them apart.
+    """
+
+    kind = ""
+
+    def __init__(self, function: Callable, nondiff_argnums: int | Sequence[int] = ()):
+        functools.update_wrapper(self, function)
+        one = isinstance(nondiff_argnums, int)
+        self.nondiff_argnums = (nondiff_argnums,) if one else tuple(nondiff_argnums)
+        self.function = function
+
+    @property
+    def name(self) -> str:
+        """What messages call it."""
+        return getattr(self.function, "__name__", type(self.function).__name__)
+
+    def positional(self, args: tuple, kwargs: dict) -> tuple:
+        """All arguments in the order of the function's parameters, with their defaults.
+
+        Raises LetirError for keywords that cannot be given by position.
+        """
+        try:
+            bound = inspect.signature(self.function).bind(*args, **kwargs)
+        except (ValueError, TypeError):
+            if not kwargs:
+                return args  # what the function's own call, or its rule, will complain about
+            raise
+        if bound.kwargs:
+            raise LetirError(
+                f"{self}: its rule takes arguments by position, found the keywords "
+                f"{', '.join(bound.kwargs)}\n  make them ordinary parameters"
+            )
+        bound.apply_defaults()
+        return bound.args
+
+    def apart(self, args: tuple) -> tuple[tuple, tuple]:
+        """(arguments in ``nondiff_argnums``, others)."""
+        fixed = {n % len(args) for n in self.nondiff_argnums}
+        return (
+            tuple([arg for i, arg in enumerate(args) if i in fixed]),
+            tuple([arg for i, arg in enumerate(args) if i not in fixed]),
+        )
+
+    def joined(self, fixed: Sequence, given: Sequence) -> tuple:
+        """What ``apart`` took apart."""
+        count = len(fixed) + len(given)
+        places = {n % count for n in self.nondiff_argnums}
+        first, second = iter(fixed), iter(given)
+        return tuple([next(first) if i in places else next(second) for i in range(count)])
+
+    def __repr__(self):
+        return f"{self.kind} {self.name}"
+
+
+class custom_vjp(CustomFunction):
     """A function whose reverse-mode rule is given by ``defvjp(forward, backward)``.
 
     ``forward(*args)`` returns (result, residuals), ``backward(residuals, ct)`` a cotangent for each
     argument, None for zero. Without a trace the function is called as it is; in a trace ``forward``
-    is recorded in its place.
+    is recorded in its place. Arguments in ``nondiff_argnums`` may be anything; ``backward`` gets
+    them first, and returns no cotangents for them. Keyword arguments become positional ones.
 
     >>> import numpy as np
     >>> from letir import grad
@@ -31,27 +92,36 @@ class custom_vjp:
     np.float64(1.0)
     """
 
-    def __init__(self, function: Callable):
-        functools.update_wrapper(self, function)
-        self.function, self.forward, self.backward = function, None, None
+    kind = "custom_vjp"
+    forward: Callable | None = None
+    backward: Callable | None = None
 
     def defvjp(self, forward: Callable, backward: Callable) -> None:
         """Set the rule."""
         self.forward, self.backward = forward, backward
 
-    def __call__(self, *args):
-        if not is_tracing() or not any(isinstance(leaf, Tracer) for leaf in flatten(args)[0]):
+    def __call__(self, *args, **kwargs):
+        args = self.positional(args, kwargs)
+        fixed, given = self.apart(args)
+        leaves = flatten(given)[0]
+        if not is_tracing():
+            if not any(hasattr(type(leaf), "__letir_run__") for leaf in leaves):
+                return self.function(*args)
+            call = called(lambda *given: self(*self.joined(fixed, given)), given, {})
+            return call.out_tree.unflatten(run_flat(call.fn, list(call.leaves)))
+        if not any(isinstance(leaf, Tracer) for leaf in leaves):
             return self.function(*args)
         if self.forward is None:
-            raise LetirError(
-                f"custom_vjp {self.function.__name__}: it has no rule\n"
-                "  call its defvjp(forward, backward)"
-            )
+            raise LetirError(f"{self}: it has no rule\n  call its defvjp(forward, backward)")
+        return self.recorded(args, fixed, given)
+
+    def recorded(self, args: tuple, fixed: tuple, given: tuple):
+        """``forward`` recorded, and the bind that has its results and the rule."""
         out, residuals = self.forward(*args)
         outs, out_spec = flatten(out)
         kept = flatten(residuals)[0]
-        inputs = [leaf for leaf in flatten(args)[0] if isinstance(leaf, Tracer)]
-        rule = self._recorded_backward(residuals, out, args)
+        inputs = [leaf for leaf in flatten(given)[0] if isinstance(leaf, Tracer)]
+        rule = self._recorded_backward(residuals, out, fixed, given)
         captured = rule.lifted
         attrs = Attrs(
             n_outs=len(outs),
@@ -63,21 +133,21 @@ class custom_vjp:
             trace.apply(custom_vjp_op, (*outs, *kept, *captured, *inputs), attrs)
         )
 
-    def _recorded_backward(self, residuals, out, args):
+    def _recorded_backward(self, residuals, out, fixed: tuple, given: tuple):
         """``backward`` as a program of residuals and cotangents; its results are those of the
         traced arguments.
         """
 
         def backward(residuals, ct):
-            found = self.backward(residuals, ct)
-            if not isinstance(found, tuple) or len(found) != len(args):
+            found = self.backward(*fixed, residuals, ct)
+            if not isinstance(found, tuple) or len(found) != len(given):
                 raise ShapeError(
-                    f"custom_vjp {self.function.__name__}: backward returns a tuple with one "
-                    f"cotangent for each of {len(args)} arguments, found {found!r}"
+                    f"{self}: backward returns a tuple with one "
+                    f"cotangent for each of {len(given)} arguments, found {found!r}"
                 )
             return [
                 self._cotangent(i, ct, leaf)
-                for i, (ct, arg) in enumerate(zip(found, args, strict=True))
+                for i, (ct, arg) in enumerate(zip(found, given, strict=True))
                 for ct, leaf in _paired(ct, arg)
                 if isinstance(leaf, Tracer)
             ]
@@ -90,7 +160,7 @@ class custom_vjp:
             return zeros_like(leaf)
         if getattr(ct, "shape", ()) != leaf.shape:
             raise ShapeError(
-                f"custom_vjp {self.function.__name__}: backward gave argument {position} "
+                f"{self}: backward gave argument {position} "
                 f"a cotangent of shape {getattr(ct, 'shape', ())}, expected {leaf.shape}"
             )
         return recast(ct, leaf.dtype) if isinstance(ct, Tracer) else ct

@@ -7,8 +7,7 @@ result that is there already.
 """
 
 import functools
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from typing import Any
@@ -17,6 +16,7 @@ from attrs import frozen
 
 from letir.ad.calls import tree_of_results
 from letir.ad.checkpointing import is_recorded, one_bind
+from letir.ad.custom import CustomFunction
 from letir.ad.linearity import Linearity
 from letir.ast.attrs import Attrs
 from letir.ast.terms import Lambda, Local
@@ -38,7 +38,7 @@ MOST_ORDERS = 4  # how often a rule that calls its function on other arguments i
 LINEAR = "a rule is linear in the tangents: add them up, times what does not depend on them"
 
 
-class custom_jvp:
+class custom_jvp(CustomFunction):
     """A function whose forward rule is given by ``defjvp(rule)``; reverse mode is its transpose.
 
     ``rule(primals, tangents)`` returns (result, tangent of the result), which must be linear in the
@@ -59,16 +59,8 @@ class custom_jvp:
     1.0
     """
 
-    def __init__(self, function: Callable, nondiff_argnums: int | Sequence[int] = ()):
-        functools.update_wrapper(self, function)
-        one = isinstance(nondiff_argnums, int)
-        self.nondiff_argnums = (nondiff_argnums,) if one else tuple(nondiff_argnums)
-        self.function, self.rule = function, None
-
-    @property
-    def name(self) -> str:
-        """What messages call it."""
-        return getattr(self.function, "__name__", type(self.function).__name__)
+    kind = "custom_jvp"
+    rule: Callable | None = None
 
     def defjvp(self, rule: Callable) -> Callable:
         """Set the rule, and return it: this is a decorator."""
@@ -98,9 +90,7 @@ class custom_jvp:
         if not is_recorded(args):
             return self.function(*args)
         if self.rule is None:
-            raise LetirError(
-                f"custom_jvp {self.name}: it has no rule\n  call its defjvp(rule) or defjvps(...)"
-            )
+            raise LetirError(f"{self}: it has no rule\n  call its defjvp(rule) or defjvps(...)")
         for call in RULES.get():
             if call.is_of(self, args):
                 return call.result
@@ -117,34 +107,6 @@ class custom_jvp:
         return results_tree(primal.fn).unflatten(
             run_flat(program, [*leaves, *primal.lifted, *captured])
         )
-
-    def positional(self, args: tuple, kwargs: dict) -> tuple:
-        """All arguments in the order of the function's parameters, with their defaults."""
-        try:
-            bound = inspect.signature(self.function).bind(*args, **kwargs)
-        except ValueError:  # a function that does not tell its parameters
-            if kwargs:
-                raise LetirError(
-                    f"custom_jvp {self.name}: it takes no keywords, its parameters are not known"
-                ) from None
-            return args
-        bound.apply_defaults()
-        return bound.args
-
-    def apart(self, args: tuple) -> tuple[tuple, tuple]:
-        """(arguments in ``nondiff_argnums``, others)."""
-        fixed = {n % len(args) for n in self.nondiff_argnums}
-        return (
-            tuple([arg for i, arg in enumerate(args) if i in fixed]),
-            tuple([arg for i, arg in enumerate(args) if i not in fixed]),
-        )
-
-    def joined(self, fixed: Sequence, given: Sequence) -> tuple:
-        """What ``apart`` took apart."""
-        count = len(fixed) + len(given)
-        places = {n % count for n in self.nondiff_argnums}
-        first, second = iter(fixed), iter(given)
-        return tuple([next(first) if i in places else next(second) for i in range(count)])
 
     def recorded_rule(
         self, primal: Recording, fixed: tuple, given: tuple
@@ -212,9 +174,6 @@ class custom_jvp:
         with suppress(MissingRule):  # of an operation with a forward rule only nothing tells
             Linearity(fn, tangents, f"{self}: its rule", LINEAR)
         return fn
-
-    def __repr__(self):
-        return f"custom_jvp {self.name}"
 
 
 # ---- inside a rule ----

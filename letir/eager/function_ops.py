@@ -188,6 +188,6 @@ def recorded(function, args: tuple):
         found = found if isinstance(found, tuple) else (found,)
         return tuple([found[i] for i in places])
 
-    call = custom_vjp(function.forward)
+    call = custom_vjp(forward)
     call.defvjp(forward, backward)
     return call(*operands)

@@ -1,5 +1,7 @@
 """custom_vjp and stop_gradient."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -97,3 +99,46 @@ def test_stop_gradient_stops_and_keeps_the_value():
 
     assert (X * X).sum() == value
     np.testing.assert_array_equal(X, gradient)
+
+
+def test_arguments_that_are_not_differentiated_come_first_in_the_backward():
+    @functools.partial(lt.custom_vjp, nondiff_argnums=(0, 2))
+    def apply(function, x, mode="twice"):
+        return function(x)
+
+    def forward(function, x, mode):
+        assert mode == "twice"
+        return function(x), x
+
+    def backward(function, mode, x, ct):
+        return (2 * ct * function(x),)
+
+    apply.defvjp(forward, backward)
+
+    np.testing.assert_array_equal(2 * np.exp(X), lt.grad(lambda x: apply(np.exp, x).sum())(X))
+    np.testing.assert_array_equal(2 * np.exp(X), lt.grad(lambda x: apply(np.exp, x=x).sum())(X))
+
+
+def test_keywords_become_positional_arguments():
+    found = lt.grad(lambda x: make()(y=X + 1, x=x).sum())(X)
+
+    np.testing.assert_array_equal(10 * (X + 1), found)
+
+
+@pytest.mark.parametrize("custom", [lt.custom_vjp, lt.custom_jvp])
+def test_keywords_that_are_no_positions_are_refused(custom):
+    @custom
+    def f(x, *, scale=1.0):
+        return x * scale
+
+    with pytest.raises(lt.LetirError, match=f"{custom.__name__} f: .*found the keywords scale"):
+        f(X, scale=2.0)
+
+
+def test_variables_take_the_rule_too():
+    """[E1]"""
+    x = lt.Variable(X, requires_grad=True)
+
+    make()(x, X + 1).sum().backward()
+
+    np.testing.assert_array_equal(10 * (X + 1), np.asarray(x.grad))
