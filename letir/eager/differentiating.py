@@ -12,7 +12,7 @@ from letir.eager.recorder import Recorder
 from letir.eager.steps import Leaf, Origin, Part, Step, owner
 from letir.eager.workers import engine
 from letir.errors import ShapeError, TraceError
-from letir.eval.arrays import array_module
+from letir.eval.arrays import array_module, is_array
 from letir.tracing.places import placed
 
 ACCUMULATING = threading.Lock()  # of two threads that add to one gradient
@@ -155,9 +155,10 @@ class Owned:
         self.seen = {id(ct): ct for _, ct in given}  # keeps them alive, so that ids stay theirs
 
     def __call__(self, ct):
-        if not isinstance(ct, np.ndarray):
+        if not is_array(ct) or isinstance(ct, np.generic):
             return ct
-        if id(ct) in self.seen or ct.base is not None or not ct.flags.writeable:
+        is_writeable = getattr(ct.flags, "writeable", True)  # a device's array has no such flag
+        if id(ct) in self.seen or ct.base is not None or not is_writeable:
             ct = ct.copy()
         self.seen[id(ct)] = ct
         return ct

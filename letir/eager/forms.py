@@ -27,6 +27,7 @@ forms: dict = {}  # may be emptied at any time
 _MOST = 1 << 14
 _array_types: dict = {}  # (dtype, shape) -> ArrayType; may be emptied at any time
 POWER = PRIMITIVES["power"]
+DEVICE = "device"  # a key of ``forms`` if no kernel in it is NumPy's own
 BY_VALUE = object()  # in the place of a form: it depends on the numbers among the operands as well
 
 
@@ -105,6 +106,15 @@ class Form:
         if len(cts) > 1:
             cts = [ct for ct in cts if ct is not None]
         return rule.run(emitter.apply, [*cts, *captured])
+
+
+def forget_kernels() -> None:
+    """Forget the forms whose kernels are NumPy's, when there is an array on a device: those that
+    are made from now on take the module from their operands.
+    """
+    if DEVICE not in forms:
+        forms.clear()
+        forms[DEVICE] = None
 
 
 def array_type(array) -> ArrayType:

@@ -32,7 +32,10 @@ class Recorder:
     source: Source | None = None  # of the steps; None: the user's line
 
     def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
-        """The result of ``op`` as a Variable, or a tuple of them."""
+        """The result of ``op`` as a Variable, or a tuple of them.
+
+        Longer than other functions, because calls of its own would double its time.
+        """
         variable, array = self.variable, np.ndarray
         # the key has one type for an operand that requires grad, two things for other arrays
         values, args, key = [], [], [op, attrs.token if attrs else None]

@@ -87,7 +87,7 @@ def write(variable, new) -> None:
     if recorded:
         refuse(variable, base, is_view)
         whole = base.at[variable.sharing.part[0]].set(new) if is_view else None
-    np.copyto(variable.array, new.array)
+    variable.array[...] = new.array
     note_change(variable, base)
     if recorded:
         take_origin(variable, new, base)

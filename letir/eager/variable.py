@@ -9,6 +9,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.eager.differentiating import backward
+from letir.eager.forms import forget_kernels
 from letir.eager.hooks import Handle, add_hook
 from letir.eager.modes import RECORDS
 from letir.eager.plain import is_recorded, on_arrays, writes_into_array
@@ -65,6 +66,8 @@ class Variable(ArrayValue):
             array = np.asarray(array)
         self.array, self.sharing = array, None
         self.arg = new_origin(type_of(array), requires_grad, name)
+        if not isinstance(array, np.ndarray | np.generic):
+            forget_kernels()
 
     # ---- what it is ----
 
