@@ -45,7 +45,7 @@ MANY = settings(QUICK, max_examples=10_000)
 STEP = 1e-6
 
 # Derivatives of these are, by purpose, not those of their values.
-APART = {"stop_gradient", "custom_vjp", "embedding"}
+APART = {"stop_gradient", "custom_vjp", "custom_jvp", "embedding"}
 NUMBERS = [np.dtype(name) for name in ("bool", "int64", "uint64", "float64", "complex128")]
 ANY = programs()
 DOUBLE = programs(ops=SAMPLES.keys() - APART, dtypes=NUMBERS)
