@@ -5,13 +5,16 @@ import inspect
 from collections.abc import Callable, Sequence
 
 from letir.ad.calls import called
+from letir.ad.reverse import takes_cotangent
 from letir.ast.attrs import Attrs
+from letir.ast.terms import Local
 from letir.ast.trees import flatten
 from letir.errors import LetirError, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.control import custom_vjp as custom_vjp_op
 from letir.ops.makers import recast
 from letir.ops.sizes import zeros_like
+from letir.tracing.places import user_place
 from letir.tracing.recorder import ABSTRACT, ACTIVE, Trace
 from letir.tracing.recording import is_tracing, record
 from letir.tracing.tracer import Tracer
@@ -117,10 +120,13 @@ class custom_vjp(CustomFunction):
 
     def recorded(self, args: tuple, fixed: tuple, given: tuple):
         """``forward`` recorded, and the bind that has its results and the rule."""
+        trace: Trace = ACTIVE.get()
+        before = len(trace.binds)
         out, residuals = self.forward(*args)
         outs, out_spec = flatten(out)
         kept = flatten(residuals)[0]
         inputs = [leaf for leaf in flatten(given)[0] if isinstance(leaf, Tracer)]
+        closed_over = closed_over_by(trace, before, outs, inputs)
         rule = self._recorded_backward(residuals, out, fixed, given)
         captured = rule.lifted
         attrs = Attrs(
@@ -128,10 +134,11 @@ class custom_vjp(CustomFunction):
             n_residuals=len(kept) + len(captured),
             backward=_reordered(rule, len(kept)),
         )
-        trace: Trace = ACTIVE.get()
-        return out_spec.unflatten(
-            trace.apply(custom_vjp_op, (*outs, *kept, *captured, *inputs), attrs)
-        )
+        operands = [trace.enter(value) for value in (*outs, *kept, *captured, *inputs)]
+        trace.source, _ = user_place(3)
+        binders = trace.emit(custom_vjp_op, (*operands, *closed_over), attrs)
+        values = [out.value if isinstance(out, Tracer) else out for out in outs]
+        return out_spec.unflatten(map(functools.partial(Tracer, trace), binders, values))
 
     def _recorded_backward(self, residuals, out, fixed: tuple, given: tuple):
         """``backward`` as a program of residuals and cotangents; its results are those of the
@@ -164,6 +171,19 @@ class custom_vjp(CustomFunction):
                 f"a cotangent of shape {getattr(ct, 'shape', ())}, expected {leaf.shape}"
             )
         return recast(ct, leaf.dtype) if isinstance(ct, Tracer) else ct
+
+
+def closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list[Local]:
+    """The floating locals, other than inputs, that are read by what was recorded since ``before``.
+
+    The rule says nothing of the derivative by these.
+    """
+    new = trace.binds[before:]
+    known = {trace.enter(leaf) for leaf in inputs}
+    known.update(binder for bind in new for binder in bind.binders)
+    read = [local for bind in new for local in bind.locals()]
+    read += [trace.enter(out) for out in outs if isinstance(out, Tracer)]
+    return list(dict.fromkeys(x for x in read if x not in known and takes_cotangent(x)))
 
 
 def _paired(ct, arg) -> list[tuple]:

@@ -142,3 +142,29 @@ def test_variables_take_the_rule_too():
     make()(x, X + 1).sum().backward()
 
     np.testing.assert_array_equal(10 * (X + 1), np.asarray(x.grad))
+
+
+def test_the_derivative_by_a_traced_value_that_the_function_closes_over_is_an_error():
+    def f(x, w):
+        @lt.custom_vjp
+        def g(x):
+            return x * w
+
+        g.defvjp(lambda x: (x * w, w), lambda w, ct: (ct * w,))
+        return g(x).sum()
+
+    np.testing.assert_array_equal([2.0, 2.0], lt.grad(f)(X, 2.0))
+    np.testing.assert_array_equal(
+        np.full((3, 2), 2.0), lt.vmap(lt.grad(f), (0, None))(np.ones((3, 2)), 2.0)
+    )
+    with pytest.raises(lt.MissingRule, match=r"no argument\n  make it one\n.*\n  at .*test_custom"):
+        lt.grad(f, 1)(X, 2.0)
+
+
+def test_the_values_of_its_results_are_known_while_it_is_recorded():
+    """[B2]"""
+    program = lt.trace(lambda x: make()(x, x) if make()(x, x).sum() > 0 else x, X)
+
+    np.testing.assert_array_equal(X * X, program(X))
+    assert ["custom_vjp"] * 2 == [b.op.name for b in program.binds if b.op.name == "custom_vjp"]
+    assert all(b.source.file == __file__ for b in program.binds if b.op.name == "custom_vjp")
