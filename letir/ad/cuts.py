@@ -66,26 +66,26 @@ def networkx_module():
 
 
 def flow(choice, segment: list[tuple[Bind, int | None]], available: set[Local], wanted: dict):
-    """The graph of a segment, reversed: the cut is then the nearest to what is wanted."""
+    """The graph of a segment: values are edges from "in" to "out", which cost their bytes."""
     graph = networkx_module().DiGraph()
     graph.add_nodes_from(("source", "sink"))
     made = {b: (bind, choice.allows(grade)) for bind, grade in segment for b in bind.binders}
     stack, seen = list(wanted), set(wanted)
-    graph.add_edges_from(("sink", (local, "out")) for local in stack)
+    graph.add_edges_from(((local, "out"), "sink") for local in stack)
     while stack:
         local = stack.pop()
         into, out = (local, "in"), (local, "out")
         if choice.may_keep(local):
-            graph.add_edge(out, into, capacity=choice.weight(local))
+            graph.add_edge(into, out, capacity=choice.weight(local))
         else:
-            graph.add_edge(out, into)
+            graph.add_edge(into, out)
         bind, allowed = made.get(local, (None, False))
         if not allowed:
-            graph.add_edge(into, "source")
+            graph.add_edge("source", into)
             continue
         for operand in bind.locals():
             if operand not in available:
-                graph.add_edge(into, (operand, "out"))
+                graph.add_edge((operand, "out"), into)
                 if operand not in seen:
                     seen.add(operand)
                     stack.append(operand)
@@ -93,7 +93,10 @@ def flow(choice, segment: list[tuple[Bind, int | None]], available: set[Local], 
 
 
 def cut(graph) -> set[Local]:
-    """The values at which a minimum cut of the reversed graph cuts."""
-    _, (near, _) = networkx_module().minimum_cut(graph, "sink", "source")
+    """The values at which the minimum cut cuts that is nearest to the sink.
+
+    networkx puts on the side of the sink only what must be there.
+    """
+    _, (_, near) = networkx_module().minimum_cut(graph, "source", "sink")
     ends = [node for node in near if node != "sink" and node[1] == "out"]
     return {local for local, _ in ends if (local, "in") not in near}

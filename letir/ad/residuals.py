@@ -13,7 +13,7 @@ from letir.ad.policies import Choice, Policy, check_policy, with_policy
 from letir.ad.recomputing import Halves, halves
 from letir.ad.reverse import differentiate
 from letir.ast.printer import Printer
-from letir.ast.terms import Lambda, Local, Ret, Source
+from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.types import ArrayType, Size
 from letir.ops.control import grad_of
 
@@ -276,6 +276,7 @@ def rows_of(parts: Halves, others: set[Local]) -> Iterator[Residual]:
             printer.skip(bind)
         else:
             texts.update(dict.fromkeys(bind.binders, printer.bind_text(bind, "")))
+    _, again = parts.needed(others)
     for local in parts.captured:
         bind, base = parts.producers.get(local), base_of.get(local)
         yield Residual(
@@ -288,14 +289,20 @@ def rows_of(parts: Halves, others: set[Local]) -> Iterator[Residual]:
             readers=tuple(readers.get(local, ())),
             source=None if bind is None else bind.source,
             view_of=None if base is None else printer.numbers[base],
-            instead="kept"
-            if local in others
-            else again_text(parts, local, others, printer.numbers),
+            instead=instead_text(parts, local, others, again, printer.numbers),
         )
 
 
-def again_text(parts: Halves, local: Local, others: set[Local], numbers: dict) -> str:
-    """The operations that compute ``local`` from what another policy keeps."""
+def instead_text(
+    parts: Halves, local: Local, others: set[Local], again: dict[int, Bind], numbers: dict
+) -> str:
+    """What another policy, which keeps ``others``, does with ``local``: the operations that compute
+    it again.
+    """
+    if local in others:
+        return "kept"
+    if id(parts.producers.get(local)) not in again:
+        return "not needed"
     made, origins, stack = [], {}, [local]
     while stack and len(made) < LONGEST:
         value = stack.pop(0)

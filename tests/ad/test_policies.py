@@ -252,6 +252,13 @@ def test_a_rule_that_reads_only_the_result_keeps_only_the_result():
     assert ["tanh"] == kept_of(f, X, W, policy="min_bytes")
 
 
+def test_of_equal_cuts_the_one_that_computes_least_again_is_taken():
+    def f(x, w):
+        return np.exp(np.tanh(x @ w)) @ w
+
+    assert ["tanh"] == kept_of(f, X, W, policy="min_bytes", exact=True)
+
+
 def test_recompute_cheap_computes_sums_and_views_again_but_no_transcendental_function():
     def f(x, w):
         h = np.tanh(x @ w)

@@ -44,6 +44,14 @@ def test_it_says_what_a_policy_would_compute_again():
     assert "exp of %3" == found["exp"].instead
 
 
+def test_what_a_policy_neither_keeps_nor_computes_again_is_said():
+    """The rule of tanh reads its result only."""
+    f = lt.trace(lambda x, w: np.tanh(x @ w), X, W)
+    found = lt.explain_residuals(lt.differentiate(f, policy=lambda bind: bind.op.name == "matmul"))
+
+    assert "not needed" == by_text(found)["matmul"].instead
+
+
 def test_totals_with_and_without_arguments():
     found = lt.explain_residuals(layer, X, W)
 
