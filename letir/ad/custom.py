@@ -42,8 +42,12 @@ class CustomFunction:
     def positional(self, args: tuple, kwargs: dict) -> tuple:
         """All arguments in the order of the function's parameters, with their defaults.
 
-        Raises LetirError for keywords that cannot be given by position.
+        Those of NumPy's own functions as they are given. Raises LetirError for keywords that cannot
+        be given by position.
         """
+        module = getattr(self.function, "__module__", None) or "numpy"  # a ufunc may have none
+        if not kwargs and module.partition(".")[0] == "numpy":
+            return args
         try:
             bound = inspect.signature(self.function).bind(*args, **kwargs)
         except (ValueError, TypeError):

@@ -77,13 +77,16 @@ class Part:
         return array[()] if self.is_scalar and not isinstance(array, Value) else array
 
 
-@frozen(eq=False)
+@frozen(eq=False, repr=False)
 class Unravel:
     """Nests vectors of ``type`` again, as ``ravel`` found the pytree: ``tree``, ``parts``."""
 
     tree: Tree
     parts: tuple[Part, ...]
     type: ArrayType
+
+    def __repr__(self):
+        return f"unravel({self.type} -> {self.tree})"
 
     def __call__(self, vector):
         """The pytree of these numbers. Raises ShapeError or DTypeError where they do not fit."""

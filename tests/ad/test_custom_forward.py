@@ -279,3 +279,24 @@ def test_retyped_programs_hold_retyped_rules():
     assert np.float32 == narrow.ret.args[0].type.dtype
     assert np.float32 == lt.vjp(narrow, X.astype("f4"))[1](X.astype("f4"))[0].dtype
     check_grads(lt.retype(program, lt.ShapeDtype(2, complex)), (X + 1j,))
+
+
+@pytest.mark.parametrize("function", [np.exp, np.sum, functools.partial(np.sum, axis=0)])
+def test_numpys_functions_take_rules(function):
+    f = lt.custom_jvp(function)
+    f.defjvps(lambda t, out, x: 7 * t if out.shape else 7 * t.sum())
+
+    assert_close(np.full(2, 7.0), lt.grad(lambda x: f(x).sum())(X))
+
+
+def test_defaults_are_primals_too():
+    @lt.custom_jvp
+    def f(x, n=3.0):
+        return x * n
+
+    @f.defjvp
+    def rule(primals, tangents):
+        x, n = primals
+        return f(x, n), 10 * n * tangents[0]
+
+    assert_close(np.full(2, 30.0), lt.grad(lambda x: f(x).sum())(X))
