@@ -57,7 +57,7 @@ def with_policy(
     >>> len(g.df_input_captured_outputs), len(with_policy(g, "min_bytes").df_input_captured_outputs)
     (2, 0)
     """
-    check_policy(policy)
+    check_policy(policy, exact)
     if policy == "keep_all" and not exact:
         return gradient
     parts = halves(gradient)
@@ -83,13 +83,18 @@ def never(bind: Bind) -> bool:
     return False
 
 
-def check_policy(policy: Policy) -> None:
-    """Raise LetirError for what is no policy."""
+def check_policy(policy: Policy, exact: bool = False) -> None:
+    """Raise LetirError for what is no policy, and for an exact one of the user's."""
     if policy != "keep_all" and policy not in GRADES and not callable(policy):
         names = ", ".join(map(repr, ("keep_all", *GRADES)))
         raise LetirError(
             f"policy: found {policy!r}, expected one of {names}, or a function of a bind that says "
             "whether its results are kept"
+        )
+    if exact and callable(policy):
+        raise LetirError(
+            f"exact=True finds the fewest bytes, but {policy!r} says itself what is kept\n"
+            "  leave exact out, or take the policy 'min_bytes'"
         )
 
 

@@ -15,6 +15,7 @@ from letir.ad.reverse import differentiate
 from letir.ast.printer import Printer
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.types import ArrayType, Size
+from letir.errors import LetirError
 from letir.ops.control import grad_of
 
 MOST = 4  # rules, operations and places that one line of the table names
@@ -157,6 +158,11 @@ def as_gradient(g: Gradient | Callable, args: tuple) -> Gradient:
     """``g``, or the Gradient of a Lambda or of a function at these arguments."""
     if isinstance(g, Gradient):
         return g
+    if not callable(g):
+        raise LetirError(
+            f"explain_residuals: found {g!r}, expected a Gradient, a Lambda, or a function and "
+            "its arguments"
+        )
     fn = g if isinstance(g, Lambda) else called(g, args, {}).fn
     return differentiate(fn, defined=[True] * len(fn.ret.args))
 

@@ -335,6 +335,11 @@ def test_what_is_no_policy_is_refused(policy, said):
         lt.grad(lt.trace(lambda x: (x * x).sum(), X), policy=policy)
 
 
+def test_a_function_cannot_be_exact():
+    with pytest.raises(lt.LetirError, match="take the policy 'min_bytes'"):
+        lt.vjp(np.sin, X, policy=nothing, exact=True)
+
+
 @pytest.mark.parametrize(("policy", "exact"), POLICIES)
 def test_policies_under_other_transforms(policy, exact):
     """A gradient that keeps less maps, is pushed forward, and stands in a checkpoint."""

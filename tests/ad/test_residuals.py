@@ -169,3 +169,8 @@ def test_every_gradient_can_be_explained(program):
     assert len(found) == len(g.df_input_captured_inputs) + len(g.df_input_captured_outputs)
     assert str(found).count("\n") == len(found) + 1
     assert all(row.readers for row in small)
+
+
+def test_what_cannot_be_explained_is_said():
+    with pytest.raises(lt.LetirError, match="found 3, expected a Gradient, a Lambda"):
+        lt.explain_residuals(3)
