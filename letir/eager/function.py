@@ -106,7 +106,7 @@ def output(result, args: tuple, ctx: Context):
         return result
     found = RECORDER.wrapped(result.array, Constant(result.type))
     if not result.is_scalar():
-        add_view(found, result, None)
+        add_view(found, result)
     return found
 
 

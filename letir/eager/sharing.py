@@ -39,33 +39,49 @@ class Shared:
 
 @define(eq=False)
 class View:
-    """Of a Variable that shares the memory of ``base``: at which index, None if at no plain one.
+    """Of a Variable that shares the memory of ``base``.
 
+    ``path``: the indices that lead to it, one after the other; None if it is no plain ``x[i]``.
     ``detached``: a write into it is not recorded for the base.
     """
 
     base: object
-    part: tuple | None
+    path: tuple | None
     detached: bool = False
 
 
-def add_view(view, operand, part: tuple | None, detached: bool = False) -> None:
-    """Remember that ``view`` may share memory with ``operand``."""
-    base = root(operand)
-    if base is not operand:
-        part = None
+def add_view(view, operand, item=None, detached: bool = False) -> None:
+    """Remember that ``view``, perhaps ``operand[item]``, may share memory with ``operand``."""
+    base, path = root(operand), path_of(operand)
     if base.sharing is None:
         base.sharing = Shared()
         base.sharing.origins.add(base.arg)
     base.sharing.views.add(view)
     base.sharing.origins.add(view.arg)
-    view.sharing = View(base, part, detached)
+    if detached:
+        path = ()
+    else:
+        path = None if item is None or path is None else (*path, item)
+        detached = operand is not base and operand.sharing.detached
+    view.sharing = View(base, path, detached)
 
 
 def root(variable):
     """The Variable in whose memory this one is: itself, or that of which it is a view."""
     sharing = variable.sharing
     return sharing.base if type(sharing) is View else variable
+
+
+def path_of(variable) -> tuple | None:
+    """The indices that lead from its root to a Variable."""
+    sharing = variable.sharing
+    return sharing.path if type(sharing) is View else ()
+
+
+def is_item(view, variable, item) -> bool:
+    """Whether ``view`` is ``variable[item]``, in the same memory."""
+    path = path_of(variable)
+    return root(view) is root(variable) and path is not None and path_of(view) == (*path, item)
 
 
 def may_share(array, other) -> bool:
@@ -86,22 +102,38 @@ def write(variable, new) -> None:
     whole = None
     if recorded:
         refuse(variable, base, is_view)
-        whole = base.at[variable.sharing.part[0]].set(new) if is_view else None
+        whole = replaced(base, variable.sharing.path, new) if is_view else None
     variable.array[...] = new.array
     note_change(variable, base)
     if recorded:
         take_origin(variable, new, base)
         if whole is not None:
             take_origin(base, whole, base)
-        if not (variable is not base and variable.sharing.detached):
+        if is_view or base is variable:
             for view in other_views(variable, base):
-                take_origin(view, base[view.sharing.part[0]], base)
+                take_origin(view, reached(base, view.sharing.path), base)
+
+
+def replaced(whole, path: tuple, new):
+    """``whole`` with ``new`` at the end of a path."""
+    item, *rest = path
+    return whole.at[item].set(replaced(whole[item], rest, new) if rest else new)
+
+
+def reached(whole, path: tuple):
+    """What is at the end of a path."""
+    for item in path:
+        whole = whole[item]
+    return whole
 
 
 def other_views(variable, base) -> list:
-    """The views of ``base`` that are in use, but for ``variable``."""
+    """The views of ``base`` that are in use, but for ``variable``: those that are as detached as
+    it is.
+    """
     views = [] if base.sharing is None else base.sharing.views.alive()
-    return [view for view in views if view is not variable and not view.sharing.detached]
+    detached = base is not variable and variable.sharing.detached
+    return [v for v in views if v is not variable and v.sharing.detached == detached]
 
 
 def note_change(variable, base) -> None:
@@ -130,12 +162,13 @@ def refuse(variable, base, is_view: bool) -> None:
                 f"{what} cannot be changed in place: its gradient would be lost{at_user()}\n"
                 "  write x = x + y, which makes a new Variable; to set its value: with no_grad()"
             )
-    if is_view and variable.sharing.part is None:
+    if path_of(variable) is None or (not is_view and path_of(variable)):
         raise TraceError(
             f"a view that is no plain x[i] cannot be changed in place{at_user()}\n"
             "  copy it first, y = x.T.copy(), or write into the whole: x[i] = v"
         )
-    if any(view.sharing.part is None for view in other_views(variable, base)):
+    others = [path_of(view) for view in other_views(variable, base)]
+    if any(path is None or (path and not is_view and base is not variable) for path in others):
         raise TraceError(
             f"{variable.type}, of which a view that is no plain x[i] is in use, cannot be changed "
             f"in place{at_user()}\n  copy the view, y = x.T.copy(), or make a new array: x + v"

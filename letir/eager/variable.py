@@ -15,7 +15,7 @@ from letir.eager.modes import RECORDS
 from letir.eager.plain import is_recorded, on_arrays, writes_into_array
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.replaying import replayed
-from letir.eager.sharing import View, add_view, may_share, write
+from letir.eager.sharing import add_view, is_item, may_share, write
 from letir.eager.spelling import numpy_call
 from letir.eager.steps import Constant, Leaf, Origin
 from letir.errors import DTypeError, TraceError
@@ -129,7 +129,7 @@ class Variable(ArrayValue):
         """A leaf with the same array, to which no gradient flows."""
         found = RECORDER.wrapped(self.array, Constant(self.type))
         if not self.is_scalar():
-            add_view(found, self, None, detached=True)
+            add_view(found, self, detached=True)
         return found
 
     def plain(self) -> "Variable":
@@ -315,8 +315,8 @@ class Variable(ArrayValue):
         """Remember of which operand this result is a view, if of any."""
         for operand in operands:
             if isinstance(operand, Variable) and may_share(self.array, operand.array):
-                is_item = form.op.name == "index" and len(form.bind.args) == 1
-                add_view(self, operand, (form.attrs["item"],) if is_item else None)
+                is_plain = form.op.name == "index" and len(form.bind.args) == 1
+                add_view(self, operand, form.attrs["item"] if is_plain else None)
                 return
 
     def replace(self, new: "Variable") -> "Variable":
@@ -330,9 +330,7 @@ class Variable(ArrayValue):
         return self
 
     def __setitem__(self, item, new):
-        sharing = new.sharing if isinstance(new, Variable) else None
-        is_mine = type(sharing) is View and sharing.base is self
-        if is_mine and sharing.part == (spelled_item(item)[1],):
+        if isinstance(new, Variable) and is_item(new, self, spelled_item(item)[1]):
             return  # the end of x[item] += y, which has been written through the view
         self.replace(self.at[item].set(gathered(new)))
 

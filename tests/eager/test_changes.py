@@ -194,6 +194,34 @@ def test_a_write_is_seen_by_other_views():
     np.testing.assert_allclose([0.0, 13.0, 3.0], x.grad.data)
 
 
+def test_views_of_views_are_written_into():
+    """[B6]"""
+    x = leaf(np.ones((2, 3)))
+    y = x * 1.0
+    row = y[1]
+    row[1:] *= 5.0
+    row[2] = 0.0
+    y[0][0] = 7.0
+    (y.sum() + row.sum()).backward()
+
+    np.testing.assert_allclose([[7.0, 1.0, 1.0], [1.0, 5.0, 0.0]], y.data)
+    np.testing.assert_allclose([[0.0, 1.0, 1.0], [2.0, 10.0, 0.0]], x.grad.data)
+
+
+def test_a_detached_array_that_is_written_into_has_a_history_of_its_own():
+    x = leaf()
+    y = x * 1.0
+    apart = y.detach()
+    apart[1:] *= 2.0
+    apart[0] = x[2] * 3.0
+    apart.sum().backward()
+
+    np.testing.assert_allclose([0.0, 0.0, 3.0], x.grad.data)
+    part = y.detach()[1:]
+    with pytest.raises(lt.TraceError, match="no plain"):
+        part += x[1:]
+
+
 def test_one_item_is_set_to_another():
     x = leaf(np.array([[1.0, 2.0], [3.0, 4.0]]))
     y = x * 1.0
