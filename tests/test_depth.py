@@ -174,7 +174,9 @@ LAWS = {
     "linear_transpose": lambda f: lt.linear_transpose(lt.linearize(f, ONE)[1], ONE)(ONE)[0] < 0,
     "checkpoint": lambda f: lt.grad(lt.check(lt.checkpoint(f)))(ONE) < 0,
     "jacfwd and jacrev": lambda f: lt.jacfwd(f)(ONE) == lt.jacrev(f)(ONE) < 0,
-    "hessian": lambda f: len(lt.check(lt.hessian(f))) > len(f),
+    "hessian": pytest.param(
+        lambda f: len(lt.check(lt.hessian(f))) > len(f), marks=pytest.mark.slow
+    ),
     "hvp": lambda f: len(lt.check(lt.hvp(f))) > len(f),
     "ggnvp": lambda f: lt.ggnvp(f, lambda y: y * y, ONE, ONE) > 0,
     "vmap": lambda f: lt.vmap(f, axis_size=2)(np.ones(2))[1] == f(ONE),
