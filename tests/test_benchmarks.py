@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks/ is not installed with letir
 
-from benchmarks import jacobians, programs, residuals
+from benchmarks import eager_mode, jacobians, programs, residuals
 from benchmarks.__main__ import BEGIN, END, write
 from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
 from benchmarks.peers import installed
@@ -17,6 +17,7 @@ from benchmarks.workloads import plain
 
 TINY = Effort(((50, 1), (100, 1)))
 IN_PROCESS = [row for row in ROWS if row.measure.__module__ == programs.__name__]
+IN_PROCESS += [row for row in ROWS if row.name in ("history", "backward")]
 
 
 @pytest.mark.parametrize("row", IN_PROCESS, ids=lambda row: row.name)
@@ -25,6 +26,16 @@ def test_a_figure_is_taken_in_u_at_every_size(row):
 
     assert " u; " in text
     assert "drift" in text
+
+
+def test_the_figure_of_eager_mode_is_taken(monkeypatch):
+    monkeypatch.setattr(eager_mode, "OPERATIONS", 50)
+    monkeypatch.setattr(eager_mode, "ROUNDS", 1)
+
+    assert eager_mode.tiny(TINY).endswith(" u")
+    value, gradient = eager_mode.letir_tiny()
+    assert np.isfinite(value)
+    assert gradient.shape == (4,)
 
 
 def test_the_table_is_written_between_the_marks_of_a_page(tmp_path):

@@ -11,7 +11,7 @@ import pytest
 import letir as lt
 import letir.numpy as lnp
 from letir import Variable
-from letir.eager import no_grad
+from letir.eager import gradients, no_grad
 from letir.testing import assert_same
 
 A, B = np.array([[0.5, 2.0, 1.5]]), np.array([[3.0], [1.0]])
@@ -221,6 +221,26 @@ def test_subclasses_work():
     (p * p + np.sin(p)).sum().backward()
 
     np.testing.assert_allclose(2 * A + np.cos(A), p.grad.data)
+
+
+def test_a_rule_of_the_users_sees_numbers():
+    def root_vjp(ct, y, x, n):
+        return ct * y / (x * n) if n > 1 else ct, None
+
+    root = lt.primitive("tests.root", lambda xp, x, n: x ** (1 / n), lambda x, n: x, vjp=root_vjp)
+    for n in (1, 2, 3.0, 4.0):
+        x = leaf(np.array([4.0]))
+        root(x, n).backward(np.ones(1))
+
+        np.testing.assert_allclose([4.0 ** (1 / n - 1) / n], x.grad.data)
+
+
+@pytest.mark.parametrize("n", [2, 3, 0, 1, -1, 0.5, 2.0, -0.0, True])
+def test_a_power_has_the_rule_of_its_exponent(n):
+    x = leaf(np.array([2.0, 3.0]))
+    found = gradients((x**n).sum(), x)
+
+    np.testing.assert_allclose(n * np.array([2.0, 3.0]) ** (n - 1), found.data)
 
 
 def test_a_number_takes_part_weakly():
