@@ -169,18 +169,21 @@ def on_the_way(outputs: list[Origin], inputs: list[Origin]) -> set[Origin]:
 
     An input on which no output depends is not among them.
     """
-    reached, steps, todo = set(outputs), set(), [*outputs]
+    reached, steps, todo = set(outputs), [], [*outputs]
     while todo:
         step = owner(todo.pop())
-        if type(step) is Step and step not in steps:
-            steps.add(step)
-            args = [arg for arg in step.args if arg is not None and arg.requires_grad]
-            reached.update(args)
-            todo += args
+        if type(step) is Step:
+            steps.append(step)
+            for arg in step.args:
+                if arg is not None and arg.requires_grad and arg not in reached:
+                    reached.add(arg)
+                    todo.append(arg)
     needed = reached.intersection(inputs)
     for step in sorted(steps, key=attrgetter("order")):
         for arg in step.args:
-            if arg in needed or (type(arg) is Part and arg.step in needed):
+            if arg in needed:
+                needed.add(step)
+            elif type(arg) is Part and arg.step in needed:
                 needed.update((arg, step))
     needed.update([output for output in outputs if owner(output) in needed])
     return needed
