@@ -5,6 +5,7 @@ the program of one direction, batched as ``vmap`` does. Of a Lambda they give a 
 """
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 
 from attrs import frozen
@@ -23,6 +24,7 @@ from letir.ad.calls import (
 from letir.ad.forward import linear_program
 from letir.ad.gradients import check_inputs
 from letir.ad.reverse import differentiate
+from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Lambda, Local
@@ -31,7 +33,7 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.batching import to_place
-from letir.ops.sizes import eye, reshape, zeros
+from letir.ops.sizes import eye, ones, reshape, zeros
 from letir.passes.cleanup import dead_code
 
 Argnums = int | Sequence[int]
@@ -207,17 +209,13 @@ def by_rows(task: Task) -> tuple[LetBuilder, list]:
     fn, wanted = task.fn, set(task.inputs)
     defined = [i < task.results for i in range(len(fn.ret.args))]
     gradient = differentiate(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
-    builder, count = started(gradient.f, fn), len(gradient.df_input_vjps)
-    rows = task.rows
+    builder, rows = started(gradient.f, fn), task.rows
     kinds = [rows[i] for i in gradient.df_input_vjps]
-    offsets, total = running(kinds)
     captured = [fn.params[i] for i in gradient.df_input_captured_inputs]
     captured += [gradient.f.ret.args[i] for i in gradient.df_input_captured_outputs]
-    pull, axes = batched(gradient.df, [0] * count + [None] * len(captured), total)
-    units = [unit_block(builder, *pair, total) for pair in zip(kinds, offsets, strict=True)]
-    cts = builder.inline(pull, [*units, *captured]) if total else [None] * len(axes)
-    found = dict(zip(gradient.df_output_vjps, zip(cts, axes, strict=True), strict=True))
-    start = dict(zip(gradient.df_input_vjps, offsets, strict=True))
+    cts = along_units(builder, gradient.df, kinds, captured)
+    found = dict(zip(gradient.df_output_vjps, cts, strict=True))
+    start = dict(zip(gradient.df_input_vjps, offsets(kinds), strict=True))
     return builder, [
         rows_of(builder, found.get(i), start.get(k), row, fn.params[i].type)
         for k, row in enumerate(rows)
@@ -231,13 +229,10 @@ def by_columns(task: Task) -> tuple[LetBuilder, list]:
     fn = task.fn
     pair = linear_program(fn, list(dict.fromkeys(task.inputs)))
     builder, kinds = started(pair.f, fn), [fn.params[i].type for i in pair.inputs]
-    offsets, total = running(kinds)
     captured = pair.captured(fn.params, pair.f.ret.args)
-    push, axes = batched(pair.linear, [0] * len(kinds) + [None] * len(captured), total)
-    units = [unit_block(builder, *one, total) for one in zip(kinds, offsets, strict=True)]
-    tangents = builder.inline(push, [*units, *captured]) if total else [None] * len(axes)
-    found = dict(zip(pair.outputs, zip(tangents, axes, strict=True), strict=True))
-    start = dict(zip(pair.inputs, offsets, strict=True))
+    tangents = along_units(builder, pair.linear, kinds, captured)
+    found = dict(zip(pair.outputs, tangents, strict=True))
+    start = dict(zip(pair.inputs, offsets(kinds), strict=True))
     return builder, [
         columns_of(builder, found.get(k), start[i], row, fn.params[i].type)
         for k, row in enumerate(task.rows)
@@ -252,13 +247,33 @@ def started(primal: Lambda, fn: Lambda) -> LetBuilder:
     return builder
 
 
-def running(kinds: list[ArrayType]) -> tuple[list[int], int]:
-    """(where the numbers of each begin in a row, how many there are)."""
-    offsets, total = [], 0
-    for kind in kinds:
-        offsets.append(total)
-        total += kind.size
-    return offsets, total
+def offsets(kinds: list[ArrayType]) -> list[int]:
+    """Where the numbers of each begin in a row."""
+    return list(itertools.accumulate([kind.size for kind in kinds[:-1]], initial=0))[: len(kinds)]
+
+
+def along_units(
+    builder: LetBuilder, linear: Lambda, kinds: list[ArrayType], captured: list[Local]
+) -> list[Value | None]:
+    """The results of a linear program for all unit directions, as axis 0; None for zeros.
+
+    Where there is one direction only, its results are as they are.
+    """
+    total = sum(kind.size for kind in kinds)
+    if not total:
+        return [None] * len(linear.ret.args)
+    if total == 1 == len(kinds):
+        units = builder.emit(ones, (), made(kinds[0].shape, kinds[0].dtype))
+        results = axes = builder.inline(linear, [*units, *captured])
+    else:
+        starts = zip(kinds, offsets(kinds), strict=True)
+        units = [unit_block(builder, *pair, total) for pair in starts]
+        program, axes = batched(linear, [0] * len(kinds) + [None] * len(captured), total)
+        results = builder.inline(program, [*units, *captured])
+    return [
+        Value(builder, result) if type(result) is Local and axis is not None else None
+        for result, axis in zip(results, axes, strict=True)
+    ]
 
 
 def unit_block(builder: LetBuilder, kind: ArrayType, offset: int, total: int) -> Local:
@@ -268,27 +283,24 @@ def unit_block(builder: LetBuilder, kind: ArrayType, offset: int, total: int) ->
     return shaped(Value(builder, matrix), (total, *kind.shape)).arg
 
 
-def rows_of(builder, found: tuple | None, start: int | None, row, column) -> Value | Local:
+def rows_of(builder, ct: Value | None, start: int | None, row, column) -> Value | Local:
     """The derivative of a result by an argument, from the argument's cotangents."""
     shape = row.shape + column.shape
-    ct, axis = found or (None, None)
-    if axis is None or type(ct) is not Local or start is None:
+    if ct is None or start is None:
         return zeros_of(builder, shape, column.dtype)
-    ct = Value(builder, ct)
-    whole = ct.shape[0] == row.size
+    whole = ct.size == row.size * column.size
     return shaped(ct if whole else ct[start : start + row.size], shape)
 
 
-def columns_of(builder, found: tuple | None, start: int, row, column) -> Value | Local:
+def columns_of(builder, tangent: Value | None, start: int, row, column) -> Value | Local:
     """The derivative of a result by an argument, from the result's tangents."""
     shape = row.shape + column.shape
-    tangent, axis = found or (None, None)
-    if axis is None or type(tangent) is not Local:
+    if tangent is None:
         return zeros_of(builder, shape, row.dtype)
-    tangent = Value(builder, tangent)
-    if tangent.shape[0] != column.size:
-        tangent = tangent[start : start + column.size]
-    return shaped(to_place(tangent, -1), shape)
+    if tangent.shape != row.shape:
+        whole = tangent.shape[0] == column.size
+        tangent = to_place(tangent if whole else tangent[start : start + column.size], -1)
+    return shaped(tangent, shape)
 
 
 def shaped(x: Value, shape: tuple[int, ...]) -> Value:
@@ -298,4 +310,9 @@ def shaped(x: Value, shape: tuple[int, ...]) -> Value:
 
 def zeros_of(builder: LetBuilder, shape: tuple[int, ...], dtype) -> Local:
     """Zeros, for what does not depend on an argument."""
-    return builder.emit(zeros, (), zeros.complete({"shape": shape, "dtype": dtype}))[0]
+    return builder.emit(zeros, (), made(shape, dtype))[0]
+
+
+def made(shape: tuple[int, ...], dtype) -> Attrs:
+    """The attributes of zeros and ones."""
+    return Attrs(shape=shape, dtype=dtype)
