@@ -63,10 +63,15 @@ def matmul_vjp(ct, out, x, y):
 def matmul_by_left(ct, x, y) -> Value:
     """The cotangent of ``x`` before its broadcast axes are summed."""
     if y.ndim == 1:
-        return ct * y if x.ndim == 1 else expand_dims(ct, -1) * y
+        return ct * y if x.ndim == 1 else outer(ct, y)
     if x.ndim > 1:
         return ct @ swapped(y)
     return y @ ct if y.ndim == 2 else squeeze(y @ expand_dims(ct, -1), -1)
+
+
+def outer(column: Value, row: Value) -> Value:
+    """The product of columns and rows, with leading axes broadcast."""
+    return expand_dims(column, -1) @ expand_dims(row, -2)
 
 
 def matmul_by_right(ct, x, y) -> Value:
@@ -74,7 +79,7 @@ def matmul_by_right(ct, x, y) -> Value:
     if x.ndim == 1 and y.ndim == 1:
         return ct * x
     if x.ndim == 1:
-        return expand_dims(x, 1) @ expand_dims(ct, -2)
+        return outer(x, ct)
     if y.ndim > 1:
         return swapped(x) @ ct
     return ct @ x if x.ndim == 2 else squeeze(swapped(x) @ expand_dims(ct, -1), -1)

@@ -17,7 +17,7 @@ from letir.ops.products import matmul
 from letir.ops.shaping import concatenate
 from letir.visitors.usedef import use_counts
 
-MOST = 8  # a sum keeps as many elements unmerged as this many results have
+MOST = 4  # a sum keeps as many elements unmerged as this many results have
 
 
 @paused_gc()
