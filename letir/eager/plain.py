@@ -8,6 +8,14 @@ from letir.ast.builder import Value
 from letir.eager.modes import RECORDS
 from letir.eager.recorder import Recorder
 
+DISCRETE = frozenset(
+    [
+        *(np.allclose, np.array_equal, np.array_equiv, np.isclose, np.iscomplex, np.isreal),
+        *(np.argsort, np.argpartition, np.argwhere, np.nonzero, np.flatnonzero, np.count_nonzero),
+        *(np.searchsorted, np.digitize, np.bincount, np.lexsort),
+    ]
+)  # functions whose results are no floating numbers: there is no derivative to lose
+
 
 def is_recorded(value) -> bool:
     """Whether a call with this among its arguments has to be recorded: lists are looked into."""
@@ -17,6 +25,13 @@ def is_recorded(value) -> bool:
         return False
     is_variable = isinstance(value, Recorder.variable)
     return not is_variable or (value.requires_grad and RECORDS.get())
+
+
+def is_tracer(value) -> bool:
+    """Whether it is a value of another kind than Variables, or a list with one."""
+    if isinstance(value, list | tuple):
+        return any(map(is_tracer, value))
+    return isinstance(value, Value) and not isinstance(value, Recorder.variable)
 
 
 def array_of(value):

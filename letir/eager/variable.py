@@ -12,7 +12,7 @@ from letir.eager.differentiating import backward
 from letir.eager.forms import forget_kernels
 from letir.eager.hooks import Handle, add_hook
 from letir.eager.modes import RECORDS
-from letir.eager.plain import is_recorded, on_arrays, writes_into_array
+from letir.eager.plain import DISCRETE, is_recorded, is_tracer, on_arrays, writes_into_array
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.replaying import replayed
 from letir.eager.sharing import add_view, is_item, may_share, write
@@ -226,8 +226,10 @@ class Variable(ArrayValue):
     def numpy_call(self, func, args: tuple, kwargs: dict):
         """What NumPy's function ``func`` gives for arguments of which this is one."""
         unknown = recorder_of(func) is None and func not in PLAIN
-        if (unknown or "out" in kwargs) and not is_recorded([*args, *kwargs.values()]):
-            return on_arrays(func, args, kwargs)
+        if unknown or "out" in kwargs:
+            history = is_tracer if func in DISCRETE else is_recorded
+            if not history([*args, *kwargs.values()]):
+                return on_arrays(func, args, kwargs)
         return numpy_call(self, func, args, kwargs)
 
     def __getitem__(self, item):

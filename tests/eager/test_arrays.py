@@ -137,6 +137,18 @@ def test_functions_that_no_record_knows_compute_where_nothing_is_recorded():
         np.histogram(leaf(), bins=2)
 
 
+def test_functions_without_a_derivative_compute_where_no_record_knows_them():
+    """[D1]"""
+    x = leaf()
+
+    assert np.allclose(x, A)
+    assert np.array_equal(x * 1.0, x)
+    assert [[0, 2, 1]] == np.argsort(x).tolist()
+    assert 3 == np.count_nonzero(x)
+    with pytest.raises(lt.MissingRule, match="allclose"):
+        lt.trace(lambda t: np.allclose(x.detach(), t), A)
+
+
 def test_variables_are_keys():
     x, y = leaf(), leaf()
 
