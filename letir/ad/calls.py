@@ -69,6 +69,30 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     return [leaf.place for leaf in leaves], Tree(spec)
 
 
+def apart(args: tuple, argnums: Sequence[int]) -> tuple[tuple, tuple]:
+    """(arguments in ``argnums``, others)."""
+    chosen = {n % len(args) for n in argnums}
+    return (
+        tuple([arg for i, arg in enumerate(args) if i in chosen]),
+        tuple([arg for i, arg in enumerate(args) if i not in chosen]),
+    )
+
+
+def joined(chosen: Sequence, others: Sequence, argnums: Sequence[int]) -> tuple:
+    """What ``apart`` took apart."""
+    count = len(chosen) + len(others)
+    places = {n % count for n in argnums}
+    first, second = iter(chosen), iter(others)
+    return tuple([next(first) if i in places else next(second) for i in range(count)])
+
+
+def given_apart(f: Callable, chosen: Sequence, argnums: Sequence[int]) -> Callable:
+    """``f`` as a function of the other arguments."""
+    if not argnums:
+        return f  # with the names of its parameters
+    return lambda *others, **kwargs: f(*joined(chosen, others, argnums), **kwargs)
+
+
 def separate(results: tuple, arguments: Sequence = ()) -> list:
     """The results, each an array that its owner may write to, in memory that no argument has.
 

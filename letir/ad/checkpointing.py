@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable, Sequence
 
-from letir.ad.calls import as_program, called
+from letir.ad.calls import apart, as_program, called, given_apart
 from letir.ad.costs import recomputation
 from letir.ad.policies import GRADES, Policy, check_policy
 from letir.ast.attrs import Attrs
@@ -16,15 +16,17 @@ from letir.tracing.places import user_place
 from letir.tracing.recording import is_tracing
 
 
-def checkpoint(f: Callable, policy: Policy | None = None) -> Callable:
+def checkpoint(
+    f: Callable, policy: Policy | None = None, *, static_argnums: int | Sequence[int] = ()
+) -> Callable:
     """``f``, of which the backward keeps only the arguments and computes the rest again.
 
     A Lambda gives a Lambda of one bind, a function a function; values and derivatives of every
     order are those of ``f``. ``policy(bind)`` says whether the results of a bind of the body are
     kept nevertheless, for example ``lambda bind: bind.op.name == "matmul"``; "recompute_cheap" and
     "min_bytes" keep what these policies of ``differentiate`` would not compute again. Guards and
-    other effects happen once, not when it is computed again. Costs about one more evaluation of
-    ``f`` for each derivative.
+    other effects happen once, not when it is computed again. Arguments in ``static_argnums`` may be
+    anything. Costs about one more evaluation of ``f`` for each derivative.
 
     >>> import numpy as np
     >>> from letir import differentiate, trace
@@ -41,13 +43,15 @@ def checkpoint(f: Callable, policy: Policy | None = None) -> Callable:
         check_policy(policy)
     if isinstance(f, Lambda):
         return as_one_bind(f, policy)
+    argnums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @functools.wraps(f)
     def checkpointed(*args, **kwargs):
         if not is_recorded(args, kwargs):
             return f(*args, **kwargs)
         source, _ = user_place(2)
-        call = called(f, args, kwargs)
+        static, given = apart(args, argnums)
+        call = called(given_apart(f, static, argnums), given, kwargs)
         return call.out_tree.unflatten(
             run_flat(as_one_bind(call.fn, policy, source), list(call.leaves))
         )

@@ -4,7 +4,7 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 
-from letir.ad.calls import called
+from letir.ad.calls import apart, called, given_apart
 from letir.ad.reverse import takes_cotangent
 from letir.ast.attrs import Attrs
 from letir.ast.terms import Local
@@ -62,21 +62,6 @@ class CustomFunction:
         bound.apply_defaults()
         return bound.args
 
-    def apart(self, args: tuple) -> tuple[tuple, tuple]:
-        """(arguments in ``nondiff_argnums``, others)."""
-        fixed = {n % len(args) for n in self.nondiff_argnums}
-        return (
-            tuple([arg for i, arg in enumerate(args) if i in fixed]),
-            tuple([arg for i, arg in enumerate(args) if i not in fixed]),
-        )
-
-    def joined(self, fixed: Sequence, given: Sequence) -> tuple:
-        """What ``apart`` took apart."""
-        count = len(fixed) + len(given)
-        places = {n % count for n in self.nondiff_argnums}
-        first, second = iter(fixed), iter(given)
-        return tuple([next(first) if i in places else next(second) for i in range(count)])
-
     def __repr__(self):
         return f"{self.kind} {self.name}"
 
@@ -109,12 +94,12 @@ class custom_vjp(CustomFunction):
 
     def __call__(self, *args, **kwargs):
         args = self.positional(args, kwargs)
-        fixed, given = self.apart(args)
+        fixed, given = apart(args, self.nondiff_argnums)
         leaves = flatten(given)[0]
         if not is_tracing():
             if not any(hasattr(type(leaf), "__letir_run__") for leaf in leaves):
                 return self.function(*args)
-            call = called(lambda *given: self(*self.joined(fixed, given)), given, {})
+            call = called(given_apart(self, fixed, self.nondiff_argnums), given, {})
             return call.out_tree.unflatten(run_flat(call.fn, list(call.leaves)))
         if not any(isinstance(leaf, Tracer) for leaf in leaves):
             return self.function(*args)

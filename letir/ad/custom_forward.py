@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import frozen
 
-from letir.ad.calls import tree_of_results
+from letir.ad.calls import apart, given_apart, joined, tree_of_results
 from letir.ad.checkpointing import is_recorded, one_bind
 from letir.ad.custom import CustomFunction
 from letir.ad.linearity import Linearity
@@ -75,7 +75,7 @@ class custom_jvp(CustomFunction):
 
         def rule(*args):
             *fixed, primals, tangents = args
-            out = self(*self.joined(fixed, primals))
+            out = self(*joined(fixed, primals, self.nondiff_argnums))
             terms = [
                 r(t, out, *primals)
                 for r, t in zip(rules, tangents, strict=True)
@@ -95,8 +95,9 @@ class custom_jvp(CustomFunction):
             if call.is_of(self, args):
                 return call.result
         source, _ = user_place(2)
-        fixed, given = self.apart(args)
-        primal = record(lambda *given: self.function(*self.joined(fixed, given)), given, {}, LAZY)
+        fixed, given = apart(args, self.nondiff_argnums)
+        function = given_apart(self.function, fixed, self.nondiff_argnums)
+        primal = record(function, given, {}, LAZY)
         rule, captured = self.recorded_rule(primal, fixed, given)
         attrs = Attrs(
             name=self.name, primal=flat(primal.fn), rule=rule, closed_over=len(primal.lifted)
@@ -122,7 +123,7 @@ class custom_jvp(CustomFunction):
 
         def rule(given, outs, tangents):
             result = tree.unflatten(outs)
-            with under_rule(RuleCall.of(self, self.joined(fixed, given), result)):
+            with under_rule(RuleCall.of(self, joined(fixed, given, self.nondiff_argnums), result)):
                 found = self.rule(*fixed, given, nested_tangents(given, tangents))
             return self.tangents_of(found, tree, outs)
 

@@ -248,3 +248,13 @@ def test_what_has_an_effect_and_a_result_is_not_computed_again():
 
     assert_close(np.exp(np.sin(X)) * np.cos(X), program(X))
     assert [1] == calls
+
+
+def test_static_arguments_may_be_anything():
+    @functools.partial(lt.checkpoint, static_argnums=(0, -1))
+    def f(function, x, options):
+        return function(x) * options["scale"]
+
+    found = lt.grad(lambda x: f(np.exp, x, {"scale": 2.0}).sum())(X)
+
+    assert_close(2 * np.exp(X), found)
