@@ -232,6 +232,10 @@ class Variable(ArrayValue):
                 return on_arrays(func, args, kwargs)
         return numpy_call(self, func, args, kwargs)
 
+    def knows(self, function) -> bool:
+        """Whether a NumPy function of this is recorded, or computed where nothing has to be."""
+        return callable(function)
+
     def __getitem__(self, item):
         return numpy_call(self, INDEX, (self, item), {})
 

@@ -16,7 +16,9 @@ from letir.tracing.dispatch import call_function, call_ufunc, recorder_of, ufunc
 from letir.tracing.places import at_user
 
 NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
-NOT_ALIKE = frozenset(["sort", "partition", "resize", "compress", "round"])  # method and function
+NOT_ALIKE = frozenset(  # method and function
+    ["sort", "partition", "resize", "compress", "round", "put"]
+)
 
 
 def _method(function):
@@ -79,12 +81,16 @@ class ArrayValue(Value):
         if not hasattr(np.ndarray, name):
             raise AttributeError(f"{self.called} has no attribute {name!r}, nor has numpy.ndarray")
         function = getattr(np, name, None)
-        if name not in NOT_ALIKE and recorder_of(function) is not None:
+        if name not in NOT_ALIKE and self.knows(function):
             return functools.partial(_method(function), self)
         raise AttributeError(
             f"ndarray.{name} of {self.called} is not recorded{at_user()}\n"
             "  write it with functions that are: docs/operations.md lists them"
         )
+
+    def knows(self, function) -> bool:
+        """Whether a NumPy function of this is recorded, or computed."""
+        return recorder_of(function) is not None
 
     # ---- NumPy's protocols ----
 

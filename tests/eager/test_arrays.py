@@ -135,6 +135,9 @@ def test_functions_that_no_record_knows_compute_where_nothing_is_recorded():
     assert [2, 1] == counts.tolist()
     with pytest.raises(lt.MissingRule, match=r"numpy\.histogram"):
         np.histogram(leaf(), bins=2)
+    assert np.float64(A.std()) == Variable(A).std().data
+    with pytest.raises(lt.MissingRule, match=r"numpy\.std.*\n  at .*test_arrays"):
+        leaf().std()
 
 
 def test_functions_without_a_derivative_compute_where_no_record_knows_them():
