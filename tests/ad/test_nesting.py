@@ -261,3 +261,19 @@ def test_traced_python_numbers_are_directions_of_any_precision():
 
     np.testing.assert_allclose(2 * derivative_of_wave(1), wide)
     assert np.float32 == narrow.dtype
+
+
+def test_products_checkpoints_and_maps_of_a_gradient_are_those_of_its_joined_program():
+    gradient = lt.differentiate(lt.trace(wave, X))
+    ct = np.float64(3.0)
+
+    value, (slope,) = lt.checkpoint(gradient)(X, ct)
+    mapped = lt.vmap(gradient, (None, 0))(X, np.array([1.0, 3.0]))
+    (out, (pulled,)), pull = lt.vjp(gradient, X, ct)
+    bent = lt.hvp(lambda x: gradient.joined()(x, ct)[1][0], X, 1.0)
+
+    np.testing.assert_allclose([wave(X), 3 * derivative_of_wave(1)], [value, slope])
+    np.testing.assert_allclose([derivative_of_wave(1), 3 * derivative_of_wave(1)], mapped[1][0])
+    np.testing.assert_allclose([wave(X), 3 * derivative_of_wave(1)], [out, pulled])
+    np.testing.assert_allclose(3 * derivative_of_wave(2), pull((0.0, (1.0,)))[0])
+    np.testing.assert_allclose(3 * derivative_of_wave(3), bent)
