@@ -66,6 +66,7 @@ class Trace(LetBuilder):
         self.known: dict[
             Local, object
         ] = {}  # in a lazy trace: arguments, and values that were asked for
+        self._copies: dict[int, tuple] = {} if parent is None else parent._copies
         self._frozen: dict[
             int, tuple
         ] = {}  # id of an array -> (weak reference, frozen copy, local)
@@ -198,12 +199,22 @@ class Trace(LetBuilder):
         if found is not None and found[0]() is array and same_bits(found[1], array):
             return found[1:]
         check_type(array)
-        frozen = freeze(array.get() if hasattr(array, "get") else array)
+        frozen = self._frozen_copy(array)
         self.source, _ = user_place(2)
         local = self.emit(PRIMITIVES["constant"], (), Attrs(value=frozen))[0]
         if isinstance(array, np.ndarray):
             self._frozen[key] = (weakref.ref(array), frozen, local)
         return frozen, local
+
+    def _frozen_copy(self, array) -> np.ndarray:
+        """The frozen copy of an array: one for all traces inside each other, while it stays."""
+        found = self._copies.get(id(array))
+        if found is not None and found[0]() is array and same_bits(found[1], array):
+            return found[1]
+        frozen = freeze(array.get() if hasattr(array, "get") else array)
+        if isinstance(array, np.ndarray):
+            self._copies[id(array)] = (weakref.ref(array), frozen)
+        return frozen
 
     def replay(self, fn: Lambda, leaves: list) -> list:
         """Record the binds of ``fn`` on traced values, arrays and numbers, and return its
@@ -267,7 +278,7 @@ class Trace(LetBuilder):
     def close(self) -> None:
         """End the trace: nothing can be recorded any more, and no value is kept."""
         self.is_open = False
-        self.known, self._frozen = {}, {}
+        self.known, self._frozen, self._copies = {}, {}, {}
 
 
 class Paused:

@@ -258,3 +258,13 @@ def test_static_arguments_may_be_anything():
     found = lt.grad(lambda x: f(np.exp, x, {"scale": 2.0}).sum())(X)
 
     assert_close(2 * np.exp(X), found)
+
+
+def test_an_array_that_several_calls_close_over_is_copied_once():
+    w = np.ones((5, 5))
+    layer = lt.checkpoint(lambda x: np.tanh(w @ x))
+
+    program = lt.trace(lambda x: layer(layer(x)), X)
+
+    first, second = (bind.attrs["body"].constants[0].attrs["value"] for bind in program.binds)
+    assert first is second
