@@ -157,7 +157,7 @@ def is_shared(out, values: list) -> bool:
     for value in values:  # not any(), which takes twice the time
         if value is out:
             return True
-    return out.base is not None
+    return getattr(out, "base", None) is not None  # a Python boolean has none
 
 
 def entered(operand):
