@@ -68,7 +68,7 @@ class Backward(Direct):
         history need: see benchmarks, row "eager".
         """
         try:
-            form, args, kept = step.form, step.args, step.kept
+            form, kept = step.form, step.kept
             if not (form.is_short and self.is_short) or step.notes is not None:
                 super().step(step)
                 return
@@ -76,16 +76,16 @@ class Backward(Direct):
             if step in self.wanted:
                 self.found[step] = ct
             for position in form.watched:
-                if args[position] is not None and args[position].notes is not None:
-                    check_unchanged(args[position], step)
+                if step[position] is not None and step[position].notes is not None:
+                    check_unchanged(step[position], step)
             if kept is FREED and form.rule.captured:
                 raise freed(step)
             found = form.backward(ct, *(form.unpack(kept) if kept else ()))
             if not self.keeps:
                 step.kept = FREED
             for place, ct in zip(form.rule.results, found):  # noqa: B905  strict takes its time
-                if self.needs_all or args[place] in self.needed:
-                    self.contribute(args[place], ct)
+                if self.needs_all or step[place] in self.needed:
+                    self.contribute(step[place], ct)
         except Exception as error:
             error.add_note(f"letir: in the backward of {step.form.op.name}{at(step)}")
             raise

@@ -189,7 +189,7 @@ def _made(bind: Bind, needed: frozenset) -> Form:
         is_short=is_single and rule is not None and not rule.missing,
         backward=None if rule is None else straight_line(rule.body),
         kept=kept,
-        keep=picker(kept),
+        keep=picker(kept * 2 if len(kept) == 1 else kept),  # a tuple: see Note [Collections]
         unpack=picker([kept.index(place) for place in captured]),
         watched=tuple([place for place in captured if place < len(args)]),
     )
@@ -213,3 +213,8 @@ def _rule(bind: Bind, needed: frozenset) -> tuple[RuleBody | None, MissingRule |
         return rule_body("vjp", bind, mask, needed, pull), None
     except MissingRule as error:
         return None, error
+
+
+# Note [Collections]: every full collection of garbage walks through a long history, but not through
+# tuples that cannot be part of a cycle, such as tuples of arrays. ``itemgetter`` of one place gives
+# no tuple, of that place twice it does.

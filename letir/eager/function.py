@@ -84,7 +84,7 @@ def record(function, ctx: Context, args: tuple, origins: list, outs: list, singl
     kept = [getattr(args[form.operands[k]], "array", args[form.operands[k]]) for k in form.kept]
     kept += [getattr(value, "array", value) for value in ctx.saved_tensors]
     links = [origins[i] for i in form.operands]
-    step = Step(form.type, form, links, tuple(kept), ORDER(), user_place(3)[0])
+    step = Step(links).filled(form, tuple(kept), ORDER(), user_place(3)[0])
     for i, out in enumerate(outs):
         if not isinstance(out, Variable):
             continue

@@ -194,5 +194,5 @@ class Refusing:
 def refusing(form: FunctionForm, ct, through: list[Origin]):
     """``ct`` as a result of a step that has no derivative."""
     source, _ = user_place(2)
-    step = Step(ct.type, Refusing(form, ct.type), through, (), ORDER(), source)
+    step = Step(through).filled(Refusing(form, ct.type), (), ORDER(), source)
     return RECORDER.wrapped(ct.array, step)

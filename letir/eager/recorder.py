@@ -38,7 +38,7 @@ class Recorder:
         """
         variable, array = self.variable, np.ndarray
         # the key has one type for an operand that requires grad, two things for other arrays
-        values, args, key = [], [], [op, attrs.token if attrs else None]
+        values, args, key = [], Step(), [op, attrs.token if attrs else None]
         for operand in operands:
             kind = type(operand)
             if kind is variable:
@@ -73,10 +73,9 @@ class Recorder:
         made.array, made.sharing = out, None
         if form.requires_grad and RECORDS.get():
             values.append(out)
-            made.arg = step = new(Step)  # as Step(...), in half the time
-            step.type, step.notes, step.form, step.args = form.type, None, form, args
-            step.kept, step.order = form.keep(values), ORDER()
-            step.source = self.source or user_place(3)[0]
+            made.arg = args  # what follows is filled(), in half the time
+            args.type, args.notes, args.form, args.kept = form.type, None, form, form.keep(values)
+            args.order, args.source = ORDER(), self.source or user_place(3)[0]
         else:
             made.arg = Constant(form.type)
         if not form.is_plain and is_shared(out, values):
@@ -111,14 +110,14 @@ class Recorder:
         plain = [o.plain() if isinstance(o, variable) else o for o in operands]
         return self.apply(op, plain, attrs)
 
-    def several(self, form: Form, operands, args: list, values: list, out):
+    def several(self, form: Form, operands, args: Step, values: list, out):
         """The result of an operation that has several, or one of which little is known."""
         single = form.op.results is None
         outs = (out,) if single else tuple(out)
         step = None
         if form.requires_grad and RECORDS.get():
             kept = form.keep([*values, *outs])
-            step = Step(form.type, form, args, kept, ORDER(), self.source or user_place(4)[0])
+            step = args.filled(form, kept, ORDER(), self.source or user_place(4)[0])
         made = tuple([self.result(step, single, i, array) for i, array in enumerate(outs)])
         for variable in made:
             if isinstance(variable, self.variable):

@@ -46,12 +46,9 @@ class Notes:
 class Origin:
     """Where the value of a Variable comes from."""
 
-    __slots__ = ("__weakref__", "notes", "type")
+    __slots__ = ()  # each kind has its own, and type and notes
     requires_grad = True
     is_leaf = False
-
-    def __init__(self, type: ArrayType):
-        self.type, self.notes = type, None
 
     def noted(self) -> Notes:
         """Its notes, made when they are needed."""
@@ -69,34 +66,48 @@ class Origin:
 class Constant(Origin):
     """The origin of a value that requires no grad."""
 
-    __slots__ = ()
+    __slots__ = ("__weakref__", "notes", "type")
     requires_grad = False
     is_leaf = True
+
+    def __init__(self, type: ArrayType):
+        self.type, self.notes = type, None
 
 
 class Leaf(Origin):
     """The origin of a value that requires grad and was made by no operation."""
 
-    __slots__ = ("grad", "name")
+    __slots__ = ("__weakref__", "grad", "name", "notes", "type")
     is_leaf = True
 
     def __init__(self, type: ArrayType, name: str | None = None):
         self.type, self.notes, self.name, self.grad = type, None, name, None
 
 
-class Step(Origin):
+class Step(Origin, list):
     """One operation: the origin of its result if it has one only, else ``Part``s are.
 
-    ``args``: the origins of the operands, None for arrays and numbers. ``kept``: what the rule
-    reads and what the history needs, as ``form`` says; FREED after backward. ``order`` grows with
-    time.
+    It is the list of the origins of its operands, None for arrays and numbers: a list of its own
+    would be one more object that the garbage collector walks through. ``kept``: what the rule reads
+    and what the history needs, as ``form`` says; FREED after backward. ``order`` grows with time.
     """
 
-    __slots__ = ("args", "form", "kept", "order", "source")
+    __slots__ = ("__weakref__", "form", "kept", "notes", "order", "source", "type")
+    __hash__, __eq__, __ne__ = object.__hash__, object.__eq__, object.__ne__  # it is itself only
 
-    def __init__(self, type, form, args, kept, order, source):
-        self.type, self.notes = type, None
-        self.form, self.args, self.kept, self.order, self.source = form, args, kept, order, source
+    def filled(self, form, kept, order: int, source: Source | None) -> "Step":
+        """Itself, with all that is known of it."""
+        self.type, self.notes = form.type, None
+        self.form, self.kept, self.order, self.source = form, kept, order, source
+        return self
+
+    def __bool__(self):
+        return True  # a step without operands is still a step
+
+    @property
+    def args(self) -> list[Origin | None]:
+        """The origins of its operands."""
+        return self
 
     def register_prehook(self, hook) -> Handle:
         """Call ``hook(grad_outputs)`` before the rule of this step runs, with a tuple of the
@@ -122,7 +133,7 @@ class Step(Origin):
 class Part(Origin):
     """The origin of one of several results of a step."""
 
-    __slots__ = ("index", "step")
+    __slots__ = ("__weakref__", "index", "notes", "step", "type")
 
     def __init__(self, type: ArrayType, step: Step, index: int):
         self.type, self.notes, self.step, self.index = type, None, step, index
