@@ -108,7 +108,7 @@ def whole(xp, name: str, *numbers: int):
             f"{name}({listed}): the result does not fit 64 bits, in which Python integers are "
             "recorded\n  pass a float, 3.0 instead of 3, or a static argument"
         )
-    return xp.asarray(found, np.int64)[()]
+    return xp.asarray(found, "int64")[()]
 
 
 def takes_gradient(arg) -> bool:
