@@ -15,6 +15,7 @@ from letir.ast.printer import line_of
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
 from letir.errors import LetirError
+from letir.ops.elementwise import imag
 from letir.ops.sizes import constant, size, zeros
 from letir.passes.cleanup import dead_code
 
@@ -104,6 +105,8 @@ class Linearity:
 
 def always_zero(bind: Bind) -> bool:
     """Whether its result is zero whatever the arguments."""
+    if bind.op is imag:
+        return bind.args[0].type is not None and bind.args[0].type.dtype.kind != "c"
     return bind.op is zeros or (bind.op is constant and not np.any(bind.attrs["value"] != 0))
 
 

@@ -4,11 +4,13 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.ad.forward import linear_program
 from letir.ad.linearity import Linearity
+from letir.ad.transposing import transposed_program
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_close, assert_same
-from letir.testing.gradients import is_inexact
+from letir.testing.gradients import coarsest_eps, is_inexact
 
 X = np.linspace(0.1, 1.0, 5)
 W = np.cos(np.arange(15.0)).reshape(3, 5)
@@ -170,6 +172,40 @@ def test_what_is_called_linear_is(name, sample, i, constants):
     for zero, once, thrice in zip(at(0.0), at(1.0), at(-3.0), strict=True):
         assert np.all(zero == 0)
         np.testing.assert_allclose(-3.0 * once, thrice, rtol=1e-2)
+
+
+BOTH_MODES = [
+    pytest.param(name, sample, id=f"{name}-{number}")
+    for name, samples in SAMPLES.items()
+    for number, sample in enumerate(samples)
+    if callable(PRIMITIVES[name].vjp) and callable(PRIMITIVES[name].jvp)
+    if not any(arg is lt.Undef for arg in sample.args) and any(map(is_inexact, sample.args))
+]
+
+
+@pytest.mark.parametrize(("name", "sample"), BOTH_MODES)
+def test_reverse_mode_is_forward_mode_transposed(name, sample):
+    program, args = applied(PRIMITIVES[name], sample)
+    inputs = [i for i, arg in enumerate(args) if is_inexact(arg)]
+    with np.errstate(all="ignore"):
+        pair = linear_program(program, inputs)
+        results = run_flat(pair.f, list(args))
+        captured = pair.captured(args, results)
+        cts = {i: np.ones_like(results[i]) for i in pair.outputs}
+        count = len(program.ret.args)
+        full = tuple(cts.get(i, np.zeros_like(results[i])) for i in range(count))
+
+        turned = transposed_program(pair.linear, list(range(len(inputs))))
+        kinds = [arg.type for arg in pair.linear.ret.args]  # of a Python number's: as precise as x
+        given = [
+            ct if kind is None else ct.astype(kind.dtype)
+            for ct, kind in zip(cts.values(), kinds, strict=True)
+        ]
+        found = run_flat(turned, [*given, *captured])
+        pulled = lt.vjp(program, *args)[1](full if count > 1 else full[0])
+
+    rtol = 1000 * coarsest_eps(*[args[i] for i in inputs])
+    assert_close([pulled[i] for i in inputs], list(found), rtol=rtol, atol=rtol)
 
 
 def test_many_operations_are_called_linear():
