@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir.ad.curvature import reverse_product
 from letir.ast.builder import LetBuilder
 from letir.ast.parser import parse
 from letir.ast.terms import Const, Lambda
@@ -198,6 +199,9 @@ FUNCTIONS = {
     "jacfwd": lt.jacfwd,
     "jacrev": lt.jacrev,
     "hvp": lambda f: lt.hvp(scalar(f)),
+    "hvp in reverse mode": lambda f: reverse_product(
+        gradient(f), list(range(len(f.params))), list(range(len(f.params)))
+    ),
     "specialize_undef": undefined_first,
     "lower_grad_of": lambda f: lt.lower_grad_of(lt.differentiate(f).df),
     "text of a gradient": lambda f: str(lt.differentiate(f)),

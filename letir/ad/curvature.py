@@ -201,10 +201,10 @@ def hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
 
     Linear in the number of binds.
     """
+    if len(fn.ret.args) != 1:
+        raise ShapeError(f"hvp needs a function that returns one scalar, found {len(fn.ret.args)}")
     check_result(fn, holomorphic=False)
     gradients = gradient_program(fn, wanted, with_value=False)
-    ret = type(gradients.ret)(gradients.ret.args[: len(wanted)])
-    gradients = Lambda(gradients.params, gradients.binds, ret)
     builder, found = either(
         lambda: forward_product(gradients, inputs),
         lambda: reverse_product(gradients, wanted, inputs),
@@ -228,9 +228,9 @@ def reverse_product(
     gradients: Lambda, wanted: list[int], inputs: list[int]
 ) -> tuple[LetBuilder, dict]:
     """The same by pulling the directions back, as the Hessian is its own transpose."""
-    params = gradients.params
-    mask = [i in set(wanted) for i in range(len(params))]
-    second = differentiate(gradients, mask, defined=[i in set(inputs) for i in wanted])
+    params, needed, given = gradients.params, set(wanted), set(inputs)
+    mask = [i in needed for i in range(len(params))]
+    second = differentiate(gradients, mask, defined=[i in given for i in wanted])
     at = dict(zip(second.df_input_vjps, second.df.params, strict=False))
     place = {i: at.get(k) for k, i in enumerate(wanted)}
     builder = LetBuilder()
@@ -271,6 +271,8 @@ def ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) ->
 def ggn_product_program(call: Call, wanted: list[int], g: Callable) -> Lambda:
     """The program of ``ggnvp`` for all tangents."""
     count, types = len(call.fn.params), [param.type for param in call.fn.params]
+    if None in types:
+        raise ShapeError("ggnvp: the types of the parameters must be known\n  see letir.retype")
     examples = [ShapeDtype(t.shape, t.dtype, t.weak) for t in types]
     directions = [ShapeDtype(types[i].shape, types[i].dtype) for i in wanted]
 

@@ -183,6 +183,10 @@ def test_wrong_calls_are_errors_that_say_what_to_do():
         lt.hvp(loss, X, V[:2])
     with pytest.raises(lt.ShapeError, match="1 primals, 2 tangents"):
         lt.hvp(loss, (X,), (V, V))
+    with pytest.raises(lt.ShapeError, match="one scalar, found 2"):
+        lt.hvp(lambda x: (loss(x), x), X, V)
+    with pytest.raises(lt.ShapeError, match="see letir"):
+        lt.ggnvp(lt.parse("lambda %0 { %1 = exp(%0); return %1 }"), bowl)
 
 
 def test_products_of_many_directions_come_from_vmap():
