@@ -172,7 +172,7 @@ def on_the_way(outputs: list[Origin], inputs: list[Origin]) -> set[Origin]:
     reached, steps, todo = set(outputs), [], [*outputs]
     while todo:
         step = owner(todo.pop())
-        if type(step) is Step:
+        if isinstance(step, Step):
             steps.append(step)
             for arg in step.args:
                 if arg is not None and arg.requires_grad and arg not in reached:

@@ -99,7 +99,7 @@ class Backward(Direct):
             cts[origin] = self.plus(cts[origin], ct)
             return
         cts[origin] = ct
-        if type(origin) is Step:
+        if isinstance(origin, Step):
             heappush(self.queue, (-origin.order, origin))
         elif type(origin) is Part:
             self.contribute_part(origin)

@@ -9,7 +9,7 @@ from letir.eager.function_ops import operation, traced
 from letir.eager.modes import RECORDS, no_grad
 from letir.eager.recorder import RECORDER
 from letir.eager.sharing import add_view, note_change, refuse, root
-from letir.eager.steps import ORDER, Constant, Part, Step
+from letir.eager.steps import ORDER, Constant, Part, step_at
 from letir.eager.variable import Variable
 from letir.errors import TraceError
 from letir.eval.arrays import is_array
@@ -84,7 +84,8 @@ def record(function, ctx: Context, args: tuple, origins: list, outs: list, singl
     kept = [getattr(args[form.operands[k]], "array", args[form.operands[k]]) for k in form.kept]
     kept += [getattr(value, "array", value) for value in ctx.saved_tensors]
     links = [origins[i] for i in form.operands]
-    step = Step(links).filled(form, tuple(kept), ORDER(), user_place(3)[0])
+    order = ORDER()
+    step = step_at(order, links).filled(form, tuple(kept), order, user_place(3)[0])
     for i, out in enumerate(outs):
         if not isinstance(out, Variable):
             continue

@@ -39,7 +39,7 @@ def steps_before(origins: Sequence[Origin]) -> list[Step]:
     found, todo = set(), list(origins)
     while todo:
         step = owner(todo.pop())
-        if type(step) is Step and step not in found:
+        if isinstance(step, Step) and step not in found:
             found.add(step)
             todo += [arg for arg in step.args if arg is not None]
     return sorted(found, key=lambda step: step.order)

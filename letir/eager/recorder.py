@@ -12,7 +12,7 @@ from letir.ast.terms import Const, Source
 from letir.ast.types import PYTHON_NUMBERS, Undef
 from letir.eager.forms import BY_VALUE, Form, form_of, forms, kind_of, looks_at_numbers
 from letir.eager.modes import RECORDS
-from letir.eager.steps import ORDER, Constant, Part, Step
+from letir.eager.steps import GOLDEN, ORDER, RARELY, Constant, Cut, Part, Step
 from letir.errors import DTypeError
 from letir.eval.arrays import is_array, type_of
 from letir.tracing.places import placed, user_place
@@ -38,7 +38,9 @@ class Recorder:
         """
         variable, array = self.variable, np.ndarray
         # the key has one type for an operand that requires grad, two things for other arrays
-        values, args, key = [], Step(), [op, attrs.token if attrs else None]
+        order = ORDER()
+        args = Step() if order * GOLDEN & RARELY else Cut()
+        values, key = [], [op, attrs.token if attrs else None]
         for operand in operands:
             kind = type(operand)
             if kind is variable:
@@ -75,7 +77,7 @@ class Recorder:
             values.append(out)
             made.arg = args  # what follows is filled(), in half the time
             args.type, args.notes, args.form, args.kept = form.type, None, form, form.keep(values)
-            args.order, args.source = ORDER(), self.source or user_place(3)[0]
+            args.order, args.source = order, self.source or user_place(3)[0]
         else:
             made.arg = Constant(form.type)
         if not form.is_plain and is_shared(out, values):

@@ -5,11 +5,13 @@ Variable, nor a value that no derivative rule reads; so a value goes free with i
 change in place gives a Variable a new origin and is noted at the old one: a step that kept that
 value before the change refuses to use it.
 
-Freeing a chain of a million steps takes no stack: CPython frees nested containers (tuples, and
-instances of classes like these) one after the other once some are nested.
+Freeing a chain of a million steps takes no stack: every 64th step or so is a ``Cut``, which leaves
+what is before it to the step that began. (CPython itself frees nested containers one after the
+other once some are nested; CPython 3.13 nests too many of them for the stack of a thread.)
 """
 
 import itertools
+import threading
 
 from attrs import define, field, frozen
 
@@ -19,6 +21,8 @@ from letir.eager.hooks import Handle, add_hook
 from letir.errors import TraceError
 
 ORDER = itertools.count(1).__next__  # of all steps and changes in place: operands before users
+GOLDEN, RARELY = 0x9E3779B1, 0xFC000000  # multiples of the first have no pattern in these bits
+FREEING = threading.local()  # what a thread has yet to free: lists of origins
 FREED = None  # stands for the values that a step kept, after backward
 
 
@@ -128,6 +132,32 @@ class Step(Origin, list):
 
     def __repr__(self):
         return f"Step({self.form.op.name}{'' if self.source is None else f', {self.source.short}'})"
+
+
+class Cut(Step):
+    """A step at which freeing a history pauses: see the head of this module."""
+
+    __slots__ = ()
+
+    def __del__(self, local=FREEING):
+        before = self[:]
+        self.clear()
+        waiting = getattr(local, "waiting", None)
+        if waiting is not None:
+            waiting.append(before)
+            return
+        local.waiting = waiting = [before]
+        del before
+        try:
+            while waiting:
+                waiting.pop()  # which frees it, up to the next cuts: these append to the list
+        finally:
+            local.waiting = None
+
+
+def step_at(order: int, args=()) -> Step:
+    """A step, or now and then a cut, whatever the pattern of the orders in a history."""
+    return Cut(args) if order * GOLDEN & RARELY == 0 else Step(args)
 
 
 class Part(Origin):

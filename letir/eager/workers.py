@@ -67,7 +67,7 @@ class ParallelBackward(Backward):
     def users(self, starts: list[Origin]) -> dict[Step, int]:
         """How many steps contribute to each step that ``starts`` lead to."""
         count: dict[Step, int] = {}
-        todo = [start for start in starts if type(start) is Step]
+        todo = [start for start in starts if isinstance(start, Step)]
         while todo:
             step = todo.pop()
             if step not in count:
@@ -82,7 +82,7 @@ class ParallelBackward(Backward):
         """The steps, once for each use, whose results ``step`` gives a gradient to."""
         args = [a for a in step.args if a is not None and type(a) is not Constant]
         found = [owner(arg) for arg in args if arg in self.needed]
-        return [made for made in found if type(made) is Step]
+        return [made for made in found if isinstance(made, Step)]
 
     def freed_by(self, step: Step, waits_for: dict[Step, int]) -> list[Step]:
         """The steps that waited for ``step`` only."""

@@ -11,6 +11,7 @@ import pytest
 
 from letir import Function, Variable
 from letir.eager import gradients, history
+from letir.eager.steps import Cut
 
 SMALL_STACK = 256 * 1024
 
@@ -196,6 +197,35 @@ def test_a_long_history_that_was_run_goes_free_without_stack():
         return watched()
 
     assert on_a_small_stack(act) is None
+
+
+@pytest.mark.parametrize("others", range(4))
+def test_every_part_of_a_history_is_cut_somewhere(others):
+    """Also where only every second or third step is on the way to the leaf."""
+    x = leaf(np.float64(1.0))
+    y, gap, longest = x, 0, 0
+    for _ in range(2000):
+        y = y * x
+        for _ in range(others):
+            _ = x + 1.0
+        gap = 0 if type(y.grad_fn) is Cut else gap + 1
+        longest = max(gap, longest)
+
+    assert longest < 300
+
+
+def test_a_cut_frees_what_is_shared_when_it_goes_only():
+    x = leaf(np.float64(1.0))
+    y = chain(x, 300)
+    z = chain(y, 300)
+    middle = weakref.ref(y.grad_fn)
+    del z
+    assert middle() is not None
+    y.backward()
+    del y
+
+    assert middle() is None
+    assert x.grad is not None
 
 
 def test_a_long_history_of_gradients_needs_no_stack():
