@@ -155,6 +155,10 @@ class Owned:
         self.seen = {id(ct): ct for _, ct in given}  # keeps them alive, so that ids stay theirs
 
     def __call__(self, ct):
+        if isinstance(ct, Recorder.variable):
+            ct = ct.copy() if id(ct) in self.seen else ct
+            self.seen[id(ct)] = ct
+            return ct
         if not is_array(ct) or isinstance(ct, np.generic):
             return ct
         is_writeable = getattr(ct.flags, "writeable", True)  # a device's array has no such flag

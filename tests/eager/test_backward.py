@@ -85,6 +85,19 @@ def test_the_gradients_of_two_leaves_are_arrays_of_their_own():
     assert 1.0 == y.grad.data[0, 0] == g[0, 0]
 
 
+def test_gradients_with_a_history_are_variables_of_their_own():
+    """[C2]"""
+    x, y = leaf(), leaf()
+    (x + y).backward(np.ones(2), create_graph=True)
+    (w := x * y).backward(leaf(np.ones(2)), create_graph=True)
+    dx, dy = gradients((x + y).sum(), (x, y), create_graph=True)
+
+    assert w.requires_grad
+    assert x.grad is not y.grad
+    assert dx is not dy
+    assert not np.shares_memory(dx.data, dy.data)
+
+
 # ---- gradients that are given ----
 
 
