@@ -237,7 +237,8 @@ def value_of(operand):
 
 def is_mask(arg, sample: Sample) -> bool:
     """Whether it is a mask of an index, which must select as many elements as the index says."""
-    return "item" in sample.attrs and type(arg) is np.ndarray and arg.dtype.kind == "b"
+    is_indexed = "item" in sample.attrs or "items" in sample.attrs
+    return is_indexed and type(arg) is np.ndarray and arg.dtype.kind == "b"
 
 
 def is_near(found: ArrayType, wanted: ArrayType) -> bool:
