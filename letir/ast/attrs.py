@@ -17,7 +17,7 @@ class ArrayToken:
     """Equal to another if dtype, shape and bits are; holds the array, copies nothing."""
 
     array: np.ndarray
-    _hash: int | None = field(default=None, init=False)
+    _hash: int | None = field(default=None, init=False)  # once asked: it reads every byte
 
     def __eq__(self, other):
         if type(other) is not ArrayToken:
@@ -36,6 +36,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     """
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
+    # in a row first: a 0-d array has no view of another itemsize
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     return bool(np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8)))
 
@@ -44,6 +45,7 @@ def _float_bits(value: float):
     return float, struct.pack("d", value)
 
 
+# Looked up by the exact type: bool is a subclass of int, and np.float64 one of float.
 _TOKENS = {
     int: lambda v: (int, v),
     bool: lambda v: (bool, v),
@@ -94,6 +96,7 @@ class Attrs(dict):
         try:
             return self._token
         except AttributeError:
+            # not sorted: Primitive.complete puts every attribute into the record's order
             self._token = tuple([(name, token(value)) for name, value in self.items()])
             return self._token
 
@@ -107,7 +110,7 @@ class Attrs(dict):
         return hash(self.token)
 
     def __reduce__(self):
-        return _restored, (dict(self),)
+        return _restored, (dict(self),)  # a dict's own way would set items, which is refused
 
     def __deepcopy__(self, memo):
         return self
@@ -126,7 +129,7 @@ def _restored(attrs: dict) -> Attrs:
     """Attributes from a pickle, in which arrays are writeable."""
     for value in attrs.values():
         if isinstance(value, np.ndarray):
-            value.flags.writeable = False
+            value.flags.writeable = False  # a pickle does not keep the flag
     return Attrs(attrs) if attrs else NO_ATTRS
 
 

@@ -25,7 +25,9 @@ def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[Arra
     """The result types of a bind, by the type rule of ``op``; all None (unknown) if the type of an
     operand is.
     """
+    # tuple([...]), here and wherever a bind is made: a third faster than tuple(...) of a generator
     types = tuple([arg.type for arg in args])
+    # the token, not the Attrs: hash and equality of tuples need no Python code
     key = (op, types) if attrs is NO_ATTRS else (op, types, attrs.token)
     found = inferred.get(key)
     if found is None:
@@ -49,7 +51,7 @@ def infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None, 
 def located(error: LetirError, line: str, source: Source | None) -> LetirError:
     """``error`` with the let line and the user's line added to its message."""
     message = str(error.args[0]) if error.args else ""
-    if "\n  in " not in message:
+    if "\n  in " not in message:  # once: rules nest, and the innermost line is the cause
         at = f"\n  at {source}" if source else ""
         error.args = (f"{message}\n  in {line}{at}", *error.args[1:])
     return error
@@ -65,7 +67,7 @@ def freeze(array) -> np.ndarray:
     if (
         type(array) is np.ndarray
         and not array.flags.writeable
-        and array.flags.owndata
+        and array.flags.owndata  # a read-only view may be of memory that its owner still writes
         and dtype is array.dtype
     ):
         return array
@@ -118,6 +120,7 @@ class LetBuilder:
             try:
                 types = result_types(op, args, attrs)
             except LetirError as error:
+                # no binders yet
                 raise located(error, str(Bind((), op, args, attrs)), self.source) from None
         binders = tuple([Local(type) for type in types])
         self.binds.append(Bind(binders, op, args, attrs, self.source))
@@ -160,12 +163,14 @@ class LetBuilder:
         Types are not inferred again where every argument has its parameter's type.
         """
         names: dict[Local, Arg] = dict(zip(fn.params, args, strict=True))
+        # types are interned, so that `is` is equality
         retyped = any(arg.type is not p.type for arg, p in zip(args, fn.params, strict=True))
         add, source = self.binds.append, self.source
         for bind in fn.binds:
             operands = tuple([names[a] if type(a) is Local else a for a in bind.args])
             types = result_types(bind.op, operands, bind.attrs) if retyped else None
             binders = renamed(bind.binders, names, types)
+            # attributes are shared, bodies in them too: these are closed, and so need no renaming
             add(Bind(binders, bind.op, operands, bind.attrs, bind.source or source))
         return tuple([names[a] if type(a) is Local else a for a in fn.ret.args])
 
@@ -215,7 +220,7 @@ class Value:
 
     __slots__ = ("arg", "emitter")
     __array_priority__ = 1000
-    __hash__ = None
+    __hash__ = None  # == records a comparison: no set or dict can hold it
 
     def __init__(self, emitter, arg):
         self.emitter, self.arg = emitter, arg
@@ -270,6 +275,7 @@ class Value:
         return At(self)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        # a search, no table: a rule runs once for given types, then its recorded program is used
         record = next((op for op in PRIMITIVES.values() if ufunc in op.numpy), None)
         if record is None or method != "__call__" or kwargs:
             return NotImplemented

@@ -13,6 +13,7 @@ def canonicalize(fn: Lambda) -> Lambda:
 
     Two programs that differ only in these print the same after it.
     """
+    # recursive in the depth of bodies, as check is; along the binds it is a loop
     fresh: dict[Local, Local] = {param: Local(param.type) for param in fn.params}
     binds = []
     for bind in fn.binds:
@@ -39,6 +40,7 @@ def alpha_equal(f: Lambda, g: Lambda) -> bool:
         return False
     if any(p.type is not q.type for p, q in zip(f.params, g.params, strict=True)):
         return False
+    # one direction is enough: each program binds a local once, so that pairs are one to one
     same: dict[Local, Local] = dict(zip(f.params, g.params, strict=True))
     for a, b in zip(f.binds, g.binds, strict=True):
         if a.op is not b.op or (a.attrs is not b.attrs and a.attrs != b.attrs):
@@ -64,6 +66,7 @@ def _same_args(a: tuple, b: tuple, same: dict[Local, Local]) -> bool:
 
 def structural_hash(fn: Lambda) -> int:
     """Equal for alpha-equal programs; linear, and kept by the Lambda."""
+    # the place where a local is bound stands for its name
     numbers: dict = {param: i for i, param in enumerate(fn.params)}
     count = len(numbers)
     total = hash((tuple([p.type for p in fn.params]), fn.in_tree, fn.out_tree))
@@ -74,6 +77,7 @@ def structural_hash(fn: Lambda) -> int:
             count += 1
         if bind.attrs:
             args.append(bind.attrs)
+        # folded bind by bind: one tuple of all would hold as much again as the program
         total = hash((total, bind.op, *args))
     return hash((total, *[numbers[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
 

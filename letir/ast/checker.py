@@ -24,6 +24,7 @@ def check(fn: Lambda) -> Lambda:
     for param in fn.params:
         _bind(param, bound, "a parameter")
     for bind in fn.binds:
+        # a local must be bound; what is no local must be a constant
         for arg in bind.args:
             if arg not in bound if type(arg) is Local else not _is_const(arg):
                 raise ScopeError(_unbound(fn, bind, arg))
@@ -59,14 +60,17 @@ def _unbound(fn: Lambda, bind: Bind, arg) -> str:
         if later
         else "is free: a program is closed, make it a parameter"
     )
+    # not line_of: the printer has no number for a local that nothing binds
     at = f"\n  at {bind.source}" if bind.source else ""
     return f"{arg!r} {what}\n  in {bind.op.name}({', '.join(map(repr, bind.args))}){at}"
 
 
 def _check_types(fn: Lambda, bind: Bind) -> None:
     op, attrs = bind.op, bind.attrs
+    # a user's package.name may be defined anew: programs keep the record they were made with
     if PRIMITIVES.get(op.name) is not op and "." not in op.name:
         raise ScopeError(f"{op.name} is no operation of this letir")
+    # their order too: tokens and the bare text go by it
     if tuple(attrs) != tuple(op.attrs):
         expected, found = ", ".join(op.attrs) or "none", ", ".join(attrs) or "none"
         raise ScopeError(
@@ -80,6 +84,7 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
         )
     for binder, expected in zip(bind.binders, types, strict=True):
         found = binder.type
+        # either may be unknown: in a text without types, or a shape that only a run tells
         if found is not expected and found is not None and expected is not None:
             error = ShapeError if found.dtype == expected.dtype else DTypeError
             raise error(

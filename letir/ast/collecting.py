@@ -20,7 +20,7 @@ def paused_gc():
     global _depth, _was_enabled  # noqa: PLW0603  the collector is one for the process, and so is its pause
     with _lock:
         if _depth == 0:
-            _was_enabled = gc.isenabled()
+            _was_enabled = gc.isenabled()  # the user may have switched it off
             gc.disable()
         _depth += 1
     try:
@@ -40,9 +40,11 @@ def _age() -> None:
     Now and then it does, so that garbage of the user's is not passed over for ever.
     """
     global _large  # noqa: PLW0603
+    # what the user has frozen would be thawed by unfreeze
     if gc.get_count()[0] < _MANY or gc.get_freeze_count():
         return
     _large += 1
     if _large % _COLLECT_EVERY:
+        # into the permanent generation and from there into the oldest: no object is walked
         gc.freeze()
         gc.unfreeze()

@@ -35,12 +35,14 @@ HEAD = "letir.json"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can say
 PROGRAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 NPY = b"\x93NUMPY\x01\x00"
+# np.load would parse the head as Python; this knows the one form that NumPy writes.
 NPY_HEAD = re.compile(
     r"\{'descr': '([<>|])([biufc][0-9]{1,2})', 'fortran_order': (True|False), "
     r"'shape': \(([0-9, ]*)\), \} *\n"
 )
 NPY_DTYPES = {dtype.str[1:]: dtype for dtype in DTYPES.values()}
 DAMAGED = (  # what zipfile and zlib raise on bytes that are no sound zip
+    # RuntimeError: encrypted members; NotImplementedError, a subclass: newer zips
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
     *(KeyError, ValueError, OverflowError, IndexError),
 )
@@ -73,6 +75,7 @@ def load_programs(
     Raises ParseError if it is no such file, is damaged, holds more than ``max_bytes``, or needs
     operations that are not registered or are older here.
     """
+    # opened here, not by zipfile: a file that is not there is an OSError, no ParseError
     with open(path, "rb") as stream:
         try:
             archive = zipfile.ZipFile(stream)
@@ -127,10 +130,12 @@ class Members:
         if not self.has(name):
             raise ParseError(f"this is no letir file, or a part of one: it has no member {name}")
         info = self.archive.getinfo(name)
+        # zipfile unpacks bzip2 and lzma without a bound on what one read gives
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ParseError("its compression is neither that of save nor deflate")
         try:
             with self.archive.open(info) as stream:
+                # what a member says of its size may be a lie: one byte too many tells
                 content = stream.read(self.left + 1)
         except DAMAGED as error:
             raise ParseError(f"the file is damaged: {error}") from None
@@ -143,7 +148,7 @@ class Members:
 def versions(programs: Iterable[Lambda]) -> dict[str, int]:
     """The operations that occur in the programs, nested ones too, and the versions they need."""
     found: dict[str, int] = {}
-    stack: list = list(programs)
+    stack: list = list(programs)  # bodies nest; no recursion
     while stack:
         value = stack.pop()
         if type(value) is Lambda:
@@ -198,6 +203,7 @@ def array_from(content: bytes) -> np.ndarray:
         shape = tuple([int(n) for n in head[4].split(",") if n.strip()])
         if math.prod(shape) * dtype.itemsize != len(elements):
             raise ValueError(f"shape {shape} and {len(elements)} bytes of {dtype} do not fit")
+        # NumPy does not look at the bytes of bools, and counts on their being 0 or 1
         if dtype.kind == "b" and elements.translate(None, b"\0\1"):
             raise ValueError("a bool is neither 0 nor 1")
         order = "F" if head[3] == "True" else "C"
@@ -214,10 +220,11 @@ def _write(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
             for name, text in texts.items():
                 archive.writestr(_undated(name), text.encode("utf-8", "surrogatepass"))
             for i, array in enumerate(arrays):
+                # zip64: how large a member becomes must be said when it is opened
                 with archive.open(_undated(f"constants/{i}.npy"), "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
         os.replace(beside, path)
-    except BaseException:
+    except BaseException:  # KeyboardInterrupt too: no file is left beside
         beside.unlink(missing_ok=True)
         raise
 
@@ -225,5 +232,6 @@ def _write(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
 def _undated(name: str) -> zipfile.ZipInfo:
     """A member that does not say when and on what system it was written."""
     info = zipfile.ZipInfo(name, EPOCH)
+    # 3 is Unix: without it the bytes would depend on the system that wrote them
     info.create_system, info.external_attr = 3, 0o644 << 16
     return info

@@ -20,6 +20,8 @@ DTYPES = {
     )
 }
 
+# Possessive quantifiers (*+ and ++): what has matched is not tried again in another way, so that no
+# text, however wrong, takes more than linear time.
 NAME = r"[^\W\d]\w*+"
 REAL = r"-?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
 FLOAT = re.compile(rf"{REAL}|-?inf|nan")
@@ -38,7 +40,7 @@ LARGEST = 1 << 63
 def string_of(text: str) -> str:
     """The string that a literal in quotes stands for."""
     try:
-        return ast.literal_eval(text)
+        return ast.literal_eval(text)  # safe: STRING has admitted one string literal, nothing else
     except SyntaxError as error:
         raise ValueError(f"this is no string: {error.msg}") from None
 
@@ -156,6 +158,7 @@ def _fill(dtype: np.dtype, array: np.ndarray, parts: list[str]) -> None:
     with np.errstate(over="ignore", under="ignore"):
         array[:] = [0.0 if i in bits else float_of(part) for i, part in enumerate(parts)]
     for i, pattern in bits.items():
+        # as integers: conversion between formats makes a signalling nan a quiet one
         array.view(f"u{dtype.itemsize}")[i] = pattern
 
 

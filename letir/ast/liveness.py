@@ -18,6 +18,7 @@ def has_effect(bind: Bind) -> bool:
     if bind.op.effect or not bind.op.holds_lambdas:
         return bind.op.effect
     bodies = [value for value in bind.attrs.values() if type(value) is Lambda]
+    # once a body: many binds may hold the same one
     return any(body.memo(_body_has_effect) for body in bodies)
 
 

@@ -16,7 +16,7 @@ ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # by every kind of value, beside i
 
 def is_python(operand) -> bool:
     """Whether it is a Python number, or the boolean that a comparison of such gave."""
-    if not hasattr(operand, "emitter"):
+    if not hasattr(operand, "emitter"):  # not isinstance: Value is built from these functions
         return type(operand) in PYTHON_NUMBERS
     kind = operand.arg.type
     return kind is not None and (kind.weak or is_python_bool(operand))
@@ -27,6 +27,7 @@ def is_python_bool(operand) -> bool:
     emitter = getattr(operand, "emitter", None)
     if emitter is None or operand.arg.type is not WEAK[bool]:
         return False
+    # NumPy's promotion has no weak bool (WEAK[bool] is strong), so that the type cannot tell
     return operand.arg in getattr(emitter, "python_bools", ())
 
 
@@ -57,10 +58,12 @@ def binary(name: str, reflected: bool = False):
 
     def operator(self, other):
         kind = type(other)
+        # takes() last: the first two tests settle nearly all operands without a call
         if kind is not type(self) and kind not in ALWAYS_TAKEN and not self.takes(other):
             return NotImplemented
         operands = (other, self) if reflected else (self, other)
         own = self.arg.type
+        # the shape first: arrays, the usual case, are no Python numbers
         if own is not None and own.shape == () and is_python(self) and is_python(other):
             return on_python(name, operands)
         return self.emitter.apply(PRIMITIVES[name], operands)
@@ -98,6 +101,7 @@ def shape_method(name: str):
     """NumPy's method of this name, which takes its sizes or axes one by one or as one tuple."""
 
     def call(self, *sizes):
+        # None: x.transpose() without axes
         return PRIMITIVES[name](self, sizes[0] if len(sizes) == 1 else sizes or None)
 
     call.__name__, call.__doc__ = name, f"NumPy's ``ndarray.{name}``, recorded."

@@ -25,6 +25,7 @@ from letir.errors import LetirError
 LOCAL_TEXT = r"%(?:0|[1-9][0-9]*+)"
 DOTTED = r"[^\W\d][\w.]*+"
 LOCAL = re.compile(LOCAL_TEXT)
+# A word before a bracket is a type, not a name: `%0: float64[3]` and `%0:x: float64[3]`.
 BINDER = re.compile(
     rf"({LOCAL_TEXT})(?:\s*+:\s*+({DOTTED})(?!\s*+\*?\s*+\[))?(?:\s*+:\s*+({TYPE}))?"
 )
@@ -43,6 +44,7 @@ TAIL = re.compile(
 AFTER_BIND = re.compile(r"[\n;}]|->|\Z")
 SOURCE = re.compile(r"\s*(.*):([0-9]{1,9})\s*")
 
+# Exactly what the printer writes of most binds, blanks included; the general rules read the rest.
 SIMPLE = re.compile(
     rf"[\s;]*+({LOCAL_TEXT})(?::({DOTTED}))?(?:: ({TYPE}))? = ({DOTTED})"
     rf"\(({LOCAL_TEXT}(?:, {LOCAL_TEXT})*+)?\)(?:  # ([^\n;]*:[0-9]{{1,9}}))?\n"
@@ -87,6 +89,7 @@ class Scope:
         if found is None and self.outer is not None:
             captured = self.outer.find(key)
             if captured is not None:
+                # at each level on the way: a grad_of captures from the scope next to it only
                 found = self.bound[key] = self.lifted[captured] = Local(captured.type)
         return found
 
@@ -115,6 +118,7 @@ class Parser(TreeReader):
     def function(self) -> Lambda:
         """``params in TREE out TREE { body }``, in a scope of its own."""
         self.descend()
+        # no outer: a lambda is closed, only grad_of captures
         around, self.scope = self.scope, Scope()
         params = self.binders() if self.text.startswith("%", self.skip()) else []
         self.enter(params)
@@ -165,7 +169,7 @@ class Parser(TreeReader):
         The fast path of long programs. It stops at a line that needs more, or that says something
         for the first time: ``bind`` reads that.
         """
-        if self.scope.outer is not None:
+        if self.scope.outer is not None:  # a grad_of: find() has to lift its free locals
             return
         text, bound, match = self.text, self.scope.bound, SIMPLE.match
         types, plain, sources = self.types, self.plain, self.sources
@@ -175,11 +179,13 @@ class Parser(TreeReader):
                 args = tuple([bound[arg] for arg in operands.split(", ")]) if operands else ()
                 op, attrs = plain[op]
                 local = Local(types[kind], name)
+            # pos is still before the line: bind reads it again, or says what is wrong
             except KeyError:
                 return
             if key in bound:
                 return
             bound[key] = local
+            # an object a text, not a bind: lines repeat, and the printer caches by the object
             source = sources.get(place) or self.source(place)
             binds.append(Bind((local,), op, args, attrs, source))
             self.pos = line.end()
@@ -306,6 +312,7 @@ class Parser(TreeReader):
         op = self.operation()
         self.expect("]")
         self.expect("(")
+        # set below, after the parentheses: cotangents are operands of the scope around
         inner = Scope(outer=self.scope)
         cts = self.items(")", lambda: self.cotangent(inner))[0]
         self.expect("{")
@@ -313,6 +320,7 @@ class Parser(TreeReader):
         binds, ret = self.body(ARROW, "a bind or '->'")
         self.scope = inner.outer
         self.depth -= 1
+        # this order of parameters is what is_printed_in_place (printer) relies on
         fn = Lambda([*(param for _, param in cts), *inner.lifted.values()], binds, ret)
         args = (*(ct for ct, _ in cts), *inner.lifted)
         record = self.primitive(name, at)

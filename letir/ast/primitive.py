@@ -49,12 +49,15 @@ def _keywords(function) -> dict[str, Any]:
     """The keyword-only parameters of a function and their defaults: the attributes, in the record's
     order.
     """
+    # not inspect.signature: 9 us a function, and all records are made at import
     code = function.__code__
     names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     defaults = function.__kwdefaults__ or {}
+    # `call` is the evaluator's, no attribute
     return {name: defaults.get(name, Required) for name in names if name != "call"}
 
 
+# eq=False: binds of one operation share one record, and are compared by `is`.
 @define(eq=False, repr=False)
 class Primitive:
     """One operation. Rules are written in letir's own operations on ``Value``s.
@@ -92,6 +95,7 @@ class Primitive:
     symbol: str | None = None
     attributes: Callable | None = None
     source: Callable | str | None = None
+    # in the order of impl's signature, which is that of texts
     attrs: dict[str, Any] = field(init=False)
     is_differentiable: bool = field(init=False)  # in reverse mode, now or in a later version
 
@@ -109,6 +113,7 @@ class Primitive:
         """
         if self.prepare is not None:
             args, kwargs = self.prepare(*args, **kwargs)
+        # the first one: an emitter sorts out operands that belong elsewhere, or refuses them
         for arg in args:
             emitter = getattr(arg, "emitter", None)
             if emitter is not None:
@@ -117,11 +122,12 @@ class Primitive:
 
     def complete(self, attrs: dict[str, Any]) -> Attrs:
         """``attrs`` with the defaults filled in, in the record's order."""
+        # most operations: the shared object, tested by `is` elsewhere
         if not self.attrs and not attrs:
             return NO_ATTRS
         full = {name: attrs.get(name, default) for name, default in self.attrs.items()}
         required = [name for name, value in full.items() if value is Required]
-        if required or not full.keys() >= attrs.keys():
+        if required or not full.keys() >= attrs.keys():  # >=: an unknown name is refused too
             expected = ", ".join(self.attrs) or "none"
             raise LetirError(f"{self.name}: its attributes are ({expected}), found {dict(attrs)!r}")
         return Attrs(full)
@@ -139,7 +145,7 @@ class Primitive:
         return self.name
 
     def __reduce__(self):
-        return primitive_named, (self.name,)
+        return primitive_named, (self.name,)  # by name: rules are lambdas, which no pickle takes
 
 
 PRIMITIVES: dict[str, Primitive] = {}

@@ -105,6 +105,7 @@ class Printer:
     arrays: list | None = None
     numbers: dict[Local, str] = field(factory=dict)
     count: int = 0
+    # sources by id, which is theirs as long as the program that is printed holds them
     texts: dict = field(
         factory=dict
     )  # of types and sources, of which a program has few different ones
@@ -117,6 +118,7 @@ class Printer:
 
     def skip(self, bind: Bind) -> None:
         """Number what ``bind`` binds without writing it."""
+        # in bind_text's order: lines and errors of long programs have the numbers of dumps
         for binder in bind.binders:
             self.number(binder)
         for body in bind.attrs.values():
@@ -169,6 +171,7 @@ class Printer:
             numbers[a] if type(a) is Local else self.value(a.value, indent) for a in bind.args
         ]
         if len(binders) == 1:
+            # before the attributes are written: binders are numbered before what bodies bind
             head = self.binder(binders[0]) + " = "
         else:
             head = ", ".join([self.binder(b) for b in binders]) + (" = " if binders else "")
@@ -183,12 +186,13 @@ class Printer:
             line = f"{head}{bind.op.name}({', '.join(operands)})"
         source = bind.source
         if source is None or not self.sources:
-            return line.rstrip()
+            return line.rstrip()  # the positional form of no operands ends in a blank
         return line + (self.texts.get(id(source)) or self.source_text(source))
 
     def source_text(self, source) -> str:
         """The comment that says the line; kept by the object, which the binds of one line share."""
         place = source.short if self.bounded else str(source)
+        # a file's name may hold a line break, which a comment cannot
         text = self.texts[id(source)] = f"  # {place}" if len(place.splitlines()) == 1 else ""
         return text
 
@@ -203,6 +207,7 @@ class Printer:
         return [
             f"{name}={self.value(value, indent)}"
             for name, value in bind.attrs.items()
+            # `is` settles most; then tokens, for 0 == False and 1 == 1.0 in Python
             if defaults.get(name, Required) is not value
             and (name not in defaults or token(defaults[name]) != token(value))
         ]
@@ -212,6 +217,7 @@ class Printer:
         places [D5].
         """
         n_cts, body = bind.attrs["n_cts"], bind.attrs["body"]
+        # what Scope.find (parser) undoes
         self.numbers.update(zip(body.params, operands, strict=True))
         inner = indent + "  "
         binds = [self.bind_text(inner_bind, inner) for inner_bind in body.binds]
@@ -230,6 +236,7 @@ class Printer:
     def value(self, value, indent: str) -> str:
         """An attribute or a constant, as ``parse`` reads it back."""
         kind = type(value)
+        # exact types: np.float64 is a float, and its repr is another text
         if kind in (int, bool, str, type(None), Size, UndefType, Here, ArrayType):
             return repr(value)
         if kind is float:
@@ -330,6 +337,7 @@ def float_digits(value: np.floating) -> str:
         if value.dtype.itemsize == 8
         else np.format_float_scientific(value, unique=True)
     )
+    # read as float64, then rounded to the dtype: twice rounded may be the neighbour
     return short if value.dtype.type(float(short)) == value else repr(float(value))
 
 

@@ -29,6 +29,7 @@ class Reader:
     def error(self, message: str, at: int | None = None) -> ParseError:
         """A ParseError at ``at``, by default where the reader is."""
         at = self.pos if at is None else at
+        # counted when something is wrong, not while reading: a program may have 10^6 lines
         line = self.text.count("\n", 0, at) + 1
         return ParseError(message, line, at - self.text.rfind("\n", 0, at))
 
@@ -77,7 +78,7 @@ class Reader:
 
     def items(self, close: str, item: Callable) -> tuple[list, bool]:
         """What ``item`` reads, again and again, up to ``close``; whether a comma ends the list."""
-        found, comma = [], True
+        found, comma = [], True  # comma: whether a further item may follow
         while not self.take(close):
             if not comma:
                 self.fail(f"',' or {close!r}")

@@ -47,6 +47,7 @@ class Local:
     ``type`` is None where it is unknown, ``name`` what the user called it, for reading only.
     """
 
+    # not its bind: through that a program would be one chain of references, and freeing it deep
     type: ArrayType | None = None
     name: str | None = None
 
@@ -68,7 +69,7 @@ class NoTypeType:
         return "no type"
 
     def __reduce__(self):
-        return "NO_TYPE"
+        return "NO_TYPE"  # the name of this module's global: a copy is the same object
 
 
 NO_TYPE = NoTypeType()
@@ -84,9 +85,10 @@ class Const:
     type: Any = field(init=False)  # its weak type, or NO_TYPE
 
     def __attrs_post_init__(self):
-        self.type = WEAK.get(type(self.value), NO_TYPE)
+        self.type = WEAK.get(type(self.value), NO_TYPE)  # as a slot: type rules ask once an operand
 
     def __eq__(self, other):
+        # by tokens: 1, 1.0 and True are three constants, nan is one
         return type(other) is Const and token(self.value) == token(other.value)
 
     def __hash__(self):
@@ -175,7 +177,7 @@ class Lambda:
     ret: Ret
     in_tree: Any = None
     out_tree: Any = None
-    _memo: dict = field(factory=dict, init=False)
+    _memo: dict = field(factory=dict, init=False)  # init=False: evolve begins with an empty one
 
     @property
     def body(self) -> Let | Ret:
@@ -195,6 +197,8 @@ class Lambda:
 
     def memo(self, analysis: Callable[["Lambda"], Any]) -> Any:
         """``analysis(self)``, computed once: for pure functions of a program."""
+        # Keyed by the function: pass a module's, as a closure would be another key each time.
+        # An analysis that returns None would be run again.
         found = self._memo.get(analysis)
         if found is None:
             found = self._memo[analysis] = analysis(self)

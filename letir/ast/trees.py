@@ -60,12 +60,13 @@ def flatten(tree) -> tuple[list, optree.PyTreeSpec]:
         return leaves, spec
     for cls in classes:
         register_class(cls)
-    return flatten(tree)
+    return flatten(tree)  # their fields may hold further such classes
 
 
 def is_record(cls: type) -> bool:
     """Whether it is an attrs class or a dataclass of the user's, not yet a node of trees."""
     known = attrs.has(cls) or dataclasses.is_dataclass(cls)
+    # letir's own, such as ShapeDtype, are leaves
     return known and not cls.__module__.startswith("letir.") and cls not in _nodes
 
 
@@ -96,7 +97,7 @@ def bare_instance(cls: type, fields: dict):
     """An instance with these fields, made without its ``__init__``."""
     made = object.__new__(cls)
     for name, value in fields.items():
-        object.__setattr__(made, name, value)
+        object.__setattr__(made, name, value)  # a frozen class refuses setattr
     return made
 
 
@@ -159,6 +160,7 @@ class Tree:
         """What stands in the places of the leaves: static ones may be containers, others not."""
         static = dict(self.statics)
         try:
+            # a static leaf may be a container, into which flatten would go
             found = self.spec.flatten_up_to(tree)
             if all(i in static or is_leaf(leaf) for i, leaf in enumerate(found)):
                 return found
@@ -194,6 +196,7 @@ class Tree:
         )
 
     def __eq__(self, other):
+        # not the specs: a tree from a file has stand-ins for classes that are not there
         return type(other) is Tree and self.text == other.text
 
     def __hash__(self):

@@ -66,6 +66,7 @@ class Size:
         terms = tuple(sorted((names, c) for names, c in coefficients.items() if c))
         if not any(names for names, _ in terms):
             return sum(c for _, c in terms)
+        # highest degree first, the constant last: eval/arguments.py matches on this order
         return Size(tuple(sorted(terms, key=lambda term: (-len(term[0]), term[0]))))
 
     @property
@@ -111,6 +112,7 @@ class Size:
     def __rsub__(self, other):
         return -self + other
 
+    # Else range(n) or np.zeros(n) would bake one size into a program for all of them.
     def __index__(self):
         raise TraceError(
             f"the size {self} has a name but no value while this is traced\n"
@@ -162,11 +164,12 @@ class ArrayType:
 
     def __new__(cls, dtype, shape=(), weak=False):
         key = (number_dtype(dtype), tuple(shape), bool(weak))
-        with _types_lock:
+        with _types_lock:  # two threads must not make two objects of one type
             self = _types.get(key)
             if self is None:
                 self = object.__new__(cls)
                 fields = (*key, key[0].kind in "fc")
+                # after them comes __weakref__
                 for field, value in zip(cls.__slots__, fields, strict=False):
                     object.__setattr__(self, field, value)
                 _types[key] = self
@@ -208,6 +211,7 @@ def number_dtype(dtype) -> np.dtype:
     """``dtype`` in native byte order, or DTypeError if its arrays are not arrays of numbers that
     letir knows.
     """
+    # longdouble is refused: its bits differ from machine to machine
     dtype = np.dtype(dtype)
     if dtype.kind not in KINDS or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise DTypeError(
@@ -277,7 +281,7 @@ def broadcast_shapes(*shapes: tuple) -> tuple:
         for i, n in enumerate(shape, start=len(out) - len(shape)):
             if out[i] == 1:
                 out[i] = n
-            elif n not in (1, out[i]):
+            elif n not in (1, out[i]):  # by ==: Size has no order
                 listed = ", ".join(map(str, shapes))
                 raise ShapeError(
                     f"shapes {listed} do not broadcast: {out[i]} and {n} at axis {i - len(out)}"

@@ -41,6 +41,8 @@ TREES = {"in": re.compile(r"in(?!\w)"), "out": re.compile(r"out(?!\w)")}
 
 SLICE = r"(?P<slice>(?:-?[0-9]++\s*+)?:(?:\s*+-?[0-9]++)?(?:\s*+:(?:\s*+-?[0-9]++)?)?)"
 STRINGS = rf"(?P<string>{STRING})"
+# Tried from first to last, so that the order counts: what begins with a word and a bracket before
+# words, floats before ints, both before sizes (2*n+1), of which they are a beginning.
 LITERALS = (
     STRINGS,
     r"(?P<complex>complex\s*+\([^()]*+\))",
@@ -55,6 +57,7 @@ LITERALS = (
     r"(?P<here>@[0-9]*+)",
 )
 TEXT = re.compile(STRINGS)
+# without SLICE: the keys of a dict stand before a colon
 LITERAL = re.compile("|".join(LITERALS))
 VALUE = re.compile("|".join([SLICE, *LITERALS]))
 WORDS = {"None": None, "True": True, "False": False, "Undef": Undef}

@@ -27,18 +27,20 @@ class Substitution(ArgVisitor):
 
 def substitute(fn: Lambda, mapping: Mapping[Local, Arg]) -> Lambda:
     """``fn`` with every use of a local in ``mapping`` replaced; parameters that are drop out."""
+    # bodies in attributes are closed: nothing of theirs is in the mapping
     visit = Substitution().visit
     binds = [
         _with_args(bind, tuple([visit(arg, mapping) for arg in bind.args])) for bind in fn.binds
     ]
     params = [param for param in fn.params if param not in mapping]
+    # the tree counts the parameters, of which there are fewer now
     in_tree = fn.in_tree if len(params) == len(fn.params) else None
     ret = Ret(tuple([visit(arg, mapping) for arg in fn.ret.args]))
     return Lambda(params, binds, ret, in_tree, fn.out_tree)
 
 
 def _with_args(bind: Bind, args: tuple[Arg, ...]) -> Bind:
-    if args == bind.args:
+    if args == bind.args:  # shared: most binds of a program stay as they are
         return bind
     return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
 
@@ -68,7 +70,7 @@ def inline(fn: Lambda, args: Sequence[Arg], builder: LetBuilder) -> tuple[Arg, .
 
 def free_locals(params: Iterable[Local], binds: Iterable[Bind], ret: Ret) -> list[Local]:
     """The locals that are used but not bound, in order of first use."""
-    bound, free = set(params), {}
+    bound, free = set(params), {}  # a dict: a set with an order
     for bind in binds:
         free.update((local, None) for local in bind.locals() if local not in bound)
         bound.update(bind.binders)
@@ -125,6 +127,7 @@ def to_dag(fn: Lambda) -> tuple[list[Input], list[Node | Input | Const]]:
         args = tuple([nodes[arg] if type(arg) is Local else arg for arg in bind.args])
         node = Node(bind.op, args, bind.attrs, source=bind.source)
         for i, binder in enumerate(bind.binders):
+            # further results have no operands of their own: `of` leads to them
             nodes[binder] = node if i == 0 else Node(bind.op, (), bind.attrs, i, node)
     return inputs, [nodes[arg] if type(arg) is Local else arg for arg in fn.ret.args]
 
@@ -165,15 +168,17 @@ def _operands_first(outputs) -> list:
     stack = _producers(outputs)
     while stack:
         node = stack[-1]
+        # stays on the stack below its operands; met again when they are done
         if state.get(node) is None and type(node) is Node:
             state[node] = "open"
             below = _producers(node.args)
+            # open are just those on the path from an output to here
             if any(state.get(arg) == "open" for arg in below):
                 raise ScopeError(f"the graph has a cycle through {node.op.name}")
             stack.extend(below)
             continue
         stack.pop()
-        if state.get(node) != "done":
+        if state.get(node) != "done":  # a shared node may be on the stack twice
             state[node] = "done"
             order.append(node)
     return order
@@ -181,4 +186,5 @@ def _operands_first(outputs) -> list:
 
 def _producers(nodes) -> list:
     """The nodes that compute these, last first; constants need none."""
+    # reversed, for a stack: the first operand is bound first
     return [n.producer if type(n) is Node else n for n in reversed(nodes) if type(n) is not Const]

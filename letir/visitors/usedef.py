@@ -65,6 +65,7 @@ class UseDef:
         for i, term in enumerate((*self.binds, self.ret)):
             for position, arg in enumerate(term.args):
                 if type(arg) is Local:
+                    # in order: uses_left searches by bisection
                     found.setdefault(arg, []).append((i, position))
         return found
 
@@ -98,5 +99,6 @@ class UseDef:
 
     def live_at(self, index: int) -> list[Local]:
         """The locals that are bound before bind ``index`` and used by it or later, in order."""
+        # linear in the program: to ask at every bind, go through it once with uses_left
         bound = [*self.params, *(b for bind in self.binds[:index] for b in bind.binders)]
         return [local for local in bound if self.uses_left(local, index)]

@@ -36,7 +36,7 @@ class Visitor:
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        if "variants" in cls.__dict__:
+        if "variants" in cls.__dict__:  # it defines a kind of visitor, and is abstract
             return
         missing = [name for name in cls.variants.values() if not hasattr(cls, name)]
         if missing:
@@ -49,9 +49,10 @@ class Visitor:
         methods = self._methods
         while True:
             try:
-                method = methods[type(node)]
+                method = methods[type(node)]  # the exact type: terms are not subclassed
             except KeyError:
                 raise self.refused(node) from None
+            # runs once a bind, nearly always without keywords: an empty ** makes a dict each time
             answer = method(self, node, *args, **kwargs) if kwargs else method(self, node, *args)
             if type(answer) is not TailCall:
                 return answer
