@@ -87,7 +87,7 @@ class Batching(ExprVisitor):
     def visit_let(self, let: Let, names: dict, mapped: set):
         bind = let.bind
         there = tuple([type(arg) is Local and arg in mapped for arg in bind.args])
-        if True in there:
+        if True in there:  # else all examples share it: it is computed once
             self.step(bind, there, names, mapped)
         else:
             self.builder.binds.append(renamed(bind, names))
@@ -104,12 +104,14 @@ class Batching(ExprVisitor):
         except LetirError as error:
             raise with_line(error, bind) from None
         self.builder.source = bind.source
+        # constants are part of the rule's body
         operands = [arg for arg in args if type(arg) is Local]
         found = body.emit(self.builder, operands)
         for binder, result, axis in zip(bind.binders, found, body.axes, strict=True):
             names[binder] = result
             if axis is not None:
                 mapped.add(binder)
+            # the user's names go on; a result that is an operand keeps its own
             if binder.name and type(result) is Local and result.name is None:
                 result.name = binder.name
 
@@ -139,10 +141,11 @@ def batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBo
     """The rule of ``bind`` on ``args``, which stand for its operands; cached by their types."""
     operands = [arg.type if type(arg) is Local else constant_key(arg.value) for arg in args]
     attrs = None if bind.attrs is NO_ATTRS else bind.attrs.token
+    # all that a rule can see of a bind: types, never locals, so that many binds share one body
     key = (bind.op, attrs, size, there, *operands)
     found = _bodies.get(key)
     if found is None:
-        if len(_bodies) >= _MOST:
+        if len(_bodies) >= _MOST:  # emptied whole: an order of use would cost every hit
             _bodies.clear()
         found = _bodies[key] = _recorded(bind, args, there, size)
     return found
@@ -158,7 +161,7 @@ def _recorded(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBod
     operands = [builder.param(a.type) if type(a) is Local else a.value for a in args]
     axes = tuple([0 if mapped else None for mapped in there])
     rule = batching_rule(bind.op)
-    keywords = {"transform": batched} if bind.op.holds_lambdas else {}
+    keywords = {"transform": batched} if bind.op.holds_lambdas else {}  # bodies are batched too
     found, out_axes = rule(operands, axes, **bind.attrs, **keywords)
     if bind.op.results is None:
         found, out_axes = (found,), (out_axes,)
@@ -179,6 +182,7 @@ def batching_rule(op: Primitive) -> Callable:
     """
     if op.batch is not NO_BATCH:
         return op.rule("batch")
+    # slow but right, and to be seen: the text of the program says ``looped``
     return OneByOne(lambda: op) if op.decompose is None else functools.partial(with_gradient, op)
 
 
@@ -213,8 +217,10 @@ def gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dict
     args = tuple([Const(None) if kind is None else Local(kind) for kind in kinds])
     outs = tuple([Local(arg.type) for arg in forward.ret.args])
     bind = Bind(outs, op, args, op.complete(attrs))
+    # None for needed: which operands require grad is known only where the batch is differentiated
     rule = rule_body("vjp", bind, (True,) * len(outs), None, pull)
     params, count = rule.body.params, len(outs)
+    # scripts take cotangents last
     program = Lambda([*params[count:], *params[:count]], rule.body.binds, rule.body.ret)
     return program, rule.captured, rule.results
 

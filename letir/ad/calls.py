@@ -36,8 +36,10 @@ def called(f: Callable, args: tuple, kwargs: dict) -> Call:
     f = as_program(f)
     if isinstance(f, Lambda):
         return Call(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
+    # LAZY: only what Python asks for is computed here, all else by the transformed program alone
     recording = record(f, *mark_static(f, args, kwargs, (), ()), LAZY)
     leaves = recording.tree.leaves_of((args, kwargs), "differentiating")
+    # lifted: traced values that f closes over; they are further parameters, behind its own
     return Call(recording.fn, recording.tree, [*leaves, *recording.lifted])
 
 
@@ -48,7 +50,7 @@ def as_program(f: Callable) -> Callable:
 
 def tree_of_arguments(fn: Lambda) -> Tree:
     """How the arguments of ``fn`` nest, also where they are arrays in a row."""
-    return fn.in_tree or Tree.of(((LEAF,) * len(fn.params), {}))
+    return fn.in_tree or Tree.of(((LEAF,) * len(fn.params), {}))  # (args, kwargs)
 
 
 def tree_of_results(count: int) -> Tree:
@@ -99,7 +101,7 @@ def separate(results: tuple, arguments: Sequence = ()) -> list:
     Rules hand one cotangent to several operands, whole or as views, and broadcasting gives
     read-only views.
     """
-    seen = {id(root(array)) for array in arguments}
+    seen = {id(root(array)) for array in arguments}  # ids hold: both tuples keep the owners alive
     found = []
     for array in results:
         owner = id(root(array))

@@ -23,11 +23,12 @@ class Captures:
         self._outputs: dict[Local, int] = {}
         for i, arg in enumerate(fn.ret.args):
             if type(arg) is Local:
-                self._outputs.setdefault(arg, i)
+                self._outputs.setdefault(arg, i)  # the first place of one that is returned twice
 
     def capture(self, local: Local) -> Local:
         """``local``, which is now a parameter of the derivative program."""
         position = self._outputs.get(local)
+        # a result that is an input: as a result [D4]
         if position is None and local in self._inputs:
             self.inputs.add(self._inputs[local])
         else:
@@ -39,6 +40,7 @@ class Captures:
 
     def params(self) -> list[Local]:
         """The captured locals: inputs, then results, each in the order of their positions."""
+        # sorted: the positions that a Gradient tells are in the order of these parameters
         return [self.fn.params[i] for i in sorted(self.inputs)] + [
             self.results[i] for i in sorted(self.outputs)
         ]

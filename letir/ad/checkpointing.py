@@ -26,7 +26,8 @@ def checkpoint(
     kept nevertheless, for example ``lambda bind: bind.op.name == "matmul"``; "recompute_cheap" and
     "min_bytes" keep what these policies of ``differentiate`` would not compute again. Guards and
     other effects happen once, not when it is computed again. Arguments in ``static_argnums`` may be
-    anything. Costs about one more evaluation of ``f`` for each derivative.
+    anything. Costs about one more evaluation of ``f`` for each derivative (Chen et al., Training
+    deep nets with sublinear memory cost, 2016).
 
     >>> import numpy as np
     >>> from letir import differentiate, trace
@@ -47,9 +48,9 @@ def checkpoint(
 
     @functools.wraps(f)
     def checkpointed(*args, **kwargs):
-        if not is_recorded(args, kwargs):
+        if not is_recorded(args, kwargs):  # nothing will be differentiated: nothing to save
             return f(*args, **kwargs)
-        source, _ = user_place(2)
+        source, _ = user_place(2)  # the caller's line: the bind is made in here, where no user is
         static, given = apart(args, argnums)
         call = called(given_apart(f, static, argnums), given, kwargs)
         return call.out_tree.unflatten(
@@ -86,7 +87,7 @@ def keeps(policy: Policy | None, bind: Bind) -> bool:
         return bind.op.effect
     if callable(policy):
         return bool(policy(bind))
-    grade = recomputation(bind)
+    grade = recomputation(bind)  # None: it must not be computed again
     return policy == "keep_all" or grade is None or grade > GRADES[policy]
 
 
@@ -95,4 +96,5 @@ def one_bind(op, attrs: Attrs, params: Sequence[Local], ret: Ret, source) -> Lam
     builder = LetBuilder()
     builder.source = source
     operands = [builder.param(param.type, param.name).arg for param in params]
+    # results beyond these are what the body saves: only its derivative reads them
     return builder.build(builder.emit(op, tuple(operands), attrs)[: len(ret.args)])

@@ -48,7 +48,7 @@ def recomputation(bind: Bind) -> int | None:
         return found
     if op.elementwise:
         return MODERATE
-    if "." in op.name:
+    if "." in op.name:  # module.name: the user's own, about which nothing else is known
         return None
     return of_bodies(bind) if op.holds_lambdas else DEAR
 
@@ -59,13 +59,14 @@ def of_bodies(bind: Bind) -> int | None:
     Other than composites and steps of gradients these are loops and branches, which are dear.
     """
     op, types = bind.op, [arg.type for arg in bind.args]
-    least = CHEAP if op in (grad_of, when_defined) else DEAR
+    least = CHEAP if op in (grad_of, when_defined) else DEAR  # these two only hold a rule
     bodies = [value for value in bind.attrs.values() if type(value) is Lambda]
     if op.decompose is not None:
         if None in types:
             return DEAR
         kinds = tuple([kind if isinstance(kind, ArrayType) else None for kind in types])
         least, bodies = CHEAP, [decomposition(op.decompose, kinds, dict(bind.attrs))]
+    # memo: many binds hold one body, which would be walked through for each of them
     grades = [body.memo(_dearest) for body in bodies]
     return None if None in grades else max([least, *grades])
 
@@ -83,12 +84,12 @@ def nbytes(local: Local) -> int | Size | None:
 
 def weight(local: Local, op: Primitive | None = None) -> int:
     """``nbytes`` as a number: with ``NOMINAL`` for each name; ``op`` is what makes the value."""
-    if op is PRIMITIVES["size"]:
+    if op is PRIMITIVES["size"]:  # a few integers, also where the rank is unknown
         return 8
     found = nbytes(local)
     if type(found) is Size:
         return found.evaluate(dict.fromkeys(found.names, NOMINAL))
-    return 8 * NOMINAL**2 if found is None else found
+    return 8 * NOMINAL**2 if found is None else found  # a float64 matrix of nominal sides
 
 
 def is_view(bind: Bind) -> bool:
@@ -98,7 +99,7 @@ def is_view(bind: Bind) -> bool:
     """
     name, args = bind.op.name, bind.args
     if name == "index":
-        return len(args) == 1
+        return len(args) == 1  # slices and integers only; index arrays, further operands, copy
     if name in ("real", "imag"):
         return args[0].type is not None
     return name in VIEW_OPS and bool(args) and type(args[0]) is Local

@@ -57,6 +57,7 @@ def hessian(
     if isinstance(inner, Lambda):
         return either(lambda: of(jacfwd), lambda: of(jacrev))
 
+    # a function is recorded when it is called: only then is it known which rules there are
     @functools.wraps(inner)
     def hessian_of(*args, **kwargs):
         return either(lambda: of(jacfwd)(*args, **kwargs), lambda: of(jacrev)(*args, **kwargs))
@@ -74,7 +75,8 @@ def either(first: Callable, second: Callable):
 
 def hvp(f: Callable, primals=None, tangents=None):
     """The product of the Hessian of a scalar ``f`` at ``primals`` with ``tangents``, which nest
-    alike: forward over reverse, at the price of about two gradients.
+    alike: forward over reverse, at the price of about two gradients (Pearlmutter, Fast exact
+    multiplication by the Hessian, Neural Computation, 1994).
 
     Both are tuples with one entry for each argument; the product nests as the primals, and as the
     one primal itself if there is one. An array alone is one primal. None is a tangent of zero, and
@@ -105,7 +107,8 @@ def ggnvp(f: Callable, g: Callable, primals=None, tangents=None):
 
     J is the Jacobian of ``f``, H the Hessian of the scalar function ``g`` of its result: what is
     left of the Hessian without the curvature of f, never negative where g is convex. ``f`` is
-    evaluated once. Arguments and answers as in ``hvp``.
+    evaluated once. Arguments and answers as in ``hvp`` (Schraudolph, Fast curvature matrix-vector
+    products for second-order gradient descent, Neural Computation, 2002).
 
     >>> import numpy as np
     >>> f, g = lambda x: np.exp(x), lambda y: 0.5 * (y**2).sum()
@@ -204,6 +207,7 @@ def hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
     if len(fn.ret.args) != 1:
         raise ShapeError(f"hvp needs a function that returns one scalar, found {len(fn.ret.args)}")
     check_result(fn, holomorphic=False)
+    # its one program is transformed again
     gradients = gradient_program(fn, wanted, with_value=False)
     builder, found = either(
         lambda: forward_product(gradients, inputs),
@@ -220,6 +224,7 @@ def forward_product(gradients: Lambda, inputs: list[int]) -> tuple[LetBuilder, d
     """The tangents of the gradients, by position."""
     program, outputs = jvp_program(gradients, inputs)
     builder = LetBuilder()
+    # with its own locals: nothing else will use that program
     builder.params, builder.binds = list(program.params), list(program.binds)
     return builder, dict(zip(outputs, program.ret.args[len(gradients.ret.args) :], strict=True))
 
@@ -231,12 +236,13 @@ def reverse_product(
     params, needed, given = gradients.params, set(wanted), set(inputs)
     mask = [i in needed for i in range(len(params))]
     second = differentiate(gradients, mask, defined=[i in given for i in wanted])
-    at = dict(zip(second.df_input_vjps, second.df.params, strict=False))
+    at = dict(zip(second.df_input_vjps, second.df.params, strict=False))  # captured follow
     place = {i: at.get(k) for k, i in enumerate(wanted)}
     builder = LetBuilder()
+    # a direction on which no product depends is a parameter all the same
     directions = [place[i] or Local(strong(params[i].type)) for i in inputs]
     builder.params = [*params, *directions]
-    builder.binds = [*second.f.binds, *second.df.binds]
+    builder.binds = [*second.f.binds, *second.df.binds]  # what df captures has its name in f
     found = dict(zip(second.df_output_vjps, second.df.ret.args, strict=True))
     return builder, {k: found.get(i) for k, i in enumerate(wanted)}
 
@@ -249,6 +255,7 @@ def ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) ->
     pair = linear_program(call.fn, wanted)
     arguments, count = list(call.leaves), len(call.fn.ret.args)
     xp = array_module(arguments)
+    # the one evaluation of f: the push and the pull below read what it captured
     results = run_flat(pair.f, list(arguments))
     captured = pair.captured(arguments, results)
     directions = [
@@ -264,6 +271,7 @@ def ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) ->
     )
     bent = hvp(g, (out,), (tangent,))
     cts = tree.spec.flatten_up_to(bent)
+    # not vjp of f, which would evaluate f once more
     transpose = transposed_program(pair.linear, list(range(len(wanted))))
     return run_flat(transpose, [*(cts[k] for k in pair.outputs), *captured])
 

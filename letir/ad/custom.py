@@ -99,8 +99,10 @@ class custom_vjp(CustomFunction):
         if not is_tracing():
             if not any(hasattr(type(leaf), "__letir_run__") for leaf in leaves):
                 return self.function(*args)
+            # Variables: ``self`` is called again, in the trace of that recording
             call = called(given_apart(self, fixed, self.nondiff_argnums), given, {})
             return call.out_tree.unflatten(run_flat(call.fn, list(call.leaves)))
+        # constants of the trace: no derivative
         if not any(isinstance(leaf, Tracer) for leaf in leaves):
             return self.function(*args)
         if self.forward is None:
@@ -110,7 +112,7 @@ class custom_vjp(CustomFunction):
     def recorded(self, args: tuple, fixed: tuple, given: tuple):
         """``forward`` recorded, and the bind that has its results and the rule."""
         trace: Trace = ACTIVE.get()
-        before = len(trace.binds)
+        before = len(trace.binds)  # what comes after this belongs to forward
         out, residuals = self.forward(*args)
         outs, out_spec = flatten(out)
         kept = flatten(residuals)[0]
@@ -123,8 +125,10 @@ class custom_vjp(CustomFunction):
             n_residuals=len(kept) + len(captured),
             backward=_reordered(rule, len(kept)),
         )
+        # this order is what the op's attributes count: n_outs, then n_residuals, then the arguments
         operands = [trace.enter(value) for value in (*outs, *kept, *captured, *inputs)]
-        trace.source, _ = user_place(3)
+        trace.source, _ = user_place(3)  # past this and ``__call__``
+        # closed_over: operands only so that a derivative by one of them can be refused [D9]
         binders = trace.emit(custom_vjp_op, (*operands, *closed_over), attrs)
         values = [out.value if isinstance(out, Tracer) else out for out in outs]
         return out_spec.unflatten(map(functools.partial(Tracer, trace), binders, values))
@@ -148,6 +152,7 @@ class custom_vjp(CustomFunction):
                 if isinstance(leaf, Tracer)
             ]
 
+        # ABSTRACT: the rule must hold for all residuals, not for the values that they have now
         return record(backward, (residuals, out), {}, ABSTRACT)
 
     def _cotangent(self, position: int, ct, leaf: Tracer):
@@ -168,7 +173,7 @@ def closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list[
     The rule says nothing of the derivative by these.
     """
     new = trace.binds[before:]
-    known = {trace.enter(leaf) for leaf in inputs}
+    known = {trace.enter(leaf) for leaf in inputs}  # the rule answers for these
     known.update(binder for bind in new for binder in bind.binders)
     read = [local for bind in new for local in bind.locals()]
     read += [trace.enter(out) for out in outs if isinstance(out, Tracer)]

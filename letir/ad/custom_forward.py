@@ -91,7 +91,7 @@ class custom_jvp(CustomFunction):
             return self.function(*args)
         if self.rule is None:
             raise LetirError(f"{self}: it has no rule\n  call its defjvp(rule) or defjvps(...)")
-        for call in RULES.get():
+        for call in RULES.get():  # in its own rule: the result that is there already [D9]
             if call.is_of(self, args):
                 return call.result
         source, _ = user_place(2)
@@ -102,6 +102,7 @@ class custom_jvp(CustomFunction):
         attrs = Attrs(
             name=self.name, primal=flat(primal.fn), rule=rule, closed_over=len(primal.lifted)
         )
+        # as the leaves below, and as ``linear_rule`` orders its parameters
         taken = [*primal.fn.params, *(Local(value.type) for value in captured)]
         program = one_bind(custom_jvp_op, attrs, taken, primal.fn.ret, source)
         leaves = primal.tree.leaves_of((given, {}), self.name)
@@ -115,6 +116,8 @@ class custom_jvp(CustomFunction):
         """(the rule as a program of arguments, captured values, results and tangents; what it
         captures); None for a rule that is recorded in itself too often.
         """
+        # on other arguments the function records its rule in its rule, without an end of its own;
+        # the missing rule is an error only where a derivative of that order is asked for
         if sum(call.custom is self for call in RULES.get()) >= MOST_ORDERS:
             return None, ()
         fn, count = primal.fn, primal.tree.arrays
@@ -203,6 +206,7 @@ class RuleCall:
         return (
             custom is self.custom
             and len(leaves) == len(self.leaves)
+            # == of traced values is an operation
             and all(a is b for a, b in zip(leaves, self.leaves, strict=True))
             and all(place_of(a) is b for a, b in zip(leaves, self.known_as, strict=True))
         )

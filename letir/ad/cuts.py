@@ -8,6 +8,7 @@ cut at a value that is kept. The nearest cut to the sink computes the least agai
 from letir.ast.terms import Bind, Local
 from letir.errors import LetirError
 
+# networkx takes more than linear time for a cut: segments keep the whole about linear
 SEGMENT = 2000  # binds that one cut looks at
 
 
@@ -18,8 +19,9 @@ def minimum_cut(choice, kept: set[Local]) -> set[Local]:
     Every segment is left with no more bytes than it had. Needs networkx.
     """
     kept = set(kept)
-    available = kept.difference(choice.parts.producers)
+    available = kept.difference(choice.parts.producers)  # inputs: kept without a choice
     wanted = wanted_by_segment(choice, kept)
+    # from front to back: what a segment can compute again depends on what those before it keep
     for number, start in enumerate(range(0, len(choice.graded), SEGMENT)):
         segment = choice.graded[start : start + SEGMENT]
         inside = {b for bind, _ in segment for b in bind.binders}
@@ -48,7 +50,7 @@ def wanted_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]:
     for bind in again.values():
         own = place[bind.binders[0]]
         for local in bind.locals():
-            if place.get(local, own) < own:
+            if place.get(local, own) < own:  # in its own segment the graph sees the use
                 found.setdefault(place[local], {})[local] = None
     return found
 
@@ -74,6 +76,8 @@ def flow(choice, segment: list[tuple[Bind, int | None]], available: set[Local], 
     graph.add_edges_from(((local, "out"), "sink") for local in stack)
     while stack:
         local = stack.pop()
+        # a vertex with a capacity is an edge with one (Ford and Fulkerson, 1962); networkx takes
+        # an edge without ``capacity`` for one that no cut can afford
         into, out = (local, "in"), (local, "out")
         if choice.may_keep(local):
             graph.add_edge(into, out, capacity=choice.weight(local))
@@ -84,7 +88,7 @@ def flow(choice, segment: list[tuple[Bind, int | None]], available: set[Local], 
             graph.add_edge("source", into)
             continue
         for operand in bind.locals():
-            if operand not in available:
+            if operand not in available:  # what is there already costs nothing
                 graph.add_edge((operand, "out"), into)
                 if operand not in seen:
                     seen.add(operand)

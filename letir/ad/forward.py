@@ -32,6 +32,7 @@ class Forward(ExprVisitor):
     def visit_let(self, let: Let, tangents: dict):
         bind = let.bind
         mask = tuple([type(arg) is Local and arg in tangents for arg in bind.args])
+        # final: it has no derivative, rather than no rule yet
         if True in mask and not is_final(bind.op.jvp):
             self.step(bind, mask, tangents)
         return TailCall(let.body, tangents)
@@ -49,7 +50,7 @@ class Forward(ExprVisitor):
             raise with_line(error, bind) from None
         places = bind.args + bind.binders
         directions = [tangents[arg] for arg, there in zip(bind.args, mask, strict=True) if there]
-        self.builder.source = bind.source
+        self.builder.source = bind.source  # tangents say the line of what they belong to
         found = rule.emit(
             self.builder, [*directions, *(self.capture(places[i]) for i in rule.captured)]
         )
@@ -109,11 +110,11 @@ def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ..
     Its parameters are those of ``f``, then a tangent for each of ``inputs``.
     """
     builder = LetBuilder()
-    builder.binds = list(f.binds)
+    builder.binds = list(f.binds)  # tangents follow the primal binds and read them by name
     given = [Local(strong(f.params[i].type)) for i in inputs]
     tangents: dict[Local, Arg] = dict(zip([f.params[i] for i in inputs], given, strict=True))
     with paused_gc():
-        found = Forward(builder, lambda local: local).visit(f.body, tangents)
+        found = Forward(builder, lambda local: local).visit(f.body, tangents)  # nothing is captured
     builder.params = [*f.params, *given]
     outputs = tuple(i for i, tangent in enumerate(found) if tangent is not None)
     return builder.build([*f.ret.args, *(found[i] for i in outputs)]), outputs

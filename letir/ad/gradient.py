@@ -56,6 +56,7 @@ class Gradient:
         None stands for a zero, in ``cts`` and where the type of a result is unknown; else zeros are
         returned.
         """
+        # the rest: temporaries [D4]
         real = [i for i in self.df_input_vjps if i < self.f_real_outputs]
         if len(cts) != len(real):
             raise ShapeError(
@@ -89,8 +90,9 @@ class Gradient:
         builder.binds = list(f.binds)
         vjps = df.params[: len(self.df_input_vjps)]
         names: dict[Local, Arg] = dict.fromkeys(vjps, UNDEFINED)
-        cts = vjps[: sum(i < self.f_real_outputs for i in self.df_input_vjps)]
+        cts = vjps[: sum(i < self.f_real_outputs for i in self.df_input_vjps)]  # positions increase
         names |= {param: Local(param.type, param.name) for param in cts}
+        # here both programs are one: what df captures is read under its name in f
         captured = [f.params[i] for i in self.df_input_captured_inputs]
         captured += [f.ret.args[i] for i in self.df_input_captured_outputs]
         names |= zip(df.params[len(vjps) :], captured, strict=True)

@@ -174,10 +174,11 @@ def gradient_program(
     the results of ``fn``.
     """
     wanted = set(positions)
-    defined = [i == 0 for i in range(len(fn.ret.args))]
+    defined = [i == 0 for i in range(len(fn.ret.args))]  # further results are aux
     gradient = keeping(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
     count = len(gradient.df_input_vjps)
     cts, captured = gradient.df.params[:count], gradient.df.params[count:]
+    # without the value, only what the derivative reads and aux need to be computed
     results = (*captured, *(fn.ret.args if with_value else fn.ret.args[1:]))
     primal = Lambda(fn.params, gradient.f.binds, Ret(results))
     primal = primal if with_value else dead_code(primal)
@@ -187,7 +188,7 @@ def gradient_program(
         attrs = ones.complete(
             {"shape": (), "dtype": np.dtype(float) if ct.type is None else ct.type.dtype}
         )
-        builder.binds.append(Bind((ct,), ones, (), attrs))
+        builder.binds.append(Bind((ct,), ones, (), attrs))  # a seed in the place of a parameter
     builder.binds += gradient.df.binds
     found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
     gradients = [

@@ -190,11 +190,12 @@ def program(call: Call, asked: Request, blocks_of: Callable) -> Lambda:
 def by_size(task: Task) -> tuple[LetBuilder, list]:
     """The blocks by the mode that takes fewer directions, or for which all rules are there."""
     rows, columns = (sum(kind.size for kind in kinds) for kinds in (task.rows, task.columns))
+    # between real and complex numbers only the real side has all directions as unit vectors
     complex_ = [any(k.dtype.kind == "c" for k in kinds) for kinds in (task.rows, task.columns)]
     if any(complex_) and not all(complex_):
         modes = [by_rows] if complex_[1] else [by_columns]
     else:
-        modes = [by_columns, by_rows] if columns < rows else [by_rows, by_columns]
+        modes = [by_columns, by_rows] if columns < rows else [by_rows, by_columns]  # ties: reverse
     try:
         return modes[0](task)
     except MissingRule:
@@ -262,7 +263,7 @@ def along_units(
     total = sum(kind.size for kind in kinds)
     if not total:
         return [None] * len(linear.ret.args)
-    if total == 1 == len(kinds):
+    if total == 1 == len(kinds):  # as it is: a batch of one would only add axes
         units = builder.emit(ones, (), made(kinds[0].shape, kinds[0].dtype))
         results = axes = builder.inline(linear, [*units, *captured])
     else:
@@ -278,6 +279,7 @@ def along_units(
 
 def unit_block(builder: LetBuilder, kind: ArrayType, offset: int, total: int) -> Local:
     """The part of ``total`` unit vectors in a row that belongs to a value of this type."""
+    # a slice of columns of the unit matrix: 1 where row = offset + column
     attrs = eye.complete({"n": total, "m": kind.size, "k": -offset, "dtype": kind.dtype})
     (matrix,) = builder.emit(eye, (), attrs)
     return shaped(Value(builder, matrix), (total, *kind.shape)).arg
@@ -288,7 +290,7 @@ def rows_of(builder, ct: Value | None, start: int | None, row, column) -> Value 
     shape = row.shape + column.shape
     if ct is None or start is None:
         return zeros_of(builder, shape, column.dtype)
-    whole = ct.size == row.size * column.size
+    whole = ct.size == row.size * column.size  # there is no other result: all rows are this one's
     return shaped(ct if whole else ct[start : start + row.size], shape)
 
 
@@ -297,7 +299,7 @@ def columns_of(builder, tangent: Value | None, start: int, row, column) -> Value
     shape = row.shape + column.shape
     if tangent is None:
         return zeros_of(builder, shape, row.dtype)
-    if tangent.shape != row.shape:
+    if tangent.shape != row.shape:  # along_units: equal only for a single direction, without axis
         whole = tangent.shape[0] == column.size
         tangent = to_place(tangent if whole else tangent[start : start + column.size], -1)
     return shaped(tangent, shape)

@@ -88,10 +88,10 @@ def vjp(
 
 def as_direction(value, kind: ArrayType | None, what: str):
     """A cotangent or tangent as the type ``kind`` wants it. Raises for another shape or dtype."""
-    if not hasattr(value, "dtype"):
+    if not hasattr(value, "dtype"):  # a Python number takes the dtype that is wanted
         value = np.asarray(value, None if kind is None else kind.dtype)[()]
     found = value.type if hasattr(value, "emitter") else type_of(value)
-    if kind is None or found is None:
+    if kind is None or found is None:  # unknown before the run: its operations will say
         return value
     if found.weak and kind.shape == () and np.can_cast(found.dtype, kind.dtype, "same_kind"):
         return value.astype(kind.dtype)
@@ -113,6 +113,7 @@ def jvp(f: Callable, primals: tuple, tangents: tuple):
     inputs, directions = directions_of(call, tuple(primals), tuple(tangents))
     program, outputs = jvp_program(call.fn, inputs)
     xp = array_module(call.leaves)
+    # dead_code: not every tangent that was emitted reaches a result
     results = run_flat(dead_code(program), [*call.leaves, *directions])
     count = len(call.fn.ret.args)
     found = dict(zip(outputs, results[count:], strict=True))
@@ -129,7 +130,7 @@ def tangent_of(result, tangent, xp):
     if tangent is not None:
         return tangent
     if hasattr(result, "emitter"):
-        return result * 0
+        return result * 0  # a traced value may have no shape to make zeros of
     dtype = result.dtype if hasattr(result, "dtype") and result.dtype.kind in "fc" else float
     return xp.zeros(np.shape(result), dtype)[()]
 
@@ -161,6 +162,7 @@ def none_filled(tangents: tuple, primals: tuple) -> tuple:
     filled = []
     for tangent, primal in zip(tangents, primals, strict=True):
         leaves, spec = flatten(primal)
+        # None is no leaf of a tree, so that it could not stand where the primal is an array
         filled.append(spec.unflatten([MISSING] * len(leaves)) if tangent is None else tangent)
     return tuple(filled)
 

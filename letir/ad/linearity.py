@@ -31,6 +31,7 @@ class Linearity:
     """
 
     def __init__(self, fn: Lambda, params: Collection[Local], asked: str, remedy: str):
+        # dead binds may be anything
         self.fn, self.asked, self.remedy = dead_code(fn), asked, remedy
         self.linear: set[Local] = set(params)
         self.zero: set[Local] = set()
@@ -52,9 +53,9 @@ class Linearity:
         if always_zero(bind):
             self.zero.update(bind.binders)
             return
-        for known in (self.linear, self.zero):
+        for known in (self.linear, self.zero):  # by the same test: what is linear in zeros is zero
             chosen = {arg for arg in bind.locals() if arg in known}
-            if chosen and bind.op is not size:
+            if chosen and bind.op is not size:  # a size says nothing of the values
                 why = self.obstacle(bind, chosen)
                 if why is None:
                     known.update(dependent(bind, chosen))
@@ -83,6 +84,7 @@ class Linearity:
             return "is not linear"
         if bind.attrs.get(ADDED.get(bind.op.name)):
             return "adds a number"
+        # the rule of x + c reads nothing: what betrays it is that c alone is a part of the result
         others = [a for a in bind.args if a not in chosen and not self.vanishes(a)]
         for probe, local in probes(bind, others):
             rule = rule_if_any(probe, {local})
@@ -120,6 +122,7 @@ def rule_of(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleBo
 
 def dependent(bind: Bind, chosen: set[Local]) -> list[Local]:
     """The results of ``bind`` that depend on these operands, in which it is linear."""
+    # known to depend: ``obstacle`` has seen a cotangent for each operand
     if len(bind.binders) == 1:
         return list(bind.binders)
     masks = [tuple(other is binder for other in bind.binders) for binder in bind.binders]

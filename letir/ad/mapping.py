@@ -66,6 +66,7 @@ def recorded(f: Callable, args: tuple, kwargs: dict) -> Recording:
     try:
         return record(f, *mark_static(f, args, kwargs, (), ()), LAZY)
     except TraceError as error:
+        # the recorder's words for a value asked of a type; a vmap inside may have spoken already
         if "has no value" in str(error) and "\n  vmap" not in str(error):
             reason = "vmap records one example, of which only the type is known"
             error.args = (f"{error.args[0]}\n  {reason}", *error.args[1:])
@@ -126,6 +127,7 @@ class Mapping:
         """
         found, sizes = [], {}
         for i, (leaf, axis) in enumerate(zip(leaves, axes, strict=True)):
+            # these two are static: no operand of anything
             if axis is None or type(leaf) in (bool, str):
                 found.append(None)
                 continue
@@ -188,6 +190,7 @@ def axes_of(in_axes, args: tuple, kwargs: dict) -> list[int | None]:
 def prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
     """The axis for each leaf of ``tree`` that a prefix of it says."""
     _, spec = flatten(tree)  # registers the classes that it is made of
+    # optree sees None as an empty tree: with it in the prefix, leaves would get no axis
     marked = optree.tree_map(
         lambda axis: SHARED if axis is None else axis,
         prefix,
@@ -236,6 +239,7 @@ def mapped_program(fn: Lambda, axes: list, size, tree: Tree, out_axes) -> Lambda
     wanted = prefix_leaves(out_axes, example(tree), "out_axes", "result")
     builder = LetBuilder()
     builder.params, builder.binds = list(program.params), list(program.binds)
+    # where the size of the batch is a name, a mapped argument has it when the program runs
     like = next((p for p, axis in zip(program.params, axes, strict=True) if axis is not None), None)
     results = [
         placed(builder, *quadruple, size, None if like is None else Value(builder, like), i)

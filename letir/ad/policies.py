@@ -63,6 +63,7 @@ def with_policy(
     parts = halves(gradient)
     choosing = Choice(parts, policy, anything=again is not None)
     kept = choosing.kept(exact)
+    # these need vjp parameters [D4], which only the reverse transform can give them
     missing = choosing.without_cotangent(kept)
     if not missing:
         return rebuilt(parts, kept)
@@ -109,7 +110,7 @@ class Choice:
         self.parts, self.policy = parts, policy
         self.most = GRADES.get("min_bytes" if policy == "keep_all" else policy, DEAR)
         self.inputs = {p for p in parts.captured if p not in parts.producers}
-        self.limit = max(FEWEST, math.isqrt(parts.lifted))
+        self.limit = max(FEWEST, math.isqrt(parts.lifted))  # the root of n: as Chen et al., 2016
         self.graded = [(bind, recomputation(bind)) for bind in parts.known[: parts.lifted]]
         self.graded += [(bind, CHEAP) for bind in parts.known[parts.lifted :]]  # as ``df`` does
         self.closing = parts.is_raw and not anything  # only what is captured may be kept
@@ -157,6 +158,7 @@ class Choice:
         for root, members in groups.items():
             total = self.total(members)
             is_input = root not in self.parts.producers
+            # the caller holds an input anyway: as good as free where it is no larger
             better = self.weight(root) <= total if is_input else self.weight(root) < total
             if root in self.captured or (better and self.may_keep(root)):
                 kept.add(root)
@@ -194,6 +196,7 @@ class Choice:
                 kept.difference_update(bind.binders)
                 efforts.update(dict.fromkeys(bind.binders, effort))
             else:
+                # else it stays out of reach
                 efforts.update((b, NO_EFFORT) for b in bind.binders if b in kept)
         return kept
 
@@ -206,6 +209,7 @@ class Choice:
             for local in dict.fromkeys(bind.locals()):
                 uses.setdefault(local, []).append(bind)
         kept = set(found)
+        # in the order of the program: what takes a value's place may be exchanged in its turn
         for local in (*self.inputs, *[b for bind in parts.known for b in bind.binders]):
             if local not in kept or local in parts.read:
                 continue
@@ -271,6 +275,8 @@ def effort_of(place: int, bind: Bind, grade: int | None, efforts: dict) -> tuple
     own = grade != FREE
     size = sum(size for size, _ in before) + own
     first = min([place if own else math.inf, *(start for _, start in before)])
+    # the sum counts what two operands share twice; the distance bounds that, so that long chains
+    # of diamonds do not look exponential
     return (size, first) if first == math.inf else (min(size, place - first + 1), first)
 
 

@@ -79,7 +79,7 @@ def halves(gradient: Gradient) -> Halves:
         bind = found if args == found.args else evolve(found, args=args)
         if bind.op is grad_of:
             linear.append(lifting(answering(bind, used), known))
-        elif cotangents.isdisjoint(args) and not has_effect(bind):
+        elif cotangents.isdisjoint(args) and not has_effect(bind):  # an effect stays in its part
             known.append(bind)
             continue
         else:
@@ -115,6 +115,7 @@ def lifting(step: Bind, known: list[Bind]) -> Bind:
     operands: dict[Local, Arg] = dict(zip(body.params, step.args, strict=True))
     cts, rest = set(body.params[:n_cts]), []
     for bind in body.binds:
+        # None: made in the body by a bind that stays there, so that this one cannot leave it either
         args = [operands.get(arg) if type(arg) is Local else arg for arg in bind.args]
         if is_discrete(bind) and None not in args and cts.isdisjoint(bind.args):
             binders = renamed(bind.binders, operands)
@@ -162,7 +163,7 @@ def primal_of(parts: Halves, kept: set[Local]) -> Lambda:
     """``f`` without temporaries, with those binds of ``df`` whose results are kept."""
     gradient, known, count = parts.gradient, parts.known, parts.lifted
     real = gradient.f.ret.args[: gradient.f_real_outputs]
-    wanted = [local for bind in known[count:] for local in bind.binders if local in kept]
+    wanted = [local for bind in known[count:] for local in bind.binders if local in kept]  # lifted
     binds = known[:count]
     if wanted:
         lifted = dead_code(Lambda((), known[count:], Ret(tuple(wanted))))
@@ -218,7 +219,8 @@ class Recomputing:
         """The Gradient, when all linear binds are emitted."""
         old, captures = self.parts.gradient, self.captures
         results = [self.operand(arg) for arg in self.parts.results]
-        params = dict(zip(old.df_input_vjps, old.df.params, strict=False))
+        params = dict(zip(old.df_input_vjps, old.df.params, strict=False))  # captured follow
+        # cotangents of temporaries go with these: to their new position, or out of the program
         late = {old.f.ret.args[i]: p for i, p in params.items() if i >= old.f_real_outputs}
         vjps = {i: p for i, p in params.items() if i < old.f_real_outputs}
         for i, local in enumerate(captures.results[old.f_real_outputs :], old.f_real_outputs):

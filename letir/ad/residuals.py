@@ -164,7 +164,7 @@ def as_gradient(g: Gradient | Callable, args: tuple) -> Gradient:
             "its arguments"
         )
     fn = g if isinstance(g, Lambda) else called(g, args, {}).fn
-    return differentiate(fn, defined=[True] * len(fn.ret.args))
+    return differentiate(fn, defined=[True] * len(fn.ret.args))  # the form that grad and vjp run
 
 
 def alternative(parts: Halves, policy: Policy) -> set[Local]:
@@ -230,6 +230,7 @@ def rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
     done = {(bind.op, bind.source) for bind in parts.known[parts.lifted :]}
     for bind in reversed(plain.known):
         if id(bind) in again and (bind.op, bind.source) in done:
+            # bounded, so that a long chain does not carry all names along: a table shows MOST
             through = [name for b in bind.binders for name in names.get(b, ())][: MOST + 1]
             for local in bind.locals():
                 if len(names.setdefault(local, {})) <= MOST:

@@ -47,6 +47,7 @@ class Reverse(ExprVisitor):
     def visit_let(self, let: Let, needed: set, trail: list, seeds):
         bind = let.bind
         if bind.op.is_differentiable:
+            # a loop, not any(...): a generator would be a Python frame for every bind
             for arg in bind.args:
                 if type(arg) is Local and arg in needed:
                     made = [binder for binder in bind.binders if takes_cotangent(binder)]
@@ -60,6 +61,7 @@ class Reverse(ExprVisitor):
         self.needed = needed
         for local, ct in seeds(ret):
             self.contribute(local, ct)
+        # so that every user of a value comes before the bind that makes it
         for bind in reversed(trail):
             self.step(bind)
         return self.cotangents
@@ -73,6 +75,7 @@ class Reverse(ExprVisitor):
         try:
             rule = self.rule(bind)
             for position, reason in rule.missing:
+                # an error only where that cotangent is wanted
                 if bind.args[position] in self.needed:
                     raise MissingRule(reason)
         except LetirError as error:
@@ -112,7 +115,7 @@ class Reverse(ExprVisitor):
         """The full cotangent of ``local``: the vjp of the temporary that it is, and what was
         contributed.
         """
-        late, ct = self.late(local), self.cotangents.pop(local, None)
+        late, ct = self.late(local), self.cotangents.pop(local, None)  # complete now, and read once
         if late is None:
             return UNDEFINED if ct is None else ct
         if ct is None:
@@ -121,7 +124,7 @@ class Reverse(ExprVisitor):
 
     def contribute(self, local: Local, ct: Arg) -> None:
         """Add ``ct`` to the cotangent of ``local``."""
-        previous = self.cotangents.get(local)
+        previous = self.cotangents.get(local)  # previous first: the order of rounding [D3]
         if previous is not None:
             (ct,) = self.emitter.emit(self.sum, (previous, ct), NO_ATTRS, (strong(local.type),))
         self.cotangents[local] = ct
@@ -138,6 +141,7 @@ class Direct(Reverse):
     def rule(self, bind: Bind) -> RuleBody:
         """The rule for these cotangents and operands."""
         cts, binders = self.cotangents, bind.binders
+        # one result: ``step`` has seen its cotangent
         mask = DEFINED if len(binders) == 1 else tuple([binder in cts for binder in binders])
         return rule_body("vjp", bind, mask, self.needed, pull)
 
@@ -245,6 +249,7 @@ class _Recording:
         df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
         return Gradient(
             f=captures.primal(),
+            # the raw form is as [D5] says; sums first: with signs carried some are differences
             df=df if self.defined is None else carried_signs(merged_sums(df)),
             f_real_outputs=len(f.ret.args),
             df_input_vjps=tuple(self.vjps),
@@ -268,7 +273,7 @@ def pull(
     cts = cts if isinstance(cts, tuple | list) else (cts,)
     gradient = differentiate(fn, wanted, defined=[ct is not None for ct in cts])
     builder = next(v.emitter for v in (*args, *cts) if isinstance(v, Value))
-    operands = [builder.enter(arg) for arg in args]
+    operands = [builder.enter(arg) for arg in args]  # numbers of a rule become constants
     primal, given = knowing(gradient.f, known or {})
     outs = builder.inline(primal, [*operands, *map(builder.enter, given)])
     captured = [operands[i] for i in gradient.df_input_captured_inputs]

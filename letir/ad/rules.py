@@ -39,6 +39,7 @@ class Steps:
         """
         values, source, add = [*operands, *self._constants], builder.source, builder.binds.append
         for op, select, attrs, types in self._steps:
+            # nearly always; a comprehension costs a frame on Pythons before 3.12
             if len(types) == 1:
                 binders = (Local(types[0]),)
             else:
@@ -137,13 +138,14 @@ def rule_body(
     ]
     for arg in args:
         if type(arg) is Local:
+            # never the local: it is another each time
             key += (arg.type, needed is not None and arg in needed)
         else:
             value = arg.value  # zeros by their text: 0.0 == -0.0
             key.append(
                 token(value) if type(value) is complex else (type(value), value or repr(value))
             )
-    if len(args) == 2:
+    if len(args) == 2:  # x * x captures x once, x * y of the same types two values
         key.append(args[0] is args[1])
     elif len(args) > 2:
         ids = [id(arg) for arg in args]
@@ -185,7 +187,8 @@ def _recorded(
         i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])
     }
     fn = dead_code(builder.build(results.values()))
-    fn = fn if mask_unknown else _shared(fn)
+    fn = fn if mask_unknown else _shared(fn)  # the raw form shows the rule as it was written [D5]
+    # what a rule does not read is not captured: this is what lets values go free
     used = [p for p in _first_uses(fn) if p not in fn.params[:count]]
     places = [*bind.args, *bind.binders]
     origin = {value.arg: places.index(local) for local, value in values.items()}
@@ -219,7 +222,7 @@ def _keywords(op: Primitive, kind: str, transform: Callable, wanted: list[bool])
     """
     if not op.holds_lambdas:
         return {}
-    asks = "wanted" in (getattr(getattr(op, kind), "__kwdefaults__", None) or ())
+    asks = "wanted" in (getattr(getattr(op, kind), "__kwdefaults__", None) or ())  # keyword-only
     return {"transform": transform, "wanted": wanted} if asks else {"transform": transform}
 
 
@@ -255,7 +258,7 @@ def _check_cotangent(op: Primitive, position: int, ct, arg) -> None:
     ):
         return
     expected = strong(arg.type)
-    if arg.type.inexact and strong(ct.type) is not expected:
+    if arg.type.inexact and strong(ct.type) is not expected:  # is: types are interned
         raise ShapeError(
             f"{op.name}: its vjp rule gave operand {position} a cotangent of {ct.type}, "
             f"not {expected}"

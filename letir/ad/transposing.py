@@ -54,7 +54,7 @@ def linear_transpose(
         return Transpose(Call(f, tree_of_arguments(f), []), argnums).program
     call = called(f, examples, {})
     transpose = Transpose(call, argnums)
-    lifted = call.leaves[call.tree.arrays :]
+    lifted = call.leaves[call.tree.arrays :]  # traced values that f closes over
 
     @functools.wraps(f)
     def transposed(*args):
@@ -78,7 +78,7 @@ class Transpose:
         self.out = Tree.of(call.out_tree.example())
         self.others = Tree.of(((*others,), kwargs))
         taken = Tree.of(((self.out.example(), *others), kwargs))
-        in_tree = taken if len(flat.params) == taken.arrays else None
+        in_tree = taken if len(flat.params) == taken.arrays else None  # none with lifted parameters
         self.program = Lambda(flat.params, flat.binds, flat.ret, in_tree, self.cotangents)
 
     def __call__(self, args: tuple, lifted: list) -> tuple:
@@ -105,14 +105,16 @@ def transposed_program(fn: Lambda, positions: list[int]) -> Lambda:
     inputs = [fn.params[i] for i in positions]
     linearity = Linearity(fn, inputs, ASKED, REMEDY)
     fn, chosen = linearity.fn, set(positions)
-    defined = [arg in linearity.linear for arg in fn.ret.args]
+    defined = [arg in linearity.linear for arg in fn.ret.args]  # others are zeros: no way back
     gradient = differentiate(fn, [i in chosen for i in range(len(fn.params))], defined=defined)
     count = len(gradient.df_input_vjps)
     vjps = dict(zip(gradient.df_input_vjps, gradient.df.params, strict=False))
     captured = gradient.df.params[count:]
+    # captured locals have the names of fn; what only linear arguments compute is not among them
     primal = dead_code(Lambda(fn.params, fn.binds, Ret(captured)))
     check_sizes(primal, set(inputs))
     builder = LetBuilder()
+    # unused ones stay parameters
     cts = [vjps.get(i) or Local(strong(arg.type)) for i, arg in enumerate(fn.ret.args)]
     others = [param for i, param in enumerate(fn.params) if i not in chosen]
     builder.params = [*cts, *others]

@@ -54,7 +54,7 @@ class Part:
     @classmethod
     def of(cls, leaf) -> "Part":
         """What is to be known of a leaf."""
-        if type(leaf) in (bool, str):
+        if type(leaf) in (bool, str):  # static leaves, as in all trees: no numbers to differentiate
             return cls(None, static=leaf)
         if not isinstance(leaf, Value):
             return cls(type_of(leaf), isinstance(leaf, np.generic))
@@ -67,6 +67,7 @@ class Part:
     def taken(self, elements):
         """The leaf of its elements."""
         kind = self.type
+        # promoted among complex leaves; astype alone would warn that it drops a part
         if elements.dtype.kind == "c" and kind.dtype.kind != "c":
             elements = elements.real
         if not isinstance(elements, Value) or elements.dtype != kind.dtype:
@@ -91,7 +92,7 @@ class Unravel:
     def __call__(self, vector):
         """The pytree of these numbers. Raises ShapeError or DTypeError where they do not fit."""
         found = vector.type if isinstance(vector, Value) else type_of(vector)
-        if found is not self.type:
+        if found is not self.type:  # types are interned
             other = found is None or found.shape != self.type.shape
             remedy = "" if other else f"\n  convert it: vector.astype('{self.type.dtype}')"
             raise (ShapeError if other else DTypeError)(

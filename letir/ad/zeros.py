@@ -86,6 +86,7 @@ class Specializer:
             args = self.name(x), self.name(y)
             (self.names[binder],) = self.builder.emit(add, args, NO_ATTRS, types)
             self.states[binder] = True
+        # one side is nothing: the sum is the other side, whatever its state
         elif False in states:
             self.alias(binder, y if states[0] is False else x)
         else:
@@ -116,6 +117,7 @@ class Specializer:
                 self.states.update(dict.fromkeys(bind.binders, False))
                 self.names.update(dict.fromkeys(bind.binders, UNDEFINED))
             return
+        # one body stands in many steps: the aliases of the last one are overwritten, none is copied
         for param, arg in zip(body.params, args, strict=True):
             self.alias(param, arg)
         self.builder.source = bind.source
@@ -160,6 +162,7 @@ def lower_grad_of(df: Lambda) -> Lambda:
 def zero(builder: LetBuilder, param: Local) -> Local:
     """Zeros of the type of a parameter."""
     kind = param.type
+    # a number in the place of ``size`` keeps the parameter from being captured for its shape
     if kind is not None and all(type(n) is int for n in kind.shape):
         return builder.emit(zeros, (), zeros.complete({"shape": kind.shape, "dtype": kind.dtype}))[
             0
