@@ -39,11 +39,12 @@ def merged_sums(fn: Lambda) -> Lambda:
     return %2
     """
     absorbed = absorbed_terms(fn)
-    if not absorbed:
+    if not absorbed:  # so in most programs: they stay as they are, and cost one look at each bind
         return fn
     builder, rows = LetBuilder(), {}
     sums: dict[Local, Sum] = {}
     for bind in fn.binds:
+        # every bind has a result: effects, which may have none, are not in gradient programs
         (binder, *_), args = bind.binders, bind.args
         if bind.op is add and args[0] in absorbed:
             builder.source = bind.source
@@ -75,8 +76,9 @@ def absorbed_terms(fn: Lambda) -> set[Local]:
             kind = kinds.get(x)
             if kind is None or kind != kinds.get(y):
                 continue
+            # a walk of its own, for candidates
             counts = use_counts(fn) if counts is None else counts
-            if counts[x] == 1 == counts[y]:
+            if counts[x] == 1 == counts[y]:  # used elsewhere it must be computed for itself anyway
                 absorbed.update((x, y))
                 kinds[bind.binders[0]] = kind
     return absorbed
@@ -92,6 +94,7 @@ def is_term(bind: Bind) -> bool:
     if x.ndim != 2 or y.ndim != 2 or x.dtype != y.dtype or x.dtype.kind not in "fc":
         return False
     (m, k), n = x.shape, y.shape[1]
+    # thin: the factors together are no larger than the product that would be held in their place
     return all(type(size) is int for size in (m, k, n)) and k * (m + n) <= m * n
 
 
@@ -107,7 +110,7 @@ class Parts:
 
     def put(self, item, part: Local, arrays: tuple, builder: LetBuilder) -> None:
         """Add one part."""
-        place = token(item), arrays
+        place = token(item), arrays  # token: items are slices, which Python before 3.12 cannot hash
         if place in self.at:
             (part,) = builder.emit(add, (self.at[place][1], part))
         elif type(part.type.size) is int:
@@ -180,6 +183,8 @@ class Sum:
 
     def plus(self, other: "Sum", size, builder: LetBuilder) -> "Sum":
         """The sum of both, in the place of this one unless the other is much longer."""
+        # the short one goes into the long one, else a chain of sums would cost its square; the 4
+        # leaves the usual order of the terms as it is
         is_longer = other.terms.kept > 4 * self.terms.kept
         longer, shorter = (other, self) if is_longer else (self, other)
         if shorter.before is not None:
@@ -201,5 +206,6 @@ class Sum:
         made = self.terms.emitted(builder)
         if self.before is not None:
             builder.emit(add, (self.before, made))
+        # bound anew as ``binder``, so that all its users stay as they are
         last = builder.binds.pop()
         builder.binds.append(Bind((binder,), last.op, last.args, last.attrs, last.source))

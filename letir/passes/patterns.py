@@ -39,13 +39,14 @@ from letir.tracing.recorder import ABSTRACT
 from letir.tracing.recording import finished, tracing
 from letir.visitors.usedef import UseDef, use_counts
 
+# bit for bit: x + y is y + x, but (x + y) + z is not x + (y + z)
 COMMUTATIVE = frozenset(
     (
         *(add, mul, maximum, minimum, equal, not_equal, logaddexp, hypot, autograd_add),
         *(logical_and, logical_or, logical_xor, bitwise_and, bitwise_or, bitwise_xor),
     )
 )
-MOST_SWAPS, MOST_ATTRIBUTES = 6, 1000
+MOST_SWAPS, MOST_ATTRIBUTES = 6, 1000  # 2**6 variants, and as many for each choice of attributes
 
 
 @frozen(eq=False)
@@ -105,6 +106,7 @@ class Pattern:
                 return None
             for wanted, arg in zip(expected.args, bind.args, strict=True):
                 inner = self.definitions.get(wanted) if type(wanted) is Local else None
+                # met before: it must stand for the same again
                 if inner is None or wanted in values:
                     if not agrees(values, (wanted,), (arg,)):
                         return None
@@ -149,7 +151,7 @@ def root_of(fn: Lambda, made: dict[Local, Bind]) -> Bind:
             "rewrite: a pattern returns what operations without effects compute, found\n"
             f"{fn.listing()}"
         )
-    root = max((made[arg] for arg in fn.ret.args), key=fn.binds.index)
+    root = max((made[arg] for arg in fn.ret.args), key=fn.binds.index)  # patterns are small
     reached, pending = set(), [root]
     while pending:
         bind = pending.pop()
@@ -241,6 +243,7 @@ def recordings(pattern: Callable, operands: dict, choices: list[dict]) -> Iterat
                 "  ask in the condition: where=lambda match: match.type('x') ..."
             ) from error
         except (LetirError, ValueError, TypeError) as error:
+            # as an axis that is too large: an error only if no choice fits
             failed = failed or error
             continue
         count += 1
@@ -254,13 +257,14 @@ def choices(f: Lambda, wanted: list[str]) -> list[dict]:
     known = {name for op in PRIMITIVES.values() for name in op.attrs}
     domains = []
     for name in wanted:
-        base = name if name in known else name.rstrip("_0123456789")
+        base = name if name in known else name.rstrip("_0123456789")  # axis_2: another axis
         if base not in known:
             raise LetirError(
                 f"rewrite: no operation has an attribute {name!r}\n"
                 "  keyword-only parameters of a pattern are called as attributes are: axis, axis_2"
             )
         there = [bind.attrs[base] for bind in f.binds if base in bind.attrs]
+        # 1 is not True or 1.0
         domains.append(list({token(value): value for value in there}.values()))
     found = list(itertools.islice(itertools.product(*domains), MOST_ATTRIBUTES + 1))
     if len(found) > MOST_ATTRIBUTES:

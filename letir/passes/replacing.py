@@ -83,7 +83,7 @@ class Finder:
         ops = {pattern.root.op for pattern in patterns}
         found = {}
         for at, bind in enumerate(self.f.binds):
-            if bind.op not in ops:
+            if bind.op not in ops:  # nearly all binds: the key below hashes their attributes
                 continue
             for pattern in by_root.get((bind.op, bind.attrs), ()):
                 match = self.at(pattern, at)
@@ -107,6 +107,7 @@ class Finder:
         given = {n: plain(values[p]) for n, p in zip(names, pattern.fn.params, strict=True)}
         binds = tuple([self.f.binds[i] for i in sorted(inner)])
         match = Match(given | pattern.attributes, binds, results, ud)
+        # last: the user sees what could be replaced
         if self.where is not None and not self.where(match):
             return None
         return Found(match, pattern, inner)
@@ -121,6 +122,7 @@ class Finder:
         for local in [binder for i in inner for binder in binds[i].binders]:
             used, own = counts.get(local, 0), inside.get(local, 0)
             if local in results:
+                # the replacement stands at ``at``: no use may be before
                 before = used - ud.uses_left(local, at)
                 late = own - sum(arg is local for arg in binds[at].args)
                 if before > late:
@@ -156,6 +158,7 @@ class Replacer:
         inside = set().union(*[found.inner for found in self.matches.values()])
         inner: set[Bind] = set()
         for at, bind in enumerate(f.binds):
+            # also what was matched: ``needed`` sees who still uses it
             builder.binds.append(self.renamed(bind))
             if at in inside:
                 inner.add(builder.binds[-1])
@@ -193,6 +196,7 @@ class Replacer:
         made = {binder for new in builder.binds[start:] for binder in new.binders}
         for old, new in zip(found.match.results, results, strict=True):
             check_type(old, new, bind)
+            # an operand that is handed through keeps its own name
             if new in made and new.name is None:
                 new.name = old.name
             self.names[old] = new
@@ -268,7 +272,7 @@ def needed(binds: list[Bind], ret: Ret, inner: set[Bind]) -> list[Bind]:
     """``binds`` without those of ``inner`` that nothing uses any more."""
     live, kept = set(ret.locals()), []
     for bind in reversed(binds):
-        if bind not in inner or not live.isdisjoint(bind.binders):
+        if bind not in inner or not live.isdisjoint(bind.binders):  # dead binds of the user's stay
             live.update(bind.locals())
             kept.append(bind)
     return kept[::-1]

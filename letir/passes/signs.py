@@ -65,8 +65,8 @@ class _Carrier:
         signed, args, op = self.signed, bind.args, bind.op
         if op is neg and is_inexact(bind.binders[0]):
             arg, negative = signed.get(args[0], (args[0], False))
-            signed[bind.binders[0]] = arg, not negative
-        elif not signed or signed.keys().isdisjoint(args):
+            signed[bind.binders[0]] = arg, not negative  # emitted by ``whole``, if anyone asks
+        elif not signed or signed.keys().isdisjoint(args):  # nearly all binds
             self.binds.append(bind)
         elif op is add or op is sub:
             self.sum(bind)
@@ -74,6 +74,7 @@ class _Carrier:
             signs = [signed.get(arg, (arg, False))[1] for arg in args]
             if op in PRODUCTS:
                 self.emit(bind, op, args, sum(signs) % 2 == 1)
+            # an index that is negated is another index
             elif op in LINEAR and True not in signs[1:]:
                 self.emit(bind, op, args, signs[0])
             else:
@@ -89,7 +90,7 @@ class _Carrier:
         if first == second:
             self.emit(bind, add, (x, y), first)
         else:
-            self.emit(bind, sub, (y, x) if first else (x, y), False)
+            self.emit(bind, sub, (y, x) if first else (x, y), False)  # -x + y = y - x
 
     def emit(self, bind: Bind, op: Primitive, args: tuple, negative: bool) -> None:
         """Emit ``op`` without the signs of its operands; the result is ``bind``'s, or its
@@ -109,7 +110,7 @@ class _Carrier:
             return stands_for
         made = Local(arg.type, arg.name)
         self.binds.append(Bind((made,), neg, (stands_for,), NO_ATTRS))
-        self.signed[arg] = made, False
+        self.signed[arg] = made, False  # negated once, for all that need it whole
         return made
 
 

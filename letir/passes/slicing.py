@@ -42,9 +42,10 @@ def slice(
     found = Values(f).found
     args = [found(wanted) for wanted in (results if several else [results])]
     position = uses(f).position
+    # what a guard checks after the last value cannot have changed that value any more
     last = max((position(arg) for arg in args if type(arg) is Local), default=-1)
     binds = [bind for bind in f.binds[: last + 1] if effects or bind.binders or not bind.op.effect]
-    tree = f.out_tree if args == list(f.ret.args) else None
+    tree = f.out_tree if args == list(f.ret.args) else None  # the nesting is that of all results
     part = dead_code(Lambda(f.params, binds, Ret(tuple(args)), f.in_tree, tree))
     if not drop_unused:
         return part
@@ -80,6 +81,7 @@ class Values:
         if fitting:
             which = ", ".join(self.numbers[local] for local in fitting)
             raise ScopeError(f"slice: {wanted!r} names {len(fitting)} values: say which of {which}")
+        # not the numbers, of which one is close to any other
         close = difflib.get_close_matches(wanted, [n for n in self.by_name if n[0] != "%"])
         remedy = f"did you mean {', '.join(close)}?" if close else "see the text of the program"
         raise ScopeError(f"slice: no value is called {wanted!r}\n  {remedy}")

@@ -10,7 +10,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-MOST_EDITS = 100
+MOST_EDITS = 100  # the trace takes the square of it, in time and memory
 Pairs = list[tuple[int, int]]
 
 
@@ -31,7 +31,7 @@ def aligned(a: Sequence, b: Sequence) -> Pairs:
 def unique_pairs(a: Sequence, b: Sequence) -> Pairs:
     """The longest increasing pairs of elements that occur once in both."""
     in_a, in_b = Counter(a), Counter(b)
-    place = {x: j for j, x in enumerate(b) if in_a[x] == in_b[x] == 1}
+    place = {x: j for j, x in enumerate(b) if in_a[x] == in_b[x] == 1}  # where it is in b
     pairs = [(i, place[x]) for i, x in enumerate(a) if x in place]
     return [pairs[i] for i in longest_increasing([j for _, j in pairs])]
 
@@ -42,7 +42,7 @@ def longest_increasing(values: Sequence[int]) -> list[int]:
     at: list[int] = []  # the position of that
     before: list[int] = []  # of each position the one before it in its sequence
     for i, value in enumerate(values):
-        length = bisect.bisect_left(ends, value)
+        length = bisect.bisect_left(ends, value)  # ``ends`` increases: n log n (Fredman, 1975)
         before.append(at[length - 1] if length else -1)
         ends[length : length + 1] = [value]
         at[length : length + 1] = [i]
@@ -75,11 +75,12 @@ def edited(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> tuple[Pa
 
     A diagonal is x - y, counted from the beginnings of the parts; ``furthest`` has its largest x.
     """
-    furthest, trace = {1: 0}, []
+    furthest, trace = {1: 0}, []  # Myers' sentinel: the way of no edits comes down from diagonal 1
     for edits in range(MOST_EDITS + 1):
         trace.append(furthest.copy())
         for diagonal in range(-edits, edits + 1, 2):
             before = diagonal + came_down(furthest, diagonal, edits)
+            # from below: an element of the first is left out
             x = furthest[before] + (before < diagonal)
             while i + x < k and j + x - diagonal < m and a[i + x] == b[j + x - diagonal]:
                 x += 1
@@ -87,6 +88,7 @@ def edited(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> tuple[Pa
             if i + x >= k and j + x - diagonal >= m:
                 return walked_back(trace, i, j, k - i, m - j), k, m
     ends = [(furthest[d], furthest[d] - d) for d in range(-MOST_EDITS, MOST_EDITS + 1, 2)]
+    # ways may have left the parts
     x, y = max((end for end in ends if end[0] <= k - i and end[1] <= m - j), key=sum)
     return walked_back(trace, i, j, x, y), i + x, j + y
 
@@ -104,6 +106,7 @@ def walked_back(trace: list[dict[int, int]], i: int, j: int, x: int, y: int) -> 
     for edits in range(len(trace) - 1, -1, -1):
         furthest, diagonal = trace[edits], x - y
         before = diagonal + came_down(furthest, diagonal, edits)
+        # the diagonal of equal elements is walked first, then the one edit before it
         from_x, from_y = (furthest[before], furthest[before] - before) if edits else (0, 0)
         while x > from_x and y > from_y:
             x, y = x - 1, y - 1

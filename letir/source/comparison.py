@@ -99,7 +99,7 @@ class Comparison:
 def near(different: Sequence[bool], distance: int) -> list[bool]:
     """Which rows are at most so far from one that is different."""
     shown = [False] * len(different)
-    for order in (range(len(different)), range(len(different) - 1, -1, -1)):
+    for order in (range(len(different)), range(len(different) - 1, -1, -1)):  # after, and before
         left = 0
         for i in order:
             left = distance + 1 if different[i] else left - 1
@@ -125,6 +125,7 @@ class Rows:
             if p is not None and q is not None:
                 self.pairs[p] = q
             yield Row(mark_of(p, q, p and q and p.type is q.type), p, q)
+        # from strict to loose; the first only where nothing else does the same, so that it anchors
         finders = unique_pairs, aligned, aligned
         levels = list(zip(finders, self.described(self.f), self.described(self.g), strict=True))
         yield from self.part(levels, (0, 0), (len(self.f), len(self.g)))
@@ -141,6 +142,7 @@ class Rows:
             yield from (Row(ADDED, None, bind) for bind in self.g.binds[j:m])
             return
         (find, left, right), *others = levels
+        # a level sees only what lies between two pairs of the level before: pairs never cross
         for x, y in find(left[start[0] : k], right[start[1] : m]):
             yield from self.part(others, (i, j), (start[0] + x, start[1] + y))
             yield self.pair(start[0] + x, start[1] + y)
@@ -155,6 +157,7 @@ class Rows:
             and self.agree(a.args, b.args)
             and all(p.type is q.type for p, q in zip(a.binders, b.binders, strict=True))
         )
+        # also of a changed pair: what follows can still be the same
         self.pairs.update(zip(a.binders, b.binders, strict=True))
         return Row(SAME if same else CHANGED, a, b)
 
@@ -178,6 +181,7 @@ class Rows:
             levels[0].append(self.number((does, bind.attrs, *operands)))
             levels[1].append(self.number((does, bind.attrs, *constants)))
             levels[2].append(does)
+            # one step back only: with all that made it, one change would change all that follows
             made |= dict.fromkeys(bind.binders, does)
         return levels
 
@@ -224,6 +228,7 @@ class Table:
             for printer, item in zip(self.sides, (row.left, row.right), strict=True)
         ]
         for printer in self.sides:
+            # one row, one number on both sides
             printer.count = max(other.count for other in self.sides)
         if not is_shown:
             self.left_out += 1

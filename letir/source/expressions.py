@@ -12,6 +12,7 @@ def spelled(write: Step, operands: list[str]):
     """What the ``source`` of the record answers, or what follows from the rest of the record."""
     op, attrs = write.bind.op, write.bind.attrs
     if type(op.source) is str:
+        # a template may put it before ** or a dot, which bind more tightly than the sign
         operands = [f"({text})" if text.startswith("-") else text for text in operands]
         return op.source.format(*operands, **{k: write.literal(v) for k, v in attrs.items()})
     if op.source is not None:
@@ -33,6 +34,7 @@ def composite_call(write: Step, operands: list[str]) -> str:
     """A call of a function of its own, with the decomposition for these types as its body."""
     bind = write.bind
     given = [i for i, arg in enumerate(bind.args) if operands[i] != "None"]
+    # as the evaluator decomposes it: absent operands are None, and no parameters
     types = tuple([write.type(i) if i in given else None for i in range(len(operands))])
     if any(types[i] is None for i in given):
         raise ExportError(

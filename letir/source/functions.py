@@ -70,6 +70,7 @@ def lambda_source(fn: Lambda, name: str) -> str:
     module.names.take(name)
     writer = Writer(module)
     head = parameters(writer, fn)
+    # df is a Lambda: None is Undef
     writer.nullable.update([writer.texts[param] for param in fn.params])
     writer.write(fn)
     results = [writer.arg(arg) for arg in fn.ret.args]
@@ -160,9 +161,10 @@ def backward_source(
     """
     real = [i for i in g.df_input_vjps if i < g.f_real_outputs]
     count = len(g.df_input_vjps)
+    # a single cotangent that is None is answered at the top; of several each may be None or not
     states = [True if len(real) == 1 else None] * len(real) + [False] * (count - len(real))
     rest = [True] * (len(g.df.params) - count)
-    df = dead_code(specialize_undef(g.df, states + rest))
+    df = dead_code(specialize_undef(g.df, states + rest))  # no grad_of where it is known
     writer = Writer(module)
     residuals = writer.names.fresh("residuals")
     cts = cotangents(writer, df, real, results)
@@ -197,6 +199,7 @@ def name_gradients(writer: Writer, g: Gradient, df: Lambda) -> None:
     names = leaf_names(g.f)
     bound = {b for bind in df.binds for b in bind.binders}
     for i, arg in zip(g.df_output_vjps, df.ret.args, strict=True):
+        # of two arguments with one gradient the first names it
         if arg in bound and arg not in writer.wanted:
             writer.wanted[arg] = writer.names.fresh(f"d_{names[g.f.params[i]]}")
 

@@ -10,6 +10,7 @@ from letir.ast.types import Size, UndefType
 from letir.errors import ExportError
 
 WIDTH = 100
+# what np.array makes of plain elements
 NATURAL = frozenset(map(np.dtype, ("bool", "int64", "float64", "complex128")))
 
 
@@ -20,6 +21,7 @@ def literal(value, indent: str = "") -> str:
     '(1, -0.0, slice(None, 2), np.float32, np.array([0, 1], dtype=np.int8))'
     """
     kind = type(value)
+    # type(), not isinstance: NumPy's scalars are Python floats too
     if kind in (int, bool, type(None)):
         return repr(value)
     if kind is str:
@@ -79,7 +81,7 @@ def float_text(value: float) -> str:
     if not math.isnan(value):
         return repr(value)
     bits = struct.unpack("<Q", struct.pack("<d", value))[0]
-    usual = bits == 0x7FF8000000000000
+    usual = bits == 0x7FF8000000000000  # those of np.nan
     return "np.nan" if usual else f"np.uint64({bits:#x}).view(np.float64).item()"
 
 
@@ -122,6 +124,7 @@ def array_text(array: np.ndarray, indent: str = "") -> str:
     dtype, shape = array.dtype, array.shape
     if has_odd_nans(array):
         bits = f"u{array.real.dtype.itemsize}"
+        # as integers
         words = array_text(np.ascontiguousarray(array).reshape(-1).view(bits), indent)
         return f"{words}.view({dtype_text(dtype)}).reshape({literal(shape)})"
     suffix = "" if dtype in NATURAL else f", dtype={dtype_text(dtype)}"
@@ -146,6 +149,7 @@ def has_odd_nans(array: np.ndarray) -> bool:
 
 def is_uniform(array: np.ndarray) -> bool:
     """Whether all elements have the same bits."""
+    # bytes: 0.0 == -0.0
     words = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
     return bool((words == words[0]).all())
 
@@ -161,6 +165,7 @@ def rows(texts: list[str], shape: tuple, indent: str) -> str:
 
 def joined(items: list[str], indent: str) -> str:
     """Items in one line if they fit, else as many in each line as do."""
+    # room for what is around it
     if sum(map(len, items)) + 2 * len(items) + len(indent) < WIDTH - 24:
         return ", ".join(items)
     lines, line, room = [], [], WIDTH - len(indent) - 4

@@ -47,10 +47,11 @@ class Names:
 
     def is_free(self, name: str) -> bool:
         """Whether nothing is called so, here, outside or inside."""
+        # inner: a scope within has that name, and would hide what the module calls so from now on
         if name in self.taken or name in RESERVED or name in self.inner:
             return False
         if self.outer is None:
-            return not hasattr(builtins, name)
+            return not hasattr(builtins, name)  # a local may hide a builtin that no text uses
         return name not in self.outer.taken
 
     def exact(self, name: str) -> str:

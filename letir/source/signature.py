@@ -46,6 +46,7 @@ class Signature:
             name = writer.parameter(leaves[0], keyword or self.names[leaves[0]], keyword)
         else:
             name = keyword or writer.names.fresh(common(leaves, f"arg{len(self.head)}", 1))
+            # it must be assigned before it is taken apart
             self.later.append((spec, leaves, name))
         self.head.append(name)
         while self.later:
@@ -66,7 +67,7 @@ class Signature:
 
     def target(self, spec: optree.PyTreeSpec, leaves: Iterator, name: str | None = None) -> str:
         """What a structure is assigned to; what no pattern takes apart is added to ``later``."""
-        if not spec.num_leaves:
+        if not spec.num_leaves:  # an empty container in a pattern: nothing to name
             return "_"
         if is_pattern(spec):
             targets = [

@@ -56,7 +56,7 @@ class Step:
         has_axes = any(kind.shape for kind in arrays)
         if symbol == "**":
             return has_axes and None not in kinds and self.is_exact_power(*kinds)
-        if has_axes or symbol == "@":
+        if has_axes or symbol == "@":  # on arrays Python's operator is the ufunc
             return has_axes
         real = all(kind is not None and kind.dtype.kind in "fiu" for kind in kinds)
         has_float = any(kind.dtype.kind == "f" for kind in arrays)
@@ -128,6 +128,7 @@ class Step:
         given = [self.type(i) if i < len(self.bind.args) else None for i in range(len(operands))]
         if any(kind not in (None, p.type) for kind, p in zip(given, fn.params, strict=True)):
             pairs = zip(given, fn.params, strict=True)
+            # spellings look at types: those of this call, where the body was recorded for others
             fn = retype(fn, *[p.type if kind is None else kind for kind, p in pairs])
         return self.writer.body(fn, operands, into)
 

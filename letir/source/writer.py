@@ -52,6 +52,7 @@ class Writer:
         outer, count = self.indent, len(self.lines)
         self.indent += "    "
         yield
+        # a block needs a statement
         if all(line.lstrip().startswith("#") for line in self.lines[count:]):
             self.line("pass")
         self.indent = outer
@@ -95,7 +96,7 @@ class Writer:
 
     def write(self, fn: Lambda) -> None:
         """Write the binds of ``fn``, whose parameters have their texts already."""
-        self.used.update(use_counts(fn))
+        self.used.update(use_counts(fn))  # bodies are written into the same function
         for bind in fn.binds:
             self.bind(bind)
 
@@ -155,7 +156,7 @@ class Writer:
         self, fn: Lambda, name: str, about: str, params: Sequence[str] | None = None
     ) -> str:
         """The name of a function of the module that computes ``fn``; one for all alike."""
-        known, key = self.module.known, (fn, name)
+        known, key = self.module.known, (fn, name)  # Lambdas are equal by what they compute
         if key not in known:
             inner = Writer(self.module)
             wanted = params or [p.name or f"x{i}" for i, p in enumerate(fn.params, 1)]
@@ -171,7 +172,7 @@ class Writer:
         """The name by which a function is imported; None if it is not found where it says."""
         module, name = getattr(function, "__module__", None), getattr(function, "__name__", None)
         found = getattr(sys.modules.get(module), name or "", None)
-        if found is not function or module == "__main__":
+        if found is not function or module == "__main__":  # __main__ is another program's by then
             return None
         return self.module.imported(module, name)
 
