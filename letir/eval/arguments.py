@@ -35,13 +35,15 @@ def checked_arguments(fn: Lambda, leaves: list, type_of=type_of) -> list:
     for i, param in enumerate(fn.params):
         expected = param.type
         if expected is not None and expected.weak:
-            leaves[i] = widened(leaves[i], expected)
+            leaves[i] = widened(leaves[i], expected)  # in place: no second list keeps arrays alive
         try:
             found = type_of(leaves[i])
         except DTypeError as error:
+            # an unknown cotangent may be Undef [D6]
             if expected is not None or leaves[i] is not Undef:
                 wrong[i] = str(error).replace("\n  ", ": ")
             continue
+        # types are interned: `is` settles all but those with named sizes, and misfits
         if found is not expected and expected is not None:
             others.append((i, expected, found))
     if others or wrong:
@@ -80,6 +82,7 @@ def _found(kind: ArrayType) -> str:
 
 
 def _remedy(found: ArrayType, expected: ArrayType) -> str:
+    # only a Python number in place of a NumPy scalar, or the reverse, has a remedy to tell
     if found.shape or expected.shape or found.weak == expected.weak:
         return ""
     return ": pass x.item()" if expected.weak else f": pass numpy.{expected.dtype}(x)"
@@ -105,9 +108,11 @@ def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
     for terms, n in met:
         match terms:
             case (((name,), 1),):
+                # the first one tells; fits() finds those that say otherwise
                 sizes.setdefault(name, n)
     for terms, n in met:
         match terms:
+            # the order of Size.terms: the constant is last
             case (((name,), factor),) | (((name,), factor), ((), _)) if type(n) is int:
                 constant = dict(terms).get((), 0)
                 sizes.setdefault(name, max(0, (n - constant) // factor))

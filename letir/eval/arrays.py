@@ -9,6 +9,7 @@ from letir.ast.builder import Value
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError
 
+# By name, not class: none of these packages is imported for the sake of a message.
 REFUSED = {
     "MaskedArray": "fill it first: x.filled(value)",
     "matrix": "convert it first: np.asarray(x)",
@@ -32,6 +33,7 @@ def array_module(arrays: Iterable):
     for array in arrays:
         if isinstance(array, cupy.ndarray):
             on_device = True
+        # CuPy takes NumPy's scalars and 0-d arrays
         elif isinstance(array, np.ndarray) and array.ndim:
             on_host = True
     if on_device and on_host:
@@ -59,6 +61,7 @@ def type_of(value) -> ArrayType:
     if weak is not None:
         return weak
     kind = type(value)
+    # exactly: subclasses may be refused below
     if kind is np.ndarray or isinstance(value, np.generic):
         return ArrayType(value.dtype, value.shape)
     if isinstance(value, Value):

@@ -25,7 +25,7 @@ class Environment:
     """The values of locals that are still needed, with the number of uses that each has left."""
 
     def __init__(self, fn: Lambda, args: Sequence):
-        self.left = use_counts(fn).copy()
+        self.left = use_counts(fn).copy()  # the counts are kept with the program, for all its calls
         self.values = {p: arg for p, arg in zip(fn.params, args, strict=True) if p in self.left}
         self.at: Bind | None = None  # the bind that is being evaluated, for error messages
 
@@ -35,6 +35,7 @@ class Environment:
         for arg in args:
             if type(arg) is not Local:
                 found.append(arg.value)
+            # counts only go down to 1: a value that is moved out is not asked for again
             elif left[arg] == 1:
                 found.append(values.pop(arg))
             else:
@@ -64,6 +65,7 @@ class Evaluator(ExprVisitor):
 
     def visit_let(self, let: Let, env: Environment):
         env.at = bind = let.bind
+        # operands are never named here: a name would keep them beyond their last use [C1]
         op, attrs = bind.op, bind.attrs
         if op.holds_lambdas:
             out = op.impl(self.xp, *env.operands(bind.args), call=self.call, **attrs)
@@ -106,11 +108,12 @@ class Evaluator(ExprVisitor):
 def forget_values(error: BaseException, outer: BaseException | None) -> None:
     """Clear the frames that ended with ``error`` and those it came from; not those of ``outer``."""
     chain: list = [error]
-    seen = {id(outer), id(None)}
+    seen = {id(outer), id(None)}  # outer: handled around this call; its frames are not ours
     while chain:
         link = chain.pop()
         if id(link) not in seen:
             seen.add(id(link))
+            # an exception that is kept, as in a notebook, would keep every array of its frames
             traceback.clear_frames(link.__traceback__)
             chain += [link.__context__, link.__cause__, *getattr(link, "exceptions", ())]
 
@@ -131,12 +134,13 @@ def run_forward(
     np.float64(6.0)
     """
     leaves = flat_arguments(f, args, kwargs)
-    del args, kwargs
+    del args, kwargs  # else this frame holds the arguments until the end
     return nested_results(f, run_flat(f, leaves, nan_finder(observe) if debug_nans else observe))
 
 
 def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
     """The results in a row for arguments in a row; ``leaves`` is emptied."""
+    # asked of the class, as Python asks for its protocols: instances may answer __getattr__
     runner = next((leaf for leaf in leaves if hasattr(type(leaf), "__letir_run__")), None)
     if runner is not None:
         return runner.__letir_run__(f, leaves)
@@ -146,6 +150,7 @@ def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
 
 def owned(f: Lambda, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program [C4]."""
+    # a caller may write into what it gets, and constants serve the next call
     constants = {id(bind.attrs["value"]) for bind in f.constants}
     return tuple([r.copy() if id(root(r)) in constants else r for r in results])
 
@@ -172,7 +177,7 @@ def nan_finder(observe: Callable | None) -> Callable:
 
 def has_nan(value) -> bool:
     """Whether a result is a nan or has one."""
-    differs = value != value
+    differs = value != value  # not isnan: also of integers, Python numbers and CuPy's arrays
     return bool(differs.any() if hasattr(differs, "any") else differs)
 
 

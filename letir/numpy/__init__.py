@@ -91,7 +91,7 @@ def _bound(number):
         return number
     if number.dtype.kind not in "iu":
         raise number.refused("arange()", "its length would depend on the value: pass integers")
-    return number.__index__()
+    return number.__index__()  # records the guard
 
 
 def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
@@ -137,6 +137,7 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
         return np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
     for _ in range(made.ndim, ndmin):
         made = made[None]
+    # a traced list is a new array already; only a traced value itself could be shared
     return made.copy() if copy and made is object else made
 
 
@@ -152,6 +153,7 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     if trace is None:
         return made
     if isinstance(a, np.ndarray) and a.dtype == made.dtype and not copy:
+        # a view without a part, which Tracer.unchangeable refuses to write into
         made.base, made.part = trace.make_tracer(trace, made.arg, made.value), ()
     return made
 
@@ -190,16 +192,17 @@ class Recorded:
         return self.function(*args, **kwargs)  # NumPy asks the traced value, which refuses
 
     def __getattr__(self, name):
+        # copy and pickle ask before it is there: it would ask itself for ever
         if name == "function":
             raise AttributeError(name)
         return getattr(self.function, name)
 
 
-_recorded = functools.cache(Recorded)
+_recorded = functools.cache(Recorded)  # one object a function: lnp.sin is lnp.sin
 
 
 def __getattr__(name: str):
-    if name.startswith("__"):
+    if name.startswith("__"):  # doctest and copy ask modules for such names
         raise AttributeError(f"module 'letir.numpy' has no attribute {name!r}")
     try:
         found = getattr(np, name)

@@ -28,6 +28,7 @@ _derived_from = [0]  # how many records the table was derived from
 def recorder_of(function) -> tuple | None:
     """(record, prepare) of a NumPy callable; None if none records it."""
     found = _table.get(function)
+    # at a miss only: NumPy's functions are looked up for each call that is recorded
     if found is None and _derived_from[0] != len(PRIMITIVES):
         derive()
         return _table.get(function)
@@ -44,6 +45,7 @@ def derive() -> None:
 
 def refresh() -> None:
     """Derive the tables again if the user has defined an operation of that name anew."""
+    # the number of records tells of new operations, not of one that was replaced
     if any(PRIMITIVES.get(op.name) is not op for op, _ in _table.values() if "." in op.name):
         _table.clear()
         ufunc_records.clear()
@@ -60,11 +62,13 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
     found = recorder_of(ufunc)
     if found is None:
         raise unsupported(ufunc)
-    (out,) = kwargs.pop("out", (None,))
+    (out,) = kwargs.pop("out", (None,))  # NumPy hands `out` on as a tuple, whatever was written
     if method == "__call__":
         result = converted(ufunc, found[0], inputs, **kwargs)
     elif method == "reduce" and ufunc in REDUCTIONS:
         given = {name: value for name, value in kwargs.items() if is_given(value)}
+        # np.add.reduce reduces axis 0 where np.sum reduces all:
+        # https://numpy.org/doc/stable/reference/generated/numpy.ufunc.reduce.html
         result = PRIMITIVES[REDUCTIONS[ufunc]](*inputs, **{"axis": 0, **given, **kept_axis(kwargs)})
     elif method == "accumulate" and ufunc is np.add:
         result = PRIMITIVES["cumsum"](*inputs, **{"axis": 0, **kwargs})
@@ -116,6 +120,7 @@ def in_loop(ufunc: np.ufunc, inputs: tuple, dtype, casting: str) -> tuple:
     kinds = [promotable(x.type) if isinstance(x, Value) else promoted(x) for x in inputs]
     wanted = None if dtype is None else np.dtype(dtype)
     signature = (*[None] * ufunc.nin, wanted)
+    # NumPy chooses the loop: rules of our own would differ from it some day
     dtypes = ufunc.resolve_dtypes((*kinds, None), signature=signature, casting=casting)
     return tuple(cast_to(x, d) for x, d in zip(inputs, dtypes, strict=False))
 
@@ -179,6 +184,7 @@ def prepared(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         raise placed(error) from None
     except TypeError:
         try:
+            # is the call at fault, or prepare's own code?
             inspect.signature(prepare).bind(*args, **kwargs)
         except TypeError as reason:
             raise unsupported_arguments(func, str(reason)) from None
@@ -224,6 +230,8 @@ def copyto(dst, src, casting="same_kind", where=True):
     if not isinstance(dst, Value):
         raise into_ordinary_array()
     kind = promotable(src.type) if isinstance(src, Value) else promoted(src)
+    # np.can_cast takes no Python numbers since NumPy 2:
+    # https://numpy.org/neps/nep-0050-scalar-promotion.html
     found = kind if isinstance(kind, np.dtype) else np.result_type(dst.dtype, kind(0))
     if not np.can_cast(found, dst.dtype, casting):
         raise DTypeError(
@@ -283,6 +291,7 @@ def like(name: str):
     op = PRIMITIVES[name]
 
     def made(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+        # `a` itself for its shape: a size that is known by name stays one
         operands, attrs = op.prepare(a if shape is None else shape, dtype or a.dtype)
         return a.emitter.apply(op, operands, op.complete(attrs))
 
@@ -304,6 +313,7 @@ def result_type(*operands):
     return np.result_type(*[kind(0) if kind in (int, float, complex) else kind for kind in kinds])
 
 
+# Answered from types where they can be: nothing is recorded, no guard is needed.
 PLAIN = {
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,

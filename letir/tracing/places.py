@@ -33,6 +33,7 @@ def user_place(depth: int) -> tuple[Source | None, str | None]:
     frame = sys._getframe(depth)
     while frame is not None:
         code = frame.f_code
+        # the id: hash and equality of code objects go through their constants and names
         key = (id(code), frame.f_lasti)
         found = _places.get(key, NOWHERE)
         if found is NOWHERE:
@@ -61,6 +62,7 @@ def _is_users(file: str) -> bool:
     """Whether a file is the user's own."""
     if file.startswith(_LIBRARIES):
         return file.startswith(_DEMO)
+    # site-packages; dist-packages on Debian
     return not file.startswith(_PYTHON) or "-packages" in file
 
 
@@ -75,7 +77,9 @@ def _look(code: CodeType, instruction: int, line: int):
     if id(code) not in _assigned:
         _assigned[id(code)] = _assignments(code)
     offsets, names = _assigned[id(code)]
+    # at or before: in a call f_lasti may point into the inline cache behind the instruction
     at = bisect.bisect_right(offsets, instruction) - 1
+    # f_lineno is None for code that a compiler made without lines
     return Source(code.co_filename, line or 0), names[at] if at >= 0 else None
 
 
@@ -85,5 +89,6 @@ def _assignments(code: CodeType) -> tuple[list[int], list]:
     names: list = []
     for following in [*instructions[1:], None]:
         stored = following.argval if following and following.opname.startswith(_STORES) else None
+        # a tuple: from CPython 3.13 on one instruction may store and do something else
         names.append(stored[0] if isinstance(stored, tuple) else stored)
     return [i.offset for i in instructions], names

@@ -16,6 +16,7 @@ from letir.tracing.dispatch import call_function, call_ufunc, recorder_of, ufunc
 from letir.tracing.places import at_user
 
 NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
+# x.sort() sorts in place, np.sort(x) gives a copy; the others differ in a like way.
 NOT_ALIKE = frozenset(  # method and function
     ["sort", "partition", "resize", "compress", "round", "put"]
 )
@@ -37,6 +38,7 @@ def _in_place(operator):
 
     def change(self, other):
         new = operator(self, other)
+        # NumPy's scalars are immutable: += makes the name mean another one
         if not isinstance(new, ArrayValue) or self.is_scalar():
             return new
         return self.assign(new)
@@ -76,7 +78,7 @@ class ArrayValue(Value):
         return self.size * self.itemsize
 
     def __getattr__(self, name):
-        if name.startswith("__"):
+        if name.startswith("__"):  # asked by copy, pickle and NumPy, which expect just this
             raise AttributeError(name)
         if not hasattr(np.ndarray, name):
             raise AttributeError(f"{self.called} has no attribute {name!r}, nor has numpy.ndarray")
@@ -154,6 +156,7 @@ class ArrayValue(Value):
     def __iter__(self):
         if not self.shape:
             raise TypeError("iteration over a 0-d array")
+        # a generator: the binds are recorded as they are asked for, in the user's loop
         return (self[i] for i in range(len(self)))
 
     def __contains__(self, item):

@@ -98,6 +98,7 @@ class Trace(LetBuilder):
         args = tuple(
             [o.arg if type(o) is tracer and o.emitter is self else self.enter(o) for o in operands]
         )
+        # 3: the two frames between here and the user's are letir's for sure
         source, name = user_place(3)
         types = tuple([arg.type for arg in args])
         found = inferred.get((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
@@ -107,6 +108,7 @@ class Trace(LetBuilder):
         # the way of nearly all operations, without a call that it does not need: see benchmarks,
         # row "trace"
         local = Local(found[0], name)
+        # first: computed() takes it back
         self.binds.append(Bind((local,), op, args, attrs, source))
         return tracer(
             self, local, self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
@@ -156,12 +158,12 @@ class Trace(LetBuilder):
         if isinstance(operand, Value):
             if isinstance(operand.emitter, LetBuilder):
                 return operand.arg if operand.emitter is self else self.lift(operand)
-            return self.constant(captured_array(operand))
+            return self.constant(captured_array(operand))  # a Variable of eager mode
         if is_array(operand):
             return self.constant(operand)
         kind = type(operand)
         if kind in PYTHON_NUMBERS or operand is None or kind is UndefType:
-            if kind is int and not -(1 << 63) <= operand < 1 << 64:
+            if kind is int and not -(1 << 63) <= operand < 1 << 64:  # uint64 goes up to 2^64 - 1
                 raise placed(DTypeError(f"the integer {operand} does not fit into 64 bits"))
             return Const(operand)
         if isinstance(operand, list | tuple):
@@ -211,7 +213,7 @@ class Trace(LetBuilder):
         found = self._copies.get(id(array))
         if found is not None and found[0]() is array and same_bits(found[1], array):
             return found[1]
-        frozen = freeze(array.get() if hasattr(array, "get") else array)
+        frozen = freeze(array.get() if hasattr(array, "get") else array)  # CuPy's arrays have get
         if isinstance(array, np.ndarray):
             self._copies[id(array)] = (weakref.ref(array), frozen)
         return frozen
@@ -222,6 +224,7 @@ class Trace(LetBuilder):
         """
         if self.mode is not EAGER:
             return [self.result(r) for r in self.inline(fn, [self.enter(leaf) for leaf in leaves])]
+        # by apply, not inline: each bind is computed, and values are freed as in an evaluator
         env = Environment(fn, leaves)
         leaves.clear()
         for bind in fn.binds:
@@ -251,6 +254,7 @@ class Trace(LetBuilder):
         argument has none.
         """
         wanted, todo = set() if local in self.known else {local}, []
+        # backwards what is needed, then forwards: linear, and Python's stack does not grow
         for bind in reversed(self.binds):
             if not wanted:
                 break
@@ -278,6 +282,7 @@ class Trace(LetBuilder):
     def close(self) -> None:
         """End the trace: nothing can be recorded any more, and no value is kept."""
         self.is_open = False
+        # a tracer may outlive its trace, in a closure: the trace keeps no array alive then
         self.known, self._frozen, self._copies = {}, {}, {}
 
 

@@ -64,6 +64,7 @@ def record(f: Callable, args: tuple, kwargs: dict, mode: str) -> Recording:
     leaves, spec = flatten((args, kwargs))
     statics, inputs = {}, []
     for i, leaf in enumerate(leaves):
+        # exactly bool: np.bool_ is an array to NumPy, and a parameter here
         if type(leaf) is StaticLeaf or type(leaf) in (bool, str):
             statics[i] = leaf
         else:
@@ -161,7 +162,7 @@ def leaf_names(f, args: tuple, kwargs: dict) -> list[str | None]:
     names = positional_names(f)
     found = []
     for path in optree.tree_paths((args, kwargs), namespace=NAMESPACE):
-        kind, key = path[:2]
+        kind, key = path[:2]  # 0: positional, by place; 1: by keyword
         if kind == 0:
             key = names[key] if key < len(names) else f"arg{key}"
         name = ".".join(re.sub(r"\W", "_", str(part)) for part in (key, *path[2:]))
@@ -178,7 +179,7 @@ def tracing(inputs: list, names: list, mode: str):
     outer, new = ACTIVE.get(), opened(mode)
     try:
         ACTIVE.set(new)
-        with paused_gc():
+        with paused_gc():  # a trace makes objects by the million and no garbage
             yield new, [parameter(new, *pair) for pair in zip(inputs, names, strict=True)]
     finally:
         ACTIVE.set(outer)
@@ -212,9 +213,11 @@ def finished(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tr
     """The program of the leaves of ``result``, and the traced values that were lifted into it."""
     leaves, spec = flatten(result)
     args = [result_arg(new, leaf) for leaf in leaves]
+    # (y,) is not y: a tuple of one needs its tree
     in_a_row = len(leaves) != 1 and spec == optree.tree_structure(tuple(leaves))
     plain = optree.treespec_is_leaf(spec) or in_a_row
     lifted = tuple(outer for outer, _ in new.lifted.values())
+    # lifted values are further parameters, which the tree of arguments has no place for
     return new.build(args, None if lifted else in_tree, None if plain else Tree(spec)), lifted
 
 
@@ -263,7 +266,7 @@ def tracer_exit(outputs) -> Lambda:
         return finished(active, outputs, None)[0]
     finally:
         active.close()
-        ACTIVE.set(active.parent)
+        ACTIVE.set(active.parent)  # after closing: whatever fails, tracing ends
 
 
 def is_tracing(*values) -> bool:
@@ -327,4 +330,5 @@ def concrete(x):
 
     The program then holds for this value only, and no derivative flows through it.
     """
+    # two copies: the guard keeps one, and what the user gets may be written into
     return copy.copy(x.guarded(copy.copy, "the value")) if isinstance(x, Tracer) else x

@@ -78,7 +78,7 @@ class Tracer(ArrayValue):
     # ---- what Python may ask, at the price of a guard ----
 
     def __bool__(self):
-        if self.size == 0:
+        if self.size == 0:  # an error since NumPy 2.2, with a warning before
             raise ValueError("The truth value of an empty array is ambiguous. Use x.size > 0")
         if self.size != 1:
             raise ValueError(
@@ -104,6 +104,7 @@ class Tracer(ArrayValue):
         if self.type.weak or kind != "f":
             raise self.refused("round(x, ndigits)", "write numpy.rint(x * 10**n) / 10**n")
         scale = 10.0 ** abs(ndigits)
+        # as np.round computes, so that it is the same to the bit
         return np.rint(self * scale) / scale if ndigits >= 0 else np.rint(self / scale) * scale
 
     def guarded(self, convert, asked: str):
@@ -116,6 +117,7 @@ class Tracer(ArrayValue):
                 "  choose with numpy.where, or make it a static argument"
             )
         answer = convert(value)
+        # after convert, which may raise as NumPy does: then there is nothing to guard
         self.emitter.apply(PRIMITIVES["guard"], (self,), Attrs(value=answer))
         return answer
 
@@ -198,14 +200,16 @@ class Tracer(ArrayValue):
 
     def is_view_of(self, base) -> None:
         """Remember that this may share memory with ``base``."""
-        bind = self.emitter.binds[-1]
+        bind = self.emitter.binds[-1]  # so this is called right after the bind is made
         is_index = bind.op.name == "index"
         if not isinstance(base, Tracer) or (is_index and len(bind.args) > 1):
             return  # an index with arrays copies
+        # a view of a view has no part: two indices are not one, and it cannot be written through
         self.part = (bind.attrs["item"],) if is_index and base.base is None else ()
         self.base = base = base if base.base is None else base.base
         if base.views is None:
             base.views = weakref.WeakValueDictionary()
+        # by id: == records; weakly: a view that is gone does not matter
         base.views[id(self)] = self
 
     def replace(self, new: "Tracer") -> "Tracer":
@@ -217,6 +221,7 @@ class Tracer(ArrayValue):
         if self.base is not None:
             whole = self.base.at[self.part[0]].set(new)
             self.base.arg, self.base.value = whole.arg, whole.value
+        # the object stays: all names that Python code has for it mean the new array
         self.arg, self.value = new.arg, new.value
         return self
 
@@ -228,12 +233,14 @@ class Tracer(ArrayValue):
         if new.emitter is not base.emitter:
             remedy = "return the new value from the inner function"
             return f"a traced {base.type} of an outer function", remedy
+        # a program is a function: the caller's array would not change, as it does under NumPy
         if any(base.arg is param for param in self.emitter.params):
             remedy = "copy it first, x = x.copy(), or make a new array: x = x + y, x.at[i].set(v)"
             return f"an argument of the traced function, {base.type},", remedy
         if base is not self and not self.part:
             remedy = "copy it first, y = x.T.copy(), or write into the whole: x = x.at[i].set(v)"
             return f"{self.type}, a view of {base.type} that is no plain x[i],", remedy
+        # its recorded value would stay as it is, where NumPy's view changes
         if any(view is not self for view in (base.views or {}).values()):
             remedy = "copy the view, y = x[i].copy(), or make a new array: x = x.at[i].set(v)"
             return f"{base.type}, of which another view is still in use,", remedy
