@@ -59,6 +59,7 @@ def mapped_custom_vjp(args, mapped, *, n_outs, n_residuals, backward, transform)
     like, split = first_mapped(args, mapped), n_outs + n_residuals
     outs = [spread_out(*pair, like) for pair in zip(args[:n_outs], mapped[:n_outs], strict=True)]
     axes = [*axes_of(mapped[n_outs:split]), *[0] * n_outs]
+    # what is shared by all examples gets one cotangent from each of them
     summed = [not there for there in mapped[split : split + len(backward.ret.args)]]
     backward = mapped_body(backward, axes, like.shape[0], transform, summed)
     attrs = {"n_outs": n_outs, "n_residuals": n_residuals, "backward": backward}

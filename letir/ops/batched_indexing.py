@@ -55,6 +55,7 @@ class Layout:
                 kept += 1
             elif entry is not ...:
                 places.append((position, kept))
+        # as items.indexed_shape decides; the two must agree
         apart = any(b[0] - a[0] > 1 for a, b in itertools.pairwise(places))
         depth = max((1 if is_mask else ndim for ndim, is_mask in kinds), default=0)
         return cls(places[0][1] if places and not apart else 0, depth, kept, apart and depth > 0)
@@ -126,10 +127,11 @@ def places_of(mask: Value, count: int) -> list[Value]:
     shape, n = shape_of(mask, True), known_size(mask.shape[0], "a mask")
     flat, size = rows(mask), math.prod(shape)
     everywhere = resized("broadcast_to", counting(mask, size), (n, size), mask)
+    # as each example selects `count`, the places form a rectangle
     found = emitted("index", (everywhere, flat), item=Here(n * count))
     rest, axes = resized("reshape", found, (n, count), mask), []
     for length in reversed(shape):
-        axes.append(rest % length)
+        axes.append(rest % length)  # np.unravel_index, in C order
         rest = rest // length
     return axes[::-1]
 

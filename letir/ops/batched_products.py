@@ -32,6 +32,9 @@ def swapped(x: Value) -> Value:
     return emitted("transpose", (x,), axes=tuple(order))
 
 
+# ---- matmul ----
+
+
 @in_front
 def batched_matmul(args, mapped):
     """The rule of matmul."""
@@ -78,11 +81,14 @@ def times_columns(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
             return emitted("squeeze", (product(x, widened(y, ranks[0])),), axis=-1)
         return product(x, widened(y, ranks[0]))
     if ranks[1] == 1:
+        # (x @ v).T is v.T @ x.T: one product
         return product(y, emitted("transpose", (x,), axes=None))
     if ranks[0] == 2 and ranks[1] == 2 and type(y.shape[-1]) is int and y.shape[-1] <= FEW_COLUMNS:
         return swapped(rows_times(swapped(y), x.T, (2, 2)))
     return product(x, y)
 
+
+# ---- dot and einsum ----
 
 LABELS = string.ascii_letters
 FEW_COLUMNS = 8  # below, a stack of products is slower than the copy that makes one of it

@@ -36,6 +36,7 @@ def with_batch(x: Value, sizes: list, shape: tuple | None, ones: int = 0) -> tup
     lead = (1,) * ones
     if not sizes:
         return [], (x.shape[0], *lead, *shape)
+    # a slice: 1-d, to be joined
     size_of = emitted("index", (emitted("size", (x,)),), item=slice(0, 1))
     longer = in_a_row([size_of, *([integers(x.emitter, lead)] if ones else []), *sizes])
     return [longer], None if shape is None else (x.shape[0], *lead, *shape)

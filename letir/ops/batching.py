@@ -186,8 +186,9 @@ def pointwise(name: str) -> Callable:
 def shifted(axis, ndim: int):
     """Axes of a slice of rank ``ndim`` as those of the batch; None stands for all of them."""
     if axis is None:
-        return tuple(range(1, ndim + 1))
+        return tuple(range(1, ndim + 1))  # each example by itself
     if type(axis) is tuple:
+        # negative axes count from the end, where the batch is not
         return tuple([a + 1 if a >= 0 else a for a in axis])
     return axis + 1 if axis >= 0 else axis
 
@@ -208,6 +209,7 @@ def reduction(name: str) -> Callable:
     def rule(args, mapped, *, axis, **attrs):
         if len(args) == 1:
             return emitted(name, args, axis=shifted(axis, rank(args[0], True)), **attrs)
+        # only the mask may be mapped: then the array is reduced once for each
         x = spread_out(args[0], mapped[0], first_mapped(args, mapped))
         ndim = rank(x, True)
         mask = widened(args[1], ndim) if mapped[1] else args[1]
@@ -251,7 +253,7 @@ def joined(name: str) -> Callable:
     """The rule of an operation on several arrays alike along ``axis``: concatenate and stack."""
 
     def rule(args, mapped, *, axis, **attrs):
-        parts = all_mapped(args, mapped)
+        parts = all_mapped(args, mapped)  # joined arrays do not broadcast: each needs the batch
         if axis is None:
             parts, axis = [rows(part) for part in parts], 0
         return emitted(name, parts, axis=shifted(axis, 0), **attrs)
@@ -292,6 +294,7 @@ def decomposed(stands_for: Callable, several: bool) -> Callable:
     """The rule of a composite: what ``stands_for(types, attrs)`` on the slices, batched."""
 
     def batch(args, axes, *, transform, **attrs):
+        # None is no parameter of the program
         there = [i for i, arg in enumerate(args) if arg is not None]
         like, axis = next((args[i], axes[i]) for i in there if axes[i] is not None)
         program = stands_for(unmapped_types(args, axes), attrs)

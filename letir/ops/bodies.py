@@ -52,6 +52,7 @@ def checkpoint_aval(*types, body, saved):
 
 def checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
     """Compute the body again, but for what is saved, and go back through it."""
+    # the last results are what a policy saves
     known = {i: outs[i] for i in range(len(outs) - saved, len(outs))}
     body = without_effects(fitted(body, tuple(map(body_type, args))))
     return transform(body, args, cts, wanted=wanted, known=known)

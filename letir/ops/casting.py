@@ -8,6 +8,8 @@ from letir.errors import DTypeError
 from letir.ops.batching import pointwise, unchanged
 from letir.ops.makers import match, op, recast
 
+# ---- another dtype ----
+
 
 def cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
     """``ndarray.astype``; the order of memory and ``subok`` do not matter here, ``casting`` is
@@ -23,6 +25,7 @@ cast = op(
     "cast",
     lambda xp, x, *, dtype: x.astype(dtype) if hasattr(x, "astype") else xp.asarray(x, dtype)[()],
     lambda x, *, dtype: x.with_dtype(dtype),
+    # to integers: piecewise constant
     vjp=lambda ct, y, x, *, dtype: (match(ct, x) if dtype.kind in "fc" else None,),
     jvp=lambda t, y, x, *, dtype: recast(t[0], dtype) if dtype.kind in "fc" else None,
     prepare=cast_prepare,
@@ -47,6 +50,9 @@ weaken = op(
     batch=unchanged,  # a batch of Python numbers is an array
     onnx=todo("Python numbers become 0-d arrays first"),
 )
+
+
+# ---- the same elements ----
 
 
 def copy_prepare(a, order="K", subok=False):

@@ -26,10 +26,10 @@ from letir.ops.sizes import declared, size
 
 def guard_impl(xp, x, *, value):
     """Nothing, or GuardError if the value is not what it was when the program was recorded."""
-    found = x.get() if hasattr(x, "get") else x
+    found = x.get() if hasattr(x, "get") else x  # CuPy's arrays have get
     if not hasattr(value, "shape"):  # a truth value or an integer
         found = type(value)(found)
-    if token(found) != token(value):
+    if token(found) != token(value):  # to the bit: nan holds, -0.0 is not 0.0
         raise GuardError(
             f"the program was recorded where this was {value!r}, now it is {found!r}\n"
             "  trace again with these arguments, or write the choice with numpy.where"
@@ -87,7 +87,7 @@ custom_vjp = op(
 
 def autograd_add_impl(xp, x, y):
     """x + y; the one that is defined where the other is not; ``Undef`` if none is [D6]."""
-    if x is Undef:
+    if x is Undef:  # not zeros: nothing is allocated or added for what no result depends on
         return y
     return x if y is Undef else x + y
 
@@ -132,7 +132,7 @@ def instantiated(ct, like):
 def grad_of_impl(xp, *args, call, op, n_cts, body):
     """The body's results, or ``Undef`` for all if no cotangent is defined."""
     if all(ct is Undef for ct in args[:n_cts]):
-        return (Undef,) * len(body.ret.args)
+        return (Undef,) * len(body.ret.args)  # linear: of zero it is zero
     return tuple([Undef if out is None else out for out in call(body, args)])
 
 

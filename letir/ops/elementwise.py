@@ -79,7 +79,7 @@ def is_one(x) -> bool:
 div = binary(
     "div",
     lambda g, out, x, y: g / y,
-    lambda g, out, x, y: -(g / y) * out,
+    lambda g, out, x, y: -(g / y) * out,  # by out, not x / (y * y), which overflows sooner
     numpy=np.divide,
     vjp=div_vjp,
     symbol="/",
@@ -91,7 +91,7 @@ floor_divide = flat("floor_divide", np.floor_divide, symbol="//")
 remainder = binary(
     "remainder",
     lambda g, out, x, y: g,
-    lambda g, out, x, y: -g * floor_divide(x, y),
+    lambda g, out, x, y: -g * floor_divide(x, y),  # x - y * floor(x / y), whose floor is flat
     numpy=np.remainder,
     symbol="%",
 )
@@ -99,6 +99,7 @@ remainder = binary(
 
 def power_by_base(g, out, x, y):
     """y * x**(y - 1), without 0 * inf where the exponent is 0."""
+    # part of the program, so that the form is chosen when the rule is recorded
     if type(y) in (int, float):
         return (
             None if y == 0 else g if y == 1 else g * (2 * x) if y == 2 else g * (y * x ** (y - 1))
@@ -137,12 +138,14 @@ minimum = binary(
 exp = unary("exp", lambda y, x: y, numpy=np.exp, onnx="Exp")
 exp2 = unary("exp2", lambda y, x: math.log(2) * y, numpy=np.exp2)
 expm1 = unary("expm1", lambda y, x: y + 1, numpy=np.expm1)
+# elementwise and g / x, not unary and 1 / x: one operation less, and rounded once
 log = elementwise("log", lambda g, y, x: g / x, numpy=np.log, onnx="Log")
 log2 = elementwise("log2", lambda g, y, x: g / (math.log(2) * x), numpy=np.log2)
 log10 = elementwise("log10", lambda g, y, x: g / (math.log(10) * x), numpy=np.log10)
 log1p = elementwise("log1p", lambda g, y, x: g / (1 + x), numpy=np.log1p)
 logaddexp = binary(
     "logaddexp",
+    # equal, and so 0: else inf - inf would be nan where an operand is infinite
     lambda g, out, x, y: g * exp(where(x == out, 0, x - out)),
     lambda g, out, x, y: g * exp(where(y == out, 0, y - out)),
     numpy=np.logaddexp,
@@ -171,13 +174,14 @@ arccos = elementwise("arccos", lambda g, y, x: -g / leg(x, sin, y), numpy=np.arc
 arctan = elementwise("arctan", lambda g, y, x: g / (1 + x * x), numpy=np.arctan, onnx="Atan")
 arctan2 = binary(
     "arctan2",
+    # as np.arctan2(y, x) has its operands: the first, here x, is the ordinate
     lambda g, out, x, y: g * (y / (x * x + y * y)),
     lambda g, out, x, y: -g * (x / (x * x + y * y)),
     numpy=np.arctan2,
 )
 hypot = binary(
     "hypot",
-    lambda g, out, x, y: g * (x / where(out == 0, 1, out)),
+    lambda g, out, x, y: g * (x / where(out == 0, 1, out)),  # 0 at the origin, not 0 / 0
     lambda g, out, x, y: g * (y / where(out == 0, 1, out)),
     numpy=np.hypot,
 )
@@ -187,6 +191,7 @@ tanh = unary("tanh", lambda y, x: 1 - y * y, numpy=np.tanh, onnx="Tanh")
 arcsinh = elementwise(
     "arcsinh", lambda g, y, x: g / sqrt(x * x + 1), numpy=np.arcsinh, onnx="Asinh"
 )
+# not sqrt(x * x - 1), which cancels near 1 and is on the wrong branch for complex x
 arccosh = elementwise(
     "arccosh", lambda g, y, x: g / (sqrt(x - 1) * sqrt(x + 1)), numpy=np.arccosh, onnx="Acosh"
 )
@@ -213,6 +218,8 @@ def sign_jvp(tangents, y, x):
     return 1j * y * (across / where(x == 0, 1, abs_(x))) if x.dtype.kind == "c" else None
 
 
+# z / abs(z) of complex z since NumPy 2:
+# https://numpy.org/doc/stable/reference/generated/numpy.sign.html
 sign = elementwise("sign", numpy=np.sign, vjp=sign_vjp, jvp=sign_jvp, onnx="Sign")
 
 
@@ -250,7 +257,7 @@ imag = op(
     "imag",
     lambda xp, x: xp.imag(x),
     part_aval,
-    vjp=lambda ct, y, x: (None if x.dtype.kind != "c" else ct * -1j,),
+    vjp=lambda ct, y, x: (None if x.dtype.kind != "c" else ct * -1j,),  # df/dx - i df/dy
     jvp=lambda t, y, x: imag(t[0]),
     numpy=(np.imag,),
     batch=pointwise("imag"),
@@ -333,6 +340,7 @@ def clip_terms(g, out, x, low, high):
     """``g`` sent to the operand that the result is: the array within the bounds, else the bound
     that it meets.
     """
+    # np.clip is minimum(maximum(x, low), high): where low > high the result is high
     above = False if high is None else (x > high if low is None else maximum(x, low) > high)
     below = False if low is None else x < low
     to_high = None if high is None else where(above, g, 0)

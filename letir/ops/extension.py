@@ -38,7 +38,7 @@ def primitive(
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
         raise LetirError(f"an operation of yours is named package.name, found {name!r}")
     record = Primitive(name, impl, aval, vjp=vjp, jvp=jvp, **fields)
-    PRIMITIVES[name] = record
+    PRIMITIVES[name] = record  # not register: that refuses a name that is taken
     return record
 
 
@@ -107,6 +107,7 @@ def _opaque_vjp(name: str, vjp: Callable) -> Callable:
         places = [
             i
             for i, arg in enumerate(args)
+            # what is declared must have a type, and None is no result: the others get no cotangent
             if hasattr(arg, "emitter") and arg.type is not None and arg.type.inexact
         ]
         kinds = tuple(ArrayType(args[i].dtype, args[i].shape) for i in places)

@@ -57,8 +57,9 @@ def keeps_all(item) -> bool:
 
 def index_vjp(ct, y, x, *arrays, item):
     """The cotangent in zeros, where it was read."""
-    if not arrays and keeps_all(item):
+    if not arrays and keeps_all(item):  # no zeros, no writing
         return (reshape(ct, x),)
+    # assemble, not index_add: merged_sums (passes) makes one of several, in one buffer
     return assemble(x, ((item, ct, arrays),)), *[None] * len(arrays)
 
 
@@ -85,7 +86,7 @@ def written_aval(x, new, *arrays, item):
         raise ShapeError(
             f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}"
         )
-    if new.dtype.kind == "c" != x.dtype.kind:
+    if new.dtype.kind == "c" != x.dtype.kind:  # chained: "c", and x is not
         raise DTypeError(
             f"cannot write {new} into {x}: the imaginary part would be lost; take .real first"
         )
@@ -122,13 +123,13 @@ def add_at(xp, out, item, new, arrays) -> None:
     """Add ``new`` to a part of ``out`` in place, also where an index repeats."""
     place = filled(item, arrays)
     if any(a.dtype.kind != "b" for a in arrays):
-        xp.add.at(out, place, new)
+        xp.add.at(out, place, new)  # a place may be there twice, where += adds once
         return
     part, new = out[place], xp.asarray(new).astype(out.dtype, copy=False)
     if part.shape and not arrays:  # a view: += on out[place] would copy it onto itself
         xp.add(part, new, out=part)
     else:
-        out[place] += new
+        out[place] += new  # of masks, which name no place twice
 
 
 def wins(x: Value, read: Value, item, arrays) -> Value:

@@ -27,6 +27,7 @@ def spelled_item(item) -> tuple[tuple, object]:
 
 def spelled_entry(entry, arrays: list):
     """One entry of an index as an attribute; an array is added to ``arrays``."""
+    # exactly int: True is a mask, not 1
     if entry is None or entry is Ellipsis or type(entry) is int:
         return entry
     if isinstance(entry, slice):
@@ -35,6 +36,7 @@ def spelled_entry(entry, arrays: list):
     if isinstance(entry, np.integer):
         return int(entry)
     if isinstance(entry, list):
+        # [] selects nothing; asarray says float
         entry = np.asarray(entry) if entry else np.zeros(0, np.intp)
     if isinstance(entry, bool | np.bool_):
         entry = np.asarray(entry)
@@ -75,6 +77,7 @@ def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
             kept.append(sliced(shape[axis], entry))
             axis += 1
             continue
+        # an integer too: beside arrays it counts as one (see NumPy's page)
         places.append((position, len(kept)))
         kind = next(kinds) if type(entry) is Here else None
         if kind is None:
@@ -85,11 +88,12 @@ def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
                 raise BoundsError(
                     f"a mask of shape {kind.shape} does not fit {shape} from axis {axis}"
                 )
-            together.append((entry.count,))
+            together.append((entry.count,))  # a mask is as the integers of mask.nonzero(): one axis
             axis += kind.ndim
         else:
             together.append(kind.shape)
             axis += 1
+    # apart: the axes that arrays make come first, as no place is theirs (see NumPy's page)
     adjacent = all(b[0] - a[0] == 1 for a, b in itertools.pairwise(places))
     start = places[0][1] if places and adjacent else 0
     try:
@@ -129,6 +133,7 @@ def sliced(n, part: slice):
     """The size that a slice leaves of an axis of size ``n``."""
     if type(n) is int:
         return len(range(*part.indices(n)))
+    # n is a name: only of the whole axis is the size known
     if part in (slice(None), slice(0, None), slice(None, None, 1)):
         return n
     raise ShapeError(

@@ -51,6 +51,7 @@ def run(program: LetBuilder, results: Sequence, operands: Sequence, mapped: Sequ
     """``looped`` of what the body that ``program`` builds needs; None for results that are None."""
     body = program.build([r for r in results if r is not None])
     body = body.with_binds(live_binds(body))
+    # an operand that the body does not read would be kept for the loop all the same
     used = {local for term in (*body.binds, body.ret) for local in term.locals()}
     given = [(v, there) for v, there in zip(operands, mapped, strict=True) if v is not None]
     triples = [(p, *pair) for p, pair in zip(body.params, given, strict=True)]

@@ -42,15 +42,21 @@ def op(name: str, impl: Callable, aval: Callable, *, vjp, jvp, **fields) -> Prim
     return register(Primitive(name, impl, aval, vjp, jvp, **fields))
 
 
+# ---- ufuncs: types and numerics ----
+
+
 def promotable(kind: ArrayType):
     """``kind`` as NumPy's promotion takes it: a dtype, or a Python type if it is weak."""
     if kind is None:
         raise DTypeError("None is no operand of an arithmetic operation")
+    # a Python number promotes by its kind only:
+    # https://numpy.org/neps/nep-0050-scalar-promotion.html
     return PYTHON_TYPES[kind.dtype.kind] if kind.weak else kind.dtype
 
 
 def result_dtype(*types: ArrayType) -> np.dtype:
     """The dtype that NumPy promotes operands of these types to."""
+    # result_type takes values where resolve_dtypes takes Python's types
     return np.result_type(*[promotable(kind)(0) if kind.weak else kind.dtype for kind in types])
 
 
@@ -64,6 +70,7 @@ def ufunc_aval(ufunc: np.ufunc) -> Callable:
 
     def aval(*types, **_):
         try:
+            # NumPy is asked, not imitated: what it records is what it would compute
             dtypes = ufunc.resolve_dtypes((*map(promotable, types), *[None] * ufunc.nout))
         except TypeError as error:
             listed = ", ".join(map(str, types))
@@ -100,6 +107,7 @@ def whole(xp, name: str, *numbers: int):
     """
     if name == "power" and numbers[1] < 0:
         return xp.power(*numbers)  # NumPy's error
+    # else 9**9**9 would be computed
     is_huge = name == "power" and abs(numbers[0]) > 1 and numbers[1] > 64
     found = None if is_huge else PYTHON_INTEGERS[name](*numbers)
     if found is None or not -(2**63) <= found < 2**63:
@@ -108,7 +116,10 @@ def whole(xp, name: str, *numbers: int):
             f"{name}({listed}): the result does not fit 64 bits, in which Python integers are "
             "recorded\n  pass a float, 3.0 instead of 3, or a static argument"
         )
-    return xp.asarray(found, "int64")[()]
+    return xp.asarray(found, "int64")[()]  # [()]: a scalar, as the ufunc gives
+
+
+# ---- what rules need ----
 
 
 def takes_gradient(arg) -> bool:
@@ -125,6 +136,7 @@ def match(ct: Value | None, arg) -> Value | None:
     if ct is None or not takes_gradient(arg):
         return None
     kind = arg.type
+    # summed before it is cast: fewer elements, and in the wider dtype
     if kind is None or ct.type is None or ct.shape != kind.shape:
         ct = PRIMITIVES["sum_to_size"](ct, arg)
     return ct if kind is None or ct.type is None else recast(ct, kind.dtype)
@@ -136,6 +148,7 @@ def recast(ct: Value, dtype: np.dtype) -> Value:
         return PRIMITIVES["cast"](ct, dtype)
     if ct.dtype == dtype:
         return ct
+    # a real operand moves along the real axis only; astype would warn as well
     if ct.dtype.kind == "c" and dtype.kind != "c":
         ct = PRIMITIVES["real"](ct)
     return ct if ct.dtype == dtype else PRIMITIVES["cast"](ct, dtype)
@@ -151,6 +164,9 @@ def spread(tangent: Value | None, out: Value) -> Value | None:
     return tangent if kind is None or tangent.type is None else recast(tangent, kind.dtype)
 
 
+# ---- records of ufuncs ----
+
+
 def elementwise(
     name: str, *terms: Callable | None, numpy: np.ufunc, vjp=None, jvp=None, **fields
 ) -> Primitive:
@@ -162,6 +178,7 @@ def elementwise(
 
     def terms_vjp(ct, out, *args):
         return tuple(
+            # asked before the term is made: what it records would be dead otherwise
             match(term(ct, out, *args), arg) if term and takes_gradient(arg) else None
             for term, arg in zip(terms, args, strict=True)
         )
@@ -257,6 +274,25 @@ def composite(name: str, decompose: Callable, **fields) -> Primitive:
 def composite_record(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -> Primitive:
     """The record of a composite, not registered."""
     several = bool(fields.get("results"))
+    impl, aval = composite_numerics(decompose, several)
+    by_vjp, by_jvp = composite_rules(decompose, several)
+    if vjp is None:  # else the batching transform has to keep the derivative
+        fields.setdefault("batch", decomposed(partial(decomposition, decompose), several))
+    return Primitive(
+        name,
+        impl,
+        aval,
+        vjp=vjp or by_vjp,
+        jvp=jvp or by_jvp,
+        decompose=decompose,
+        attributes=decompose,
+        holds_lambdas=True,
+        **fields,
+    )
+
+
+def composite_numerics(decompose: Callable, several: bool) -> tuple[Callable, Callable]:
+    """(impl, aval) of a composite."""
 
     def impl(xp, *args, call, **attrs):
         types = tuple(
@@ -268,6 +304,12 @@ def composite_record(name: str, decompose: Callable, *, vjp=None, jvp=None, **fi
     def aval(*types, **attrs):
         found = tuple(out.type for out in decomposition(decompose, types, attrs).ret.args)
         return found if several else found[0]
+
+    return impl, aval
+
+
+def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Callable]:
+    """(vjp, jvp) of a composite: those of what it stands for, which the transforms hand in."""
 
     def stands_for(args, attrs):
         return decomposition(
@@ -283,19 +325,7 @@ def composite_record(name: str, decompose: Callable, *, vjp=None, jvp=None, **fi
         found = transform(stands_for(args, attrs), [a for a in args if a is not None], directions)
         return found if several else found[0]
 
-    if vjp is None:  # else the batching transform has to keep the derivative
-        fields.setdefault("batch", decomposed(partial(decomposition, decompose), several))
-    return Primitive(
-        name,
-        impl,
-        aval,
-        vjp=vjp or decomposed_vjp,
-        jvp=jvp or decomposed_jvp,
-        decompose=decompose,
-        attributes=decompose,
-        holds_lambdas=True,
-        **fields,
-    )
+    return decomposed_vjp, decomposed_jvp
 
 
 def type_of_operand(arg) -> ArrayType | None:

@@ -15,9 +15,12 @@ from letir.ops.makers import DISCRETE, composite, op
 from letir.ops.reductions import max_, sum_
 from letir.ops.sizes import declared, spelled
 
+# ---- composites without random numbers ----
+
 
 def log_softmax_decompose(x, *, axis=-1):
     """x - log(sum(exp(x))) with the maximum subtracted first, so that nothing overflows."""
+    # any shift gives the same result, so that there is no derivative by it, nor by its ties
     shifted = x - stop_gradient(max_(x, axis=axis, keepdims=True))
     return shifted - log(sum_(exp(shifted), axis=axis, keepdims=True))
 
@@ -61,6 +64,7 @@ def embedding_decompose(
     rows = weight[indices]
     if padding_idx < 0:
         return rows
+    # the row is read as any other; only its gradient stops
     return where((indices == padding_idx)[..., None], stop_gradient(rows), rows)
 
 
@@ -77,6 +81,7 @@ def random_mask_impl(xp, key, *sizes, shape, rate):
     """
     words = np.asarray(key.get() if hasattr(key, "get") else key, dtype=np.uint64).reshape(-1)
     philox = np.random.Philox(key=words if words.size == 2 else int(words[0]))
+    # on the host also for CuPy: the same mask everywhere costs a copy
     draws = np.random.Generator(philox).random(declared(shape, sizes))
     return xp.asarray(draws >= rate)
 
@@ -120,6 +125,7 @@ def dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
             "dropout: training needs a key of one or two integers: dropout(x, key, rate=...)"
         )
     kept = random_mask(key, x, rate)
+    # rate 1: no division by 0
     return where(kept, x / (1 - rate), 0) if rate < 1 else where(kept, x, 0)
 
 

@@ -65,7 +65,7 @@ def matmul_by_left(ct, x, y) -> Value:
     if y.ndim == 1:
         return ct * y if x.ndim == 1 else outer(ct, y)
     if x.ndim > 1:
-        return ct @ swapped(y)
+        return ct @ swapped(y)  # no conjugate: so is the convention (see elementwise)
     return y @ ct if y.ndim == 2 else squeeze(y @ expand_dims(ct, -1), -1)
 
 
@@ -149,7 +149,7 @@ def dot_vjp(ct, out, x, y):
         return match(ct * y, x) if takes_gradient(x) else None, match(ct * x, y) if takes_gradient(
             y
         ) else None
-    if max(ranks) <= 2:
+    if max(ranks) <= 2:  # dot and matmul differ beyond matrices only
         return matmul_vjp(ct, out, x, y)
     return einsum_vjp(ct, out, x, y, subscripts=dot_labels(x, y), optimize=False)
 
@@ -191,9 +191,11 @@ def parsed(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     labelled = []
     for part, rank in zip(parts, ranks, strict=True):
         n = rank - len(part.replace("...", ""))
+        # from the right, as axes broadcast
         labelled.append(part.replace("...", dots[len(dots) - n :] if n > 0 else ""))
         if len(labelled[-1]) != rank:
             raise ShapeError(f"einsum: {subscripts!r} does not fit operands of ranks {ranks}")
+    # in alphabetical order: https://numpy.org/doc/stable/reference/generated/numpy.einsum.html
     if not arrow:
         flat = "".join(labelled)
         output = dots + "".join(
@@ -244,6 +246,7 @@ def einsum_vjp(ct, out, *arrays, subscripts, optimize):
 def einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
     """The cotangent of operand ``i`` before its broadcast axes are summed."""
     others = [(labels[j], x) for j, x in enumerate(arrays) if j != i]
+    # a label that is there twice reads a diagonal: the cotangent is on it, zero beside
     wanted, diagonals = distinct(labels[i], "".join(labels) + result)
     for a, b in diagonals:
         identity = ct.emitter.apply(
@@ -311,6 +314,7 @@ def in_dtype(x, dtype, casting: str):
 
 def from_lists(operands) -> tuple[str, tuple]:
     """The text for ``einsum(x, [0, 1], y, [1, 2], [0, 2])``."""
+    # an odd last one is the result's
     arrays, lists = operands[: len(operands) // 2 * 2 : 2], operands[1::2]
     spelled = [part_text(part) for part in lists]
     return ",".join(spelled) + ("->" + part_text(operands[-1]) if len(operands) % 2 else ""), tuple(

@@ -28,6 +28,7 @@ def reduced_shape(shape: tuple, axis, keepdims: bool) -> tuple:
 def widened(dtype: np.dtype) -> np.dtype:
     """The dtype in which NumPy sums: integers below 64 bits widen."""
     kind = dtype.kind
+    # https://numpy.org/doc/stable/reference/generated/numpy.sum.html, under dtype
     return np.dtype(np.uint64 if kind == "u" else np.int64) if kind in "biu" else dtype
 
 
@@ -89,7 +90,7 @@ def keywords(mask: tuple, **attrs) -> dict:
 
 def back(ct: Value, x: Value, axis, keepdims: bool) -> Value:
     """A value of a reduction's result broadcast to its operand's shape."""
-    if axis is not None and not keepdims:
+    if axis is not None and not keepdims:  # axis None: 0-d, which broadcasts by itself
         ct = expand_dims(ct, axis)
     return broadcast_to(ct, x)
 
@@ -143,11 +144,12 @@ def mean_aval(x, *mask, axis, dtype, keepdims):
 def count(y: Value, x: Value, mask: tuple, axis, keepdims):
     """How many elements each result of a mean has, broadcast to the operand if there is a mask."""
     if mask:
+        # the mask may be smaller than x: it counts once for each element that it lets through
         counted = sum_(broadcast_to(mask[0], x), axis=axis, keepdims=keepdims)
         return counted
     if x.type is not None and y.type is not None and type(x.size) is int:
-        return x.size // y.size if y.size else 1
-    return prod(size(x)) // prod(size(y))
+        return x.size // y.size if y.size else 1  # no result at all: nothing is divided
+    return prod(size(x)) // prod(size(y))  # when it runs: x // y of unknown shapes
 
 
 def mean_vjp(ct, y, x, *mask, axis, dtype, keepdims):
@@ -189,7 +191,7 @@ def factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
         raise MissingRule(
             "prod: its derivative needs the shape of its operand; retype the program first"
         )
-    x = where(mask[0], x, 1) if mask else x
+    x = where(mask[0], x, 1) if mask else x  # what is masked is no factor
     axes = range(x.ndim) if axis is None else normalized(axis, x.ndim)
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     n = math.prod(x.shape[i] for i in axes)
@@ -197,12 +199,12 @@ def factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
     levels = []
     while level.shape[-1] > 1:
         if level.shape[-1] % 2:
-            level = concatenate([level, ones_like(level[..., :1])], axis=-1)
+            level = concatenate([level, ones_like(level[..., :1])], axis=-1)  # 1 changes no product
         levels.append((level[..., 0::2], level[..., 1::2]))
         level = levels[-1][0] * levels[-1][1]
     total, others = level, ones_like(level) * (1 if initial is None else initial)
     for left, right in reversed(levels):
-        others = others[..., : left.shape[-1]]
+        others = others[..., : left.shape[-1]]  # without the 1 that made the level above even
         others = reshape(
             stack([others * right, others * left], axis=-1), (*kept, 2 * left.shape[-1])
         )
@@ -263,6 +265,7 @@ def chosen(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
     here = equal(x, back(y, x, axis, keepdims))
     here = mask[0] & here if mask else here
     ties = sum_(here, axis=axis, keepdims=keepdims)
+    # 0 ties: the extremum is nan, which equals nothing, or the initial value
     return here, where(ties == 0, 1, ties)
 
 

@@ -14,6 +14,7 @@ def cumsum_aval(x, *, axis, dtype):
     """The shape of the operand, or its elements in a row without an axis."""
     if axis is not None:
         normalized(axis, max(x.ndim, 1))
+    # of a 0-d array NumPy makes one of one element, whatever the axis
     return ArrayType(
         dtype or widened(x.dtype), (x.size,) if axis is None or not x.shape else x.shape
     )
@@ -22,6 +23,7 @@ def cumsum_aval(x, *, axis, dtype):
 def cumsum_vjp(ct, y, x, *, axis, dtype):
     """The cumulative sum from the other end."""
     along = 0 if axis is None else axis
+    # element i is in all sums from i on; no ct.sum() - cumsum, which would cancel
     total = flip(cumsum(flip(ct, along), along), along)
     return (match(reshape(total, x) if axis is None else total, x),)
 

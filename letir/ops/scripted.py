@@ -33,6 +33,7 @@ def scripted_vjp(
         given = pulled(cts[:n_outs], outs, (*args, *outs), backward, context)
         for position, ct in zip(gradients, given, strict=True):
             found[position] = ct
+    # the script says nothing of cotangents of captured values: those of its results only
     late = [None] * n_outs + list(cts[n_outs:])
     if any(ct is not None for ct in late):
         further = transform(forward, list(args), late)

@@ -28,6 +28,8 @@ from letir.ops.makers import DISCRETE, match, op
 
 NO_OPERAND = never("it has no floating operand")
 
+# ---- size, and how a shape is said ----
+
 size = op(
     "size",
     lambda xp, x: np_shape(x),
@@ -90,7 +92,7 @@ def as_size(n):
     if type(n) is Size:
         return n
     try:
-        return operator.index(n)
+        return operator.index(n)  # of a traced integer: its value, with a guard
     except TypeError:
         raise DTypeError(f"a size, an axis or an index is an integer, found {n!r}") from None
 
@@ -114,12 +116,13 @@ def sum_to_size_impl(xp, x, *sizes, shape):
     """
     shape = declared(shape, sizes)
     found = getattr(x, "shape", ())
-    if found == shape:
+    if found == shape:  # no copy: nearly all cotangents fit already
         return x
     lead = len(found) - len(shape)
     kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != found[lead + i])
+    # dtype: sums of integers would widen
     total = xp.sum(x, axis=(*range(lead), *kept), keepdims=True, dtype=x.dtype)
-    return total.reshape(shape) if shape else total.reshape(())[()]
+    return total.reshape(shape) if shape else total.reshape(())[()]  # [()]: NumPy's scalar
 
 
 def sum_to_size_aval(x, *sizes, shape):
@@ -183,7 +186,7 @@ def reshape_aval(x, *sizes, shape, order):
         others = math.prod(n for n in shape if n != -1)
         if others == 0 or (type(others) is int and type(x.size) is int and x.size % others):
             raise ShapeError(f"reshape: {x.shape} has {x.size} elements, which do not fill {shape}")
-        rest = 1 if x.size == others else x.size // others
+        rest = 1 if x.size == others else x.size // others  # equal names cancel, which // cannot do
         shape = tuple(rest if n == -1 else n for n in shape)
     if math.prod(shape) != x.size:
         raise ShapeError(
@@ -290,12 +293,13 @@ eye = op(
 def arange_prepare(start, stop=None, step=1, dtype=None, **_):
     """np.arange's call: one bound is the stop."""
     start, stop = (0, start) if stop is None else (start, stop)
-    dtype = np.arange(start, start, step).dtype if dtype is None else number_dtype(dtype)
+    dtype = np.arange(start, start, step).dtype if dtype is None else number_dtype(dtype)  # empty
     return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
 
 
 def arange_aval(*, start, stop, step, dtype):
     """As many elements as steps fit before the stop."""
+    # https://numpy.org/doc/stable/reference/generated/numpy.arange.html has this rule
     return ArrayType(dtype, (max(math.ceil((stop - start) / step), 0),))
 
 
@@ -321,12 +325,14 @@ def ones_like(x: Value) -> Value:
 
 
 def _made(x: Value):
+    # x for its shape, known or not
     sizes, attrs = made_prepare(x, float if x.type is None else x.dtype)
     return sizes, zeros.complete(attrs)
 
 
 constant = op(
     "constant",
+    # no copy: it is frozen, and the evaluator copies results that share its memory
     lambda xp, *, value: value if xp is np else xp.asarray(value),
     lambda *, value: ArrayType(value.dtype, value.shape),
     vjp=NO_OPERAND,

@@ -32,6 +32,7 @@ def cast(write, x, *, dtype):
     made = f"np.asarray({x}, dtype={to})[()]"
     if kind is not None and kind.weak:
         return made
+    # unknown when it is written: asked when it runs, as the impl does
     return f"{x}.astype({to}) if hasattr({x}, 'astype') else {made}"
 
 
@@ -127,7 +128,7 @@ def made(function: str) -> Callable:
     """np.zeros or np.ones."""
 
     def source(write, *sizes, shape, dtype):
-        keywords = {} if dtype.char == "d" else {"dtype": dtype}
+        keywords = {} if dtype.char == "d" else {"dtype": dtype}  # float64 is NumPy's default
         return write.call(function, shape_text(write, sizes, shape), **keywords)
 
     return source
@@ -172,6 +173,7 @@ def pad(write, x, *, width, value):
     """np.pad, which refuses an array without axes."""
     if not width:
         return f"np.array({x})"
+    # 0.0 is written: == says 0
     more = {} if token(value) == token(0) else {"constant_values": value}
     return write.call("np.pad", x, write.literal(width), **more)
 

@@ -37,7 +37,7 @@ def guard(write, x, *, value):
         wrong = f"repr({convert}({x})) != {repr(value)!r}"
     else:
         same = f"np.asarray({write.literal(value)})"
-        wrong = f"np.asarray({x}).tobytes() != {same}.tobytes()"
+        wrong = f"np.asarray({x}).tobytes() != {same}.tobytes()"  # to the bit, as guard_impl
     message = f"{write.place}recorded where {x} was {value!r}"
     with write.block(f"if {wrong}:"):
         write.line(f"raise ValueError({message!r})")
@@ -129,6 +129,7 @@ def instantiate(write, x, *sizes, shape, dtype):
 def step(write, *args, n_cts, body, **_):
     """The body, unless no cotangent is there: then all results are None."""
     cts = args[:n_cts]
+    # one is there for sure: no question
     if n_cts and not all(map(write.may_be_none, range(n_cts))):
         return write.body(body, args)
     asked = list(dict.fromkeys(ct for ct in cts if ct != "None"))
