@@ -12,6 +12,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import Lambda
 from letir.eval.arrays import is_array
 
+# from these a walk would reach everything that is imported
 NO_CONTAINERS = (type, types.ModuleType, types.FunctionType, Lambda, Primitive)
 
 
@@ -32,8 +33,9 @@ def put(owner, key, value) -> None:
     if isinstance(owner, dict):
         owner[key] = value
     elif isinstance(owner, list):
-        owner[key : key + 1] = [value]
+        owner[key : key + 1] = [value]  # a slice: also behind the last item
     else:
+        # also of frozen classes; no setter runs
         object.__setattr__(owner, key, value)
 
 
@@ -69,7 +71,7 @@ def attributes(value) -> Iterator[tuple[str, object]]:
 def places(root, name: str) -> dict[str, Place]:
     """All that ``root``, which has this name, holds, by path; what is held twice comes once."""
     found: dict[str, Place] = {}
-    seen, todo = {id(root)}, [(name, root)]
+    seen, todo = {id(root)}, [(name, root)]  # objects may hold each other in a circle
     while todo:
         owner, container = todo.pop()
         for key, part, text in parts(container):
@@ -104,7 +106,7 @@ def mirrored(value, swap: Callable, memo: dict):
     elif isinstance(value, types.MethodType):
         out = types.MethodType(value.__func__, mirrored(value.__self__, swap, memo))
     else:
-        out = memo[id(value)] = copied(value)
+        out = memo[id(value)] = copied(value)  # before its parts, which may hold it again
         if out is not value:
             for key, part, _ in list(parts(value)):
                 put(out, key, mirrored(part, swap, memo))

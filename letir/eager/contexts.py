@@ -44,12 +44,13 @@ class Context:
 
     def with_saved(self, values) -> "Context":
         """A copy for one run of backward, with these as the saved values."""
-        found = object.__new__(Context)
+        found = object.__new__(Context)  # apart: two threads may run the backward of one call
         found.__dict__.update(self.__dict__)
         found._saved = tuple(values)
         return found
 
     def __getattr__(self, name: str) -> Any:
+        # __dict__: a plain attribute that is not there yet, as in a copy, would ask here again
         raise AttributeError(f"{self.__dict__.get('_function', 'ctx')}: forward set no ctx.{name}")
 
 

@@ -33,6 +33,7 @@ def backward(
     outputs = in_a_row(outputs)
     given = seeds(outputs, in_a_row(gradient), create_graph)
     keeps = create_graph if retain_graph is None else retain_graph
+    # after the seeds: what is wrong with these changes nothing
     run = engine(workers, create_graph, keeps)
     with Mode(RECORDS, create_graph):
         owned = Owned(given)
@@ -138,7 +139,7 @@ def seed(output, ct, records: bool):
                     "  pass one of this type, or sum it first"
                 )
             )
-        ct = array_module([output.array]).ones_like(output.array)[()]
+        ct = array_module([output.array]).ones_like(output.array)[()]  # the dtype of the output
     ct = as_direction(ct, output.type, "gradient")
     if records:
         return ct if isinstance(ct, Recorder.variable) else Recorder.variable(ct)
@@ -162,6 +163,7 @@ class Owned:
         if not is_array(ct) or isinstance(ct, np.generic):
             return ct
         is_writeable = getattr(ct.flags, "writeable", True)  # a device's array has no such flag
+        # base: a view of another
         if id(ct) in self.seen or ct.base is not None or not is_writeable:
             ct = ct.copy()
         self.seen[id(ct)] = ct
@@ -183,6 +185,7 @@ def on_the_way(outputs: list[Origin], inputs: list[Origin]) -> set[Origin]:
                     reached.add(arg)
                     todo.append(arg)
     needed = reached.intersection(inputs)
+    # operands before users: once through is enough
     for step in sorted(steps, key=attrgetter("order")):
         for arg in step.args:
             if arg in needed:

@@ -19,7 +19,7 @@ from letir.eager.steps import FREED, Constant, Leaf, Origin, Part, Step, at, che
 from letir.eval.evaluator import Executor, has_nan
 from letir.ops.elementwise import add
 
-SUM = kernel(add, NO_ATTRS)
+SUM = kernel(add, NO_ATTRS)  # NumPy's own where it can be: called for every second use of a value
 
 
 class Everything:
@@ -57,7 +57,7 @@ class Backward(Direct):
         queue = self.queue
         while queue:
             self.step(heappop(queue)[1])
-        for leaf in tuple(self.cotangents):
+        for leaf in tuple(self.cotangents):  # what no step has taken: leaves
             self.taken(leaf)
         return self.found
 
@@ -80,6 +80,7 @@ class Backward(Direct):
                     check_unchanged(step[position], step)
             if kept is FREED and form.rule.captured:
                 raise freed(step)
+            # the rule as straight-line code
             found = form.backward(ct, *(form.unpack(kept) if kept else ()))
             if not self.keeps:
                 step.kept = FREED
@@ -100,6 +101,7 @@ class Backward(Direct):
             return
         cts[origin] = ct
         if isinstance(origin, Step):
+            # no two orders are equal: steps never compare
             heappush(self.queue, (-origin.order, origin))
         elif type(origin) is Part:
             self.contribute_part(origin)
@@ -151,6 +153,7 @@ class Backward(Direct):
         notes = step.notes
         if notes is not None and notes.before:
             cts = self.hooked(notes.before, cts)
+        # what hooks see before and after: [E2]
         found = step.form.pull(rule, self.emitter, cts, captured)
         if notes is not None and notes.after:
             found = self.after(notes.after, rule, step, found, cts)

@@ -84,6 +84,7 @@ class Form:
                 check_unchanged(origin, step)
         if rule is self.rule:
             return self.unpack(kept)
+        # a rule for some results only
         return [kept[self.kept.index(place)] for place in rule.captured]
 
     def origins(self, rule: RuleBody, step: Step) -> list[Origin | None]:
@@ -103,7 +104,7 @@ class Form:
         """The cotangents of the operands, as ``rule.results`` says; ``cts`` has None for those that
         are missing.
         """
-        if len(cts) > 1:
+        if len(cts) > 1:  # the gradient of a single result is there, or the step would not run
             cts = [ct for ct in cts if ct is not None]
         return rule.run(emitter.apply, [*cts, *captured])
 
@@ -114,7 +115,7 @@ def forget_kernels() -> None:
     """
     if DEVICE not in forms:
         forms.clear()
-        forms[DEVICE] = None
+        forms[DEVICE] = None  # once: from now on ``kernel`` asks the operands
 
 
 def array_type(array) -> ArrayType:
@@ -139,6 +140,7 @@ def kind_of(operand, by_value: bool = False):
     """What a form depends on in an operand that requires no grad: its type, or what it is."""
     weak = WEAK.get(type(operand))
     if weak is not None:
+        # one form for all numbers, unless the rule looks
         return Const(operand) if by_value else weak
     return array_type(operand) if hasattr(operand, "dtype") else Const(operand)
 
@@ -169,7 +171,7 @@ def _made(bind: Bind, needed: frozenset) -> Form:
     requires_grad = bool(needed) and op.is_differentiable and inexact
     rule, missing = _rule(bind, needed) if requires_grad else (None, None)
     captured = () if rule is None else rule.captured
-    constants = [i for i, arg in enumerate(args) if arg not in needed]
+    constants = [i for i, arg in enumerate(args) if arg not in needed]  # for ``history`` [E4]
     kept = tuple(sorted({*constants, *captured})) if requires_grad else ()
     run, is_single = kernel(op, bind.attrs), op.results is None
     is_builtin = "." not in op.name and not op.holds_lambdas
@@ -180,6 +182,7 @@ def _made(bind: Bind, needed: frozenset) -> Form:
         types=types,
         type=types[0] if is_single else None,
         compute=run,
+        # what a ufunc gives is new memory
         is_plain=is_single and isinstance(run, np.ufunc) and types[0] is not None,
         is_unknown=not is_single or types[0] is None or types[0].weak or not is_builtin,
         requires_grad=requires_grad,

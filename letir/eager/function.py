@@ -63,6 +63,7 @@ class Function:
         if any(isinstance(arg, Tracer) for arg in args):
             return traced(cls, args)
         needs = tuple([isinstance(arg, Variable) and arg.requires_grad for arg in args])
+        # before forward, which may change arguments in place and so give them other origins
         origins = [arg.arg if isinstance(arg, Variable) else None for arg in args]
         ctx = Context(cls.__name__, needs)
         with no_grad():
@@ -70,8 +71,9 @@ class Function:
         results = given if isinstance(given, tuple) else (given,)
         outs = [output(result, args, ctx) for result in results]
         check_dirty(ctx, args, results)
-        if any(needs) and RECORDS.get():
+        if any(needs) and RECORDS.get():  # of the caller: forward itself ran without
             record(cls, ctx, args, origins, outs, single=not isinstance(given, tuple))
+        # the step has what it needs; a ctx that held results would keep them alive [E4]
         ctx._saved, ctx._dirty, ctx._without_gradient = None, (), ()
         return tuple(outs) if isinstance(given, tuple) else outs[0]
 

@@ -70,7 +70,7 @@ class FunctionForm:
     grad among the operands, whose arrays a step keeps before the saved values.
     """
 
-    is_short = False
+    is_short = False  # the engine's short way is for rules that are programs
 
     def __init__(self, function, ctx: Context, args: tuple, saved: list[Saved], outs: list):
         needs = ctx.needs_input_grad
@@ -116,13 +116,14 @@ class FunctionForm:
             variable(value) if s.is_variable and not isinstance(value, variable) else value
             for s, value in zip(self.saved, captured, strict=True)
         ]
-        with Mode(RECORDS, records and not once):
+        with Mode(RECORDS, records and not once):  # once: what it computes shall have no history
             found = self.function.backward(self.ctx.with_saved(saved), *grads)
         found = checked(self, found if isinstance(found, tuple | list) else (found,))
         if not records:
             return tuple([None if ct is None else ct.array for ct in found])
         if not once:
             return tuple(found)
+        # where a second derivative would have gone on
         through = [v.arg for v in (*grads, *saved) if isinstance(v, variable) and v.requires_grad]
         return tuple([None if ct is None else refusing(self, ct, through) for ct in found])
 
@@ -144,7 +145,7 @@ def checked(form: FunctionForm, found: Sequence) -> list:
     argument, of its type.
     """
     name, found, count = form.function.__name__, list(found), len(form.arguments)
-    while len(found) > count and found[-1] is None:
+    while len(found) > count and found[-1] is None:  # surplus Nones [E1]
         found.pop()
     if len(found) != count:
         raise ShapeError(

@@ -32,6 +32,7 @@ HERE = Here()  # stands for an array among the arguments
 
 def operation(function) -> Primitive:
     """The operation of a Function, registered by the name of the class."""
+    # classes of functions too: m.f.<locals>.C is m.f.C
     name = re.sub(r"<locals>\.|[^\w.]", "", f"{function.__module__}.{function.__qualname__}")
     backward = backward_operation(function, f"{name}.backward")
 
@@ -65,12 +66,12 @@ def backward_operation(function, name: str) -> Primitive:
     def impl(xp, *arrays, arguments, places, types):
         count = sum(arg is HERE for arg in arguments)
         variable = Recorder.variable
-        with enable_grad():
+        with enable_grad():  # a replay may stand in no_grad; this history is our own, and ends here
             inputs = [variable(a, requires_grad=i in places) for i, a in enumerate(arrays[:count])]
             outs, _ = called(function, arguments, inputs)
         pairs = [p for p in zip(outs, arrays[count:], strict=True) if p[0].requires_grad]
         wanted = [inputs[i] for i in places]
-        if not pairs:
+        if not pairs:  # forward gave results through which no gradient flows
             return tuple([xp.zeros_like(v.array) for v in wanted])
         found = gradients([p[0] for p in pairs], wanted, [p[1] for p in pairs], allow_unused=True)
         return tuple(
@@ -150,6 +151,7 @@ def traced(function, args: tuple):
     )
     if len(binders) == 1:
         binders[0].name = name
+    # outside an eager trace they may have been computed of zeros, for their types only
     values = [out.array if active.mode is EAGER else ABSENT for out in outs]
     made = tuple([Tracer(active, *pair) for pair in zip(binders, values, strict=True)])
     return made if several else made[0]

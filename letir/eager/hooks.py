@@ -41,7 +41,7 @@ def add_hook(hooks: dict, hook: Callable) -> Handle:
 
 def changed_one(hooks: dict, value):
     """The gradient of a Variable after each hook was called as ``hook(value)``."""
-    for hook in tuple(hooks.values()):
+    for hook in tuple(hooks.values()):  # a tuple: a hook may remove itself
         new = hook(value)
         value = value if new is None else replacement(hook, 0, new, value)
     return value
@@ -77,12 +77,13 @@ def replacement(hook: Callable, position: int, new, old):
             new = variable(new)
         except DTypeError as error:
             raise DTypeError(f"hook {named(hook)} returned no gradient: {error}") from None
-    if new.type is not old.type:
+    if new.type is not old.type:  # is: types are interned
         error = ShapeError if new.dtype == old.dtype else DTypeError
         raise error(
             f"hook {named(hook)} returned a gradient of type {new.type} at position {position}, "
             f"expected {old.type}"
         )
+    # NumPy's arrays and scalars are of one module
     if type(new.array).__module__.split(".")[0] != type(old.array).__module__.split(".")[0]:
         raise DTypeError(f"hook {named(hook)} returned a gradient on another device")
     return new

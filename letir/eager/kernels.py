@@ -16,9 +16,10 @@ from letir.eval.evaluator import Evaluator, compute
 
 def kernel(op: Primitive, attrs: Attrs) -> Callable:
     """What computes ``op`` with these attributes: NumPy's ufunc itself where it is one."""
-    if cupy_module() is not None:
+    if cupy_module() is not None:  # the module is that of the operands, at each call
         return lambda *values: compute(op, values, attrs)
     (ufunc, *others) = [f for f in op.numpy if isinstance(f, np.ufunc)] or [None]
+    # others: several NumPy functions record this one, and the ufunc may not be what impl does
     if op.elementwise and ufunc is not None and not (others or attrs or "." in op.name):
         return ufunc
     if op.holds_lambdas:
@@ -54,7 +55,7 @@ def straight_line(body: Lambda) -> Callable:
         several = "" if bind.op.results is None else ", "
         lines.append(f"    {''.join([named(b) + several for b in bind.binders]) or '_'} = {call}")
     lines.append(f"    return ({spelled(body.ret.args)})")
-    exec(compiled("\n".join(lines)), space)
+    exec(compiled("\n".join(lines)), space)  # the text has names of our own only, never the user's
     return space["compute"]
 
 

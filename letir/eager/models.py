@@ -53,7 +53,7 @@ class RecordedModel:
         """What the model's ``forward`` returns; arrays that it changes are handed back to it."""
         held = places(self.model, "model")
         arrays = arrays_of(held)
-        key = key_of(held, arrays, args, kwargs)
+        key = key_of(held, arrays, args, kwargs)  # anew each time: attributes may have changed
         found = self._recorded.get(key)
         if found is None:
             found = self._recorded[key] = self._record(arrays, args, kwargs)
@@ -74,8 +74,10 @@ class RecordedModel:
         changed: dict[str, Place] = {}
 
         def forward(traced, *args, **kwargs):
+            # by identity: what the model holds twice is one argument, and stays one in the mirror
             stand_in = {id(a): t for a, t in zip(arrays, traced, strict=True)}
             model = mirrored(self.model, lambda array: stand_in[id(array)], {})
+            # of the mirror: the model itself never sees a traced value
             before = places(model, "model")
             out = model.forward(*args, **kwargs)
             changed.update(changes(before, places(model, "model")))
@@ -108,7 +110,7 @@ def changes(before: dict[str, Place], after: dict[str, Place]) -> dict[str, Plac
 
 def known_place(place: Place, before: dict[str, Place], after: dict[str, Place]) -> Place:
     """What holds ``place`` in an object that was there before."""
-    while place.owner in after and place.owner not in before:
+    while place.owner in after and place.owner not in before:  # an object that forward has made
         place = after[place.owner]
     return place
 

@@ -24,7 +24,7 @@ def is_recorded(value) -> bool:
     if not isinstance(value, Value):
         return False
     is_variable = isinstance(value, Recorder.variable)
-    return not is_variable or (value.requires_grad and RECORDS.get())
+    return not is_variable or (value.requires_grad and RECORDS.get())  # tracers record everything
 
 
 def is_tracer(value) -> bool:

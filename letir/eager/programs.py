@@ -42,6 +42,7 @@ def steps_before(origins: Sequence[Origin]) -> list[Step]:
         if isinstance(step, Step) and step not in found:
             found.add(step)
             todo += [arg for arg in step.args if arg is not None]
+    # time is an order in which operands come first
     return sorted(found, key=lambda step: step.order)
 
 
@@ -89,6 +90,7 @@ class Writer:
 
     def origin(self, origin: Origin) -> Local | None:
         """The local of what requires grad, or is an input; None for others."""
+        # each Variable of a result has a Part of its own: step and index say which result it is
         found = self.names.get((origin.step, origin.index) if type(origin) is Part else origin)
         if found is None and type(origin) is Leaf:
             if self.only_inputs:

@@ -29,7 +29,7 @@ def as_variable(result):
 def bind_by_bind(f: Lambda, leaves: list) -> tuple:
     """The results, every bind recorded as if the user had written it."""
     env = Environment(f, leaves)
-    leaves.clear()
+    leaves.clear()  # the environment alone holds them now, and frees each at its last use [C1]
     for bind in f.binds:
         operands = env.operands(bind.args)
         if any(isinstance(operand, Value) for operand in operands):
@@ -38,7 +38,7 @@ def bind_by_bind(f: Lambda, leaves: list) -> tuple:
         else:
             out = compute(bind.op, operands, bind.attrs)
         env.bind(bind.binders, (out,) if bind.op.results is None else out)
-        del operands, out
+        del operands, out  # else the next bind would run while these are held
     return tuple(env.operands(f.ret.args))
 
 

@@ -20,7 +20,7 @@ class Refs(list):
 
     def add(self, item) -> None:
         """Add a reference to ``item``."""
-        if not len(self) & (len(self) - 1):
+        if not len(self) & (len(self) - 1):  # a power of 2: dropping costs a constant for each
             self[:] = [ref for ref in self if ref() is not None]
         self.append(weakref.ref(item))
 
@@ -102,14 +102,15 @@ def write(variable, new) -> None:
     whole = None
     if recorded:
         refuse(variable, base, is_view)
+        # before the write, and with a history: of the base with the new part in its place
         whole = replaced(base, variable.sharing.path, new) if is_view else None
     variable.array[...] = new.array
-    note_change(variable, base)
+    note_change(variable, base)  # the old origins, whose values are gone: before they are replaced
     if recorded:
         take_origin(variable, new, base)
         if whole is not None:
             take_origin(base, whole, base)
-        if is_view or base is variable:
+        if is_view or base is variable:  # not of a detached view: its writes are not the base's
             for view in other_views(variable, base):
                 take_origin(view, reached(base, view.sharing.path), base)
 
@@ -141,6 +142,7 @@ def note_change(variable, base) -> None:
     source, _ = user_place(2)
     origins = {variable.arg, base.arg}
     if base.sharing is not None:
+        # also of Variables that died: steps keep arrays
         origins.update(base.sharing.origins.alive())
     for origin in origins:
         origin.note_change(source)

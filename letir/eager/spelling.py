@@ -21,6 +21,7 @@ def numpy_call(variable, func: Callable, args: tuple, kwargs: dict):
     one.
     """
     key, operands = key_of(type(variable), func, args, kwargs)
+    # the key itself: never seen; None: not to be
     found = _calls.get(key, key) if operands else None
     if found is key:
         if len(_calls) >= _MOST:
@@ -39,6 +40,7 @@ def key_of(kind: type, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple
     for arg in args:
         if type(arg) is kind:
             operands.append(arg)
+            # the type says all: attributes depend on shapes, not on values
             key.append(arg.arg.type)
         elif type(arg) is float:  # an operand as well, as in where(mask, x, 0.0)
             operands.append(arg)
@@ -59,7 +61,7 @@ def plain_key(value) -> tuple | None:
     """What stands for a static argument in a key, None for one that is not plain."""
     kind = type(value)
     if kind in PLAIN:
-        return kind, value
+        return kind, value  # with its type: 1 == True == 1.0
     if kind is slice:
         parts = plain_key(value.start), plain_key(value.stop), plain_key(value.step)
     elif kind is tuple:
@@ -85,5 +87,6 @@ def spelled(
         found, attrs = prepared(func, prepare, args, kwargs)
     else:
         found, attrs = args, kwargs
+    # else the key would not say what the operands are
     same = len(found) == len(operands) and all(map(lambda x, y: x is y, found, operands))
     return (op, op.complete(attrs)) if same else None

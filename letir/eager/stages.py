@@ -61,6 +61,7 @@ class StagedTrace:
         self._stages = [Stage(fn.params, fn.binds, fn.ret.args)]
         self._whole = fn  # all stages, with the results of the last
         self._requires = [is_differentiable(value) for value in inputs]
+        # weak: a trace holds no values, so that it can tell that the results died
         self._inputs = [weakref.ref(v.arg) if is_differentiable(v) else None for v in inputs]
         self._watched: dict[int, weakref.ref] = {}  # origins of results of the last stage
         self._arrived: dict[int, bool] = {}  # which have a gradient, whether that requires grad
@@ -110,7 +111,7 @@ class StagedTrace:
 
     def _comes_out(self, place: int, ct: Variable) -> None:
         """Note the gradient of an input, a result of the stage that is under way."""
-        self._coming.pop(place).remove()
+        self._coming.pop(place).remove()  # it belongs to this backward, not to the next one
         self._close()
         if place in self._places:
             self.watch(self._places.index(place), ct)
@@ -124,7 +125,7 @@ class StagedTrace:
         pair = differentiate(whole, self._requires, defined=defined)
         params = pair.df.params[: len(pair.df_input_vjps)]
         found = zip(pair.df_output_vjps, pair.df.ret.args, strict=True)
-        results = {place: arg for place, arg in found if type(arg) is Local}
+        results = {place: arg for place, arg in found if type(arg) is Local}  # others are zero
         self._places = list(results)
         ret = Ret(tuple(results.values()))
         self._stages.append(Stage(params, pair.df.binds, ret.args))

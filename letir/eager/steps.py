@@ -139,7 +139,7 @@ class Cut(Step):
 
     __slots__ = ()
 
-    def __del__(self, local=FREEING):
+    def __del__(self, local=FREEING):  # a default: at exit the module's names may be gone
         before = self[:]
         self.clear()
         waiting = getattr(local, "waiting", None)

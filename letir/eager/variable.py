@@ -66,7 +66,7 @@ class Variable(ArrayValue):
             array = np.asarray(array)
         self.array, self.sharing = array, None
         self.arg = new_origin(type_of(array), requires_grad, name)
-        if not isinstance(array, np.ndarray | np.generic):
+        if not isinstance(array, np.ndarray | np.generic):  # an array on a device
             forget_kernels()
 
     # ---- what it is ----
@@ -216,6 +216,7 @@ class Variable(ArrayValue):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         record = ufunc_records.get(ufunc)
+        # nearly all: without a detour
         if record is not None and method == "__call__" and not kwargs:
             return RECORDER.apply(record, inputs)
         unknown = record is None or writes_into_array(kwargs)
@@ -278,6 +279,7 @@ class Variable(ArrayValue):
 
     def check_kept(self) -> None:
         """Raise TraceError if NumPy asks for a number to store: ``buffer[i] = x``."""
+        # NumPy calls float(x) from C, so that this is the frame of the user's statement
         frame = sys._getframe(2)
         stores = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "STORE_SUBSCR"
         if stores and self.requires_grad and RECORDS.get():
@@ -321,6 +323,7 @@ class Variable(ArrayValue):
         """Remember of which operand this result is a view, if of any."""
         for operand in operands:
             if isinstance(operand, Variable) and may_share(self.array, operand.array):
+                # index arrays copy; of a plain item a write finds the way back
                 is_plain = form.op.name == "index" and len(form.bind.args) == 1
                 add_view(self, operand, form.attrs["item"] if is_plain else None)
                 return
@@ -363,4 +366,5 @@ def _restored(kind: type, array, requires_grad: bool, grad) -> Variable:
     return found
 
 
+# said here and not imported there: what a Variable is made of needs the recorder first
 Recorder.variable = Variable

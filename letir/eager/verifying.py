@@ -32,6 +32,7 @@ def verify(f: Callable, *args, **kwargs) -> Lambda:
     return %2
     """
     recorded = replay_model if isinstance(f, RecordedModel) else replay
+    # twice: what the function counts or reads elsewhere shows as a difference of the programs
     (first, found), (second, _) = (same_start(recorded, f, args, kwargs) for _ in range(2))
     expected = same_start(plain_call, f, args, kwargs)
     wrong = differences(expected, found)
@@ -98,7 +99,7 @@ def agree(expected, found) -> bool:
 
 def one_nan(array) -> np.ndarray:
     """The elements in a row, with the same bits for every nan."""
-    flat = np.array(array).reshape(-1)
+    flat = np.array(array).reshape(-1)  # a copy: nans are written below
     if flat.dtype.kind == "c":
         flat = flat.view(flat.real.dtype)
     if flat.dtype.kind == "f":

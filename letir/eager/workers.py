@@ -44,6 +44,7 @@ class ParallelBackward(Backward):
             try:
                 while ready or running:
                     for step in ready:
+                        # a context a step: one context cannot be entered by two threads at once
                         running[pool.submit(copy_context().run, self.work, step)] = step
                     ready = self.ended(running, waits_for)
             except BaseException:
@@ -57,6 +58,7 @@ class ParallelBackward(Backward):
         """
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         ready = []
+        # so that errors have an order
         for future in sorted(done, key=lambda future: -running[future].order):
             step = running.pop(future)
             for place, (origin, ct) in enumerate(future.result()):
@@ -70,7 +72,7 @@ class ParallelBackward(Backward):
         todo = [start for start in starts if isinstance(start, Step)]
         while todo:
             step = todo.pop()
-            if step not in count:
+            if step not in count:  # each once; the second loop counts its uses
                 count[step] = 0
                 todo += self.made_by(step)
         for step in tuple(count):
@@ -104,6 +106,7 @@ class ParallelBackward(Backward):
         """Run one step, in a worker, and return what it contributes."""
         self.made.by_step = found = []
         results = [part for part in self.parts.get(step, [step]) if part is not None]
+        # no lock: all users are done, so that only this thread has these origins now
         if any(result in self.contributions for result in results):
             for result in results:
                 self.total(result)
