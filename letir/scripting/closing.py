@@ -90,6 +90,7 @@ class Forward:
         emitter = Emitter(builder, function, scripts, dict(zip(names, given, strict=True)))
         value, inner = emitter.run(), function.inner
         several = inner is not None and len(inner.params) > 1
+        # an inner function of one parameter: a tuple is one result then, with one gradient
         results = value if several and type(function.results) is Group else (value,)
         captured = {} if inner is None else {name: emitter.env[name] for name in inner.captured}
         return cls(function, builder, given, results, captured, len(builder.params))
@@ -115,6 +116,7 @@ def copied(builder: LetBuilder, name: str, value):
     if isinstance(value, tuple):
         return tuple(copied(builder, f"{name}.{i}", part) for i, part in enumerate(value))
     if type(value) is Sizes:
+        # what is known stays known
         return Sizes(builder.param(value.array.type, name), value.known)
     return builder.param(value.type, name) if isinstance(value, Value) else value
 
@@ -123,7 +125,7 @@ def kinds_of(result):
     """The types of gradients of a result."""
     if isinstance(result, tuple):
         return tuple(map(kinds_of, result))
-    return strong(type_of_result(result))
+    return strong(type_of_result(result))  # a cotangent never takes part in promotion weakly
 
 
 def type_of_result(value) -> ArrayType | None:
@@ -143,6 +145,7 @@ def checked_results(forward: Forward) -> tuple:
     of zero, and only a function without a backward may give it.
     """
     for leaf in leaves_of(plain(forward.results)):
+        # such a function may be a backward, lifted
         if leaf is None and forward.function.inner is None:
             continue
         if not isinstance(leaf, Value) and type(leaf) not in PYTHON_NUMBERS:
@@ -236,12 +239,14 @@ def rule(function: Function, spec: Spec, scripts: Mapping) -> Rule:
     context = forward.context()
     inside = builder.params[: len(context)]
     found = fitted(forward, emitter, leaves_of(value))
-    fn = dead_code(builder.build(found.values()))
+    fn = dead_code(builder.build(found.values()))  # without the gradients that no operand takes
     used = {local for bind in fn.binds for local in bind.locals()} | set(fn.ret.locals())
+    # what the backward does not read is not kept for it
     kept = [i for i, local in enumerate(inside) if local in used]
     cts = builder.params[len(context) :]
     backward = Lambda([*(inside[i] for i in kept), *cts], fn.binds, fn.ret)
     places = Places(forward.builder.params, outs)
+    # may add further results, so before ``build``
     positions = tuple(places.position(context[i].arg) for i in kept)
     program = dead_code(forward.builder.build(places.results))
     return Rule(program, backward, positions, tuple(found), len(outs), tree)
@@ -255,6 +260,7 @@ class Places:
         self.known: dict = {}
         for i, arg in enumerate((*params, *outs)):
             if type(arg) is Local:
+                # an operand that is returned is captured as the operand
                 self.known.setdefault(arg, i)
 
     def position(self, local: Local) -> int:
@@ -314,6 +320,7 @@ class Fit:
 
     def gradient(self, ct, kind: ArrayType | None) -> Value | None:
         """``ct`` in the dtype of ``kind``; None if that takes none."""
+        # an integer operand takes no gradient, whatever is given
         if kind is not None and not kind.inexact:
             return None
         if not isinstance(ct, Value):

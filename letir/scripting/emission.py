@@ -93,10 +93,11 @@ class Emitter:
             args = [self.shape(arg) for arg in args]
         else:
             args = [arg.array if type(arg) is Sizes else arg for arg in args]
-        if not any(has_value(arg) for arg in (*args, *keywords.values())):
+        if not any(has_value(arg) for arg in (*args, *keywords.values())):  # numbers alone: no bind
             return self.known(found, args, keywords)
         out = found.run(*args, **keywords)
         is_elementwise = type(found.run) is Primitive and found.run.elementwise
+        # a number stays a number, as in Python, also where it is only known at run time [G2]
         return weakened(out) if is_elementwise and all(map(is_number, args)) else out
 
     def shape(self, arg) -> Any:
@@ -134,10 +135,10 @@ class Emitter:
         try:
             return run()
         except LetirError as error:
-            if "\n  at " not in str(error):
+            if "\n  at " not in str(error):  # the innermost place is the best one
                 error.args = (f"{error.args[0]}{self.at(term)}", *error.args[1:])
             raise
-        except RecursionError:
+        except RecursionError:  # of scripts that call each other; terms are bounded by the reader
             raise self.error(term, "calls are nested too deeply: write some out") from None
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
             raise self.error(term, f"{error}{UNKNOWN * self.lacks_types()}") from None
@@ -178,6 +179,7 @@ def fitting(found: Meaning, python, args: list) -> Any:
         raise TypeError(f"{found.name} takes arrays and numbers, found {listed}")
     if found.name == "power" and all(type(arg) is int for arg in args):
         base, exponent = args
+        # before it is computed: a text may come from anywhere
         if base.bit_length() * abs(exponent) > MOST_BITS:
             raise TypeError(f"{base} ** {exponent} is too large")
     result = python(*args)

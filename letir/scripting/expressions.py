@@ -28,7 +28,7 @@ from letir.scripting.vocabulary import (
 )
 from letir.tracing.dispatch import recorder_of
 
-MOST_NESTED = 150
+MOST_NESTED = 150  # Python's stack is used for nothing deeper than this
 ATTRIBUTES = frozenset(["T", "shape", "real", "imag", "ndim", "dtype"])
 LITERALS = (*PYTHON_NUMBERS, str, type(None), type(...), np.dtype)
 REMEDIES: dict[type, str] = {
@@ -99,6 +99,7 @@ class ExpressionReader:
         found = self.local(node)
         if found is not None:
             return found
+        # scripts are called, and are no values
         if node.id in self.text.names and node.id not in self.scripts:
             return self.literal(node, self.text.names[node.id], node.id)
         for table in (CONSTANTS, PYTHON_DTYPES):
@@ -157,7 +158,7 @@ class ExpressionReader:
             raise self.error(node, "'not' asks for a truth value: write logical_not(x)")
         found = self.apply(node, word, node.operand)
         (operand,) = found.args
-        if type(node.op) is ast.USub and _is_number(operand):
+        if type(node.op) is ast.USub and _is_number(operand):  # Python has no negative literals
             return Literal(-operand.value, found.at)
         return found
 
@@ -197,7 +198,7 @@ class ExpressionReader:
 
     def module_constant(self, node: ast.Attribute, path: str) -> Literal:
         """``np.pi`` or ``np.float32``."""
-        if path.endswith("_") and path[:-1] in PYTHON_DTYPES:
+        if path.endswith("_") and path[:-1] in PYTHON_DTYPES:  # np.bool_
             path = path[:-1]
         for table in (CONSTANTS, PYTHON_DTYPES):
             if path in table:
@@ -217,7 +218,7 @@ class ExpressionReader:
         known = self.text.names.get(node.id)
         if is_module(known) or (known is None and node.id in MODULES):
             return ".".join(reversed(path))
-        whole = ".".join([node.id, *reversed(path)])
+        whole = ".".join([node.id, *reversed(path)])  # package.name of a user's operation
         return whole if whole in PRIMITIVES else None
 
     # ---- calls ----
@@ -265,6 +266,7 @@ class ExpressionReader:
             raise self.unknown(node.func, word, words(), "docs/operations.md lists what is known")
         terms = tuple(map(self.term, args))
         if is_method and found.name in SPREAD and len(terms) > 2:
+            # x.reshape(2, 3) is x.reshape((2, 3))
             terms = (terms[0], Group(terms[1:], terms[1].at))
         keywords = self.keywords(node, found)
         self.check_call(node, found, terms, keywords)
@@ -276,6 +278,7 @@ class ExpressionReader:
         named = []
         for word in node.keywords:
             other = KEYWORDS.get(word.arg)
+            # dim, where it means axis
             name = other if other in known and word.arg not in known else word.arg
             named.append((name, self.term(word.value)))
         return tuple(named)
@@ -285,6 +288,7 @@ class ExpressionReader:
         if found.signature is None:
             return
         try:
+            # the number and the names only; values come later
             found.signature.bind(*terms, **dict(keywords))
         except TypeError as reason:
             raise self.error(node, f"{found.name}: {reason}") from None

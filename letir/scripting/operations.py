@@ -59,7 +59,7 @@ def script_op(name: str, source: str | Callable | None = None) -> Primitive | Ca
         results=operation.results if operation.n_outs > 1 else None,
         **({"vjp": operation.vjp, "batch": operation.batch} if operation.has_backward else {}),
     )
-    record.attrs = operation.attrs()
+    record.attrs = operation.attrs()  # the script says them, not the signature of decompose
     PRIMITIVES[name] = record
     return record
 
@@ -69,7 +69,7 @@ class Operation:
 
     def __init__(self, name: str, made: Script):
         self.name, self.script = name, made
-        first = made.overloads[0]
+        first = made.overloads[0]  # says what all must agree in
         self.params = first.params
         self.has_backward = all(function.inner is not None for function in made.overloads)
         self.n_outs = self.count(first)
@@ -140,6 +140,7 @@ class Operation:
             cts, outs = (cts,), (outs,)
         bound = self.bound(args, attrs)
         rule, operands = self.script.rule(bound), operands_of(bound.values, bound.function)
+        # a composite has no results beside its own to keep them in
         captured = recomputed(rule, operands, outs)
         given = pulled(cts, outs, (*operands, *outs, *captured), rule.backward, rule.context)
         by_operand = dict(zip(rule.gradients, given, strict=True))
@@ -151,6 +152,7 @@ class Operation:
         kinds = unmapped_types(args, axes)
         bound = self.bound(tuple(map(stand_in, kinds)), attrs)
         pairs = [pair for pair in zip(args, axes, strict=True) if pair[0] is not None]
+        # as ``scripted``, which has both programs
         attrs = self.script.attrs(self.script.rule(bound))
         found, out_axes = mapped_scripted(*zip(*pairs, strict=True), transform=transform, **attrs)
         if self.n_outs == 1:
@@ -172,7 +174,7 @@ def recomputed(rule: Rule, operands: list, outs: tuple) -> tuple:
     known = {
         result: param
         for result, param in zip(fn.ret.args, params, strict=False)
-        if type(result) is Local and result not in fn.params
+        if type(result) is Local and result not in fn.params  # operands stand for themselves
     }
     whole = Lambda([*fn.params, *params], fn.binds, Ret(fn.ret.args[count:]))
     return outs[0].emitter.call(dead_code(substitute(whole, known)), [*operands, *outs])

@@ -89,6 +89,7 @@ def is_constant(term: Term, known: set[str]) -> bool:
             return name in known
         case Literal():
             return True
+        # only what is elementwise makes a number of numbers; other operations make arrays of them
         case Apply(is_script=False, function=function, args=args) if args:
             record = PRIMITIVES.get(function)
             if record is None or not record.elementwise:
@@ -134,6 +135,7 @@ class Lifted:
         self.function, self.others = function, others
         self.types: dict[str, str] = {}
         self.constants = constants(function)
+        # in order of first use [G1]
         captured = () if function.inner is None else function.inner.captured
         self.context = tuple(name for name in captured if name not in self.constants)
 
@@ -152,6 +154,7 @@ class Lifted:
             params.insert(0, f"{name}: {tuple_type([self.types[n] for n in context])}")
             if context:
                 lines.append(f"{''.join(f'{n}, ' for n in context)}= {name}")
+            # made again there: constants are in no context [G1]
             lines += [self.assign(statement) for statement in self.constants_of(function)]
         lines += [self.assign(statement) for statement in function.body]
         result, kind = self.results(function)
@@ -162,6 +165,7 @@ class Lifted:
     def constants_of(self, inner: Function) -> list[Assign]:
         """The assignments that make the constants which a backward captures."""
         needed, found = set(inner.captured), []
+        # users before makers: one pass finds all that is needed
         for statement in reversed(self.function.body):
             if needed.intersection(statement.targets) and statement.targets[0] in self.constants:
                 found.append(statement)
@@ -215,7 +219,7 @@ class Lifted:
         """``operation(argument, name=argument)``."""
         word = term.function
         if not term.is_script and word not in PRIMITIVES and "." in word:
-            word = f"np.{word}"
+            word = f"np.{word}"  # linalg.norm: a dotted word is NumPy's, unless it is the user's
         elif not term.is_script and word in self.others:
             word = f"lt.{word}"
         args = [self.term(arg) for arg in term.args]
@@ -248,6 +252,7 @@ class Lifted:
                 return "int" if self.type(value) == "List[int]" else "Tensor"
             case Apply(args=args) if args and not term.is_script:
                 kinds = {self.type(arg) for arg in args}
+                # the longer word: float where both are
                 return "Tensor" if kinds - {"int", "float"} else max(kinds, key=len)
         return "Tensor"
 

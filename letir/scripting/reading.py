@@ -57,7 +57,7 @@ class FunctionReader(ExpressionReader):
         self.outer: FunctionReader | None = outer
         self.scope: dict[str, str] = {}  # the user's names -> those of the terms
         self.taken: dict[str, int] = outer.taken if outer else {}  # names, last number given
-        self.captured: dict[str, None] = {}
+        self.captured: dict[str, None] = {}  # a dict, for its order: that of the context [G1]
         self.body: list[Assign] = []
         self.inner: ast.FunctionDef | None = None
 
@@ -68,6 +68,7 @@ class FunctionReader(ExpressionReader):
         params = self.params(node.args)
         self.is_lifted = any(param.kind == GROUP for param in params)
         returned = self.statements(node)
+        # before the inner function, which may see all names
         results, inner = self.results(node, returned), None
         if gradients is not None:
             gradients.check(self, results)
@@ -112,7 +113,7 @@ class FunctionReader(ExpressionReader):
             return Name(self.scope[name], self.place(node))
         if outer is None or name not in outer.scope:
             return None
-        self.captured[outer.scope[name]] = None
+        self.captured[outer.scope[name]] = None  # by the name that it has in terms
         return Name(outer.scope[name], self.place(node))
 
     def names(self) -> list[str]:
@@ -132,7 +133,7 @@ class FunctionReader(ExpressionReader):
         while found in self.taken:  # it goes on from the number that it came to last
             self.taken[name] += 1
             found = f"{name}_{self.taken[name]}"
-        self.taken[found] = 0
+        self.taken[found] = 0  # also of a name made here: the user's own x_1 is then x_1_1
         self.scope[name] = found
         return found
 
@@ -145,6 +146,7 @@ class FunctionReader(ExpressionReader):
                 raise self.error(star, "a script has a fixed number of parameters, no * and **")
         positional = [*args.posonlyargs, *args.args]
         missing = [None] * (len(positional) - len(args.defaults))
+        # as Python aligns them: at the end
         defaults = [*missing, *args.defaults, *args.kw_defaults]
         found = []
         for node, default in zip([*positional, *args.kwonlyargs], defaults, strict=True):
@@ -234,7 +236,7 @@ class FunctionReader(ExpressionReader):
 
     def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> None:
         """``name = value`` or ``name, name = value``."""
-        term = self.term(value)
+        term = self.term(value)  # before the names are bound: x = x + 1 reads the old x
         unpacks = isinstance(target, ast.Tuple | ast.List)
         targets = target.elts if unpacks else [target]
         for one in targets:
@@ -266,6 +268,7 @@ class FunctionReader(ExpressionReader):
         if inner is None:
             return self.term(value)
         items = value.elts if isinstance(value, ast.Tuple) else []
+        # a literal tuple, so that the reader sees which results there are without running anything
         if not items or not (isinstance(items[-1], ast.Name) and items[-1].id == inner.name):
             raise self.error(
                 returned,

@@ -97,7 +97,7 @@ class Script:
         text = text_of(source)
         function, around = read_function(text)
         check_distinct(text, function, self.overloads)
-        self.scripts = ChainMap(around, self.scripts)
+        self.scripts = ChainMap(around, self.scripts)  # each overload may stand among other scripts
         self.overloads.append(function)
         return self
 
@@ -139,7 +139,7 @@ class Script:
         if len(self.overloads) > 1:
             raise LetirError(f"{self!r} has several overloads: see .at(*args)")
         (function,) = self.overloads
-        found = self._rules.get(function)
+        found = self._rules.get(function)  # alone as a key: without types
         if found is None:
             kinds = tuple(map(self._untyped_kind, function.params))
             found = self._rules[function] = closed(function, Spec(kinds), self.scripts)
@@ -167,6 +167,7 @@ class Script:
         bound = self.pick(args, kwargs)
         made, operands = self.rule(bound), operands_of(bound.values, bound.function)
         emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)
+        # on arrays nothing has to be kept for a backward
         if made.backward is None or emitter is None:
             found = run_flat(made.forward, operands)
         else:
@@ -199,7 +200,7 @@ class Script:
     def rule(self, bound: Bound) -> Rule:
         """The rule for these arguments, kept by their types."""
         spec = spec_of(bound)
-        key = (bound.function, token(spec.kinds))
+        key = (bound.function, token(spec.kinds))  # token: 1, 1.0 and True are other programs
         found = self._rules.get(key)
         if found is None:
             if len(self._rules) >= _MOST:
@@ -216,6 +217,7 @@ class Script:
         found = [bound for bound in tried if type(bound) is Bound]
         if not found:
             raise self.misfit(args, kwargs, [reason for reason in tried if type(reason) is str])
+        # the worst fit counts; max takes the first
         return max(found, key=lambda bound: min(bound.fit, default=EXACT))
 
     def misfit(self, args: Sequence, kwargs: Mapping, reasons: list[str]) -> DTypeError:
@@ -244,6 +246,7 @@ class Script:
                 return f"{param.name!r} is missing"
             is_given = param.name in given
             value = given[param.name] if is_given else constant_of(param.default)
+            # part of a key: hashable
             values.append(frozen_value(value) if param.kind == STATIC else value)
             fits.append(EXACT if not is_given else fit(values[-1], param))
             if fits[-1] == NO:
@@ -288,6 +291,7 @@ def fit(value, param: Param) -> int:
         optional = param.annotation is not None and "Optional" in param.annotation
         return EXACT if optional else NO
     if is_scalar(value):
+        # a number fits a number better than an array [G2]
         return EXACT if param.kind == SCALAR else CONVERTED
     if isinstance(value, Value | ShapeDtype) or is_array(value):
         if param.kind == SCALAR:

@@ -40,7 +40,7 @@ class Text:
     def of(cls, content: str, file: str = TEXT, above: int = 0, names=NO_NAMES) -> "Text":
         """The text ``content``, indented or not."""
         first = next((line for line in content.splitlines() if line.strip()), "")
-        is_indented = first[:1] in (" ", "\t")
+        is_indented = first[:1] in (" ", "\t")  # a method, or a function inside of a function
         content = "if 1:\n" * is_indented + content
         lines = re.split("\r\n|\r|\n", content)  # as Python counts them
         return cls(content, lines, file, above - is_indented, names, is_indented)
@@ -48,6 +48,7 @@ class Text:
     def place(self, node: ast.AST) -> Place:
         """Where a node begins, in characters."""
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
+        # ast counts in bytes of UTF-8
         before = self.lines[line - 1].encode()[:column] if line <= len(self.lines) else b""
         return Place(line + self.above, len(before.decode(errors="replace")) + 1)
 
@@ -75,7 +76,7 @@ class Text:
         """Python's syntax of the text."""
         try:
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")
+                warnings.simplefilter("ignore")  # the user's file has warned of its escapes already
                 return ast.parse(self.content)
         except SyntaxError as error:
             line, column = error.lineno or 1, error.offset or 1

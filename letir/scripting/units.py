@@ -76,9 +76,10 @@ class CompilationUnit(Mapping):
             others = overloads.setdefault(function.name, [])
             check_distinct(read, function, others)
             others.append(function)
-        check_cycles(read, overloads)
+        check_cycles(read, overloads)  # before anything is entered: all functions or none
         for function in functions:
             own = self._scripts.setdefault(function.name, Script(function.name, [], self._scripts))
+            # they see self._scripts, which grows: calls are by reference [G3]
             own.overloads.append(function)
 
     @property
@@ -99,6 +100,7 @@ class CompilationUnit(Mapping):
 
     def __getattr__(self, name: str) -> Script:
         if name.startswith("_") or name not in self._scripts:
+            # absent in a copy under way
             known = ", ".join(self.__dict__.get("_scripts", ())) or "none"
             raise AttributeError(f"the unit has no function {name!r}, it has {known}")
         return self._scripts[name]
@@ -136,7 +138,7 @@ def check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:
     called = {name: [c for f in fs for c in calls(f)] for name, fs in overloads.items()}
     done: set[str] = set()
     for start in called:
-        path, waiting = [start], [iter(called[start])]
+        path, waiting = [start], [iter(called[start])]  # a depth-first walk with a stack of its own
         while path:
             call = next(waiting[-1], None)
             if call is None:

@@ -61,6 +61,7 @@ ALIASES = {
     "shape": "size",
     "detach": "stop_gradient",
 }
+# PyTorch's, where NumPy says axis
 KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axis"}
 SPREAD = frozenset(["broadcast_to", "transpose", "reshape", "zeros", "ones", "sum_to_size"])
 SHAPED = frozenset(["broadcast_to", "reshape", "sum_to_size", "zeros", "ones", "full"])
@@ -165,7 +166,7 @@ PYTHON_OPERATORS = {
 
 
 @functools.lru_cache(maxsize=1 << 12)
-def _known(word: str, records: int) -> Meaning | None:
+def _known(word: str, records: int) -> Meaning | None:  # records: a new operation asks anew
     name = ALIASES.get(word, word)
     if name in QUESTIONS:
         return Meaning(name, QUESTIONS[name], inspect.signature(QUESTIONS[name]))
@@ -213,8 +214,10 @@ def numpy_record(name: str) -> tuple | None:
     """(record, prepare) of the NumPy function of this dotted name; None if nothing records it."""
     function = np
     for word in name.split("."):
+        # no way to classes and private names
         if not inspect.ismodule(function) or word.startswith("_"):
             return None
+        # not getattr: a module's __getattr__ may import and run
         function = vars(function).get(word)
     try:
         return recorder_of(function)
