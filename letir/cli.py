@@ -45,9 +45,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     options = parser().parse_args(argv)
     try:
         code = options.command(options)
-        sys.stdout.flush()
+        sys.stdout.flush()  # here, where a broken pipe is caught, not at exit
         return code
     except BrokenPipeError:  # the reader of our output has gone, as in `letir show f | head`
+        # else Python's flush at exit fails too
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (LetirError, OSError) as error:
@@ -104,7 +105,7 @@ def check_command(options) -> int:
 def run_command(options) -> int:
     """Replay a program on arrays."""
     program = program_in(options.file)
-    paths = output_paths(options.out, len(program.ret.args))
+    paths = output_paths(options.out, len(program.ret.args))  # wrong options fail before a long run
     results = run_flat(program, list(map(argument, options.arg)))
     for path, result in zip(paths, results, strict=False):
         np.save(path, result, allow_pickle=False)
@@ -145,7 +146,7 @@ def described(program: Lambda) -> str:
 
 def argument(text: str):
     """The array in a .npy file, or a Python number."""
-    for number in (int, float, complex):
+    for number in (int, float, complex):  # a number if it reads as one: name files otherwise
         try:
             return number(text)
         except ValueError:
@@ -181,7 +182,7 @@ def function_in(place: str) -> Callable:
     sys.path.insert(0, str(path.parent.resolve()))  # as Python does for a script
     spec = importlib.util.spec_from_file_location(path.stem, path)
     module = importlib.util.module_from_spec(spec)
-    sys.modules[path.stem] = module
+    sys.modules[path.stem] = module  # before it runs: dataclasses and pickle look there
     spec.loader.exec_module(module)
     found = getattr(module, name, None)
     if not callable(found):

@@ -34,6 +34,7 @@ def save(program: Lambda | Gradient, path: str | os.PathLike) -> None:
         save_programs(path, {"program": program})
     elif isinstance(program, Gradient):
         results = tuple(Local() for _ in range(program.f_real_outputs))
+        # a file holds programs and numbers: the tree travels as that of an empty program
         nesting = Lambda(results, (), Ret(results), None, program.out_tree)
         about = {name: getattr(program, name) for name in NUMBERS}
         save_programs(path, {"f": program.f, "df": program.df, "results": nesting}, about)
@@ -52,6 +53,7 @@ def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gr
     programs, about = load_programs(path, max_bytes=max_bytes)
     if programs.keys() == {"program"}:
         return programs["program"]
+    # before a Gradient is made of it: names from the file become keyword arguments
     if programs.keys() != {"f", "df", "results"} or about.keys() != set(NUMBERS):
         raise ParseError(
             f"{path} holds neither a program nor a Gradient, but {', '.join(programs) or 'nothing'}"

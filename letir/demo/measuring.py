@@ -18,7 +18,7 @@ def interleaved(
     The figures of one round belong together: what else the machine does slows all of them, so that
     their ratios hold.
     """
-    first = [seconds_per_call(function, 1, clock) for function in functions]
+    first = [seconds_per_call(function, 1, clock) for function in functions]  # also warms caches up
     calls = [max(1, round(TURN / max(seconds, 1e-9))) for seconds in first]
     turns = list(zip(functions, calls, strict=True))
     return np.array([[seconds_per_call(f, n, clock) for f, n in turns] for _ in range(rounds)])

@@ -28,7 +28,7 @@ def scores(layers: list[dict], images):
 def loss(layers: list[dict], images, targets):
     """Mean cross entropy of softmax(scores) with ``targets``, a row of 0s and a 1 an image."""
     z = scores(layers, images)
-    z = z - z.max(axis=1, keepdims=True)
+    z = z - z.max(axis=1, keepdims=True)  # exp cannot overflow; the loss is the same
     log_p = z - np.log(np.exp(z).sum(axis=1, keepdims=True))
     return -(targets * log_p).sum(axis=1).mean()
 
@@ -52,10 +52,10 @@ def loss_and_slopes(layers: list[dict], images, targets) -> tuple[float, list[di
     total = odds.sum(axis=1, keepdims=True)
     value = (targets * (np.log(total) - z)).sum(axis=1).mean()
 
-    ct = (odds / total - targets) / len(images)
+    ct = (odds / total - targets) / len(images)  # of softmax and cross entropy together
     slopes = [_slope(inputs[-1], ct)]
     for layer, x, below in zip(layers[:0:-1], inputs[:0:-1], inputs[-2::-1], strict=True):
-        ct = ct @ layer["weights"].T * (1 - x * x)
+        ct = ct @ layer["weights"].T * (1 - x * x)  # tanh' by its result
         slopes.append(_slope(below, ct))
     return value, slopes[::-1]
 

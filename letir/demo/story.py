@@ -68,6 +68,7 @@ def show_programs(model: Model, out: TextIO) -> None:
 
 def train(model: Model, digits: Digits, held_out: Digits, effort: Effort, out: TextIO) -> list:
     """The trained layers, with a progress bar."""
+    # anew: both models see the same batches
     layers, rng = model.layers, np.random.default_rng(SEED)
     for epoch, (layers, value) in enumerate(model.epochs(digits, effort.epochs, RATE, rng), 1):
         right = accuracy(scores(layers, held_out.images).argmax(axis=1), held_out)
@@ -82,7 +83,7 @@ def compare(model: Model, batch: Digits, effort: Effort, out: TextIO) -> None:
     by_hand = step(loss_and_slopes, model.layers, batch)
     times = interleaved((recorded, by_hand), effort.rounds)
     ours, theirs = np.median(times, axis=0) * 1e3
-    ratio = np.median(times[:, 0] / times[:, 1])
+    ratio = np.median(times[:, 0] / times[:, 1])  # of the rounds: their noise divides out
     peaks = [peak_bytes(f) / MiB for f in (recorded, by_hand)]
     print(
         f"  {model.name}: {len(model.loss)} binds, with gradient {len(model.gradient)}\n"

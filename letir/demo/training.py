@@ -58,6 +58,7 @@ class Model:
         layers = self.layers
         for _ in range(count):
             order, values = rng.permutation(len(digits)), []
+            # whole batches: the program is for this size
             for start in range(0, len(digits) - BATCH + 1, BATCH):
                 batch = digits[order[start : start + BATCH]]
                 value, slopes = run_forward(self.gradient, layers, batch.images, batch.targets)

@@ -49,6 +49,7 @@ def pairs(expected, found) -> Iterator[tuple]:
     found_leaves, found_spec = flatten(found)
     if expected_spec != found_spec:
         raise AssertionError(f"found is nested as {found_spec}, expected {expected_spec}")
+    # as Python would write them: found[0]['x']
     paths = [a.codify("found") for a in optree.tree_accessors(expected, namespace=NAMESPACE)]
     yield from zip(paths, expected_leaves, found_leaves, strict=True)
 
@@ -100,11 +101,12 @@ def bit_difference(expected, found) -> str | None:
 
 def differing_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """True where two arrays of one dtype and shape differ in a bit, unless both are nan."""
-    part = a.real.dtype
+    part = a.real.dtype  # complex numbers are two of these
     x, y = (np.ascontiguousarray(v).reshape(a.size, 1).view(part) for v in (a, b))
     bits = np.dtype(f"u{part.itemsize}")
     differ = x.view(bits) != y.view(bits)
     if part.kind == "f":
+        # nans have many bits; which one comes out is the machine's
         differ &= ~(np.isnan(x) & np.isnan(y))
     return differ.any(axis=1).reshape(a.shape)
 
@@ -122,7 +124,7 @@ def value_difference(expected, found, rtol, atol) -> str | None:
 def tolerance(*arrays: np.ndarray) -> float:
     """What the coarsest dtype among the arrays allows; 0 for integers."""
     widths = [a.real.dtype.itemsize for a in arrays if a.dtype.kind in "fc"]
-    return TOLERANCES.get(min(widths), 1e-9) if widths else 0.0
+    return TOLERANCES.get(min(widths), 1e-9) if widths else 0.0  # min: what the coarsest can tell
 
 
 def listed(differ: np.ndarray, expected: np.ndarray, found: np.ndarray) -> str | None:

@@ -21,7 +21,7 @@ from letir.tracing.recording import trace
 
 MODES = {"rev": "reverse mode", "fwd": "forward mode"}
 WIDE = {"f": np.float64, "c": np.complex128}
-IMAGINARY_STEP = 1e-30
+IMAGINARY_STEP = 1e-30  # its square is far below any rounding, the step itself no subnormal
 
 
 @frozen(eq=False)
@@ -90,6 +90,7 @@ def check_grads(
         raise LetirError(f"check_grads: modes are 'rev' and 'fwd', found {modes}")
     point = point_of(f, tuple(args))
     eps = coarsest_eps(*point.args, *point.f(*point.args))
+    # a central difference errs by h**2 + eps / h: least, about eps**(2/3), for h = eps**(1/3)
     rtol = max(1e-6, 50 * eps ** (2 / 3)) if rtol is None else rtol
     difference = central_difference(eps ** (1 / 3) if step is None else step)
     methods = [Method("central differences", difference, rtol)]
@@ -149,6 +150,7 @@ def coarsest_eps(*leaves) -> float:
 def direction(leaf, rng: np.random.Generator):
     """Random numbers of the dtype and shape of ``leaf``, of size about 1."""
     array = np.asarray(leaf)
+    # away from zero: a small component would hide the derivative that it is multiplied with
     found = rng.uniform(0.5, 1.0, array.shape) * rng.choice([-1.0, 1.0], array.shape)
     if array.dtype.kind == "c":
         found = found + 1j * rng.uniform(-1.0, 1.0, array.shape)
@@ -206,6 +208,7 @@ def check(point: Point, order: int, modes: tuple, methods: list[Method], rng) ->
     if len(modes) == 2:
         check_pairing(case)
     for mode in modes:
+        # a derivative has its cotangents as arguments, and no analytic form: differences only
         check(derivative(case, mode), order - 1, modes, methods[:1], rng)
 
 
@@ -224,7 +227,7 @@ def check_reverse(case: Case, changes: list, method: Method) -> None:
     for name, ct, tangent, change in zip(
         case.point.names, cotangents, case.tangents, changes, strict=True
     ):
-        expected, size = paired(case.cts, change)
+        expected, size = paired(case.cts, change)  # size: where terms cancel, their rounding stays
         compare(case, "rev", name, expected, paired([ct], [tangent])[0], method, size)
 
 
@@ -254,7 +257,7 @@ def compare(case: Case, mode: str, name: str, expected, found, method: Method, s
     expected, found = np.broadcast_arrays(expected, found)
     with np.errstate(invalid="ignore"):
         near = np.abs(expected - found) <= method.rtol * (1 + np.abs(expected) + size)
-    wrong = ~(near | np.isnan(expected) | (expected == found))
+    wrong = ~(near | np.isnan(expected) | (expected == found))  # ==: inf is where it should be
     if not wrong.any():
         return
     first = tuple(np.argwhere(wrong)[0])

@@ -35,6 +35,7 @@ ELEMENTS = {
     "f": st.integers(-64, 64).map(lambda n: n / 8),
     "c": st.builds(complex, st.integers(-8, 8), st.integers(-8, 8)),
 }
+# drawn more often: aliases are where evaluators go wrong
 VIEWS = ("index", "index_set", "index_add", "reshape", "transpose", "broadcast_to", "flip")
 LARGEST = 1e4  # values beyond are not used any further
 MOST_OPERANDS, MOST_RESULTS = 4, 6
@@ -157,12 +158,14 @@ class Growth:
 
     def grow(self, op: Primitive, sample: Sample, picks: tuple[int, ...]) -> None:
         """Add ``op`` on values of the program if it computes there, else on the sample's own."""
+        # operands beyond MOST_OPERANDS: 0, a new parameter
         picks = picks + (0,) * len(sample.args)
         chosen = [
             self.given(arg) if is_mask(arg, sample) else self.chosen(arg, pick)
             for arg, pick in zip(sample.args, picks, strict=False)
         ]
         if not self.added(op, chosen, sample.attrs):
+            # the sample's own operands always compute: so a step is never lost, and shrinks to this
             self.added(op, [self.given(arg) for arg in sample.args], sample.attrs, trusted=True)
 
     def added(self, op: Primitive, operands: list, attrs, *, trusted: bool = False) -> bool:
@@ -192,8 +195,9 @@ class Growth:
         usable = [known for known in self.values if known.usable]
         fitting = [known for known in usable if known.value.type is kind]
         near = fitting or [known for known in usable if is_near(known.value.type, kind)]
-        if pick % 4 == 0 or not near:
+        if pick % 4 == 0 or not near:  # 0 is what Hypothesis shrinks to: a program of one operation
             return self.given(arg)
+        # -1: the latest first, for depth
         return self.fitted(near[-1 - pick // 4 % len(near)], kind)
 
     def given(self, arg):
@@ -253,6 +257,7 @@ def is_near(found: ArrayType, wanted: ArrayType) -> bool:
 def quietly(op: Primitive, arrays: list, attrs) -> tuple | None:
     """The results of an operation; None where it warns or fails."""
     try:
+        # an underflow to 0 is no mistake, and depends on the library
         with warnings.catch_warnings(action="error"), np.errstate(all="raise", under="ignore"):
             out = compute(op, arrays, attrs)
     except (ArithmeticError, ValueError, IndexError, RuntimeWarning, GuardError):
