@@ -5,49 +5,12 @@ replayed.
     df = letir.grad(f)                      the gradient is a program too
     df(params, x, y)                        replayed on NumPy or CuPy
 
-Derivatives, ``letir.numpy``, ``letir.nn`` and ``letir.testing`` load on first use.
+All of it loads on first use.
 """
 
 import importlib
 
-from letir.ast.builder import LetBuilder, Value
-from letir.ast.canonical import canonicalize
-from letir.ast.checker import check, retype
-from letir.ast.primitive import Primitive, never, todo
-from letir.ast.printer import dumps
-from letir.ast.terms import Bind, Const, Lambda, Let, Local, Ret, Source
-from letir.ast.types import ArrayType, ShapeDtype, Size, Undef
-from letir.errors import (
-    BoundsError,
-    DTypeError,
-    EscapedTracerError,
-    ExportError,
-    GuardError,
-    InternalError,
-    LetirError,
-    MissingRule,
-    ParseError,
-    ScopeError,
-    ShapeError,
-    TraceError,
-)
-from letir.eval.evaluator import run_forward
-from letir.ops.casting import stop_gradient
-from letir.ops.extension import opaque, primitive
-from letir.tracing.recorder import Trace
-from letir.tracing.recording import (
-    concrete,
-    is_tracing,
-    local_of,
-    pause_tracing,
-    set_local,
-    trace,
-    tracer_enter,
-    tracer_exit,
-)
-from letir.tracing.tracer import Tracer
-from letir.visitors.usedef import UseDef, uses
-from letir.visitors.visitor import ArgVisitor, ExprVisitor, TailCall
+from letir.ast.primitive import LATE_BOUND
 
 __version__ = "0.1.0"
 __all__ = [
@@ -145,23 +108,63 @@ __all__ = [
     "vjp",
     "vmap",
 ]
-_MODULES = ("eager", "nn", "numpy", "passes", "testing")
+_MODULES = (
+    *("ad", "ast", "eager", "errors", "eval", "nn", "numpy", "ops", "passes", "scripting"),
+    *("source", "testing", "tracing", "visitors"),
+)
 _NAMES = {
+    "ArgVisitor": "letir.visitors.visitor",
+    "ArrayType": "letir.ast.types",
+    "Bind": "letir.ast.terms",
+    "BoundsError": "letir.errors",
     "CompilationUnit": "letir.scripting.units",
+    "Const": "letir.ast.terms",
+    "DTypeError": "letir.errors",
+    "EscapedTracerError": "letir.errors",
+    "ExportError": "letir.errors",
+    "ExprVisitor": "letir.visitors.visitor",
     "Function": "letir.eager.function",
     "Gradient": "letir.ad.gradient",
+    "GuardError": "letir.errors",
+    "InternalError": "letir.errors",
+    "Lambda": "letir.ast.terms",
+    "Let": "letir.ast.terms",
+    "LetBuilder": "letir.ast.builder",
+    "LetirError": "letir.errors",
+    "Local": "letir.ast.terms",
+    "MissingRule": "letir.errors",
+    "ParseError": "letir.errors",
+    "Primitive": "letir.ast.primitive",
+    "Ret": "letir.ast.terms",
+    "ScopeError": "letir.errors",
     "Script": "letir.scripting.scripts",
+    "ShapeDtype": "letir.ast.types",
+    "ShapeError": "letir.errors",
+    "Size": "letir.ast.types",
+    "Source": "letir.ast.terms",
+    "TailCall": "letir.visitors.visitor",
+    "Trace": "letir.tracing.recorder",
+    "TraceError": "letir.errors",
+    "Tracer": "letir.tracing.tracer",
+    "Undef": "letir.ast.types",
+    "UseDef": "letir.visitors.usedef",
+    "Value": "letir.ast.builder",
     "Variable": "letir.eager.variable",
+    "canonicalize": "letir.ast.canonical",
+    "check": "letir.ast.checker",
     "checkpoint": "letir.ad.checkpointing",
+    "concrete": "letir.tracing.recording",
     "custom_jvp": "letir.ad.custom_forward",
     "custom_vjp": "letir.ad.custom",
     "diff": "letir.source.comparison",
     "differentiate": "letir.ad.reverse",
+    "dumps": "letir.ast.printer",
     "explain_residuals": "letir.ad.residuals",
     "ggnvp": "letir.ad.curvature",
     "grad": "letir.ad.gradients",
     "hessian": "letir.ad.curvature",
     "hvp": "letir.ad.curvature",
+    "is_tracing": "letir.tracing.recording",
     "jacfwd": "letir.ad.jacobians",
     "jacobian": "letir.ad.jacobians",
     "jacrev": "letir.ad.jacobians",
@@ -170,17 +173,31 @@ _NAMES = {
     "linear_transpose": "letir.ad.transposing",
     "linearize": "letir.ad.linear_maps",
     "load": "letir.storage",
+    "local_of": "letir.tracing.recording",
     "lower_grad_of": "letir.ad.zeros",
+    "never": "letir.ast.primitive",
     "no_grad": "letir.eager.modes",
+    "opaque": "letir.ops.extension",
     "parse": "letir.ast.parser",
+    "pause_tracing": "letir.tracing.recording",
+    "primitive": "letir.ops.extension",
     "ravel": "letir.ad.vectors",
+    "retype": "letir.ast.checker",
     "rewrite": "letir.passes.replacing",
+    "run_forward": "letir.eval.evaluator",
     "save": "letir.storage",
     "script": "letir.scripting.units",
     "script_op": "letir.scripting.operations",
+    "set_local": "letir.tracing.recording",
     "slice": "letir.passes.slicing",
     "specialize_undef": "letir.ad.zeros",
+    "stop_gradient": "letir.ops.casting",
     "to_source": "letir.source.functions",
+    "todo": "letir.ast.primitive",
+    "trace": "letir.tracing.recording",
+    "tracer_enter": "letir.tracing.recording",
+    "tracer_exit": "letir.tracing.recording",
+    "uses": "letir.visitors.usedef",
     "value_and_grad": "letir.ad.gradients",
     "verify": "letir.eager.verifying",
     "vjp": "letir.ad.linear_maps",
@@ -188,11 +205,23 @@ _NAMES = {
 }
 
 
+def _load_operations() -> None:
+    """Fill the tables of records and of what terms call."""
+    for name in ("ops", "ast.canonical", "eval.evaluator"):
+        importlib.import_module(f"letir.{name}")
+
+
+# a name that is looked up in these tables before anything else has loaded the records: in a file,
+# in a pickle, by a builder
+LATE_BOUND["load"] = _load_operations
+
+
 def __getattr__(name: str):
     if name in _MODULES:
         return importlib.import_module(f"letir.{name}")
     if name not in _NAMES:
         raise AttributeError(f"module 'letir' has no attribute {name!r}")
+    _load_operations()
     found = globals()[name] = getattr(importlib.import_module(_NAMES[name]), name)
     return found
 

@@ -148,10 +148,18 @@ class Primitive:
         return primitive_named, (self.name,)  # by name: rules are lambdas, which no pickle takes
 
 
-PRIMITIVES: dict[str, Primitive] = {}
-LATE_BOUND: dict[
-    str, Callable
-] = {}  # methods of terms and records, filled by the modules that own them
+class Table(dict):
+    """A dict that others fill: a name that it lacks loads them, through ``LATE_BOUND["load"]``."""
+
+    def __missing__(self, name: str):
+        LATE_BOUND.get("load", dict)()
+        if name not in self:
+            raise KeyError(name)
+        return self[name]
+
+
+PRIMITIVES: dict[str, Primitive] = Table()
+LATE_BOUND: dict[str, Callable] = Table()  # methods of terms and records, and what loads them
 
 
 def register(record: Primitive) -> Primitive:

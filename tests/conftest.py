@@ -1,0 +1,3 @@
+"""All records are there before tests are made of them."""
+
+import letir.ops  # noqa: F401

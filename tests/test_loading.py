@@ -1,0 +1,74 @@
+"""Nothing loads before it is used, and whatever is used first finds what it needs."""
+
+import pickle
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import letir as lt
+
+PROGRAM = lt.trace(lambda x: np.sin(x) * 2, np.ones(2))
+
+
+def run(code: str, *args: str) -> str:
+    """What code prints in a new Python process."""
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", code, *args],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_importing_letir_loads_neither_operations_nor_the_recorder():
+    code = "import letir, sys; print([m for m in sys.modules if m.startswith('letir.')])"
+
+    assert "letir.ops" not in run(code)
+    assert "letir.tracing" not in run(code)
+
+
+FIRST_USES = [
+    f"import pickle, sys; print(pickle.loads(bytes.fromhex('{pickle.dumps(PROGRAM).hex()}')))",
+    f"from letir.ast.parser import parse; print(parse({lt.dumps(PROGRAM)!r}))",
+    "from letir.ast.builder import LetBuilder; b = LetBuilder(); x = b.param(None);"
+    "print(b.build([x * 2.0]))",
+    f"import pickle; f = pickle.loads(bytes.fromhex('{pickle.dumps(PROGRAM).hex()}'));"
+    "import numpy; print(f(numpy.ones(2)), f == f, hash(f) == hash(f))",
+    "import letir; print(letir.LetirError, letir.Lambda)",
+    "import letir; print(letir.ops.elementwise.sin(0.0), letir.errors, letir.ad)",
+    "from letir.ast.primitive import primitive_named; print(primitive_named('matmul'))",
+    "from letir.ops.control import guard; print(guard)",
+    "from letir.eager import Variable; print(Variable(1.0) + 1)",
+    "from letir.ast.checker import check; print(check)",
+    "import letir; print(letir.load, 'trace' in dir(letir))",
+]
+
+
+@pytest.mark.parametrize("code", FIRST_USES, ids=range(len(FIRST_USES)))
+def test_whatever_is_used_first_finds_what_it_needs(code):
+    assert run(code)
+
+
+def test_several_threads_may_be_the_first():
+    code = """
+import threading
+from letir.ast.primitive import primitive_named
+found, start = [], threading.Barrier(8)
+def look():
+    start.wait()
+    found.append(primitive_named("tanh").name)
+threads = [threading.Thread(target=look) for _ in range(8)]
+[t.start() for t in threads]; [t.join() for t in threads]
+print(found)
+"""
+
+    assert run(code).strip() == str(["tanh"] * 8)
+
+
+def test_a_name_that_is_not_there_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'nothing'"):
+        _ = lt.nothing
