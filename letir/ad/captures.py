@@ -17,7 +17,7 @@ class Captures:
     def __init__(self, fn: Lambda):
         self.fn = fn
         self.results: list[Arg] = list(fn.ret.args)
-        self.inputs: set[int] = set()
+        self.inputs: set[int] = set()  # positions, of which ``params`` makes the order
         self.outputs: set[int] = set()
         self._inputs = {param: i for i, param in enumerate(fn.params)}
         self._outputs: dict[Local, int] = {}

@@ -177,11 +177,12 @@ def product_lambda(fn: Lambda, program: Callable) -> Lambda:
     wanted = floating(call)
     flat = program(call, wanted)
     count, ends = len(fn.params), Tree.of(args).arrays
+    # keyword arguments stay last: ends is where they begin among the parameters of f
     params = [*flat.params[:ends], *flat.params[count:], *flat.params[ends:count]]
     spots = nest_of(call, dict.fromkeys(wanted, LEAF))
     out = Tree.of(spots[0] if len(spots) == 1 else spots)
     in_tree = Tree.of(((*args, *spots), kwargs))
-    plain = out == tree_of_results(len(wanted))
+    plain = out == tree_of_results(len(wanted))  # said by the number of results alone
     return Lambda(params, flat.binds, flat.ret, in_tree, None if plain else out)
 
 

@@ -120,6 +120,7 @@ class custom_jvp(CustomFunction):
         # the missing rule is an error only where a derivative of that order is asked for
         if sum(call.custom is self for call in RULES.get()) >= MOST_ORDERS:
             return None, ()
+        # count: without the values that f closes over [D9]
         fn, count = primal.fn, primal.tree.arrays
         tree = results_tree(fn)
         tangents = [example(p.type, self.name) for p in fn.params[:count] if has_tangent(p)]
@@ -138,7 +139,7 @@ class custom_jvp(CustomFunction):
         """The tangents that the rule gave, one for each floating result."""
         if not isinstance(found, tuple) or len(found) != 2:
             raise ShapeError(f"{self}: its rule returns (result, tangent), found {found!r}")
-        out, tangent = found
+        out, tangent = found  # out is checked only: the result is that of the function itself
         for again, expected in zip(tree.leaves_of(out, f"{self}: its rule"), outs, strict=True):
             self.check_type("result", type_of_value(again), expected.type)
         leaves = [None] * len(outs) if tangent is None else spread(tree, tangent)
@@ -173,6 +174,7 @@ class custom_jvp(CustomFunction):
         end = len(params) - len(recording.lifted)
         outs, tangents = params[count : count + n_outs], params[count + n_outs : end]
         over = [Local(value.type) for value in primal.lifted]
+        # the operands of the bind in their order, then results and tangents; ``over`` is not read
         ordered = (*params[:count], *over, *params[end:], *outs, *tangents)
         fn = Lambda(ordered, recording.fn.binds, recording.fn.ret)
         with suppress(MissingRule):  # of an operation with a forward rule only nothing tells

@@ -64,6 +64,7 @@ class Gradient:
             )
         missing = [Undef] * (len(self.df_input_vjps) - len(real))
         args = [*(Undef if ct is None else ct for ct in cts), *missing, *residuals]
+        # residuals may be the only arrays
         xp = array_module(arg for arg in args if arg is not Undef)
         found = Evaluator(xp).call(self.df, args)
         return tuple(
@@ -89,6 +90,7 @@ class Gradient:
         builder = LetBuilder()
         builder.binds = list(f.binds)
         vjps = df.params[: len(self.df_input_vjps)]
+        # nobody outside has one of a temporary
         names: dict[Local, Arg] = dict.fromkeys(vjps, UNDEFINED)
         cts = vjps[: sum(i < self.f_real_outputs for i in self.df_input_vjps)]  # positions increase
         names |= {param: Local(param.type, param.name) for param in cts}
@@ -176,6 +178,7 @@ def described(arg: Arg, numbers: dict[Local, str], made: dict[Local, Bind]) -> s
         return arg.name
     bind = made.get(arg)
     symbol = bind.op.symbol if bind else None
+    # a*b as in the examples of [D5]; no nested expressions
     if symbol and len(bind.args) == 2 and all(type(a) is not Local or a.name for a in bind.args):
         x, y = (a.name if type(a) is Local else repr(a) for a in bind.args)
         return f"{x}{symbol}{y}"

@@ -87,6 +87,7 @@ def _gradient(
         check_result(call.fn, holomorphic)
         flat = gradient_program(call.fn, positions, with_value, keeping)
         outs = nested_outputs(example(call.out_tree), example(tree), has_aux, with_value)
+        # taken as f is, by all its arguments
         return Lambda(flat.params, flat.binds, flat.ret, call.fn.in_tree, outs)
 
     f = as_program(f)
@@ -142,7 +143,7 @@ def check_result(fn: Lambda, holomorphic: bool) -> None:
     function.
     """
     kind = fn.ret.args[0].type if fn.ret.args else None
-    if not isinstance(kind, ArrayType):
+    if not isinstance(kind, ArrayType):  # unknown: the run will tell
         return
     if kind.shape != ():
         raise ShapeError(
@@ -181,7 +182,7 @@ def gradient_program(
     # without the value, only what the derivative reads and aux need to be computed
     results = (*captured, *(fn.ret.args if with_value else fn.ret.args[1:]))
     primal = Lambda(fn.params, gradient.f.binds, Ret(results))
-    primal = primal if with_value else dead_code(primal)
+    primal = primal if with_value else dead_code(primal)  # with the value all of f is asked for
     builder = LetBuilder()
     builder.params, builder.binds = list(fn.params), list(primal.binds)
     for ct in cts:
@@ -189,7 +190,7 @@ def gradient_program(
             {"shape": (), "dtype": np.dtype(float) if ct.type is None else ct.type.dtype}
         )
         builder.binds.append(Bind((ct,), ones, (), attrs))  # a seed in the place of a parameter
-    builder.binds += gradient.df.binds
+    builder.binds += gradient.df.binds  # after the seeds, which they read
     found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
     gradients = [
         found[i] if type(found.get(i)) is Local else zero(builder, fn.params[i]) for i in positions

@@ -228,6 +228,7 @@ def by_columns(task: Task) -> tuple[LetBuilder, list]:
     """The blocks from pushing all unit tangents forward at once."""
     task.check_real(task.columns, "an argument", "take letir.jacrev for a real result")
     fn = task.fn
+    # an argument may be asked for twice
     pair = linear_program(fn, list(dict.fromkeys(task.inputs)))
     builder, kinds = started(pair.f, fn), [fn.params[i].type for i in pair.inputs]
     captured = pair.captured(fn.params, pair.f.ret.args)
@@ -250,6 +251,7 @@ def started(primal: Lambda, fn: Lambda) -> LetBuilder:
 
 def offsets(kinds: list[ArrayType]) -> list[int]:
     """Where the numbers of each begin in a row."""
+    # [: n]: of nothing it still gives a 0
     return list(itertools.accumulate([kind.size for kind in kinds[:-1]], initial=0))[: len(kinds)]
 
 
@@ -269,6 +271,8 @@ def along_units(
     else:
         starts = zip(kinds, offsets(kinds), strict=True)
         units = [unit_block(builder, *pair, total) for pair in starts]
+        # one pass for the directions of all values, each zero in the others' places; all of them
+        # share what is captured
         program, axes = batched(linear, [0] * len(kinds) + [None] * len(captured), total)
         results = builder.inline(program, [*units, *captured])
     return [

@@ -50,12 +50,14 @@ def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None
         examples = spec.unflatten(mapping.examples(leaves))
         recording = recorded(f, *examples)
         static = dict(recording.tree.statics)
+        # one for each parameter
         axes = [axis for i, axis in enumerate(mapping.axes) if i not in static]
         given = recording.tree.leaves_of((args, kwargs), "vmap")
         fn = recording.fn
         tree = fn.out_tree or tree_of_results(len(fn.ret.args))
         shared = [None] * len(recording.lifted)
         program = mapped_program(fn, [*axes, *shared], mapping.size, tree, out_axes)
+        # separate: what all examples share may be an argument itself, or a view of one
         return tree.unflatten(separate(run_flat(program, [*given, *recording.lifted]), given))
 
     return mapped
@@ -81,6 +83,7 @@ def mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
     axes = [a for i, a in enumerate(axes_of(in_axes, args, kwargs)) if i not in static]
     axes = [normal_of(fn.params[i], axis, i) for i, axis in enumerate(axes)]
     is_mapped = any(axis is not None for axis in axes)
+    # a program is batched once for any number of examples
     size = fresh_size(fn) if axis_size is None and is_mapped else the_size({}, axis_size)
     out_tree = fn.out_tree or tree_of_results(len(fn.ret.args))
     found = mapped_program(fn, axes, size, out_tree, out_axes)

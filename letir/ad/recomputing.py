@@ -188,6 +188,7 @@ class Recomputing:
         """What stands for an operand: itself if it is kept, linear, or a constant."""
         if type(arg) is not Local or arg not in self.parts.read:
             return arg
+        # made at its first use: it takes no room before
         if arg not in self.kept and arg not in self.made:
             self.recompute(arg)
         return self.value(arg)
@@ -218,6 +219,7 @@ class Recomputing:
     def gradient(self) -> Gradient:
         """The Gradient, when all linear binds are emitted."""
         old, captures = self.parts.gradient, self.captures
+        # first: it may still emit and capture
         results = [self.operand(arg) for arg in self.parts.results]
         params = dict(zip(old.df_input_vjps, old.df.params, strict=False))  # captured follow
         # cotangents of temporaries go with these: to their new position, or out of the program
@@ -232,6 +234,7 @@ class Recomputing:
         dropped = [p for p in params.values() if p not in still]
         return Gradient(
             f=captures.primal(),
+            # else nothing has become undefined
             df=without(df, vjps.values(), dropped) if dropped else df,
             f_real_outputs=old.f_real_outputs,
             df_input_vjps=tuple(vjps),

@@ -228,7 +228,7 @@ def rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
     }
     _, again = plain.needed(kept)
     done = {(bind.op, bind.source) for bind in parts.known[parts.lifted :]}
-    for bind in reversed(plain.known):
+    for bind in reversed(plain.known):  # users first, so that names go all the way back
         if id(bind) in again and (bind.op, bind.source) in done:
             # bounded, so that a long chain does not carry all names along: a table shows MOST
             through = [name for b in bind.binders for name in names.get(b, ())][: MOST + 1]
@@ -280,7 +280,7 @@ def rows_of(parts: Halves, others: set[Local]) -> Iterator[Residual]:
     texts: dict[Local, str] = {}
     for bind in f.binds:
         if captured.isdisjoint(bind.binders):
-            printer.skip(bind)
+            printer.skip(bind)  # counted, not written: a long program keeps few of its values
         else:
             texts.update(dict.fromkeys(bind.binders, printer.bind_text(bind, "")))
     _, again = parts.needed(others)

@@ -80,7 +80,7 @@ class Reverse(ExprVisitor):
                     raise MissingRule(reason)
         except LetirError as error:
             raise with_line(error, bind) from None
-        if not rule.results:
+        if not rule.results:  # a rule that answers zero for all that need one
             return
         self.emitter.source = bind.source
         found = self.emit(rule, bind, self.captured(rule, bind))
@@ -297,6 +297,7 @@ def knowing(fn: Lambda, known: dict[int, Value]) -> tuple[Lambda, list[Value]]:
         return fn, []
     values = {fn.ret.args[i]: value for i, value in known.items()}
     made = {b: bind for bind in fn.binds for b in bind.binders if b in values}
+    # one result that is not known needs the whole bind
     dropped = {id(bind) for bind in made.values() if all(b in values for b in bind.binders)}
     given = {b: values[b] for b, bind in made.items() if id(bind) in dropped}
     binds = tuple([bind for bind in fn.binds if id(bind) not in dropped])

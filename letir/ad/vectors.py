@@ -72,7 +72,7 @@ class Part:
             elements = elements.real
         if not isinstance(elements, Value) or elements.dtype != kind.dtype:
             elements = elements.astype(kind.dtype)
-        array = elements.reshape(kind.shape)
+        array = elements.reshape(kind.shape)  # a view of the vector where dtypes agree, as in NumPy
         if kind.weak:
             return weaken(array)
         return array[()] if self.is_scalar and not isinstance(array, Value) else array

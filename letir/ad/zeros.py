@@ -66,6 +66,7 @@ class Specializer:
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
         binders = tuple([Local(binder.type, binder.name) for binder in bind.binders])
         self.builder.binds.append(
+            # a rule's own binds have no line: they get that of their ``grad_of``
             Bind(binders, bind.op, args, bind.attrs, bind.source or self.builder.source)
         )
         names.update(zip(bind.binders, binders, strict=True))
@@ -90,7 +91,7 @@ class Specializer:
         elif False in states:
             self.alias(binder, y if states[0] is False else x)
         else:
-            self.copy(bind, True if True in states else None)
+            self.copy(bind, True if True in states else None)  # defined if one side surely is
 
     def instantiate(self, bind: Bind) -> None:
         """Nothing for a defined value, zeros for an undefined one."""
@@ -138,7 +139,7 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
         )
     with paused_gc():
         builder = LetBuilder()
-        builder.params = [Local(param.type, param.name) for param in df.params]
+        builder.params = [Local(param.type, param.name) for param in df.params]  # df keeps its own
         names = dict(zip(df.params, builder.params, strict=True))
         return builder.build(
             Specializer(builder, names, dict(zip(df.params, defined_mask, strict=True))).run(df)

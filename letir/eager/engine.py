@@ -69,6 +69,7 @@ class Backward(Direct):
         """
         try:
             form, kept = step.form, step.kept
+            # notes: hooks, changes, .grad
             if not (form.is_short and self.is_short) or step.notes is not None:
                 super().step(step)
                 return
@@ -145,7 +146,7 @@ class Backward(Direct):
 
     def emit(self, rule, step: Step, captured) -> tuple:
         """What the rule computes, between the hooks; then the step's values go free."""
-        parts = self.parts.pop(step, None)
+        parts = self.parts.pop(step, None)  # None: one result, which is the step itself
         if parts is None:
             cts = [self.taken(step)]
         else:
@@ -170,7 +171,7 @@ class Backward(Direct):
         if notes is not None:
             if notes.hooks:
                 ct = self.hidden(changed_one(notes.hooks, self.shown(ct)))
-            if notes.keeps_grad:
+            if notes.keeps_grad:  # after the hooks: .grad is what goes on [E2]
                 notes.grad = accumulated(notes.grad, ct)
         if type(origin) is Leaf or origin in self.wanted:
             self.found[origin] = ct

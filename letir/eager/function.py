@@ -87,6 +87,7 @@ def record(function, ctx: Context, args: tuple, origins: list, outs: list, singl
     kept += [getattr(value, "array", value) for value in ctx.saved_tensors]
     links = [origins[i] for i in form.operands]
     order = ORDER()
+    # 3: past this and ``apply``
     step = step_at(order, links).filled(form, tuple(kept), order, user_place(3)[0])
     for i, out in enumerate(outs):
         if not isinstance(out, Variable):
@@ -107,6 +108,7 @@ def output(result, args: tuple, ctx: Context):
         return result
     if result.is_leaf and not result.requires_grad and place_among(result, args) is None:
         return result
+    # an argument that is returned, or a view: a Variable of its own, which can have its own origin
     found = RECORDER.wrapped(result.array, Constant(result.type))
     if not result.is_scalar():
         add_view(found, result)

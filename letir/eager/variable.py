@@ -135,7 +135,7 @@ class Variable(ArrayValue):
     def plain(self) -> "Variable":
         """Itself, for an instance of a subclass as one of this class."""
         found = RECORDER.wrapped(self.array, self.arg)
-        found.sharing = self.sharing
+        found.sharing = self.sharing  # the same memory: changes must be seen through both
         return found
 
     @property
@@ -314,6 +314,7 @@ class Variable(ArrayValue):
 
     def __deepcopy__(self, memo):
         rebuild, (kind, array, requires_grad, grad) = self.__reduce_ex__(2)
+        # a gradient may have a history
         grad = None if grad is None else grad.detach().__deepcopy__(memo)
         return rebuild(kind, array.copy(), requires_grad, grad)
 
@@ -341,6 +342,7 @@ class Variable(ArrayValue):
     def __setitem__(self, item, new):
         if isinstance(new, Variable) and is_item(new, self, spelled_item(item)[1]):
             return  # the end of x[item] += y, which has been written through the view
+        # the whole anew, with one rule, then written in place: a view of it stays a view
         self.replace(self.at[item].set(gathered(new)))
 
 

@@ -51,6 +51,7 @@ def same_start(call: Callable, f: Callable, args: tuple, kwargs: dict):
     """``call(f, args, kwargs)`` on copies; the global random numbers of NumPy then go on as
     before.
     """
+    # the global one: recording and calling must draw the same numbers
     state = np.random.get_state()
     model = RecordedModel(copy.deepcopy(f.model)) if isinstance(f, RecordedModel) else f
     try:

@@ -99,6 +99,7 @@ class Pattern:
     def match(self, bind: Bind, ud: UseDef) -> dict[Local, Arg] | None:
         """What the locals of the pattern stand for if its root fits ``bind``; else None."""
         values: dict[Local, Arg] = {}
+        # upwards from the last bind: each operand has one definition, nothing is searched
         pending = [(self.root, bind)]
         while pending:
             expected, bind = pending.pop()
@@ -183,6 +184,7 @@ def recorded(function: Callable, operands: dict[str, Any], attributes: dict[str,
     """``function`` as a program of those operands that are types; others are values as they are."""
     with tracing([], [], ABSTRACT) as (new, _):
         values = [
+            # a number as itself: NumPy's promotion and letir's rules see what it is
             new.make_tracer(new, new.param(kind, name).arg) if is_type(kind) else kind.value
             for name, kind in operands.items()
         ]

@@ -189,7 +189,7 @@ class Replacer:
         program, names = self.program(given, found.pattern.attributes)
         args = [given[name] for name in names]
         builder.source, start = bind.source, len(builder.binds)
-        results = builder.inline(program, args)
+        results = builder.inline(program, args)  # one recording, renamed for each match
         check_count(found.match.results, results)
         pairs = zip(found.match.results, results, strict=True)
         results = [strengthened(builder, old, new) for old, new in pairs]
@@ -208,6 +208,7 @@ class Replacer:
         if isinstance(self.replacement, Lambda):
             return self.replacement, list(given)
         operands = {n: arg.type if type(arg) is Local else arg for n, arg in given.items()}
+        # types and numbers: the replacement may ask for both
         key = (*operands.items(), *((n, token(v)) for n, v in attributes.items()))
         if key not in self.programs:
             names, keywords = parameters(self.replacement)

@@ -75,7 +75,7 @@ class ExpressionReader:
         self.depth += 1
         if self.depth > MOST_NESTED:
             raise self.error(node, "nested too deeply: give parts of it names")
-        found = read(self, node)
+        found = read(self, node)  # an error leaves ``depth`` as it is: nothing is read after it
         self.depth -= 1
         return found
 
@@ -246,6 +246,7 @@ class ExpressionReader:
         if word in self.scripts and not (self.means_operations(word) and meaning(word)):
             args = tuple(map(self.term, node.args))
             return Apply(word, args, self.keywords(node, None), True, at)
+        # what the name is in the user's file, also under an alias
         known = self.text.names.get(word)
         if isinstance(known, Primitive):
             word = known.name

@@ -166,6 +166,7 @@ class Script:
     def __call__(self, *args, **kwargs):
         bound = self.pick(args, kwargs)
         made, operands = self.rule(bound), operands_of(bound.values, bound.function)
+        # None: arrays only
         emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)
         # on arrays nothing has to be kept for a backward
         if made.backward is None or emitter is None:

@@ -29,7 +29,7 @@ class Name:
     """A parameter, a local, or a captured value."""
 
     id: str
-    at: Place = field(eq=False)
+    at: Place = field(eq=False)  # equal wherever it stands: texts read again give equal scripts
 
 
 @frozen

@@ -69,6 +69,7 @@ class CompilationUnit(Mapping):
         """
         read = text_of(text)
         nodes = read.definitions()
+        # all names first: order does not matter
         known = {*self._scripts, *(node.name for node in nodes)}
         functions = [FunctionReader(read, known, node.name).function(node) for node in nodes]
         overloads = {name: list(script.overloads) for name, script in self._scripts.items()}

@@ -138,7 +138,7 @@ def gradient_source(g: Gradient, name: str) -> str:
     """The source of the two functions of a Gradient."""
     module = Module()
     for part in ("forward", "backward"):
-        module.names.take(f"{name}_{part}")
+        module.names.take(f"{name}_{part}")  # before all others, which go round them
     forward = Writer(module)
     head = parameters(forward, g.f)
     forward.nullable.update([forward.texts[p] for p in g.f.params if p.type is None])
@@ -163,7 +163,7 @@ def backward_source(
     count = len(g.df_input_vjps)
     # a single cotangent that is None is answered at the top; of several each may be None or not
     states = [True if len(real) == 1 else None] * len(real) + [False] * (count - len(real))
-    rest = [True] * (len(g.df.params) - count)
+    rest = [True] * (len(g.df.params) - count)  # residuals are values, never None
     df = dead_code(specialize_undef(g.df, states + rest))  # no grad_of where it is known
     writer = Writer(module)
     residuals = writer.names.fresh("residuals")

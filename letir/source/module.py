@@ -28,7 +28,7 @@ class Module:
         """
         if array.size <= MOST_INLINE:
             return literal(array, "    ")
-        key = "constant", id(array)
+        key = "constant", id(array)  # the program holds it, so that the id stays its own
         if key not in self.known:
             found = self.known[key] = self.names.fresh((name or "constant").upper())
             self.constants.append(f"{found} = {literal(array)}\n")
@@ -36,7 +36,7 @@ class Module:
 
     def helper(self, text: str) -> str:
         """The name of a function with this text, which is added once."""
-        found = self.known.get(text)
+        found = self.known.get(text)  # by its text: however many binds ask for it
         if found is None:
             (wanted,) = HEAD.findall(text)[:1]
             found = self.known[text] = self.names.fresh(wanted)

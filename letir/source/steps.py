@@ -85,7 +85,7 @@ class Step:
             for name, value in attrs.items()
             if name not in defaults
             or defaults[name] is Required
-            or token(defaults[name]) != token(value)
+            or token(defaults[name]) != token(value)  # 0, 0.0 and False are equal, but not the same
         ]
         return f"{function}({', '.join([*operands, *keywords])})"
 
@@ -98,6 +98,7 @@ class Step:
         op = self.bind.op
         for function in op.numpy if "." not in op.name else ():
             for name in (op.name, function.__name__):
+                # by identity: a name may mean another function in NumPy
                 if getattr(np, name, None) is function:
                     return f"np.{name}"
         raise ExportError(

@@ -81,7 +81,7 @@ class Writer:
 
     def binder(self, local: Local, may_be_none: bool = False, op: str = "value") -> str | None:
         """A name for a result; None if nothing uses it."""
-        if local not in self.used:
+        if local not in self.used:  # no name for nothing: readers look for its use
             return None
         if local in self.wanted:
             name = self.wanted[local]
@@ -171,6 +171,7 @@ class Writer:
     def imported(self, function: Callable) -> str | None:
         """The name by which a function is imported; None if it is not found where it says."""
         module, name = getattr(function, "__module__", None), getattr(function, "__name__", None)
+        # never imported here: that could run anything
         found = getattr(sys.modules.get(module), name or "", None)
         if found is not function or module == "__main__":  # __main__ is another program's by then
             return None

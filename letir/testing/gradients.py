@@ -109,6 +109,7 @@ def point_of(f: Callable, args: tuple) -> Point:
     places = [i for i, leaf in enumerate(leaves) if is_inexact(leaf)]
     if not places:
         raise LetirError("check_grads: no argument is floating or complex, nothing can be checked")
+    # at the types that were given
     differentiable = [is_inexact(out) for out in flatten(f(*args))[0]]
 
     def flat(*given):
@@ -200,7 +201,7 @@ def check(point: Point, order: int, modes: tuple, methods: list[Method], rng) ->
         return
     tangents = tuple(direction(arg, rng) for arg in point.args)
     cts = tuple(direction(out, rng) for out in point.f(*point.args))
-    case = Case(point, trace(point.f, *point.args), tangents, cts)
+    case = Case(point, trace(point.f, *point.args), tangents, cts)  # recorded once for all laws
     for method in methods:
         changes = [method.change(point, i, tangent) for i, tangent in enumerate(tangents)]
         for mode in modes:

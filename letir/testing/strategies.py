@@ -177,7 +177,7 @@ class Growth:
         args = tuple(self.builder.enter(value_of(operand)) for operand in operands)
         declared = result_types(op, args, attrs)
         outs = [(r, t) for r, t in zip(results, declared, strict=True) if type(r) is not UndefType]
-        usable = [t is type_of(r) and is_moderate(r) for r, t in outs]
+        usable = [t is type_of(r) and is_moderate(r) for r, t in outs]  # declared as computed
         if not (trusted or all(usable)):
             return False
         binders = self.builder.emit(op, args, attrs)
