@@ -81,6 +81,7 @@ def token(value):
     return value
 
 
+# A dict, as impl(**attrs) is called once a bind and takes dicts as they are.
 class Attrs(dict):
     """An immutable dict with string keys, compared and hashed by tokens.
 
@@ -103,7 +104,7 @@ class Attrs(dict):
     def __eq__(self, other):
         return type(other) is Attrs and self.token == other.token
 
-    def __ne__(self, other):
+    def __ne__(self, other):  # dict has one of its own, for which 0 is False
         return not self == other
 
     def __hash__(self):

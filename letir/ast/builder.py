@@ -18,7 +18,7 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType, number_dtype
 from letir.errors import DTypeError, InternalError, LetirError
 
 inferred: dict = {}  # (op, types, attrs) -> result types; may be emptied at any time
-_INFERRED_MOST = 1 << 16
+_INFERRED_MOST = 1 << 16  # types of programs that are gone would stay for ever
 
 
 def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[ArrayType | None, ...]:
@@ -42,7 +42,7 @@ def infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None, 
     """``result_types``, not cached. A type rule sees None for an operand that is None or
     ``Undef``.
     """
-    if None in types:
+    if None in types:  # unknown; an operand that is None has NO_TYPE
         return (None,) * (1 if op.results is None else op.results(**attrs))
     found = op.aval(*[None if kind is NO_TYPE else kind for kind in types], **attrs)
     return (found,) if op.results is None else tuple(found)

@@ -38,7 +38,7 @@ def alpha_equal(f: Lambda, g: Lambda) -> bool:
         return False
     if f.in_tree != g.in_tree or f.out_tree != g.out_tree:
         return False
-    if any(p.type is not q.type for p, q in zip(f.params, g.params, strict=True)):
+    if any(p.type is not q.type for p, q in zip(f.params, g.params, strict=True)):  # interned
         return False
     # one direction is enough: each program binds a local once, so that pairs are one to one
     same: dict[Local, Local] = dict(zip(f.params, g.params, strict=True))

@@ -33,14 +33,14 @@ FORMAT = 1
 MOST_BYTES = 4 << 30
 HEAD = "letir.json"
 EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can say
-PROGRAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PROGRAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # it names a member: no path can be in it
 NPY = b"\x93NUMPY\x01\x00"
 # np.load would parse the head as Python; this knows the one form that NumPy writes.
 NPY_HEAD = re.compile(
     r"\{'descr': '([<>|])([biufc][0-9]{1,2})', 'fortran_order': (True|False), "
     r"'shape': \(([0-9, ]*)\), \} *\n"
 )
-NPY_DTYPES = {dtype.str[1:]: dtype for dtype in DTYPES.values()}
+NPY_DTYPES = {dtype.str[1:]: dtype for dtype in DTYPES.values()}  # without the byte order
 DAMAGED = (  # what zipfile and zlib raise on bytes that are no sound zip
     # RuntimeError: encrypted members; NotImplementedError, a subclass: newer zips
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
@@ -92,13 +92,14 @@ def load_programs(
 
 def _programs(members: "Members") -> tuple[dict[str, Lambda], dict]:
     """What ``load_programs`` returns, from the members of a file."""
-    members.check_sizes()
+    members.check_sizes()  # first: a bomb is refused before anything is unpacked
     head = checked_head(members.read(HEAD))
     names = (f"constants/{i}.npy" for i in itertools.count())
     arrays = [array_from(members.read(name)) for name in itertools.takewhile(members.has, names)]
     programs = {}
     for name in head["programs"]:
         try:
+            # Python's strings may hold lone surrogates, which UTF-8 has no place for
             text = members.read(f"{name}.txt").decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as error:
             raise ParseError(f"the text is not UTF-8: {error}") from None
@@ -159,7 +160,7 @@ def versions(programs: Iterable[Lambda]) -> dict[str, int]:
             stack.extend(value)
         elif isinstance(value, Primitive):
             found[value.name] = value.version
-    return dict(sorted(found.items()))
+    return dict(sorted(found.items()))  # sorted: the same bytes for equal programs
 
 
 def checked_head(content: bytes) -> dict:

@@ -65,7 +65,7 @@ def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
     """
     parser = Parser(text, arrays)
     try:
-        with paused_gc():
+        with paused_gc():  # terms are no garbage until the program goes
             return parser.program()
     except RecursionError:
         raise parser.error("this is nested deeper than what is left of Python's stack") from None
@@ -153,6 +153,7 @@ class Parser(TreeReader):
         """Binds up to ``end``, the results after it, and the closing brace."""
         binds: list[Bind] = []
         while True:
+            # again after each other bind: a long program is nearly all such lines
             self.simple_binds(binds)
             self.skip(BETWEEN)
             if self.accept(end):

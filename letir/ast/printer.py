@@ -149,6 +149,7 @@ class Printer:
         trees = "".join(
             f" {k} {t.text}" for k, t in (("in", fn.in_tree), ("out", fn.out_tree)) if t is not None
         )
+        # pieces, joined by the caller: adding to a text each time would be quadratic
         pieces = [f"lambda {params}{trees} {{\n" if params else f"lambda{trees} {{\n"]
         inner = indent + "  "
         left_out = len(fn.binds) - MOST_BINDS if self.bounded else 0

@@ -148,6 +148,7 @@ class Let:
     @property
     def body(self) -> "Let | Ret":
         """The rest of the term."""
+        # a new cursor each time: a program is walked once, and a chain of them would be kept
         index = self.index + 1
         binds = self.fn.binds
         return Let(binds[index], self.fn, index) if index < len(binds) else self.fn.ret

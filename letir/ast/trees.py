@@ -73,6 +73,7 @@ def is_record(cls: type) -> bool:
 def arguments(cls: type) -> dict[str, str]:
     """{field: argument of ``__init__``} of an attrs class or a dataclass."""
     if attrs.has(cls):
+        # alias: a field _x is the argument x
         return {f.name: f.alias for f in attrs.fields(cls) if f.init}
     return {f.name: f.name for f in dataclasses.fields(cls) if f.init}
 
@@ -81,7 +82,7 @@ def register_class(cls: type) -> None:
     """Make instances of an attrs class or a dataclass nodes of trees, with their fields as
     children.
     """
-    names = list(arguments(cls))
+    names = list(arguments(cls))  # once: fields of a class do not change
 
     def children(instance):
         return [getattr(instance, name) for name in names], None, names
@@ -128,6 +129,7 @@ class Tree:
         leaves: list[Any] = [LEAF] * self.spec.num_leaves
         for i, static in self.statics:
             leaves[i] = static
+        # drawn once: every comparison of programs asks for it
         object.__setattr__(self, "text", drawn(self.spec, iter(leaves)))
 
     @classmethod
@@ -212,7 +214,7 @@ class Tree:
 def drawn(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
     """The text of a tree: Python's for tuples, lists and dicts, ``Name(field=*)`` for classes."""
     kind = spec.type
-    if kind is None:
+    if kind is None:  # optree's mark of a leaf
         return repr(next(leaves))
     children = [drawn(child, leaves) for child in spec.children()]
     inside = ", ".join(children)

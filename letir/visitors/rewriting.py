@@ -83,6 +83,7 @@ def lambda_lift(
 ) -> tuple[Lambda, list[Local]]:
     """(closed Lambda, free locals): these are its last parameters, in order of first use."""
     free = free_locals(params, binds, ret)
+    # fresh: a local is bound in one program only
     return rename(Lambda([*params, *free], binds, ret)), free
 
 
