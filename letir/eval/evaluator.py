@@ -26,6 +26,7 @@ class Environment:
 
     def __init__(self, fn: Lambda, args: Sequence):
         self.left = use_counts(fn).copy()  # the counts are kept with the program, for all its calls
+        # an argument that is never used is not kept for a moment
         self.values = {p: arg for p, arg in zip(fn.params, args, strict=True) if p in self.left}
         self.at: Bind | None = None  # the bind that is being evaluated, for error messages
 
@@ -102,6 +103,7 @@ class Evaluator(ExprVisitor):
                 at = f"\n  at {env.at.source}" if env.at.source else ""
                 error.add_note(f"letir: in {line_of(fn, env.at)}{at}")
             raise
+        # of nested bodies too: the program around does not know their constants
         return owned(fn, results) if fn.constants else results
 
 
@@ -194,7 +196,7 @@ class Executor:
 
     def __init__(self, xp=np):
         self.evaluator = Evaluator(xp)
-        self.source = None
+        self.source = None  # rules set it, as on a builder
 
     def apply(self, op: Primitive, operands: Sequence, attrs: Attrs):
         """``op`` on arrays and numbers: a result, or a tuple of them."""

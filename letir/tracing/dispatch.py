@@ -198,6 +198,7 @@ def gathered(items):
     """
     if not isinstance(items, list | tuple) or first_traced(items) is None:
         return items
+    # strong: np.array([x, 1.0]) makes float64 of float32 x, where x + 1.0 does not
     return PRIMITIVES["stack"]([strong(gathered(item)) for item in items])
 
 

@@ -58,7 +58,7 @@ class Trace(LetBuilder):
     def __init__(self, make_tracer, parent: "Trace | None", mode: str = EAGER):
         super().__init__()
         self.make_tracer, self.parent, self.mode = make_tracer, parent, mode
-        self.thread = threading.get_ident()
+        self.thread = threading.get_ident()  # what a message about a value that escaped says
         self.is_open = True
         self.lifted: dict[
             Local, tuple[Value, Local]
@@ -66,6 +66,7 @@ class Trace(LetBuilder):
         self.known: dict[
             Local, object
         ] = {}  # in a lazy trace: arguments, and values that were asked for
+        # one table for nested traces: a checkpoint in a loop copied the weights once a call
         self._copies: dict[int, tuple] = {} if parent is None else parent._copies
         self._frozen: dict[
             int, tuple
@@ -174,12 +175,13 @@ class Trace(LetBuilder):
     def lift(self, outer: Value) -> Local:
         """The parameter that stands for a traced value of an enclosing trace."""
         trace = outer.emitter
+        # its local means nothing elsewhere: it would be free in this program
         if trace not in self.enclosing() or not trace.is_open:
             raise escaped(outer)
         found = self.lifted.get(outer.arg)
         if found is None:
             found = self.lifted[outer.arg] = (outer, self.param(outer.type, outer.arg.name).arg)
-            self.known[found[1]] = outer
+            self.known[found[1]] = outer  # in a lazy trace its value is asked for there
         return found[1]
 
     def enclosing(self) -> list["Trace"]:
@@ -295,6 +297,7 @@ class Paused:
         self.trace = trace
 
 
+# no plain global: each thread and each asyncio task has its own
 ACTIVE: ContextVar[Trace | Paused | None] = ContextVar("letir_active_trace", default=None)
 
 

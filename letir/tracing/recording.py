@@ -188,7 +188,7 @@ def tracing(inputs: list, names: list, mode: str):
 
 def opened(mode: str) -> Trace:
     """A new trace inside the active one."""
-    refresh()
+    refresh()  # operations may have been defined since the last trace
     active = ACTIVE.get()
     parent = active.trace if isinstance(active, Paused) else active
     return Trace(Tracer, parent, mode)

@@ -46,7 +46,7 @@ class Tracer(ArrayValue):
 
     def __init__(self, emitter: Trace, arg: Local, value=ABSENT):
         self.emitter, self.arg, self.value = emitter, arg, value
-        self.base = self.views = None
+        self.base = self.views = None  # part is set with a base only
 
     # ---- what it is ----
 
