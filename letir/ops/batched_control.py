@@ -37,6 +37,7 @@ def mapped_body(body: Lambda, axes: list, size, transform, summed: list[bool]) -
     """``body`` for all examples: each result has the batch, or is the sum over it where ``summed``
     says.
     """
+    # the transform says where results have the batch; a bind that holds bodies needs it in all
     program, found = transform(body, axes, size)
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in program.params]
@@ -145,6 +146,7 @@ def spread_if_defined(ct, is_mapped: bool, like: Value):
     if is_mapped or not isinstance(ct, Value):
         return ct
     builder = LetBuilder()
+    # whether it is Undef is known when it runs: until then the broadcast waits in a body
     value, size = builder.param(ct.type), builder.param(like.type)
     body = builder.build([spread_out(value, False, size)])
     return emitted("when_defined", (ct, like), n_cts=1, body=body)[0]

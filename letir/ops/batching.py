@@ -125,7 +125,7 @@ def resized(name: str, x, shape: tuple, like: Value | None, emitter=None, **attr
     A size that is known by name only is that of an axis of ``x`` or ``like``; ``emitter`` is needed
     where neither is recorded.
     """
-    if isinstance(x, Value) and x.type is not None and x.shape == shape:
+    if isinstance(x, Value) and x.type is not None and x.shape == shape:  # most calls: no bind
         return x
     if all(type(n) is int for n in shape):
         operands = (x,)
@@ -143,6 +143,7 @@ def sizes_operand(shape: tuple, values: list[Value]) -> Value:
         if type(n) is int:
             parts.append(integers(emitter, [n]))
             continue
+        # named sizes compare by their names: any axis of that size will do
         found = [(v, v.shape.index(n)) for v in values if v.type is not None and n in v.shape]
         if not found:
             raise ShapeError(f"batching needs the size {n} as a number: pass axis_size")
@@ -229,7 +230,7 @@ def along_axis(name: str) -> Callable:
 
     def rule(args, mapped, *, axis, **attrs):
         (x,) = args
-        if axis is None or not rank(x, True):
+        if axis is None or not rank(x, True):  # of numbers too: NumPy makes rows of one
             return emitted(name, (rows(x),), axis=1, **attrs)
         return emitted(name, args, axis=shifted(axis, rank(x, True)), **attrs)
 
@@ -318,4 +319,5 @@ def unmapped(arg, axis):
     if axis is None or kind is None:
         return kind
     axis %= kind.ndim
+    # strong: an element is no Python number
     return kind.with_shape(kind.shape[:axis] + kind.shape[axis + 1 :])

@@ -66,7 +66,7 @@ def checkpoint_jvp(tangents, outs, *args, body, saved, transform):
     directions = [None if t is None else inner.param(t.type) for t in tangents]
     found = transform(body, operands, directions)
     program = inner.build([t for t in found if t is not None])
-    given = [t for t in tangents if t is not None]
+    given = [t for t in tangents if t is not None]  # None is zero, and no operand
     results = iter(given[0].emitter.apply(checkpoint, (*args, *given), _one(program)))
     return tuple(None if t is None else next(results) for t in found)
 
@@ -142,6 +142,7 @@ def custom_jvp_vjp(cts, outs, *args, transform, **attrs):
         rule, (*operands, *zeros), directions, wanted=[*[False] * len(operands), *wanted]
     )
     rest = iter(found[len(operands) :])
+    # an error when something asks for it, not None, which would say that it is zero
     missing = [todo(closed_over_reason(attrs["name"]))] * attrs["closed_over"]
     captured = [None] * (len(args) - end)
     return *[next(rest) if has_tangent(x) else None for x in given], *missing, *captured

@@ -23,6 +23,7 @@ def cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
 
 cast = op(
     "cast",
+    # a weak operand is a Python number at run time, which has no astype
     lambda xp, x, *, dtype: x.astype(dtype) if hasattr(x, "astype") else xp.asarray(x, dtype)[()],
     lambda x, *, dtype: x.with_dtype(dtype),
     # to integers: piecewise constant

@@ -64,11 +64,13 @@ def custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
     residuals = args[n_outs : n_outs + n_residuals]
     found = cts[0].emitter.call(backward, (*residuals, *cts))
     closed_over = len(args) - n_outs - n_residuals - len(found)
+    # the absent rule is an error when something asks for it; None would say zero
     return *[None] * (n_outs + n_residuals), *found, *[CLOSED_OVER] * closed_over
 
 
 custom_vjp = op(
     "custom_vjp",
+    # what forward computes was recorded before this bind: its results are the first operands
     lambda xp, *args, call, n_outs, n_residuals, backward: args[:n_outs],
     lambda *types, n_outs, n_residuals, backward: tuple(
         ArrayType(t.dtype, t.shape) for t in types[:n_outs]
@@ -125,6 +127,7 @@ def instantiated(ct, like):
         return None
     if like.type is None:
         return instantiate(ct, size(like), shape=None, dtype=np.dtype(float))
+    # a named size is a number when it runs, and is asked of the operand then
     known = all(type(n) is int for n in like.shape)
     return instantiate(ct, *(() if known else (size(like),)), shape=like.shape, dtype=like.dtype)
 

@@ -38,6 +38,7 @@ add = binary(
 
 def sub_vjp(ct, out, x, y):
     """The cotangent and its negative, which is taken of what is left after summing."""
+    # -match(ct, y), not match(-ct, y): after summing there may be less to negate
     by_y = match(ct, y)
     return match(ct, x), None if by_y is None else -by_y
 
@@ -150,6 +151,7 @@ logaddexp = binary(
     lambda g, out, x, y: g * exp(where(y == out, 0, y - out)),
     numpy=np.logaddexp,
 )
+# by y: x is not kept for the backward
 sqrt = elementwise("sqrt", lambda g, y, x: g / (2 * y), numpy=np.sqrt, onnx="Sqrt")
 cbrt = elementwise("cbrt", lambda g, y, x: g / (3 * y * y), numpy=np.cbrt)
 square = unary("square", lambda y, x: 2 * x, numpy=np.square)
@@ -214,7 +216,7 @@ def sign_vjp(ct, y, x):
 
 def sign_jvp(tangents, y, x):
     """i * y * imag(t * conj(y)) / abs(x), which is 0 for real arrays."""
-    across = imag(tangents[0] * conj(y))
+    across = imag(tangents[0] * conj(y))  # along z the sign does not change
     return 1j * y * (across / where(x == 0, 1, abs_(x))) if x.dtype.kind == "c" else None
 
 

@@ -60,6 +60,7 @@ def opaque(
     """
     name = name or f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
     fixed = aval if callable(aval) else _declared(aval)
+    # a type rule gives one result: how many a bind has must be known before types are
     several = None if callable(aval) or not isinstance(aval, tuple) else len(aval)
 
     def impl(xp, *args):
@@ -116,6 +117,7 @@ def _opaque_vjp(name: str, vjp: Callable) -> Callable:
             found = vjp(ct, out, *args)
             return tuple(found[i] for i in places)
 
+        # an operation too: it runs with the gradient, on arrays
         record = opaque(backward, kinds, name=f"{name}.vjp")
         record.source = imported_call(vjp, name, tuple(places))
         found = iter(record(ct, out, *args))

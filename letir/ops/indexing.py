@@ -137,6 +137,7 @@ def wins(x: Value, read: Value, item, arrays) -> Value:
     ones = reshape(ones_like(read).astype(np.int64), -1)
     places = reshape(PRIMITIVES["cumsum"](ones, 0), read)  # from 1: no arange of a named size
     nobody = zeros_like(x).astype(np.int64)
+    # NumPy itself is asked who is last: each write leaves its number, and reads what is there
     return equal(index(index_set(nobody, item, places, arrays), item, arrays), places)
 
 
@@ -165,7 +166,7 @@ def write_jvp(name: str):
 
     def jvp(tangents, y, x, new, *arrays, item):
         by_x, by_new = tangents[:2]
-        base = zeros_like(x) if by_x is None else by_x
+        base = zeros_like(x) if by_x is None else by_x  # a part is written into the whole's tangent
         return PRIMITIVES[name](base, item, 0 if by_new is None else by_new, arrays)
 
     return jvp

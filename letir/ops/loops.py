@@ -50,7 +50,7 @@ def slices(builder: LetBuilder, values: Sequence, mapped: Sequence[bool]) -> lis
 def run(program: LetBuilder, results: Sequence, operands: Sequence, mapped: Sequence) -> tuple:
     """``looped`` of what the body that ``program`` builds needs; None for results that are None."""
     body = program.build([r for r in results if r is not None])
-    body = body.with_binds(live_binds(body))
+    body = body.with_binds(live_binds(body))  # a rule records more than what is wanted
     # an operand that the body does not read would be kept for the loop all the same
     used = {local for term in (*body.binds, body.ret) for local in term.locals()}
     given = [(v, there) for v, there in zip(operands, mapped, strict=True) if v is not None]

@@ -86,7 +86,7 @@ def ufunc_impl(ufunc: np.ufunc) -> Callable:
     """``impl`` that calls the ufunc of this name in the array module; Python integers are computed
     exactly.
     """
-    name = ufunc.__name__
+    name = ufunc.__name__  # by name: CuPy has its own ufunc of it
     if name not in PYTHON_INTEGERS:
         return lambda xp, *arrays: getattr(xp, name)(*arrays)
     if ufunc.nin == 1:
@@ -248,7 +248,7 @@ def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
     """What a composite stands for on operands of these types, as a Lambda; None stands for an
     operand of None.
     """
-    key = (decompose, types, Attrs(attrs))
+    key = (decompose, types, Attrs(attrs))  # Attrs: 1 and True are two keys
     found = _decompositions.get(key)
     if found is None:
         builder = LetBuilder()
@@ -295,6 +295,7 @@ def composite_numerics(decompose: Callable, several: bool) -> tuple[Callable, Ca
     """(impl, aval) of a composite."""
 
     def impl(xp, *args, call, **attrs):
+        # of the operands that are there: recorded types may have sizes that are names
         types = tuple(
             ArrayType(a.dtype, a.shape) if hasattr(a, "dtype") else WEAK.get(type(a)) for a in args
         )

@@ -79,6 +79,7 @@ def random_mask_impl(xp, key, *sizes, shape, rate):
 
     Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011.
     """
+    # the words of Philox's key
     words = np.asarray(key.get() if hasattr(key, "get") else key, dtype=np.uint64).reshape(-1)
     philox = np.random.Philox(key=words if words.size == 2 else int(words[0]))
     # on the host also for CuPy: the same mask everywhere costs a copy

@@ -136,7 +136,7 @@ def dot_labels(x, y) -> str:
     letters = iter(string.ascii_letters)
     left = [next(letters) for _ in range(x.ndim)]
     right = [next(letters) for _ in range(y.ndim)]
-    right[max(y.ndim - 2, 0)] = left[-1]
+    right[max(y.ndim - 2, 0)] = left[-1]  # the last axis of x, the last but one of y
     out = [*left[:-1], *(a for a in right if a != left[-1])]
     return f"{''.join(left)},{''.join(right)}->{''.join(out)}"
 
@@ -209,7 +209,7 @@ def label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
     sizes: dict = {}
     for part, shape in zip(labels, shapes, strict=True):
         for label, n in zip(part, shape, strict=True):
-            if sizes.setdefault(label, n) == 1:
+            if sizes.setdefault(label, n) == 1:  # np.einsum broadcasts an axis of length 1
                 sizes[label] = n
             elif n not in (1, sizes[label]):
                 raise ShapeError(

@@ -125,7 +125,7 @@ sum_ = op(
     ),
     sum_aval,
     vjp=sum_vjp,
-    jvp=lambda t, y, x, *mask, initial, **attrs: sum_(
+    jvp=lambda t, y, x, *mask, initial, **attrs: sum_(  # without initial, a constant
         t[0], where=mask[0] if mask else True, **attrs
     ),
     prepare=reduction_prepare,
@@ -154,7 +154,7 @@ def count(y: Value, x: Value, mask: tuple, axis, keepdims):
 
 def mean_vjp(ct, y, x, *mask, axis, dtype, keepdims):
     """Every element that was averaged gets its share of the cotangent."""
-    each = divided(ct, count(y, x, mask, axis, keepdims))
+    each = divided(ct, count(y, x, mask, axis, keepdims))  # before it is broadcast: fewer quotients
     return match(masked(back(each, x, axis, keepdims), mask), x), *no_gradient(mask)
 
 
@@ -253,7 +253,7 @@ prod = op(
 def max_aval(x, *mask, axis, keepdims, initial):
     """The operand's dtype; an empty extremum needs an initial value."""
     shape = reduced_shape(x.shape, axis, keepdims)
-    if initial is None and x.size == 0 and 0 not in shape:
+    if initial is None and x.size == 0 and 0 not in shape:  # no result, no extremum to be missed
         raise ShapeError(f"the extremum of an empty axis of {x.shape} has no value: give initial=")
     return ArrayType(x.dtype, shape)
 

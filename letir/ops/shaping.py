@@ -172,7 +172,7 @@ def concatenate_aval(*parts, axis, dtype):
     """Shapes agree except along ``axis``, where sizes add up."""
     if not parts:
         raise ShapeError("concatenate: need at least one array")
-    dtype = dtype or result_dtype(*parts)
+    dtype = dtype or result_dtype(*parts)  # Python numbers are weak here, unlike in stack
     if axis is None:
         return ArrayType(dtype, (sum(part.size for part in parts),))
     if not parts[0].shape:
@@ -296,7 +296,7 @@ def split_aval(x, *, sections, axis):
 
 def split_vjp(cts, outs, x, *, sections, axis):
     """The cotangents of the parts one after the other, zeros for those without."""
-    if type(sections) is tuple and list(sections) != sorted(sections):
+    if type(sections) is tuple and list(sections) != sorted(sections):  # parts overlap then
         parts = [part_into(ct, x, sections, axis, i) for i, ct in enumerate(cts) if ct is not None]
         return (added(parts),)
     return (concatenate(tangents_or_zeros(cts, outs), axis),)
@@ -363,6 +363,7 @@ def pad_aval(x, *, width, value):
 
 def pad_vjp(ct, y, x, *, width, value):
     """The part within the padding."""
+    # x[1:-0] is empty
     inner = tuple(slice(before, None if after == 0 else -after) for before, after in width)
     return (ct[inner],)
 

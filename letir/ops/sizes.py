@@ -65,7 +65,7 @@ class Sizes:
 
     def __getitem__(self, axis: int):
         """One size: an int where it is known, else an integer array."""
-        known = None if self.known is None else self.known[axis]
+        known = None if self.known is None else self.known[axis]  # a number needs no bind
         return known if type(known) is int else self.array[axis]
 
 

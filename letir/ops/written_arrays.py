@@ -89,6 +89,7 @@ def sum_to_size(write, x, *sizes, shape):
     if kind.shape == shape:
         return (x,)
     lead = kind.ndim - len(shape)
+    # as SUM_TO_SIZE does when it runs: the two, and the impl, agree to the bit
     kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != kind.shape[lead + i])
     axes = (*range(lead), *kept)
     axis = {} if len(axes) == kind.ndim else {"axis": axes[0] if len(axes) == 1 else axes}
@@ -235,6 +236,7 @@ def add_at(write, out: str, item, position: int, arrays: tuple[str, ...], kind) 
         write.line(f"np.add.at({out}, {place}, {new})")
         return
     added = write.type(position)
+    # the impl casts what it adds; += alone refuses floats into integers
     alike = kind is not None and added is not None and kind.dtype == added.dtype
     new = new if alike and write.is_array(position) else f"np.asarray({new}).astype({out}.dtype)"
     write.line(f"{out}[{place}] += {new}")

@@ -140,6 +140,7 @@ def step(write, *args, n_cts, body, **_):
     with write.block(f"if {' and '.join(f'{ct} is None' for ct in asked)}:"):
         if there:
             write.line(f"{' = '.join(there)} = None")
+    # of several cotangents some may still be None in the body
     with write.block("else:"), write.defined(asked if len(asked) == 1 else ()):
         write.body(body, args, into=names)
     return None
