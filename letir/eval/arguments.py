@@ -64,6 +64,7 @@ def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> Non
     wrong |= {i: f"expected {e!r}, found {_found(f)}{_remedy(f, e)}" for i, e, f in misfits}
     if not wrong:
         return
+    # ShapeError only if no dtype is wrong: who catches it would retry with other shapes
     only_shapes = len(misfits) == len(wrong) and all(same_kind(f, e) for _, e, f in misfits)
     known = f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else ""
     raise (ShapeError if only_shapes else DTypeError)(

@@ -66,7 +66,7 @@ def type_of(value) -> ArrayType:
         return ArrayType(value.dtype, value.shape)
     if isinstance(value, Value):
         return value.type
-    bases = [base.__name__ for base in kind.__mro__]
+    bases = [base.__name__ for base in kind.__mro__]  # subclasses of what is refused are refused
     remedy = next((REFUSED[name] for name in bases if name in REFUSED), None)
     if remedy is None and is_array(value):
         return ArrayType(value.dtype, value.shape)

@@ -119,7 +119,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
 def _like(make: Callable, function: Callable, a, dtype, order, subok, shape):
     """``function`` of NumPy's, or ``make`` of the shape and dtype of ``a`` if a trace is active."""
     a = gathered(a)
-    if isinstance(a, Value) or active_trace() is None:
+    if isinstance(a, Value) or active_trace() is None:  # NumPy asks a Value by its protocol
         return function(a, dtype=dtype, order=order, subok=subok, shape=shape)
     a = np.asarray(a)
     return make(a.shape if shape is None else shape, dtype=a.dtype if dtype is None else dtype)
@@ -135,7 +135,7 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
         made = made if dtype is None else made.astype(dtype, copy=False)
     else:
         return np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
-    for _ in range(made.ndim, ndmin):
+    for _ in range(made.ndim, ndmin):  # in front, as NumPy adds axes
         made = made[None]
     # a traced list is a new array already; only a traced value itself could be shared
     return made.copy() if copy and made is object else made
@@ -185,6 +185,7 @@ class Recorded:
         if isinstance(self.function, np.ufunc):
             return self.function(*map(gathered, args), **kwargs)
         recorded = recorder_of(self.function) is not None
+        # only the first argument: lists in others are shapes, axes and sections
         if args and self.function not in JOINS and (recorded or type(args[0]) is list):
             args = (gathered(args[0]), *args[1:])
         if recorded:

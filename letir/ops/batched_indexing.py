@@ -83,6 +83,7 @@ class Index:
 
     def add(self, entry: Here, array: Value, is_mapped: bool, kind: tuple[int, bool]) -> None:
         """Add the entry of one array."""
+        # a 0-d mask makes an axis and consumes none: it stays a mask, the same for all examples
         if not is_mapped or kind == (0, True):
             self.entries.append(entry)
             self.arrays.append(array if not is_mapped else truth(array, bool(entry.count)))
@@ -183,6 +184,7 @@ def batched_write(name: str) -> Callable:
         found = Index(like, shape_of(x, True), item, arrays, by_arrays)
         layout = found.layout
         new = fitting(new, by_new, layout.depth + layout.kept)
+        # apart: a slice for the batch would come behind the axes of the arrays, and `new` not fit
         if not found.mapped and not layout.apart:
             item, arrays = found.sliced()
         else:

@@ -45,7 +45,7 @@ def batched_matmul(args, mapped):
     if mapped == (False, True):
         return times_columns(x, y, ranks)
     if ranks[0] == 1:
-        x = emitted("expand_dims", (x,), axis=-2)
+        x = emitted("expand_dims", (x,), axis=-2)  # a row, whose axis goes at the end
     if ranks[1] == 1:
         y = emitted("expand_dims", (y,), axis=-1)
     most = max(rank(x, True), rank(y, True))
@@ -64,6 +64,8 @@ def rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
             return emitted("squeeze", (product(widened(x, ranks[1]), y),), axis=-2)
         return product(widened(x, ranks[1]), y)
     lead = x.shape[:-1]
+    # vectors of all examples are the rows of a matrix already; named sizes have no product to
+    # reshape to
     if ranks[0] == 1 or not all(type(n) is int for n in lead):
         return product(x, y)
     below = resized("reshape", x, (math.prod(lead), x.shape[-1]), x)
@@ -133,6 +135,7 @@ def batched_einsum(parsed):
     def rule(args, mapped, *, subscripts, optimize):
         ranks = [rank(arg, there) for arg, there in zip(args, mapped, strict=True)]
         labels, out = parsed(subscripts, ranks)
+        # einsum has 52 letters; parsed() spells ... out with the last ones
         label = next(c for c in LABELS if c not in "".join(labels) + out)
         labels = [label * there + part for part, there in zip(labels, mapped, strict=True)]
         text = f"{','.join(labels)}->{label}{out}"

@@ -76,6 +76,7 @@ def summed_to_size(args, mapped, *, shape):
     if shape is not None and shape_of(x, True) == shape:
         return x
     lead = rank(x, True) - rank_of_shape(sizes, shape)
+    # axes of length 1 behind the batch: else leading axes of an example would align with it
     total = sized("sum_to_size", x, *with_batch(x, sizes, shape, lead))
     return emitted("squeeze", (total,), axis=tuple(range(1, lead + 1))) if lead else total
 
@@ -105,6 +106,7 @@ def reshaped(args, mapped, *, shape, order):
             "reshape in Fortran's order has no batch rule for a shape that is unknown"
         )
     (turned, _) = permuted((x,), (0,), axes=None)
+    # the transpose keeps the batch in front: reshape(order="F") of the whole would not
     turned = resized("reshape", turned, (x.shape[0], *shape[::-1]), x, order="C")
     return permuted((turned,), (0,), axes=None)[0]
 
@@ -114,6 +116,6 @@ def filled(args, mapped, *, shape, dtype):
     """The rule of full, whose filling value may be mapped."""
     sizes = args[1:]
     shared("full", sizes, mapped)
-    if not mapped[0]:
+    if not mapped[0]:  # only a size is mapped
         raise MissingRule(f"full has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}")
     return broadcast_further(args, [0, *[None] * len(sizes)], shape=shape)[0].astype(dtype)

@@ -28,6 +28,7 @@ def log_softmax_decompose(x, *, axis=-1):
 log_softmax = composite(
     "log_softmax",
     log_softmax_decompose,
+    # by y: softmax is exp(y)
     vjp=lambda ct, y, x, *, axis, transform: (ct - exp(y) * sum_(ct, axis=axis, keepdims=True),),
     batch=on_axes("log_softmax"),
     onnx="LogSoftmax",

@@ -15,6 +15,7 @@ from letir.ops.sizes import zeros_like
 
 def scripted_aval(*types, forward: Lambda, **_):
     """The types of the program's results for operands of these types."""
+    # nearly always
     if all(kind is param.type for kind, param in zip(types, forward.params, strict=True)):
         return tuple([result.type for result in forward.ret.args])
     builder = LetBuilder()

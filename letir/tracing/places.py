@@ -16,6 +16,7 @@ from letir.ast.terms import Source
 from letir.errors import LetirError
 
 _LETIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+# <frozen: modules of Python that are compiled into it, such as importlib
 _LIBRARIES = (_LETIR + os.sep, os.path.dirname(np.__file__) + os.sep, "<frozen ")
 _DEMO = os.path.join(_LETIR, "demo", "")  # written as users write
 _PYTHON = os.path.dirname(os.__file__) + os.sep  # site-packages, below it, counts as the user's
@@ -68,7 +69,7 @@ def _is_users(file: str) -> bool:
 
 def _look(code: CodeType, instruction: int, line: int):
     if len(_places) >= _MOST:
-        _places.clear()
+        _places.clear()  # all three together: ids in one stand for codes in another
         _codes.clear()
         _assigned.clear()
     _codes[id(code)] = code

@@ -131,6 +131,7 @@ class ArrayValue(Value):
 
     def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
         """NumPy's ``ndarray.astype``: the array itself if it may be and has the dtype."""
+        # a weak one becomes an array even so
         if not copy and self.dtype == dtype and not self.type.weak:
             return self
         return PRIMITIVES["cast"](self, dtype, casting=casting)
