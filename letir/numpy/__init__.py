@@ -23,7 +23,8 @@ from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.tracing.dispatch import call_function, first_traced, gathered, recorder_of, strong
+from letir.tracing.dispatch import call_function, recorder_of
+from letir.tracing.lists import first_traced, gathered, strong
 from letir.tracing.recorder import ACTIVE, Trace
 
 JOINS = frozenset([np.concatenate, np.stack])  # of a list of arrays, each of which may be a list

@@ -7,9 +7,11 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.errors import DTypeError, LetirError, MissingRule, TraceError
+from letir.errors import LetirError, MissingRule, TraceError
 from letir.ops.makers import promotable
+from letir.tracing.lists import gathered
 from letir.tracing.places import at_user, placed
+from letir.tracing.plain import PLAIN, into_ordinary_array, promoted
 
 REDUCTIONS = {
     np.add: "sum",
@@ -125,11 +127,6 @@ def in_loop(ufunc: np.ufunc, inputs: tuple, dtype, casting: str) -> tuple:
     return tuple(cast_to(x, d) for x, d in zip(inputs, dtypes, strict=False))
 
 
-def promoted(x):
-    """An operand that is not traced as NumPy's promotion takes it."""
-    return type(x) if type(x) in (int, float, complex) else np.asarray(x).dtype
-
-
 def cast_to(x, dtype: np.dtype):
     """An operand in ``dtype``."""
     if isinstance(x, Value):
@@ -191,31 +188,6 @@ def prepared(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         raise
 
 
-def gathered(items):
-    """A list that holds traced values as the traced array that numpy.array makes of it.
-
-    Anything else as it is. Numbers in it are float64, int64 or complex128, as in NumPy.
-    """
-    if not isinstance(items, list | tuple) or first_traced(items) is None:
-        return items
-    # strong: np.array([x, 1.0]) makes float64 of float32 x, where x + 1.0 does not
-    return PRIMITIVES["stack"]([strong(gathered(item)) for item in items])
-
-
-def first_traced(items) -> Value | None:
-    """The first traced value in nested lists and tuples, None if there is none."""
-    if isinstance(items, list | tuple):
-        return next((found for item in items if (found := first_traced(item)) is not None), None)
-    return items if isinstance(items, Value) else None
-
-
-def strong(item):
-    """An element of a list as an array: a Python number has NumPy's default dtype."""
-    if not isinstance(item, Value):
-        return np.asarray(item)
-    return item.astype(item.dtype) if item.type.weak else item
-
-
 # ---- writing ----
 
 
@@ -226,32 +198,7 @@ def written(result, out):
     return out.assign(result)
 
 
-def copyto(dst, src, casting="same_kind", where=True):
-    """np.copyto onto a traced value changes it in place; onto an ordinary array it is refused."""
-    if not isinstance(dst, Value):
-        raise into_ordinary_array()
-    kind = promotable(src.type) if isinstance(src, Value) else promoted(src)
-    # np.can_cast takes no Python numbers since NumPy 2:
-    # https://numpy.org/neps/nep-0050-scalar-promotion.html
-    found = kind if isinstance(kind, np.dtype) else np.result_type(dst.dtype, kind(0))
-    if not np.can_cast(found, dst.dtype, casting):
-        raise DTypeError(
-            f"numpy.copyto: cannot cast {found} to {dst.dtype} with casting={casting!r}{at_user()}"
-        )
-    new = dst.at[...].set(gathered(src))
-    dst.replace(new if where is True else PRIMITIVES["where"](where, new, dst))
-
-
 # ---- errors ----
-
-
-def into_ordinary_array() -> TraceError:
-    """The error for writing a traced value into an ordinary array."""
-    return TraceError(
-        "a traced value cannot be written into an ordinary array: its record would be lost"
-        f"{at_user()}\n  make the array with letir.numpy (zeros, full_like, asarray ...): "
-        "into that it can be written"
-    )
 
 
 def name_of(function) -> str:
@@ -282,53 +229,3 @@ def unsupported_arguments(function, reason: str) -> MissingRule:
         f"{name_of(function)} of traced values is not recorded with these arguments{at_user()}\n"
         f"  {reason}: leave it out, or write it with other functions"
     )
-
-
-# ---- functions that say something of a traced value, or make arrays like it ----
-
-
-def like(name: str):
-    """np.zeros_like and np.ones_like, by the record ``name``."""
-    op = PRIMITIVES[name]
-
-    def made(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
-        # `a` itself for its shape: a size that is known by name stays one
-        operands, attrs = op.prepare(a if shape is None else shape, dtype or a.dtype)
-        return a.emitter.apply(op, operands, op.complete(attrs))
-
-    return made
-
-
-def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
-    """np.full_like of a traced value."""
-    op = PRIMITIVES["full"]
-    operands, attrs = op.prepare(
-        a if shape is None else shape, gathered(fill_value), dtype or a.dtype
-    )
-    return a.emitter.apply(op, operands, op.complete(attrs))
-
-
-def result_type(*operands):
-    """np.result_type, in which traced Python numbers are weak."""
-    kinds = [promotable(x.type) if isinstance(x, Value) else x for x in operands]
-    return np.result_type(*[kind(0) if kind in (int, float, complex) else kind for kind in kinds])
-
-
-# Answered from types where they can be: nothing is recorded, no guard is needed.
-PLAIN = {
-    np.shape: lambda a: a.shape,
-    np.ndim: lambda a: a.ndim,
-    np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
-    np.ravel: lambda a, order="C": PRIMITIVES["reshape"](a, -1, order),
-    np.zeros_like: like("zeros"),
-    np.ones_like: like("ones"),
-    np.empty_like: like("zeros"),
-    np.full_like: full_like,
-    np.copyto: copyto,
-    np.iscomplexobj: lambda x: x.dtype.kind == "c",
-    np.isrealobj: lambda x: x.dtype.kind != "c",
-    np.result_type: result_type,
-    np.can_cast: lambda x, to, casting="safe": np.can_cast(x.dtype, to, casting),
-    np.array_repr: lambda x, *args, **kwargs: repr(x),
-    np.array_str: lambda x, *args, **kwargs: repr(x),
-}

@@ -16,7 +16,7 @@ from letir.eval.arguments import checked_arguments
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.items import spelled_item
-from letir.tracing.dispatch import gathered
+from letir.tracing.lists import gathered
 from letir.tracing.places import at_user
 from letir.tracing.protocols import ArrayValue
 from letir.tracing.recorder import ABSENT, ACTIVE, LAZY, Paused, Trace, escaped

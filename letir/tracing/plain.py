@@ -1,0 +1,90 @@
+"""NumPy functions that no record takes as themselves: ``PLAIN``, what each gives for traced values.
+
+They say something of a traced value, make arrays like it, or are another spelling of operations.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import DTypeError, TraceError
+from letir.ops.makers import promotable
+from letir.tracing.lists import gathered
+from letir.tracing.places import at_user
+
+
+def like(name: str):
+    """np.zeros_like and np.ones_like, by the record ``name``."""
+    op = PRIMITIVES[name]
+
+    def made(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+        # `a` itself for its shape: a size that is known by name stays one
+        operands, attrs = op.prepare(a if shape is None else shape, dtype or a.dtype)
+        return a.emitter.apply(op, operands, op.complete(attrs))
+
+    return made
+
+
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """np.full_like of a traced value."""
+    op = PRIMITIVES["full"]
+    operands, attrs = op.prepare(
+        a if shape is None else shape, gathered(fill_value), dtype or a.dtype
+    )
+    return a.emitter.apply(op, operands, op.complete(attrs))
+
+
+def result_type(*operands):
+    """np.result_type, in which traced Python numbers are weak."""
+    kinds = [promotable(x.type) if isinstance(x, Value) else x for x in operands]
+    return np.result_type(*[kind(0) if kind in (int, float, complex) else kind for kind in kinds])
+
+
+def copyto(dst, src, casting="same_kind", where=True):
+    """np.copyto onto a traced value changes it in place; onto an ordinary array it is refused."""
+    if not isinstance(dst, Value):
+        raise into_ordinary_array()
+    kind = promotable(src.type) if isinstance(src, Value) else promoted(src)
+    # np.can_cast takes no Python numbers since NumPy 2:
+    # https://numpy.org/neps/nep-0050-scalar-promotion.html
+    found = kind if isinstance(kind, np.dtype) else np.result_type(dst.dtype, kind(0))
+    if not np.can_cast(found, dst.dtype, casting):
+        raise DTypeError(
+            f"numpy.copyto: cannot cast {found} to {dst.dtype} with casting={casting!r}{at_user()}"
+        )
+    new = dst.at[...].set(gathered(src))
+    dst.replace(new if where is True else PRIMITIVES["where"](where, new, dst))
+
+
+def promoted(x):
+    """An operand that is not traced as NumPy's promotion takes it."""
+    return type(x) if type(x) in (int, float, complex) else np.asarray(x).dtype
+
+
+def into_ordinary_array() -> TraceError:
+    """The error for writing a traced value into an ordinary array."""
+    return TraceError(
+        "a traced value cannot be written into an ordinary array: its record would be lost"
+        f"{at_user()}\n  make the array with letir.numpy (zeros, full_like, asarray ...): "
+        "into that it can be written"
+    )
+
+
+# Answered from types where they can be: nothing is recorded, no guard is needed.
+PLAIN = {
+    np.shape: lambda a: a.shape,
+    np.ndim: lambda a: a.ndim,
+    np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
+    np.ravel: lambda a, order="C": PRIMITIVES["reshape"](a, -1, order),
+    np.zeros_like: like("zeros"),
+    np.ones_like: like("ones"),
+    np.empty_like: like("zeros"),
+    np.full_like: full_like,
+    np.copyto: copyto,
+    np.iscomplexobj: lambda x: x.dtype.kind == "c",
+    np.isrealobj: lambda x: x.dtype.kind != "c",
+    np.result_type: result_type,
+    np.can_cast: lambda x, to, casting="safe": np.can_cast(x.dtype, to, casting),
+    np.array_repr: lambda x, *args, **kwargs: repr(x),
+    np.array_str: lambda x, *args, **kwargs: repr(x),
+}
