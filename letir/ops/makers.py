@@ -265,23 +265,26 @@ def composite(name: str, decompose: Callable, **fields) -> Primitive:
     """Register an operation that stands for others and is traced as itself [B4].
 
     ``decompose(*args, **attrs)`` says of which operations it is made, on Values; its type rule, its
-    numerics and the rules that are not given follow from that.
+    numerics and the rules that are not given follow from that. With ``impl(xp, *args, **attrs)``
+    the numerics are NumPy's own function, bit for bit.
     """
     fields.setdefault("source", SOURCES.get(name))
     return register(composite_record(name, decompose, **fields))
 
 
-def composite_record(name: str, decompose: Callable, *, vjp=None, jvp=None, **fields) -> Primitive:
+def composite_record(
+    name: str, decompose: Callable, *, impl=None, aval=None, vjp=None, jvp=None, **fields
+) -> Primitive:
     """The record of a composite, not registered."""
     several = bool(fields.get("results"))
-    impl, aval = composite_numerics(decompose, several)
+    made_impl, made_aval = composite_numerics(decompose, several)
     by_vjp, by_jvp = composite_rules(decompose, several)
     if vjp is None:  # else the batching transform has to keep the derivative
         fields.setdefault("batch", decomposed(partial(decomposition, decompose), several))
     return Primitive(
         name,
-        impl,
-        aval,
+        without_call(impl) if impl else made_impl,
+        aval or made_aval,
         vjp=vjp or by_vjp,
         jvp=jvp or by_jvp,
         decompose=decompose,
@@ -289,6 +292,15 @@ def composite_record(name: str, decompose: Callable, *, vjp=None, jvp=None, **fi
         holds_lambdas=True,
         **fields,
     )
+
+
+def without_call(impl: Callable) -> Callable:
+    """``impl`` for a record whose rules need the transform: evaluators hand it ``call`` too."""
+
+    def numerics(xp, *args, call, **attrs):
+        return impl(xp, *args, **attrs)
+
+    return numerics
 
 
 def composite_numerics(decompose: Callable, several: bool) -> tuple[Callable, Callable]:
