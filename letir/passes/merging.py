@@ -44,8 +44,10 @@ def merged_sums(fn: Lambda) -> Lambda:
     builder, rows = LetBuilder(), {}
     sums: dict[Local, Sum] = {}
     for bind in fn.binds:
-        # every bind has a result: effects, which may have none, are not in gradient programs
-        (binder, *_), args = bind.binders, bind.args
+        if not bind.binders:
+            builder.binds.append(bind)
+            continue
+        binder, args = bind.binders[0], bind.args
         if bind.op is add and args[0] in absorbed:
             builder.source = bind.source
             total = sums.pop(args[0]).plus(sums.pop(args[1]), binder.type.size, builder)

@@ -49,6 +49,17 @@ def test_parts_that_overlap_add_up():
     assert_same(results_of(f), results_of(merged_sums(f)))
 
 
+def test_a_guard_beside_a_sum_stays():
+    def f(x, y):
+        return x.T @ x + y.T @ y if x.sum() > 0 else x
+
+    traced = lt.trace(f, np.ones((1, 3)), np.ones((1, 3)))
+    merged = lt.check(merged_sums(traced))
+
+    assert "guard" in ops(merged)
+    assert 1 == ops(merged).count("matmul")
+
+
 def test_parts_at_one_place_are_added_before():
     f = lt.trace(lambda x: x[1:] * x[1:] + x[1:] * x[:-1], np.ones(9))
     df = lt.differentiate(f, defined=[True]).df
