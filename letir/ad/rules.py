@@ -148,8 +148,8 @@ def rule_body(
     if len(args) == 2:  # x * x captures x once, x * y of the same types two values
         key.append(args[0] is args[1])
     elif len(args) > 2:
-        ids = [id(arg) for arg in args]
-        key += [ids.index(i) for i in ids]
+        first: dict[int, int] = {}
+        key += [first.setdefault(id(arg), i) for i, arg in enumerate(args)]
     key += [binder.type for binder in binders]
     key = tuple(key)
     found = _bodies.get(key)
