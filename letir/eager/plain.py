@@ -1,6 +1,6 @@
 """NumPy's own calls on Variables of which nothing is recorded: they take and give arrays."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 
@@ -37,7 +37,7 @@ def is_tracer(value) -> bool:
 def array_of(value):
     """A Variable as its array, also in lists; others as they are."""
     if isinstance(value, list | tuple):
-        return type(value)(map(array_of, value))
+        return remade(value, map(array_of, value))
     return value.array if isinstance(value, Recorder.variable) else value
 
 
@@ -46,9 +46,14 @@ def on_arrays(function: Callable, args: tuple, kwargs: dict):
     out = function(*map(array_of, args), **{name: array_of(v) for name, v in kwargs.items()})
     if writes_into_array(kwargs):
         return out
-    if type(out) in (tuple, list):
-        return type(out)(map(as_variable, out))
+    if isinstance(out, tuple | list):
+        return remade(out, map(as_variable, out))
     return as_variable(out)
+
+
+def remade(value: list | tuple, items: Iterable) -> list | tuple:
+    """A list or tuple like ``value`` with other items; named tuples, as np.linalg's, stay so."""
+    return value._make(items) if hasattr(value, "_make") else type(value)(items)
 
 
 def as_variable(value):

@@ -12,6 +12,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir import Variable
 from letir.eager import gradients, no_grad
+from letir.eager.plain import array_of, on_arrays
 from letir.testing import assert_same
 
 A, B = np.array([[0.5, 2.0, 1.5]]), np.array([[3.0], [1.0]])
@@ -138,6 +139,15 @@ def test_functions_that_no_record_knows_compute_where_nothing_is_recorded():
     assert np.float64(A.std()) == Variable(A).std().data
     with pytest.raises(lt.MissingRule, match=r"numpy\.std.*\n  at .*test_arrays"):
         leaf().std()
+
+
+def test_named_tuples_stay_named():
+    values = on_arrays(np.unique_counts, (Variable(A[0]),), {})
+    arrays = array_of(values)
+
+    assert ("values", "counts") == values._fields == arrays._fields
+    assert isinstance(values.counts, Variable)
+    assert isinstance(arrays.counts, np.ndarray)
 
 
 def test_functions_without_a_derivative_compute_where_no_record_knows_them():
