@@ -15,6 +15,8 @@ from letir.tracing.recorder import LAZY
 from letir.tracing.recording import mark_static, record
 from letir.tracing.tracer import Tracer
 
+MOST = 16  # programs of one kind of arguments: a branch on every step would record without end
+
 
 @frozen(eq=False)
 class RecordedForward:
@@ -38,12 +40,14 @@ class RecordedModel:
                     f"{type(model).__name__} has no {name}"
                 )
         self.model = model
-        self._recorded: dict[tuple, RecordedForward] = {}
+        self._recorded: dict[tuple, tuple[RecordedForward, ...]] = {}  # the last used one first
 
     @property
     def programs(self) -> list[Lambda]:
-        """What was recorded so far, one program for each kind of arguments."""
-        return [found.program for found in self._recorded.values()]
+        """What was recorded so far: for each kind of arguments one program, or one for each way
+        that Python's decisions went, at most ``MOST``.
+        """
+        return [one.program for found in self._recorded.values() for one in found]
 
     def parameters(self):
         """The parameters of the model."""
@@ -54,19 +58,28 @@ class RecordedModel:
         held = places(self.model, "model")
         arrays = arrays_of(held)
         key = key_of(held, arrays, args, kwargs)  # anew each time: attributes may have changed
-        found = self._recorded.get(key)
-        if found is None:
-            found = self._recorded[key] = self._record(arrays, args, kwargs)
-        try:
-            out, changed = found.program(arrays, *args, **kwargs)
-        except GuardError:  # Python decides otherwise this time
-            found = self._recorded[key] = self._record(arrays, args, kwargs)
-            out, changed = found.program(arrays, *args, **kwargs)
+        found, (out, changed) = self._replayed(key, arrays, args, kwargs)
         for (owner, name), value in zip(found.changed, changed, strict=True):
             put(held[owner].value if owner in held else self.model, name, value)
         return out
 
     __call__ = forward
+
+    def _replayed(self, key: tuple, arrays: list, args: tuple, kwargs: dict):
+        """(what was recorded, its results) of the first program whose guards hold."""
+        # a tuple, replaced whole: forward may call the model itself, and other threads may
+        known = self._recorded.get(key, ())
+        for found in known:
+            try:
+                results = found.program(arrays, *args, **kwargs)
+            except GuardError:  # Python decided otherwise when this one was recorded
+                continue
+            if found is not known[0]:  # a branch that was taken is likely to be taken again
+                self._recorded[key] = (found, *[one for one in known if one is not found])
+            return found, results
+        found = self._record(arrays, args, kwargs)
+        self._recorded[key] = (found, *known[: MOST - 1])
+        return found, found.program(arrays, *args, **kwargs)
 
     def _record(self, arrays: list, args: tuple, kwargs: dict) -> RecordedForward:
         """``forward`` as a program of the model's arrays."""

@@ -92,15 +92,29 @@ def test_another_plain_attribute_or_type_of_argument_records_again():
     assert 4 == len(fast.programs)
 
 
-def test_a_choice_that_python_makes_otherwise_is_recorded_again():
-    class Choice(Layer):
-        def forward(self, x):
-            return x @ self.w if x.sum() > 0 else x * 0
+class Choice(Layer):
+    def forward(self, x):
+        return x @ self.w if x.sum() > 0 else x * 0
 
+
+def test_a_choice_that_python_makes_otherwise_is_recorded_again():
     fast = jit_model(Choice(3, 3, 0))
 
     for x in (X, -X, X):
         np.testing.assert_array_equal(Choice(3, 3, 0).forward(x), fast(x))
+
+
+def test_choices_that_alternate_are_recorded_once_each():
+    fast = jit_model(Choice(3, 3, 0))
+
+    for x in (X, -X, X):
+        fast(x)
+    known = {id(program) for program in fast.programs}
+    for x in (-X, X, -X):
+        fast(x)
+
+    assert 2 == len(known)
+    assert known == {id(program) for program in fast.programs}
 
 
 def test_a_buffer_that_forward_changes_in_place_is_an_error():
