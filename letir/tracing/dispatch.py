@@ -12,6 +12,7 @@ from letir.ops.makers import promotable
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user, placed
 from letir.tracing.plain import PLAIN, into_ordinary_array, promoted
+from letir.tracing.refused import refusal
 
 REDUCTIONS = {
     np.add: "sum",
@@ -211,9 +212,12 @@ def name_of(function) -> str:
 
 
 def unsupported(function, method: str | None = None) -> MissingRule:
-    """The error for a NumPy callable that no record takes; it says how to add one."""
+    """The error for a NumPy callable that no record takes: why, or how to add one."""
     name = name_of(function)
     called = name if method is None else f"{name}.{method}"
+    reason = refusal(function)
+    if reason is not None:
+        return MissingRule(f"{called} of traced values cannot be recorded{at_user()}\n  {reason}")
     new = f"letir.primitive('package.{function.__name__}', impl, aval, vjp=..., numpy=({name},))"
     add = "" if method else f"\n  or add it: {new}"
     return MissingRule(

@@ -14,6 +14,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.tracing.dispatch import call_function, call_ufunc, recorder_of, ufunc_records
 from letir.tracing.places import at_user
+from letir.tracing.refused import refusal
 
 NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
 # x.sort() sorts in place, np.sort(x) gives a copy; the others differ in a like way.
@@ -85,9 +86,10 @@ class ArrayValue(Value):
         function = getattr(np, name, None)
         if name not in NOT_ALIKE and self.knows(function):
             return functools.partial(_method(function), self)
+        why = refusal(getattr(np.ndarray, name)) or refusal(function)
         raise AttributeError(
             f"ndarray.{name} of {self.called} is not recorded{at_user()}\n"
-            "  write it with functions that are: docs/operations.md lists them"
+            f"  {why or 'write it with functions that are: docs/operations.md lists them'}"
         )
 
     def knows(self, function) -> bool:

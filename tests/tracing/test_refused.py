@@ -1,0 +1,23 @@
+"""What cannot be recorded says why, and what to write."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import MissingRule
+from letir.tracing.dispatch import recorder_of
+from letir.tracing.plain import PLAIN
+from letir.tracing.refused import REFUSED
+
+
+def test_the_error_for_a_refused_function_says_the_reason():
+    with pytest.raises(MissingRule, match="isnat of traced values cannot be recorded") as e:
+        lt.trace(np.isnat, np.ones(2))
+
+    assert REFUSED[np.isnat] in str(e.value)
+
+
+@pytest.mark.parametrize("function", REFUSED, ids=lambda f: f.__name__)
+def test_what_is_refused_is_not_recorded_and_has_a_remedy(function):
+    assert recorder_of(function) is None and function not in PLAIN
+    assert "; " in REFUSED[function], "a reason; and what to do"
