@@ -9,7 +9,7 @@ from types import ModuleType
 
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, Required
 from letir.ast.printer import Printer
-from letir.ops import FAMILIES
+from letir.ops import FAMILIES, load_rare
 from letir.ops.loops import OneByOne
 
 PAGE = Path(__file__).with_name("operations.md")
@@ -39,9 +39,10 @@ REASONS = "## Why some have no rule\n\n| reason | operations |\n|---|---|\n"
 
 def page() -> str:
     """The text of the page."""
+    families = (*FAMILIES, *load_rare())
     records = {record.name: record for record in PRIMITIVES.values() if "." not in record.name}
     tables = []
-    for module in FAMILIES:
+    for module in families:
         own = {id(value) for value in vars(module).values() if type(value) is Primitive}
         names = [name for name, record in records.items() if id(record) in own]
         tables.append(family(module, [records.pop(name) for name in names]))

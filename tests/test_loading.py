@@ -31,6 +31,18 @@ def test_importing_letir_loads_neither_operations_nor_the_recorder():
     assert "letir.tracing" not in run(code)
 
 
+def test_what_is_rarely_used_loads_when_its_name_is_looked_up():
+    code = """
+import sys, letir, numpy
+letir.trace(lambda x: numpy.shape(x) and numpy.sin(x), numpy.ones(2))
+print('letir.ops.neural' in sys.modules)
+from letir.ast.primitive import primitive_named
+print(primitive_named('dropout'), 'letir.ops.neural' in sys.modules)
+"""
+
+    assert run(code).split() == ["False", "dropout", "True"]
+
+
 FIRST_USES = [
     f"import pickle, sys; print(pickle.loads(bytes.fromhex('{pickle.dumps(PROGRAM).hex()}')))",
     f"from letir.ast.parser import parse; print(parse({lt.dumps(PROGRAM)!r}))",

@@ -12,7 +12,7 @@ import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.operators import binary, method, reflected, shape_method, unary
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType, number_dtype
 from letir.errors import DTypeError, InternalError, LetirError
@@ -277,6 +277,9 @@ class Value:
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         # a search, no table: a rule runs once for given types, then its recorded program is used
         record = next((op for op in PRIMITIVES.values() if ufunc in op.numpy), None)
+        if record is None:  # once more, with all families
+            LATE_BOUND["load_rare"]()
+            record = next((op for op in PRIMITIVES.values() if ufunc in op.numpy), None)
         if record is None or method != "__call__" or kwargs:
             return NotImplemented
         return record(*inputs)  # so that users may write rules with NumPy's ufuncs

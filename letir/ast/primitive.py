@@ -149,13 +149,16 @@ class Primitive:
 
 
 class Table(dict):
-    """A dict that others fill: a name that it lacks loads them, through ``LATE_BOUND["load"]``."""
+    """A dict that others fill: a name that it lacks loads them, through ``LATE_BOUND["load"]``, and
+    if that did not bring it what is rarely used, through ``LATE_BOUND["load_rare"]``.
+    """
 
     def __missing__(self, name: str):
-        LATE_BOUND.get("load", dict)()
-        if name not in self:
-            raise KeyError(name)
-        return self[name]
+        for load in ("load", "load_rare"):
+            LATE_BOUND.get(load, dict)()
+            if name in self:
+                return self[name]
+        raise KeyError(name)
 
 
 PRIMITIVES: dict[str, Primitive] = Table()
@@ -175,6 +178,14 @@ def register(record: Primitive) -> Primitive:
         )
     PRIMITIVES[record.name] = record
     return record
+
+
+def record_of(name: str) -> Primitive | None:
+    """The record with this name, None if there is none: unlike ``get`` it loads what is rare."""
+    try:
+        return PRIMITIVES[name]
+    except KeyError:
+        return None
 
 
 def primitive_named(name: str) -> Primitive:

@@ -1,8 +1,15 @@
 """What operations mean: one ``Primitive`` record each, one file a family.
 
-Importing it fills the table of primitives.
+Importing it fills the table of primitives with ``FAMILIES``. Those of ``RARE``, by their names, are
+loaded when somebody asks for an operation or a NumPy function that the others do not have: most
+programs need none of them, and their import would cost more than a first trace does.
 """
 
+import functools
+import importlib
+from types import ModuleType
+
+from letir.ast.primitive import LATE_BOUND
 from letir.ops import (
     bodies,
     casting,
@@ -10,7 +17,6 @@ from letir.ops import (
     elementwise,
     indexing,
     loops,
-    neural,
     products,
     reductions,
     scans,
@@ -21,5 +27,15 @@ from letir.ops import (
 
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, scans),
-    *(indexing, products, neural, control, loops, bodies, scripted),
+    *(indexing, products, control, loops, bodies, scripted),
 )
+RARE = ("neural",)
+
+
+@functools.cache  # asked at every miss
+def load_rare() -> tuple[ModuleType, ...]:
+    """The families of ``RARE``, loaded now."""
+    return tuple([importlib.import_module(f"letir.ops.{name}") for name in RARE])
+
+
+LATE_BOUND["load_rare"] = load_rare

@@ -17,6 +17,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import LetirError, TraceError
+from letir.ops import load_rare
 from letir.ops.control import autograd_add
 from letir.ops.elementwise import (
     add,
@@ -256,6 +257,7 @@ def recordings(pattern: Callable, operands: dict, choices: list[dict]) -> Iterat
 
 def choices(f: Lambda, wanted: list[str]) -> list[dict]:
     """All ways to give the attributes called so values that ``f`` has somewhere."""
+    load_rare()
     known = {name for op in PRIMITIVES.values() for name in op.attrs}
     domains = []
     for name in wanted:

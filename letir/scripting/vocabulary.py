@@ -14,8 +14,9 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast.builder import Value
-from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
+from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive, record_of
 from letir.ast.types import DTYPE_NAMES
+from letir.ops import load_rare
 from letir.ops.sizes import Sizes, is_known, ones_like, size, zeros_like
 from letir.tracing.dispatch import recorder_of
 
@@ -170,7 +171,7 @@ def _known(word: str, records: int) -> Meaning | None:  # records: a new operati
     name = ALIASES.get(word, word)
     if name in QUESTIONS:
         return Meaning(name, QUESTIONS[name], inspect.signature(QUESTIONS[name]))
-    record = PRIMITIVES.get(name)
+    record = record_of(name)
     if record is not None:
         if name in INTERNAL:
             return None
@@ -241,5 +242,6 @@ def signature_of(record: Primitive) -> inspect.Signature | None:
 
 def words() -> list[str]:
     """All words that mean something, for messages."""
+    load_rare()
     own = [name for name in PRIMITIVES if name not in INTERNAL]
     return sorted({*own, *ALIASES, *QUESTIONS})

@@ -8,6 +8,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import LetirError, MissingRule, TraceError
+from letir.ops import load_rare
 from letir.ops.makers import promotable
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user, placed
@@ -34,7 +35,12 @@ def recorder_of(function) -> tuple | None:
     # at a miss only: NumPy's functions are looked up for each call that is recorded
     if found is None and _derived_from[0] != len(PRIMITIVES):
         derive()
-        return _table.get(function)
+        found = _table.get(function)
+    if found is None and function not in PLAIN:
+        load_rare()
+        if _derived_from[0] != len(PRIMITIVES):
+            derive()
+            found = _table.get(function)
     return found
 
 

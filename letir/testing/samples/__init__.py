@@ -6,6 +6,7 @@ numbers, single and half precision, integers, and complex numbers where the oper
 Derivatives exist at a sample and agree with differences there, unless it is ``rough``.
 """
 
+from letir.ops import load_rare
 from letir.testing.samples import (
     bodies,
     casting,
@@ -23,6 +24,7 @@ from letir.testing.samples import (
 )
 from letir.testing.samples.sample import Sample
 
+load_rare()  # whoever goes through all records means these too
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, scans),
     *(indexing, products, neural, control, bodies, loops, scripted),
