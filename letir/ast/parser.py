@@ -42,7 +42,7 @@ TAIL = re.compile(
     r"(?:#(?:(?P<source>[^\n]*?:[0-9]++)(?=[^\S\n]*;\s*(?:%|return\b|->))|(?P<comment>[^\n]*)))?"
 )
 AFTER_BIND = re.compile(r"[\n;}]|->|\Z")
-SOURCE = re.compile(r"\s*(.*):([0-9]{1,9})\s*")
+SOURCE = re.compile(r"\s*(.*?):([0-9]{1,9})(?:: (.*?))?\s*")  # the condition of a guard comes last
 
 # Exactly what the printer writes of most binds, blanks included; the general rules read the rest.
 SIMPLE = re.compile(
@@ -223,7 +223,8 @@ class Parser(TreeReader):
         place = SOURCE.fullmatch(comment) if comment else None
         if place is None:
             return None
-        found = self.sources[comment] = Source(place[1], int(place[2]))
+        # text: a file of this name here may be another, and is not opened
+        found = self.sources[comment] = Source(place[1], int(place[2]), text=place[3] or "")
         return found
 
     def primitive(self, name: str, at: int) -> Primitive:

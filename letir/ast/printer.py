@@ -188,7 +188,9 @@ class Printer:
         source = bind.source
         if source is None or not self.sources:
             return line.rstrip()  # the positional form of no operands ends in a blank
-        return line + (self.texts.get(id(source)) or self.source_text(source))
+        line += self.texts.get(id(source)) or self.source_text(source)
+        # what Python asked, for whom a line has several conditions or is not at hand [B2]
+        return line + condition_text(source) if bind.op.name == "guard" else line
 
     def source_text(self, source) -> str:
         """The comment that says the line; kept by the object, which the binds of one line share."""
@@ -276,6 +278,15 @@ class Printer:
         else:
             shown = map(array_element, flat)
         return f"{kind}{{{', '.join(shown)}}}"
+
+
+def condition_text(source) -> str:
+    """What a comment says behind the line of a guard: the user's condition, as far as it is known.
+
+    No semicolon: that would end a comment in a program on one line.
+    """
+    excerpt = source.excerpt.partition(";")[0].rstrip()
+    return f": {excerpt}" if excerpt and len(str(source).splitlines()) == 1 else ""
 
 
 def is_printed_in_place(bind: Bind) -> bool:

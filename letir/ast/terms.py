@@ -14,6 +14,7 @@ Terms are immutable. The four that are made once an operation (Local, Const, Bin
 recording may cost.
 """
 
+import linecache
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
@@ -23,18 +24,41 @@ from letir.ast.attrs import NO_ATTRS, Attrs, token
 from letir.ast.primitive import LATE_BOUND, Primitive
 from letir.ast.types import WEAK, ArrayType
 
+MOST_CHARACTERS = 60  # of an excerpt
+
 
 @frozen
 class Source:
-    """A place in the user's code."""
+    """A place in the user's code.
+
+    ``span``: (last line, first column, last column) of the expression; ``text``: what stands there
+    if it is known without the file, as in a program that was parsed.
+    """
 
     file: str
     line: int
+    span: tuple | None = field(default=None, eq=False, repr=False)
+    text: str | None = field(default=None, eq=False, repr=False)
 
     @property
     def short(self) -> str:
         """``name.py:12``, without the folder."""
         return f"{self.file.replace(chr(92), '/').rpartition('/')[2]}:{self.line}"
+
+    @property
+    def excerpt(self) -> str:
+        """The code that stands there, shortened; empty where the file cannot be read."""
+        if self.text is not None:
+            return self.text
+        # read when it is shown, as tracebacks do: recording must not open files
+        last = self.line if self.span is None else self.span[0]
+        lines = [linecache.getline(self.file, n) for n in range(self.line, last + 1)]
+        if self.span is not None and lines[0]:
+            _, first_column, last_column = self.span  # in bytes: https://peps.python.org/pep-0657/
+            lines[-1] = lines[-1].encode()[:last_column].decode(errors="replace")
+            lines[0] = lines[0].encode()[first_column:].decode(errors="replace")
+        found = " ".join(" ".join(lines).split())
+        return found if len(found) <= MOST_CHARACTERS else found[: MOST_CHARACTERS - 3] + "..."
 
     def __str__(self):
         return f"{self.file}:{self.line}"

@@ -14,7 +14,8 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import LATE_BOUND, Primitive
 from letir.ast.printer import line_of
-from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
+from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret, Source
+from letir.errors import GuardError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.arrays import array_module
 from letir.visitors.usedef import use_counts
@@ -100,11 +101,27 @@ class Evaluator(ExprVisitor):
             env.values.clear()
             forget_values(error, outer)
             if env.at is not None:
-                at = f"\n  at {env.at.source}" if env.at.source else ""
-                error.add_note(f"letir: in {line_of(fn, env.at)}{at}")
+                say_where(error, fn, env.at)
             raise
         # of nested bodies too: the program around does not know their constants
         return owned(fn, results) if fn.constants else results
+
+
+def say_where(error: BaseException, fn: Lambda, bind: Bind) -> None:
+    """Add a note with the let line and the user's; a failed guard says the latter itself."""
+    if isinstance(error, GuardError):
+        point_at(error, bind.source)
+    at = f"\n  at {bind.source}" if bind.source and not isinstance(error, GuardError) else ""
+    error.add_note(f"letir: in {line_of(fn, bind)}{at}")
+
+
+def point_at(error: GuardError, source: Source | None) -> None:
+    """Say in the message of a failed guard where the condition stands, unless it says so."""
+    first, newline, rest = str(error).partition("\n")
+    # the innermost line: programs around the one that failed pass it on
+    if source is not None and "\n  at " not in newline + rest:
+        excerpt = f": {source.excerpt}" if source.excerpt else ""
+        error.args = (f"{first}\n  at {source}{excerpt}{newline}{rest}",)
 
 
 def forget_values(error: BaseException, outer: BaseException | None) -> None:

@@ -24,7 +24,8 @@ _MOST = 1 << 16
 # (id of code, instruction) -> (source, name), None for internal code; may be emptied at any time
 _places: dict = {}
 _codes: dict[int, CodeType] = {}  # keeps the codes of _places alive, so that ids stay theirs
-_assigned: dict[int, tuple[list[int], list]] = {}  # id of code -> instructions, assigned names
+# id of code -> instructions, assigned names, spans
+_assigned: dict[int, tuple[list[int], list, list]] = {}
 NOWHERE = (None, None)
 _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 
@@ -77,19 +78,30 @@ def _look(code: CodeType, instruction: int, line: int):
         return None
     if id(code) not in _assigned:
         _assigned[id(code)] = _assignments(code)
-    offsets, names = _assigned[id(code)]
+    offsets, names, spans = _assigned[id(code)]
     # at or before: in a call f_lasti may point into the inline cache behind the instruction
     at = bisect.bisect_right(offsets, instruction) - 1
+    if at < 0:
+        return Source(code.co_filename, line or 0), None
     # f_lineno is None for code that a compiler made without lines
-    return Source(code.co_filename, line or 0), names[at] if at >= 0 else None
+    return Source(code.co_filename, line or 0, spans[at]), names[at]
 
 
-def _assignments(code: CodeType) -> tuple[list[int], list]:
-    """For each instruction the variable that the next one stores its result in, None if none."""
+def _assignments(code: CodeType) -> tuple[list[int], list, list]:
+    """For each instruction the variable that the next one stores its result in, None if none, and
+    where its expression ends and begins.
+    """
     instructions = list(dis.get_instructions(code))
     names: list = []
     for following in [*instructions[1:], None]:
         stored = following.argval if following and following.opname.startswith(_STORES) else None
         # a tuple: from CPython 3.13 on one instruction may store and do something else
         names.append(stored[0] if isinstance(stored, tuple) else stored)
-    return [i.offset for i in instructions], names
+    return [i.offset for i in instructions], names, [_span(i.positions) for i in instructions]
+
+
+def _span(at: dis.Positions | None) -> tuple[int, int, int] | None:
+    """(last line, first column, last column); None where Python was told not to keep them."""
+    if at is None or None in at:
+        return None
+    return at.end_lineno, at.col_offset, at.end_col_offset

@@ -16,9 +16,9 @@ from letir.ast.builder import LetBuilder, Value, freeze, inferred
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
-from letir.errors import DTypeError, EscapedTracerError, TraceError
+from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
 from letir.eval.arrays import is_array, type_of
-from letir.eval.evaluator import Environment, compute
+from letir.eval.evaluator import Environment, compute, point_at
 from letir.tracing.places import at_user, placed, user_place
 
 
@@ -232,7 +232,11 @@ class Trace(LetBuilder):
         for bind in fn.binds:
             operands = tuple(env.operands(bind.args))
             before = len(self.binds)
-            out = self.apply(bind.op, operands, bind.attrs)
+            try:
+                out = self.apply(bind.op, operands, bind.attrs)
+            except GuardError as error:
+                point_at(error, bind.source)
+                raise
             self._keep_line(bind, before)
             env.bind(bind.binders, (out,) if bind.op.results is None else out)
         return env.operands(fn.ret.args)

@@ -40,9 +40,9 @@ def test_a_replay_that_would_take_the_other_branch_says_both_values_and_the_line
 
     message = """\
 the program was recorded where this was True, now it is False
+  at test_guards.py:NN: x.sum() > 0
   trace again with these arguments, or write the choice with numpy.where
-letir: in guard(%2, value=True)  # test_guards.py:NN
-  at test_guards.py:NN"""
+letir: in guard(%2, value=True)  # test_guards.py:NN: x.sum() > 0"""
     assert (GuardError, message) == told_by(lambda: f(-X), signed)
 
 
@@ -217,3 +217,64 @@ def test_what_depends_on_a_shape_only_is_abstract():
     assert_same(X[:2], f(X, 2))
     with pytest.raises(TraceError):
         lt.trace(signed, lt.ShapeDtype(3))
+
+
+# ---- the condition ----
+
+
+def twice(x):
+    if x.sum() > 0 and x[0] < 5:
+        while x.sum() > 3:
+            x = x / 2
+    return x[x > 1]
+
+
+def test_the_text_shows_each_condition_with_its_line():
+    """[B2] Of two conditions on a line each has its own; the other binds have their line only."""
+    guards = [line for line in str(lt.trace(twice, X)).splitlines() if "guard(" in line]
+    first = twice.__code__.co_firstlineno
+    conditions = ["x.sum() > 0", "x[0] < 5", *["x.sum() > 3"] * 2, "x[x > 1]"]
+    lines = [first + 1, first + 1, first + 2, first + 2, first + 4]
+
+    assert [f"# test_guards.py:{n}: {text}" for n, text in zip(lines, conditions, strict=True)] == [
+        line.partition("  ")[2].partition("  ")[2] for line in guards
+    ]
+
+
+def test_a_condition_over_several_lines_is_shown_on_one_and_a_long_one_is_cut():
+    f = lt.trace(
+        lambda x: max(
+            x[0],
+            x[1] + x[0] * x[1] + x[0] * x[1] - x[0] * x[1] - x[0] * x[1] - x[0] * x[1],
+        ),
+        X,
+    )
+
+    assert "max( x[0], x[1] + x[0] * x[1] + x[0] * x[1] - x[0] * x[1]..." in str(f)
+
+
+def test_the_condition_is_kept_by_the_text_and_no_file_is_opened_for_it():
+    f = lt.trace(signed, X)
+    text = lt.dumps(f)
+
+    assert "py:18: x.sum() > 0\n" in text.replace(str(signed.__code__.co_firstlineno + 1), "18")
+    assert text == lt.dumps(lt.parse(text))
+    elsewhere = lt.parse(f"lambda %0 {{\n  guard(%0, value=True)  # {__file__}:3\n  return %0\n}}")
+    assert f"{__file__}:3\n" in lt.dumps(elsewhere)
+
+
+def test_a_condition_whose_file_is_not_there_is_left_out():
+    scope = {}
+    exec(compile("def program(x):\n    return 1.0 if x > 0 else x\n", "<gone>", "exec"), scope)
+
+    assert "guard(%1, value=True)  # <gone>:2\n" in str(lt.trace(scope["program"], 1.0))
+
+
+def test_a_failing_guard_of_an_inner_replay_says_its_own_line(told_by):
+    """[B3]"""
+    f = lt.trace(signed, X)
+
+    found, message = told_by(lambda: lt.trace(lambda x: f(-x) * 2, X), signed)
+
+    assert found is GuardError
+    assert "\n  at test_guards.py:NN: x.sum() > 0\n" in message
