@@ -37,7 +37,9 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
 def result_type(*operands):
     """np.result_type, in which traced Python numbers are weak."""
     kinds = [promotable(x.type) if isinstance(x, Value) else x for x in operands]
-    return np.result_type(*[kind(0) if kind in (int, float, complex) else kind for kind in kinds])
+    # type(...): the dtype float64 equals the class float
+    weak = [type(kind) is type and kind in (int, float, complex) for kind in kinds]
+    return np.result_type(*[k(0) if w else k for k, w in zip(kinds, weak, strict=True)])
 
 
 def copyto(dst, src, casting="same_kind", where=True):

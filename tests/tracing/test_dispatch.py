@@ -267,6 +267,12 @@ def test_promotion_is_asked_for_with_python_numbers_as_such():
     assert [np.dtype(np.float32)] == seen
 
 
+def test_promotion_is_asked_for_with_arrays_and_dtypes():
+    f = lambda x: x * np.result_type(x, np.float32, "i8", 2.0).itemsize  # noqa: E731
+
+    assert_same(f(X), lt.trace(f, X)(X))
+
+
 LIKE = {
     "zeros_like": np.zeros_like,
     "ones_like": np.ones_like,
