@@ -70,9 +70,11 @@ class Primitive:
     takes NumPy's own call and gives (operands, attrs). ``numpy``: the NumPy callables that record
     it, each with its own ``prepare`` where they differ. ``effect`` keeps it alive and in order;
     ``random`` keeps it from being merged; ``reusable``: its result may live in a dead operand's
-    buffer. ``source`` is how it is written in NumPy, a template such as ``"{0} * {axis}"`` or
-    ``source(write, *operands, **attrs)`` (see ``letir.source.steps``); by default its ``symbol``,
-    or the function of ``numpy`` with the attributes as keywords.
+    buffer. ``returned(results, **attrs)`` is what NumPy's function hands over for several results,
+    where that is no plain tuple: a list, or a named tuple. ``source`` is how it is written in
+    NumPy, a template such as ``"{0} * {axis}"`` or ``source(write, *operands, **attrs)`` (see
+    ``letir.source.steps``); by default its ``symbol``, or the function of ``numpy`` with the
+    attributes as keywords.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Primitive:
     prepare: Callable | None = None
     decompose: Callable | None = None
     results: Callable | None = None
+    returned: Callable | None = None
     elementwise: bool = False
     reusable: bool = False
     effect: bool = False

@@ -81,7 +81,7 @@ def spelled(
         op, prepare = func, func.prepare
     else:
         op, prepare = recorder_of(func) or (None, None)
-    if op is None or "out" in kwargs or op.name == "split" or "." in op.name:
+    if op is None or "out" in kwargs or op.returned is not None or "." in op.name:
         return None
     if prepare is not None:
         found, attrs = prepared(func, prepare, args, kwargs)

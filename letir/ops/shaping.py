@@ -343,6 +343,7 @@ split = op(
     vjp=split_vjp,
     jvp=split_jvp,
     results=lambda *, sections, axis: sections if type(sections) is int else len(sections) + 1,
+    returned=lambda parts, **_: list(parts),
     prepare=split_prepare,
     batch=on_axes("split"),
     numpy={np.split: split_prepare, np.array_split: array_split_prepare},

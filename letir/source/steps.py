@@ -24,6 +24,8 @@ from letir.source.literals import literal
 # not: complex products contract, powers take another algorithm, integers say that they overflow.
 EXACT_ON_SCALARS = frozenset(["+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!="])
 
+NAMESPACES = ((np, "np"), (np.linalg, "np.linalg"), (np.fft, "np.fft"))
+
 
 class Step:
     """One bind: what its operands are, and the means to write it."""
@@ -98,9 +100,10 @@ class Step:
         op = self.bind.op
         for function in op.numpy if "." not in op.name else ():
             for name in (op.name, function.__name__):
-                # by identity: a name may mean another function in NumPy
-                if getattr(np, name, None) is function:
-                    return f"np.{name}"
+                for module, prefix in NAMESPACES:
+                    # by identity: a name may mean another function in NumPy
+                    if getattr(module, name, None) is function:
+                        return f"{prefix}.{name}"
         raise ExportError(
             f"to_source: {op.name} has no form in NumPy\n"
             "  give its record one: letir.primitive(..., source='2 * {0}'), "

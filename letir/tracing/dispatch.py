@@ -160,8 +160,8 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
     operands = tuple([gathered(x) if type(x) in (list, tuple) else x for x in operands])
     emitter = next((x.emitter for x in operands if isinstance(x, Value)), tracer.emitter)
     result = emitter.apply(op, operands, op.complete(attrs))
-    if op.name == "split":  # the one family of NumPy's that returns a list
-        return list(result)
+    if op.returned is not None:
+        return op.returned(result, **attrs)
     return result if out is None else written(result, out)
 
 
