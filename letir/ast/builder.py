@@ -306,6 +306,8 @@ class Value:
     __and__, __rand__ = binary("bitwise_and"), reflected("bitwise_and")
     __or__, __ror__ = binary("bitwise_or"), reflected("bitwise_or")
     __xor__, __rxor__ = binary("bitwise_xor"), reflected("bitwise_xor")
+    __lshift__, __rlshift__ = binary("left_shift"), reflected("left_shift")
+    __rshift__, __rrshift__ = binary("right_shift"), reflected("right_shift")
     __lt__, __le__ = binary("less"), binary("less_equal")
     __gt__, __ge__ = binary("greater"), binary("greater_equal")
     __eq__, __ne__ = binary("equal"), binary("not_equal")

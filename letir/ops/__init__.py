@@ -29,7 +29,18 @@ FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, scans),
     *(indexing, products, control, loops, bodies, scripted),
 )
-RARE = ("neural",)
+MOVING = ("arranging", "taking", "sorting", "padding", "spacing")
+RARE = (
+    "draws",
+    "distributions",
+    "random_picks",
+    "neural",
+    "activations",
+    "normal",
+    "floats",
+    "integers",
+    "statistics",
+    "covariance", *MOVING)
 
 
 @functools.cache  # asked at every miss

@@ -7,10 +7,12 @@ functions follow the convention of JAX and autograd: the cotangent of z = x + iy
 and a holomorphic f has ``ct * f'(z)``.
 """
 
+import cmath
 import math
 
 import numpy as np
 
+from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import TraceError
 from letir.ops.batching import pointwise
@@ -114,6 +116,10 @@ def power_by_base(g, out, x, y):
 
 def power_by_exponent(g, out, x, y):
     """x**y * log(x), which is 0 for x = 0 where y > 0."""
+    if out.type is not None and out.dtype.kind == "c":  # negative numbers have a logarithm too
+        x = x.astype(out.dtype) if isinstance(x, Value) else complex(x)
+    if type(x) is complex:
+        return g * (out * (cmath.log(x) if x else 0))
     if type(x) in (int, float):
         return g * (out * math.log(x)) if x > 0 else g * (out * (0.0 if x == 0 else math.nan))
     return g * (out * log(where(x == 0, 1, x)))

@@ -33,6 +33,7 @@ PYTHON_INTEGERS = {  # ufuncs that may leave 64 bits, as Python computes them
     "negative": operator.neg,
     "absolute": operator.abs,
     "square": lambda x: x * x,
+    "left_shift": operator.lshift,
 }
 
 
@@ -77,7 +78,10 @@ def ufunc_aval(ufunc: np.ufunc) -> Callable:
             raise DTypeError(
                 f"{ufunc.__name__} takes no operands of types {listed}: {error}"
             ) from None
-        return ArrayType(dtypes[-1], broadcast_shapes(*[kind.shape for kind in types]))
+        shape = broadcast_shapes(*[kind.shape for kind in types])
+        if ufunc.nout == 1:
+            return ArrayType(dtypes[-1], shape)
+        return tuple([ArrayType(dtype, shape) for dtype in dtypes[ufunc.nin :]])
 
     return aval
 
@@ -108,7 +112,8 @@ def whole(xp, name: str, *numbers: int):
     if name == "power" and numbers[1] < 0:
         return xp.power(*numbers)  # NumPy's error
     # else 9**9**9 would be computed
-    is_huge = name == "power" and abs(numbers[0]) > 1 and numbers[1] > 64
+    grows = {"power": abs(numbers[0]) > 1, "left_shift": numbers[0] != 0}.get(name, False)
+    is_huge = grows and numbers[1] > 64
     found = None if is_huge else PYTHON_INTEGERS[name](*numbers)
     if found is None or not -(2**63) <= found < 2**63:
         listed = ", ".join(map(str, numbers))
@@ -168,9 +173,9 @@ def spread(tangent: Value | None, out: Value) -> Value | None:
 
 
 def elementwise(
-    name: str, *terms: Callable | None, numpy: np.ufunc, vjp=None, jvp=None, **fields
+    name: str, *terms: Callable | None, numpy: np.ufunc, also=(), vjp=None, jvp=None, **fields
 ) -> Primitive:
-    """Register an elementwise operation that a ufunc computes.
+    """Register an elementwise operation that a ufunc computes, and others ``also``.
 
     ``terms[i](g, out, *args)`` is ``g`` times the derivative by operand i, None for zero. It serves
     both modes: the Jacobian of an elementwise operation is diagonal.
@@ -199,7 +204,7 @@ def elementwise(
         ufunc_aval(numpy),
         vjp=vjp or terms_vjp,
         jvp=jvp or terms_jvp,
-        numpy=(numpy,),
+        numpy=(numpy, *also),
         elementwise=True,
         reusable=True,
         **{"batch": pointwise(name), **fields},

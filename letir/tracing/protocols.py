@@ -47,6 +47,11 @@ def _in_place(operator):
     return change
 
 
+# Arrays take these powers as other ufuncs, whose roundings differ for complex numbers, and whose
+# dtype for booleans: fast_scalar_power in NumPy's number.c. Its scalars do not.
+POWERS = {(int, 2): "square", (int, -1): "reciprocal", (float, 0.5): "sqrt"}
+
+
 class ArrayValue(Value):
     """Behaves as the NumPy array of its type in expressions, functions and methods.
 
@@ -165,6 +170,14 @@ class ArrayValue(Value):
     def __contains__(self, item):
         return bool((self == item).any())
 
+    def __pow__(self, other):
+        # type(...) first: 2.0 and True are other exponents, and lists have no hash
+        name = POWERS.get((type(other), other)) if type(other) in (int, float) else None
+        kind = self.arg.type
+        if name and kind and kind.dtype.kind in "bc" and not kind.weak and not self.is_scalar():
+            return self.emitter.apply(PRIMITIVES[name], (self,))
+        return Value.__pow__(self, other)
+
     def __divmod__(self, other):
         return self // other, self % other
 
@@ -193,6 +206,7 @@ class ArrayValue(Value):
     __iadd__, __isub__ = _in_place(Value.__add__), _in_place(Value.__sub__)
     __imul__, __itruediv__ = _in_place(Value.__mul__), _in_place(Value.__truediv__)
     __ifloordiv__, __imod__ = _in_place(Value.__floordiv__), _in_place(Value.__mod__)
-    __ipow__, __imatmul__ = _in_place(Value.__pow__), _in_place(Value.__matmul__)
+    __ipow__, __imatmul__ = _in_place(__pow__), _in_place(Value.__matmul__)
     __iand__, __ior__ = _in_place(Value.__and__), _in_place(Value.__or__)
     __ixor__ = _in_place(Value.__xor__)
+    __ilshift__, __irshift__ = _in_place(Value.__lshift__), _in_place(Value.__rshift__)

@@ -7,14 +7,18 @@ import pytest
 
 import letir as lt
 from letir.ast.primitive import PRIMITIVES
+from letir.ops import load_rare
 from letir.testing import assert_same
 from letir.tracing.dispatch import REDUCTIONS, recorder_of
 
 X = np.array([[0.25, 0.5], [0.75, 0.125]])
 N = np.array([[1, 2], [3, 4]])
+RARE = {id(op) for family in load_rare() for op in vars(family).values()}
 RECORDED = {f: op for op in PRIMITIVES.values() for f in op.numpy if "." not in op.name}
 UFUNCS = [f for f in RECORDED if isinstance(f, np.ufunc)]
-ABOVE_ONE, INTEGERS = (np.arccosh,), (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert)
+ABOVE_ONE = (np.arccosh,)
+INTEGERS = (np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.invert, np.bitwise_count)
+INTEGERS += (np.left_shift, np.right_shift, np.gcd, np.lcm)
 
 CALLS = {
     np.broadcast_to: lambda x: np.broadcast_to(x, (3, 2, 2)),
@@ -62,7 +66,7 @@ def agrees(function, *args) -> lt.Lambda:
 def arguments(ufunc: np.ufunc) -> list:
     """Arrays for which a ufunc has a value."""
     x = N if ufunc in INTEGERS else X + 1.0 if ufunc in ABOVE_ONE else X
-    return [x, x[::-1].copy()][: ufunc.nin]
+    return [x, N if ufunc is np.ldexp else x[::-1].copy()][: ufunc.nin]
 
 
 @pytest.mark.parametrize("ufunc", UFUNCS, ids=lambda f: f.__name__)
@@ -80,7 +84,10 @@ def test_a_function_is_recorded_as_its_operation(function):
 
 
 def test_no_recorded_function_is_without_a_test():
-    assert set(RECORDED) == set(CALLS) | set(UFUNCS)
+    """Those of rare families are in ``letir.testing.calls``."""
+    frequent = {f for f, op in RECORDED.items() if id(op) not in RARE}
+
+    assert frequent <= set(CALLS) | set(UFUNCS)
 
 
 @pytest.mark.parametrize("axis", [0, -1])

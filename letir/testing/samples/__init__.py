@@ -8,26 +8,39 @@ Derivatives exist at a sample and agree with differences there, unless it is ``r
 
 from letir.ops import load_rare
 from letir.testing.samples import (
+    arranging,
+    activations,
     bodies,
     casting,
     control,
+    covariance,
     elementwise,
+    floats,
     indexing,
+    integers,
     loops,
     neural,
+    padding,
     products,
     reductions,
     scans,
     scripted,
     shaping,
     sizes,
+    sorting,
+    spacing,
+    statistics,
+    taking,
 )
 from letir.testing.samples.sample import Sample
 
 load_rare()  # whoever goes through all records means these too
 FAMILIES = (
-    *(elementwise, casting, sizes, shaping, reductions, scans),
-    *(indexing, products, neural, control, bodies, loops, scripted),
+    *(elementwise, casting, sizes, shaping, reductions, statistics, scans),
+    *(indexing, products, neural, activations, control, bodies, loops, scripted),
+    *(arranging, taking, sorting, padding, spacing),
+    *(floats, integers),
+    *(covariance,),
 )
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()

@@ -76,6 +76,7 @@ ARITHMETIC: dict[str, list[Sample]] = {
         of(X, 1),
         of(X, 0),
         of(X, np.array(2)),
+        of(X, Z),
         of(POSITIVE, 3.0),
         of(INTEGERS, 2),
         rough(np.zeros(2), 0),
