@@ -1,0 +1,52 @@
+"""Samples of the operations in ``letir.ops.activations`` and ``letir.ops.normal``."""
+
+import numpy as np
+
+from letir.testing.samples.sample import BLOCK, EMPTY, INTEGERS, X, Y, narrow, of, rough
+
+ROW = np.array([-3.7, -1.3, -0.4, 0.3, 0.8, 2.6, 7.1])
+FAR = np.array([-40.0, -9.0, 9.0, 700.0])
+WITH_INF = np.array([[0.5, -np.inf, 1.5], [-np.inf, -np.inf, 2.0]])
+NEVER = np.full((2, 3), -np.inf)
+
+
+def smooth(*more, **attrs) -> list:
+    """A function of one array: both signs, 0-d, a Python number, far out."""
+    kinds = [of(ROW, **attrs), of(ROW[1], **attrs), of(0.7, **attrs), *narrow(of(ROW, **attrs))]
+    return [*kinds, rough(FAR, **attrs), *more]
+
+
+SAMPLES = {
+    "relu": smooth(of(INTEGERS - 4), of(EMPTY), rough(np.array([0.0, -0.0, np.nan]))),
+    "relu6": smooth(rough(np.array([0.0, 6.0]))),
+    "leaky_relu": smooth(of(X, negative_slope=0.3)),
+    "elu": smooth(of(X, alpha=0.5), rough(np.zeros(2))),
+    "celu": smooth(of(X, alpha=0.5)),
+    "selu": smooth(),
+    "hardtanh": smooth(of(X, low=-0.5, high=0.7)),
+    "hardsigmoid": smooth(),
+    "hardswish": smooth(),
+    "hardshrink": smooth(of(X, threshold=0.9)),
+    "softshrink": smooth(of(X, threshold=0.9)),
+    "prelu": [of(X, Y[0]), of(BLOCK + 0.01, Y[0]), of(X, np.array(0.3)), *narrow(of(X, Y[0]))],
+    "sigmoid": smooth(of(INTEGERS), of(EMPTY)),
+    "softplus": smooth(of(X, beta=2.0)),
+    "log_sigmoid": smooth(),
+    "silu": smooth(),
+    "mish": smooth(),
+    "gelu": smooth(of(X, approximate="tanh")),
+    "softsign": smooth(),
+    "tanhshrink": smooth(),
+    "normal_cdf": smooth(of(ROW * 5), of(INTEGERS), of(EMPTY)),
+    "glu": [of(BLOCK), of(BLOCK, axis=0), *narrow(of(BLOCK))],
+    "softmax": [of(X), of(BLOCK, axis=1), of(X * 400), rough(WITH_INF), of(EMPTY), *narrow(of(X))],
+    "logsumexp": [
+        of(X),
+        of(BLOCK, axis=(0, -1), keepdims=True),
+        of(X, axis=None),
+        of(X * 400, axis=0),
+        rough(WITH_INF),
+        rough(NEVER),
+        *narrow(of(X)),
+    ],
+}
