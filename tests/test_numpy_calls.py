@@ -16,7 +16,19 @@ def list_call(f, *parts, **attrs):
     return f(parts, **attrs)
 
 
+def by_name(*names):
+    """The call with operands after the first as keywords, those that are there."""
+
+    def call(f, x, *others, **attrs):
+        pairs = zip(names, others, strict=False)
+        return f(x, **{name: arg for name, arg in pairs if arg is not None}, **attrs)
+
+    return call
+
+
 NUMPY_CALLS = {
+    **dict.fromkeys(("var", "std"), by_name("where", "mean")),
+    "cov": by_name("y", "fweights", "aweights"),
     **dict.fromkeys(("sum", "mean", "prod", "max", "min", "any", "all"), masked_call),
     **dict.fromkeys(("concatenate", "stack"), list_call),
     "split": lambda f, x, *, sections, **attrs: f(x, sections, **attrs),

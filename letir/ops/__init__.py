@@ -29,7 +29,6 @@ FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, scans),
     *(indexing, products, control, loops, bodies, scripted),
 )
-MOVING = ("arranging", "taking", "sorting", "padding", "spacing")
 RARE = (
     "draws",
     "distributions",
@@ -40,7 +39,13 @@ RARE = (
     "floats",
     "integers",
     "statistics",
-    "covariance", *MOVING)
+    "covariance",
+    "arranging",
+    "taking",
+    "sorting",
+    "padding",
+    "spacing",
+)
 
 
 @functools.cache  # asked at every miss

@@ -207,7 +207,7 @@ def on_axes(name: str) -> Callable:
 def reduction(name: str) -> Callable:
     """The rule of a reduction, which may have a mask as its second operand."""
 
-    def rule(args, mapped, *, axis, **attrs):
+    def rule(args, mapped, *, axis, transform=None, **attrs):
         if len(args) == 1:
             return emitted(name, args, axis=shifted(axis, rank(args[0], True)), **attrs)
         # only the mask may be mapped: then the array is reduced once for each
@@ -228,7 +228,7 @@ def rows(x: Value) -> Value:
 def along_axis(name: str) -> Callable:
     """The rule of an operation along one axis, or along all elements in a row, such as cumsum."""
 
-    def rule(args, mapped, *, axis, **attrs):
+    def rule(args, mapped, *, axis, transform=None, **attrs):
         (x,) = args
         if axis is None or not rank(x, True):  # of numbers too: NumPy makes rows of one
             return emitted(name, (rows(x),), axis=1, **attrs)
@@ -278,12 +278,6 @@ def squeezed(args, mapped, *, axis):
     if axis is None:
         axis = tuple([i for i, n in enumerate(shape_of(x, True)) if n == 1])
     return emitted("squeeze", args, axis=shifted(axis, rank(x, True)))
-
-
-@in_front
-def padded(args, mapped, *, width, value):
-    """The rule of pad."""
-    return emitted("pad", args, width=((0, 0), *width), value=value)
 
 
 def unchanged(args, axes, **_):

@@ -3,6 +3,7 @@
 import inspect
 from collections.abc import Callable
 
+from letir.ast.primitive import Primitive
 from letir.errors import ExportError
 from letir.ops.makers import decomposition
 from letir.source.steps import Step
@@ -17,11 +18,16 @@ def spelled(write: Step, operands: list[str]):
         return op.source.format(*operands, **{k: write.literal(v) for k, v in attrs.items()})
     if op.source is not None:
         return op.source(write, *operands, **attrs)
-    if op.decompose is not None:
+    if op.decompose is not None and not is_numpys(op):
         return composite_call(write, operands)
     if op.symbol and len(operands) == 2 and write.is_exact_infix(op.symbol):
         return infix(op.symbol, *operands)
     return write.numpy_call(*operands, **attrs)
+
+
+def is_numpys(op: Primitive) -> bool:
+    """Whether a composite is one of NumPy's functions, which computes it."""
+    return bool(op.numpy) and "." not in op.name
 
 
 def infix(symbol: str, x: str, y: str) -> str:

@@ -11,6 +11,7 @@ from letir.errors import DTypeError, TraceError
 from letir.ops.makers import promotable
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user
+from letir.tracing.plain_statistics import STATISTICS
 
 
 def like(name: str):
@@ -74,6 +75,7 @@ def into_ordinary_array() -> TraceError:
 
 # Answered from types where they can be: nothing is recorded, no guard is needed.
 PLAIN = {
+    **STATISTICS,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],

@@ -8,8 +8,8 @@ Derivatives exist at a sample and agree with differences there, unless it is ``r
 
 from letir.ops import load_rare
 from letir.testing.samples import (
-    arranging,
     activations,
+    arranging,
     bodies,
     casting,
     control,

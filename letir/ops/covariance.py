@@ -1,0 +1,126 @@
+"""Covariance: cov, corrcoef.
+
+Traced as themselves and computed by NumPy's own functions; their rules are those of what they
+decompose into.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import ShapeError
+from letir.ops.casting import cast
+from letir.ops.elementwise import conj, maximum, real, sqrt
+from letir.ops.makers import composite
+from letir.ops.products import dot, einsum
+from letir.ops.reductions import mean, sum_
+from letir.ops.shaping import concatenate, squeeze
+from letir.ops.sizes import reshape
+from letir.ops.statistics import by_keyword, trimmed
+
+# ---- covariance ----
+
+
+def table(x: Value, rowvar: bool) -> Value:
+    """Variables in rows, observations in columns."""
+    if x.ndim > 2:
+        raise ShapeError(f"cov: an array of {x.ndim} axes has more than 2")
+    if x.ndim < 2:
+        return reshape(x, (1, x.size))
+    return x if rowvar else x.T
+
+
+def cov_decompose(
+    m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
+) -> Value:
+    """The products of the deviations of every pair of variables, averaged."""
+    there = [a.dtype for a in (m, y) if a is not None]
+    kind = np.result_type(*there, np.float64) if dtype is None else dtype
+    x = table(cast(m, kind), rowvar)
+    if y is not None:
+        # as NumPy has it: one observation in a row each is not transposed
+        y = cast(y, kind)
+        rows = reshape(y, (1, y.size)) if y.ndim < 2 else y
+        x = concatenate([x, rows if rowvar or rows.shape[0] == 1 else rows.T], 0)
+    weights = fweights
+    if aweights is not None:
+        weights = aweights if weights is None else weights * aweights
+    if weights is not None:
+        weights = cast(weights, np.result_type(weights.dtype, np.float64))
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    total = x.shape[1] if weights is None else sum_(weights)
+    center = mean(x, axis=1) if weights is None else dot(x, weights) / total
+    around = x - center[:, None]
+    other = around if weights is None else around * weights
+    products = dot(around, conj(other).T if other.dtype.kind == "c" else other.T)
+    return squeeze(products / degrees(total, weights, aweights, ddof))
+
+
+def degrees(total, weights, aweights, ddof):
+    """By what the products are divided, at least 0."""
+    if weights is None:
+        return max(total - ddof, 0)
+    if ddof == 0:
+        return total
+    less = ddof if aweights is None else ddof * sum_(weights * aweights) / total
+    return maximum(total - less, 0)
+
+
+def cov_prepare(
+    m,
+    y=None,
+    rowvar=True,
+    bias=False,
+    ddof=None,
+    fweights=None,
+    aweights=None,
+    *,
+    dtype=None,
+):
+    """np.cov's call: (variables, more of them, two kinds of weights), as far as given."""
+    return trimmed(m, y, fweights, aweights), {
+        "rowvar": bool(rowvar),
+        "bias": bool(bias),
+        "ddof": ddof,
+        "dtype": None if dtype is None else np.dtype(dtype),
+    }
+
+
+def cov_impl(
+    xp, m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
+):
+    """np.cov, with its operands in another order."""
+    return xp.cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
+
+
+cov = composite(
+    "cov",
+    cov_decompose,
+    impl=cov_impl,
+    prepare=cov_prepare,
+    numpy=(np.cov,),
+    source=by_keyword("y", "fweights", "aweights"),
+)
+
+
+def corrcoef_decompose(x, y=None, *, rowvar=True, dtype=None) -> Value:
+    """The covariances, divided by the deviations of both variables.
+
+    Its derivative is not cut where rounding takes a coefficient beyond 1, where NumPy clips it.
+    """
+    found = cov_decompose(x, y, rowvar=rowvar, dtype=dtype)
+    if not found.shape:
+        return found / found
+    deviation = sqrt(real(einsum("ii->i", found)))
+    return found / deviation[:, None] / deviation[None, :]
+
+
+corrcoef = composite(
+    "corrcoef",
+    corrcoef_decompose,
+    impl=lambda xp, x, y=None, *, rowvar=True, dtype=None: xp.corrcoef(x, y, rowvar, dtype=dtype),
+    prepare=lambda x, y=None, rowvar=True, *, dtype=None: (
+        trimmed(x, y),
+        {"rowvar": bool(rowvar), "dtype": None if dtype is None else np.dtype(dtype)},
+    ),
+    numpy=(np.corrcoef,),
+)
