@@ -49,7 +49,12 @@ def _in_place(operator):
 
 # Arrays take these powers as other ufuncs, whose roundings differ for complex numbers, and whose
 # dtype for booleans: fast_scalar_power in NumPy's number.c. Its scalars do not.
-POWERS = {(int, 2): "square", (int, -1): "reciprocal", (float, 0.5): "sqrt"}
+POWERS = {
+    ("b", int, 2): "square",
+    ("c", int, 2): "square",
+    ("c", int, -1): "reciprocal",
+    ("c", float, 0.5): "sqrt",
+}
 
 
 class ArrayValue(Value):
@@ -171,11 +176,12 @@ class ArrayValue(Value):
         return bool((self == item).any())
 
     def __pow__(self, other):
-        # type(...) first: 2.0 and True are other exponents, and lists have no hash
-        name = POWERS.get((type(other), other)) if type(other) in (int, float) else None
         kind = self.arg.type
-        if name and kind and kind.dtype.kind in "bc" and not kind.weak and not self.is_scalar():
-            return self.emitter.apply(PRIMITIVES[name], (self,))
+        # type(...): 2.0 and True are other exponents, and lists have no hash
+        if kind and not kind.weak and type(other) in (int, float) and not self.is_scalar():
+            name = POWERS.get((kind.dtype.kind, type(other), other))
+            if name:
+                return self.emitter.apply(PRIMITIVES[name], (self,))
         return Value.__pow__(self, other)
 
     def __divmod__(self, other):

@@ -167,3 +167,16 @@ def test_a_function_of_0d_arrays(name):
 def test_a_function_of_arrays(name):
     for pair in ARRAYS.values():
         agrees((OF_ANY | OF_NUMPY | OF_ARRAYS)[name], *pair)
+
+
+@pytest.mark.parametrize("exponent", [0, 1, 2, 3, -1, -2, 0.5, 2.0, -1.0, True, np.int64(2)])
+@pytest.mark.parametrize("dtype", ["?", "b", "f", "d", "F", "D"])
+@pytest.mark.parametrize("is_array", [True, False])
+def test_powers_are_those_of_the_operator_to_the_last_bit(exponent, dtype, is_array):
+    x = (np.linspace(0.3, 7, 99) * (1 + 0.7j)).real.astype(dtype)
+    x = (x + 0.7j * x[::-1]).astype(dtype) if dtype in "FD" else x
+    x = x if is_array else x[3]
+    if dtype in "?b" and exponent < 0:
+        pytest.skip("NumPy refuses the power, or divides by zero")
+
+    assert_same(x**exponent, lt.trace(lambda x: x**exponent, x)(x))
