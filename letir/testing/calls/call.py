@@ -1,0 +1,57 @@
+"""``Call``: one call of a public NumPy function, by which its support is measured.
+
+``letir.testing.calls`` has one for each function; the page ``docs/numpy.md`` and its test make each
+with NumPy, and recorded.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from attrs import field, frozen
+
+
+@frozen(eq=False)
+class Call:
+    """``f(np, *args)`` calls a function of the namespace ``np``, NumPy or ``letir.numpy``.
+
+    ``args``: arrays and numbers, those that are traced. ``lists``: NumPy's protocols do not see the
+    arguments, so that only ``letir.numpy`` records it. ``complexes``: complex arguments that it
+    takes, None: those of ``args`` plus an imaginary part, () if it takes none.
+    """
+
+    f: Callable
+    args: tuple = field(converter=tuple)
+    lists: bool = False
+    complexes: tuple | None = None
+
+
+X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
+Y = np.array([[1.1, 0.43, -0.7], [-0.93, 1.3, 0.8]])
+V = np.array([0.5, -1.25, 2.0])
+W = np.array([1.1, 0.43, -0.7])
+NAN = np.array([[0.5, np.nan, 2.0], [1.5, 0.75, -0.625]])
+SQUARE = np.array([[2.0, -0.5, 0.25], [0.75, 3.0, -1.0], [0.5, 1.25, 4.0]])
+COUNTS = np.array([3, 1, 2, 5])
+BITS = np.array([12, 10, 7])
+MASK = np.array([[True, False, True], [False, True, True]])
+BLOCK = np.linspace(-1.0, 1.3, 12).reshape(2, 3, 2)
+
+
+def of(f: Callable, *args) -> Call:
+    """A call that NumPy's protocols see."""
+    return Call(f, args)
+
+
+def real(f: Callable, *args) -> Call:
+    """A call of a function that takes no complex numbers."""
+    return Call(f, args, complexes=())
+
+
+def through(f: Callable, *args) -> Call:
+    """A call whose arguments NumPy does not ask how to compute with them."""
+    return Call(f, args, lists=True)
+
+
+def each(names: str, make: Callable[[str], Call]) -> dict[str, Call]:
+    """The calls that ``make`` makes of the words in ``names``."""
+    return {name: make(name) for name in names.split()}

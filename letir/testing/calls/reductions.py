@@ -1,0 +1,80 @@
+"""Calls of reductions, statistics, searches and numerical functions."""
+
+import numpy as np
+
+from letir.testing.calls.call import BLOCK, COUNTS, NAN, Call, V, W, X, Y, each, of, real
+
+LONG = np.array([0.1, 0.45, 0.9, 1.6, 2.0])
+
+
+def reduction(name: str, x=X, **attrs) -> Call:
+    """A call of the function of this name along an axis."""
+    return of(lambda np, x: getattr(np, name)(x, axis=-1, **attrs), x)
+
+
+ALONG = """
+    sum prod mean all any max min amax amin argmax argmin cumsum cumprod cumulative_sum
+    cumulative_prod count_nonzero ptp var std median"""
+WITHOUT_NAN = """
+    nansum nanprod nanmean nanmax nanmin nanargmax nanargmin nancumsum nancumprod nanvar nanstd
+    nanmedian"""
+
+CALLS = {
+    **each(ALONG, reduction),
+    **each(WITHOUT_NAN, lambda name: reduction(name, NAN)),
+    "average": of(lambda np, x, w: np.average(x, axis=1, weights=w), X, abs(V)),
+    "quantile": real(lambda np, x: np.quantile(x, [0.25, 0.8], axis=0), X),
+    "percentile": real(lambda np, x: np.percentile(x, 30, axis=1, keepdims=True), X),
+    "nanquantile": real(lambda np, x: np.nanquantile(x, 0.3, axis=1), NAN),
+    "nanpercentile": real(lambda np, x: np.nanpercentile(x, [30, 60], axis=1), NAN),
+    "cov": of(lambda np, x, y: np.cov(x, y, ddof=0), X, Y),
+    "corrcoef": of(lambda np, x: np.corrcoef(x), X),
+    "histogram": real(lambda np, x: np.histogram(x, bins=4, range=(-2, 2))[0], V),
+    "histogram2d": real(lambda np, x, y: np.histogram2d(x, y, bins=3)[0], V, W),
+    "histogramdd": real(lambda np, x: np.histogramdd(x, bins=2)[0], X.T),
+    "histogram_bin_edges": real(lambda np, x: np.histogram_bin_edges(x, bins=4), V),
+    "bincount": of(lambda np, x, w: np.bincount(x, weights=w, minlength=7), COUNTS, LONG[:4]),
+    "digitize": real(lambda np, x: np.digitize(x, LONG), V),
+    "searchsorted": real(lambda np, x, v: np.searchsorted(x, v, side="right"), LONG, V),
+    "interp": real(lambda np, x, xp, fp: np.interp(x, xp, fp), V + 0.3, LONG, LONG**2),
+    "trapezoid": of(lambda np, y, x: np.trapezoid(y, x, axis=1), X, np.sort(V)),
+    "gradient": of(lambda np, x: np.gradient(x, 0.5, axis=1), X),
+    "diff": of(lambda np, x: np.diff(x, n=2, axis=-1), X),
+    "ediff1d": of(lambda np, x: np.ediff1d(x, to_end=3.0), V),
+    "cross": of(lambda np, x, y: np.cross(x, y), X, Y),
+    "kron": of(lambda np, x, y: np.kron(x, y), X, Y[:1]),
+    "vander": of(lambda np, x: np.vander(x, 4), V),
+    "convolve": of(lambda np, x, y: np.convolve(x, y, mode="same"), LONG, V),
+    "correlate": of(lambda np, x, y: np.correlate(x, y, mode="full"), LONG, V),
+    "poly": of(lambda np, x: np.poly(x), V),
+    "polyval": of(lambda np, p, x: np.polyval(p, x), V, X),
+    "polyder": of(lambda np, p: np.polyder(p), V),
+    "polyint": of(lambda np, p: np.polyint(p), V),
+    "polyadd": of(lambda np, p, q: np.polyadd(p, q), V, LONG),
+    "polysub": of(lambda np, p, q: np.polysub(p, q), V, LONG),
+    "polymul": of(lambda np, p, q: np.polymul(p, q), V, LONG),
+    "polydiv": of(lambda np, p, q: np.polydiv(p, q)[0], LONG, V),
+    "polyfit": real(lambda np, x, y: np.polyfit(x, y, 2), LONG, LONG**3),
+    "roots": of(lambda np, p: np.roots(p), V),
+    "sort": real(lambda np, x: np.sort(x, axis=0), X),
+    "argsort": real(lambda np, x: np.argsort(x, axis=None), X),
+    "sort_complex": of(lambda np, x: np.sort_complex(x), V),
+    "lexsort": real(lambda np, x, y: np.lexsort((x, y)), V, W),
+    "partition": real(lambda np, x: np.partition(x, 1, axis=1)[:, 1], X),
+    "argpartition": real(lambda np, x: np.argpartition(x, 1, axis=1)[:, 1], X),
+    "nonzero": of(lambda np, x: np.nonzero(x), X),
+    "flatnonzero": of(lambda np, x: np.flatnonzero(x), X),
+    "argwhere": of(lambda np, x: np.argwhere(x), X),
+    "unique": of(lambda np, x: np.unique(x), X),
+    "unique_all": of(lambda np, x: tuple(np.unique_all(x)), X),
+    "unique_counts": of(lambda np, x: tuple(np.unique_counts(x)), X),
+    "unique_inverse": of(lambda np, x: tuple(np.unique_inverse(x)), X),
+    "unique_values": of(lambda np, x: np.unique_values(x), X),
+    "union1d": of(lambda np, x, y: np.union1d(x, y), V, W),
+    "intersect1d": of(lambda np, x, y: np.intersect1d(x, y), V, V[1:]),
+    "setdiff1d": of(lambda np, x, y: np.setdiff1d(x, y), V, V[1:]),
+    "setxor1d": of(lambda np, x, y: np.setxor1d(x, y), V, W),
+    "isin": of(lambda np, x, y: np.isin(x, y), V, V[1:]),
+    "apply_along_axis": of(lambda np, x: np.apply_along_axis(lambda r: r[0] * r, 1, x), X),
+    "apply_over_axes": of(lambda np, x: np.apply_over_axes(np.sum, x, [0, 2]), BLOCK),
+}

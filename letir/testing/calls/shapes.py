@@ -1,0 +1,162 @@
+"""Calls of functions that arrange, index, join, write and make arrays."""
+
+import numpy as np
+
+from letir.testing.calls.call import (
+    BITS,
+    BLOCK,
+    COUNTS,
+    MASK,
+    SQUARE,
+    Call,
+    V,
+    W,
+    X,
+    Y,
+    each,
+    of,
+    real,
+    through,
+)
+
+INDICES = np.array([[2, 0, 1], [0, 0, 2]])
+
+
+def on_copy(name: str, *others, takes_complex: bool = True) -> Call:
+    """A call of a function that changes its first argument in place."""
+
+    def f(np, x):
+        x = x.copy()
+        getattr(np, name)(x, *others)
+        return x
+
+    return (of if takes_complex else real)(f, X)
+
+
+def copied(np, x, y):
+    """np.copyto with a mask."""
+    x = x.copy()
+    np.copyto(x, y, where=MASK)
+    return x
+
+
+def plain(name: str, *args) -> Call:
+    """The call of the function of this name with the arguments."""
+    return of(lambda np, *args: getattr(np, name)(*args), *args)
+
+
+def listed(name: str, *args) -> Call:
+    """The call of the function of this name with a list of the arguments."""
+    return of(lambda np, *args: getattr(np, name)(args), *args)
+
+
+def filled(np, x):
+    """An array made in the trace, into which a traced value is written."""
+    made = np.empty((2, 3), x.dtype)
+    made[:] = x
+    return made
+
+
+CALLS = {
+    **each("diag diagonal trace tril triu", lambda name: plain(name, SQUARE)),
+    **each("transpose ravel flip flipud fliplr rot90", lambda name: plain(name, X)),
+    **each("shape size ndim copy zeros_like ones_like", lambda name: plain(name, X)),
+    **each("matrix_transpose iscomplexobj isrealobj", lambda name: plain(name, X)),
+    **each("atleast_1d atleast_2d atleast_3d diagflat", lambda name: plain(name, V)),
+    **each("concatenate concat stack hstack vstack", lambda name: listed(name, X, Y)),
+    **each("dstack column_stack", lambda name: listed(name, X, Y)),
+    "reshape": of(lambda np, x: np.reshape(x, (3, -1), order="F"), X),
+    "resize": of(lambda np, x: np.resize(x, (3, 4)), X),
+    "squeeze": of(lambda np, x: np.squeeze(x[None], axis=0), X),
+    "expand_dims": of(lambda np, x: np.expand_dims(x, (0, 2)), X),
+    "swapaxes": of(lambda np, x: np.swapaxes(x, 0, -1), BLOCK),
+    "moveaxis": of(lambda np, x: np.moveaxis(x, [0, 1], [-1, 0]), BLOCK),
+    "rollaxis": of(lambda np, x: np.rollaxis(x, 2), BLOCK),
+    "permute_dims": of(lambda np, x: np.permute_dims(x, (1, 0)), X),
+    "roll": of(lambda np, x: np.roll(x, (1, -2), axis=(0, 1)), X),
+    "tile": of(lambda np, x: np.tile(x, (2, 2)), X),
+    "repeat": of(lambda np, x: np.repeat(x, [2, 0, 1], axis=1), X),
+    "broadcast_to": of(lambda np, x: np.broadcast_to(x, (2, 3)), V),
+    "broadcast_arrays": of(lambda np, x, y: tuple(np.broadcast_arrays(x, y)), X, V),
+    "broadcast_shapes": of(lambda np, x: x.reshape(np.broadcast_shapes((1, 3), (2, 1))), X),
+    "split": of(lambda np, x: tuple(np.split(x, [1], axis=1)), X),
+    "array_split": of(lambda np, x: tuple(np.array_split(x, 2, axis=1)), X),
+    "hsplit": of(lambda np, x: tuple(np.hsplit(x, 3)), X),
+    "vsplit": of(lambda np, x: tuple(np.vsplit(x, 2)), X),
+    "dsplit": of(lambda np, x: tuple(np.dsplit(x, 2)), BLOCK),
+    "unstack": of(lambda np, x: tuple(np.unstack(x, axis=1)), X),
+    "block": of(lambda np, x, y: np.block([[x, y], [y, x]]), X, Y),
+    "append": of(lambda np, x, y: np.append(x, y, axis=0), X, Y),
+    "insert": of(lambda np, x, v: np.insert(x, 1, v, axis=1), X, Y[:, 0]),
+    "delete": of(lambda np, x: np.delete(x, [0, 2], axis=1), X),
+    "pad": of(lambda np, x: np.pad(x, ((1, 0), (2, 1)), mode="reflect"), X),
+    "take": of(lambda np, x: np.take(x, [2, -1, 0], axis=1), X),
+    "take_along_axis": of(lambda np, x: np.take_along_axis(x, INDICES, axis=1), X),
+    "choose": of(lambda np, x, y: np.choose(INDICES[0] % 2, [x, y]), V, W),
+    "select": of(lambda np, x, y: np.select([x > 1, y > 1], [x, y * x], 0.5), X, Y),
+    "piecewise": real(lambda np, x: np.piecewise(x, [x < 0, x >= 0], [lambda t: -t, np.exp]), V),
+    "compress": of(lambda np, x: np.compress([True, False, True], x, axis=1), X),
+    "extract": of(lambda np, x: np.extract(MASK, x), X),
+    "place": on_copy("place", MASK, [1.5, 2.5]),
+    "put": on_copy("put", [0, 4], [1.5, 2.5]),
+    "putmask": on_copy("putmask", MASK, 3.0),
+    "put_along_axis": on_copy("put_along_axis", INDICES, 0.5, 1),
+    "fill_diagonal": on_copy("fill_diagonal", 0.25),
+    "copyto": of(copied, X, Y),
+    "trim_zeros": of(lambda np, x: np.trim_zeros(x), np.array([0.0, 1.5, 2.5, 0.0])),
+    "meshgrid": of(lambda np, x, y: tuple(np.meshgrid(x, y, indexing="ij")), V, W[:2]),
+    "ix_": real(lambda np, x, i: x[np.ix_(i, [1, 0])], SQUARE, INDICES[0]),
+    "indices": of(lambda np, x: x * np.indices((2, 3))[0], X),
+    "diag_indices": of(lambda np, x: x[np.diag_indices(3)], SQUARE),
+    "diag_indices_from": of(lambda np, x: x[np.diag_indices_from(x)], SQUARE),
+    "tril_indices": of(lambda np, x: x[np.tril_indices(3)], SQUARE),
+    "triu_indices": of(lambda np, x: x[np.triu_indices(3, 1)], SQUARE),
+    "tril_indices_from": of(lambda np, x: x[np.tril_indices_from(x)], SQUARE),
+    "triu_indices_from": of(lambda np, x: x[np.triu_indices_from(x)], SQUARE),
+    "mask_indices": of(lambda np, x: x[np.mask_indices(3, np.triu)], SQUARE),
+    "unravel_index": real(lambda np, i: np.unravel_index(i, (3, 5)), BITS),
+    "ravel_multi_index": real(
+        lambda np, i, j: np.ravel_multi_index((i, j), (6, 6)), COUNTS, COUNTS[::-1]
+    ),
+    "packbits": real(lambda np, x: np.packbits(x), MASK),
+    "unpackbits": real(lambda np, x: np.unpackbits(x), BITS.astype(np.uint8)),
+    "astype": of(lambda np, x: np.astype(x, np.complex128), X),
+    "full_like": of(lambda np, x, v: np.full_like(x, v), X, 2.5),
+    "empty_like": of(lambda np, x: np.empty_like(x).shape, X),
+    "asarray": through(lambda np, x, y: np.asarray([x, y]), 0.5, 1.5),
+    "array": through(lambda np, x, y: np.array([[x, y], [2.0, x * y]]), 0.5, 1.5),
+    "asanyarray": through(lambda np, x, y: np.asanyarray([x, y]), 0.5, 1.5),
+    "ascontiguousarray": through(lambda np, x: np.ascontiguousarray(x), X),
+    "asfortranarray": through(lambda np, x: np.asfortranarray(x), X),
+    "asarray_chkfinite": through(lambda np, x: np.asarray_chkfinite(x), X),
+    "require": through(lambda np, x: np.require(x), X),
+    "full": through(lambda np, x: np.full((2, 2), x), 0.5),
+    "empty": through(filled, X),
+    "zeros": of(lambda np, x: np.zeros(3) + x, X),
+    "ones": of(lambda np, x: np.ones((2, 1)) * x, X),
+    "eye": of(lambda np, x: np.eye(3, k=1) @ x, SQUARE),
+    "identity": of(lambda np, x: np.identity(3) * x, SQUARE),
+    "tri": of(lambda np, x: np.tri(3) * x, SQUARE),
+    "arange": of(lambda np, x: np.arange(3.0) * x, X),
+    "linspace": of(lambda np, x, y: np.linspace(x, y, 5), 0.5, 2.0),
+    "logspace": of(lambda np, x, y: np.logspace(x, y, 4), 0.5, 1.0),
+    "geomspace": of(lambda np, x, y: np.geomspace(x, y, 4), 0.5, 2.0),
+    "fromfunction": of(lambda np, x: np.fromfunction(lambda i, j: x * i + j, (2, 3)), X),
+    "fromiter": through(lambda np, x: np.fromiter([x[0], x[1]], float), V),
+    "hanning": of(lambda np, x: np.hanning(3) * x, X),
+    "hamming": of(lambda np, x: np.hamming(3) * x, X),
+    "bartlett": of(lambda np, x: np.bartlett(3) * x, X),
+    "blackman": of(lambda np, x: np.blackman(3) * x, X),
+    "kaiser": of(lambda np, x: np.kaiser(3, 2.0) * x, X),
+    "result_type": of(lambda np, x: x.astype(np.result_type(x, np.float32)), X),
+    "can_cast": of(lambda np, x: x * np.can_cast(np.int8, np.int64), X),
+    "promote_types": of(lambda np, x: x.astype(np.promote_types("f4", "f8")), X),
+    "common_type": of(lambda np, x: x.astype(np.common_type(x)), X),
+    "min_scalar_type": of(lambda np, x: x.astype(np.min_scalar_type(1.0)), V),
+    "array_repr": of(lambda np, x: x * len(np.array_repr(x)[:1]), X),
+    "array_str": of(lambda np, x: x * len(np.array_str(x)[:1]), X),
+    "array2string": of(lambda np, x: x * len(np.array2string(x)[:1]), X),
+    "may_share_memory": of(lambda np, x: x * np.may_share_memory(x, x), X),
+    "shares_memory": of(lambda np, x: x * np.shares_memory(x, x), X),
+    "frompyfunc": through(lambda np, x: np.frompyfunc(lambda t: t * t, 1, 1)(x), V),
+}

@@ -1,0 +1,146 @@
+"""``support_of``: what of a public NumPy function works, tried out on its call.
+
+Read ``call.py`` first. ``docs/make_numpy.py`` writes the page of it, a test asserts it.
+"""
+
+import warnings
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from attrs import frozen
+
+import letir.numpy
+from letir.ad.mapping import vmap
+from letir.ad.reverse import differentiate
+from letir.ast.terms import Lambda
+from letir.ast.trees import flatten
+from letir.errors import LetirError
+from letir.eval.arrays import type_of
+from letir.eval.evaluator import run_forward
+from letir.testing.calls import CALLS
+from letir.testing.calls.call import Call
+from letir.testing.calls.listed import NO_ARRAYS
+from letir.testing.comparing import assert_close, assert_same
+from letir.testing.gradients import check_grads, is_inexact
+from letir.tracing.recording import trace
+
+NAMESPACES = {"": np, "linalg.": np.linalg, "fft.": np.fft}
+YES, NONE = "yes", "—"
+
+
+@frozen
+class Support:
+    """What works of one function: "yes", "—" where there is nothing to do, or the error's text."""
+
+    plain: str
+    namespace: str
+    vjp: str
+    jvp: str
+    batch: str
+    complexes: str
+
+    @property
+    def is_recorded(self) -> bool:
+        """Whether NumPy's function or that of ``letir.numpy`` is."""
+        return YES in (self.plain, self.namespace)
+
+
+def public_functions() -> Iterator[str]:
+    """The names of NumPy's public functions of arrays, those of numpy.linalg as ``linalg.inv``."""
+    others = {name for names in NO_ARRAYS.values() for name in names.split()}
+    for prefix, module in NAMESPACES.items():
+        for name in sorted(module.__all__):
+            found = getattr(module, name, None)
+            if callable(found) and not isinstance(found, type) and name not in others:
+                yield prefix + name
+
+
+def support_of(name: str) -> Support:
+    """What works of the function, tried out on its call in ``CALLS``."""
+    call = CALLS[name]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of NumPy's own, which the laws of operations see
+        plain, namespace = (tried(is_replayed, call, np, call.args) for np in (np, letir.numpy))
+        found = namespace if plain != YES else plain
+        if found != YES:
+            return Support(plain, namespace, *[NONE] * 4)
+        return Support(
+            plain,
+            namespace,
+            tried(has_derivative, call, "rev"),
+            tried(has_derivative, call, "fwd"),
+            tried(is_batched, call),
+            tried(takes_complex, call),
+        )
+
+
+def tried(check: Callable, *args) -> str:
+    """Whether ``check`` is true, or the error that it raises."""
+    try:
+        return YES if check(*args) else NONE
+    except (LetirError, AssertionError) as error:
+        return str(error).partition("\n")[0]
+
+
+def bound(call: Call, namespace=letir.numpy) -> Callable:
+    """The call as a function of its traced arguments."""
+    return lambda *args: call.f(namespace, *args)
+
+
+def is_replayed(call: Call, namespace, args: tuple) -> bool:
+    """Whether the call is recorded, and its replay gives NumPy's result to the last bit."""
+    fn = trace(bound(call, namespace), *args)
+    assert_same(call.f(np, *args), run_forward(fn, *args))
+    return True
+
+
+def has_derivative(call: Call, mode: str) -> bool:
+    """Whether there is a derivative, which agrees with differences."""
+    if not is_differentiable(trace(bound(call), *call.args), call.args):
+        return False
+    check_grads(bound(call), call.args, order=1, modes=(mode,))
+    return True
+
+
+def is_differentiable(fn: Lambda, args: tuple) -> bool:
+    """Whether a result depends on a floating argument through derivatives."""
+    leaves = flatten(args)[0]
+    needs = [is_inexact(leaf) for leaf in leaves]
+    return any(needs) and bool(differentiate(fn, needs).df_output_vjps)
+
+
+def is_batched(call: Call) -> bool:
+    """Whether ``vmap`` gives what a loop over two examples gives."""
+    if not call.args:
+        return False
+    examples = [call.args, call.args]
+    stacked = [np.stack(both) for both in zip(*examples, strict=True)]
+    expected = [flatten(call.f(np, *args))[0] for args in examples]
+    found = flatten(vmap(bound(call))(*stacked))[0]
+    for i, example in enumerate(expected):
+        for ours, theirs in zip(found, example, strict=True):
+            assert_close(np.asarray(theirs), np.asarray(ours)[i])
+    return True
+
+
+def takes_complex(call: Call) -> bool:
+    """Whether complex arguments are recorded, where NumPy takes them, and differentiated."""
+    args = complex_arguments(call)
+    if not args:
+        return False
+    is_replayed(call, letir.numpy, args)
+    if is_differentiable(trace(bound(call), *args), args):
+        check_grads(bound(call), args, order=1)
+    return True
+
+
+def complex_arguments(call: Call) -> tuple:
+    """Complex arguments that NumPy takes; () if it takes none."""
+    if call.complexes is not None:
+        return call.complexes
+    args = tuple(arg * (1 + 0.25j) if type_of(arg).inexact else arg for arg in call.args)
+    try:
+        call.f(np, *args)
+    except (TypeError, ValueError):
+        return ()
+    return args
