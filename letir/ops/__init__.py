@@ -45,6 +45,9 @@ RARE = (
     "sorting",
     "padding",
     "spacing",
+    "selecting",
+    "cumulative",
+    "nan_reductions",
 )
 
 

@@ -1,6 +1,5 @@
-"""Operations that move elements: transpose, expand_dims, squeeze, concatenate, stack, split, pad,
-flip.
-"""
+"""Operations that move elements: transpose, expand_dims, squeeze, concatenate, stack, split,
+flip."""
 
 import itertools
 
@@ -9,7 +8,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import BoundsError, MissingRule, ShapeError
-from letir.ops.batching import joined, on_axes, padded, permuted, squeezed
+from letir.ops.batching import joined, on_axes, permuted, squeezed
 from letir.ops.makers import added, array_dtype, match, op, result_dtype
 from letir.ops.sizes import as_size, reshape, zeros_like
 
@@ -348,52 +347,4 @@ split = op(
     batch=on_axes("split"),
     numpy={np.split: split_prepare, np.array_split: array_split_prepare},
     onnx="Split",
-)
-
-# ---- pad ----
-
-
-def pad_aval(x, *, width, value):
-    """Each axis longer by its two widths."""
-    if len(width) != x.ndim or any(n < 0 for pair in width for n in pair):
-        raise ShapeError(f"pad: widths {width} do not fit an array of shape {x.shape}")
-    return x.with_shape(
-        tuple(n + before + after for n, (before, after) in zip(x.shape, width, strict=True))
-    )
-
-
-def pad_vjp(ct, y, x, *, width, value):
-    """The part within the padding."""
-    # x[1:-0] is empty
-    inner = tuple(slice(before, None if after == 0 else -after) for before, after in width)
-    return (ct[inner],)
-
-
-def pad_prepare(array, pad_width, mode="constant", *, constant_values=0):
-    """np.pad's call with one constant value."""
-    if mode != "constant" or not isinstance(constant_values, int | float | complex | np.generic):
-        raise ShapeError(
-            f"pad: only mode='constant' with one constant value is recorded, found mode={mode!r}, "
-            f"constant_values={constant_values!r}\n  build the border with concatenate"
-        )
-    widths = (
-        np.broadcast_to(np.asarray(pad_width, dtype=int), (array.ndim, 2)).tolist()
-        if array.ndim
-        else ()
-    )
-    return (array,), {"width": tuple(map(tuple, widths)), "value": constant_values}
-
-
-pad = op(
-    "pad",
-    lambda xp, x, *, width, value=0: (
-        xp.pad(x, width, constant_values=value) if width else xp.array(x)
-    ),
-    pad_aval,
-    vjp=pad_vjp,
-    jvp=lambda t, y, x, *, width, value: pad(t[0], width),
-    prepare=pad_prepare,
-    numpy=(np.pad,),
-    batch=padded,
-    onnx="Pad",
 )

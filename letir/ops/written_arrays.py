@@ -170,13 +170,20 @@ def split(write, x, *, sections, axis):
     return write.call("np.split", x, write.literal(parts), axis=axis)
 
 
-def pad(write, x, *, width, value):
+PAD_VALUES = {"constant": "constant_values", "linear_ramp": "end_values"}
+
+
+def pad(write, x, *, width, value, mode, of):
     """np.pad, which refuses an array without axes."""
     if not width:
         return f"np.array({x})"
     # 0.0 is written: == says 0
-    more = {} if token(value) == token(0) else {"constant_values": value}
-    return write.call("np.pad", x, write.literal(width), **more)
+    more = {} if token(value) == token(0) else {PAD_VALUES[mode]: value}
+    modes = {} if mode == "constant" else {"mode": mode}
+    name = "reflect_type" if type(of) is str else "stat_length"
+    return write.call(
+        "np.pad", x, write.literal(width), **modes, **more, **({} if of is None else {name: of})
+    )
 
 
 def einsum(write, *arrays, subscripts, optimize):

@@ -100,14 +100,4 @@ SAMPLES = {
         of(INTEGERS, sections=(1,)),
         *narrow(of(X, sections=2)),
     ],
-    "pad": [
-        of(X, width=((1, 0), (0, 2))),
-        of(X, width=((0, 0), (1, 1)), value=2.5),
-        of(X[0], width=((0, 0),)),
-        of(X[0, 0], width=()),
-        of(EMPTY, width=((1, 1), (0, 0))),
-        of(Z, width=((1, 0), (0, 0))),
-        of(INTEGERS, width=((0, 1), (1, 0)), value=3),
-        *narrow(of(X, width=((1, 1), (1, 1)))),
-    ],
 }

@@ -1,0 +1,223 @@
+"""Elements at given places: take, take_along_axis, choose; and bits: packbits, unpackbits.
+
+Derivatives go back to the places, and add up where one is there twice.
+"""
+
+import math
+
+import numpy as np
+
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ShapeError
+from letir.ops.batching import aligned, emitted, in_front, rank, rows, shifted
+from letir.ops.elementwise import clip, equal, where
+from letir.ops.makers import DISCRETE, array_dtype, composite, op
+from letir.ops.shaping import normalized
+from letir.ops.sizes import as_size, broadcast_to, reshape
+
+MODES = ("raise", "wrap", "clip")
+
+
+def known_mode(mode) -> str:
+    """``mode`` of an index that is out of bounds."""
+    if mode not in MODES:
+        raise ShapeError(f"mode={mode!r} is none of {', '.join(MODES)}")
+    return mode
+
+
+def places(indices):
+    """Indices as an operand: a list as an integer array."""
+    if not isinstance(indices, list | tuple | range):
+        return indices
+    return np.asarray(indices) if len(indices) else np.zeros(0, np.intp)
+
+
+def within(indices, n: int, mode: str):
+    """The indices as they mean places below ``n``."""
+    if mode == "raise":
+        return indices
+    if mode == "wrap":
+        return indices % n
+    return clip(indices, 0, n - 1)
+
+
+# ---- take ----
+
+
+def take_decompose(x, indices, *, axis=None, mode="raise"):
+    """An index along the axis."""
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    (axis,) = normalized(axis, x.ndim)
+    return x[(*(slice(None),) * axis, within(indices, x.shape[axis], mode))]
+
+
+def take_impl(xp, x, indices, *, axis=None, mode="raise"):
+    """np.take, with the mode applied first: CuPy's has none, and wraps."""
+    n = extent(x, axis)
+    if mode == "clip":
+        indices = xp.clip(indices, 0, n - 1)
+    return xp.take(x, indices % n if mode == "wrap" else indices, axis)
+
+
+def extent(x, axis) -> int:
+    """How long an array is along ``axis``, or in all."""
+    shape = getattr(x, "shape", ())
+    return math.prod(shape) if axis is None else shape[axis]
+
+
+def take_prepare(a, indices, axis=None, out=None, mode="raise"):
+    """np.take's call."""
+    axis = None if axis is None else as_size(axis)
+    return (a, places(indices)), {"axis": axis, "mode": known_mode(mode)}
+
+
+take = composite(
+    "take",
+    take_decompose,
+    impl=take_impl,
+    prepare=take_prepare,
+    numpy=(np.take,),
+)
+
+
+def along_axis(x, indices, axis: int) -> tuple:
+    """The index that takes, at each place of ``indices``, an element along ``axis`` of ``x``."""
+    (axis,) = normalized(axis, x.ndim)
+    if indices.ndim != x.ndim:
+        raise ShapeError(
+            f"take_along_axis: indices of shape {indices.shape} for an array of {x.shape}"
+        )
+    ndim = x.ndim
+    steps = [np.arange(n).reshape(-1, *(1,) * (ndim - i - 1)) for i, n in enumerate(x.shape)]
+    return (*steps[:axis], indices, *steps[axis + 1 :])
+
+
+def take_along_axis_prepare(arr, indices, axis=-1):
+    """np.take_along_axis' call."""
+    return (arr, places(indices)), {"axis": None if axis is None else as_size(axis)}
+
+
+def take_along_axis_decompose(x, indices, *, axis=-1):
+    """An index with steps along all other axes."""
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    return x[along_axis(x, indices, axis)]
+
+
+take_along_axis = composite(
+    "take_along_axis",
+    take_along_axis_decompose,
+    impl=lambda xp, x, indices, *, axis=-1: xp.take_along_axis(x, indices, axis),
+    prepare=take_along_axis_prepare,
+    numpy=(np.take_along_axis,),
+)
+
+# ---- choose ----
+
+
+def choose_decompose(a, *choices, mode="raise"):
+    """Of each choice what is chosen, one after the other."""
+    chosen, dtype = within(a, len(choices), mode), array_dtype(*[kind_of(c) for c in choices])
+    out = choices[-1]
+    for i, choice in reversed(list(enumerate(choices[:-1]))):
+        out = where(equal(chosen, i), choice, out)
+    if len(choices) == 1:
+        shape = np.broadcast_shapes(a.shape, kind_of(out).shape)
+        out = broadcast_to(out, shape)
+    return out.astype(dtype)
+
+
+def kind_of(choice) -> ArrayType:
+    """The type of one choice."""
+    return choice.type
+
+
+def choose_prepare(a, choices, out=None, mode="raise"):
+    """np.choose's call: the choices in a list, or along the first axis of an array."""
+    return (a, *choices), {"mode": known_mode(mode)}
+
+
+def choose_batch(args, mapped, *, transform=None, **attrs):
+    """All operands broadcast."""
+    return emitted("choose", aligned(args, mapped), **attrs)
+
+
+choose = composite(
+    "choose",
+    choose_decompose,
+    impl=lambda xp, a, *choices, mode="raise": xp.choose(a, choices, mode=mode),
+    prepare=choose_prepare,
+    numpy=(np.choose,),
+    batch=in_front(choose_batch),
+)
+
+# ---- bits ----
+
+
+def bits_aval(name: str, count_of):
+    """The type rule of packbits or unpackbits: uint8, ``count_of(n)`` along the axis."""
+
+    def aval(x, *, axis, **attrs):
+        if x.dtype.kind not in ("b", "i", "u") or (name == "unpackbits" and x.dtype != np.uint8):
+            raise DTypeError(f"{name}: expected booleans or unsigned bytes, found {x}")
+        if axis is None:
+            return ArrayType(np.uint8, (count_of(x.size, **attrs),))
+        (axis,) = normalized(axis, x.ndim)
+        count = count_of(x.shape[axis], **attrs)
+        return ArrayType(np.uint8, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+
+    return aval
+
+
+def bits_batch(name: str):
+    """The batching rule of packbits or unpackbits."""
+
+    def rule(args, mapped, *, axis, **attrs):
+        (x,) = args
+        if axis is None:
+            return emitted(name, (rows(x),), axis=1, **attrs)
+        return emitted(name, args, axis=shifted(axis, rank(x, True)), **attrs)
+
+    return in_front(rule)
+
+
+def unpacked_count(n: int, *, count, bitorder) -> int:
+    """How many bits ``n`` bytes give; a negative ``count`` leaves that many away."""
+    if count is None:
+        return 8 * n
+    return count if count >= 0 else 8 * n + count
+
+
+packbits = op(
+    "packbits",
+    lambda xp, x, *, axis=None, bitorder="big": xp.packbits(x, axis=axis, bitorder=bitorder),
+    bits_aval("packbits", lambda n, *, bitorder: -(-n // 8)),
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    prepare=lambda a, axis=None, bitorder="big": (
+        (a,),
+        {"axis": None if axis is None else as_size(axis), "bitorder": bitorder},
+    ),
+    numpy=(np.packbits,),
+    batch=bits_batch("packbits"),
+)
+unpackbits = op(
+    "unpackbits",
+    lambda xp, x, *, axis=None, count=None, bitorder="big": xp.unpackbits(
+        x, axis=axis, count=count, bitorder=bitorder
+    ),
+    bits_aval("unpackbits", unpacked_count),
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    prepare=lambda a, axis=None, count=None, bitorder="big": (
+        (a,),
+        {
+            "axis": None if axis is None else as_size(axis),
+            "count": None if count is None else as_size(count),
+            "bitorder": bitorder,
+        },
+    ),
+    numpy=(np.unpackbits,),
+    batch=bits_batch("unpackbits"),
+)
