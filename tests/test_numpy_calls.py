@@ -26,13 +26,23 @@ def by_name(*names):
     return call
 
 
+def pad_keywords(value=None, mode="constant", of=None):
+    name = "reflect_type" if type(of) is str else "stat_length"
+    value_name = "constant_values" if mode == "constant" else "end_values"
+    given = {value_name: value, name: of}
+    return {"mode": mode, **{key: found for key, found in given.items() if found is not None}}
+
+
 NUMPY_CALLS = {
     **dict.fromkeys(("var", "std"), by_name("where", "mean")),
     "cov": by_name("y", "fweights", "aweights"),
     **dict.fromkeys(("sum", "mean", "prod", "max", "min", "any", "all"), masked_call),
     **dict.fromkeys(("concatenate", "stack"), list_call),
     "split": lambda f, x, *, sections, **attrs: f(x, sections, **attrs),
-    "pad": lambda f, x, *, width, value=0: f(x, width, constant_values=value),
+    "pad": lambda f, x, *, width, **attrs: f(x, width, **pad_keywords(**attrs)),
+    "choose": lambda f, a, *choices, **attrs: f(a, choices, **attrs),
+    "lexsort": list_call,
+    "logspace": lambda f, start, stop, base, **attrs: f(start, stop, base=base, **attrs),
     "einsum": lambda f, *arrays, subscripts, **attrs: f(subscripts, *arrays, **attrs),
 }
 

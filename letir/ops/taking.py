@@ -13,7 +13,7 @@ from letir.ops.batching import aligned, emitted, in_front, rank, rows, shifted
 from letir.ops.elementwise import clip, equal, where
 from letir.ops.makers import DISCRETE, array_dtype, composite, op
 from letir.ops.shaping import normalized
-from letir.ops.sizes import as_size, broadcast_to, reshape
+from letir.ops.sizes import as_size, reshape
 
 MODES = ("raise", "wrap", "clip")
 
@@ -46,6 +46,8 @@ def within(indices, n: int, mode: str):
 
 def take_decompose(x, indices, *, axis=None, mode="raise"):
     """An index along the axis."""
+    if indices.type.weak:
+        indices = indices.astype(indices.dtype)  # an index is an array
     if axis is None:
         x, axis = reshape(x, -1), 0
     (axis,) = normalized(axis, x.ndim)
@@ -118,19 +120,11 @@ take_along_axis = composite(
 
 def choose_decompose(a, *choices, mode="raise"):
     """Of each choice what is chosen, one after the other."""
-    chosen, dtype = within(a, len(choices), mode), array_dtype(*[kind_of(c) for c in choices])
-    out = choices[-1]
-    for i, choice in reversed(list(enumerate(choices[:-1]))):
+    chosen, out = within(a, len(choices), mode), choices[-1]
+    # also of a single one, which is broadcast by it
+    for i, choice in reversed(list(enumerate(choices[:-1] or choices))):
         out = where(equal(chosen, i), choice, out)
-    if len(choices) == 1:
-        shape = np.broadcast_shapes(a.shape, kind_of(out).shape)
-        out = broadcast_to(out, shape)
-    return out.astype(dtype)
-
-
-def kind_of(choice) -> ArrayType:
-    """The type of one choice."""
-    return choice.type
+    return out.astype(array_dtype(*[choice.type for choice in choices]))
 
 
 def choose_prepare(a, choices, out=None, mode="raise"):
