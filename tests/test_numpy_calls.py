@@ -34,7 +34,8 @@ def pad_keywords(value=None, mode="constant", of=None):
 
 
 NUMPY_CALLS = {
-    **dict.fromkeys(("var", "std"), by_name("where", "mean")),
+    **dict.fromkeys(("var", "std", "nanvar", "nanstd"), by_name("where", "mean")),
+    **dict.fromkeys(("nansum", "nanprod", "nanmean", "nanmax", "nanmin"), by_name("where")),
     "cov": by_name("y", "fweights", "aweights"),
     **dict.fromkeys(("sum", "mean", "prod", "max", "min", "any", "all"), masked_call),
     **dict.fromkeys(("concatenate", "stack"), list_call),

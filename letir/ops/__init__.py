@@ -36,6 +36,7 @@ RARE = (
     "neural",
     "activations",
     "normal",
+    "convolutions",
     "floats",
     "integers",
     "statistics",

@@ -13,6 +13,7 @@ from letir.testing.samples import (
     bodies,
     casting,
     control,
+    convolutions,
     covariance,
     cumulative,
     draws,
@@ -41,7 +42,7 @@ from letir.testing.samples.sample import Sample
 load_rare()  # whoever goes through all records means these too
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, statistics, scans),
-    *(indexing, products, neural, activations, control, bodies, loops, scripted),
+    *(indexing, products, neural, activations, convolutions, control, bodies, loops, scripted),
     *(arranging, taking, sorting, padding, spacing),
     *(floats, integers),
     *(covariance,),

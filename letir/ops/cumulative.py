@@ -1,0 +1,94 @@
+"""The cumulative product, and linear recurrences, which its derivatives are.
+
+Each element of y = cumprod(x) is a product; its derivative by one factor is the product of the
+others, which is right where factors are zero, unlike y / x.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import MissingRule
+from letir.ops.batching import along_axis
+from letir.ops.casting import cast
+from letir.ops.makers import match, op
+from letir.ops.scans import cumsum, cumsum_aval
+from letir.ops.shaping import concatenate, flip, moved
+from letir.ops.sizes import ones_like, reshape
+
+
+def recurrence(a: Value, b: Value) -> Value:
+    """y with ``y[i] = a[i] * y[i - 1] + b[i]`` along the last axis, from 0.
+
+    By doubling: log2(n) steps on whole arrays (Hillis and Steele, Data parallel algorithms, CACM
+    1986). Nothing is divided, so that it is right where ``a`` is 0.
+    """
+    shift, n = 1, b.shape[-1]
+    while shift < n:
+        rest = a[..., shift:]
+        b = concatenate([b[..., :shift], b[..., shift:] + rest * b[..., :-shift]], -1)
+        if 2 * shift < n:
+            a = concatenate([a[..., :shift], rest * a[..., :-shift]], -1)
+        shift *= 2
+    return b
+
+
+def in_rows(x: Value, axis) -> Value:
+    """``x`` with the axis of the cumulation as its last."""
+    if axis is None or not x.shape:
+        return reshape(x, (x.size,))
+    return moved(x, (axis,), (-1,))
+
+
+def as_before(rows: Value, x: Value, axis) -> Value:
+    """What ``in_rows`` made of an array of the shape of ``x``, undone."""
+    if axis is None or not x.shape:
+        return reshape(rows, x)
+    return moved(rows, (-1,), (axis,))
+
+
+def known(*values: Value) -> None:
+    """Raise MissingRule if a shape is unknown: how many steps there are depends on it."""
+    if any(value.type is None or any(type(n) is not int for n in value.shape) for value in values):
+        raise MissingRule(
+            "cumprod: its derivative needs the shape of its operand; retype the program first"
+        )
+
+
+def before(y: Value) -> Value:
+    """The products before each element: ``y`` moved on by one, from 1."""
+    return concatenate([ones_like(y[..., :1]), y[..., :-1]], -1)
+
+
+def cumprod_vjp(ct, y, x, *, axis, dtype):
+    """The product before each factor, times the sum of the cotangents of all later products, each
+    divided by all that came before.
+    """
+    known(x, y)
+    if 0 in x.shape:
+        return (ct if ct.shape == x.shape else reshape(ct, x),)
+    row, cts = in_rows(x, axis), in_rows(ct, axis)
+    factors = concatenate([row[..., 1:], ones_like(row[..., :1])], -1)
+    later = flip(recurrence(flip(factors, -1), flip(cts, -1)), -1)
+    return (match(as_before(before(in_rows(y, axis)) * later, x, axis), x),)
+
+
+def cumprod_jvp(tangents, y, x, *, axis, dtype):
+    """The product rule from element to element."""
+    known(x, y)
+    if 0 in x.shape:
+        return cast(reshape(tangents[0], y), y.dtype)
+    row, along = in_rows(x, axis), in_rows(tangents[0], axis)
+    found = recurrence(cast(row, y.dtype), cast(before(in_rows(y, axis)) * along, y.dtype))
+    return as_before(found, y, axis)
+
+
+cumprod = op(
+    "cumprod",
+    lambda xp, x, *, axis=None, dtype=None: xp.cumprod(x, axis=axis, dtype=dtype),
+    cumsum_aval,
+    vjp=cumprod_vjp,
+    jvp=cumprod_jvp,
+    prepare=cumsum.prepare,
+    numpy=(np.cumprod,),
+    batch=along_axis("cumprod"),
+)

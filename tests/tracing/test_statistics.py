@@ -1,0 +1,89 @@
+"""Statistics as users call them: every keyword of NumPy's, recorded and replayed to the bit."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same, check_grads
+
+X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
+NAN = np.array([[0.5, np.nan, 2.0], [np.nan, np.nan, np.nan]])
+W = np.array([0.5, 1.25, 2.0])
+MASK = np.array([[True, False, True], [True, True, True]])
+
+CALLS = {
+    "average": lambda x, w: np.average(x),
+    "average returned": lambda x, w: np.average(x, axis=0, returned=True),
+    "average weighted": lambda x, w: np.average(x, axis=1, weights=w, keepdims=True),
+    "average weighted, returned": lambda x, w: np.average(x, 1, w, True),
+    "average of constants": lambda x, w: np.average(X, axis=-1, weights=w, returned=True),
+    "mean keyword": lambda x, w: np.var(x, axis=1, mean=np.mean(x, axis=1, keepdims=True)),
+    "correction": lambda x, w: np.std(x, correction=1, where=MASK),
+    "method": lambda x, w: (x.var(ddof=1), x.std(axis=0, keepdims=True)),
+    "cov": lambda x, w: np.cov(x, x[::-1], False, True),
+    "cov of weights": lambda x, w: np.cov(x, aweights=w, fweights=[1, 2, 1]),
+    "corrcoef": lambda x, w: np.corrcoef(x, x[:1] ** 2),
+    "ptp of 0-d": lambda x, w: np.ptp(x[0, 0], axis=0),
+    "cumulative_sum": lambda x, w: np.cumulative_sum(x, axis=1, include_initial=True),
+    "cumulative_prod": lambda x, w: np.cumulative_prod(w, include_initial=True),
+    "cumulative_sum of a row": lambda x, w: np.cumulative_sum(w, dtype=np.float32),
+    "ediff1d": lambda x, w: np.ediff1d(x, to_begin=w[0], to_end=[1.0, 2.0]),
+    "amax": lambda x, w: np.amax(x, axis=0) - np.amin(x, axis=-1)[0],
+    "nansum of 0-d": lambda x, w: np.nansum(x[0, 0], axis=0),
+    "nanmean of 0-d": lambda x, w: np.nanmean(x[0, 0], axis=-1),
+    "nanmax": lambda x, w: np.nanmax(x, initial=3.0, where=MASK, keepdims=True),
+    "nanvar": lambda x, w: np.nanvar(x, axis=0, correction=0, where=MASK, dtype=np.float32),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_is_recorded_and_replayed_to_the_bit(name):
+    f = CALLS[name]
+    x, w = X[::-1] * 1.25, W[::-1]
+
+    assert_same(f(x, w), lt.run_forward(lt.trace(f, X, W), x, w))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_its_derivatives_agree_with_differences(name):
+    if "float32" not in CALLS[name].__code__.co_names:
+        check_grads(CALLS[name], (X, W))
+
+
+def test_statistics_are_traced_as_themselves():
+    """[B4]"""
+    program = lt.trace(lambda x: np.std(x, axis=0) + np.var(x) + np.cov(x)[0, 0], X)
+
+    assert {"std", "var", "cov"} <= {bind.op.name for bind in program.binds}
+
+
+def test_the_deviation_of_equal_numbers_has_a_derivative_of_zero():
+    """[D13]"""
+    for f in (np.std, np.nanstd):
+        assert_same(np.zeros(3), lt.grad(lambda x, f=f: f(x))(np.full(3, 0.5)))
+
+
+def test_rows_of_nan_warn_as_in_numpy_and_have_a_derivative_of_zero():
+    """[D13]"""
+    for f in (np.nansum, np.nanmax, np.nanmean):
+        with warnings.catch_warnings(action="ignore"):
+            expected = f(NAN, axis=1)
+            found, pull = lt.vjp(lambda x, f=f: f(x, axis=1), NAN)
+            by_x = pull(np.ones(2))[0]
+
+        assert_same(expected, found)
+        assert np.isfinite(by_x).all()
+        assert not by_x[1].any()
+    with pytest.warns(RuntimeWarning, match="Mean of empty slice"):
+        lt.run_forward(lt.trace(lambda x: np.nanmean(x, axis=1), X), NAN)
+
+
+def test_derivatives_beyond_the_first_do_not_meet_nan():
+    """[D13]"""
+    x = np.array([0.5, np.nan, 2.0, 1.25])
+    for f in (np.nansum, np.nanprod, np.nanvar, np.nanstd, np.nancumprod, np.nanmean):
+        second = lt.grad(lambda x, f=f: lt.grad(lambda x: (f(x) ** 2).sum())(x).sum())(x)
+
+        assert np.isfinite(second[[0, 2, 3]]).all()
