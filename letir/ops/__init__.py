@@ -38,7 +38,7 @@ RARE = (
     "normal",
     "convolutions",
     "floats",
-    "integers",
+    "integers", "folds",
     "statistics",
     "covariance",
     "arranging",

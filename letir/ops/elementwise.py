@@ -14,7 +14,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
-from letir.errors import TraceError
+from letir.errors import ShapeError
 from letir.ops.batching import pointwise
 from letir.ops.makers import (
     added,
@@ -313,13 +313,9 @@ def where_jvp(tangents, out, condition, x, y):
 
 
 def where_prepare(condition, *choices):
-    """np.where's call with both choices; with none its shape would depend on data."""
+    """np.where's call with both choices; with none it is np.nonzero's."""
     if len(choices) != 2:
-        raise TraceError(
-            "np.where(condition) alone gives a result whose shape depends on data "
-            "and is not recorded\n"
-            "  give both choices, np.where(condition, x, y), or index with the mask: x[condition]"
-        )
+        raise ShapeError("where: either both or neither of x and y should be given")
     return (condition, *choices), {}
 
 

@@ -11,6 +11,7 @@ from letir.errors import DTypeError, TraceError
 from letir.ops.makers import promotable
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user
+from letir.tracing.plain_selecting import SELECTING
 from letir.tracing.plain_statistics import STATISTICS
 
 
@@ -75,6 +76,7 @@ def into_ordinary_array() -> TraceError:
 
 # Answered from types where they can be: nothing is recorded, no guard is needed.
 PLAIN = {
+    **SELECTING,
     **STATISTICS,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,

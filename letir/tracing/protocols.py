@@ -131,11 +131,15 @@ class ArrayValue(Value):
     argmax, argmin = _method(np.argmax), _method(np.argmin)
     any, all, cumsum = _method(np.any), _method(np.all), _method(np.cumsum)
     clip, squeeze, dot = _method(np.clip), _method(np.squeeze), _method(np.dot)
-    ravel = _method(np.ravel)
+    ravel, nonzero = _method(np.ravel), _method(np.nonzero)
 
     def reshape(self, *shape, order="C"):
         """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
         return PRIMITIVES["reshape"](self, shape[0] if len(shape) == 1 else shape, order)
+
+    def compress(self, condition, axis=None, out=None):
+        """NumPy's ``ndarray.compress``."""
+        return self.numpy_call(np.compress, (condition, self, axis, out), {})
 
     def flatten(self, order="C"):
         """NumPy's ``ndarray.flatten``."""

@@ -320,6 +320,15 @@ def _elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs):
     return compute(op, values, attrs)
 
 
+def unanswered(value: Value, asked: str) -> TraceError:
+    """The error for a question to a traced value that has no array."""
+    return TraceError(
+        f"{asked} of a traced value of type {value.type} is needed, but it has no value"
+        f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
+        "  choose with numpy.where, or make it a static argument"
+    )
+
+
 def escaped(value: Value) -> EscapedTracerError:
     """The error for a traced value that is used where it does not belong."""
     trace = value.emitter

@@ -19,7 +19,7 @@ from letir.ops.items import spelled_item
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user
 from letir.tracing.protocols import ArrayValue
-from letir.tracing.recorder import ABSENT, ACTIVE, LAZY, Paused, Trace, escaped
+from letir.tracing.recorder import ABSENT, ACTIVE, LAZY, Paused, Trace, escaped, unanswered
 
 MATH_REMEDY = (
     "use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into;\n"
@@ -111,11 +111,7 @@ class Tracer(ArrayValue):
         """``convert`` of the value, recorded as a guard: a replay with another answer fails."""
         value = self.concrete_value()
         if value is ABSENT:
-            raise TraceError(
-                f"{asked} of a traced value of type {self.type} is needed, but it has no value"
-                f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
-                "  choose with numpy.where, or make it a static argument"
-            )
+            raise unanswered(self, asked)
         answer = convert(value)
         # after convert, which may raise as NumPy does: then there is nothing to guard
         self.emitter.apply(PRIMITIVES["guard"], (self,), Attrs(value=answer))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import letir.numpy as lnp
-from letir.errors import MissingRule, TraceError
+from letir.errors import MissingRule, ShapeError, TraceError
 
 X = np.array([1.0, 2.0, 3.0])
 M = np.arange(6.0).reshape(2, 3)
@@ -90,10 +90,9 @@ numpy.log(..., where=mask) leaves elements without a value and is not recorded
     assert (TraceError, message) == told(lambda x: np.log(x, where=x > 0), X)
 
 
-def test_where_alone_is_refused(told):
+def test_where_with_one_choice_is_refused(told):
     message = """\
-np.where(condition) alone gives a result whose shape depends on data and is not recorded
-  at test_wrong_functions.py:NN
-  give both choices, np.where(condition, x, y), or index with the mask: x[condition]"""
+where: either both or neither of x and y should be given
+  at test_wrong_functions.py:NN"""
 
-    assert (TraceError, message) == told(lambda x: np.where(x > 1), X)
+    assert (ShapeError, message) == told(lambda x: np.where(x > 1, x), X)
