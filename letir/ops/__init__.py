@@ -38,7 +38,8 @@ RARE = (
     "normal",
     "convolutions",
     "floats",
-    "integers", "folds",
+    "integers",
+    "folds",
     "statistics",
     "covariance",
     "arranging",
@@ -49,6 +50,9 @@ RARE = (
     "selecting",
     "cumulative",
     "nan_reductions",
+    "searching",
+    "differences",
+    "interpolation",
 )
 
 

@@ -16,12 +16,14 @@ from letir.testing.samples import (
     convolutions,
     covariance,
     cumulative,
+    differences,
     draws,
     elementwise,
     floats,
     folds,
     indexing,
     integers,
+    interpolation,
     loops,
     nan_reductions,
     neural,
@@ -30,6 +32,7 @@ from letir.testing.samples import (
     reductions,
     scans,
     scripted,
+    searching,
     selecting,
     shaping,
     sizes,
@@ -52,6 +55,11 @@ FAMILIES = (
     *(
         cumulative,
         nan_reductions,
+    ),
+    *(
+        searching,
+        differences,
+        interpolation,
     ),
 )
 SAMPLES: dict[str, list[Sample]] = {
