@@ -26,6 +26,7 @@ CANNOT = {  # why no sample of these has a batch of any size
     "instantiate": "its shape is an operand of its own",
     "grad_of": "its body is typed",
     "when_defined": "its body is typed",
+    "fold": "its first axis is that of a window",
 }
 
 

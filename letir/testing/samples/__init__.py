@@ -27,7 +27,9 @@ from letir.testing.samples import (
     loops,
     nan_reductions,
     neural,
+    numbering,
     padding,
+    pooling,
     products,
     reductions,
     scans,
@@ -40,15 +42,18 @@ from letir.testing.samples import (
     spacing,
     statistics,
     taking,
+    updates,
+    windows,
 )
 from letir.testing.samples.sample import Sample
 
 load_rare()  # whoever goes through all records means these too
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, statistics, scans),
-    *(indexing, products, neural, activations, convolutions, control, bodies, loops, scripted),
-    *(arranging, taking, sorting, padding, spacing),
-    *(floats, integers, folds),
+    *(indexing, products, control, bodies, loops, scripted),
+    *(neural, activations, convolutions, pooling),
+    *(arranging, taking, sorting, padding, spacing, numbering, windows),
+    *(floats, integers, folds, updates),
     *(covariance,),
     *(draws,),
     *(selecting,),

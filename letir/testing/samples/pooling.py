@@ -1,0 +1,39 @@
+"""Samples of the operations in ``letir.ops.pooling``."""
+
+import numpy as np
+
+from letir.testing.samples.convolutions import IMAGE, LINE
+from letir.testing.samples.reductions import TIES
+from letir.testing.samples.sample import INTEGERS, narrow, of, rough
+
+ONE = {"stride": (1,), "padding": ((0, 0),), "dilation": (1,)}
+WIDE = {"stride": (2, 1), "padding": ((0, 1), (1, 0)), "dilation": (1, 2)}
+WINDOW = {"window": (2, 2), **WIDE}
+
+SAMPLES = {
+    "unfold": [
+        of(LINE, window=(3,), **ONE),
+        of(IMAGE, **WINDOW, value=0.5),
+        of(LINE[:0], window=(3,), **ONE),
+        of(INTEGERS, window=(2,), **ONE),
+        *narrow(of(LINE[0, 0], window=(2,), **ONE)),
+    ],
+    "fold": [
+        of(LINE[:, :, :3], sizes=(4,), **ONE),
+        of(np.sin(np.arange(2 * 2 * 3 * 3 * 3.0)).reshape(2, 2, 3, 3, 3), sizes=(5, 4), **WIDE),
+        *narrow(of(LINE[:, :, :3], sizes=(4,), **ONE)),
+    ],
+    "max_pool": [
+        of(LINE, window=(3,), **ONE),
+        of(IMAGE, **WINDOW),
+        of(INTEGERS, window=(2,), stride=(1,), padding=((1, 0),), dilation=(1,)),
+        rough(TIES, window=(2,), **ONE),
+        *narrow(of(LINE, window=(2,), **ONE)),
+    ],
+    "avg_pool": [
+        of(LINE, window=(3,), stride=(2,), padding=((0, 0),)),
+        of(IMAGE, window=(2, 2), stride=(2, 1), padding=((0, 1), (1, 0))),
+        of(IMAGE, window=(2, 2), stride=(2, 1), padding=((0, 1), (1, 0)), count_padding=False),
+        *narrow(of(LINE, window=(2,), stride=(2,), padding=((0, 0),))),
+    ],
+}
