@@ -41,6 +41,7 @@ RARE = (
     "floats",
     "integers",
     "folds",
+    "updates",
     "statistics",
     "covariance",
     "arranging",

@@ -1,19 +1,14 @@
-"""Composites of network code: embedding, linear, log_softmax, dropout; and the random mask that
-dropout draws.
-"""
+"""Composites of network code: embedding, linear, log_softmax, dropout."""
 
 import numpy as np
 
-from letir.ast.primitive import never
-from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.batching import on_axes
 from letir.ops.casting import stop_gradient
-from letir.ops.elementwise import exp, log, where
-from letir.ops.loops import OneByOne
-from letir.ops.makers import DISCRETE, composite, op
+from letir.ops.draws import as_key, random_draw
+from letir.ops.elementwise import exp, greater_equal, less, log, where
+from letir.ops.makers import composite
 from letir.ops.reductions import max_, sum_
-from letir.ops.sizes import declared, spelled
 
 # ---- composites without random numbers ----
 
@@ -74,48 +69,6 @@ embedding = composite("embedding", embedding_decompose, onnx="Gather")
 # ---- dropout ----
 
 
-def random_mask_impl(xp, key, *sizes, shape, rate):
-    """True with probability 1 - rate, by the counter-based generator Philox: the same on every
-    evaluator [B9].
-
-    Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC 2011.
-    """
-    # the words of Philox's key
-    words = np.asarray(key.get() if hasattr(key, "get") else key, dtype=np.uint64).reshape(-1)
-    philox = np.random.Philox(key=words if words.size == 2 else int(words[0]))
-    # on the host also for CuPy: the same mask everywhere costs a copy
-    draws = np.random.Generator(philox).random(declared(shape, sizes))
-    return xp.asarray(draws >= rate)
-
-
-def random_mask_aval(key, *sizes, shape, rate):
-    """Booleans of the declared shape; the key is one or two integers."""
-    if key.dtype.kind not in "iu" or key.size not in (1, 2):
-        raise DTypeError(f"a random key is one or two integers, found {key}")
-    if not 0 <= rate <= 1:
-        raise ShapeError(f"a rate is between 0 and 1, found {rate}")
-    return None if shape is None else ArrayType(bool, shape)
-
-
-def random_mask_prepare(key, shape, rate):
-    """The key, and what says the shape."""
-    sizes, shape = spelled(shape)
-    return (key, *sizes), {"shape": shape, "rate": rate}
-
-
-random_mask = op(
-    "random_mask",
-    random_mask_impl,
-    random_mask_aval,
-    vjp=DISCRETE,
-    jvp=DISCRETE,
-    batch=OneByOne(lambda: random_mask),  # each mask by a key of its own
-    prepare=random_mask_prepare,
-    random=True,
-    onnx=never("ONNX has no keyed random numbers"),
-)
-
-
 def dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
     """``x`` with elements set to 0 with probability ``rate`` and the others scaled by 1 / (1 -
     rate).
@@ -124,9 +77,13 @@ def dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
         return x * 1
     if key is None:
         raise TraceError(
-            "dropout: training needs a key of one or two integers: dropout(x, key, rate=...)"
+            "dropout: training needs a key, or an integer seed: dropout(x, key, rate=...)"
         )
-    kept = random_mask(key, x, rate)
+    if not 0 <= rate <= 1:
+        raise ShapeError(f"a rate is between 0 and 1, found {rate}")
+    # of integers: exact, and in no precision that is not that of x
+    bits = random_draw(as_key(key), "bits", x, np.uint64)
+    kept = greater_equal(bits, int(rate * 2.0**64)) if rate < 1 else less(bits, 0)
     # rate 1: no division by 0
     return where(kept, x / (1 - rate), 0) if rate < 1 else where(kept, x, 0)
 

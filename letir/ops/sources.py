@@ -6,7 +6,7 @@ By default an operation is its symbol, or its NumPy function with the attributes
 
 from collections.abc import Callable
 
-from letir.ops import written_arrays, written_control
+from letir.ops import written_arrays, written_control, written_random
 
 SOURCES: dict[str, Callable] = {
     "neg": written_arrays.prefix("-"),
@@ -34,7 +34,11 @@ SOURCES: dict[str, Callable] = {
     "index": written_arrays.index,
     "index_set": written_arrays.index_set,
     "index_add": written_arrays.index_add,
-    "random_mask": written_control.random_mask,
+    "random_key": written_random.key,
+    "random_split": written_random.split,
+    "random_fold_in": written_random.fold_in,
+    "random_draw": written_random.draw,
+    "random_places": written_random.places,
     "guard": written_control.guard,
     "assemble": written_arrays.assemble,
     "looped": written_control.looped,

@@ -1,4 +1,4 @@
-"""How random numbers, guards, loops, functions of the user's and gradient programs are written in
+"""How guards, loops, functions of the user's and gradient programs are written in
 NumPy: forms for ``letir.ops.sources``.
 
 ``Undef`` is None in a source; a step of a gradient program asks for it where it may be.
@@ -7,23 +7,9 @@ NumPy: forms for ``letir.ops.sources``.
 from collections.abc import Callable
 
 from letir.errors import ExportError
-from letir.ops.written_arrays import made, shape_text
+from letir.ops.written_arrays import made
 
-# ---- random numbers, guards, functions ----
-
-RANDOM_MASK = '''
-def random_mask(key, shape, rate):
-    """True with probability 1 - rate, by the counter-based generator Philox."""
-    words = np.asarray(key, dtype=np.uint64).reshape(-1)
-    philox = np.random.Philox(key=words if words.size == 2 else int(words[0]))
-    return np.asarray(np.random.Generator(philox).random(shape) >= rate)
-'''
-
-
-def random_mask(write, key, *sizes, shape, rate):
-    """A function that draws it."""
-    shape = shape_text(write, sizes, shape)
-    return f"{write.helper(RANDOM_MASK)}({key}, {shape}, {write.literal(rate)})"
+# ---- guards, functions ----
 
 
 def guard(write, x, *, value):

@@ -72,7 +72,7 @@ INTERNAL = frozenset(
     [
         *("guard", "custom_vjp", "scripted", "autograd_add", "instantiate"),
         *("grad_of", "when_defined", "constant", "weaken"),
-        *("index_set", "index_add", "random_mask", "dropout"),
+        *("index_set", "index_add", "random_draw", "dropout"),
     ]
 )
 CONSTANTS = {

@@ -316,7 +316,7 @@ def test_random_numbers_and_effects_happen_once(policy):
     found = [bind.op.name for bind in lt.grad(program, policy=policy).binds]
     assert 1 == len(calls)
     assert 1 == found.count("guard")
-    assert found.count("random_mask") + found.count("dropout") <= 2
+    assert found.count("random_draw") + found.count("dropout") <= 2
 
 
 def test_the_last_kept_value_of_a_long_chain_is_near():

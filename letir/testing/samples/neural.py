@@ -48,13 +48,9 @@ SAMPLES = {
         rough(X, ROWS, padding_idx=1),
         *narrow(of(X, ROWS)),
     ],
-    "random_mask": [
-        of(KEY, shape=(2, 3), rate=0.5),
-        of(np.int64(3), shape=(), rate=0.25),
-        of(KEY, np.array([2]), shape=None, rate=0.0),
-    ],
     "dropout": [
         of(X, KEY),
+        of(X, 3, rate=0.5),
         of(X, KEY, rate=0.25),
         of(X, KEY, rate=1.0),
         of(X, train=False),

@@ -1,0 +1,167 @@
+"""``letir.random``: random numbers by key, the same in every evaluator [B9].
+
+A key is an array of two integers. It says all numbers that a function draws with it, so that each
+key is used once: ``split`` makes new ones, ``fold_in`` one for a number, ``reused_keys`` finds
+those that a program uses twice. The functions take traced values and arrays alike; a call is one
+bind.
+
+>>> import letir, numpy as np
+>>> from letir import random
+>>> k1, k2 = random.split(random.key(0))
+>>> random.normal(k1, (2,)).shape, random.bernoulli(k2, 0.5)
+((2,), np.False_)
+>>> def noisy(key, x):
+...     return (x + random.normal(key, None, 0.0, x)).sum()
+>>> f = letir.trace(noisy, k1, np.ones(3))
+>>> bool(f(k1, np.ones(3)) == noisy(k1, np.ones(3)))
+True
+"""
+
+import operator
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.eval.arrays import type_of
+from letir.eval.evaluator import compute
+from letir.random.reuse import Reuse, reused_keys
+
+__all__ = [
+    "Reuse",
+    "bernoulli",
+    "categorical",
+    "choice",
+    "exponential",
+    "fold_in",
+    "gamma",
+    "key",
+    "normal",
+    "permutation",
+    "randint",
+    "reused_keys",
+    "split",
+    "truncated_normal",
+    "uniform",
+]
+WORD = (1 << 64) - 1
+
+
+def drawn(name: str, *args):
+    """The operation ``name`` on these arguments, which are checked outside of traces too."""
+    op = PRIMITIVES[name]
+    operands, attrs = op.prepare(*args) if op.prepare else (args, {})
+    emitter = next((o.emitter for o in operands if isinstance(o, Value)), None)
+    attrs = op.complete(attrs)
+    if emitter is not None:
+        return emitter.apply(op, operands, attrs)
+    operands = [np.asarray(o) if type(o) in (list, tuple) else o for o in operands]
+    op.aval(*map(type_of, operands), **attrs)
+    return compute(op, operands, attrs)
+
+
+# ---- keys ----
+
+
+def key(seed):
+    """The key of an integer seed: of a Python int its lower 128 bits, of a traced one its 64."""
+    if isinstance(seed, Value) or np.ndim(seed):
+        return PRIMITIVES["random_key"](seed)
+    seed = operator.index(seed)
+    return np.array([seed & WORD, seed >> 64 & WORD], np.uint64)
+
+
+def split(key, num=2):
+    """``num`` new keys (an int, or a shape), of shape (num, 2), whose numbers are independent of
+    each other.
+
+    The first keys are the same whatever ``num`` is.
+    """
+    return drawn("random_split", key, num)
+
+
+def fold_in(key, data):
+    """The key of ``key`` and an integer: one for each step of a loop, say."""
+    return drawn("random_fold_in", key, data)
+
+
+# ---- numbers ----
+
+
+def normal(key, shape=None, loc=0.0, scale=1.0, dtype=None):
+    """Normal numbers; ``shape`` None is that of ``loc`` and ``scale`` together, as everywhere here.
+
+    The dtype is that of the parameters, float64 for Python numbers. Derivatives: 1 by ``loc``, the
+    standard normal number by ``scale``.
+    """
+    return drawn("random_normal", key, shape, loc, scale, dtype)
+
+
+def uniform(key, shape=None, low=0.0, high=1.0, dtype=None):
+    """Numbers in [low, high), evenly distributed.
+
+    Derivatives: 1 - u by ``low``, u by ``high``, where u is the number for the bounds 0 and 1.
+    """
+    return drawn("random_uniform", key, shape, low, high, dtype)
+
+
+def exponential(key, shape=None, scale=1.0, dtype=None):
+    """Exponential numbers of mean ``scale``. Derivative: the number of mean 1."""
+    return drawn("random_exponential", key, shape, scale, dtype)
+
+
+def gamma(key, a, shape=None, dtype=None):
+    """Gamma numbers of shape parameter ``a`` and scale 1: multiply by a scale.
+
+    The derivative by ``a`` is the implicit one, at a fixed probability of less; there are two
+    orders of it.
+    """
+    return drawn("random_gamma", key, a, shape, dtype)
+
+
+def truncated_normal(key, lower, upper, shape=None, dtype=None):
+    """Standard normal numbers between ``lower`` and ``upper``, by the inverse of their distribution
+    function, and so with derivatives by the bounds. Needs SciPy.
+    """
+    return drawn("random_truncated_normal", key, lower, upper, shape, dtype)
+
+
+# ---- choices, which have no derivatives by probabilities ----
+
+
+def bernoulli(key, p=0.5, shape=None):
+    """True with probability ``p``."""
+    return drawn("random_bernoulli", key, p, shape)
+
+
+def categorical(key, logits, axis=-1, shape=None):
+    """Places along ``axis`` with probabilities proportional to exp(logits).
+
+    ``shape``: that of the result, to which the other axes of ``logits`` broadcast.
+    """
+    return drawn("random_categorical", key, logits, axis, shape)
+
+
+def randint(key, shape, low, high, dtype=np.int64):
+    """Integers from ``low`` up to, but not including, ``high``, which may be arrays."""
+    return drawn("random_randint", key, shape, low, high, dtype)
+
+
+def permutation(key, x, axis=0):
+    """``x`` in random order along ``axis``; of an int n, 0 to n - 1 in random order.
+
+    Derivatives go where the elements come from.
+    """
+    if np.ndim(x) == 0:
+        return drawn("random_draw", key, "permutation", (operator.index(x),), np.int64)
+    return drawn("random_permutation", key, x, axis)
+
+
+def choice(key, a, shape=(), replace=True, p=None, axis=0):
+    """Elements of ``a`` along ``axis``, or numbers below the int ``a``, with probabilities ``p``.
+
+    Derivatives go to the elements that were chosen.
+    """
+    if np.ndim(a) == 0:
+        return drawn("random_places", key, operator.index(a), shape, replace, p)
+    return drawn("random_choice", key, a, shape, replace, p, axis)

@@ -1,0 +1,98 @@
+"""``reused_keys``: which random keys a program uses more than once."""
+
+from collections.abc import Iterator
+
+from attrs import frozen
+
+from letir.ast.attrs import token
+from letir.ast.terms import Bind, Lambda, Local
+
+NOT_FIRST = {"dropout": 1}  # where the key stands; first in all other operations
+REDRAWN = "random_draw"  # what rules record: the same numbers, on purpose
+
+
+@frozen
+class Reuse:
+    """A key that two or more binds use: their numbers are the same, or depend on each other."""
+
+    key: Local
+    binds: tuple[Bind, ...]
+
+    def __str__(self):
+        name = f"{self.key!r} ({self.key.name})" if self.key.name else repr(self.key)
+        lines = [f"  {b.op.name} at {b.source}" if b.source else f"  {b}" for b in self.binds]
+        remedy = "  give each a key of its own: letir.random.split(key)"
+        return "\n".join([f"the random key {name} is used {len(self.binds)} times", *lines, remedy])
+
+
+def reused_keys(fn: Lambda) -> tuple[Reuse, ...]:
+    """The keys that ``fn``, or a body in it, uses for more than one draw or split.
+
+    ``fold_in`` of different numbers is no use; a row of an array of keys is a key of its own, of
+    which the whole array is a further use. Looks at the program as it was recorded: what the rules
+    of derivatives draw again is meant. Linear in the number of binds. A body is looked at by
+    itself: that a loop uses one key in every step is not found.
+
+    >>> import letir, numpy as np
+    >>> from letir import random
+    >>> twice = lambda k: random.normal(k, (2,)) + random.uniform(k, (2,))
+    >>> (found,) = reused_keys(letir.trace(twice, random.key(0)))
+    >>> [bind.op.name for bind in found.binds]
+    ['random_normal', 'random_uniform']
+    """
+    found, bodies = [], [fn]
+    while bodies:
+        body = bodies.pop()
+        found += reused_in(body)
+        bodies += [f for bind in body.binds for f in lambdas_of(bind.attrs.values())]
+    return tuple(found)
+
+
+def lambdas_of(values) -> Iterator[Lambda]:
+    """The bodies among attributes, also those in tuples."""
+    for value in values:
+        if type(value) is Lambda:
+            yield value
+        elif type(value) is tuple:
+            yield from (v for v in value if type(v) is Lambda)
+
+
+def reused_in(fn: Lambda) -> list[Reuse]:
+    """The keys that the binds of ``fn`` itself use more than once."""
+    same: dict[Local, Local] = {}  # the first name of a key
+    first: dict[tuple, Local] = {}  # by what makes it of another
+    whole: dict[Local, Local] = {}  # the array of keys that a key is a row of
+    uses: dict[Local, list[Bind]] = {}
+    for bind in fn.binds:
+        made = made_of(bind)
+        if made is not None:
+            source = same.get(bind.args[0], bind.args[0])
+            known = first.setdefault((source, made), bind.binders[0])
+            same[bind.binders[0]] = known
+            if bind.op.name == "index":
+                whole[known] = source
+        elif bind.op.random and bind.op.name != REDRAWN:
+            key = bind.args[NOT_FIRST.get(bind.op.name, 0)]
+            if type(key) is Local:
+                uses.setdefault(same.get(key, key), []).append(bind)
+    found = []
+    for key, binds in uses.items():
+        every = (*uses.get(whole.get(key), ()), *binds)
+        if len(every) > 1:
+            found.append(Reuse(key, every))
+    return found
+
+
+def made_of(bind: Bind):
+    """How ``bind`` makes a key of one key: which row, or which number; None if it does not."""
+    if not bind.args or type(bind.args[0]) is not Local:
+        return None
+    if bind.op.name == "index" and len(bind.args) == 1:
+        item, kind = bind.attrs["item"], bind.args[0].type
+        if type(item) is int and item < 0 and kind is not None and type(kind.shape[0]) is int:
+            item += kind.shape[0]
+        return "index", token(item)
+    if bind.op.name == "random_fold_in":
+        data = bind.args[1]
+        return "fold_in", data if type(data) is Local else token(data.value)
+    return None

@@ -1,0 +1,69 @@
+"""Samples of the operations in ``letir.ops.draws``, ``distributions`` and ``random_picks``."""
+
+import numpy as np
+
+from letir.testing.samples.sample import EMPTY, FLOAT16, FLOAT32, FLOAT64, ROWS, X, Y, of
+
+KEY = np.array([7, 11], np.uint64)
+KEYS = np.array([[7, 11], [5, 3]], np.uint64)
+P = np.array([0.2, 0.5, 0.3])
+
+
+def drawn(*args, shape, dtype=FLOAT64):
+    """A sample with a shape and a dtype."""
+    return of(*args, shape=shape, dtype=dtype)
+
+
+SAMPLES = {
+    "random_key": [of(np.int64(3)), of(-3), of(ROWS - 1), of(np.uint64(2**63))],
+    "random_split": [of(KEY, num=(2,)), of(KEYS, num=(3,)), of(KEY, num=(2, 1)), of(KEY, num=(0,))],
+    "random_fold_in": [of(KEY, 3), of(KEYS, ROWS[:2]), of(KEY, ROWS), of(KEYS, np.int8(-1))],
+    "random_draw": [
+        of(KEY, distribution="uniform", shape=(2, 3), dtype=FLOAT64),
+        of(KEYS, distribution="normal", shape=(3,), dtype=FLOAT32),
+        of(KEY, distribution="exponential", shape=(), dtype=FLOAT16),
+        of(KEY.astype(int), distribution="bits", shape=(2,), dtype=np.dtype(np.uint64)),
+        of(KEYS, distribution="permutation", shape=(4,), dtype=np.dtype(np.int64)),
+        of(KEY, np.array([2]), distribution="uniform", shape=None, dtype=FLOAT64),
+        of(KEY, distribution="normal", shape=(0, 3), dtype=FLOAT64),
+    ],
+    "random_normal": [
+        drawn(KEY, X, 0.5, shape=(2, 3)),
+        drawn(KEY, X[0], Y[:, :1], shape=(2, 3)),
+        drawn(KEYS, 0.0, 1.0, shape=(3,)),
+        drawn(KEY, np.float32(0.5), 2.0, shape=(2,), dtype=FLOAT32),
+        drawn(KEY, EMPTY, 1.0, shape=(0, 3)),
+    ],
+    "random_uniform": [
+        drawn(KEY, X, X + 1, shape=(2, 3)),
+        drawn(KEY, 0.0, 1.0, shape=()),
+        drawn(KEYS, X[:, :1], 3, shape=(2, 3)),
+        drawn(KEY, 0.0, np.float32(2), shape=(3,), dtype=FLOAT32),
+    ],
+    "random_exponential": [
+        drawn(KEY, np.abs(X), shape=(2, 3)),
+        drawn(KEYS, 2.0, shape=(2,), dtype=FLOAT32),
+    ],
+    "random_bernoulli": [drawn(KEY, P, shape=(3,)), drawn(KEYS, 0.5, shape=(2, 2))],
+    "random_randint": [
+        drawn(KEY, 0, 5, shape=(2, 3), dtype=np.dtype(np.int64)),
+        drawn(KEYS, ROWS, np.array([5, 6, 300]), shape=(3,), dtype=np.dtype(np.int16)),
+    ],
+    "random_categorical": [
+        of(KEY, X, axis=-1, shape=None),
+        of(KEYS, X.T, axis=0, shape=(3, 2)),
+        of(KEY, X[0].astype(FLOAT32), axis=0, shape=(4, 2)),
+    ],
+    "random_permutation": [of(KEY, X, axis=1), of(KEY, ROWS, axis=0), of(KEY, EMPTY, axis=0)],
+    "random_places": [
+        of(KEY, n=5, shape=(2, 3), replace=True),
+        of(KEYS, P, n=3, shape=(4,), replace=True),
+        of(KEY, n=5, shape=(), replace=False),
+        of(KEY, P, n=3, shape=(2,), replace=False),
+    ],
+    "random_choice": [
+        of(KEY, X, axis=1, shape=(2, 2), replace=True),
+        of(KEY, X, P[:2], axis=0, shape=(), replace=True),
+        of(KEY, ROWS, P, axis=0, shape=(2,), replace=False),
+    ],
+}
