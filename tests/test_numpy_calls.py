@@ -34,6 +34,7 @@ def pad_keywords(value=None, mode="constant", of=None):
 
 
 NUMPY_CALLS = {
+    "searchsorted": lambda f, a, v, *sorter, **attrs: f(a, v, sorter=(*sorter, None)[0], **attrs),
     **dict.fromkeys(("var", "std", "nanvar", "nanstd"), by_name("where", "mean")),
     **dict.fromkeys(("nansum", "nanprod", "nanmean", "nanmax", "nanmin"), by_name("where")),
     "cov": by_name("y", "fweights", "aweights"),
@@ -43,6 +44,8 @@ NUMPY_CALLS = {
     "pad": lambda f, x, *, width, **attrs: f(x, width, **pad_keywords(**attrs)),
     "choose": lambda f, a, *choices, **attrs: f(a, choices, **attrs),
     "lexsort": list_call,
+    "sliding_windows": lambda f, x, *, window, axis=None: f(x, window, axis),
+    "ravel_multi_index": list_call,
     "logspace": lambda f, start, stop, base, **attrs: f(start, stop, base=base, **attrs),
     "einsum": lambda f, *arrays, subscripts, **attrs: f(subscripts, *arrays, **attrs),
 }

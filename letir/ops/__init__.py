@@ -17,6 +17,7 @@ from letir.ops import (
     elementwise,
     indexing,
     loops,
+    memory,
     products,
     reductions,
     scans,
@@ -27,7 +28,7 @@ from letir.ops import (
 
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, scans),
-    *(indexing, products, control, loops, bodies, scripted),
+    *(indexing, products, control, loops, bodies, scripted, memory),
 )
 RARE = (
     "draws",

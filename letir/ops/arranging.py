@@ -90,15 +90,15 @@ tile = composite(
     "tile",
     tile_decompose,
     impl=lambda xp, x, *, reps: xp.tile(x, reps),
-    prepare=lambda A, reps: ((A,), {"reps": reps_of(reps)}),
+    prepare=lambda A, reps: ((A,), {"reps": one_or_more(reps)}),
     numpy=(np.tile,),
 )
 
 
-def reps_of(reps) -> tuple:
-    """How often an array is tiled along each axis."""
-    reps = whole_numbers(reps)
-    return reps if type(reps) is tuple else (reps,)
+def one_or_more(numbers) -> tuple:
+    """Counts, sizes or axes as a tuple."""
+    numbers = whole_numbers(numbers)
+    return numbers if type(numbers) is tuple else (numbers,)
 
 
 def repeat_decompose(x, *, repeats, axis=None):

@@ -1,4 +1,4 @@
-"""Elements at given places: take, take_along_axis, choose; and bits: packbits, unpackbits.
+"""Elements at given places: take, take_along_axis, choose.
 
 Derivatives go back to the places, and add up where one is there twice.
 """
@@ -7,11 +7,10 @@ import math
 
 import numpy as np
 
-from letir.ast.types import ArrayType
-from letir.errors import DTypeError, ShapeError
-from letir.ops.batching import aligned, emitted, in_front, rank, rows, shifted
+from letir.errors import ShapeError
+from letir.ops.batching import aligned, emitted, in_front
 from letir.ops.elementwise import clip, equal, where
-from letir.ops.makers import DISCRETE, array_dtype, composite, op
+from letir.ops.makers import array_dtype, composite
 from letir.ops.shaping import normalized
 from letir.ops.sizes import as_size, reshape
 
@@ -144,74 +143,4 @@ choose = composite(
     prepare=choose_prepare,
     numpy=(np.choose,),
     batch=in_front(choose_batch),
-)
-
-# ---- bits ----
-
-
-def bits_aval(name: str, count_of):
-    """The type rule of packbits or unpackbits: uint8, ``count_of(n)`` along the axis."""
-
-    def aval(x, *, axis, **attrs):
-        if x.dtype.kind not in ("b", "i", "u") or (name == "unpackbits" and x.dtype != np.uint8):
-            raise DTypeError(f"{name}: expected booleans or unsigned bytes, found {x}")
-        if axis is None:
-            return ArrayType(np.uint8, (count_of(x.size, **attrs),))
-        (axis,) = normalized(axis, x.ndim)
-        count = count_of(x.shape[axis], **attrs)
-        return ArrayType(np.uint8, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
-
-    return aval
-
-
-def bits_batch(name: str):
-    """The batching rule of packbits or unpackbits."""
-
-    def rule(args, mapped, *, axis, **attrs):
-        (x,) = args
-        if axis is None:
-            return emitted(name, (rows(x),), axis=1, **attrs)
-        return emitted(name, args, axis=shifted(axis, rank(x, True)), **attrs)
-
-    return in_front(rule)
-
-
-def unpacked_count(n: int, *, count, bitorder) -> int:
-    """How many bits ``n`` bytes give; a negative ``count`` leaves that many away."""
-    if count is None:
-        return 8 * n
-    return count if count >= 0 else 8 * n + count
-
-
-packbits = op(
-    "packbits",
-    lambda xp, x, *, axis=None, bitorder="big": xp.packbits(x, axis=axis, bitorder=bitorder),
-    bits_aval("packbits", lambda n, *, bitorder: -(-n // 8)),
-    vjp=DISCRETE,
-    jvp=DISCRETE,
-    prepare=lambda a, axis=None, bitorder="big": (
-        (a,),
-        {"axis": None if axis is None else as_size(axis), "bitorder": bitorder},
-    ),
-    numpy=(np.packbits,),
-    batch=bits_batch("packbits"),
-)
-unpackbits = op(
-    "unpackbits",
-    lambda xp, x, *, axis=None, count=None, bitorder="big": xp.unpackbits(
-        x, axis=axis, count=count, bitorder=bitorder
-    ),
-    bits_aval("unpackbits", unpacked_count),
-    vjp=DISCRETE,
-    jvp=DISCRETE,
-    prepare=lambda a, axis=None, count=None, bitorder="big": (
-        (a,),
-        {
-            "axis": None if axis is None else as_size(axis),
-            "count": None if count is None else as_size(count),
-            "bitorder": bitorder,
-        },
-    ),
-    numpy=(np.unpackbits,),
-    batch=bits_batch("unpackbits"),
 )

@@ -4,7 +4,6 @@ import numpy as np
 
 from letir.testing.samples.sample import (
     BLOCK,
-    BOOLEANS,
     COLUMNS,
     EMPTY,
     INTEGERS,
@@ -17,7 +16,6 @@ from letir.testing.samples.sample import (
     of,
 )
 
-BYTES = np.array([[1, 2, 200], [7, 255, 0]], np.uint8)
 SAMPLES = {
     "take": [
         of(X, ROWS),
@@ -52,17 +50,5 @@ SAMPLES = {
         of(ROWS, INTEGERS, X),
         of(ROWS * 0, X),
         *narrow(of(ROWS, X, Y)),
-    ],
-    "packbits": [
-        of(BOOLEANS),
-        of(BOOLEANS, axis=1),
-        of(BYTES, axis=-2, bitorder="little"),
-        of(BOOLEANS[:0]),
-    ],
-    "unpackbits": [
-        of(BYTES),
-        of(BYTES, axis=1, count=10),
-        of(BYTES, axis=-2, count=-3, bitorder="little"),
-        of(BYTES[:0]),
     ],
 }

@@ -1,0 +1,16 @@
+"""Samples of the operations in ``letir.ops.windows``."""
+
+from letir.testing.samples.sample import BLOCK, INTEGERS, TALL, X, Z, narrow, of
+
+SAMPLES = {
+    "sliding_windows": [
+        of(X[0], window=(2,)),
+        of(TALL, window=(2, 3)),
+        of(BLOCK, window=(2,), axis=(-1,)),
+        of(TALL, window=(2, 2), axis=(1, 1)),
+        of(X, window=(1, 3)),
+        of(Z, window=(2,), axis=(1,)),
+        of(INTEGERS, window=(2,), axis=(0,)),
+        *narrow(of(X, window=(2,), axis=(1,))),
+    ],
+}
