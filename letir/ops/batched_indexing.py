@@ -174,10 +174,10 @@ def behind(out: Value, layout: Layout) -> Value:
 
 
 def batched_write(name: str) -> Callable:
-    """The rule of index_set or index_add."""
+    """The rule of index_set, index_add or ufunc_at."""
 
     @in_front
-    def rule(args, mapped, *, item):
+    def rule(args, mapped, *, item, **attrs):
         (x, new, *arrays), (by_x, by_new, *by_arrays) = args, mapped
         like = first_mapped(args, mapped)
         x = spread_out(x, by_x, like)
@@ -190,7 +190,7 @@ def batched_write(name: str) -> Callable:
         else:
             item, arrays = found.counted()
             new = in_front_of(new, by_new, layout)
-        return emitted(name, (x, new, *arrays), item=item)
+        return emitted(name, (x, new, *arrays), item=item, **attrs)
 
     return rule
 
