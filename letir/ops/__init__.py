@@ -37,6 +37,8 @@ RARE = (
     "neural",
     "activations",
     "normal",
+    "attention",
+    "normalization",
     "pooling",
     "convolutions",
     "floats",
