@@ -51,6 +51,19 @@ def spelled_entry(entry, arrays: list):
     return Here(entry.sum().__index__() if entry.dtype.kind == "b" else None)
 
 
+def item_along(x, indices, axis: int) -> tuple:
+    """The index that takes, at each place of ``indices``, an element along ``axis`` of ``x``."""
+    if indices.ndim != x.ndim:
+        raise ShapeError(
+            f"places along an axis have as many axes as the array: {indices.shape} of {x.shape}"
+        )
+    if not -x.ndim <= axis < x.ndim:
+        raise BoundsError(f"axis {axis} is out of bounds for an array with {x.ndim} axes")
+    steps = [np.arange(n).reshape(-1, *(1,) * (x.ndim - i - 1)) for i, n in enumerate(x.shape)]
+    axis %= x.ndim
+    return (*steps[:axis], indices, *steps[axis + 1 :])
+
+
 def filled(item, arrays: tuple):
     """The index with the arrays in their places."""
     rest = iter(arrays)

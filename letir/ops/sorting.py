@@ -12,11 +12,10 @@ from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.batching import all_mapped, along_axis, emitted, in_front, shifted
 from letir.ops.indexing import assemble
-from letir.ops.items import spelled_item
+from letir.ops.items import item_along, spelled_item
 from letir.ops.makers import DISCRETE, match, op
 from letir.ops.shaping import normalized
 from letir.ops.sizes import as_size, reshape
-from letir.ops.taking import along_axis as item_along
 from letir.ops.taking import take_along_axis
 
 KINDS = ("quicksort", "heapsort", "mergesort", "stable")

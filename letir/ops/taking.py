@@ -10,6 +10,7 @@ import numpy as np
 from letir.errors import ShapeError
 from letir.ops.batching import aligned, emitted, in_front
 from letir.ops.elementwise import clip, equal, where
+from letir.ops.items import item_along
 from letir.ops.makers import array_dtype, composite
 from letir.ops.shaping import normalized
 from letir.ops.sizes import as_size, reshape
@@ -82,18 +83,6 @@ take = composite(
 )
 
 
-def along_axis(x, indices, axis: int) -> tuple:
-    """The index that takes, at each place of ``indices``, an element along ``axis`` of ``x``."""
-    (axis,) = normalized(axis, x.ndim)
-    if indices.ndim != x.ndim:
-        raise ShapeError(
-            f"take_along_axis: indices of shape {indices.shape} for an array of {x.shape}"
-        )
-    ndim = x.ndim
-    steps = [np.arange(n).reshape(-1, *(1,) * (ndim - i - 1)) for i, n in enumerate(x.shape)]
-    return (*steps[:axis], indices, *steps[axis + 1 :])
-
-
 def take_along_axis_prepare(arr, indices, axis=-1):
     """np.take_along_axis' call."""
     return (arr, places(indices)), {"axis": None if axis is None else as_size(axis)}
@@ -103,7 +92,7 @@ def take_along_axis_decompose(x, indices, *, axis=-1):
     """An index with steps along all other axes."""
     if axis is None:
         x, axis = reshape(x, -1), 0
-    return x[along_axis(x, indices, axis)]
+    return x[item_along(x, indices, axis)]
 
 
 take_along_axis = composite(

@@ -17,6 +17,12 @@ def gathered(items):
     return PRIMITIVES["stack"]([strong(gathered(item)) for item in items])
 
 
+def arrayed(x):
+    """An operand as a traced value or an ordinary array; lists are gathered."""
+    x = gathered(x)
+    return x if isinstance(x, Value) else np.asarray(x)
+
+
 def first_traced(items) -> Value | None:
     """The first traced value in nested lists and tuples, None if there is none."""
     if isinstance(items, list | tuple):

@@ -11,8 +11,11 @@ from letir.errors import DTypeError, TraceError
 from letir.ops.makers import promotable
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user
+from letir.tracing.plain_choices import CHOICES
+from letir.tracing.plain_joins import JOINS
 from letir.tracing.plain_selecting import SELECTING
 from letir.tracing.plain_statistics import STATISTICS
+from letir.tracing.plain_writes import WRITES
 
 
 def like(name: str):
@@ -78,6 +81,9 @@ def into_ordinary_array() -> TraceError:
 PLAIN = {
     **SELECTING,
     **STATISTICS,
+    **JOINS,
+    **CHOICES,
+    **WRITES,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],

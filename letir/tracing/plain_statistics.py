@@ -6,18 +6,10 @@ functions of the array standard, np.ediff1d, np.gradient.
 
 import numpy as np
 
-from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
-from letir.tracing.lists import gathered
+from letir.tracing.lists import arrayed
 from letir.tracing.places import at_user
-
-
-def arrayed(x):
-    """An operand as a traced value or an ordinary array."""
-    x = gathered(x)
-    return x if isinstance(x, Value) else np.asarray(x)
-
 
 # ---- average ----
 
