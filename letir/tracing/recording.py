@@ -17,6 +17,7 @@ from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, TraceError
 from letir.eval.arrays import is_array, type_of
 from letir.tracing.dispatch import refresh
+from letir.tracing.global_draws import Watch
 from letir.tracing.places import at_user
 from letir.tracing.recorder import ABSTRACT, ACTIVE, EAGER, Paused, Trace, escaped
 from letir.tracing.tracer import Tracer
@@ -77,6 +78,7 @@ def record(f: Callable, args: tuple, kwargs: dict, mode: str) -> Recording:
         filled = [statics[i] if i in statics else next(rest) for i in range(len(leaves))]
         filled = [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in filled]
         call_args, call_kwargs = spec.unflatten(filled)
+        watch = Watch(f)
         try:
             result = f(*call_args, **call_kwargs)
         except ValueError as error:
@@ -84,6 +86,7 @@ def record(f: Callable, args: tuple, kwargs: dict, mode: str) -> Recording:
                 raise error.__cause__ from None
             raise
         fn, lifted = finished(new, result, None if is_flat(args, kwargs, statics) else tree)
+        watch.check(fn)
         return Recording(fn, tree, lifted)
 
 

@@ -1,0 +1,243 @@
+"""Draws from hidden random state while a function is traced, which would be constants of the
+program: an error with the line [B2].
+
+``Watch`` compares the state of ``numpy.random``, of ``random`` and of generators that the function
+uses but does not get as arguments, before and after. To copy these states costs more than a small
+trace does, so of the two global ones a few bytes are read where they lie: each draw changes the
+position in the block of random words, or the words.
+"""
+
+import ctypes
+import dis
+import functools
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from types import BuiltinMethodType, CodeType, FunctionType, MethodType
+
+from letir.ast.terms import Lambda, Source
+from letir.errors import TraceError
+
+HEAD = object.__basicsize__  # of an object in CPython, before its own fields
+PLACE = 624 * 4  # of Mersenne's twister: the words, then the position
+MOST = 32  # functions that are searched for generators
+REPLACEMENTS = {
+    **dict.fromkeys(("normal", "randn", "standard_normal", "gauss"), "normal(key, shape)"),
+    **dict.fromkeys(("uniform", "rand", "random", "random_sample"), "uniform(key, shape)"),
+    **dict.fromkeys(("randint", "randrange", "integers"), "randint(key, shape, low, high)"),
+    **dict.fromkeys(("choice", "choices", "sample"), "choice(key, a, shape)"),
+    **dict.fromkeys(("permutation", "shuffle", "permuted"), "permutation(key, x)"),
+    **dict.fromkeys(("exponential", "expovariate"), "exponential(key, shape)"),
+    **dict.fromkeys(("gamma", "standard_gamma", "gammavariate"), "gamma(key, a, shape)"),
+    "binomial": "bernoulli(key, p, shape)",
+    "multinomial": "categorical(key, logits)",
+}
+
+
+# ---- states ----
+
+
+def numpy_state():
+    """What changes with each draw from ``numpy.random``; None if nobody has imported that."""
+    module = sys.modules.get("numpy.random.mtrand")
+    if module is None:
+        return None
+    state = module._rand
+    bits = state._bit_generator
+    if type(bits).__name__ != "MT19937":  # set_bit_generator
+        return repr(bits.state)
+    words, position, own = windows(state, bits)
+    return words.raw, position.raw, own.raw
+
+
+@functools.cache
+def windows(state, bits) -> tuple:
+    """The first words, the position, and the object itself: normal numbers come in pairs, and it
+    keeps the second.
+    """
+    at, size = bits.ctypes.state_address, type(state).__basicsize__ - HEAD
+    kinds = ctypes.c_char * 16, ctypes.c_char * 4, ctypes.c_char * size
+    places = (at, at + PLACE, id(state) + HEAD)
+    return tuple([kind.from_address(place) for kind, place in zip(kinds, places, strict=True)])
+
+
+def python_state():
+    """What changes with each draw from ``random``; None if nobody has imported that."""
+    module = sys.modules.get("random")
+    if module is None:
+        return None
+    state = module._inst
+    return window_of_python(state).raw, state.gauss_next
+
+
+@functools.cache
+def window_of_python(state) -> ctypes.Array:
+    """The position and the first words."""
+    return (ctypes.c_char * 20).from_address(id(state) + HEAD)
+
+
+def generators_of(f: Callable) -> list:
+    """The generators that ``f``, or a function of its module that it names, has without getting
+    them.
+    """
+    if "numpy.random" not in sys.modules:
+        return []
+    kinds = generator_types()
+    found, todo, seen = [], [f], set()
+    while todo and len(seen) < MOST:
+        function = plain_function(todo.pop())
+        if function is None or function in seen:
+            continue
+        seen.add(function)
+        for value in values_of(function):
+            kind = type(value)
+            if kind in kinds:
+                found.append(value)
+            elif kind is FunctionType and value.__globals__ is function.__globals__:
+                todo.append(value)
+    return found
+
+
+@functools.cache
+def generator_types() -> tuple[type, ...]:
+    """NumPy's classes of generators."""
+    module = sys.modules["numpy.random"]
+    return module.Generator, module.RandomState
+
+
+def plain_function(f) -> FunctionType | None:
+    """The Python function in a method, a partial or a wrapper; None if there is none."""
+    for _ in range(MOST):
+        if type(f) is FunctionType:
+            return f
+        f = f.__func__ if type(f) is MethodType else getattr(f, "func", None)
+    return None
+
+
+def values_of(function: FunctionType) -> Iterator:
+    """What a function has by its closure, its defaults, and the globals that it names."""
+    if function.__closure__:
+        yield from closure_of(function).values()
+    yield from function.__defaults__ or ()
+    names = function.__globals__
+    for name in function.__code__.co_names:
+        if name in names:
+            yield names[name]
+
+
+def closure_of(function: FunctionType) -> dict:
+    """The variables of enclosing functions that a function uses, as far as they are set."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
+        with suppress(ValueError):
+            found[name] = cell.cell_contents
+    return found
+
+
+def state_of(generator):
+    """The state of a generator, to be compared."""
+    kind = type(generator).__name__
+    return repr(
+        generator.bit_generator.state if kind == "Generator" else generator.get_state(legacy=False)
+    )
+
+
+class Watch:
+    """Looks at the random states before ``f`` is traced; ``check`` looks again."""
+
+    __slots__ = ("f", "generators", "numpy", "python", "states")
+
+    def __init__(self, f: Callable):
+        self.f, self.generators = f, generators_of(f)
+        self.states = [state_of(g) for g in self.generators] if self.generators else ()
+        self.numpy, self.python = numpy_state(), python_state()
+
+    def check(self, fn: Lambda) -> None:
+        """Raise TraceError if somebody has drawn since, unless operations of the user's have, which
+        draw again in every replay.
+        """
+        if self.numpy == numpy_state() and self.python == python_state() and not self.generators:
+            return
+        modules = [
+            "numpy.random" if was_drawn(self.numpy, numpy_state()) else "",
+            "random" if was_drawn(self.python, python_state()) else "",
+        ]
+        for generator, before in zip(self.generators, self.states, strict=True):
+            if state_of(generator) != before:
+                modules.append("a generator that is no argument of the function")
+        used = [module for module in modules if module]
+        if used and not any("." in bind.op.name for bind in fn.binds):
+            raise drawn_from(" and ".join(used), self.f)
+
+
+def was_drawn(before, after) -> bool:
+    """Whether a state has changed; one that was just made has its position at the end of a
+    block.
+    """
+    if before is not None or after is None:
+        return before != after
+    position = after[1] if len(after) == 3 else after[0][:4]
+    return int.from_bytes(position, sys.byteorder) != PLACE // 4
+
+
+# ---- the error ----
+
+
+def drawn_from(what: str, f: Callable) -> TraceError:
+    """The error for draws from hidden state, with the lines that are found."""
+    places = list(draws_in(f))
+    names = dict.fromkeys(name for _, name in places)
+    known = [f"letir.random.{REPLACEMENTS[name]}" for name in names if name in REPLACEMENTS]
+    where = "".join(f"\n  at {source}: {name}" for source, name in places[:5])
+    return TraceError(
+        f"while the function was traced numbers were drawn from {what}: "
+        f"they would be constants of the program{where}\n"
+        f"  draw by a key that is an argument, {' or '.join(known[:3]) or 'letir.random'}\n"
+        "  (another thread that draws meanwhile looks the same: trace again)"
+    )
+
+
+def draws_in(f: Callable) -> Iterator[tuple[Source, str]]:
+    """(place, method) of each call on a global or captured generator that ``f`` spells out."""
+    todo, seen = [f], set()
+    while todo and len(seen) < MOST:
+        function = plain_function(todo.pop())
+        if function is None or function in seen:
+            continue
+        seen.add(function)
+        names = {**vars(sys.modules["builtins"]), **function.__globals__}
+        names.update(closure_of(function))
+        for source, value in values_spelled(function.__code__, names):
+            if type(value) is FunctionType and value.__globals__ is function.__globals__:
+                todo.append(value)
+            elif is_draw(value):
+                yield source, value.__name__
+
+
+def is_draw(value) -> bool:
+    """Whether it is a method of a generator of NumPy's, or of the one of ``random``."""
+    owner = getattr(value, "__self__", None)
+    if not isinstance(value, BuiltinMethodType | MethodType) or owner is None:
+        return False
+    numpy = sys.modules.get("numpy.random")
+    return (numpy is not None and type(owner) in generator_types()) or (
+        owner is getattr(sys.modules.get("random"), "_inst", None)
+    )
+
+
+def values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, object]]:
+    """(place, value) of each name in a code with the attributes that are read of it."""
+    value, line = None, code.co_firstlineno
+    for instruction in dis.get_instructions(code):
+        line = (instruction.positions and instruction.positions.lineno) or line
+        if instruction.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF"):
+            value = names.get(instruction.argval)
+        elif instruction.opname in ("LOAD_ATTR", "LOAD_METHOD") and value is not None:
+            value = getattr(value, instruction.argval, None)
+        elif instruction.opname != "CACHE":
+            value = None
+        if value is not None:
+            yield Source(code.co_filename, line), value
+    for inner in code.co_consts:
+        if isinstance(inner, CodeType):
+            yield from values_spelled(inner, names)
