@@ -34,6 +34,7 @@ def pad_keywords(value=None, mode="constant", of=None):
 
 
 NUMPY_CALLS = {
+    "vander": lambda f, x, *, n=None, **attrs: f(x, n, **attrs),
     "searchsorted": lambda f, a, v, *sorter, **attrs: f(a, v, sorter=(*sorter, None)[0], **attrs),
     **dict.fromkeys(("var", "std", "nanvar", "nanstd"), by_name("where", "mean")),
     **dict.fromkeys(("nansum", "nanprod", "nanmean", "nanmax", "nanmin"), by_name("where")),
@@ -47,6 +48,16 @@ NUMPY_CALLS = {
     "sliding_windows": lambda f, x, *, window, axis=None: f(x, window, axis),
     "ravel_multi_index": list_call,
     "logspace": lambda f, start, stop, base, **attrs: f(start, stop, base=base, **attrs),
+    "eig": lambda f, x, *, real: f(x),
+    "eigvals": lambda f, x, *, real: f(x),
+    "lstsq": lambda f, a, b, *, rcond, full_rank: f(a, b, rcond),
+    "multi_dot": list_call,
+    "pinv": lambda f, x, *cutoff, hermitian, relative: f(
+        x, *cutoff, hermitian=hermitian, **({"rtol": None} if relative else {})
+    ),
+    "matrix_rank": lambda f, x, *cutoff, hermitian, relative: f(
+        x, hermitian=hermitian, **{"rtol" if relative else "tol": c for c in cutoff}
+    ),
     "einsum": lambda f, *arrays, subscripts, **attrs: f(subscripts, *arrays, **attrs),
 }
 

@@ -67,6 +67,8 @@ RARE = (
     "eigen",
     "norms",
     "least_squares",
+    "signals",
+    "vectors",
 )
 
 

@@ -28,6 +28,7 @@ from letir.testing.samples import (
     interpolation,
     linalg,
     loops,
+    memory,
     nan_reductions,
     neural,
     normalization,
@@ -41,12 +42,14 @@ from letir.testing.samples import (
     searching,
     selecting,
     shaping,
+    signals,
     sizes,
     sorting,
     spacing,
     statistics,
     taking,
     updates,
+    vectors,
     windows,
 )
 from letir.testing.samples.sample import Sample
@@ -58,6 +61,7 @@ FAMILIES = (
     *(neural, activations, attention, normalization, convolutions, pooling),
     *(arranging, taking, sorting, padding, spacing, numbering, windows),
     *(floats, integers, folds, updates),
+    *(memory,),
     *(covariance,),
     *(contractions, linalg),
     *(draws,),
@@ -70,6 +74,10 @@ FAMILIES = (
         searching,
         differences,
         interpolation,
+    ),
+    *(
+        signals,
+        vectors,
     ),
 )
 SAMPLES: dict[str, list[Sample]] = {
