@@ -21,6 +21,8 @@ OWN = [name for name in PRIMITIVES if "." not in name]  # others are made by oth
 NOT_ANALYTIC = {"abs", "sign", "real", "imag", "conj"}
 NOT_ANALYTIC |= {"var", "std", "nanvar", "nanstd", "cov", "corrcoef", "correlate"}  # conjugates
 WIDE = {"f": np.float64, "c": np.complex128}
+NOT_ANALYTIC |= {"svd", "svdvals", "qr", "pinv", "lstsq", "eig", "eigvals", "slogdet", "cond"}
+NOT_ANALYTIC |= {"norm", "vector_norm", "matrix_norm", "vdot", "vecdot", "vecmat", "cofactors"}
 LOW = {np.dtype(name) for name in ("float16", "float32", "complex64")}
 DTYPES = [np.dtype(c) for c in "?bhiqBHIQefdFD"]
 

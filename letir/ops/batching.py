@@ -288,7 +288,7 @@ def unchanged(args, axes, **_):
 def decomposed(stands_for: Callable, several: bool) -> Callable:
     """The rule of a composite: what ``stands_for(types, attrs)`` on the slices, batched."""
 
-    def batch(args, axes, *, transform, **attrs):
+    def batch(args, axes, /, *, transform, **attrs):
         # None is no parameter of the program
         there = [i for i, arg in enumerate(args) if arg is not None]
         like, axis = next((args[i], axes[i]) for i in there if axes[i] is not None)

@@ -1,0 +1,165 @@
+"""Samples of linear algebra: ``letir.ops`` linalg, decompositions, singular_values, eigen, norms,
+least_squares.
+
+NumPy reads one triangle of a matrix that ought to be Hermitian, where derivatives have both: such
+samples are ``rough``, and tests/test_linalg.py compares those derivatives with differences.
+"""
+
+import math
+
+import numpy as np
+
+from letir.testing.samples.sample import COMPLEX64, FLOAT32, INTEGERS, of, rough
+
+A = np.array([[2.0, 0.3, -0.5], [0.1, 1.5, 0.7], [-0.2, 0.4, -1.8]])
+TURN = np.array([[0.4, -1.2, 0.3], [0.9, 0.25, -0.15], [0.2, 0.5, 1.1]])  # two complex eigenvalues
+C = A + 1j * TURN
+STACK = np.stack([A, TURN])
+B = np.array([[1.0, -0.4], [0.3, 2.0], [-0.7, 0.6]])
+TALL = np.array([[1.0, -0.4, 0.2], [0.3, 2.0, -0.8], [-0.7, 0.6, 1.4], [0.5, 0.1, -0.3]])
+Z = B + 1j * TALL[:3, 1:]
+POSITIVE = A @ A.T + np.eye(3)
+HERMITIAN = C @ C.conj().T + np.eye(3)
+NARROW, NONE = A.astype(FLOAT32), np.zeros((2, 0, 0))
+LINE = np.array([0.5, -1.25, 2.0])
+WHOLE = np.array([[3, 1, 0], [2, 0, 1], [1, 2, 4]])
+WIDE_TENSOR = (2 * np.eye(6) + 0.3 * np.sin(np.arange(36.0)).reshape(6, 6)).reshape(2, 3, 6)
+EXACT = {"hermitian": False, "relative": False}
+
+
+def svds(x, **attrs) -> object:
+    """A sample of svd, thin unless said otherwise."""
+    return of(x, **{"full_matrices": False, "compute_uv": True, "hermitian": False, **attrs})
+
+
+SYSTEMS = {
+    "solve": [
+        of(A, B),
+        of(STACK, LINE),
+        of(C, B),
+        of(STACK[:, None], np.stack([B, B * 2, B - 1])),
+        of(NARROW, B.astype(FLOAT32)),
+        of(WHOLE, LINE),
+        of(NONE, NONE),
+    ],
+    "inv": [of(STACK), of(C), of(NARROW), of(WHOLE), of(NONE)],
+    "cofactors": [of(STACK), rough(np.outer(LINE, LINE)), rough(np.eye(3)), of(NARROW), of(NONE)],
+    "det": [of(STACK), of(C), of(np.zeros((2, 2))), of(np.eye(3)), of(NARROW), of(WHOLE), of(NONE)],
+    "slogdet": [of(STACK), of(C), of(NARROW), of(WHOLE), of(NONE)],
+    "matrix_power": [of(STACK, n=3), of(C, n=-2), of(A, n=0), of(NARROW, n=1), of(WHOLE, n=5)],
+    "tensorsolve": [
+        of(WIDE_TENSOR, B.T, axes=None),
+        of(WIDE_TENSOR.transpose(2, 0, 1) + 0.5j, B.T, axes=(0,)),
+    ],
+    "tensorinv": [of(STACK[0].reshape(3, 1, 3), ind=2), of(C.reshape(3, 3, 1), ind=1)],
+}
+DECOMPOSED = {
+    "cholesky": [
+        rough(POSITIVE, upper=False),
+        rough(np.stack([POSITIVE, POSITIVE + 1]), upper=True),
+        rough(HERMITIAN, upper=False),
+        rough(HERMITIAN, upper=True),
+        rough(POSITIVE.astype(FLOAT32), upper=False),
+        rough(NONE, upper=False),
+    ],
+    "qr": [
+        of(np.stack([TALL, TALL * 2 + 1]), mode="reduced"),
+        of(TALL.T, mode="reduced"),
+        of(C, mode="complete"),
+        rough(TALL, mode="complete"),
+        of(Z, mode="r"),
+        of(NARROW, mode="reduced"),
+        of(NONE, mode="reduced"),
+    ],
+    "svd": [
+        svds(STACK),
+        svds(TALL.T),
+        svds(TALL, full_matrices=True, compute_uv=False),
+        rough(TALL, full_matrices=True, compute_uv=True, hermitian=False),
+        rough(C, full_matrices=False, compute_uv=True, hermitian=False),
+        rough(POSITIVE, full_matrices=True, compute_uv=True, hermitian=True),
+        svds(NARROW),
+        svds(NONE),
+    ],
+    "svdvals": [of(STACK), of(C), of(TALL), of(NARROW), of(WHOLE)],
+    "pinv": [
+        of(np.stack([TALL, TALL * 2 + 1]), **EXACT),
+        of(Z.T, **EXACT),
+        of(STACK, np.array([0.1, 0.01]), **EXACT),
+        of(A, 1e-9, **EXACT),
+        rough(HERMITIAN, hermitian=True, relative=False),
+        of(NARROW, hermitian=False, relative=True),
+    ],
+    "matrix_rank": [
+        of(STACK, **EXACT),
+        of(TALL, 0.5, **EXACT),
+        of(STACK, np.array([0.5, 0.9]), hermitian=False, relative=True),
+        of(POSITIVE, hermitian=True, relative=False),
+        of(WHOLE, **EXACT),
+    ],
+}
+EIGEN = {
+    "eigh": [
+        rough(np.stack([POSITIVE, POSITIVE * 2 - 1]), UPLO="L"),
+        rough(HERMITIAN, UPLO="U"),
+        rough(POSITIVE.astype(FLOAT32), UPLO="L"),
+        rough(np.eye(3), UPLO="L"),
+        rough(NONE, UPLO="L"),
+    ],
+    "eigvalsh": [
+        rough(np.stack([POSITIVE, POSITIVE * 2 - 1]), UPLO="L"),
+        rough(HERMITIAN, UPLO="U"),
+        rough(POSITIVE.astype(FLOAT32), UPLO="L"),
+    ],
+    "eig": [of(TURN, real=False), of(A, real=True), of(C, real=False), of(NARROW, real=True)],
+    "eigvals": [of(TURN, real=False), of(A, real=True), of(C, real=False), of(NARROW, real=True)],
+}
+
+
+def vectors(x, ord, axis=-1, keepdims=False) -> object:
+    """A sample of a norm with these attributes."""
+    return of(x, ord=ord, axis=axis, keepdims=keepdims)
+
+
+NORMS = {
+    "norm": [
+        vectors(A, None, None),
+        vectors(C, 2, 0, True),
+        vectors(STACK, "nuc", (0, -1)),
+        vectors(STACK, -2, (2, 1), True),
+        vectors(C, math.inf, None),
+        vectors(LINE, 3, None),
+        vectors(NARROW, 1, (0, 1)),
+        vectors(INTEGERS, -1, None),
+        rough(np.zeros(3), ord=None, axis=None, keepdims=False),
+        vectors(LINE[0], None, None),
+    ],
+    "vector_norm": [
+        vectors(A, 2, None, True),
+        vectors(C, 1.5, (0, 1)),
+        vectors(STACK, -math.inf, (0, 2)),
+        vectors(A, 0),
+        vectors(STACK, -1.5, 0),
+        vectors(C.astype(COMPLEX64), 2),
+        rough(np.zeros((2, 3)), ord=0.5, axis=-1, keepdims=False),
+    ],
+    "matrix_norm": [
+        of(STACK, ord="fro", keepdims=True),
+        of(C, ord=2, keepdims=False),
+        of(A, ord="nuc", keepdims=True),
+        of(STACK, ord=1, keepdims=False),
+        of(C, ord=-math.inf, keepdims=False),
+        of(NARROW, ord="fro", keepdims=False),
+    ],
+    "cond": [of(STACK, p=None), of(C, p=-2), of(A, p="fro"), of(STACK, p=1), of(NARROW, p=2)],
+}
+LEAST = {
+    "lstsq": [
+        of(TALL, TALL[:, :2] ** 2, rcond=None, full_rank=True),
+        of(TALL + 0.5j * TALL**2, LINE[[0, 1, 2, 0]], rcond=1e-9, full_rank=True),
+        of(TALL.T, LINE, rcond=None, full_rank=True),
+        of(TALL.astype(FLOAT32), LINE[[0, 1, 2, 0]].astype(FLOAT32), rcond=None, full_rank=True),
+        rough(np.outer(TALL[:, 0], LINE), TALL[:, 1], rcond=1e-6, full_rank=False),
+    ],
+}
+SAMPLES = {**SYSTEMS, **DECOMPOSED, **EIGEN, **NORMS, **LEAST}
