@@ -1,0 +1,73 @@
+"""``letir.numpy.r_`` and ``c_``: NumPy's index tricks, with traced values in the brackets."""
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.builder import Value
+from letir.errors import TraceError
+from letir.numpy.making import arange, array
+from letir.tracing.lists import arrayed, first_traced
+from letir.tracing.places import at_user
+
+NUMBERS = (bool, int, float, complex)
+
+
+@frozen
+class Joining:
+    """``joining[a, b, 1:3]`` joins along ``axis`` what has at least ``ndmin`` axes.
+
+    ``place``: where an array with fewer axes gets its own among them, -1 for behind. NumPy's
+    ``numpy_one`` serves where nothing is traced.
+    """
+
+    numpy_one: object
+    axis: int = 0
+    ndmin: int = 1
+    place: int = -1
+
+    def __getitem__(self, key):
+        parts = key if type(key) is tuple else (key,)
+        ends = [(p.start, p.stop, p.step) if type(p) is slice else p for p in parts]
+        if first_traced(ends) is None:
+            return array(self.numpy_one[key], copy=None)  # traced in a trace
+        if type(parts[0]) is str:
+            return self.directed(parts[0])[parts[1:]]
+        made = [ranged(p) if type(p) is slice else p for p in parts]
+        kinds = [p if type(p) in NUMBERS or isinstance(p, Value) else arrayed(p) for p in made]
+        dtype = np.result_type(*kinds)
+        return np.concatenate([self.raised(arrayed(p), dtype) for p in made], self.axis)
+
+    def directed(self, directive: str) -> "Joining":
+        """``r_['axis,ndmin,place', ...]``."""
+        try:
+            return Joining(self.numpy_one, *[int(word) for word in directive.split(",")])
+        except (ValueError, TypeError):
+            raise TraceError(
+                f"the directive {directive!r} of traced values is not recorded{at_user()}\n"
+                "  write 'axis,ndmin,place' with numbers, or join with letir.numpy.concatenate"
+            ) from None
+
+    def raised(self, x, dtype):
+        """``x`` in ``dtype`` with as many axes as are needed."""
+        more = max(self.ndmin - x.ndim, 0)
+        x = x.astype(dtype)
+        before = more if self.place < 0 else min(self.place, more)
+        if self.place < -1:
+            before = self.place + more + 1
+        shape = (1,) * before + x.shape + (1,) * (more - before)
+        return x.reshape(shape) if shape != x.shape else x
+
+    def __len__(self):
+        return 0
+
+
+def ranged(part: slice):
+    """A slice as numbers: as many as the step says if that is imaginary."""
+    start, step = part.start or 0, 1 if part.step is None else part.step
+    if isinstance(step, complex):
+        return np.linspace(start, part.stop, int(abs(step)))
+    return arange(start, part.stop, step)
+
+
+r_ = Joining(np.r_)
+c_ = Joining(np.c_, axis=-1, ndmin=2, place=0)

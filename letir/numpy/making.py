@@ -1,0 +1,218 @@
+"""The functions of ``letir.numpy`` that make arrays: traced ones in a trace.
+
+Into these traced values can be written. Outside a trace they are NumPy's.
+"""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import TraceError
+from letir.tracing.lists import first_traced, gathered, strong
+from letir.tracing.places import at_user
+from letir.tracing.recorder import ACTIVE, Trace
+from letir.tracing.views import Memory
+
+ORDINARY = "copy it first: letir.numpy.array(a)"  # the array is not this namespace's
+
+
+def active_trace() -> Trace | None:
+    """The trace that is under way in this thread and not paused."""
+    active = ACTIVE.get()
+    return active if isinstance(active, Trace) else None
+
+
+def _made(name: str, function: Callable, *args, **kwargs):
+    """``function`` of NumPy's, or the record ``name`` where a trace is active."""
+    trace = active_trace()
+    if trace is None:
+        return function(*args, **kwargs)
+    op = PRIMITIVES[name]
+    operands, attrs = op.prepare(*args, **kwargs)
+    return trace.apply(op, operands, op.complete(attrs))
+
+
+def zeros(shape, dtype=float, order="C", *, device=None, like=None):
+    """numpy.zeros; traced in a trace."""
+    return _made("zeros", np.zeros, shape, dtype, order)
+
+
+def ones(shape, dtype=float, order="C", *, device=None, like=None):
+    """numpy.ones; traced in a trace."""
+    return _made("ones", np.ones, shape, dtype, order)
+
+
+def empty(shape, dtype=float, order="C", *, device=None, like=None):
+    """numpy.empty; zeros in a trace, where nothing is left to chance."""
+    return _made("zeros", np.empty, shape, dtype, order)
+
+
+def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
+    """numpy.full, of a traced value too; traced in a trace."""
+    fill = gathered(fill_value)
+    return _made("full", np.full, shape, np.asarray(fill) if type(fill) is list else fill, dtype)
+
+
+def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):
+    """numpy.eye; traced in a trace."""
+    return _made("eye", np.eye, N, M, k, dtype)
+
+
+def identity(n, dtype=float, *, like=None):
+    """numpy.identity; traced in a trace."""
+    return eye(n, dtype=dtype)
+
+
+def arange(start, stop=None, step=1, dtype=None, *, device=None, like=None):
+    """numpy.arange; traced in a trace. Traced integers among its arguments record a guard."""
+    return _made("arange", np.arange, *map(_bound, (start, stop, step)), dtype=dtype)
+
+
+def _bound(number):
+    """A bound of a range, on which a shape depends: a traced integer is asked for its value."""
+    if not isinstance(number, Value):
+        return number
+    if number.dtype.kind not in "iu":
+        raise TraceError(
+            f"the length of arange() would depend on a traced number{at_user()}\n"
+            "  say how many: start + step * letir.numpy.arange(n), or numpy.linspace"
+        )
+    return number.__index__()  # records the guard
+
+
+def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """numpy.zeros_like; traced in a trace."""
+    return _like(zeros, np.zeros_like, a, dtype, order, subok, shape)
+
+
+def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """numpy.ones_like; traced in a trace."""
+    return _like(ones, np.ones_like, a, dtype, order, subok, shape)
+
+
+def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """numpy.empty_like; zeros in a trace."""
+    return _like(zeros, np.empty_like, a, dtype, order, subok, shape)
+
+
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """numpy.full_like, of a traced value too; traced in a trace."""
+    fill = gathered(fill_value)
+    make, function = functools.partial(full, fill_value=fill), np.full_like
+    return _like(make, functools.partial(function, fill_value=fill), a, dtype, order, subok, shape)
+
+
+def _like(make: Callable, function: Callable, a, dtype, order, subok, shape):
+    """``function`` of NumPy's, or ``make`` of the shape and dtype of ``a`` if a trace is active."""
+    a = gathered(a)
+    if isinstance(a, Value) or active_trace() is None:  # NumPy asks a Value by its protocol
+        return function(a, dtype=dtype, order=order, subok=subok, shape=shape)
+    a = np.asarray(a)
+    return make(a.shape if shape is None else shape, dtype=a.dtype if dtype is None else dtype)
+
+
+def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None):
+    """numpy.array of numbers, arrays and traced values in nested lists; traced in a trace."""
+    trace = active_trace()
+    if trace is not None:
+        made = _traced(trace, object, dtype)
+    elif first_traced(object) is not None:  # a Variable
+        made = strong(gathered(object))
+        made = made if dtype is None else made.astype(dtype, copy=False)
+    else:
+        return np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
+    for _ in range(made.ndim, ndmin):  # in front, as NumPy adds axes
+        made = made[None]
+    # a traced list is a new array already; only a traced value itself could be shared
+    return made.copy(order) if copy and made is object else made
+
+
+def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
+    """numpy.asarray of numbers, arrays and traced values in nested lists; traced in a trace.
+
+    What stands for an ordinary array cannot be written into: the array is not this function's.
+    """
+    trace = active_trace()
+    if trace is None and first_traced(a) is None:
+        return np.asarray(a, dtype, order, copy=copy)
+    made = array(a, dtype, copy=copy)
+    if trace is None:
+        return made
+    if isinstance(a, np.ndarray) and a.dtype == made.dtype and not copy:
+        made.sharing = Memory(made.arg, reason=(f"{made.type} of an ordinary array", ORDINARY))
+    return made
+
+
+def _traced(trace: Trace, object, dtype) -> Value:
+    """``object`` as a traced array of this dtype: itself if it is one."""
+    made = strong(gathered(object))
+    if not isinstance(made, Value):
+        frozen_copy, local = trace.frozen(made)
+        made = trace.make_tracer(trace, local, frozen_copy)
+    elif made.is_scalar():
+        made = full((), made)  # NumPy makes a 0-d array of a scalar
+    return made if dtype is None or made.dtype == dtype else made.astype(dtype)
+
+
+# ---- conversions ----
+
+
+def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
+    """numpy.asanyarray: asarray, as no subclass of arrays is recorded."""
+    return asarray(a, dtype, order, copy=copy)
+
+
+def ascontiguousarray(a, dtype=None, *, like=None):
+    """numpy.ascontiguousarray: at least one axis; how it lies in memory is the evaluator's."""
+    made = asarray(a, dtype, "C")
+    return made if np.ndim(made) else made.reshape(1)
+
+
+def asfortranarray(a, dtype=None, *, like=None):
+    """numpy.asfortranarray: how a traced array lies in memory is the evaluator's."""
+    return asarray(a, dtype, "F")
+
+
+def require(a, dtype=None, requirements=None, *, like=None):
+    """numpy.require, of the dtype: how a traced array lies in memory is the evaluator's."""
+    if active_trace() is None and first_traced(a) is None:
+        return np.require(a, dtype, requirements)
+    return asarray(a, dtype)
+
+
+def asarray_chkfinite(a, dtype=None, order=None):
+    """numpy.asarray_chkfinite; that a traced array is finite is guarded."""
+    made = asarray(a, dtype, order)
+    if made.dtype.kind in "fc" and not np.isfinite(made).all():
+        raise ValueError("array must not contain infs or NaNs")
+    return made
+
+
+def fromiter(iter, dtype, count=-1, *, like=None):
+    """numpy.fromiter, of traced values too."""
+    items = list(iter)
+    if first_traced(items) is None and active_trace() is None:
+        return np.fromiter(items, dtype, count)
+    if count > len(items):
+        raise ValueError(f"iterator too short: Expected {count} but iterator had only {len(items)}")
+    return array(items if count < 0 else items[:count], dtype)
+
+
+def constant(name: str) -> Callable:
+    """NumPy's function of this name, whose array is a traced constant in a trace."""
+    function = getattr(np, name)
+
+    @functools.wraps(function)
+    def made(*args, **kwargs):
+        found = function(*args, **kwargs)
+        trace = active_trace()
+        is_array = trace is not None and isinstance(found, np.ndarray)
+        return _traced(trace, found, None) if is_array else found
+
+    return made
+
+
+tri, linspace, logspace, geomspace = map(constant, ("tri", "linspace", "logspace", "geomspace"))
