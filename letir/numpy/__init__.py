@@ -39,14 +39,11 @@ from letir.numpy.making import eye as eye
 from letir.numpy.making import fromiter as fromiter
 from letir.numpy.making import full as full
 from letir.numpy.making import full_like as full_like
-from letir.numpy.making import geomspace as geomspace
 from letir.numpy.making import identity as identity
-from letir.numpy.making import linspace as linspace
-from letir.numpy.making import logspace as logspace
+from letir.numpy.making import made_constant
 from letir.numpy.making import ones as ones
 from letir.numpy.making import ones_like as ones_like
 from letir.numpy.making import require as require
-from letir.numpy.making import tri as tri
 from letir.numpy.making import zeros as zeros
 from letir.numpy.making import zeros_like as zeros_like
 from letir.tracing.dispatch import call_function, recorder_of
@@ -60,6 +57,7 @@ OF_LISTS = frozenset(
         *(np.select, np.ravel_multi_index, np.lexsort),
     ]
 )
+MAKERS = frozenset([np.tri, np.linspace, np.logspace, np.geomspace, np.fromfunction])
 FUNCTIONS = (np.ufunc, type(np.concatenate), FunctionType, BuiltinFunctionType)
 
 
@@ -72,7 +70,8 @@ class Recorded:
     def __call__(self, *args, **kwargs):
         traced = first_traced((*args, *kwargs.values()))
         if traced is None:
-            return self.function(*args, **kwargs)
+            found = self.function(*args, **kwargs)
+            return made_constant(found) if self.function in MAKERS else found
         if isinstance(self.function, np.ufunc):
             return self.function(*map(gathered, args), **kwargs)
         known = recorder_of(self.function) is not None or self.function in PLAIN

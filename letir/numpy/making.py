@@ -201,18 +201,8 @@ def fromiter(iter, dtype, count=-1, *, like=None):
     return array(items if count < 0 else items[:count], dtype)
 
 
-def constant(name: str) -> Callable:
-    """NumPy's function of this name, whose array is a traced constant in a trace."""
-    function = getattr(np, name)
-
-    @functools.wraps(function)
-    def made(*args, **kwargs):
-        found = function(*args, **kwargs)
-        trace = active_trace()
-        is_array = trace is not None and isinstance(found, np.ndarray)
-        return _traced(trace, found, None) if is_array else found
-
-    return made
-
-
-tri, linspace, logspace, geomspace = map(constant, ("tri", "linspace", "logspace", "geomspace"))
+def made_constant(found):
+    """An array that NumPy has made, as a traced constant in a trace."""
+    trace = active_trace()
+    is_array = trace is not None and isinstance(found, np.ndarray)
+    return _traced(trace, found, None) if is_array else found
