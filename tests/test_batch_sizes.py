@@ -26,6 +26,7 @@ CANNOT = {  # why no sample of these has a batch of any size
     "instantiate": "its shape is an operand of its own",
     "grad_of": "its body is typed",
     "when_defined": "its body is typed",
+    "nll_loss": "its target, of fewer axes, has the batch too",
     "fold": "its first axis is that of a window",
 }
 

@@ -37,6 +37,8 @@ RARE = (
     "neural",
     "activations",
     "normal",
+    "losses",
+    "distances",
     "attention",
     "normalization",
     "pooling",

@@ -28,6 +28,7 @@ from letir.testing.samples import (
     interpolation,
     linalg,
     loops,
+    losses,
     memory,
     nan_reductions,
     neural,
@@ -58,7 +59,7 @@ load_rare()  # whoever goes through all records means these too
 FAMILIES = (
     *(elementwise, casting, sizes, shaping, reductions, statistics, scans),
     *(indexing, products, control, bodies, loops, scripted),
-    *(neural, activations, attention, normalization, convolutions, pooling),
+    *(neural, activations, losses, attention, normalization, convolutions, pooling),
     *(arranging, taking, sorting, padding, spacing, numbering, windows),
     *(floats, integers, folds, updates),
     *(memory,),
