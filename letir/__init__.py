@@ -214,6 +214,7 @@ def _load_operations() -> None:
 # a name that is looked up in these tables before anything else has loaded the records: in a file,
 # in a pickle, by a builder
 LATE_BOUND["load"] = _load_operations
+LATE_BOUND["diff"] = lambda f, g: __getattr__("diff")(f, g)
 
 
 def __getattr__(name: str):

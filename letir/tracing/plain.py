@@ -73,7 +73,8 @@ def into_ordinary_array() -> TraceError:
     return TraceError(
         "a traced value cannot be written into an ordinary array: its record would be lost"
         f"{at_user()}\n  make the array with letir.numpy (zeros, full_like, asarray ...): "
-        "into that it can be written"
+        "into that it can be written,\n"
+        "  or trace with letir.trace(..., intercept=True), where np is letir.numpy"
     )
 
 

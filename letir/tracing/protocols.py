@@ -6,6 +6,7 @@ What NumPy asks of an object is answered here: ufuncs, functions and methods go 
 
 import functools
 import importlib
+from types import ModuleType
 
 import numpy as np
 
@@ -55,6 +56,11 @@ POWERS = {
     ("c", int, -1): "reciprocal",
     ("c", float, 0.5): "sqrt",
 }
+
+
+def namespace() -> ModuleType:
+    """``letir.numpy``, on demand as letir/__init__.py does: it is right of here."""
+    return importlib.import_module("letir.numpy")
 
 
 class ArrayValue(Value):
@@ -122,7 +128,7 @@ class ArrayValue(Value):
         return call_function(self, func, args, kwargs)
 
     def __array_namespace__(self, api_version=None):
-        return importlib.import_module("letir.numpy")  # on demand, as letir/__init__.py does
+        return namespace()
 
     # ---- methods that NumPy spells as functions, with all their arguments ----
 

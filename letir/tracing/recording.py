@@ -18,11 +18,13 @@ from letir.errors import DTypeError, TraceError
 from letir.eval.arrays import is_array, type_of
 from letir.tracing.dispatch import refresh
 from letir.tracing.global_draws import Watch
+from letir.tracing.intercepting import intercepted
+from letir.tracing.perturbing import refuse_baked
 from letir.tracing.places import at_user
 from letir.tracing.recorder import ABSTRACT, ACTIVE, EAGER, Paused, Trace, escaped
 from letir.tracing.tracer import Tracer
 
-OPTIONS = ("static_argnums", "static_argnames", "abstract")
+OPTIONS = ("static_argnums", "static_argnames", "abstract", "intercept", "check")
 
 
 @frozen
@@ -38,7 +40,14 @@ class Recording:
 
 
 def trace(
-    f: Callable, *args, static_argnums=(), static_argnames=(), abstract: bool = False, **kwargs
+    f: Callable,
+    *args,
+    static_argnums=(),
+    static_argnames=(),
+    abstract: bool = False,
+    intercept: bool = False,
+    check: bool = False,
+    **kwargs,
 ) -> Lambda:
     """Record ``f(*args, **kwargs)`` as a closed Lambda.
 
@@ -49,6 +58,11 @@ def trace(
     question is a TraceError. Traced values of an enclosing trace that ``f`` uses become further
     parameters, the last ones.
 
+    ``intercept``: ``f`` and the functions of its module that it calls run with ``letir.numpy`` in
+    the place of NumPy, so that ``np.zeros`` and ``np.array`` record. ``check``: ``f`` is recorded
+    again, at these and at other values; TraceError where the programs differ for another reason
+    than a guard. See docs/guards.md.
+
     >>> import numpy as np
     >>> print(trace(lambda x, y: x * np.sin(y), 2.0, np.ones(3)).listing(), end="")
     %2 = sin %1
@@ -57,7 +71,12 @@ def trace(
     """
     _refuse_ambiguous_options(f)
     marked_args, marked_kwargs = mark_static(f, args, kwargs, static_argnums, static_argnames)
-    return record(f, marked_args, marked_kwargs, ABSTRACT if abstract else EAGER).fn
+    mode, f = ABSTRACT if abstract else EAGER, intercepted(f) if intercept else f
+    fn = record(f, marked_args, marked_kwargs, mode).fn
+    if check:
+        leaves, spec = flatten((marked_args, marked_kwargs))
+        refuse_baked(fn, leaves, lambda new: record(f, *spec.unflatten(new), mode).fn)
+    return fn
 
 
 def record(f: Callable, args: tuple, kwargs: dict, mode: str) -> Recording:

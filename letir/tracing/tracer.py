@@ -22,7 +22,8 @@ from letir.tracing.protocols import ArrayValue
 from letir.tracing.recorder import ABSENT, ACTIVE, LAZY, Paused, Trace, escaped, unanswered
 
 MATH_REMEDY = (
-    "use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into;\n"
+    "use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into\n"
+    "  (or letir.trace(..., intercept=True), where numpy.zeros is that);\n"
     "  letir.concrete(x) gives the value, with a guard and without a derivative"
 )
 VALUE_REMEDY = (
@@ -32,7 +33,8 @@ ARRAY_REMEDY = """\
 numpy.array, numpy.full and C functions take values, not recordings; these record:
     letir.numpy.array([x, 1.0]), letir.numpy.full(3, x), letir.numpy.sum([x, y])
     letir.numpy.asarray(table)[x]
-    buffer = letir.numpy.zeros(3), then buffer[i] = x"""
+    buffer = letir.numpy.zeros(3), then buffer[i] = x
+  or trace with letir.trace(..., intercept=True), where np is letir.numpy"""
 
 
 class Tracer(ArrayValue):

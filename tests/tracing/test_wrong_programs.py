@@ -64,7 +64,8 @@ def test_a_float_or_complex_number_is_not_given(told, program, argument, found):
     message = f"""\
 {found} cannot be recorded
   at test_wrong_programs.py:NN
-  use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into;
+  use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into
+  (or letir.trace(..., intercept=True), where numpy.zeros is that);
   letir.concrete(x) gives the value, with a guard and without a derivative"""
 
     assert (TraceError, message) == told(program, argument)
@@ -222,7 +223,8 @@ a traced value of type {found} cannot become an ordinary array: its record would
   numpy.array, numpy.full and C functions take values, not recordings; these record:
     letir.numpy.array([x, 1.0]), letir.numpy.full(3, x), letir.numpy.sum([x, y])
     letir.numpy.asarray(table)[x]
-    buffer = letir.numpy.zeros(3), then buffer[i] = x"""
+    buffer = letir.numpy.zeros(3), then buffer[i] = x
+  or trace with letir.trace(..., intercept=True), where np is letir.numpy"""
 
     assert (TraceError, message) == told(program, argument)
 
@@ -250,7 +252,8 @@ def test_an_ordinary_buffer_cannot_be_filled_element_by_element(told):
     message = """\
 float() of a traced value of type float64[] cannot be recorded
   at test_wrong_programs.py:NN
-  use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into;
+  use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into
+  (or letir.trace(..., intercept=True), where numpy.zeros is that);
   letir.concrete(x) gives the value, with a guard and without a derivative"""
     assert (TraceError, message) == told(program, S)
 
@@ -282,7 +285,8 @@ def test_a_traced_value_is_not_written_into_an_ordinary_array(told, program):
     message = """\
 a traced value cannot be written into an ordinary array: its record would be lost
   at test_wrong_programs.py:NN
-  make the array with letir.numpy (zeros, full_like, asarray ...): into that it can be written"""
+  make the array with letir.numpy (zeros, full_like, asarray ...): into that it can be written,
+  or trace with letir.trace(..., intercept=True), where np is letir.numpy"""
 
     assert (TraceError, message) == told(program, X)
 

@@ -1,0 +1,128 @@
+"""``refuse_baked``: what ``trace(..., check=True)`` does: record again, and compare.
+
+At the same values programs differ by what changes between calls: a counter, the clock, random
+numbers. At other values they differ by numbers that got into the program past the recording. Where
+a guard answered otherwise the path is another one, and nothing behind it is compared [B2].
+"""
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from letir.ast.primitive import LATE_BOUND
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local
+from letir.ast.types import PYTHON_NUMBERS
+from letir.errors import TraceError
+
+MOST_LEAVES = 16  # that are changed one by one
+MOST_LINES = 24  # of the two programs in a message
+AT_SAME_VALUES = (
+    "recorded a second time, at the same values, the function gives another program",
+    "it reads what changes between calls: a counter, the clock, random numbers, the id of an "
+    "object\n  make that an argument",
+)
+AT_OTHER_VALUES = (
+    "recorded at other values, the function gives another program",
+    "a value of its arguments is in the program as a number: compute with the traced value, or\n"
+    "  take letir.concrete(x), which records a guard",
+)
+
+
+def refuse_baked(fn: Lambda, leaves: list, again: Callable[[list], Lambda]) -> None:
+    """Raise TraceError if ``again``, at these leaves or at changed ones, gives another program."""
+    compare(fn, again(leaves), AT_SAME_VALUES)
+    for changed in perturbed(leaves):
+        try:
+            other = again(changed)
+        except Exception:
+            continue
+        compare(fn, other, AT_OTHER_VALUES)
+
+
+def perturbed(leaves: list) -> Iterator[list]:
+    """The arguments with all values changed a little, then with those of one argument each."""
+    random = np.random.default_rng(0)
+    new = [nearby(leaf, random) for leaf in leaves]
+    places = [i for i, leaf in enumerate(leaves) if new[i] is not leaf]
+    if places:
+        yield new
+    # where all at once make a guard answer otherwise, one of them may not
+    for i in places[:MOST_LEAVES] if len(places) > 1 else ():
+        yield [*leaves[:i], new[i], *leaves[i + 1 :]]
+
+
+def nearby(leaf, random: np.random.Generator):
+    """Other values of the same type: floats a little away, integers in another order.
+
+    The leaf itself if there are none that are surely as good, as of a type, or of equal integers.
+    """
+    if type(leaf) in PYTHON_NUMBERS:
+        return leaf + 1 if type(leaf) is int else type(leaf)(nearby(np.asarray(leaf), random))
+    if not isinstance(leaf, np.ndarray | np.generic) or leaf.dtype.kind not in "biufc":
+        return leaf
+    if leaf.dtype.kind in "biu":  # indices and labels stay in bounds
+        other = np.roll(leaf, 1) if leaf.ndim else leaf
+        return leaf if np.array_equal(other, leaf) else other
+    step = max(1e-3, 8 * float(np.finfo(leaf.dtype).eps))
+    with np.errstate(all="ignore"):
+        other = leaf * (1 + step * random.uniform(0.5, 1.0, leaf.shape)).astype(leaf.dtype)
+        other = np.where(leaf == 0, step, other).astype(leaf.dtype)
+    return other if leaf.ndim or type(leaf) is np.ndarray else other[()]
+
+
+# ---- comparison ----
+
+
+def compare(f: Lambda, g: Lambda, why: tuple[str, str]) -> None:
+    """Raise TraceError with the first bind that differs, unless a guard does before."""
+    pairs: dict[Local, Local] = dict(zip(f.params, g.params, strict=False))
+    for i, (a, b) in enumerate(zip(f.binds, g.binds, strict=False)):
+        if not alike(a, b, pairs):
+            if not is_guarded(f, g, i):
+                raise baked(f, g, a, why)
+            return
+        pairs.update(zip(a.binders, b.binders, strict=True))
+    if len(f) != len(g):
+        longer = f if len(f) > len(g) else g
+        raise baked(f, g, longer.binds[min(len(f), len(g))], why)
+    if not agree(f.ret.args, g.ret.args, pairs) or f.out_tree != g.out_tree:
+        raise baked(f, g, None, why)
+
+
+def alike(a: Bind, b: Bind, pairs: dict[Local, Local]) -> bool:
+    """Whether two binds do the same on the same."""
+    types = [x.type is y.type for x, y in zip(a.binders, b.binders, strict=False)]
+    same = a.op is b.op and a.attrs == b.attrs and len(a.binders) == len(b.binders)
+    return same and all(types) and agree(a.args, b.args, pairs)
+
+
+def agree(left: tuple[Arg, ...], right: tuple[Arg, ...], pairs: dict[Local, Local]) -> bool:
+    """Whether operands correspond."""
+    return len(left) == len(right) and all(
+        y == x if type(x) is Const else pairs.get(x) is y for x, y in zip(left, right, strict=True)
+    )
+
+
+def is_guarded(f: Lambda, g: Lambda, i: int) -> bool:
+    """Whether the binds at ``i``, which differ, are guards, or have a result that the next ones
+    guard: the length of what ``nonzero`` and its like select.
+    """
+    a, b = f.binds[i], g.binds[i]
+    if a.op is not b.op or not a.binders:
+        return a.op is b.op and a.op.name == "guard"
+    return all(
+        len(h) > i + 1
+        and h.binds[i + 1].op.name == "guard"
+        and h.binds[i + 1].args[0] in h.binds[i].binders
+        for h in (f, g)
+    )
+
+
+def baked(f: Lambda, g: Lambda, bind: Bind | None, why: tuple[str, str]) -> TraceError:
+    """The error that shows the bind that differs, and both programs around it."""
+    asked, remedy = why
+    at = f"\n  at {bind.source}: {bind.source.excerpt}" if bind is not None and bind.source else ""
+    lines = str(LATE_BOUND["diff"](f, g)).splitlines()
+    shown = "\n".join([f"    {line}" for line in lines[:MOST_LINES]])
+    more = f"\n    ... {len(lines) - MOST_LINES} more lines" if len(lines) > MOST_LINES else ""
+    return TraceError(f"check: {asked}{at}\n{shown}{more}\n  {remedy}")

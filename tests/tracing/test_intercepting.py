@@ -1,0 +1,350 @@
+"""``trace(..., intercept=True)``: ordinary source that says np.zeros and np.array records."""
+
+import functools
+import math
+import sys
+import threading
+
+import numpy
+import numpy as np
+import pytest
+from numpy import array as arr
+from numpy import zeros
+
+import letir as lt
+import letir.numpy as lnp
+from letir.errors import TraceError
+from letir.testing import assert_same
+
+T, U = 2.0, 5.0
+calls = 0
+ACTIVATIONS = {"tanh": np.tanh, "sin": np.sin}
+
+
+def buffer(t):
+    out = np.zeros(3)
+    out[1:] = np.array([t, 2 * t])
+    return out
+
+
+def by_name(t):
+    out = zeros(2)
+    out[0] = t
+    return out + arr([t, 1.0])
+
+
+def by_module(t):
+    return numpy.full(2, t)
+
+
+def of_another(t):
+    return buffer(t) * 2
+
+
+def importing(t):
+    import numpy as onp
+    from numpy import full
+    from numpy.linalg import norm
+
+    return onp.array([t, 1.0]) + full(2, t) + norm(full(2, t))
+
+
+def nested(t):
+    def inner(u):
+        return np.array([u, t])
+
+    return inner(t) + (lambda u: np.array([u, u]))(t) + sum(np.array([u, u]) for u in [t, t])
+
+
+def with_defaults(t, make=np.zeros, *, fill=np.full):
+    out = make(2)
+    out[0] = t
+    return out + fill(2, t)
+
+
+def power(t, n):
+    return np.array([t, t]) if n == 0 else power(t, n - 1) * t
+
+
+def counted(function):
+    @functools.wraps(function)
+    def wrapper(*args):
+        return function(*args) + np.array([args[0]] * 3)
+
+    return wrapper
+
+
+decorated = counted(buffer)
+
+
+def joined(t):
+    return np.r_[t, 0:2, 1.0], np.c_[np.array([t, t]), [1, 2]]
+
+
+def listed(t):
+    return np.mean([t, 2 * t]), np.maximum([t, 1.0], 3.0), np.sum([t, t])
+
+
+def by_globals(t):
+    found = globals()["np"].array([t, t])
+    return found if "buffer" in globals() and len(globals()) > 3 else t
+
+
+class Model:
+    """A model whose methods call each other."""
+
+    scale = 2.0
+
+    def __init__(self, rate):
+        self.rate = rate
+
+    def step(self, t):
+        self.seen = True
+        return self.made(t) * self.rate + self.constant(t) + self.named(t) + self.width
+
+    def made(self, t):
+        out = np.zeros(2)
+        out[0] = t
+        return out
+
+    @staticmethod
+    def constant(t):
+        return np.array([t, t])
+
+    @classmethod
+    def named(cls, t):
+        return np.full(2, t * cls.scale)
+
+    @property
+    def width(self):
+        return np.ones(2) * self.rate
+
+    def __call__(self, t):
+        return super().__init__() or self.step(t)
+
+
+class Wide(Model):
+    def made(self, t):
+        return super().made(t * 1.0) if False else np.array([t, t])
+
+
+def closure():
+    import numpy as onp
+
+    count = 0
+
+    def twice(t):
+        return onp.array([t, t]) * 2
+
+    def program(t):
+        nonlocal count
+        count += 1
+        return twice(t) + onp.full(2, t) + count * 0
+
+    return program
+
+
+PROGRAMS = {
+    "np": buffer,
+    "a name": by_name,
+    "numpy": by_module,
+    "a function of the module": of_another,
+    "an import inside": importing,
+    "nested functions": nested,
+    "defaults": with_defaults,
+    "a recursive function": functools.partial(power, n=3),
+    "a decorated function": decorated,
+    "a partial": functools.partial(with_defaults, fill=np.full),
+    "a lambda": lambda t: np.array([t, t]),
+    "a closure": closure(),
+    "r_ and c_": joined,
+    "lists": listed,
+    "globals": by_globals,
+    "a method": Model(3.0).step,
+    "a method of a subclass": Wide(3.0).step,
+    "a static method": Model.constant,
+    "a class method": Model.named,
+    "a callable object": Model(3.0),
+    "a comprehension": lambda t: np.array([[i * t for i in range(2)] for _ in range(2)]),
+    "a NumPy function": np.sin,
+    "a function written in NumPy": np.mean,
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_what_numpy_makes_is_recorded(name):
+    f = PROGRAMS[name]
+
+    assert_same(f(U), lt.trace(f, T, intercept=True)(U))
+
+
+def test_without_it_the_error_says_so():
+    with pytest.raises(TraceError, match="intercept=True"):
+        lt.trace(buffer, T)
+    with pytest.raises(TraceError, match="intercept=True"):
+        lt.trace(by_module, T)
+
+
+def test_nothing_of_the_users_is_changed():
+    code, cells, module = buffer.__code__, PROGRAMS["a closure"].__closure__, dict(globals())
+
+    lt.trace(of_another, T, intercept=True)
+    lt.trace(PROGRAMS["a closure"], T, intercept=True)
+
+    assert code is buffer.__code__
+    assert cells is PROGRAMS["a closure"].__closure__
+    assert module == dict(globals())
+    assert type(sys.modules[__name__].__dict__) is dict
+
+
+def count_calls(t):
+    global calls  # noqa: PLW0603
+    calls += 1
+    seen = calls
+    calls += 1
+    return np.array([t, t]), seen == calls - 1
+
+
+def test_a_global_that_it_writes_is_written():
+    before = calls
+
+    _, is_read = lt.trace(count_calls, T, intercept=True)(T)
+
+    assert before + 2 == calls
+    assert is_read
+
+
+def failing(t):
+    global calls  # noqa: PLW0603
+    calls += 1
+    raise KeyError(t)
+
+
+def test_a_global_is_written_also_if_the_function_fails():
+    before = calls
+
+    with pytest.raises(KeyError):
+        lt.trace(failing, T, intercept=True)
+
+    assert before + 1 == calls
+    assert not lt.is_tracing()
+
+
+def keep_a_function(t):
+    global kept  # noqa: PLW0603
+    kept = buffer
+    return np.array([t, t])
+
+
+def test_what_is_written_into_a_global_is_the_users_own():
+    lt.trace(keep_a_function, T, intercept=True)
+
+    assert buffer is kept
+
+
+def test_a_variable_around_it_is_written():
+    program = closure()
+
+    lt.trace(program, T, intercept=True)
+
+    assert (
+        1
+        == dict(zip(program.__code__.co_freevars, program.__closure__, strict=True))[
+            "count"
+        ].cell_contents
+    )
+
+
+def test_attributes_that_a_method_sets_are_the_objects():
+    model = Model(3.0)
+
+    lt.trace(model.step, T, intercept=True)
+
+    assert vars(model) == {"rate": 3.0, "seen": True}
+    assert type(model) is Model
+
+
+def chosen(t, activation):
+    return np.array([t, 0.0]) if activation is np.tanh else activation(np.array([t, t]))
+
+
+def test_numpys_functions_among_the_arguments_are_themselves():
+    for activation in (np.tanh, np.sin):
+        f = lt.trace(chosen, T, activation, intercept=True, static_argnums=1)
+
+        assert_same(chosen(U, activation), f(U, activation))
+
+
+def looked_up(t, name):
+    return ACTIVATIONS[name](np.array([t, t])), ACTIVATIONS[name] == np.tanh
+
+
+def test_numpys_functions_in_containers_are_equal_to_themselves():
+    for name in ACTIVATIONS:
+        assert_same(looked_up(U, name), lt.trace(looked_up, T, name, intercept=True)(U, name))
+
+
+def test_lines_are_the_users():
+    f = lt.trace(buffer, T, intercept=True)
+
+    first = buffer.__code__.co_firstlineno
+    assert {first + 1, first + 2, first + 3} >= {bind.source.line for bind in f.binds}
+    assert {__file__} == {bind.source.file for bind in f.binds}
+
+
+def test_other_threads_see_numpy():
+    seen, started, done = [], threading.Event(), threading.Event()
+
+    def other():
+        started.wait()
+        seen.append(type(buffer(T)))
+        done.set()
+
+    def program(t):
+        started.set()
+        done.wait()
+        return buffer(t)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    f = lt.trace(program, T, intercept=True)
+    thread.join()
+
+    assert [np.ndarray] == seen
+    assert_same(buffer(U), f(U))
+
+
+def test_derivatives_are_those_of_the_program():
+    f = lt.trace(lambda t: (buffer(t) ** 2).sum(), T, intercept=True)
+
+    assert_same(np.float64(50.0), lt.grad(f)(U))
+
+
+def test_a_trace_inside_is_as_it_is_written():
+    """[B3] The inner function is the same module's, so NumPy is exchanged in it too."""
+
+    def program(t):
+        return np.array([t, lt.grad(lambda u: (buffer(u) ** 2).sum())(t)])
+
+    assert_same(np.array([5.0, 50.0]), lt.trace(program, T, intercept=True)(U))
+
+
+def other_modules(t):
+    return math.sin(t)
+
+
+def test_what_is_not_numpys_is_not_exchanged():
+    with pytest.raises(TraceError, match=r"float\(\)"):
+        lt.trace(other_modules, T, intercept=True)
+
+
+def test_a_namespace_knows_its_functions():
+    assert lnp.tanh == np.tanh
+    assert hash(lnp.tanh) == hash(np.tanh)
+    assert lnp.tanh != np.sin
+    assert {np.tanh: 1}[lnp.tanh] == 1
+
+
+def test_an_option_that_is_a_parameter_is_refused():
+    with pytest.raises(TraceError, match="'intercept' is an option of trace"):
+        lt.trace(lambda x, intercept: x, T, intercept=1.0)
