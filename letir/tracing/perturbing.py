@@ -52,16 +52,18 @@ def perturbed(leaves: list) -> Iterator[list]:
 
 
 def nearby(leaf, random: np.random.Generator):
-    """Other values of the same type: floats a little away, integers in another order.
+    """Other values of the same type: floats a little away, integers in another order or next door.
 
     The leaf itself if there are none that are surely as good, as of a type, or of equal integers.
     """
     if type(leaf) in PYTHON_NUMBERS:
-        return leaf + 1 if type(leaf) is int else type(leaf)(nearby(np.asarray(leaf), random))
+        return leaf ^ 1 if type(leaf) is int else type(leaf)(nearby(np.asarray(leaf), random))
     if not isinstance(leaf, np.ndarray | np.generic) or leaf.dtype.kind not in "biufc":
         return leaf
-    if leaf.dtype.kind in "biu":  # indices and labels stay in bounds
-        other = np.roll(leaf, 1) if leaf.ndim else leaf
+    if leaf.dtype.kind in "biu":
+        if not leaf.ndim:
+            return leaf ^ leaf.dtype.type(1)
+        other = np.roll(leaf, 1)  # indices and labels stay in bounds
         return leaf if np.array_equal(other, leaf) else other
     step = max(1e-3, 8 * float(np.finfo(leaf.dtype).eps))
     with np.errstate(all="ignore"):
