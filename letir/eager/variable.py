@@ -21,12 +21,13 @@ from letir.eager.steps import Constant, Leaf, Origin
 from letir.errors import DTypeError, TraceError
 from letir.eval.arrays import type_of
 from letir.ops.items import spelled_item
-from letir.tracing.dispatch import call_ufunc, recorder_of, ufunc_records
+from letir.tracing.dispatch import recorder_of, ufunc_records
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user, placed
 from letir.tracing.plain import PLAIN
 from letir.tracing.protocols import ArrayValue
 from letir.tracing.tracer import Tracer
+from letir.tracing.ufuncs import call_ufunc
 
 INDEX, RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
 ARRAY_REMEDY = (

@@ -6,23 +6,15 @@ import inspect
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.errors import LetirError, MissingRule, TraceError
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import LetirError, MissingRule
 from letir.ops import load_rare
-from letir.ops.makers import promotable
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user, placed
-from letir.tracing.plain import PLAIN, into_ordinary_array, promoted
+from letir.tracing.plain import PLAIN, into_ordinary_array
 from letir.tracing.refused import refusal
 
-REDUCTIONS = {
-    np.add: "sum",
-    np.multiply: "prod",
-    np.maximum: "max",
-    np.minimum: "min",
-    np.logical_and: "all",
-    np.logical_or: "any",
-}
+SUMS = frozenset(["sum", "prod", "cumsum", "cumprod"])
 WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
 ufunc_records: dict = {}  # {ufunc: record}, of the same origin: what a plain call looks up
@@ -61,84 +53,9 @@ def refresh() -> None:
         derive()
 
 
-# ---- ufuncs ----
-
-
-def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
-    """What ``ufunc`` (or one of its methods) on traced values records."""
-    if method == "at":
-        return call_at(ufunc, *inputs)
-    found = recorder_of(ufunc)
-    if found is None:
-        raise unsupported(ufunc)
-    (out,) = kwargs.pop("out", (None,))  # NumPy hands `out` on as a tuple, whatever was written
-    if method == "__call__":
-        result = converted(ufunc, found[0], inputs, **kwargs)
-    elif method == "reduce" and ufunc in REDUCTIONS:
-        given = {name: value for name, value in kwargs.items() if is_given(value)}
-        # np.add.reduce reduces axis 0 where np.sum reduces all:
-        # https://numpy.org/doc/stable/reference/generated/numpy.ufunc.reduce.html
-        result = PRIMITIVES[REDUCTIONS[ufunc]](*inputs, **{"axis": 0, **given, **kept_axis(kwargs)})
-    elif method == "accumulate" and ufunc is np.add:
-        result = PRIMITIVES["cumsum"](*inputs, **{"axis": 0, **kwargs})
-    else:
-        raise unsupported(ufunc, method)
-    return result if out is None else written(result, out)
-
-
 def is_given(value) -> bool:
     """Whether a keyword of a reduction was given: NumPy marks "not given" in its own way."""
     return value is not np._NoValue and value is not None
-
-
-def kept_axis(kwargs: dict) -> dict:
-    """``axis=None``, which means all axes and not "not given"."""
-    return {"axis": kwargs["axis"]} if "axis" in kwargs else {}
-
-
-def call_at(ufunc: np.ufunc, target, item, *values):
-    """``ufunc.at``: NumPy's addition in place at places that may repeat."""
-    if not isinstance(target, Value):
-        raise into_ordinary_array()
-    if ufunc is not np.add:
-        raise unsupported(ufunc, "at")
-    target.replace(target.at[item].add(*values))
-
-
-def converted(ufunc, op: Primitive, inputs, *, where=True, dtype=None, casting=None, **others):
-    """A ufunc's call with keywords; ``dtype`` chooses the loop, and so converts the operands."""
-    name = f"numpy.{ufunc.__name__}"
-    if where is not True:
-        raise TraceError(
-            f"{name}(..., where=mask) leaves elements without a value and is not recorded"
-            f"{at_user()}\n  write numpy.where(mask, {name}(...), other)"
-        )
-    if not others.keys() <= {"order", "subok"}:
-        raise unsupported_arguments(ufunc, f"{', '.join(others)} given")
-    if dtype is not None or casting is not None:
-        inputs = in_loop(ufunc, inputs, dtype, casting or "same_kind")
-    emitter = next(x.emitter for x in inputs if isinstance(x, Value))
-    return emitter.apply(op, inputs)
-
-
-def in_loop(ufunc: np.ufunc, inputs: tuple, dtype, casting: str) -> tuple:
-    """The operands in the dtypes of the loop whose result is ``dtype``.
-
-    Raises NumPy's TypeError if there is none, or if ``casting`` forbids it.
-    """
-    kinds = [promotable(x.type) if isinstance(x, Value) else promoted(x) for x in inputs]
-    wanted = None if dtype is None else np.dtype(dtype)
-    signature = (*[None] * ufunc.nin, wanted)
-    # NumPy chooses the loop: rules of our own would differ from it some day
-    dtypes = ufunc.resolve_dtypes((*kinds, None), signature=signature, casting=casting)
-    return tuple(cast_to(x, d) for x, d in zip(inputs, dtypes, strict=False))
-
-
-def cast_to(x, dtype: np.dtype):
-    """An operand in ``dtype``."""
-    if isinstance(x, Value):
-        return x if x.dtype == dtype and not x.type.weak else x.astype(dtype)
-    return np.asarray(x).astype(dtype)
 
 
 # ---- functions ----
@@ -159,6 +76,8 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
     out = kwargs.pop("out") if "out" in kwargs else positional_out(prepare, args)
     operands, attrs = prepared(func, prepare, args, kwargs) if prepare else (args, kwargs)
     operands = tuple([gathered(x) if type(x) in (list, tuple) else x for x in operands])
+    if isinstance(out, Value) and op.name in SUMS:
+        attrs |= sum_dtype(operands[0], out, **attrs)
     emitter = next((x.emitter for x in operands if isinstance(x, Value)), tracer.emitter)
     result = emitter.apply(op, operands, op.complete(attrs))
     if op.returned is not None:
@@ -197,6 +116,12 @@ def prepared(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 
 
 # ---- writing ----
+
+
+def sum_dtype(x, out: Value, *, dtype=None, **_) -> dict:
+    """The attribute of a sum into ``out``, whose dtype takes part in what it is computed in."""
+    dtype = np.result_type(x.dtype, out.dtype) if dtype is None else dtype
+    return {"dtype": dtype}
 
 
 def written(result, out):

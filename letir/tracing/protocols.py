@@ -13,9 +13,10 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
-from letir.tracing.dispatch import call_function, call_ufunc, recorder_of, ufunc_records
+from letir.tracing.dispatch import call_function, recorder_of, ufunc_records
 from letir.tracing.places import at_user
 from letir.tracing.refused import refusal
+from letir.tracing.ufuncs import call_ufunc
 
 NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
 # x.sort() sorts in place, np.sort(x) gives a copy; the others differ in a like way.

@@ -1,0 +1,250 @@
+"""Calls of ufuncs with keywords, and their methods: recorded, replayed, and as NumPy has them."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same, check_grads
+
+X = np.array([[0.25, -1.5, 0.75], [2.0, 0.125, -0.5]])
+N = np.array([[6, 4, 3], [5, 12, 2]])
+MASK = X > 0
+
+
+def agrees(f, *args) -> lt.Lambda:
+    """The program of ``f``. Raises unless it gives what ``f`` gives, and says as little."""
+    program = lt.trace(f, *args)
+    assert_same(f(*args), program(*args))
+    return program
+
+
+# ---- out ----
+
+
+def test_out_gets_the_result_and_is_returned():
+    def f(x):
+        out = x * 0
+        return np.sqrt(np.abs(x), out) is out, out, np.add(x, 1, out=out)
+
+    assert agrees(f, X)(X)[0]
+
+
+def test_out_may_be_wider_in_shape_and_in_dtype():
+    def f(x):
+        wide = np.multiply.outer(x[0], x[0]) * 0
+        wide += np.add(x[0], 1, out=wide.copy())
+        single = x.astype(np.float32)
+        return wide, np.multiply(x, 0.1, out=single)
+
+    agrees(f, X)
+
+
+def test_out_is_cast_to_as_casting_allows():
+    def f(x):
+        whole = x.astype(int)
+        np.add(x, 0.75, out=whole, casting="unsafe")
+        return whole
+
+    agrees(f, X)
+    with pytest.raises(lt.DTypeError, match="casting is 'same_kind'"):
+        lt.trace(lambda x: np.add(x, 0.75, out=x.astype(int)), X)
+
+
+def test_several_results_have_several_outs():
+    def f(x):
+        fraction, whole = x.copy(), x.copy()
+        np.modf(x, fraction, whole)
+        quotient, _ = np.divmod(x, 0.3, out=(x.copy(), None))
+        return fraction, whole, quotient, np.frexp(x)
+
+    agrees(f, X)
+
+
+def test_a_traced_out_of_arrays_is_written():
+    def f(x):
+        out = x * 1
+        np.add(X, 1, out=out)
+        np.add.reduce(X, axis=1, out=out[:, 0].copy())
+        return out
+
+    agrees(f, X)
+
+
+# ---- where ----
+
+
+def masked_log(x):
+    """Logarithms where there are some."""
+    out = x * 0 - 1
+    return np.log(x, out=out, where=x > 0)
+
+
+def test_where_updates_out_where_the_mask_holds():
+    agrees(masked_log, X)
+    agrees(lambda x: np.divide(x, N - 4, out=x.copy(), where=N != 4), X)
+    agrees(lambda x: np.add(x[0], x[1], out=x.copy(), where=np.array([True, False, True])), X)
+    agrees(lambda x: np.floor_divide(N, x, out=x.copy(), where=np.isfinite(x)), X)
+    agrees(lambda x: np.arccosh(x, out=x.copy(), where=x > 1), X)
+
+
+def test_where_the_mask_does_not_hold_nothing_is_computed():
+    program = lt.trace(masked_log, X)
+
+    with np.errstate(all="raise"):
+        program(X)
+        found = lt.grad(lambda x: masked_log(x).sum())(X * [1, 0, 1])
+
+    assert_same(np.where(X * [1, 0, 1] > 0, 1 / X, 0.0), found)
+
+
+def test_where_has_derivatives():
+    check_grads(masked_log, (X,))
+    check_grads(lambda x, y: np.multiply(x, y, out=x**2, where=MASK), (X, X[::-1].copy()))
+
+
+def test_where_takes_masks_only():
+    with pytest.raises(lt.DTypeError, match="where= is a mask"):
+        lt.trace(lambda x: np.log(x, out=x.copy(), where=N), X)
+
+
+def test_a_signature_chooses_the_loop():
+    agrees(lambda x: np.add(x.astype(np.float32), 1, signature="dd->d"), X)
+    agrees(lambda x: np.add(x, 1, sig=(None, None, np.float32)), X)
+    agrees(lambda x: np.divmod(x, 0.3, dtype=np.float32), X)
+
+
+# ---- reduce, accumulate, reduceat ----
+
+REAL = [np.subtract, np.divide, np.power, np.logaddexp, np.logaddexp2, np.hypot, np.fmax, np.fmin]
+REAL += [np.arctan2, np.remainder, np.fmod, np.floor_divide, np.copysign, np.nextafter]
+REAL += [np.float_power, np.heaviside, np.maximum, np.add, np.multiply]
+BITS = [np.bitwise_and, np.bitwise_or, np.bitwise_xor, np.gcd, np.lcm, np.left_shift]
+BITS += [np.right_shift, np.add, np.maximum, np.subtract, np.logical_xor]
+
+
+@pytest.mark.parametrize("ufunc", REAL, ids=lambda f: f.__name__)
+def test_folds_of_reals(ufunc):
+    x = np.abs(X) + 0.5
+
+    with warnings.catch_warnings(action="ignore"):
+        agrees(lambda x: (ufunc.reduce(x), ufunc.reduce(x, axis=1, keepdims=True)), x)
+        agrees(lambda x: (ufunc.reduce(x[0]), ufunc.reduce(x, 0, np.float64)), x)
+        agrees(lambda x: (ufunc.accumulate(x), ufunc.accumulate(x.astype("f4"), axis=-1)), x)
+        agrees(lambda x: ufunc.reduceat(x, [0, 2, 1], axis=1), x)
+
+
+@pytest.mark.parametrize("ufunc", BITS, ids=lambda f: f.__name__)
+def test_folds_of_integers(ufunc):
+    for x in (N, N.astype(np.int8)):
+        agrees(lambda x: (ufunc.reduce(x), ufunc.accumulate(x, 1), ufunc.reduceat(x, [0])), x)
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.logaddexp, np.hypot, np.subtract])
+@pytest.mark.parametrize("dtype", ["f4", "f8"])
+def test_the_dtype_of_out_takes_part_in_a_fold(ufunc, dtype):
+    x = (np.arange(12).reshape(4, 3) / 7).astype(np.float32)
+
+    def f(x):
+        out = x.astype(dtype)
+        return ufunc.reduce(x, out=out[0].copy()), ufunc.accumulate(x, out=out)
+
+    agrees(f, x)
+
+
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.cumsum, np.cumprod])
+def test_the_dtype_of_out_takes_part_in_a_sum(function):
+    x = (np.arange(12).reshape(4, 3) / 7).astype(np.float32)
+
+    for kind in (np.float64, np.float32):
+        agrees(lambda x, kind=kind: function(x, axis=0, out=function(x, 0).astype(kind)), x)
+    agrees(lambda n: function(n, axis=0, out=function(n, 0).astype(np.int8)), N.astype("i1") * 9)
+
+
+def test_out_of_a_narrower_dtype_is_refused():
+    agrees(lambda x: np.add.reduce(x, out=x[0].astype("f4")), X)
+    with pytest.raises(lt.MissingRule, match="to fold in float64"):
+        lt.trace(lambda x: np.subtract.reduce(x, out=x[0].astype("f4")), X)
+    with pytest.raises(lt.DTypeError, match="casting is 'same_kind'"):
+        lt.trace(lambda x: np.add.reduce(x, out=x[0].astype(int)), X)
+
+
+def test_folds_take_masks_and_initial_values():
+    agrees(lambda x: np.subtract.reduce(x, axis=1, initial=2.0, where=x > 0), X)
+    agrees(lambda x: np.logaddexp.reduce(x, axis=(0, 1), where=MASK), X)
+    agrees(lambda x: np.maximum.reduce(x, axis=None, initial=-1.0, where=MASK, dtype="f4"), X)
+    with pytest.raises(lt.ShapeError, match="where= needs initial="):
+        lt.trace(lambda x: np.subtract.reduce(x, where=x > 0), X)
+
+
+def test_what_numpy_refuses_to_fold_is_refused():
+    with pytest.raises(ValueError, match="only supported for binary functions"):
+        lt.trace(np.sin.reduce, X)
+    with pytest.raises(ValueError, match="not reorderable"):
+        lt.trace(lambda x: np.subtract.reduce(x, axis=(0, 1)), X)
+    with pytest.raises(lt.DTypeError, match="less does not fold"):
+        lt.trace(np.less.reduce, X)
+
+
+FOLDS = [np.subtract, np.divide, np.power, np.logaddexp, np.hypot, np.fmax, np.arctan2, np.multiply]
+
+
+@pytest.mark.parametrize("ufunc", FOLDS, ids=lambda f: f.__name__)
+def test_folds_have_derivatives_to_second_order(ufunc):
+    """Along the first axis: in a row NumPy 2.4 computes others of arctan2 and power (AVX-512)."""
+    x = (np.abs(X) + 0.25 * np.arange(3) + 0.5).T.copy()
+
+    check_grads(ufunc.reduce, (x,))
+    check_grads(ufunc.accumulate, (x,))
+    if ufunc not in (np.power, np.arctan2):
+        check_grads(lambda x: ufunc.reduceat(x, [0, 2], axis=0), (x,))
+
+
+# ---- outer ----
+
+
+@pytest.mark.parametrize("ufunc", [np.add, np.multiply, np.arctan2, np.divmod])
+def test_an_outer_call_meets_every_element_with_every_other(ufunc):
+    agrees(lambda x: (ufunc.outer(x, x[0]), ufunc.outer([1.0, 2.0], x[1]), ufunc.outer(x, 2.0)), X)
+    agrees(lambda x: ufunc.outer(x[0], N, dtype=np.float32), X)
+
+
+# ---- at ----
+
+PLACES = [np.array([0, 1, 0]), ([0, 1, 0], [2, 2, 2]), slice(1), X > 0, (0, slice(None))]
+
+
+@pytest.mark.parametrize("place", PLACES, ids=["rows", "pairs", "slice", "mask", "row"])
+@pytest.mark.parametrize(
+    "ufunc", [np.add, np.subtract, np.multiply, np.divide, np.maximum, np.fmin, np.logaddexp]
+)
+def test_a_ufunc_works_in_place_at_places_that_repeat(ufunc, place):
+    def f(x, y):
+        out = x.copy()
+        ufunc.at(out, place, 0.375)
+        ufunc.at(out, place, y)
+        return out
+
+    y = np.float32(1.7)
+    agrees(f, X, y)
+    agrees(f, X.astype(np.float32), np.float64(1.7))
+    if ufunc is not np.logaddexp:
+        check_grads(f, (X, np.float64(y)), order=1)
+
+
+def test_a_ufunc_of_one_operand_works_in_place():
+    def f(x):
+        out = x.copy()
+        np.negative.at(out, [0, 0, 1])
+        np.exp.at(out, (slice(None), 1))
+        return out
+
+    agrees(f, X)
+    with pytest.raises(lt.MissingRule, match=r"exp.at has no derivative"):
+        lt.grad(lambda x: f(x).sum())(X)
+
+
+def test_an_update_that_would_lose_its_kind_is_refused_as_in_numpy():
+    with pytest.raises(lt.DTypeError, match=r"add.at: results of dtype float64"):
+        lt.trace(lambda n: np.add.at(n.copy(), [0], 0.5), N)
