@@ -11,6 +11,7 @@ from letir.errors import DTypeError, ShapeError, TraceError
 from letir.tracing.lists import arrayed
 from letir.tracing.places import at_user
 from letir.tracing.plain_joins import axis_of, broadcast_arrays
+from letir.tracing.views import root
 
 # ---- grids ----
 
@@ -165,15 +166,12 @@ def apply_over_axes(func, a, axes):
 # ---- what is said of arrays ----
 
 
-def owner(a):
-    """The value in whose memory ``a`` may lie."""
-    base = getattr(a, "base", None)
-    return a if base is None else base
-
-
 def may_share_memory(a, b, /, max_work=0):
     """np.may_share_memory: whether both are parts of one traced value."""
-    return owner(a) is owner(b)
+    arrays = [getattr(x, "array", x) for x in (a, b)]  # of Variables
+    if not any(isinstance(x, Value) for x in arrays):
+        return np.may_share_memory(*arrays)
+    return all(isinstance(x, Value) for x in arrays) and root(a) is root(b)
 
 
 def shares_memory(a, b, /, max_work=-1):

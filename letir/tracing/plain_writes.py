@@ -11,10 +11,10 @@ from letir.ops.items import item_along
 from letir.tracing.lists import arrayed
 
 
-def fitted(values, count: int, dtype):
-    """``values`` in a row, as often as there are places."""
+def fitted(values, count: int, dtype, shape=-1):
+    """``values`` in a row, as often as there are places, in the shape of these."""
     row = arrayed(values).reshape(-1)
-    return np.resize(row, count).astype(dtype)
+    return np.resize(row, count).astype(dtype).reshape(shape)
 
 
 def put(a, ind, v, mode="raise"):

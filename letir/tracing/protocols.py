@@ -14,7 +14,9 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.tracing.dispatch import call_function, recorder_of, ufunc_records
+from letir.tracing.methods import ArrayMethods
 from letir.tracing.places import at_user
+from letir.tracing.plain import PLAIN
 from letir.tracing.refused import refusal
 from letir.tracing.ufuncs import call_ufunc
 
@@ -64,7 +66,7 @@ def namespace() -> ModuleType:
     return importlib.import_module("letir.numpy")
 
 
-class ArrayValue(Value):
+class ArrayValue(ArrayMethods):
     """Behaves as the NumPy array of its type in expressions, functions and methods.
 
     A kind of value says ``is_scalar()``, whether NumPy would have a scalar here, and
@@ -111,7 +113,7 @@ class ArrayValue(Value):
 
     def knows(self, function) -> bool:
         """Whether a NumPy function of this is recorded, or computed."""
-        return recorder_of(function) is not None
+        return recorder_of(function) is not None or function in PLAIN
 
     # ---- NumPy's protocols ----
 
@@ -167,13 +169,9 @@ class ArrayValue(Value):
 
     def copy(self, order="C"):
         """NumPy's ``copy``: a scalar is its own, an array has a new one."""
-        return self if self.is_scalar() else PRIMITIVES["copy"](self)
+        return self if self.is_scalar() else PRIMITIVES["copy"](self, order)
 
     __copy__ = copy
-
-    def fill(self, new):
-        """NumPy's ``ndarray.fill``."""
-        self[...] = new
 
     # ---- sequences and pairs ----
 

@@ -13,7 +13,28 @@ UFUNCS = {
     np.isnat: "dates are not recorded, only numbers; call it before the trace",
 }
 
-REFUSED = {**UFUNCS}
+# ---- methods and attributes of arrays ----
+
+LAYOUT = "how an array lies in memory is the evaluator's; compute with its elements"
+BYTES = "its bytes would be baked into the program; return it, and take them of the result"
+METHODS = {
+    np.ndarray.base: LAYOUT + ", or ask numpy.may_share_memory",
+    np.ndarray.byteswap: "bytes are always in native order; swap them before the trace",
+    np.ndarray.ctypes: BYTES,
+    np.ndarray.data: BYTES,
+    np.ndarray.dump: BYTES,
+    np.ndarray.dumps: BYTES,
+    np.ndarray.flags: LAYOUT,
+    np.ndarray.getfield: "structured arrays are not recorded; pass the fields as arrays",
+    np.ndarray.resize: "an array keeps its size; write y = numpy.resize(x, shape)",
+    np.ndarray.setfield: "structured arrays are not recorded; pass the fields as arrays",
+    np.ndarray.setflags: LAYOUT,
+    np.ndarray.strides: LAYOUT,
+    np.ndarray.tobytes: BYTES,
+    np.ndarray.tofile: BYTES,
+}
+
+REFUSED = {**METHODS, **UFUNCS}
 
 
 def refusal(function) -> str | None:
