@@ -26,7 +26,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
         shapes[:2] = (1, -1, *shapes[0][2:]), (-1, 1, *shapes[1][2:])
     grid = [arrayed(x).reshape(shape) for x, shape in zip(xi, shapes, strict=True)]
     grid = grid if sparse else broadcast_arrays(*grid)
-    return tuple([x.copy() for x in grid]) if copy else tuple(grid)
+    return tuple([x.copy() for x in grid]) if copy else grid  # NumPy's list, where it is one
 
 
 def ix_(*args):
@@ -101,10 +101,8 @@ def piecewise(x, condlist, funclist, *args, **kw):
 
 def conditions_of(x, condlist) -> list:
     """The conditions of np.piecewise, of which there may be one without a list around it."""
-    is_list = isinstance(condlist, list | tuple) or (
-        hasattr(condlist, "ndim") and condlist.ndim > x.ndim
-    )
-    if isinstance(condlist, list | tuple) and x.ndim:
+    is_list = isinstance(condlist, list | tuple) or np.ndim(condlist) > 0
+    if is_list and x.ndim:
         is_list = isinstance(condlist[0], list | tuple) or getattr(condlist[0], "ndim", 0) > 0
     return [arrayed(c).astype(bool) for c in (condlist if is_list else [condlist])]
 
