@@ -33,7 +33,11 @@ def pad_keywords(value=None, mode="constant", of=None):
     return {"mode": mode, **{key: found for key, found in given.items() if found is not None}}
 
 
+QUANTILES = ("quantile", "percentile", "nanquantile", "nanpercentile")
 NUMPY_CALLS = {
+    **dict.fromkeys(
+        QUANTILES, lambda f, x, q, *w, **attrs: f(x, q, weights=(*w, None)[0], **attrs)
+    ),
     "vander": lambda f, x, *, n=None, **attrs: f(x, n, **attrs),
     "searchsorted": lambda f, a, v, *sorter, **attrs: f(a, v, sorter=(*sorter, None)[0], **attrs),
     **dict.fromkeys(("var", "std", "nanvar", "nanstd"), by_name("where", "mean")),

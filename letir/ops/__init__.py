@@ -34,6 +34,9 @@ RARE = (
     "draws",
     "distributions",
     "random_picks",
+    "special",
+    "bessel",
+    "gamma_slope",
     "neural",
     "activations",
     "normal",
@@ -46,6 +49,7 @@ RARE = (
     "floats",
     "integers",
     "folds",
+    "fourier",
     "updates",
     "statistics",
     "covariance",
@@ -71,6 +75,7 @@ RARE = (
     "least_squares",
     "signals",
     "vectors",
+    "quantiles",
 )
 
 

@@ -23,6 +23,7 @@ from letir.testing.samples import (
     elementwise,
     floats,
     folds,
+    fourier,
     indexing,
     integers,
     interpolation,
@@ -37,6 +38,7 @@ from letir.testing.samples import (
     padding,
     pooling,
     products,
+    quantiles,
     reductions,
     scans,
     scripted,
@@ -47,6 +49,7 @@ from letir.testing.samples import (
     sizes,
     sorting,
     spacing,
+    special,
     statistics,
     taking,
     updates,
@@ -61,11 +64,11 @@ FAMILIES = (
     *(indexing, products, control, bodies, loops, scripted),
     *(neural, activations, losses, attention, normalization, convolutions, pooling),
     *(arranging, taking, sorting, padding, spacing, numbering, windows),
-    *(floats, integers, folds, updates),
+    *(floats, integers, folds, fourier, updates),
     *(memory,),
     *(covariance,),
     *(contractions, linalg),
-    *(draws,),
+    *(draws, special),
     *(selecting,),
     *(
         cumulative,
@@ -80,6 +83,7 @@ FAMILIES = (
         signals,
         vectors,
     ),
+    *(quantiles,),
 )
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()

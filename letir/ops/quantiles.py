@@ -1,0 +1,289 @@
+"""Order statistics: median, quantile, percentile, and nanmedian, nanquantile, nanpercentile.
+
+Each is traced as itself and computed by NumPy's own function. Its rules are those of sorting: the
+derivative goes to the elements between which the result lies (where elements tie, to one of them),
+and by ``q`` it is the slope between these. A result that is nan has no derivative.
+"""
+
+import math
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, MissingRule, ShapeError
+from letir.ops.casting import cast
+from letir.ops.elementwise import isnan, minimum, where
+from letir.ops.makers import composite, type_of_operand
+from letir.ops.quantile_methods import known_method, positions
+from letir.ops.reductions import is_given, reduced_shape, sum_
+from letir.ops.scans import cumsum
+from letir.ops.shaping import int_or_tuple, moved, normalized
+from letir.ops.sizes import broadcast_to, reshape
+from letir.ops.sorting import argsort, sort
+from letir.ops.statistics import along, trimmed
+from letir.ops.taking import take_along_axis
+
+# ---- sorted columns ----
+
+
+def columns(x: Value, axis) -> Value:
+    """``x`` with its reduced axes as one, the first."""
+    if any(type(n) is not int for n in x.shape):
+        raise MissingRule("quantile: its derivative needs the shape of its operand as numbers")
+    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
+    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    in_front = moved(x, axes, tuple(range(len(axes))))
+    return reshape(in_front, (math.prod(x.shape[i] for i in axes), *kept))
+
+
+def may_be_nan(x: Value) -> bool:
+    """Whether elements can be nan."""
+    return x.type.inexact
+
+
+def cleared(x: Value) -> Value:
+    """``x`` with 0 for nan, which would reach derivatives of what is computed with it."""
+    return where(isnan(x), 0, x) if may_be_nan(x) else x
+
+
+def counted(x: Value, skips: bool):
+    """How many elements of each column count: all, or those that are not nan."""
+    if skips and may_be_nan(x):
+        return sum_(~isnan(x), axis=0)
+    return x.shape[0]
+
+
+def nowhere(x: Value, n):
+    """Where a column has no quantile: a nan in it, or nothing that counts; False if nowhere."""
+    if isinstance(n, Value):
+        return n == 0
+    return sum_(isnan(x), axis=0) > 0 if may_be_nan(x) else False
+
+
+def picked(x: Value, places: Value, n) -> Value:
+    """The elements of sorted columns at these places, the same for all or one for each."""
+    if not isinstance(n, Value):
+        return x[places]
+    kept = x.shape[1:]
+    flat = reshape(places, (math.prod(places.shape[: places.ndim - len(kept)]), *kept))
+    return reshape(take_along_axis(x, flat, 0), places.shape)
+
+
+def finished(found: Value, absent, x: Value, axis, keepdims: bool, dtype, lead: int = 0) -> Value:
+    """The result in its dtype and shape, nan where it is absent."""
+    found = cast(found, dtype)
+    if absent is not False:
+        found = where(absent, math.nan, found)
+    shape = reduced_shape(x.shape, axis, keepdims)
+    return reshape(found, (*found.shape[:lead], *shape)) if keepdims else found
+
+
+# ---- medians ----
+
+
+def median_dtype(x) -> np.dtype:
+    """The dtype of a mean."""
+    return x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
+
+
+def median_of(x, axis, keepdims, skips: bool) -> Value:
+    """The mean of the two elements in the middle, which may be one."""
+    dtype = median_dtype(x)
+    rows = cast(columns(x, axis), dtype)
+    if not rows.shape[0]:
+        raise ShapeError("median: an empty axis has no derivative and no batch")
+    n = counted(rows, skips)
+    absent, rows = nowhere(rows, n), cleared(sort(rows, 0))
+    if isinstance(n, Value):
+        ends = ((n - 1) // 2, minimum(n // 2, rows.shape[0] - 1))
+        one, other = (take_along_axis(rows, i[None], 0)[0] for i in ends)
+    else:
+        one, other = rows[(n - 1) // 2], rows[n // 2]
+    # not their sum, which may overflow; and not by halves where they are one, which may be infinite
+    middle = one * 0.5 + other * 0.5
+    return finished(middle, absent, x, axis, keepdims, dtype)
+
+
+def median_decompose(x, *, axis=None, keepdims=False) -> Value:
+    """The middle of the sorted elements."""
+    return median_of(x, axis, keepdims, skips=False)
+
+
+def nanmedian_decompose(x, *, axis=None, keepdims=False) -> Value:
+    """The middle of the sorted elements that are not nan."""
+    return median_of(x, axis, keepdims, skips=True)
+
+
+def median_prepare(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+    """The call of np.median and np.nanmedian."""
+    keepdims = bool(keepdims) if is_given(keepdims) else False
+    return (a,), {"axis": int_or_tuple(axis), "keepdims": keepdims}
+
+
+def median_record(name: str, numpy, decompose):
+    """Register np.median or np.nanmedian."""
+    return composite(
+        name,
+        decompose,
+        impl=lambda xp, x, *, axis=None, keepdims=False: getattr(xp, name)(
+            x, axis, keepdims=keepdims
+        ),
+        aval=lambda x, *, axis, keepdims: ArrayType(
+            median_dtype(x), reduced_shape(x.shape, axis, keepdims)
+        ),
+        prepare=median_prepare,
+        numpy=(numpy,),
+    )
+
+
+median = median_record("median", np.median, median_decompose)
+nanmedian = median_record("nanmedian", np.nanmedian, nanmedian_decompose)
+
+# ---- quantiles ----
+
+
+def quantile_dtype(x: ArrayType, q: ArrayType, weights, method: str) -> np.dtype:
+    """The dtype that NumPy gives: it is asked."""
+    numbers = {"i": 0, "f": 0.0}
+    one = numbers[q.dtype.kind] if q.weak and q.dtype.kind in numbers else np.zeros(1, q.dtype)
+    given = {} if weights is None else {"weights": np.ones(1)}
+    try:
+        return np.quantile(np.ones(1, x.dtype), one, method=method, **given).dtype
+    except (TypeError, ValueError) as error:
+        raise DTypeError(f"quantile of {x} at {q}: {error}") from None
+
+
+def quantile_aval(x, q, weights=None, *, axis, method, keepdims):
+    """The shape of ``q``, then that of the reduced array."""
+    dtype = quantile_dtype(x, q, weights, method)
+    return ArrayType(dtype, q.shape + reduced_shape(x.shape, axis, keepdims))
+
+
+def quantile_of(x, q, weights, axis, method, keepdims, skips: bool) -> Value:
+    """Between which sorted elements the quantile lies, and what is there."""
+    kinds = [type_of_operand(value) for value in (x, q)]
+    dtype = quantile_dtype(*kinds, weights, method)
+    rows, lead = columns(x, axis), len(kinds[1].shape)
+    if not rows.shape[0]:
+        raise ShapeError("quantile: an empty axis has no derivative and no batch")
+    n = counted(rows, skips)
+    absent = nowhere(rows, n)
+    if weights is not None:
+        found = weighted(rows, columns(broadcast_to(along(weights, x, axis), x), axis), q)
+    else:
+        if isinstance(n, Value) and lead:  # each q for each column
+            q = reshape(q, q.shape + (1,) * (rows.ndim - 1))
+        rows = cleared(sort(rows, 0))
+        before, behind, share = positions(method, q, n)
+        found = picked(rows, before, n)
+        if behind is not None:
+            if not isinstance(n, Value):
+                share = reshape(share, share.shape + (1,) * (rows.ndim - 1))
+            found = between(found, picked(rows, behind, n), cast(share, dtype))
+    return finished(found, absent, x, axis, keepdims, dtype, lead)
+
+
+def between(a: Value, b: Value, share: Value) -> Value:
+    """The line from ``a`` to ``b``, from the nearer end, as NumPy computes it."""
+    step = b - a
+    return where(share >= 0.5, b - step * (1 - share), a + step * share)
+
+
+def weighted(rows: Value, weights: Value, q) -> Value:
+    """The first element at which the sum of the weights so far is the part ``q`` of all."""
+    order = argsort(rows, 0)
+    weights = cast(take_along_axis(weights, order, 0), np.float64)
+    if may_be_nan(rows):
+        weights = where(isnan(take_along_axis(rows, order, 0)), 0, weights)
+    sums = cumsum(weights, 0)
+    parts = sums / where(sums[-1] == 0, 1, sums[-1])
+    kind = type_of_operand(q)
+    if kind.dtype.kind == "f" and not kind.weak:
+        parts = cast(parts, kind.dtype)  # as NumPy compares them
+    parts = where(parts == 0, -1, parts)  # what has no weight is not the first
+    apart = q if not kind.shape else reshape(q, (*kind.shape, *[1] * rows.ndim))
+    places = minimum(sum_(parts < apart, axis=len(kind.shape)), rows.shape[0] - 1)
+    flat = reshape(places, (math.prod(kind.shape), *rows.shape[1:]))
+    rows = cleared(take_along_axis(rows, order, 0))
+    return reshape(take_along_axis(rows, flat, 0), places)
+
+
+def quantile_decompose(x, q, weights=None, *, axis=None, method="linear", keepdims=False) -> Value:
+    """What lies at the part ``q`` of the sorted elements."""
+    return quantile_of(x, q, weights, axis, method, keepdims, skips=False)
+
+
+def nanquantile_decompose(
+    x, q, weights=None, *, axis=None, method="linear", keepdims=False
+) -> Value:
+    """What lies at the part ``q`` of the sorted elements that are not nan."""
+    return quantile_of(x, q, weights, axis, method, keepdims, skips=True)
+
+
+def percentile_decompose(
+    x, q, weights=None, *, axis=None, method="linear", keepdims=False
+) -> Value:
+    """The quantile of a hundredth."""
+    return quantile_of(x, q / 100, weights, axis, method, keepdims, skips=False)
+
+
+def nanpercentile_decompose(
+    x, q, weights=None, *, axis=None, method="linear", keepdims=False
+) -> Value:
+    """The quantile of a hundredth, of what is not nan."""
+    return quantile_of(x, q / 100, weights, axis, method, keepdims, skips=True)
+
+
+def quantile_prepare(
+    a,
+    q,
+    axis=None,
+    out=None,
+    overwrite_input=False,
+    method="linear",
+    keepdims=False,
+    *,
+    weights=None,
+    interpolation=None,
+):
+    """The call of np.quantile and its like: (array, quantiles, weights if there are some)."""
+    method = known_method("quantile", method if interpolation is None else interpolation)
+    if weights is not None and method != "inverted_cdf":
+        raise ShapeError(f"quantile: only method='inverted_cdf' supports weights, found {method!r}")
+    keepdims = bool(keepdims) if is_given(keepdims) else False
+    attrs = {"axis": int_or_tuple(axis), "method": method, "keepdims": keepdims}
+    return trimmed(a, as_array(q), as_array(weights)), attrs
+
+
+def as_array(numbers):
+    """A list of numbers as an array; others, and lists with traced values, as they are."""
+    if not isinstance(numbers, list | tuple) or any(isinstance(n, Value) for n in numbers):
+        return numbers
+    return np.asarray(numbers)
+
+
+def quantile_record(name: str, numpy, decompose):
+    """Register np.quantile or one of its like."""
+
+    def impl(xp, x, q, weights=None, *, axis=None, method="linear", keepdims=False):
+        given = {} if weights is None else {"weights": weights}
+        return getattr(xp, name)(x, q, axis, method=method, keepdims=keepdims, **given)
+
+    return composite(
+        name,
+        decompose,
+        impl=impl,
+        aval=quantile_aval,
+        prepare=quantile_prepare,
+        numpy=(numpy,),
+        source=lambda write, x, q, *weights, **attrs: write.numpy_call(
+            x, q, *[f"weights={w}" for w in weights], **attrs
+        ),
+    )
+
+
+quantile = quantile_record("quantile", np.quantile, quantile_decompose)
+percentile = quantile_record("percentile", np.percentile, percentile_decompose)
+nanquantile = quantile_record("nanquantile", np.nanquantile, nanquantile_decompose)
+nanpercentile = quantile_record("nanpercentile", np.nanpercentile, nanpercentile_decompose)
