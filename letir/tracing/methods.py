@@ -94,12 +94,13 @@ class ArrayMethods(Value):
     def sort(self, axis=-1, kind=None, order=None, *, stable=None) -> None:
         """NumPy's ``ndarray.sort``, in place."""
         options = {"axis": axis, "kind": kind, "order": order, "stable": stable}
-        self.replace(self.numpy_call(np.sort, (self,), options))
+        # of a copy: the derivative needs the order before, which a Variable would lose
+        self.replace(self.numpy_call(np.sort, (self.copy(),), options))
 
     def partition(self, kth, axis=-1, kind="introselect", order=None) -> None:
         """NumPy's ``ndarray.partition``, in place."""
         options = {"axis": axis, "kind": kind, "order": order}
-        self.replace(self.numpy_call(np.partition, (self, kth), options))
+        self.replace(self.numpy_call(np.partition, (self.copy(), kth), options))
 
     def put(self, indices, values, mode="raise") -> None:
         """NumPy's ``ndarray.put``, in place."""

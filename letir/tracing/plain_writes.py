@@ -9,6 +9,7 @@ import numpy as np
 from letir.errors import ShapeError
 from letir.ops.items import item_along
 from letir.tracing.lists import arrayed
+from letir.tracing.plain_selecting import taken
 
 
 def fitted(values, count: int, dtype, shape=-1):
@@ -38,7 +39,7 @@ def place(arr, mask, vals):
             raise ShapeError("place: there are no values to insert")
         return
     order = (np.cumsum(mask) - 1) % row.size
-    new = np.where(mask, row[order].astype(arr.dtype), arr.reshape(-1))
+    new = np.where(mask, taken(row, order).astype(arr.dtype), arr.reshape(-1))
     arr.replace(new.reshape(arr.shape))
 
 
@@ -54,9 +55,11 @@ def putmask(a, /, mask, values):
 
 def put_along_axis(arr, indices, values, axis):
     """np.put_along_axis."""
-    indices, flat = arrayed(indices), arr if axis is not None else arr.reshape(-1)
-    item = item_along(flat, indices, 0 if axis is None else axis)
-    arr.replace(flat.at[item].set(arrayed(values)).reshape(arr.shape))
+    whole = arr.reshape(-1) if axis is None else arr
+    item = item_along(whole, arrayed(indices), 0 if axis is None else axis)
+    new = whole.at[item].set(arrayed(values)).reshape(arr.shape)
+    del whole  # a view, of which a Variable that is written into must have none
+    arr.replace(new)
 
 
 def fill_diagonal(a, val, wrap=False):

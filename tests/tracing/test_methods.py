@@ -1,0 +1,191 @@
+"""Methods of traced arrays, and functions that change an array: as NumPy's, or an error that says
+why not.
+"""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import DTypeError, GuardError, ShapeError, TraceError
+from letir.testing import assert_same, check_grads
+from letir.tracing.refused import METHODS
+
+X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
+PLACES, MASK = np.array([0, 1, 1]), np.array([[True, False, True], [False, True, True]])
+
+METHOD_CALLS = {
+    "mT": lambda x: x.mT,
+    "take": lambda x: x.take([1, 0], axis=0),
+    "repeat": lambda x: x.repeat(2),
+    "diagonal": lambda x: x.diagonal(1),
+    "trace": lambda x: x.trace(1),
+    "argsort": lambda x: x.argsort(axis=0),
+    "argpartition": lambda x: x.argpartition(1),
+    "choose": lambda x: PLACES.choose([1, 2]) + (x[0] > 0).astype(int).choose([x[0], x[1]]),
+    "compress": lambda x: x.compress([True, False], axis=0),
+    "swapaxes": lambda x: x.swapaxes(0, 1),
+    "searchsorted": lambda x: np.sort(x, None).searchsorted([0.6, 1.0], side="right"),
+    "nonzero": lambda x: x.nonzero(),
+    "cumsum": lambda x: x.cumsum(),
+    "cumprod": lambda x: x.cumprod(axis=1),
+    "clip": lambda x: x.clip(0, 1),
+    "std and var": lambda x: (x.std(axis=0, ddof=1), x.var()),
+    "conj": lambda x: (x.conj(), x.conjugate()),
+    "view": lambda x: x.view() * x.view(float),
+    "flatten": lambda x: (x.flatten("F"), x.ravel()),
+    "to_device": lambda x: x.to_device(x.device) * 2,
+    "all and any": lambda x: (x.all(), (x > 0).any(axis=1)),
+    "an element of flat": lambda x: x.flat[2] * x.flat[-1],
+    "a slice of flat": lambda x: x.flat[1:5:2],
+    "a list of places of flat": lambda x: x.flat[[0, 3]],
+    "flat in a loop": lambda x: [2 * v for v in x.flat] + [len(x.flat)],
+    "a copy of flat": lambda x: x.flat.copy(),
+    "sizes": lambda x: x * x.itemsize * x.nbytes * len(x),
+}
+
+
+@pytest.mark.parametrize("name", METHOD_CALLS)
+def test_a_method_is_recorded_and_gives_numpys_result(name):
+    f = METHOD_CALLS[name]
+
+    program = lt.trace(f, X)
+
+    assert_same(f(X), program(X))
+
+
+@pytest.mark.parametrize("method", METHODS, ids=lambda m: m.__name__)
+def test_a_method_that_cannot_be_recorded_says_why(method):
+    name = method.__name__
+
+    with pytest.raises(AttributeError, match=f"ndarray.{name} of a traced value") as e:
+        lt.trace(lambda x: getattr(x, name), X)
+
+    assert METHODS[method] in str(e.value)
+
+
+def test_every_method_of_arrays_works_or_says_why():
+    """But those that give a number, which are refused by name elsewhere."""
+    others = {"tolist", "item", *(method.__name__ for method in METHODS)}
+
+    for name in set(dir(np.ndarray)) - others:
+        if not name.startswith("__"):
+            lt.trace(lambda x, name=name: [getattr(x, name), x][1], X)
+
+
+def test_the_bits_of_an_array_as_another_type_are_refused():
+    with pytest.raises(DTypeError, match=r"view: .*\n.*\n.*astype"):
+        lt.trace(lambda x: x.view(np.int64), X)
+
+
+# ---- in place ----
+
+
+def set_flat(x):
+    x.flat = [1.0, 2.0]
+
+
+def set_slice(x):
+    x.flat[1:4] = x[1, :2]
+
+
+WRITES = {
+    "sort": lambda x: x.sort(),
+    "sort along 0": lambda x: x.sort(axis=0, kind="stable"),
+    "partition": lambda x: x.partition(1),
+    "put method": lambda x: x.put([0, -1, 2], [9, 8]),
+    "fill": lambda x: x.fill(x[0, 0]),
+    "all of flat": set_flat,
+    "a slice of flat": set_slice,
+    "places of flat": lambda x: x.flat.__setitem__([1, -1], 9),
+    "an element of flat": lambda x: x.flat.__setitem__(2, x[0, 0]),
+    "a mask of flat": lambda x: x.flat.__setitem__(MASK.ravel(), [1.0, 2, 3, 4]),
+    "put": lambda x: np.put(x, [[0, 1], [5, 0]], x[0] * 2),
+    "put that wraps": lambda x: np.put(x, [7, -8], x[0, :2], mode="wrap"),
+    "put that clips": lambda x: np.put(x, [7, -8], [1.5, 2.5], mode="clip"),
+    "put nothing": lambda x: np.put(x, [0], []),
+    "place": lambda x: np.place(x, MASK, x[1, :2] + 1),
+    "place where": lambda x: np.place(x, x > 0.6, [1.0, 2.0]),
+    "putmask": lambda x: np.putmask(x, MASK, -x),
+    "putmask of few": lambda x: np.putmask(x, x < 1, x[0, :2]),
+    "put_along_axis": lambda x: np.put_along_axis(x, x.argmax(1)[:, None], 0, axis=1),
+    "put_along_axis of all": lambda x: np.put_along_axis(x, PLACES, x[0], axis=None),
+    "fill_diagonal": lambda x: np.fill_diagonal(x, x[0, 1]),
+    "fill_diagonal again": lambda x: np.fill_diagonal(x.T, [7.0, 8.0], wrap=True),
+    "copyto": lambda x: np.copyto(x, x[:, :1] * 2, where=MASK),
+}
+
+
+def changed(name: str):
+    """A function that makes the write in a copy of its argument."""
+
+    def f(x):
+        y = x * 1
+        WRITES[name](y)
+        return y
+
+    return f
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_a_write_is_recorded_as_an_update(name):
+    """[B6]"""
+    f = changed(name)
+
+    program = lt.trace(f, X)
+
+    assert_same(f(X), program(X))
+    check_grads(f, (X,), order=2)
+
+
+def test_a_write_through_a_method_is_seen_in_the_base():
+    def f(x):
+        y = x * 1
+        y[0].sort()
+        y[1].put([0], x[0, 0])
+        y.T[2].fill(5.0)
+        return y
+
+    assert_same(f(X), lt.trace(f, X)(X))
+
+
+def test_masks_and_values_must_fit():
+    for write in (np.place, np.putmask):
+        with pytest.raises(ShapeError, match="a mask of 2 for an array of 6"):
+            lt.trace(lambda x, w=write: w(x * 1, [True, False], 1.0), X)
+    with pytest.raises(ShapeError, match="no values"):
+        lt.trace(lambda x: np.place(x * 1, MASK, []), X)
+    with pytest.raises(ShapeError, match="equally long"):
+        lt.trace(lambda x: np.fill_diagonal(x[0] * 1, 1), X)
+
+
+def test_ordinary_arrays_are_not_written_into():
+    for write in (np.put, np.putmask, np.place):
+        with pytest.raises(TraceError, match=r"letir\.numpy"):
+            lt.trace(lambda x, w=write: w(np.zeros(2), [0, 1], x[0]), X)
+
+
+# ---- Python's questions ----
+
+
+def test_python_chooses_with_guards():
+    programs = [lt.trace(f, X[0]) for f in (max, sorted, lambda x: x if 0.5 <= x[0] < 1 else -x)]
+
+    for program in programs:
+        program(X[0] + 0.1)
+        with pytest.raises(GuardError):
+            program(-X[0])
+
+
+# ---- Variables ----
+
+
+@pytest.mark.parametrize("name", [n for n in WRITES if "fill_diagonal again" != n])
+def test_writes_of_variables_have_a_history(name):
+    x = lt.Variable(X, requires_grad=True)
+
+    y = changed(name)(x)
+    (y * y).sum().backward()
+
+    assert_same(changed(name)(X), y.numpy())
+    expected = lt.grad(lambda x: (changed(name)(x) ** 2).sum())(X)
+    assert np.allclose(expected, x.grad.numpy(), rtol=1e-14, atol=0)
