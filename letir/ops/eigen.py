@@ -234,6 +234,7 @@ eig = op(
     prepare=eig_prepare,
     numpy=(np.linalg.eig,),
     batch=stacked("eig"),
+    source="np.linalg.eig({0})",
 )
 
 
@@ -263,4 +264,5 @@ eigvals = op(
     prepare=eig_prepare,
     numpy=(np.linalg.eigvals,),
     batch=stacked("eigvals"),
+    source="np.linalg.eigvals({0})",
 )

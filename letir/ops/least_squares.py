@@ -97,4 +97,5 @@ lstsq = composite(
     returned=lambda results, **_: results,
     prepare=lstsq_prepare,
     numpy=(np.linalg.lstsq,),
+    source="np.linalg.lstsq({0}, {1}, {rcond})",
 )

@@ -232,6 +232,7 @@ def einsum_aval(*arrays, subscripts, optimize):
 def einsum_vjp(ct, out, *arrays, subscripts, optimize):
     """For each operand the einsum of the cotangent and the other operands into its labels."""
     known_rank("einsum", ct, *arrays)
+    optimize = optimize if type(optimize) is bool else True  # a path is one of these operands
     shapes = [x.shape if isinstance(x, Value) else () for x in arrays]
     labels, result = parsed(subscripts, [len(shape) for shape in shapes])
     sizes = label_sizes(labels, shapes)
@@ -302,7 +303,14 @@ def einsum_prepare(
         subscripts, operands = from_lists((subscripts, *operands))
     if dtype is not None:
         operands = tuple([in_dtype(x, dtype, casting) for x in operands])
-    return operands, {"subscripts": subscripts, "optimize": bool(optimize)}
+    return operands, {"subscripts": subscripts, "optimize": as_order(optimize)}
+
+
+def as_order(optimize):
+    """``optimize`` as an attribute: a truth value, a strategy, or a path in a tuple."""
+    if isinstance(optimize, list | tuple):
+        return tuple([tuple(step) if isinstance(step, list) else step for step in optimize])
+    return optimize if isinstance(optimize, str) else bool(optimize)
 
 
 def in_dtype(x, dtype, casting: str):
@@ -324,7 +332,9 @@ def from_lists(operands) -> tuple[str, tuple]:
 
 def part_text(part) -> str:
     """One list of axes as letters."""
-    return "".join("..." if axis is Ellipsis else string.ascii_letters[axis] for axis in part)
+    # capitals first, so that the alphabet has NumPy's order of numbers where no result is given
+    letters = string.ascii_uppercase + string.ascii_lowercase
+    return "".join("..." if axis is Ellipsis else letters[axis] for axis in part)
 
 
 einsum = op(

@@ -287,6 +287,12 @@ def batched_pinv(args, mapped, **attrs):
     return emitted("pinv", (x, limit), **attrs)
 
 
+def pinv_source(write, x, *cutoff, hermitian, relative):
+    """np.linalg.pinv with the arguments that were given."""
+    rtol = {"rtol": None} if relative else {}
+    return write.call("np.linalg.pinv", x, *cutoff, hermitian=hermitian, **rtol)
+
+
 pinv = op(
     "pinv",
     pinv_impl,
@@ -296,6 +302,7 @@ pinv = op(
     prepare=pinv_prepare,
     numpy=(np.linalg.pinv,),
     batch=batched_pinv,
+    source=pinv_source,
 )
 
 # ---- matrix_rank ----
@@ -340,6 +347,12 @@ def matrix_rank_decompose(x, *cutoff, hermitian=False, relative=False):
     return sum_(s > limit, axis=-1, dtype=np.intp)
 
 
+def matrix_rank_source(write, x, *cutoff, hermitian, relative):
+    """np.linalg.matrix_rank with the arguments that were given."""
+    named = [f"{'rtol' if relative else 'tol'}={c}" for c in cutoff]
+    return write.call("np.linalg.matrix_rank", x, *named, hermitian=hermitian)
+
+
 matrix_rank = composite(
     "matrix_rank",
     matrix_rank_decompose,
@@ -349,5 +362,6 @@ matrix_rank = composite(
     jvp=DISCRETE,
     prepare=matrix_rank_prepare,
     numpy=(np.linalg.matrix_rank,),
+    source=matrix_rank_source,
     batch=decomposed(functools.partial(decomposition, matrix_rank_decompose), False),
 )

@@ -9,10 +9,13 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, TraceError
 from letir.ops.makers import promotable
+from letir.ops.sizes import counted
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user
 from letir.tracing.plain_choices import CHOICES
+from letir.tracing.plain_fourier import FOURIER
 from letir.tracing.plain_joins import JOINS
+from letir.tracing.plain_linalg import LINALG
 from letir.tracing.plain_selecting import SELECTING
 from letir.tracing.plain_statistics import STATISTICS
 from letir.tracing.plain_writes import WRITES
@@ -24,7 +27,8 @@ def like(name: str):
 
     def made(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
         # `a` itself for its shape: a size that is known by name stays one
-        operands, attrs = op.prepare(a if shape is None else shape, dtype or a.dtype)
+        like_this = a if shape is None else counted(shape)
+        operands, attrs = op.prepare(like_this, dtype or a.dtype)
         return a.emitter.apply(op, operands, op.complete(attrs))
 
     return made
@@ -34,7 +38,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     """np.full_like of a traced value."""
     op = PRIMITIVES["full"]
     operands, attrs = op.prepare(
-        a if shape is None else shape, gathered(fill_value), dtype or a.dtype
+        a if shape is None else counted(shape), gathered(fill_value), dtype or a.dtype
     )
     return a.emitter.apply(op, operands, op.complete(attrs))
 
@@ -83,8 +87,10 @@ PLAIN = {
     **SELECTING,
     **STATISTICS,
     **JOINS,
+    **LINALG,
     **CHOICES,
     **WRITES,
+    **FOURIER,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],

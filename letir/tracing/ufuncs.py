@@ -11,6 +11,7 @@ from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.makers import DISCRETE, promotable
 from letir.tracing.dispatch import is_given, recorder_of, unsupported, unsupported_arguments
+from letir.tracing.gufuncs import on_core_axes
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user
 from letir.tracing.plain import into_ordinary_array, promoted
@@ -54,6 +55,8 @@ def called(ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **ke
     casting = keywords.get("casting") or "same_kind"
     outs = outs or (None,) * ufunc.nout
     emitter = emitter_of(*inputs, *outs, where)
+    if ufunc.signature:
+        return called_on_stacks(ufunc, op, emitter, inputs, outs[0], casting, where, keywords)
     if where is not True:
         inputs = unmasked(ufunc, op, inputs, outs, where)
     results = emitter.apply(op, converted(ufunc, inputs, **keywords))
@@ -63,6 +66,16 @@ def called(ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **ke
         for result, out in zip(several, outs, strict=True)
     )
     return found if ufunc.nout > 1 else found[0]
+
+
+def called_on_stacks(ufunc, op: Primitive, emitter, inputs, out, casting: str, where, keywords):
+    """A generalised ufunc's call, which may say its axes; all of NumPy's have one result."""
+    if where is not True:  # as NumPy says it
+        raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument 'where'")
+    placing = {k: keywords.pop(k) for k in ("axes", "axis", "keepdims") if k in keywords}
+    inputs, placed = on_core_axes(ufunc, inputs, **placing)
+    result = placed(emitter.apply(op, converted(ufunc, inputs, **keywords)))
+    return result if out is None else received(ufunc, result, out, True, casting)
 
 
 def emitter_of(*values):

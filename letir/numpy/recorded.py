@@ -1,0 +1,65 @@
+"""``Recorded``: a function of NumPy's that also takes lists with traced values."""
+
+import functools
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
+
+import numpy as np
+from attrs import frozen
+
+from letir.numpy.making import made_constant
+from letir.tracing.dispatch import call_function, recorder_of
+from letir.tracing.lists import first_traced, gathered
+from letir.tracing.plain import PLAIN
+
+# These take lists of arrays, which may be lists themselves, and differ in shape.
+OF_LISTS = frozenset(
+    [
+        *(np.concatenate, np.stack, np.block, np.hstack, np.vstack, np.dstack, np.column_stack),
+        *(np.select, np.ravel_multi_index, np.lexsort, np.linalg.multi_dot),
+    ]
+)
+MAKERS = frozenset([np.tri, np.linspace, np.logspace, np.geomspace, np.fromfunction])
+FUNCTIONS = (np.ufunc, type(np.concatenate), FunctionType, BuiltinFunctionType)
+
+
+@frozen(eq=False)
+class Recorded:
+    """A NumPy function that also takes lists of traced values where it takes arrays."""
+
+    function: Callable
+
+    def __call__(self, *args, **kwargs):
+        traced = first_traced((*args, *kwargs.values()))
+        if traced is None:
+            found = self.function(*args, **kwargs)
+            return made_constant(found) if self.function in MAKERS else found
+        if isinstance(self.function, np.ufunc):
+            return self.function(*map(gathered, args), **kwargs)
+        known = recorder_of(self.function) is not None or self.function in PLAIN
+        # only the first argument: lists in others are shapes, axes and sections
+        if args and self.function not in OF_LISTS and (known or type(args[0]) is list):
+            args = (gathered(args[0]), *args[1:])
+        if known:
+            return call_function(traced, self.function, args, kwargs)
+        return self.function(*args, **kwargs)  # NumPy asks the traced value, which refuses
+
+    def __eq__(self, other):  # tables of NumPy's functions are asked with this one, and the reverse
+        return self.function is getattr(other, "function", other)
+
+    def __hash__(self):
+        return hash(self.function)
+
+    def __getattr__(self, name):
+        # copy and pickle ask before it is there: it would ask itself for ever
+        if name == "function":
+            raise AttributeError(name)
+        return getattr(self.function, name)
+
+
+_recorded = functools.cache(Recorded)  # one object a function: lnp.sin is lnp.sin
+
+
+def recorded(found):
+    """What stands for ``found`` of NumPy's: functions take lists, anything else is as it is."""
+    return _recorded(found) if isinstance(found, FUNCTIONS) else found

@@ -1,0 +1,45 @@
+"""Axes of NumPy's generalised ufuncs: ``axes``, ``axis`` and ``keepdims`` as transposes around a
+call on the last axes.
+
+https://numpy.org/doc/stable/reference/ufuncs.html#optional-keyword-arguments
+"""
+
+import re
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+
+
+def core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
+    """The core axes of each operand and result, in tuples; () of a result that has none."""
+    cores = [part.split(",") if part else [] for part in re.findall(r"\((.*?)\)", ufunc.signature)]
+    if axes is None:
+        return [(axis,) * len(core) for core in cores]
+    found = [tuple(entry) if isinstance(entry, tuple | list) else (entry,) for entry in axes]
+    return found + [()] * (len(cores) - len(found))
+
+
+def on_core_axes(
+    ufunc: np.ufunc, inputs: tuple, *, axes=None, axis=None, keepdims=False
+) -> tuple[tuple, Callable]:
+    """(the operands with their core axes last, what brings those of a result to their places)."""
+    if axes is None and axis is None and not keepdims:
+        return inputs, lambda result: result
+    places = core_axes(ufunc, axes, -1 if axis is None else axis)
+    inputs = tuple([last(x, place) for x, place in zip(inputs, places, strict=False)])
+
+    def placed(result: Value) -> Value:
+        place = places[-1]
+        if keepdims:
+            return PRIMITIVES["expand_dims"](result, place if place else places[0])
+        return np.moveaxis(result, tuple(range(-len(place), 0)), place) if place else result
+
+    return inputs, placed
+
+
+def last(x, place: tuple):
+    """An operand with these axes at the end."""
+    return np.moveaxis(x, place, tuple(range(-len(place), 0))) if place else x

@@ -1,0 +1,63 @@
+"""Functions of numpy.linalg that are other spellings, and np.einsum_path, for traced values.
+
+``PLAIN`` of ``plain`` has them. NumPy's own functions are called again, on the traced values.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import ShapeError
+from letir.tracing.lists import arrayed
+from letir.tracing.places import at_user
+
+
+def einsum_path(*operands, optimize="greedy", einsum_call=False):
+    """np.einsum_path: answered from shapes."""
+    return np.einsum_path(*map(of_its_shape, operands), optimize=optimize)
+
+
+def of_its_shape(x):
+    """An ordinary array, of one element in memory, in the place of a traced value."""
+    return np.broadcast_to(np.zeros((), x.dtype), x.shape) if isinstance(x, Value) else x
+
+
+def vecdot(x1, x2, /, *, axis=-1):
+    """np.linalg.vecdot: the ufunc along one axis."""
+    x1, x2 = arrayed(x1), arrayed(x2)
+    if axis != -1:
+        x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
+    return np.vecdot(x1, x2)
+
+
+def outer(x1, x2, /):
+    """np.linalg.outer, which takes vectors only."""
+    x1, x2 = arrayed(x1), arrayed(x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ShapeError(
+            f"numpy.linalg.outer takes two vectors, found shapes {x1.shape} and {x2.shape}"
+            f"{at_user()}\n  numpy.outer flattens its operands"
+        )
+    return np.outer(x1, x2)
+
+
+def cross(x1, x2, /, *, axis=-1):
+    """np.linalg.cross, which takes vectors of three components only."""
+    x1, x2 = arrayed(x1), arrayed(x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ShapeError(
+            f"numpy.linalg.cross takes vectors of 3 components, found shapes {x1.shape} and "
+            f"{x2.shape}{at_user()}"
+        )
+    return np.cross(x1, x2, axis=axis)
+
+
+LINALG = {
+    np.einsum_path: einsum_path,
+    np.linalg.vecdot: vecdot,
+    np.linalg.outer: outer,
+    np.linalg.cross: cross,
+    np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),
+    np.linalg.tensordot: lambda x1, x2, /, *, axes=2: np.tensordot(x1, x2, axes=axes),
+    np.linalg.diagonal: lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1),
+    np.linalg.trace: lambda x, /, *, offset=0, dtype=None: np.trace(x, offset, -2, -1, dtype),
+}
