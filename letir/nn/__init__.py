@@ -1,9 +1,153 @@
-"""Operations of network code, on arrays and on traced values: dropout, embedding, linear,
-log_softmax.
+"""``letir.nn``: operations of networks as functions of arrays and of traced values.
 
-Each is one bind in a program, a composite that ``letir.ops.neural`` says how to decompose.
+Activations, convolutions, pooling, normalisation, attention and losses are one bind each in a
+program; recurrent networks are recorded as their steps. ``nn.initializers`` makes first weights,
+``nn.optim`` trains them; both are functions over plain arrays in any nesting. Everything is
+explicit: random functions take keys (``letir.random``), running statistics are arguments and
+results [B8].
+
+>>> import letir, numpy as np
+>>> letir.trace(lambda x: letir.nn.relu(x).sum(), np.ones(3)).listing()
+'%1 = relu %0\\n%2 = sum %1, None, None, False, None\\nreturn %2\\n'
 """
 
+from letir.nn import initializers, optim
+from letir.nn.attending import multi_head_attention
+from letir.nn.recurrent import gru, gru_cell, lstm, lstm_cell, rnn, rnn_cell
+from letir.nn.spatial import (
+    avg_pool1d,
+    avg_pool2d,
+    conv1d,
+    conv2d,
+    conv_transpose1d,
+    conv_transpose2d,
+    max_pool1d,
+    max_pool2d,
+)
+from letir.ops.activations import (
+    celu,
+    elu,
+    gelu,
+    glu,
+    hardshrink,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    log_sigmoid,
+    logsumexp,
+    mish,
+    prelu,
+    relu,
+    relu6,
+    selu,
+    sigmoid,
+    silu,
+    softmax,
+    softplus,
+    softshrink,
+    softsign,
+    tanhshrink,
+)
+from letir.ops.attention import attention
+from letir.ops.distances import (
+    cosine_embedding_loss,
+    cosine_similarity,
+    gaussian_nll_loss,
+    hinge_embedding_loss,
+    huber_loss,
+    l1_loss,
+    margin_ranking_loss,
+    mse_loss,
+    pairwise_distance,
+    poisson_nll_loss,
+    smooth_l1_loss,
+    soft_margin_loss,
+    triplet_margin_loss,
+)
+from letir.ops.elementwise import tanh
+from letir.ops.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    cross_entropy,
+    kl_div,
+    nll_loss,
+    one_hot,
+)
 from letir.ops.neural import dropout, embedding, linear, log_softmax
+from letir.ops.normalization import batch_norm, group_norm, layer_norm, rms_norm
+from letir.ops.pooling import fold, unfold
 
-__all__ = ["dropout", "embedding", "linear", "log_softmax"]
+__all__ = [
+    "attention",
+    "avg_pool1d",
+    "avg_pool2d",
+    "batch_norm",
+    "binary_cross_entropy",
+    "binary_cross_entropy_with_logits",
+    "celu",
+    "conv1d",
+    "conv2d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "cosine_embedding_loss",
+    "cosine_similarity",
+    "cross_entropy",
+    "dropout",
+    "elu",
+    "embedding",
+    "fold",
+    "gaussian_nll_loss",
+    "gelu",
+    "glu",
+    "group_norm",
+    "gru",
+    "gru_cell",
+    "hardshrink",
+    "hardsigmoid",
+    "hardswish",
+    "hardtanh",
+    "hinge_embedding_loss",
+    "huber_loss",
+    "initializers",
+    "kl_div",
+    "l1_loss",
+    "layer_norm",
+    "leaky_relu",
+    "linear",
+    "log_sigmoid",
+    "log_softmax",
+    "logsumexp",
+    "lstm",
+    "lstm_cell",
+    "margin_ranking_loss",
+    "max_pool1d",
+    "max_pool2d",
+    "mish",
+    "mse_loss",
+    "multi_head_attention",
+    "nll_loss",
+    "one_hot",
+    "optim",
+    "pairwise_distance",
+    "poisson_nll_loss",
+    "prelu",
+    "relu",
+    "relu6",
+    "rms_norm",
+    "rnn",
+    "rnn_cell",
+    "selu",
+    "sigmoid",
+    "silu",
+    "smooth_l1_loss",
+    "soft_margin_loss",
+    "softmax",
+    "softplus",
+    "softshrink",
+    "softsign",
+    "tanh",
+    "tanhshrink",
+    "triplet_margin_loss",
+    "unfold",
+]

@@ -2,12 +2,13 @@
 
 import numpy as np
 
+from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.batching import on_axes
 from letir.ops.casting import stop_gradient
 from letir.ops.draws import as_key, random_draw
 from letir.ops.elementwise import exp, greater_equal, less, log, where
-from letir.ops.makers import composite
+from letir.ops.makers import composite, composite_numerics
 from letir.ops.reductions import max_, sum_
 
 # ---- composites without random numbers ----
@@ -88,4 +89,12 @@ def dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
     return where(kept, x / (1 - rate), 0) if rate < 1 else where(kept, x, 0)
 
 
-dropout = composite("dropout", dropout_decompose, random=True)
+def dropout_aval(x, key=None, **attrs):
+    """That of x as floating; also without a key, which only what is computed needs: the program of
+    a network can be recorded from the types of its arguments [A2].
+    """
+    key = ArrayType(np.uint64, (2,)) if key is None else key
+    return composite_numerics(dropout_decompose, False)[1](x, key, **attrs)
+
+
+dropout = composite("dropout", dropout_decompose, aval=dropout_aval, random=True)

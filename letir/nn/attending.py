@@ -1,0 +1,44 @@
+"""Attention of several heads."""
+
+from letir.errors import ShapeError
+from letir.ops.attention import attention
+from letir.ops.neural import linear
+from letir.ops.shaping import transpose
+from letir.ops.sizes import reshape
+
+
+def multi_head_attention(
+    query, key, value, weights, biases=(None,) * 4, *, heads, mask=None, causal=False
+):
+    """Attention of ``heads`` parts of the features each by itself.
+
+    ``query``: (..., L, features); ``key`` and ``value``: (..., S, features). ``weights``: of the
+    linear maps of the query, the key, the value and the result, each (outputs, inputs); ``biases``
+    likewise, or None. ``mask`` as in ``attention``, with an axis for the heads before the last two.
+
+    >>> import numpy as np
+    >>> x = np.ones((2, 5, 4))
+    >>> multi_head_attention(x, x, x, [np.eye(4)] * 4, heads=2, causal=True).shape
+    (2, 5, 4)
+    """
+    maps = list(zip(weights, biases, strict=True))
+    q, k, v = (
+        in_heads(linear(x, *pair), heads)
+        for x, pair in zip((query, key, value), maps, strict=False)
+    )
+    found = attention(q, k, v, mask, causal=causal)
+    found = transpose(found, before_last(found.ndim))
+    return linear(reshape(found, (*found.shape[:-2], -1)), *maps[3])
+
+
+def in_heads(x, heads: int):
+    """(..., L, features) as (..., heads, L, features / heads)."""
+    if x.shape[-1] % heads:
+        raise ShapeError(f"multi_head_attention: {heads} heads do not divide {x.shape[-1]}")
+    apart = reshape(x, (*x.shape[:-1], heads, x.shape[-1] // heads))
+    return transpose(apart, before_last(apart.ndim))
+
+
+def before_last(ndim: int) -> tuple:
+    """The order of axes with the two before the last exchanged."""
+    return (*range(ndim - 3), ndim - 2, ndim - 3, ndim - 1)

@@ -1,0 +1,231 @@
+"""Optimisers as pure functions over pytrees: ``init(params)`` and ``update(grads, state, params)``.
+
+``update`` gives the new parameters and the new state. Nothing is changed in place, so that a step
+of training is a function that can be traced, replayed and differentiated. Leaves keep their dtype.
+A learning rate is a number, or a function of the count of steps, from 0 on, such as
+``cosine_decay``.
+
+>>> import numpy as np
+>>> optimizer = sgd(0.1)
+>>> params = {"w": np.ones(2)}
+>>> state = optimizer.init(params)
+>>> params, state = optimizer.update({"w": np.array([1.0, -2.0])}, state, params)
+>>> params
+{'w': array([0.9, 1.2])}
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.trees import flatten
+from letir.errors import ShapeError
+from letir.ops.distances import root
+
+# ---- what optimisers are made of ----
+
+
+@frozen
+class Optimizer:
+    """``init(params)`` gives a state, ``update(grads, state, params)`` new parameters and a new
+    state.
+    """
+
+    init: Callable[[Any], Any]
+    update: Callable[[Any, Any, Any], tuple[Any, Any]]
+
+
+def zeros_of(params):
+    """Zeros for each parameter."""
+    leaves, spec = flatten(params)
+    return spec.unflatten([np.zeros_like(leaf) for leaf in leaves])
+
+
+def in_parts(function: Callable, *trees) -> tuple:
+    """The trees of what ``function`` of the leaves gives, which is a tuple."""
+    leaves, spec = flatten(trees[0])
+    columns = [leaves]
+    for tree in trees[1:]:
+        more, found = flatten(tree)
+        if found != spec:
+            raise ShapeError(f"optim: gradients, state and parameters nest alike, found {found}")
+        columns.append(more)
+    rows = [function(*row) for row in zip(*columns, strict=True)]
+    return tuple([spec.unflatten(column) for column in zip(*rows, strict=True)])
+
+
+def as_leaf(number, leaf):
+    """A number in the dtype of a leaf, which it would widen else."""
+    return number.astype(leaf.dtype) if hasattr(number, "dtype") else number
+
+
+def rate_at(learning_rate, step):
+    """The learning rate of this step."""
+    return learning_rate(step) if callable(learning_rate) else learning_rate
+
+
+FIRST = np.int64(0)  # no Python number, which the count would not stay
+
+# ---- optimisers ----
+
+
+def sgd(learning_rate, momentum=0.0, nesterov=False, weight_decay=0.0) -> Optimizer:
+    """Steepest descent; with ``momentum`` along a sum of gradients that fade by that factor.
+
+    Sutskever, Martens, Dahl and Hinton, On the importance of initialization and momentum, 2013.
+    """
+
+    def init(params):
+        return {"step": FIRST, "velocity": zeros_of(params) if momentum else None}
+
+    def update(grads, state, params):
+        rate = rate_at(learning_rate, state["step"])
+
+        def moved(p, g, v):
+            g = g + weight_decay * p if weight_decay else g
+            v = momentum * v + g
+            return p - as_leaf(rate, p) * (g + momentum * v if nesterov else v), v
+
+        if momentum:
+            params, velocity = in_parts(moved, params, grads, state["velocity"])
+        else:
+            (params,), velocity = in_parts(lambda p, g: moved(p, g, 0)[:1], params, grads), None
+        return params, {"step": state["step"] + 1, "velocity": velocity}
+
+    return Optimizer(init, update)
+
+
+def momentum(learning_rate, decay=0.9, nesterov=False) -> Optimizer:
+    """``sgd`` with momentum."""
+    return sgd(learning_rate, momentum=decay, nesterov=nesterov)
+
+
+def adam(learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.0) -> Optimizer:
+    """Gradients divided by the root of their mean square; ``weight_decay`` is added to them.
+
+    Kingma and Ba, Adam, ICLR 2015.
+    """
+    return adaptive(learning_rate, b1, b2, eps, added=weight_decay, taken=0.0)
+
+
+def adamw(learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-2) -> Optimizer:
+    """``adam`` with a ``weight_decay`` of the parameters themselves.
+
+    Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
+    """
+    return adaptive(learning_rate, b1, b2, eps, added=0.0, taken=weight_decay)
+
+
+def adaptive(learning_rate, b1, b2, eps, *, added: float, taken: float) -> Optimizer:
+    """adam and adamw, which differ in what the weight decay is taken of."""
+
+    def init(params):
+        return {"step": FIRST, "mean": zeros_of(params), "square": zeros_of(params)}
+
+    def update(grads, state, params):
+        step = state["step"] + 1
+        rate = rate_at(learning_rate, state["step"])
+        # both means begin at 0, and are too small by these factors
+        first, second = 1 - b1**step, np.sqrt(1 - b2**step)
+
+        def moved(p, g, m, s):
+            g = g + added * p if added else g
+            m, s = b1 * m + (1 - b1) * g, b2 * s + (1 - b2) * (g * g)
+            change = (m / as_leaf(first, p)) / (np.sqrt(s) / as_leaf(second, p) + eps)
+            change = change + taken * p if taken else change
+            return p - as_leaf(rate, p) * change, m, s
+
+        params, mean, square = in_parts(moved, params, grads, state["mean"], state["square"])
+        return params, {"step": step, "mean": mean, "square": square}
+
+    return Optimizer(init, update)
+
+
+def rmsprop(learning_rate=1e-2, decay=0.99, eps=1e-8) -> Optimizer:
+    """Gradients divided by the root of their fading mean square. Tieleman and Hinton, 2012."""
+
+    def init(params):
+        return {"step": FIRST, "square": zeros_of(params)}
+
+    def update(grads, state, params):
+        rate = rate_at(learning_rate, state["step"])
+
+        def moved(p, g, s):
+            s = decay * s + (1 - decay) * (g * g)
+            return p - as_leaf(rate, p) * g / (np.sqrt(s) + eps), s
+
+        params, square = in_parts(moved, params, grads, state["square"])
+        return params, {"step": state["step"] + 1, "square": square}
+
+    return Optimizer(init, update)
+
+
+def adagrad(learning_rate=1e-2, eps=1e-10) -> Optimizer:
+    """Gradients divided by the root of the sum of their squares.
+
+    Duchi, Hazan and Singer, Adaptive subgradient methods, JMLR 2011.
+    """
+
+    def init(params):
+        return {"step": FIRST, "square": zeros_of(params)}
+
+    def update(grads, state, params):
+        rate = rate_at(learning_rate, state["step"])
+
+        def moved(p, g, s):
+            s = s + g * g
+            return p - as_leaf(rate, p) * g / (np.sqrt(s) + eps), s
+
+        params, square = in_parts(moved, params, grads, state["square"])
+        return params, {"step": state["step"] + 1, "square": square}
+
+    return Optimizer(init, update)
+
+
+# ---- gradients and rates ----
+
+
+def global_norm(tree):
+    """The 2-norm of all numbers in a pytree, with a derivative of 0 at 0.
+
+    >>> float(global_norm({"a": np.array([3.0]), "b": 4.0}))
+    5.0
+    """
+    return root(sum([np.sum(leaf * leaf) for leaf in flatten(tree)[0]]))
+
+
+def clip_by_global_norm(tree, most: float):
+    """A pytree, scaled down to a ``global_norm`` of ``most`` if that is greater.
+
+    >>> clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
+    [array([0.6]), array([0.8])]
+    """
+    scale = most / np.maximum(global_norm(tree), most)
+    leaves, spec = flatten(tree)
+    return spec.unflatten([leaf * as_leaf(scale, leaf) for leaf in leaves])
+
+
+def exponential_decay(learning_rate: float, steps: int, factor: float) -> Callable:
+    """A learning rate that is multiplied by ``factor`` in each ``steps`` steps, smoothly."""
+    return lambda step: learning_rate * factor ** (step / steps)
+
+
+def cosine_decay(learning_rate: float, steps: int, last: float = 0.0) -> Callable:
+    """A learning rate that falls to ``last`` times itself in ``steps`` steps, along a cosine.
+
+    Loshchilov and Hutter, SGDR: stochastic gradient descent with warm restarts, ICLR 2017.
+    """
+
+    def rate(step):
+        share = np.minimum(step, steps) / steps
+        return learning_rate * (last + (1 - last) * 0.5 * (1 + np.cos(math.pi * share)))
+
+    return rate
+
+
+def warmup(learning_rate, steps: int) -> Callable:
+    """A learning rate, or a function that gives it, that rises from 0 over ``steps`` steps."""
+    return lambda step: rate_at(learning_rate, step) * np.minimum((step + 1) / steps, 1.0)

@@ -1,0 +1,121 @@
+"""Recurrent networks: one step of rnn, gru and lstm, and whole sequences of several layers.
+
+A step is recorded as what it is made of, two ``linear`` and the gates; a sequence as its steps,
+layer after layer. Weights are those of PyTorch: ``w_ih`` of shape (gates * hidden, inputs),
+``w_hh`` (gates * hidden, hidden), and two biases, of which either may be None.
+"""
+
+from collections.abc import Callable, Sequence
+
+from letir.ops.activations import relu, sigmoid
+from letir.ops.draws import as_key, random_fold_in
+from letir.ops.elementwise import tanh
+from letir.ops.neural import dropout, linear
+from letir.ops.shaping import split, stack
+
+NONLINEARITIES = {"tanh": tanh, "relu": relu}
+
+# ---- one step ----
+
+
+def rnn_cell(x, h, w_ih, w_hh, b_ih=None, b_hh=None, nonlinearity="tanh"):
+    """The next state: tanh of what x and h give, linearly. Elman, Finding structure in time, 1990.
+
+    ``x``: shape (..., inputs); ``h``: (..., hidden).
+    """
+    return NONLINEARITIES[nonlinearity](linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh))
+
+
+def lstm_cell(x, h, c, w_ih, w_hh, b_ih=None, b_hh=None):
+    """The next state (h, c) of a long short-term memory.
+
+    The gates are, in this order, input, forget, new and output. Hochreiter and Schmidhuber, Long
+    short-term memory, 1997; Gers, Schmidhuber and Cummins, Learning to forget, 2000.
+    """
+    gates = linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh)
+    enter, keep, new, leave = split(gates, 4, -1)
+    c = sigmoid(keep) * c + sigmoid(enter) * tanh(new)
+    return sigmoid(leave) * tanh(c), c
+
+
+def gru_cell(x, h, w_ih, w_hh, b_ih=None, b_hh=None):
+    """The next state of a gated recurrent unit, whose gates are reset, update and new.
+
+    Cho et al., Learning phrase representations using RNN encoder-decoder, EMNLP 2014.
+    """
+    x_reset, x_update, x_new = split(linear(x, w_ih, b_ih), 3, -1)
+    h_reset, h_update, h_new = split(linear(h, w_hh, b_hh), 3, -1)
+    update = sigmoid(x_update + h_update)
+    new = tanh(x_new + sigmoid(x_reset + h_reset) * h_new)
+    return new + update * (h - new)
+
+
+# ---- sequences ----
+
+
+def rnn(x, h0, layers, nonlinearity="tanh", dropout_rate=0.0, key=None):
+    """(the states of the last layer at all steps, the last states of all layers).
+
+    ``x``: shape (steps, ..., inputs); ``h0``: (layers, ..., hidden); ``layers``: the weights
+    (w_ih, w_hh, b_ih, b_hh) of each. With a ``key`` what a layer hands to the next is dropped with
+    probability ``dropout_rate``.
+    """
+
+    def cell(x, state, *weights):
+        return (rnn_cell(x, *state, *weights, nonlinearity=nonlinearity),)
+
+    outs, (h,) = unrolled(cell, x, (h0,), layers, dropout_rate, key)
+    return outs, h
+
+
+def gru(x, h0, layers, dropout_rate=0.0, key=None):
+    """``rnn`` of gated recurrent units."""
+
+    def cell(x, state, *weights):
+        return (gru_cell(x, *state, *weights),)
+
+    outs, (h,) = unrolled(cell, x, (h0,), layers, dropout_rate, key)
+    return outs, h
+
+
+def lstm(x, h0, c0, layers, dropout_rate=0.0, key=None):
+    """(the states h of the last layer at all steps, (h, c) of all layers after the last step).
+
+    As ``rnn``, with a second state ``c0``.
+
+    >>> import numpy as np
+    >>> layers = [(np.ones((8, 3)), np.ones((8, 2)), None, None)]
+    >>> outs, (h, c) = lstm(np.zeros((5, 1, 3)), np.zeros((1, 1, 2)), np.zeros((1, 1, 2)), layers)
+    >>> outs.shape, h.shape
+    ((5, 1, 2), (1, 1, 2))
+    """
+
+    def cell(x, state, *weights):
+        return lstm_cell(x, *state, *weights)
+
+    return unrolled(cell, x, (h0, c0), layers, dropout_rate, key)
+
+
+def unrolled(cell: Callable, x, states: tuple, layers: Sequence, rate: float, key) -> tuple:
+    """(the first states of the last layer at all steps, all last states), of a ``cell`` that makes
+    the next states.
+    """
+    # all states first, layer by layer, as listings of such networks have them [A2]
+    first = [[state[i] for i in range(len(layers))] for state in states]
+    steps, last = None, []
+    for i, weights in enumerate(layers):
+        state, source, made = tuple([each[i] for each in first]), steps, []
+        for t in range(x.shape[0]):
+            state = tuple(cell(x[t] if source is None else source[t], state, *weights))
+            made.append(state[0])
+        steps = made
+        if rate and key is not None and i + 1 < len(layers):
+            steps = list(dropped(steps, rate, key, i))
+        last.append(state)
+    return stack(steps), tuple([stack(parts) for parts in zip(*last, strict=True)])
+
+
+def dropped(steps: list, rate: float, key, layer: int):
+    """The outputs of a layer with some set to 0, by a key that belongs to the layer."""
+    found = dropout(stack(steps), random_fold_in(as_key(key), layer), rate=rate)
+    return [found[t] for t in range(len(steps))]

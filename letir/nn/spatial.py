@@ -1,0 +1,192 @@
+"""Convolutions and pooling along one axis or two, called as in PyTorch.
+
+``stride``, ``dilation`` and ``padding`` are an int, or one int an axis; ``padding`` may also be a
+pair of ints for each axis, ``"valid"`` (none), or ``"same"``, with which an axis of n elements has
+n / stride places, rounded up.
+"""
+
+import math
+
+from letir.errors import ShapeError
+from letir.ops.convolutions import conv, conv_transpose
+from letir.ops.pooling import avg_pool, max_pool
+from letir.ops.sizes import reshape
+
+# ---- settings ----
+
+
+def each_axis(value, count: int, what: str) -> tuple:
+    """One int for each of ``count`` axes."""
+    found = (value,) * count if isinstance(value, int) else tuple(value)
+    if len(found) != count:
+        raise ShapeError(f"{what} is an int or {count} of them, found {value!r}")
+    return found
+
+
+def paddings(padding, sizes: tuple, kernel: tuple, stride: tuple, dilation: tuple) -> tuple:
+    """The padding before and after each axis."""
+    if padding == "valid":
+        padding = 0
+    if padding == "same":
+        spans = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+        totals = [
+            max((-(n // -s) - 1) * s + span - n, 0)
+            for n, s, span in zip(sizes, stride, spans, strict=True)
+        ]
+        return tuple([(total // 2, total - total // 2) for total in totals])
+    each = each_axis(padding, len(kernel), "padding")
+    return tuple([(p, p) if isinstance(p, int) else tuple(p) for p in each])
+
+
+def checked_rank(name: str, x, axes: int) -> None:
+    """Raise ShapeError unless x has ``axes`` axes beside the batch and the channels."""
+    if x.ndim != axes + 2:
+        raise ShapeError(
+            f"{name}: x has the shape (N, channels, *sizes) with {axes} sizes, found {x.shape}\n"
+            "  add the missing axes, x[None]; letir.vmap adds and removes them"
+        )
+
+
+def biased(out, bias):
+    """``out`` with one number a channel added."""
+    return out if bias is None else out + reshape(bias, (-1, *[1] * (out.ndim - 2)))
+
+
+# ---- convolutions ----
+
+
+def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """The sums of products of ``weight`` with what it sees at each place along the last axis.
+
+    ``x``: shape (N, channels, size); ``weight``: (outputs, channels / groups, kernel); ``bias``:
+    (outputs,). Result: (N, outputs, places).
+
+    >>> import numpy as np
+    >>> conv1d(np.arange(5.0)[None, None], np.array([[[1.0, -1.0]]]), padding=(1,))[0, 0]
+    array([ 0., -1., -1., -1., -1.,  4.])
+    """
+    return convolved("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+
+
+def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+    """``conv1d`` along the last two axes, for a kernel of shape (rows, columns)."""
+    return convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+
+
+def convolved(name: str, axes: int, x, weight, bias, stride, padding, dilation, groups):
+    """A convolution along the last ``axes`` axes."""
+    checked_rank(name, x, axes)
+    stride, dilation = each_axis(stride, axes, "stride"), each_axis(dilation, axes, "dilation")
+    padding = paddings(padding, x.shape[2:], weight.shape[2:], stride, dilation)
+    out = conv(x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    return biased(out, bias)
+
+
+def conv_transpose1d(
+    x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+):
+    """The transpose of ``conv1d``: each element of x times ``weight``, added where conv1d reads.
+
+    ``x``: shape (N, channels, size); ``weight``: (channels, outputs / groups, kernel). The result
+    has ``output_padding`` more elements than are needed, for a stride that leaves it open.
+
+    >>> import numpy as np
+    >>> conv_transpose1d(np.ones((1, 1, 2)), np.array([[[1.0, 2.0]]]), stride=2)[0, 0]
+    array([1., 2., 1., 2.])
+    """
+    given = (stride, padding, output_padding, groups, dilation)
+    return transposed("conv_transpose1d", 1, x, weight, bias, *given)
+
+
+def conv_transpose2d(
+    x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
+):
+    """``conv_transpose1d`` along the last two axes."""
+    given = (stride, padding, output_padding, groups, dilation)
+    return transposed("conv_transpose2d", 2, x, weight, bias, *given)
+
+
+def transposed(name, axes, x, weight, bias, stride, padding, output_padding, groups, dilation):
+    """The transpose of a convolution along the last ``axes`` axes."""
+    checked_rank(name, x, axes)
+    stride, dilation = each_axis(stride, axes, "stride"), each_axis(dilation, axes, "dilation")
+    if padding == "same":
+        raise ShapeError(f"{name}: 'same' says no size for a transpose; give numbers")
+    padding = paddings(padding, (), weight.shape[2:], stride, dilation)
+    more = each_axis(output_padding, axes, "output_padding")
+    sizes = tuple(
+        [
+            (n - 1) * s - low - high + d * (k - 1) + extra + 1
+            for n, k, s, d, extra, (low, high) in zip(
+                x.shape[2:], weight.shape[2:], stride, dilation, more, padding, strict=True
+            )
+        ]
+    )
+    spacing = {"stride": stride, "padding": padding, "dilation": dilation}
+    return biased(conv_transpose(x, weight, sizes=sizes, groups=groups, **spacing), bias)
+
+
+# ---- pooling ----
+
+
+def max_pool1d(x, window, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """The maximum in each window along the last axis; windows follow each other unless ``stride``
+    says otherwise. Ties share the gradient.
+
+    ``ceil_mode``: also a window of which only the first part is within x.
+
+    >>> import numpy as np
+    >>> max_pool1d(np.array([[[1.0, 3.0, 2.0, 4.0, 0.0]]]), 2)
+    array([[[3., 4.]]])
+    """
+    return greatest(1, x, window, stride, padding, dilation, ceil_mode)
+
+
+def max_pool2d(x, window, stride=None, padding=0, dilation=1, ceil_mode=False):
+    """``max_pool1d`` along the last two axes."""
+    return greatest(2, x, window, stride, padding, dilation, ceil_mode)
+
+
+def greatest(axes: int, x, window, stride, padding, dilation, ceil_mode: bool):
+    """The maximum in each window along the last ``axes`` axes."""
+    window, dilation = each_axis(window, axes, "window"), each_axis(dilation, axes, "dilation")
+    stride = each_axis(window if stride is None else stride, axes, "stride")
+    sizes = x.shape[x.ndim - axes :]
+    padding = paddings(padding, sizes, window, stride, dilation)
+    if ceil_mode:
+        settings = zip(sizes, window, stride, dilation, padding, strict=True)
+        padding = tuple([(pair[0], pair[1] + last_part(*given, pair)) for *given, pair in settings])
+    return max_pool(x, window=window, stride=stride, padding=padding, dilation=dilation)
+
+
+def last_part(n: int, k: int, s: int, d: int, pair: tuple) -> int:
+    """How much more padding the last window needs, if it begins within x."""
+    low, high = pair
+    room = n + low + high - d * (k - 1) - 1
+    missing = -room % s
+    begins = math.ceil(room / s) * s
+    return missing if begins < n + low else 0
+
+
+def avg_pool1d(x, window, stride=None, padding=0, count_padding=True):
+    """The mean in each window along the last axis; ``count_padding``: padding counts as 0.
+
+    >>> import numpy as np
+    >>> avg_pool1d(np.array([[[1.0, 3.0, 2.0, 4.0]]]), 2)
+    array([[[2., 3.]]])
+    """
+    return averaged(1, x, window, stride, padding, count_padding)
+
+
+def avg_pool2d(x, window, stride=None, padding=0, count_padding=True):
+    """``avg_pool1d`` along the last two axes."""
+    return averaged(2, x, window, stride, padding, count_padding)
+
+
+def averaged(axes: int, x, window, stride, padding, count_padding: bool):
+    """The mean in each window along the last ``axes`` axes."""
+    window = each_axis(window, axes, "window")
+    stride = each_axis(window if stride is None else stride, axes, "stride")
+    padding = paddings(padding, x.shape[x.ndim - axes :], window, stride, (1,) * axes)
+    spacing = {"window": window, "stride": stride, "padding": padding}
+    return avg_pool(x, count_padding=count_padding, **spacing)
