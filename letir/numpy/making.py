@@ -11,6 +11,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
+from letir.ops.sizes import counted
 from letir.tracing.lists import first_traced, gathered, strong
 from letir.tracing.places import at_user
 from letir.tracing.recorder import ACTIVE, Trace
@@ -37,23 +38,25 @@ def _made(name: str, function: Callable, *args, **kwargs):
 
 def zeros(shape, dtype=float, order="C", *, device=None, like=None):
     """numpy.zeros; traced in a trace."""
-    return _made("zeros", np.zeros, shape, dtype, order)
+    return _made("zeros", np.zeros, counted(shape), dtype, order)
 
 
 def ones(shape, dtype=float, order="C", *, device=None, like=None):
     """numpy.ones; traced in a trace."""
-    return _made("ones", np.ones, shape, dtype, order)
+    return _made("ones", np.ones, counted(shape), dtype, order)
 
 
 def empty(shape, dtype=float, order="C", *, device=None, like=None):
     """numpy.empty; zeros in a trace, where nothing is left to chance."""
-    return _made("zeros", np.empty, shape, dtype, order)
+    return _made("zeros", np.empty, counted(shape), dtype, order)
 
 
 def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     """numpy.full, of a traced value too; traced in a trace."""
     fill = gathered(fill_value)
-    return _made("full", np.full, shape, np.asarray(fill) if type(fill) is list else fill, dtype)
+    return _made(
+        "full", np.full, counted(shape), np.asarray(fill) if type(fill) is list else fill, dtype
+    )
 
 
 def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):

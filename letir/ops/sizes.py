@@ -84,6 +84,15 @@ def spelled(shape) -> tuple[tuple, tuple | None]:
     return (), shape
 
 
+def counted(shape):
+    """The ``shape`` of a call of the user's, in which an array holds the sizes: traced ones are
+    asked for, where in rules a Value stands for the shape that it has.
+    """
+    if not hasattr(shape, "ndim"):
+        return shape
+    return tuple(map(as_size, shape)) if shape.ndim else as_size(shape)
+
+
 def as_size(n):
     """One size or axis: an int (a traced integer is asked for its value), or a ``Size``.
 
@@ -158,9 +167,9 @@ def broadcast_to_aval(x, *sizes, shape):
     return sized_aval(x, *sizes, shape=shape)
 
 
-def broadcast_to_prepare(array, shape, subok=False):
+def broadcast_to_call(array, shape, subok=False):
     """np.broadcast_to's call."""
-    return resize_prepare(array, shape)
+    return resize_prepare(array, counted(shape))
 
 
 broadcast_to = op(
@@ -169,9 +178,9 @@ broadcast_to = op(
     broadcast_to_aval,
     vjp=lambda ct, y, x, *sizes, shape: (match(ct, x), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape: broadcast_to(t[0], y),
-    prepare=broadcast_to_prepare,
+    prepare=lambda array, shape, subok=False: resize_prepare(array, shape),
     batch=broadcast_further,
-    numpy=(np.broadcast_to,),
+    numpy={np.broadcast_to: broadcast_to_call},
     onnx="Expand",
 )
 
@@ -195,10 +204,15 @@ def reshape_aval(x, *sizes, shape, order):
     return x.with_shape(shape)
 
 
-def reshape_prepare(a, /, shape=None, order="C", *, newshape=None, copy=None):
-    """np.reshape's call, and the method's with one tuple or int."""
-    sizes, shape = spelled(newshape if shape is None else shape)
+def reshape_prepare(a, shape, order="C"):
+    """Operands and attributes; a Value says its shape."""
+    sizes, shape = spelled(shape)
     return (a, *sizes), {"shape": shape, "order": order}
+
+
+def reshape_call(a, /, shape=None, order="C", *, newshape=None, copy=None):
+    """np.reshape's call."""
+    return reshape_prepare(a, counted(newshape if shape is None else shape), order)
 
 
 reshape = op(
@@ -209,7 +223,7 @@ reshape = op(
     jvp=lambda t, y, x, *sizes, shape, order: reshape(t[0], y, order),
     prepare=reshape_prepare,
     batch=reshaped,
-    numpy=(np.reshape,),
+    numpy={np.reshape: reshape_call},
     onnx="Reshape",
 )
 

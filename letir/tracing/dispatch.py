@@ -5,8 +5,9 @@ import inspect
 
 import numpy as np
 
+from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import LetirError, MissingRule
 from letir.ops import load_rare
 from letir.tracing.lists import gathered
@@ -79,10 +80,18 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
     if isinstance(out, Value) and op.name in SUMS:
         attrs |= sum_dtype(operands[0], out, **attrs)
     emitter = next((x.emitter for x in operands if isinstance(x, Value)), tracer.emitter)
-    result = emitter.apply(op, operands, op.complete(attrs))
+    result = emitter.apply(op, operands, completed(op, attrs))
     if op.returned is not None:
         return op.returned(result, **attrs)
     return result if out is None else written(result, out)
+
+
+def completed(op: Primitive, attrs: dict) -> Attrs:
+    """The attributes; traced integers among them are asked for their values, which are guarded."""
+    for name, value in attrs.items():
+        if isinstance(value, Value):
+            attrs = {**attrs, name: int(value) if value.dtype.kind in "iu" else value}
+    return op.complete(attrs)
 
 
 def positional_out(prepare, args: tuple):

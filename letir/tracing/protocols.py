@@ -13,6 +13,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
+from letir.ops.sizes import counted
 from letir.tracing.dispatch import call_function, recorder_of, ufunc_records
 from letir.tracing.methods import ArrayMethods
 from letir.tracing.places import at_user
@@ -144,7 +145,7 @@ class ArrayValue(ArrayMethods):
 
     def reshape(self, *shape, order="C"):
         """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
-        return PRIMITIVES["reshape"](self, shape[0] if len(shape) == 1 else shape, order)
+        return PRIMITIVES["reshape"](self, counted(shape[0]) if len(shape) == 1 else shape, order)
 
     def compress(self, condition, axis=None, out=None):
         """NumPy's ``ndarray.compress``."""
