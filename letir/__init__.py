@@ -109,7 +109,7 @@ __all__ = [
     "vmap",
 ]
 _MODULES = (
-    *("ad", "ast", "eager", "errors", "eval", "nn", "numpy", "ops", "passes", "scripting"),
+    *("ad", "ast", "debug", "eager", "errors", "eval", "nn", "numpy", "ops", "passes", "scripting"),
     *("source", "testing", "tracing", "visitors"),
 )
 _NAMES = {

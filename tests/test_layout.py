@@ -17,11 +17,11 @@ TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
 ORDER = [
     *("errors", "ast", "ops visitors", "eval", "tracing", "numpy", "passes", "ad"),
     *("source", "eager", "plan"),
-    *("scripting random scipy nn onnx viz testing datasets storage", "letir", "demo", "cli"),
+    *("scripting random scipy nn onnx viz testing datasets storage debug", "letir", "demo", "cli"),
 ]
 LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in packages.split()}
 
-OPTIONAL = {"cupy", "onnx", "onnxruntime", "scipy", "hypothesis", "IPython", "matplotlib"}
+OPTIONAL = {"cupy", "onnx", "onnxruntime", "scipy", "hypothesis", "IPython", "matplotlib", "cupyx"}
 OPTIONAL |= {"networkx"}
 # These load names on first use, the last the namespace of a traced value.
 LOADING_ON_USE = {"__init__.py", "ops/__init__.py", "testing/__init__.py", "tracing/protocols.py"}

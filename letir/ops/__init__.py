@@ -60,6 +60,7 @@ RARE = (
     "spacing",
     "numbering",
     "windows",
+    "printing",
     "selecting",
     "cumulative",
     "nan_reductions",
@@ -76,6 +77,8 @@ RARE = (
     "signals",
     "vectors",
     "quantiles",
+    "counting",
+    "histograms",
 )
 
 

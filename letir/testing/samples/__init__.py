@@ -16,6 +16,7 @@ from letir.testing.samples import (
     contractions,
     control,
     convolutions,
+    counting,
     covariance,
     cumulative,
     differences,
@@ -24,6 +25,7 @@ from letir.testing.samples import (
     floats,
     folds,
     fourier,
+    histograms,
     indexing,
     integers,
     interpolation,
@@ -37,6 +39,7 @@ from letir.testing.samples import (
     numbering,
     padding,
     pooling,
+    printing,
     products,
     quantiles,
     reductions,
@@ -64,6 +67,7 @@ FAMILIES = (
     *(indexing, products, control, bodies, loops, scripted),
     *(neural, activations, losses, attention, normalization, convolutions, pooling),
     *(arranging, taking, sorting, padding, spacing, numbering, windows),
+    *(printing,),
     *(floats, integers, folds, fourier, updates),
     *(memory,),
     *(covariance,),
@@ -84,6 +88,10 @@ FAMILIES = (
         vectors,
     ),
     *(quantiles,),
+    *(
+        counting,
+        histograms,
+    ),
 )
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()

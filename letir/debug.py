@@ -1,0 +1,64 @@
+"""``letir.debug``: see values while a program runs.
+
+>>> import letir, numpy as np
+>>> def f(x):
+...     y = x * x
+...     letir.debug.print("sum {:.1f} of {y}", y.sum(), y=y)
+...     return y
+>>> program = letir.trace(f, np.zeros(2))
+>>> program(np.array([1.0, 3.0]))
+sum 10.0 of [1. 9.]
+array([1., 9.])
+"""
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import TraceError
+from letir.ops.printing import print_impl
+from letir.tracing.places import at_user
+from letir.tracing.recorder import ACTIVE, Trace
+
+__all__ = ["print"]
+
+
+class Anything:
+    """Stands for a value while a text is tried out: any format and part of it is fine."""
+
+    def __format__(self, spec):
+        return ""
+
+    def __getattr__(self, name):
+        return self
+
+    def __getitem__(self, item):
+        return self
+
+
+def print(text: str, *values, **named) -> None:
+    """Print ``text`` with the values in its braces, as ``text.format`` fills them in.
+
+    While a function is traced nothing is printed, but recorded: each run of the program prints, in
+    the order of the prints and guards. A derivative prints what the function itself computes, once;
+    ``vmap`` prints once as well, with the values of all examples, stacked. Values are arrays and
+    numbers; a format of an array is that of its elements. Outside of a trace it prints at once.
+    Raises TraceError if the text and the values do not fit.
+    """
+    try:
+        text.format(*[Anything() for _ in values], **{name: Anything() for name in named})
+    except (IndexError, KeyError, ValueError) as error:
+        raise TraceError(
+            f"debug.print({text!r}) of {len(values)} values and {sorted(named)}: {error!r}"
+            f"{at_user()}\n  write a pair of braces for each value, and double ones for a brace"
+        ) from None
+    values, names = (*values, *named.values()), tuple(named)
+    active = ACTIVE.get()
+    if isinstance(active, Trace):
+        op = PRIMITIVES["print"]
+        active.apply(op, values, op.complete({"text": text, "names": names}))
+        return
+    print_impl(None, *[known(value) for value in values], text=text, names=names)
+
+
+def known(value):
+    """The array of a Variable, or of a traced value in a pause."""
+    return value.concrete_value() if isinstance(value, Value) else value

@@ -1,0 +1,10 @@
+"""Samples of the operations in ``letir.ops.printing``."""
+
+from letir.testing.samples.sample import INTEGERS, X, of
+
+SAMPLES = {
+    "print": [
+        of(X[0], text="x is {}\n"),
+        of(X[0, 0], 2.5, INTEGERS, text="{0:.2f} {1!r} 'n' {n}", names=("n",)),
+    ],
+}
