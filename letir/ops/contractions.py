@@ -18,6 +18,7 @@ from letir.ops.matrices import conjugated
 from letir.ops.products import dot, einsum, known_rank, matmul
 from letir.ops.shaping import expand_dims, int_or_tuple, normalized, squeeze, transpose
 from letir.ops.sizes import as_size, reshape
+from letir.ops.written_arrays import listed
 
 # ---- tensordot ----
 
@@ -240,4 +241,5 @@ multi_dot = composite(
     impl=lambda xp, *arrays: xp.linalg.multi_dot(arrays),
     prepare=lambda arrays, *, out=None: (tuple(arrays), {}),
     numpy=(np.linalg.multi_dot,),
+    source=listed,
 )

@@ -1,0 +1,356 @@
+"""numpy.linalg on traced values: derivatives that the laws of single operations do not reach, cases
+without a derivative, and what NumPy hands over.
+"""
+
+import math
+
+import numpy as np
+import pytest
+
+import letir as lt
+import letir.numpy as lnp
+from letir.ast.primitive import PRIMITIVES
+from letir.testing import SAMPLES, applied, assert_close, assert_same, check_grads
+
+A = np.array([[2.0, 0.3, -0.5], [0.1, 1.5, 0.7], [-0.2, 0.4, -1.8]])
+TURN = np.array([[0.4, -1.2, 0.3], [0.9, 0.2, -0.1], [0.2, 0.5, 1.1]])
+C = A + 1j * TURN
+POSITIVE, HERMITIAN = A @ A.T + np.eye(3), C @ C.conj().T + np.eye(3)
+TALL = np.array([[1.0, -0.4, 0.2], [0.3, 2.0, -0.8], [-0.7, 0.6, 1.4], [0.5, 0.1, -0.3]])
+THIN = TALL + 0.3j * TALL[::-1]
+LINE = np.array([0.5, -1.25, 2.0])
+
+
+def on_both_triangles(f):
+    """``f`` of the Hermitian part: NumPy reads one triangle, differences must move both."""
+    return lambda x: f((x + np.conj(np.swapaxes(x, -1, -2))) / 2)
+
+
+# ---- Hermitian matrices ----
+
+
+def scaled(w, v):
+    """A function of eigenvalues and eigenvectors that no choice of phases changes."""
+    return w, (v * np.exp(w / 9)) @ np.conj(v.T)
+
+
+OF_HERMITIAN = {
+    "cholesky": np.linalg.cholesky,
+    "upper cholesky": lambda x: np.linalg.cholesky(x, upper=True),
+    "eigh": lambda x: scaled(*np.linalg.eigh(x)),
+    "eigh of the upper triangle": lambda x: scaled(*np.linalg.eigh(x, "U")),
+    "eigvalsh": np.linalg.eigvalsh,
+    "pinv": lambda x: np.linalg.pinv(x, hermitian=True),
+    "svd": lambda x: np.linalg.svd(x, compute_uv=False, hermitian=True),
+    "svd with vectors": lambda x: (lambda u, s, vh: (u * s**2) @ vh)(
+        *np.linalg.svd(x, hermitian=True)
+    ),
+}
+
+
+@pytest.mark.parametrize("x", [POSITIVE, HERMITIAN], ids=["real", "complex"])
+@pytest.mark.parametrize("name", OF_HERMITIAN)
+def test_derivatives_by_hermitian_matrices_agree_with_differences(name, x):
+    check_grads(on_both_triangles(OF_HERMITIAN[name]), (x,))
+
+
+@pytest.mark.parametrize("name", ["cholesky", "eigvalsh", "pinv"])
+def test_a_cotangent_of_a_hermitian_matrix_is_shared_by_both_triangles(name):
+    g = lt.grad(lambda x: np.real(np.sum(OF_HERMITIAN[name](x) * A[0])))(HERMITIAN)
+
+    assert_close(np.conj(g.T), g)
+
+
+def test_real_eigenvectors_agree_with_differences():
+    check_grads(on_both_triangles(np.linalg.eigh), (POSITIVE,))
+
+
+# ---- what vectors are free to do ----
+
+
+def product(u, s, vh):
+    """A function of a decomposition that no choice of phases changes."""
+    return (u * np.sqrt(s)) @ vh, s
+
+
+@pytest.mark.parametrize("x", [THIN, THIN.T], ids=["tall", "wide"])
+def test_complex_singular_vectors_agree_with_differences(x):
+    check_grads(lambda x: product(*np.linalg.svd(x, full_matrices=False)), (x,))
+
+
+def test_vectors_beside_the_singular_values_have_the_derivative_of_their_span():
+    def left(x):
+        u = np.linalg.svd(x).U
+        return u[:, 3:] @ np.conj(u[:, 3:].T)
+
+    def right(x):
+        vh = np.linalg.svd(x).Vh
+        return np.conj(vh[3:].T) @ vh[3:]
+
+    check_grads(left, (THIN,))
+    check_grads(right, (THIN.T,))
+
+
+def test_the_further_columns_of_a_complete_qr_have_the_derivative_of_their_span():
+    def beside(x):
+        q, r = np.linalg.qr(x, mode="complete")
+        return q[:, 3:] @ np.conj(q[:, 3:].T), r
+
+    check_grads(beside, (THIN,))
+
+
+def test_complex_eigenvectors_have_the_length_and_phase_that_lapack_gives_them():
+    check_grads(np.linalg.eig, (C,))
+    check_grads(np.linalg.eig, (TURN,))
+
+
+# ---- degenerate cases ----
+
+
+def test_sums_over_equal_eigenvalues_have_their_derivative():
+    x = np.diag([2.0, 2.0, 3.0])
+
+    g = lt.grad(lambda x: np.sum(np.linalg.eigvalsh(x) ** 3))(x)
+
+    assert_close(3 * x @ x, g)
+
+
+def test_a_projector_on_equal_eigenvalues_has_its_derivative():
+    def projector(x):
+        v = np.linalg.eigh(x).eigenvectors[:, :2]
+        return v @ v.T
+
+    check_grads(on_both_triangles(projector), (np.diag([2.0, 2.0, 5.0]),), order=1)
+
+
+def test_equal_singular_values_give_no_nan():
+    u, s, vh = lt.jacobian(lambda x: tuple(np.linalg.svd(x)))(np.eye(2))
+
+    assert all(np.isfinite(part).all() for part in (u, s, vh))
+
+
+def test_the_nuclear_norm_of_a_singular_matrix_has_a_subgradient():
+    g = lt.grad(lambda x: np.linalg.norm(x, "nuc"))(np.diag([2.0, 0.0]))
+
+    assert_close(np.array([1.0, 0.0]), np.abs(g[0]))
+    assert np.linalg.norm(g, 2) <= 1 + 1e-12
+
+
+@pytest.mark.parametrize(
+    "x", [np.zeros((2, 2)), np.eye(3), np.outer(LINE, LINE), np.diag([1.0, 0.0, 0.0])]
+)
+def test_a_determinant_has_two_derivatives_at_singular_matrices(x):
+    check_grads(np.linalg.det, (x,))
+    check_grads(np.linalg.det, (x + 0j,))
+
+
+@pytest.mark.parametrize("ord", [None, 2, 1, math.inf, 3, 0.5, "fro", "nuc"])
+def test_the_gradient_of_a_norm_at_0_is_0_or_a_subgradient(ord):
+    """[D13]"""
+    x = np.zeros((2, 2)) if isinstance(ord, str) else np.zeros(3)
+
+    g = lt.grad(lambda x: np.linalg.norm(x, ord))(x)
+
+    assert np.isfinite(g).all()
+    assert not g.any() or ord == "nuc"
+
+
+def test_a_norm_below_0_elements_has_a_second_derivative():
+    check_grads(np.linalg.norm, (np.array([0.0, 3.0, 4.0]),))
+    check_grads(lambda x: np.linalg.norm(x, 4), (np.array([0.0, 3.0, 4.0]),))
+
+
+@pytest.mark.parametrize("f", [np.linalg.inv, lambda x: np.linalg.solve(x, LINE[:2])])
+def test_a_singular_matrix_is_numpys_error_with_the_let_line(f):
+    program = lt.trace(f, np.eye(2))
+
+    with pytest.raises(np.linalg.LinAlgError, match="Singular matrix") as told:
+        program(np.zeros((2, 2)))
+    assert "letir: in %" in told.value.__notes__[0]
+
+
+def test_pinv_of_deficient_rank_has_the_derivative_at_that_rank():
+    low = np.outer(LINE, [1.0, 2.0])
+
+    check_grads(lambda a, b: np.linalg.pinv(np.outer(a, b)), (LINE, np.array([1.0, 2.0])))
+    assert np.isfinite(lt.grad(lambda x: np.sum(np.linalg.pinv(x)))(low)).all()
+
+
+# ---- what depends on the values ----
+
+
+def test_eigenvalues_that_turn_complex_fail_a_guard():
+    """[B2]"""
+    program = lt.trace(np.linalg.eigvals, np.diag([1.0, 2.0]))
+
+    with pytest.raises(lt.GuardError, match="all eigenvalues were real"):
+        program(np.array([[0.0, 1.0], [-1.0, 0.0]]))
+
+
+def test_eigenvalues_recorded_as_complex_stay_complex():
+    program = lt.trace(np.linalg.eigvals, np.array([[0.0, 1.0], [-1.0, 0.0]]))
+
+    assert_same(np.array([1 + 0j, 2 + 0j]), program(np.diag([1.0, 2.0])))
+
+
+def test_eigenvalues_of_a_real_matrix_without_a_value_say_what_to_write():
+    with pytest.raises(lt.MissingRule, match=r"x\.astype\(complex\)"):
+        lt.trace(np.linalg.eig, lt.ShapeDtype((2, 2)))
+
+    lt.trace(np.linalg.eig, lt.ShapeDtype((2, 2), complex))
+
+
+def test_residuals_of_least_squares_depend_on_the_rank_which_is_guarded():
+    full = lt.trace(np.linalg.lstsq, TALL, TALL[:, 0])
+    low = lt.trace(np.linalg.lstsq, np.ones((4, 3)), TALL[:, 0])
+
+    assert_same(tuple(np.linalg.lstsq(TALL, TALL[:, 1])), full(TALL, TALL[:, 1]))
+    assert_same(
+        tuple(np.linalg.lstsq(np.ones((4, 3)), LINE[[0, 1, 2, 0]]))[1:3],
+        low(np.ones((4, 3)), LINE[[0, 1, 2, 0]])[1:3],
+    )
+    for program, a in ((full, np.ones((4, 3))), (low, TALL)):
+        with pytest.raises(lt.GuardError, match="rank"):
+            program(a, LINE[[0, 1, 2, 0]])
+
+
+# ---- what NumPy hands over ----
+
+
+@pytest.mark.parametrize("name", ["eig", "eigh", "qr", "svd", "slogdet"])
+def test_results_have_numpys_names(name):
+    function = getattr(np.linalg, name)
+    kinds = []
+
+    def f(x):
+        found = function(x)
+        kinds.append(type(found))
+        return found
+
+    program = lt.trace(f, POSITIVE)
+
+    assert [type(function(POSITIVE))] == kinds
+    assert_same(function(POSITIVE), program(POSITIVE))
+    assert len(program) == 1
+
+
+ONE_RESULT = {
+    "svd without vectors": lambda x: np.linalg.svd(x, compute_uv=False),
+    "r of qr": lambda x: np.linalg.qr(x, mode="r"),
+    "svdvals": np.linalg.svdvals,
+    "pinv by the precision": lambda x: np.linalg.pinv(x, rtol=None),
+    "pinv with a cutoff": lambda x: np.linalg.pinv(x, 0.1),
+    "rank by a cutoff": lambda x: np.linalg.matrix_rank(x, 0.1),
+    "rank by a relative cutoff": lambda x: np.linalg.matrix_rank(x, rtol=0.1),
+    "condition": lambda x: np.linalg.cond(x, "fro"),
+    "power": lambda x: np.linalg.matrix_power(x, -3),
+}
+
+
+@pytest.mark.parametrize("name", ONE_RESULT)
+def test_a_call_is_one_bind_and_numpys_result(name):
+    f = ONE_RESULT[name]
+    program = lt.trace(f, POSITIVE)
+
+    assert_same(f(POSITIVE), program(POSITIVE))
+    assert len(program) == 1
+
+
+SPELLINGS = {
+    "vecdot": lambda x: np.linalg.vecdot(x, x[0], axis=0),
+    "outer": lambda x: np.linalg.outer(x[0], x[1]),
+    "cross": lambda x: np.linalg.cross(x, x[::-1]),
+    "matmul": lambda x: np.linalg.matmul(x, x),
+    "tensordot": lambda x: np.linalg.tensordot(x, x, axes=1),
+    "diagonal": lambda x: np.linalg.diagonal(x, offset=1),
+    "trace": np.linalg.trace,
+    "matrix_transpose": np.linalg.matrix_transpose,
+    "einsum_path": lambda x: x * len(np.einsum_path("ij,jk", x, x)[0]),
+}
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+def test_other_spellings_give_numpys_results(name):
+    f = SPELLINGS[name]
+
+    assert_same(f(A), lt.trace(f, A)(A))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: np.linalg.outer(x, x),
+        lambda x: np.linalg.cross(x[:, :2], x[:, :2]),
+        lambda x: np.linalg.solve(x, x[:2]),
+        lambda x: np.linalg.inv(x[:2]),
+        lambda x: np.linalg.norm(x[0], "fro"),
+        lambda x: np.linalg.eigh(x, "M"),
+        lambda x: np.linalg.pinv(x, 0.1, rtol=0.1),
+        lambda x: np.tensordot(x, x[:2]),
+    ],
+)
+def test_what_numpy_refuses_is_refused_when_it_is_traced(f):
+    with pytest.raises(ValueError):
+        f(A)
+    with pytest.raises(lt.ShapeError):
+        lt.trace(f, A)
+
+
+def test_half_precision_is_refused_as_by_numpy():
+    with pytest.raises(lt.DTypeError, match="float16"):
+        lt.trace(np.linalg.inv, A.astype(np.float16))
+
+
+def test_householder_vectors_are_refused_with_the_modes_that_are_recorded():
+    with pytest.raises(lt.MissingRule, match="mode='reduced'"):
+        lt.trace(lambda x: np.linalg.qr(x, "raw"), A)
+
+
+# ---- lists, and axes of stacked products ----
+
+
+def test_functions_of_letir_numpy_take_lists_of_traced_values():
+    def f(t, u):
+        x = lnp.linalg.solve([[t, 1.0], [0.0, u]], [t, u])
+        return lnp.linalg.multi_dot([x, [[t, u], [u, t]], [u, t]]), lnp.linalg.norm([3 * t, 4 * t])
+
+    assert_same(f(2.0, 3.0), lt.trace(f, 1.0, 2.0)(2.0, 3.0))
+    check_grads(f, (2.0, 3.0))
+
+
+B, V = np.linspace(-1.0, 1.3, 24).reshape(2, 3, 4), LINE
+AXES = {
+    "axis of vecdot": lambda x, v: np.vecdot(x, x * 2, axis=1),
+    "kept axis of vecdot": lambda x, v: np.vecdot(x, x * 2, axis=1, keepdims=True),
+    "axes of vecdot": lambda x, v: np.vecdot(x, v, axes=[1, 0]),
+    "axes of matvec": lambda x, v: np.matvec(x, v, axes=[(2, 1), 0, 0]),
+    "axes of vecmat": lambda x, v: np.vecmat(v, x, axes=[0, (1, 2), -1]),
+    "axes of matmul": lambda x, v: np.matmul(x, x, axes=[(1, 2), (2, 1), (2, 0)]),
+    "dtype of matmul": lambda x, v: np.matmul(x[0], x[0].T, dtype=complex),
+    "out of matvec": lambda x, v: np.matvec(x[0].T, v, out=lnp.zeros(4)),
+}
+
+
+@pytest.mark.parametrize("name", AXES)
+def test_stacked_products_take_numpys_keywords(name):
+    f = AXES[name]
+
+    assert_same(f(B, V), lt.trace(f, B, V)(B, V))
+    check_grads(f, (B, V))
+
+
+# ---- sources ----
+
+OWN = ["solve", "det", "slogdet", "qr", "svd", "pinv", "matrix_rank", "eig", "eigvals", "eigh"]
+OWN += ["norm", "cond", "lstsq", "matrix_power", "cofactors", "multi_dot", "tensordot", "vecdot"]
+
+
+@pytest.mark.parametrize("name", OWN)
+def test_sources_of_derivatives_run(name):
+    for sample in SAMPLES[name][:3]:
+        program, args = applied(PRIMITIVES[name], sample)
+        namespace: dict = {}
+        exec(lt.to_source(program), namespace)
+        found = namespace["f"](*args)
+        assert_close(program(*args), tuple(found) if isinstance(found, tuple) else found)
+        compile(lt.to_source(lt.differentiate(program)), "<source>", "exec")
