@@ -6,7 +6,7 @@ from importlib import resources
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["load_digits"]
+__all__ = ["load_alice", "load_digits"]
 
 
 def load_digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
@@ -30,3 +30,15 @@ def load_digits() -> tuple[NDArray[np.float64], NDArray[np.int64]]:
     with path.open("rb") as packed, gzip.open(packed, "rt") as lines:
         table = np.loadtxt(lines, delimiter=",", dtype=np.int64)
     return table[:, :-1] / 16, table[:, -1].copy()
+
+
+def load_alice() -> str:
+    """Return the first three chapters of Alice's Adventures in Wonderland, in ASCII.
+
+    Source: Lewis Carroll, 1865 (public domain); README.md beside this file says which edition.
+
+    >>> text = load_alice()
+    >>> len(text.split()), text[text.index("Alice was") :][:50]
+    (5990, 'Alice was beginning to get very tired of sitting b')
+    """
+    return (resources.files(__name__) / "alice.txt").read_text(encoding="ascii")
