@@ -12,7 +12,7 @@ from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.evaluator import root
 from letir.tracing.recorder import LAZY
-from letir.tracing.recording import mark_static, record
+from letir.tracing.recording import DROP, mark_static, record
 
 
 @frozen(eq=False)
@@ -37,7 +37,7 @@ def called(f: Callable, args: tuple, kwargs: dict) -> Call:
     if isinstance(f, Lambda):
         return Call(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
     # LAZY: only what Python asks for is computed here, all else by the transformed program alone
-    recording = record(f, *mark_static(f, args, kwargs, (), ()), LAZY)
+    recording = record(f, *mark_static(f, args, kwargs, (), ()), LAZY, DROP)
     leaves = recording.tree.leaves_of((args, kwargs), "differentiating")
     # lifted: traced values that f closes over; they are further parameters, behind its own
     return Call(recording.fn, recording.tree, [*leaves, *recording.lifted])

@@ -20,7 +20,7 @@ from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.batching import rank, resized, shape_of, to_place
 from letir.tracing.recorder import LAZY
-from letir.tracing.recording import Recording, leaf_names, mark_static, record
+from letir.tracing.recording import DROP, Recording, leaf_names, mark_static, record
 
 
 def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None) -> Callable:
@@ -66,7 +66,7 @@ def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None
 def recorded(f: Callable, args: tuple, kwargs: dict) -> Recording:
     """``f`` on one example, of which only the type is known."""
     try:
-        return record(f, *mark_static(f, args, kwargs, (), ()), LAZY)
+        return record(f, *mark_static(f, args, kwargs, (), ()), LAZY, DROP)
     except TraceError as error:
         # the recorder's words for a value asked of a type; a vmap inside may have spoken already
         if "has no value" in str(error) and "\n  vmap" not in str(error):

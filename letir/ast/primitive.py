@@ -71,7 +71,8 @@ class Primitive:
     it, each with its own ``prepare`` where they differ. ``effect`` keeps it alive and in order;
     ``random`` keeps it from being merged; ``reusable``: its result may live in a dead operand's
     buffer. ``returned(results, **attrs)`` is what NumPy's function hands over for several results,
-    where that is no plain tuple: a list, or a named tuple. ``source`` is how it is written in
+    where that is no plain tuple: a list, or a named tuple. ``update`` computes as ``impl``, but in
+    the array of the first operand, which nobody else has. ``source`` is how it is written in
     NumPy, a template such as ``"{0} * {axis}"`` or ``source(write, *operands, **attrs)`` (see
     ``letir.source.steps``); by default its ``symbol``, or the function of ``numpy`` with the
     attributes as keywords.
@@ -89,6 +90,7 @@ class Primitive:
     prepare: Callable | None = None
     decompose: Callable | None = None
     results: Callable | None = None
+    update: Callable | None = None
     returned: Callable | None = None
     elementwise: bool = False
     reusable: bool = False

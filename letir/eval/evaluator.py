@@ -18,6 +18,9 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret, Source
 from letir.errors import GuardError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.arrays import array_module
+from letir.eval.ownership import updated
+from letir.eval.written import check_writable
+from letir.ops.memory import changed_params
 from letir.visitors.usedef import use_counts
 from letir.visitors.visitor import ExprVisitor, TailCall
 
@@ -71,6 +74,8 @@ class Evaluator(ExprVisitor):
         op, attrs = bind.op, bind.attrs
         if op.holds_lambdas:
             out = op.impl(self.xp, *env.operands(bind.args), call=self.call, **attrs)
+        elif op.update is not None:
+            out = updated(op, self.xp, env.operands(bind.args), attrs)
         elif attrs:
             out = op.impl(self.xp, *env.operands(bind.args), **attrs)
         else:  # nearly all binds: without the copy that an empty ** makes
@@ -164,6 +169,8 @@ def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
     if runner is not None:
         return runner.__letir_run__(f, leaves)
     leaves = checked_arguments(f, leaves)
+    if changed := changed_params(f):
+        check_writable(f, leaves, changed)
     return Evaluator(array_module(leaves), observe).call(f, leaves)
 
 

@@ -37,6 +37,7 @@ RARE = (
     "special",
     "bessel",
     "gamma_slope",
+    "shaped_draws",
     "neural",
     "activations",
     "normal",
@@ -46,6 +47,9 @@ RARE = (
     "normalization",
     "pooling",
     "convolutions",
+    "curves",
+    "angles",
+    "precision",
     "floats",
     "integers",
     "folds",
@@ -77,7 +81,6 @@ RARE = (
     "signals",
     "vectors",
     "quantiles",
-    "counting",
     "histograms",
 )
 

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from letir.ast.builder import Value
 from letir.ast.primitive import never, todo
 from letir.ast.types import WEAK, ArrayType, number_dtype
 from letir.errors import DTypeError
@@ -57,16 +58,17 @@ weaken = op(
 
 
 def copy_prepare(a, order="K", subok=False):
-    """np.copy's call; the order of memory and ``subok`` do not matter here."""
-    return (a,), {}
+    """np.copy's call; the order of memory matters where a reshape of the copy is written to."""
+    is_row = a.type is not None and a.type.ndim < 2 if isinstance(a, Value) else True
+    return (a,), {"order": "K" if is_row else order}
 
 
 copy = op(
     "copy",
-    lambda xp, x: xp.array(x, copy=True),
-    lambda x: ArrayType(x.dtype, x.shape),
-    vjp=lambda ct, y, x: (ct,),
-    jvp=lambda t, y, x: t[0],
+    lambda xp, x, *, order="K": xp.array(x, copy=True, order=order),
+    lambda x, *, order: ArrayType(x.dtype, x.shape),
+    vjp=lambda ct, y, x, *, order: (ct,),
+    jvp=lambda t, y, x, *, order: t[0],
     prepare=copy_prepare,
     numpy=(np.copy,),
     batch=pointwise("copy"),

@@ -112,11 +112,23 @@ def index_set_impl(xp, x, new, *arrays, item):
     return out
 
 
+def index_set_update(xp, x, new, *arrays, item):
+    """``x`` itself with the part replaced."""
+    x[filled(item, arrays)] = new
+    return x
+
+
 def index_add_impl(xp, x, new, *arrays, item):
     """A copy of ``x`` with ``new`` added to the part, also where an index repeats."""
     out = xp.array(x, copy=True)
     add_at(xp, out, item, new, arrays)
     return out
+
+
+def index_add_update(xp, x, new, *arrays, item):
+    """``x`` itself with ``new`` added to the part, also where an index repeats."""
+    add_at(xp, x, item, new, arrays)
+    return x
 
 
 def add_at(xp, out, item, new, arrays) -> None:
@@ -150,10 +162,22 @@ def to_new(ct: Value, new) -> Value | None:
 
 def index_set_vjp(ct, y, x, new, *arrays, item):
     """Nothing for what was replaced; for the new values the cotangent where they stayed."""
-    by_new = index(ct, item, arrays)
-    if any(a.dtype.kind != "b" for a in arrays):
-        by_new = where(wins(x, by_new, item, arrays), by_new, 0)
-    return match(index_set(ct, item, 0, arrays), x), to_new(by_new, new), *[None] * len(arrays)
+    by_new = None
+    if isinstance(new, Value) and new.type is not None and new.type.inexact:
+        by_new = index(ct, item, arrays)
+        if any(a.dtype.kind != "b" for a in arrays):
+            by_new = where(wins(x, by_new, item, arrays), by_new, 0)
+        elif not arrays and by_new.shape:
+            # a view would keep the cotangent alive, and so from being updated in its own memory
+            by_new = PRIMITIVES["copy"](by_new)
+        by_new = to_new(by_new, new)
+    by_x = None if covers_all(item, arrays) else match(index_set(ct, item, 0, arrays), x)
+    return by_x, by_new, *[None] * len(arrays)
+
+
+def covers_all(item, arrays) -> bool:
+    """Whether all is replaced, so that nothing of the operand is left."""
+    return not arrays and keeps_all(item)
 
 
 def index_add_vjp(ct, y, x, new, *arrays, item):
@@ -181,6 +205,7 @@ index_set = op(
     batch=batched_write("index_set"),
     prepare=write_prepare,
     reusable=True,
+    update=index_set_update,
 )
 index_add = op(
     "index_add",
@@ -191,6 +216,7 @@ index_add = op(
     batch=batched_write("index_add"),
     prepare=write_prepare,
     reusable=True,
+    update=index_add_update,
 )
 
 # ---- putting parts together ----

@@ -16,10 +16,13 @@ from letir.ast.builder import LetBuilder, Value, freeze, inferred
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
-from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
+from letir.errors import DTypeError, EscapedTracerError, GuardError, LetirError, TraceError
 from letir.eval.arrays import is_array, type_of
 from letir.eval.evaluator import Environment, compute, point_at
+from letir.ops.memory import changed_params
+from letir.tracing.orders import given_order
 from letir.tracing.places import at_user, placed, user_place
+from letir.tracing.views import PUTS, viewed
 
 
 class Absent:
@@ -36,22 +39,6 @@ EAGER, LAZY, ABSTRACT = (
     "abstract",
 )  # when a trace computes: at once, when asked, never
 
-VIEWS = frozenset(
-    [
-        "index",
-        "reshape",
-        "transpose",
-        "expand_dims",
-        "squeeze",
-        "broadcast_to",
-        "flip",
-        "split",
-        "real",
-        "imag",
-    ]
-)  # operations whose results may share memory with an operand
-
-
 class Trace(LetBuilder):
     """Records one program. ``parent`` is the trace that was active when it began."""
 
@@ -60,6 +47,7 @@ class Trace(LetBuilder):
         self.make_tracer, self.parent, self.mode = make_tracer, parent, mode
         self.thread = threading.get_ident()  # what a message about a value that escaped says
         self.is_open = True
+        self.refusal: str | None = None  # the first error of this trace, in case nobody sees it
         self.lifted: dict[
             Local, tuple[Value, Local]
         ] = {}  # outer local -> (outer traced value, parameter here)
@@ -71,12 +59,19 @@ class Trace(LetBuilder):
         self._frozen: dict[
             int, tuple
         ] = {}  # id of an array -> (weak reference, frozen copy, local)
+        # in-place changes: may arguments be changed, which were, and how arguments lie in memory
+        self.writes = False
+        self.arguments: dict[Local, object] = {}
+        self.changed: dict[Local, Value] = {}
+        self.orders: tuple[dict, int] = ({}, 0)
+        self.fixed: set[Local] = set()
 
     def parameter(self, kind, name: str | None, given):
         """A traced parameter for the argument ``given``: an array, a number, a value of an outer
         trace, or a type.
         """
         local = self.param(kind, name).arg
+        self.arguments[local], self.orders[0][local] = given_order(given), frozenset([local])
         if self.mode is LAZY:
             self.known[local] = given
             return self.make_tracer(self, local, ABSENT)
@@ -103,7 +98,7 @@ class Trace(LetBuilder):
         source, name = user_place(3)
         types = tuple([arg.type for arg in args])
         found = inferred.get((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
-        if found is None or op.results is not None or op.name in VIEWS:
+        if found is None or op.results is not None or op.name in PUTS:
             self.source = source
             return self._apply(op, tuple(operands), args, attrs, name)
         # the way of nearly all operations, without a call that it does not need: see benchmarks,
@@ -119,14 +114,16 @@ class Trace(LetBuilder):
         """``apply`` for an operation on new types, of several results, or whose result is a
         view.
         """
+        if op.name == "write_back":  # an inlined program changes its argument: here, and so now
+            return operands[0].written_back(operands[1])
         binders = self.emit(op, args, attrs)
-        values = (
-            self.computed(op, operands, attrs) if self.mode is EAGER else (ABSENT,) * len(binders)
-        )
+        # without results it is an effect, which the replay has; a guard looks at once
+        is_computed = self.mode is EAGER and (binders or op.name == "guard")
+        values = self.computed(op, operands, attrs) if is_computed else (ABSENT,) * len(binders)
         out = tuple([self.make_tracer(self, b, v) for b, v in zip(binders, values, strict=True)])
-        if op.name in VIEWS:
-            for tracer in out:
-                tracer.is_view_of(operands[0])
+        if op.name in PUTS:
+            for place, tracer in enumerate(out):
+                viewed(tracer, op, operands, attrs, place)
         if op.results is not None:
             return out
         binders[0].name = name
@@ -151,6 +148,22 @@ class Trace(LetBuilder):
             self.binds.pop()
             raise
         return (out,) if op.results is None else out
+
+    def value_of(self, op: Primitive, operands: tuple, attrs: Attrs):
+        """The result on the operands' values where results are computed at once, else ABSENT."""
+        return self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
+
+    def note_change(self, value: Value) -> None:
+        """Remember that this value was changed in place if it is an argument."""
+        if value.arg in self.arguments:
+            self.changed[value.arg] = value
+
+    def write_back(self) -> None:
+        """Record that the caller's arrays get what their values have become."""
+        for param, value in tuple(self.changed.items()):
+            # not by apply: nothing is written here, only by whoever runs the program
+            binders = self.emit(PRIMITIVES["write_back"], (param, value.arg))
+            value.replace(self.make_tracer(self, binders[0], value.value))
 
     def enter(self, operand) -> Arg:
         """``operand`` as an argument of this program: lifted if it is an enclosing trace's, bound
@@ -224,7 +237,7 @@ class Trace(LetBuilder):
         """Record the binds of ``fn`` on traced values, arrays and numbers, and return its
         results.
         """
-        if self.mode is not EAGER:
+        if self.mode is not EAGER and not changed_params(fn):
             return [self.result(r) for r in self.inline(fn, [self.enter(leaf) for leaf in leaves])]
         # by apply, not inline: each bind is computed, and values are freed as in an evaluator
         env = Environment(fn, leaves)
@@ -290,6 +303,7 @@ class Trace(LetBuilder):
         self.is_open = False
         # a tracer may outlive its trace, in a closure: the trace keeps no array alive then
         self.known, self._frozen, self._copies = {}, {}, {}
+        self.arguments, self.changed, self.orders = {}, {}, ({}, 0)
 
 
 class Paused:
@@ -322,11 +336,23 @@ def _elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs):
 
 def unanswered(value: Value, asked: str) -> TraceError:
     """The error for a question to a traced value that has no array."""
-    return TraceError(
-        f"{asked} of a traced value of type {value.type} is needed, but it has no value"
-        f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
-        "  choose with numpy.where, or make it a static argument"
+    return refusing(
+        TraceError(
+            f"{asked} of a traced value of type {value.type} is needed, but it has no value"
+            f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
+            "  choose with numpy.where, or make it a static argument"
+        )
     )
+
+
+def refusing(error: LetirError) -> LetirError:
+    """``error``, of which the trace knows: NumPy would have answered, so that a function which
+    catches it goes on another way [B2].
+    """
+    active = ACTIVE.get()
+    if isinstance(active, Trace) and active.refusal is None:
+        active.refusal = str(error)  # no more of it: its frames hold arrays
+    return error
 
 
 def escaped(value: Value) -> EscapedTracerError:

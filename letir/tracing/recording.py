@@ -24,6 +24,7 @@ from letir.tracing.places import at_user
 from letir.tracing.recorder import ABSTRACT, ACTIVE, EAGER, Paused, Trace, escaped
 from letir.tracing.tracer import Tracer
 
+KEEP, DROP = "keep", "drop"  # what becomes of writes into arguments
 OPTIONS = ("static_argnums", "static_argnames", "abstract", "intercept", "check")
 
 
@@ -72,15 +73,21 @@ def trace(
     _refuse_ambiguous_options(f)
     marked_args, marked_kwargs = mark_static(f, args, kwargs, static_argnums, static_argnames)
     mode, f = ABSTRACT if abstract else EAGER, intercepted(f) if intercept else f
-    fn = record(f, marked_args, marked_kwargs, mode).fn
+    fn = record(f, marked_args, marked_kwargs, mode, KEEP).fn
     if check:
         leaves, spec = flatten((marked_args, marked_kwargs))
-        refuse_baked(fn, leaves, lambda new: record(f, *spec.unflatten(new), mode).fn)
+        refuse_baked(fn, leaves, lambda new: record(f, *spec.unflatten(new), mode, KEEP).fn)
     return fn
 
 
-def record(f: Callable, args: tuple, kwargs: dict, mode: str) -> Recording:
-    """Record ``f`` on arguments in which static ones are ``StaticLeaf``s."""
+def record(
+    f: Callable, args: tuple, kwargs: dict, mode: str, writes: str | None = None
+) -> Recording:
+    """Record ``f`` on arguments in which static ones are ``StaticLeaf``s.
+
+    ``writes``: what becomes of those into arguments. ``KEEP``: the program writes into the arrays
+    that it gets; ``DROP``: it only computes with the new values; None: they are an error.
+    """
     leaves, spec = flatten((args, kwargs))
     statics, inputs = {}, []
     for i, leaf in enumerate(leaves):
@@ -93,6 +100,7 @@ def record(f: Callable, args: tuple, kwargs: dict, mode: str) -> Recording:
     tree = Tree(spec, tuple(fixed))
     names = [name for i, name in enumerate(leaf_names(f, args, kwargs)) if i not in statics]
     with tracing(inputs, names, mode) as (new, tracers):
+        new.writes = writes is not None
         rest = iter(tracers)
         filled = [statics[i] if i in statics else next(rest) for i in range(len(leaves))]
         filled = [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in filled]
@@ -104,6 +112,8 @@ def record(f: Callable, args: tuple, kwargs: dict, mode: str) -> Recording:
             if isinstance(error.__cause__, TraceError):  # NumPy replaces it, for buffer[0] = x
                 raise error.__cause__ from None
             raise
+        if writes is KEEP:
+            new.write_back()
         fn, lifted = finished(new, result, None if is_flat(args, kwargs, statics) else tree)
         watch.check(fn)
         return Recording(fn, tree, lifted)
@@ -233,6 +243,11 @@ def parameter(new: Trace, leaf, name: str | None) -> Tracer:
 
 def finished(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tracer, ...]]:
     """The program of the leaves of ``result``, and the traced values that were lifted into it."""
+    if new.refusal is not None:
+        raise TraceError(
+            "the function caught an error of its recording, and went on where it would not have "
+            f"been with NumPy:\n  {new.refusal}\n  or let the error through"
+        )
     leaves, spec = flatten(result)
     args = [result_arg(new, leaf) for leaf in leaves]
     # (y,) is not y: a tuple of one needs its tree
@@ -269,6 +284,7 @@ def tracer_enter(inputs, abstract: bool = False):
     """
     leaves, spec = flatten(inputs)
     new = opened(ABSTRACT if abstract else EAGER)
+    new.writes = True
     tracers = [parameter(new, leaf, None) for leaf in leaves]
     ACTIVE.set(new)
     return spec.unflatten(tracers)
@@ -285,6 +301,7 @@ def tracer_exit(outputs) -> Lambda:
             "tracer_exit: no trace is active in this thread\n  begin one with tracer_enter"
         )
     try:
+        active.write_back()
         return finished(active, outputs, None)[0]
     finally:
         active.close()

@@ -3,23 +3,39 @@
 Every question whose answer would be baked into the program is refused, or recorded as a guard [B2].
 """
 
-import weakref
-
 import numpy as np
 
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
+from letir.ast.types import ShapeDtype
 from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.items import spelled_item
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user
 from letir.tracing.protocols import ArrayValue
-from letir.tracing.recorder import ABSENT, ACTIVE, LAZY, Paused, Trace, escaped, unanswered
+from letir.tracing.recorder import (
+    ABSENT,
+    ACTIVE,
+    LAZY,
+    Paused,
+    Trace,
+    escaped,
+    refusing,
+    unanswered,
+)
+from letir.tracing.views import Memory, root
+from letir.tracing.writing import (
+    forget,
+    is_own_item,
+    refreshed,
+    unwritable,
+    whole_place,
+    written,
+)
 
 MATH_REMEDY = (
     "use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into\n"
@@ -40,15 +56,17 @@ numpy.array, numpy.full and C functions take values, not recordings; these recor
 class Tracer(ArrayValue):
     """A value that is being recorded: behaves as the NumPy array of its type.
 
-    ``value`` is the array that it stands for in a concrete trace. A view knows its ``base`` and, in
-    ``part``, at which index of that it stands; a base knows its ``views`` that are alive.
+    ``value`` is the array that it stands for in a concrete trace. ``sharing`` (see ``views``) is a
+    ``View`` of what shares memory with another one, a ``Memory`` of what has views, else None.
     """
 
-    __slots__ = ("__weakref__", "base", "part", "value", "views")
+    __slots__ = ("__weakref__", "sharing", "value")
+    stale: type  # the class that it has while it is a view of what has changed
+    fresh: type
 
     def __init__(self, emitter: Trace, arg: Local, value=ABSENT):
         self.emitter, self.arg, self.value = emitter, arg, value
-        self.base = self.views = None  # part is set with a base only
+        self.sharing = None
 
     # ---- what it is ----
 
@@ -58,8 +76,20 @@ class Tracer(ArrayValue):
             self.value = self.emitter.demand(self.arg)
         return self.value
 
+    def known_value(self):
+        """The array that it stands for if that has been computed, else None."""
+        value = self.emitter.known.get(self.arg, ABSENT) if self.value is ABSENT else self.value
+        return None if value is ABSENT or isinstance(value, Value | ShapeDtype) else value
+
+    def is_argument(self) -> bool:
+        """Whether its memory is the caller's."""
+        trace = self.emitter
+        return self.arg in trace.arguments or any(self is x for x in trace.changed.values())
+
     def is_scalar(self) -> bool:
         """Whether NumPy would have a scalar here, which ``+=`` replaces instead of changing it."""
+        if self.sharing is not None:  # only arrays have memory
+            return False
         value = self.emitter.known.get(self.arg) if self.value is ABSENT else self.value
         return not self.shape and not isinstance(value, np.ndarray)
 
@@ -123,9 +153,11 @@ class Tracer(ArrayValue):
 
     def refused(self, asked: str, remedy: str) -> TraceError:
         """The error for a question that cannot be recorded."""
-        return TraceError(
-            f"{asked} of a traced value of type {self.type} cannot be recorded{at_user()}\n"
-            f"  {remedy}"
+        return refusing(
+            TraceError(
+                f"{asked} of a traced value of type {self.type} cannot be recorded{at_user()}\n"
+                f"  {remedy}"
+            )
         )
 
     def paused(self):
@@ -171,9 +203,11 @@ class Tracer(ArrayValue):
     def __array__(self, dtype=None, copy=None):
         if (value := self.paused()) is not None:
             return np.array(value, dtype, copy=copy)
-        raise TraceError(
-            f"a traced value of type {self.type} cannot become an ordinary array: "
-            f"its record would be lost{at_user()}\n  {ARRAY_REMEDY}"
+        raise refusing(
+            TraceError(
+                f"a traced value of type {self.type} cannot become an ordinary array: "
+                f"its record would be lost{at_user()}\n  {ARRAY_REMEDY}"
+            )
         )
 
     def __format__(self, spec):
@@ -196,55 +230,96 @@ class Tracer(ArrayValue):
 
     # ---- in place ----
 
-    def is_view_of(self, base) -> None:
-        """Remember that this may share memory with ``base``."""
-        bind = self.emitter.binds[-1]  # so this is called right after the bind is made
-        is_index = bind.op.name == "index"
-        if not isinstance(base, Tracer) or (is_index and len(bind.args) > 1):
-            return  # an index with arrays copies
-        # a view of a view has no part: two indices are not one, and it cannot be written through
-        self.part = (bind.attrs["item"],) if is_index and base.base is None else ()
-        self.base = base = base if base.base is None else base.base
-        if base.views is None:
-            base.views = weakref.WeakValueDictionary()
-        # by id: == records; weakly: a view that is gone does not matter
-        base.views[id(self)] = self
-
     def replace(self, new: "Tracer") -> "Tracer":
-        """Make this name mean ``new``, of this type, and write it into the base of a view."""
+        """Make this name mean ``new``, of this type, and all that share its memory see it."""
         reason = self.unchangeable(new)
         if reason:
             what, remedy = reason
             raise TraceError(f"{what} cannot be changed in place{at_user()}\n  {remedy}")
-        if self.base is not None:
-            whole = self.base.at[self.part[0]].set(new)
-            self.base.arg, self.base.value = whole.arg, whole.value
+        base, whole = written(self, new)
+        base.emitter.note_change(base)
         # the object stays: all names that Python code has for it mean the new array
-        self.arg, self.value = new.arg, new.value
+        base.arg, base.value = whole.arg, whole.value
+        if base.sharing is not None:
+            forget(base.sharing, ABSENT)
         return self
 
     def unchangeable(self, new: "Tracer") -> tuple[str, str] | None:
         """(what it is, remedy) if an in-place change cannot be recorded."""
         if not isinstance(new, Tracer):
             return f"while tracing is paused, a traced {self.type}", "compute with a copy of it"
-        base = self if self.base is None else self.base
+        base = root(self)
         if new.emitter is not base.emitter:
             remedy = "return the new value from the inner function"
             return f"a traced {base.type} of an outer function", remedy
-        # a program is a function: the caller's array would not change, as it does under NumPy
-        if any(base.arg is param for param in self.emitter.params):
+        if not self.emitter.writes and base.is_argument():
             remedy = "copy it first, x = x.copy(), or make a new array: x = x + y, x.at[i].set(v)"
             return f"an argument of the traced function, {base.type},", remedy
-        if base is not self and not self.part:
-            remedy = "copy it first, y = x.T.copy(), or write into the whole: x = x.at[i].set(v)"
-            return f"{self.type}, a view of {base.type} that is no plain x[i],", remedy
-        # its recorded value would stay as it is, where NumPy's view changes
-        if any(view is not self for view in (base.views or {}).values()):
-            remedy = "copy the view, y = x[i].copy(), or make a new array: x = x.at[i].set(v)"
-            return f"{base.type}, of which another view is still in use,", remedy
-        return None
+        return unwritable(self)
 
     def __setitem__(self, item, new):
-        if isinstance(new, Tracer) and new.base is self and new.part == (spelled_item(item)[1],):
+        if isinstance(new, Tracer) and is_own_item(new, self, item):
             return  # the end of x[item] += y, which has been written through the view
-        self.replace(self.at[item].set(gathered(new)))
+        if self.is_scalar() and isinstance(self.value, np.generic | float | int | complex):
+            raise TypeError(
+                f"{type(self.value).__name__!r} object does not support item assignment"
+            )
+        target, item = whole_place(self, item)
+        target.replace(target.at[item].set(gathered(new)))
+
+    def written_back(self, new: "Tracer") -> "Tracer":
+        """Take the new contents that an inlined program gives to its argument."""
+        return new if self.is_scalar() else self.replace(new)
+
+    def part(name):
+        """``x.real`` or ``x.imag``, which ``x.real = v`` and ``x.real += v`` write."""
+        read = getattr(ArrayValue, name).fget
+
+        def write(self, new):
+            part = read(self)
+            if isinstance(new, Tracer) and (new is part or is_same_part(new, self, name)):
+                return
+            part[...] = new
+
+        return property(read, write, doc=getattr(ArrayValue, name).__doc__)
+
+    real, imag = part("real"), part("imag")
+    del part
+
+
+def is_same_part(new: Tracer, whole: Tracer, name: str) -> bool:
+    """Whether ``new`` is the view ``whole.real`` (or imag): the end of ``x.real += y``."""
+    view = new.sharing
+    return (
+        type(view) is not Memory
+        and view is not None
+        and (view.parent is whole and view.op is PRIMITIVES[name])
+    )
+
+
+class Stale(Tracer):
+    """A view of what has changed: read from its base anew when its value is asked for.
+
+    A class of its own, which a traced value has for that time, so that others pay nothing.
+    """
+
+    __slots__ = ()
+
+    @property
+    def arg(self):
+        """Its local, after it was read anew."""
+        return refreshed(self).arg
+
+    @property
+    def value(self):
+        """Its array, after it was read anew."""
+        return refreshed(self).value
+
+    @property
+    def type(self):
+        """Its type, which no write changes."""
+        return LAST_ARG(self).type
+
+
+LAST_ARG = Value.arg.__get__  # past the property: what the slot holds
+Tracer.stale, Tracer.fresh = Stale, Tracer

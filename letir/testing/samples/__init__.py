@@ -16,8 +16,8 @@ from letir.testing.samples import (
     contractions,
     control,
     convolutions,
-    counting,
     covariance,
+    curves,
     cumulative,
     differences,
     draws,
@@ -68,7 +68,7 @@ FAMILIES = (
     *(neural, activations, losses, attention, normalization, convolutions, pooling),
     *(arranging, taking, sorting, padding, spacing, numbering, windows),
     *(printing,),
-    *(floats, integers, folds, fourier, updates),
+    *(curves, floats, integers, folds, fourier, updates),
     *(memory,),
     *(covariance,),
     *(contractions, linalg),
@@ -88,10 +88,7 @@ FAMILIES = (
         vectors,
     ),
     *(quantiles,),
-    *(
-        counting,
-        histograms,
-    ),
+    *(histograms,),
 )
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()

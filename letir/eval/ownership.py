@@ -1,0 +1,67 @@
+"""Whether an array belongs to nobody else, so that an update may be done in it [C2].
+
+The evaluator moves a value out of its environment at the last use: then the list of operands has
+the only reference. Whoever else could see the array, a caller, a result, a constant, a view of it,
+an observer, has a reference as well, and CPython counts them: the proof is the count.
+"""
+
+import sys
+
+import numpy as np
+
+from letir.ast.attrs import Attrs
+from letir.ast.primitive import Primitive
+
+
+def references_to_first(operands: list) -> int:
+    """How many references there are to the first operand."""
+    return sys.getrefcount(operands[0])
+
+
+def references_to_base(view) -> int:
+    """How many references there are to the array whose memory a view has."""
+    return sys.getrefcount(view.base)
+
+
+# Counted and not said, as it differs from one CPython to the next: of what has one owner.
+ALONE = references_to_first([np.empty(1)])
+BASE_ALONE = references_to_base(np.empty(1)[:])
+
+
+def is_owned(xp, operands: list) -> bool:
+    """Whether the first operand is a writable array whose memory the list of operands alone has."""
+    if references_to_first(operands) > ALONE:
+        return False
+    x = operands[0]
+    if type(x) is not xp.ndarray:  # a scalar, or a subclass that may keep what it likes
+        return False
+    base = x.base
+    if base is None:
+        return x.flags.owndata and x.flags.writeable
+    del base
+    # a view that is the only one of its base, such as a transpose
+    return (
+        references_to_base(x) <= BASE_ALONE
+        and type(x.base) is xp.ndarray
+        and x.base.base is None
+        and x.base.flags.owndata
+        and x.flags.writeable
+        and is_unfolded(x)
+    )
+
+
+def is_unfolded(x) -> bool:
+    """Whether no two elements are at one place, as they may be in a view that strides made."""
+    extent = x.itemsize
+    for stride, n in sorted((abs(s), n) for s, n in zip(x.strides, x.shape, strict=True)):
+        if n > 1:
+            if stride < extent:
+                return False
+            extent = stride * n
+    return True
+
+
+def updated(op: Primitive, xp, operands: list, attrs: Attrs):
+    """The result of an operation that may be done in the array of its first operand."""
+    compute = op.update if is_owned(xp, operands) else op.impl
+    return compute(xp, *operands, **attrs)

@@ -1,0 +1,51 @@
+"""An index of an index as one: ``x[first][second] == x[composed(x.shape, first, second)]``."""
+
+from letir.ops.items import expanded
+
+
+def composed(shape: tuple, first, second) -> tuple | None:
+    """The item with ``x[first][second] == x[item]``, of basic indices; None if there is none."""
+    inner = [e for e in expanded(shape, first, ()) if e is not ...]
+    try:
+        axes = iter([axis_entry(e, n) for e, n in with_sizes(inner, shape)])
+    except TypeError:  # a size with a name
+        return None
+    left = list(axes)
+    sizes = tuple(1 if a is None else len(a) for a in left if type(a) is not int)
+    outer = [e for e in expanded(sizes, second, ()) if e is not ...]
+    found: list = []
+    for axis in left:
+        if type(axis) is int:
+            found.append(axis)
+            continue
+        while outer and outer[0] is None:
+            found.append(outer.pop(0))
+        entry = outer.pop(0)
+        if axis is not None:
+            found.append(axis[entry])
+        elif type(entry) is slice:
+            if len(range(1)[entry]) != 1:
+                return None
+            found.append(None)
+    return tuple([slice_of(e) if type(e) is range else e for e in [*found, *outer]])
+
+
+def with_sizes(entries: list, shape: tuple):
+    """(entry, size of its axis) of an expanded index, None for a new axis."""
+    sizes = iter(shape)
+    return [(e, None if e is None else next(sizes)) for e in entries]
+
+
+def axis_entry(entry, n):
+    """What an entry of an index selects of an axis: an int, a range, or None for a new axis."""
+    if entry is None:
+        return None
+    return range(n)[entry]
+
+
+def slice_of(found: range) -> slice:
+    """The slice that selects a range of places."""
+    if not len(found):
+        return slice(0, 0)
+    step = None if found.step == 1 else found.step
+    return slice(found.start, found.stop if found.stop >= 0 else None, step)
