@@ -13,6 +13,7 @@ from letir.ops import load_rare
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user, placed
 from letir.tracing.plain import PLAIN, into_ordinary_array
+from letir.tracing.recorder import refusing
 from letir.tracing.refused import refusal
 
 SUMS = frozenset(["sum", "prod", "cumsum", "cumprod"])
@@ -158,13 +159,16 @@ def unsupported(function, method: str | None = None) -> MissingRule:
     called = name if method is None else f"{name}.{method}"
     reason = refusal(function)
     if reason is not None:
-        return MissingRule(f"{called} of traced values cannot be recorded{at_user()}\n  {reason}")
+        told = f"{called} of traced values cannot be recorded{at_user()}\n  {reason}"
+        return refusing(MissingRule(told))
     new = f"letir.primitive('package.{function.__name__}', impl, aval, vjp=..., numpy=({name},))"
     add = "" if method else f"\n  or add it: {new}"
-    return MissingRule(
-        f"{called} of traced values is not recorded{at_user()}\n"
-        f"  write it with functions that are: docs/operations.md lists them{add}\n"
-        f"  or call it without a derivative: letir.opaque({called}, aval)(...)"
+    return refusing(
+        MissingRule(
+            f"{called} of traced values is not recorded{at_user()}\n"
+            f"  write it with functions that are: docs/operations.md lists them{add}\n"
+            f"  or call it without a derivative: letir.opaque({called}, aval)(...)"
+        )
     )
 
 

@@ -19,6 +19,7 @@ from letir.tracing.plain_linalg import LINALG
 from letir.tracing.plain_selecting import SELECTING
 from letir.tracing.plain_statistics import STATISTICS
 from letir.tracing.plain_writes import WRITES
+from letir.tracing.recorder import refusing
 
 
 def like(name: str):
@@ -74,11 +75,13 @@ def promoted(x):
 
 def into_ordinary_array() -> TraceError:
     """The error for writing a traced value into an ordinary array."""
-    return TraceError(
-        "a traced value cannot be written into an ordinary array: its record would be lost"
-        f"{at_user()}\n  make the array with letir.numpy (zeros, full_like, asarray ...): "
-        "into that it can be written,\n"
-        "  or trace with letir.trace(..., intercept=True), where np is letir.numpy"
+    return refusing(
+        TraceError(
+            "a traced value cannot be written into an ordinary array: its record would be lost"
+            f"{at_user()}\n  make the array with letir.numpy (zeros, full_like, asarray ...): "
+            "into that it can be written,\n"
+            "  or trace with letir.trace(..., intercept=True), where np is letir.numpy"
+        )
     )
 
 
