@@ -33,8 +33,20 @@ def pad_keywords(value=None, mode="constant", of=None):
     return {"mode": mode, **{key: found for key, found in given.items() if found is not None}}
 
 
+def histogram_call(f, a, edges=None, weights=None, *, bins=None, **attrs):
+    return f(a, bins if edges is None else edges, weights=weights, **attrs)
+
+
+def histogramdd_call(f, sample, weights=None, *edges, bins, ranges=None, **attrs):
+    rest = iter(edges)
+    bins = [next(rest) if n is None else n for n in bins]
+    return f(sample, bins, ranges, weights=weights, **attrs)
+
+
 QUANTILES = ("quantile", "percentile", "nanquantile", "nanpercentile")
 NUMPY_CALLS = {
+    "histogram": histogram_call,
+    "histogramdd": histogramdd_call,
     **dict.fromkeys(
         QUANTILES, lambda f, x, q, *w, **attrs: f(x, q, weights=(*w, None)[0], **attrs)
     ),

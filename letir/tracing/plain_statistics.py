@@ -112,7 +112,23 @@ def along(f, spacing, axis, edge_order):
     return PRIMITIVES["gradient"](*operands, axis=axis, edge_order=edge_order)
 
 
+# ---- histograms ----
+
+
+def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
+    """np.histogram2d: the histogram of points, and the edges along both axes."""
+    x, y = arrayed(x), arrayed(y)
+    if len(x) != len(y):
+        raise ShapeError(f"histogram2d: x and y must have the same length{at_user()}")
+    # edges alone stand for both axes
+    count = len(bins) if isinstance(bins, list | tuple) else np.size(bins)
+    bins = [arrayed(bins)] * 2 if count not in (1, 2) else bins
+    found, edges = np.histogramdd(np.stack([x, y], 1), bins, range, density, weights)
+    return found, *edges
+
+
 STATISTICS = {
+    np.histogram2d: histogram2d,
     np.average: average,
     np.cumulative_sum: cumulative("cumsum"),
     np.cumulative_prod: cumulative("cumprod"),

@@ -1,0 +1,73 @@
+"""Histograms as users call them, with guards where data say how many bins there are [B2]."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_close, assert_same, check_grads
+
+X = np.array([[0.5, -1.25, 2.0, 0.3, 1.1], [1.5, 0.75, -0.625, 0.9, -0.2]])
+W = np.array([0.5, 1.25, 2.0, 0.25, 1.0])
+
+CALLS = {
+    "histogram": lambda x, w: np.histogram(x),
+    "weights": lambda x, w: np.histogram(x[0], bins=3, weights=w, range=(-1, 2.6)),
+    "listed edges": lambda x, w: np.histogram(x, [-1.0, 0.2, 1.3], density=True),
+    "traced edges": lambda x, w: np.histogram(X, w.cumsum()),
+    "edges": lambda x, w: np.histogram_bin_edges(x, 4, range=(0, 3)),
+    "histogram2d": lambda x, w: np.histogram2d(x[0], x[1], (2, 3), weights=w),
+    "histogram2d, edges": lambda x, w: np.histogram2d(x[0], x[1], [-1.0, 0.1, 0.7, 1.4]),
+    "histogram2d, some": lambda x, w: np.histogram2d(x[0], x[1], [3, [-1.0, 2.0]], density=True),
+    "histogramdd": lambda x, w: np.histogramdd(x.T, bins=2, range=((-1, 1), None)),
+    "histogramdd of rows": lambda x, w: np.histogramdd([x[0], w, w], bins=(2, [0.0, 3.0], 1)),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_call_is_recorded_and_replayed_to_the_bit(name):
+    f = CALLS[name]
+    x, w = X[::-1] * 1.25, W * 1.1
+
+    assert_same(f(x, w), lt.run_forward(lt.trace(f, X, W), x, w))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_its_derivatives_agree_with_differences(name):
+    check_grads(CALLS[name], (X, W), order=1)
+
+
+def test_a_batch_of_histograms_is_a_loop():
+    def f(x, w):
+        return np.histogram(x, bins=3, weights=w, density=True)
+
+    expected = tuple(np.stack(r) for r in zip(*(f(x, W) for x in X), strict=True))
+
+    assert_close(expected, lt.vmap(f, in_axes=(0, None))(X, W))
+
+
+@pytest.mark.parametrize("rule", ["auto", "fd", "sturges", "sqrt"])
+def test_the_number_of_bins_that_a_rule_finds_is_guarded(rule):
+    """[B2]"""
+
+    def f(x):
+        return np.histogram(x, bins=rule)
+
+    program = lt.trace(f, X)
+
+    assert_same(f(X * 3), lt.run_forward(program, X * 3))
+    if rule in ("auto", "fd"):  # the others ask for the size only
+        with pytest.raises(lt.GuardError):
+            lt.run_forward(program, np.where(X > 1.9, 1e3, X))
+    with pytest.raises(lt.TraceError, match="trace with concrete arguments"):
+        lt.trace(f, X, abstract=True)
+
+
+def test_what_numpy_refuses_is_refused():
+    with pytest.raises(lt.ShapeError, match="must be positive"):
+        lt.trace(lambda x: np.histogram(x, 0), X)
+    with pytest.raises(lt.ShapeError, match="weights of shape"):
+        lt.trace(lambda x: np.histogram(x, weights=W), X)
+    with pytest.raises(lt.ShapeError, match="same length"):
+        lt.trace(lambda x: np.histogram2d(x[0], W[1:]), X)
+    with pytest.raises(lt.ShapeError, match="an entry for each"):
+        lt.trace(lambda x: np.histogramdd(x, bins=(2, 2)), X)
