@@ -69,11 +69,17 @@ def kind_difference(expected, found) -> str | None:
     if not (is_number(expected) and is_number(found)):
         same = expected is found or (type(expected) is type(found) and expected == found)
         return None if same else f"expected {expected!r}, found {found!r}"
-    if type(expected) is not type(found):
+    if kind_of(expected) is not kind_of(found):
         return f"expected {kind_text(expected)}, found {kind_text(found)}"
     if getattr(expected, "dtype", None) != getattr(found, "dtype", None):
         return f"expected dtype {expected.dtype}, found {found.dtype}"
     return shape_difference(np.asarray(host(expected)), np.asarray(host(found)))
+
+
+def kind_of(leaf) -> type:
+    """The class of a number or array; of NumPy's scalars the one that their dtype has."""
+    # C has two types of 64 bits, for which NumPy has two classes and one dtype
+    return np.dtype(leaf.dtype.str).type if isinstance(leaf, np.generic) else type(leaf)
 
 
 def kind_text(leaf) -> str:

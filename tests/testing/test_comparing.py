@@ -80,3 +80,9 @@ def test_tolerances_can_be_given():
     assert_close(1.0, 1.1, rtol=0.2)
     with pytest.raises(AssertionError):
         assert_close(1.0, 1.1, rtol=0.01, atol=0.01)
+
+
+def test_the_two_c_types_of_64_bits_are_one_kind():
+    assert_same(np.array(3, "Q")[()], np.uint64(3))
+    with pytest.raises(AssertionError, match="expected the NumPy scalar"):
+        assert_same(np.uint64(3), np.uint32(3))
