@@ -94,8 +94,14 @@ def i0_slope_impl(xp, x):
 
 
 def curvature(x):
-    """The second derivative of i0, which is I0(x) - I1(x) / x."""
-    return i0(x) - where(x == 0, 0.5, i0_slope(x) / where(x == 0, 1, x))
+    """The second derivative of i0: I0(x) - I1(x) / x, of which the quotient is a series near 0."""
+    near = abs_(x) < 1
+    quarter = where(near, 0.25 * (x * x), 0)
+    series = 1.0
+    for k in range(10, 0, -1):
+        series = 1 + quarter * series / (k * (k + 1))
+    x_far = where(near, 1, x)
+    return i0(x) - where(near, 0.5 * series, i0_slope(x_far) / x_far)
 
 
 SLOPE = f'''

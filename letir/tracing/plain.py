@@ -13,9 +13,11 @@ from letir.ops.sizes import counted
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user
 from letir.tracing.plain_choices import CHOICES
+from letir.tracing.plain_elementwise import ELEMENTWISE
 from letir.tracing.plain_fourier import FOURIER
 from letir.tracing.plain_joins import JOINS
 from letir.tracing.plain_linalg import LINALG
+from letir.tracing.plain_polynomials import POLYNOMIALS
 from letir.tracing.plain_selecting import SELECTING
 from letir.tracing.plain_statistics import STATISTICS
 from letir.tracing.plain_writes import WRITES
@@ -89,11 +91,13 @@ def into_ordinary_array() -> TraceError:
 PLAIN = {
     **SELECTING,
     **STATISTICS,
+    **POLYNOMIALS,
     **JOINS,
     **LINALG,
     **CHOICES,
     **WRITES,
     **FOURIER,
+    **ELEMENTWISE,
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],

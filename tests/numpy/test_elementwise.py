@@ -1,0 +1,149 @@
+"""NumPy's functions of one element each beside the ufuncs, as NumPy has them."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+import letir.numpy as lnp
+from letir.testing import assert_same, check_grads
+
+X = np.array([[0.5, -1.25, 0.0], [1.5, 0.75, -0.625]])
+Z = X + 1j * X[::-1]
+SPECIAL = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.5])
+
+
+def agrees(f, *args) -> lt.Lambda:
+    """The program of ``f``. Raises unless it gives what ``f`` gives, to the last bit."""
+    program = lt.trace(f, *args)
+    assert_same(f(*args), program(*args))
+    return program
+
+
+QUESTIONS = [np.iscomplex, np.isreal, np.fix, np.real, np.imag, np.angle, np.nan_to_num, np.sinc]
+REAL_ONLY = [np.isposinf, np.isneginf, np.fix, np.i0, np.unwrap]
+
+
+@pytest.mark.parametrize("f", [*QUESTIONS, *REAL_ONLY], ids=lambda f: f.__name__)
+def test_functions_of_one_array(f):
+    agrees(f, X)
+    agrees(f, X.astype(np.float32))
+    if f is not np.unwrap:
+        agrees(f, np.float64(0.5))
+    with np.errstate(all="ignore"):
+        agrees(f, SPECIAL)
+    if f not in REAL_ONLY:
+        agrees(f, Z)
+    elif f is not np.unwrap:
+        with pytest.raises(TypeError):
+            lt.trace(f, Z)
+
+
+def test_signed_infinities_have_an_out():
+    agrees(lambda x: np.isposinf(x, np.isnan(x)), SPECIAL)
+
+
+def test_rounding_has_digits_a_method_and_an_out():
+    agrees(lambda x: (np.round(x, 1), np.around(x, decimals=-1), x.round(1), np.fix(x, x * 1)), X)
+    agrees(lambda x: np.round(x, 1, x * 1), X)
+
+
+def test_comparisons_with_tolerance():
+    agrees(lambda x: (np.isclose(x, X + 1e-9), np.isclose(x, x[0], atol=1.0, equal_nan=True)), X)
+    agrees(lambda x: lnp.isclose([x[0, 0], 1.0], 0.5, rtol=x[0, 0]), X)
+
+
+def test_whole_comparisons_answer_with_a_guard():
+    def f(x):
+        if np.allclose(x, x + 1e-12) and np.array_equal(x, x) and not np.array_equiv(x, x[0]):
+            return x * 2 if np.array_equal(x, [1, 2]) is False else x
+        return x
+
+    program = agrees(f, X)
+    with pytest.raises(lt.GuardError):
+        program(X * np.nan)
+
+
+def test_whole_comparisons_are_pythons_booleans():
+    agrees(lambda x: np.allclose(x, x) + np.array_equal(x, x) + np.array_equiv(x, X[:1]), X)
+    agrees(lambda x: 1.0 * lnp.array_equal([x[0, 0], np.nan], [0.5, np.nan], equal_nan=True), X)
+    agrees(lambda x: np.array_equiv(x, np.ones(7)), X)
+
+
+# ---- dtypes and shapes that depend on values ----
+
+
+def test_a_complex_array_that_is_nearly_real_becomes_real_with_a_guard():
+    program = agrees(np.real_if_close, X + 1e-15j)
+    agrees(np.real_if_close, Z)
+    agrees(lambda z: np.real_if_close(z, tol=0.5), X + 0.25j)
+    agrees(np.real_if_close, X)
+
+    with pytest.raises(lt.GuardError):
+        program(Z)
+
+
+@pytest.mark.parametrize("trim", ["fb", "f", "b"])
+def test_zeros_are_trimmed_with_guards(trim):
+    x = np.array([0.0, 0.0, 1.5, 0.0, 2.0, 0.0])
+
+    program = agrees(lambda x: np.trim_zeros(x, trim), x)
+    agrees(lambda x: np.trim_zeros(x * 0, trim), x)
+    with pytest.raises(lt.GuardError):
+        program(x[::-1] if trim != "b" else np.roll(x, 1))
+
+
+def test_zeros_are_trimmed_along_axes():
+    x = np.zeros((4, 5))
+    x[1:3, 2:4] = X[:, :2]
+
+    agrees(lambda x: (np.trim_zeros(x), np.trim_zeros(x, axis=1), np.trim_zeros(x, "f", (0,))), x)
+
+
+EMATH = [np.emath.sqrt, np.emath.log, np.emath.log2, np.emath.log10]
+EMATH += [np.emath.arccos, np.emath.arcsin, np.emath.arctanh]
+
+
+@pytest.mark.parametrize("f", EMATH, ids=lambda f: f.__name__)
+def test_emath_is_complex_where_reals_have_no_result(f):
+    inside = np.array([0.25, 0.5])
+    outside = np.array([-2.5, 0.5])
+    for dtype in (np.float64, np.float32, np.float16):
+        program = agrees(f, inside.astype(dtype))
+        agrees(f, outside.astype(dtype))
+
+    agrees(f, inside + 1j)
+    agrees(f, -3.0)
+    agrees(f, np.array([-2, 3], np.int8))
+    check_grads(f, (inside,))
+    check_grads(lambda x: f(x * (1 + 0j)), (np.array([0.5, 0.25]),))
+    with pytest.raises(lt.GuardError):
+        program(outside.astype(np.float16))
+
+
+def test_emath_powers_and_logarithms_to_a_base():
+    agrees(lambda x: (np.emath.power(x, 2), np.emath.power(x, 0.5)), np.array([2.0, -3.0], "f4"))
+    agrees(lambda n: (np.emath.power(n, -1), np.emath.power(n, [-1, 2])), np.array([2, 3]))
+    agrees(lambda x: (np.emath.logn(2, x), np.emath.logn(x, -3.0)), np.array([2.0, 3.0]))
+    check_grads(np.emath.power, (np.array([2.0, -3.0]), np.array([0.5, 1.5])))
+
+
+# ---- derivatives ----
+
+
+@pytest.mark.parametrize("f", [np.sinc, np.i0])
+def test_series_have_exact_derivatives_to_third_order(f):
+    x = np.array([0.0, 1e-9, 0.05, 0.1591, 0.1592, 0.3, 2.5, 9.0])
+
+    check_grads(f, (x,), order=2)
+    check_grads(lt.grad(lambda x: f(x).sum()), (x[:-1],), order=2)
+
+
+def test_the_slope_of_i0_is_exact():
+    """Values of I1 by mpmath, at 30 digits."""
+    x = np.array([1e-3, 0.5, 3.0, 7.75, 8.5, 20.0])
+    expected = [0.000500000062500002604, 0.257894305390896313, 3.95337021740260939]
+    expected += [315.852480924003402, 641.619902540066761, 42454973.3851277702]
+
+    found = lt.grad(lambda x: np.i0(x).sum())(x)
+
+    np.testing.assert_allclose(expected, found, rtol=2e-15)
