@@ -4,6 +4,8 @@
 """
 
 import numpy
+from peer_arranging import ARRANGING
+from peer_linalg import LINALG
 
 X = numpy.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 Y = numpy.array([[1.1, 0.43, -0.7], [-0.93, 1.3, 0.8]])
@@ -325,4 +327,15 @@ CORNERS = {
     "arctan2 on the negative axis": (lambda np, y, x: np.arctan2(y, x), (ZEROS, ZEROS - 2)),
     "remainder of multiples": (lambda np, x: np.remainder(x * 2, 1.0), (ZEROS,)),
 }
-FUNCTIONS = ELEMENTWISE | CHOICES | REDUCTIONS | INDEXING | SHAPES | PRODUCTS | MODELS | CORNERS
+FUNCTIONS = (
+    ARRANGING
+    | LINALG
+    | ELEMENTWISE
+    | CHOICES
+    | REDUCTIONS
+    | INDEXING
+    | SHAPES
+    | PRODUCTS
+    | MODELS
+    | CORNERS
+)
