@@ -82,6 +82,7 @@ RARE = (
     "vectors",
     "quantiles",
     "histograms",
+    "polynomials",
 )
 
 

@@ -17,8 +17,8 @@ from letir.testing.samples import (
     control,
     convolutions,
     covariance,
-    curves,
     cumulative,
+    curves,
     differences,
     draws,
     elementwise,
@@ -38,6 +38,7 @@ from letir.testing.samples import (
     normalization,
     numbering,
     padding,
+    polynomials,
     pooling,
     printing,
     products,
@@ -89,6 +90,7 @@ FAMILIES = (
     ),
     *(quantiles,),
     *(histograms,),
+    *(polynomials,),
 )
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()

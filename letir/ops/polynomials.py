@@ -1,0 +1,88 @@
+"""Polynomials: polyval, polyfit, traced as themselves. Others are written with operations
+(``letir.tracing.plain_polynomials``).
+"""
+
+import operator
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import DTypeError, ShapeError
+from letir.ops.casting import cast
+from letir.ops.elementwise import sqrt
+from letir.ops.makers import array_dtype, composite, type_of_operand
+from letir.ops.reductions import sum_
+from letir.ops.singular_values import pinv
+from letir.ops.sizes import zeros_like
+from letir.ops.statistics import trimmed
+from letir.ops.vectors import vander_decompose
+
+# ---- values ----
+
+
+def polyval_decompose(p, x) -> Value:
+    """Horner's scheme, from the highest power down."""
+    if not p.shape:
+        raise ShapeError("polyval: the coefficients are a row, found a number")
+    dtype = array_dtype(p.type, type_of_operand(x))
+    if not p.shape[0]:
+        return zeros_like(x)
+    found = cast(p[0] + zeros_like(x) if isinstance(x, Value) else p[0], dtype)
+    for i in range(1, p.shape[0]):
+        found = found * x + p[i]
+    return cast(found, dtype)
+
+
+polyval = composite(
+    "polyval",
+    polyval_decompose,
+    impl=lambda xp, p, x: xp.polyval(p, x),
+    prepare=lambda p, x: ((p, x), {}),
+    numpy=(np.polyval,),
+)
+
+# ---- least squares ----
+
+
+def polyfit_decompose(x, y, w=None, *, deg, rcond=None) -> Value:
+    """The pseudoinverse of the powers, in columns of length 1, times the values."""
+    check_points(x, y, w, deg)
+    places = x if x.type.inexact else cast(x, np.float64)
+    left, right = vander_decompose(places, n=deg + 1), y if y.type.inexact else cast(y, np.float64)
+    if w is not None:
+        w = w if w.type.inexact else cast(w, np.float64)
+        left, right = left * w[:, None], right * (w if right.ndim == 1 else w[:, None])
+    if rcond is None:
+        rcond = x.shape[0] * float(np.finfo(places.dtype).eps)
+    scale = sqrt(sum_(left * left, axis=0))
+    found = pinv(left / scale, rcond) @ right
+    return (found.T / scale).T
+
+
+def check_points(x, y, w, deg: int) -> None:
+    """Raise as np.polyfit does for what is no row of points."""
+    if deg < 0:
+        raise ShapeError(f"polyfit: the degree is at least 0, found {deg}")
+    if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+        raise DTypeError(f"polyfit: {x.shape} places and {y.shape} values are no points")
+    if w is not None and w.shape != x.shape:
+        raise DTypeError(f"polyfit: {x.shape} points have weights of shape {w.shape}")
+
+
+def polyfit_prepare(x, y, deg, rcond=None, w=None):
+    """np.polyfit's call without its further results."""
+    return trimmed(x, y, w), {
+        "deg": operator.index(deg),
+        "rcond": None if rcond is None else float(rcond),
+    }
+
+
+polyfit = composite(
+    "polyfit",
+    polyfit_decompose,
+    impl=lambda xp, x, y, w=None, *, deg, rcond=None: xp.polyfit(x, y, deg, rcond, w=w),
+    prepare=polyfit_prepare,
+    source=lambda write, x, y, w="None", *, deg, rcond: write.call(
+        "np.polyfit", x, y, str(deg), f"w={w}", rcond=rcond
+    ),
+)
