@@ -22,8 +22,8 @@ REAL = """
     cbrt deg2rad rad2deg degrees radians fabs floor ceil trunc signbit spacing i0 fix modf frexp"""
 BOTH = """
     add subtract multiply divide true_divide power pow float_power equal not_equal greater less
-    greater_equal less_equal logical_and logical_or logical_xor maximum minimum fmax fmin isclose
-    allclose array_equal array_equiv"""
+    greater_equal less_equal logical_and logical_or logical_xor maximum minimum fmax fmin isclose"""
+WHOLE = "allclose array_equal array_equiv"
 PAIRS = """
     arctan2 atan2 hypot copysign nextafter fmod mod remainder floor_divide divmod heaviside
     logaddexp logaddexp2"""
@@ -36,6 +36,8 @@ CALLS = {
     **each(ANALYTIC, lambda name: named(name, UNIT)),
     **each(REAL, lambda name: named(name, V + 0.125, takes_complex=False)),
     **each(BOTH, lambda name: named(name, ABOVE, abs(W))),
+    # times 1: a Python bool that is returned comes back as NumPy's at replay
+    **each(WHOLE, lambda name: of(lambda np, x, y: 1 * getattr(np, name)(x, y), ABOVE, abs(W))),
     **each(PAIRS, lambda name: named(name, V, W, takes_complex=False)),
     **each(INTEGER, lambda name: named(name, BITS)),
     **each(INTEGERS, lambda name: named(name, BITS, COUNTS[:3])),
@@ -43,8 +45,8 @@ CALLS = {
     "acosh": named("acosh", ABOVE),
     "logical_not": named("logical_not", V),
     "rint": named("rint", V + 0.125),
-    "round": of(lambda np, x: np.round(x, 1), V),
-    "around": of(lambda np, x: np.around(x, decimals=1), V),
+    "round": of(lambda np, x: np.round(x, 1), V + 0.03125),
+    "around": of(lambda np, x: np.around(x, decimals=1), V + 0.03125),
     "ldexp": real(lambda np, x: np.ldexp(x, 2), V),
     "nan_to_num": of(lambda np, x: np.nan_to_num(x, nan=3.0) * x[0, 0], NAN),
     "clip": real(lambda np, x, y: np.clip(x, -0.5, y), V, abs(W) + 1),
