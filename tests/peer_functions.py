@@ -5,6 +5,7 @@
 
 import numpy
 from peer_arranging import ARRANGING
+from peer_elementwise import LESS_FREQUENT
 from peer_linalg import LINALG
 
 X = numpy.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
@@ -330,6 +331,7 @@ CORNERS = {
 FUNCTIONS = (
     ARRANGING
     | LINALG
+    | LESS_FREQUENT
     | ELEMENTWISE
     | CHOICES
     | REDUCTIONS
