@@ -105,7 +105,9 @@ def separate(results: tuple, arguments: Sequence = ()) -> list:
     found = []
     for array in results:
         owner = id(root(array))
-        if isinstance(array, np.ndarray) and (owner in seen or not array.flags.writeable):
+        # not isinstance: a traced value says that it is one
+        is_array = issubclass(type(array), np.ndarray)
+        if is_array and (owner in seen or not array.flags.writeable):
             found.append(array.copy())
         else:
             seen.add(owner)
