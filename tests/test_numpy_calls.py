@@ -45,6 +45,7 @@ def histogramdd_call(f, sample, weights=None, *edges, bins, ranges=None, **attrs
 
 QUANTILES = ("quantile", "percentile", "nanquantile", "nanpercentile")
 NUMPY_CALLS = {
+    "polydiv": lambda f, u, v, *, length: f(u, v),
     "histogram": histogram_call,
     "histogramdd": histogramdd_call,
     **dict.fromkeys(
@@ -61,7 +62,7 @@ NUMPY_CALLS = {
     "pad": lambda f, x, *, width, **attrs: f(x, width, **pad_keywords(**attrs)),
     "choose": lambda f, a, *choices, **attrs: f(a, choices, **attrs),
     "lexsort": list_call,
-    "sliding_windows": lambda f, x, *, window, axis=None: f(x, window, axis),
+    "sliding_window_view": lambda f, x, *, window, axis=None: f(x, window, axis),
     "ravel_multi_index": list_call,
     "logspace": lambda f, start, stop, base, **attrs: f(start, stop, base=base, **attrs),
     "eig": lambda f, x, *, real: f(x),

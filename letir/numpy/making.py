@@ -144,7 +144,8 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     made = array(a, dtype, copy=copy)
     if trace is None:
         return made
-    if isinstance(a, np.ndarray) and a.dtype == made.dtype and not copy:
+    is_ordinary = isinstance(a, np.ndarray) and not isinstance(a, Value)
+    if is_ordinary and a.dtype == made.dtype and not copy:
         made.sharing = Memory(made.arg, reason=(f"{made.type} of an ordinary array", ORDINARY))
     return made
 

@@ -34,8 +34,8 @@ def windows_prepare(x, window_shape, axis=None, *, subok=False, writeable=False)
     return (x,), {"window": one_or_more(window_shape), "axis": axis}
 
 
-sliding_windows = composite(
-    "sliding_windows",
+windows = composite(
+    "sliding_window_view",
     windows_decompose,
     impl=lambda xp, x, *, window, axis=None: xp.lib.stride_tricks.sliding_window_view(
         x, window, axis

@@ -4,6 +4,7 @@ why not.
 
 import numpy as np
 import pytest
+from numpy.lib.stride_tricks import sliding_window_view
 
 import letir as lt
 from letir.errors import DTypeError, GuardError, ShapeError, TraceError
@@ -189,3 +190,69 @@ def test_writes_of_variables_have_a_history(name):
     assert_same(changed(name)(X), y.numpy())
     expected = lt.grad(lambda x: (changed(name)(x) ** 2).sum())(X)
     assert np.allclose(expected, x.grad.numpy(), rtol=1e-14, atol=0)
+
+
+# ---- views ----
+
+
+def read_after(view):
+    """A view that is read after its base has changed."""
+
+    def f(x):
+        y = x * 1
+        part = view(y)
+        y[0, 0] = 7.0
+        return part * 1
+
+    return f
+
+
+def written_through(view):
+    """A base whose view has changed."""
+
+    def f(x):
+        y = x * 1
+        view(y)[0] = 7.0
+        return y
+
+    return f
+
+
+VIEWS = {
+    "rot90": np.rot90,
+    "rollaxis": lambda x: np.rollaxis(x, 1),
+    "flipud": np.flipud,
+    "fliplr": np.fliplr,
+    "atleast_3d": np.atleast_3d,
+    "unstack": lambda x: np.unstack(x, axis=1)[0],
+    "vsplit": lambda x: np.vsplit(x, 2)[0],
+    "matrix_transpose": np.matrix_transpose,
+}
+READ_ONLY = {
+    "diagonal": np.diagonal,
+    "diag": np.diag,
+    "broadcast_arrays": lambda x: np.broadcast_arrays(x, x[None])[0],
+    "sliding_window_view": lambda x: sliding_window_view(x, 2, axis=1),
+}
+
+
+@pytest.mark.parametrize("name", [*VIEWS, *READ_ONLY])
+def test_a_view_shows_what_is_written_to_its_base(name):
+    """[B6]"""
+    f = read_after({**VIEWS, **READ_ONLY}[name])
+
+    assert_same(f(X), lt.trace(f, X)(X))
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_a_base_shows_what_is_written_through_its_view(name):
+    """[B6]"""
+    f = written_through(VIEWS[name])
+
+    assert_same(f(X), lt.trace(f, X)(X))
+
+
+@pytest.mark.parametrize("name", ["diagonal", "diag", "sliding_window_view"])
+def test_a_view_that_numpy_protects_is_not_written_through(name):
+    with pytest.raises(ValueError, match="read-only"):
+        lt.trace(written_through(READ_ONLY[name]), X)

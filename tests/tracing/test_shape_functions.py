@@ -164,7 +164,7 @@ ONE_BIND = {
     "unstack": (lambda b: np.unstack(b, axis=1)[0], "index"),
     "var": (np.trace, "trace"),
     "pad": (lambda b: np.pad(b, 2, "reflect"), "pad"),
-    "windows": (lambda b: sliding_window_view(b, 2, axis=-1), "sliding_windows"),
+    "windows": (lambda b: sliding_window_view(b, 2, axis=-1), "sliding_window_view"),
 }
 
 

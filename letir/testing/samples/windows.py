@@ -3,7 +3,7 @@
 from letir.testing.samples.sample import BLOCK, INTEGERS, TALL, X, Z, narrow, of
 
 SAMPLES = {
-    "sliding_windows": [
+    "sliding_window_view": [
         of(X[0], window=(2,)),
         of(TALL, window=(2, 3)),
         of(BLOCK, window=(2,), axis=(-1,)),
