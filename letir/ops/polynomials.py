@@ -1,4 +1,4 @@
-"""Polynomials: polyval, polyfit, traced as themselves. Others are written with operations
+"""Polynomials: polyval, polydiv, polyfit, traced as themselves. Others are written with operations
 (``letir.tracing.plain_polynomials``).
 """
 
@@ -7,13 +7,15 @@ import operator
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.errors import DTypeError, ShapeError
+from letir.errors import DTypeError, GuardError, ShapeError, TraceError
 from letir.ops.casting import cast
 from letir.ops.elementwise import sqrt
 from letir.ops.makers import array_dtype, composite, type_of_operand
+from letir.ops.matrices import known_value
 from letir.ops.reductions import sum_
+from letir.ops.shaping import stack
 from letir.ops.singular_values import pinv
-from letir.ops.sizes import zeros_like
+from letir.ops.sizes import reshape, zeros_like
 from letir.ops.statistics import trimmed
 from letir.ops.vectors import vander_decompose
 
@@ -39,6 +41,61 @@ polyval = composite(
     impl=lambda xp, p, x: xp.polyval(p, x),
     prepare=lambda p, x: ((p, x), {}),
     numpy=(np.polyval,),
+)
+
+# ---- quotients ----
+
+
+def polydiv_prepare(u, v):
+    """np.polydiv's call; ``length`` is that of the remainder, from which NumPy drops what is 0."""
+    known = [known_value(in_a_row(x)) for x in (u, v)]
+    if any(x is None for x in known):
+        raise TraceError(
+            "polydiv: the length of the remainder depends on values, and there are none\n"
+            "  trace with concrete arguments"
+        )
+    return (in_a_row(u), in_a_row(v)), {"length": len(np.polydiv(*known)[1])}
+
+
+def in_a_row(p):
+    """Coefficients as an array of one axis; a number is one of them."""
+    p = p if isinstance(p, Value) else np.asarray(p)
+    if p.ndim > 1:
+        raise ShapeError(f"a polynomial has coefficients in a row, found {p.shape}")
+    return p if p.ndim else reshape(p, (1,)) if isinstance(p, Value) else p.reshape(1)
+
+
+def polydiv_impl(xp, u, v, *, length):
+    """np.polydiv. Raises GuardError if the remainder has another length than when recorded."""
+    quotient, rest = xp.polydiv(u, v)
+    if len(rest) != length:
+        raise GuardError(
+            f"the program was recorded for a remainder of {length} coefficients, now there are "
+            f"{len(rest)}\n  trace again with these arguments: NumPy drops those that are 0"
+        )
+    return quotient, rest
+
+
+def polydiv_decompose(u, v, *, length) -> tuple[Value, Value]:
+    """Long division."""
+    dtype = np.result_type(u.dtype, v.dtype, *[np.float64] * (u.dtype.kind in "biu"))
+    dtype = np.result_type(dtype, *[np.float64] * (v.dtype.kind in "biu"))
+    rest, v = cast(u, dtype), cast(v, dtype)
+    n, quotient = v.shape[0], []
+    for k in range(u.shape[0] - n + 1):
+        quotient.append(rest[k] / v[0])
+        rest = rest.at[k : k + n].add(-(quotient[-1] * v))
+    return stack(quotient) if quotient else zeros_like(rest[:1]), rest[rest.shape[0] - length :]
+
+
+polydiv = composite(
+    "polydiv",
+    polydiv_decompose,
+    impl=polydiv_impl,
+    results=lambda *, length: 2,
+    prepare=polydiv_prepare,
+    numpy=(np.polydiv,),
+    source=lambda write, u, v, *, length: f"np.polydiv({u}, {v})",
 )
 
 # ---- least squares ----

@@ -46,21 +46,6 @@ def without_leading_zeros(p):
     return p if len(p) else np.zeros(1, p.dtype)
 
 
-def polydiv(u, v):
-    """np.polydiv: quotient and remainder."""
-    u, v = in_a_row(u) + 0.0, in_a_row(v) + 0.0
-    dtype = np.result_type(u.dtype, v.dtype)
-    m, n = len(u) - 1, len(v) - 1
-    scale, rest = 1.0 / v[0], u.astype(dtype)
-    quotient = []
-    for k in range(m - n + 1):
-        quotient.append(scale * rest[k])
-        rest = PRIMITIVES["index_add"](rest, slice(k, k + n + 1), -(quotient[-1] * v))
-    while len(rest) > 1 and bool(np.abs(rest[0]) <= 1e-8):  # np.allclose, which has a guard here
-        rest = rest[1:]
-    return (np.stack(quotient) if quotient else np.zeros(1, dtype)), rest
-
-
 # ---- derivatives and integrals ----
 
 
@@ -172,7 +157,6 @@ POLYNOMIALS = {
     np.polyadd: lambda a1, a2: operator.add(*of_one_length(a1, a2)),
     np.polysub: lambda a1, a2: operator.sub(*of_one_length(a1, a2)),
     np.polymul: polymul,
-    np.polydiv: polydiv,
     np.polyder: polyder,
     np.polyint: polyint,
     np.poly: poly,

@@ -55,7 +55,8 @@ CALLS = {
     "polymul": of(lambda np, p, q: np.polymul(p, q), V, LONG),
     "polydiv": of(lambda np, p, q: np.polydiv(p, q)[0], LONG, V),
     "polyfit": real(lambda np, x, y: np.polyfit(x, y, 2), LONG, LONG**3),
-    "roots": of(lambda np, p: np.roots(p), V),
+    # not V times a number, whose roots are conjugated: differences would exchange them
+    "roots": Call(lambda np, p: np.roots(p), (V,), complexes=(V + 0.25j,)),
     "sort": real(lambda np, x: np.sort(x, axis=0), X),
     "argsort": real(lambda np, x: np.argsort(x, axis=None), X),
     "sort_complex": of(lambda np, x: np.sort_complex(x), V),

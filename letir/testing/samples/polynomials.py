@@ -16,6 +16,12 @@ SAMPLES = {
         of(VALUES[:1], X),
         *narrow(of(Y[0], X)),
     ],
+    "polydiv": [
+        of(VALUES, Y[0], length=2),
+        of(Y[0], VALUES, length=3),
+        of(INTEGERS[0], X[0], length=2),
+        of(Z[0], Y[0, :1], length=1),
+    ],
     "polyfit": [
         of(PLACES, VALUES, deg=2),
         of(PLACES, np.stack([VALUES, PLACES**2], 1), VALUES + 1.0, deg=1, rcond=1e-9),
