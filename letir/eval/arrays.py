@@ -1,14 +1,17 @@
 """The only module that knows that CuPy exists: the module of a set of arrays, and their types."""
 
+import functools
 import sys
 from collections.abc import Iterable
 
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.types import WEAK, ArrayType
-from letir.errors import DTypeError
+from letir.errors import DTypeError, LetirError
 
+ARRAYS = (np.ndarray, np.generic)
 # By name, not class: none of these packages is imported for the sake of a message.
 REFUSED = {
     "MaskedArray": "fill it first: x.filled(value)",
@@ -44,9 +47,35 @@ def array_module(arrays: Iterable):
     return cupy if on_device else np
 
 
+@functools.cache
+def scipy_module(xp, part: str):
+    """The module ``part`` of SciPy for NumPy, of CuPy's form of it for CuPy.
+
+    Raises LetirError that says what to install if there is none.
+    """
+    try:
+        if xp is np:
+            import scipy
+
+            return getattr(scipy, part)  # SciPy loads its parts when they are asked for
+        import cupyx.scipy.linalg
+        import cupyx.scipy.signal
+        import cupyx.scipy.special
+
+        return getattr(cupyx.scipy, part)
+    except ImportError as error:
+        raise LetirError(
+            f"scipy.{part} is needed to compute this, and cannot be imported: {error}\n"
+            "  install it: pip install 'letir[scipy]'"
+        ) from None
+
+
+LATE_BOUND["scipy"] = scipy_module
+
+
 def is_array(value) -> bool:
     """Whether it is an array or a NumPy scalar."""
-    if isinstance(value, np.ndarray | np.generic):
+    if issubclass(type(value), ARRAYS):  # a traced value says that it is an instance
         return True
     cupy = cupy_module()
     return cupy is not None and isinstance(value, cupy.ndarray)
@@ -62,7 +91,7 @@ def type_of(value) -> ArrayType:
         return weak
     kind = type(value)
     # exactly: subclasses may be refused below
-    if kind is np.ndarray or isinstance(value, np.generic):
+    if kind is np.ndarray or issubclass(kind, np.generic):
         return ArrayType(value.dtype, value.shape)
     if isinstance(value, Value):
         return value.type

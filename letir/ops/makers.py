@@ -13,10 +13,10 @@ import numpy as np
 
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.primitive import PRIMITIVES, Primitive, never, register
+from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, register
 from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType, broadcast_shapes
-from letir.errors import DTypeError
+from letir.errors import DTypeError, MissingRule
 from letir.ops.batching import decomposed, pointwise
 from letir.ops.sources import SOURCES
 
@@ -172,38 +172,46 @@ def spread(tangent: Value | None, out: Value) -> Value | None:
 # ---- records of ufuncs ----
 
 
-def elementwise(
-    name: str, *terms: Callable | None, numpy: np.ufunc, also=(), vjp=None, jvp=None, **fields
-) -> Primitive:
-    """Register an elementwise operation that a ufunc computes, and others ``also``.
+def diagonal(terms: tuple[Callable | Absent | None, ...]) -> tuple[Callable, Callable]:
+    """(vjp, jvp) of an elementwise operation, whose Jacobian is diagonal: a term serves both modes.
 
-    ``terms[i](g, out, *args)`` is ``g`` times the derivative by operand i, None for zero. It serves
-    both modes: the Jacobian of an elementwise operation is diagonal.
+    ``terms[i](g, out, *args)`` is ``g`` times the derivative by operand i, None for zero, an
+    ``Absent`` where there is none.
     """
 
     def terms_vjp(ct, out, *args):
         return tuple(
             # asked before the term is made: what it records would be dead otherwise
-            match(term(ct, out, *args), arg) if term and takes_gradient(arg) else None
+            along(term, ct, out, args, arg) if term and takes_gradient(arg) else None
             for term, arg in zip(terms, args, strict=True)
         )
 
-    def terms_jvp(tangents, out, *args):
-        return spread(
-            added(
-                t(g, out, *args)
-                for t, g in zip(terms, tangents, strict=True)
-                if t and g is not None
-            ),
-            out,
-        )
+    def along(term, ct, out, args, arg):
+        return term if type(term) is Absent else match(term(ct, out, *args), arg)
 
+    def terms_jvp(tangents, out, *args):
+        there = [(t, g) for t, g in zip(terms, tangents, strict=True) if t and g is not None]
+        absent = next((t for t, _ in there if type(t) is Absent), None)
+        if absent is not None:
+            raise MissingRule(absent.reason)
+        return spread(added(t(g, out, *args) for t, g in there), out)
+
+    return terms_vjp, terms_jvp
+
+
+def elementwise(
+    name: str, *terms: Callable | None, numpy: np.ufunc, also=(), vjp=None, jvp=None, **fields
+) -> Primitive:
+    """Register an elementwise operation that a ufunc computes, and others ``also``; ``terms`` as in
+    ``diagonal``.
+    """
+    by_vjp, by_jvp = diagonal(terms)
     return op(
         name,
         ufunc_impl(numpy),
         ufunc_aval(numpy),
-        vjp=vjp or terms_vjp,
-        jvp=jvp or terms_jvp,
+        vjp=vjp or by_vjp,
+        jvp=jvp or by_jvp,
         numpy=(numpy, *also),
         elementwise=True,
         reusable=True,

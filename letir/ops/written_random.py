@@ -86,3 +86,10 @@ def places(write, key, *p, n, shape, replace):
         total = f"np.cumsum({p[0]})"
         drawn = f'np.searchsorted({total}, g.random(s) * {total}[-1], side="right")'
     return f"{keyed(write, DRAW)}({key}, {write.literal(shape)}, lambda g, s: {drawn}, np.int64)"
+
+
+def gamma_draw(write, key, a, *sizes, shape, dtype):
+    """Gamma numbers."""
+    shape = shape_text(write, sizes, shape)
+    drawn = f"lambda g, s: g.standard_gamma({a}, s)"
+    return f"{keyed(write, DRAW)}({key}, {shape}, {drawn}, {write.literal(dtype)})"

@@ -2,6 +2,7 @@
 
 import functools
 import inspect
+import sys
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import LetirError, MissingRule
 from letir.ops import load_rare
+from letir.ops.special_makers import op_of_scipy
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user, placed
 from letir.tracing.plain import PLAIN, into_ordinary_array
@@ -35,6 +37,10 @@ def recorder_of(function) -> tuple | None:
         if _derived_from[0] != len(PRIMITIVES):
             derive()
             found = _table.get(function)
+        name = None if found is not None else op_of_scipy(function)
+        if name is not None:  # SciPy's are not in the table: it may be loaded at any time
+            found = _table[function] = (PRIMITIVES[name], None)
+            ufunc_records[function] = PRIMITIVES[name]
     return found
 
 
@@ -149,6 +155,8 @@ def name_of(function) -> str:
     name = function.__name__
     if getattr(np, name, None) is function:
         return f"numpy.{name}"
+    if getattr(sys.modules.get("scipy.special"), name, None) is function:
+        return f"scipy.special.{name}"
     module = getattr(function, "__module__", None) or type(function).__module__
     return f"{module.replace('numpy._core', 'numpy')}.{name}"
 

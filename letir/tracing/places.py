@@ -17,7 +17,9 @@ from letir.errors import LetirError
 
 _LETIR = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 # <frozen: modules of Python that are compiled into it, such as importlib
-_LIBRARIES = (_LETIR + os.sep, os.path.dirname(np.__file__) + os.sep, "<frozen ")
+_NUMPY = os.path.dirname(np.__file__) + os.sep
+_SCIPY = os.path.join(os.path.dirname(os.path.dirname(_NUMPY)), "scipy", "")
+_LIBRARIES = (_LETIR + os.sep, _NUMPY, _SCIPY, "<frozen ")
 _DEMO = os.path.join(_LETIR, "demo", "")  # written as users write
 _PYTHON = os.path.dirname(os.__file__) + os.sep  # site-packages, below it, counts as the user's
 _MOST = 1 << 16

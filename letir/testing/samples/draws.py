@@ -1,6 +1,7 @@
 """Samples of the operations in ``letir.ops.draws``, ``distributions`` and ``random_picks``."""
 
 import numpy as np
+from attrs import evolve
 
 from letir.testing.samples.sample import EMPTY, FLOAT16, FLOAT32, FLOAT64, ROWS, X, Y, of
 
@@ -43,6 +44,17 @@ SAMPLES = {
     "random_exponential": [
         drawn(KEY, np.abs(X), shape=(2, 3)),
         drawn(KEYS, 2.0, shape=(2,), dtype=FLOAT32),
+    ],
+    "random_gamma": [
+        evolve(drawn(KEY, np.array([0.5, 2.0, 30.0]), shape=(2, 3)), rough=True),
+        evolve(drawn(KEYS, np.float32(1.5), shape=(2,), dtype=FLOAT32), rough=True),
+        evolve(drawn(KEY, 2.0, shape=()), rough=True),
+        drawn(KEY, ROWS + 1, shape=(3,)),
+    ],
+    "random_truncated_normal": [
+        drawn(KEY, X, X + 1, shape=(2, 3)),
+        drawn(KEYS, -1.0, 2.0, shape=(2,)),
+        drawn(KEY, np.float32(1), np.float32(2), shape=(2,), dtype=FLOAT32),
     ],
     "random_bernoulli": [drawn(KEY, P, shape=(3,)), drawn(KEYS, 0.5, shape=(2, 2))],
     "random_randint": [

@@ -1,0 +1,93 @@
+"""Samples of the operations in ``letir.ops.special``, ``bessel`` and ``gamma_slope``."""
+
+import numpy as np
+
+from letir.testing.samples.sample import EMPTY, FLOAT32, Sample, of, rough
+
+
+def at(*numbers: float, integer: int | None = 1) -> list[Sample]:
+    """Samples of a function of one real array, smooth at these numbers."""
+    row = np.array(numbers)
+    found = [of(row), of(row.astype(FLOAT32)[:1])]
+    return found if integer is None else [*found, of(integer)]
+
+
+def also_complex(*numbers: float) -> list[Sample]:
+    """The same of a function of complex arrays too."""
+    return [*at(*numbers), of(np.array(numbers) + 0.25j)]
+
+
+def pairs(x, y) -> list[Sample]:
+    """Samples of a function of two arrays of shape (2, 3), smooth at these."""
+    x, y = np.array(x), np.array(y)
+    return [of(x, y[0]), of(float(x[0, 0]), y), of(x[:, :1].astype(FLOAT32), y[0].astype(FLOAT32))]
+
+
+def orders(x) -> list[Sample]:
+    """Samples of a function of an order and an array."""
+    x = np.array(x)
+    low = x.astype(FLOAT32)
+    return [of(np.int64(1), x), of(np.int8(2), low), of(np.array([2, 3, 0]), x), of(2, float(x[1]))]
+
+
+POSITIVE = [[0.5, 1.25, 2.0], [1.5, 0.75, 3.625]]
+OTHERS = [[1.1, 0.43, 2.7], [0.93, 1.3, 0.8]]
+WITHIN = [[0.5, 0.25, 0.8], [0.15, 0.75, 0.625]]
+AT_ZERO = [rough(np.zeros(2), np.zeros(2))]
+OF_ORDER = [of(np.int64(3), np.array([0.5, 1.25])), of(3, 0.5)]
+
+ONE = {
+    **dict.fromkeys(("expit", "log_expit"), at(0.5, -1.5, 30.0)),
+    "logit": at(0.5, 0.2, integer=None),
+    "exprel": at(0.5, -1.5, 0.03),
+    **dict.fromkeys(("erf", "erfc", "erfcx", "erfi", "dawsn"), also_complex(0.5, -1.25)),
+    "wofz": [of(np.array([0.5 + 0.25j, -1.0 + 1j])), of(0.5 + 1j)],
+    **dict.fromkeys(("ndtr", "log_ndtr"), also_complex(0.5, -1.25)),
+    "erfinv": at(0.5, -0.75, integer=None),
+    "erfcinv": at(0.5, 1.75, integer=None),
+    "ndtri": at(0.5, 0.125, integer=None),
+    "ndtri_exp": at(-0.5, -40.0, integer=-1),
+    "psi": at(0.5, 2.25, -1.5),
+    **dict.fromkeys(("gamma", "gammaln", "rgamma"), at(0.5, 2.25, -1.5)),
+    "loggamma": at(0.5, 2.25),
+    "gammasgn": [*at(0.5, -1.5), of(EMPTY), of(0.5)],
+    "riemann_zeta": at(1.5, 3.0, integer=2)[3:4],
+    "zetac": at(1.5, 3.0, integer=2)[:1],
+    "entr": at(0.5, 2.25),
+    **dict.fromkeys(("expi", "exp1"), also_complex(0.5, 1.25)),
+    "spence": at(0.5, 1.75, integer=2),
+    "wrightomega": also_complex(0.5, -1.25),
+    "cosm1": at(0.5, -1.25),
+    **dict.fromkeys(("j0", "j1", "bessel_i0", "i1", "i0e", "i1e"), at(0.5, -1.25, 7.0)),
+    **dict.fromkeys(("y0", "y1", "k0", "k1", "k0e", "k1e"), at(0.5, 1.25, 7.0)),
+    **dict.fromkeys(("exp10", "special_exp2"), at(0.5, -1.25)),
+    "special_expm1": also_complex(0.5, -0.25),
+    "special_log1p": also_complex(0.5, -0.25),
+    "special_cbrt": at(0.5, -1.25),
+    "special_round": at(0.25, -1.75),
+}
+TWO = {
+    **dict.fromkeys(("gammainc", "gammaincc", "beta", "betaln", "poch"), pairs(POSITIVE, OTHERS)),
+    **dict.fromkeys(("gammaincinv", "gammainccinv"), pairs(POSITIVE, WITHIN)),
+    "binom": pairs(np.add(POSITIVE, 3), OTHERS),
+    **dict.fromkeys(("rel_entr", "special_kl_div"), pairs(POSITIVE, OTHERS)),
+    **dict.fromkeys(("xlogy", "xlog1py"), pairs(POSITIVE, OTHERS) + AT_ZERO),
+    "huber": pairs(OTHERS, np.negative(POSITIVE)),
+    "pseudo_huber": pairs(OTHERS, POSITIVE),
+    **dict.fromkeys(("jv", "yv", "iv", "ive", "kv", "kve"), orders([0.5, 1.25, 7.0])),
+    **dict.fromkeys(("yn", "kn", "expn"), OF_ORDER),
+    "zeta": [of(np.int64(2), np.array(POSITIVE)), of(3, 0.5)],
+    "gamma_slope": [
+        rough(np.array(POSITIVE), np.array(OTHERS), order=1),
+        rough(np.float32(2.5), np.array([0.5, 4.0], FLOAT32), order=1),
+        rough(np.array([2.0, 3e7]), np.array([1.0, 3.001e7]), order=1),
+        of(np.array([1, 2]), np.array([1, 3]), order=2),
+    ],
+}
+BETAS = [of(2, np.array([3, 1]), np.array([0.5, 0.25])), of(2, 3, 0.25)]
+SAMPLES = {
+    **ONE,
+    **TWO,
+    **dict.fromkeys(("betainc", "betaincc", "betaincinv"), BETAS),
+    "polygamma": [of(np.array(POSITIVE), n=1), of(np.float32(2.5), n=2), of(np.int64(2), n=0)],
+}
