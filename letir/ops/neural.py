@@ -97,4 +97,12 @@ def dropout_aval(x, key=None, **attrs):
     return composite_numerics(dropout_decompose, False)[1](x, key, **attrs)
 
 
-dropout = composite("dropout", dropout_decompose, aval=dropout_aval, random=True)
+def dropout_prepare(x, key=None, *, rate=0.5, train=True, inplace=False):
+    """A key that is not there is no operand."""
+    operands = (x,) if key is None else (x, key)
+    return operands, {"rate": rate, "train": train, "inplace": inplace}
+
+
+dropout = composite(
+    "dropout", dropout_decompose, aval=dropout_aval, prepare=dropout_prepare, random=True
+)
