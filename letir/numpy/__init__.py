@@ -18,7 +18,6 @@ import numpy as np
 
 from letir.numpy import fft as fft
 from letir.numpy import linalg as linalg
-from letir.numpy.calling import frompyfunc as frompyfunc
 from letir.numpy.calling import ndenumerate as ndenumerate
 from letir.numpy.calling import vectorize as vectorize
 from letir.numpy.joining import c_ as c_

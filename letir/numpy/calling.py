@@ -1,5 +1,5 @@
-"""``letir.numpy.vectorize``, ``frompyfunc`` and ``ndenumerate``: a function of the user's on each
-element of traced arrays.
+"""``letir.numpy.vectorize`` and ``ndenumerate``: a function of the user's on each element of traced
+arrays.
 
 The function is called for each element with a traced number, as NumPy calls it with an ordinary
 one: what it decides is guarded, and the program has its operations once for each element. A
@@ -54,23 +54,6 @@ class vectorize(np.vectorize):
         if self.otypes is not None:
             return made.astype(self.otypes[place])
         return made.astype(array(values[0]).dtype, copy=False)
-
-
-class frompyfunc:
-    """numpy.frompyfunc; of traced arrays the results are arrays of numbers, not of objects."""
-
-    def __init__(self, func, /, nin: int, nout: int, **kwargs):
-        self.ufunc, self.each = np.frompyfunc(func, nin, nout, **kwargs), vectorize(func)
-
-    def __call__(self, *args, **kwargs):
-        if first_traced(args) is None:
-            return self.ufunc(*args, **kwargs)
-        return self.each(*args, **kwargs)
-
-    def __getattr__(self, name):
-        if name == "ufunc":  # copy and pickle ask before it is there
-            raise AttributeError(name)
-        return getattr(self.ufunc, name)
 
 
 def ndenumerate(arr):

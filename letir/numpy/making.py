@@ -33,7 +33,11 @@ def _made(name: str, function: Callable, *args, **kwargs):
         return function(*args, **kwargs)
     op = PRIMITIVES[name]
     operands, attrs = op.prepare(*args, **kwargs)
-    return trace.apply(op, operands, op.complete(attrs))
+    made = trace.apply(op, operands, op.complete(attrs))
+    if not made.shape:
+        made.sharing = Memory(made.arg)  # so that it is known to be no scalar
+    in_columns = made.ndim > 1 and args[2:3] == ("F",)
+    return PRIMITIVES["copy"](made, "F") if in_columns else made
 
 
 def zeros(shape, dtype=float, order="C", *, device=None, like=None):

@@ -13,6 +13,12 @@ UFUNCS = {
     np.isnat: "dates are not recorded, only numbers; call it before the trace",
 }
 
+# ---- functions of the user's ----
+
+USERS = {
+    np.frompyfunc: "it makes arrays of objects; write letir.numpy.vectorize(f), or letir.vmap(f)",
+}
+
 # ---- methods and attributes of arrays ----
 
 LAYOUT = "how an array lies in memory is the evaluator's; compute with its elements"
@@ -34,11 +40,13 @@ METHODS = {
     np.ndarray.tofile: BYTES,
 }
 
-REFUSED = {**METHODS, **UFUNCS}
+REFUSED = {**USERS, **METHODS, **UFUNCS}
 
 
 def refusal(function) -> str | None:
     """Why a NumPy callable cannot be recorded; None if nothing is known against it."""
+    if isinstance(function, np.ufunc) and function.__name__.endswith(" (vectorized)"):
+        return REFUSED[np.frompyfunc]  # which made it
     try:
         return REFUSED.get(function)
     except TypeError:  # an unhashable callable

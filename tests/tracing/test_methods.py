@@ -78,6 +78,15 @@ def test_the_bits_of_an_array_as_another_type_are_refused():
         lt.trace(lambda x: x.view(np.int64), X)
 
 
+def test_equal_elements_keep_their_order_when_they_are_sorted():
+    """[D13]"""
+    ties, weights = np.array([2.0, 1.0, 2.0, 1.0]), np.array([1.0, 10.0, 100.0, 1000.0])
+
+    for sort in (np.sort, lambda x: np.partition(x, 1)):
+        slope = lt.grad(lambda x, sort=sort: (sort(x) * weights).sum())(ties)
+        assert_same(np.array([100.0, 1.0, 1000.0, 10.0]), slope)
+
+
 # ---- in place ----
 
 
