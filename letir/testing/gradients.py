@@ -110,18 +110,24 @@ def point_of(f: Callable, args: tuple) -> Point:
     if not places:
         raise LetirError("check_grads: no argument is floating or complex, nothing can be checked")
     # at the types that were given
-    differentiable = [is_inexact(out) for out in flatten(f(*args))[0]]
+    differentiable = [is_inexact(out) for out in flatten(f(*spec.unflatten(copies(leaves))))[0]]
 
     def flat(*given):
         filled = list(leaves)
         for i, arg in zip(places, given, strict=True):
             filled[i] = arg
+        filled = copies(filled)
         outs = flatten(at_types_of(f, filled)(*spec.unflatten(filled)))[0]
         return tuple(out for out, there in zip(outs, differentiable, strict=True) if there)
 
     chosen = [leaves[i] if isinstance(f, Lambda) else widened(leaves[i]) for i in places]
     names = [f"argument {paths[i][0].entry}{paths[i][1:].codify('')}" for i in places]
     return Point(flat, tuple(chosen), tuple(names))
+
+
+def copies(leaves: list) -> list:
+    """The arrays among the leaves copied: f may write into its arguments, and is called often."""
+    return [leaf.copy() if hasattr(leaf, "dtype") else leaf for leaf in leaves]
 
 
 def at_types_of(f: Callable, leaves: list) -> Callable:

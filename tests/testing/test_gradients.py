@@ -129,3 +129,15 @@ def test_arguments_are_left_as_they_are():
     check_grads(lambda x: np.sin(x) * 2, (x,))
 
     assert_same(X, x)
+
+
+@pytest.mark.parametrize("make", [lambda f: f, lambda f: trace(f, X.copy())])
+def test_functions_that_change_their_arguments_are_checked_at_what_was_given(make):
+    def f(x):
+        x[0] *= x[1]
+        return x * x
+
+    given = X.copy()
+
+    check_grads(make(f), (given,))
+    np.testing.assert_array_equal(X, given)
