@@ -7,6 +7,8 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same, check_grads
+from letir.tracing.dispatch import recorder_of
+from letir.tracing.refused import REFUSED
 
 X = np.array([[0.25, -1.5, 0.75], [2.0, 0.125, -0.5]])
 N = np.array([[6, 4, 3], [5, 12, 2]])
@@ -18,6 +20,54 @@ def agrees(f, *args) -> lt.Lambda:
     program = lt.trace(f, *args)
     assert_same(f(*args), program(*args))
     return program
+
+
+EVERY = {f for f in vars(np).values() if isinstance(f, np.ufunc)}
+
+
+@pytest.mark.parametrize("ufunc", sorted(EVERY, key=str), ids=lambda f: f.__name__)
+def test_every_ufunc_is_recorded_or_refused_with_a_reason(ufunc):
+    assert recorder_of(ufunc) is not None or ufunc in REFUSED
+
+
+# ---- numbers as NumPy has them ----
+
+BYTES = np.array([100, -128, 7], np.int8)
+
+
+def test_integers_overflow_as_in_numpy():
+    agrees(lambda n: (n + n, n * n, -n, abs(n), n - 100, n**3, n << 3, np.square(n)), BYTES)
+    agrees(lambda n: (n - np.uint8(200), n * n, np.left_shift(n, 5)), BYTES.astype(np.uint8))
+    agrees(lambda n: (n.sum(), n.sum(dtype=np.int8), np.add.accumulate(n, dtype=np.int8)), BYTES)
+    agrees(lambda n: (n * 2, n + n, np.lcm(n, n - 1), abs(n)), np.full(2, -(2**63)))
+
+
+def test_division_by_zero_of_integers_is_as_in_numpy():
+    with np.errstate(all="ignore"):
+        agrees(lambda n: (n // 0, n % 0, n / 0, np.divmod(n, 0), np.gcd(n, 0)), BYTES)
+
+
+def test_the_error_state_is_respected_when_a_program_runs():
+    program = lt.trace(lambda x: np.log(x) + 1 / x, np.ones(2))
+
+    with np.errstate(all="ignore"):
+        assert np.isnan(program(-np.ones(2))).all()
+    with np.errstate(divide="raise"), pytest.raises(FloatingPointError, match="divide by zero"):
+        program(np.zeros(2))
+    with pytest.warns(RuntimeWarning, match="invalid value"):
+        program(-np.ones(2))
+
+
+def test_shifts_are_operators():
+    def f(n, i):
+        n = n.copy()
+        n <<= 2
+        n >>= np.int8(1)
+        return n << 1, 3 << n, n >> i, i << 3, 1 << i
+
+    agrees(f, BYTES, 2)
+    with pytest.raises(OverflowError, match="does not fit 64 bits"):
+        lt.trace(lambda i: i << 62, 2)
 
 
 # ---- out ----
