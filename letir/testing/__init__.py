@@ -4,8 +4,10 @@
     check_grads(f, args)            derivatives of any order against differences
     SAMPLES["tanh"]                 inputs on which an operation is tested
     @given(programs())              Hypothesis: a program and its arguments
+    @given(functions())             Hypothesis: a NumPy function and its arguments
 
-The strategies ``arrays``, ``avals`` and ``programs`` need Hypothesis, imported on first use.
+The strategies ``arrays``, ``avals``, ``functions`` and ``programs`` need Hypothesis, imported on
+first use.
 """
 
 import importlib
@@ -24,13 +26,19 @@ __all__ = [
     "assert_same",
     "avals",
     "check_grads",
+    "functions",
     "programs",
 ]
 
-_STRATEGIES = ("arrays", "avals", "programs")
+_STRATEGIES = {
+    "arrays": "letir.testing.strategies",
+    "avals": "letir.testing.strategies",
+    "functions": "letir.testing.sources",
+    "programs": "letir.testing.strategies",
+}
 
 
 def __getattr__(name: str):
     if name in _STRATEGIES:
-        return getattr(importlib.import_module("letir.testing.strategies"), name)
+        return getattr(importlib.import_module(_STRATEGIES[name]), name)
     raise AttributeError(f"module 'letir.testing' has no attribute {name!r}")

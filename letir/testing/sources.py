@@ -7,10 +7,10 @@ refuses it or if its numbers leave the range in which comparisons are meaningful
 
 import linecache
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
-from attrs import define, field, frozen
+from attrs import define, field
 from hypothesis import strategies as st
 
 from letir.testing.strategies import arrays, avals
@@ -45,10 +45,11 @@ ITEMS = (
     *("0", "-1", "1:", ":-1", "::-1", "::2", "..., 0", "..., 1:", ":, 0", ":, None", "...", ":0"),
     *("[0, -1]", "[[0], [-1]], 0", ":, [0, 0]", "{a} > 0", "np.array([0, -1])", "0, ..., [0]"),
 )
+PARTS = ("{a}[{item}]",)
 WRITES = (
     *("{v}[{item}] = {b}", "{v}[{item}] += {b}", "{v}[{item}] *= 2", "{v} += {b}", "{v} *= 2"),
     *("{v}[{item}] = {v}[{item}][..., ::-1]", "{v}[[0, -1]] = {v}[[-1, 0]]", "{v} -= {v}"),
-    *("np.add({v}, {b}, out={v})", "np.multiply({v}, {b}, out={v}[...])", "{v}.fill(0.5)"),
+    *("np.add({v}, {b}, out={v})", "np.multiply({v}, {b}, out={v}[...])"),
     *("{v}[{item}], {v}[-1] = {v}[-1], {v}[{item}]", "np.add.at({v}, [0, 0], 1)", "{v}.T[0] = {b}"),
 )
 BLOCKS = (
@@ -63,12 +64,11 @@ BLOCKS = (
 )
 
 
-@frozen(eq=False)
 class Written:
-    """A function made of source text. Prints as its source."""
+    """A function made of source text. Prints as its source."""  # no attrs: Hypothesis prints those
 
-    source: str
-    call: Callable
+    def __init__(self, source: str, call: Callable):
+        self.source, self.call = source, call
 
     def __call__(self, *args):
         return self.call(*args)
@@ -97,13 +97,19 @@ def functions(
     kinds = avals([np.dtype(float)] if smooth else dtypes) if smooth or dtypes else avals()
     strong = kinds.filter(lambda kind: not kind.weak)
     values = st.lists(strong.flatmap(arrays), min_size=1, max_size=2)
-    tables = [SMOOTH, SMOOTH, SHAPES, BLOCKS, ("{a}[{item}]",), ("{a}[{item}]",)]
+    tables = [SMOOTH, SMOOTH, SHAPES, BLOCKS, PARTS, PARTS]
     tables += [] if smooth else [ROUGH]
     tables += [WRITES, WRITES] if writes else []
     pick = st.integers(0, 255)
-    line = st.tuples(st.sampled_from(tables), pick, pick, pick, pick)
-    lines = st.lists(line, min_size=1, max_size=most_lines)
-    return st.builds(function_of, values, lines)
+    line = st.tuples(st.sampled_from(range(len(tables))), pick, pick, pick, pick)
+    return drawn(values, st.lists(line, min_size=1, max_size=most_lines), tuple(tables))
+
+
+@st.composite
+def drawn(draw, values: st.SearchStrategy, lines: st.SearchStrategy, tables: tuple):
+    """A function and its arguments; a composite, so that failures show the source."""
+    args = draw(values)
+    return function_of(args, [(tables[table], *picks) for table, *picks in draw(lines)])
 
 
 @define(eq=False)
@@ -178,9 +184,3 @@ def written(source: str) -> Written:
     names: dict = {"np": np}
     exec(compile(source, file, "exec"), names)
     return Written(source, names["f"])
-
-
-def others_like(values: list) -> Iterator:
-    """Other arrays of the same types."""
-    for value in values:
-        yield np.roll(value, 1) if value.ndim else np.asarray(value + value)

@@ -1,0 +1,153 @@
+"""What holds for every NumPy function: laws over generated ones (``letir.testing.functions()``).
+
+A law is a function of a program and its arguments. Each runs on few programs here and on 10,000 in
+the slow test.
+"""
+
+import warnings
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, event, given, settings
+
+import letir as lt
+from letir.ast.parser import parse
+from letir.testing import assert_close, assert_same, check_grads, functions
+
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(QUICK, max_examples=10_000)
+ANY = functions()
+SMOOTH = functions(smooth=True)
+
+
+def others_like(args: list) -> list:
+    """Other arguments of the same types."""
+    return [np.asarray(np.roll(arg, 1) if arg.ndim else arg + arg) for arg in args]
+
+
+def away_from_ties(args: list) -> list:
+    """Arguments no two elements of which are equal."""
+    return [np.asarray(a + 0.003 + 0.0107 * np.arange(a.size).reshape(a.shape)) for a in args]
+
+
+def copies(args: list) -> list:
+    """Copies: a function may change its arguments."""
+    return [arg.copy() for arg in args]
+
+
+def result_of(f, args: list):
+    """What plain NumPy gives for copies of the arguments; None if it refuses them."""
+    try:
+        return f(*copies(args))
+    except (ArithmeticError, IndexError, ValueError):
+        return None
+
+
+def traced(f, args: list) -> lt.Lambda:
+    """``f`` traced at copies of the arguments."""
+    return lt.trace(f, *copies(args))
+
+
+# ---- laws ----
+
+
+def a_replay_gives_what_numpy_gives(f, args):
+    fn = lt.check(traced(f, args))
+
+    assert_same(result_of(f, args), fn(*copies(args)))
+
+
+def a_replay_at_other_arguments_gives_what_numpy_gives_or_a_guard_fails(f, args):
+    fn, others = traced(f, args), others_like(args)
+    expected = result_of(f, others)
+    if expected is None:
+        return
+    try:
+        found = fn(*copies(others))
+    except lt.GuardError:
+        event("a guard fails")
+        return
+
+    assert_same(expected, found)
+
+
+def a_replay_changes_arguments_as_numpy_does(f, args):
+    plain, replayed = copies(args), copies(args)
+    f(*plain)
+    traced(f, args)(*replayed)
+
+    assert_same(plain, replayed)
+
+
+def text_brings_the_program_back(f, args):
+    fn = traced(f, args)
+
+    assert fn == parse(lt.dumps(fn))
+
+
+def real_results(f):
+    """``f`` without results that have no derivative."""
+    return lambda *args: tuple(out for out in f(*args) if np.result_type(out).kind == "f")
+
+
+def gradients_agree_with_differences(f, args):
+    args = away_from_ties(args)
+    if result_of(f, args) is None:
+        return
+    fn = traced(real_results(f), args)
+    try:
+        check_grads(fn, args, order=1)
+    except lt.GuardError:
+        event("a guard fails beside the point")
+
+
+def a_batch_of_two_is_two_calls(f, args):
+    if result_of(f, args) is None:
+        return
+    fn = traced(real_results(f), args)
+    if any(bind.op.name.startswith("guard") for bind in fn.binds):
+        event("a guard decides")
+        return
+    examples = [args, others_like(args)]
+    stacked = [np.stack(both) for both in zip(*examples, strict=True)]
+    found = lt.vmap(fn)(*stacked)
+    for i, example in enumerate(examples):
+        for ours, theirs in zip(found, fn(*copies(example)), strict=True):
+            assert_close(np.asarray(theirs), np.asarray(ours)[i])
+
+
+OF_ANY = (
+    a_replay_gives_what_numpy_gives,
+    a_replay_at_other_arguments_gives_what_numpy_gives_or_a_guard_fails,
+    a_replay_changes_arguments_as_numpy_does,
+    text_brings_the_program_back,
+)
+OF_SMOOTH = (gradients_agree_with_differences, a_batch_of_two_is_two_calls)
+LAWS = [*[(law, ANY) for law in OF_ANY], *[(law, SMOOTH) for law in OF_SMOOTH]]
+each_law = pytest.mark.parametrize(
+    ("law", "strategy"), [pytest.param(law, s, id=law.__name__) for law, s in LAWS]
+)
+
+
+def hold(law, strategy, how: settings) -> None:
+    """Run a law on generated functions."""
+
+    @how
+    @given(strategy)
+    def run(program):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # others than the drawn arguments may make NumPy warn
+            law(*program)
+
+    run()
+
+
+@each_law
+def test_on_some_functions(law, strategy):
+    hold(law, strategy, QUICK)
+
+
+@pytest.mark.slow
+@each_law
+def test_on_ten_thousand_functions(law, strategy):
+    hold(law, strategy, MANY)
