@@ -10,7 +10,7 @@ import nbformat
 
 FOLDER = Path(__file__).resolve().parent.parent / "notebooks"
 PATHS = tuple(sorted(FOLDER.glob("*.ipynb")))
-SECONDS = 20  # what a notebook may take
+SECONDS = 60  # what a notebook may take
 
 
 def executed(path: Path) -> nbformat.NotebookNode:

@@ -8,7 +8,7 @@ layer after layer. Weights are those of PyTorch: ``w_ih`` of shape (gates * hidd
 from collections.abc import Callable, Sequence
 
 from letir.ops.activations import relu, sigmoid
-from letir.ops.draws import as_key, random_fold_in
+from letir.ops.draws import random_fold_in, random_key
 from letir.ops.elementwise import tanh
 from letir.ops.neural import dropout, linear
 from letir.ops.shaping import split, stack
@@ -117,5 +117,6 @@ def unrolled(cell: Callable, x, states: tuple, layers: Sequence, rate: float, ke
 
 def dropped(steps: list, rate: float, key, layer: int):
     """The outputs of a layer with some set to 0, by a key that belongs to the layer."""
-    found = dropout(stack(steps), random_fold_in(as_key(key), layer), rate=rate)
+    key = key if getattr(key, "shape", ()) else random_key(key)  # of a seed
+    found = dropout(stack(steps), random_fold_in(key, layer), rate=rate)
     return [found[t] for t in range(len(steps))]

@@ -7,7 +7,10 @@ n / stride places, rounded up.
 
 import math
 
+from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
 from letir.errors import ShapeError
+from letir.eval.arrays import type_of
 from letir.ops.convolutions import conv, conv_transpose
 from letir.ops.pooling import avg_pool, max_pool
 from letir.ops.sizes import reshape
@@ -52,6 +55,13 @@ def biased(out, bias):
     return out if bias is None else out + reshape(bias, (-1, *[1] * (out.ndim - 2)))
 
 
+def checked(record: Primitive, *operands, **attrs):
+    """``record`` on these operands, whose shapes are checked outside of traces too."""
+    if not any(isinstance(x, Value) for x in operands):
+        record.aval(*map(type_of, operands), **record.complete(attrs))
+    return record(*operands, **attrs)
+
+
 # ---- convolutions ----
 
 
@@ -78,7 +88,7 @@ def convolved(name: str, axes: int, x, weight, bias, stride, padding, dilation, 
     checked_rank(name, x, axes)
     stride, dilation = each_axis(stride, axes, "stride"), each_axis(dilation, axes, "dilation")
     padding = paddings(padding, x.shape[2:], weight.shape[2:], stride, dilation)
-    out = conv(x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
+    out = checked(conv, x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
     return biased(out, bias)
 
 
@@ -123,7 +133,8 @@ def transposed(name, axes, x, weight, bias, stride, padding, output_padding, gro
         ]
     )
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
-    return biased(conv_transpose(x, weight, sizes=sizes, groups=groups, **spacing), bias)
+    out = checked(conv_transpose, x, weight, sizes=sizes, groups=groups, **spacing)
+    return biased(out, bias)
 
 
 # ---- pooling ----
@@ -156,7 +167,7 @@ def greatest(axes: int, x, window, stride, padding, dilation, ceil_mode: bool):
     if ceil_mode:
         settings = zip(sizes, window, stride, dilation, padding, strict=True)
         padding = tuple([(pair[0], pair[1] + last_part(*given, pair)) for *given, pair in settings])
-    return max_pool(x, window=window, stride=stride, padding=padding, dilation=dilation)
+    return checked(max_pool, x, window=window, stride=stride, padding=padding, dilation=dilation)
 
 
 def last_part(n: int, k: int, s: int, d: int, pair: tuple) -> int:
@@ -189,4 +200,4 @@ def averaged(axes: int, x, window, stride, padding, count_padding: bool):
     stride = each_axis(window if stride is None else stride, axes, "stride")
     padding = paddings(padding, x.shape[x.ndim - axes :], window, stride, (1,) * axes)
     spacing = {"window": window, "stride": stride, "padding": padding}
-    return avg_pool(x, count_padding=count_padding, **spacing)
+    return checked(avg_pool, x, count_padding=count_padding, **spacing)

@@ -22,6 +22,15 @@ def batch_norm(x, gamma=None, beta=None):
     return (out if gamma is None else out * gamma + beta), mean, var
 
 
+def composite(x, gamma=None, beta=None):
+    """The one of letir.nn, whose variance is an estimate."""
+    return lt.nn.batch_norm(x, None, None, gamma, beta)
+
+
+FORMS = {"direct": batch_norm, "checkpoint": lt.checkpoint(batch_norm), "composite": composite}
+every_form = pytest.mark.parametrize("norm", FORMS.values(), ids=FORMS)
+
+
 def directions(arrays, seed):
     rng = np.random.default_rng(seed)
     return [rng.normal(size=np.shape(array)) for array in arrays]
@@ -52,36 +61,38 @@ def check_masked(program, args, mask):
 
 @pytest.mark.parametrize("mask", MASKS)
 @pytest.mark.parametrize("args", [(X,), (X, GAMMA, BETA)], ids=["plain", "affine"])
-def test_gradients_for_every_combination_of_missing_ones_of_the_results(args, mask):
+@every_form
+def test_gradients_for_every_combination_of_missing_ones_of_the_results(norm, args, mask):
     """[D7, D11]"""
-    check_masked(lt.trace(batch_norm, *args), args, mask)
+    check_masked(lt.trace(norm, *args), args, mask)
 
 
-def backward(form):
+def backward(norm):
     """The gradients by x, gamma and beta as a function of the cotangent of the result and these."""
 
     def by_all(ct, x, gamma, beta):
-        return lt.vjp(lambda *args: form(batch_norm)(*args)[0], x, gamma, beta)[1](ct)
+        return lt.vjp(lambda *args: norm(*args)[0], x, gamma, beta)[1](ct)
 
     return by_all
 
 
 @pytest.mark.parametrize("mask", MASKS)
-@pytest.mark.parametrize("form", [lambda f: f, lt.checkpoint], ids=["direct", "checkpoint"])
-def test_second_gradients_for_every_combination_of_missing_ones(form, mask):
+@every_form
+def test_second_gradients_for_every_combination_of_missing_ones(norm, mask):
     """[D11]: of the gradients by x, gamma and beta."""
     args = (np.cos(X), X, GAMMA, BETA)
 
-    check_masked(lt.trace(backward(form), *args), args, mask)
+    check_masked(lt.trace(backward(norm), *args), args, mask)
 
 
 @pytest.mark.parametrize("mask", MASKS)
-def test_second_gradients_of_the_statistics_too(mask):
+@every_form
+def test_second_gradients_of_the_statistics_too(norm, mask):
     """[D11]: not affine, for cotangents of the mean and the variance beside that of the result."""
 
     def by_x(x, *cts):
         given = [ct if there else ct * 0 for ct, there in zip(cts, mask, strict=True)]
-        return lt.vjp(batch_norm, x)[1](tuple(given))[0]
+        return lt.vjp(norm, x)[1](tuple(given))[0]
 
     lt.testing.check_grads(by_x, (X, *directions(batch_norm(X), 3)), order=1)
 

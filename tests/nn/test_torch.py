@@ -7,6 +7,7 @@ import pytest
 
 import letir as lt
 from letir import nn
+from letir.nn import optim
 from letir.testing import assert_close
 
 torch = pytest.importorskip("torch", reason="install the extra 'bench'")
@@ -346,3 +347,35 @@ def test_gradients_of_gradients_are_those_of_torch(name):
     found = lt.grad(lambda *a: paired(gradient(*a), 3.1), argnums=tuple(places))(*args)
 
     assert_close([t.numpy(force=True) for t in expected], list(found), rtol=1e-7, atol=1e-7)
+
+
+# ---- optimisers ----
+
+OPTIMIZERS = {
+    "sgd": (optim.sgd(0.1, weight_decay=0.01), "SGD", {"lr": 0.1, "weight_decay": 0.01}),
+    "momentum": (optim.momentum(0.1, 0.8), "SGD", {"lr": 0.1, "momentum": 0.8}),
+    "nesterov": (
+        optim.sgd(0.1, momentum=0.8, nesterov=True),
+        "SGD",
+        {"lr": 0.1, "momentum": 0.8, "nesterov": True},
+    ),
+    "adam": (optim.adam(0.1, weight_decay=0.1), "Adam", {"lr": 0.1, "weight_decay": 0.1}),
+    "adamw": (optim.adamw(0.1, weight_decay=0.1), "AdamW", {"lr": 0.1, "weight_decay": 0.1}),
+    "rmsprop": (optim.rmsprop(0.1), "RMSprop", {"lr": 0.1}),
+    "adagrad": (optim.adagrad(0.1), "Adagrad", {"lr": 0.1}),
+}
+
+
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_steps_of_optimisers_are_those_of_torch(name):
+    ours, theirs, attrs = OPTIMIZERS[name]
+    params, tensor = [X], torch.tensor(X, requires_grad=True)
+    state, peer = ours.init(params), getattr(torch.optim, theirs)([tensor], **attrs)
+
+    for i in range(4):
+        grad = numbers(4, 3, seed=float(i))
+        tensor.grad = torch.tensor(grad)
+        peer.step()
+        params, state = ours.update([grad], state, params)
+
+    assert_close(tensor.detach().numpy(), params[0])
