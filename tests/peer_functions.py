@@ -7,6 +7,7 @@ import numpy
 from peer_arranging import ARRANGING
 from peer_elementwise import LESS_FREQUENT
 from peer_linalg import LINALG
+from peer_statistics import STATISTICS
 
 X = numpy.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 Y = numpy.array([[1.1, 0.43, -0.7], [-0.93, 1.3, 0.8]])
@@ -331,6 +332,7 @@ CORNERS = {
 FUNCTIONS = (
     ARRANGING
     | LINALG
+    | STATISTICS
     | LESS_FREQUENT
     | ELEMENTWISE
     | CHOICES

@@ -19,6 +19,7 @@ from peer_arranging import ARRANGING
 from peer_elementwise import LESS_FREQUENT
 from peer_functions import CORNERS, FUNCTIONS
 from peer_linalg import FIRST_ORDER, LINALG
+from peer_statistics import STATISTICS
 
 import letir as lt
 from letir.testing import assert_close
@@ -109,6 +110,7 @@ DIFFERS = {
 LACKS = {
     **{("autograd", name): "compared with JAX, which has them all" for name in ARRANGING},
     **{("autograd", name): "compared with JAX, which has them all" for name in LINALG},
+    **{("autograd", name): "compared with JAX, which has them all" for name in STATISTICS},
     **{("autograd", name): "compared with JAX, which has nearly all" for name in LESS_FREQUENT},
     **{("autograd", name): NO_RULE for name in ("positive", "cbrt", "flip", "copy")},
     **{("autograd", name): EINSUM for name in ("trace", "diagonal")},
