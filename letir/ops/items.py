@@ -33,12 +33,13 @@ def spelled_entry(entry, arrays: list):
     if isinstance(entry, slice):
         ends = entry.start, entry.stop, entry.step
         return slice(*[None if n is None else as_size(n) for n in ends])
-    if isinstance(entry, np.integer):
+    # type(): traced values say that they are instances of NumPy's classes
+    if issubclass(type(entry), np.integer):
         return int(entry)
     if isinstance(entry, list):
         # [] selects nothing; asarray says float
         entry = np.asarray(entry) if entry else np.zeros(0, np.intp)
-    if isinstance(entry, bool | np.bool_):
+    if type(entry) in (bool, np.bool_):
         entry = np.asarray(entry)
     if not isinstance(entry, np.ndarray | Value) or entry.dtype.kind not in "biu":
         raise BoundsError(

@@ -9,10 +9,12 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from letir.ast.builder import Value
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import TraceError
+from letir.eval.arrays import is_array
 
 MOST_LEAVES = 16  # that are changed one by one
 MOST_LINES = 24  # of the two programs in a message
@@ -58,7 +60,7 @@ def nearby(leaf, random: np.random.Generator):
     """
     if type(leaf) in PYTHON_NUMBERS:
         return leaf ^ 1 if type(leaf) is int else type(leaf)(nearby(np.asarray(leaf), random))
-    if not isinstance(leaf, np.ndarray | np.generic) or leaf.dtype.kind not in "biufc":
+    if isinstance(leaf, Value) or not is_array(leaf) or leaf.dtype.kind not in "biufc":
         return leaf
     if leaf.dtype.kind in "biu":
         if not leaf.ndim:

@@ -14,6 +14,7 @@ from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
+from letir.ops.makers import PYTHON_TYPES
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user
 from letir.tracing.protocols import ArrayValue
@@ -53,6 +54,9 @@ numpy.array, numpy.full and C functions take values, not recordings; these recor
   or trace with letir.trace(..., intercept=True), where np is letir.numpy"""
 
 
+CLASS = object.__dict__["__class__"]  # past the property: what type() tells
+
+
 class Tracer(ArrayValue):
     """A value that is being recorded: behaves as the NumPy array of its type.
 
@@ -85,6 +89,19 @@ class Tracer(ArrayValue):
         """Whether its memory is the caller's."""
         trace = self.emitter
         return self.arg in trace.arguments or any(self is x for x in trace.changed.values())
+
+    @property
+    def __class__(self):
+        """What NumPy or Python would have here: ``isinstance(x, np.ndarray)`` answers as it does
+        for the array, where ``type(x)`` is what it is.
+        """
+        if self.type.weak:
+            return PYTHON_TYPES[self.dtype.kind]
+        return self.dtype.type if self.is_scalar() else np.ndarray
+
+    @__class__.setter
+    def __class__(self, kind):
+        CLASS.__set__(self, kind)
 
     def is_scalar(self) -> bool:
         """Whether NumPy would have a scalar here, which ``+=`` replaces instead of changing it."""
@@ -209,6 +226,12 @@ class Tracer(ArrayValue):
                 f"its record would be lost{at_user()}\n  {ARRAY_REMEDY}"
             )
         )
+
+    def as_integer_ratio(self):
+        """Refused, as ``float()``: statistics and fractions ask it of a number."""
+        if (value := self.paused()) is not None:
+            return value.as_integer_ratio()
+        raise self.refused("as_integer_ratio()", MATH_REMEDY)
 
     def __format__(self, spec):
         if spec:
