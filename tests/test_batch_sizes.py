@@ -27,6 +27,9 @@ CANNOT = {  # why no sample of these has a batch of any size
     "grad_of": "its body is typed",
     "when_defined": "its body is typed",
     "nll_loss": "its target, of fewer axes, has the batch too",
+    "tensorsolve": "its axes are those of one matrix",
+    "tensorinv": "its axes are those of one matrix",
+    "lstsq": "which of its sizes is the smaller one says what it gives",
     "fold": "its first axis is that of a window",
 }
 

@@ -121,7 +121,8 @@ class DeviceModule:
 def to_device(value):
     """What NumPy gave, on the device."""
     if isinstance(value, tuple | list):
-        return type(value)(map(to_device, value)) if type(value) in (tuple, list) else value
+        make = getattr(type(value), "_make", type(value))  # named tuples, as np.linalg gives
+        return make(map(to_device, value))
     if isinstance(value, np.ndarray | np.generic):
         return DeviceArray(value)
     return value

@@ -12,7 +12,9 @@ import numpy as np
 from letir.testing.samples.sample import COMPLEX64, FLOAT32, INTEGERS, of, rough
 
 A = np.array([[2.0, 0.3, -0.5], [0.1, 1.5, 0.7], [-0.2, 0.4, -1.8]])
-TURN = np.array([[0.4, -1.2, 0.3], [0.9, 0.25, -0.15], [0.2, 0.5, 1.1]])  # two complex eigenvalues
+TURN = np.array(
+    [[0.45, -1.2, 0.35], [0.9, 0.25, -0.15], [0.25, 0.6, 1.1]]
+)  # two complex eigenvalues
 C = A + 1j * TURN
 STACK = np.stack([A, TURN])
 B = np.array([[1.0, -0.4], [0.3, 2.0], [-0.7, 0.6]])
@@ -98,6 +100,12 @@ DECOMPOSED = {
         of(WHOLE, **EXACT),
     ],
 }
+EIGENVALUES = [
+    of(TURN, real=False),
+    of(np.stack([A, 2 * A.T]), real=True),
+    of(C, real=False),
+    of(NARROW, real=True),
+]
 EIGEN = {
     "eigh": [
         rough(np.stack([POSITIVE, POSITIVE * 2 - 1]), UPLO="L"),
@@ -111,8 +119,18 @@ EIGEN = {
         rough(HERMITIAN, UPLO="U"),
         rough(POSITIVE.astype(FLOAT32), UPLO="L"),
     ],
-    "eig": [of(TURN, real=False), of(A, real=True), of(C, real=False), of(NARROW, real=True)],
-    "eigvals": [of(TURN, real=False), of(A, real=True), of(C, real=False), of(NARROW, real=True)],
+    "eig": [
+        of(TURN, real=False),
+        of(np.stack([A, 2 * A.T]), real=True),
+        of(C, real=False),
+        of(NARROW, real=True),
+    ],
+    "eigvals": [
+        of(TURN, real=False),
+        of(np.stack([A, 2 * A.T]), real=True),
+        of(C, real=False),
+        of(NARROW, real=True),
+    ],
 }
 
 
