@@ -20,6 +20,7 @@ from letir.errors import DTypeError, EscapedTracerError, GuardError, LetirError,
 from letir.eval.arrays import is_array, type_of
 from letir.eval.evaluator import Environment, compute, point_at
 from letir.ops.memory import changed_params
+from letir.tracing.error_states import current_state, in_error_state, is_silent
 from letir.tracing.orders import given_order
 from letir.tracing.places import at_user, placed, user_place
 from letir.tracing.views import PUTS, viewed
@@ -39,6 +40,7 @@ EAGER, LAZY, ABSTRACT = (
     "abstract",
 )  # when a trace computes: at once, when asked, never
 
+
 class Trace(LetBuilder):
     """Records one program. ``parent`` is the trace that was active when it began."""
 
@@ -46,7 +48,7 @@ class Trace(LetBuilder):
         super().__init__()
         self.make_tracer, self.parent, self.mode = make_tracer, parent, mode
         self.thread = threading.get_ident()  # what a message about a value that escaped says
-        self.is_open = True
+        self.is_open, self.error_state = True, current_state()
         self.refusal: str | None = None  # the first error of this trace, in case nobody sees it
         self.lifted: dict[
             Local, tuple[Value, Local]
@@ -90,6 +92,8 @@ class Trace(LetBuilder):
         active = ACTIVE.get()
         if active is not self:
             return _elsewhere(self, active, op, operands, attrs)
+        if current_state() is not self.error_state and not is_silent(op) and op.name not in PUTS:
+            return in_error_state(self, op, operands, attrs)
         tracer = self.make_tracer
         args = tuple(
             [o.arg if type(o) is tracer and o.emitter is self else self.enter(o) for o in operands]

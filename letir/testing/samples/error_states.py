@@ -1,0 +1,17 @@
+"""Samples of the operation in ``letir.ops.error_states``."""
+
+from letir.ast.types import ArrayType
+from letir.testing.samples.bodies import GROWTH, VECTOR, WAVE, body
+from letir.testing.samples.sample import INTEGERS, X, Y, narrow, of
+
+QUIET = dict.fromkeys(("divide", "over", "under", "invalid"), "ignore")
+WARNING = {**QUIET, "divide": "warn"}
+QUOTIENT = body(lambda n, x: (n / x,), ArrayType(int, (3,)), VECTOR)
+SAMPLES = {
+    "errstate": [
+        of(X[0], Y[0], body=WAVE, **QUIET),
+        of(X[0], body=GROWTH, **WARNING),
+        of(INTEGERS[0], X[0], body=QUOTIENT, **QUIET),
+        *narrow(of(X[0], body=GROWTH, **QUIET)),
+    ]
+}

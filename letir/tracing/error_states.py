@@ -1,0 +1,54 @@
+"""``with np.errstate(...)`` in a traced function: what is recorded there remembers the state.
+
+NumPy keeps the state in a context variable, which is the same object unless somebody changed the
+state: to compare it takes less time than to ask for the state.
+"""
+
+import numpy as np
+
+from letir.ast.attrs import Attrs
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.errors import LetirError
+from letir.eval.arrays import is_array, type_of
+
+try:
+    from numpy._core.umath import _extobj_contextvar as ERROR_STATE
+except ImportError:  # another NumPy: states are those of the run
+    ERROR_STATE = None
+
+# No floating-point errors there; changes in place are known by these names.
+SILENT = frozenset(["errstate", "copy", "index_set", "write_back", "guard", "constant"])
+KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # others call functions of the user's
+
+
+def current_state():
+    """What tells whether the state was changed."""
+    return None if ERROR_STATE is None else ERROR_STATE.get(None)
+
+
+def is_silent(op: Primitive) -> bool:
+    """Whether an operation cannot meet a floating-point error, or is none of the user's."""
+    return op.effect or op.random or op.name in SILENT
+
+
+def in_error_state(trace, op: Primitive, operands, attrs):
+    """``op`` on these operands as a bind that runs in the state of now."""
+    state = np.geterr()
+    if not KNOWN.issuperset(state.values()):
+        raise LetirError(
+            "numpy.errstate with 'call' or 'log' is not recorded: use 'ignore', 'warn', 'raise' "
+            "or 'print'"
+        )
+    operands = [np.asarray(x) if isinstance(x, list | tuple) else x for x in operands]
+    builder, given, args = LetBuilder(), [], []
+    for operand in operands:
+        if isinstance(operand, Value) or is_array(operand):
+            kind = operand.type if isinstance(operand, Value) else type_of(operand)
+            given.append(operand)
+            args.append(builder.param(kind).arg)
+        else:
+            args.append(builder.enter(operand))
+    body = builder.build(builder.emit(op, tuple(args), attrs))
+    results = trace.apply(PRIMITIVES["errstate"], given, Attrs(body=body, **state))
+    return results if op.results is not None else results[0]
