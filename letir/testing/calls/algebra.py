@@ -5,6 +5,8 @@ import numpy as np
 from letir.testing.calls.call import BLOCK, SQUARE, Call, V, W, X, Y, each, of
 
 SYMMETRIC = SQUARE @ SQUARE.T
+# its eigenvalues keep their order beside it
+APART = np.diag([1.0, 2.0 + 1.0j, 5.0]) + 0.1 * SQUARE.T
 TENSOR = np.random.default_rng(0).normal(size=(2, 3, 6))
 
 
@@ -64,8 +66,8 @@ LINALG = {
     "qr": of(lambda np, x: tuple(np.linalg.qr(x)), SQUARE),
     "svd": of(lambda np, x: np.linalg.svd(x, full_matrices=False)[1], X),
     "svdvals": linalg("svdvals", X),
-    "eig": of(lambda np, x: np.linalg.eig(x)[0], SQUARE),
-    "eigvals": linalg("eigvals", SQUARE),
+    "eig": Call(lambda np, x: np.linalg.eig(x)[0], (SQUARE,), complexes=(APART,)),
+    "eigvals": Call(lambda np, x: np.linalg.eigvals(x), (SQUARE,), complexes=(APART,)),
     "eigh": on_symmetric("eigh", lambda found: found[0]),
     "eigvalsh": on_symmetric("eigvalsh"),
     "tensorinv": linalg("tensorinv", TENSOR, ind=2),
