@@ -12,7 +12,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
-from letir.errors import DTypeError, GuardError, MissingRule, ShapeError
+from letir.errors import DTypeError, GuardError, ShapeError, TraceError
 from letir.ops.elementwise import abs_, imag, where
 from letir.ops.linalg import inv, solve
 from letir.ops.makers import added, match, op
@@ -122,13 +122,13 @@ eigvalsh = op(
 def is_real(a) -> bool:
     """Whether NumPy's eigenvalues of ``a`` are real numbers, which depends on a real matrix.
 
-    Raises MissingRule for a real matrix without a value.
+    Raises TraceError for a real matrix without a value.
     """
     if a.dtype.kind == "c":
         return False
     value = known_value(a)
     if value is None:
-        raise MissingRule(
+        raise TraceError(
             "eig: whether the eigenvalues of a real matrix are real depends on its values, "
             "which are not known\n  trace with concrete arguments, or make them complex: "
             "numpy.linalg.eig(x.astype(complex))"
