@@ -5,6 +5,7 @@ numbers. At other values they differ by numbers that got into the program past t
 a guard answered otherwise the path is another one, and nothing behind it is compared [B2].
 """
 
+import copy
 from collections.abc import Callable, Iterator
 
 import numpy as np
@@ -12,7 +13,8 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
-from letir.ast.types import PYTHON_NUMBERS
+from letir.ast.trees import flatten
+from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import TraceError
 from letir.eval.arrays import is_array
 
@@ -39,6 +41,42 @@ def refuse_baked(fn: Lambda, leaves: list, again: Callable[[list], Lambda]) -> N
         except Exception:
             continue
         compare(fn, other, AT_OTHER_VALUES)
+
+
+def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) -> None:
+    """Raise TraceError unless a program gives what the function gives, but for rounding.
+
+    It does not where the function asks what no recording sees: ``type(x)``, ``x is y``, ``str(x)``.
+    """
+    given = flatten((args, kwargs))[0]
+    if any(isinstance(leaf, ShapeDtype) for leaf in given):
+        return
+    expected, found = (
+        # on copies: either may write into its arguments
+        flatten(call(*copied[0], **copied[1]))[0]
+        for call, copied in (
+            (f, copy.deepcopy((args, kwargs))),
+            (fn, copy.deepcopy((args, kwargs))),
+        )
+    )
+    alike = len(expected) == len(found) and all(map(agrees, expected, found))
+    if not alike:
+        raise TraceError(
+            "check: the program gives another result than the function\n"
+            f"  the function: {expected!r:.300}\n  the program:  {found!r:.300}\n"
+            "  it asks what no recording sees: the type or the identity of an argument, its text\n"
+            "  use isinstance(x, numpy.ndarray), which answers as for an array"
+        )
+
+
+def agrees(expected, found) -> bool:
+    """Whether two results are the same array, but for rounding; any others are."""
+    if not is_array(expected) or not is_array(found):
+        return True
+    rtol = 1e3 * np.finfo(expected.dtype).eps if expected.dtype.kind in "fc" else 0.0
+    return np.shape(expected) == np.shape(found) and np.allclose(
+        expected, found, rtol=rtol, atol=rtol, equal_nan=expected.dtype.kind in "fc"
+    )
 
 
 def perturbed(leaves: list) -> Iterator[list]:

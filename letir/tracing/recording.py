@@ -19,7 +19,7 @@ from letir.eval.arrays import is_array, type_of
 from letir.tracing.dispatch import refresh
 from letir.tracing.global_draws import Watch
 from letir.tracing.intercepting import intercepted
-from letir.tracing.perturbing import refuse_baked
+from letir.tracing.perturbing import refuse_another_result, refuse_baked
 from letir.tracing.places import at_user
 from letir.tracing.recorder import ABSTRACT, ACTIVE, EAGER, Paused, Trace, escaped
 from letir.tracing.tracer import Tracer
@@ -72,11 +72,13 @@ def trace(
     """
     _refuse_ambiguous_options(f)
     marked_args, marked_kwargs = mark_static(f, args, kwargs, static_argnums, static_argnames)
-    mode, f = ABSTRACT if abstract else EAGER, intercepted(f) if intercept else f
-    fn = record(f, marked_args, marked_kwargs, mode, KEEP).fn
+    mode, recorded = ABSTRACT if abstract else EAGER, intercepted(f) if intercept else f
+    fn = record(recorded, marked_args, marked_kwargs, mode, KEEP).fn
     if check:
         leaves, spec = flatten((marked_args, marked_kwargs))
-        refuse_baked(fn, leaves, lambda new: record(f, *spec.unflatten(new), mode, KEEP).fn)
+        refuse_baked(fn, leaves, lambda new: record(recorded, *spec.unflatten(new), mode, KEEP).fn)
+        if mode is EAGER and ACTIVE.get() is None:
+            refuse_another_result(f, fn, args, kwargs)
     return fn
 
 

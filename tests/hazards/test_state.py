@@ -1,0 +1,431 @@
+"""Hazards: what a function reads and writes beside its arguments, and shared memory [B1]."""
+
+import itertools
+import os
+import random
+import threading
+import time
+import types
+
+import numpy as np
+import pytest
+
+import letir as lt
+import letir.numpy as lnp
+from letir.errors import EscapedTracerError, TraceError
+from letir.testing import assert_same
+
+X, Y = np.array([1.0, 2.0, 3.0]), np.array([4.0, -1.0, 2.0])
+LONG = np.arange(5.0)
+M = np.array([[1.0, 2.0], [3.0, 4.0]])
+GUARD, SHAPE, REFUSED = "GuardError", "ShapeError", "TraceError"
+
+state = types.SimpleNamespace(rate=2.0, table=np.ones(3), layers=[X, Y], names={"a": X})
+counter = itertools.count()
+RATE = 2.0
+
+
+class Model:
+    """A class attribute, an attribute, and a method."""
+
+    scale = 3.0
+
+    def __init__(self):
+        self.bias = 1.0
+
+    def __call__(self, x):
+        return x * self.scale + self.bias
+
+
+model = Model()
+
+
+def helper(x):
+    return x * 2
+
+
+def closure():
+    rate = 2.0
+
+    def program(x):
+        return x * rate
+
+    def change():
+        nonlocal rate
+        rate = 5.0
+
+    return program, change
+
+
+def change_global():
+    global RATE  # noqa: PLW0603
+    RATE = 7.0
+
+
+def change_helper():
+    global helper  # noqa: PLW0603
+    helper = np.negative
+
+
+def loop_variable():
+    programs = [lambda x: x * i for i in range(3)]  # noqa: B023  the hazard
+    return programs[0]
+
+
+scaled, change_scaled = closure()
+CHANGED_LATER = {
+    "a global number": (lambda x: x * RATE, change_global),
+    "a global function": (lambda x: helper(x), change_helper),  # noqa: PLW0108
+    "an attribute": (lambda x: x * state.rate, lambda: setattr(state, "rate", 9.0)),
+    "an array in place": (lambda x: x + state.table, lambda: state.table.fill(5.0)),
+    "an array anew": (lambda x: x - state.table, lambda: setattr(state, "table", X * 7)),
+    "a list": (lambda x: x @ sum(state.layers), lambda: state.layers.append(X)),
+    "a dict": (lambda x: x * state.names["a"], lambda: state.names.update(a=Y)),
+    "a variable around it": (scaled, change_scaled),
+    "a class attribute": (lambda x: model(x), lambda: setattr(Model, "scale", 4.0)),  # noqa: PLW0108
+    "an attribute of self": (model.__call__, lambda: setattr(model, "bias", 4.0)),
+    "the environment": (
+        lambda x: x * len(os.environ.get("LETIR_HAZARD", "")) + 1,
+        lambda: os.environ.update(LETIR_HAZARD="abc"),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CHANGED_LATER)
+def test_what_changes_later_is_as_it_was_recorded(name):
+    """[B1] The program has its own: a replay gives what the function gave then."""
+    f, change = CHANGED_LATER[name]
+    program, expected = lt.trace(f, X), f(Y)
+
+    change()
+
+    assert_same(expected, program(Y))
+    assert not np.array_equal(expected, f(Y))
+
+
+def test_an_array_that_changes_while_it_is_recorded_has_both_values():
+    table = np.ones(3)
+
+    def program(x):
+        first = x + table
+        table[0] = 5.0
+        second = x * table
+        table[0] = 1.0
+        return first, second
+
+    assert_same(program(Y), lt.trace(program, X)(Y))
+
+
+def writes_counter(x):
+    state.calls = getattr(state, "calls", 0) + 1
+    return x * state.calls
+
+
+def drawn(x):
+    return x * random.random()
+
+
+IMPURE = {
+    "a counter": lambda x: x * next(counter),
+    "an attribute": writes_counter,
+    "the clock": lambda x: x * time.time(),
+    "a table that changes": lambda x: x + np.add(state.table, 1, out=state.table),
+    "a list that grows": lambda x: x * len(state.layers.append(X) or state.layers),
+    "an order of a set": lambda x: x * next(counter) if {1} else x,
+}
+
+
+@pytest.mark.parametrize("name", IMPURE)
+def test_what_differs_between_calls_is_found_by_the_check(name):
+    with pytest.raises(TraceError, match="it reads what changes between calls"):
+        lt.trace(IMPURE[name], X, check=True)
+
+
+@pytest.mark.parametrize("draws", [drawn, lambda x: x * np.random.rand()])
+def test_random_numbers_are_refused(draws):
+    """[B9]"""
+    with pytest.raises(TraceError, match=r"letir\.random"):
+        lt.trace(draws, X)
+
+
+# ---- values that get out ----
+
+
+def test_a_value_that_is_kept_is_no_value_any_more():
+    kept = []
+    lt.trace(lambda x: kept.append(x * 2) or x, X)
+
+    with pytest.raises(EscapedTracerError, match=r"test_state\.py"):
+        kept[0] + 1
+
+
+def test_a_generator_that_runs_on_is_stopped():
+    kept = []
+    lt.trace(lambda x: kept.append(v * 2 for v in x) or x, X)
+
+    with pytest.raises(EscapedTracerError, match=r"test_state\.py"):
+        next(kept[0])
+
+
+def test_a_value_in_another_thread_is_refused():
+    found = []
+
+    def ask(x):
+        try:
+            found.append(x * 2)
+        except EscapedTracerError as error:
+            found.append(error)
+
+    def program(x):
+        thread = threading.Thread(target=ask, args=(x,))
+        thread.start()
+        thread.join()
+        return x
+
+    lt.trace(program, X)
+
+    assert "another thread" in str(found[0])
+
+
+def test_a_value_in_a_cache_is_refused_by_the_next_trace():
+    cache = {}
+
+    def program(x):
+        if "rows" not in cache:
+            cache["rows"] = x * 2
+        return cache["rows"] + x
+
+    lt.trace(program, X)
+
+    with pytest.raises(EscapedTracerError, match="a trace that is over"):
+        lt.trace(program, Y)
+
+
+# ---- memory that is shared ----
+
+
+def through_a_view(x):
+    y = x * 1
+    part = y[1:]
+    part[0] = 9.0
+    return y, part
+
+
+def view_after_write(x):
+    y = x * 1
+    part = y[:2]
+    y[0] = 7.0
+    return part * 2
+
+
+def shifted(x):
+    y = x * 1
+    y[1:] = y[:-1]
+    return y
+
+
+def swapped(x):
+    y = x.copy()
+    y[[0, 2]] = y[[2, 0]]
+    y[0], y[1] = y[1], y[0]
+    return y
+
+
+def swapped_views(x):
+    y = x * np.ones((2, 1))
+    y[0], y[1] = y[1], y[0] * 2
+    return y
+
+
+def two_names(x):
+    y = z = x * 1
+    y += 1
+    return z
+
+
+def augmented(x):
+    y = x
+    y = y + 1
+    y *= 2
+    return y, x
+
+
+def filled(x):
+    out = np.zeros_like(x)
+    for i in range(len(x)):
+        out[i] = x[i] * i
+    return out
+
+
+def filled_by_letir(x):
+    out = lnp.zeros(3)
+    out[:] = x
+    out[out > 1.5] = 0.0
+    return out
+
+
+def repeated(x):
+    y = x * 1
+    y[[0, 0, 1]] += 1
+    np.add.at(y, [0, 0, 2], x)
+    return y
+
+
+def transposed(m):
+    y = m * 1
+    y.T[0] = 5.0
+    y.reshape(-1)[0] = 6.0
+    return y
+
+
+def real_part(x):
+    y = x * (1 + 1j)
+    y.real[1:] = 0.0
+    return y
+
+
+def ordinary_buffer(x):
+    out = np.zeros(3)
+    out[:2] = x[:2]
+    return out
+
+
+def ordinary_sum(x):
+    total = np.zeros(3)
+    total += x
+    return total
+
+
+def ordinary_out(x):
+    out = np.zeros(3)
+    np.multiply(x, 2, out=out)
+    return out
+
+
+def into_a_global(x):
+    state.table[0] = x[0]
+    return x
+
+
+def sorted_in_place(x):
+    y = x * 1
+    y.sort()
+    return y[::-1]
+
+
+def masked_write(x):
+    y = x * 1
+    y[y > 1.5] = -1.0
+    y[y < 0] *= 2
+    return y
+
+
+def in_a_dict(x):
+    params = {"w": x * 1}
+    params["w"] -= 0.5 * params["w"]
+    return params["w"]
+
+
+def in_a_list(x):
+    rows = [x * 1] * 2
+    rows[0] += 1
+    return rows[1]
+
+
+def in_an_object(x):
+    holder = types.SimpleNamespace(w=x * 1)
+    alias = holder.w
+    holder.w += 1
+    return alias
+
+
+MEMORY = {
+    "a view": (through_a_view, [X], [([Y], "right")]),
+    "a view of what changes": (view_after_write, [X], [([Y], "right")]),
+    "an overlap": (shifted, [X], [([Y], "right"), ([LONG], SHAPE)]),
+    "a swap": (swapped, [X], [([Y], "right")]),
+    "a swap of rows": (swapped_views, [X], [([Y], "right")]),
+    "two names": (two_names, [X], [([Y], "right")]),
+    "a new array": (augmented, [X], [([Y], "right")]),
+    "a buffer like it": (filled, [X], [([Y], "right"), ([LONG], SHAPE)]),
+    "a buffer of letir": (filled_by_letir, [X], [([X + 0.1], "right")]),
+    "an index twice": (repeated, [X], [([Y], "right")]),
+    "a transpose": (transposed, [M], [([M.T.copy()], "right")]),
+    "a real part": (real_part, [X], [([Y], "right")]),
+    "a sort": (sorted_in_place, [X], [([Y], "right")]),
+    "a mask": (masked_write, [X], [([X + 0.1], "right")]),
+    "in a dict": (in_a_dict, [X], [([Y], "right")]),
+    "in a list": (in_a_list, [X], [([Y], "right")]),
+    "in an object": (in_an_object, [X], [([Y], "right")]),
+    "an ordinary buffer": (ordinary_buffer, [X], REFUSED),
+    "an ordinary sum": (ordinary_sum, [X], REFUSED),
+    "out=": (ordinary_out, [X], REFUSED),
+    "a global array": (into_a_global, [X], REFUSED),
+}
+
+
+@pytest.mark.parametrize("name", MEMORY)
+def test_writes_are_seen_as_numpy_shows_them(name, replays):
+    replays(*MEMORY[name])
+
+
+@pytest.mark.parametrize("name", ["an ordinary buffer", "an ordinary sum", "out="])
+def test_ordinary_buffers_record_where_numpy_is_exchanged(name, replays):
+    f, args, _ = MEMORY[name]
+
+    replays(f, args, [([Y], "right")], intercept=True)
+
+
+# ---- sizes ----
+
+SIZES = {
+    "len": lambda x: x.sum() / len(x),
+    "shape": lambda x: x / x.shape[0],
+    "size": lambda x: x * x.size,
+    "a range": lambda x: sum(x[i] for i in range(len(x))),
+    "unpacking": lambda x: sum([*x]) * 2,
+    "a reshape": lambda x: x.reshape(len(x), 1) * 1.0,
+    "an array of that size": lambda x: x + np.arange(len(x)),
+    "a mean": lambda x: x.mean(),
+    "an index from behind": lambda x: x[-1] * x[len(x) // 2],
+    "zeros": lambda x: lnp.zeros(len(x)) + x,
+    "a branch": lambda x: x if len(x) > 3 else -x,
+}
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_program_of_one_size_refuses_another(name, replays):
+    """[B7]"""
+    replays(SIZES[name], [X], [([Y], "right"), ([LONG], SHAPE)])
+
+
+@pytest.mark.parametrize("name", SIZES)
+def test_a_size_that_is_a_name_is_never_a_number(name):
+    """[B10] The program holds for all sizes, or there is none."""
+    try:
+        program = lt.trace(SIZES[name], lt.ShapeDtype(("n",), float))
+    except (TraceError, lt.ShapeError, lt.MissingRule, TypeError):
+        return
+    for x in (X, LONG):
+        assert_same(SIZES[name](x), program(x))
+
+
+# ---- what cannot be seen ----
+
+
+def test_arguments_are_two_values_even_where_they_are_one_array():
+    """[B1]"""
+    f = lt.trace(lambda x, y: x if x is y else x * y, X, X)
+
+    assert_same(Y * Y, f(Y, Y))
+
+
+def test_the_type_of_a_traced_value_is_no_array():
+    """``isinstance`` answers as for an array, ``type`` does not; the check compares results."""
+
+    def program(x):
+        return x * 2 if type(x) is np.ndarray else x
+
+    assert_same(Y, lt.trace(program, X)(Y))
+    with pytest.raises(TraceError, match="the program gives another result than the function"):
+        lt.trace(program, X, check=True)
