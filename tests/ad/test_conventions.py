@@ -10,6 +10,7 @@ import letir as lt
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.evaluator import compute
+from letir.testing import assert_close
 
 
 def sum_to_size(x, shape):
@@ -126,3 +127,19 @@ def test_every_elementwise_function_with_a_kink_is_in_the_table():
         for point, i in points:
             slope = lt.grad(functions[name], i)(*point)
             assert np.isfinite(slope) or name == "arctan2", (name, point)
+
+
+@pytest.mark.parametrize("f", [np.sqrt, np.cbrt])
+def test_a_root_of_0_in_the_branch_not_taken_has_no_derivative(f):
+    """[D13]: 0, not 0 / 0, in both orders; where it is taken the derivative is infinite."""
+
+    def chosen(x):
+        return np.where(x > 0, f(x), 0 * x).sum()
+
+    x = np.array([0.0, 4.0])
+    slope = lt.grad(lambda v: f(v).sum())(x[1:])[0]
+
+    with np.errstate(divide="ignore", invalid="ignore"):
+        assert_close(np.array([0.0, slope]), lt.grad(chosen)(x))
+        assert np.isfinite(lt.hessian(chosen)(x)).all()
+        assert lt.grad(f)(0.0) == np.inf
