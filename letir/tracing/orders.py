@@ -79,3 +79,24 @@ def is_in_c_order(trace, local: Local) -> bool:
         else:
             return False
     return True
+
+
+def ordered_like(made, like, order: str = "K"):
+    """``made`` in the memory order that NumPy's ``zeros_like`` gives it."""
+    trace = made.emitter
+    if made.ndim < 2 or order == "C" or made.shape != like.shape or not hasattr(trace, "orders"):
+        return made
+    if order == "F":
+        return PRIMITIVES["copy"](made, "F")
+    trace.orders[0][made.arg] = sources(trace, like.arg)  # it has no operand that would tell
+    array = like.known_value()
+    if array is None and set(trace.arguments.values()) != {"C"}:
+        array = trace.demand(like.arg)  # only then it may be in another order
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return made
+    steps = np.empty_like(array).strides
+    axes = sorted(range(made.ndim), key=lambda i: -steps[i])
+    if axes == list(range(made.ndim)):
+        return made
+    rows = PRIMITIVES["copy"](PRIMITIVES["transpose"](made, tuple(axes)), "C")
+    return PRIMITIVES["transpose"](rows, tuple(sorted(range(made.ndim), key=axes.__getitem__)))

@@ -11,6 +11,7 @@ from letir.errors import DTypeError, TraceError
 from letir.ops.makers import promotable
 from letir.ops.sizes import counted
 from letir.tracing.lists import gathered
+from letir.tracing.orders import ordered_like
 from letir.tracing.places import at_user
 from letir.tracing.plain_choices import CHOICES
 from letir.tracing.plain_elementwise import ELEMENTWISE
@@ -22,6 +23,7 @@ from letir.tracing.plain_selecting import SELECTING
 from letir.tracing.plain_statistics import STATISTICS
 from letir.tracing.plain_writes import WRITES
 from letir.tracing.recorder import refusing
+from letir.tracing.views import raveled
 
 
 def like(name: str):
@@ -32,7 +34,7 @@ def like(name: str):
         # `a` itself for its shape: a size that is known by name stays one
         like_this = a if shape is None else counted(shape)
         operands, attrs = op.prepare(like_this, dtype or a.dtype)
-        return a.emitter.apply(op, operands, op.complete(attrs))
+        return ordered_like(a.emitter.apply(op, operands, op.complete(attrs)), a, order)
 
     return made
 
@@ -43,7 +45,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     operands, attrs = op.prepare(
         a if shape is None else counted(shape), gathered(fill_value), dtype or a.dtype
     )
-    return a.emitter.apply(op, operands, op.complete(attrs))
+    return ordered_like(a.emitter.apply(op, operands, op.complete(attrs)), a, order)
 
 
 def result_type(*operands):
@@ -101,7 +103,7 @@ PLAIN = {
     np.shape: lambda a: a.shape,
     np.ndim: lambda a: a.ndim,
     np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
-    np.ravel: lambda a, order="C": PRIMITIVES["reshape"](a, -1, order),
+    np.ravel: raveled,
     np.zeros_like: like("zeros"),
     np.ones_like: like("ones"),
     np.empty_like: like("zeros"),

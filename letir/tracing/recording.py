@@ -7,6 +7,7 @@ import re
 from collections.abc import Callable
 from contextlib import contextmanager
 
+import numpy as np
 import optree
 from attrs import frozen
 
@@ -23,6 +24,7 @@ from letir.tracing.perturbing import refuse_another_result, refuse_baked
 from letir.tracing.places import at_user
 from letir.tracing.recorder import ABSTRACT, ACTIVE, EAGER, Paused, Trace, escaped
 from letir.tracing.tracer import Tracer
+from letir.tracing.views import Memory
 
 KEEP, DROP = "keep", "drop"  # what becomes of writes into arguments
 OPTIONS = ("static_argnums", "static_argnames", "abstract", "intercept", "check")
@@ -237,7 +239,10 @@ def parameter(new: Trace, leaf, name: str | None) -> Tracer:
     if isinstance(leaf, ShapeDtype | Tracer):
         return new.parameter(leaf.type, name, leaf)
     try:
-        return new.parameter(type_of(leaf), name, leaf)
+        made = new.parameter(type_of(leaf), name, leaf)
+        if not made.shape and isinstance(leaf, np.ndarray):
+            made.sharing = Memory(made.arg)  # also where it has no value it is known to be an array
+        return made
     except DTypeError as error:
         error.args = (f"argument {name}: {error}" if name else str(error),)
         raise

@@ -3,6 +3,8 @@
 Every question whose answer would be baked into the program is refused, or recorded as a guard [B2].
 """
 
+import math
+
 import numpy as np
 
 from letir.ast.attrs import Attrs
@@ -260,7 +262,11 @@ class Tracer(ArrayValue):
             what, remedy = reason
             raise TraceError(f"{what} cannot be changed in place{at_user()}\n  {remedy}")
         base, whole = written(self, new)
+        if base.value is not ABSENT and base.ndim:
+            whole = in_order_of(base, whole)
         base.emitter.note_change(base)
+        if base.sharing is None and (not base.shape or base.is_argument()):
+            base.sharing = Memory(base.arg)  # known to be no scalar, and to lie as it does now
         # the object stays: all names that Python code has for it mean the new array
         base.arg, base.value = whole.arg, whole.value
         if base.sharing is not None:
@@ -308,6 +314,34 @@ class Tracer(ArrayValue):
 
     real, imag = part("real"), part("imag")
     del part
+
+
+def in_order_of(base: Tracer, new: Tracer) -> Tracer:
+    """``new`` in the memory order of ``base``, which a write does not change.
+
+    Sums, and what is a view of it, depend on that order.
+    """
+    old, found = base.value, new.value
+    if not isinstance(old, np.ndarray) or steps_of(old) == steps_of(found):
+        return new
+    if math.prod(old.shape) * old.itemsize == extent_of(old):  # a copy of it lies as it does
+        return base.at[...].set(new)
+    made = Tracer(new.emitter, new.arg, np.empty_like(old, shape=extent_of(old), dtype=np.uint8))
+    lowest = sum(min(0, (n - 1) * step) for n, step in zip(old.shape, old.strides, strict=True))
+    made.value = np.ndarray(old.shape, old.dtype, made.value, -lowest, old.strides)
+    made.value[...] = found
+    return made
+
+
+def steps_of(array) -> list:
+    """The strides of an array, of axes along which there are any."""
+    return [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1 and array.size]
+
+
+def extent_of(array) -> int:
+    """How many bytes of memory an array spans."""
+    pairs = zip(array.strides, array.shape, strict=True)
+    return array.itemsize + sum(abs(s) * (n - 1) for s, n in pairs) if array.size else 0
 
 
 def is_same_part(new: Tracer, whole: Tracer, name: str) -> bool:

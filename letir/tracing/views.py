@@ -15,6 +15,7 @@ from attrs import define, field
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import TraceError
+from letir.eval.evaluator import compute
 from letir.ops.items import spelled_item
 from letir.tracing.composing import composed
 from letir.tracing.places import at_user
@@ -47,8 +48,8 @@ class Memory:
 class View:
     """Of a traced value that shares the memory of ``parent``: the operation that makes it of that.
 
-    ``op`` is None for a view of too many views, which cannot be read anew. ``sure``: whether NumPy
-    gives a view here in any case.
+    ``op`` is None for a view of too many views, which cannot be read anew. ``is_ravel``: NumPy
+    gives a view only of what lies in a row.
     """
 
     parent: object
@@ -56,7 +57,7 @@ class View:
     extra: tuple
     attrs: Attrs
     depth: int
-    sure: bool = True
+    is_ravel: bool = False
 
 
 # ---- a write of a view, as one of its parent ----
@@ -101,7 +102,7 @@ def put_by_place(parent, new, view):
     Fits every operation that takes elements and computes nothing.
     """
     places = np.arange(parent.size).reshape(parent.shape)
-    taken = view.op.impl(np, places, *view.extra, **view.attrs)
+    taken = compute(view.op, (places, *view.extra), view.attrs)
     flat = PRIMITIVES["reshape"](parent, -1)
     arrays, item = spelled_item(taken)
     return PRIMITIVES["reshape"](PRIMITIVES["index_set"](flat, item, new, arrays), parent)
@@ -151,7 +152,7 @@ def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> 
             doubted(result, parent)
         return
     depth = 1 if type(parent.sharing) is not View else parent.sharing.depth + 1
-    view = View(parent, op, operands[1:], attrs, depth, certain)
+    view = View(parent, op, operands[1:], attrs, depth)
     result.sharing = shortened(view) if depth > SHORT else view
     base = root(result)
     if base.sharing is None:
@@ -167,12 +168,12 @@ def shares(result, parent, op: Primitive, attrs: Attrs, has_arrays: bool) -> boo
     if value is not None:  # NumPy has answered
         array = parent.known_value()
         return array is not None and in_one_memory(value, array)
+    if parent.is_scalar():
+        return False
     if op.name == "index":
         return not has_arrays and bool(result.shape or ... in items_of(attrs["item"]))
     if op.name in ("real", "imag"):
         return parent.dtype.kind == "c"
-    if parent.is_scalar():
-        return False
     return True if op.name != "reshape" or is_sure(parent.shape, result.shape) else None
 
 
@@ -222,7 +223,7 @@ def shortened(view: View) -> View:
     if view.op.name == "index" == getattr(above.op, "name", None):
         item = composed(above.parent.shape, above.attrs["item"], view.attrs["item"])
         if item is not None:
-            return View(above.parent, view.op, (), Attrs(item=item), above.depth, True)
+            return View(above.parent, view.op, (), Attrs(item=item), above.depth)
     if view.depth > DEEPEST:
         return View(root(view.parent), None, (), view.attrs, above.depth)
     return view
@@ -236,3 +237,24 @@ def doubted(result, parent) -> None:
     origin = base.sharing.origin
     base.sharing.doubts.append((weakref.ref(result), origin))
     result.sharing = Memory(result.arg, doubts=[(weakref.ref(base), origin)])
+
+
+def raveled(a, order: str = "C"):
+    """np.ravel: a view of what lies in a row in this order, else a copy."""
+    made = PRIMITIVES["reshape"](a, -1, order)
+    if type(getattr(made, "sharing", None)) is not View or made.emitter is not a.emitter:
+        return made
+    made.sharing.is_ravel = True
+    memory = root(made).sharing
+    memory.doubts.append((weakref.ref(made), memory.origin))
+    array = a.known_value()
+    if array is None or in_a_row(array, order):
+        return made
+    made = PRIMITIVES["copy"](made)
+    doubted(made, a)
+    return made
+
+
+def in_a_row(array, order: str) -> bool:
+    """Whether the elements of an array lie in memory as they are counted."""
+    return array.flags.f_contiguous if order == "F" else array.flags.c_contiguous

@@ -9,11 +9,21 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
+from letir.eval.evaluator import compute
 from letir.ops.items import spelled_item
 from letir.tracing.composing import composed
 from letir.tracing.orders import array_like, fix_order
 from letir.tracing.places import at_user, user_place
-from letir.tracing.views import DEEPEST, PUTS, Memory, View, put_by_place, put_nothing, root
+from letir.tracing.views import (
+    DEEPEST,
+    PUTS,
+    Memory,
+    View,
+    in_a_row,
+    put_by_place,
+    put_nothing,
+    root,
+)
 
 ONLY_ITS_VIEW = 2  # references to a parent that nobody has but its view: that one, and the call's
 
@@ -161,18 +171,27 @@ def decide(other, trace) -> None:
             "  copy what you reshape, x.copy().reshape(...), or trace with concrete arrays"
         )
     for step in reversed(steps[1:]):
-        array = step.op.impl(np, array, *step.extra, **step.attrs)
+        array = compute(step.op, (array, *step.extra), step.attrs)
+    if not is_view_of(array, sharing):
+        separate(other, root(other).sharing)
+
+
+def is_view_of(array, sharing: View) -> bool:
+    """Whether NumPy's reshape or ravel of an array is a view of it."""
+    if sharing.is_ravel:
+        return in_a_row(array, sharing.attrs["order"])
     try:
         np.reshape(array, sharing.attrs["shape"], order=sharing.attrs["order"], copy=False)
     except ValueError:
-        separate(other, root(other).sharing)
-        return
-    other.sharing.sure = True
+        return False
+    return True
 
 
 def separate(other, memory: Memory) -> None:
     """Let a reshape that turned out to be a copy, and its views, have memory of their own."""
     other.sharing = own = Memory(other.arg)
-    moved = [ref for ref in memory.fresh if ref() is not None and root(ref()) is other]
-    own.fresh = [ref for ref in moved if ref() is not other]
-    memory.fresh = [ref for ref in memory.fresh if ref not in moved]
+    views, memory.fresh = memory.fresh, []
+    for ref in views:
+        view = ref()
+        if view is not None and view is not other:
+            (own if root(view) is other else memory).fresh.append(ref)
