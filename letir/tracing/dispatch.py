@@ -46,14 +46,17 @@ def recorder_of(function) -> tuple | None:
 
 def derive() -> None:
     """Fill the tables from the records."""
-    for op in PRIMITIVES.values():
+    # users' operations last: they take the place of letir's, also of those that were loaded later
+    for op in sorted(PRIMITIVES.values(), key=lambda op: "." in op.name):
         _table.update((f, (op, prepare)) for f, prepare in op.numpy.items())
     ufunc_records.update((f, op) for f, (op, _) in _table.items() if isinstance(f, np.ufunc))
     _derived_from[0] = len(PRIMITIVES)
 
 
 def refresh() -> None:
-    """Derive the tables again if the user has defined an operation of that name anew."""
+    """Derive the tables again if the user has defined an operation, or one anew."""
+    if _derived_from[0] != len(PRIMITIVES):
+        derive()
     # the number of records tells of new operations, not of one that was replaced
     if any(PRIMITIVES.get(op.name) is not op for op, _ in _table.values() if "." in op.name):
         _table.clear()
