@@ -69,6 +69,7 @@ ravel_multi_index = op(
     jvp=DISCRETE,
     prepare=ravel_prepare,
     numpy=(np.ravel_multi_index,),
+    source=lambda write, *indices, **attrs: write.numpy_call(f"({', '.join(indices)},)", **attrs),
     batch=in_front(
         lambda args, mapped, **attrs: emitted("ravel_multi_index", aligned(args, mapped), **attrs)
     ),

@@ -17,6 +17,7 @@ from letir.ops.makers import DISCRETE, match, op
 from letir.ops.shaping import normalized
 from letir.ops.sizes import as_size, reshape
 from letir.ops.taking import take_along_axis
+from letir.ops.written_arrays import listed
 
 KINDS = ("quicksort", "heapsort", "mergesort", "stable")
 
@@ -171,5 +172,6 @@ lexsort = op(
     jvp=DISCRETE,
     prepare=lambda keys, axis=-1: (tuple(keys), {"axis": as_size(axis)}),
     numpy=(np.lexsort,),
+    source=listed,
     batch=batched_lexsort,
 )

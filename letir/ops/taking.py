@@ -131,5 +131,8 @@ choose = composite(
     impl=lambda xp, a, *choices, mode="raise": xp.choose(a, choices, mode=mode),
     prepare=choose_prepare,
     numpy=(np.choose,),
+    source=lambda write, a, *choices, **attrs: write.numpy_call(
+        a, f"[{', '.join(choices)}]", **attrs
+    ),
     batch=in_front(choose_batch),
 )

@@ -103,7 +103,8 @@ class ArrayValue(ArrayMethods):
             raise AttributeError(name)
         if not hasattr(np.ndarray, name):
             raise AttributeError(f"{self.called} has no attribute {name!r}, nor has numpy.ndarray")
-        function = getattr(np, name, None)
+        # not of shape and its like, which a value of unknown type lacks
+        function = getattr(np, name, None) if callable(getattr(np.ndarray, name)) else None
         if name not in NOT_ALIKE and self.knows(function):
             return functools.partial(_method(function), self)
         why = refusal(getattr(np.ndarray, name)) or refusal(function)
