@@ -131,14 +131,10 @@ def test_arrays_take_what_requires_no_grad():
 
 
 def test_functions_that_no_record_knows_compute_where_nothing_is_recorded():
-    counts, _ = np.histogram(Variable(np.array([0.0, 0.2, 1.0])), bins=2)
-
-    assert [2, 1] == counts.tolist()
-    with pytest.raises(lt.MissingRule, match=r"numpy\.histogram"):
-        np.histogram(leaf(), bins=2)
-    assert np.float64(A.std()) == Variable(A).std().data
-    with pytest.raises(lt.MissingRule, match=r"numpy\.std.*\n  at .*test_arrays"):
-        leaf().std()
+    """No function of numbers is left: these are of bytes and of working days."""
+    assert A.tobytes() == Variable(A).tobytes()
+    with pytest.raises(lt.MissingRule, match=r"numpy\.is_busday.*\n  at .*test_arrays"):
+        np.is_busday(leaf())
 
 
 def test_named_tuples_stay_named():
@@ -158,8 +154,7 @@ def test_functions_without_a_derivative_compute_where_no_record_knows_them():
     assert np.array_equal(x * 1.0, x)
     assert [[0, 2, 1]] == np.argsort(x).tolist()
     assert 3 == np.count_nonzero(x)
-    with pytest.raises(lt.MissingRule, match="allclose"):
-        lt.trace(lambda t: np.allclose(x.detach(), t), A)
+    assert lt.trace(lambda t: np.allclose(x.detach(), t), A)(A)
 
 
 def test_variables_are_keys():
