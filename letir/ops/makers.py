@@ -279,7 +279,7 @@ def composite(name: str, decompose: Callable, **fields) -> Primitive:
 
     ``decompose(*args, **attrs)`` says of which operations it is made, on Values; its type rule, its
     numerics and the rules that are not given follow from that. With ``impl(xp, *args, **attrs)``
-    the numerics are NumPy's own function, bit for bit.
+    the numerics are NumPy's own function, bit for bit, where the array module has it.
     """
     fields.setdefault("source", SOURCES.get(name))
     return register(composite_record(name, decompose, **fields))
@@ -296,7 +296,7 @@ def composite_record(
         fields.setdefault("batch", decomposed(partial(decomposition, decompose), several))
     return Primitive(
         name,
-        without_call(impl) if impl else made_impl,
+        own_or_made(impl, made_impl, fields.get("numpy", ())) if impl else made_impl,
         aval or made_aval,
         vjp=vjp or by_vjp,
         jvp=jvp or by_jvp,
@@ -307,13 +307,28 @@ def composite_record(
     )
 
 
-def without_call(impl: Callable) -> Callable:
-    """``impl`` for a record whose rules need the transform: evaluators hand it ``call`` too."""
+def own_or_made(impl: Callable, made: Callable, functions) -> Callable:
+    """``impl``, which calls the first of NumPy's functions; ``made`` where the array module has no
+    such function.
+    """
+    function = next(iter(functions), None)
+    *_, where = (getattr(function, "__module__", None) or "numpy").partition("numpy")
+    path = [*where.strip(".").split("."), getattr(function, "__name__", "")]
 
     def numerics(xp, *args, call, **attrs):
-        return impl(xp, *args, **attrs)
+        # CuPy has not all of numpy.linalg, nor the youngest ufuncs
+        if xp is np or found(xp, path) is not None or found(np, path) is not function:
+            return impl(xp, *args, **attrs)
+        return made(xp, *args, call=call, **attrs)
 
     return numerics
+
+
+def found(xp, path: list[str]):
+    """What an array module has under these names, from outside in; None if nothing."""
+    for name in filter(None, path):
+        xp = getattr(xp, name, None)
+    return xp
 
 
 def composite_numerics(decompose: Callable, several: bool) -> tuple[Callable, Callable]:

@@ -19,7 +19,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, Undef
 from letir.eval.arrays import array_module, is_array, type_of
 from letir.eval.evaluator import run_flat
-from letir.testing import SAMPLES, applied, assert_same
+from letir.testing import SAMPLES, applied, assert_close, assert_same
 
 X = np.array([1.0, 2.0, 3.0])
 MATRIX = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
@@ -272,6 +272,26 @@ def test_no_operation_calls_numpy_by_name(device, op, sample):
         assert_same(run_flat(f, list(args)), run_flat(f, [to_device(arg) for arg in args]))
         return
     same_on_the_device(f, args)
+
+
+class WithoutNorms(DeviceModule):
+    """A module that lacks what CuPy lacks of numpy.linalg."""
+
+    def __getattr__(self, name):
+        if name in ("vector_norm", "multi_dot", "matvec"):
+            raise AttributeError(name)
+        found = super().__getattr__(name)
+        return WithoutNorms(found.module, self.calls) if type(found) is DeviceModule else found
+
+
+@pytest.mark.parametrize("name", ["vector_norm", "multi_dot", "matvec"])
+def test_what_the_module_lacks_is_computed_from_its_parts(name, monkeypatch):
+    monkeypatch.setitem(sys.modules, "cupy", WithoutNorms())
+    f, args = applied(PRIMITIVES[name], SAMPLES[name][0])
+
+    (found,) = run_flat(f, [to_device(arg) for arg in args])
+
+    assert_close(run_flat(f, list(args))[0], found.host)
 
 
 SHAPE_FREE = [
