@@ -6,7 +6,7 @@ call apart and completing its attributes costs more than a small sum.
 
 from collections.abc import Callable
 
-from letir.ast.attrs import Attrs
+from letir.ast.attrs import Attrs, Here
 from letir.ast.primitive import Primitive
 from letir.eager.recorder import RECORDER
 from letir.tracing.dispatch import call_function, prepared, recorder_of
@@ -87,6 +87,14 @@ def spelled(
         found, attrs = prepared(func, prepare, args, kwargs)
     else:
         found, attrs = args, kwargs
+    if has_count(attrs.get("item")):
+        return None
     # else the key would not say what the operands are
     same = len(found) == len(operands) and all(map(lambda x, y: x is y, found, operands))
     return (op, op.complete(attrs)) if same else None
+
+
+def has_count(item) -> bool:
+    """Whether an index has a mask, whose attribute says how many elements it selects."""
+    entries = item if type(item) is tuple else (item,)
+    return any(type(entry) is Here and entry.count is not None for entry in entries)

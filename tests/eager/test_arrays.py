@@ -272,3 +272,11 @@ def test_a_number_takes_part_weakly():
 
     for made in (x * 2.0, 2 + x, x**2, x**0.5, operator.truediv(1, x)):
         assert np.float32 == made.dtype
+
+
+def test_each_mask_selects_as_many_elements_as_it_has():
+    x = Variable(np.arange(4.0), requires_grad=True)
+
+    types = [x[x > bound].type.shape for bound in (2.5, 0.5, 2.5)]
+
+    assert [(1,), (3,), (1,)] == types
