@@ -188,6 +188,10 @@ def parsed(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
         [rank - len(p) + 3 for p, rank in zip(parts, ranks, strict=True) if "..." in p], default=0
     )
     dots = "".join(spare[:depth])
+    if arrow and dots and "..." not in output:
+        raise ShapeError(
+            f"einsum: {subscripts!r} has axes for ... that its result has no place for"
+        )
     labelled = []
     for part, rank in zip(parts, ranks, strict=True):
         n = rank - len(part.replace("...", ""))
