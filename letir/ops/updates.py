@@ -9,17 +9,16 @@ and none of second order through the other factors at its place.
 
 from collections.abc import Callable
 
-import numpy as np
-
 from letir.ast.builder import Value
-from letir.errors import DTypeError, MissingRule
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import MissingRule
 from letir.ops.batched_indexing import Index, batched_write
 from letir.ops.batching import emitted, first_mapped, in_front, shape_of, spread_out
 from letir.ops.elementwise import equal, where
 from letir.ops.folds import ufunc_of
 from letir.ops.indexing import added_aval, index, index_add, index_prepare, to_new
 from letir.ops.items import filled, indexed_shape
-from letir.ops.makers import added, match, op, promotable, spread
+from letir.ops.makers import added, match, op, spread
 from letir.ops.sizes import broadcast_to, ones_like, zeros_like
 from letir.ops.written_arrays import item_text
 
@@ -39,13 +38,10 @@ def ufunc_at_impl(xp, x, *rest, ufunc, item):
 
 
 def ufunc_at_aval(x, *rest, ufunc, item):
-    """The first operand's type, to which NumPy must be able to cast what it computes."""
+    """The first operand's type, to which NumPy casts whatever it computes."""
     new, arrays = parted(rest, ufunc)
-    found = ufunc_of(ufunc).resolve_dtypes((*map(promotable, (x, *new)), None))[-1]
-    if not np.can_cast(found, x.dtype, "same_kind"):
-        raise DTypeError(
-            f"{ufunc_of(ufunc).__name__}.at: results of dtype {found} do not fit into {x}"
-        )
+    # NumPy is asked whether there is a loop at all
+    PRIMITIVES[ufunc].aval(x, *new)
     if new:
         return added_aval(x, *new, *arrays, item=item)
     indexed_shape(x.shape, item, arrays)  # the index is checked

@@ -10,6 +10,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.makers import DISCRETE, promotable
+from letir.ops.reductions import reduced_axis
 from letir.tracing.dispatch import is_given, recorder_of, unsupported, unsupported_arguments
 from letir.tracing.gufuncs import on_core_axes
 from letir.tracing.lists import gathered
@@ -209,6 +210,8 @@ def folded(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kwargs
     (out,) = outs or (None,)
     if out is not None and ufunc not in (np.logical_and, np.logical_or):
         given.setdefault("dtype", fold_dtype(ufunc, x, out))
+    if kwargs.get("initial", 0) is None and "where" in given:
+        raise ValueError(f"reduction operation {ufunc.__name__!r}: where= needs an initial value")
     if isinstance(given.get("initial"), Value):
         raise unsupported_arguments(ufunc, "a traced initial value given")
     result = FOLDS[method](ufunc, op, x, *indices, **given)
@@ -229,12 +232,12 @@ def reduce(ufunc, op: Primitive, x: Value, *, dtype=None, where=True, **given):
     name = REDUCTIONS.get(ufunc)
     if name in ("sum", "prod"):
         return PRIMITIVES[name](x, dtype=dtype, where=where, **given)
-    if name is not None:
-        x = x if dtype is None or name in ("any", "all") else x.astype(dtype)
+    if name in ("max", "min"):
+        x = x if dtype is None else x.astype(dtype)
         return PRIMITIVES[name](x, where=where, **given)
-    axis, operands = given.pop("axis"), (x,) if where is True else (x, where)
-    if type(axis) is list:
-        axis = tuple(axis)
+    if name is not None and dtype is None and "initial" not in given:  # np.any has neither
+        return PRIMITIVES[name](x, where=where, **given)
+    axis, operands = reduced_axis(x, given.pop("axis")), (x,) if where is True else (x, where)
     dtype = None if dtype is None else np.dtype(dtype)
     attrs = {"ufunc": op.name, "axis": axis, "dtype": dtype, **given}
     return emitter_of(*operands).apply(
@@ -271,6 +274,8 @@ def update(ufunc, op: Primitive, target, item, *new) -> None:
     """``ufunc.at``: the ufunc in place, at places that may repeat."""
     if not isinstance(target, Value):
         raise into_ordinary_array()
+    if target.is_scalar():
+        raise TypeError("first operand must be array")  # as NumPy says it
     # else NumPy computes in another dtype than that of the target, or refuses
     if ufunc is np.add and all(is_alike(x, target.dtype) for x in new):
         target.assign(target.at[item].add(*new))

@@ -295,6 +295,20 @@ def test_a_ufunc_of_one_operand_works_in_place():
         lt.grad(lambda x: f(x).sum())(X)
 
 
-def test_an_update_that_would_lose_its_kind_is_refused_as_in_numpy():
-    with pytest.raises(lt.DTypeError, match=r"add.at: results of dtype float64"):
-        lt.trace(lambda n: np.add.at(n.copy(), [0], 0.5), N)
+def test_an_update_is_cast_to_what_it_updates_as_in_numpy():
+    def f(n):
+        n = n.copy()
+        np.add.at(n, [0, 0], 0.75)
+        np.sqrt.at(n, 1)
+        return n
+
+    agrees(f, N)
+    with pytest.raises(lt.DTypeError, match="the imaginary part would be lost"):
+        lt.trace(lambda x: np.add.at(x.copy(), [0], 1j), X)
+
+
+def test_arrays_without_axes_are_folded_along_axis_0_and_scalars_are_not_updated():
+    agrees(lambda x: (np.fmax.reduce(x), np.subtract.reduce(x, axis=-1)), np.array(2.5))
+    agrees(lambda x: np.logical_and.reduce(x, axis=1, initial=False), X)
+    with pytest.raises(TypeError, match="first operand must be array"):
+        lt.trace(lambda x: np.add.at(x[0, 0], (), 1.0), X)
