@@ -14,7 +14,7 @@ from letir.ops.elementwise import add
 from letir.ops.indexing import assemble
 from letir.ops.items import parts_of, sizes_in
 from letir.ops.products import matmul
-from letir.ops.shaping import concatenate
+from letir.ops.shaping import concatenate, expand_dims, stack, transpose
 from letir.visitors.usedef import use_counts
 
 MOST = 4  # a sum keeps as many elements unmerged as this many results have
@@ -41,7 +41,7 @@ def merged_sums(fn: Lambda) -> Lambda:
     absorbed = absorbed_terms(fn)
     if not absorbed:  # so in most programs: they stay as they are, and cost one look at each bind
         return fn
-    builder, rows = LetBuilder(), {}
+    builder, rows = LetBuilder(), Rows(waiting_vectors(fn, absorbed))
     sums: dict[Local, Sum] = {}
     for bind in fn.binds:
         if not bind.binders:
@@ -58,7 +58,7 @@ def merged_sums(fn: Lambda) -> Lambda:
         elif binder in absorbed:
             builder.source = bind.source
             sums[binder] = Sum(terms_of(bind, builder, rows))
-        else:
+        elif binder not in rows.vectors:
             builder.binds.append(bind)
     return fn.with_binds(builder.binds)
 
@@ -84,6 +84,22 @@ def absorbed_terms(fn: Lambda) -> set[Local]:
                 absorbed.update((x, y))
                 kinds[bind.binders[0]] = kind
     return absorbed
+
+
+def waiting_vectors(fn: Lambda, absorbed: set[Local]) -> dict[Local, Bind]:
+    """The binds that make a column or a row of a vector, for a product that is absorbed only."""
+    factors = {
+        arg for b in fn.binds if b.op is matmul and b.binders[0] in absorbed for arg in b.args
+    }
+    counts = use_counts(fn)
+    return {
+        bind.binders[0]: bind
+        for bind in fn.binds
+        if bind.op is expand_dims
+        and bind.binders[0] in factors
+        and counts[bind.binders[0]] == 1
+        and bind.binders[0].type.ndim == 2
+    }
 
 
 def is_term(bind: Bind) -> bool:
@@ -135,13 +151,46 @@ class Parts:
 
 
 @define(eq=False)
+class Rows:
+    """What factors are made of: vectors that wait, and the rows of factors that were put together,
+    which weights of one layer share.
+    """
+
+    vectors: dict[Local, Bind]  # a column or a row -> how it is made of a vector
+    made: dict = field(factory=dict)
+
+    def side_by_side(self, factors: tuple[Local, ...], axis: int, builder: LetBuilder) -> Local:
+        """The matrices one after the other along ``axis``."""
+        if all(factor in self.vectors for factor in factors):
+            stacked = self.stacked(tuple([self.vectors[f].args[0] for f in factors]), builder)
+            attrs = transpose.complete({"axes": None})
+            return builder.emit(transpose, (stacked,), attrs)[0] if axis else stacked
+        for factor in factors:
+            if factor in self.vectors:  # beside matrices it is one
+                builder.binds.append(self.vectors.pop(factor))
+        if len(factors) == 1:
+            return factors[0]
+        if (axis, factors) not in self.made:
+            attrs = concatenate.complete({"axis": axis, "dtype": None})
+            (self.made[axis, factors],) = builder.emit(concatenate, factors, attrs)
+        return self.made[axis, factors]
+
+    def stacked(self, vectors: tuple, builder: LetBuilder) -> Local:
+        """The matrix whose rows are these vectors."""
+        if vectors not in self.made:
+            attrs = stack.complete({"axis": 0})
+            (self.made[vectors],) = builder.emit(stack, vectors, attrs)
+        return self.made[vectors]
+
+
+@define(eq=False)
 class Products:
     """The terms that are products of matrices: their factors."""
 
     left: list[Local]
     right: list[Local]
     kept: int  # elements
-    rows: dict  # (axis, factors) -> their row, which weights of one layer share
+    rows: Rows
 
     def take(self, other: "Products", builder: LetBuilder) -> None:
         """Add the products of another sum."""
@@ -151,20 +200,12 @@ class Products:
 
     def emitted(self, builder: LetBuilder) -> Local:
         """One product, of the left factors side by side and the right ones one above the other."""
-        factors = (self.row(tuple(self.left), 1, builder), self.row(tuple(self.right), 0, builder))
-        return builder.emit(matmul, factors)[0]
-
-    def row(self, factors: tuple[Local, ...], axis: int, builder: LetBuilder) -> Local:
-        """The matrices one after the other along ``axis``."""
-        if len(factors) == 1:
-            return factors[0]
-        if (axis, factors) not in self.rows:
-            attrs = concatenate.complete({"axis": axis, "dtype": None})
-            (self.rows[axis, factors],) = builder.emit(concatenate, factors, attrs)
-        return self.rows[axis, factors]
+        left = self.rows.side_by_side(tuple(self.left), 1, builder)
+        right = self.rows.side_by_side(tuple(self.right), 0, builder)
+        return builder.emit(matmul, (left, right))[0]
 
 
-def terms_of(bind: Bind, builder: LetBuilder, rows: dict) -> Parts | Products:
+def terms_of(bind: Bind, builder: LetBuilder, rows: Rows) -> Parts | Products:
     """The one term that a bind is, or the parts of an ``assemble``."""
     if bind.op is matmul:
         x, y = bind.args
