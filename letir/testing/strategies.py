@@ -37,6 +37,7 @@ ELEMENTS = {
 }
 # drawn more often: aliases are where evaluators go wrong
 VIEWS = ("index", "index_set", "index_add", "reshape", "transpose", "broadcast_to", "flip")
+APART = {"write_back"}  # it changes arguments: a program is then no function of them
 LARGEST = 1e4  # values beyond are not used any further
 MOST_OPERANDS, MOST_RESULTS = 4, 6
 
@@ -89,7 +90,7 @@ def programs(
     >>> test_replay_is_deterministic()
     """
     chosen = None if dtypes is None else frozenset(dtypes)
-    names = [name for name in sorted(ops or SAMPLES) if samples_with(name, chosen)]
+    names = [name for name in sorted(ops or SAMPLES.keys() - APART) if samples_with(name, chosen)]
     favoured = [name for name in VIEWS if name in names] or names
     name = st.one_of(st.sampled_from(names), st.sampled_from(names), st.sampled_from(favoured))
     picks = st.tuples(*[st.integers(0, 15)] * MOST_OPERANDS)

@@ -131,7 +131,9 @@ PUTS = {
     "rot90": put_by_place,
     "rollaxis": put_by_place,
     "as_strided": put_by_place,
-    "write_back": put_nothing,  # here so that it goes the way of these: see Trace._apply
+    # here so that these go the way of the others: see Trace._apply, and viewed
+    "write_back": put_nothing,
+    "copy": put_nothing,
 }
 
 
@@ -141,7 +143,11 @@ PUTS = {
 def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> None:
     """Remember that ``result``, the one at ``place``, may share memory with the first operand."""
     parent = operands[0]
-    if type(parent) is not type(result):
+    if type(parent) is not type(result) or parent.type is None or result.type is None:
+        return  # a pattern of passes has parameters of any type: nobody writes to them
+    if op.name == "copy":
+        if not result.shape:
+            result.sharing = Memory(result.arg)  # also without a value known to be no scalar
         return
     if op.name == "split":
         op, attrs = PRIMITIVES["index"], part_of_split(parent, attrs, place)
