@@ -10,10 +10,8 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.errors import TraceError
 from letir.ops.sizes import counted
 from letir.tracing.lists import first_traced, gathered, strong
-from letir.tracing.places import at_user
 from letir.tracing.recorder import ACTIVE, Trace
 from letir.tracing.views import Memory
 
@@ -74,20 +72,29 @@ def identity(n, dtype=float, *, like=None):
 
 
 def arange(start, stop=None, step=1, dtype=None, *, device=None, like=None):
-    """numpy.arange; traced in a trace. Traced integers among its arguments record a guard."""
-    return _made("arange", np.arange, *map(_bound, (start, stop, step)), dtype=dtype)
+    """numpy.arange; traced in a trace. Of traced bounds the length is guarded, and traced floating
+    ones have derivatives.
+    """
+    bounds = [start, stop, step]
+    if any(isinstance(b, Value) and b.dtype.kind not in "iu" for b in bounds):
+        first, last = (0, start) if stop is None else (start, stop)
+        return _steps(first, last, step, float if dtype is None else dtype)
+    return _made("arange", np.arange, *map(_bound, bounds), dtype=dtype)
 
 
 def _bound(number):
     """A bound of a range, on which a shape depends: a traced integer is asked for its value."""
-    if not isinstance(number, Value):
-        return number
-    if number.dtype.kind not in "iu":
-        raise TraceError(
-            f"the length of arange() would depend on a traced number{at_user()}\n"
-            "  say how many: start + step * letir.numpy.arange(n), or numpy.linspace"
-        )
-    return number.__index__()  # records the guard
+    return number.__index__() if isinstance(number, Value) else number
+
+
+def _steps(start, stop, step, dtype):
+    """The numbers of numpy.arange, rounded as it rounds them: from the first two in ``dtype``."""
+    count = max(int(np.ceil((stop - start) / step)), 0)  # of a traced value: a guard
+    first, second = array(start, dtype), array(start + step, dtype)
+    made = first + np.arange(count, dtype=dtype) * (second - first)
+    if count > 1:
+        made[1] = second
+    return made
 
 
 def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):

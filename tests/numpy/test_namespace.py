@@ -217,6 +217,27 @@ def test_every_recorded_function_is_there():
         assert callable(operator.attrgetter(path)(lnp))
 
 
+RANGES = [(0.0, 1.0, 0.1), (0.3, 2.0, 0.7), (1.0, -1.0, -0.3), (0.0, -1.0, 1.0), (1.0, 1.5, 1.0)]
+
+
+@pytest.mark.parametrize("bounds", RANGES)
+@pytest.mark.parametrize("dtype", [None, np.float32])
+def test_a_range_between_traced_floats_has_a_guarded_length(bounds, dtype):
+    bounds = [np.float64(b) for b in bounds]
+
+    program = agrees(lambda *b: lnp.arange(*b, dtype=dtype), *bounds)
+
+    assert_same(np.arange(*bounds, dtype=dtype), program(*bounds))
+    with pytest.raises(lt.GuardError):
+        program(bounds[0], bounds[1] + 30 * bounds[2], bounds[2])
+
+
+def test_a_range_between_traced_floats_has_derivatives():
+    lt.testing.check_grads(lnp.arange, (0.3, 2.0, 0.7), order=2)
+    for stop in (2.5, np.float32(2.5), np.float16(3.5)):
+        assert_same(np.arange(1, stop), lt.trace(lambda t: lnp.arange(1, t), stop)(stop))
+
+
 def test_a_shape_is_no_list_of_values():
     """A tuple of traced sizes is a shape, guarded, not an array of them."""
     agrees(lambda n: lnp.reshape(np.ones(6), (n, 2)), 3)
@@ -232,9 +253,7 @@ def test_without_traced_values_numpy_computes_in_a_trace_too():
 # ---- it is NumPy ----
 
 
-@pytest.mark.parametrize(
-    "name", ["pi", "inf", "newaxis", "float32", "ndarray", "random", "s_"]
-)
+@pytest.mark.parametrize("name", ["pi", "inf", "newaxis", "float32", "ndarray", "random", "s_"])
 def test_what_is_no_function_is_numpys_own(name):
     assert getattr(np, name) is getattr(lnp, name)
 

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 
 import letir as lt
-import letir.numpy as lnp
 from letir.errors import TraceError
 
 S = np.float64(2.0)
@@ -227,15 +226,6 @@ a traced value of type {found} cannot become an ordinary array: its record would
   or trace with letir.trace(..., intercept=True), where np is letir.numpy"""
 
     assert (TraceError, message) == told(program, argument)
-
-
-def test_a_range_needs_a_length_that_does_not_depend_on_floats(told):
-    message = """\
-arange() of a traced value of type float64[] cannot be recorded
-  at test_wrong_programs.py:NN
-  its length would depend on the value: pass integers"""
-
-    assert (TraceError, message) == told(lambda x: lnp.arange(0, x), S)
 
 
 # ---- it is written into an ordinary array ----
