@@ -40,8 +40,8 @@ def ufunc_at_impl(xp, x, *rest, ufunc, item):
 def ufunc_at_aval(x, *rest, ufunc, item):
     """The first operand's type, to which NumPy casts whatever it computes."""
     new, arrays = parted(rest, ufunc)
-    # NumPy is asked whether there is a loop at all
-    PRIMITIVES[ufunc].aval(x, *new)
+    # whether there is a loop at all
+    PRIMITIVES[ufunc].aval(*[kind.with_shape(()) if kind.shape else kind for kind in (x, *new)])
     if new:
         return added_aval(x, *new, *arrays, item=item)
     indexed_shape(x.shape, item, arrays)  # the index is checked
