@@ -14,7 +14,7 @@ from letir.ops.makers import composite
 from letir.ops.products import dot, einsum
 from letir.ops.reductions import mean, sum_
 from letir.ops.shaping import concatenate, squeeze
-from letir.ops.sizes import reshape
+from letir.ops.sizes import Sizes, reshape
 from letir.ops.statistics import by_keyword, trimmed
 
 # ---- covariance ----
@@ -25,7 +25,7 @@ def table(x: Value, rowvar: bool) -> Value:
     if x.ndim > 2:
         raise ShapeError(f"cov: an array of {x.ndim} axes has more than 2")
     if x.ndim < 2:
-        return reshape(x, (1, x.size))
+        return x[None] if x.ndim else reshape(x, (1, 1))
     return x if rowvar else x.T
 
 
@@ -39,7 +39,7 @@ def cov_decompose(
     if y is not None:
         # as NumPy has it: one observation in a row each is not transposed
         y = cast(y, kind)
-        rows = reshape(y, (1, y.size)) if y.ndim < 2 else y
+        rows = table(y, True)
         x = concatenate([x, rows if rowvar or rows.shape[0] == 1 else rows.T], 0)
     weights = fweights
     if aweights is not None:
@@ -47,7 +47,7 @@ def cov_decompose(
     if weights is not None:
         weights = cast(weights, np.result_type(weights.dtype, np.float64))
     ddof = (0 if bias else 1) if ddof is None else ddof
-    total = x.shape[1] if weights is None else sum_(weights)
+    total = Sizes.of(x)[1] if weights is None else sum_(weights)
     center = mean(x, axis=1) if weights is None else dot(x, weights) / total
     around = x - center[:, None]
     other = around if weights is None else around * weights
@@ -57,8 +57,10 @@ def cov_decompose(
 
 def degrees(total, weights, aweights, ddof):
     """By what the products are divided, at least 0."""
-    if weights is None:
+    if isinstance(total, int):
         return max(total - ddof, 0)
+    if weights is None:  # its size is known when it runs
+        return maximum(total - ddof, 0)
     if ddof == 0:
         return total
     less = ddof if aweights is None else ddof * sum_(weights * aweights) / total

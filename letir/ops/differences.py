@@ -10,7 +10,8 @@ from letir.ast.builder import Value
 from letir.errors import ShapeError
 from letir.ops.batching import on_axes
 from letir.ops.casting import cast
-from letir.ops.makers import composite, recast
+from letir.ops.makers import composite, match, recast
+from letir.ops.padding import pad
 from letir.ops.reductions import NO_VALUE, sum_
 from letir.ops.shaping import concatenate, expand_dims, moved, normalized
 from letir.ops.sizes import as_size, broadcast_to, reshape
@@ -55,10 +56,22 @@ def as_part(part, a, axis: int):
     return broadcast_to(part, tuple(shape))
 
 
+def diff_vjp(ct, y, x, *, n, axis, transform=None):
+    """The differences of the cotangent, with zeros at both ends: the signs are exchanged."""
+    if 0 in y.shape:  # nothing is left of the axis
+        return (None,)
+    width = [(0, 0)] * x.ndim
+    width[axis] = (n, n)
+    found = diff(pad(ct, tuple(width)), n, axis)
+    return (match(-found if n % 2 else found, x),)
+
+
 diff = composite(
     "diff",
     diff_decompose,
     impl=lambda xp, x, *, n=1, axis=-1: xp.diff(x, n, axis),
+    vjp=diff_vjp,
+    jvp=lambda t, y, x, *, n, axis, transform: diff(t[0], n, axis),
     prepare=diff_prepare,
     numpy=(np.diff,),
     batch=on_axes("diff"),
@@ -87,32 +100,26 @@ def gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
         inside, weights = uneven(row, spacing, edge_order)
     else:
         inside, weights = even(row, 1.0 if spacing is None else spacing, edge_order)
-    ends = [
-        weighted(row[..., :3], first) if i == 0 else weighted(row[..., -3:], first)
-        for i, first in enumerate(weights)
-    ]
-    first, last = (recast(expand_dims(end, -1), f.dtype) for end in ends)
+    first, last = (recast(expand_dims(weighted(row, w), -1), f.dtype) for w in weights)
     return moved(concatenate([first, recast(inside, f.dtype), last], -1), (-1,), (axis,))
 
 
-def weighted(parts: Value, weights: tuple) -> Value:
-    """The sum of neighbours with weights; those without one are left out."""
+def weighted(row: Value, weights: dict) -> Value:
+    """The sum of the elements at some places, with weights."""
     total = None
-    for i, weight in enumerate(weights):
-        if weight is not None:
-            term = parts[..., i] * weight
-            total = term if total is None else total + term
+    for place, weight in weights.items():
+        term = row[..., place] * weight
+        total = term if total is None else total + term
     return total
 
 
 def even(row: Value, h, edge_order: int) -> tuple:
-    """(central differences, weights of the three elements at each end) for equal distances."""
+    """(central differences, the weights of some elements for each end) for equal distances."""
     inside = (row[..., 2:] - row[..., :-2]) / (2.0 * h)
     if edge_order == 1:
-        # of two elements: then the parts at the ends are these two
-        last = (-1 / h, 1 / h) if row.shape[-1] == 2 else (None, -1 / h, 1 / h)
-        return inside, ((-1 / h, 1 / h), last)
-    return inside, ((-1.5 / h, 2 / h, -0.5 / h), (0.5 / h, -2 / h, 1.5 / h))
+        return inside, ({0: -1 / h, 1: 1 / h}, {-2: -1 / h, -1: 1 / h})
+    first, last = (-1.5 / h, 2 / h, -0.5 / h), (0.5 / h, -2 / h, 1.5 / h)
+    return inside, (dict(enumerate(first)), dict(enumerate(last, -3)))
 
 
 def uneven(row: Value, places: Value, edge_order: int) -> tuple:
@@ -127,11 +134,11 @@ def uneven(row: Value, places: Value, edge_order: int) -> tuple:
     )
     if edge_order == 1:
         h, k = steps[0], steps[-1]
-        last = (-1 / k, 1 / k) if row.shape[-1] == 2 else (None, -1 / k, 1 / k)
-        return inside, ((-1 / h, 1 / h), last)
+        return inside, ({0: -1 / h, 1: 1 / h}, {-2: -1 / k, -1: 1 / k})
     a, b, c, d = steps[0], steps[1], steps[-2], steps[-1]
     first = (-(2 * a + b) / (a * (a + b)), (a + b) / (a * b), -a / (b * (a + b)))
-    return inside, (first, (d / (c * (c + d)), -(c + d) / (c * d), (2 * d + c) / (d * (c + d))))
+    last = (d / (c * (c + d)), -(c + d) / (c * d), (2 * d + c) / (d * (c + d)))
+    return inside, (dict(enumerate(first)), dict(enumerate(last, -3)))
 
 
 gradient = composite(

@@ -80,7 +80,7 @@ def edges_decompose(a, *, bins, range=None) -> Value:
     if bins < 1:
         raise ShapeError(f"histogram: the number of bins must be positive, found {bins}")
     dtype = edges_dtype(a.type, range)
-    none = cast(sum_(reshape(a, (a.size,))[:0]), dtype)  # 0, where the program has its values
+    none = cast(sum_(a) * 0, dtype)  # 0, where the program has its values
     if range is not None:
         first, last = none + range[0], none + range[1]
     elif a.size == 0:
@@ -133,9 +133,9 @@ def histogram_decompose(
     """(what is in each bin, the edges)."""
     if weights is not None and weights.shape != a.shape:
         raise ShapeError(f"histogram: weights of shape {weights.shape} for data of {a.shape}")
-    row = reshape(a, (a.size,))
+    row = reshape(a, -1)
     row = cast(row, np.uint8) if row.dtype.kind == "b" else row
-    weights = None if weights is None else reshape(weights, (a.size,))
+    weights = None if weights is None else reshape(weights, -1)
     if edges is None:
         edges = edges_decompose(row, bins=bins, range=range)
     place, inside = bins_of(row, edges)

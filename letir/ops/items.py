@@ -60,9 +60,12 @@ def item_along(x, indices, axis: int) -> tuple:
         )
     if not -x.ndim <= axis < x.ndim:
         raise BoundsError(f"axis {axis} is out of bounds for an array with {x.ndim} axes")
-    steps = [np.arange(n).reshape(-1, *(1,) * (x.ndim - i - 1)) for i, n in enumerate(x.shape)]
     axis %= x.ndim
-    return (*steps[:axis], indices, *steps[axis + 1 :])
+    return tuple(
+        # a row of all places along each other axis, whose size must be a number
+        indices if i == axis else np.arange(n).reshape(-1, *(1,) * (x.ndim - i - 1))
+        for i, n in enumerate(x.shape)
+    )
 
 
 def filled(item, arrays: tuple):
@@ -147,9 +150,10 @@ def sliced(n, part: slice):
     """The size that a slice leaves of an axis of size ``n``."""
     if type(n) is int:
         return len(range(*part.indices(n)))
-    # n is a name: only of the whole axis is the size known
-    if part in (slice(None), slice(0, None), slice(None, None, 1)):
-        return n
+    # n is a name: known is the size without some elements at the ends, if there are so many
+    start, stop, step = part.start or 0, part.stop or 0, part.step or 1
+    if start >= 0 and (part.stop is None or stop < 0) and step == 1:
+        return n - start + stop
     raise ShapeError(
         f"the slice {part} of an axis of size {n} needs the size: trace with concrete arrays"
     )

@@ -19,7 +19,7 @@ from letir.ops.quantile_methods import known_method, positions
 from letir.ops.reductions import is_given, reduced_shape, sum_
 from letir.ops.scans import cumsum
 from letir.ops.shaping import int_or_tuple, moved, normalized
-from letir.ops.sizes import broadcast_to, reshape
+from letir.ops.sizes import Sizes, broadcast_to, reshape
 from letir.ops.sorting import argsort, sort
 from letir.ops.statistics import along, trimmed
 from letir.ops.taking import take_along_axis
@@ -29,12 +29,16 @@ from letir.ops.taking import take_along_axis
 
 def columns(x: Value, axis) -> Value:
     """``x`` with its reduced axes as one, the first."""
+    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
+    in_front = moved(x, axes, tuple(range(len(axes))))
+    if len(axes) == 1:
+        return in_front
+    if len(axes) == x.ndim:
+        return reshape(in_front, -1)
     if any(type(n) is not int for n in x.shape):
         raise MissingRule("quantile: its derivative needs the shape of its operand as numbers")
-    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
-    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
-    in_front = moved(x, axes, tuple(range(len(axes))))
-    return reshape(in_front, (math.prod(x.shape[i] for i in axes), *kept))
+    kept = in_front.shape[len(axes) :]
+    return reshape(in_front, (math.prod(in_front.shape[: len(axes)]), *kept))
 
 
 def may_be_nan(x: Value) -> bool:
@@ -47,23 +51,23 @@ def cleared(x: Value) -> Value:
     return where(isnan(x), 0, x) if may_be_nan(x) else x
 
 
-def counted(x: Value, skips: bool):
-    """How many elements of each column count: all, or those that are not nan."""
+def counted(x: Value, skips: bool) -> tuple:
+    """(how many elements of each column count, whether columns differ in that)."""
     if skips and may_be_nan(x):
-        return sum_(~isnan(x), axis=0)
-    return x.shape[0]
+        return sum_(~isnan(x), axis=0), True
+    return Sizes.of(x)[0], False
 
 
-def nowhere(x: Value, n):
+def nowhere(x: Value, n, differ: bool):
     """Where a column has no quantile: a nan in it, or nothing that counts; False if nowhere."""
-    if isinstance(n, Value):
+    if differ:
         return n == 0
     return sum_(isnan(x), axis=0) > 0 if may_be_nan(x) else False
 
 
-def picked(x: Value, places: Value, n) -> Value:
+def picked(x: Value, places: Value, differ: bool) -> Value:
     """The elements of sorted columns at these places, the same for all or one for each."""
-    if not isinstance(n, Value):
+    if not differ:
         return x[places]
     kept = x.shape[1:]
     flat = reshape(places, (math.prod(places.shape[: places.ndim - len(kept)]), *kept))
@@ -91,12 +95,12 @@ def median_of(x, axis, keepdims, skips: bool) -> Value:
     """The mean of the two elements in the middle, which may be one."""
     dtype = median_dtype(x)
     rows = cast(columns(x, axis), dtype)
-    if not rows.shape[0]:
+    if rows.shape[0] == 0:
         raise ShapeError("median: an empty axis has no derivative and no batch")
-    n = counted(rows, skips)
-    absent, rows = nowhere(rows, n), cleared(sort(rows, 0))
-    if isinstance(n, Value):
-        ends = ((n - 1) // 2, minimum(n // 2, rows.shape[0] - 1))
+    n, differ = counted(rows, skips)
+    absent, rows = nowhere(rows, n, differ), cleared(sort(rows, 0))
+    if differ:
+        ends = ((n - 1) // 2, minimum(n // 2, Sizes.of(rows)[0] - 1))
         one, other = (take_along_axis(rows, i[None], 0)[0] for i in ends)
     else:
         one, other = rows[(n - 1) // 2], rows[n // 2]
@@ -165,22 +169,22 @@ def quantile_of(x, q, weights, axis, method, keepdims, skips: bool) -> Value:
     kinds = [type_of_operand(value) for value in (x, q)]
     dtype = quantile_dtype(*kinds, weights, method)
     rows, lead = columns(x, axis), len(kinds[1].shape)
-    if not rows.shape[0]:
+    if rows.shape[0] == 0:
         raise ShapeError("quantile: an empty axis has no derivative and no batch")
-    n = counted(rows, skips)
-    absent = nowhere(rows, n)
+    n, differ = counted(rows, skips)
+    absent = nowhere(rows, n, differ)
     if weights is not None:
         found = weighted(rows, columns(broadcast_to(along(weights, x, axis), x), axis), q)
     else:
-        if isinstance(n, Value) and lead:  # each q for each column
+        if differ and lead:  # each q for each column
             q = reshape(q, q.shape + (1,) * (rows.ndim - 1))
         rows = cleared(sort(rows, 0))
         before, behind, share = positions(method, q, n)
-        found = picked(rows, before, n)
+        found = picked(rows, before, differ)
         if behind is not None:
-            if not isinstance(n, Value):
+            if not differ:
                 share = reshape(share, share.shape + (1,) * (rows.ndim - 1))
-            found = between(found, picked(rows, behind, n), cast(share, dtype))
+            found = between(found, picked(rows, behind, differ), cast(share, dtype))
     return finished(found, absent, x, axis, keepdims, dtype, lead)
 
 

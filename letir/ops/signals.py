@@ -31,7 +31,9 @@ def mode_of(mode) -> str:
 
 def length(n: int, m: int, mode: str) -> int:
     """How many elements the convolution of ``n`` and ``m`` elements has."""
-    return {"full": n + m - 1, "same": max(n, m), "valid": abs(n - m) + 1}[mode]
+    if mode == "full":  # of named sizes too
+        return n + m - 1
+    return max(n, m) if mode == "same" else abs(n - m) + 1
 
 
 def start(n: int, m: int, mode: str) -> int:
@@ -43,7 +45,7 @@ def convolve_aval(a, v, *, mode):
     """The promoted dtype, in a row."""
     if a.ndim > 1 or v.ndim > 1:
         raise ShapeError(f"convolve: operands have one axis, found {a.shape} and {v.shape}")
-    if not a.size or not v.size:
+    if 0 in (a.size, v.size):
         raise ShapeError("convolve: an operand is empty")
     return ArrayType(array_dtype(a, v), (length(a.size, v.size, mode),))
 

@@ -12,7 +12,7 @@ from letir.ops.casting import cast
 from letir.ops.cumulative import cumprod
 from letir.ops.makers import array_dtype, composite, type_of_operand
 from letir.ops.shaping import concatenate, expand_dims, flip, moved, normalized, stack
-from letir.ops.sizes import as_size, broadcast_to, ones_like, reshape
+from letir.ops.sizes import as_size, ones_like, reshape
 
 # ---- the cross product ----
 
@@ -95,7 +95,7 @@ def vander_decompose(x, *, n=None, increasing=False) -> Value:
         raise ShapeError(f"vander: an array of one axis is needed, found {x.shape}")
     count = x.shape[0] if n is None else n
     x = cast(x, np.promote_types(x.dtype, int))
-    factors = broadcast_to(x[:, None], (x.shape[0], max(count - 1, 0)))
+    factors = x[:, None] * np.ones((1, max(count - 1, 0)), x.dtype)  # of a named size too
     if count > 0:
         factors = concatenate([ones_like(x[:, None]), factors], 1)
     found = cumprod(factors, 1)

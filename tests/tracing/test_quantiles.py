@@ -16,9 +16,9 @@ CALLS = {
     "median": lambda x, w: np.median(x, axis=1, overwrite_input=True),
     "listed quantiles": lambda x, w: np.quantile(x, [0.25, 0.5, 0.9], axis=1, keepdims=True),
     "percentile": lambda x, w: np.percentile(x, (10, 80)),
-    "weights": lambda x, w: np.quantile(x, 0.4, axis=1, method="inverted_cdf", weights=w),
+    "weights": lambda x, w: np.quantile(x, 0.43, axis=1, method="inverted_cdf", weights=w),
     "weights and nan": lambda x, w: np.nanquantile(
-        np.where(HOLE, np.nan, x), 0.4, weights=np.stack([w, w]), method="inverted_cdf"
+        np.where(HOLE, np.nan, x), 0.43, weights=np.stack([w, w]), method="inverted_cdf"
     ),
     "traced quantiles": lambda x, w: np.quantile(x, w / 5.3, axis=0),
     "nanmedian": lambda x, w: np.nanmedian(np.where(HOLE, np.nan, x), axis=1),

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.testing import assert_same, check_grads
+from letir.testing import assert_close, assert_same, check_grads
 
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 NAN = np.array([[0.5, np.nan, 2.0], [np.nan, np.nan, np.nan]])
@@ -87,3 +87,38 @@ def test_derivatives_beyond_the_first_do_not_meet_nan():
         second = lt.grad(lambda x, f=f: lt.grad(lambda x: (f(x) ** 2).sum())(x).sum())(x)
 
         assert np.isfinite(second[[0, 2, 3]]).all()
+
+
+NAMED = {
+    "var": np.var,
+    "std": lambda x: np.std(x, ddof=1),
+    "cov": lambda x: np.cov(x, x**2),
+    "ptp": np.ptp,
+    "average": lambda x: np.average(x, weights=x),
+    "nanmean": np.nanmean,
+    "nanvar": np.nanvar,
+    "nanmax": np.nanmax,
+    "median": np.median,
+    "quantile": lambda x: np.quantile(x, [0.3, 0.8]),
+    "diff": lambda x: np.diff(x, 2),
+    "ediff1d": np.ediff1d,
+    "trapezoid": np.trapezoid,
+    "interp": lambda x: np.interp(x, W, W**2),
+    "histogram": lambda x: np.histogram(x, 3, weights=x**2)[0],
+    "polyval": lambda x: np.polyval(W, x),
+}
+
+
+@pytest.mark.parametrize("name", NAMED)
+def test_programs_of_named_sizes_have_gradients_at_every_size(name):
+    """[B10, D14]"""
+    f = NAMED[name]
+    gradient = lt.differentiate(lt.trace(f, lt.ShapeDtype(("n",))))
+
+    for n in (4, 7):
+        x = 0.3 + np.arange(n) ** 1.5
+        out, residuals = gradient.forward(x)
+        expected = lt.vjp(f, x)[1](np.ones_like(out))[0]
+
+        assert_same(f(x), out)
+        assert_close(expected, gradient.backward(residuals, np.ones_like(out))[0])
