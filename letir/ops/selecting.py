@@ -11,7 +11,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
-from letir.errors import TraceError
+from letir.errors import GuardError, TraceError
 from letir.ops.batching import decomposed
 from letir.ops.elementwise import logical_not
 from letir.ops.indexing import assemble, index, index_add
@@ -51,13 +51,25 @@ def mapped_size(args, axes, **attrs):
     )
 
 
+def length_of(xp, length: int, count: int | None):
+    """The length as a value. Raises GuardError if it is not what was recorded: also where a pass
+    or a text has left the guard out, no result has another shape than its type says.
+    """
+    if count not in (None, length):
+        raise GuardError(
+            f"the program was recorded where this length was {count}, now it is {length}\n"
+            "  trace again with these arguments, or use a mask: numpy.where(mask, x, 0)"
+        )
+    return xp.asarray(length, INTEGER)[()]
+
+
 # ---- nonzero ----
 
 
 def nonzero_impl(xp, x, *, count, rank):
     """NumPy's indices, and how many there are of each."""
     found = xp.nonzero(x)
-    return *found, xp.asarray(found[0].size, INTEGER)[()]
+    return *found, length_of(xp, found[0].size, count)
 
 
 nonzero = op(
@@ -102,7 +114,7 @@ def unique_impl(xp, x, **attrs):
     """NumPy's results, and how many unique values there are."""
     found = xp.unique(x, **keywords(**attrs))
     found = found if type(found) is tuple else (found,)
-    return *found, xp.asarray(found[0].shape[attrs["axis"] or 0], INTEGER)[()]
+    return *found, length_of(xp, found[0].shape[attrs["axis"] or 0], attrs["count"])
 
 
 def unique_aval(x, *, count, axis, **attrs):

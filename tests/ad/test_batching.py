@@ -91,7 +91,7 @@ def test_a_rule_may_put_the_batch_anywhere():
 # where the last bit of a sum decides, a batch may decide otherwise than a loop
 JUMPS = {
     *("floor_divide", "remainder", "floor", "ceil", "trunc", "rint", "sign", "cast", "guard"),
-    *("argmax", "argmin", "random_draw", "dropout"),
+    *("argmax", "argmin", "random_draw", "dropout", "unique"),
     *(name for name in SAMPLES if PRIMITIVES[name].vjp is DISCRETE),
 }
 STEADY = SAMPLES.keys() - JUMPS

@@ -184,3 +184,11 @@ def test_what_numpy_refuses_is_refused(name):
         f(argument)
     with pytest.raises(error):
         lt.trace(f, argument)
+
+
+def test_a_length_is_checked_without_its_guard_too():
+    f = lt.trace(lambda v: np.unique(v) * 2, V)
+    bare = f.with_binds([bind for bind in f.binds if bind.op.name != "guard"])
+
+    with pytest.raises(GuardError, match="where this length was 3, now it is 6"):
+        bare(np.arange(6.0))
