@@ -1,26 +1,76 @@
 """sliding_window_view: windows that overlap, as further axes; in NumPy it is a view."""
 
+import itertools
+import math
+
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from letir.errors import ShapeError
 from letir.ops.arranging import one_or_more
-from letir.ops.makers import composite
-from letir.ops.shaping import moved, normalized
+from letir.ops.batching import emitted, in_front, rank, shifted
+from letir.ops.indexing import assemble
+from letir.ops.items import spelled_item
+from letir.ops.makers import op
+from letir.ops.shaping import normalized
+
+FEW = 64  # elements of a window, up to which a slice for each is faster than one index of places
 
 
-def windows_decompose(x, *, window, axis=None):
-    """Read along each axis: windows next to where they begin, then moved to the end."""
-    axes = range(x.ndim) if axis is None else [normalized(a, x.ndim)[0] for a in axis]
+def axes_of(ndim: int, axis) -> list[int]:
+    """The axes of an array along which the windows slide; one may be there twice."""
+    return [*range(ndim)] if axis is None else [normalized(a, ndim)[0] for a in axis]
+
+
+def windows_aval(x, *, window, axis):
+    """As many windows along each axis as fit, and an axis for each of their sizes."""
+    axes, shape = axes_of(x.ndim, axis), list(x.shape)
     if len(axes) != len(window):
         raise ShapeError(f"sliding_window_view: {len(window)} window sizes for {len(axes)} axes")
     for a, width in zip(axes, window, strict=True):
-        count = x.shape[a] - width + 1
-        if width < 0 or count < 1:
-            raise ShapeError(f"sliding_window_view: a window of {width} along {x.shape[a]}")
-        places = np.arange(count)[:, None] + np.arange(width)
-        x = moved(x[(*(slice(None),) * a, places)], (a + 1,), (-1,))
-    return x
+        if width < 0 or shape[a] < width:
+            raise ShapeError(
+                f"sliding_window_view: a window of {width} along an axis of {shape[a]}"
+            )
+        shape[a] = shape[a] - width + 1
+    return x.with_shape((*shape, *window))
+
+
+def windows_vjp(ct, y, x, *, window, axis):
+    """Each element of the windows is added where it came from."""
+    counts, axes = ct.shape[: x.ndim], axes_of(x.ndim, axis)
+    if math.prod(window) > FEW:
+        arrays, item = spelled_item(places(counts, window, axes))
+        return (assemble(x, ((item, ct, arrays),)),)
+    parts = []
+    for offsets in itertools.product(*map(range, window)):
+        starts = [
+            sum(o for o, b in zip(offsets, axes, strict=True) if b == a) for a in range(x.ndim)
+        ]
+        item = tuple([slice(s, s + n) for s, n in zip(starts, counts, strict=True)])
+        parts.append((item, ct[(..., *offsets)], ()))
+    return (assemble(x, parts),)
+
+
+def places(counts: tuple, window: tuple, axes: list[int]) -> tuple:
+    """The index of an array that reads its windows: where each begins, plus the way into it."""
+    ndim = len(counts) + len(window)
+
+    def steps(n: int, at: int) -> np.ndarray:
+        return np.arange(n).reshape(-1, *(1,) * (ndim - at - 1))
+
+    found = [steps(n, a) for a, n in enumerate(counts)]
+    for j, (a, width) in enumerate(zip(axes, window, strict=True)):
+        found[a] = found[a] + steps(width, len(counts) + j)
+    return tuple(found)
+
+
+@in_front
+def batched_windows(args, mapped, *, window, axis):
+    """The batching rule: no window slides along the batch."""
+    return emitted(
+        "sliding_window_view", args, window=window, axis=shifted(axis, rank(args[0], True))
+    )
 
 
 def windows_prepare(x, window_shape, axis=None, *, subok=False, writeable=False):
@@ -34,13 +84,14 @@ def windows_prepare(x, window_shape, axis=None, *, subok=False, writeable=False)
     return (x,), {"window": one_or_more(window_shape), "axis": axis}
 
 
-windows = composite(
+windows = op(
     "sliding_window_view",
-    windows_decompose,
-    impl=lambda xp, x, *, window, axis=None: xp.lib.stride_tricks.sliding_window_view(
-        x, window, axis
-    ),
+    lambda xp, x, *, window, axis=None: xp.lib.stride_tricks.sliding_window_view(x, window, axis),
+    windows_aval,
+    vjp=windows_vjp,
+    jvp=lambda t, y, x, *, window, axis: windows(t[0], window, axis),
     prepare=windows_prepare,
     numpy=(sliding_window_view,),
+    batch=batched_windows,
     source="np.lib.stride_tricks.sliding_window_view({0}, {window}, {axis})",
 )
