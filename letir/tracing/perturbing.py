@@ -91,7 +91,7 @@ def perturbed(leaves: list) -> Iterator[list]:
         yield [*leaves[:i], new[i], *leaves[i + 1 :]]
 
 
-def nearby(leaf, random: np.random.Generator):
+def nearby(leaf, random: "np.random.Generator"):
     """Other values of the same type: floats a little away, integers in another order or next door.
 
     The leaf itself if there are none that are surely as good, as of a type, or of equal integers.

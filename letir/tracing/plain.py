@@ -1,7 +1,11 @@
 """NumPy functions that no record takes as themselves: ``PLAIN``, what each gives for traced values.
 
 They say something of a traced value, make arrays like it, or are another spelling of operations.
+Those of the modules in ``RARE`` are loaded when a function is asked for that is not here.
 """
+
+import functools
+import importlib
 
 import numpy as np
 
@@ -13,14 +17,6 @@ from letir.ops.sizes import counted
 from letir.tracing.lists import gathered
 from letir.tracing.orders import ordered_like
 from letir.tracing.places import at_user
-from letir.tracing.plain_choices import CHOICES
-from letir.tracing.plain_elementwise import ELEMENTWISE
-from letir.tracing.plain_fourier import FOURIER
-from letir.tracing.plain_joins import JOINS
-from letir.tracing.plain_linalg import LINALG
-from letir.tracing.plain_polynomials import POLYNOMIALS
-from letir.tracing.plain_selecting import SELECTING
-from letir.tracing.plain_statistics import STATISTICS
 from letir.tracing.plain_writes import WRITES
 from letir.tracing.recorder import refusing
 from letir.tracing.views import raveled
@@ -89,30 +85,53 @@ def into_ordinary_array() -> TraceError:
     )
 
 
+# plain_choices.py has CHOICES, and so on: a first trace needs none of them
+RARE = ("choices", "elementwise", "fourier", "joins", "linalg", "polynomials", "selecting")
+RARE += ("statistics",)
+
+
+class Spellings(dict):
+    """A dict that has what the modules of ``RARE`` have too, from the first miss on."""
+
+    def __contains__(self, function):
+        return super().__contains__(function) or super(Spellings, loaded()).__contains__(function)
+
+    def get(self, function, default=None):
+        """What a function gives, the default if it is not there."""
+        return super().get(function, default) if function in self else default
+
+    def __iter__(self):
+        return super(Spellings, loaded()).__iter__()
+
+
+@functools.cache
+def loaded() -> Spellings:
+    """``PLAIN`` with everything in it."""
+    for name in RARE:
+        module = importlib.import_module(f"letir.tracing.plain_{name}")
+        for function, spelling in getattr(module, name.upper()).items():
+            PLAIN.setdefault(function, spelling)
+    return PLAIN
+
+
 # Answered from types where they can be: nothing is recorded, no guard is needed.
-PLAIN = {
-    **SELECTING,
-    **STATISTICS,
-    **POLYNOMIALS,
-    **JOINS,
-    **LINALG,
-    **CHOICES,
-    **WRITES,
-    **FOURIER,
-    **ELEMENTWISE,
-    np.shape: lambda a: a.shape,
-    np.ndim: lambda a: a.ndim,
-    np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
-    np.ravel: raveled,
-    np.zeros_like: like("zeros"),
-    np.ones_like: like("ones"),
-    np.empty_like: like("zeros"),
-    np.full_like: full_like,
-    np.copyto: copyto,
-    np.iscomplexobj: lambda x: x.dtype.kind == "c",
-    np.isrealobj: lambda x: x.dtype.kind != "c",
-    np.result_type: result_type,
-    np.can_cast: lambda x, to, casting="safe": np.can_cast(x.dtype, to, casting),
-    np.array_repr: lambda x, *args, **kwargs: repr(x),
-    np.array_str: lambda x, *args, **kwargs: repr(x),
-}
+PLAIN = Spellings(
+    {
+        **WRITES,
+        np.shape: lambda a: a.shape,
+        np.ndim: lambda a: a.ndim,
+        np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
+        np.ravel: raveled,
+        np.zeros_like: like("zeros"),
+        np.ones_like: like("ones"),
+        np.empty_like: like("zeros"),
+        np.full_like: full_like,
+        np.copyto: copyto,
+        np.iscomplexobj: lambda x: x.dtype.kind == "c",
+        np.isrealobj: lambda x: x.dtype.kind != "c",
+        np.result_type: result_type,
+        np.can_cast: lambda x, to, casting="safe": np.can_cast(x.dtype, to, casting),
+        np.array_repr: lambda x, *args, **kwargs: repr(x),
+        np.array_str: lambda x, *args, **kwargs: repr(x),
+    }
+)
