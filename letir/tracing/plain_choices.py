@@ -164,6 +164,15 @@ def apply_over_axes(func, a, axes):
 # ---- what is said of arrays ----
 
 
+def sort_complex(a):
+    """np.sort_complex: complex numbers of single precision for short integers only."""
+    found = np.sort(a)
+    if found.dtype.kind == "c":
+        return found
+    # as numpy.sort_complex does it, by characters: float32 becomes complex128
+    return found.astype("F" if found.dtype.char in "bhBH" else "D")
+
+
 def may_share_memory(a, b, /, max_work=0):
     """np.may_share_memory: whether both are parts of one traced value."""
     arrays = [getattr(x, "array", x) for x in (a, b)]  # of Variables
@@ -193,6 +202,7 @@ CHOICES = {
     np.piecewise: piecewise,
     np.apply_along_axis: apply_along_axis,
     np.apply_over_axes: apply_over_axes,
+    np.sort_complex: sort_complex,
     np.may_share_memory: may_share_memory,
     np.shares_memory: shares_memory,
     np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),

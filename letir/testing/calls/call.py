@@ -14,15 +14,15 @@ from attrs import field, frozen
 class Call:
     """``f(np, *args)`` calls a function of the namespace ``np``, NumPy or ``letir.numpy``.
 
-    ``args``: arrays and numbers, those that are traced. ``lists``: NumPy's protocols do not see the
-    arguments, so that only ``letir.numpy`` records it. ``complexes``: complex arguments that it
-    takes, None: those of ``args`` plus an imaginary part, () if it takes none.
+    ``args``: arrays and numbers, those that are traced. ``complexes``: complex arguments that it
+    takes, None: those of ``args`` plus an imaginary part, () if it takes none. ``jumps``: results
+    change their length or order with the values, so that differences tell nothing.
     """
 
     f: Callable
     args: tuple = field(converter=tuple)
-    lists: bool = False
     complexes: tuple | None = None
+    jumps: bool = False
 
 
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
@@ -38,7 +38,7 @@ BLOCK = np.linspace(-1.0, 1.3, 12).reshape(2, 3, 2)
 
 
 def of(f: Callable, *args) -> Call:
-    """A call that NumPy's protocols see."""
+    """A call of a function of real and complex numbers."""
     return Call(f, args)
 
 
@@ -47,9 +47,9 @@ def real(f: Callable, *args) -> Call:
     return Call(f, args, complexes=())
 
 
-def through(f: Callable, *args) -> Call:
-    """A call whose arguments NumPy does not ask how to compute with them."""
-    return Call(f, args, lists=True)
+def jumping(f: Callable, *args) -> Call:
+    """A call whose results change their length or order with the values."""
+    return Call(f, args, jumps=True)
 
 
 def each(names: str, make: Callable[[str], Call]) -> dict[str, Call]:

@@ -13,6 +13,7 @@ NO_ARRAYS = {
         busday_count busday_offset datetime_as_string datetime_data is_busday isnat""",
     "is about dtypes and Python objects": """
         isdtype issubdtype isfortran isscalar iterable mintypecode typename""",
+    "computes with Python objects": "frompyfunc",
     "makes matrices, a class that NumPy advises against": "asmatrix bmat",
     "iterates in C, over buffers": "nested_iters",
     "is deprecated": "row_stack in1d trapz",

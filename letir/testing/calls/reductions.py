@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from letir.testing.calls.call import BLOCK, COUNTS, NAN, Call, V, W, X, Y, each, of, real
+from letir.testing.calls.call import BLOCK, COUNTS, NAN, Call, V, W, X, Y, each, jumping, of, real
 
 LONG = np.array([0.1, 0.45, 0.9, 1.6, 2.0])
 
@@ -66,15 +66,15 @@ CALLS = {
     "nonzero": of(lambda np, x: np.nonzero(x), X),
     "flatnonzero": of(lambda np, x: np.flatnonzero(x), X),
     "argwhere": of(lambda np, x: np.argwhere(x), X),
-    "unique": of(lambda np, x: np.unique(x), X),
-    "unique_all": of(lambda np, x: tuple(np.unique_all(x)), X),
-    "unique_counts": of(lambda np, x: tuple(np.unique_counts(x)), X),
-    "unique_inverse": of(lambda np, x: tuple(np.unique_inverse(x)), X),
-    "unique_values": of(lambda np, x: np.unique_values(x), X),
-    "union1d": of(lambda np, x, y: np.union1d(x, y), V, W),
-    "intersect1d": of(lambda np, x, y: np.intersect1d(x, y), V, V[1:]),
-    "setdiff1d": of(lambda np, x, y: np.setdiff1d(x, y), V, V[1:]),
-    "setxor1d": of(lambda np, x, y: np.setxor1d(x, y), V, W),
+    "unique": jumping(lambda np, x: np.unique(x), X),
+    "unique_all": jumping(lambda np, x: tuple(np.unique_all(x)), X),
+    "unique_counts": jumping(lambda np, x: tuple(np.unique_counts(x)), X),
+    "unique_inverse": jumping(lambda np, x: tuple(np.unique_inverse(x)), X),
+    "unique_values": jumping(lambda np, x: np.unique_values(x), X),
+    "union1d": jumping(lambda np, x, y: np.union1d(x, y), V, W),
+    "intersect1d": jumping(lambda np, x, y: np.intersect1d(x, y), V, V[1:]),
+    "setdiff1d": jumping(lambda np, x, y: np.setdiff1d(x, y), V, V[1:]),
+    "setxor1d": jumping(lambda np, x, y: np.setxor1d(x, y), V, W),
     "isin": of(lambda np, x, y: np.isin(x, y), V, V[1:]),
     "apply_along_axis": of(lambda np, x: np.apply_along_axis(lambda r: r[0] * r, 1, x), X),
     "apply_over_axes": of(lambda np, x: np.apply_over_axes(np.sum, x, [0, 2]), BLOCK),

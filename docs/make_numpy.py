@@ -1,0 +1,111 @@
+"""Write ``docs/numpy.md``, the table of NumPy's public functions, from trying each of them.
+
+python docs/make_numpy.py
+"""
+
+import operator
+import re
+from pathlib import Path
+
+import numpy as np
+
+from letir.testing.calls.listed import NO_ARRAYS
+from letir.testing.calls.support import NONE, YES, Support, public_functions, support_of
+from letir.tracing.refused import refusal
+
+VERSION = ".".join(np.__version__.split(".")[:2])  # others have other functions
+PAGE = Path(__file__).with_name("numpy.md")
+HEAD = """\
+# NumPy's functions
+
+What is recorded of NumPy {version}. Each function was called once for this page, by
+`python docs/make_numpy.py`, with the call that `letir/testing/calls/` has of it; a test fails if
+the page is not up to date, or if a public function of NumPy is not in it.
+
+- *numpy*: NumPy's own function records it on traced values.
+- *letir.numpy*: so does the function of that name in `letir.numpy`, which also takes lists of
+  traced values, and makes arrays into which traced values can be written.
+- *vjp*, *jvp*: the derivative, backward and forward, agrees with differences. A dash: there is
+  none, because the result is no floating number or changes in steps only.
+- *batch*: `vmap` gives what a loop gives.
+- *complex*: the call with complex numbers, and its derivative. A dash: NumPy takes none.
+
+Recorded: {recorded} of {all} functions that take arrays of numbers, {percent:.1f} %.
+
+"""
+TABLE = """\
+| function | numpy | letir.numpy | vjp | jvp | batch | complex |
+|---|---|---|---|---|---|---|
+"""
+REFUSED = """
+## Not recorded, and why
+
+The error for such a call says the same.
+
+| function | reason |
+|---|---|
+"""
+OTHERS = """
+## Functions that take no arrays of numbers
+
+They do in a trace what they do elsewhere.
+
+| | functions |
+|---|---|
+"""
+NOTES = """
+## Notes
+
+"""
+
+
+def page() -> str:
+    """The text of the page."""
+    found = {name: support_of(name) for name in public_functions()}
+    recorded = {name: support for name, support in found.items() if support.is_recorded}
+    notes: dict[str, int] = {}
+    head = HEAD.format(
+        version=VERSION,
+        recorded=len(recorded),
+        all=len(found),
+        percent=100 * len(recorded) / len(found),
+    )
+    rows = "".join(row(name, support, notes) for name, support in recorded.items())
+    refused = [f"| `np.{n}` | {reason(n)} |\n" for n in found if n not in recorded]
+    others = "".join(
+        f"| {why} | {', '.join(listed(names))} |\n" for why, names in NO_ARRAYS.items()
+    )
+    noted = "".join(f"{i}. {text}\n" for text, i in notes.items())
+    tail = NOTES + noted if notes else ""
+    tail += REFUSED + "".join(refused) if refused else ""
+    return f"{head}{TABLE}{rows}{tail}{OTHERS}{others}"
+
+
+def reason(name: str) -> str | None:
+    """Why the function of this name cannot be recorded."""
+    return refusal(operator.attrgetter(name)(np))
+
+
+def row(name: str, support: Support, notes: dict[str, int]) -> str:
+    """The line of one function; what does not work is a note."""
+    cells = (support.plain, support.namespace, support.vjp, support.jvp, support.batch)
+    shown = [cell(text, notes) for text in (*cells, support.complexes)]
+    return f"| `np.{name}` | {' | '.join(shown)} |\n"
+
+
+def cell(text: str, notes: dict[str, int]) -> str:
+    """What stands in one cell."""
+    if text in (YES, NONE):
+        return text
+    # the same for all types
+    text = re.sub(r" of type \S*\[.*?\](?= |,)", "", text)
+    return f"no ({notes.setdefault(text, len(notes) + 1)})"
+
+
+def listed(names: str) -> str:
+    """The names as code."""
+    return ", ".join(f"`np.{name}`" for name in names.split())
+
+
+if __name__ == "__main__":
+    PAGE.write_text(page(), encoding="utf-8")
