@@ -42,11 +42,13 @@ def windows_vjp(ct, y, x, *, window, axis):
     if math.prod(window) > FEW:
         arrays, item = spelled_item(places(counts, window, axes))
         return (assemble(x, ((item, ct, arrays),)),)
+    if 0 in window:
+        return (None,)
     parts = []
     for offsets in itertools.product(*map(range, window)):
-        starts = [
-            sum(o for o, b in zip(offsets, axes, strict=True) if b == a) for a in range(x.ndim)
-        ]
+        starts = [0] * x.ndim
+        for a, offset in zip(axes, offsets, strict=True):
+            starts[a] += offset
         item = tuple([slice(s, s + n) for s, n in zip(starts, counts, strict=True)])
         parts.append((item, ct[(..., *offsets)], ()))
     return (assemble(x, parts),)
