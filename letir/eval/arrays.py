@@ -63,7 +63,7 @@ def scipy_module(xp, part: str):
         import cupyx.scipy.special
 
         return getattr(cupyx.scipy, part)
-    except ImportError as error:
+    except (ImportError, AttributeError) as error:
         raise LetirError(
             f"scipy.{part} is needed to compute this, and cannot be imported: {error}\n"
             "  install it: pip install 'letir[scipy]'"

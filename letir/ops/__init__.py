@@ -40,6 +40,7 @@ RARE = (
     "shaped_draws",
     "densities",
     "matrix_functions",
+    "ode",
     "neural",
     "activations",
     "normal",

@@ -357,8 +357,12 @@ def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Calla
             decompose, tuple(None if arg is None else type_of_operand(arg) for arg in args), attrs
         )
 
-    def decomposed_vjp(ct, out, *args, transform, **attrs):
-        found = iter(transform(stands_for(args, attrs), [a for a in args if a is not None], ct))
+    def decomposed_vjp(ct, out, *args, transform, wanted=None, **attrs):
+        given = [i for i, arg in enumerate(args) if arg is not None]
+        # numbers are parameters of the decomposition, for which no rule need have an answer
+        needed = [isinstance(args[i], Value) and (wanted is None or wanted[i]) for i in given]
+        program = stands_for(args, attrs)
+        found = iter(transform(program, [args[i] for i in given], ct, wanted=needed))
         return tuple(None if arg is None else next(found) for arg in args)
 
     def decomposed_jvp(tangents, out, *args, transform, **attrs):

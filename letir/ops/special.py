@@ -125,8 +125,8 @@ poch = special(
 
 
 def times_log(c, x):
-    """c * log(x), and 0 where c is 0: unlike xlogy in the precision of x, whatever c is."""
-    return c * log(where(c == 0, 1, x))
+    """c * log(x), and 0 where both are 0: unlike xlogy in the precision of x, whatever c is."""
+    return c * log(where((c == 0) & (x == 0), 1, x))
 
 
 def gamma_density(a, x):
@@ -188,8 +188,8 @@ zetac = special("zetac", NO_FORM)
 
 
 def quotient(x, y):
-    """x / y, and 0 where x is 0."""
-    return where(x == 0, 0, x / where(x == 0, 1, y))
+    """x / y, and 0 where both are 0."""
+    return x / where((x == 0) & (y == 0), 1, y)
 
 
 xlogy = special(

@@ -1,0 +1,63 @@
+"""What the namespaces have in common: SciPy's function where nothing is traced, ours where
+something is.
+"""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import MissingRule
+from letir.eval.arrays import scipy_module
+from letir.tracing.lists import first_traced, gathered
+from letir.tracing.places import at_user
+
+
+def is_traced(*args, **kwargs) -> bool:
+    """Whether any of the arguments is, or holds, a traced value."""
+    return first_traced((*args, *kwargs.values())) is not None
+
+
+def of_scipy(part: str, name: str):
+    """A name of ``scipy.part``, with SciPy's AttributeError if there is none."""
+    return getattr(scipy_module(np, part), name)
+
+
+def drop_in(part: str) -> Callable:
+    """A decorator: SciPy's function of this name where nothing is traced, else the decorated one,
+    with arrays made of lists.
+    """
+
+    def decorate(function: Callable) -> Callable:
+        @functools.wraps(function)
+        def called(*args, **kwargs):
+            if not is_traced(*args, **kwargs):
+                return of_scipy(part, function.__name__)(*args, **kwargs)
+            return function(*args, **kwargs)
+
+        return called
+
+    return decorate
+
+
+def array(x):
+    """An argument as an array: a traced value, or what NumPy makes of it."""
+    x = gathered(x)
+    return x if isinstance(x, Value) else np.asarray(x)
+
+
+def refused(name: str, reason: str) -> MissingRule:
+    """The error for arguments with which a function is not recorded."""
+    return MissingRule(f"{name} of traced values is not recorded: {reason}{at_user()}")
+
+
+def fallback(part: str) -> Callable:
+    """``__getattr__`` of a namespace: SciPy's own names."""
+
+    def find(name: str):
+        if name.startswith("__"):  # asked by doctest and copy
+            raise AttributeError(f"module 'letir.scipy.{part}' has no attribute {name!r}")
+        return of_scipy(part, name)
+
+    return find

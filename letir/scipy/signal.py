@@ -1,0 +1,88 @@
+"""``scipy.signal``: convolution of traced values."""
+
+import numpy as np
+
+from letir.scipy.namespace import array, drop_in, fallback, refused
+
+__getattr__ = fallback("signal")
+
+
+@drop_in("signal")
+def convolve(in1, in2, mode="full", method="auto"):
+    """The convolution of arrays of any rank; of more than one axis through the Fourier transform,
+    whatever ``method`` says, and so with its rounding.
+    """
+    first, second = array(in1), array(in2)
+    if first.ndim != second.ndim:
+        raise ValueError("volume and kernel should have the same dimensionality")
+    if first.ndim == 0:
+        return first * second
+    if method not in ("auto", "direct", "fft"):
+        raise ValueError("Acceptable method flags are 'auto', 'direct', or 'fft'.")
+    if first.ndim == 1 and method != "fft":
+        return cut(np.convolve(first, second), first.shape, second.shape, mode, (0,))
+    found = fftconvolve(first, second, mode)
+    kind = np.result_type(first.dtype, second.dtype)
+    return np.rint(found).astype(kind) if kind.kind in "iu" else found
+
+
+@drop_in("signal")
+def fftconvolve(in1, in2, mode="full", axes=None):
+    """The convolution through the Fourier transform, along ``axes``, which are all by default."""
+    first, second = array(in1), array(in2)
+    axes = tuple(range(first.ndim)) if axes is None else normal(axes, first.ndim)
+    if any(0 in x.shape for x in (first, second)):
+        return np.array([])
+    sizes = tuple([first.shape[a] + second.shape[a] - 1 for a in axes])
+    if any(x.dtype.kind == "c" for x in (first, second)):
+        found = np.fft.fftn(first, sizes, axes=axes) * np.fft.fftn(second, sizes, axes=axes)
+        full = np.fft.ifftn(found, sizes, axes=axes)
+    else:
+        found = np.fft.rfftn(first, sizes, axes=axes) * np.fft.rfftn(second, sizes, axes=axes)
+        full = np.fft.irfftn(found, sizes, axes=axes)
+    return cut(full, first.shape, second.shape, mode, axes)
+
+
+def normal(axes, ndim: int) -> tuple:
+    """Axes counted from the front."""
+    return tuple([a % ndim for a in ((axes,) if isinstance(axes, int) else axes)])
+
+
+def cut(full, first: tuple, second: tuple, mode: str, axes: tuple):
+    """The part of a full convolution that ``mode`` asks for."""
+    if mode == "full":
+        return full
+    if mode not in ("same", "valid"):
+        raise ValueError("acceptable mode flags are 'valid', 'same', or 'full'")
+    if mode == "same":
+        sizes = {a: first[a] for a in axes}
+    else:
+        if not (
+            all(first[a] >= second[a] for a in axes) or all(second[a] >= first[a] for a in axes)
+        ):
+            raise ValueError(
+                "For 'valid' mode, one must be at least as large as the other in every dimension"
+            )
+        sizes = {a: abs(first[a] - second[a]) + 1 for a in axes}
+    starts = {a: (full.shape[a] - n) // 2 for a, n in sizes.items()}
+    item = [
+        slice(starts[a], starts[a] + sizes[a]) if a in sizes else slice(None)
+        for a in range(full.ndim)
+    ]
+    return full[tuple(item)]
+
+
+@drop_in("signal")
+def oaconvolve(in1, in2, mode="full", axes=None):
+    """As ``fftconvolve``: overlap and add is a method, no other result."""
+    return fftconvolve(in1, in2, mode, axes)
+
+
+@drop_in("signal")
+def correlate(in1, in2, mode="full", method="auto"):
+    """The correlation: the convolution with the second array turned around and conjugated."""
+    second = array(in2)
+    if mode == "valid" and any(n < m for n, m in zip(array(in1).shape, second.shape, strict=True)):
+        raise refused("correlate", "mode 'valid' with a second array that is the larger one")
+    turned = np.conj(second[(slice(None, None, -1),) * second.ndim])
+    return convolve(in1, turned, mode, method)

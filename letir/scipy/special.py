@@ -1,0 +1,88 @@
+"""``scipy.special``: the functions of it that are no ufuncs. Ufuncs are handed through."""
+
+import math
+
+import numpy as np
+
+from letir.ast.primitive import PRIMITIVES
+from letir.scipy.namespace import array, drop_in, fallback, refused
+
+__getattr__ = fallback("special")
+
+
+def floating(x):
+    """An array of real floating numbers; SciPy's functions of lists go through here."""
+    x = array(x)
+    return x if x.dtype.kind in "fc" else x.astype(float)
+
+
+@drop_in("special")
+def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
+    """log(sum(b * exp(a))), without overflow; with ``return_sign`` of the absolute value, and the
+    sign.
+    """
+    a = floating(a)
+    if a.dtype.kind == "c":
+        raise refused("logsumexp", "complex numbers; write log(sum(exp(a)))")
+    if b is None and not return_sign:
+        return PRIMITIVES["logsumexp"](a, axis=axis, keepdims=keepdims)
+    if b is not None:
+        b = array(b)
+        shape = np.broadcast_shapes(a.shape, b.shape)
+        a, b = np.broadcast_to(a, shape), np.broadcast_to(b, shape)
+        a = np.where(b == 0, -math.inf, a)  # 0 * inf counts as nothing
+    most = PRIMITIVES["stop_gradient"](a.max(axis=axis, keepdims=True))
+    most = np.where(np.isfinite(most), most, 0.0)
+    weights = np.exp(a - most)
+    total = (weights if b is None else b * weights).sum(axis=axis, keepdims=True)
+    sign, is_zero = np.sign(total), total == 0
+    size = np.abs(total) if return_sign else total
+    found = np.where(is_zero, -math.inf, np.log(np.where(is_zero, 1.0, size))) + most
+    if not keepdims:
+        axes = tuple(range(a.ndim)) if axis is None else axis
+        found, sign = np.squeeze(found, axes), np.squeeze(sign, axes)
+    return (found, sign) if return_sign else found
+
+
+def along(name: str, x, axis):
+    """A record along one axis, several, or, for None, all."""
+    x = floating(x)
+    if x.dtype.kind == "c":
+        raise refused(name, "complex numbers")
+    return PRIMITIVES[name](x, axis=tuple(range(x.ndim)) if axis is None else axis)
+
+
+@drop_in("special")
+def softmax(x, axis=None):
+    """exp(x) / sum(exp(x)) along the axis, or of all elements."""
+    return along("softmax", x, axis)
+
+
+@drop_in("special")
+def log_softmax(x, axis=None):
+    """The logarithm of ``softmax``."""
+    return along("log_softmax", x, axis)
+
+
+@drop_in("special")
+def softplus(x):
+    """log(1 + exp(x))."""
+    return np.logaddexp(0.0, floating(x))
+
+
+@drop_in("special")
+def polygamma(n, x):
+    """The derivative of order ``n``, an int, of psi."""
+    if type(n) is not int:
+        raise refused("polygamma", f"the order is a Python int, found {n!r}")
+    return PRIMITIVES["polygamma"](n, floating(x))
+
+
+@drop_in("special")
+def multigammaln(a, d):
+    """The logarithm of the multivariate gamma function of dimension ``d``, an int."""
+    a = floating(a)
+    total = d * (d - 1) / 4 * math.log(math.pi)
+    for j in range(1, d + 1):
+        total = PRIMITIVES["gammaln"](a + (1 - j) / 2) + total
+    return total

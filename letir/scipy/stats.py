@@ -1,0 +1,134 @@
+"""``scipy.stats``: densities and distribution functions of traced values, in double precision as
+SciPy computes them. What a distribution has beside these (``rvs``, ``fit``) is SciPy's own.
+"""
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.primitive import PRIMITIVES
+from letir.scipy.namespace import array, fallback, is_traced, of_scipy, refused
+
+__getattr__ = fallback("stats")
+METHODS = frozenset(
+    ["pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"]
+)
+
+
+@frozen
+class Distribution:
+    """A distribution of SciPy's; ``shapes``: its shape parameters."""
+
+    name: str
+    shapes: tuple[str, ...] = ()
+    has_scale: bool = True
+
+    def __getattr__(self, method: str):
+        if method.startswith("__"):
+            raise AttributeError(method)
+        found = getattr(of_scipy("stats", self.name), method)
+        return found if method not in METHODS else Method(self, method)
+
+    def __call__(self, *args, **kwargs):
+        """The distribution with these parameters."""
+        if not is_traced(*args, **kwargs):
+            return of_scipy("stats", self.name)(*args, **kwargs)
+        return Frozen(self, args, tuple(kwargs.items()))
+
+    def parameters(self, *args, **kwargs) -> tuple:
+        """The shape parameters, loc and scale, in order."""
+        names = (*self.shapes, "loc", "scale") if self.has_scale else (*self.shapes, "loc")
+        if len(args) > len(names):
+            raise TypeError(f"{self.name} has {len(names)} parameters, found {len(args)}")
+        given = {"loc": 0.0, "scale": 1.0, **dict(zip(names, args, strict=False)), **kwargs}
+        missing = [name for name in names if name not in given]
+        unknown = given.keys() - {*names, "scale"}
+        if missing or unknown:
+            raise TypeError(f"{self.name} has the parameters {names}, found {sorted(given)}")
+        return tuple([number(given[name]) for name in names])
+
+
+def number(x):
+    """A parameter: a Python number as it is, a list as an array."""
+    return x if type(x) in (int, float) else array(x)
+
+
+@frozen
+class Method:
+    """logpdf, cdf and so on of a distribution."""
+
+    distribution: Distribution
+    name: str
+
+    def __call__(self, x, *args, **kwargs):
+        distribution = self.distribution
+        if not is_traced(x, *args, **kwargs):
+            found = getattr(of_scipy("stats", distribution.name), self.name)
+            return found(x, *args, **kwargs)
+        name = f"{distribution.name}_{self.name}"
+        try:
+            op = PRIMITIVES[name]
+        except KeyError:
+            raise refused(name.replace("_", "."), "there is no formula of it here") from None
+        return op(number(x), *distribution.parameters(*args, **kwargs))
+
+
+@frozen
+class Frozen:
+    """A distribution with its parameters."""
+
+    distribution: Distribution
+    args: tuple
+    kwargs: tuple
+
+    def __getattr__(self, method: str):
+        if method.startswith("__"):
+            raise AttributeError(method)
+        if method not in METHODS:
+            raise refused(f"{self.distribution.name}(...).{method}", "only densities and such are")
+        found = Method(self.distribution, method)
+        return lambda x: found(x, *self.args, **dict(self.kwargs))
+
+
+norm = Distribution("norm")
+t = Distribution("t", ("df",))
+beta = Distribution("beta", ("a", "b"))
+gamma = Distribution("gamma", ("a",))
+chi2 = Distribution("chi2", ("df",))
+expon = Distribution("expon")
+poisson = Distribution("poisson", ("mu",), has_scale=False)
+
+
+class MultivariateNormal:
+    """``scipy.stats.multivariate_normal``: the densities, of a positive definite covariance."""
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(of_scipy("stats", "multivariate_normal"), name)
+
+    def logpdf(self, x, mean=None, cov=1, allow_singular=False):
+        """The logarithm of the density of the rows of ``x``."""
+        if not is_traced(x, mean, cov):
+            found = of_scipy("stats", "multivariate_normal").logpdf
+            return found(x, mean, cov, allow_singular)
+        if allow_singular:
+            raise refused("multivariate_normal.logpdf", "allow_singular: add to the diagonal")
+        x, cov = array(x), array(cov)
+        mean = 0.0 if mean is None else array(mean)
+        # as SciPy: a vector of variances needs a mean that says how many there are
+        dim = cov.shape[-1] if cov.ndim > 1 else np.size(mean)
+        if dim == 1 and (x.ndim < 1 or x.shape[-1] != 1):
+            x = x[..., None]
+        if cov.ndim < 2:  # a variance, or one for each
+            cov = cov * np.eye(dim)
+        return PRIMITIVES["multivariate_normal_logpdf"](x, mean, cov)
+
+    def pdf(self, x, mean=None, cov=1, allow_singular=False):
+        """The density of the rows of ``x``."""
+        if not is_traced(x, mean, cov):
+            found = of_scipy("stats", "multivariate_normal").pdf
+            return found(x, mean, cov, allow_singular)
+        return PRIMITIVES["exp"](self.logpdf(x, mean, cov, allow_singular))
+
+
+multivariate_normal = MultivariateNormal()

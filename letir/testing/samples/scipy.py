@@ -1,0 +1,64 @@
+"""Samples of the operations in ``letir.ops.densities`` and ``letir.ops.matrix_functions``."""
+
+import numpy as np
+
+from letir.ast.builder import LetBuilder
+from letir.ast.terms import Lambda
+from letir.ast.types import ArrayType
+from letir.ops.densities import RECORDS
+from letir.testing.samples.sample import COMPLEX128, FLOAT32, Sample, of, rough
+
+NUMBERS = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, 3.625]])
+WITHIN = np.array([[0.5, 0.25, 0.8], [0.15, 0.75, 0.625]])
+COUNTS = np.array([[0.0, 1.0, 2.0], [3.0, 5.0, 1.5]])
+A = np.array([[2.0, 0.5, 0.25], [-0.125, 1.5, 0.375], [0.25, -0.5, 3.0]])
+B = np.array([[1.0, -0.5], [0.25, 2.0], [0.75, -1.5]])
+SHAPES = {"t": (2,), "beta": (2, 3), "gamma": (3,), "chi2": (4,)}
+# integers where there is no derivative by the shape parameters
+EXACT = {"t": ("cdf", "sf", "ppf", "isf"), "beta": ("cdf", "sf", "ppf")}
+
+
+def samples_of(name: str, method: str) -> list[Sample]:
+    """Of an array with loc and scale, of whatever lies outside of the support, of a number."""
+    if name == "poisson":
+        whole = of(COUNTS.astype(int), np.array([0.5, 1.25, 2.0]), 0)
+        return [whole, rough(COUNTS, 1.5, np.float64(-1.0)), of(2, 0.5, 0)]
+    shape = SHAPES.get(name, ())
+    if method not in EXACT.get(name, ()):
+        shape = tuple(n + 0.5 for n in shape)
+    x, number = (WITHIN, 0.3) if method in ("ppf", "isf") else (NUMBERS * 0.7, 0.3)
+    found = [of(x, *shape, 0.125, np.array([1.5, 2.0, 0.5])), of(number, *shape, 0.0, 1.0)]
+    return found if method in ("logpdf", "cdf") else found[:1]
+
+
+def slope() -> Lambda:
+    """A right side: a * y + b * t."""
+    builder = LetBuilder()
+    y, t, a, b = (builder.param(ArrayType(float, shape)) for shape in ((2,), (), (2,), ()))
+    return builder.build((a * y + b * t,))
+
+
+ODE = {"body": slope(), "rtol": 1e-12, "atol": 1e-12}
+TIMES = np.array([0.0, 0.5, 0.75])
+SAMPLES = {
+    **{record.name: samples_of(*key) for key, record in RECORDS.items()},
+    "stdtr": [of(np.int64(3), NUMBERS), of(2, 0.5)],
+    "stdtrit": [of(np.int64(3), WITHIN), of(2, 0.25)],
+    **{
+        name: [of(A), of(np.stack([A, A.T + 1])), of(A.astype(FLOAT32)), of(A.astype(COMPLEX128))]
+        for name in ("expm", "sqrtm")
+    },
+    "solve_triangular": [
+        of(A, B),
+        of(A, B[:, 0], transposed=True, lower=True),
+        of(A.astype(FLOAT32), B.astype(FLOAT32), unit_diagonal=True),
+        of(A + 0.5j, B, transposed=True),
+        of(np.stack([A, A.T]), np.stack([B, B + 1]), lower=True, unit_diagonal=True),
+    ],
+    # rough: right to the tolerance of the solver
+    "odeint": [rough(WITHIN[0, :2], TIMES, WITHIN[1, :2], np.float64(0.5), **ODE)],
+    "multivariate_normal_logpdf": [
+        rough(NUMBERS, np.array([0.5, 0.25, -1.0]), A @ A.T),  # differences are not symmetric
+        rough(NUMBERS[0], np.zeros(3), np.eye(3)),
+    ],
+}

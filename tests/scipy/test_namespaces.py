@@ -1,0 +1,274 @@
+"""letir.scipy: SciPy's own functions outside of traces, the same numbers and derivatives inside."""
+
+import numpy as np
+import pytest
+import scipy
+from scipy import stats
+
+import letir as lt
+import letir.scipy
+from letir.testing import assert_close, assert_same, check_grads
+
+X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, 3.625]])
+P = np.array([[0.5, 0.25, 0.8], [0.15, 0.75, 0.625]])
+COUNTS = np.array([0.0, 1.0, 4.0, -1.0, 1.5])
+EDGES = np.array([-np.inf, -1.0, -0.0, 0.5, 1.0, 2.0, np.inf, np.nan])
+A = np.array([[2.0, 0.5, 0.25], [-0.125, 1.5, 0.375], [0.25, -0.5, 3.0]])
+SPD = A @ A.T
+B = np.array([[1.0, -0.5], [0.25, 2.0], [0.75, -1.5]])
+LONG, SHORT = np.linspace(-1.0, 2.0, 7) ** 2, np.array([0.5, -1.0, 2.0])
+ODD, EVEN = np.sin(np.arange(7.0)), np.cos(np.arange(6.0))
+TIMES = np.array([0.0, 0.3, 1.0, 1.4, 2.5, 3.0, 4.5])
+
+
+def decay(y, t, a):
+    return -a * y + np.sin(t)
+
+
+# name -> (call of a module like scipy, arguments)
+CALLS = {
+    "norm.pdf": (lambda m, x: m.stats.norm.pdf(x), (X,)),
+    "norm.logpdf": (lambda m, x, a, b: m.stats.norm.logpdf(x, a, b), (X, X[0], P[0])),
+    "norm.cdf scale": (lambda m, x, b: m.stats.norm.cdf(x, scale=b), (X, P)),
+    "norm.sf": (lambda m, x: m.stats.norm.sf(x, loc=0.5), (X * 10,)),
+    "norm.logcdf": (lambda m, x: m.stats.norm.logcdf(x), (X * -20,)),
+    "norm.logsf": (lambda m, x: m.stats.norm.logsf(x), (X * 20,)),
+    "norm.ppf": (lambda m, p: m.stats.norm.ppf(p, 0.5, 2.0), (P,)),
+    "norm.isf": (lambda m, p: m.stats.norm.isf(p), (P,)),
+    "norm frozen": (lambda m, x, a: m.stats.norm(a, 2.0).logpdf(x), (X, X[0])),
+    "norm of a number": (lambda m, x: m.stats.norm.cdf(x), (0.5,)),
+    "t.logpdf": (lambda m, x, df: m.stats.t.logpdf(x, df), (X, P[0] * 9)),
+    "t.cdf": (lambda m, x: m.stats.t.cdf(x, 3, 0.5, 2.0), (X,)),
+    "t.ppf": (lambda m, p: m.stats.t.ppf(p, 4), (P,)),
+    "beta.logpdf": (lambda m, x, a, b: m.stats.beta.logpdf(x, a, b), (P, P[0] + 1, 2.5)),
+    "beta.cdf": (lambda m, x: m.stats.beta.cdf(x, 2, 3, -0.5, 2.25), (X,)),
+    "beta.ppf": (lambda m, p: m.stats.beta.ppf(p, 2, 3), (P,)),
+    "gamma.logpdf": (lambda m, x, a, s: m.stats.gamma.logpdf(x, a, scale=s), (X, P[0] * 4, P[1])),
+    "gamma.cdf": (lambda m, x, a: m.stats.gamma.cdf(x, a), (X, P[0] * 4)),
+    "gamma.sf": (lambda m, x, a: m.stats.gamma.sf(x, a), (X, P[0] * 4)),
+    "gamma.ppf": (lambda m, p, a: m.stats.gamma.ppf(p, a), (P, P[0] * 4)),
+    "chi2.logpdf": (lambda m, x, df: m.stats.chi2.logpdf(x, df), (X, P[0] * 9)),
+    "chi2.cdf": (lambda m, x, df: m.stats.chi2.cdf(x, df), (X, P[0] * 9)),
+    "expon.logpdf": (lambda m, x, s: m.stats.expon.logpdf(x, scale=s), (X, P[0])),
+    "expon.ppf": (lambda m, p: m.stats.expon.ppf(p), (P,)),
+    "poisson.logpmf": (lambda m, mu: m.stats.poisson.logpmf(COUNTS, mu), (1.5,)),
+    "poisson.pmf": (lambda m, mu: m.stats.poisson.pmf(COUNTS[:, None], mu, 1), (P[0],)),
+    "poisson.cdf": (lambda m, mu: m.stats.poisson.cdf(COUNTS, mu), (1.5,)),
+    "poisson.sf": (lambda m, mu: m.stats.poisson.sf(COUNTS, mu=mu), (1.5,)),
+    "multivariate_normal": (
+        lambda m, x, mean, s: m.stats.multivariate_normal.logpdf(x, mean, s @ s.T),
+        (X, X[0], A),
+    ),
+    "multivariate_normal.pdf": (
+        lambda m, x: m.stats.multivariate_normal.pdf(x, np.zeros(3), np.array([0.5, 1.0, 2.0])),
+        (X[0],),
+    ),
+    "multivariate_normal of numbers": (lambda m, x: m.stats.multivariate_normal.logpdf(x), (X[0],)),
+    "expm": (lambda m, a: m.linalg.expm(a), (A,)),
+    "expm stacked": (lambda m, a: m.linalg.expm(a), (np.stack([A, A.T]),)),
+    "sqrtm": (lambda m, a: m.linalg.sqrtm(a), (SPD,)),
+    "sqrtm complex": (lambda m, a: m.linalg.sqrtm(a.astype(complex)).real, (SPD,)),
+    "solve_triangular": (lambda m, a, b: m.linalg.solve_triangular(a, b), (A, B)),
+    "solve_triangular T": (
+        lambda m, a, b: m.linalg.solve_triangular(a, b, "T", lower=True, unit_diagonal=True),
+        (A, B[:, 0]),
+    ),
+    "solve_triangular C": (
+        lambda m, a, b: m.linalg.solve_triangular(a + 0.5j * a.T, b, trans=2).real,
+        (A, B),
+    ),
+    "cho_solve": (
+        lambda m, a, b: m.linalg.cho_solve(m.linalg.cho_factor(a @ a.T), b),
+        (A, B),
+    ),
+    "cho_solve lower": (
+        lambda m, a, b: m.linalg.cho_solve(m.linalg.cho_factor(a @ a.T, lower=True), b),
+        (A, B[:, 1]),
+    ),
+    "block_diag": (lambda m, a, b: m.linalg.block_diag(a, np.ones((1, 2)), b), (A, B)),
+    "toeplitz": (lambda m, c, r: m.linalg.toeplitz(c, r), (SHORT, LONG)),
+    "toeplitz of one": (lambda m, c: m.linalg.toeplitz(c), (SHORT,)),
+    "solve": (lambda m, a, b: m.linalg.solve(a, b), (A, B)),
+    **{
+        f"convolve {mode} {n}": (
+            lambda m, a, b, mode=mode: m.signal.convolve(a, b, mode),
+            (LONG, SHORT) if n == 1 else (A, B[:2]),
+        )
+        for mode in ("full", "same", "valid")
+        for n in (1, 2)
+    },
+    "convolve small by large": (lambda m, a, b: m.signal.convolve(a, b, "same"), (SHORT, LONG)),
+    "fftconvolve axes": (lambda m, a, b: m.signal.fftconvolve(a, b, "same", 0), (A, A[:2])),
+    "correlate": (lambda m, a, b: m.signal.correlate(a, b), (LONG, SHORT)),
+    "trapezoid": (lambda m, y, x: m.integrate.trapezoid(y, x), (ODD, TIMES)),
+    "cumulative_trapezoid": (
+        lambda m, y, x: m.integrate.cumulative_trapezoid(y, x, initial=0),
+        (np.stack([ODD, LONG]), TIMES),
+    ),
+    "simpson odd": (lambda m, y: m.integrate.simpson(y, dx=0.5), (ODD,)),
+    "simpson even": (lambda m, y: m.integrate.simpson(y, dx=0.5), (EVEN,)),
+    "simpson at places": (lambda m, y, x: m.integrate.simpson(y, x), (ODD, TIMES)),
+    "simpson of 2": (lambda m, y, x: m.integrate.simpson(y, x), (ODD[:2], TIMES[:2])),
+    "simpson along an axis": (
+        lambda m, y, x: m.integrate.simpson(y, x=x, axis=0),
+        (np.stack([EVEN, LONG[:6]], 1), TIMES[:6]),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_outside_of_a_trace_it_is_scipy(name):
+    call, args = CALLS[name]
+
+    if "cho_solve" not in name:
+        assert_same(call(scipy, *args), call(letir.scipy, *args))
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_replay_gives_scipys_numbers(name):
+    call, args = CALLS[name]
+    expected = call(scipy, *args)
+
+    with np.errstate(all="ignore"):
+        found = lt.trace(lambda *a: call(letir.scipy, *a), *args)(*args)
+
+    assert np.asarray(expected).dtype == np.asarray(found).dtype
+    assert_close(expected, found, rtol=1e-11, atol=1e-14)
+
+
+@pytest.mark.parametrize("name", sorted(CALLS.keys() - {"t.ppf"}))  # right to 1e-6 in SciPy
+def test_derivatives_agree_with_differences(name):
+    call, args = CALLS[name]
+
+    def finite(*args):
+        out = call(letir.scipy, *args)
+        return np.where(np.isfinite(out), out, 0.0)
+
+    with np.errstate(all="ignore"):
+        check_grads(finite, args)
+
+
+SUPPORTS = {
+    "norm": (),
+    "t": (2.5,),
+    "beta": (2.0, 1.0),
+    "gamma": (1.0,),
+    "chi2": (2.0,),
+    "expon": (),
+}
+
+
+@pytest.mark.parametrize("name", SUPPORTS)
+@pytest.mark.parametrize("method", ["pdf", "logpdf", "cdf", "sf"])
+def test_at_and_beyond_the_edges_of_the_support_it_is_scipy(name, method):
+    shape = SUPPORTS[name]
+    expected = getattr(getattr(stats, name), method)(EDGES, *shape)
+
+    with np.errstate(all="ignore"):
+        f = getattr(getattr(letir.scipy.stats, name), method)
+        found = lt.trace(lambda x: f(x, *shape), EDGES)(EDGES)
+        gradient = lt.grad(lambda x: f(x, *shape).sum())(np.array([-1.0, 0.5, 2.0]))
+
+    assert_close(expected, found, rtol=1e-12)
+    assert not np.isnan(gradient).any()
+
+
+def test_a_scale_that_is_not_positive_gives_nan():
+    f = lt.trace(lambda x, s: letir.scipy.stats.norm.logpdf(x, 0, s), X, 1.0)
+
+    assert np.isnan(f(X, -1.0)).all()
+    assert np.isnan(f(X, 0.0)).all()
+
+
+def test_a_density_is_traced_as_itself():
+    f = lt.trace(lambda x, a: letir.scipy.stats.gamma(a, scale=2.0).logpdf(x), X, 1.5)
+
+    assert ["gamma_logpdf"] == [bind.op.name for bind in f.binds]
+
+
+def test_what_a_distribution_has_besides_is_scipys_own():
+    assert_same(
+        stats.norm.rvs(size=3, random_state=1), letir.scipy.stats.norm.rvs(size=3, random_state=1)
+    )
+    assert letir.scipy.stats.skew is stats.skew
+    assert 0.5 == letir.scipy.stats.norm(0.5).mean()
+
+
+def test_what_is_not_recorded_is_an_error_with_the_reason():
+    for call in (
+        lambda x: letir.scipy.stats.t.logcdf(x, 3),
+        lambda x: letir.scipy.stats.norm(x).mean(),
+        letir.scipy.linalg.logm,
+        lambda x: letir.scipy.special.polygamma(x, x),
+    ):
+        with pytest.raises(lt.MissingRule, match="of traced values is not recorded"):
+            lt.trace(call, X)
+    with pytest.raises(TypeError, match="norm has the parameters"):
+        lt.trace(lambda x: letir.scipy.stats.norm.pdf(x, df=3), X)
+
+
+def test_a_complex_root_of_a_real_matrix_is_an_error_with_the_remedy():
+    with pytest.raises(lt.DTypeError, match=r"compute it of a\.astype\(complex\)"):
+        lt.trace(letir.scipy.linalg.sqrtm, -np.eye(2))
+
+
+# ---- differential equations ----
+
+ODE = {"rtol": 1e-10, "atol": 1e-10}
+START, RATES = np.array([1.0, -0.5]), np.array([0.5, 1.5])
+
+
+def solved(y0, t, a, **options):
+    return letir.scipy.integrate.odeint(decay, y0, t, (a,), **{**ODE, **options})
+
+
+def test_an_equation_is_solved_as_scipy_solves_it():
+    expected = scipy.integrate.odeint(decay, START, TIMES, (RATES,), **ODE)
+    f = lt.trace(solved, START, TIMES, RATES)
+
+    assert_same(expected, solved(START, TIMES, RATES))
+    assert_same(expected, f(START, TIMES, RATES))
+    assert "odeint" == f.binds[-1].op.name
+
+
+def test_derivatives_of_a_solution_agree_with_the_closed_form():
+    """y' = -a y: y = y0 exp(-a t)."""
+
+    def solution(y0, t, a):
+        return letir.scipy.integrate.odeint(lambda y, s, a: -a * y, y0, t, (a,), **ODE)
+
+    def closed(y0, t, a):
+        return y0 * np.exp(-a * (t[:, None] - t[0]))
+
+    args = START, TIMES[:4] + 0.5, RATES
+    weights = np.cos(np.arange(8.0)).reshape(4, 2)
+    for f, g in ((lt.grad, lt.grad), (lt.jacfwd, lt.jacfwd)):
+        expected = f(lambda *a: (closed(*a) * weights).sum(), argnums=(0, 1, 2))(*args)
+        found = g(lambda *a: (solution(*a) * weights).sum(), argnums=(0, 1, 2))(*args)
+        assert_close(expected, found, rtol=1e-7, atol=1e-8)
+
+
+def test_second_derivatives_of_a_solution_agree_with_the_closed_form():
+    def solution(a):
+        return letir.scipy.integrate.odeint(lambda y, s, a: -a * y, START, TIMES[:3], (a,), **ODE)
+
+    expected = lt.hessian(lambda a: (START * np.exp(-a * TIMES[:3, None])).sum())(RATES)
+
+    assert_close(expected, lt.hessian(lambda a: solution(a).sum())(RATES), rtol=1e-6, atol=1e-7)
+
+
+def test_what_the_right_side_captures_is_an_argument():
+    def end(a):
+        return letir.scipy.integrate.odeint(lambda y, t: -a * y, START, TIMES[:2], **ODE)[-1].sum()
+
+    expected = lt.grad(lambda a: (START * np.exp(-a * TIMES[1])).sum())(RATES)
+
+    assert_close(expected, lt.grad(end)(RATES), rtol=1e-7)
+
+
+def test_mapped_equations_are_solved_one_by_one():
+    starts = np.stack([START, START + 1])
+
+    found = lt.vmap(lambda y: solved(y, TIMES[:3], RATES))(starts)
+
+    assert_close(np.stack([solved(y, TIMES[:3], RATES) for y in starts]), found, rtol=1e-8)

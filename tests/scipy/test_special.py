@@ -1,0 +1,209 @@
+"""scipy.special: its ufuncs record as NumPy's do, and are computed by SciPy alone."""
+
+import itertools
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import special
+
+import letir as lt
+from letir.ast.primitive import PRIMITIVES
+from letir.ops.special_makers import OF_SCIPY, ufunc_named
+from letir.scipy import special as drop_in
+from letir.testing import assert_close, assert_same, check_grads
+
+DTYPES = [np.dtype(c) for c in "?bhiqBHIQefdFD"]
+X = np.array([0.5, 1.25, 2.0])
+
+
+@pytest.mark.parametrize("name", sorted(OF_SCIPY))
+def test_the_type_rule_of_a_ufunc_is_scipys_for_all_dtypes_and_python_numbers(name):
+    ufunc, op = ufunc_named(np, name), PRIMITIVES[OF_SCIPY[name]]
+    operands = [*(np.ones(2, dtype) for dtype in DTYPES), 1, 1.0, 1j]
+    if ufunc.nin > 2:
+        operands = operands[1::3]
+
+    for args in itertools.product(operands, repeat=ufunc.nin):
+        try:
+            with np.errstate(all="ignore"):
+                expected = ufunc(*args).dtype
+        except TypeError:
+            expected = TypeError
+        try:
+            found = op(*args).dtype
+        except TypeError:
+            found = TypeError
+        assert expected == found, args
+
+
+@pytest.mark.parametrize("name", sorted(n for n in OF_SCIPY if not n.startswith("_")))
+def test_a_ufunc_of_traced_values_is_recorded_as_itself(name):
+    ufunc = ufunc_named(np, name)
+    args = [X[:1] / 4] * ufunc.nin if name != "wofz" else [X + 1j]
+    if name in ("expn", "kn", "yn"):
+        args[0] = np.array([2])
+
+    f = lt.trace(ufunc, *args)
+
+    assert [OF_SCIPY[name]] == [bind.op.name for bind in f.binds]
+    assert_same(ufunc(*args), f(*args))
+
+
+def test_functions_around_ufuncs_record_too():
+    f = lt.trace(lambda x: special.zeta(x + 1) + special.zeta(2.0, x), X)
+
+    assert ["add", "riemann_zeta", "zeta", "add"] == [bind.op.name for bind in f.binds]
+
+
+def test_eager_variables_take_them():
+    x = lt.Variable(X, requires_grad=True)
+
+    special.erf(x).sum().backward()
+
+    assert_close(2 / np.sqrt(np.pi) * np.exp(-X * X), x.grad.data)
+
+
+def test_scipy_is_loaded_when_a_function_of_its_is_computed():
+    code = """
+import sys, numpy as np, letir
+f = letir.parse("lambda %0: float64[2] { %1 = erf(%0); return %1 }")
+letir.trace(lambda x: np.sin(x).sum(), np.ones(2))
+print("scipy" in sys.modules)
+f(np.ones(2))
+print("scipy" in sys.modules)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert ["False", "True"] == found.stdout.split()
+
+
+def test_without_scipy_the_error_says_what_to_install():
+    code = """
+import sys, numpy as np, letir
+sys.modules["scipy"] = None
+try:
+    letir.parse("lambda %0: float64[2] { %1 = erf(%0); return %1 }")(np.ones(2))
+except letir.LetirError as error:
+    print(error)
+"""
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+
+    assert "pip install 'letir[scipy]'" in found.stdout
+
+
+def test_a_ufunc_without_a_record_is_an_error_that_names_it():
+    with pytest.raises(lt.MissingRule, match=r"scipy\.special\.struve of traced values"):
+        lt.trace(special.struve, 1.0, X)
+
+
+def test_a_derivative_without_a_closed_form_is_an_error_that_says_so():
+    for f in (special.jv, lambda a, x: special.betainc(a, 2.0, x)):
+        with pytest.raises(lt.MissingRule, match="no closed form"):
+            lt.grad(lambda v, x, f=f: f(v, x).sum())(1.5, X / 4)
+        check_grads(lambda x, f=f: f(1.5, x), (X / 4,))
+
+
+# ---- edges ----
+
+
+def test_entropies_have_no_nan_gradients_where_they_have_a_derivative():
+    zero = np.zeros(1)
+
+    assert_same((np.zeros(1),), lt.grad(lambda y: special.xlogy(zero, y).sum(), (0,))(zero))
+    assert_same(zero, lt.grad(lambda x: special.xlog1py(x, zero).sum())(zero))
+    assert_same(zero, lt.grad(lambda y: special.xlog1py(zero, y).sum())(zero - 1))
+    assert_close(zero, lt.grad(lambda y: special.rel_entr(zero, y).sum())(zero + 2))
+    assert_same(zero + 1, lt.grad(lambda y: special.kl_div(zero, y).sum())(zero + 2))
+
+
+def test_derivatives_are_finite_at_removable_singularities():
+    x = np.array([0.0, 1e-9, 0.0499, 0.0501])
+    series = 1 / 2 + x / 3 + x**2 / 8 + x**3 / 30 + x**4 / 144 + x**5 / 840
+
+    assert_close(series, lt.grad(lambda x: special.exprel(x).sum())(x), rtol=1e-9)
+    at_zero = [lt.grad(lambda x, f=f: f(x))(0.0) for f in (special.j1, special.i1, special.i1e)]
+    assert_same([np.float64(0.5)] * 3, at_zero)
+    assert_close(
+        np.array([-1.0, 2.0]),
+        lt.grad(lambda x: special.rgamma(x).sum())(-X[:0].size - np.array([1.0, 2.0])),
+    )
+    assert_same(np.float64(-1.0), lt.grad(special.spence)(1.0))
+
+
+def test_the_tail_of_log_ndtr_keeps_its_derivative():
+    x = np.array([-1e10, -40.0, 40.0])
+
+    found = lt.grad(lambda x: special.log_ndtr(x).sum())(x)
+
+    assert_close(np.array([1e10, 40.0249688473]), found[:2], rtol=1e-8)
+    assert found[2] < 1e-300
+
+
+@pytest.mark.parametrize("a", [1e-3, 0.5, 3.0, 80.0, 4e3])
+def test_the_derivative_of_gammainc_by_its_shape_is_right(a):
+    x = a * np.array([0.5, 0.9, 1.0, 1.1, 1.5])
+    h = 1e-4 * a
+    below, above = (special.gammainc(a + d, x) for d in (-h, h))
+
+    found = lt.jvp(lambda a: special.gammainc(a, x), (a,), (1.0,))[1]
+
+    assert_close((above - below) / (2 * h), found, rtol=1e-5, atol=1e-9 / a)
+
+
+# ---- functions that are no ufuncs ----
+
+B = np.array([[1.0, -2.0, 0.5], [0.0, 3.0, 1.0]])
+A = np.array([[0.5, -1.25, 700.0], [1.5, 0.75, 710.0]])
+CALLS = {
+    "logsumexp": lambda m, a, b: m.logsumexp(a),
+    "logsumexp axis": lambda m, a, b: m.logsumexp(a, axis=-1, keepdims=True),
+    "logsumexp axes": lambda m, a, b: m.logsumexp(a, axis=(0, 1)),
+    "logsumexp b": lambda m, a, b: m.logsumexp(a, axis=0, b=abs(b)),
+    "logsumexp sign": lambda m, a, b: m.logsumexp(a, axis=1, b=-b, return_sign=True),
+    "logsumexp -inf": lambda m, a, b: m.logsumexp(a - np.inf),
+    "softmax": lambda m, a, b: m.softmax(a),
+    "softmax axis": lambda m, a, b: m.softmax(a, axis=0),
+    "log_softmax": lambda m, a, b: m.log_softmax(a, axis=1),
+    "softplus": lambda m, a, b: m.softplus(a),
+    "polygamma": lambda m, a, b: m.polygamma(2, abs(a)),
+    "multigammaln": lambda m, a, b: m.multigammaln(abs(a) + 3, 3),
+    "a list": lambda m, a, b: m.logsumexp([a[0, 0], 1.0, a[1, 1]]),
+    "erf": lambda m, a, b: m.erf(a),
+}
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_a_function_of_the_namespace_is_scipys(name):
+    call = CALLS[name]
+    expected = call(special, A, B)
+
+    assert_same(expected, call(drop_in, A, B))
+    with np.errstate(all="ignore"):
+        f = lt.trace(lambda a, b: call(drop_in, a, b), A, B)
+        assert_close(expected, f(A, B), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", [n for n in CALLS if "inf" not in n and n != "erf"])
+def test_derivatives_of_the_namespace_agree_with_differences(name):
+    a = A.copy()
+    a[:, 2] = [0.25, -0.5]
+
+    def f(a):
+        out = CALLS[name](drop_in, a, B)
+        return out[0] if isinstance(out, tuple) else out
+
+    check_grads(f, (a,))
+
+
+def test_weights_get_the_derivative_that_scipy_would_have():
+    check_grads(lambda a, b: drop_in.logsumexp(a, axis=1, b=b), (A / 100, abs(B) + 0.5))
+
+
+def test_masked_minus_infinity_has_no_nan_gradient():
+    x = np.array([-np.inf, 1.0, -np.inf])
+
+    for f in (drop_in.logsumexp, lambda x: drop_in.softmax(x)[1]):
+        assert np.isfinite(lt.grad(f)(x)).all()
+    assert_same(np.zeros(2), lt.grad(drop_in.logsumexp)(x[[0, 2]]))
