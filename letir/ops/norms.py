@@ -16,7 +16,7 @@ from letir.ops.batching import emitted, in_front, rank, shifted
 from letir.ops.elementwise import abs_, isnan, sqrt, where
 from letir.ops.linalg import inv
 from letir.ops.makers import composite, composite_rules, match
-from letir.ops.matrices import conjugated, real_part, stacked
+from letir.ops.matrices import conjugated, matrix_shape, real_part, stacked
 from letir.ops.reductions import any_, back, max_, min_, sum_
 from letir.ops.shaping import expand_dims, int_or_tuple, moved, normalized
 from letir.ops.singular_values import svdvals
@@ -80,6 +80,8 @@ ABSENT = object()
 def vector_norm_decompose(x, *, axis=None, keepdims=False, ord=2):
     """By the order: the largest or least absolute value, how many are not 0, or a root of sums."""
     x, reduced = floating(x), {"axis": axis, "keepdims": keepdims}
+    if axis is not None:
+        normalized(axis, x.ndim)  # of a number NumPy's norms have no axis, unlike its sums
     if isinstance(ord, str):
         raise ShapeError(f"norm: the order {ord!r} is one of matrices, not of vectors")
     if ord is None or ord == 2:
@@ -142,6 +144,7 @@ BY_SINGULAR_VALUES = {2: max_, -2: min_, "nuc": sum_}
 def matrix_norm_decompose(x, *, keepdims=False, ord="fro"):
     """The Frobenius norm, sums of columns or rows, or what singular values give."""
     x = floating(x)
+    matrix_shape("matrix_norm", x.type)
     if ord in (None, "fro", "f"):
         return euclidean(x, (-2, -1), keepdims)
     start = {"initial": 0} if ord in (1, math.inf, 2) else {}

@@ -12,7 +12,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
-from letir.errors import ShapeError
+from letir.errors import DTypeError, ShapeError
 from letir.ops.batching import decomposed, emitted, in_front, rank, spread_out, widened
 from letir.ops.elementwise import imag, where
 from letir.ops.makers import DISCRETE, added, composite, decomposition, match, op
@@ -230,7 +230,10 @@ def pinv_aval(x, *cutoff, hermitian, relative):
     lead, m, n = matrix_shape("pinv", x)
     if cutoff and broadcast_shapes(lead, cutoff[0].shape) != lead:
         raise ShapeError(f"pinv: cutoffs of shape {cutoff[0].shape} for matrices {x.shape}")
-    return ArrayType(linalg_dtype("pinv", x), (*lead, n, m))
+    if relative and not x.inexact:
+        raise DTypeError(f"pinv: rtol=None takes the precision of floating numbers, found {x}")
+    dtype = x.dtype if 0 in (m, n) else linalg_dtype("pinv", x)  # NumPy returns before it converts
+    return ArrayType(dtype, (*lead, n, m))
 
 
 def pinv_prepare(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
@@ -321,10 +324,10 @@ def matrix_rank_prepare(A, tol=None, hermitian=False, *, rtol=None):
 
 def matrix_rank_aval(x, *cutoff, hermitian, relative):
     """An integer for each matrix; a vector has the rank 0 or 1."""
-    lead = x.shape[:-2] if x.ndim > 1 else ()
-    if x.ndim > 1 and cutoff:
-        lead = broadcast_shapes(lead, cutoff[0].shape)
-    return ArrayType(np.intp, lead)
+    if x.ndim < 2:
+        return ArrayType(np.intp)
+    linalg_dtype("matrix_rank", x)
+    return ArrayType(np.intp, broadcast_shapes(x.shape[:-2], *[c.shape for c in cutoff]))
 
 
 def matrix_rank_impl(xp, x, *cutoff, hermitian=False, relative=False):
