@@ -37,12 +37,16 @@ def function_of(f) -> FunctionType | None:
 
 @functools.cache
 def exchanges() -> dict[int, object]:
-    """By the id of NumPy's functions and of NumPy, what stands in ``letir.numpy`` for each."""
+    """By the id of NumPy's functions and modules, what stands in ``letir.numpy`` for each."""
     new = namespace()
-    objects = {name: old for name, old in vars(np).items() if not name.startswith("_")}
-    found = {id(old): getattr(new, name) for name, old in objects.items() if callable(old)}
-    others = {id(getattr(np, name)): getattr(new, name) for name in ("r_", "c_")}
-    return {i: other for i, other in (found | others).items() if id(other) != i} | {id(np): new}
+    pairs = [(np, new), (np.linalg, new.linalg), (np.fft, new.fft)]
+    found = {}
+    for old, other in pairs:
+        names = [name for name, value in vars(old).items() if callable(value)]
+        found |= {id(getattr(old, n)): getattr(other, n) for n in names if not n.startswith("_")}
+    found |= {id(getattr(np, name)): getattr(new, name) for name in ("r_", "c_")}
+    modules = {id(old): other for old, other in pairs}
+    return {i: other for i, other in found.items() if id(other) != i} | modules
 
 
 class Interception:

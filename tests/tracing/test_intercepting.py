@@ -46,7 +46,7 @@ def importing(t):
     from numpy import full
     from numpy.linalg import norm
 
-    return onp.array([t, 1.0]) + full(2, t) + norm(full(2, t))
+    return onp.array([t, 1.0]) + full(2, t) + norm(full(2, t)) + norm([t, 2 * t])
 
 
 def nested(t):
