@@ -104,14 +104,8 @@ def power_by_base(g, out, x, y):
     """y * x**(y - 1), without 0 * inf where the exponent is 0."""
     # part of the program, so that the form is chosen when the rule is recorded
     if type(y) in (int, float):
-        return (
-            None if y == 0 else g if y == 1 else g * (2 * x) if y == 2 else g * (y * x ** (y - 1))
-        )
-    return (
-        g * (y * x ** where(y == 0, 1, y - 1))
-        if not isinstance(y, complex)
-        else g * (y * x ** (y - 1))
-    )
+        return None if y == 0 else g if y == 1 else g * (2 * x if y == 2 else y * x ** (y - 1))
+    return g * (y * x ** (y - 1 if isinstance(y, complex) else where(y == 0, 1, y - 1)))
 
 
 def power_by_exponent(g, out, x, y):
@@ -150,11 +144,21 @@ log = elementwise("log", lambda g, y, x: g / x, numpy=np.log, onnx="Log")
 log2 = elementwise("log2", lambda g, y, x: g / (math.log(2) * x), numpy=np.log2)
 log10 = elementwise("log10", lambda g, y, x: g / (math.log(10) * x), numpy=np.log10)
 log1p = elementwise("log1p", lambda g, y, x: g / (1 + x), numpy=np.log1p)
+
+
+def log_share(g, out, x, exponential):
+    """``g`` times exp(x - out), the share of a summand: without inf - inf, and 0 of -inf."""
+    if out.type is None or x.type is None:
+        return g * exponential(where(x == out, 0, x - out))
+    most = float(min(np.finfo(x.dtype).max, np.finfo(out.dtype).max))
+    x = x if x.type.weak else minimum(x, most)
+    return g * exponential(x - clip(out, -most, most))
+
+
 logaddexp = binary(
     "logaddexp",
-    # equal, and so 0: else inf - inf would be nan where an operand is infinite
-    lambda g, out, x, y: g * exp(where(x == out, 0, x - out)),
-    lambda g, out, x, y: g * exp(where(y == out, 0, y - out)),
+    lambda g, out, x, y: log_share(g, out, x, exp),
+    lambda g, out, x, y: log_share(g, out, y, exp),
     numpy=np.logaddexp,
 )
 

@@ -15,6 +15,7 @@ from letir.ast.primitive import Primitive
 from letir.ops.batching import pointwise
 from letir.ops.elementwise import (
     exp2,
+    log_share,
     power_by_base,
     power_by_exponent,
     rint,
@@ -86,9 +87,8 @@ float_power = binary(
 )
 logaddexp2 = binary(
     "logaddexp2",
-    # as in logaddexp
-    lambda g, out, x, y: g * exp2(where(x == out, 0, x - out)),
-    lambda g, out, x, y: g * exp2(where(y == out, 0, y - out)),
+    lambda g, out, x, y: log_share(g, out, x, exp2),
+    lambda g, out, x, y: log_share(g, out, y, exp2),
     numpy=np.logaddexp2,
 )
 ldexp = elementwise("ldexp", lambda g, out, x, i: ldexp(g, i), None, numpy=np.ldexp)

@@ -17,7 +17,7 @@ from letir.ast.primitive import PRIMITIVES, Absent
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.batching import all_mapped, in_front, on_axes, rank, reduction, shifted, to_place
-from letir.ops.elementwise import equal, exp, exp2, where
+from letir.ops.elementwise import equal, exp, exp2, log_share, where
 from letir.ops.items import check_bounds
 from letir.ops.makers import (
     added,
@@ -209,17 +209,6 @@ NEUTRAL = {
 }
 
 
-def log_weight(exponential: Callable) -> Callable:
-    """The derivatives of log(sum(exp(x))): 0 by what is -inf."""
-
-    def weight(y, x, axis):
-        same = equal(x, y)  # 0 apart, where inf - inf would be nan
-        apart = where(same, 0, x) - where(same, 0, y)
-        return where(equal(x, -np.inf), 0, exponential(apart))
-
-    return weight
-
-
 def chosen_weight(y, x, axis):
     """Ties share the derivative equally."""
     here = equal(x, y)
@@ -228,8 +217,8 @@ def chosen_weight(y, x, axis):
 
 
 WEIGHTS = {  # weight(y, x, axis): derivatives by each element, where no chain is needed
-    "logaddexp": log_weight(exp),
-    "logaddexp2": log_weight(exp2),
+    "logaddexp": lambda y, x, axis: log_share(1, y, x, exp),  # 0 by what is -inf
+    "logaddexp2": lambda y, x, axis: log_share(1, y, x, exp2),
     "hypot": lambda y, x, axis: x / where(equal(y, 0), 1, y),
     "fmax": chosen_weight,
     "fmin": chosen_weight,

@@ -58,6 +58,18 @@ def test_the_error_state_is_respected_when_a_program_runs():
         program(-np.ones(2))
 
 
+def test_derivatives_of_sums_in_logarithms_are_silent_at_infinities():
+    x, y = np.array([-np.inf, np.inf, -np.inf, 900.0]), np.array([-np.inf, 0.0, 2.0, 800.0])
+
+    with np.errstate(all="raise", under="ignore"):
+        by_x, by_y = lt.grad(lambda x, y: np.logaddexp(x, y).sum(), argnums=(0, 1))(x, y)
+        reduced = lt.grad(np.logaddexp.reduce)(np.full(2, -np.inf))
+
+    np.testing.assert_allclose([0.0, 1.0, 0.0, 1.0], by_x)
+    np.testing.assert_allclose([0.0, 0.0, 1.0, np.exp(-100)], by_y)
+    assert_same(np.zeros(2), reduced)
+
+
 def test_shifts_are_operators():
     def f(n, i):
         n = n.copy()
