@@ -133,7 +133,10 @@ def extended(x: Value, axis: int, pair: tuple, mode: str, of) -> Value:
         )
         return concatenate([before, x, after], axis)
     if mode in COPIED and of != "odd":
-        return x[(*(slice(None),) * axis, np.pad(np.arange(n), pair, mode))]
+        places = np.pad(np.arange(n), pair, mode)
+        ends = np.split(places, [pair[0], pair[0] + n])
+        borders = [x[(*(slice(None),) * axis, ends[i])] for i in (0, 2)]
+        return concatenate([borders[0], x, borders[1]], axis)
     # linear: as a matrix, of what it does to each element alone
     options = {} if of is None else {OPTIONS[mode]: of if type(of) is str else (of, of)}
     matrix = np.pad(np.eye(n), (pair, (0, 0)), mode, **options)

@@ -13,6 +13,8 @@ from letir.ast.types import broadcast_shapes
 from letir.errors import ShapeError
 from letir.tracing.lists import arrayed, gathered, strong
 
+FEW = 8  # runs of places that are read as slices
+
 # ---- axes ----
 
 
@@ -191,9 +193,14 @@ def hsplit(ary, indices_or_sections):
     return np.split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
-def along(x, places, axis: int):
-    """``x`` at places along an axis."""
-    return x[(*(slice(None),) * axis, places)]
+def along(x, places: np.ndarray, axis: int):
+    """``x`` at places along an axis: as slices if they are few, whose derivatives are cheaper."""
+    front = (slice(None),) * axis
+    runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
+    if not places.size or len(runs) > FEW:
+        return x[(*front, places)]
+    parts = [x[(*front, slice(int(run[0]), int(run[-1]) + 1))] for run in runs]
+    return np.concatenate(parts, axis) if len(parts) > 1 else parts[0].copy()
 
 
 def resize(a, new_shape):
