@@ -86,11 +86,13 @@ __all__ = [
     "passes",
     "pause_tracing",
     "primitive",
+    "random",
     "ravel",
     "retype",
     "rewrite",
     "run_forward",
     "save",
+    "scipy",
     "script",
     "script_op",
     "set_local",
@@ -110,6 +112,7 @@ __all__ = [
 ]
 _MODULES = (
     *("ad", "ast", "debug", "eager", "errors", "eval", "nn", "numpy", "ops", "passes", "scripting"),
+    *("random", "scipy"),
     *("source", "testing", "tracing", "visitors"),
 )
 _NAMES = {

@@ -22,7 +22,7 @@ def by_scipy(xp, part: str):
     return LATE_BOUND["scipy"](xp, part)
 
 
-def ufunc_named(xp, name: str) -> np.ufunc:
+def ufunc_named(xp, name: str):
     """A ufunc of ``scipy.special``; one with an underscore is behind a function."""
     module = by_scipy(xp, "special")
     return getattr(module._ufuncs if name.startswith("_") else module, name)
