@@ -4,7 +4,16 @@ from collections.abc import Callable
 
 from attrs import field, frozen
 
-from benchmarks import eager_mode, jacobians, models, peers, processes, programs, residuals
+from benchmarks import (
+    eager_mode,
+    jacobians,
+    models,
+    networks,
+    peers,
+    processes,
+    programs,
+    residuals,
+)
 from benchmarks.harness import Effort, Skipped
 
 
@@ -162,5 +171,12 @@ ROWS = (
             "JAX": residuals.figure(residuals.jax_bytes),
             "torch": residuals.figure(residuals.torch_bytes),
         },
+    ),
+    Row(
+        "conv",
+        "`nn.conv2d`, 3x3 on 16 images of 64 channels: forward, and with its gradient",
+        "4 times PyTorch's",
+        networks.convolution,
+        {"PyTorch": networks.torch_convolution},
     ),
 )

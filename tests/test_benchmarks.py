@@ -8,7 +8,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks/ is not installed with letir
 
-from benchmarks import eager_mode, jacobians, programs, residuals
+from benchmarks import eager_mode, jacobians, networks, programs, residuals
 from benchmarks.__main__ import BEGIN, END, write
 from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
 from benchmarks.peers import installed
@@ -132,3 +132,9 @@ def test_peers_keep_what_is_written_here(name):
     pytest.importorskip("torch")
 
     assert PEERS_KEEP[name] == (residuals.jax_bytes(name), residuals.torch_bytes(name))
+
+
+def test_the_figure_of_a_convolution_is_taken(monkeypatch):
+    monkeypatch.setattr(networks, "SIDE", 4)
+
+    assert networks.convolution(TINY).endswith(" ms")
