@@ -137,6 +137,7 @@ METHODS = {
     "reshape in columns": lambda x: x.reshape(4, order="F"),
     "ravel in columns": lambda x: x.ravel("F"),
     "flatten in columns": lambda x: x.flatten("F"),
+    "tuples in an index": lambda x: x[(0, 1, 0), (1, 1, 0)] + x[((0, 0, 1),)].sum(),
     "transpose": lambda x: x.transpose(1, 0),
     "T": lambda x: x.T,
     "swapaxes": lambda x: x.swapaxes(0, 1),
