@@ -22,6 +22,7 @@ from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.control import autograd_add, grad_of
 from letir.ops.elementwise import add
 from letir.passes.merging import merged_sums
+from letir.passes.outliving import parts_apart
 from letir.passes.signs import carried_signs
 from letir.visitors.visitor import ExprVisitor, TailCall
 
@@ -248,7 +249,8 @@ class _Recording:
         self.builder.params = [*self.vjps.values(), *captures.params()]
         df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
         return Gradient(
-            f=captures.primal(),
+            # what a step captures of a buffer must not keep the next from writing into it
+            f=parts_apart(captures.primal()),
             # the raw form is as [D5] says; sums first: with signs carried some are differences
             df=df if self.defined is None else carried_signs(merged_sums(df)),
             f_real_outputs=len(f.ret.args),

@@ -11,12 +11,13 @@ from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.elementwise import add
-from letir.ops.indexing import assemble
+from letir.ops.indexing import assemble, index_add
 from letir.ops.items import parts_of, sizes_in
 from letir.ops.products import matmul
 from letir.ops.shaping import concatenate, expand_dims, stack, transpose
 from letir.visitors.usedef import use_counts
 
+FEW = 4  # parts of a 4th of an array are added to it one by one, and not as an array
 MOST = 4  # a sum keeps as many elements unmerged as this many results have
 
 
@@ -38,7 +39,7 @@ def merged_sums(fn: Lambda) -> Lambda:
     %2 = assemble %0, %1, (:2, 2:), (5,)
     return %2
     """
-    absorbed = absorbed_terms(fn)
+    absorbed, writes = absorbed_terms(fn)
     if not absorbed:  # so in most programs: they stay as they are, and cost one look at each bind
         return fn
     builder, rows = LetBuilder(), Rows(waiting_vectors(fn, absorbed))
@@ -48,7 +49,11 @@ def merged_sums(fn: Lambda) -> Lambda:
             builder.binds.append(bind)
             continue
         binder, args = bind.binders[0], bind.args
-        if bind.op is add and args[0] in absorbed:
+        if binder in writes:
+            builder.source = bind.source
+            base, term = writes[binder]
+            sums.pop(term).end(binder, builder, base)
+        elif bind.op is add and args[0] in absorbed:
             builder.source = bind.source
             total = sums.pop(args[0]).plus(sums.pop(args[1]), binder.type.size, builder)
             if binder in absorbed:
@@ -63,9 +68,12 @@ def merged_sums(fn: Lambda) -> Lambda:
     return fn.with_binds(builder.binds)
 
 
-def absorbed_terms(fn: Lambda) -> set[Local]:
-    """The locals that are used once, as a term of a sum that is merged."""
+def absorbed_terms(fn: Lambda) -> tuple[set[Local], dict]:
+    """(the locals that are used once, as a term of a sum that is merged, the sums of an
+    ``assemble`` and something else: what that is, and the ``assemble``).
+    """
     absorbed: set[Local] = set()
+    writes: dict[Local, tuple[Local, Local]] = {}
     kinds: dict[Arg, tuple] = {}  # of terms and their sums: (op, type); only equal ones merge
     counts = None
     for bind in fn.binds:
@@ -76,14 +84,33 @@ def absorbed_terms(fn: Lambda) -> set[Local]:
         elif op is add and kinds:
             x, y = bind.args
             kind = kinds.get(x)
-            if kind is None or kind != kinds.get(y):
+            if kind is None and y not in kinds:
                 continue
             # a walk of its own, for candidates
             counts = use_counts(fn) if counts is None else counts
+            if kind is None or kind != kinds.get(y):
+                pair = written_into(bind, kinds, counts)
+                if pair is not None:
+                    absorbed.add(pair[1])
+                    writes[bind.binders[0]] = pair
+                continue
             if counts[x] == 1 == counts[y]:  # used elsewhere it must be computed for itself anyway
                 absorbed.update((x, y))
                 kinds[bind.binders[0]] = kind
-    return absorbed
+    return absorbed, writes
+
+
+def written_into(bind: Bind, kinds: dict, counts: dict) -> tuple[Local, Local] | None:
+    """(base, term) of a sum whose one term is an ``assemble``, which nobody else uses.
+
+    So the cotangent of an array that is read and written in a loop is one buffer.
+    """
+    x, y = bind.args
+    for base, term in ((x, y), (y, x)):
+        op, kind = kinds.get(term, (None, None))
+        if op is assemble and counts[term] == 1 and type(base) is Local and base.type is kind:
+            return base, term
+    return None
 
 
 def waiting_vectors(fn: Lambda, absorbed: set[Local]) -> dict[Local, Bind]:
@@ -139,6 +166,12 @@ class Parts:
         """Add the parts of another sum."""
         for found in other.at.values():
             self.put(*found, builder)
+
+    def add_to(self, base: Local, builder: LetBuilder) -> None:
+        """Add each part to ``base``, which the evaluator does in one buffer."""
+        for item, part, arrays in self.at.values():
+            attrs = index_add.complete({"item": item})
+            (base,) = builder.emit(index_add, (base, part, *arrays), attrs)
 
     def emitted(self, builder: LetBuilder) -> Local:
         """The sum of all parts."""
@@ -244,11 +277,16 @@ class Sum:
         both = made if self.before is None else builder.emit(add, (self.before, made))[0]
         self.before = both
 
-    def end(self, binder: Local, builder: LetBuilder) -> None:
-        """Emit the sum as ``binder``."""
-        made = self.terms.emitted(builder)
-        if self.before is not None:
-            builder.emit(add, (self.before, made))
+    def end(self, binder: Local, builder: LetBuilder, base: Local | None = None) -> None:
+        """Emit the sum, and ``base`` if it is given, as ``binder``."""
+        if base is not None:
+            self.add_before(base, builder)
+        if base is not None and self.terms.kept * FEW <= binder.type.size:
+            self.terms.add_to(self.before, builder)
+        else:
+            made = self.terms.emitted(builder)
+            if self.before is not None:
+                builder.emit(add, (self.before, made))
         # bound anew as ``binder``, so that all its users stay as they are
         last = builder.binds.pop()
         builder.binds.append(Bind((binder,), last.op, last.args, last.attrs, last.source))

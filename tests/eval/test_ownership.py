@@ -1,0 +1,136 @@
+"""[C2, F6] Updates are done in the operand's memory where nobody else has it, and only there."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+import letir.numpy as lnp
+from letir.eval.ownership import is_owned, is_unfolded
+from letir.testing import assert_same
+
+N, UPDATES = 50_000, 100
+
+
+def addresses(f, *args) -> set:
+    """Where the large arrays of a run lie."""
+    found, kept = set(), []
+
+    def look(bind, results):
+        kept[:] = [r.ctypes.data for r in results if getattr(r, "nbytes", 0) >= 8 * N]
+        found.update(kept)
+
+    lt.run_forward(f, *args, observe=look)
+    return found
+
+
+def filled(x, v):
+    y = x.copy()
+    for i in range(UPDATES):
+        y[i * 7] = v[i]
+    return y
+
+
+def read_and_filled(x, v):
+    y = x * 1.0
+    for i in range(1, UPDATES):
+        y[i] = y[i - 1] * v[i]
+        y[i + 5 :: 1000] += v[i]
+    return y
+
+
+def filled_in_columns(x, v):
+    y = x.reshape(-1, 2) * 1.0
+    for i in range(UPDATES):
+        y.T[1, i] = v[i]
+        y.reshape(-1)[i] *= 2
+    return y
+
+
+@pytest.mark.parametrize("program", [filled, read_and_filled, filled_in_columns])
+def test_a_loop_of_updates_copies_the_array_at_most_once(program):
+    x, v = np.zeros(N), np.arange(1.0, UPDATES + 1) / UPDATES
+    f = lt.trace(program, x, v)
+
+    assert_same(program(x, v), f(x, v))
+    assert len(addresses(f, x, v)) <= 2
+
+
+def test_the_gradient_of_a_loop_of_updates_copies_few():
+    x, v = np.ones(N), np.ones(UPDATES)
+    f = lt.trace(lt.grad(lambda x, v: (filled(x, v) ** 2).sum(), argnums=(0, 1)), x, v)
+
+    assert len(addresses(f, x, v)) <= 8
+
+
+def test_a_row_that_is_kept_for_the_gradient_keeps_no_buffer():
+    def program(v):
+        buffer = lnp.zeros((UPDATES, N // 10))
+        for i in range(1, UPDATES):
+            buffer[i] = np.sin(buffer[i - 1]) + v[i]
+        return buffer[-1].sum()
+
+    f = lt.trace(lt.value_and_grad(program), np.ones(UPDATES))
+
+    assert len(addresses(f, np.ones(UPDATES))) <= 6
+
+
+ALIASES = {
+    "a view": lambda y: (y[1:], y.at[0].set(9.0)),
+    "a view of a view": lambda y: (y.reshape(2, -1)[:, 1:], y.at[0].set(9.0)),
+    "a second use": lambda y: (y, y.at[0].set(9.0)),
+    "a later use": lambda y: (y.at[0].set(9.0), y + 1),
+    "itself": lambda y: y.at[::-1].set(y),
+    "a part of itself": lambda y: y.at[1:].set(y[:-1]),
+    "added to itself": lambda y: y.at[1:].add(y[:-1]),
+    "two updates": lambda y: (y.at[0].set(1.0), y.at[0].set(2.0)),
+    "of a broadcast": lambda y: np.broadcast_to(y, (2, 4)).at[0, 0].set(9.0),
+}
+
+
+@pytest.mark.parametrize("use", ALIASES.values(), ids=ALIASES)
+@pytest.mark.parametrize("made", [lambda x: x * 1.0, lambda x: x], ids=["own", "argument"])
+def test_what_others_see_is_not_updated(use, made):
+    x = np.arange(4.0)
+    f = lt.trace(lambda x: use(made(x)), x)
+    expected = []
+    # one by one, each on a copy: the meaning of the program
+    values = dict(zip(f.params, [x.copy()], strict=True))
+    for bind in f.binds:
+        args = [np.copy(values[a]) if a in values else a.value for a in bind.args]
+        values[bind.binders[0]] = bind.op.impl(np, *args, **bind.attrs)
+    expected = [values[a] for a in f.ret.args]
+
+    found = f(x)
+
+    assert_same(expected, list(found) if type(found) is tuple else [found])
+    assert_same(np.arange(4.0), x)
+
+
+def test_a_constant_is_not_updated():
+    f = lt.trace(lambda v: lnp.array([1.0, 2.0]).at[0].set(v), 3.0)
+
+    assert_same(np.array([3.0, 2.0]), f(3.0))
+    assert_same(np.array([4.0, 2.0]), f(4.0))
+
+
+def test_an_array_has_one_owner_or_not():
+    whole = np.zeros((2, 3))
+    alone = [np.zeros((2, 3))]
+    turned = [np.zeros((2, 3)).T]
+
+    assert is_owned(np, alone)
+    assert is_owned(np, turned)
+    assert not is_owned(np, [whole])
+    assert not is_owned(np, [whole.T])
+    assert not is_owned(np, [np.broadcast_to(np.zeros(3), (2, 3))])
+    assert not is_owned(np, [np.frombuffer(bytearray(8))])
+    assert not is_owned(np, [np.float64(1.0)])
+
+
+def test_elements_at_one_place_are_found():
+    x = np.zeros(6)
+    strided = np.lib.stride_tricks.as_strided
+
+    assert is_unfolded(x.reshape(2, 3).T[:, ::-1])
+    assert not is_unfolded(strided(x, (2, 3), (8, 8)))
+    assert not is_unfolded(strided(x, (2, 3), (0, 8)))
