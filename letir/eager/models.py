@@ -12,7 +12,7 @@ from letir.eager.attributes import Place, holds_numbers, is_leaf, mirrored, plac
 from letir.errors import DTypeError, GuardError, TraceError
 from letir.eval.arrays import type_of
 from letir.tracing.recorder import LAZY
-from letir.tracing.recording import mark_static, record
+from letir.tracing.recording import KEEP, mark_static, record
 from letir.tracing.tracer import Tracer
 
 MOST = 16  # programs of one kind of arguments: a branch on every step would record without end
@@ -96,7 +96,8 @@ class RecordedModel:
             changed.update(changes(before, places(model, "model")))
             return out, [place.value for place in changed.values()]
 
-        fn = record(forward, *mark_static(forward, (arrays, *args), kwargs, (), ()), LAZY).fn
+        marked = mark_static(forward, (arrays, *args), kwargs, (), ())
+        fn = record(forward, *marked, LAZY, KEEP).fn
         return RecordedForward(fn, tuple((p.owner, p.key) for p in changed.values()))
 
 

@@ -7,6 +7,8 @@ from letir.eager.recorder import RECORDER
 from letir.eval.arguments import checked_arguments
 from letir.eval.arrays import array_module, type_of
 from letir.eval.evaluator import Environment, Evaluator, compute
+from letir.eval.written import check_writable
+from letir.ops.memory import changed_params, write_back
 
 
 def replayed(f: Lambda, leaves: list) -> tuple:
@@ -14,6 +16,9 @@ def replayed(f: Lambda, leaves: list) -> tuple:
     ``f``.
     """
     checked_arguments(f, leaves, lambda x: x.type if isinstance(x, Value) else type_of(x))
+    if changed := changed_params(f):
+        check_writable(f, [x.array if isinstance(x, Value) else x for x in leaves], changed)
+        return bind_by_bind(f, leaves)  # so that Variables know that they were changed
     if RECORDS.get() and any(isinstance(x, Value) and x.requires_grad for x in leaves):
         return bind_by_bind(f, leaves)
     arrays = [x.array if isinstance(x, Value) else x for x in leaves]
@@ -32,7 +37,11 @@ def bind_by_bind(f: Lambda, leaves: list) -> tuple:
     leaves.clear()  # the environment alone holds them now, and frees each at its last use [C1]
     for bind in f.binds:
         operands = env.operands(bind.args)
-        if any(isinstance(operand, Value) for operand in operands):
+        if bind.op is write_back and isinstance(operands[0], Value):
+            new = operands[1]
+            out = operands[0].replace(new if isinstance(new, Value) else as_variable(new))
+            del new
+        elif any(isinstance(operand, Value) for operand in operands):
             out = RECORDER.apply(bind.op, operands, bind.attrs)
             relocate(out, bind)
         else:

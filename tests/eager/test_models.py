@@ -8,6 +8,7 @@ import pytest
 
 import letir as lt
 from letir.eager import Variable, jit_model, no_grad
+from letir.testing import assert_same
 
 X = np.array([1.0, -2.0, 3.0])
 
@@ -117,14 +118,22 @@ def test_choices_that_alternate_are_recorded_once_each():
     assert known == {id(program) for program in fast.programs}
 
 
-def test_a_buffer_that_forward_changes_in_place_is_an_error():
+def test_a_buffer_that_forward_changes_in_place_is_changed():
+    """[B6, B8]"""
+
     class Counter(Layer):
         def forward(self, x):
             self.b += x.sum()
-            return x
+            return x * self.b
 
-    with pytest.raises(lt.TraceError, match="cannot be changed in place"):
-        jit_model(Counter(1, 1, 0))(np.ones(2))
+    plain, recorded = Counter(1, 1, 0), Counter(1, 1, 0)
+    fast, buffer = jit_model(recorded), recorded.b
+
+    for _ in range(3):
+        assert_same(plain.forward(np.ones(2)), fast(np.ones(2)))
+
+    assert buffer is recorded.b
+    assert_same(plain.b, buffer)
 
 
 def test_a_new_attribute_is_handed_to_the_model():
