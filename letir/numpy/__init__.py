@@ -16,6 +16,7 @@ trace, and for everything else, it is NumPy.
 
 import numpy as np
 
+from letir.numpy import emath as emath
 from letir.numpy import fft as fft
 from letir.numpy import linalg as linalg
 from letir.numpy.calling import ndenumerate as ndenumerate

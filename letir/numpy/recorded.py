@@ -16,10 +16,11 @@ from letir.tracing.plain import PLAIN
 OF_LISTS = frozenset(
     [
         *(np.concatenate, np.stack, np.block, np.hstack, np.vstack, np.dstack, np.column_stack),
-        *(np.select, np.ravel_multi_index, np.lexsort, np.linalg.multi_dot),
+        *(np.select, np.ravel_multi_index, np.lexsort, np.linalg.multi_dot, np.histogramdd),
     ]
 )
 MAKERS = frozenset([np.tri, np.linspace, np.logspace, np.geomspace, np.fromfunction])
+METHODS = frozenset(["reduce", "accumulate", "reduceat", "outer", "at"])  # of ufuncs
 FUNCTIONS = (np.ufunc, type(np.concatenate), FunctionType, BuiltinFunctionType)
 
 
@@ -54,7 +55,18 @@ class Recorded:
         # copy and pickle ask before it is there: it would ask itself for ever
         if name == "function":
             raise AttributeError(name)
-        return getattr(self.function, name)
+        found = getattr(self.function, name)
+        return methods_of_lists(found) if name in METHODS else found
+
+
+def methods_of_lists(method: Callable) -> Callable:
+    """A ufunc's method that takes lists of traced values too."""
+
+    @functools.wraps(method)
+    def call(*args, **kwargs):
+        return method(*map(gathered, args), **kwargs)
+
+    return call
 
 
 _recorded = functools.cache(Recorded)  # one object a function: lnp.sin is lnp.sin

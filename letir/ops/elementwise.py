@@ -380,7 +380,7 @@ def clip_jvp(tangents, out, x, low, high):
     return spread(added(picked), out)
 
 
-def clip_prepare(a, a_min=None, a_max=None, *, min=None, max=None):
+def clip_prepare(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
     """np.clip's bounds under either of their names."""
     return (a, a_min if min is None else min, a_max if max is None else max), {}
 

@@ -152,11 +152,9 @@ class Tracer(ArrayValue):
             raise TypeError(f"{self.type} has no __round__; see numpy.rint")
         if ndigits is None:
             return int(np.rint(self)) if kind == "f" else int(self)
-        if self.type.weak or kind != "f":
-            raise self.refused("round(x, ndigits)", "write numpy.rint(x * 10**n) / 10**n")
-        scale = 10.0 ** abs(ndigits)
-        # as np.round computes, so that it is the same to the bit
-        return np.rint(self * scale) / scale if ndigits >= 0 else np.rint(self / scale) * scale
+        if self.type.weak:
+            raise self.refused("round(x, ndigits)", "write numpy.round(x, ndigits)")
+        return np.round(self, ndigits)
 
     def guarded(self, convert, asked: str):
         """``convert`` of the value, recorded as a guard: a replay with another answer fails."""

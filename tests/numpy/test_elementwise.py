@@ -127,6 +127,20 @@ def test_emath_powers_and_logarithms_to_a_base():
     check_grads(np.emath.power, (np.array([2.0, -3.0]), np.array([0.5, 1.5])))
 
 
+def test_letir_numpy_takes_lists_of_traced_values():
+    agrees(lambda x: lnp.emath.sqrt([x[0, 1], 2.0]), X)
+    agrees(lambda x: (lnp.add.reduce([x[0, 0], 1.0]), lnp.hypot.accumulate([x[0], x[1]])), X)
+    agrees(lambda x: lnp.multiply.outer([x[0, 0], 1.0], [1, x[0, 1]]), X)
+
+
+def test_clip_has_an_out():
+    agrees(lambda x: (np.clip(x, 0, 1, x * 1), x.clip(0, 1, x * 1), np.clip(x, max=1)), X)
+
+
+def test_numbers_are_rounded_to_digits_by_python_too():
+    agrees(lambda x: round(x, -1), np.int64(1234))
+
+
 # ---- derivatives ----
 
 

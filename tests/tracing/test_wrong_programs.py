@@ -106,7 +106,7 @@ def test_rounding_a_python_number_to_digits_is_refused(told):
     message = """\
 round(x, ndigits) of a traced value of type float64*[] cannot be recorded
   at test_wrong_programs.py:NN
-  write numpy.rint(x * 10**n) / 10**n"""
+  write numpy.round(x, ndigits)"""
 
     assert (TraceError, message) == told(lambda x: round(x, 2), 2.5)
 
