@@ -1,0 +1,71 @@
+"""Lists that hold traced values: NumPy's functions refuse them or are right, for all functions;
+those of ``letir.numpy`` take them.
+"""
+
+import contextlib
+import inspect
+
+import numpy as np
+import pytest
+
+import letir as lt
+import letir.numpy as lnp
+from letir.errors import LetirError
+from letir.testing import assert_same
+from letir.testing.calls.support import public_functions
+
+PAIRS = {
+    "numbers": [(np.float64(1.5), np.float64(2.5)), (np.float64(0.3), np.float64(-0.4))],
+    "rows": [
+        (np.array([1.5, 2.0]), np.array([0.5, 3.0])),
+        (np.array([0.3, 0.7]), np.array([-1.0, 0.25])),
+    ],
+}
+BY_CHANCE = {"empty_like"}  # what it gives nobody knows
+ONE_ARRAY = {"trim_zeros"}  # gives back a list as a list, of an array its part
+TEXTS = {"array2string", "array_repr", "array_str"}  # a traced value shows itself
+NAMES = [name for name in public_functions() if "." not in name]
+
+
+def called(namespace, name: str):
+    """The function with a list of its two arguments."""
+    return lambda x, y: getattr(namespace, name)([x, y])
+
+
+def takes_a_list(name: str, pair: tuple) -> bool:
+    """Whether NumPy's function takes a list of this pair alone."""
+    function = getattr(np, name)
+    if isinstance(function, np.ufunc):
+        return function.nin == 1
+    try:
+        given = [p for p in inspect.signature(function).parameters.values() if p.default is p.empty]
+        with np.errstate(all="ignore"):
+            return len(given) < 2 and called(np, name)(*pair) is not None
+    except (TypeError, ValueError, IndexError, AttributeError):
+        return False
+
+
+def check(f, name: str, first: tuple, second: tuple) -> None:
+    """Raise AssertionError unless the program of ``f`` gives NumPy's results."""
+    program = lt.trace(f, *first)
+    expected = called(np, name)
+    assert_same(expected(*first), program(*first))
+    try:
+        found = program(*second)
+    except lt.GuardError:
+        return
+    assert_same(expected(*second), found)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("kind", PAIRS)
+@pytest.mark.parametrize("name", NAMES)
+def test_a_list_is_refused_or_the_result_is_right(name, kind):
+    """[B2]"""
+    first, second = PAIRS[kind]
+    if name in BY_CHANCE | ONE_ARRAY | TEXTS or not takes_a_list(name, first):
+        return
+
+    for namespace in (np, lnp):
+        with contextlib.suppress(LetirError, TypeError, ValueError, IndexError):
+            check(called(namespace, name), name, first, second)
