@@ -28,9 +28,9 @@ from letir.ops.matrices import (
     linalg_dtype,
     named_tuple,
     numbered,
-    on_diagonal,
     real_dtype,
     real_part,
+    rows_times,
     square_shape,
     stacked,
 )
@@ -56,13 +56,10 @@ def eigh_vjp(cts, outs, x, *, UPLO):
     """V (diag(gw) + F * (V^H G)) V^H, of which both triangles have their share."""
     known_type("eigh", x)
     (by_w, by_v), (w, v) = cts, outs
-    inner = []
-    if by_w is not None:
-        inner.append(where(on_diagonal(v), expand_dims(by_w, -1), 0))
+    terms = [] if by_w is None else [columns_times(v, by_w)]
     if by_v is not None:
-        inner.append(differences(w) * (adjoint(v) @ conjugated(by_v)))
-    total = v @ added(inner).astype(v.dtype) @ adjoint(v)
-    return (match(conjugated(hermitian_part(total)), x),)
+        terms.append(v @ (differences(w) * (adjoint(v) @ conjugated(by_v))))
+    return (match(conjugated(hermitian_part(added(terms) @ adjoint(v))), x),)
 
 
 def eigh_jvp(tangents, outs, x, *, UPLO):
@@ -200,14 +197,11 @@ def eig_vjp(cts, outs, x, *, real):
     """V^-H (diag(gw) + conj(F) * (V^H G)) V^H. A defective matrix has no derivative."""
     known_type("eig", x)
     (by_w, by_v), (w, v) = cts, outs
-    inner = []
-    if by_w is not None:
-        inner.append(where(on_diagonal(v), expand_dims(conjugated(by_w), -1), 0))
+    terms = [] if by_w is None else [rows_times(conjugated(by_w), adjoint(v))]
     if by_v is not None:
         g = of_unit_length(conjugated(by_v), v)
-        inner.append(conjugated(differences(w)) * (adjoint(v) @ g))
-    total = solve(adjoint(v), added(inner) @ adjoint(v))
-    return (match(conjugated(total), x),)
+        terms.append((conjugated(differences(w)) * (adjoint(v) @ g)) @ adjoint(v))
+    return (match(conjugated(solve(adjoint(v), added(terms))), x),)
 
 
 def eig_jvp(tangents, outs, x, *, real):

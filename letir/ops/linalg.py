@@ -60,7 +60,8 @@ def is_vector(b) -> bool:
 
 def solved(a: Value, y: Value, vector: bool) -> Value:
     """``solve``, of stacked vectors if ``vector``."""
-    return squeeze(solve(a, expand_dims(y, -1)), -1) if vector else solve(a, y)
+    stacked = vector and y.ndim > 1  # NumPy takes a vector, but not several
+    return squeeze(solve(a, expand_dims(y, -1)), -1) if stacked else solve(a, y)
 
 
 def solve_vjp(ct, x, a, b):

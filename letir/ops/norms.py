@@ -194,8 +194,9 @@ def norm_decompose(x, *, ord=None, axis=None, keepdims=False):
     axis = axes_of_norm(x.ndim, ord, axis)
     if type(axis) is not tuple:
         return vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
-    kept = normalized(axis, x.ndim)
-    found = matrix_norm(moved(x, axis, (-2, -1)), ord="fro" if ord is None else ord)
+    kept, last = normalized(axis, x.ndim), (x.ndim - 2, x.ndim - 1)
+    matrices = x if kept == last else moved(x, axis, (-2, -1))
+    found = matrix_norm(matrices, ord="fro" if ord is None else ord)
     return expand_dims(found, kept) if keepdims else found
 
 

@@ -34,6 +34,7 @@ from letir.ops.matrices import (
     square_shape,
     stacked,
 )
+from letir.ops.products import swapped
 from letir.ops.reductions import any_, max_, sum_
 from letir.ops.shaping import concatenate, expand_dims
 from letir.ops.sizes import ones_like
@@ -107,27 +108,27 @@ def svd_vjp(cts, outs, x, **attrs):
     u, s, vh = factors_of(outs, x, attrs)
     by_u, by_s, by_vh = cts if attrs["compute_uv"] else (None, *cts, None)
     v, quotient, inverse = adjoint(vh), quotients(s), inverse_or_zero(s)
-    by_u = None if by_u is None else conjugated(by_u)
-    by_v = None if by_vh is None else adjoint(conjugated(by_vh))
-    inner, beside = [], []
+    inner, terms = [], []
     if by_s is not None:
-        inner.append(where(on_diagonal(quotient), expand_dims(by_s, -1), 0))
+        terms.append(columns_times(u, by_s) @ vh)
     if by_u is not None:
-        by_u = turned_along(by_u, u, outs[0])
+        by_u = turned_along(conjugated(by_u), u, outs[0])
         m = adjoint(u) @ by_u
         inner.append(columns_times(quotient * (m - adjoint(m)), s))
         if u.dtype.kind == "c":
             inner.append(where(on_diagonal(m), 1j * rows_times(inverse, imag(m)), 0))
         if u.shape[-2] > u.shape[-1]:
-            beside.append(columns_times(by_u - u @ m, inverse) @ vh)
-    if by_v is not None:
-        by_v = turned_along(by_v, v, adjoint(outs[2]))
+            terms.append(columns_times(by_u - u @ m, inverse) @ vh)
+    if by_vh is not None:
+        by_v = turned_along(swapped(by_vh), v, adjoint(outs[2]))
         m = adjoint(v) @ by_v
         inner.append(rows_times(s, quotient * (m - adjoint(m))))
         if v.shape[-2] > v.shape[-1]:
-            beside.append(u @ adjoint(columns_times(by_v - v @ m, inverse)))
-    total = added([u @ added(inner).astype(u.dtype) @ vh, *beside])
-    return (match(conjugated(hermitian_part(total) if attrs["hermitian"] else total), x),)
+            terms.append(u @ adjoint(columns_times(by_v - v @ m, inverse)))
+    if inner:
+        terms.append(u @ added(inner) @ vh)
+    total = hermitian_part(added(terms)) if attrs["hermitian"] else added(terms)
+    return (match(conjugated(total), x),)
 
 
 def turned_along(by_full: Value, thin: Value, full: Value) -> Value:
