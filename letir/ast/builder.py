@@ -203,13 +203,43 @@ class At:
 
     def set(self, new) -> "Value":
         """A copy of x with ``x[item] = new``."""
-        return PRIMITIVES["index_set"](self.value, self.item, new)
+        x, mask = self.value, self.item
+        if is_mask_of(mask, x) and is_number_of(new, x):  # however many it selects: no guard
+            if mask.ndim < x.ndim:
+                mask = PRIMITIVES["reshape"](mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))
+            return PRIMITIVES["where"](mask, held(new, x.dtype), x)
+        return PRIMITIVES["index_set"](x, mask, new)
 
     def add(self, new) -> "Value":
         """A copy of x with ``new`` added at ``item``; repeated places add up, as with
         ``np.add.at``.
         """
         return PRIMITIVES["index_add"](self.value, self.item, new)
+
+
+def is_mask_of(item, x: "Value") -> bool:
+    """Whether an index is one array of booleans, of the leading axes of ``x``, known when it runs
+    only.
+    """
+    if not isinstance(item, Value) or item.type is None or x.type is None:
+        return False
+    return item.dtype.kind == "b" and 0 < item.ndim <= x.ndim and x.shape[: item.ndim] == item.shape
+
+
+def is_number_of(new, x: "Value") -> bool:
+    """Whether it is one number that ``x`` can hold."""
+    if type(new) in (bool, int, float):
+        return True
+    if not isinstance(new, Value | np.generic) or getattr(new, "type", new) is None:
+        return False
+    return not new.shape and new.dtype.kind in f"biuf{x.dtype.kind}"
+
+
+def held(number, dtype: np.dtype):
+    """``number`` as an array of this dtype holds it; a Python number of its kind as it is."""
+    if type(number) in (int, float) and dtype.kind in ("fc" if type(number) is float else "iufc"):
+        return number
+    return number.astype(dtype) if hasattr(number, "dtype") else np.asarray(number).astype(dtype)
 
 
 class Value:

@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
 from letir.eval.evaluator import compute
@@ -33,6 +34,8 @@ def whole_place(target, item) -> tuple:
 
     So ``x[i][j] = v`` is one update, and not one of a row, and then of a matrix.
     """
+    if has_value(item):  # spelling a mask asks how many it selects, at the price of a guard
+        return target, item
     arrays, place = spelled_item(item)
     if arrays:
         return target, item
@@ -50,8 +53,15 @@ def is_own_item(new, target, item) -> bool:
     view = new.sharing
     if type(view) is not View or view.parent is not target or view.op is not PRIMITIVES["index"]:
         return False
+    if has_value(item):
+        return False
     arrays, place = spelled_item(item)
     return not arrays and view.attrs["item"] == place
+
+
+def has_value(item) -> bool:
+    """Whether an index is a traced value, or has one among its entries."""
+    return any(isinstance(e, Value) for e in (item if type(item) is tuple else (item,)))
 
 
 def written(view, new) -> tuple:

@@ -130,6 +130,24 @@ def masked_write(x):
     return y
 
 
+def rectified(x):
+    y = x * 1
+    y[y < 0] = 0
+    return y
+
+
+def rows_by_mask(m):
+    y = m * 1
+    y[y[:, 0] > 1] = 7.5
+    return y
+
+
+def rounded_into_integers(n, limit):
+    y = n * 1
+    y[y > limit] = 2.7
+    return y
+
+
 def in_a_dict(x):
     params = {"w": x * 1}
     params["w"] -= 0.5 * params["w"]
@@ -158,11 +176,18 @@ MEMORY = {
     "two names": (two_names, [X], [([Y], "right")]),
     "a new array": (augmented, [X], [([Y], "right")]),
     "a buffer like it": (filled, [X], [([Y], "right"), ([LONG], SHAPE)]),
-    "a buffer of letir": (filled_by_letir, [X], [([X + 0.1], "right")]),
+    "a buffer of letir": (filled_by_letir, [X], [([X + 0.1], "right"), ([Y], "right")]),
     "an index twice": (repeated, [X], [([Y], "right")]),
     "a transpose": (transposed, [M], [([M.T.copy()], "right")]),
     "a real part": (real_part, [X], [([Y], "right")]),
     "a sort": (sorted_in_place, [X], [([Y], "right")]),
+    "a number by a mask": (rectified, [X], [([Y], "right"), ([-Y], "right"), ([LONG], SHAPE)]),
+    "rows by a mask": (rows_by_mask, [M], [([-M], "right"), ([9 * M], "right")]),
+    "a number by a mask, cast": (
+        rounded_into_integers,
+        [np.arange(4), 1],
+        [([np.arange(4), 0], "right"), ([np.arange(4), 9], "right")],
+    ),
     "a mask": (masked_write, [X], [([X + 0.1], "right")]),
     "in a dict": (in_a_dict, [X], [([Y], "right")]),
     "in a list": (in_a_list, [X], [([Y], "right")]),

@@ -355,3 +355,36 @@ def test_an_error_of_an_inner_trace_may_be_caught():
             return -x
 
     assert_same(program(X), lt.trace(program, X)(X))
+
+
+# ---- what needs no guard ----
+
+
+def rectified(x):
+    y = x * 1
+    y[y < 2] = 0
+    return y
+
+
+def test_a_number_written_by_a_mask_is_a_choice_for_each_element():
+    """However many elements the mask selects: in a batch, and of a type, too."""
+    f = lt.trace(rectified, X)
+
+    assert "%1 = mul %0, 1\n%2 = less %1, 2\n%3 = where %2, 0, %1\nreturn %3\n" == f.listing()
+    assert_same(rectified(-X), f(-X))
+    rows = np.stack([X, X[::-1], -X])
+    assert_same(np.stack([rectified(row) for row in rows]), lt.vmap(rectified)(rows))
+    assert f == lt.trace(rectified, lt.ShapeDtype((3,), float))
+    assert_same(np.array([0.0, 1.0, 1.0]), lt.grad(lambda x: rectified(x).sum())(X))
+
+
+def test_a_mask_is_asked_once_how_many_it_selects():
+    def program(x, v):
+        y = x * 1
+        y[y > 1.5] = v
+        return y
+
+    f = lt.trace(program, X, X[:2])
+
+    assert_same(program(X + 0.1, X[1:]), f(X + 0.1, X[1:]))
+    assert 1 == sum(bind.op.name == "guard" for bind in f.binds)
