@@ -147,6 +147,7 @@ def partials(y: Value, x: Value, ufunc: str) -> list[Value]:
 
 def accumulate_vjp(ct, y, x, *, ufunc, axis, dtype):
     """The chain backwards."""
+    check_length(x, axis, ufunc)
     if not x.shape[axis]:
         return (match(ct, x),)
     y, x_first, ct = (moved(v, (axis,), (0,)) for v in (y, x, ct))
@@ -158,6 +159,7 @@ def accumulate_vjp(ct, y, x, *, ufunc, axis, dtype):
 
 def accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
     """The chain of the tangents."""
+    check_length(x, axis, ufunc)
     (t,) = tangents
     if not x.shape[axis]:
         return recast(t, y.dtype)
@@ -167,18 +169,15 @@ def accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
     return recast(moved(found, (0,), (axis,)), y.dtype)
 
 
-def known_shape(rule: Callable) -> Callable:
-    """A rule that needs the shape of its first operand, and says so."""
-
-    def checked(directions, out, x, *rest, **attrs):
-        if x.type is None:
-            raise MissingRule(
-                f"{attrs['ufunc']}: the derivative of a fold needs the shape of its operand; "
-                "retype the program first"
-            )
-        return rule(directions, out, x, *rest, **attrs)
-
-    return checked
+def check_length(x: Value, axis, ufunc: str) -> None:
+    """Raise MissingRule unless the length of the axis is known: the derivative is a chain."""
+    kind = x.type
+    axes = None if kind is None else range(x.ndim) if axis is None else normalized(axis, x.ndim)
+    if axes is None or not all(type(kind.shape[a]) is int for a in axes):
+        raise MissingRule(
+            f"{ufunc}: the derivative of a fold needs the length of the axis as a number\n"
+            "  trace with concrete arrays, or retype the program first"
+        )
 
 
 def folded(write, which: str, ufunc: str, *operands: str, **attrs) -> str:
@@ -192,8 +191,8 @@ ufunc_accumulate = op(
         x, axis=axis, dtype=dtype
     ),
     accumulate_aval,
-    vjp=known_shape(accumulate_vjp),
-    jvp=known_shape(accumulate_jvp),
+    vjp=accumulate_vjp,
+    jvp=accumulate_jvp,
     batch=on_axes("ufunc_accumulate"),
     source=lambda write, x, *, ufunc, **attrs: folded(write, "accumulate", ufunc, x, **attrs),
 )
@@ -254,7 +253,8 @@ def reduce_decompose(x, *mask, ufunc, axis=0, dtype=None, keepdims=False, initia
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     rows = moved(x, axes, tuple(range(len(axes))))
-    rows = reshape(rows, (math.prod(x.shape[i] for i in axes), *kept))
+    if len(axes) != 1:
+        rows = reshape(rows, (math.prod(x.shape[i] for i in axes), *kept))
     start = ufunc_of(ufunc).identity if initial is None else initial
     if initial is not None or not rows.shape[0]:
         first = x.emitter.apply(
@@ -271,6 +271,7 @@ chain_vjp, chain_jvp = composite_rules(reduce_decompose, several=False)
 def reduce_vjp(ct, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
     """The cotangent times the derivative by each element, or that of the chain."""
     if ufunc not in WEIGHTS:
+        check_length(x, axis, ufunc)
         attrs |= {"ufunc": ufunc, "axis": axis, "keepdims": keepdims}
         return chain_vjp(ct, y, x, *mask, transform=transform, **attrs)
     each = weights(y, x, mask, ufunc, axis, keepdims)
@@ -280,6 +281,7 @@ def reduce_vjp(ct, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
 def reduce_jvp(tangents, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
     """The sum of the tangents times the derivatives, or that of the chain."""
     if ufunc not in WEIGHTS:
+        check_length(x, axis, ufunc)
         attrs |= {"ufunc": ufunc, "axis": axis, "keepdims": keepdims}
         return chain_jvp(tangents, y, x, *mask, transform=transform, **attrs)
     each = weights(y, x, mask, ufunc, axis, keepdims)
@@ -302,8 +304,8 @@ ufunc_reduce = composite(
         x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype, initial=initial)
     ),
     aval=reduce_aval,
-    vjp=known_shape(reduce_vjp),
-    jvp=known_shape(reduce_jvp),
+    vjp=reduce_vjp,
+    jvp=reduce_jvp,
     batch=without_transform(reduction("ufunc_reduce")),
     source=lambda write, x, *mask, ufunc, **attrs: folded(
         write, "reduce", ufunc, x, *[f"where={m}" for m in mask], **attrs

@@ -109,27 +109,29 @@ def refitted(ct: Value, x: Value, axes: tuple) -> Value:
     """``ct`` in the shape of ``x``: what cutting and padding along ``axes`` is transposed to."""
     if ct.shape == x.shape:
         return ct
-    kept = tuple(slice(min(n, m)) for n, m in zip(ct.shape, x.shape, strict=True))
-    part = ct[kept]
-    return part if part.shape == x.shape else assemble(x, ((kept, part, ()),))
+    kept = [slice(None)] * x.ndim
+    for a in normalized(axes, x.ndim):
+        kept[a] = slice(min(ct.shape[a], x.shape[a]))
+    part = ct[tuple(kept)]
+    return part if part.shape == x.shape else assemble(x, ((tuple(kept), part, ()),))
 
 
-def known(x: Value, name: str) -> tuple[int, ...]:
-    """Raise MissingRule unless the shape of the operand is known."""
-    if x.type is None or not all(type(n) is int for n in x.shape):
-        raise MissingRule(f"{name}: its derivative needs the shape of its operand as numbers")
-    return x.shape
+def known_axes(x: Value, axes, name: str) -> tuple[int, ...]:
+    """The axes that are transformed. Raises MissingRule unless their lengths are known."""
+    if x.type is not None:
+        axes = axes_of(x, axes)
+        if all(type(x.shape[a]) is int for a in axes):
+            return axes
+    raise MissingRule(f"{name}: its derivative needs the lengths of the axes as numbers")
 
 
 def transform_vjp(name: str):
     """The same transform of the cotangent."""
 
     def vjp(ct, y, x, *, s, axes, norm):
-        axes = tuple(range(x.ndim)) if axes is None else axes
         found = emitted(name, (ct,), s=None, axes=axes, norm=norm)
         if s is not None:
-            known(x, name)
-            found = refitted(found, x, axes)
+            found = refitted(found, x, known_axes(x, axes, name))
         return (match(found, x),)
 
     return vjp
@@ -137,16 +139,14 @@ def transform_vjp(name: str):
 
 def rfftn_vjp(ct, y, x, *, s, axes, norm):
     """The transform of the cotangent, with zeros for the half that was not kept."""
-    known(x, "rfftn")
-    axes = axes_of(x, axes)
+    axes = known_axes(x, axes, "rfftn")
     whole = tuple(lengths_of(x, s, axes))
     return (match(refitted(real(fftn(ct, whole, axes, norm)), x, axes), x),)
 
 
 def irfftn_vjp(ct, y, x, *, s, axes, norm):
     """Half of the transform of the cotangent, where an element that stands for two counts twice."""
-    known(x, "irfftn")
-    axes = axes_of(x, axes)
+    axes = known_axes(x, axes, "irfftn")
     n = y.shape[axes[-1]]
     found = conj(rfftn(ct, None, axes, OTHER_NORM[norm]))
     counts = np.full(half(n), 2, real_of(y.dtype))
