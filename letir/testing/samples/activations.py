@@ -11,13 +11,15 @@ NEVER = np.full((2, 3), -np.inf)
 
 
 def smooth(*more, **attrs) -> list:
-    """A function of one array: both signs, 0-d, a Python number, far out."""
-    kinds = [of(ROW, **attrs), of(ROW[1], **attrs), of(0.7, **attrs), *narrow(of(ROW, **attrs))]
+    """A function of one array: both signs, 0-d, far out, single precision."""
+    kinds = [of(ROW, **attrs), of(ROW[1], **attrs), *narrow(of(ROW, **attrs))[:1]]
     return [*kinds, rough(FAR, **attrs), *more]
 
 
 SAMPLES = {
-    "relu": smooth(of(INTEGERS - 4), of(EMPTY), rough(np.array([0.0, -0.0, np.nan]))),
+    "relu": smooth(
+        *narrow(of(X)), of(0.7), of(INTEGERS - 4), of(EMPTY), rough(np.array([0.0, -0.0, np.nan]))
+    ),
     "relu6": smooth(rough(np.array([0.0, 6.0]))),
     "leaky_relu": smooth(of(X, negative_slope=0.3)),
     "elu": smooth(of(X, alpha=0.5), rough(np.zeros(2))),
@@ -29,7 +31,7 @@ SAMPLES = {
     "hardshrink": smooth(of(X, threshold=0.9)),
     "softshrink": smooth(of(X, threshold=0.9)),
     "prelu": [of(X, Y[0]), of(BLOCK + 0.01, Y[0]), of(X, np.array(0.3)), *narrow(of(X, Y[0]))],
-    "sigmoid": smooth(of(INTEGERS), of(EMPTY)),
+    "sigmoid": smooth(*narrow(of(X)), of(0.7), of(INTEGERS), of(EMPTY)),
     "softplus": smooth(of(X, beta=2.0)),
     "log_sigmoid": smooth(),
     "silu": smooth(),
@@ -37,7 +39,7 @@ SAMPLES = {
     "gelu": smooth(of(X, approximate="tanh")),
     "softsign": smooth(),
     "tanhshrink": smooth(),
-    "normal_cdf": smooth(of(ROW * 5), of(INTEGERS), of(EMPTY)),
+    "normal_cdf": smooth(*narrow(of(X)), of(0.7), of(ROW * 5), of(INTEGERS), of(EMPTY)),
     "glu": [of(BLOCK), of(BLOCK, axis=0), *narrow(of(BLOCK))],
     "softmax": [of(X), of(BLOCK, axis=1), of(X * 400), rough(WITH_INF), of(EMPTY), *narrow(of(X))],
     "logsumexp": [
