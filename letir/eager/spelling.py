@@ -83,6 +83,8 @@ def spelled(
         op, prepare = recorder_of(func) or (None, None)
     if op is None or "out" in kwargs or op.returned is not None or "." in op.name:
         return None
+    if op.name == "where" and len(args) == 1:  # of a condition alone it is np.nonzero
+        return None
     if prepare is not None:
         found, attrs = prepared(func, prepare, args, kwargs)
     else:

@@ -280,3 +280,22 @@ def test_each_mask_selects_as_many_elements_as_it_has():
     types = [x[x > bound].type.shape for bound in (2.5, 0.5, 2.5)]
 
     assert [(1,), (3,), (1,)] == types
+
+
+def test_what_is_as_long_as_the_values_say():
+    x = Variable(np.array([3.0, 1.0, 3.0, -2.0]), requires_grad=True)
+
+    loss = (np.unique(x) * np.array([1.0, 10.0, 100.0])).sum() + (x[np.where(x > 0)] ** 2).sum()
+    loss.backward()
+
+    assert_same(np.array([106.0, 12.0, 6.0, 1.0]), x.grad.array)
+
+
+def test_a_number_written_by_a_mask():
+    x = Variable(np.array([3.0, -1.0, 2.0]), requires_grad=True)
+    y = x * 1
+    y[y < 0] = 0
+
+    y.sum().backward()
+
+    assert_same(np.array([1.0, 0.0, 1.0]), x.grad.array)
