@@ -20,6 +20,10 @@ DIFFERENTIABLE = [
 ]
 CANNOT = {  # why no sample of these has a batch of any size
     "prod": "its rule is a tree of pairs, as deep as the size says",
+    "nanprod": "its rule is that of prod",
+    "convolve": "its operands are two rows, not batches",
+    "correlate": "its operands are two rows, not batches",
+    "polydiv": "its operands are two rows, which say how many steps it has",
     "full": "its operand is one number",
     "weaken": "its operand is one number",
     "broadcast_to": "its shape is an attribute, or an operand of its own",

@@ -11,7 +11,7 @@ from letir.errors import ShapeError
 from letir.ops.casting import cast
 from letir.ops.elementwise import conj, maximum, real, sqrt
 from letir.ops.makers import composite
-from letir.ops.products import dot, einsum
+from letir.ops.products import dot
 from letir.ops.reductions import mean, sum_
 from letir.ops.shaping import concatenate, squeeze
 from letir.ops.sizes import Sizes, reshape
@@ -29,18 +29,28 @@ def table(x: Value, rowvar: bool) -> Value:
     return x if rowvar else x.T
 
 
+def variables(m, y, rowvar: bool, dtype) -> Value:
+    """All variables in rows."""
+    there = [a.dtype for a in (m, y) if a is not None]
+    kind = np.result_type(*there, np.float64) if dtype is None else dtype
+    x = table(cast(m, kind), rowvar)
+    if y is None:
+        return x
+    rows = table(cast(y, kind), True)
+    # as NumPy has it: one observation in a row each is not transposed
+    return concatenate([x, rows if rowvar or rows.shape[0] == 1 else rows.T], 0)
+
+
+def adjoint(x: Value) -> Value:
+    """The conjugate transpose."""
+    return conj(x).T if x.dtype.kind == "c" else x.T
+
+
 def cov_decompose(
     m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
 ) -> Value:
     """The products of the deviations of every pair of variables, averaged."""
-    there = [a.dtype for a in (m, y) if a is not None]
-    kind = np.result_type(*there, np.float64) if dtype is None else dtype
-    x = table(cast(m, kind), rowvar)
-    if y is not None:
-        # as NumPy has it: one observation in a row each is not transposed
-        y = cast(y, kind)
-        rows = table(y, True)
-        x = concatenate([x, rows if rowvar or rows.shape[0] == 1 else rows.T], 0)
+    x = variables(m, y, rowvar, dtype)
     weights = fweights
     if aweights is not None:
         weights = aweights if weights is None else weights * aweights
@@ -51,8 +61,7 @@ def cov_decompose(
     center = mean(x, axis=1) if weights is None else dot(x, weights) / total
     around = x - center[:, None]
     other = around if weights is None else around * weights
-    products = dot(around, conj(other).T if other.dtype.kind == "c" else other.T)
-    return squeeze(products / degrees(total, weights, aweights, ddof))
+    return squeeze(dot(around, adjoint(other)) / degrees(total, weights, aweights, ddof))
 
 
 def degrees(total, weights, aweights, ddof):
@@ -109,11 +118,11 @@ def corrcoef_decompose(x, y=None, *, rowvar=True, dtype=None) -> Value:
 
     Its derivative is not cut where rounding takes a coefficient beyond 1, where NumPy clips it.
     """
-    found = cov_decompose(x, y, rowvar=rowvar, dtype=dtype)
-    if not found.shape:
-        return found / found
-    deviation = sqrt(real(einsum("ii->i", found)))
-    return found / deviation[:, None] / deviation[None, :]
+    rows = variables(x, y, rowvar, dtype)
+    around = rows - mean(rows, axis=1, keepdims=True)
+    length = sqrt(sum_(real(around * conj(around)), axis=1))
+    found = dot(around, adjoint(around)) / length[:, None] / length[None, :]
+    return squeeze(found)
 
 
 corrcoef = composite(

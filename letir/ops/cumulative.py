@@ -33,10 +33,19 @@ def recurrence(a: Value, b: Value) -> Value:
 
 
 def in_rows(x: Value, axis) -> Value:
-    """``x`` with the axis of the cumulation as its last."""
-    if axis is None or not x.shape:
-        return reshape(x, (x.size,))
-    return moved(x, (axis,), (-1,))
+    """``x`` with the axis of the cumulation as its last.
+
+    Raises MissingRule if its size is unknown: how many steps a recurrence has depends on it.
+    """
+    rows = None
+    if x.type is not None:
+        flat = axis is None or not x.shape
+        rows = reshape(x, -1) if flat else moved(x, (axis,), (-1,))
+    if rows is None or type(rows.shape[-1]) is not int:
+        raise MissingRule(
+            "cumprod: its derivative needs the size of the axis; retype the program first"
+        )
+    return rows
 
 
 def as_before(rows: Value, x: Value, axis) -> Value:
@@ -44,14 +53,6 @@ def as_before(rows: Value, x: Value, axis) -> Value:
     if axis is None or not x.shape:
         return reshape(rows, x)
     return moved(rows, (-1,), (axis,))
-
-
-def known(*values: Value) -> None:
-    """Raise MissingRule if a shape is unknown: how many steps there are depends on it."""
-    if any(value.type is None or any(type(n) is not int for n in value.shape) for value in values):
-        raise MissingRule(
-            "cumprod: its derivative needs the shape of its operand; retype the program first"
-        )
 
 
 def before(y: Value) -> Value:
@@ -63,10 +64,9 @@ def cumprod_vjp(ct, y, x, *, axis, dtype):
     """The product before each factor, times the sum of the cotangents of all later products, each
     divided by all that came before.
     """
-    known(x, y)
-    if 0 in x.shape:
-        return (ct if ct.shape == x.shape else reshape(ct, x),)
     row, cts = in_rows(x, axis), in_rows(ct, axis)
+    if 0 in x.shape:
+        return (None,)
     factors = concatenate([row[..., 1:], ones_like(row[..., :1])], -1)
     later = flip(recurrence(flip(factors, -1), flip(cts, -1)), -1)
     return (match(as_before(before(in_rows(y, axis)) * later, x, axis), x),)
@@ -74,10 +74,9 @@ def cumprod_vjp(ct, y, x, *, axis, dtype):
 
 def cumprod_jvp(tangents, y, x, *, axis, dtype):
     """The product rule from element to element."""
-    known(x, y)
+    row, along = in_rows(x, axis), in_rows(tangents[0], axis)
     if 0 in x.shape:
         return cast(reshape(tangents[0], y), y.dtype)
-    row, along = in_rows(x, axis), in_rows(tangents[0], axis)
     found = recurrence(cast(row, y.dtype), cast(before(in_rows(y, axis)) * along, y.dtype))
     return as_before(found, y, axis)
 

@@ -201,7 +201,7 @@ def histogramdd_decompose(
         found.append(lines)
     shape = tuple(lines.shape[0] - 1 for lines in found)
     kind = np.dtype(np.float64)
-    flat = cast(zeros_like(sample[:1, 0]), kind)[np.zeros(math.prod(shape), np.int64)]
+    flat = cast(zeros_like(found[0][:1]), kind)[np.zeros(math.prod(shape), np.int64)]
     weights = None if weights is None else cast(weights, kind)
     blocks = reshape(flat.at[place].add(contents(inside, weights, kind)), shape)
     return (dense(blocks, found) if density else blocks), *found

@@ -10,9 +10,10 @@ import numpy as np
 
 from letir.ast.attrs import Here
 from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import BoundsError, ShapeError
-from letir.ops.sizes import as_size, is_known
+from letir.ops.sizes import as_size, is_known, ones_like
 
 
 def spelled_item(item) -> tuple[tuple, object]:
@@ -36,7 +37,7 @@ def spelled_entry(entry, arrays: list):
     # type(): traced values say that they are instances of NumPy's classes
     if issubclass(type(entry), np.integer):
         return int(entry)
-    if isinstance(entry, list):
+    if isinstance(entry, list | tuple):  # a tuple inside the item is a sequence too
         # [] selects nothing; asarray says float
         entry = np.asarray(entry) if entry else np.zeros(0, np.intp)
     if type(entry) in (bool, np.bool_):
@@ -61,11 +62,17 @@ def item_along(x, indices, axis: int) -> tuple:
     if not -x.ndim <= axis < x.ndim:
         raise BoundsError(f"axis {axis} is out of bounds for an array with {x.ndim} axes")
     axis %= x.ndim
-    return tuple(
-        # a row of all places along each other axis, whose size must be a number
-        indices if i == axis else np.arange(n).reshape(-1, *(1,) * (x.ndim - i - 1))
-        for i, n in enumerate(x.shape)
-    )
+    return tuple([indices if i == axis else all_along(x, indices, i) for i in range(x.ndim)])
+
+
+def all_along(x, indices, axis: int):
+    """All places along an axis of ``x``, in a shape that broadcasts to that of ``indices``."""
+    n = x.shape[axis]
+    if type(n) is int:
+        return np.arange(n).reshape(-1, *(1,) * (x.ndim - axis - 1))
+    # there is no arange of a size that has a name: ones are counted
+    like = indices if isinstance(indices, Value) and indices.shape[axis] == n else x
+    return PRIMITIVES["cumsum"](ones_like(like).astype(np.int64), axis) - 1
 
 
 def filled(item, arrays: tuple):

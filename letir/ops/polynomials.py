@@ -15,7 +15,7 @@ from letir.ops.matrices import known_value
 from letir.ops.reductions import sum_
 from letir.ops.shaping import stack
 from letir.ops.singular_values import pinv
-from letir.ops.sizes import reshape, zeros_like
+from letir.ops.sizes import Sizes, reshape, zeros_like
 from letir.ops.statistics import trimmed
 from letir.ops.vectors import vander_decompose
 
@@ -110,7 +110,7 @@ def polyfit_decompose(x, y, w=None, *, deg, rcond=None) -> Value:
         w = w if w.type.inexact else cast(w, np.float64)
         left, right = left * w[:, None], right * (w if right.ndim == 1 else w[:, None])
     if rcond is None:
-        rcond = x.shape[0] * float(np.finfo(places.dtype).eps)
+        rcond = Sizes.of(x)[0] * float(np.finfo(places.dtype).eps)
     scale = sqrt(sum_(left * left, axis=0))
     found = pinv(left / scale, rcond) @ right
     return (found.T / scale).T
@@ -120,7 +120,7 @@ def check_points(x, y, w, deg: int) -> None:
     """Raise as np.polyfit does for what is no row of points."""
     if deg < 0:
         raise ShapeError(f"polyfit: the degree is at least 0, found {deg}")
-    if x.ndim != 1 or not x.size or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+    if x.ndim != 1 or x.size == 0 or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
         raise DTypeError(f"polyfit: {x.shape} places and {y.shape} values are no points")
     if w is not None and w.shape != x.shape:
         raise DTypeError(f"polyfit: {x.shape} points have weights of shape {w.shape}")

@@ -31,8 +31,10 @@ def mode_of(mode) -> str:
 
 def length(n: int, m: int, mode: str) -> int:
     """How many elements the convolution of ``n`` and ``m`` elements has."""
-    if mode == "full":  # of named sizes too
+    if mode == "full":
         return n + m - 1
+    if type(n) is not int or type(m) is not int:
+        raise ShapeError(f"convolve: mode={mode!r} needs the sizes {n} and {m} as numbers")
     return max(n, m) if mode == "same" else abs(n - m) + 1
 
 
