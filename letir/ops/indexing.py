@@ -190,6 +190,10 @@ def write_jvp(name: str):
 
     def jvp(tangents, y, x, new, *arrays, item):
         by_x, by_new = tangents[:2]
+        if name == "index_set" and covers_all(item, arrays):
+            by_x = None  # nothing of it is left
+            if by_new is None:
+                return zeros_like(y)
         base = zeros_like(x) if by_x is None else by_x  # a part is written into the whole's tangent
         return PRIMITIVES[name](base, item, 0 if by_new is None else by_new, arrays)
 
