@@ -32,6 +32,8 @@ DRAWS = {
     "randint": (random.randint, ((4,), 0, np.array(9))),
     "permutation": (random.permutation, (P,)),
     "choice": (random.choice, (P, (2,), False, P)),
+    "gamma": (random.gamma, (np.array([0.5, 2.0]), (3, 2))),
+    "truncated_normal": (random.truncated_normal, (-1.0, np.array([0.5, 2.0]))),
     "numbers below": (random.choice, (5, (2,), True)),
 }
 
@@ -228,6 +230,49 @@ def test_the_gradient_of_an_expectation_is_estimated():
     found = lt.grad(loss, (0, 1))(1.5, 0.5)
 
     assert_close((3.0, 1.0), found, rtol=0.05)
+
+
+def test_gamma_numbers_are_of_their_distribution():
+    for a in (0.3, 2.5, 40.0):
+        assert fits(random.gamma(KEY, a, (MANY,)), stats.gamma(a).cdf)
+        assert fits(random.gamma(KEY, a, (MANY,), np.float32), stats.gamma(a).cdf)
+
+
+def test_the_implicit_derivative_of_a_gamma_number_is_that_at_its_quantile():
+    a = np.array([0.2, 0.9, 1.0, 7.5, 300.0])
+    x = random.gamma(KEY, a)
+    quantile, h = stats.gamma.cdf(x, a), 1e-4 * a
+    expected = (stats.gamma.ppf(quantile, a + h) - stats.gamma.ppf(quantile, a - h)) / (2 * h)
+
+    found = lt.grad(lambda a: random.gamma(KEY, a).sum())(a)
+
+    assert_close(expected, found, rtol=1e-5)
+
+
+def test_the_gradient_of_the_expectation_of_a_gamma_number_is_estimated():
+    """E[x**2] = a + a**2."""
+    a = 2.5
+    shape = (MANY,)
+
+    found = lt.grad(lambda a: (random.gamma(KEY, a, shape) ** 2).mean())(a)
+    second = lt.grad(lt.grad(lambda a: (random.gamma(KEY, a, shape) ** 2).mean()))(a)
+
+    assert_close(1 + 2 * a, found, rtol=0.05)
+    assert_close(2.0, second, rtol=0.1)
+
+
+@pytest.mark.parametrize(("lower", "upper"), [(-1.0, 0.5), (2.0, 9.0), (-9.0, -7.0), (6.0, 40.0)])
+def test_truncated_normal_numbers_are_of_their_distribution(lower, upper):
+    numbers = random.truncated_normal(KEY, lower, upper, (MANY,))
+
+    assert fits(numbers, stats.truncnorm(lower, upper).cdf)
+    assert ((lower <= numbers) & (numbers <= upper)).all()
+
+
+def test_truncated_normal_numbers_have_derivatives_by_the_bounds():
+    lower, upper = np.array([-1.0, 0.5, -3.0]), np.array([0.5, 2.0, -1.0])
+
+    check_grads(lambda a, b: random.truncated_normal(KEY, a, b), (lower, upper))
 
 
 # ---- keys that are used twice ----
