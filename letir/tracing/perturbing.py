@@ -48,17 +48,16 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
 
     It does not where the function asks what no recording sees: ``type(x)``, ``x is y``, ``str(x)``.
     """
-    given = flatten((args, kwargs))[0]
+    given, spec = flatten((args, kwargs))
     if any(isinstance(leaf, ShapeDtype) for leaf in given):
         return
-    expected, found = (
-        # on copies: either may write into its arguments
-        flatten(call(*copied[0], **copied[1]))[0]
-        for call, copied in (
-            (f, copy.deepcopy((args, kwargs))),
-            (fn, copy.deepcopy((args, kwargs))),
-        )
-    )
+
+    def results_of(call: Callable) -> list:
+        # on copies: either may write into its arguments, or draw from them
+        own_args, own_kwargs = spec.unflatten(map(copied, given))
+        return flatten(call(*own_args, **own_kwargs))[0]
+
+    expected, found = results_of(f), results_of(fn)
     alike = len(expected) == len(found) and all(map(agrees, expected, found))
     if not alike:
         raise TraceError(
@@ -67,6 +66,13 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
             "  it asks what no recording sees: the type or the identity of an argument, its text\n"
             "  use isinstance(x, numpy.ndarray), which answers as for an array"
         )
+
+
+def copied(leaf):
+    """A copy of an array, or of a generator of random numbers; others as they are."""
+    # by its attribute: NumPy loads its random numbers when they are asked for
+    is_changeable = isinstance(leaf, np.ndarray) or hasattr(leaf, "bit_generator")
+    return copy.deepcopy(leaf) if is_changeable else leaf
 
 
 def agrees(expected, found) -> bool:

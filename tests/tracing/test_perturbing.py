@@ -145,3 +145,36 @@ def test_arguments_are_as_before():
     lt.trace(np.sin, x, check=True)
 
     assert_same(X, x)
+
+
+def test_static_arguments_are_handed_on():
+    f = lt.trace(lambda x, module: module.sin(x), X, np, static_argnums=1, check=True)
+
+    assert_same(np.sin(X), f(X, np))
+
+
+def doubled(x):
+    x *= 2
+    return x.sum()
+
+
+def test_a_function_that_writes_into_its_arguments_is_checked_on_copies():
+    x = X.copy()
+
+    lt.trace(doubled, x, check=True)
+
+    assert_same(X, x)
+
+
+def test_what_the_program_cannot_see_shows_in_the_results(told):
+    message = """\
+check: the program gives another result than the function
+  the function: [array([2., 4., 6.])]
+  the program:  [array([1., 2., 3.])]
+  it asks what no recording sees: the type or the identity of an argument, its text
+  use isinstance(x, numpy.ndarray), which answers as for an array"""
+
+    def program(x):
+        return x * 2 if type(x) is np.ndarray else x * 1
+
+    assert (TraceError, message) == told(program, X, check=True)
