@@ -7,7 +7,7 @@ import numpy
 from peer_arranging import ARRANGING
 from peer_elementwise import LESS_FREQUENT
 from peer_linalg import LINALG
-from peer_statistics import STATISTICS
+from peer_statistics import STATISTICS, STATISTICS_CORNERS
 
 X = numpy.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 Y = numpy.array([[1.1, 0.43, -0.7], [-0.93, 1.3, 0.8]])
@@ -306,6 +306,7 @@ MODELS = {
 }
 ZEROS = numpy.array([0.0, -0.0, 1.0])
 CORNERS = {
+    **STATISTICS_CORNERS,
     "abs at 0": (lambda np, x: np.abs(x), (ZEROS,)),
     "abs of z at 0": (lambda np, z: np.abs(z), (ZEROS + 0j,)),
     "sign at 0": (lambda np, x: np.sign(x), (ZEROS,)),

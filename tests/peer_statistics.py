@@ -101,4 +101,20 @@ POLYNOMIALS = {
     "polyfit": (lambda np, x, y: np.polyfit(x, y, 2), (LONG, LONG**3)),
     "polyfit of weights": (lambda np, x, y, w: np.polyfit(x, y, 1, w=w), (LONG, LONG**3, LONG)),
 }
+TIES = numpy.array([[1.0, 2.0, 2.0, 1.0], [3.0, 3.0, 3.0, 3.0]])
+STATISTICS_CORNERS = {
+    "std of equals": (lambda np, x: np.std(x), (TIES[1],)),
+    "var of equals": (lambda np, x: np.var(x), (TIES[1],)),
+    "ptp of ties": along("ptp", TIES),
+    "nanmax of ties": along("nanmax", TIES),
+    "median of ties": along("median", TIES),
+    "median of nan": along("median", NAN),
+    "quantile at an element, by q": (lambda np, x, q: np.quantile(x, q), (X[0], V * 0 + 0.5)),
+    "interp at its points": (lambda np, x, fp: np.interp(x, LONG, fp), (LONG, LONG**2)),
+    "interp beyond its points": (lambda np, x, fp: np.interp(x, W, fp), (V * 9, W**2)),
+    "nanprod of zeros": along("nanprod", ZERO * ZERO[::-1]),
+    "nanmean of nothing": along("nanmean", X * numpy.nan),
+    "vander of zeros": (lambda np, x: np.vander(x, 3), (ZERO[0],)),
+    "polyval at zero": (lambda np, p, x: np.polyval(p, x), (V, ZERO)),
+}
 STATISTICS = REDUCED | CALCULUS | SIGNALS | POLYNOMIALS
