@@ -94,7 +94,8 @@ def geometric_terms(g, y, start, stop, *, num, endpoint):
 def power_terms(g, y, start, stop, base, *, num, endpoint):
     """``g`` times the derivative of logspace by each end and by the base."""
     w = weights(y, num, endpoint)
-    slope = y * log(base) if isinstance(base, Value) else y * float(np.log(base))
+    # in the dtype of y: the logarithm of a Python number would be wide
+    slope = y * (log(base).astype(y.dtype) if isinstance(base, Value) else np.log(base).item())
     exponent = start * (1 - w) + w * stop
     return g * (slope * (1 - w)), g * (slope * w), g * (y * exponent / base)
 
