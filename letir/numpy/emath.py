@@ -7,19 +7,6 @@ array([3.+0.j, 0.+2.j])
 
 import numpy as np
 
-from letir.numpy.recorded import recorded
+from letir.numpy.recorded import forwarded
 
-
-def __getattr__(name: str):
-    if name.startswith("__"):  # doctest and copy ask modules for such names
-        raise AttributeError(f"module 'letir.numpy.emath' has no attribute {name!r}")
-    try:
-        return recorded(getattr(np.emath, name))
-    except AttributeError:
-        raise AttributeError(
-            f"numpy.emath has no {name!r}, and neither has letir.numpy.emath"
-        ) from None
-
-
-def __dir__() -> list[str]:
-    return dir(np.emath)
+__getattr__, __dir__ = forwarded(np.emath)

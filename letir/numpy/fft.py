@@ -9,7 +9,7 @@ import operator
 
 import numpy as np
 
-from letir.numpy.recorded import recorded
+from letir.numpy.recorded import forwarded
 
 
 def fftfreq(n, d=1.0, device=None):
@@ -22,16 +22,4 @@ def rfftfreq(n, d=1.0, device=None):
     return np.fft.rfftfreq(operator.index(n), d, device=device)
 
 
-def __getattr__(name: str):
-    if name.startswith("__"):  # doctest and copy ask modules for such names
-        raise AttributeError(f"module 'letir.numpy.fft' has no attribute {name!r}")
-    try:
-        return recorded(getattr(np.fft, name))
-    except AttributeError:
-        raise AttributeError(
-            f"numpy.fft has no {name!r}, and neither has letir.numpy.fft"
-        ) from None
-
-
-def __dir__() -> list[str]:
-    return dir(np.fft)
+__getattr__, __dir__ = forwarded(np.fft)

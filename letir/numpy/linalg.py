@@ -7,19 +7,6 @@
 
 import numpy as np
 
-from letir.numpy.recorded import recorded
+from letir.numpy.recorded import forwarded
 
-
-def __getattr__(name: str):
-    if name.startswith("__"):  # doctest and copy ask modules for such names
-        raise AttributeError(f"module 'letir.numpy.linalg' has no attribute {name!r}")
-    try:
-        return recorded(getattr(np.linalg, name))
-    except AttributeError:
-        raise AttributeError(
-            f"numpy.linalg has no {name!r}, and neither has letir.numpy.linalg"
-        ) from None
-
-
-def __dir__() -> list[str]:
-    return dir(np.linalg)
+__getattr__, __dir__ = forwarded(np.linalg)

@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from types import BuiltinFunctionType, FunctionType
+from types import BuiltinFunctionType, FunctionType, ModuleType
 
 import numpy as np
 from attrs import frozen
@@ -75,3 +75,18 @@ _recorded = functools.cache(Recorded)  # one object a function: lnp.sin is lnp.s
 def recorded(found):
     """What stands for ``found`` of NumPy's: functions take lists, anything else is as it is."""
     return _recorded(found) if isinstance(found, FUNCTIONS) else found
+
+
+def forwarded(module: ModuleType) -> tuple[Callable, Callable]:
+    """``__getattr__`` and ``__dir__`` of the module of letir.numpy that stands for ``module``."""
+    name = module.__name__.replace("numpy.lib.scimath", "numpy.emath")
+
+    def getter(attribute: str):
+        if not attribute.startswith("__"):  # doctest and copy ask modules for such names
+            try:
+                return recorded(getattr(module, attribute))
+            except AttributeError:
+                pass
+        raise AttributeError(f"{name} has no {attribute!r}, and neither has letir.{name}")
+
+    return getter, lambda: dir(module)
