@@ -6,6 +6,7 @@ from attrs import field, frozen
 
 from benchmarks import (
     eager_mode,
+    in_place,
     jacobians,
     models,
     networks,
@@ -152,6 +153,21 @@ ROWS = (
             "torch": models.figure(models.torch_ratio, models.LSTMS),
             "autograd": models.figure(models.autograd_ratio, models.FEW),
         },
+    ),
+    Row(
+        "updates",
+        "1,000 updates `x[i] = v` on a 10^6 array, replayed, to NumPy with a copy each",
+        "0.02 x",
+        in_place.letir_updates,
+        {"NumPy in place": in_place.numpy_updates},
+    ),
+    Row(
+        "rnn",
+        "value and gradient of an RNN that indexes its inputs, 1,000 steps of width 32, replayed "
+        "as `to_source` writes it",
+        "a 10th of autograd",
+        in_place.generated_rnn,
+        {"`run_forward`": in_place.letir_rnn, "autograd": in_place.autograd_rnn},
     ),
     Row(
         "jacobian",

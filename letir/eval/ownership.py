@@ -35,17 +35,16 @@ def is_owned(xp, operands: list) -> bool:
     x = operands[0]
     if type(x) is not xp.ndarray:  # a scalar, or a subclass that may keep what it likes
         return False
-    base = x.base
-    if base is None:
-        return x.flags.owndata and x.flags.writeable
-    del base
+    flags = x.flags
+    if x.base is None:
+        return flags.owndata and flags.writeable
     # a view that is the only one of its base, such as a transpose
     return (
         references_to_base(x) <= BASE_ALONE
         and type(x.base) is xp.ndarray
         and x.base.base is None
         and x.base.flags.owndata
-        and x.flags.writeable
+        and flags.writeable
         and is_unfolded(x)
     )
 

@@ -77,6 +77,8 @@ def all_along(x, indices, axis: int):
 
 def filled(item, arrays: tuple):
     """The index with the arrays in their places."""
+    if not arrays:
+        return item
     rest = iter(arrays)
     if type(item) is tuple:
         return tuple([next(rest) if type(entry) is Here else entry for entry in item])
