@@ -1,7 +1,7 @@
 """``letir.numpy.linalg``: numpy.linalg, whose functions also take lists that hold traced values.
 
 >>> import letir, letir.numpy as lnp
->>> letir.grad(lambda t: lnp.linalg.norm([3 * t, 4 * t]))(1.0)
+>>> float(letir.grad(lambda t: lnp.linalg.norm([3 * t, 4 * t]))(1.0))
 5.0
 """
 
