@@ -52,7 +52,12 @@ def along_two(a, s=None, axes=(-2, -1), norm=None, out=None):
 
 def axes_of(x, axes) -> tuple[int, ...]:
     """The axes that are transformed. Raises ShapeError if there is none."""
-    found = tuple(range(x.ndim)) if axes is None else normalized(axes, x.ndim)
+    every = range(x.ndim) if axes is None else axes
+    found = tuple([i for a in every for i in normalized(a, x.ndim)])
+    if len(set(found)) < len(found):
+        raise ShapeError(
+            f"fft: axes {axes} name an axis twice\n  transform twice: np.fft.fft(np.fft.fft(x))"
+        )
     if not found:
         raise ShapeError(f"fft: there is no axis of an array of shape {x.shape} to go along")
     return found

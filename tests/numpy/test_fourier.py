@@ -73,3 +73,5 @@ def test_what_numpy_refuses_is_refused():
         lt.trace(np.fft.rfft, Z)
     with pytest.raises(lt.BoundsError):
         lt.trace(lambda x: np.fft.fft(x, axis=2), X)
+    with pytest.raises(lt.ShapeError, match="name an axis twice\n  transform twice"):
+        lt.trace(lambda x: np.fft.fftn(x, axes=(0, -2)), X)
