@@ -11,6 +11,7 @@ from letir.ast.trees import LEAF, Leaf, Tree, flatten
 from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.evaluator import root
+from letir.passes.arguments import without_writes
 from letir.tracing.recorder import LAZY
 from letir.tracing.recording import DROP, mark_static, record
 
@@ -31,21 +32,25 @@ class Call:
         return self.fn.out_tree or tree_of_results(len(self.fn.ret.args))
 
 
-def called(f: Callable, args: tuple, kwargs: dict) -> Call:
-    """``f`` recorded at these arguments; a Lambda as it is, a Gradient as its joined program."""
+def called(f: Callable, args: tuple, kwargs: dict, writes: str | None = DROP) -> Call:
+    """``f`` recorded at these arguments; a Lambda as it is, a Gradient as its joined program.
+
+    ``writes``: what becomes of those into arguments, see ``record``.
+    """
     f = as_program(f)
     if isinstance(f, Lambda):
         return Call(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
     # LAZY: only what Python asks for is computed here, all else by the transformed program alone
-    recording = record(f, *mark_static(f, args, kwargs, (), ()), LAZY, DROP)
+    recording = record(f, *mark_static(f, args, kwargs, (), ()), LAZY, writes)
     leaves = recording.tree.leaves_of((args, kwargs), "differentiating")
     # lifted: traced values that f closes over; they are further parameters, behind its own
     return Call(recording.fn, recording.tree, [*leaves, *recording.lifted])
 
 
 def as_program(f: Callable) -> Callable:
-    """``f``; of a Gradient its joined program."""
-    return f.joined() if isinstance(f, Gradient) else f
+    """``f``; of a Gradient its joined program; a program that leaves its arguments as they are."""
+    f = f.joined() if isinstance(f, Gradient) else f
+    return without_writes(f) if isinstance(f, Lambda) else f
 
 
 def tree_of_arguments(fn: Lambda) -> Tree:

@@ -10,8 +10,10 @@ from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.trees import flatten
+from letir.errors import TraceError
 from letir.eval.evaluator import run_flat
 from letir.ops.bodies import checkpoint as checkpoint_op
+from letir.ops.memory import changed_params
 from letir.tracing.places import user_place
 from letir.tracing.recording import is_tracing
 
@@ -39,6 +41,11 @@ def checkpoint(
     >>> len(gradient.df_input_captured_inputs) + len(gradient.df_input_captured_outputs)
     2
     """
+    if isinstance(f, Lambda) and changed_params(f):
+        raise TraceError(
+            "checkpoint: the program changes its arguments, which it would do again on the way back"
+            "\n  return the new values instead"
+        )
     f = as_program(f)
     if policy is not None:
         check_policy(policy)
@@ -52,7 +59,7 @@ def checkpoint(
             return f(*args, **kwargs)
         source, _ = user_place(2)  # the caller's line: the bind is made in here, where no user is
         static, given = apart(args, argnums)
-        call = called(given_apart(f, static, argnums), given, kwargs)
+        call = called(given_apart(f, static, argnums), given, kwargs, writes=None)
         return call.out_tree.unflatten(
             run_flat(as_one_bind(call.fn, policy, source), list(call.leaves))
         )
