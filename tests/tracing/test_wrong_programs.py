@@ -112,7 +112,7 @@ round(x, ndigits) of a traced value of type float64*[] cannot be recorded
 
 
 PYTHON = {
-    "json": (lambda x: json.dumps([x]), X, "Object of type Tracer is not JSON serializable"),
+    "json": (lambda x: json.dumps([x]), X, "Object of type ndarray is not JSON serializable"),
     "round of an array": (lambda x: 2 * round(x), X, "float64[3] has no __round__; see numpy.rint"),
     "a float as a size": (
         lambda x: range(0, x),
