@@ -42,10 +42,7 @@ from letir.ops.sizes import zeros_like
 def cholesky_vjp(ct, y, x, *, upper):
     """Murray's formula: half of the diagonal and what is below it of L^H G, between inverses."""
     known_type("cholesky", ct, x)
-    factor, g = (swapped(y), swapped(ct)) if upper else (y, ct)
-    g = conjugated(g)
-    if upper:  # the factor is L^H, so that its cotangent is that of the conjugate
-        factor, g = conjugated(factor), conjugated(g)
+    factor, g = (adjoint(y), swapped(ct)) if upper else (y, conjugated(ct))
     inner = lower(adjoint(factor) @ g)
     inverse = inv(factor)
     by_x = adjoint(inverse) @ inner @ inverse
@@ -77,7 +74,7 @@ cholesky = op(
 def qr_aval(x, *, mode):
     """Q and R, or R alone; square Q in mode "complete"."""
     lead, m, n = matrix_shape("qr", x)
-    if mode == "complete":
+    if mode == "complete" or m == n:
         k = m
     elif type(m) is int and type(n) is int:
         k = min(m, n)
@@ -100,8 +97,20 @@ def qr_prepare(a, mode="reduced"):
 
 def thin(q: Value, r: Value) -> tuple[Value, Value]:
     """Of Q and R the parts that belong to the columns on the left that Q spans."""
+    if q.shape[-2] == r.shape[-1]:  # square: the sizes may be names
+        return q, r
     k = min(r.shape[-1], q.shape[-2])
-    return q[..., :k], r[..., :k, :]
+    return left(q, k), top(r, k)
+
+
+def left(x: Value, k) -> Value:
+    """The first ``k`` columns."""
+    return x if x.shape[-1] == k else x[..., :k]
+
+
+def top(x: Value, k) -> Value:
+    """The first ``k`` rows."""
+    return x if x.shape[-2] == k else x[..., :k, :]
 
 
 def qr_factors(outs: tuple, x: Value, mode: str) -> tuple[Value, Value]:
@@ -120,19 +129,19 @@ def qr_vjp(cts, outs, x, *, mode):
     by_q, by_r = (None, *cts) if mode == "r" else cts
     by_q, by_r = [None if ct is None else conjugated(ct) for ct in (by_q, by_r)]
     k, by_rest = q.shape[-1], None
-    if by_q is not None and by_q.shape[-1] > k:
+    if by_q is not None and by_q.shape[-1] != k:
         rest = outs[0][..., k:]
         by_q, by_others = by_q[..., :k], by_q[..., k:]
         by_q = by_q - rest @ (adjoint(by_others) @ q)
     if by_r is not None:
-        by_r = by_r[..., :k, :]
-    if r.shape[-1] > k:  # wide: R2 = Q^H A2
+        by_r = top(by_r, k)
+    if r.shape[-1] != k:  # wide: R2 = Q^H A2
         by_r2 = zeros_like(r[..., k:]) if by_r is None else by_r[..., k:]
         by_rest = q @ by_r2
         turned = x[..., k:] @ adjoint(by_r2)
         by_q = turned if by_q is None else by_q + turned
         by_r = None if by_r is None else by_r[..., :k]
-    found = qr_square_vjp(by_q, by_r, q, r[..., :k])
+    found = qr_square_vjp(by_q, by_r, q, left(r, k))
     if by_rest is not None:
         found = concatenate([found, by_rest], axis=-1)
     return (match(conjugated(found), x),)
@@ -154,7 +163,7 @@ def qr_jvp(tangents, outs, x, *, mode):
     """dQ = Q X + (I - Q Q^H) dA inv(R), with X skew-Hermitian, and dR = Q^H dA - X R."""
     q, r = qr_factors(outs, x, mode)
     change, k = tangents[0], q.shape[-1]
-    scaled = change[..., :k] @ inv(r[..., :k])
+    scaled = left(change, k) @ inv(left(r, k))
     inner = adjoint(q) @ scaled
     below = where(below_diagonal(inner), inner, 0)
     skew = below - adjoint(below)
@@ -167,7 +176,7 @@ def qr_jvp(tangents, outs, x, *, mode):
     if mode == "r":
         return (dr,)
     full = outs[0].shape[-1]
-    if full > k:
+    if full != k:
         dr = concatenate([dr, zeros_like(outs[1][..., k:, :])], axis=-2)
         dq = concatenate([dq, -(q @ (adjoint(dq) @ outs[0][..., k:]))], axis=-1)
     return dq, dr

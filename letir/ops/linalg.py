@@ -35,6 +35,7 @@ from letir.ops.matrices import (
 )
 from letir.ops.products import outer, swapped
 from letir.ops.reductions import sum_
+from letir.ops.scans import numbered
 from letir.ops.shaping import concatenate, expand_dims, flip, squeeze, transpose
 from letir.ops.singular_values import svd
 from letir.ops.sizes import as_size, broadcast_to, eye, ones_like, reshape, zeros_like
@@ -127,10 +128,19 @@ def cofactors_decompose(x):
 
 def others(s: Value) -> Value:
     """For each number in a row the product of the others: of those before times those after."""
-    one = ones_like(s[..., :1])
-    before = cumprod(concatenate([one, s[..., :-1]], axis=-1), axis=-1)
-    after = flip(cumprod(concatenate([one, flip(s[..., 1:], -1)], axis=-1), axis=-1), -1)
-    return before * after
+    after = flip(cumprod(shifted(flip(s, -1)), axis=-1), -1)
+    return cumprod(shifted(s), axis=-1) * after
+
+
+def shifted(s: Value) -> Value:
+    """1, and the numbers in a row without the last one."""
+    if type(s.shape[-1]) is int:
+        return concatenate([ones_like(s[..., :1]), s[..., :-1]], axis=-1)
+    # of a named size no part can be taken: a product with a matrix of 0 and 1 moves them
+    square = outer(s, s)
+    moves = where(numbered(square, -1) == numbered(square, -2) + 1, 1, zeros_like(square))
+    moved = squeeze(expand_dims(s, -2) @ moves, -2)
+    return where(numbered(s, -1) == 1, 1, moved)
 
 
 def around(u: Value, inner: Value, vh: Value) -> Value:

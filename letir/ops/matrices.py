@@ -16,9 +16,8 @@ from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.batching import emitted, in_front
 from letir.ops.elementwise import conj, real, where
 from letir.ops.products import einsum, swapped
-from letir.ops.scans import cumsum
+from letir.ops.scans import numbered
 from letir.ops.shaping import expand_dims
-from letir.ops.sizes import ones_like
 
 # ---- types ----
 
@@ -139,11 +138,6 @@ def columns_times(x: Value, d: Value) -> Value:
 def rows_times(d: Value, x: Value) -> Value:
     """``diag(d) @ x``."""
     return expand_dims(d, -1) * x
-
-
-def numbered(x: Value, axis: int) -> Value:
-    """For each element its place along ``axis``, from 1: without the size, which may be a name."""
-    return cumsum(ones_like(real_part(x)), axis=axis)
 
 
 def on_diagonal(x: Value) -> Value:

@@ -13,9 +13,11 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import MissingRule, ShapeError
 from letir.ops.batched_products import batched_dot, batched_einsum, batched_matmul
+from letir.ops.elementwise import where
 from letir.ops.makers import added, array_dtype, match, op, recast, spread, takes_gradient
+from letir.ops.scans import numbered
 from letir.ops.shaping import expand_dims, moved, squeeze
-from letir.ops.sizes import broadcast_to, eye, reshape
+from letir.ops.sizes import broadcast_to
 
 
 def known_rank(name: str, *args) -> None:
@@ -250,41 +252,23 @@ def einsum_vjp(ct, out, *arrays, subscripts, optimize):
 
 def einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
     """The cotangent of operand ``i`` before its broadcast axes are summed."""
-    others = [(labels[j], x) for j, x in enumerate(arrays) if j != i]
-    # a label that is there twice reads a diagonal: the cotangent is on it, zero beside
-    wanted, diagonals = distinct(labels[i], "".join(labels) + result)
-    for a, b in diagonals:
-        identity = ct.emitter.apply(
-            eye, (), eye.complete({"n": sizes[a], "m": sizes[a], "k": 0, "dtype": ct.dtype})
-        )
-        others.append((a + b, identity))
-    found = "".join([result, *(part for part, _ in others)])
-    made = "".join(label for label in wanted if label in found)
-    operands = [ct, *(x for _, x in others)]
-    by = einsum(
-        ",".join([result, *(part for part, _ in others)]) + "->" + made,
-        *operands,
-        optimize=optimize,
-    )
-    # a label that only this operand has was summed away: its axis comes back by broadcasting
-    there = dict(zip(made, by.shape, strict=True))
-    by = reshape(by, tuple(there.get(label, 1) for label in wanted)) if made != wanted else by
-    full = tuple(sizes[label] for label in labels[i])
-    return by if by.shape == full else broadcast_to(by, full)
-
-
-def distinct(part: str, used: str) -> tuple[str, list[tuple[str, str]]]:
-    """``part`` with repeated labels made new ones, and the pairs (label, new one) that must be
-    equal.
-    """
-    spare = (c for c in string.ascii_letters if c not in used)
-    seen, pairs = "", []
-    for label in part:
-        new = next(spare) if label in seen else label
-        if new != label:
-            pairs.append((label, new))
-        seen += new
-    return seen, pairs
+    part, x = labels[i], arrays[i]
+    others = [(labels[j], y) for j, y in enumerate(arrays) if j != i]
+    found = "".join([result, *(other for other, _ in others)])
+    made = "".join([label for label in dict.fromkeys(part) if label in found])
+    text = ",".join([result, *(other for other, _ in others)]) + "->" + made
+    by = einsum(text, ct, *(y for _, y in others), optimize=optimize)
+    # a label that only this operand has was summed away, one that is there twice reads a diagonal:
+    # these axes come back by broadcasting
+    new = [k for k, label in enumerate(part) if label not in made or label in part[:k]]
+    by = expand_dims(by, tuple(new)) if new else by
+    full = tuple(sizes[label] for label in part)
+    if by.shape != full:
+        by = broadcast_to(by, x if isinstance(x, Value) and x.shape == full else full)
+    for k, label in enumerate(part):
+        if label in part[:k]:  # the cotangent is on the diagonal, zero beside
+            by = where(numbered(by, part.index(label)) == numbered(by, k), by, 0)
+    return by
 
 
 def einsum_jvp(tangents, out, *arrays, subscripts, optimize):

@@ -1,13 +1,15 @@
-"""Scans: cumsum."""
+"""Scans: cumsum, and the numbers of places that it makes."""
 
 import numpy as np
 
+from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.ops.batching import along_axis
+from letir.ops.elementwise import real
 from letir.ops.makers import match, op
 from letir.ops.reductions import widened
 from letir.ops.shaping import flip, normalized
-from letir.ops.sizes import as_size, reshape
+from letir.ops.sizes import as_size, ones_like, reshape
 
 
 def cumsum_aval(x, *, axis, dtype):
@@ -45,3 +47,9 @@ cumsum = op(
     batch=along_axis("cumsum"),
     onnx="CumSum",
 )
+
+
+def numbered(x: Value, axis: int) -> Value:
+    """For each element its place along ``axis``, from 1: without the size, which may be a name."""
+    ones = ones_like(real(x) if x.dtype.kind == "c" else x)
+    return cumsum(ones, axis=axis, dtype=np.int64)  # half precision counts to 2048 only

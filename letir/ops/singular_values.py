@@ -117,13 +117,13 @@ def svd_vjp(cts, outs, x, **attrs):
         inner.append(columns_times(quotient * (m - adjoint(m)), s))
         if u.dtype.kind == "c":
             inner.append(where(on_diagonal(m), 1j * rows_times(inverse, imag(m)), 0))
-        if u.shape[-2] > u.shape[-1]:
+        if u.shape[-2] != u.shape[-1]:
             terms.append(columns_times(by_u - u @ m, inverse) @ vh)
     if by_vh is not None:
         by_v = turned_along(swapped(by_vh), v, adjoint(outs[2]))
         m = adjoint(v) @ by_v
         inner.append(rows_times(s, quotient * (m - adjoint(m))))
-        if v.shape[-2] > v.shape[-1]:
+        if v.shape[-2] != v.shape[-1]:
             terms.append(u @ adjoint(columns_times(by_v - v @ m, inverse)))
     if inner:
         terms.append(u @ added(inner) @ vh)
@@ -154,10 +154,10 @@ def svd_jvp(tangents, outs, x, **attrs):
     dv = v @ (quotient * (left + adjoint(left)))
     if u.dtype.kind == "c":
         du = du + columns_times(u, 1j * (imag(diagonal_of(inner)) * inverse))
-    if u.shape[-2] > u.shape[-1]:
+    if u.shape[-2] != u.shape[-1]:
         rest = change @ v
         du = du + columns_times(rest - u @ inner, inverse)
-    if v.shape[-2] > v.shape[-1]:
+    if v.shape[-2] != v.shape[-1]:
         rest = adjoint(change) @ u
         dv = dv + columns_times(rest - v @ adjoint(inner), inverse)
     du, dv = further(du, u, outs[0]), further(dv, v, adjoint(outs[2]))

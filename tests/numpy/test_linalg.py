@@ -354,3 +354,37 @@ def test_sources_of_derivatives_run(name):
         found = namespace["f"](*args)
         assert_close(program(*args), tuple(found) if isinstance(found, tuple) else found)
         compile(lt.to_source(lt.differentiate(program)), "<source>", "exec")
+
+
+# ---- sizes that are names ----
+
+SQUARE, STACKED = lt.ShapeDtype(("n", "n")), lt.ShapeDtype((2, "n", "n"))
+OF_ANY_SIZE = {
+    "solve": (np.linalg.solve, (STACKED, lt.ShapeDtype(("n", 3)))),
+    "det": (np.linalg.det, (SQUARE,)),
+    "slogdet": (lambda x: np.linalg.slogdet(x)[1], (STACKED,)),
+    "cholesky": (np.linalg.cholesky, (STACKED,)),
+    "qr": (lambda x: np.linalg.qr(x)[1], (SQUARE,)),
+    "svd": (lambda x: np.linalg.svd(x)[0], (SQUARE,)),
+    "pinv": (np.linalg.pinv, (lt.ShapeDtype(("n", 2)),)),
+    "eigh": (lambda x: np.linalg.eigh(x)[1], (STACKED,)),
+    "norm": (lambda x: np.linalg.norm(x, "nuc"), (SQUARE,)),
+    "multi_dot": (lambda x, y: np.linalg.multi_dot([x, x, y]), (SQUARE, SQUARE)),
+    "tensordot": (lambda x: np.tensordot(x, x, 1), (SQUARE,)),
+    "a diagonal": (lambda x: np.einsum("ii->i", x), (SQUARE,)),
+}
+
+
+@pytest.mark.parametrize("name", OF_ANY_SIZE)
+def test_gradients_of_matrices_of_a_named_size_are_those_at_each_size(name):
+    """[B10, D14]"""
+    f, kinds = OF_ANY_SIZE[name]
+    loss = lambda *args: np.sum(f(*args) ** 2 * 0.5)  # noqa: E731
+    everything = tuple(range(len(kinds)))
+    program = lt.grad(lt.trace(loss, *kinds), argnums=everything)
+
+    for n in (3, 4):
+        shapes = [[n if type(size) is not int else size for size in kind.shape] for kind in kinds]
+        args = [np.cos(np.arange(np.prod(s))).reshape(s) for s in shapes]
+        args = [a @ np.swapaxes(a, -1, -2) + np.eye(n) if a.shape[-1] == n else a for a in args]
+        assert_close(lt.grad(loss, argnums=everything)(*args), program(*args))
