@@ -24,7 +24,9 @@ def guard(write, x, *, value):
     else:
         same = f"np.asarray({write.literal(value)})"
         wrong = f"np.asarray({x}).tobytes() != {same}.tobytes()"  # to the bit, as guard_impl
-    message = f"{write.place}recorded where {x} was {value!r}"
+    source = write.bind.source
+    condition = source.excerpt if source else ""  # as the user wrote it, where that is known
+    message = f"{write.place}recorded where {condition or x} was {value!r}"
     with write.block(f"if {wrong}:"):
         write.line(f"raise ValueError({message!r})")
 

@@ -16,7 +16,7 @@ from letir.ast.builder import LetBuilder, Value, freeze, inferred
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
-from letir.errors import DTypeError, EscapedTracerError, GuardError, LetirError, TraceError
+from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
 from letir.eval.arrays import is_array, type_of
 from letir.eval.evaluator import Environment, compute, point_at
 from letir.ops.memory import changed_params
@@ -349,7 +349,7 @@ def unanswered(value: Value, asked: str) -> TraceError:
     )
 
 
-def refusing(error: LetirError) -> LetirError:
+def refusing(error: Exception) -> Exception:
     """``error``, of which the trace knows: NumPy would have answered, so that a function which
     catches it goes on another way [B2].
     """

@@ -240,10 +240,12 @@ class Tracer(ArrayValue):
         return repr(self)
 
     def __hash__(self):
-        raise TypeError(
+        error = TypeError(
             f"unhashable type: a traced value cannot be in a set or the key of a dict{at_user()}\n"
             "  use its name or place as the key; cache by letir.concrete(x)"
         )
+        # an array is not hashable either: who catches this goes where NumPy's users go
+        raise refusing(error) if self.is_scalar() else error
 
     def __reduce_ex__(self, protocol):
         raise self.refused("a pickle", "return it from the traced function first")

@@ -1,0 +1,86 @@
+"""Errors that a traced function catches: with NumPy there would be none, so they come out [B2]."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import TraceError
+from letir.testing import assert_same
+
+X = np.array([1.0, 2.0, 3.0])
+
+
+def swallowing(x):
+    try:
+        return x * float(x.sum())  # here
+    except Exception:
+        return x * 0.0
+
+
+def test_an_error_that_the_function_catches_is_raised_in_the_end(told):
+    """[B2] With NumPy there would be none, and the function would return something else."""
+    message = """\
+the function caught an error of its recording, and went on where it would not have been with NumPy:
+  float() of a traced value of type float64[] cannot be recorded
+  at test_caught_errors.py:NN
+  use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into
+  (or letir.trace(..., intercept=True), where numpy.zeros is that);
+  letir.concrete(x) gives the value, with a guard and without a derivative
+  or let the error through"""
+
+    assert (TraceError, message) == told(swallowing, X)
+
+
+CAUGHT = {
+    "a truth value": lambda x: bool(x[0]),
+    "an array": lambda x: np.asarray(x),  # noqa: PLW0108
+    "a write": lambda x: np.copyto(np.zeros(3), x),
+    "a list": lambda x: x.tolist(),
+    "no such function": lambda x: np.save("x", x),
+    "a key": lambda x: {x[0]: 1},
+}
+
+
+@pytest.mark.parametrize("name", CAUGHT)
+def test_whatever_the_function_catches(name):
+    def program(x):
+        try:
+            CAUGHT[name](x)
+        except Exception:
+            return -x
+        return x
+
+    with pytest.raises(TraceError, match="the function caught an error of its recording"):
+        lt.trace(program, X, abstract=True)
+
+
+def test_an_error_that_numpy_raises_too_may_be_caught():
+    def program(x):
+        try:
+            return x.reshape(2, 2)
+        except ValueError:
+            return -x
+
+    assert_same(-X, lt.trace(program, X)(X))
+
+
+def test_an_error_of_an_inner_trace_may_be_caught():
+    """It is raised there without the outer trace, too."""
+
+    def program(x):
+        try:
+            return lt.grad(lambda y: y * float(y))(2.0) * x
+        except TraceError:
+            return -x
+
+    assert_same(program(X), lt.trace(program, X)(X))
+
+
+def test_that_an_array_is_not_hashable_may_be_caught():
+    def program(x):
+        try:
+            return {x: x}[x]
+        except TypeError:
+            return -x
+
+    assert_same(program(X), lt.trace(program, X)(X))
