@@ -41,6 +41,16 @@ def variables(m, y, rowvar: bool, dtype) -> Value:
     return concatenate([x, rows if rowvar or rows.shape[0] == 1 else rows.T], 0)
 
 
+def no_variable(m: Value, rowvar: bool) -> bool:
+    """Whether there is no variable at all, for which NumPy gives an empty result."""
+    return m.ndim == 2 and m.shape[0 if rowvar else 1] == 0
+
+
+def nothing(m: Value) -> Value:
+    """The covariances of no variables, which are real."""
+    return reshape(cast(real(m), np.float64), -1)[:0][:, None][:, :0]
+
+
 def adjoint(x: Value) -> Value:
     """The conjugate transpose."""
     return conj(x).T if x.dtype.kind == "c" else x.T
@@ -50,6 +60,8 @@ def cov_decompose(
     m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
 ) -> Value:
     """The products of the deviations of every pair of variables, averaged."""
+    if no_variable(m, rowvar):
+        return nothing(m)
     x = variables(m, y, rowvar, dtype)
     weights = fweights
     if aweights is not None:
@@ -118,6 +130,8 @@ def corrcoef_decompose(x, y=None, *, rowvar=True, dtype=None) -> Value:
 
     Its derivative is not cut where rounding takes a coefficient beyond 1, where NumPy clips it.
     """
+    if no_variable(x, rowvar):
+        return nothing(x)
     rows = variables(x, y, rowvar, dtype)
     around = rows - mean(rows, axis=1, keepdims=True)
     length = sqrt(sum_(real(around * conj(around)), axis=1))

@@ -29,7 +29,7 @@ def diff_decompose(x, *, n=1, axis=-1) -> Value:
     """Each element less the one before, ``n`` times."""
     if n < 0:
         raise ShapeError(f"diff: order must be non-negative, found {n}")
-    if not x.shape:
+    if n and not x.shape:
         raise ShapeError("diff requires input that is at least one dimensional")
     for _ in range(n):
         later, earlier = neighbours(x, axis)

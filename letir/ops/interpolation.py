@@ -7,10 +7,10 @@ the last one that to the left.
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.errors import DTypeError, ShapeError
+from letir.errors import ShapeError
 from letir.ops.casting import cast
 from letir.ops.elementwise import clip, where
-from letir.ops.makers import composite
+from letir.ops.makers import composite, recast
 from letir.ops.searching import searchsorted
 from letir.ops.shaping import concatenate
 from letir.ops.sorting import argsort
@@ -44,10 +44,8 @@ def check_points(xp: Value, fp: Value) -> None:
 
 
 def as_real(x: Value) -> Value:
-    """``x`` in double precision."""
-    if x.dtype.kind == "c":
-        raise DTypeError("interp: places are real numbers; only values may be complex")
-    return cast(x, np.float64)
+    """``x`` in double precision; of complex numbers NumPy takes the real parts, with a warning."""
+    return recast(x, np.dtype(np.float64))
 
 
 def periodic(x, xp, fp, period) -> tuple:

@@ -104,7 +104,12 @@ def nanmean_decompose(x, mask=None, *, axis=None, dtype=None, keepdims=False) ->
 
 def nanmean_prepare(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     """The call of np.nanmean, which takes an axis of a 0-d array."""
-    return mean_prepare(a, reduced_axis(a, axis), dtype, out, keepdims, where=where)
+    return mean_prepare(a, axis_of(a, axis), dtype, out, keepdims, where=where)
+
+
+def axis_of(a, axis):
+    """``axis``, which a 0-d array has too if it may be nan: others go to np.mean or np.var."""
+    return reduced_axis(a, axis) if isinstance(a, Value) and a.type.inexact else axis
 
 
 nanmean = reducing("nanmean", np.nanmean, nanmean_decompose, nanmean_prepare)
@@ -132,7 +137,7 @@ def nanstd_decompose(
 
 def nanvar_prepare(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **others):
     """The call of np.nanvar and np.nanstd, which take an axis of a 0-d array."""
-    return var_prepare(a, reduced_axis(a, axis), dtype, out, ddof, keepdims, **others)
+    return var_prepare(a, axis_of(a, axis), dtype, out, ddof, keepdims, **others)
 
 
 def spreading(name: str, numpy, decompose):

@@ -10,7 +10,7 @@ import math
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.types import ArrayType
+from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.casting import cast
 from letir.ops.elementwise import isnan, minimum, where
@@ -147,27 +147,37 @@ nanmedian = median_record("nanmedian", np.nanmedian, nanmedian_decompose)
 # ---- quantiles ----
 
 
-def quantile_dtype(x: ArrayType, q: ArrayType, weights, method: str) -> np.dtype:
-    """The dtype that NumPy gives: it is asked."""
+def quantile_dtype(name: str, x: ArrayType, q: ArrayType, weights, method: str) -> np.dtype:
+    """The dtype that NumPy's function of this name gives: it is asked."""
     numbers = {"i": 0, "f": 0.0}
     one = numbers[q.dtype.kind] if q.weak and q.dtype.kind in numbers else np.zeros(1, q.dtype)
     given = {} if weights is None else {"weights": np.ones(1)}
+    some = np.ones(1, x.dtype)
+    if x.size == 0 and name.startswith("nan"):  # a mean of nothing, whatever the method
+        return np.result_type(x.dtype, *[np.float64] * (x.dtype.kind in "biu"))
     try:
-        return np.quantile(np.ones(1, x.dtype), one, method=method, **given).dtype
+        return getattr(np, name)(some, one, method=method, **given).dtype
     except (TypeError, ValueError) as error:
-        raise DTypeError(f"quantile of {x} at {q}: {error}") from None
+        raise DTypeError(f"{name} of {x} at {q}: {error}") from None
 
 
-def quantile_aval(x, q, weights=None, *, axis, method, keepdims):
-    """The shape of ``q``, then that of the reduced array."""
-    dtype = quantile_dtype(x, q, weights, method)
-    return ArrayType(dtype, q.shape + reduced_shape(x.shape, axis, keepdims))
+def quantile_aval(name: str):
+    """The type rule: the shape of ``q``, then that of the reduced array."""
+
+    def aval(x, q, weights=None, *, axis, method, keepdims):
+        dtype = quantile_dtype(name, x, q, weights, method)
+        # of an array of nothing NumPy takes one mean, however many quantiles are asked for
+        lead = () if x.size == 0 and name.startswith("nan") else q.shape
+        return ArrayType(dtype, lead + reduced_shape(x.shape, axis, keepdims))
+
+    return aval
 
 
-def quantile_of(x, q, weights, axis, method, keepdims, skips: bool) -> Value:
+def quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
     """Between which sorted elements the quantile lies, and what is there."""
-    kinds = [type_of_operand(value) for value in (x, q)]
-    dtype = quantile_dtype(*kinds, weights, method)
+    kinds, skips = [type_of_operand(value) for value in (x, q)], name.startswith("nan")
+    dtype = quantile_dtype(name, *kinds, weights, method)
+    q = q / 100 if name.endswith("percentile") else q
     rows, lead = columns(x, axis), len(kinds[1].shape)
     if rows.shape[0] == 0:
         raise ShapeError("quantile: an empty axis has no derivative and no batch")
@@ -215,28 +225,28 @@ def weighted(rows: Value, weights: Value, q) -> Value:
 
 def quantile_decompose(x, q, weights=None, *, axis=None, method="linear", keepdims=False) -> Value:
     """What lies at the part ``q`` of the sorted elements."""
-    return quantile_of(x, q, weights, axis, method, keepdims, skips=False)
+    return quantile_of("quantile", x, q, weights, axis, method, keepdims)
 
 
 def nanquantile_decompose(
     x, q, weights=None, *, axis=None, method="linear", keepdims=False
 ) -> Value:
     """What lies at the part ``q`` of the sorted elements that are not nan."""
-    return quantile_of(x, q, weights, axis, method, keepdims, skips=True)
+    return quantile_of("nanquantile", x, q, weights, axis, method, keepdims)
 
 
 def percentile_decompose(
     x, q, weights=None, *, axis=None, method="linear", keepdims=False
 ) -> Value:
     """The quantile of a hundredth."""
-    return quantile_of(x, q / 100, weights, axis, method, keepdims, skips=False)
+    return quantile_of("percentile", x, q, weights, axis, method, keepdims)
 
 
 def nanpercentile_decompose(
     x, q, weights=None, *, axis=None, method="linear", keepdims=False
 ) -> Value:
     """The quantile of a hundredth, of what is not nan."""
-    return quantile_of(x, q / 100, weights, axis, method, keepdims, skips=True)
+    return quantile_of("nanpercentile", x, q, weights, axis, method, keepdims)
 
 
 def quantile_prepare(
@@ -272,13 +282,18 @@ def quantile_record(name: str, numpy, decompose):
 
     def impl(xp, x, q, weights=None, *, axis=None, method="linear", keepdims=False):
         given = {} if weights is None else {"weights": weights}
-        return getattr(xp, name)(x, q, axis, method=method, keepdims=keepdims, **given)
+        found = getattr(xp, name)(x, q, axis, method=method, keepdims=keepdims, **given)
+        if found.shape or found.dtype == x.dtype == getattr(q, "dtype", x.dtype) or found == found:
+            return found
+        # NumPy gives a single nan in the dtype of the array, whatever that of q is
+        kinds = [WEAK[type(v)] if type(v) in WEAK else ArrayType(v.dtype, v.shape) for v in (x, q)]
+        return found.astype(quantile_dtype(name, *kinds, weights, method))
 
     return composite(
         name,
         decompose,
         impl=impl,
-        aval=quantile_aval,
+        aval=quantile_aval(name),
         prepare=quantile_prepare,
         numpy=(numpy,),
         source=lambda write, x, q, *weights, **attrs: write.numpy_call(

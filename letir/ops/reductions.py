@@ -75,10 +75,10 @@ def logical_prepare(a, axis=None, out=None, keepdims=False, *, where=True):
 
 
 def mean_prepare(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
-    """The call of np.mean, which has no initial value, and no axis of a 0-d array."""
+    """The call of np.mean, which has no initial value, and no axis of a 0-d array without mask."""
     operands, attrs = reduction_prepare(a, None, dtype, out, keepdims, NO_VALUE, where)
     del attrs["initial"]
-    attrs["axis"] = int_or_tuple(axis)
+    attrs["axis"] = int_or_tuple(axis) if len(operands) == 1 else reduced_axis(a, axis)
     return operands, attrs
 
 

@@ -27,7 +27,7 @@ def in_a_row(p):
 
 def of_one_length(a1, a2) -> list:
     """Both with zeros for the higher powers that only the other has."""
-    rows = [in_a_row(a1), in_a_row(a2)]
+    rows = [np.atleast_1d(arrayed(a)) for a in (a1, a2)]
     n = max(len(row) for row in rows)
     return [
         row if len(row) == n else np.concatenate([np.zeros(n - len(row), row.dtype), row])
@@ -59,7 +59,7 @@ def order_of(m) -> int:
 
 def polyder(p, m=1):
     """np.polyder."""
-    p = in_a_row(p)
+    p = arrayed(p)
     for _ in range(order_of(m)):
         p = p[:-1] * np.arange(len(p) - 1, 0, -1)
     return p

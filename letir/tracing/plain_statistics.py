@@ -19,6 +19,8 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     a, options = arrayed(a), {"axis": axis, "keepdims": keepdims is True}
     if weights is None:
         found = np.mean(a, **options)
+        if found.size == 0:  # as NumPy, which divides by it in any case
+            raise ZeroDivisionError("division by zero: an average of no slices")
     else:
         weights = arrayed(weights)
         found = PRIMITIVES["average"](a, weights, **options)

@@ -122,3 +122,52 @@ def test_programs_of_named_sizes_have_gradients_at_every_size(name):
 
         assert_same(f(x), out)
         assert_close(expected, gradient.backward(residuals, np.ones_like(out))[0])
+
+
+CORNERS = {
+    "a whole percentile": (lambda x: np.percentile(x, 100), np.arange(6)),
+    "quantiles of nothing": (lambda x: np.nanquantile(x, [0.1, 0.9]), np.zeros(0, np.float32)),
+    "a nan in half precision": (
+        lambda x: np.quantile(x, np.float32(0.5)).astype(np.float32),
+        np.array([1.0, np.nan], np.float16),
+    ),
+    "no variables": (lambda x: (np.cov(x), np.corrcoef(x)), np.zeros((0, 3), complex)),
+    "a masked mean of a number": (
+        lambda x: np.mean(x, axis=-1, where=np.array(True)),
+        np.float64(2.0),
+    ),
+    "no difference of a number": (lambda x: np.diff(x, 0), np.float64(2.0)),
+    "sums of tables": (lambda x: np.polyadd(x, x + 1), np.ones((2, 3))),
+}
+
+
+@pytest.mark.parametrize("name", CORNERS)
+def test_corners_are_as_in_numpy(name):
+    f, x = CORNERS[name]
+
+    with warnings.catch_warnings(action="ignore"):
+        assert_same(f(x), lt.run_forward(lt.trace(f, x), x))
+
+
+def test_what_numpy_refuses_is_refused():
+    with pytest.raises(lt.BoundsError):
+        lt.trace(lambda x: np.nanmean(x, axis=0), np.int64(3))
+    with pytest.raises(ZeroDivisionError):
+        lt.trace(lambda x: np.average(x, axis=0), np.zeros((3, 0)))
+    with pytest.raises(lt.DTypeError, match="give the axis"):
+        lt.trace(lambda x: np.average(x, weights=W), X)
+    with pytest.raises(lt.ShapeError, match="correction"):
+        lt.trace(lambda x: np.var(x, ddof=1, correction=1), X)
+    with pytest.raises(lt.ShapeError, match="give the axis"):
+        lt.trace(np.cumulative_sum, X)
+
+
+def test_places_that_are_complex_warn_as_in_numpy():
+    def f(x):
+        return np.interp(x, [0.0, 1.0], [1.0, 3.0])
+
+    with warnings.catch_warnings(action="ignore"):
+        program = lt.trace(f, np.complex128(0.5))
+
+    with pytest.warns(np.exceptions.ComplexWarning):
+        assert lt.run_forward(program, np.complex128(0.5)) == 2.0
