@@ -23,13 +23,13 @@ EVERY = [
     for i, sample in enumerate(samples)
     if any(arg is not None and arg is not Undef for arg in sample.args)
 ]
-NEVER = {"zeros", "ones", "eye", "arange", "constant"}  # no operand but a shape
+NEVER = {"zeros", "ones", "eye", "arange", "constant", "generator_draw"}  # no operand but a shape
 BY_LOOP = {name for name in OWN if type(PRIMITIVES[name].batch) is OneByOne}
 RESIZING = {"sum_to_size", "broadcast_to", "reshape", "full", "instantiate", "random_draw"}
 NEED_SIZE = {"index", "index_set", "index_add", "ufunc_at", "assemble"}  # for mapped masks
 NEED_SIZE |= {"conv", "conv_transpose", "conv_weight"}  # for groups
 NEED_SIZE |= {"instantiate", "grad_of", "when_defined", "looped"}  # for zeros of what is not there
-REFUSED = {"guard"}  # a choice for all examples at once
+REFUSED = {"generator_draw", "guard"}  # a choice for all examples at once
 REFUSED |= {"nonzero", "unique", "first_places"}  # so is a size that depends on values
 
 

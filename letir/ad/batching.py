@@ -18,7 +18,7 @@ from letir.ast.collecting import paused_gc
 from letir.ast.primitive import NO_BATCH, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
 from letir.ast.types import ArrayType, Size
-from letir.errors import LetirError, ShapeError
+from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.batching import to_front, unmapped_types
 from letir.ops.loops import OneByOne
 from letir.ops.makers import decomposition
@@ -89,6 +89,8 @@ class Batching(ExprVisitor):
         there = tuple([type(arg) is Local and arg in mapped for arg in bind.args])
         if True in there:  # else all examples share it: it is computed once
             self.step(bind, there, names, mapped)
+        elif bind.op.name == "generator_draw":  # a loop would draw anew for each example
+            raise with_line(MissingRule(bind.op.batch.reason), bind)
         else:
             self.builder.binds.append(renamed(bind, names))
         return TailCall(let.body, names, mapped)

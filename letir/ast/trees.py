@@ -14,6 +14,7 @@ import attrs
 import optree
 from attrs import field, frozen
 
+from letir.ast.primitive import LATE_BOUND
 from letir.errors import DTypeError
 
 NAMESPACE = "letir"
@@ -64,10 +65,19 @@ def flatten(tree) -> tuple[list, optree.PyTreeSpec]:
 
 
 def is_record(cls: type) -> bool:
-    """Whether it is an attrs class or a dataclass of the user's, not yet a node of trees."""
+    """Whether it is an attrs class or a dataclass of the user's, or the class of NumPy's random
+    generators, not yet a node of trees.
+    """
+    if is_generator(cls):
+        return cls not in _nodes
     known = attrs.has(cls) or dataclasses.is_dataclass(cls)
     # letir's own, such as ShapeDtype, are leaves
     return known and not cls.__module__.startswith("letir.") and cls not in _nodes
+
+
+def is_generator(cls: type) -> bool:
+    """Whether it is ``numpy.random.Generator``, which is not imported for the sake of this."""
+    return cls.__name__ == "Generator" and cls.__module__.startswith("numpy.random")
 
 
 def arguments(cls: type) -> dict[str, str]:
@@ -82,6 +92,10 @@ def register_class(cls: type) -> None:
     """Make instances of an attrs class or a dataclass nodes of trees, with their fields as
     children.
     """
+    if is_generator(cls):
+        LATE_BOUND["generator_node"](cls)
+        _nodes.add(cls)
+        return
     names = list(arguments(cls))  # once: fields of a class do not change
 
     def children(instance):
@@ -238,7 +252,8 @@ def named_node(name: str, fields: dict):
     here.
     """
     cls = _named.get(name)
-    if cls is not None and cls in _nodes and arguments(cls).keys() == fields.keys():
+    is_class = cls is not None and cls in _nodes and not is_generator(cls)
+    if is_class and arguments(cls).keys() == fields.keys():
         return bare_instance(cls, fields)
     if cls is None or getattr(cls, "_fields", None) != tuple(fields):
         cls = namedtuple(name.rpartition(".")[2], fields)

@@ -19,6 +19,7 @@ REFUSED = {
     "DataFrame": "convert it first: df.to_numpy()",
     "Series": "convert it first: series.to_numpy()",
     "Index": "convert it first: index.to_numpy()",
+    "RandomState": "pass a numpy.random.Generator, or draw by a key: letir.random",
 }
 
 

@@ -19,6 +19,7 @@ from letir.ops import (
     loops,
     memory,
     products,
+    quotients,
     reductions,
     scans,
     scripted,
@@ -27,7 +28,7 @@ from letir.ops import (
 )
 
 FAMILIES = (
-    *(elementwise, casting, sizes, shaping, reductions, scans),
+    *(elementwise, quotients, casting, sizes, shaping, reductions, scans),
     *(indexing, products, control, loops, bodies, scripted, memory),
 )
 RARE = (
@@ -41,6 +42,7 @@ RARE = (
     "densities",
     "matrix_functions",
     "ode",
+    "generators",
     "neural",
     "activations",
     "normal",

@@ -119,6 +119,14 @@ class Trace(LetBuilder):
         view.
         """
         if op.name == "write_back":  # an inlined program changes its argument: here, and so now
+            if not isinstance(operands[0], Value):
+                raise placed(
+                    TraceError(
+                        "a program that changes its argument is called on an ordinary array or "
+                        "generator while a trace is under way: the change would be lost\n"
+                        "  make that an argument of the traced function"
+                    )
+                )
             return operands[0].written_back(operands[1])
         binders = self.emit(op, args, attrs)
         # without results it is an effect, which the replay has; a guard looks at once

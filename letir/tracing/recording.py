@@ -150,6 +150,11 @@ def mark_static(f, args: tuple, kwargs: dict, argnums, argnames) -> tuple[tuple,
 
 def static_leaf(value, name) -> StaticLeaf:
     """``value`` marked as static. Raises DTypeError if it is not hashable, and so may change."""
+    if type(value).__name__ in ("Generator", "RandomState", "Random"):
+        raise DTypeError(
+            f"static argument {name}: a random generator changes with each draw\n"
+            "  pass a numpy.random.Generator as an ordinary argument, or a key: letir.random"
+        )
     try:
         hash(value)
     except TypeError:

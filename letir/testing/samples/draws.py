@@ -3,6 +3,7 @@
 import numpy as np
 from attrs import evolve
 
+from letir.ops.generators import state_of
 from letir.testing.samples.sample import EMPTY, FLOAT16, FLOAT32, FLOAT64, ROWS, X, Y, of
 
 KEY = np.array([7, 11], np.uint64)
@@ -15,7 +16,25 @@ def drawn(*args, shape, dtype=FLOAT64):
     return of(*args, shape=shape, dtype=dtype)
 
 
+STATE = state_of(np.random.default_rng(3))
+PHILOX = state_of(np.random.Generator(np.random.Philox(3)))
+
+
+def of_generator(state, *operands, method, shape, dtype=FLOAT64, rough=False, **options):
+    """A draw of a generator."""
+    attrs = {"method": method, "shape": shape, "dtype": dtype, "options": tuple(options.items())}
+    return evolve(of(state, *operands, **attrs), rough=rough)
+
+
 SAMPLES = {
+    "generator_draw": [
+        of_generator(STATE, method="random", shape=(2, 3)),
+        of_generator(PHILOX, method="standard_normal", shape=(), dtype=FLOAT32),
+        of_generator(STATE, 2, ROWS + 5, method="integers", shape=(3,), dtype=np.dtype(np.int64)),
+        of_generator(STATE, method="permutation", shape=(4,), dtype=np.dtype(np.int64), n=4),
+        of_generator(STATE, P, method="choice", shape=(2,), dtype=np.dtype(np.int64), a=3),
+        of_generator(STATE, np.array([0.5, 2.0]), method="standard_gamma", shape=(2,), rough=True),
+    ],
     "random_key": [of(np.int64(3)), of(-3), of(ROWS - 1), of(np.uint64(2**63))],
     "random_split": [of(KEY, num=(2,)), of(KEYS, num=(3,)), of(KEY, num=(2, 1)), of(KEY, num=(0,))],
     "random_fold_in": [of(KEY, 3), of(KEYS, ROWS[:2]), of(KEY, ROWS), of(KEYS, np.int8(-1))],

@@ -1,0 +1,139 @@
+"""A numpy.random.Generator as an argument: a replay draws as NumPy does, and moves it on [B9]."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_close, assert_same
+
+X = np.array([0.5, 1.5, 2.5])
+P = np.array([0.2, 0.5, 0.3])
+BITS = [np.random.PCG64, np.random.PCG64DXSM, np.random.Philox, np.random.SFC64, np.random.MT19937]
+
+
+def new(seed=3, bits=np.random.PCG64) -> np.random.Generator:
+    return np.random.Generator(bits(seed))
+
+
+DRAWS = {
+    "random": lambda g, x: g.random(3),
+    "a number": lambda g, x: g.random() * x.astype(np.float32),
+    "float32": lambda g, x: g.standard_normal(3, np.float32),
+    "normal": lambda g, x: g.normal(x, 2.0),
+    "one normal": lambda g, x: g.normal(),
+    "uniform": lambda g, x: g.uniform(-1, x, size=(2, 3)),
+    "exponential": lambda g, x: g.exponential(x),
+    "gamma": lambda g, x: g.gamma(x, 2.0),
+    "standard_exponential": lambda g, x: g.standard_exponential(3, method="inv"),
+    "integers": lambda g, x: g.integers(5, size=3),
+    "one integer": lambda g, x: g.integers(2, 5),
+    "integers of a dtype": lambda g, x: g.integers(0, [3, 4, 5], dtype=np.uint8, endpoint=True),
+    "two halves of a word": lambda g, x: (
+        g.integers(5, dtype=np.int32),
+        g.random(dtype=np.float32),
+    ),
+    "beta": lambda g, x: g.beta(x, 2.0),
+    "poisson": lambda g, x: g.poisson(x),
+    "binomial": lambda g, x: g.binomial(5, x / 3),
+    "lognormal": lambda g, x: g.lognormal(size=2),
+    "permutation": lambda g, x: g.permutation(x),
+    "permutation of a number": lambda g, x: g.permutation(4),
+    "permutation along an axis": lambda g, x: g.permutation(np.outer(x, x), axis=-1),
+    "choice": lambda g, x: g.choice(x, 2),
+    "choice of a number": lambda g, x: g.choice(5),
+    "choice with probabilities": lambda g, x: g.choice(3, (2, 2), p=P),
+    "choice without replacement": lambda g, x: g.choice(np.outer(x, x), 2, replace=False, axis=1),
+    "shuffle": lambda g, x: (y := x * 2, g.shuffle(y))[0],
+    "in a loop": lambda g, x: [g.normal() for _ in range(3)],
+}
+
+
+@pytest.mark.parametrize("name", DRAWS)
+def test_a_replay_draws_what_numpy_draws_and_moves_the_generator_on(name):
+    draw = DRAWS[name]
+    f = lt.trace(draw, new(0), X)
+    ours, numpys = new(), new()
+
+    for _ in range(3):
+        expected, found = draw(numpys, X), f(ours, X)
+        assert_close(expected, found, rtol=0, atol=0)
+        assert np.result_type(*np.atleast_1d(expected)) == np.result_type(*np.atleast_1d(found))
+
+    assert numpys.bit_generator.state == ours.bit_generator.state
+
+
+@pytest.mark.parametrize("bits", BITS)
+def test_any_bit_generator_is_recorded(bits):
+    f = lt.trace(lambda g: g.normal(size=5), new(0, bits))
+    ours, numpys = new(3, bits), new(3, bits)
+    numpys.random(dtype=np.float32), ours.random(dtype=np.float32)  # leaves half a word
+
+    assert_same(numpys.normal(size=5), f(ours))
+    assert_same(numpys.random(3, np.float32), ours.random(3, np.float32))
+
+
+def test_a_trace_leaves_the_generator_as_it_is():
+    rng = new()
+    lt.trace(lambda g: g.normal(size=5), rng)
+
+    assert new().bit_generator.state == rng.bit_generator.state
+
+
+def test_a_text_and_a_generator_in_a_dict():
+    f = lt.trace(lambda d: d["rng"].normal(d["x"]), {"rng": new(0), "x": X})
+
+    found = lt.parse(lt.dumps(f))({"rng": new(), "x": X})
+
+    assert_same(new().normal(X), found)
+
+
+def test_derivatives_flow_through_parameters():
+    def f(rng, x, y):
+        return (rng.normal(x, y) * rng.uniform(x, y) + rng.exponential(y)).sum()
+
+    h = 1e-6
+    steps = h * np.eye(3)
+    by_x = [(f(new(), X + d, X + 1) - f(new(), X - d, X + 1)) / (2 * h) for d in steps]
+    by_y = [(f(new(), X, X + 1 + d) - f(new(), X, X + 1 - d)) / (2 * h) for d in steps]
+
+    found = lt.grad(f, argnums=(1, 2))(new(), X, X + 1)
+
+    assert_close((np.array(by_x), np.array(by_y)), found, rtol=1e-5)
+    with pytest.raises(lt.MissingRule, match="drawn by no formula"):
+        lt.grad(lambda g, x: g.beta(x, 2.0).sum(), argnums=1)(new(), X)
+
+
+def test_what_is_not_recorded_is_an_error_with_the_remedy():
+    with pytest.raises(
+        lt.MissingRule, match=r"Generator\.dirichlet is not recorded\n.*letir.random"
+    ):
+        lt.trace(lambda g: g.dirichlet([1.0, 2.0]), new())
+    with pytest.raises(lt.DTypeError, match=r"pass a numpy\.random\.Generator"):
+        lt.trace(lambda g: g.normal(), np.random.RandomState(0))
+    with pytest.raises(lt.DTypeError, match="a random generator changes with each draw"):
+        lt.trace(lambda g, x: g.normal() * x, new(), X, static_argnums=0)
+    with pytest.raises(lt.MissingRule, match=r"map over keys of letir\.random"):
+        lt.vmap(lambda g, x: g.normal(x), in_axes=(None, 0))(new(), X)
+
+
+def test_a_program_that_would_move_a_constant_generator_is_refused():
+    f = lt.trace(lambda g, x: g.normal(x), new(), X)
+
+    with pytest.raises(lt.TraceError, match="make that an argument of the traced function"):
+        lt.trace(lambda x: f(new(), x), X)
+
+
+def test_a_program_in_a_trace_moves_the_generator_of_that():
+    f = lt.trace(lambda g, x: g.normal(x), new(), X)
+    g = lt.trace(lambda g, x: f(g, x) + g.random(), new(), X)
+    numpys = new()
+
+    assert_same(numpys.normal(X) + numpys.random(), g(new(), X))
+
+
+def test_a_traced_generator_is_an_instance_of_numpys():
+    seen = []
+
+    lt.trace(lambda g: seen.append(isinstance(g, np.random.Generator)) or g.random(), new())
+
+    assert [True] == seen
