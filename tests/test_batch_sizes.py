@@ -34,6 +34,7 @@ CANNOT = {  # why no sample of these has a batch of any size
     "tensorsolve": "its axes are those of one matrix",
     "tensorinv": "its axes are those of one matrix",
     "lstsq": "which of its sizes is the smaller one says what it gives",
+    "diagflat": "how large its result is depends on the size",
     "fold": "its first axis is that of a window",
 }
 

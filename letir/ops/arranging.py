@@ -11,6 +11,7 @@ from letir.errors import ShapeError
 from letir.ops.batching import emitted, in_front, rank, resized, rows, shifted
 from letir.ops.indexing import assemble
 from letir.ops.makers import composite, match, op
+from letir.ops.products import einsum
 from letir.ops.reductions import sum_
 from letir.ops.shaping import int_or_tuple, moved, normalized
 from letir.ops.sizes import as_size, broadcast_to, reshape
@@ -81,9 +82,11 @@ def tile_decompose(x, *, reps):
     shape = (1,) * (ndim - x.ndim) + x.shape
     reps = (1,) * (ndim - len(reps)) + reps
     pairs = list(zip(reps, shape, strict=True))
-    apart = reshape(x, tuple([n for _, size in pairs for n in (1, size)]))
-    copies = broadcast_to(apart, tuple([n for pair in pairs for n in pair]))
-    return reshape(copies, tuple([r * n for r, n in pairs]))
+    # resized: a size that is known by name is that of an axis of x
+    apart = resized("reshape", x, tuple([n for _, size in pairs for n in (1, size)]), x)
+    copies = resized("broadcast_to", apart, tuple([n for pair in pairs for n in pair]), x)
+    shape = tuple([r * n for r, n in pairs])
+    return resized("reshape", copies, shape, x) if shape != x.shape else reshape(copies, x)
 
 
 tile = composite(
@@ -177,6 +180,9 @@ def diagonal_decompose(x, *, offset=0, axis1=0, axis2=1):
     """The elements, read one by one along the two axes put last."""
     first, second = normalized((axis1, axis2), x.ndim)
     last = moved(x, (first, second), (-2, -1))
+    rows, columns = last.shape[-2:]
+    if offset == 0 and rows == columns and type(rows) is not int:  # a name: there are no places
+        return einsum("...ii->...i", last)
     return last[(..., *diagonal_places(*last.shape[-2:], offset))]
 
 

@@ -12,10 +12,10 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import ShapeError
 from letir.ops.arranging import axes_of
-from letir.ops.batching import emitted, in_front
+from letir.ops.batching import emitted, in_front, known_size
 from letir.ops.makers import composite, composite_rules
 from letir.ops.shaping import concatenate, moved
-from letir.ops.sizes import as_size, broadcast_to
+from letir.ops.sizes import as_size, broadcast_to, full
 
 COPIED = frozenset(["edge", "wrap", "reflect", "symmetric"])
 REDUCED = {"maximum": "max", "minimum": "min", "median": "median"}
@@ -114,16 +114,32 @@ def padded(args, mapped, *, width, value, mode, of, transform=None):
 
 
 def pad_decompose(x, *, width, value=0, mode="constant", of=None):
-    """One axis after the other: the part of it that is linear, without what a ramp ends in."""
+    """One axis after the other."""
     for axis, pair in enumerate(width):
-        if sum(pair):
+        if not sum(pair):
+            continue
+        values = value[axis] if type(value) is tuple else (value, value)
+        if mode in ("constant", "empty"):
+            x = concatenate(
+                [filled(x, axis, pair[0], values[0]), x, filled(x, axis, pair[1], values[1])], axis
+            )
+        else:
             x = extended(x, axis, pair, mode, of[axis] if type(of) is tuple else of)
+        if mode == "linear_ramp" and values != (0, 0):  # where it goes, beside what is linear
+            ends = np.pad(np.zeros(x.shape[axis] - sum(pair)), pair, mode, end_values=values)
+            x = x + ends.astype(x.dtype).reshape(-1, *(1,) * (x.ndim - axis - 1))
     return x
 
 
+def filled(x: Value, axis: int, width: int, value) -> Value:
+    """A border of one value."""
+    shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
+    return x.emitter.apply(full, (value,), full.complete({"shape": shape, "dtype": x.dtype}))
+
+
 def extended(x: Value, axis: int, pair: tuple, mode: str, of) -> Value:
-    """``x`` with a border along one axis."""
-    n = x.shape[axis]
+    """``x`` with a border along one axis, of what is linear or an extremum."""
+    n = known_size(x.shape[axis], "pad")
     if mode in REDUCED:
         lengths = [n if of is None else min(k, n) for k in of or (n, n)]
         ends = slice(lengths[0]), slice(n - lengths[1], None)

@@ -49,7 +49,12 @@ def windows_vjp(ct, y, x, *, window, axis):
         starts = [0] * x.ndim
         for a, offset in zip(axes, offsets, strict=True):
             starts[a] += offset
-        item = tuple([slice(s, s + n) for s, n in zip(starts, counts, strict=True)])
+        item = tuple(
+            [  # the size of the others may be a name
+                slice(starts[a], starts[a] + n) if a in axes else slice(None)
+                for a, n in enumerate(counts)
+            ]
+        )
         parts.append((item, ct[(..., *offsets)], ()))
     return (assemble(x, parts),)
 

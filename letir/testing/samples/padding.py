@@ -6,7 +6,7 @@ WIDTH = ((3, 1), (2, 4))
 SAMPLES = {
     "pad": [
         of(X, width=((1, 0), (0, 2))),
-        of(X, width=((1, 1), (1, 0)), value=((1.0, 2.0), (3.0, 4.0))),
+        of(X, width=((0, 0), (1, 2)), value=((1.0, 2.0), (3.0, 4.0))),
         of(X[0, 0], width=()),
         of(EMPTY, width=((1, 1), (0, 0))),
         of(INTEGERS, width=((0, 1), (1, 0)), value=3),
