@@ -87,7 +87,9 @@ def put_reshape(parent, new, view):
 
 
 def put_real(parent, new, view):
-    """A complex number of the new real part."""
+    """A complex number of the new real part; the real part of a real array is that itself."""
+    if parent.dtype.kind != "c":
+        return new
     return PRIMITIVES["complex_of"](new, PRIMITIVES["imag"](parent))
 
 
@@ -108,6 +110,11 @@ def put_by_place(parent, new, view):
     return PRIMITIVES["reshape"](PRIMITIVES["index_set"](flat, item, new, arrays), parent)
 
 
+def put_itself(parent, new, view):
+    """The parent itself was given: all of it is replaced."""
+    return new
+
+
 def put_nothing(parent, new, view):
     """NumPy gives a view here that it does not let anybody write to."""
     raise ValueError(f"assignment destination is read-only: {view.op.name}{at_user()}")
@@ -124,13 +131,13 @@ PUTS = {
     "flip": lambda parent, new, view: PRIMITIVES["flip"](new, view.attrs["axis"]),
     "real": put_real,
     "imag": put_imag,
-    "stop_gradient": lambda parent, new, view: new,
+    "stop_gradient": put_itself,
+    "matrix_power": put_itself,
+    "diff": put_itself,
+    "einsum": put_by_place,
     "broadcast_to": put_nothing,
     "diagonal": put_nothing,
     "sliding_window_view": put_nothing,
-    "rot90": put_by_place,
-    "rollaxis": put_by_place,
-    "as_strided": put_by_place,
     # here so that these go the way of the others: see Trace._apply, and viewed
     "write_back": put_nothing,
     "copy": put_nothing,
@@ -178,9 +185,25 @@ def shares(result, parent, op: Primitive, attrs: Attrs, has_arrays: bool) -> boo
         return False
     if op.name == "index":
         return not has_arrays and bool(result.shape or ... in items_of(attrs["item"]))
-    if op.name in ("real", "imag"):
+    if op.name in SOMETIMES:
+        return SOMETIMES[op.name](**attrs) and not has_arrays
+    if op.name == "imag":  # that of a real array is new zeros
         return parent.dtype.kind == "c"
     return True if op.name != "reshape" or is_sure(parent.shape, result.shape) else None
+
+
+def selects(subscripts: str) -> bool:
+    """Whether an einsum of one array sums over nothing: a transpose, or a diagonal."""
+    labels, arrow, kept = subscripts.replace(" ", "").partition("->")
+    return bool(arrow) and set(labels) == set(kept)
+
+
+# Operations that hand their operand on for some attributes, and compute for all others.
+SOMETIMES = {
+    "einsum": lambda *, subscripts, **_: selects(subscripts),
+    "matrix_power": lambda *, n, **_: n == 1,
+    "diff": lambda *, n, **_: n == 0,
+}
 
 
 def in_one_memory(value, array) -> bool:

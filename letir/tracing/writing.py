@@ -7,6 +7,7 @@ import sys
 
 import numpy as np
 
+from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
@@ -26,6 +27,7 @@ from letir.tracing.views import (
     root,
 )
 
+COPY = Attrs(order="K")
 ONLY_ITS_VIEW = 2  # references to a parent that nobody has but its view: that one, and the call's
 
 
@@ -199,6 +201,8 @@ def is_view_of(array, sharing: View) -> bool:
 
 def separate(other, memory: Memory) -> None:
     """Let a reshape that turned out to be a copy, and its views, have memory of their own."""
+    # in the program, too: where it is a view of an argument, that may be written
+    (other.arg,) = other.emitter.emit(PRIMITIVES["copy"], (other.arg,), COPY)
     other.sharing = own = Memory(other.arg)
     views, memory.fresh = memory.fresh, []
     for ref in views:

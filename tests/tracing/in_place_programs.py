@@ -5,6 +5,8 @@ done, and numbers that choose on what. The same code runs on arrays and on trace
 which NumPy raises is left out of both.
 """
 
+import warnings
+
 import numpy as np
 from attrs import frozen
 from hypothesis import strategies as st
@@ -106,6 +108,8 @@ def other_view(x, other, pick):
         lambda: np.atleast_2d(x),
         lambda: x[...],
         lambda: np.diagonal(x),
+        lambda: x.real,
+        lambda: x.imag,
     ]
     return ways[pick[0] % len(ways)]()
 
@@ -224,12 +228,17 @@ STEPS = {f.__name__: f for f in [*VIEWS, *WRITES, computed]}
 # ---- arguments ----
 
 
-def argument(shape, order: str, seed: int) -> np.ndarray:
+DTYPES = {"f": np.float64, "c": np.complex128, "i": np.int64}
+
+
+def argument(shape, order: str, kind: str, seed: int) -> np.ndarray:
     """An array in this order: C, F, or every second column of a larger one."""
     rng = np.random.default_rng(seed)
-    if order == "strided" and shape:
-        return rng.normal(size=(*shape[:-1], 2 * shape[-1]))[..., ::2]
-    return np.array(rng.normal(size=shape), order="F" if order == "F" else "C")
+    is_strided = order == "strided" and len(shape) > 0
+    whole = rng.normal(size=(*shape[:-1], 2 * shape[-1]) if is_strided else shape)
+    whole = np.round(9 * whole) if kind == "i" else whole
+    whole = np.array(whole * (1 + 0.5j) if kind == "c" else whole, DTYPES[kind], order="K")
+    return whole[..., ::2] if is_strided else np.array(whole, order="F" if order == "F" else "C")
 
 
 shapes = st.sampled_from([(4,), (2, 3), (3, 3), (2, 1, 3), (2, 2, 2), (1, 4), (6,), (), (0, 2)])
@@ -241,10 +250,13 @@ steps = st.builds(
     numbers,
     st.tuples(numbers, numbers, numbers),
 )
-arguments = st.lists(
-    st.tuples(shapes, st.sampled_from(["C", "C", "F", "strided"])), min_size=1, max_size=2
-)
-programs = st.tuples(arguments, st.lists(steps, min_size=1, max_size=10))
+orders = st.sampled_from(["C", "C", "F", "strided"])
+
+
+def programs(kinds: str) -> st.SearchStrategy:
+    """(shape, memory order and kind of each argument, steps)."""
+    arguments = st.lists(st.tuples(shapes, orders, st.sampled_from(kinds)), min_size=1, max_size=2)
+    return st.tuples(arguments, st.lists(steps, min_size=1, max_size=10))
 
 
 def run(todo: list[Step], args: tuple) -> tuple:
@@ -260,8 +272,9 @@ def possible(todo: list[Step], args: tuple) -> list[Step]:
     held, kept = list(args), []
     for step in todo:
         try:
-            step.apply(held)
-        except (ValueError, IndexError, TypeError, ZeroDivisionError, AttributeError):
+            with warnings.catch_warnings(action="error"):  # of a part that is lost
+                step.apply(held)
+        except (ValueError, IndexError, TypeError, ArithmeticError, AttributeError, Warning):
             # what the failing step has changed before stays changed: so it must not have happened
             return kept
         kept.append(step)

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 import letir as lt
 from letir.ast.parser import parse
@@ -18,8 +19,8 @@ MANY = settings(QUICK, max_examples=10_000)
 
 def made(arguments: list, nudge: float = 0.0) -> list:
     """New arrays for these arguments, some way along a direction."""
-    found = [argument(shape, order, i) for i, (shape, order) in enumerate(arguments)]
-    for x in found:
+    found = [argument(*how, i) for i, how in enumerate(arguments)]
+    for x in found if nudge else ():
         np.add(x, nudge * direction(x), out=x)
     return found
 
@@ -58,7 +59,7 @@ def check_replay(program) -> None:
 def check_abstract(program) -> None:
     """A trace without values gives the same program results, or says what it does not know."""
     arguments, todo = program
-    arguments = [(shape, "C") for shape, _ in arguments]
+    arguments = [(shape, "C", kind) for shape, _, kind in arguments]
     todo = possible(todo, made(arguments))
     expected_args, found_args = made(arguments), made(arguments)
     expected = run(todo, expected_args)
@@ -91,19 +92,20 @@ def check_gradient(program) -> None:
     assert_close(np.float64(along), np.float64(pushed[1]), rtol=1e-9, atol=1e-9)
 
 
-LAWS = [check_replay, check_abstract, check_gradient]
+LAWS = {check_replay: "fffci", check_abstract: "fffci", check_gradient: "f"}
+EACH = pytest.mark.parametrize("law", LAWS, ids=lambda f: f.__name__)
 
 
-@pytest.mark.parametrize("law", LAWS, ids=lambda f: f.__name__)
+@EACH
 @QUICK
-@given(program=programs)
-def test_generated_programs(law, program):
-    law(program)
+@given(data=st.data())
+def test_generated_programs(law, data):
+    law(data.draw(programs(LAWS[law])))
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("law", LAWS, ids=lambda f: f.__name__)
+@EACH
 @MANY
-@given(program=programs)
-def test_many_generated_programs(law, program):
-    law(program)
+@given(data=st.data())
+def test_many_generated_programs(law, data):
+    law(data.draw(programs(LAWS[law])))

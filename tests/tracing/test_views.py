@@ -1,0 +1,176 @@
+"""Which operations give views, and what the views that a trace knows of cost."""
+
+import itertools
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+import letir as lt
+import letir.numpy as lnp
+from letir.ast.primitive import PRIMITIVES
+from letir.eval.evaluator import compute
+from letir.testing import SAMPLES, assert_same
+from letir.tracing.views import PUTS
+
+# Operations that no function of NumPy gives as a view: steps of gradients, those that hand on what
+# a rule of the user's gets, and some that only letir has.
+OWN = {"sum_to_size", "autograd_add", "instantiate", "custom_vjp", "grad_of", "when_defined"}
+OWN |= {"custom_jvp", "checkpoint", "embedding", "random_choice"}
+# the edges of bins that were given: discrete, and nobody's result
+OWN |= {"histogram", "histogramdd"}
+
+
+@pytest.mark.parametrize("name", sorted(SAMPLES.keys() - OWN))
+def test_an_operation_that_may_give_a_view_is_known_to(name):
+    """[B6] Else a write to the one would not be seen by the other."""
+    op = PRIMITIVES[name]
+    for sample in SAMPLES[name]:
+        args = [arg.copy() if isinstance(arg, np.ndarray) else arg for arg in sample.args]
+        with warnings.catch_warnings(action="ignore"), np.errstate(all="ignore"):
+            try:
+                out = compute(op, args, op.complete(sample.attrs))
+            except ArithmeticError:
+                continue
+        results = [r for r in (out if type(out) is tuple else (out,)) if isinstance(r, np.ndarray)]
+        for i, result in itertools.product(range(len(args)), results):
+            if isinstance(args[i], np.ndarray) and args[i].ndim:
+                known = name in PUTS and i == 0
+                assert known or not np.shares_memory(result, args[i])
+
+
+SHARED = {
+    "real of a real array": np.real,
+    "a transpose by einsum": lambda y: np.einsum("ij->ji", y),
+    "a diagonal by einsum": lambda y: np.einsum("ii->i", y),
+    "a difference of order 0": lambda y: np.diff(y, n=0),
+    "a first power": lambda y: np.linalg.matrix_power(y, 1),
+    "an atleast": np.atleast_2d,
+    "rotated": np.rot90,
+    "flipped": np.flipud,
+    "rolled axis": lambda y: np.rollaxis(y, 1),
+    "split": lambda y: np.vsplit(y, [1, 2])[1],
+    "an ellipsis": lambda y: y[...],
+    "a 0-d view": lambda y: y[1, 1, ...],
+}
+
+
+@pytest.mark.parametrize("view", SHARED.values(), ids=SHARED)
+@pytest.mark.parametrize("abstract", [False, True])
+def test_what_shares_memory_in_numpy_is_written_through(view, abstract):
+    def program(x):
+        y = x * 2
+        v = view(y)
+        v[...] = 5.0
+        y[1, 1] = 7.0
+        return y, v
+
+    x = np.arange(9.0).reshape(3, 3)
+    assert_same(program(x), lt.trace(program, x, abstract=abstract)(x))
+
+
+def test_a_complex_array_is_written_by_its_parts_to_the_bit():
+    def program(x):
+        y = x * np.array([1.0, -0.0])
+        y.real = y.imag
+        y.imag[0] = -0.0
+        y.imag *= 2
+        return y
+
+    x = np.array([complex(np.inf, -0.0), complex(1.0, np.nan)])
+    with np.errstate(invalid="ignore"):
+        assert_same(program(x), lt.trace(program, x)(x))
+
+
+def test_a_view_that_nobody_uses_again_is_not_read_again():
+    def program(x):
+        y = x * 2
+        rows = list(y)
+        for i in range(len(y)):
+            y[i] = 0.0
+        return y, rows[0]
+
+    f = lt.trace(program, np.ones((50, 2)))
+
+    assert len(f) <= 1 + 50 + 50 + 1
+
+
+def test_an_index_of_an_index_is_written_at_once():
+    def program(x):
+        y = x * 2
+        y[1][2] = 5.0
+        y[::2][1:][0, ::-1] = x[0]
+        return y
+
+    x = np.arange(12.0).reshape(4, 3)
+    f = lt.trace(program, x)
+
+    assert_same(program(x), f(x))
+    assert ["index_set"] * 2 == [b.op.name for b in f.binds if "set" in b.op.name]
+    assert (1, 2) == next(b.attrs["item"] for b in f.binds if b.op.name == "index_set")
+
+
+def test_what_only_its_view_has_is_no_base():
+    """``y`` is an array of its own: nothing is written into ``x * 2``, nor is its order asked."""
+
+    def program(x):
+        y = (x * 2).reshape(-1)
+        y[0] = 1.0
+        return y
+
+    f = lt.trace(program, np.ones((2, 3)))
+
+    assert ["mul", "reshape", "index_set"] == [bind.op.name for bind in f.binds]
+
+
+def test_a_chain_of_views_of_any_length_is_recorded_and_freed():
+    def program(x):
+        y = x * 2
+        for _ in range(20_000):
+            y = y.T
+        return y
+
+    assert 20_001 == len(lt.trace(program, np.ones((2, 3))))
+
+
+def test_a_view_of_very_many_views_cannot_be_written():
+    def program(x):
+        base = y = x * 2
+        for _ in range(200):
+            y = y.T
+        y[0] = 1.0
+        return base
+
+    with pytest.raises(lt.TraceError, match="a view of a view of a view"):
+        lt.trace(program, np.ones((2, 3)))
+
+
+def test_slices_of_slices_stay_one_index():
+    def program(x):
+        buffer = lnp.zeros(1000)
+        rest = buffer
+        for i in range(300):
+            rest = rest[1:]
+            rest[0] = x[i % 3]
+        return buffer, rest
+
+    x = np.arange(3.0)
+    assert_same(program(x)[1], lt.trace(program, x)(x)[1])
+
+
+def test_writes_with_many_views_cost_linear_time():
+    def seconds(n):
+        start = time.process_time()
+        lt.trace(program, lt.ShapeDtype((n, 2)))
+        return time.process_time() - start
+
+    def program(x):
+        y = x * 2
+        rows = list(y)
+        for row in rows:
+            row[0] = 1.0
+        return y
+
+    seconds(500)
+    assert seconds(4000) < 30 * max(seconds(500), 0.01)
