@@ -372,6 +372,7 @@ OF_ANY_SIZE = {
     "multi_dot": (lambda x, y: np.linalg.multi_dot([x, x, y]), (SQUARE, SQUARE)),
     "tensordot": (lambda x: np.tensordot(x, x, 1), (SQUARE,)),
     "a diagonal": (lambda x: np.einsum("ii->i", x), (SQUARE,)),
+    "trace": (np.linalg.trace, (STACKED,)),
 }
 
 
