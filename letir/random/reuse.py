@@ -19,10 +19,9 @@ class Reuse:
     binds: tuple[Bind, ...]
 
     def __str__(self):
-        name = f"{self.key!r} ({self.key.name})" if self.key.name else repr(self.key)
         lines = [f"  {b.op.name} at {b.source}" if b.source else f"  {b}" for b in self.binds]
         remedy = "  give each a key of its own: letir.random.split(key)"
-        return "\n".join([f"the random key {name} is used {len(self.binds)} times", *lines, remedy])
+        return "\n".join([f"the random key {self.key!r} is used {len(self.binds)} times", *lines, remedy])
 
 
 def reused_keys(fn: Lambda) -> tuple[Reuse, ...]:
