@@ -19,7 +19,8 @@ from letir.ast.terms import Lambda, Source
 from letir.errors import TraceError
 
 HEAD = object.__basicsize__  # of an object in CPython, before its own fields
-PLACE = 624 * 4  # of Mersenne's twister: the words, then the position
+BLOCK = 624  # words of Mersenne's twister; behind them is the position
+PLACE = 4 * BLOCK
 MOST = 32  # functions that are searched for generators
 REPLACEMENTS = {
     **dict.fromkeys(("normal", "randn", "standard_normal", "gauss"), "normal(key, shape)"),
@@ -159,8 +160,8 @@ class Watch:
         if self.numpy == numpy_state() and self.python == python_state() and not self.generators:
             return
         modules = [
-            "numpy.random" if was_drawn(self.numpy, numpy_state()) else "",
-            "random" if was_drawn(self.python, python_state()) else "",
+            "numpy.random" if was_drawn(self.numpy, numpy_state(), fresh_position()) else "",
+            "random" if was_drawn(self.python, python_state(), BLOCK) else "",
         ]
         for generator, before in zip(self.generators, self.states, strict=True):
             if state_of(generator) != before:
@@ -170,14 +171,18 @@ class Watch:
             raise drawn_from(" and ".join(used), self.f)
 
 
-def was_drawn(before, after) -> bool:
-    """Whether a state has changed; one that was just made has its position at the end of a
-    block.
-    """
+def fresh_position() -> int:
+    """The position of NumPy's global state before the first draw."""
+    module = sys.modules.get("numpy.random")
+    return BLOCK if module is None else module.RandomState().get_state(legacy=False)["state"]["pos"]
+
+
+def was_drawn(before, after, fresh: int) -> bool:
+    """Whether a state has changed; one that was imported meanwhile is at the position ``fresh``."""
     if before is not None or after is None:
         return before != after
     position = after[1] if len(after) == 3 else after[0][:4]
-    return int.from_bytes(position, sys.byteorder) != PLACE // 4
+    return int.from_bytes(position, sys.byteorder) != fresh
 
 
 # ---- the error ----

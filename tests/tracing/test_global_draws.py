@@ -2,6 +2,8 @@
 
 import functools
 import random
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -94,6 +96,26 @@ def test_the_state_is_not_touched():
     lt.trace(np.sin, X)
 
     assert_same(expected, np.array([first, *np.random.normal(size=2)]))
+
+
+def test_what_is_imported_while_a_function_is_traced_has_not_been_drawn_from():
+    code = """
+import sys, numpy as np, letir
+assert not {"numpy.random", "random"} & sys.modules.keys()
+def f(x):
+    import random
+    import numpy.random
+    return letir.nn.dropout(x, 3, rate=0.5)
+def g(x):
+    return x + np.random.rand()
+letir.trace(f, np.ones(3))
+print("traced")
+"""
+    drawn = code.replace("letir.trace(f", "letir.trace(g")
+    for source, expected in ((code, "traced"), (drawn, "numbers were drawn from numpy.random")):
+        command = [sys.executable, "-c", source]
+        found = subprocess.run(command, check=False, capture_output=True, text=True)
+        assert expected in found.stdout + found.stderr
 
 
 def test_an_opaque_operation_may_draw():
