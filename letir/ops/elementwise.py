@@ -30,6 +30,7 @@ from letir.ops.makers import (
     takes_gradient,
     unary,
 )
+from letir.ops.quotients import quotient
 
 # ---- arithmetic ----
 
@@ -161,18 +162,9 @@ logaddexp = binary(
     lambda g, out, x, y: log_share(g, out, y, exp),
     numpy=np.logaddexp,
 )
-
-
-def by_root(g, y, below):
-    """g / below, but 0 / 0 is 0: of a root of 0 whose value is not used, as in the branch of a
-    ``where`` that is not taken.
-    """
-    return g / where((y == 0) & (g == 0), 1, below)
-
-
-# by y: x is not kept for the backward
-sqrt = elementwise("sqrt", lambda g, y, x: by_root(g, y, 2 * y), numpy=np.sqrt, onnx="Sqrt")
-cbrt = elementwise("cbrt", lambda g, y, x: by_root(g, y, 3 * y * y), numpy=np.cbrt)
+# by y: x is not kept for the backward; quotient: 0 at 0 where the root is not used
+sqrt = elementwise("sqrt", lambda g, y, x: quotient(g, 2 * y), numpy=np.sqrt, onnx="Sqrt")
+cbrt = elementwise("cbrt", lambda g, y, x: quotient(g, 3 * y * y), numpy=np.cbrt)
 square = unary("square", lambda y, x: 2 * x, numpy=np.square)
 reciprocal = unary("reciprocal", lambda y, x: -y * y, numpy=np.reciprocal, onnx="Reciprocal")
 

@@ -44,6 +44,7 @@ from letir.testing.samples import (
     printing,
     products,
     quantiles,
+    quotients,
     reductions,
     scans,
     scipy,
@@ -66,7 +67,7 @@ from letir.testing.samples.sample import Sample
 
 load_rare()  # whoever goes through all records means these too
 FAMILIES = (
-    *(elementwise, casting, sizes, shaping, reductions, statistics, scans),
+    *(elementwise, quotients, casting, sizes, shaping, reductions, statistics, scans),
     *(indexing, products, control, bodies, loops, scripted),
     *(neural, activations, losses, attention, normalization, convolutions, pooling),
     *(arranging, taking, sorting, padding, spacing, numbering, windows),
