@@ -16,7 +16,8 @@ from letir.testing import assert_same
 
 UFUNCS = sorted({f for f in vars(np).values() if isinstance(f, np.ufunc)} - {np.isnat}, key=str)
 UFUNCS = [f for f in UFUNCS if not f.signature]  # those of letir.ops.products have other shapes
-BINARY = [f for f in UFUNCS if f.nin == 2 and f.nout == 1]
+# ldexp takes an integer second, which no fold in another dtype gives it
+BINARY = [f for f in UFUNCS if f.nin == 2 and f.nout == 1 and f is not np.ldexp]
 QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=5_000)
 SHAPES = [(), (3,), (2, 3), (0, 3), (2, 1), (2, 3, 2)]
@@ -106,7 +107,7 @@ def outcome(f, args):
     try:
         with np.errstate(all="ignore"), warnings.catch_warnings(action="ignore"):
             return f(*args), None
-    except (TypeError, ValueError, IndexError) as error:
+    except (TypeError, ValueError, IndexError, OverflowError) as error:
         return None, error
 
 
