@@ -7,6 +7,7 @@ import numpy
 from peer_arranging import ARRANGING
 from peer_elementwise import LESS_FREQUENT
 from peer_linalg import LINALG
+from peer_selecting import SELECTING
 from peer_statistics import STATISTICS, STATISTICS_CORNERS
 
 X = numpy.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
@@ -334,6 +335,7 @@ FUNCTIONS = (
     ARRANGING
     | LINALG
     | STATISTICS
+    | SELECTING
     | LESS_FREQUENT
     | ELEMENTWISE
     | CHOICES

@@ -19,6 +19,7 @@ from peer_arranging import ARRANGING
 from peer_elementwise import LESS_FREQUENT
 from peer_functions import CORNERS, FUNCTIONS
 from peer_linalg import FIRST_ORDER, LINALG
+from peer_selecting import SELECTING
 from peer_statistics import STATISTICS, STATISTICS_CORNERS
 
 import letir as lt
@@ -115,7 +116,7 @@ LACKS = {
     **{("autograd", name): "compared with JAX, which has them all" for name in LINALG},
     **{
         ("autograd", name): "compared with JAX, which has them all"
-        for name in (*STATISTICS, *STATISTICS_CORNERS)
+        for name in (*STATISTICS, *STATISTICS_CORNERS, *SELECTING)
     },
     **{("autograd", name): "compared with JAX, which has nearly all" for name in LESS_FREQUENT},
     **{("autograd", name): NO_RULE for name in ("positive", "cbrt", "flip", "copy")},
