@@ -1,6 +1,7 @@
 """``trace(..., intercept=True)``: ordinary source that says np.zeros and np.array records."""
 
 import functools
+import importlib
 import math
 import sys
 import threading
@@ -348,3 +349,37 @@ def test_a_namespace_knows_its_functions():
 def test_an_option_that_is_a_parameter_is_refused():
     with pytest.raises(TraceError, match="'intercept' is an option of trace"):
         lt.trace(lambda x, intercept: x, T, intercept=1.0)
+
+
+MODULE = """
+from numpy import *
+from . import tools
+
+def program(t):
+    from .tools import base
+    out = zeros(2)
+    out[:1] = array([t]) + base() + tools.base()
+    assert __name__ == "hazard_package.module" and __package__ == "hazard_package"
+    return out * pi
+
+def rows(t):
+    def made():
+        for i in range(3):
+            row = zeros(2)
+            row[0] = t * i
+            yield row
+    return stack(list(made()))
+"""
+
+
+def test_a_module_of_a_package_that_imports_all_of_numpy(tmp_path, monkeypatch):
+    package = tmp_path / "hazard_package"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "tools.py").write_text("def base():\n    return 1.0\n")
+    (package / "module.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(tmp_path)
+    module = importlib.import_module("hazard_package.module")
+
+    for f in (module.program, module.rows):
+        assert_same(f(U), lt.trace(f, T, intercept=True, check=True)(U))
