@@ -106,13 +106,20 @@ def unique_attributes(
 
 
 def keywords(count, sorted, **attrs) -> dict:
-    """NumPy's keywords; ``sorted`` is one since NumPy 2.3, and none of CuPy's."""
+    """NumPy's keywords, ``sorted`` among them only where it is not the default."""
     return attrs if sorted else attrs | {"sorted": False}
+
+
+def takes_sorted(xp) -> bool:
+    """Whether ``unique`` of a module has ``sorted``: NumPy's since 2.3; others sort always."""
+    function = getattr(xp.unique, "__wrapped__", xp.unique)
+    return "sorted" in (getattr(function, "__kwdefaults__", None) or {})
 
 
 def unique_impl(xp, x, **attrs):
     """NumPy's results, and how many unique values there are."""
-    found = xp.unique(x, **keywords(**attrs))
+    is_sorted = attrs["sorted"] or not takes_sorted(xp)
+    found = xp.unique(x, **keywords(**{**attrs, "sorted": is_sorted}))
     found = found if type(found) is tuple else (found,)
     return *found, length_of(xp, found[0].shape[attrs["axis"] or 0], attrs["count"])
 
