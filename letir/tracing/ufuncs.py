@@ -130,6 +130,8 @@ def loop_of(ufunc, dtype, signature) -> tuple:
 def cast_to(x, dtype: np.dtype):
     """An operand in ``dtype``."""
     if isinstance(x, Value):
+        if x.type.weak and x.dtype.kind == "c" and dtype.kind != "c":
+            x = PRIMITIVES["real"](x)  # Python makes no real number of a complex one
         return x if x.dtype == dtype and not x.type.weak else x.astype(dtype)
     return np.asarray(x).astype(dtype)
 
