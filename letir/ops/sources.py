@@ -6,7 +6,7 @@ By default an operation is its symbol, or its NumPy function with the attributes
 
 from collections.abc import Callable
 
-from letir.ops import written_arrays, written_control, written_random
+from letir.ops import written_arrays, written_control, written_memory, written_random
 
 SOURCES: dict[str, Callable] = {
     "neg": written_arrays.prefix("-"),
@@ -40,6 +40,9 @@ SOURCES: dict[str, Callable] = {
     "random_draw": written_random.draw,
     "random_places": written_random.places,
     "guard": written_control.guard,
+    "guard_order": written_memory.guard_order,
+    "write_back": written_memory.write_back,
+    "complex_of": written_memory.complex_of,
     "assemble": written_arrays.assemble,
     "looped": written_control.looped,
     "scripted": written_control.forward,
