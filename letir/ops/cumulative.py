@@ -9,8 +9,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.errors import MissingRule
 from letir.ops.batching import along_axis
-from letir.ops.casting import cast
-from letir.ops.makers import match, op
+from letir.ops.makers import match, op, recast
 from letir.ops.scans import cumsum, cumsum_aval
 from letir.ops.shaping import concatenate, flip, moved
 from letir.ops.sizes import ones_like, reshape
@@ -64,7 +63,8 @@ def cumprod_vjp(ct, y, x, *, axis, dtype):
     """The product before each factor, times the sum of the cotangents of all later products, each
     divided by all that came before.
     """
-    row, cts = in_rows(x, axis), in_rows(ct, axis)
+    # of the factors as they are multiplied, which are real for a real dtype
+    row, cts = in_rows(recast(x, y.dtype), axis), in_rows(ct, axis)
     if 0 in x.shape:
         return (None,)
     factors = concatenate([row[..., 1:], ones_like(row[..., :1])], -1)
@@ -74,10 +74,10 @@ def cumprod_vjp(ct, y, x, *, axis, dtype):
 
 def cumprod_jvp(tangents, y, x, *, axis, dtype):
     """The product rule from element to element."""
-    row, along = in_rows(x, axis), in_rows(tangents[0], axis)
+    row, along = (in_rows(recast(v, y.dtype), axis) for v in (x, tangents[0]))
     if 0 in x.shape:
-        return cast(reshape(tangents[0], y), y.dtype)
-    found = recurrence(cast(row, y.dtype), cast(before(in_rows(y, axis)) * along, y.dtype))
+        return reshape(recast(tangents[0], y.dtype), y)
+    found = recurrence(row, before(in_rows(y, axis)) * along)
     return as_before(found, y, axis)
 
 

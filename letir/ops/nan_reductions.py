@@ -14,7 +14,7 @@ from letir.ast.builder import Value
 from letir.ops.batching import along_axis, reduction
 from letir.ops.cumulative import cumprod
 from letir.ops.elementwise import isnan, sqrt, where
-from letir.ops.makers import composite
+from letir.ops.makers import composite, recast
 from letir.ops.reductions import (
     any_,
     extremum_prepare,
@@ -31,6 +31,7 @@ from letir.ops.reductions import (
     sum_,
 )
 from letir.ops.scans import cumsum
+from letir.ops.sizes import broadcast_to
 from letir.ops.statistics import (
     by_keyword,
     spread_batch,
@@ -122,8 +123,15 @@ def nanvar_decompose(
 ) -> Value:
     """The variance of what is not nan."""
     there = numbers(x, mask)
-    options = {"axis": axis, "dtype": dtype, "ddof": ddof, "keepdims": keepdims}
-    return var_decompose(filled(x, 0), None if there is True else there, mean, **options)
+    options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
+    if there is True:
+        return var_decompose(x, None, mean, ddof=ddof, **options)
+    found = var_decompose(filled(x, 0), there, mean, **options)
+    # where there are too few it is nan in NumPy, and here no derivative gets infinite
+    n = sum_(broadcast_to(there, x), axis=axis, keepdims=keepdims)
+    few = n <= ddof
+    scaled = found * where(few, 1.0, n / where(few, 1, n - ddof)) if ddof else found
+    return recast(where(few, math.nan, scaled), found.dtype)
 
 
 def nanstd_decompose(

@@ -83,6 +83,11 @@ def finished(found: Value, absent, x: Value, axis, keepdims: bool, dtype, lead: 
     return reshape(found, (*found.shape[:lead], *shape)) if keepdims else found
 
 
+def of_nothing(rows: Value, x: Value, axis, keepdims: bool, dtype) -> Value:
+    """nan for each column of no elements."""
+    return finished(sum_(rows, axis=0), True, x, axis, keepdims, dtype)
+
+
 # ---- medians ----
 
 
@@ -96,7 +101,7 @@ def median_of(x, axis, keepdims, skips: bool) -> Value:
     dtype = median_dtype(x)
     rows = cast(columns(x, axis), dtype)
     if rows.shape[0] == 0:
-        raise ShapeError("median: an empty axis has no derivative and no batch")
+        return of_nothing(rows, x, axis, keepdims, dtype)
     n, differ = counted(rows, skips)
     absent, rows = nowhere(rows, n, differ), cleared(sort(rows, 0))
     if differ:
@@ -179,8 +184,10 @@ def quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
     dtype = quantile_dtype(name, *kinds, weights, method)
     q = q / 100 if name.endswith("percentile") else q
     rows, lead = columns(x, axis), len(kinds[1].shape)
+    if skips and x.size == 0:
+        return of_nothing(rows, x, axis, keepdims, dtype)
     if rows.shape[0] == 0:
-        raise ShapeError("quantile: an empty axis has no derivative and no batch")
+        raise ShapeError("quantile: an empty axis has no quantile")
     n, differ = counted(rows, skips)
     absent = nowhere(rows, n, differ)
     if weights is not None:

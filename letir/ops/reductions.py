@@ -220,16 +220,21 @@ def others_like(x: Value, mask, axis, initial) -> Value:
     return moved(apart, tuple(range(-len(axes), 0)), axes)
 
 
+def in_dtype_of(y: Value, x: Value) -> Value:
+    """``x`` as its elements are multiplied: their real parts for a real dtype."""
+    return x if y.type is None or x.type is None else recast(x, y.dtype)
+
+
 def prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
     """The cotangent times the product of all other factors."""
-    return match(
-        masked(back(ct, x, axis, keepdims) * others_like(x, mask, axis, initial), mask), x
-    ), *no_gradient(mask)
+    others = others_like(in_dtype_of(y, x), mask, axis, initial)
+    return match(masked(back(ct, x, axis, keepdims) * others, mask), x), *no_gradient(mask)
 
 
 def prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
     """The sum of each tangent times the product of all other factors."""
-    each = masked(tangents[0] * others_like(x, mask, axis, initial), mask)
+    others = others_like(in_dtype_of(y, x), mask, axis, initial)
+    each = masked(in_dtype_of(y, tangents[0]) * others, mask)
     return recast(sum_(each, axis=axis, keepdims=keepdims), y.dtype)
 
 

@@ -79,11 +79,18 @@ def var_aval(x, mask=None, mean=None, *, axis, dtype, ddof, keepdims):
     return ArrayType(dtype, reduced_shape(x.shape, axis, keepdims))
 
 
-def deviations(x, mask, center, axis) -> Value:
+def deviations(x, mask, center, axis, dtype) -> Value:
     """``x`` less its mean, or less the mean that was given."""
-    if center is not None:
-        return x - center
-    return x - mean(x, axis=axis, keepdims=True, where=True if mask is None else mask)
+    if center is None:
+        # in a real dtype NumPy takes the mean of the real parts, and the whole of the others
+        part = real_part(x) if dtype is not None and dtype.kind != "c" else x
+        center = mean(part, axis=axis, keepdims=True, where=True if mask is None else mask)
+    return x - center
+
+
+def real_part(x: Value) -> Value:
+    """``x`` itself if it is real."""
+    return real(x) if x.type is not None and x.dtype.kind == "c" else x
 
 
 def freedom(y: Value, x: Value, mask, axis, ddof, keepdims):
@@ -100,7 +107,7 @@ def var_decompose(
     if x.type is not None:
         kind = var_aval(x.type, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
     x = x if kind is None or x.type.inexact else cast(x, kind.dtype)
-    around = deviations(x, mask, mean, axis)
+    around = deviations(x, mask, mean, axis, dtype)
     squares = real(around * conj(around))
     total = sum_(squares, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
     found = total / freedom(total, x, mask, axis, ddof, keepdims)
@@ -112,8 +119,8 @@ def var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, tran
 
     There is no term by the mean of ``x`` itself: the deviations from it add up to 0.
     """
-    around = conj(deviations(x, mask, mean, axis))
-    each = divided(2 * ct, freedom(y, x, mask, axis, ddof, keepdims))
+    around = conj(deviations(x, mask, mean, axis, dtype))
+    each = divided(2 * real_part(ct), freedom(y, x, mask, axis, ddof, keepdims))
     slopes = masked(back(each, x, axis, keepdims) * around, () if mask is None else (mask,))
     found = match(slopes, x), None, None if mean is None else match(-slopes, mean)
     return found[: 1 + (mask is not None or mean is not None) + (mean is not None)]
@@ -123,7 +130,7 @@ def var_jvp(tangents, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims
     """The sum of the deviations times the tangents, twice, with the same divisor."""
     by_x, by_mean = tangents[0], tangents[2] if mean is not None else None
     toward = by_x if by_mean is None else -by_mean if by_x is None else by_x - by_mean
-    each = 2 * real(conj(deviations(x, mask, mean, axis)) * toward)
+    each = 2 * real(conj(deviations(x, mask, mean, axis, dtype)) * toward)
     total = sum_(each, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
     return recast(divided(total, freedom(y, x, mask, axis, ddof, keepdims)), y.dtype)
 
@@ -189,7 +196,7 @@ var = spread_record("var", np.var, var_decompose, var_vjp, var_jvp)
 def std_vjp(ct, y, x, *rest, transform=None, **attrs):
     """That of the variance by the chain rule."""
     # where y is 0, so are all deviations: then 0, not 0 / 0
-    return var_vjp(ct / (2 * nonzero(y)), y, x, *rest, **attrs)
+    return var_vjp(real_part(ct) / (2 * nonzero(real_part(y))), y, x, *rest, **attrs)
 
 
 def std_jvp(tangents, y, x, *rest, transform=None, **attrs):

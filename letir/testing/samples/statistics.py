@@ -5,6 +5,7 @@ import numpy as np
 from letir.testing.samples.sample import (
     BLOCK,
     BOOLEANS,
+    COMPLEX128,
     FLOAT32,
     INTEGERS,
     SPECIAL,
@@ -34,6 +35,7 @@ def spreads() -> list[Sample]:
         of(X, FULL, Y[:, :1], axis=1, ddof=1),
         of(Z, axis=1),
         of(X, axis=0, dtype=FLOAT32),
+        of(Z, axis=0, dtype=COMPLEX128),
         rough(np.ones((2, 3)), axis=0),
         *narrow(of(X, axis=1)),
     ]
