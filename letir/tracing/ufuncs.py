@@ -110,7 +110,12 @@ def converted(
         signature=loop_of(ufunc, dtype, signature),
         casting=casting or "same_kind",
     )
-    return tuple(cast_to(x, d) for x, d in zip(inputs, dtypes, strict=False))
+    # a Python integer may be beyond the dtype: NumPy compares with it, and else raises
+    stays = "iu" if dtype is None and signature is None else ""
+    return tuple(
+        x if kind is int and found.kind in stays else cast_to(x, found)
+        for x, kind, found in zip(inputs, kinds, dtypes, strict=False)
+    )
 
 
 def loop_of(ufunc, dtype, signature) -> tuple:
