@@ -15,8 +15,8 @@ from letir.eager.modes import RECORDS
 from letir.eager.steps import GOLDEN, ORDER, RARELY, Constant, Cut, Part, Step
 from letir.errors import DTypeError
 from letir.eval.arrays import is_array, type_of
+from letir.tracing.operands import check_type
 from letir.tracing.places import placed, user_place
-from letir.tracing.recorder import check_type
 
 new = object.__new__
 

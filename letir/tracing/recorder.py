@@ -17,10 +17,11 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
 from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
-from letir.eval.arrays import is_array, type_of
+from letir.eval.arrays import is_array
 from letir.eval.evaluator import Environment, compute, point_at
 from letir.ops.memory import changed_params
 from letir.tracing.error_states import current_state, in_error_state, is_silent
+from letir.tracing.operands import as_array, captured_array, check_type
 from letir.tracing.orders import given_order
 from letir.tracing.places import at_user, placed, user_place
 from letir.tracing.views import PUTS, viewed
@@ -193,7 +194,7 @@ class Trace(LetBuilder):
                 raise placed(DTypeError(f"the integer {operand} does not fit into 64 bits"))
             return Const(operand)
         if isinstance(operand, list | tuple):
-            return self.enter(_as_array(operand))
+            return self.enter(as_array(operand))
         check_type(operand)
         raise placed(DTypeError(f"{operand!r} cannot be an operand"))
 
@@ -383,35 +384,3 @@ def escaped(value: Value) -> EscapedTracerError:
         f"a traced value of type {value.type} {reason}\n  {where}\n  used at {source}\n"
         "  return it from the traced function, or pass it as an argument"
     )
-
-
-def captured_array(variable: Value):
-    """The array of a Variable that a traced function uses without having it as an argument.
-
-    Raises TraceError if it requires grad: the program would be constant in it [B1].
-    """
-    if variable.arg.requires_grad:
-        raise TraceError(
-            f"a Variable of type {variable.type} that requires grad is used in a trace, but is no "
-            f"argument of the traced function{at_user()}\n"
-            "  make it an argument, or detach it: x.detach() enters as a constant"
-        )
-    return variable.concrete_value()
-
-
-def check_type(operand) -> None:
-    """Raise DTypeError with the remedy and the user's line if it is no array of numbers."""
-    try:
-        type_of(operand)
-    except DTypeError as error:
-        raise placed(error) from None
-
-
-def _as_array(items) -> np.ndarray:
-    """A list of numbers as an array. Raises TraceError if it holds traced values."""
-    if any(isinstance(item, Value) for item in items):
-        raise TraceError(
-            f"a list that holds traced values is no operand{at_user()}\n"
-            "  stack it first: numpy.stack([...]), or letir.numpy.array([...])"
-        )
-    return np.asarray(items)
