@@ -18,7 +18,7 @@ UFUNCS = sorted({f for f in vars(np).values() if isinstance(f, np.ufunc)} - {np.
 UFUNCS = [f for f in UFUNCS if not f.signature]  # those of letir.ops.products have other shapes
 # ldexp takes an integer second, which no fold in another dtype gives it
 BINARY = [f for f in UFUNCS if f.nin == 2 and f.nout == 1 and f is not np.ldexp]
-QUICK = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=5_000)
 SHAPES = [(), (3,), (2, 3), (0, 3), (2, 1), (2, 3, 2)]
 
