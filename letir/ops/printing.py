@@ -25,7 +25,8 @@ class Elements(string.Formatter):
 
 def print_impl(xp, *values, text, names=()):
     """Nothing: the text is printed, with the values in its braces."""
-    builtins.print(Elements().vformat(text, *shown(values, names)))
+    on_host = tuple([v.get() if hasattr(v, "get") else v for v in values])  # CuPy's have get
+    builtins.print(Elements().vformat(text, *shown(on_host, names)))
     return ()
 
 
