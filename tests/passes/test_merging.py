@@ -4,11 +4,12 @@ import numpy as np
 from hypothesis import given
 
 import letir as lt
+import letir.numpy as lnp
 from letir import run_forward
 from letir.ast.parser import parse
 from letir.passes import dead_code, merged_sums
 from letir.passes.merging import MOST
-from letir.testing import assert_close, assert_same, programs
+from letir.testing import assert_close, assert_same, check_grads, programs
 
 PARTS = """lambda %0: float64[2], %1: float64[3] {{
   %2: float64[5] = assemble(%0, items=({0},), shape=(5,));
@@ -138,6 +139,40 @@ def test_gates_cut_from_one_product_cost_one_bind_in_the_gradient():
 
     assert 1 == ops(df).count("assemble")
     assert "add" not in ops(df)
+
+
+def test_outer_products_of_a_loop_stack_their_vectors_once():
+    """Weights of one layer share the cotangents; no column or row is made of a vector."""
+
+    def rnn(w, u, xs):
+        h = np.zeros(4)
+        for x in xs:
+            h = np.tanh(w @ x + u @ h)
+        return h.sum()
+
+    args = np.full((4, 4), 0.1), np.full((4, 4), 0.2), np.linspace(0.0, 1.0, 12).reshape(3, 4)
+    f = lt.trace(rnn, *args)
+    df = lt.differentiate(f, [True, True, False], defined=[True]).df
+
+    assert 3 == ops(df).count("stack")
+    assert "expand_dims" not in ops(df)
+    check_grads(rnn, args)
+
+
+def test_the_cotangent_of_a_buffer_that_is_read_and_written_is_updated():
+    """[F6] And not added as an array that is zero but for the part."""
+
+    def filled(v):
+        buffer = lnp.zeros((10, 4))
+        for i in range(1, 10):
+            buffer[i] = np.sin(buffer[i - 1]) + v[i]
+        return (buffer**2).sum()
+
+    v = np.linspace(0.0, 1.0, 40).reshape(10, 4)
+    df = lt.differentiate(lt.trace(filled, v), defined=[True]).df
+
+    assert 8 == ops(df).count("index_add")
+    check_grads(filled, (v,))
 
 
 @given(programs())

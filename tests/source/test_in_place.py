@@ -8,10 +8,10 @@ from letir.testing import assert_same
 
 
 def made(program, *args):
-    """The function that the source defines."""
+    """The function that the source defines, which is called f."""
     names: dict = {}
     exec(compile(lt.to_source(lt.trace(program, *args)), "made", "exec"), names)
-    return names["program"]
+    return names["f"]
 
 
 def program(x, z):
