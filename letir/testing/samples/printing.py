@@ -5,6 +5,6 @@ from letir.testing.samples.sample import INTEGERS, X, of
 SAMPLES = {
     "print": [
         of(X[0], text="x is {}\n"),
-        of(X[0, 0], 2.5, INTEGERS, text="{0:.2f} {1!r} 'n' {n}", names=("n",)),
+        of(X[0, 0], 2.5, INTEGERS, text="{0} {1:.2f} 'n' {n!r}", names=("n",)),
     ],
 }
