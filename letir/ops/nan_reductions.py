@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ops.batching import along_axis, reduction
 from letir.ops.cumulative import cumprod
-from letir.ops.elementwise import isnan, sqrt, where
+from letir.ops.elementwise import isnan, maximum, sqrt, where
 from letir.ops.makers import composite, recast
 from letir.ops.reductions import (
     any_,
@@ -34,6 +34,7 @@ from letir.ops.scans import cumsum
 from letir.ops.sizes import broadcast_to
 from letir.ops.statistics import (
     by_keyword,
+    real_part,
     spread_batch,
     spread_impl,
     var_aval,
@@ -118,6 +119,14 @@ nanmean = reducing("nanmean", np.nanmean, nanmean_decompose, nanmean_prepare)
 # ---- variance and deviation ----
 
 
+def center_of(x: Value, there: Value, axis, dtype) -> Value:
+    """The mean of what is there, 0 where nothing is: nan would reach derivatives."""
+    part = real_part(x) if dtype is not None and dtype.kind != "c" else x
+    total = sum_(part, axis=axis, keepdims=True, where=there)
+    n = sum_(broadcast_to(there, x), axis=axis, keepdims=True)
+    return recast(total / maximum(n, 1), total.dtype)
+
+
 def nanvar_decompose(
     x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False
 ) -> Value:
@@ -126,7 +135,10 @@ def nanvar_decompose(
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
     if there is True:
         return var_decompose(x, None, mean, ddof=ddof, **options)
-    found = var_decompose(filled(x, 0), there, mean, **options)
+    x = filled(x, 0)
+    if mean is None:
+        mean = center_of(x, there, axis, dtype)
+    found = var_decompose(x, there, mean, **options)
     # where there are too few it is nan in NumPy, and here no derivative gets infinite
     n = sum_(broadcast_to(there, x), axis=axis, keepdims=keepdims)
     few = n <= ddof

@@ -171,3 +171,21 @@ def test_places_that_are_complex_warn_as_in_numpy():
 
     with pytest.warns(np.exceptions.ComplexWarning):
         assert lt.run_forward(program, np.complex128(0.5)) == 2.0
+
+
+def test_the_variance_of_too_few_numbers_is_nan_and_its_derivative_zero():
+    """[D13]"""
+    x = np.array([[1.0, np.nan, np.nan], [1.0, 2.0, 4.0], [np.nan, np.nan, np.nan]])
+    for f in (np.nanvar, np.nanstd):
+        with warnings.catch_warnings(action="ignore"):
+            by_x = lt.grad(lambda x, f=f: np.nansum(f(x, axis=1, ddof=1)))(x)
+
+        assert not by_x[[0, 2]].any()
+        assert by_x[1].all()
+
+
+def test_complex_arrays_have_right_derivatives_in_real_dtypes():
+    z = X + 1j * X[::-1]
+    for f in (np.var, np.std, np.nanvar, np.nanstd, np.cumprod, np.nanprod, np.prod):
+        with warnings.catch_warnings(action="ignore"):  # NumPy's, of the imaginary parts
+            check_grads(lambda x, f=f: f(x, axis=1, dtype=float), (z,))
