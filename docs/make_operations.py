@@ -43,7 +43,8 @@ def page() -> str:
     records = {record.name: record for record in PRIMITIVES.values() if "." not in record.name}
     tables = []
     for module in families:
-        own = {id(value) for value in vars(module).values() if type(value) is Primitive}
+        values = [*vars(module).values(), *getattr(module, "RECORDS", {}).values()]
+        own = {id(value) for value in values if type(value) is Primitive}
         names = [name for name, record in records.items() if id(record) in own]
         tables.append(family(module, [records.pop(name) for name in names]))
     assert not records, f"in no family: {', '.join(records)}"
