@@ -13,6 +13,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
 from letir.ops.memory import order_of
+from letir.tracing.views import Memory
 
 # Operations whose result lies in C order whatever the operands do.
 IN_C_ORDER = frozenset(["zeros", "ones", "full", "eye", "arange", "constant", "stack", "assemble"])
@@ -84,7 +85,11 @@ def is_in_c_order(trace, local: Local) -> bool:
 def ordered_like(made, like, order: str = "K"):
     """``made`` in the memory order that NumPy's ``zeros_like`` gives it."""
     trace = made.emitter
-    if made.ndim < 2 or order == "C" or made.shape != like.shape or not hasattr(trace, "orders"):
+    if not hasattr(trace, "orders"):  # of a Variable
+        return made
+    if not made.shape:
+        made.sharing = Memory(made.arg)  # an array, also without a value known to be no scalar
+    if made.ndim < 2 or order == "C" or made.shape != like.shape:
         return made
     if order == "F":
         return PRIMITIVES["copy"](made, "F")

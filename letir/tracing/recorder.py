@@ -20,9 +20,9 @@ from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
 from letir.eval.arrays import is_array
 from letir.eval.evaluator import Environment, compute, point_at
 from letir.ops.memory import changed_params
+from letir.tracing.changes import ChangesArguments
 from letir.tracing.error_states import current_state, in_error_state, is_silent
 from letir.tracing.operands import as_array, captured_array, check_type
-from letir.tracing.orders import given_order
 from letir.tracing.places import at_user, placed, user_place
 from letir.tracing.views import PUTS, viewed
 
@@ -42,7 +42,7 @@ EAGER, LAZY, ABSTRACT = (
 )  # when a trace computes: at once, when asked, never
 
 
-class Trace(LetBuilder):
+class Trace(ChangesArguments, LetBuilder):
     """Records one program. ``parent`` is the trace that was active when it began."""
 
     def __init__(self, make_tracer, parent: "Trace | None", mode: str = EAGER):
@@ -62,19 +62,13 @@ class Trace(LetBuilder):
         self._frozen: dict[
             int, tuple
         ] = {}  # id of an array -> (weak reference, frozen copy, local)
-        # in-place changes: may arguments be changed, which were, and how arguments lie in memory
-        self.writes = False
-        self.arguments: dict[Local, object] = {}
-        self.changed: dict[Local, Value] = {}
-        self.orders: tuple[dict, int] = ({}, 0)
-        self.fixed: set[Local] = set()
 
     def parameter(self, kind, name: str | None, given):
         """A traced parameter for the argument ``given``: an array, a number, a value of an outer
         trace, or a type.
         """
         local = self.param(kind, name).arg
-        self.arguments[local], self.orders[0][local] = given_order(given), frozenset([local])
+        self.note_argument(local, given)
         if self.mode is LAZY:
             self.known[local] = given
             return self.make_tracer(self, local, ABSENT)
@@ -165,18 +159,6 @@ class Trace(LetBuilder):
     def value_of(self, op: Primitive, operands: tuple, attrs: Attrs):
         """The result on the operands' values where results are computed at once, else ABSENT."""
         return self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
-
-    def note_change(self, value: Value) -> None:
-        """Remember that this value was changed in place if it is an argument."""
-        if value.arg in self.arguments:
-            self.changed[value.arg] = value
-
-    def write_back(self) -> None:
-        """Record that the caller's arrays get what their values have become."""
-        for param, value in tuple(self.changed.items()):
-            # not by apply: nothing is written here, only by whoever runs the program
-            binders = self.emit(PRIMITIVES["write_back"], (param, value.arg))
-            value.replace(self.make_tracer(self, binders[0], value.value))
 
     def enter(self, operand) -> Arg:
         """``operand`` as an argument of this program: lifted if it is an enclosing trace's, bound
@@ -316,7 +298,7 @@ class Trace(LetBuilder):
         self.is_open = False
         # a tracer may outlive its trace, in a closure: the trace keeps no array alive then
         self.known, self._frozen, self._copies = {}, {}, {}
-        self.arguments, self.changed, self.orders = {}, {}, ({}, 0)
+        self.forget_changes()
 
 
 class Paused:
