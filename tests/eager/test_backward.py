@@ -287,16 +287,16 @@ def test_an_operation_without_a_rule_says_so_in_backward():
 def test_the_first_nan_of_backward_is_located():
     x = leaf(np.array([0.0]))
     with np.errstate(all="ignore"), detect_anomaly():
-        y = np.sqrt(x)
+        y = np.log(x)
         z = (y * 0.0).sum()
-        with pytest.raises(FloatingPointError, match=r"sqrt.*\n  at .*test_backward.py:\d+"):
+        with pytest.raises(FloatingPointError, match=r"log.*\n  at .*test_backward.py:\d+"):
             z.backward()
 
 
 def test_without_anomaly_detection_a_nan_passes():
     x = leaf(np.array([0.0]))
     with np.errstate(all="ignore"):
-        (np.sqrt(x) * 0.0).sum().backward()
+        (np.log(x) * 0.0).sum().backward()
 
     assert np.isnan(x.grad.item())
 
