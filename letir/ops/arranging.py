@@ -12,7 +12,7 @@ from letir.ops.batching import emitted, in_front, rank, resized, rows, shifted
 from letir.ops.indexing import assemble
 from letir.ops.makers import composite, match, op
 from letir.ops.products import einsum
-from letir.ops.reductions import sum_
+from letir.ops.reductions import reduced_axis, sum_
 from letir.ops.shaping import int_or_tuple, moved, normalized
 from letir.ops.sizes import as_size, broadcast_to, reshape
 
@@ -128,7 +128,7 @@ repeat = composite(
     ),
     prepare=lambda a, repeats, axis=None: (
         (a,),
-        {"repeats": whole_numbers(repeats), "axis": None if axis is None else as_size(axis)},
+        {"repeats": whole_numbers(repeats), "axis": reduced_axis(a, axis)},
     ),
     numpy=(np.repeat,),
 )

@@ -31,7 +31,9 @@ def int_or_tuple(axis):
     """``axis`` as an attribute."""
     if axis is None:
         return None
-    return tuple(as_size(a) for a in axis) if isinstance(axis, tuple | list) else as_size(axis)
+    if isinstance(axis, tuple | list | range):
+        return tuple(as_size(a) for a in axis)
+    return as_size(axis)
 
 
 # ---- transpose and axes of length 1 ----

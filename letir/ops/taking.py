@@ -12,6 +12,7 @@ from letir.ops.batching import aligned, emitted, in_front
 from letir.ops.elementwise import clip, equal, where
 from letir.ops.items import item_along
 from letir.ops.makers import array_dtype, composite
+from letir.ops.reductions import reduced_axis
 from letir.ops.shaping import normalized
 from letir.ops.sizes import as_size, reshape
 
@@ -70,8 +71,7 @@ def extent(x, axis) -> int:
 
 def take_prepare(a, indices, axis=None, out=None, mode="raise"):
     """np.take's call."""
-    axis = None if axis is None else as_size(axis)
-    return (a, places(indices)), {"axis": axis, "mode": known_mode(mode)}
+    return (a, places(indices)), {"axis": reduced_axis(a, axis), "mode": known_mode(mode)}
 
 
 take = composite(

@@ -11,6 +11,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.errors import ShapeError
 
 
 def core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
@@ -19,6 +20,11 @@ def core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
     if axes is None:
         return [(axis,) * len(core) for core in cores]
     found = [tuple(entry) if isinstance(entry, tuple | list) else (entry,) for entry in axes]
+    if len(found) < ufunc.nin or len(found) > len(cores):
+        raise ShapeError(
+            f"numpy.{ufunc.__name__}: axes has an entry for each operand, and for each result that "
+            f"has axes, found {axes}"
+        )
     return found + [()] * (len(cores) - len(found))
 
 
@@ -34,7 +40,9 @@ def on_core_axes(
     def placed(result: Value) -> Value:
         place = places[-1]
         if keepdims:
-            return PRIMITIVES["expand_dims"](result, place if place else places[0])
+            # NumPy keeps them last where axes says nothing of the result
+            kept = places[0] if axes is None else tuple(range(-len(places[0]), 0))
+            return PRIMITIVES["expand_dims"](result, place or kept)
         return np.moveaxis(result, tuple(range(-len(place), 0)), place) if place else result
 
     return inputs, placed

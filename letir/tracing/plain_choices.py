@@ -48,6 +48,13 @@ def diag_indices_from(arr):
     return np.diag_indices(arr.shape[0], arr.ndim)
 
 
+def of_matrix(arr, k: int) -> tuple:
+    """(rows, k, columns) of a matrix."""
+    if arr.ndim != 2:
+        raise ShapeError(f"input array must be 2-d, found shape {arr.shape}")
+    return arr.shape[0], k, arr.shape[1]
+
+
 def diag(v, k=0):
     """np.diag: the diagonal of a matrix, or a matrix with a diagonal."""
     if v.ndim not in (1, 2):
@@ -196,8 +203,8 @@ CHOICES = {
     np.ix_: ix_,
     np.diag: diag,
     np.diag_indices_from: diag_indices_from,
-    np.tril_indices_from: lambda arr, k=0: np.tril_indices(arr.shape[-2], k, arr.shape[-1]),
-    np.triu_indices_from: lambda arr, k=0: np.triu_indices(arr.shape[-2], k, arr.shape[-1]),
+    np.tril_indices_from: lambda arr, k=0: np.tril_indices(*of_matrix(arr, k)),
+    np.triu_indices_from: lambda arr, k=0: np.triu_indices(*of_matrix(arr, k)),
     np.select: select,
     np.piecewise: piecewise,
     np.apply_along_axis: apply_along_axis,

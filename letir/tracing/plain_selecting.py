@@ -192,6 +192,8 @@ def bincount(x, weights=None, minlength=0):
     if x.dtype.kind not in "biu" or x.dtype == np.uint64:
         raise DTypeError(f"bincount: numbers of {x.dtype} are no int64 without loss; cast them")
     least = operator.index(minlength)
+    if least < 0:
+        raise ShapeError(f"bincount: 'minlength' must not be negative, found {least}")
     # the longer of the two is asked for: it is the same for all numbers below minlength
     length = np.maximum(x.astype(np.int64).max() + 1, least) if len(x) else least
     emitter = next(v.emitter for v in (x, weights) if isinstance(v, Value))

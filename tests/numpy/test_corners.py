@@ -1,0 +1,47 @@
+"""Corners of NumPy's functions, most of them calls in NumPy's own tests."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.testing import assert_same
+
+RNG = np.random.default_rng(0)
+POINT = np.array(3.0)
+CUBE, SLAB = RNG.normal(size=(3, 3, 3)), RNG.normal(size=(3, 1, 3))
+RIGHT = {
+    "repeat of a number along axis 0": (lambda x: np.repeat(x, 2, axis=0), POINT),
+    "take of a number along axis -1": (lambda x: np.take(x, [0, 0], axis=-1), POINT),
+    "axes as ranges": (lambda x: np.moveaxis(x, range(3), range(3)), CUBE),
+    "kept axes go last": (lambda x, y: np.vecdot(x, y, axes=[0, 2], keepdims=True), CUBE, SLAB),
+    "the kept axis stays": (lambda x, y: np.vecdot(x, y, axis=0, keepdims=True), CUBE, SLAB),
+    "axes of two operands": (lambda x, y: np.vecdot(x, y, axes=[0, 2]), CUBE, SLAB),
+    "conditions of two shapes": (
+        lambda x: np.select([x.sum() > 0, x[0] > 0], [x, 2 * x]),
+        CUBE,
+    ),
+    "complex numbers are sorted as such": (lambda x: np.sort_complex(x.astype("f")), CUBE[0, 0]),
+}
+WRONG = {
+    "axes of one operand": (lambda x, y: np.vecdot(x, y, axes=[-1]), CUBE, SLAB),
+    "triangles of a stack": (np.tril_indices_from, CUBE),
+    "triangles of a vector": (np.triu_indices_from, CUBE[0, 0]),
+    "a negative length": (lambda x: np.bincount(x, minlength=-1), np.array([0, 1, 1])),
+}
+
+
+@pytest.mark.parametrize("call", RIGHT.values(), ids=RIGHT.keys())
+def test_a_replay_gives_what_numpy_gives(call):
+    f, *args = call
+
+    assert_same(f(*args), lt.trace(f, *args)(*args))
+
+
+@pytest.mark.parametrize("call", WRONG.values(), ids=WRONG.keys())
+def test_what_numpy_refuses_is_refused_when_it_is_traced(call):
+    f, *args = call
+
+    with pytest.raises(ValueError):  # noqa: PT011  whatever NumPy says
+        f(*args)
+    with pytest.raises(lt.ShapeError):
+        lt.trace(f, *args)
