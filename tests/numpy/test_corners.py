@@ -41,7 +41,7 @@ def test_a_replay_gives_what_numpy_gives(call):
 def test_what_numpy_refuses_is_refused_when_it_is_traced(call):
     f, *args = call
 
-    with pytest.raises(ValueError):  # noqa: PT011  whatever NumPy says
+    with pytest.raises(ValueError):  # whatever NumPy says
         f(*args)
     with pytest.raises(lt.ShapeError):
         lt.trace(f, *args)
