@@ -91,7 +91,8 @@ def test_a_rule_may_put_the_batch_anywhere():
 # where the last bit of a sum decides, a batch may decide otherwise than a loop
 JUMPS = {
     *("floor_divide", "remainder", "floor", "ceil", "trunc", "rint", "sign", "cast", "guard"),
-    *("argmax", "argmin", "random_draw", "dropout", "unique"),
+    *("argmax", "argmin", "random_draw", "dropout", "generator_draw", "unique"),
+    *("random_bernoulli", "random_categorical", "random_randint", "random_choice"),
     *(name for name in SAMPLES if PRIMITIVES[name].vjp is DISCRETE),
 }
 STEADY = SAMPLES.keys() - JUMPS
