@@ -16,11 +16,16 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
 from letir.errors import LetirError
 from letir.ops.elementwise import imag
+from letir.ops.makers import decomposition
 from letir.ops.sizes import constant, size, zeros
 from letir.passes.cleanup import dead_code
 
 # the derivative does not say what the function is: jumps, an empty product, a rule of the user
-ADDED = {"pad": "value", "sum": "initial"}  # attributes that are numbers beside the operands
+ADDED = {
+    "pad": "value",
+    "unfold": "value",
+    "sum": "initial",
+}  # attributes that are numbers beside the operands
 NOT_TOLD = frozenset(["remainder", "prod", "custom_vjp"])
 
 
@@ -94,6 +99,21 @@ class Linearity:
                 and not reads(probe, rule, {*chosen, *bind.binders})
             ):
                 return "adds what does not depend on it"
+        return self.obstacle_inside(bind, chosen)
+
+    def obstacle_inside(self, bind: Bind, chosen: set[Local]) -> str | None:
+        """The same for what a composite stands for: what that adds, its rule does not tell."""
+        kinds = [arg.type for arg in bind.args]
+        if bind.op.decompose is None or None in kinds:
+            return None
+        kinds = tuple([kind if isinstance(kind, ArrayType) else None for kind in kinds])
+        inside = decomposition(bind.op.decompose, kinds, dict(bind.attrs))
+        there = [arg for arg, kind in zip(bind.args, kinds, strict=True) if kind is not None]
+        params = [p for p, arg in zip(inside.params, there, strict=True) if arg in chosen]
+        try:
+            Linearity(inside, params, self.asked, self.remedy)
+        except LetirError:
+            return "is not linear"
         return None
 
     def nonlinear(self, bind: Bind, why: str) -> LetirError:

@@ -20,16 +20,16 @@ SAMPLES = {
         of(IMAGE, WEIGHT, **ON_IMAGE),
         of(LINE[:, :2] * 1j, LINE_WEIGHT, **PLAIN),
         of(LINE[:0, :2], LINE_WEIGHT, **PLAIN),
-        *narrow(of(LINE[:, :2], LINE_WEIGHT, **PLAIN)),
+        *narrow(of(LINE[:, :2], LINE_WEIGHT, **PLAIN))[:1],
     ],
     "conv_transpose": [
         of(LINE_RESULT, LINE_WEIGHT, sizes=(7,), **GROUPED),
         of(RESULT, WEIGHT, sizes=(5, 4), **ON_IMAGE),
-        *narrow(of(np.ones((1, 6, 3)), LINE_WEIGHT, sizes=(5,), **PLAIN)),
+        *narrow(of(np.ones((1, 6, 3)), LINE_WEIGHT, sizes=(5,), **PLAIN))[:1],
     ],
     "conv_weight": [
         of(LINE, LINE_RESULT, kernel=(3,), **GROUPED),
         of(IMAGE, RESULT, kernel=(2, 3), **ON_IMAGE),
-        *narrow(of(LINE, np.ones((2, 6, 5)), kernel=(3,), **PLAIN)),
+        *narrow(of(LINE, np.ones((2, 6, 5)), kernel=(3,), **PLAIN))[:1],
     ],
 }
