@@ -26,7 +26,9 @@ ADDED = {
     "unfold": "value",
     "sum": "initial",
 }  # attributes that are numbers beside the operands
-NOT_TOLD = frozenset(["remainder", "prod", "custom_vjp"])
+NOT_TOLD = frozenset(
+    ["remainder", "fmod", "heaviside", "nextafter", "unwrap", "prod", "custom_vjp"]
+)
 
 
 class Linearity:
