@@ -20,15 +20,11 @@ from letir.ops.makers import decomposition
 from letir.ops.sizes import constant, size, zeros
 from letir.passes.cleanup import dead_code
 
+# attributes that are numbers beside the operands
+ADDED = {"pad": "value", "unfold": "value", "sum": "initial"}
 # the derivative does not say what the function is: jumps, an empty product, a rule of the user
-ADDED = {
-    "pad": "value",
-    "unfold": "value",
-    "sum": "initial",
-}  # attributes that are numbers beside the operands
-NOT_TOLD = frozenset(
-    ["remainder", "fmod", "heaviside", "nextafter", "unwrap", "prod", "custom_vjp"]
-)
+NOT_TOLD = frozenset(["remainder", "fmod", "heaviside", "nextafter", "unwrap"])
+NOT_TOLD |= {"prod", "custom_vjp"}
 
 
 class Linearity:
