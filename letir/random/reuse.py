@@ -20,8 +20,8 @@ class Reuse:
 
     def __str__(self):
         lines = [f"  {b.op.name} at {b.source}" if b.source else f"  {b}" for b in self.binds]
-        remedy = "  give each a key of its own: letir.random.split(key)"
-        return "\n".join([f"the random key {self.key!r} is used {len(self.binds)} times", *lines, remedy])
+        head = f"the random key {self.key!r} is used {len(self.binds)} times"
+        return "\n".join([head, *lines, "  give each a key of its own: letir.random.split(key)"])
 
 
 def reused_keys(fn: Lambda) -> tuple[Reuse, ...]:
