@@ -96,7 +96,7 @@ def complex_of_impl(xp, re, im):
     is_array = isinstance(re, xp.ndarray) or isinstance(im, xp.ndarray)
     re, im = xp.broadcast_arrays(re, im)
     out = xp.empty_like(re, dtype=xp.result_type(re, im, xp.complex64))
-    out.real, out.imag = re, im
+    out.real[...], out.imag[...] = re, im
     return out if is_array else out[()]
 
 

@@ -13,7 +13,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
 from letir.ops.memory import order_of
-from letir.tracing.views import Memory
+from letir.tracing.views import PUTS, Memory
 
 # Operations whose result lies in C order whatever the operands do.
 IN_C_ORDER = frozenset(["zeros", "ones", "full", "eye", "arange", "constant", "stack", "assemble"])
@@ -70,10 +70,12 @@ def is_in_c_order(trace, local: Local) -> bool:
     while todo:
         local = todo.pop()
         bind = made.get(local)
+        if bind is not None and bind.op.name in PUTS.keys() - KEEP:
+            return False  # a view, of one axis too: it may skip elements, or go backwards
         if bind is None or bind.op.name in IN_C_ORDER or local in seen or local.type.ndim < 2:
             continue
         seen.add(local)
-        if bind.op.name in KEEP and bind.attrs.get("order", "C") == "C":
+        if bind.op.name in KEEP and bind.attrs.get("order", "C") in "CK":
             todo.append(bind.args[0])
         elif bind.op.elementwise:
             todo += [arg for arg in bind.locals() if arg.type.shape == local.type.shape]
