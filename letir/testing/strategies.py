@@ -25,7 +25,7 @@ from letir.errors import GuardError
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import compute
 from letir.testing.samples import SAMPLES
-from letir.testing.samples.sample import Sample
+from letir.testing.samples.sample import Sample, applied
 
 DTYPES = tuple(np.dtype(c) for c in "?bhiqBHIQefdFD")
 ELEMENTS = {
@@ -105,7 +105,17 @@ def programs(
 def samples_with(name: str, dtypes: frozenset | None) -> list[Sample]:
     """The samples of an operation that are of these dtypes and tell the types of their results."""
     typed = [s for s in SAMPLES[name] if s.attrs.get("shape", ()) is not None]
-    return typed if dtypes is None else [s for s in typed if dtypes_of(s) <= dtypes]
+    if dtypes is None:
+        return typed
+    has_complex = any(np.dtype(dtype).kind == "c" for dtype in dtypes)
+    found = [s for s in typed if dtypes_of(s) <= dtypes]
+    return [s for s in found if has_complex or not makes_complex(name, s)]
+
+
+def makes_complex(name: str, sample: Sample) -> bool:
+    """Whether a result of an operation is complex, as a Fourier transform of real numbers is."""
+    results = applied(PRIMITIVES[name], sample)[0].ret.args
+    return any(r.type is not None and r.type.dtype.kind == "c" for r in results)
 
 
 def dtypes_of(sample: Sample) -> set:
