@@ -20,10 +20,13 @@ class ChangesArguments:
         self.changed: dict[Local, Value] = {}
         self.orders: tuple[dict, int] = ({}, 0)
         self.fixed: set[Local] = set()
+        self.in_c_order = True  # all arguments
 
     def note_argument(self, local: Local, given) -> None:
         """Remember how the argument ``given`` lies in memory."""
-        self.arguments[local], self.orders[0][local] = given_order(given), frozenset([local])
+        order = given_order(given)
+        self.arguments[local], self.orders[0][local] = order, frozenset([local])
+        self.in_c_order = self.in_c_order and order == "C"
 
     def note_change(self, value: Value) -> None:
         """Remember that this value was changed in place if it is an argument."""

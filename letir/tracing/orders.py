@@ -97,7 +97,7 @@ def ordered_like(made, like, order: str = "K"):
         return PRIMITIVES["copy"](made, "F")
     trace.orders[0][made.arg] = sources(trace, like.arg)  # it has no operand that would tell
     array = like.known_value()
-    if array is None and set(trace.arguments.values()) != {"C"}:
+    if array is None and not trace.in_c_order:
         array = trace.demand(like.arg)  # only then it may be in another order
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return made

@@ -264,6 +264,8 @@ class Tracer(ArrayValue):
         base, whole = written(self, new)
         if base.value is not ABSENT and base.ndim:
             whole = in_order_of(base, whole)
+        elif base.ndim > 1 and not base.emitter.in_c_order:
+            whole = base.at[...].set(whole)  # in the order of the base, whatever that is
         base.emitter.note_change(base)
         if base.sharing is None and (not base.shape or base.is_argument()):
             base.sharing = Memory(base.arg)  # known to be no scalar, and to lie as it does now
