@@ -21,6 +21,7 @@ class ChangesArguments:
         self.orders: tuple[dict, int] = ({}, 0)
         self.fixed: set[Local] = set()
         self.in_c_order = True  # all arguments
+        self.as_another: dict[Local, Local] = {}  # what lies in memory as another one does
 
     def note_argument(self, local: Local, given) -> None:
         """Remember how the argument ``given`` lies in memory."""

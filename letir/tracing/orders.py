@@ -52,9 +52,10 @@ def given_order(given) -> "str | tuple":
 
 def array_like(trace, base, local: Local) -> "np.ndarray | None":
     """An array that lies in memory as ``base``, at first ``local``, does; None if not known."""
-    value = trace.demand(local)
+    another = trace.as_another.get(local)
+    value = trace.demand(local if another is None else another)
     if isinstance(value, np.ndarray):
-        return value
+        return value if another is None else np.empty_like(value)
     if not all(type(n) is int for n in base.shape) or not is_in_c_order(trace, local):
         return None
     strides = [8 * math.prod(base.shape[i + 1 :]) for i in range(base.ndim)]
@@ -69,6 +70,7 @@ def is_in_c_order(trace, local: Local) -> bool:
     seen = set()
     while todo:
         local = todo.pop()
+        local = trace.as_another.get(local, local)
         bind = made.get(local)
         if bind is not None and bind.op.name in PUTS.keys() - KEEP:
             return False  # a view, of one axis too: it may skip elements, or go backwards
@@ -97,8 +99,9 @@ def ordered_like(made, like, order: str = "K"):
         return PRIMITIVES["copy"](made, "F")
     trace.orders[0][made.arg] = sources(trace, like.arg)  # it has no operand that would tell
     array = like.known_value()
-    if array is None and not trace.in_c_order:
-        array = trace.demand(like.arg)  # only then it may be in another order
+    if array is None:
+        trace.as_another[made.arg] = like.arg  # to be found out if it matters
+        return made
     if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
         return made
     steps = np.empty_like(array).strides
