@@ -58,9 +58,10 @@ def array_like(trace, base, local: Local) -> "np.ndarray | None":
         return value if another is None else np.empty_like(value)
     if not all(type(n) is int for n in base.shape) or not is_in_c_order(trace, local):
         return None
-    strides = [8 * math.prod(base.shape[i + 1 :]) for i in range(base.ndim)]
+    size = base.dtype.itemsize
+    strides = [size * math.prod(base.shape[i + 1 :]) for i in range(base.ndim)]
     # nobody reads its elements, which are not there
-    return np.lib.stride_tricks.as_strided(np.empty(1), base.shape, strides)
+    return np.lib.stride_tricks.as_strided(np.empty(1, base.dtype), base.shape, strides)
 
 
 def is_in_c_order(trace, local: Local) -> bool:
