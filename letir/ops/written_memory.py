@@ -19,9 +19,14 @@ def complex_of(write, re, im):
 
 
 def write_back(write, x, new):
-    """The caller's array gets the value."""
-    write.line(f"{x}[...] = {new}")
-    write.line(f"{write.result()} = {x}")
+    """The caller's array gets the value; a NumPy scalar cannot be written to."""
+    if write.type(0) and write.type(0).shape:
+        write.line(f"{x}[...] = {new}")
+        write.line(f"{write.result()} = {x}")
+        return
+    with write.block(f"if isinstance({x}, np.ndarray):"):
+        write.line(f"{x}[...] = {new}")
+    write.line(f"{write.result()} = {x} if isinstance({x}, np.ndarray) else {new}")
 
 
 def guard_order(write, x, *, order):
