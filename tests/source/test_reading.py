@@ -60,9 +60,10 @@ def test_a_function_reads_as_its_author_wrote_it():
 
 def test_operators_stand_only_where_they_do_what_the_ufunc_does():
     def f(x, z, b, n, e):
-        powers = x**2, x**-3, 2**x, x**x, x**0.5, x**-1, x**e, b**2, z**2
+        powers = x**2, x**-3, 2**x, x**x, x**0.5, x**-1, x**e, np.power(b, 2), np.power(z, 2)
         products = x * z, z[0] * z[1], x[0] * x[1], n[0] * n[1], x[0] ** x[1]
-        return powers, products, -x, -n, -n[0], -x[0]
+        squares = b**2, z**2  # NumPy's operator squares these, as its ufunc does not
+        return powers, products, squares, -x, -n, -n[0], -x[0]
 
     x, n = np.array([0.1, 2.3]), np.array([3, 2], np.int8)
     source = the_same(f, x, x + 1j, x > 1, n, 0.5)
@@ -71,6 +72,8 @@ def test_operators_stand_only_where_they_do_what_the_ufunc_does():
         assert f" = {text}\n" in source
     for text in ("x, 0.5", "x, -1", "x, e", "b, 2", "z, 2"):
         assert f"np.power({text})" in source
+    assert "np.square(b)" in source
+    assert "np.square(z)" in source
     assert "np.multiply(index_1, index_2)" in source
 
 
