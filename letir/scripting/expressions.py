@@ -130,7 +130,10 @@ class ExpressionReader:
         self, node: ast.AST, name: str, others: list[str], remedy: str = "make it a parameter"
     ) -> ParseError:
         """The error for a name that means nothing, with one that is close."""
-        near = difflib.get_close_matches(name, [*self.names(), *self.scripts, *others], 1)
+        known = [*self.names(), *self.scripts, *others]
+        # exp.reduce is a method of a ufunc, and no misspelt exprel
+        alike = [word for word in known if word.count(".") == name.count(".")]
+        near = difflib.get_close_matches(name, alike, 1)
         remedy = f"did you mean {near[0]!r}?" if near else remedy
         return self.error(node, f"unknown name {name!r}\n  {remedy}")
 
