@@ -53,7 +53,7 @@ def page() -> str:
 
 def loops() -> str:
     """The operations that a batch computes one by one."""
-    return ", ".join(f"`{r.name}`" for r in PRIMITIVES.values() if rule(r.batch) == "loop")
+    return ", ".join(sorted(f"`{r.name}`" for r in PRIMITIVES.values() if rule(r.batch) == "loop"))
 
 
 def family(module: ModuleType, records: Iterable[Primitive]) -> str:
@@ -105,7 +105,9 @@ def reasons() -> str:
         for found in (record.vjp, record.jvp, record.batch):
             if type(found) is Absent and "." not in record.name:
                 names.setdefault(found.reason, {})[f"`{record.name}`"] = None
-    return REASONS + "".join(f"| {why} | {', '.join(ops)} |\n" for why, ops in names.items())
+    # sorted, since rare operations are registered in the order in which they are asked for
+    lines = [f"| {why} | {', '.join(sorted(ops))} |\n" for why, ops in names.items()]
+    return REASONS + "".join(sorted(lines))
 
 
 if __name__ == "__main__":
