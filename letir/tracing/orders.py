@@ -13,13 +13,18 @@ from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
 from letir.ops.memory import order_of
-from letir.tracing.views import PUTS, Memory
+from letir.tracing.views import PUTS, Memory, items_of
 
 # Operations whose result lies in C order whatever the operands do.
-IN_C_ORDER = frozenset(["zeros", "ones", "full", "eye", "arange", "constant", "stack", "assemble"])
-# Operations whose result lies as their first operand, which is a C-ordered array here or not.
+IN_C_ORDER = frozenset(["zeros", "ones", "full", "eye", "arange", "assemble"])
+# Operations whose result lies in C order if their first operand, of as many elements, does.
 KEEP = frozenset(
     ["copy", "index_set", "index_add", "cast", "complex_of", "reshape", "expand_dims", "squeeze"]
+)
+# Operations, beside the elementwise ones, whose result is a new array, in C order if all operands
+# are. Of those that are named nowhere here nothing is sure: many give a transpose of a new array.
+NEW = frozenset(
+    "sum prod max min mean any all cumsum cumprod sort tile repeat concatenate stack".split()
 )
 
 
@@ -32,7 +37,9 @@ def sources(trace, local: Local) -> frozenset:
             continue
         from_these = frozenset().union(*[found[arg] for arg in bind.locals() if arg in found])
         if from_these:
-            found.update((b, from_these) for b in bind.binders if len(b.type.shape) > 1)
+            # a new array of one axis lies in a row, a view of a column does not
+            least = 0 if bind.op.name in PUTS else 1
+            found.update((b, from_these) for b in bind.binders if len(b.type.shape) > least)
     trace.orders = found, len(trace.binds)
     return found.get(local, frozenset())
 
@@ -72,19 +79,42 @@ def is_in_c_order(trace, local: Local) -> bool:
     while todo:
         local = todo.pop()
         local = trace.as_another.get(local, local)
-        bind = made.get(local)
-        if bind is not None and bind.op.name in PUTS.keys() - KEEP:
-            return False  # a view, of one axis too: it may skip elements, or go backwards
-        if bind is None or bind.op.name in IN_C_ORDER or local in seen or local.type.ndim < 2:
+        if local in seen:
             continue
         seen.add(local)
-        if bind.op.name in KEEP and bind.attrs.get("order", "C") in "CK":
-            todo.append(bind.args[0])
-        elif bind.op.elementwise:
-            todo += [arg for arg in bind.locals() if arg.type.shape == local.type.shape]
-        else:
+        deciding = what_decides(made.get(local), local)
+        if deciding is None:
             return False
+        todo += deciding
     return True
+
+
+def what_decides(bind, local: Local) -> "list[Local] | None":
+    """The values that must lie in C order for ``local`` to be sure to; None if nothing makes it."""
+    if bind is None or bind.op.name in IN_C_ORDER:
+        return []
+    if bind.op.name == "constant":
+        return [] if order_of(bind.attrs["value"]) == "C" else None
+    if bind.op.name in KEEP:
+        first = bind.args[0]
+        if type(first) is not Local or math.prod(first.type.shape) != math.prod(local.type.shape):
+            return None  # a broadcast number, or array: NumPy puts its axes where it likes
+        return [first] if bind.attrs.get("order", "C") in ("C", "K") else None
+    if bind.op.name == "index" and len(bind.args) == 1 and takes_rows(bind.attrs["item"]):
+        return [bind.args[0]]
+    if bind.op.name in PUTS or not (bind.op.elementwise or bind.op.name in NEW):
+        return None  # a view may skip elements, or go backwards
+    if local.type.ndim < 2:
+        return []  # a new array of one axis
+    return [arg for arg in bind.locals() if arg.type.ndim > 1 or not bind.op.elementwise]
+
+
+def takes_rows(item) -> bool:
+    """Whether an index takes elements in a row of an array in C order: x[2:], x[0, 1], x[None]."""
+    entries = [e for e in items_of(item) if e is not None]
+    last = entries[-1] if entries and type(entries[-1]) is slice else None
+    numbers = entries if last is None else entries[:-1]
+    return all(type(e) is int for e in numbers) and (last is None or last.step in (None, 1))
 
 
 def ordered_like(made, like, order: str = "K"):

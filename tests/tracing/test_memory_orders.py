@@ -1,0 +1,118 @@
+"""[B6, F6] In which order arrays lie in memory: a guard where it matters, and never a guess."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import TraceError
+from letir.eval.evaluator import run_flat
+from letir.testing import SAMPLES, applied, assert_same
+from letir.tracing.orders import IN_C_ORDER, KEEP, NEW
+from letir.tracing.views import PUTS
+
+X = np.arange(16.0).reshape(4, 4) + 0.5
+ORDERS = {"C": X, "F": np.asfortranarray(X), "strided": np.repeat(X, 2, axis=1)[:, ::2]}
+
+
+def ravel_of_a_stack(x):
+    y = np.stack([x, x])
+    z = y.reshape(-1)
+    z[0] = 5
+    return y, z
+
+
+def ravel_of_a_column(x):
+    y = (x * 2)[:, 0]
+    y += 1
+    z = y.ravel()
+    z[0] = 5
+    return y, z
+
+
+def reshape_of_a_column(x):
+    y = (x * 2)[:, 0]
+    y += 1
+    z = y.reshape(2, 2)
+    w = z.ravel()
+    w[0] = 5
+    return y, z, w
+
+
+def ravel_of_flipped_rows(x):
+    y = x[:, ::-1] * 2
+    z = y.ravel()
+    z[0] = 5
+    return y, z
+
+
+def ravel_of_a_broadcast(x):
+    y = np.broadcast_to(x[0], (3, 4)) * 1
+    z = y.ravel()
+    z[0] = 5
+    return y, z
+
+
+def ravel_of_columns_in_a_sum(x):
+    y = x[:, :1] + x[:, 1:2].T
+    z = y.ravel()
+    z[0] = 5
+    return y, z
+
+
+def ravel_of_joined_rows(x):
+    y = np.concatenate([x[1:], x[None, 0]])
+    z = y.ravel()
+    z[0] = 5
+    return y, z
+
+
+UNSURE = [ravel_of_a_column, reshape_of_a_column, ravel_of_flipped_rows, ravel_of_a_broadcast]
+UNSURE += [ravel_of_columns_in_a_sum]
+SURE = [ravel_of_a_stack, ravel_of_joined_rows]
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("program", UNSURE + SURE)
+def test_a_replay_in_another_order_is_right_or_a_guard_fails(program, order):
+    fn = lt.trace(program, ORDERS[order])
+    for given in ORDERS.values():
+        try:
+            found = fn(given)
+        except lt.GuardError:
+            assert given is not ORDERS[order]
+            continue
+
+        assert_same(program(given), found)
+
+
+@pytest.mark.parametrize("program", UNSURE)
+def test_an_order_that_is_not_sure_is_an_error(program):
+    with pytest.raises(TraceError, match="memory order"):
+        lt.trace(program, X, abstract=True)
+
+
+@pytest.mark.parametrize("program", SURE)
+def test_an_order_that_is_sure_is_used(program):
+    assert_same(program(X), lt.trace(program, X, abstract=True)(X))
+
+
+def is_new(name: str) -> bool:
+    """Whether letir takes the result for a new array in C order where all operands are."""
+    return name not in PUTS and (
+        name in IN_C_ORDER | NEW | KEEP or PRIMITIVES[name].elementwise is True
+    )
+
+
+@pytest.mark.parametrize("name", [name for name in SAMPLES if is_new(name)])
+def test_new_arrays_lie_in_c_order(name):
+    for sample in SAMPLES[name]:
+        fn, values = applied(PRIMITIVES[name], sample)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            results = run_flat(fn, values)
+        for out in results:
+            assert not isinstance(out, np.ndarray) or out.flags.c_contiguous
+            assert not any(np.may_share_memory(out, v) for v in values if hasattr(v, "flags"))
