@@ -14,7 +14,12 @@ from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import applied
 from letir.testing.strategies import programs
 
-NAMES = [name for name in SAMPLES if PRIMITIVES[name].is_differentiable]
+NAMES = [
+    name
+    for name in SAMPLES
+    # a leaf that requires grad cannot be changed in place: see test_changes
+    if PRIMITIVES[name].is_differentiable and name != "write_back"
+]
 
 
 def variables_of(args, requires_grad=True) -> list:
