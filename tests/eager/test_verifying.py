@@ -62,7 +62,8 @@ def test_verify_leaves_arguments_and_random_state_alone():
     expected = np.random.normal()
     np.random.seed(0)
 
-    verify(drawing, x)
+    with pytest.raises(lt.TraceError, match=r"drawn from numpy\.random"):
+        verify(drawing, x)
 
     np.testing.assert_array_equal(X, x)
     assert expected == np.random.normal()
