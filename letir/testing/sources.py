@@ -54,9 +54,9 @@ WRITES = (
 )
 BLOCKS = (
     "if {a}.sum() > 0.5:\n    {new} = {a} * 2\nelse:\n    {new} = {b}",
-    "if {a}.size and {a}.ravel()[0] > {b}.sum():\n    {new} = {a}",
+    "{new} = {b}\nif {a}.size and {a}.ravel()[0] > {b}.sum():\n    {new} = {a}",
     "{new} = {a}\nfor i in range(3):\n    {new} = {new} * 0.5 + {b}",
-    "{new} = {a}\nwhile abs({new}).sum() > 4:\n    {new} = {new} / 2",
+    "{new} = {a}\nwhile 4 < abs({new}).sum() < 1e9:\n    {new} = {new} / 2",
     "{new} = {a}.copy()\nfor i in range(len({new})):\n    {new}[i] = {new}[i] + {new}[i - 1]",
     "for row in {v}:\n    row[...] = row * 2",
     "{new} = [row + 1 for row in {a}][-1]",
@@ -127,6 +127,8 @@ class Growing:
         """The values after all lines and ``text``, None if NumPy refuses it."""
         # from the start: a line that fails in the middle may have changed values
         names = {name: value.copy() for name, value in self.args.items()}
+        for array in names.values():
+            array.flags.writeable = False  # NumPy then refuses to change it through a view
         try:
             with warnings.catch_warnings(action="error"):
                 exec("\n".join([*self.lines, text]), {"np": np}, names)
