@@ -182,8 +182,8 @@ def _known(word: str, records: int) -> Meaning | None:  # records: a new operati
 def meaning(word: str) -> Meaning | None:
     """What a word stands for; None if it means nothing here.
 
-    >>> meaning("permute").name, meaning("linalg.norm")
-    ('transpose', None)
+    >>> meaning("permute").name, meaning("linalg.norm").name, meaning("load")
+    ('transpose', 'norm', None)
     """
     found = _known(word, len(PRIMITIVES))
     if found is not None and type(found.run) is Primitive and "." in found.name:
