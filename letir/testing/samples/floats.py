@@ -57,7 +57,7 @@ SAMPLES = {
         of(-1.5, Z),
         of(Z, 1.5),
         of(INTEGERS, Y),
-        of(INTEGERS, -2),
+        of(INTEGERS, np.int64(-2)),
         of(X[:, :0], 0.5),
     ],
     "logaddexp2": [*TWO, of(np.array([-np.inf, 900.0]), np.array([1.0, 800.0]))],
