@@ -41,6 +41,8 @@ def result_of(f, args: list):
         return f(*copies(args))
     except (ArithmeticError, IndexError, ValueError):
         return None
+    except UnboundLocalError:  # a branch that is taken at other arguments sets the name
+        return None
 
 
 def traced(f, args: list) -> lt.Lambda:
