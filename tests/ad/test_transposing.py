@@ -181,8 +181,8 @@ def test_what_is_called_linear_is(name, sample, i, constants):
         np.testing.assert_allclose(-3.0 * once, thrice, rtol=1e-2, atol=atol)
 
 
-# forward mode of these calls the operation itself: of a matrix with the tangent in a corner, on more
-# state, on a body in a state of errors
+# forward mode of these calls the operation itself: of a matrix with the tangent in a corner, on
+# more state, on a body in a state of errors
 NOT_TURNED = {"expm", "sqrtm", "odeint", "errstate"}
 BOTH_MODES = [
     pytest.param(name, sample, id=f"{name}-{number}")
