@@ -1,10 +1,14 @@
 """An index of an index as one: ``x[first][second] == x[composed(x.shape, first, second)]``."""
 
+from letir.ast.attrs import Here
 from letir.ops.items import expanded
 
 
 def composed(shape: tuple, first, second) -> tuple | None:
     """The item with ``x[first][second] == x[item]``, of basic indices; None if there is none."""
+    items = [item if type(item) is tuple else (item,) for item in (first, second)]
+    if any(type(e) is Here for item in items for e in item):
+        return None  # a traced number
     inner = [e for e in expanded(shape, first, ()) if e is not ...]
     try:
         axes = iter([axis_entry(e, n) for e, n in with_sizes(inner, shape)])

@@ -23,9 +23,8 @@ KEEP = frozenset(
 )
 # Operations, beside the elementwise ones, whose result is a new array, in C order if all operands
 # are. Of those that are named nowhere here nothing is sure: many give a transpose of a new array.
-NEW = frozenset(
-    "sum prod max min mean any all cumsum cumprod sort tile repeat concatenate stack".split()
-)
+NEW = {"sum", "prod", "max", "min", "mean", "any", "all", "cumsum", "cumprod", "sort", "tile"}
+NEW |= {"repeat", "concatenate", "stack"}
 
 
 def sources(trace, local: Local) -> frozenset:

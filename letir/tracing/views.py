@@ -65,7 +65,7 @@ class View:
 
 def put_index(parent, new, view):
     """``parent[item] = new``."""
-    return PRIMITIVES["index_set"](parent, view.attrs["item"], new, ())
+    return PRIMITIVES["index_set"](parent, view.attrs["item"], new, view.extra)
 
 
 def put_transpose(parent, new, view):
@@ -158,7 +158,7 @@ def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> 
         return
     if op.name == "split":
         op, attrs = PRIMITIVES["index"], part_of_split(parent, attrs, place)
-    known = shares(result, parent, op, attrs, len(operands) > 1)
+    known = shares(result, parent, op, attrs, operands[1:])
     certain = op.name != "reshape" or is_sure(parent.shape, result.shape)
     if known is False:
         if not certain:
@@ -175,7 +175,7 @@ def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> 
         base.sharing.doubts.append((weakref.ref(result), base.sharing.origin))
 
 
-def shares(result, parent, op: Primitive, attrs: Attrs, has_arrays: bool) -> bool | None:
+def shares(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool | None:
     """Whether NumPy gives a view here; None if it may."""
     value = result.known_value()
     if value is not None:  # NumPy has answered
@@ -184,12 +184,20 @@ def shares(result, parent, op: Primitive, attrs: Attrs, has_arrays: bool) -> boo
     if parent.is_scalar():
         return False
     if op.name == "index":
-        return not has_arrays and bool(result.shape or ... in items_of(attrs["item"]))
+        is_basic = all(map(is_number, others))
+        return is_basic and bool(result.shape or ... in items_of(attrs["item"]))
     if op.name in SOMETIMES:
-        return SOMETIMES[op.name](**attrs) and not has_arrays
+        return SOMETIMES[op.name](**attrs) and not others
     if op.name == "imag":  # that of a real array is new zeros
         return parent.dtype.kind == "c"
     return True if op.name != "reshape" or is_sure(parent.shape, result.shape) else None
+
+
+def is_number(place) -> bool:
+    """Whether an entry of an index is a traced integer, which selects as Python's do; an array of
+    no axes copies.
+    """
+    return hasattr(place, "is_scalar") and place.is_scalar() and place.dtype.kind in "iu"
 
 
 def selects(subscripts: str) -> bool:

@@ -176,7 +176,7 @@ def decide(other, trace) -> None:
         steps.append(base.sharing)
         base = base.sharing.parent
     array = array_like(trace, base, base.sharing.origin)
-    if array is None:
+    if array is None or any(step.extra for step in steps[1:]):  # by a traced number
         raise TraceError(
             f"{base.type} or a reshape of it is changed in place, and NumPy's memory order, "
             f"which decides whether the other one changes too, is not known{at_user()}\n"

@@ -195,12 +195,17 @@ def with_out(x, other, pick):
         np.subtract(x[0], 1.0, out=x[-1])
 
 
+def refuse_read_only(x):
+    """Raise as NumPy's other writes do: ``ufunc.at`` writes into np.diagonal, too."""
+    x[:0] = 0
+
+
 def by_function(x, other, pick):
     value = fitted(other, x.shape, pick)
     ways = [
         lambda: np.copyto(x, value),
         lambda: x.fill(0.5 * pick[1]),
-        lambda: np.add.at(x, places(x, pick), 0.5),
+        lambda: (refuse_read_only(x), np.add.at(x, places(x, pick), 0.5)),
         lambda: np.put(x, [0, -1], [1.5, 2.5]),
         lambda: np.copyto(x, value, where=mask_of(x, pick)),
         lambda: np.putmask(x, mask_of(x, pick), 0.25),
