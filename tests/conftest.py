@@ -4,5 +4,6 @@ from hypothesis import settings
 
 import letir.ops  # noqa: F401
 
-settings.register_profile("letir", deadline=None)  # a machine that is busy is no counterexample
+# a machine that is busy is no counterexample; tests marked slow run thousands of examples
+settings.register_profile("letir", deadline=None, max_examples=50)
 settings.load_profile("letir")

@@ -20,7 +20,7 @@ from letir.errors import ParseError
 
 INDEX = PRIMITIVES["index"]  # its attribute ``item`` takes any value
 MANY = settings(max_examples=200, deadline=None)
-SOME = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+SOME = settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
 def bits_of(kind: str) -> st.SearchStrategy[bytes]:

@@ -166,7 +166,7 @@ def chain(x, length):
     return y
 
 
-@pytest.mark.parametrize("length", [10**5, pytest.param(10**6, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("length", [30_000, pytest.param(10**6, marks=pytest.mark.slow)])
 def test_long_histories_need_no_stack(length):
     """[A3] They are built, read, run backward and freed without recursion."""
     assert sys.getrecursionlimit() <= 1000

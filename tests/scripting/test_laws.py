@@ -10,7 +10,7 @@ import letir as lt
 from letir.scripting.units import CompilationUnit, script
 
 X, Y = np.array([[0.5, -1.25, 2.0]]), np.array([[1.5], [0.75]])
-QUICK = settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 NAMES = ("x", "y", "z", "w")
 
 

@@ -204,10 +204,10 @@ def test_text_that_is_nested_too_deeply_is_an_error():
 
 
 def test_a_script_of_many_lines_is_read_in_one_go():
-    lines = "".join(f"    x = x * {i % 3 + 1}.5\n" for i in range(5000))
+    lines = "".join(f"    x = x * {i % 3 + 1}.5\n" for i in range(2000))
     f = script(f"def f(x):\n{lines}    return x")
 
-    assert len(f.forward) == 5000
+    assert len(f.forward) == 2000
 
 
 def lines_run(length: int) -> int:

@@ -24,7 +24,7 @@ from letir.visitors.rewriting import (
 )
 
 ADD, NEG, SPLIT, EXP = (PRIMITIVES[name] for name in ("add", "neg", "split", "exp"))
-LONG = 100_000
+LONG = 30_000
 PURE = [name for name in SAMPLES if not PRIMITIVES[name].effect]
 
 
@@ -301,7 +301,7 @@ def test_an_effect_has_no_place_in_a_graph():
 
 
 def test_a_deep_graph_becomes_a_program():
-    """[A3] 10^5 nodes, each the operand of the next; the way back is in test_depth."""
+    """[A3] 30 000 nodes, each the operand of the next; the way back is in test_depth."""
     node = Input(Local())
     for _ in range(LONG):
         node = Node(NEG, (node,))
