@@ -75,8 +75,8 @@ def folded_dtype(name: str, dtype: np.dtype, wanted: np.dtype | None) -> np.dtyp
 def linear_recurrence_impl(xp, a, b):
     """s[0] = b[0], s[i] = b[i] + a[i - 1] * s[i - 1], row after row."""
     out = xp.array(b, dtype=xp.result_type(a, b), copy=True)
-    for i in range(1, len(out)):
-        out[i] += a[i - 1] * out[i - 1]
+    for i in range(1, len(out)):  # slices: NumPy rounds products of complex scalars otherwise
+        out[i : i + 1] += a[i - 1 : i] * out[i - 1 : i]
     return out
 
 
@@ -122,7 +122,7 @@ def linear_recurrence(a, b):
     """s[0] = b[0], s[i] = b[i] + a[i - 1] * s[i - 1]."""
     out = np.array(b, dtype=np.result_type(a, b))
     for i in range(1, len(out)):
-        out[i] += a[i - 1] * out[i - 1]
+        out[i : i + 1] += a[i - 1 : i] * out[i - 1 : i]
     return out
 '''
 
