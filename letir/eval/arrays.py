@@ -49,29 +49,40 @@ def array_module(arrays: Iterable):
 
 
 @functools.cache
-def scipy_module(xp, part: str):
-    """The module ``part`` of SciPy for NumPy, of CuPy's form of it for CuPy.
+def scipy_function(xp, part: str, name: str):
+    """``scipy.part.name`` for NumPy, CuPy's form of it for CuPy.
 
-    Raises LetirError that says what to install if there is none.
+    Raises LetirError if SciPy is not installed, or CuPy has no such function.
     """
+    if xp is not np:
+        return cupyx_function(part, name)
     try:
-        if xp is np:
-            import scipy
+        import scipy
 
-            return getattr(scipy, part)  # SciPy loads its parts when they are asked for
-        import cupyx.scipy.linalg
-        import cupyx.scipy.signal
-        import cupyx.scipy.special
-
-        return getattr(cupyx.scipy, part)
+        module = getattr(scipy, part)  # SciPy loads its parts when they are asked for
     except (ImportError, AttributeError) as error:
         raise LetirError(
             f"scipy.{part} is needed to compute this, and cannot be imported: {error}\n"
             "  install it: pip install 'letir[scipy]'"
         ) from None
+    return getattr(module, name)
 
 
-LATE_BOUND["scipy"] = scipy_module
+def cupyx_function(part: str, name: str):
+    """The function of this name of CuPy, which has some of SciPy's."""
+    try:
+        import cupyx.scipy.linalg
+        import cupyx.scipy.special
+
+        return getattr(getattr(cupyx.scipy, part), name)
+    except (ImportError, AttributeError):
+        raise LetirError(
+            f"CuPy has no scipy.{part}.{name}\n"
+            "  compute it on the host: pass cupy.asnumpy(x) in place of x"
+        ) from None
+
+
+LATE_BOUND["scipy"] = scipy_function
 
 
 def is_array(value) -> bool:

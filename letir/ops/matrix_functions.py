@@ -40,15 +40,15 @@ def derivative_of(f, a, e):
     return f(concatenate([above, below], axis=-2))[..., :n, n:]
 
 
-def analytic(name: str, compute):
-    """Register a function of square matrices, by ``compute(module, a)``."""
+def analytic(name: str):
+    """Register a function of square matrices, by that of SciPy."""
 
     def aval(a):
         square_shape(name, a)
         return ArrayType(lapack_dtype(a), a.shape)
 
     def impl(xp, a):
-        out = compute(by_scipy(xp, "linalg"), a)
+        out = by_scipy(xp, "linalg", name)(a)
         if out.dtype.kind == "c" and a.dtype.kind != "c":
             raise DTypeError(
                 f"{name} of this real matrix is complex\n  compute it of a.astype(complex)"
@@ -70,8 +70,8 @@ def analytic(name: str, compute):
     return record
 
 
-expm = analytic("expm", lambda module, a: module.expm(a))
-sqrtm = analytic("sqrtm", lambda module, a: module.sqrtm(a))
+expm = analytic("expm")
+sqrtm = analytic("sqrtm")
 
 # ---- triangular systems ----
 
@@ -80,7 +80,7 @@ def triangular_impl(xp, a, b, *, transposed=False, lower=False, unit_diagonal=Fa
     """SciPy's solver, which reads one triangle only."""
     if not b.size:  # SciPy takes no empty batch
         return xp.zeros(b.shape, lapack_dtype(a, b))
-    solve = by_scipy(xp, "linalg").solve_triangular
+    solve = by_scipy(xp, "linalg", "solve_triangular")
     found = solve(a, b, trans=int(transposed), lower=lower, unit_diagonal=unit_diagonal)
     return found.astype(lapack_dtype(a, b), copy=False)
 

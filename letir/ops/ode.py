@@ -25,7 +25,7 @@ def odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None):
     def slope(y, s):
         return call(body, (y, t.dtype.type(s), *args))[0]
 
-    return by_scipy(xp, "integrate").odeint(slope, y0, t, rtol=rtol, atol=atol)
+    return by_scipy(xp, "integrate", "odeint")(slope, y0, t, rtol=rtol, atol=atol)
 
 
 def odeint_aval(y0, t, *args, body, rtol, atol):

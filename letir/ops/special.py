@@ -77,7 +77,7 @@ def polygamma_source(write, x, *, n):
 
 polygamma = op(
     "polygamma",
-    lambda xp, x, *, n: by_scipy(xp, "special").polygamma(n, x)[()],
+    lambda xp, x, *, n: by_scipy(xp, "special", "polygamma")(n, x)[()],
     lambda x, *, n: special_aval("zetac")(x).with_dtype(float),
     vjp=lambda ct, y, x, *, n: (match(ct * polygamma(n + 1, x), x),),
     jvp=lambda t, y, x, *, n: recast(t[0] * polygamma(n + 1, x), y.dtype),

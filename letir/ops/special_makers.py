@@ -17,15 +17,16 @@ NO_FORM = never("the derivative by this operand has no closed form")
 OF_SCIPY: dict[str, str] = {}  # ufunc of scipy.special -> operation
 
 
-def by_scipy(xp, part: str):
-    """The module ``part`` of SciPy, or CuPy's form of it."""
-    return LATE_BOUND["scipy"](xp, part)
+def by_scipy(xp, part: str, name: str):
+    """``scipy.part.name``, or CuPy's form of it."""
+    return LATE_BOUND["scipy"](xp, part, name)
 
 
 def ufunc_named(xp, name: str):
     """A ufunc of ``scipy.special``; one with an underscore is behind a function."""
-    module = by_scipy(xp, "special")
-    return getattr(module._ufuncs if name.startswith("_") else module, name)
+    if name.startswith("_") and xp is np:
+        return getattr(by_scipy(xp, "special", "_ufuncs"), name)
+    return by_scipy(xp, "special", name.removeprefix("_"))  # CuPy's have no function in front
 
 
 def op_of_scipy(function) -> str | None:

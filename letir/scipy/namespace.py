@@ -9,7 +9,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.errors import MissingRule
-from letir.eval.arrays import scipy_module
+from letir.eval.arrays import scipy_function
 from letir.tracing.lists import first_traced, gathered
 from letir.tracing.places import at_user
 
@@ -21,7 +21,7 @@ def is_traced(*args, **kwargs) -> bool:
 
 def of_scipy(part: str, name: str):
     """A name of ``scipy.part``, with SciPy's AttributeError if there is none."""
-    return getattr(scipy_module(np, part), name)
+    return scipy_function(np, part, name)
 
 
 def drop_in(part: str) -> Callable:

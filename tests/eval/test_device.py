@@ -11,6 +11,7 @@ from letir.ast.types import Undef
 from letir.eval.arrays import array_module, type_of
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_close, assert_same
+from tests.eval.stand_in import LACKING, ON_HOST
 
 try:
     with warnings.catch_warnings():
@@ -31,7 +32,7 @@ def on_device(value):
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-@pytest.mark.parametrize("name", SAMPLES)
+@pytest.mark.parametrize("name", [n for n in SAMPLES if n not in (*LACKING, *ON_HOST)])
 def test_every_operation_gives_on_the_device_what_it_gives_on_the_host(name):
     for sample in SAMPLES[name]:
         f, args = applied(PRIMITIVES[name], sample)
@@ -45,7 +46,8 @@ def test_every_operation_gives_on_the_device_what_it_gives_on_the_host(name):
             else:
                 assert isinstance(b, cupy.ndarray)
                 assert np.asarray(a).dtype == b.dtype
-                assert_close(a, b)
+                if not PRIMITIVES[name].random:  # CuPy's generators give other numbers
+                    assert_close(a, b)
 
 
 @pytest.mark.parametrize(
