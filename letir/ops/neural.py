@@ -5,7 +5,7 @@ import numpy as np
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.batching import on_axes
-from letir.ops.casting import stop_gradient
+from letir.ops.casting import copy, stop_gradient
 from letir.ops.draws import as_key, random_draw
 from letir.ops.elementwise import exp, greater_equal, less, log, where
 from letir.ops.makers import composite, composite_numerics
@@ -59,6 +59,8 @@ def embedding_decompose(
             "they change the rule"
         )
     rows = weight[indices]
+    if rows.ndim == weight.ndim - 1 > 0:
+        rows = copy(rows)  # the row at a number is a view, which no other lookup is
     if padding_idx < 0:
         return rows
     # the row is read as any other; only its gradient stops

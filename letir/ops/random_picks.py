@@ -9,6 +9,7 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.ops.batching import known_size
+from letir.ops.casting import copy
 from letir.ops.draws import NO_ONNX, as_key, check_key, generators, in_a_batch, random_draw
 from letir.ops.indexing import index
 from letir.ops.loops import OneByOne
@@ -18,8 +19,9 @@ from letir.ops.sizes import as_size, spelled
 
 
 def taken(x: Value, places: Value, axis: int) -> Value:
-    """``x`` at these places along ``axis``."""
-    return index(x, (*[slice(None)] * axis, places))
+    """``x`` at these places along ``axis``: never a view, which what is at one place would be."""
+    found = index(x, (*[slice(None)] * axis, places))
+    return copy(found) if found.ndim == x.ndim - 1 > 0 else found
 
 
 # ---- permutations ----

@@ -17,7 +17,7 @@ from letir.tracing.views import PUTS
 # Operations that no function of NumPy gives as a view: steps of gradients, those that hand on what
 # a rule of the user's gets, and some that only letir has.
 OWN = {"sum_to_size", "autograd_add", "instantiate", "custom_vjp", "grad_of", "when_defined"}
-OWN |= {"custom_jvp", "checkpoint", "embedding", "random_choice"}
+OWN |= {"custom_jvp", "checkpoint"}
 # the edges of bins that were given: discrete, and nobody's result
 OWN |= {"histogram", "histogramdd"}
 
