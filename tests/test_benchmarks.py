@@ -89,7 +89,7 @@ def test_one_size_has_no_drift():
 
 
 def test_the_floor_is_subtracted():
-    assert per_op(plain, lambda n, size: (n, size), 5000, 5, floor=plain) < 1
+    assert per_op(plain, lambda n, size: (n, size), 1000, 3, floor=plain) < 1
 
 
 def test_what_a_fresh_process_prints_is_a_figure():
