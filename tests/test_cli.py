@@ -230,10 +230,3 @@ def test_a_reader_that_goes_away_is_no_traceback(saved):
 
     assert shown.returncode == 1
     assert errors == b""
-
-
-def test_the_demo_is_a_command(capsys, tmp_path):
-    code = main(["demo", "--quick", "--save", str(tmp_path / "digits.letir")])
-
-    assert code == 0
-    assert "loaded again it reads" in capsys.readouterr().out

@@ -5,6 +5,7 @@ import io
 import numpy as np
 import pytest
 
+from letir.cli import main
 from letir.demo.measuring import interleaved, peak_bytes
 from letir.demo.models import loss, loss_and_slopes, new_layers
 from letir.demo.story import QUICK, progress, tell
@@ -18,22 +19,19 @@ def digits():
     return split_digits(np.random.default_rng(0))[0]
 
 
-def told(path) -> tuple[bool, str]:
-    """Whether the quick demo reached its accuracy, and what it printed."""
-    out = io.StringIO()
-    reached = tell(QUICK, path, out)
-    return reached, out.getvalue()
-
-
 def stable_lines(text: str) -> list[str]:
     return [line for line in text.splitlines() if not line.startswith(UNSTABLE)]
 
 
-def test_the_quick_demo_reaches_the_accuracy_and_repeats_itself(tmp_path):
-    (reached, first), (_, second) = [told(path) for path in (tmp_path / "digits.letir", None)]
+def test_the_demo_is_a_command_that_reaches_the_accuracy_and_repeats_itself(capsys, tmp_path):
+    code = main(["demo", "--quick", "--save", str(tmp_path / "digits.letir")])
+    first, second = capsys.readouterr().out, io.StringIO()
+    reached = tell(QUICK, None, second)
 
+    assert code == 0
     assert reached
-    assert stable_lines(first) == stable_lines(second)
+    assert "loaded again it reads" in first
+    assert stable_lines(first) == stable_lines(second.getvalue())
     assert "two-layer network: 15 binds, with gradient" in first
     assert (tmp_path / "digits.letir").exists()
 
