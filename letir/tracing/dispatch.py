@@ -17,6 +17,7 @@ from letir.tracing.places import at_user, placed
 from letir.tracing.plain import PLAIN, into_ordinary_array
 from letir.tracing.recorder import refusing
 from letir.tracing.refused import refusal
+from letir.tracing.views import as_array
 
 SUMS = frozenset(["sum", "prod", "cumsum", "cumprod"])
 WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
@@ -93,6 +94,8 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
     result = emitter.apply(op, operands, completed(op, attrs))
     if op.returned is not None:
         return op.returned(result, **attrs)
+    if func is np.where:
+        return as_array(result)  # never a scalar
     return result if out is None else written(result, out)
 
 

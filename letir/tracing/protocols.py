@@ -20,6 +20,7 @@ from letir.tracing.places import at_user
 from letir.tracing.plain import PLAIN
 from letir.tracing.refused import refusal
 from letir.tracing.ufuncs import call_ufunc
+from letir.tracing.views import as_array
 
 NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
 # x.sort() sorts in place, np.sort(x) gives a copy; the others differ in a like way.
@@ -161,7 +162,10 @@ class ArrayValue(ArrayMethods):
         # a weak one becomes an array even so
         if not copy and self.dtype == dtype and not self.type.weak:
             return self
-        return PRIMITIVES["cast"](self, dtype, casting=casting)
+        made = PRIMITIVES["cast"](self, dtype, casting=casting)
+        if self.is_scalar():
+            return made
+        return as_array(made if order == "K" else PRIMITIVES["copy"](made, order))
 
     def conj(self):
         """NumPy's ``ndarray.conj``: the array itself if it is real."""

@@ -266,6 +266,13 @@ def shortened(view: View) -> View:
     return view
 
 
+def as_array(made):
+    """``made``, known to be an array, which ``+=`` changes, also if it has no axes and no value."""
+    if not made.shape and getattr(made, "sharing", made) is None:
+        made.sharing = Memory(made.arg)
+    return made
+
+
 def doubted(result, parent) -> None:
     """Remember on both sides that a reshape copied, which it might not do for another argument."""
     base = root(parent)

@@ -116,3 +116,27 @@ def test_new_arrays_lie_in_c_order(name):
         for out in results:
             assert not isinstance(out, np.ndarray) or out.flags.c_contiguous
             assert not any(np.may_share_memory(out, v) for v in values if hasattr(v, "flags"))
+
+
+@pytest.mark.parametrize("given", [np.float64(0.5), np.array(0.5)], ids=["scalar", "0-d"])
+@pytest.mark.parametrize("abstract", [False, True])
+@pytest.mark.parametrize("make", [lambda x: np.where(x, x, 1), lambda x: x.astype("f4")])
+def test_a_0d_array_is_changed_where_numpy_has_one(make, given, abstract):
+    def program(x):
+        y = z = make(x)
+        y += 1
+        return y, z
+
+    assert_same(program(given), lt.trace(program, given, abstract=abstract)(given))
+
+
+@pytest.mark.parametrize("order", "CFA")
+def test_a_cast_lies_in_the_order_that_is_asked_for(order):
+    def program(x):
+        y = x.astype("f4", order=order)
+        z = y.ravel()
+        z[0] = 5
+        return y, z
+
+    for given in ORDERS.values():
+        assert_same(program(given), lt.trace(program, given)(given))
