@@ -96,8 +96,9 @@ def programs(
     picks = st.tuples(*[st.integers(0, 15)] * MOST_OPERANDS)
     step = st.builds(Step, name, st.integers(0, 63), picks)
     # two lists, because one alone would hold six steps on average, however many are allowed
-    first = st.lists(step, min_size=1, max_size=max(most_steps // 2, 1))
-    steps = st.builds(add, first, st.lists(step, max_size=most_steps // 2))
+    first = st.lists(step, max_size=most_steps - most_steps // 2)
+    # either may be empty, or a program of one step in the second would not be the smallest
+    steps = st.builds(add, first, st.lists(step, max_size=most_steps // 2)).filter(bool)
     return st.builds(program_of, steps, st.integers(0, MOST_RESULTS - 1), st.just(chosen))
 
 
