@@ -12,6 +12,7 @@ from hypothesis import HealthCheck, event, given, settings
 
 import letir as lt
 from letir.ast.parser import parse
+from letir.errors import DTypeError
 from letir.testing import assert_close, assert_same, check_grads, functions
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
@@ -139,7 +140,13 @@ def hold(law, strategy, how: settings) -> None:
     def run(program):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # others than the drawn arguments may make NumPy warn
-            law(*program)
+            try:
+                law(*program)
+            except DTypeError as error:
+                # NumPy warns, but not of a write of complex numbers into nothing; letir refuses
+                if "the imaginary part would be lost" not in str(error):
+                    raise
+                event("an imaginary part would be lost")
 
     run()
 
