@@ -50,7 +50,8 @@ WRITES = (
     *("{v}[{item}] = {b}", "{v}[{item}] += {b}", "{v}[{item}] *= 2", "{v} += {b}", "{v} *= 2"),
     *("{v}[{item}] = {v}[{item}][..., ::-1]", "{v}[[0, -1]] = {v}[[-1, 0]]", "{v} -= {v}"),
     *("np.add({v}, {b}, out={v})", "np.multiply({v}, {b}, out={v}[...])"),
-    *("{v}[{item}], {v}[-1] = {v}[-1], {v}[{item}]", "np.add.at({v}, [0, 0], 1)", "{v}.T[0] = {b}"),
+    *("{v}[{item}], {v}[-1] = {v}[-1], {v}[{item}]", "{v}.T[0] = {b}"),
+    "{v}[:0] = 0\nnp.add.at({v}, [0, 0], 1)",  # at: NumPy forgets to look whether it may write
 )
 BLOCKS = (
     "if {a}.sum() > 0.5:\n    {new} = {a} * 2\nelse:\n    {new} = {b}",

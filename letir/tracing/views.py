@@ -218,7 +218,8 @@ def in_one_memory(value, array) -> bool:
     """Whether a result is the operand or a view of it; a scalar has no memory to share."""
     owner = getattr(value, "base", None)
     if value is array or owner is None:
-        return value is array and hasattr(value, "flags") and value.ndim > 0
+        is_array = hasattr(value, "flags") and not isinstance(value, np.generic)
+        return value is array and is_array
     if owner is array or owner is getattr(array, "base", array):
         return True
     both = isinstance(value, np.ndarray) and isinstance(array, np.ndarray)

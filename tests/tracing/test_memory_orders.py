@@ -140,3 +140,17 @@ def test_a_cast_lies_in_the_order_that_is_asked_for(order):
 
     for given in ORDERS.values():
         assert_same(program(given), lt.trace(program, given)(given))
+
+
+@pytest.mark.parametrize("view", [np.squeeze, np.real, np.transpose])
+def test_a_0d_argument_is_changed_through_its_views(view):
+    def program(x):
+        y = view(x)
+        y += 1
+        return x * 1
+
+    plain, replayed = np.array(0.5), np.array(0.5)
+    fn = lt.trace(program, np.array(0.5))
+
+    assert_same(program(plain), fn(replayed))
+    assert_same(plain, replayed)
