@@ -214,10 +214,15 @@ def _load_operations() -> None:
         importlib.import_module(f"letir.{name}")
 
 
+def _diff(f, g):
+    """``letir.diff``, for packages to the left of it."""
+    return __getattr__("diff")(f, g)
+
+
 # a name that is looked up in these tables before anything else has loaded the records: in a file,
 # in a pickle, by a builder
 LATE_BOUND["load"] = _load_operations
-LATE_BOUND["diff"] = lambda f, g: __getattr__("diff")(f, g)
+LATE_BOUND["diff"] = _diff
 
 
 def __getattr__(name: str):
