@@ -51,6 +51,8 @@ APART = {"stop_gradient", "custom_vjp", "custom_jvp", "embedding", *NEVER}
 APART |= {"sqrtm", "svd", "eig", "eigh"}
 # their derivatives are those along Hermitian matrices, which differences leave
 HERMITIAN = {"cholesky", "eigvalsh", "pinv", "multivariate_normal_logpdf"}
+# derivatives of distributions at the same probability, where the draws by rejection jump
+IMPLICIT = {"random_gamma", "generator_draw", "gamma_slope"}
 # forward mode of these calls the operation itself, not in a way that is seen to be linear
 NOT_TURNED = {"expm", "odeint", "errstate"}
 # derivatives themselves: one has no second derivative, the other none at matrices of rank one
@@ -59,7 +61,7 @@ NUMBERS = [np.dtype(name) for name in ("bool", "int64", "uint64", "float64", "co
 ANY = programs()
 DOUBLE = programs(ops=SAMPLES.keys() - APART, dtypes=NUMBERS)
 TWICE = programs(ops=SAMPLES.keys() - APART - ONCE, dtypes=NUMBERS)
-SMOOTH = programs(ops=SAMPLES.keys() - APART - HERMITIAN, dtypes=NUMBERS)
+SMOOTH = programs(ops=SAMPLES.keys() - APART - HERMITIAN - IMPLICIT, dtypes=NUMBERS)
 TURNED = programs(ops=SAMPLES.keys() - APART - NOT_TURNED, dtypes=NUMBERS)
 REAL = programs(ops=SAMPLES.keys() - APART, dtypes=NUMBERS[:-1], most_steps=8)
 
