@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from letir.ast.primitive import LATE_BOUND, Absent, Primitive, never
+from letir.ast.primitive import LATE_BOUND, Primitive, never
 from letir.ops.batching import pointwise
 from letir.ops.makers import FLAT, diagonal, op, ufunc_aval
 
@@ -82,8 +82,7 @@ def special(name: str, *terms, ufunc: str | None = None, **fields) -> Primitive:
     """
     ufunc = ufunc or name
     OF_SCIPY[ufunc] = name
-    absent = all(type(term) is Absent for term in terms)
-    vjp, jvp = ((*terms, FLAT)[0],) * 2 if absent else diagonal(terms)
+    vjp, jvp = diagonal(terms) if terms else (FLAT, FLAT)
     return op(
         name,
         special_impl(ufunc),

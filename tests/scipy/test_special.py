@@ -207,3 +207,8 @@ def test_masked_minus_infinity_has_no_nan_gradient():
     for f in (drop_in.logsumexp, lambda x: drop_in.softmax(x)[1]):
         assert np.isfinite(lt.grad(f)(x)).all()
     assert_same(np.zeros(2), lt.grad(drop_in.logsumexp)(x[[0, 2]]))
+
+
+def test_a_function_of_one_operand_without_a_derivative_says_so():
+    with pytest.raises(lt.MissingRule, match="no closed form"):
+        lt.grad(special.zetac)(1.5)
