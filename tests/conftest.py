@@ -1,8 +1,13 @@
 """All records are there before tests are made of them, and no test fails by the clock."""
 
+import sys
+from pathlib import Path
+
 from hypothesis import settings
 
 import letir.ops  # noqa: F401
+
+sys.path.insert(0, str(Path(__file__).parent))  # of the files that tests share
 
 # a machine that is busy is no counterexample; tests marked slow run thousands of examples
 settings.register_profile("letir", deadline=None, max_examples=50)

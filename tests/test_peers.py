@@ -6,15 +6,10 @@ points without one (docs/semantics.md, D13); ``LACKS`` what a peer cannot do.
 """
 
 import importlib
-import sys
 from functools import partial
-from pathlib import Path
 
 import numpy
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parent))
-
 from peer_arranging import ARRANGING
 from peer_elementwise import LESS_FREQUENT
 from peer_functions import CORNERS, FUNCTIONS
