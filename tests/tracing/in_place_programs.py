@@ -196,18 +196,20 @@ def with_out(x, other, pick):
 
 
 def refuse_read_only(x):
-    """Raise as NumPy's other writes do: ``ufunc.at`` writes into np.diagonal, too."""
+    """Raise as NumPy's other writes do: ``ufunc.at`` writes into np.diagonal, too, and copyto does
+    not look where it copies an array onto itself.
+    """
     x[:0] = 0
 
 
 def by_function(x, other, pick):
     value = fitted(other, x.shape, pick)
     ways = [
-        lambda: np.copyto(x, value),
+        lambda: (refuse_read_only(x), np.copyto(x, value)),
         lambda: x.fill(0.5 * pick[1]),
         lambda: (refuse_read_only(x), np.add.at(x, places(x, pick), 0.5)),
         lambda: np.put(x, [0, -1], [1.5, 2.5]),
-        lambda: np.copyto(x, value, where=mask_of(x, pick)),
+        lambda: (refuse_read_only(x), np.copyto(x, value, where=mask_of(x, pick))),
         lambda: np.putmask(x, mask_of(x, pick), 0.25),
         lambda: np.place(x, mask_of(x, pick), [0.5, 1.5]),
         lambda: x.flat.__setitem__(slice(1, 3), 4.5),
