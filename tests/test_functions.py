@@ -27,8 +27,9 @@ def others_like(args: list) -> list:
 
 
 def away_from_ties(args: list) -> list:
-    """Arguments no two elements of which are equal."""
-    return [np.asarray(a + 0.003 + 0.0107 * np.arange(a.size).reshape(a.shape)) for a in args]
+    """Arguments no two elements of which are equal, neither in one nor in two of them."""
+    steps = [0.003 * (i + 1) + 0.0107 * np.arange(a.size) for i, a in enumerate(args)]
+    return [np.asarray(a + s.reshape(a.shape)) for a, s in zip(args, steps, strict=True)]
 
 
 def copies(args: list) -> list:
