@@ -37,6 +37,16 @@ def spaced_aval(name: str, function):
     return aval
 
 
+def spaced_impl(name: str):
+    """The array module's function; its ends go by name, since ``base`` comes after ``num``."""
+
+    def impl(xp, *ends, num, endpoint=True, dtype=None, axis=0):
+        named = dict(zip(("start", "stop", "base"), ends, strict=False))
+        return getattr(xp, name)(**named, num=num, endpoint=endpoint, dtype=dtype, axis=axis)
+
+    return impl
+
+
 def spaced_prepare(start, stop, num=50, endpoint=True, *further, dtype=None, axis=0, **others):
     """The attributes that the three have in common."""
     return (start, stop, *further), {
@@ -130,13 +140,7 @@ def spaced(name: str, function, terms, prepare):
 
     return op(
         name,
-        lambda xp, *ends, num, endpoint=True, dtype=None, axis=0: getattr(xp, name)(
-            **dict(zip(("start", "stop", "base"), ends, strict=False)),
-            num=num,
-            endpoint=endpoint,
-            dtype=dtype,
-            axis=axis,
-        ),
+        spaced_impl(name),
         spaced_aval(name, function),
         vjp=vjp,
         jvp=jvp,
