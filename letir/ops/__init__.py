@@ -43,6 +43,8 @@ RARE = (
     "matrix_functions",
     "ode",
     "generators",
+    "conditionals",
+    "repetition",
     "neural",
     "activations",
     "normal",
@@ -89,6 +91,7 @@ RARE = (
     "quantiles",
     "histograms",
     "polynomials",
+    "differentiable",
 )
 
 

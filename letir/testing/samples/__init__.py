@@ -20,6 +20,7 @@ from letir.testing.samples import (
     cumulative,
     curves,
     differences,
+    differentiable,
     draws,
     elementwise,
     error_states,
@@ -94,6 +95,7 @@ FAMILIES = (
     *(quantiles,),
     *(histograms,),
     *(polynomials,),
+    *(differentiable,),
 )
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()

@@ -1,0 +1,119 @@
+"""``optimized``: the pipeline from a recorded program to the one that a plan is made of [F3].
+
+First what every plan needs, then what makes programs smaller. Where a gradient is needed the
+differentiable parts are cut out, and the last passes run on each of them; else on the whole.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from letir import passes
+from letir.ad.zeros import lower_grad_of, specialize_undef
+from letir.ast.terms import Lambda
+from letir.ops.control import autograd_add, grad_of, instantiate
+from letir.passes.cleanup import dead_code
+from letir.plan.subgraphs import (
+    create_autodiff_subgraphs,
+    inline_autodiff_subgraphs,
+    might_require_grad,
+)
+
+SYMBOLIC = frozenset([grad_of, autograd_add, instantiate])
+LOOSE = frozenset(["batch_matmuls", "decompose"])  # other orders of summation
+
+
+def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -> Lambda:
+    """``fn`` without the ``grad_of`` and ``autograd_add`` that need not wait for the run.
+
+    ``defined``: what is known of the parameters; where it is not given, those of known types are.
+    """
+    if not any(bind.op in SYMBOLIC for bind in fn.binds):
+        return fn
+    if defined is None:
+        defined = [True if param.type is not None else None for param in fn.params]
+    found = specialize_undef(fn, defined)
+    return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
+
+
+def lower_steps(fn: Lambda) -> Lambda:
+    """``fn`` with what is left of ``grad_of`` decided when it runs."""
+    return lower_grad_of(fn) if any(bind.op is grad_of for bind in fn.binds) else fn
+
+
+def there(*names: str) -> tuple:
+    """The passes of these names."""
+    return tuple([getattr(passes, name) for name in names if hasattr(passes, name)])
+
+
+def required(defined: Sequence[bool | None] | None = None) -> tuple:
+    """The passes without which a program may not run, or not as it should."""
+    zeros = specialize_zeros if defined is None else partial(specialize_zeros, defined=defined)
+    return (
+        zeros,
+        lower_steps,
+        *there("remove_implicit_expands", "canonicalize_ops"),
+        dead_code,
+    )
+
+
+def simplifying() -> tuple:
+    """The passes that make a program smaller."""
+    return there(
+        "constant_propagation",
+        "propagate_shapes",
+        "dead_code",
+        "common_subexpressions",
+        "constant_pooling",
+        "peephole",
+        "constant_propagation",
+        "unroll",
+        "common_subexpressions",
+        "in_place_check",
+    )
+
+
+def finishing(exact: bool) -> tuple:
+    """The passes after which a program is no longer what a derivative is taken of."""
+    names = ("decompose", "batch_matmuls", "fuse")
+    return there(*[name for name in names if not (exact and name in LOOSE)])
+
+
+def run(pipeline, fn, observe=None):
+    for pass_ in pipeline:
+        fn = pass_(fn)
+    return fn
+
+
+def optimized(
+    fn: Lambda,
+    *,
+    requires_grad: Sequence[bool] | None = None,
+    defined: Sequence[bool | None] | None = None,
+    optimize: bool = True,
+    exact: bool = False,
+    observe: Callable | None = None,
+) -> Lambda:
+    """``fn`` as a plan runs it: the same parameters and results, in fewer and cheaper steps.
+
+    ``requires_grad``: the parameters of which gradients may be asked; then differentiable parts are
+    ``differentiable_graph`` binds. ``defined``: which parameters are not ``Undef``. Without
+    ``optimize`` only the required passes run; ``exact`` leaves out what sums in another order.
+    ``observe(name, before, after, seconds)`` sees every pass. Linear in the number of binds.
+
+    >>> from letir.ast.parser import parse
+    >>> f = parse("lambda %0: float64[] { %1: float64[] = exp(%0); return %0 }")
+    >>> print(optimized(f).listing(), end="")
+    return %0
+    """
+    fn = run(required(defined), fn, observe=observe)
+    if not optimize:
+        return fn
+    fn = run(simplifying(), fn, observe=observe)
+    flags = requires_grad if requires_grad is not None else [False] * len(fn.params)
+    if requires_grad is not None and (any(flags) or might_require_grad(fn)):
+        finish = partial(run, finishing(exact), observe=observe)
+        fn = create_autodiff_subgraphs(fn, flags, finish=finish)
+        fn = inline_autodiff_subgraphs(fn)
+    else:
+        fn = run(finishing(exact), fn, observe=observe)
+    return run((dead_code,), fn, observe=observe)

@@ -1,0 +1,246 @@
+"""Differentiable subgraphs: which parts of a program are differentiated, optimised and run as one.
+
+Each becomes a ``differentiable_graph`` that holds its forward and its gradient program: to eager
+mode one step, whatever its length. Groups are convex by construction. A bind that cannot be part of
+one ends the level of all that depends on it; the groupable binds of one level are one group.
+"""
+
+from collections.abc import Callable, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from attrs import define, field
+
+from letir.ad.reverse import differentiate, takes_cotangent
+from letir.ast.attrs import Attrs
+from letir.ast.bodies import bodies_of
+from letir.ast.collecting import paused_gc
+from letir.ast.liveness import has_effect
+from letir.ast.primitive import Absent
+from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.errors import LetirError
+from letir.ops.differentiable import VECTORS, differentiable_graph
+from letir.visitors.rewriting import lambda_lift, substitute
+
+FEWEST_DIFFERENTIABLE = 2  # binds that require grad, for a graph of their own
+FEWEST_KEPT = 5  # binds: below, a step for each of them costs less than a gradient program
+SMALLEST: ContextVar[bool] = ContextVar("letir_smallest_subgraphs", default=False)
+
+
+@contextmanager
+def smallest_subgraphs():
+    """Inside, single operations are subgraphs too: to find bugs with small programs."""
+    before = SMALLEST.set(True)
+    try:
+        yield
+    finally:
+        SMALLEST.reset(before)
+
+
+def threshold(usual: int) -> int:
+    """The number of binds from which a subgraph counts."""
+    return 1 if SMALLEST.get() else usual
+
+
+# ---- which binds ----
+
+
+def requiring_grad(fn: Lambda, requires_grad: Sequence[bool]) -> set[Local]:
+    """The locals that require grad, or might, if the parameters where ``requires_grad`` do [D1]."""
+    pairs = zip(fn.params, requires_grad, strict=True)
+    found = {param for param, requires in pairs if requires and takes_cotangent(param)}
+    for bind in fn.binds:
+        if bind.op.is_differentiable and (not found.isdisjoint(bind.args) or is_opaque(bind)):
+            found.update([binder for binder in bind.binders if takes_cotangent(binder)])
+    return found
+
+
+def might_require_grad(fn: Lambda) -> bool:
+    """Whether a result may require grad though no parameter does: of a function that is taken as it
+    is, and may have a Variable of its own.
+    """
+    return any(is_opaque(bind) for bind in fn.binds)
+
+
+def is_opaque(bind: Bind) -> bool:
+    """Whether a bind calls a function of the user's of which no derivative is known."""
+    return "." in bind.op.name and type(bind.op.vjp) is Absent and not bind.op.vjp.final
+
+
+def is_groupable(bind: Bind, needs: set[Local]) -> bool:
+    """Whether a bind can be part of a graph: where its results require grad, it has a rule."""
+    if bind.op.name in ("write_back", "differentiable_graph"):
+        return False
+    if needs.isdisjoint(bind.binders):
+        return True
+    return has_rule(bind)
+
+
+def has_rule(bind: Bind) -> bool:
+    """Whether a bind has a reverse rule, and so have all binds in its bodies."""
+    if type(bind.op.vjp) is Absent:
+        return bind.op.vjp.final  # of those a derivative is zero
+    return all(body.memo(_lacking) != "a rule" for body in bodies_of(bind))
+
+
+def _lacking(body: Lambda) -> str:
+    return "nothing" if all(map(has_rule, body.binds)) else "a rule"
+
+
+@define(eq=False)
+class Level:
+    """The binds that depend on equally many binds that are in no group, one after the other."""
+
+    group: list[Bind] = field(factory=list)
+    others: list[Bind] = field(factory=list)
+
+
+def levels(fn: Lambda, needs: set[Local]) -> list[Level]:
+    """The binds by level: a group, and then what is in none.
+
+    A path that leaves a group goes through another bind, and so into a higher level: no group can
+    depend on itself. Effects keep their order: what comes after one is of its level or above.
+    """
+    found, floor, above = [Level()], 0, {}
+    for bind in fn.binds:
+        level = max([floor, *[above.get(arg, 0) for arg in bind.args if type(arg) is Local]])
+        while len(found) <= level:
+            found.append(Level())
+        is_in = is_groupable(bind, needs)
+        (found[level].group if is_in else found[level].others).append(bind)
+        if has_effect(bind):
+            floor = level + (not is_in)
+        if level or not is_in:
+            above.update(dict.fromkeys(bind.binders, level + (not is_in)))
+    return found
+
+
+# ---- cutting out ----
+
+
+@paused_gc()
+def create_autodiff_subgraphs(
+    fn: Lambda,
+    requires_grad: Sequence[bool],
+    *,
+    fewest: int | None = None,
+    finish: Callable[[Lambda], Lambda] = lambda f: f,
+) -> Lambda:
+    """``fn`` with its differentiable parts as ``differentiable_graph`` binds.
+
+    ``finish`` optimises the forward program of each. Parts with less than ``fewest`` binds that
+    require grad stay as they are. Linear in the number of binds.
+
+    >>> from letir.ast.parser import parse
+    >>> f = parse('''lambda %0: float64[] {
+    ...   %1: float64[] = sin(%0);
+    ...   %2: float64[] = exp(%1);
+    ...   return %2 }''')
+    >>> [bind.op.name for bind in create_autodiff_subgraphs(f, [True]).binds]
+    ['differentiable_graph']
+    """
+    fewest = threshold(FEWEST_DIFFERENTIABLE) if fewest is None else fewest
+    needs = requiring_grad(fn, requires_grad)
+    parts = levels(fn, needs)
+    if not any(is_worth_it(part.group, needs, fewest) for part in parts):
+        return fn
+    read = read_outside(fn, parts)
+    binds: list[Bind] = []
+    for i, part in enumerate(parts):
+        if is_worth_it(part.group, needs, fewest):
+            binds += as_graph(part.group, needs, read[i], finish)
+        else:
+            binds += part.group
+        binds += part.others
+    return fn.with_binds(binds)
+
+
+def is_worth_it(group: list[Bind], needs: set[Local], fewest: int) -> bool:
+    """Whether enough binds of a group require grad."""
+    count = 0
+    for bind in group:
+        count += not needs.isdisjoint(bind.binders)
+        if count >= fewest:
+            return True
+    return False
+
+
+def read_outside(fn: Lambda, parts: list[Level]) -> list[set[Local]]:
+    """For each level, the locals of its group that others read, or that are returned."""
+    home = {b: i for i, part in enumerate(parts) for bind in part.group for b in bind.binders}
+    found: list[set[Local]] = [set() for _ in parts]
+
+    def note(args, level: int) -> None:
+        for arg in args:
+            at = home.get(arg, level) if type(arg) is Local else level
+            if at != level:
+                found[at].add(arg)
+
+    for i, part in enumerate(parts):
+        for bind in part.group:
+            note(bind.args, i)
+        for bind in part.others:
+            note(bind.args, -1)
+    note(fn.ret.args, -1)
+    return found
+
+
+def as_graph(
+    group: list[Bind], needs: set[Local], read: set[Local], finish: Callable
+) -> list[Bind]:
+    """The bind of a graph of ``group``; the group itself where a rule turns out to be missing."""
+    results = [binder for bind in group for binder in bind.binders if binder in read]
+    inner, operands = lambda_lift((), group, Ret(tuple(results)))
+    try:
+        gradient = differentiate(inner, [operand in needs for operand in operands])
+    except LetirError:  # backward says it, if it comes to that: as without a graph
+        return group
+    f = finish(gradient.f)
+    attrs = Attrs(f=f, df=gradient.df, **{name: getattr(gradient, name) for name in VECTORS})
+    temporaries = [Local(arg.type) for arg in f.ret.args[gradient.f_real_outputs :]]
+    binders = (*results, *temporaries)
+    return [Bind(binders, differentiable_graph, tuple(operands), attrs, group[0].source)]
+
+
+# ---- and back ----
+
+
+def inline_autodiff_subgraphs(fn: Lambda, *, fewest: int | None = None) -> Lambda:
+    """``fn`` with the graphs of less than ``fewest`` binds in place: a step each costs less there.
+
+    >>> from letir.ast.parser import parse
+    >>> f = parse('''lambda %0: float64[] {
+    ...   %1: float64[] = sin(%0);
+    ...   %2: float64[] = exp(%1);
+    ...   return %2 }''')
+    >>> again = inline_autodiff_subgraphs(create_autodiff_subgraphs(f, [True]))
+    >>> [bind.op.name for bind in again.binds]
+    ['sin', 'exp']
+    """
+    fewest = threshold(FEWEST_KEPT) if fewest is None else fewest
+    if not any(b.op is differentiable_graph and len(b.attrs["f"]) < fewest for b in fn.binds):
+        return fn
+    binds: list[Bind] = []
+    names: dict[Local, object] = {}
+    for bind in fn.binds:
+        if bind.op is differentiable_graph and len(bind.attrs["f"]) < fewest:
+            binds += in_place(bind, names)
+        else:
+            binds.append(bind)
+    return substitute(fn.with_binds(binds), names)
+
+
+def in_place(bind: Bind, names: dict) -> list[Bind]:
+    """The binds of one graph; ``names`` gets what its results are."""
+    f = bind.attrs["f"]
+    inner: dict = dict(zip(f.params, bind.args, strict=True))
+    binds = []
+    for one in f.binds:
+        args = tuple([inner[arg] if type(arg) is Local else arg for arg in one.args])
+        binders = tuple([Local(binder.type, binder.name) for binder in one.binders])
+        inner.update(zip(one.binders, binders, strict=True))
+        binds.append(Bind(binders, one.op, args, one.attrs, one.source or bind.source))
+    for binder, result in zip(bind.binders, f.ret.args, strict=True):
+        found = inner[result] if type(result) is Local else result
+        names[binder] = names.get(found, found) if type(found) is Local else found
+    return binds

@@ -1,0 +1,31 @@
+"""Samples of the operation in ``letir.ops.differentiable``: differentiable_graph."""
+
+import numpy as np
+
+from letir.ad.reverse import differentiate
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import ArrayType
+from letir.ops.differentiable import VECTORS
+from letir.testing.samples.bodies import VECTOR, WAVE, body
+from letir.testing.samples.sample import X, Y, of
+
+SHORT = ArrayType(float, (1,))
+# a result that is returned twice, one that is an operand, and integers
+MIXED = body(
+    lambda x, y: (x * y, x, (x * y).argmax(), PRIMITIVES["tanh"](x * y).sum()), VECTOR, SHORT
+)
+
+
+def graph(program, requires_grad=None) -> dict:
+    """The attributes of the graph of a program."""
+    gradient = differentiate(program, requires_grad)
+    vectors = {name: getattr(gradient, name) for name in VECTORS}
+    return {"f": gradient.f, "df": gradient.df, **vectors}
+
+
+SAMPLES = {
+    "differentiable_graph": [
+        of(X[0], Y[0], **graph(WAVE)),
+        of(X[0], np.full(1, 0.75), **graph(MIXED)),
+    ],
+}
