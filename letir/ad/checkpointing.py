@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from letir.ad.calls import apart, as_program, called, given_apart
 from letir.ad.costs import recomputation
 from letir.ad.policies import GRADES, Policy, check_policy
+from letir.ad.sharing import shared_with_executors
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
@@ -18,6 +19,7 @@ from letir.tracing.places import user_place
 from letir.tracing.recording import is_tracing
 
 
+@shared_with_executors
 def checkpoint(
     f: Callable, policy: Policy | None = None, *, static_argnums: int | Sequence[int] = ()
 ) -> Callable:

@@ -19,6 +19,7 @@ from letir.ad.jacobians import Argnums, jacfwd, jacrev
 from letir.ad.linear_maps import directions_of, tangent_of
 from letir.ad.reverse import differentiate
 from letir.ad.rules import strong
+from letir.ad.sharing import shared_with_executors
 from letir.ad.transposing import transposed_program
 from letir.ad.zeros import zero
 from letir.ast.builder import LetBuilder
@@ -34,6 +35,7 @@ from letir.tracing.recorder import ABSTRACT
 from letir.tracing.recording import record
 
 
+@shared_with_executors
 def hessian(
     f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable:

@@ -22,6 +22,7 @@ from letir.ad.calls import (
 from letir.ad.gradient import Gradient
 from letir.ad.policies import Policy
 from letir.ad.reverse import differentiate
+from letir.ad.sharing import shared_with_executors
 from letir.ad.zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
@@ -34,6 +35,7 @@ from letir.ops.sizes import ones
 from letir.passes.cleanup import dead_code
 
 
+@shared_with_executors
 def grad(
     f: Callable,
     argnums: int | Sequence[int] = 0,
@@ -60,6 +62,7 @@ def grad(
     return _gradient(f, argnums, has_aux, holomorphic, keeping, with_value=False)
 
 
+@shared_with_executors
 def value_and_grad(
     f: Callable,
     argnums: int | Sequence[int] = 0,

@@ -24,6 +24,7 @@ from letir.ad.calls import (
 from letir.ad.forward import linear_program
 from letir.ad.gradients import check_inputs
 from letir.ad.reverse import differentiate
+from letir.ad.sharing import shared_with_executors
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.collecting import paused_gc
@@ -39,6 +40,7 @@ from letir.passes.cleanup import dead_code
 Argnums = int | Sequence[int]
 
 
+@shared_with_executors
 def jacrev(
     f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable:
@@ -57,6 +59,7 @@ def jacrev(
     return transformed(f, Request("jacrev", argnums, has_aux, holomorphic), by_rows)
 
 
+@shared_with_executors
 def jacfwd(
     f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable:
@@ -72,6 +75,7 @@ def jacfwd(
     return transformed(f, Request("jacfwd", argnums, has_aux, holomorphic), by_columns)
 
 
+@shared_with_executors
 def jacobian(
     f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable:

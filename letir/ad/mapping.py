@@ -10,6 +10,7 @@ from attrs import frozen
 
 from letir.ad.batching import batched
 from letir.ad.calls import as_program, example, separate, tree_of_arguments, tree_of_results
+from letir.ad.sharing import shared_with_executors
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
 from letir.ast.terms import Arg, Lambda, Local
@@ -23,6 +24,7 @@ from letir.tracing.recorder import LAZY
 from letir.tracing.recording import DROP, Recording, leaf_names, mark_static, record
 
 
+@shared_with_executors
 def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None) -> Callable:
     """``f`` mapped over an axis of its arguments: each operation runs once, on all examples.
 
