@@ -32,7 +32,17 @@ NOT_ANALYTIC |= {
     "polyfit",
 }  # conjugates
 WIDE = {"f": np.float64, "c": np.complex128}
-NOT_ANALYTIC |= {"svd", "svdvals", "qr", "pinv", "lstsq", "eig", "eigvals", "slogdet", "cond"}
+NOT_ANALYTIC |= {
+    "svd",
+    "svdvals",
+    "qr",
+    "pinv",
+    "lstsq",
+    "eig",
+    "eigvals",
+    "slogdet",
+    "condition_number",
+}
 NOT_ANALYTIC |= {"norm", "vector_norm", "matrix_norm", "vdot", "vecdot", "vecmat", "cofactors"}
 LOW = {np.dtype(name) for name in ("float16", "float32", "complex64")}
 DTYPES = [np.dtype(c) for c in "?bhiqBHIQefdFD"]

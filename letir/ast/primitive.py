@@ -72,7 +72,11 @@ class Primitive:
     ``random`` keeps it from being merged; ``reusable``: its result may live in a dead operand's
     buffer. ``returned(results, **attrs)`` is what NumPy's function hands over for several results,
     where that is no plain tuple: a list, or a named tuple. ``update`` computes as ``impl``, but in
-    the array of the first operand, which nobody else has. ``source`` is how it is written in
+    the array of the first operand, which nobody else has. ``consume(xp, operands, *, call,
+    **attrs)`` computes as ``impl`` of an operation that holds bodies, and empties the list, so that
+    each operand is freed at its last use inside them. ``saving(bind, needed, defined,
+    differentiate)`` is the bind with further results, the residuals that its vjp reads, given which
+    operands require grad and which results have a cotangent. ``source`` is how it is written in
     NumPy, a template such as ``"{0} * {axis}"`` or ``source(write, *operands, **attrs)`` (see
     ``letir.source.steps``); by default its ``symbol``, or the function of ``numpy`` with the
     attributes as keywords.
@@ -91,6 +95,8 @@ class Primitive:
     decompose: Callable | None = None
     results: Callable | None = None
     update: Callable | None = None
+    consume: Callable | None = None
+    saving: Callable | None = None
     returned: Callable | None = None
     elementwise: bool = False
     reusable: bool = False

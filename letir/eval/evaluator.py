@@ -73,7 +73,7 @@ class Evaluator(ExprVisitor):
         # operands are never named here: a name would keep them beyond their last use [C1]
         op, attrs = bind.op, bind.attrs
         if op.holds_lambdas:
-            out = op.impl(self.xp, *env.operands(bind.args), call=self.call, **attrs)
+            out = computed_with(self.call, op, self.xp, env.operands(bind.args), attrs)
         elif op.update is not None:
             out = updated(op, self.xp, env.operands(bind.args), attrs)
         elif attrs:
@@ -212,7 +212,14 @@ def compute(op: Primitive, operands: Sequence, attrs: Attrs, evaluator: Evaluato
     xp = array_module(operands) if evaluator is None else evaluator.xp
     if not op.holds_lambdas:
         return op.impl(xp, *operands, **attrs) if attrs else op.impl(xp, *operands)
-    return op.impl(xp, *operands, call=(evaluator or Evaluator(xp)).call, **attrs)
+    return computed_with((evaluator or Evaluator(xp)).call, op, xp, list(operands), attrs)
+
+
+def computed_with(call: Callable, op: Primitive, xp, operands: list, attrs: Attrs):
+    """An operation that holds bodies, which ``call`` evaluates; ``operands`` may be emptied."""
+    if op.consume is not None:
+        return op.consume(xp, operands, call=call, **attrs)
+    return op.impl(xp, *operands, call=call, **attrs)
 
 
 class Executor:

@@ -92,6 +92,7 @@ RARE = (
     "histograms",
     "polynomials",
     "differentiable",
+    "scanning",
 )
 
 

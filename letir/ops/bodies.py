@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
-from letir.ast.primitive import todo
+from letir.ast.primitive import Primitive, todo
 from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import MissingRule
@@ -31,6 +31,22 @@ def fitted(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
 def directed(kind: ArrayType | None) -> bool:
     """Whether a value of this type has a tangent."""
     return kind is None or kind.inexact
+
+
+def body_op(name: str, run, aval, **fields) -> Primitive:
+    """Register the record of an operation that holds bodies.
+
+    ``run(xp, operands, *, call, **attrs)`` computes it, and empties the list of operands.
+    """
+    return op(
+        name,
+        lambda xp, *operands, **keywords: run(xp, list(operands), **keywords),
+        aval,
+        consume=run,
+        attributes=run,
+        holds_lambdas=True,
+        **fields,
+    )
 
 
 # ---- checkpoint ----
@@ -75,15 +91,14 @@ def _one(program: Lambda):
     return checkpoint.complete({"body": program, "saved": 0})
 
 
-checkpoint = op(
+checkpoint = body_op(
     "checkpoint",
-    lambda xp, *args, call, body, saved: call(body, list(args)),
+    lambda xp, operands, *, call, body, saved: call(body, operands),
     checkpoint_aval,
     vjp=checkpoint_vjp,
     jvp=checkpoint_jvp,
     batch=mapped_checkpoint(fitted),
     results=lambda *, body, saved: len(body.ret.args),
-    holds_lambdas=True,
 )
 
 # ---- custom_jvp ----
@@ -169,18 +184,18 @@ def zero_tangent(operand):
     return zeros_like(operand)
 
 
-def custom_jvp_impl(xp, *args, call, name, primal, rule, closed_over):
+def run_custom_jvp(xp, operands: list, *, call, name, primal, rule, closed_over):
     """What the function computes."""
-    return call(primal, list(args[: len(primal.params)]))
+    del operands[len(primal.params) :]
+    return call(primal, operands)
 
 
-custom_jvp = op(
+custom_jvp = body_op(
     "custom_jvp",
-    custom_jvp_impl,
+    run_custom_jvp,
     custom_jvp_aval,
     vjp=custom_jvp_vjp,
     jvp=custom_jvp_jvp,
     batch=mapped_custom_jvp(fitted, directed),
     results=lambda *, name, primal, rule, closed_over: len(primal.ret.args),
-    holds_lambdas=True,
 )

@@ -233,10 +233,10 @@ norm = with_euclidean_rules(
     batch=batched_norm,
 )
 
-# ---- cond ----
+# ---- condition_number ----
 
 
-def cond_decompose(x, *, p=None):
+def condition_number_decompose(x, *, p=None):
     """The ratio of the extreme singular values, or of norms of the matrix and its inverse."""
     if p is None or p in (2, -2):
         s = svdvals(x)
@@ -248,9 +248,9 @@ def cond_decompose(x, *, p=None):
     return where(is_own, math.inf, found)
 
 
-cond = composite(
-    "cond",
-    cond_decompose,
+condition_number = composite(
+    "condition_number",
+    condition_number_decompose,
     impl=lambda xp, x, *, p=None: xp.linalg.cond(x, p),
     prepare=lambda x, p=None: ((x,), {"p": order(p)}),
     numpy=(np.linalg.cond,),

@@ -342,7 +342,16 @@ def test_stacked_products_take_numpys_keywords(name):
 # ---- sources ----
 
 OWN = ["solve", "det", "slogdet", "qr", "svd", "pinv", "matrix_rank", "eig", "eigvals", "eigh"]
-OWN += ["norm", "cond", "lstsq", "matrix_power", "cofactors", "multi_dot", "tensordot", "vecdot"]
+OWN += [
+    "norm",
+    "condition_number",
+    "lstsq",
+    "matrix_power",
+    "cofactors",
+    "multi_dot",
+    "tensordot",
+    "vecdot",
+]
 
 
 @pytest.mark.parametrize("name", OWN)

@@ -169,7 +169,13 @@ NORMS = {
         of(C, ord=-math.inf, keepdims=False),
         of(NARROW, ord="fro", keepdims=False),
     ],
-    "cond": [of(STACK, p=None), of(C, p=-2), of(A, p="fro"), of(STACK, p=1), of(NARROW, p=2)],
+    "condition_number": [
+        of(STACK, p=None),
+        of(C, p=-2),
+        of(A, p="fro"),
+        of(STACK, p=1),
+        of(NARROW, p=2),
+    ],
 }
 LEAST = {
     "lstsq": [

@@ -1,0 +1,116 @@
+"""``cond`` and ``switch``: one of several closed bodies is evaluated, on the same operands.
+
+All bodies of a bind take its operands in the same order and give results of the same types. A
+result of one body may be ``Undef`` where another's is an array: what only that other one's
+derivative reads (see ``remembered``). Derivatives are binds again, of the bodies' derivatives, so
+that only the branch taken is differentiated.
+"""
+
+from collections.abc import Sequence
+
+from letir.ast.primitive import todo
+from letir.ast.terms import NO_TYPE, Lambda
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ShapeError
+from letir.ops.bodies import body_op, fitted
+
+# ---- types ----
+
+
+def joined_types(name: str, bodies: Sequence[Lambda], labels: Sequence[str], types) -> tuple:
+    """The types of the results, which all bodies have in common.
+
+    Raises ShapeError or DTypeError for a result in which they differ.
+    """
+    returned = [[arg.type for arg in fitted(body, types).ret.args] for body in bodies]
+    counts = list(map(len, returned))
+    if len(set(counts)) > 1:
+        raise ShapeError(f"{name}: its branches have {', '.join(map(str, counts))} results")
+    return tuple(
+        [joined_type(name, i, kinds, labels) for i, kinds in enumerate(zip(*returned, strict=True))]
+    )
+
+
+def joined_type(name: str, place: int, kinds: Sequence, labels: Sequence[str]) -> ArrayType | None:
+    """The type of one result; None if it is unknown in a branch."""
+    if None in kinds:
+        return None
+    there = [kind for kind in kinds if kind is not NO_TYPE]  # Undef is of any type
+    if not there:
+        return None
+    for kind, label in zip(kinds, labels, strict=True):
+        if kind is not NO_TYPE and kind is not there[0]:
+            first = labels[kinds.index(there[0])]
+            error = ShapeError if kind.dtype == there[0].dtype else DTypeError
+            raise error(
+                f"{name}: result {place} is {there[0]!r} in {first}, {kind!r} in {label}\n"
+                "  give both the same shape and dtype"
+            )
+    return there[0]
+
+
+def check_choice(name: str, kind: ArrayType | None, kinds: str) -> None:
+    """Raise unless ``kind`` is one number of these kinds of dtypes."""
+    if kind is None:
+        raise DTypeError(f"{name}: it chooses by a number, found None")
+    if kind.shape:
+        raise ShapeError(
+            f"{name}: it chooses by one number, found {kind!r}\n"
+            "  reduce it first (x.all(), x.any()), or choose element by element: numpy.where"
+        )
+    if kind.dtype.kind not in kinds:
+        raise DTypeError(f"{name}: it chooses by an integer, found {kind!r}")
+
+
+# ---- cond ----
+
+
+def run_cond(xp, operands: list, *, call, on_true, on_false):
+    """The results of the branch that the first operand chooses; ``operands`` is emptied."""
+    body = on_true if operands.pop(0) else on_false
+    return call(body, operands)
+
+
+def cond_aval(pred, *types, on_true, on_false):
+    """The types that both branches give."""
+    check_choice("cond", pred, "biufc")
+    return joined_types("cond", (on_true, on_false), ("on_true", "on_false"), types)
+
+
+cond = body_op(
+    "cond",
+    run_cond,
+    cond_aval,
+    vjp=todo("soon"),
+    jvp=todo("soon"),
+    batch=todo("soon"),
+    results=lambda *, on_true, on_false: len(on_true.ret.args),
+)
+
+# ---- switch ----
+
+
+def run_switch(xp, operands: list, *, call, branches):
+    """The results of the branch of this number, the first or last for a number beyond them;
+    ``operands`` is emptied.
+    """
+    index = int(operands.pop(0))
+    return call(branches[min(max(index, 0), len(branches) - 1)], operands)
+
+
+def switch_aval(index, *types, branches):
+    """The types that all branches give."""
+    check_choice("switch", index, "biu")
+    labels = [f"branch {i}" for i in range(len(branches))]
+    return joined_types("switch", branches, labels, types)
+
+
+switch = body_op(
+    "switch",
+    run_switch,
+    switch_aval,
+    vjp=todo("soon"),
+    jvp=todo("soon"),
+    batch=todo("soon"),
+    results=lambda *, branches: len(branches[0].ret.args),
+)
