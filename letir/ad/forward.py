@@ -130,3 +130,6 @@ def push(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
     found = builder.call(program, [*args, *(tangents[i] for i in inputs)])
     by_output = dict(zip(outputs, found[len(fn.ret.args) :], strict=True))
     return tuple(by_output.get(i) for i in range(len(fn.ret.args)))
+
+
+push.program = jvp_program  # as for reverse mode

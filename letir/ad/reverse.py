@@ -34,15 +34,16 @@ class Reverse(ExprVisitor):
     """Emits the gradient program of a body into ``emitter``, a builder or an executor.
 
     ``capture(local)`` gives the emitter's operand for a primal value, ``late(local)`` the cotangent
-    that a captured temporary has of its own, or None. ``visit(body, needed, trail, seeds)`` returns
-    the cotangents by local: ``needed`` are the locals that require grad, ``seeds(ret)`` gives
-    (local, cotangent) of the results.
+    that a captured temporary has of its own, or None; ``saved(bind, mask, needed)`` the loop that
+    also gives what its rule reads of the steps. ``visit(body, needed, trail, seeds)`` returns the
+    cotangents by local: ``needed`` are the locals that require grad, ``seeds(ret)`` gives (local,
+    cotangent) of the results.
     """
 
     sum: Primitive = autograd_add
 
-    def __init__(self, emitter, capture, late):
-        self.emitter, self.capture, self.late = emitter, capture, late
+    def __init__(self, emitter, capture, late, saved=None):
+        self.emitter, self.capture, self.late, self.saved = emitter, capture, late, saved
         self.needed: set[Local] = set()
         self.cotangents: dict[Local, Arg] = {}
 
@@ -75,6 +76,8 @@ class Reverse(ExprVisitor):
         if not self.has_cotangent(bind):
             return
         try:
+            if bind.op.saving is not None and self.saved is not None:
+                bind = self.saved(bind, self.mask(bind), self.needed)
             rule = self.rule(bind)
             for position, reason in rule.missing:
                 # an error only where that cotangent is wanted
@@ -98,6 +101,10 @@ class Reverse(ExprVisitor):
         if len(binders) == 1:
             return binders[0] in cts or late(binders[0]) is not None
         return any(binder in cts or late(binder) is not None for binder in binders)
+
+    def mask(self, bind: Bind) -> tuple[bool, ...]:
+        """Which results may have a cotangent."""
+        return tuple([takes_cotangent(binder) for binder in bind.binders])
 
     def captured(self, rule: RuleBody, bind: Bind) -> list:
         """The primal values that the rule reads."""
@@ -142,10 +149,13 @@ class Direct(Reverse):
 
     def rule(self, bind: Bind) -> RuleBody:
         """The rule for these cotangents and operands."""
+        return rule_body("vjp", bind, self.mask(bind), self.needed, pull)
+
+    def mask(self, bind: Bind) -> tuple[bool, ...]:
+        """Which results have a cotangent."""
         cts, binders = self.cotangents, bind.binders
         # one result: ``step`` has seen its cotangent
-        mask = DEFINED if len(binders) == 1 else tuple([binder in cts for binder in binders])
-        return rule_body("vjp", bind, mask, self.needed, pull)
+        return DEFINED if len(binders) == 1 else tuple([binder in cts for binder in binders])
 
     def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:
         """The rule's binds."""
@@ -197,31 +207,37 @@ def differentiate(
         )
     inputs = [i for i, p in enumerate(f.params) if requires_grad[i] and takes_cotangent(p)]
     with paused_gc():
-        gradient = _Recording(f, defined).gradient(inputs)
+        saved: dict[int, Bind] = {}
+        gradient = _Recording(f, defined, saved).gradient(inputs)
 
     def again(temporaries: list[Local]) -> Gradient:
-        return _Recording(f, defined, temporaries).gradient(inputs)
+        return _Recording(f, defined, saved, temporaries).gradient(inputs)
 
     return with_policy(gradient, policy, exact=exact, again=again)
 
 
 class _Recording:
     """The state of one ``differentiate``: a builder, the captures, and the vjp parameters by result
-    position. ``temporaries`` are captured whether or not a rule reads them.
+    position. ``saving`` are loops, by the id of the bind of ``f``, that give their residuals;
+    ``temporaries`` are captured whether or not a rule reads them.
     """
 
     def __init__(
-        self, f: Lambda, defined: Sequence[bool] | None, temporaries: Sequence[Local] = ()
+        self,
+        f: Lambda,
+        defined: Sequence[bool] | None,
+        saving: dict[int, Bind],
+        temporaries: Sequence[Local] = (),
     ):
         self.f, self.defined, self.builder = f, defined, LetBuilder()
-        self.temporaries = temporaries
+        self.saving, self.temporaries = saving, temporaries
         self.captures = Captures(f)
         self.vjps: dict[int, Local] = {}  # of results and temporaries, by position
         self.late: dict[Local, Local] = {}  # of temporaries, by local
         if defined is None:
-            self.reverse = Reverse(self.builder, self.capture, self.late.get)
+            self.reverse = Reverse(self.builder, self.capture, self.late.get, self.saved)
         else:
-            self.reverse = Direct(self.builder, self.captures.capture, self.late.get)
+            self.reverse = Direct(self.builder, self.captures.capture, self.late.get, self.saved)
 
     def seeds(self, ret: Ret):
         """One vjp parameter for each result position that requires grad and may have a cotangent
@@ -244,6 +260,23 @@ class _Recording:
             self.vjps[count] = self.late[local] = Local(strong(local.type))
         return local
 
+    def saved(self, bind: Bind, mask: tuple[bool, ...], needed: set[Local]) -> Bind:
+        """The loop with its residuals as further results, which takes its place in ``f``."""
+        known = self.saving.get(id(bind))
+        if known is None:
+            flags = [type(arg) is Local and arg in needed for arg in bind.args]
+            known = self.saving[id(bind)] = bind.op.saving(bind, flags, mask, differentiate)
+        # a residual may get a cotangent of its own [D4]
+        needed.update([binder for binder in known.binders if takes_cotangent(binder)])
+        return known
+
+    def primal(self) -> Lambda:
+        """``f`` with the temporaries as further results, and loops that give their residuals."""
+        primal = self.captures.primal()
+        if not self.saving:
+            return primal
+        return primal.with_binds([self.saving.get(id(bind), bind) for bind in primal.binds])
+
     def gradient(self, inputs: list[int]) -> Gradient:
         """The Gradient for these parameters."""
         f, captures = self.f, self.captures
@@ -252,7 +285,7 @@ class _Recording:
         df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
         return Gradient(
             # what a step captures of a buffer must not keep the next from writing into it
-            f=parts_apart(captures.primal()),
+            f=parts_apart(self.primal()),
             # the raw form is as [D5] says; sums first: with signs carried some are differences
             df=df if self.defined is None else carried_signs(merged_sums(df)),
             f_real_outputs=len(f.ret.args),
@@ -290,6 +323,9 @@ def pull(
         Value(builder, by_input[i]) if type(by_input.get(i)) is Local else None
         for i in range(len(args))
     )
+
+
+pull.program = differentiate  # what rules of loops need, which emit no step in the place
 
 
 def knowing(fn: Lambda, known: dict[int, Value]) -> tuple[Lambda, list[Value]]:

@@ -1,0 +1,64 @@
+"""The batching rule of ``scan``: a scan whose steps are for all examples at once."""
+
+from collections.abc import Sequence
+
+from letir.ast.builder import LetBuilder
+from letir.ast.checker import retype
+from letir.ast.terms import Lambda
+from letir.ops.batching import emitted, spread_out, to_front, unmapped
+
+
+def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
+    """One loop for all examples: stacked operands and results have the batch behind the steps."""
+    end, mapped = n_carry + n_xs, [axis is not None for axis in axes]
+    first = next(i for i, there in enumerate(mapped) if there)
+    size = args[first].shape[axes[first]]
+    kinds = [unmapped(arg, axis) for arg, axis in zip(args, axes, strict=True)]
+    kinds[n_carry:end] = [kind and kind.with_shape(kind.shape[1:]) for kind in kinds[n_carry:end]]
+    kinds[:n_carry] = [kind and kind.with_shape(kind.shape) for kind in kinds[:n_carry]]
+    if any(kind is not param.type for kind, param in zip(kinds, body.params, strict=True)):
+        body = retype(body, *kinds)
+    program, mapped, out_mapped = batched_body(body, mapped, n_carry, size, transform)
+    operands = [
+        arg if axis is None else to_front(arg, axis) for arg, axis in zip(args, axes, strict=True)
+    ]
+    like = operands[first]
+    operands[:n_carry] = [
+        spread_out(arg, axis is not None or not there, like)
+        for arg, axis, there in zip(operands, axes, mapped[:n_carry], strict=False)
+    ]
+    operands[n_carry:end] = [
+        to_front(x, 1) if there else x
+        for x, there in zip(operands[n_carry:end], mapped[n_carry:end], strict=True)
+    ]
+    attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
+    outs = emitted("scan", operands, body=program, **attrs)
+    places = [None if not there else 0 if i < n_carry else 1 for i, there in enumerate(out_mapped)]
+    return outs, tuple(places)
+
+
+def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, transform) -> tuple:
+    """(program, which operands have the batch, which results): carried values have it if any step
+    gives it to them.
+    """
+    mapped = list(mapped)
+    while True:  # it only ever grows
+        program, axes = transform(body, [0 if there else None for there in mapped], size)
+        out = [axis is not None for axis in axes]
+        grown = [a or b for a, b in zip(mapped, out[:n_carry], strict=False)] + mapped[n_carry:]
+        if grown == mapped:
+            break
+        mapped = grown
+    if out[:n_carry] == mapped[:n_carry]:
+        return program, mapped, out
+    builder = LetBuilder()
+    params = [builder.param(param.type, param.name) for param in program.params]
+    like = next(param for param, there in zip(params, mapped, strict=True) if there)
+    found = list(builder.call(program, params))
+    for i in range(n_carry):
+        if mapped[i] and not out[i]:
+            found[i] = spread_out(found[i], False, like)
+            kind = body.params[i].type
+            if kind is not None and found[i].dtype != kind.dtype:  # of a number
+                found[i] = found[i].astype(kind.dtype)
+    return builder.build(found), mapped, [*mapped[:n_carry], *out[n_carry:]]

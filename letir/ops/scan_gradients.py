@@ -1,0 +1,284 @@
+"""Derivatives of ``scan``: the cotangents go through a scan in the other direction, the tangents
+through one in the same.
+
+The way back reads values of every step, its residuals. A forward scan that stacks them is made by
+``scan_saving``, which the reverse transform asks for; where that did not happen (``scan_vjp`` of a
+scan that lacks some) the loop is computed again.
+"""
+
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ast.types import ArrayType
+from letir.ops.bodies import body_type, fitted
+from letir.ops.loop_bodies import GradientOf, arriving, carried, constant_in, part
+from letir.ops.makers import match, takes_gradient
+from letir.ops.sizes import zeros_like
+
+MOST_ROUNDS = 4  # of saving: what saves more values may read more of them, in theory for ever
+
+
+# ---- what every step gives to the way back ----
+
+
+@frozen(eq=False)
+class Back:
+    """How the cotangents of one step's results become those of its parameters.
+
+    ``gradient`` is that of ``body``, for the parameters ``needed`` and the results that have a
+    cotangent, ``defined``.
+    """
+
+    body: Lambda
+    n_carry: int
+    n_xs: int
+    needed: list[bool]
+    defined: list[bool]
+    gradient: object
+
+    @classmethod
+    def of(cls, body, n_carry, n_xs, needed, defined, differentiate) -> "Back":
+        """The way back through a body, for these operands and results of the loop."""
+        needed = carried(body, needed, n_carry)
+        defined = arriving(body, defined, needed, n_carry)
+        made = GradientOf(differentiate, tuple(needed), tuple(defined))
+        return cls(body, n_carry, n_xs, needed, defined, body.memo(made))
+
+    @property
+    def captured(self) -> list[Arg]:
+        """What the gradient program of a step reads, as locals of ``gradient.f``."""
+        f, g = self.gradient.f, self.gradient
+        inputs = [f.params[i] for i in g.df_input_captured_inputs]
+        return inputs + [f.ret.args[i] for i in g.df_input_captured_outputs]
+
+    def stacked(self) -> dict[Local, int]:
+        """The position among the results of each local that the loop stacks."""
+        found: dict[Local, int] = {}
+        for i, arg in enumerate(self.gradient.f.ret.args[: len(self.body.ret.args)]):
+            if i >= self.n_carry and type(arg) is Local:
+                found.setdefault(arg, i)
+        return found
+
+    def constant(self) -> set[Local]:
+        """The locals that are the same in all steps."""
+        return constant_in(self.gradient.f, self.n_carry + self.n_xs)
+
+    def missing(self) -> list[Local]:
+        """The residuals that the loop does not stack."""
+        end = self.n_carry + self.n_xs
+        there = self.constant() | self.stacked().keys() | set(self.body.params[self.n_carry : end])
+        return [local for local in dict.fromkeys(self.captured) if local not in there]
+
+    def saving_body(self) -> Lambda:
+        """The body with what is missing as further results."""
+        f = self.gradient.f
+        results = (*f.ret.args[: len(self.body.ret.args)], *self.missing())
+        return Lambda(f.params, f.binds, Ret(results))
+
+
+def saving_way(body: Lambda, n_carry, n_xs, needed, defined, differentiate) -> Back:
+    """The way back through ``body``, with further results so that nothing is missing."""
+    back = Back.of(body, n_carry, n_xs, needed, defined, differentiate)
+    for _ in range(MOST_ROUNDS):
+        if not back.missing():
+            break
+        body = back.saving_body()
+        more = [False] * (len(body.ret.args) - len(defined))
+        back = Back.of(body, n_carry, n_xs, needed, [*defined, *more], differentiate)
+    return back
+
+
+def scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate) -> Bind:
+    """``bind`` with further results, the residuals that its way back reads; itself where it has
+    them.
+    """
+    attrs = bind.attrs
+    body, n_carry, n_xs = attrs["body"], attrs["n_carry"], attrs["n_xs"]
+    back = saving_way(body, n_carry, n_xs, needed, defined, differentiate)
+    if back.body is body:
+        return bind
+    attrs = bind.op.complete({**attrs, "body": back.body})
+    stacked = bind.binders[n_carry].type if len(bind.binders) > n_carry else None
+    n = trips_of(bind, stacked)
+    more = [arg.type for arg in back.body.ret.args[len(bind.binders) :]]
+    fresh = [Local(kind and ArrayType(kind.dtype, (n, *kind.shape))) for kind in more]
+    return Bind((*bind.binders, *fresh), bind.op, bind.args, attrs, bind.source)
+
+
+def trips_of(bind: Bind, stacked: ArrayType | None):
+    """The number of steps, as the types of results say it."""
+    if stacked is not None:
+        return stacked.shape[0]
+    length = bind.attrs["length"]
+    return bind.args[bind.attrs["n_carry"]].type.shape[0] if length is None else length
+
+
+# ---- the reverse mode ----
+
+
+def scan_vjp(cts, outs, *args, body, n_carry, n_xs, length, reverse, transform, wanted=None):
+    """Go through the steps in the other order, with the cotangents of the carry; those of what all
+    steps share add up in it.
+    """
+    wanted = [True] * len(args) if wanted is None else wanted
+    needed = [w and takes_gradient(arg) for w, arg in zip(wanted, args, strict=True)]
+    defined = [ct is not None for ct in cts]
+    body = fitted(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
+    back = Back.of(body, n_carry, n_xs, needed, defined, transform.program)
+    if back.missing():  # the loop again, which stacks what is missing
+        back = saving_way(body, n_carry, n_xs, needed, defined, transform.program)
+        attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
+        outs = emit_scan(args, body=back.body, **attrs)
+    more = [None] * (len(back.body.ret.args) - len(cts))
+    return go_back(back, [*cts, *more], outs, args, Loop(length, not reverse))
+
+
+def param_type(args: Sequence, i: int, n_carry: int, n_xs: int) -> ArrayType | None:
+    """The type of the body's parameter for an operand."""
+    kind = body_type(args[i])
+    if kind is None or not n_carry <= i < n_carry + n_xs:
+        return ArrayType(kind.dtype, kind.shape) if kind and i < n_carry else kind
+    return kind.with_shape(kind.shape[1:])
+
+
+class Loop:
+    """A scan that is being made: operands beside the parameters of its body that stand for them."""
+
+    def __init__(self, length: int | None, reverse: bool):
+        self.length, self.reverse = length, reverse
+        self.builder = LetBuilder()
+        self.carry: list[tuple] = []
+        self.rows: list[tuple] = []
+        self.shared: list[tuple] = []
+
+    def carried(self, operand) -> Value:
+        """The parameter for a carried value that begins as ``operand``."""
+        kind = body_type(operand)
+        return self._param(self.carry, operand, kind and ArrayType(kind.dtype, kind.shape))
+
+    def row(self, operand: Value) -> Value:
+        """The parameter for what a step gets of an array."""
+        kind = operand.type
+        return self._param(self.rows, operand, kind and kind.with_shape(kind.shape[1:]))
+
+    def share(self, operand) -> Value:
+        """The parameter for a value that all steps read."""
+        return self._param(self.shared, operand, body_type(operand))
+
+    def _param(self, pairs: list, operand, kind: ArrayType | None) -> Value:
+        param = Value(self.builder, Local(kind))
+        pairs.append((operand, param))
+        return param
+
+    def emit(self, carry: Sequence, ys: Sequence, extra: Sequence = ()) -> tuple[tuple, tuple]:
+        """(last carry, stacked ys) of the scan whose steps give these; ``extra`` are arrays that
+        tell the number of steps, if nothing else does.
+        """
+        if self.length is None and not self.rows:
+            self.row(extra[0])
+        pairs = [*self.carry, *self.rows, *self.shared]
+        self.builder.params = [param.arg for _, param in pairs]
+        body = self.builder.build([*carry, *ys])
+        attrs = {"n_carry": len(self.carry), "n_xs": len(self.rows)}
+        attrs |= {"length": self.length, "reverse": self.reverse}
+        outs = emit_scan([operand for operand, _ in pairs], body=body, **attrs)
+        return outs[: len(carry)], outs[len(carry) :]
+
+
+def emit_scan(operands: Sequence, **attrs) -> tuple:
+    """``scan`` where the operands are recorded."""
+    op = PRIMITIVES["scan"]
+    emitter = next(v.emitter for v in operands if isinstance(v, Value))
+    return emitter.apply(op, tuple(operands), op.complete(attrs))
+
+
+def go_back(back: Back, cts: Sequence, outs: Sequence, args: Sequence, loop: Loop) -> tuple:
+    """The cotangents of the operands, by a scan over the steps in the other order."""
+    g, n_carry = back.gradient, back.n_carry
+    end = n_carry + back.n_xs
+    carry = [i for i in range(n_carry) if i in set(g.df_input_vjps)]
+    if not g.df_input_vjps:
+        return (None,) * len(args)
+    by_result = {i: loop.carried(zeros_like(outs[i]) if cts[i] is None else cts[i]) for i in carry}
+    pairs = zip(g.df_output_vjps, g.df.ret.args, strict=True)
+    given = [i for i, ct in pairs if type(ct) is Local]
+    totals = {i: loop.carried(zeros_like(args[i])) for i in given if i >= end}
+    by_result |= {i: loop.row(cts[i]) for i in g.df_input_vjps if i >= n_carry}
+    reads = residuals(back, outs, args, loop)
+    found = loop.builder.call(g.df, [*[by_result[i] for i in g.df_input_vjps], *reads])
+    by_param = dict(zip(g.df_output_vjps, found, strict=True))
+    xs = [i for i in given if n_carry <= i < end]
+    results = [by_param[i] if i in given else zeros_like(by_result[i]) for i in carry]
+    results += [total + by_param[i] for i, total in totals.items()]
+    first, rows = loop.emit(results, [by_param[i] for i in xs], args[n_carry:])
+    answers = dict(zip([*carry, *totals, *xs], [*first, *rows], strict=True))
+    return tuple([match(answers.get(i), arg) for i, arg in enumerate(args)])
+
+
+def residuals(back: Back, outs: Sequence, args: Sequence, loop: Loop) -> list[Value]:
+    """What the gradient program of a step reads, as parameters of the loop's body."""
+    f, end = back.gradient.f, back.n_carry + back.n_xs
+    place = {param: i for i, param in enumerate(f.params)}
+    stacked, constant = back.stacked(), back.constant()
+    computed = [x for x in back.captured if x in constant and x not in place]
+    values: dict[Local, Value] = {}
+    if computed:
+        program = part(f, f.params[end:], computed)
+        emitter = next(v.emitter for v in (*outs, *args) if isinstance(v, Value))
+        found = emitter.call(program, args[end:])
+        values |= {x: loop.share(v) for x, v in zip(computed, found, strict=True)}
+    for x in back.captured:
+        if x in values:
+            continue
+        if x in stacked:
+            values[x] = loop.row(outs[stacked[x]])
+        elif place[x] < end:
+            values[x] = loop.row(args[place[x]])
+        else:
+            values[x] = loop.share(args[place[x]])
+    return [values[x] for x in back.captured]
+
+
+# ---- the forward mode ----
+
+
+def scan_jvp(tangents, outs, *args, body, n_carry, n_xs, length, reverse, transform):
+    """The loop with the tangents of the carry beside it."""
+    body = fitted(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
+    inputs, (program, outputs) = tangent_body(body, n_carry, tangents, transform.program)
+    loop, end = Loop(length, reverse), n_carry + n_xs
+    carry = [loop.carried(arg) for arg in args[:n_carry]]
+    moving = [i for i in inputs if i < n_carry]
+    primals = carry + [loop.row(arg) for arg in args[n_carry:end]]
+    primals += [loop.share(arg) for arg in args[end:]]
+    along = [tangent_param(loop, i, tangents[i], args[i], n_carry, end) for i in inputs]
+    found = loop.builder.call(program, [*primals, *along])
+    count = len(body.ret.args)
+    by_output = dict(zip(outputs, found[count:], strict=True))
+    first = [by_output[i] if i in by_output else zeros_like(carry[i]) for i in moving]
+    ys = [i for i in outputs if i >= n_carry]
+    last, rows = loop.emit([*found[:n_carry], *first], [by_output[i] for i in ys])
+    answers = dict(zip([*moving, *ys], [*last[n_carry:], *rows], strict=True))
+    return tuple([answers.get(i) for i in range(count)])
+
+
+def tangent_param(loop: Loop, i: int, tangent, arg, n_carry: int, end: int) -> Value:
+    """The parameter for the tangent of an operand."""
+    if i < n_carry:
+        return loop.carried(zeros_like(arg) if tangent is None else tangent)
+    return loop.row(tangent) if i < end else loop.share(tangent)
+
+
+def tangent_body(body: Lambda, n_carry: int, tangents: Sequence, program: Callable) -> tuple:
+    """(inputs that have a tangent in any step, ``program(body, inputs)``)."""
+    inputs = [i for i, t in enumerate(tangents) if t is not None]
+    while True:
+        made = program(body, inputs)
+        grown = sorted({*inputs, *[i for i in made[1] if i < n_carry]})
+        if grown == inputs:
+            return inputs, made
+        inputs = grown
