@@ -97,7 +97,7 @@ class Form:
             elif self.type is not None:
                 found.append(step)
             else:
-                found.append(Part(self.types[place - count], step, place - count))
+                found.append(Part.of(self.types[place - count], step, place - count))
         return found
 
     def pull(self, rule: RuleBody, emitter, cts: list, captured: Sequence) -> tuple:

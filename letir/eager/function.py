@@ -95,7 +95,7 @@ def record(function, ctx: Context, args: tuple, origins: list, outs: list, singl
         if is_among(out, ctx._without_gradient) or not out.type.inexact:
             out.arg = Constant(out.type)
         else:
-            out.arg = step if single else Part(out.type, step, i)
+            out.arg = step if single else Part.of(out.type, step, i)
         if root(out).sharing is not None:
             root(out).sharing.origins.add(out.arg)
 

@@ -51,7 +51,7 @@ class Saved:
             return self.origin
         if step.type is not None:
             return step
-        return Part(step.form.types[self.result], step, self.result)
+        return Part.of(step.form.types[self.result], step, self.result)
 
 
 @frozen

@@ -140,7 +140,7 @@ class Recorder:
         elif single:
             arg, step.type = step, kind
         else:
-            arg = Part(kind, step, index)
+            arg = Part.of(kind, step, index)
         return self.wrapped(array, arg)
 
     def wrapped(self, array, arg):

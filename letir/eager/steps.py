@@ -12,6 +12,7 @@ other once some are nested; CPython 3.13 nests too many of them for the stack of
 
 import itertools
 import threading
+import weakref
 
 from attrs import define, field, frozen
 
@@ -96,7 +97,7 @@ class Step(Origin, list):
     and what the history needs, as ``form`` says; FREED after backward. ``order`` grows with time.
     """
 
-    __slots__ = ("__weakref__", "form", "kept", "notes", "order", "source", "type")
+    __slots__ = ("__weakref__", "form", "kept", "notes", "order", "parts", "source", "type")
     __hash__, __eq__, __ne__ = object.__hash__, object.__eq__, object.__ne__  # it is itself only
 
     def filled(self, form, kept, order: int, source: Source | None) -> "Step":
@@ -167,6 +168,18 @@ class Part(Origin):
 
     def __init__(self, type: ArrayType, step: Step, index: int):
         self.type, self.notes, self.step, self.index = type, None, step, index
+
+    @classmethod
+    def of(cls, type: ArrayType, step: Step, index: int) -> "Part":
+        """The one that is in use: what reads a result once more adds to the same gradient."""
+        known = getattr(step, "parts", None)
+        if known is None:
+            known = step.parts = {}  # weak: a part has its step, and so a cycle would outlive both
+        found = known[index]() if index in known else None
+        if found is None:
+            found = cls(type, step, index)
+            known[index] = weakref.ref(found)
+        return found
 
     def note_change(self, source: Source | None) -> None:
         """As for the others; and of the step, because it may have kept its results."""

@@ -337,3 +337,25 @@ def test_two_threads_may_run_backward_over_a_shared_part():
         thread.join()
 
     np.testing.assert_allclose(10 * np.cos(A), x.grad.data)
+
+
+def test_a_result_that_its_own_rule_reads_has_one_gradient():
+    """One of several: what the first backward read of it, and what the user did with it, add up."""
+
+    def rule(cts, outs, x):
+        square, cube = cts
+        found = 0.0 if square is None else square * 2 * x
+        return (found if cube is None else found + cube * 3 * outs[0],)
+
+    both = lt.primitive(
+        "test_backward.both",
+        lambda xp, x: (x * x, x * x * x),
+        lambda x: (x, x),
+        vjp=rule,
+        results=lambda: 2,
+    )
+    x = Variable(2.0, requires_grad=True)
+    square, cube = both(x)
+    slope = gradients(cube, x, create_graph=True)
+
+    assert 32.0 == gradients(slope + 5 * square, x).numpy()  # 6 x + 10 x
