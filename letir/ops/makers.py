@@ -91,17 +91,24 @@ def ufunc_impl(ufunc: np.ufunc) -> Callable:
     exactly.
     """
     name = ufunc.__name__  # by name: CuPy has its own ufunc of it
-    if name not in PYTHON_INTEGERS:
-        return lambda xp, *arrays: getattr(xp, name)(*arrays)
-    if ufunc.nin == 1:
-        return lambda xp, x: getattr(xp, name)(x) if type(x) is not int else whole(xp, name, x)
+    exact = name in PYTHON_INTEGERS
 
-    def impl(xp, x, y):
+    def impl(xp, *arrays):
+        return getattr(xp, name)(*arrays)
+
+    def unary_impl(xp, x):
+        return getattr(xp, name)(x) if type(x) is not int else whole(xp, name, x)
+
+    def binary_impl(xp, x, y):
         if type(x) is int and type(y) is int:
             return whole(xp, name, x, y)
         return getattr(xp, name)(x, y)
 
-    return impl
+    made = impl if not exact else unary_impl if ufunc.nin == 1 else binary_impl
+    if getattr(np, name, None) is ufunc:
+        # what a plan calls for NumPy's arrays, unless all operands may be Python integers
+        made.ufunc, made.exact_integers = ufunc, exact
+    return made
 
 
 def whole(xp, name: str, *numbers: int):

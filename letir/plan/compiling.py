@@ -1,0 +1,61 @@
+"""``compile``: a program as something that is called on arrays, as fast as can be."""
+
+from letir.ast.terms import Lambda
+from letir.errors import TraceError
+from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
+from letir.eval.arrays import array_module
+from letir.eval.written import check_writable
+from letir.ops.memory import changed_params
+from letir.plan.optimizing import optimized
+from letir.plan.slots import Plan, plan_of
+
+
+class Compiled:
+    """A program with its plan: called as the program is, with the same results.
+
+    ``program`` is what was compiled, ``optimized`` what it became, ``plan`` the steps of that.
+    """
+
+    def __init__(self, program: Lambda, made: Lambda):
+        self.program, self.optimized = program, made
+        self.plan: Plan = plan_of(made)
+
+    def __call__(self, *args, **kwargs):
+        leaves = flat_arguments(self.program, args, kwargs)
+        del args, kwargs  # else this frame holds the arguments until the end
+        return nested_results(self.program, self.run_flat(leaves))
+
+    def run_flat(self, leaves: list) -> tuple:
+        """The results in a row for arguments in a row; ``leaves`` is emptied."""
+        fn = self.program
+        runner = next((leaf for leaf in leaves if hasattr(type(leaf), "__letir_run__")), None)
+        if runner is not None:  # the program as it was recorded [B5]
+            return runner.__letir_run__(fn, leaves)
+        checked_arguments(fn, leaves)
+        if changed := changed_params(fn):
+            check_writable(fn, leaves, changed)
+        return self.plan.run(leaves, array_module(leaves))
+
+    def __repr__(self):
+        return f"<compiled program of {len(self.optimized)} binds>"
+
+
+def compile(fn: Lambda, *, optimize: bool = True, exact: bool = False) -> Compiled:
+    """``fn`` as a plan: called as ``fn`` is, with the same results.
+
+    Costs that are worth paying once are paid here: the passes of ``optimize`` (off: only those that
+    a plan needs), slots for all values, constants in the form in which NumPy takes them. ``exact``
+    leaves out what sums in another order. See docs/executor.md.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> f = compile(trace(lambda x: np.sin(x) * 2.0, np.zeros(2)))
+    >>> f(np.zeros(2))
+    array([0., 0.])
+    """
+    if not isinstance(fn, Lambda):
+        raise TraceError(
+            f"compile: a program is compiled, found {type(fn).__name__}\n"
+            "  trace the function first, or letir.jit(f), which does so at each new type"
+        )
+    return Compiled(fn, optimized(fn, optimize=optimize, exact=exact))

@@ -1,0 +1,160 @@
+"""How a program is laid out on slots: which value is in which, what each step calls, and what is
+cleared after it.
+
+A result takes the slot of an operand that is used for the last time: to write it is to free that
+operand. Constants have slots that nothing takes.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+from attrs import define
+
+from letir.ast.terms import Bind, Const, Lambda, Local
+from letir.ops.sizes import constant
+from letir.plan.splicing import spliced
+from letir.plan.steps import is_simple, key_of, numerics, operand_values, special, ufunc_of
+from letir.visitors.usedef import use_counts
+
+# How a step is done: f is what it calls, i and j are slots of operands, k is that of the result,
+# c what is cleared after it (OTHER clears before it).
+ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, OTHER = range(6)
+KEPT = 1 << 60  # uses left of a constant
+
+
+@define(eq=False)
+class Table:
+    """The steps of a program for one array module.
+
+    ``rest``: what is in the slots behind those of the parameters before the first step; ``unused``:
+    slots of parameters that nobody reads; ``where``: the bind of each step; ``results``: their
+    slots; ``constants``: ids of the arrays that results must not share memory with, and ``shared``
+    which results might.
+    """
+
+    steps: tuple
+    where: tuple
+    rest: list
+    unused: tuple
+    results: tuple
+    constants: frozenset
+    shared: tuple
+
+
+def laid_out(fn: Lambda, xp, call: Callable) -> Table:
+    """The table of ``fn`` for arrays of the module ``xp``; bodies are run by ``call``. Linear."""
+    program, origins = spliced(fn)
+    layout = Layout(program, xp, call)
+    for n, bind in enumerate(program.binds):
+        if bind.op is constant and xp is np:
+            layout.place_constant(bind)
+        else:
+            layout.place(bind, origins.get(n, bind))
+    return layout.table(program)
+
+
+class Layout:
+    """The state of laying out one program: where each local is, and which slots are free."""
+
+    def __init__(self, fn: Lambda, xp, call: Callable):
+        self.xp, self.call, self.first = xp, call, len(fn.params)
+        self.left = use_counts(fn).copy()
+        self.at: dict[Local, int] = {p: n for n, p in enumerate(fn.params)}
+        self.unused = tuple([n for n, p in enumerate(fn.params) if p not in self.left])
+        self.free: list[int] = list(self.unused)
+        self.rest: list = []
+        self.numbers: dict = {}  # slots of the Python numbers among the operands
+        self.arrays: list = []  # constants, which results must not share memory with
+        self.fresh: set[Local] = set()  # what shares memory with nothing else
+        self.steps: list[tuple] = []
+        self.where: list = []
+
+    def table(self, fn: Lambda) -> Table:
+        """The layout of the whole program, whose binds have been placed."""
+        shared = [n for n, arg in enumerate(fn.ret.args) if arg not in self.fresh]
+        values = [arg.value for arg in fn.ret.args if type(arg) is Const]
+        results, _ = self.operands(fn.ret.args, values)
+        return Table(
+            *(tuple(self.steps), tuple(self.where), self.rest, self.unused, tuple(results)),
+            *(frozenset(map(id, self.arrays)), tuple(shared)),
+        )
+
+    def place_constant(self, bind: Bind) -> None:
+        """Give an array constant a slot of its own, and no step."""
+        (binder,) = bind.binders
+        if binder in self.left:
+            value = bind.attrs["value"]
+            self.at[binder], self.left[binder] = self.new(value), KEPT
+            self.arrays.append(value)
+
+    def place(self, bind: Bind, where) -> None:
+        """Add the step of ``bind``, which is told as ``where``."""
+        self.where.append(where)
+        ufunc = ufunc_of(bind) if self.xp is np else None
+        slots, dying = self.operands(bind.args, operand_values(bind, ufunc))
+        if not is_simple(bind):
+            f = special(bind, self.xp, self.call)
+            self.free += dying
+            k = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
+            self.steps.append((OTHER, f, tuple(slots), None, k, tuple(dying)))
+            return
+        (binder,) = bind.binders
+        if ufunc is not None:
+            self.fresh.add(binder)
+        f = numerics(bind, self.xp) if ufunc is None else ufunc
+        k = dying[0] if dying else self.slot_for(binder)
+        cleared = dying[1:]
+        self.free += cleared
+        if binder in self.left:
+            self.at[binder] = k
+        else:
+            cleared.append(k)
+            self.free.append(k)
+        self.add(f, slots, k, cleared)
+
+    def add(self, f: Callable, slots: list[int], k: int, cleared: list[int]) -> None:
+        """Add the step ``slot k = f(slots)``, after which others are cleared."""
+        if len(cleared) > 1 or not 1 <= len(slots) <= 2:
+            step = (MANY, f, tuple(slots), None, k, tuple(cleared))
+        elif len(slots) == 1:
+            kind = ONE_AND_CLEAR if cleared else ONE
+            step = (kind, f, slots[0], None, k, cleared[0] if cleared else None)
+        else:
+            kind = TWO_AND_CLEAR if cleared else TWO
+            step = (kind, f, *slots, k, cleared[0] if cleared else None)
+        self.steps.append(step)
+
+    def operands(self, args: tuple, values: list) -> tuple[list[int], list[int]]:
+        """(the slots of operands, those of values that are used here for the last time).
+
+        ``values``: those of the constants among them.
+        """
+        left, slots, dying, numbers = self.left, [], [], iter(values)
+        for arg in args:
+            if type(arg) is not Local:
+                slots.append(self.number(next(numbers)))
+                continue
+            slot = self.at[arg]
+            slots.append(slot)
+            left[arg] -= 1
+            if not left[arg]:
+                dying.append(slot)
+        return slots, dying
+
+    def number(self, value) -> int:
+        """The slot of a Python number, or of the array that stands for it."""
+        key = key_of(value)
+        found = self.numbers.get(key)
+        if found is None:
+            found = self.numbers[key] = self.new(value)
+        return found
+
+    def slot_for(self, binder: Local) -> int:
+        """A slot for a new value."""
+        slot = self.at[binder] = self.free.pop() if self.free else self.new(None)
+        return slot
+
+    def new(self, value) -> int:
+        """One more slot, with what is in it before the first step."""
+        self.rest.append(value)
+        return self.first + len(self.rest) - 1

@@ -1,0 +1,186 @@
+"""What one step of a plan calls: a ufunc itself, or an operation's numerics with its attributes
+filled in; and the Python numbers among the operands, made into what NumPy would make of them.
+"""
+
+import inspect
+from collections.abc import Callable
+from functools import partial
+from types import FunctionType, MethodType
+
+import numpy as np
+
+from letir.ast.attrs import token
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const
+from letir.errors import DTypeError
+from letir.eval.ownership import updated
+from letir.ops.makers import promotable
+
+PLAIN = (int, float, complex)
+_resolved: dict = {}  # (ufunc, types) -> dtypes that its loop takes; may be emptied at any time
+_ready: dict = {}  # (token of a number, dtype) -> the array that stands for it; likewise
+_MOST = 1 << 12
+
+
+def ufunc_of(bind: Bind) -> np.ufunc | None:
+    """The ufunc that computes this bind on NumPy's arrays with nothing around it; None if none."""
+    ufunc = getattr(bind.op.impl, "ufunc", None)
+    if ufunc is None or not bind.op.impl.exact_integers:
+        return ufunc
+    # of Python integers alone the record computes exactly, and only a weak type is one
+    return ufunc if any(is_strong(arg) for arg in bind.args) else None
+
+
+def is_strong(arg: Arg) -> bool:
+    """Whether an operand is known to be no Python integer."""
+    kind = arg.type
+    return kind is not None and kind is not NO_TYPE and not (kind.weak and kind.dtype.kind == "i")
+
+
+def is_simple(bind: Bind) -> bool:
+    """Whether the step of a bind is one result of a function of the operands."""
+    op = bind.op
+    return op.results is None and op.update is None and not op.holds_lambdas
+
+
+def numerics(bind: Bind, xp) -> Callable:
+    """What computes a bind, as a function of the operands alone."""
+    return with_attributes(bind.op.impl, xp, bind.attrs)
+
+
+def special(bind: Bind, xp, call: Callable) -> Callable:
+    """The step ``f(slots, i, k, c)`` of a bind that is not simple."""
+    op = bind.op
+    if op.holds_lambdas:
+        given = {**bind.attrs, "call": call}
+        if op.consume is not None:
+            f = with_attributes(op.consume, xp, given)
+        else:
+            f = in_a_list(with_attributes(op.impl, xp, given))
+    elif op.update is not None:
+        f = partial(updated, op, xp, attrs=bind.attrs)
+    else:
+        f = in_a_list(numerics(bind, xp))
+    return storing_one(f) if op.results is None else storing(f)
+
+
+def in_a_list(f: Callable) -> Callable:
+    """``f`` of operands in a list."""
+    return lambda operands: f(*operands)
+
+
+def storing_one(f: Callable) -> Callable:
+    """The step of a function of a list of operands, which has one result."""
+
+    def step(v, i, k, c):
+        v_k = f(taken(v, i, c))
+        if k[0] is not None:
+            v[k[0]] = v_k
+
+    return step
+
+
+def storing(f: Callable) -> Callable:
+    """The step of a function of a list of operands, which has several results, or none."""
+
+    def step(v, i, k, c):
+        for slot, result in zip(k, f(taken(v, i, c)), strict=True):
+            if slot is not None:
+                v[slot] = result
+
+    return step
+
+
+def taken(v: list, i: tuple, c: tuple) -> list:
+    """The operands, moved out of the slots ``c``: the list alone has them then [C1]."""
+    operands = [v[n] for n in i]
+    for n in c:
+        v[n] = None
+    return operands
+
+
+def with_attributes(impl: Callable, xp, attrs: dict) -> Callable:
+    """``impl`` with the array module and these keywords filled in."""
+    if type(impl) is not FunctionType:
+        return partial(impl, xp, **attrs)
+    if attrs:
+        if impl.__code__.co_flags & inspect.CO_VARKEYWORDS:
+            return partial(impl, xp, **attrs)
+        # as defaults of a copy: a call need not merge dicts, which takes longer than a small sum
+        copy = FunctionType(
+            impl.__code__, impl.__globals__, impl.__name__, impl.__defaults__, impl.__closure__
+        )
+        copy.__kwdefaults__ = dict(attrs)
+        impl = copy
+    return MethodType(impl, xp)  # a method is called as fast as its function
+
+
+# ---- numbers ----
+
+
+def operand_values(bind: Bind, ufunc: np.ufunc | None) -> list:
+    """The values of those operands that are constants, in order."""
+    places = [n for n, arg in enumerate(bind.args) if type(arg) is Const]
+    if not places or ufunc is None:
+        return [bind.args[n].value for n in places]
+    dtypes = resolved(ufunc, tuple([arg.type for arg in bind.args]))
+    if dtypes is None:
+        return [bind.args[n].value for n in places]
+    return [ready(bind.args[n].value, dtypes[n]) for n in places]
+
+
+def key_of(value):
+    """What two numbers among operands are one slot by."""
+    return id(value) if type(value) is np.ndarray else token(value)
+
+
+def resolved(ufunc: np.ufunc, types: tuple) -> tuple | None:
+    """The dtypes of the operands in the loop that NumPy takes, if arrays of these dtypes lead to
+    the same one; None if not, or if a type is unknown.
+    """
+    key = (ufunc, types)
+    if key not in _resolved:
+        if len(_resolved) >= _MOST:
+            _resolved.clear()
+        _resolved[key] = _resolve(ufunc, types)
+    return _resolved[key]
+
+
+def _resolve(ufunc: np.ufunc, types: tuple) -> tuple | None:
+    if None in types or NO_TYPE in types:
+        return None
+    results = (None,) * ufunc.nout
+    try:
+        found = ufunc.resolve_dtypes((*map(promotable, types), *results))
+        again = ufunc.resolve_dtypes((*found[: ufunc.nin], *results))
+    except (TypeError, DTypeError):
+        return None
+    return found[: ufunc.nin] if found == again else None
+
+
+def ready(number, dtype: np.dtype):
+    """The 0-d array that NumPy makes of a Python number for a loop of this dtype, so that it is
+    made once; the number itself where that is an error or a warning.
+    """
+    if type(number) not in PLAIN:
+        return number
+    key = (token(number), dtype)
+    if key not in _ready:
+        if len(_ready) >= _MOST:
+            _ready.clear()
+        _ready[key] = _array_of(number, dtype)
+    return _ready[key]
+
+
+def _array_of(number, dtype: np.dtype):
+    with np.errstate(all="raise"):
+        try:
+            made = np.array(number, dtype)
+        except (OverflowError, FloatingPointError, TypeError):
+            return number
+    if dtype.kind in "fc" and number and not np.isnan(made):
+        # what is rounded to inf or to nothing sets flags that errstate is about
+        size, limits = max(abs(made.real), abs(made.imag)), np.finfo(dtype)
+        if size < limits.tiny or (size > limits.max and np.isfinite(number)):
+            return number
+    made.flags.writeable = False
+    return made
