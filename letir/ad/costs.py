@@ -4,6 +4,7 @@
 ``weight(local)`` a number in their place where they are not.
 """
 
+from letir.ast.bodies import bodies_of
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size
@@ -60,12 +61,12 @@ def of_bodies(bind: Bind) -> int | None:
     """
     op, types = bind.op, [arg.type for arg in bind.args]
     least = CHEAP if op in (grad_of, when_defined) else DEAR  # these two only hold a rule
-    bodies = [value for value in bind.attrs.values() if type(value) is Lambda]
+    bodies = bodies_of(bind)
     if op.decompose is not None:
         if None in types:
             return DEAR
         kinds = tuple([kind if isinstance(kind, ArrayType) else None for kind in types])
-        least, bodies = CHEAP, [decomposition(op.decompose, kinds, dict(bind.attrs))]
+        least, bodies = CHEAP, (decomposition(op.decompose, kinds, dict(bind.attrs)),)
     # memo: many binds hold one body, which would be walked through for each of them
     grades = [body.memo(_dearest) for body in bodies]
     return None if None in grades else max([least, *grades])

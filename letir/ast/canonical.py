@@ -2,9 +2,12 @@
 [A6].
 """
 
+from letir.ast.bodies import attrs_with, bodies_of, throughout
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local, Ret
+
+_NO_BODY = Lambda((), (), Ret(()))  # in the place of a body that is compared by itself
 
 
 @paused_gc()
@@ -13,19 +16,17 @@ def canonicalize(fn: Lambda) -> Lambda:
 
     Two programs that differ only in these print the same after it.
     """
-    # recursive in the depth of bodies, as check is; along the binds it is a loop
+    return throughout(fn, _canonical_level)
+
+
+def _canonical_level(fn: Lambda) -> Lambda:
     fresh: dict[Local, Local] = {param: Local(param.type) for param in fn.params}
     binds = []
     for bind in fn.binds:
         args = tuple([fresh[arg] if type(arg) is Local else arg for arg in bind.args])
         binders = tuple([Local(binder.type) for binder in bind.binders])
         fresh.update(zip(bind.binders, binders, strict=True))
-        attrs = bind.attrs
-        if any(type(value) is Lambda for value in attrs.values()):
-            attrs = type(attrs)(
-                {k: canonicalize(v) if type(v) is Lambda else v for k, v in attrs.items()}
-            )
-        binds.append(Bind(binders, bind.op, args, attrs))
+        binds.append(Bind(binders, bind.op, args, bind.attrs))
     ret = Ret(tuple([fresh[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
     return Lambda([fresh[param] for param in fn.params], binds, ret, fn.in_tree, fn.out_tree)
 
@@ -33,6 +34,19 @@ def canonicalize(fn: Lambda) -> Lambda:
 def alpha_equal(f: Lambda, g: Lambda) -> bool:
     """Whether the programs are the same but for names and source lines; constants compare by
     bits.
+    """
+    # each pair of bodies once: they are shared, and may nest
+    pairs: dict[tuple[int, int], tuple[Lambda, Lambda]] = {(id(f), id(g)): (f, g)}
+    left = [(f, g)]
+    while left:
+        if not _same_level(*left.pop(), pairs, left):
+            return False
+    return True
+
+
+def _same_level(f: Lambda, g: Lambda, pairs: dict, left: list) -> bool:
+    """Whether two programs are the same if the pairs of bodies in them are; those are put into
+    ``left`` unless they are in ``pairs``.
     """
     if len(f.params) != len(g.params) or len(f.binds) != len(g.binds):
         return False
@@ -43,7 +57,9 @@ def alpha_equal(f: Lambda, g: Lambda) -> bool:
     # one direction is enough: each program binds a local once, so that pairs are one to one
     same: dict[Local, Local] = dict(zip(f.params, g.params, strict=True))
     for a, b in zip(f.binds, g.binds, strict=True):
-        if a.op is not b.op or (a.attrs is not b.attrs and a.attrs != b.attrs):
+        if a.op is not b.op:
+            return False
+        if a.attrs is not b.attrs and not _same_attrs(a, b, pairs, left):
             return False
         if len(a.binders) != len(b.binders) or not _same_args(a.args, b.args, same):
             return False
@@ -52,6 +68,26 @@ def alpha_equal(f: Lambda, g: Lambda) -> bool:
                 return False
             same[p] = q
     return _same_args(f.ret.args, g.ret.args, same)
+
+
+def _same_attrs(a: Bind, b: Bind, pairs: dict, left: list) -> bool:
+    if not a.op.holds_lambdas:
+        return a.attrs == b.attrs
+    first, second = bodies_of(a), bodies_of(b)
+    if len(first) != len(second):
+        return False
+    around = [
+        attrs_with(c.attrs, c_bodies, [_NO_BODY] * len(c_bodies))
+        for c, c_bodies in ((a, first), (b, second))
+    ]
+    if around[0] != around[1]:
+        return False
+    for pair in zip(first, second, strict=True):
+        key = id(pair[0]), id(pair[1])
+        if pair[0] is not pair[1] and key not in pairs:
+            pairs[key] = pair
+            left.append(pair)
+    return True
 
 
 def _same_args(a: tuple, b: tuple, same: dict[Local, Local]) -> bool:

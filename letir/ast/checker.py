@@ -4,6 +4,7 @@ Linear in the number of binds; nested bodies are checked too. Unknown types are 
 recorded types that say more than the type rule can know.
 """
 
+from letir.ast.bodies import all_bodies
 from letir.ast.builder import located, result_types
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import PRIMITIVES
@@ -20,6 +21,13 @@ def check(fn: Lambda) -> Lambda:
     Raises ScopeError that names the local, ShapeError or DTypeError with the let line and the
     user's line.
     """
+    for body in all_bodies(fn):  # once each: the binds of a gradient program share them
+        _check_level(body)
+    return fn
+
+
+def _check_level(fn: Lambda) -> None:
+    """Check the binds of ``fn`` itself, not the bodies that they hold."""
     bound: set[Local] = set()
     for param in fn.params:
         _bind(param, bound, "a parameter")
@@ -31,14 +39,9 @@ def check(fn: Lambda) -> Lambda:
         _check_types(fn, bind)
         for binder in bind.binders:
             _bind(binder, bound, f"the result of {bind.op.name}")
-        if bind.op.holds_lambdas:
-            for value in bind.attrs.values():
-                if type(value) is Lambda:
-                    check(value)
     for arg in fn.ret.args:
         if arg not in bound if type(arg) is Local else not _is_const(arg):
             raise ScopeError(f"the result {arg!r} of the program is not bound in it")
-    return fn
 
 
 def _bind(local: Local, bound: set[Local], what: str) -> None:

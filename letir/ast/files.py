@@ -21,6 +21,7 @@ from pathlib import Path
 import numpy as np
 from attrs import define
 
+from letir.ast.bodies import all_bodies
 from letir.ast.builder import freeze
 from letir.ast.literals import DTYPES
 from letir.ast.parser import parse
@@ -149,17 +150,10 @@ class Members:
 def versions(programs: Iterable[Lambda]) -> dict[str, int]:
     """The operations that occur in the programs, nested ones too, and the versions they need."""
     found: dict[str, int] = {}
-    stack: list = list(programs)  # bodies nest; no recursion
-    while stack:
-        value = stack.pop()
-        if type(value) is Lambda:
-            for bind in value.binds:
-                found[bind.op.name] = bind.op.version
-                stack.extend(bind.attrs.values())
-        elif type(value) is tuple:
-            stack.extend(value)
-        elif isinstance(value, Primitive):
-            found[value.name] = value.version
+    for bind in (bind for fn in programs for body in all_bodies(fn) for bind in body.binds):
+        found[bind.op.name] = bind.op.version
+        # the operation that a grad_of says it is of
+        found.update({v.name: v.version for v in bind.attrs.values() if isinstance(v, Primitive)})
     return dict(sorted(found.items()))  # sorted: the same bytes for equal programs
 
 

@@ -1,5 +1,6 @@
 """What a program needs for its results: which binds are live, and which have an effect."""
 
+from letir.ast.bodies import bodies_of
 from letir.ast.terms import Bind, Lambda, Local
 
 
@@ -17,9 +18,8 @@ def has_effect(bind: Bind) -> bool:
     """Whether its operation has an effect, or a body that it holds."""
     if bind.op.effect or not bind.op.holds_lambdas:
         return bind.op.effect
-    bodies = [value for value in bind.attrs.values() if type(value) is Lambda]
     # once a body: many binds may hold the same one
-    return any(body.memo(_body_has_effect) for body in bodies)
+    return any(body.memo(_body_has_effect) for body in bodies_of(bind))
 
 
 def _body_has_effect(body: Lambda) -> bool:

@@ -14,6 +14,7 @@ import numpy as np
 from attrs import define, field
 
 from letir.ast.attrs import Here, token
+from letir.ast.bodies import bodies_of
 from letir.ast.primitive import LATE_BOUND, Primitive, Required
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size, UndefType
@@ -121,12 +122,11 @@ class Printer:
         # in bind_text's order: lines and errors of long programs have the numbers of dumps
         for binder in bind.binders:
             self.number(binder)
-        for body in bind.attrs.values():
-            if type(body) is Lambda:
-                for param in () if is_printed_in_place(bind) else body.params:
-                    self.number(param)
-                for inner in body.binds:
-                    self.skip(inner)
+        for body in bodies_of(bind):
+            for param in () if is_printed_in_place(bind) else body.params:
+                self.number(param)
+            for inner in body.binds:
+                self.skip(inner)
 
     def binder(self, local: Local) -> str:
         """Where ``local`` is bound: its number, name and type."""

@@ -10,7 +10,7 @@ from typing import NoReturn
 
 from letir.errors import ParseError
 
-MOST_DEPTH = 100  # levels of tuples, trees and lambdas: well within Python's default stack
+MOST_DEPTH = 120  # levels of tuples, trees and lambdas: well within Python's default stack
 
 SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
 EXCERPT = re.compile(r"\w[\w.]{0,30}|->|\S?")

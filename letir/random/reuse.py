@@ -1,10 +1,9 @@
 """``reused_keys``: which random keys a program uses more than once."""
 
-from collections.abc import Iterator
-
 from attrs import frozen
 
 from letir.ast.attrs import token
+from letir.ast.bodies import all_bodies
 from letir.ast.terms import Bind, Lambda, Local
 
 NOT_FIRST = {"dropout": 1}  # where the key stands; first in all other operations
@@ -39,21 +38,7 @@ def reused_keys(fn: Lambda) -> tuple[Reuse, ...]:
     >>> [bind.op.name for bind in found.binds]
     ['random_normal', 'random_uniform']
     """
-    found, bodies = [], [fn]
-    while bodies:
-        body = bodies.pop()
-        found += reused_in(body)
-        bodies += [f for bind in body.binds for f in lambdas_of(bind.attrs.values())]
-    return tuple(found)
-
-
-def lambdas_of(values) -> Iterator[Lambda]:
-    """The bodies among attributes, also those in tuples."""
-    for value in values:
-        if type(value) is Lambda:
-            yield value
-        elif type(value) is tuple:
-            yield from (v for v in value if type(v) is Lambda)
+    return tuple([reuse for body in all_bodies(fn) for reuse in reused_in(body)])
 
 
 def reused_in(fn: Lambda) -> list[Reuse]:

@@ -1,0 +1,122 @@
+"""The bodies of a bind: Lambdas among its attributes, alone or in tuples, as ``branches`` of a
+``switch``.
+
+Bodies are closed and may be shared by many binds. What goes through them here does so once a body,
+whoever holds it, and without a Python frame a level.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from letir.ast.attrs import Attrs
+from letir.ast.terms import Bind, Lambda
+
+
+def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
+    """The Lambdas that ``bind`` holds, those in tuples too, in the order of its attributes.
+
+    >>> from letir.ast.parser import parse
+    >>> f = parse("lambda %0 { %1 = grad_of[neg](%0) { %2 = neg(%0) -> (%2) }; return %1 }")
+    >>> print(bodies_of(f.binds[0])[0].listing(), end="")
+    %1 = neg %0
+    return %1
+    """
+    return _found(bind.attrs.values()) if bind.op.holds_lambdas else ()
+
+
+def _found(values) -> tuple[Lambda, ...]:
+    found: list[Lambda] = []
+    for value in values:
+        kind = type(value)
+        if kind is Lambda:
+            found.append(value)
+        elif kind is tuple:
+            found += _found(value)
+    return tuple(found)
+
+
+def with_bodies(bind: Bind, new: Sequence[Lambda]) -> Bind:
+    """``bind`` with these Lambdas in the place of ``bodies_of(bind)``; itself if they are the
+    same.
+    """
+    attrs = attrs_with(bind.attrs, bodies_of(bind), new)
+    if attrs is bind.attrs:
+        return bind
+    return Bind(bind.binders, bind.op, bind.args, attrs, bind.source)
+
+
+def attrs_with(attrs: Attrs, old: Sequence[Lambda], new: Sequence[Lambda]) -> Attrs:
+    """``attrs`` with the bodies ``new`` for ``old``, in order."""
+    if all(a is b for a, b in zip(old, new, strict=True)):
+        return attrs
+    following = iter(new)
+    return Attrs({name: _replaced(value, following) for name, value in attrs.items()})
+
+
+def _replaced(value, following: Iterator[Lambda]):
+    if type(value) is Lambda:
+        return next(following)
+    if type(value) is tuple:
+        return tuple([_replaced(item, following) for item in value])
+    return value
+
+
+def map_bodies(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
+    """``fn`` with ``change(body)`` for each body that its own binds hold, computed once a body;
+    ``fn`` itself if nothing changes.
+    """
+    made: dict[int, Lambda] = {}  # by id, which is theirs as long as fn holds them
+    for bind in fn.binds:
+        if bind.op.holds_lambdas:
+            for body in bodies_of(bind):
+                if id(body) not in made:
+                    made[id(body)] = change(body)
+    return _with_changed(fn, made) if made else fn
+
+
+def _with_changed(fn: Lambda, made: dict[int, Lambda]) -> Lambda:
+    """``fn`` with the bodies that ``made`` has for those of its binds."""
+    attrs: dict[int, Attrs] = {}  # once an object: binds share it, and with it its token
+    binds, changed = list(fn.binds), False
+    for i, bind in enumerate(binds):
+        if bind.op.holds_lambdas:
+            known = attrs.get(id(bind.attrs))
+            if known is None:
+                old = bodies_of(bind)
+                known = attrs_with(bind.attrs, old, [made[id(body)] for body in old])
+                attrs[id(bind.attrs)] = known
+            if known is not bind.attrs:
+                binds[i] = Bind(bind.binders, bind.op, bind.args, known, bind.source)
+                changed = True
+    return fn.with_binds(tuple(binds)) if changed else fn
+
+
+def throughout(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
+    """``change`` applied to every body in ``fn`` at any depth, innermost first, then to ``fn``.
+
+    ``change`` looks at one level: the bodies in what it is given are changed already. It runs once
+    a body, however many binds share it; ``fn`` itself is returned if nothing changes.
+    """
+    if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
+        return change(fn)
+    made: dict[int, Lambda] = {}
+    for body in reversed(all_bodies(fn)):
+        made[id(body)] = change(_with_changed(body, made))
+    return made[id(fn)]
+
+
+def all_bodies(fn: Lambda) -> list[Lambda]:
+    """``fn`` and every Lambda in it at any depth, once each, holders before what they hold."""
+    order: list[Lambda] = []
+    done: set[int] = set()
+    stack: list[tuple[Lambda, bool]] = [(fn, False)]
+    while stack:  # depth first: a body is added after all that it holds, in reverse
+        body, is_finished = stack.pop()
+        if is_finished:
+            order.append(body)
+        elif id(body) not in done:
+            done.add(id(body))
+            stack.append((body, True))
+            inner = [held for bind in body.binds for held in bodies_of(bind)]
+            stack.extend([(held, False) for held in reversed(inner) if id(held) not in done])
+    order.reverse()
+    return order
