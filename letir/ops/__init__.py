@@ -55,6 +55,7 @@ RARE = (
     "pooling",
     "convolutions",
     "error_states",
+    "fused",
     "curves",
     "angles",
     "precision",

@@ -1,4 +1,9 @@
-"""Passes: functions from a Lambda to a Lambda with the same results."""
+"""Passes: functions from a Lambda to a Lambda with the same results.
+
+Those that every gradient needs are loaded with letir, the others when somebody asks for them.
+"""
+
+import importlib
 
 from letir.passes.arguments import without_writes
 from letir.passes.cleanup import dead_code
@@ -6,4 +11,14 @@ from letir.passes.merging import merged_sums
 from letir.passes.outliving import parts_apart
 from letir.passes.signs import carried_signs
 
-__all__ = ["carried_signs", "dead_code", "merged_sums", "parts_apart", "without_writes"]
+_ON_USE = {  # name -> its module
+    "fuse": "fusion",
+}
+
+__all__ = ["carried_signs", "dead_code", "fuse", "merged_sums", "parts_apart", "without_writes"]
+
+
+def __getattr__(name: str):
+    if name in _ON_USE:
+        return getattr(importlib.import_module(f"letir.passes.{_ON_USE[name]}"), name)
+    raise AttributeError(f"module 'letir.passes' has no attribute {name!r}")

@@ -1,0 +1,263 @@
+"""fuse: elementwise binds in one bind, with the results that they had [F7]."""
+
+import numpy as np
+from hypothesis import given
+
+import letir as lt
+from letir.ast.parser import parse
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Lambda, Local
+from letir.passes import fuse
+from letir.passes.fusion import group_of
+from letir.testing import SAMPLES, assert_same, check_grads, programs
+
+ELEMENTWISE = sorted(name for name in SAMPLES if PRIMITIVES[name].elementwise)
+BESIDE = ["split", "concatenate", "sum", "matmul", "index", "index_set", "guard", "transpose"]
+
+
+def ops(f: Lambda) -> list[str]:
+    """The names of the operations, in order; of a group those inside, joined by a +."""
+    return [
+        "+".join(b.op.name for b in group_of(bind).binds) if bind.op.name == "fused" else name
+        for bind in f.binds
+        for name in [bind.op.name]
+    ]
+
+
+def fused(text: str) -> list[str]:
+    """What ``fuse`` makes of the binds of a program of vectors %0 and %1 and a matrix %9."""
+    return ops(fuse(program(text)))
+
+
+def program(text: str) -> Lambda:
+    """A program of vectors %0 and %1 and a matrix %9, whose types are filled in."""
+    vector, matrix = lt.ShapeDtype((4,), float), lt.ShapeDtype((4, 4), float)
+    return lt.retype(parse(f"lambda %0, %1, %9 {{ {text} }}"), vector, vector, matrix)
+
+
+# ---- what becomes one bind ----
+
+
+def test_a_chain_becomes_one_bind():
+    """[F7]"""
+    f = program("%2 = exp(%0); %3 = mul(%2, %1); %4 = add(%3, 1.0); return %4")
+
+    assert ["exp+mul+add"] == ops(fuse(f))
+
+
+def test_values_inside_that_are_needed_outside_are_results():
+    f = fuse(program("%2 = exp(%0); %3 = mul(%2, %1); return (%2, %3)"))
+
+    assert ["exp+mul"] == ops(f)
+    assert list(f.ret.args) == list(f.binds[0].binders)
+
+
+def test_one_bind_stays_as_it_is():
+    f = program("%2 = exp(%0); %3 = matmul(%9, %2); return %3")
+
+    assert f is fuse(f)
+
+
+def test_other_shapes_are_apart():
+    f = program("%2 = exp(%0); %3 = neg(%9); %4 = mul(%2, %3); %5 = sin(%4); return %5")
+
+    assert ["exp", "neg+mul+sin"] == ops(fuse(f))
+
+
+def test_unknown_types_are_no_group():
+    f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %2 }")
+
+    assert f is fuse(f)
+
+
+def test_what_comes_in_between_is_computed_before():
+    assert ["matmul", "exp+mul"] == fused(
+        "%2 = exp(%0); %3 = matmul(%9, %1); %4 = mul(%2, %3); return %4"
+    )
+
+
+def test_a_split_of_something_else_moves_before_a_group():
+    """[F7]"""
+    assert ["split", "exp+mul+reciprocal"] == fused(
+        "%2 = exp(%0); %3 = mul(%2, %1); %4, %5 = split(%9, sections=2); %6 = reciprocal(%3);"
+        "return (%6, %4, %5)"
+    )
+
+
+def test_a_concatenate_ends_a_group():
+    """[F7]"""
+    assert ["exp+mul+concatenate", "sin+neg"] == fused(
+        "%2 = exp(%0); %3 = mul(%2, %1); %4 = concatenate(%3, %2); %5 = sin(%4); %6 = neg(%5);"
+        "return %6"
+    )
+
+
+def test_dead_bindings_never_block_a_group():
+    """[F7] The product would have to stand between the two."""
+    f = program("%2 = exp(%0); %3 = matmul(%9, %2); %4 = mul(%2, %1); return %4")
+
+    assert ["exp+mul"] == ops(fuse(f))
+
+
+def test_a_group_makes_no_cycle():
+    """[F7] The sum needs both the exponential and what is made of it outside."""
+    f = program("%2 = exp(%0); %3 = matmul(%9, %2); %4 = add(%2, %3); %5 = neg(%4); return %5")
+
+    assert ["exp", "matmul", "add+neg"] == ops(lt.check(fuse(f)))
+
+
+def test_groups_that_a_bind_reads_become_one():
+    assert ["exp+sin+mul"] == fused("%2 = exp(%0); %3 = sin(%1); %4 = mul(%2, %3); return %4")
+
+
+def test_neighbours_that_read_the_same_become_one():
+    assert ["exp+sin"] == fused("%2 = exp(%0); %3 = sin(%0); return (%2, %3)")
+
+
+def test_neighbours_that_have_nothing_in_common_stay_apart():
+    f = program("%2 = exp(%0); %3 = sin(%1); return (%2, %3)")
+
+    assert f is fuse(f)
+
+
+def test_nothing_moves_past_an_effect():
+    """[C5, F7]"""
+    f = program("%8 = any(%1); %2 = exp(%0); guard(%8, value=True); %3 = neg(%2); return %3")
+
+    assert f is fuse(f)
+
+
+def test_random_numbers_are_in_no_group():
+    """[F7]"""
+    key = lt.random.key(1)
+    f = lt.trace(lambda x: np.exp(x * lt.random.uniform(key, (3,)) + 1), np.ones(3))
+
+    inside = {
+        b.op for bind in fuse(f).binds if bind.op.name == "fused" for b in group_of(bind).binds
+    }
+    assert inside
+    assert not any(op.random for op in inside)
+
+
+# ---- what stays ----
+
+
+def test_names_and_lines_stay():
+    def f(x):
+        inner = np.exp(x)
+        return inner * 2
+
+    before = lt.trace(f, np.ones(3))
+    (bind,) = fuse(before).binds
+
+    assert "inner" in {b.name for inside in group_of(bind).binds for b in inside.binders}
+    assert [b.source for b in before.binds] == [b.source for b in group_of(bind).binds]
+    assert before.ret is fuse(before).ret
+
+
+def test_bodies_are_fused_too():
+    inner = lt.checkpoint(lambda x: np.exp(x) * 2 + 1)
+    f = lt.trace(lambda x: inner(x) @ x, np.ones(3))
+
+    assert ["exp+mul+add"] == ops(fuse(f).binds[0].attrs["body"])
+
+
+def test_twice_is_once():
+    f = fuse(program("%2 = exp(%0); %3 = mul(%2, %1); return %3"))
+
+    assert f is fuse(f)
+
+
+def test_a_group_says_what_it_reads_writes_and_spares():
+    (bind,) = fuse(program("%2 = exp(%0); %3 = mul(%2, %1); return %3")).binds
+    group = group_of(bind)
+
+    assert (4,) == group.shape
+    assert (8, 64, 32, 32) == tuple(
+        getattr(group.cost, name) for name in ("elements", "read", "written", "spared")
+    )
+    assert (bind.args, bind.binders) == (group.inputs, group.outputs)
+
+
+@given(programs(ops=ELEMENTWISE + BESIDE, most_steps=24))
+def test_results_are_the_same_to_the_bit(program):
+    """[F7]"""
+    f, args = program
+
+    assert_same(lt.run_forward(f, *args), lt.run_forward(lt.check(fuse(f)), *args))
+
+
+@given(programs(ops=ELEMENTWISE + BESIDE, most_steps=24))
+def test_a_group_has_elementwise_binds_of_its_shape(program):
+    groups = [group_of(bind) for bind in fuse(program[0]).binds if bind.op.name == "fused"]
+
+    for group in groups:
+        *binds, last = group.binds
+        assert len(group.binds) > 1
+        assert all(bind.op.elementwise and not bind.op.random for bind in binds)
+        assert last.op.elementwise or last.op.name == "concatenate"
+        shapes = {b.type.shape for bind in group.binds for b in bind.binders}
+        assert group.shape is None or {group.shape} == shapes
+
+
+def test_derivatives_of_a_fused_program_are_those_of_its_binds():
+    f = fuse(lt.trace(lambda x, y: np.sin(x * y) * np.exp(x) + y, np.ones((2, 3)), np.ones(3)))
+
+    assert 1 == len(f)
+    check_grads(f, (np.linspace(0.2, 1, 6).reshape(2, 3), np.array([0.5, 1.5, -0.7])), order=2)
+
+
+def test_a_fused_program_is_written_as_its_binds():
+    f = program("%2 = exp(%0); %3 = mul(%2, %1); return %3")
+    namespace: dict = {}
+    exec(lt.to_source(fuse(f)), namespace)
+    x, y = np.arange(4.0), np.arange(4.0) + 1
+
+    assert_same(f(x, y, np.eye(4)), namespace["f"](x, y, np.eye(4)))
+
+
+# ---- memory ----
+
+
+def most_alive(f: Lambda) -> int:
+    """The most bytes of values that are alive at binds of ``f`` that are no groups."""
+    last = {arg: i for i, t in enumerate((*f.binds, f.ret)) for arg in t.args if type(arg) is Local}
+    made = dict.fromkeys(f.params, -1) | {b: i for i, t in enumerate(f.binds) for b in t.binders}
+    alive = [
+        sum(local.type.size for local in last if made[local] <= i <= last[local])
+        for i, bind in enumerate(f.binds)
+        if bind.op.name != "fused"
+    ]
+    return max(alive, default=0)
+
+
+def test_a_sum_of_large_arrays_does_not_keep_them_all():
+    """[F7, C1] As one group all products would wait for the last."""
+
+    def f(x, w):
+        total = x
+        for _ in range(20):
+            total = total + w @ total[:1]
+        return total
+
+    before = lt.trace(f, np.ones((300, 300)), np.ones((300, 1)))
+
+    assert most_alive(fuse(before)) <= most_alive(before)
+
+
+def test_large_arrays_that_come_in_between_are_not_kept_waiting():
+    def f(x, ws):
+        total = np.exp(x)
+        for w in ws:
+            total = total + w @ w
+        return total
+
+    before = lt.trace(f, np.ones((100, 100)), [np.ones((100, 100))] * 8)
+
+    assert most_alive(fuse(before)) <= most_alive(before)
+
+
+def test_small_arrays_wait():
+    f = lt.trace(lambda x, w: np.exp(x) + (w @ w) + (w @ x), np.ones((2, 2)), np.ones((2, 2)))
+
+    assert ["matmul", "matmul", "exp+add+add"] == ops(fuse(f))
