@@ -6,6 +6,7 @@ Their derivatives are those of the bodies, which the transforms hand in.
 
 from collections.abc import Sequence
 
+from letir.ast.bodies import throughout
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
 from letir.ast.primitive import Primitive, todo
@@ -58,7 +59,12 @@ def without_effects(body: Lambda) -> Lambda:
 
 
 def _silent(body: Lambda) -> Lambda:
-    return body.with_binds(tuple([b for b in body.binds if b.binders or not b.op.effect]))
+    return throughout(body, _without_own_effects)
+
+
+def _without_own_effects(body: Lambda) -> Lambda:
+    kept = tuple([b for b in body.binds if b.binders or not b.op.effect])
+    return body if len(kept) == len(body.binds) else body.with_binds(kept)
 
 
 def checkpoint_aval(*types, body, saved):

@@ -1,18 +1,18 @@
 """``cond`` and ``switch``: one of several closed bodies is evaluated, on the same operands.
 
-All bodies of a bind take its operands in the same order and give results of the same types. A
-result of one body may be ``Undef`` where another's is an array: what only that other one's
-derivative reads (see ``remembered``). Derivatives are binds again, of the bodies' derivatives, so
-that only the branch taken is differentiated.
+All bodies of a bind take its operands in the same order and give results of the same types.
+Derivatives are binds again, of the bodies' derivatives (``conditional_gradients``), so that only
+the branch taken is differentiated.
 """
 
 from collections.abc import Sequence
 
-from letir.ast.primitive import todo
-from letir.ast.terms import NO_TYPE, Lambda
+from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
+from letir.ops.batched_conditionals import choice_batch
 from letir.ops.bodies import body_op, fitted
+from letir.ops.conditional_gradients import choice_jvp, choice_saving, choice_vjp
 
 # ---- types ----
 
@@ -35,18 +35,14 @@ def joined_type(name: str, place: int, kinds: Sequence, labels: Sequence[str]) -
     """The type of one result; None if it is unknown in a branch."""
     if None in kinds:
         return None
-    there = [kind for kind in kinds if kind is not NO_TYPE]  # Undef is of any type
-    if not there:
-        return None
     for kind, label in zip(kinds, labels, strict=True):
-        if kind is not NO_TYPE and kind is not there[0]:
-            first = labels[kinds.index(there[0])]
-            error = ShapeError if kind.dtype == there[0].dtype else DTypeError
-            raise error(
-                f"{name}: result {place} is {there[0]!r} in {first}, {kind!r} in {label}\n"
+        if kind is not kinds[0]:
+            alike = getattr(kind, "dtype", None) == getattr(kinds[0], "dtype", None)
+            raise (ShapeError if alike else DTypeError)(
+                f"{name}: result {place} is {kinds[0]!r} in {labels[0]}, {kind!r} in {label}\n"
                 "  give both the same shape and dtype"
             )
-    return there[0]
+    return kinds[0]
 
 
 def check_choice(name: str, kind: ArrayType | None, kinds: str) -> None:
@@ -81,9 +77,10 @@ cond = body_op(
     "cond",
     run_cond,
     cond_aval,
-    vjp=todo("soon"),
-    jvp=todo("soon"),
-    batch=todo("soon"),
+    vjp=choice_vjp("cond"),
+    jvp=choice_jvp("cond"),
+    batch=choice_batch("cond"),
+    saving=choice_saving,
     results=lambda *, on_true, on_false: len(on_true.ret.args),
 )
 
@@ -109,8 +106,9 @@ switch = body_op(
     "switch",
     run_switch,
     switch_aval,
-    vjp=todo("soon"),
-    jvp=todo("soon"),
-    batch=todo("soon"),
+    vjp=choice_vjp("switch"),
+    jvp=choice_jvp("switch"),
+    batch=choice_batch("switch"),
+    saving=choice_saving,
     results=lambda *, branches: len(branches[0].ret.args),
 )

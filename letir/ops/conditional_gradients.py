@@ -1,0 +1,181 @@
+"""Derivatives of ``cond`` and ``switch``: the same choice again, among the bodies' derivatives.
+
+What the way back reads of the inside of a branch is among the results of the bind that
+``choice_saving`` makes, zeros where another branch was taken; a bind without these computes its
+branch again.
+"""
+
+from collections.abc import Callable, Sequence
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.liveness import live_binds
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.types import ArrayType
+from letir.ops.bodies import body_type, fitted, without_effects
+from letir.ops.sizes import zeros, zeros_like
+
+# ---- both have bodies ----
+
+
+def branches_in(attrs: dict) -> tuple[Lambda, ...]:
+    """The bodies of a ``cond``, the one of true first, or of a ``switch``."""
+    return attrs["branches"] if "branches" in attrs else (attrs["on_true"], attrs["on_false"])
+
+
+def choice_attrs(name: str, bodies: Sequence[Lambda]) -> dict:
+    """The attributes of a bind with these bodies."""
+    if name == "switch":
+        return {"branches": tuple(bodies)}
+    return dict(zip(("on_true", "on_false"), bodies, strict=True))
+
+
+def choose(name: str, choice, operands: Sequence, branches: Sequence[Callable], zero: Callable):
+    """What the chosen one of ``branches`` gives, recorded where the operands are.
+
+    ``branch(params)`` gives its results, of which None is a zero, on parameters for the operands;
+    ``zero(i, params)`` is that as an array, where another branch has none. None is returned for a
+    result that is None in all. Operands that no branch reads are no operands of the bind.
+    """
+    made = []
+    for branch in branches:
+        builder = LetBuilder()
+        params = [builder.param(v.type) if isinstance(v, Value) else v for v in operands]
+        made.append((builder, params, list(branch(params))))
+    counts = range(len(made[0][2]))
+    given = [i for i in counts if any(results[i] is not None for _, _, results in made)]
+    if not given:
+        return (None,) * len(counts)
+    programs = [
+        live(builder, [zero(i, params) if found[i] is None else found[i] for i in given])
+        for builder, params, found in made
+    ]
+    there = [operand for operand in operands if isinstance(operand, Value)]
+    programs, there = read_only(programs, there)
+    emitter = next(v.emitter for v in (choice, *operands) if isinstance(v, Value))
+    op = PRIMITIVES[name]
+    attrs = op.complete(choice_attrs(name, programs))
+    answers = dict(zip(given, emitter.apply(op, (choice, *there), attrs), strict=True))
+    return tuple([answers.get(i) for i in counts])
+
+
+def live(builder: LetBuilder, results: Sequence) -> Lambda:
+    """The program with these results, of what they need."""
+    program = builder.build(results)
+    return program.with_binds(live_binds(program))
+
+
+def read_only(programs: Sequence[Lambda], operands: Sequence) -> tuple[list[Lambda], list]:
+    """The programs, and their operands, without those that none of them reads."""
+    used = {local for fn in programs for term in (*fn.binds, fn.ret) for local in term.locals()}
+    kept = [
+        i for i in range(len(operands)) if any(program.params[i] in used for program in programs)
+    ]
+    fewer = [Lambda([fn.params[i] for i in kept], fn.binds, fn.ret) for fn in programs]
+    return fewer, [operands[i] for i in kept]
+
+
+# ---- reverse ----
+
+
+def choice_vjp(name: str) -> Callable:
+    """The vjp of ``cond`` or ``switch``."""
+
+    def vjp(cts, outs, choice, *args, transform, wanted=None, **attrs):
+        count, types = len(args), tuple(map(body_type, args))
+        needed = [isinstance(arg, Value) for arg in args]
+        if wanted is not None:
+            needed = [a and b for a, b in zip(needed, wanted[1:], strict=True)]
+
+        def pulled(body: Lambda) -> Callable:
+            body = without_effects(fitted(body, types))
+
+            def branch(params):
+                results = params[count : count + len(outs)]
+                known = {i: v for i, v in enumerate(results) if isinstance(v, Value)}
+                cts = params[count + len(outs) :]
+                return transform(body, params[:count], cts, wanted=needed, known=known)
+
+            return branch
+
+        branches = list(map(pulled, branches_in(attrs)))
+        operands = [*args, *outs, *cts]
+        found = choose(name, choice, operands, branches, lambda i, p: zeros_like(p[i]))
+        return (None, *found)
+
+    return vjp
+
+
+def choice_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
+    """``bind`` with further results, what the ways back through its branches read; itself where it
+    has them. Branches share results of one type; what has no known shape is computed again.
+    """
+    bodies, count = branches_in(bind.attrs), len(bind.binders)
+    programs = [differentiate(body, needed[1:], defined=defined).f for body in bodies]
+    extra = [list(filter(has_shape, program.ret.args[count:])) for program in programs]
+    if not any(extra):
+        return bind
+    kinds: list = []  # of the further results
+    placed = [slots(residuals, kinds) for residuals in extra]
+    bodies = [
+        with_results(program, count, [there.get(i) or kind for i, kind in enumerate(kinds)])
+        for program, there in zip(programs, placed, strict=True)
+    ]
+    attrs = bind.op.complete(choice_attrs(bind.op.name, bodies))
+    return Bind((*bind.binders, *map(Local, kinds)), bind.op, bind.args, attrs, bind.source)
+
+
+def has_shape(local: Local) -> bool:
+    """Whether its shape is known, so that there are zeros like it."""
+    return local.type is not None and all(type(n) is int for n in local.type.shape)
+
+
+def slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:
+    """A place among the further results, whose types ``kinds`` are, for each residual; types are
+    added where there is no place left.
+    """
+    found: dict[int, Local] = {}
+    for local in residuals:
+        free = [i for i, kind in enumerate(kinds) if i not in found and kind is local.type]
+        if not free:
+            free.append(len(kinds))
+            kinds.append(local.type)
+        found[free[0]] = local
+    return found
+
+
+def with_results(fn: Lambda, count: int, further: Sequence) -> Lambda:
+    """``fn`` with its first ``count`` results and further ones: its locals, or types of zeros."""
+    binds, results = list(fn.binds), list(fn.ret.args[:count])
+    for what in further:
+        if type(what) is Local:
+            results.append(what)
+            continue
+        results.append(Local(ArrayType(what.dtype, what.shape)))
+        attrs = zeros.complete({"shape": what.shape, "dtype": what.dtype})
+        binds.append(Bind((results[-1],), zeros, (), attrs))  # no memory until it is written to
+    return Lambda(fn.params, binds, Ret(tuple(results)))
+
+
+# ---- forward ----
+
+
+def choice_jvp(name: str) -> Callable:
+    """The jvp of ``cond`` or ``switch``."""
+
+    def jvp(tangents, outs, choice, *args, transform, **attrs):
+        count, types = len(args), tuple(map(body_type, args))
+
+        def pushed(body: Lambda) -> Callable:
+            body = without_effects(fitted(body, types))
+
+            def branch(params):
+                return transform(body, params[:count], params[count : 2 * count])
+
+            return branch
+
+        branches = list(map(pushed, branches_in(attrs)))
+        operands = [*args, *tangents[1:], *outs]
+        return choose(name, choice, operands, branches, lambda i, p: zeros_like(p[2 * count + i]))
+
+    return jvp
