@@ -1,0 +1,155 @@
+"""Pipelines: tuples of passes, run one after the other; the passes that users register.
+
+With ``LETIR_DUMP=folder`` in the environment every pass writes its input and its output there.
+"""
+
+import functools
+import itertools
+import os
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from attrs import frozen
+
+from letir.ast.checker import check
+from letir.ast.printer import dumps
+from letir.ast.terms import Lambda
+from letir.errors import LetirError
+
+Pass = Callable[[Lambda], Lambda]
+Pipeline = tuple[Pass, ...]
+
+POINTS = ("before", "gradient", "after")
+_registered: dict[str, Pipeline] = dict.fromkeys(POINTS, ())
+_lock = threading.Lock()
+_numbers = itertools.count(1)  # of files in the folder
+
+
+def run(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = None) -> Lambda:
+    """``fn`` after all passes of ``pipeline``, from first to last.
+
+    ``observe(name, before, after, seconds)`` is called after each; ``after is before`` where a pass
+    changed nothing.
+
+    >>> from letir.ast.parser import parse
+    >>> from letir.passes import dead_code
+    >>> f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%0); return %2 }")
+    >>> found = run((dead_code,), f, observe=lambda name, f, g, s: print(name, len(f), len(g)))
+    dead_code 2 1
+    """
+    folder = os.environ.get("LETIR_DUMP")
+    for pass_ in pipeline:
+        begin = time.perf_counter()
+        try:
+            after = pass_(fn)
+        except Exception as error:
+            error.add_note(f"letir: in the pass {name_of(pass_)}")
+            raise
+        seconds = time.perf_counter() - begin
+        if type(after) is not Lambda:
+            raise LetirError(
+                f"the pass {name_of(pass_)} gave {type(after).__name__}\n"
+                "  a pass returns a Lambda: the one that it got if it changes nothing"
+            )
+        if folder:
+            dump(folder, name_of(pass_), fn, after)
+        if observe is not None:
+            observe(name_of(pass_), fn, after, seconds)
+        fn = after
+    return fn
+
+
+def name_of(pass_: Pass) -> str:
+    """What a pass is called: its function's name, with the options of a partial one."""
+    if isinstance(pass_, functools.partial):
+        options = ", ".join(f"{name}={value!r}" for name, value in pass_.keywords.items())
+        return f"{name_of(pass_.func)}({options})"
+    return getattr(pass_, "__name__", None) or type(pass_).__name__
+
+
+def dump(folder: str, name: str, before: Lambda, after: Lambda) -> None:
+    """Write what a pass got and gave, as texts that ``parse`` reads."""
+    path = Path(folder)
+    path.mkdir(parents=True, exist_ok=True)
+    word = name.partition("(")[0]
+    # processes may share the folder; numbers are in the order of time
+    stem = f"{os.getpid()}-{next(_numbers):05}-{word if word.isidentifier() else 'pass'}"
+    for end, fn in (("in", before), ("out", after)):
+        head = f"# {name}, {end}put: {len(fn)} binds\n".replace("\r", " ")
+        text = head + dumps(fn) + "\n"
+        (path / f"{stem}-{end}.txt").write_bytes(text.encode("utf-8", "surrogatepass"))
+
+
+@frozen
+class Registered:
+    """A user's pass, of which the result is checked."""
+
+    pass_: Pass
+
+    @property
+    def __name__(self) -> str:
+        return name_of(self.pass_)
+
+    def __call__(self, fn: Lambda) -> Lambda:
+        found = self.pass_(fn)
+        if found is fn or type(found) is not Lambda:
+            return found  # run says what is wrong
+        check(found)
+        if signature(found) != signature(fn):
+            raise LetirError(
+                f"the pass {self.__name__} gave a program with other parameters or results\n"
+                f"  it got {signature(fn)}\n  it gave {signature(found)}\n"
+                "  a pass keeps what a program takes and returns: see docs/passes.md"
+            )
+        return found
+
+
+def signature(fn: Lambda) -> tuple:
+    """The types of the parameters, and the number of results."""
+    return tuple([param.type for param in fn.params]), len(fn.ret.args)
+
+
+def register(point: str, pass_: Pass) -> Pass:
+    """Let ``jit`` and ``compile`` run a pass of yours, and return it.
+
+    ``point``: "before" all others on the whole program, "gradient" on each part that is going to be
+    differentiated, "after" on what a plan is made of. Each result is checked. A pass takes the
+    place of one with the same name and module, as when a cell of a notebook is run again. What was
+    compiled before stays as it is: see ``Executor.clear``.
+
+    >>> from letir.passes import dead_code
+    >>> register("after", dead_code) is dead_code
+    True
+    >>> unregister("after", dead_code)
+    """
+    if point not in POINTS:
+        raise LetirError(f"register: there is no point {point!r}, expected one of {POINTS}")
+    if not callable(pass_):
+        raise LetirError(f"register: a pass is a function from a Lambda to a Lambda: {pass_!r}")
+    with _lock:
+        others = [r for r in _registered[point] if not is_same(r.pass_, pass_)]
+        _registered[point] = (*others, Registered(pass_))
+    return pass_
+
+
+def unregister(point: str, pass_: Pass) -> None:
+    """Take back ``register(point, pass_)``; nothing if it is not registered there."""
+    with _lock:
+        _registered[point] = tuple([r for r in _registered[point] if not is_same(r.pass_, pass_)])
+
+
+def registered(point: str) -> Pipeline:
+    """The users' passes at a point, in the order in which they were registered."""
+    return _registered[point]
+
+
+def is_same(one: Pass, other: Pass) -> bool:
+    """Whether two passes are the same, or a function and its later definition."""
+    if one is other:
+        return True
+    places = [
+        (getattr(p, "__module__", None), getattr(p, "__qualname__", None)) for p in (one, other)
+    ]
+    return None not in places[0] and places[0] == places[1]

@@ -1,0 +1,151 @@
+"""Pipelines: passes in a row, users' passes, what LETIR_DUMP writes."""
+
+from functools import partial
+
+import pytest
+
+import letir as lt
+from letir.ast.parser import parse
+from letir.ast.terms import Lambda
+from letir.errors import LetirError
+from letir.passes import dead_code
+from letir.passes.pipeline import register, registered, run, unregister
+
+PROGRAM = "lambda %0 { %1 = exp(%0); %2 = neg(%0); return %2 }"
+
+
+def nothing(fn: Lambda) -> Lambda:
+    """Changes nothing."""
+    return fn
+
+
+@pytest.fixture
+def points():
+    """Takes back what a test registers."""
+    before = {point: registered(point) for point in ("before", "gradient", "after")}
+    yield
+    for point, passes in before.items():
+        for found in registered(point):
+            if found not in passes:
+                unregister(point, found.pass_)
+
+
+def test_passes_run_in_their_order_and_are_observed():
+    seen = []
+    f = parse(PROGRAM)
+
+    g = run((nothing, dead_code), f, observe=lambda *args: seen.append(args))
+
+    assert g == parse("lambda %0 { %1 = neg(%0); return %1 }")
+    assert [name for name, *_ in seen] == ["nothing", "dead_code"]
+    assert seen[0][1] is seen[0][2] is f and seen[1][2] is g
+    assert all(seconds >= 0 for *_, seconds in seen)
+
+
+def test_no_passes_change_nothing():
+    f = parse(PROGRAM)
+
+    assert run((), f) is f
+
+
+def test_options_are_part_of_a_name():
+    names = []
+
+    def limited(fn, *, limit):
+        return fn
+
+    run((partial(limited, limit=3),), parse(PROGRAM), observe=lambda *a: names.append(a[0]))
+
+    assert names == ["limited(limit=3)"]
+
+
+def test_every_pass_writes_its_input_and_output(tmp_path, monkeypatch):
+    monkeypatch.setenv("LETIR_DUMP", str(tmp_path / "new" / "folder"))
+    f = parse(PROGRAM)
+    g = run((nothing, dead_code), f)
+
+    files = sorted((tmp_path / "new" / "folder").iterdir())
+
+    assert [file.name.split("-", 2)[2] for file in files] == [
+        *("nothing-in.txt", "nothing-out.txt", "dead_code-in.txt", "dead_code-out.txt")
+    ]
+    assert [parse(file.read_text()) for file in files] == [f, f, f, g]
+
+
+def test_an_error_says_which_pass_it_is_in():
+    def broken(fn):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no") as caught:
+        run((broken,), parse(PROGRAM))
+
+    assert caught.value.__notes__ == ["letir: in the pass broken"]
+
+
+def test_a_pass_that_forgets_to_return_is_named():
+    def forgetful(fn):
+        dead_code(fn)
+
+    with pytest.raises(LetirError, match="the pass forgetful gave NoneType"):
+        run((forgetful,), parse(PROGRAM))
+
+
+def test_a_registered_pass_runs_where_it_was_registered(points):
+    register("before", nothing)
+
+    assert [one.__name__ for one in registered("before")] == ["nothing"]
+    assert registered("gradient") == registered("after") == ()
+    assert run(registered("before"), parse(PROGRAM)) == parse(PROGRAM)
+
+
+def test_a_pass_that_is_defined_again_replaces_the_first(points):
+    def defined(answer):
+        def mine(fn):
+            return answer
+
+        return mine
+
+    f = parse(PROGRAM)
+    for answer in (None, f):
+        register("after", defined(answer))
+
+    assert run(registered("after"), f) is f
+
+
+@pytest.mark.parametrize(
+    "found, message",
+    [
+        ("lambda %0 { return %0 }", None),
+        ("lambda %0, %1 { return %0 }", "other parameters or results"),
+        ("lambda %0 { return (%0, %0) }", "other parameters or results"),
+        ("lambda { return 1 }", "other parameters or results"),
+    ],
+)
+def test_what_a_registered_pass_gives_is_checked(points, found, message):
+    def given(fn):
+        return parse(found)
+
+    register("before", given)
+
+    if message is None:
+        assert run(registered("before"), parse(PROGRAM)) == parse(found)
+    else:
+        with pytest.raises(LetirError, match=message) as caught:
+            run(registered("before"), parse(PROGRAM))
+        assert "the pass given" in str(caught.value)
+
+
+def test_a_registered_pass_that_breaks_a_program_is_refused(points):
+    def breaking(fn):
+        return fn.with_binds(fn.binds[1:])
+
+    register("before", breaking)
+
+    with pytest.raises(lt.errors.ScopeError):
+        run(registered("before"), parse("lambda %0 { %1 = exp(%0); return %1 }"))
+
+
+@pytest.mark.parametrize("point, pass_", [("later", nothing), ("before", "nothing")])
+def test_what_cannot_be_registered_is_refused(point, pass_):
+    with pytest.raises(LetirError, match="register"):
+        register(point, pass_)
