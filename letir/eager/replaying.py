@@ -1,7 +1,7 @@
 """A program that is called on Variables [B7]: each of its binds computes, and is recorded."""
 
 from letir.ast.builder import Value
-from letir.ast.terms import Lambda
+from letir.ast.terms import Bind, Lambda
 from letir.eager.modes import RECORDS
 from letir.eager.recorder import RECORDER
 from letir.eval.arguments import checked_arguments
@@ -37,18 +37,27 @@ def bind_by_bind(f: Lambda, leaves: list) -> tuple:
     leaves.clear()  # the environment alone holds them now, and frees each at its last use [C1]
     for bind in f.binds:
         operands = env.operands(bind.args)
-        if bind.op is write_back and isinstance(operands[0], Value):
-            new = operands[1]
-            out = operands[0].replace(new if isinstance(new, Value) else as_variable(new))
-            del new
-        elif any(isinstance(operand, Value) for operand in operands):
-            out = RECORDER.apply(bind.op, operands, bind.attrs)
-            relocate(out, bind)
-        else:
-            out = compute(bind.op, operands, bind.attrs)
+        out = one_bind(bind, operands)
         env.bind(bind.binders, (out,) if bind.op.results is None else out)
         del operands, out  # else the next bind would run while these are held
     return tuple(env.operands(f.ret.args))
+
+
+def one_bind(bind: Bind, operands: list):
+    """What one bind gives for Variables, arrays and numbers, recorded if a Variable is among them;
+    ``operands`` is emptied.
+    """
+    if bind.op is write_back and isinstance(operands[0], Value):
+        x, new = operands
+        operands.clear()
+        return x.replace(new if isinstance(new, Value) else as_variable(new))
+    if any(isinstance(operand, Value) for operand in operands):
+        out = RECORDER.apply(bind.op, operands, bind.attrs)
+        relocate(out, bind)
+    else:
+        out = compute(bind.op, operands, bind.attrs)
+    operands.clear()
+    return out
 
 
 def relocate(out, bind) -> None:

@@ -4,6 +4,8 @@ First what every plan needs, then what makes programs smaller. Where a gradient 
 differentiable parts are cut out, and the last passes run on each of them; else on the whole.
 """
 
+import contextlib
+import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -12,8 +14,10 @@ from letir.ad.zeros import lower_grad_of, specialize_undef
 from letir.ast.terms import Lambda
 from letir.ops.control import autograd_add, grad_of, instantiate
 from letir.passes.cleanup import dead_code
+from letir.passes.pipeline import registered, run
 from letir.plan.subgraphs import (
     create_autodiff_subgraphs,
+    finished_subgraphs,
     inline_autodiff_subgraphs,
     might_require_grad,
 )
@@ -42,7 +46,11 @@ def lower_steps(fn: Lambda) -> Lambda:
 
 def there(*names: str) -> tuple:
     """The passes of these names."""
-    return tuple([getattr(passes, name) for name in names if hasattr(passes, name)])
+    found = []
+    for name in names:
+        with contextlib.suppress(AttributeError, ImportError):
+            found.append(getattr(passes, name))
+    return tuple(found)
 
 
 def required(defined: Sequence[bool | None] | None = None) -> tuple:
@@ -78,12 +86,6 @@ def finishing(exact: bool) -> tuple:
     return there(*[name for name in names if not (exact and name in LOOSE)])
 
 
-def run(pipeline, fn, observe=None):
-    for pass_ in pipeline:
-        fn = pass_(fn)
-    return fn
-
-
 def optimized(
     fn: Lambda,
     *,
@@ -105,15 +107,19 @@ def optimized(
     >>> print(optimized(f).listing(), end="")
     return %0
     """
-    fn = run(required(defined), fn, observe=observe)
+    step = partial(run, observe=observe)
     if not optimize:
-        return fn
-    fn = run(simplifying(), fn, observe=observe)
-    flags = requires_grad if requires_grad is not None else [False] * len(fn.params)
-    if requires_grad is not None and (any(flags) or might_require_grad(fn)):
-        finish = partial(run, finishing(exact), observe=observe)
-        fn = create_autodiff_subgraphs(fn, flags, finish=finish)
-        fn = inline_autodiff_subgraphs(fn)
-    else:
-        fn = run(finishing(exact), fn, observe=observe)
-    return run((dead_code,), fn, observe=observe)
+        return step(required(defined), fn)
+    fn = step((*registered("before"), *required(defined), *simplifying()), fn)
+    last = (*registered("after"), *finishing(exact))
+    if requires_grad is not None and (any(requires_grad) or might_require_grad(fn)):
+        cut = partial(create_autodiff_subgraphs, requires_grad=requires_grad)
+        fn = step((named(cut), inline_autodiff_subgraphs), fn)
+        fn = finished_subgraphs(fn, partial(step, (*registered("gradient"), *last)))
+        last = registered("after")
+    return step((*last, dead_code), fn)
+
+
+def named(pass_: partial) -> Callable:
+    """A partial pass that is called as its function is: its options are as long as the program."""
+    return functools.update_wrapper(pass_, pass_.func)

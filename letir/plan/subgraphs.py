@@ -98,10 +98,13 @@ class Level:
 def levels(fn: Lambda, needs: set[Local]) -> list[Level]:
     """The binds by level: a group, and then what is in none.
 
-    A path that leaves a group goes through another bind, and so into a higher level: no group can
-    depend on itself. Effects keep their order: what comes after one is of its level or above.
+    A path that leaves a group goes through another bind, or through a result of the program, and so
+    into a higher level: no group can depend on itself. What is a result and is read besides is the
+    end of a group: its gradient is the user's to see, and a hook of it gets the full sum. Effects
+    keep their order: what comes after one is of its level or above.
     """
     found, floor, above = [Level()], 0, {}
+    returned = needs.intersection(fn.ret.locals())
     for bind in fn.binds:
         level = max([floor, *[above.get(arg, 0) for arg in bind.args if type(arg) is Local]])
         while len(found) <= level:
@@ -110,8 +113,9 @@ def levels(fn: Lambda, needs: set[Local]) -> list[Level]:
         (found[level].group if is_in else found[level].others).append(bind)
         if has_effect(bind):
             floor = level + (not is_in)
-        if level or not is_in:
-            above.update(dict.fromkeys(bind.binders, level + (not is_in)))
+        if level or not is_in or not returned.isdisjoint(bind.binders):
+            for binder in bind.binders:
+                above[binder] = level + (not is_in or binder in returned)
     return found
 
 
@@ -124,11 +128,11 @@ def create_autodiff_subgraphs(
     requires_grad: Sequence[bool],
     *,
     fewest: int | None = None,
-    finish: Callable[[Lambda], Lambda] = lambda f: f,
+    optimize: Callable[[Lambda], Lambda] = lambda f: f,
 ) -> Lambda:
     """``fn`` with its differentiable parts as ``differentiable_graph`` binds.
 
-    ``finish`` optimises the forward program of each. Parts with less than ``fewest`` binds that
+    ``optimize`` is applied to the forward program of each. Parts of less than ``fewest`` binds that
     require grad stay as they are. Linear in the number of binds.
 
     >>> from letir.ast.parser import parse
@@ -148,7 +152,7 @@ def create_autodiff_subgraphs(
     binds: list[Bind] = []
     for i, part in enumerate(parts):
         if is_worth_it(part.group, needs, fewest):
-            binds += as_graph(part.group, needs, read[i], finish)
+            binds += as_graph(part.group, needs, read[i], optimize)
         else:
             binds += part.group
         binds += part.others
@@ -186,7 +190,7 @@ def read_outside(fn: Lambda, parts: list[Level]) -> list[set[Local]]:
 
 
 def as_graph(
-    group: list[Bind], needs: set[Local], read: set[Local], finish: Callable
+    group: list[Bind], needs: set[Local], read: set[Local], optimize: Callable
 ) -> list[Bind]:
     """The bind of a graph of ``group``; the group itself where a rule turns out to be missing."""
     results = [binder for bind in group for binder in bind.binders if binder in read]
@@ -195,7 +199,7 @@ def as_graph(
         gradient = differentiate(inner, [operand in needs for operand in operands])
     except LetirError:  # backward says it, if it comes to that: as without a graph
         return group
-    f = finish(gradient.f)
+    f = optimize(gradient.f)
     attrs = Attrs(f=f, df=gradient.df, **{name: getattr(gradient, name) for name in VECTORS})
     temporaries = [Local(arg.type) for arg in f.ret.args[gradient.f_real_outputs :]]
     binders = (*results, *temporaries)
@@ -244,3 +248,17 @@ def in_place(bind: Bind, names: dict) -> list[Bind]:
         found = inner[result] if type(result) is Local else result
         names[binder] = names.get(found, found) if type(found) is Local else found
     return binds
+
+
+def finished_subgraphs(fn: Lambda, finish: Callable[[Lambda], Lambda]) -> Lambda:
+    """``fn`` with ``finish`` applied to the forward programs of its graphs."""
+
+    def finished(bind: Bind) -> Bind:
+        if bind.op is not differentiable_graph:
+            return bind
+        f = finish(bind.attrs["f"])
+        if f is bind.attrs["f"]:
+            return bind
+        return Bind(bind.binders, bind.op, bind.args, Attrs({**bind.attrs, "f": f}), bind.source)
+
+    return fn.with_binds(tuple([finished(bind) for bind in fn.binds]))

@@ -1,0 +1,162 @@
+"""``Differentiable``: an optimised program that is called on Variables.
+
+Its differentiable graphs are one step of the history each, other operations one step each, and what
+requires no grad runs as plans on arrays. So results and gradients, hooks and ``create_graph`` are
+those of eager mode.
+"""
+
+from collections.abc import Callable, Sequence
+from functools import partial
+
+from attrs import frozen
+
+from letir.ast.builder import Value
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.eager.modes import RECORDS
+from letir.eager.replaying import as_variable, one_bind
+from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
+from letir.eval.arrays import array_module, type_of
+from letir.eval.evaluator import Environment
+from letir.eval.written import check_writable
+from letir.ops.differentiable import differentiable_graph
+from letir.ops.memory import changed_params, write_back
+from letir.plan.graph_steps import Graph, Making
+from letir.plan.optimizing import optimized
+from letir.plan.slots import Plan, plan_of
+from letir.plan.subgraphs import requiring_grad
+from letir.tracing.tracer import Tracer
+from letir.visitors.rewriting import lambda_lift
+
+
+class Differentiable:
+    """A program with its differentiable graphs: called on Variables as the program is.
+
+    ``program`` is what was recorded, ``optimized`` what it became for arguments of which some
+    ``require_grad``, ``graphs`` the parts that have gradient programs.
+    """
+
+    def __init__(
+        self, program: Lambda, made: Lambda, requires_grad: Sequence[bool], making: Making
+    ):
+        self.program, self.optimized = program, made
+        self.changed = changed_params(program)
+        self.parts = parts_of(made, requires_grad, making)
+        self.graphs = [part.graph for part in self.parts if part.graph is not None]
+        # whose uses are counted: each part reads its operands at once
+        binds = [Bind(part.binders, write_back, part.args) for part in self.parts]
+        self.outer = Lambda(made.params, binds, made.ret)
+
+    def __call__(self, *args, **kwargs):
+        leaves = flat_arguments(self.program, args, kwargs)
+        del args, kwargs  # else this frame holds the arguments until the end
+        return nested_results(self.program, self.run_flat(leaves))
+
+    def run_flat(self, leaves: list) -> tuple:
+        """The results in a row for arguments in a row; ``leaves`` is emptied."""
+        tracer = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)
+        if tracer is not None:  # the program as it was recorded [B5]
+            return tracer.__letir_run__(self.program, leaves)
+        checked_arguments(self.program, leaves, kind_of)
+        if self.changed:
+            check_writable(self.program, list(map(array_of, leaves)), self.changed)
+        return self.run(leaves)
+
+    def run(self, leaves: list) -> tuple:
+        """``run_flat`` for arguments of which it is known that they fit."""
+        env, records = Environment(self.outer, leaves), RECORDS.get()
+        wraps = any(isinstance(leaf, Value) for leaf in leaves)
+        leaves.clear()
+        try:
+            for part in self.parts:
+                env.bind(part.binders, part.run(env.operands(part.args), records))
+            results = env.operands(self.outer.ret.args)
+        except BaseException:
+            env.values.clear()
+            raise
+        if not wraps:  # of arrays alone: what is a Variable now was one of an opaque function's
+            return tuple(results)
+        return tuple([r if isinstance(r, Value) else as_variable(r) for r in results])
+
+
+@frozen(eq=False)
+class Part:
+    """What is run at once: ``run(operands, records)`` gives one result for each of ``binders``."""
+
+    args: tuple[Arg, ...]
+    binders: tuple[Local, ...]
+    run: Callable
+    graph: Graph | None = None
+
+
+def parts_of(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list[Part]:
+    """The parts of a program: graphs, stretches that require no grad, and single operations."""
+    needs, parts, stretch = requiring_grad(fn, requires_grad), [], []
+    last = {arg: i for i, term in enumerate((*fn.binds, fn.ret)) for arg in term.locals()}
+    for i, bind in enumerate(fn.binds):
+        touches = bind.op is write_back or not needs.isdisjoint((*bind.args, *bind.binders))
+        if not touches:
+            stretch.append(bind)
+            continue
+        parts += stretch_part(stretch, last, i)
+        stretch = []
+        parts.append(single_part(bind, making))
+    return parts + stretch_part(stretch, last, len(fn.binds))
+
+
+def single_part(bind: Bind, making: Making) -> Part:
+    """The part of one bind, of which some operand requires grad."""
+    if bind.op is differentiable_graph:
+        graph = Graph(bind, making)
+        return Part(bind.args, bind.binders[: graph.count], graph.run, graph)
+    return Part(bind.args, bind.binders, partial(recorded, bind))
+
+
+def recorded(bind: Bind, operands: list, records: bool) -> tuple:
+    """The results of one bind, recorded as a step of its own."""
+    out = one_bind(bind, operands)
+    return (out,) if bind.op.results is None else out
+
+
+def stretch_part(binds: list[Bind], last: dict[Local, int], end: int) -> list[Part]:
+    """The part of binds one after the other that require no grad; ``last`` says where locals are
+    used last.
+    """
+    if not binds:
+        return []
+    results = tuple([b for bind in binds for b in bind.binders if last.get(b, -1) >= end])
+    body, operands = lambda_lift((), binds, Ret(results))
+    return [Part(tuple(operands), results, partial(computed, plan_of(body)))]
+
+
+def computed(plan: Plan, operands: list, records: bool) -> tuple:
+    """The results of a stretch, which are no Variables."""
+    arrays = list(map(array_of, operands))
+    operands.clear()
+    return plan.run(arrays, array_module(arrays))
+
+
+def array_of(leaf):
+    """The array of a Variable; what is none as it is."""
+    return leaf.array if isinstance(leaf, Value) else leaf
+
+
+def kind_of(leaf):
+    """The type of an argument."""
+    return leaf.type if isinstance(leaf, Value) else type_of(leaf)
+
+
+def differentiable(
+    fn: Lambda, requires_grad: Sequence[bool], *, optimize: bool = True, exact: bool = False
+) -> Differentiable:
+    """``fn`` compiled for Variables, of which those require grad where ``requires_grad`` says so.
+
+    >>> from letir import Variable, trace
+    >>> x = Variable(2.0, requires_grad=True)
+    >>> f = differentiable(trace(lambda x: x * x * x * x * x * x, x), [True])
+    >>> f(x).backward()
+    >>> x.grad, len(f.graphs)
+    (Variable(192.), 1)
+    """
+    making = Making(partial(optimized, optimize=optimize, exact=exact), Differentiable)
+    made = making.optimize(fn, requires_grad=requires_grad)
+    return Differentiable(fn, made, requires_grad, making)
