@@ -51,6 +51,7 @@ __all__ = [
     "UseDef",
     "Value",
     "Variable",
+    "associative_scan",
     "canonicalize",
     "check",
     "checkpoint",
@@ -91,11 +92,13 @@ __all__ = [
     "primitive",
     "random",
     "ravel",
+    "reduce_by_index",
     "retype",
     "rewrite",
     "run_forward",
     "save",
     "scan",
+    "scatter",
     "scipy",
     "script",
     "script_op",
@@ -159,6 +162,7 @@ _NAMES = {
     "UseDef": "letir.visitors.usedef",
     "Value": "letir.ast.builder",
     "Variable": "letir.eager.variable",
+    "associative_scan": "letir.tracing.combinators",
     "canonicalize": "letir.ast.canonical",
     "check": "letir.ast.checker",
     "checkpoint": "letir.ad.checkpointing",
@@ -188,6 +192,7 @@ _NAMES = {
     "load": "letir.storage",
     "local_of": "letir.tracing.recording",
     "lower_grad_of": "letir.ad.zeros",
+    "map": "letir.tracing.combinators",
     "never": "letir.ast.primitive",
     "no_grad": "letir.eager.modes",
     "opaque": "letir.ops.extension",
@@ -195,11 +200,14 @@ _NAMES = {
     "pause_tracing": "letir.tracing.recording",
     "primitive": "letir.ops.extension",
     "ravel": "letir.ad.vectors",
+    "reduce": "letir.tracing.combinators",
+    "reduce_by_index": "letir.tracing.combinators",
     "retype": "letir.ast.checker",
     "rewrite": "letir.passes.replacing",
     "run_forward": "letir.eval.evaluator",
     "save": "letir.storage",
     "scan": "letir.tracing.scanning",
+    "scatter": "letir.tracing.combinators",
     "script": "letir.scripting.units",
     "script_op": "letir.scripting.operations",
     "set_local": "letir.tracing.recording",
@@ -232,10 +240,16 @@ def _diff(f, g):
     return __getattr__("diff")(f, g)
 
 
+def _batched(fn, axes, size):
+    """The batching transform of programs, for packages to the left of it."""
+    return importlib.import_module("letir.ad.batching").batched(fn, axes, size)
+
+
 # a name that is looked up in these tables before anything else has loaded the records: in a file,
 # in a pickle, by a builder
 LATE_BOUND["load"] = _load_operations
 LATE_BOUND["diff"] = _diff
+LATE_BOUND["batched"] = _batched
 
 
 def __getattr__(name: str):

@@ -16,6 +16,7 @@ from letir.ast.collecting import paused_gc
 from letir.ast.primitive import is_final
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError
+from letir.passes.combinators import without_combinators
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 
@@ -85,6 +86,7 @@ def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
     """The tangents of ``f`` as a linear program of the tangents of these inputs. Linear in the
     number of binds.
     """
+    f = without_combinators(f)
     with paused_gc():
         builder = LetBuilder()
         captures = Captures(f)
@@ -109,6 +111,7 @@ def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ..
 
     Its parameters are those of ``f``, then a tangent for each of ``inputs``.
     """
+    f = without_combinators(f)
     builder = LetBuilder()
     builder.binds = list(f.binds)  # tangents follow the primal binds and read them by name
     given = [Local(strong(f.params[i].type)) for i in inputs]

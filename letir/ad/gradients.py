@@ -33,6 +33,7 @@ from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.sizes import ones
 from letir.passes.cleanup import dead_code
+from letir.passes.combinators import without_combinators
 
 
 @shared_with_executors
@@ -177,6 +178,7 @@ def gradient_program(
     they are. ``keeping``: ``differentiate`` with a policy; what that computes again stands behind
     the results of ``fn``.
     """
+    fn = without_combinators(fn)  # as differentiate does: locals are read by name
     wanted = set(positions)
     defined = [i == 0 for i in range(len(fn.ret.args))]  # further results are aux
     gradient = keeping(fn, [i in wanted for i in range(len(fn.params))], defined=defined)

@@ -22,6 +22,7 @@ from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.control import autograd_add, grad_of
 from letir.ops.elementwise import add
 from letir.passes.arguments import without_writes
+from letir.passes.combinators import without_combinators
 from letir.passes.merging import merged_sums
 from letir.passes.outliving import parts_apart
 from letir.passes.signs import carried_signs
@@ -193,7 +194,7 @@ def differentiate(
       %3, %4 = grad_of[mul](%0) { %5 = mul(%0, %2); %6 = mul(%0, %1) -> (%5, %6) }
       return (%3, %4)
     """
-    f = without_writes(f)
+    f = without_combinators(without_writes(f))
     if requires_grad is None:
         requires_grad = [True] * len(f.params)
     if len(requires_grad) != len(f.params):

@@ -76,7 +76,8 @@ class Primitive:
     **attrs)`` computes as ``impl`` of an operation that holds bodies, and empties the list, so that
     each operand is freed at its last use inside them. ``saving(bind, needed, defined,
     differentiate)`` is the bind with further results, the residuals that its vjp reads, given which
-    operands require grad and which results have a cotangent. ``source`` is how it is written in
+    operands require grad and which results have a cotangent. ``inlined``: derivatives are those of
+    what ``decompose`` says, put in its place beforehand. ``source`` is how it is written in
     NumPy, a template such as ``"{0} * {axis}"`` or ``source(write, *operands, **attrs)`` (see
     ``letir.source.steps``); by default its ``symbol``, or the function of ``numpy`` with the
     attributes as keywords.
@@ -103,6 +104,7 @@ class Primitive:
     effect: bool = False
     random: bool = False
     holds_lambdas: bool = False
+    inlined: bool = False
     symbol: str | None = None
     attributes: Callable | None = None
     source: Callable | str | None = None

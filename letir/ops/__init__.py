@@ -94,6 +94,8 @@ RARE = (
     "polynomials",
     "differentiable",
     "scanning",
+    "combinators",
+    "scattering",
 )
 
 

@@ -141,10 +141,16 @@ class Step:
             kinds = found
         check_carry(kinds, results, names, asked)
         labels = leaf_names(f, (carry_spec.unflatten(init), spec.unflatten(rows)), {})
-        for param, label in zip(recording.fn.params, labels, strict=False):
-            param.name = label
         init = [settled(leaf, kind) for leaf, kind in zip(init, kinds, strict=True)]
-        return cls(recording.fn, init, recording.lifted, carry_spec, checked.y_spec)
+        body = as_body(recording.fn, labels)
+        return cls(body, init, recording.lifted, carry_spec, checked.y_spec)
+
+
+def as_body(fn: Lambda, names: Sequence[str | None]) -> Lambda:
+    """A recorded function as a body: of arrays in a row, which have these names."""
+    for param, name in zip(fn.params, names, strict=False):
+        param.name = name
+    return Lambda(fn.params, fn.binds, fn.ret)
 
 
 def leaf_paths(tree) -> list[str]:
