@@ -73,12 +73,11 @@ def halves(gradient: Gradient) -> Halves:
     names = dict(zip(df.params[count:], captured, strict=True))
     cotangents = set(df.params[:count])
     known, linear = list(f.binds), []
-    used = {local for bind in (*df.binds, df.ret) for local in bind.locals()}
     for found in df.binds:
         args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in found.args])
         bind = found if args == found.args else evolve(found, args=args)
         if bind.op is grad_of:
-            linear.append(lifting(answering(bind, used), known))
+            linear.append(lifting(bind, known))
         elif cotangents.isdisjoint(args) and not has_effect(bind):  # an effect stays in its part
             known.append(bind)
             continue
@@ -93,18 +92,6 @@ def halves(gradient: Gradient) -> Halves:
     return Halves(
         gradient, tuple(known), len(f.binds), tuple(linear), results, captured, read, producers
     )
-
-
-def answering(step: Bind, used: set[Local]) -> Bind:
-    """A ``grad_of`` without the results that nobody uses, and what only these need."""
-    wanted = [i for i, binder in enumerate(step.binders) if binder in used]
-    if len(wanted) == len(step.binders):
-        return step
-    body = step.attrs["body"]
-    results = Ret(tuple([body.ret.args[i] for i in wanted]))
-    binds = dead_code(Lambda(body.params, body.binds, results)).binds
-    operands = dict(zip(body.params, step.args, strict=True))
-    return with_body(step, binds, results, operands, [step.binders[i] for i in wanted])
 
 
 def lifting(step: Bind, known: list[Bind]) -> Bind:
