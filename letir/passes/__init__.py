@@ -12,10 +12,19 @@ from letir.passes.outliving import parts_apart
 from letir.passes.signs import carried_signs
 
 _ON_USE = {  # name -> its module
+    "peephole": "shortening",
     "fuse": "fusion",
 }
 
-__all__ = ["carried_signs", "dead_code", "fuse", "merged_sums", "parts_apart", "without_writes"]
+__all__ = [
+    "carried_signs",
+    "dead_code",
+    "fuse",
+    "merged_sums",
+    "parts_apart",
+    "peephole",
+    "without_writes",
+]
 
 
 def __getattr__(name: str):

@@ -1,0 +1,237 @@
+"""``Known``: what a pass knows of values before they exist, beside their types: how they are made,
+who shares their memory, and how they lie in it.
+
+A pass that lets one value stand for another must not make a result share memory with an argument,
+a constant or another result where NumPy's own does not [C4], nor change the order in memory, on
+which the rounding of later sums depends, nor give an array where NumPy gives a scalar.
+"""
+
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from attrs import define, field
+
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local
+from letir.ops.casting import cast, copy
+from letir.ops.elementwise import where
+from letir.ops.products import dot, matmul
+from letir.ops.reductions import all_, any_, max_, min_, prod, sum_
+from letir.ops.shaping import concatenate, expand_dims, flip, squeeze, transpose
+from letir.ops.sizes import arange, broadcast_to, constant, eye, full, ones, reshape, zeros
+
+# new memory, compact, and NumPy's scalar if it has no axes; so are the results of ufuncs
+SCALARS = frozenset([dot, matmul, all_, any_, max_, min_, prod, sum_])
+# new memory, compact, and a 0-d array if it has no axes
+ARRAYS = frozenset([arange, cast, concatenate, copy, eye, full, ones, where, zeros])
+# one row after the other, whatever the operands are
+ROWS = frozenset([arange, dot, eye, full, matmul, ones, zeros])
+# one row after the other if all operands are
+KEEPS_ROWS = frozenset([cast, concatenate, copy, expand_dims, reshape, squeeze])
+# another array object for the memory of the operand, always
+VIEWS = frozenset([broadcast_to, expand_dims, flip, reshape, transpose])
+# all elements may be one known number
+UNIFORM = frozenset([broadcast_to, constant, expand_dims, full, ones, reshape, zeros])
+MOST_OPERANDS = 64  # how many are looked at to know the order in memory of one
+
+
+@cache
+def is_ufunc(op: Primitive) -> bool:
+    """Whether one of NumPy's ufuncs computes it, with one result."""
+    return op.elementwise and op.reusable and any(isinstance(f, np.ufunc) for f in op.numpy)
+
+
+@cache
+def is_new(op: Primitive) -> bool:
+    """Whether its result shares memory with nothing."""
+    return op in SCALARS or op in ARRAYS or is_ufunc(op)
+
+
+def escaping(fn: Lambda) -> set[Local]:
+    """The locals whose memory a result may show."""
+    return _leading_to_results(fn, is_new)
+
+
+def given_back(fn: Lambda) -> set[Local]:
+    """The locals that may be a result, as the object that they are."""
+    return _leading_to_results(fn, lambda op: op in VIEWS or is_new(op))
+
+
+def _leading_to_results(fn: Lambda, ends: Callable[[Primitive], bool]) -> set[Local]:
+    found = set(fn.ret.locals())
+    for bind in reversed(fn.binds):
+        if not found.isdisjoint(bind.binders) and not ends(bind.op):
+            found.update(bind.locals())
+    return found
+
+
+@define(eq=False)
+class Known:
+    """What is known of the values of the program that a pass makes of ``fn``, bind by bind.
+
+    ``made``: the binds so far, by their binders. ``sizes``: the shapes that are there as values.
+    """
+
+    fn: Lambda
+    made: dict[Local, Bind] = field(factory=dict)
+    at: Bind | None = None  # the bind of ``fn`` that is looked at, as it is there
+    rows: dict[Local, bool] = field(factory=dict)
+    sizes: dict[tuple, Local] = field(factory=dict)
+    shown: set[Local] | None = None
+    given_back: set[Local] | None = None
+
+    def note(self, bind: Bind) -> None:
+        """Go on to the next bind."""
+        for binder in bind.binders:
+            self.made[binder] = bind
+
+    def forget(self) -> None:
+        """Look at no bind so far any more: arguments have changed."""
+        self.made.clear()
+        self.sizes.clear()
+
+    def is_rows(self, arg: Arg) -> bool:
+        """Whether it is known to be C-contiguous."""
+        if type(arg) is Const:
+            return True
+        if arg.type is None:
+            return False
+        if len(arg.type.shape) < 2:  # new memory is compact
+            return arg in self.made and is_new(self.made[arg].op)
+        found = self.rows.get(arg)
+        if found is None:
+            found = self.rows[arg] = self.comes_from_rows(arg)
+        return found
+
+    def comes_from_rows(self, local: Local) -> bool:
+        """Whether all is C-contiguous of which it is made, as far as that matters."""
+        seen: set[Local] = set()
+        pending = [local]
+        while pending:
+            x = pending.pop()
+            if x in seen or self.rows.get(x):
+                continue
+            if len(seen) == MOST_OPERANDS or x in self.rows:
+                return False
+            seen.add(x)
+            above = self.asked_for_rows(self.made.get(x))
+            if above is None:
+                return False
+            pending += above
+        self.rows.update(dict.fromkeys(seen, True))
+        return True
+
+    def asked_for_rows(self, bind: Bind | None) -> list[Local] | None:
+        """The operands that have to be C-contiguous for the result of several axes to be so; None
+        if it is not even then.
+        """
+        op = None if bind is None else bind.op
+        if op in ROWS or (op is constant and bind.attrs["value"].flags.c_contiguous):
+            return []
+        if op in KEEPS_ROWS and bind.attrs.get("order", "C") in "CK":
+            flat = [x for x in bind.locals() if x.type is None or len(x.type.shape) < 2]
+            return list(bind.locals()) if all(map(self.is_rows, flat)) else None
+        if op is where or (op is not None and is_ufunc(op)):
+            # those of one axis say nothing
+            return [x for x in bind.locals() if x.type is None or len(x.type.shape) > 1]
+        return None
+
+    def is_plain(self, arg: Arg) -> bool:
+        """Whether an operation on it may lie in memory as one on its copy does: not if it is a view
+        that repeats elements, and maybe in columns.
+        """
+        return self.is_rows(arg) or (arg.type is not None and len(arg.type.shape) < 2)
+
+    def op_of(self, arg: Arg) -> Primitive | None:
+        """The operation that makes it; None for parameters and constants."""
+        bind = self.made.get(arg) if type(arg) is Local else None
+        return None if bind is None else bind.op
+
+    def number(self, arg: Arg):
+        """The number that it is, or that all its elements are; None if that is not known."""
+        if type(arg) is Const:
+            return arg.value
+        bind = self.made.get(arg)
+        if bind is None or bind.op not in UNIFORM:  # nearly always
+            return None
+        return self.uniform(bind)
+
+    def uniform(self, bind: Bind | None):
+        """The number that all elements of a result are, None if that is not known."""
+        while bind is not None and bind.op in (broadcast_to, expand_dims, reshape):
+            bind = self.made.get(bind.args[0])
+        if bind is None:
+            return None
+        if bind.op is zeros or bind.op is ones:
+            return int(bind.op is ones)
+        if bind.op is constant and bind.attrs["value"].ndim == 0:
+            return bind.attrs["value"].item()
+        is_filled = bind.op is full and type(bind.args[0]) is Const
+        return bind.attrs["dtype"].type(bind.args[0].value).item() if is_filled else None
+
+    def can_be(self, y: Local, x: Arg, beside: Arg | None = None) -> bool:
+        """Whether ``x`` may stand for ``y``, what a ufunc gives for it and ``beside`` and whose
+        elements are the same. If so, it does from now on.
+        """
+        op = self.op_of(x)
+        if op is None or x.type is not y.type or not is_new(op):
+            return False
+        if not y.type.shape and op in ARRAYS:  # no scalar
+            return False
+        # of two orders in memory that of rows wins
+        if type(beside) is Local and len(beside.type.shape) > 1 and not self.is_rows(x):
+            return False
+        return self.joined(y, x)
+
+    def joined(self, y: Local, x: Local) -> bool:
+        """Whether no two results show the memory of ``x`` if it stands for ``y``, which has its
+        own. If so, it does from now on.
+        """
+        if self.is_shown(y):
+            if x in self.shown:
+                return False
+            self.stands_for(y, x)
+        return True
+
+    def can_be_view(self, y: Local, x: Arg) -> bool:
+        """Whether ``x`` may stand for ``y``, a view of it that has the same elements at the same
+        places. If so, it does from now on.
+        """
+        # without axes a view may be an array of what is a scalar
+        return bool(y.type.shape) and self.can_be_itself(y, x)
+
+    def can_be_operand(self, y: Local, x: Arg) -> bool:
+        """Whether ``x`` may stand for ``y``, what an operation gives that hands its first operand
+        through. If so, it does from now on.
+        """
+        # it is another object than it was if it stands for a view
+        is_same = self.at.args[0] is x and x.type is y.type
+        return is_same or self.can_be_itself(y, x)
+
+    def can_be_itself(self, y: Local, x: Arg) -> bool:
+        """Whether ``x`` may stand for ``y``, which shares its memory and is of its kind. If so, it
+        does from now on.
+        """
+        if type(x) is not Local or x.type is not y.type:
+            return False
+        if self.is_shown(y):
+            op = self.op_of(x)
+            is_own = op is not None and (is_new(op) or op in VIEWS)
+            # a result is no object that somebody else has
+            if y in self.given_back and (x in self.given_back or not is_own):
+                return False
+            self.stands_for(y, x)
+        return True
+
+    def is_shown(self, local: Local) -> bool:
+        """Whether a result may be, or share memory with, this value."""
+        if self.shown is None:  # only a program in which a rule fits pays for it
+            self.shown, self.given_back = escaping(self.fn), given_back(self.fn)
+        return local in self.shown
+
+    def stands_for(self, y: Local, x: Local) -> None:
+        """``x`` is seen from now on where ``y`` was."""
+        self.shown.add(x)
+        if y in self.given_back:
+            self.given_back.add(x)
