@@ -21,6 +21,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.control import autograd_add, grad_of
 from letir.ops.elementwise import add
+from letir.ops.loop_bodies import is_even
 from letir.passes.arguments import without_writes
 from letir.passes.combinators import without_combinators
 from letir.passes.merging import merged_sums
@@ -195,6 +196,30 @@ def differentiate(
       return (%3, %4)
     """
     f = without_combinators(without_writes(f))
+    again = _gradients(f, requires_grad, defined)
+    return with_policy(again(), policy, exact=exact, again=again)
+
+
+def differentiate_body(
+    f: Lambda, requires_grad: Sequence[bool] | None = None, *, defined: Sequence[bool]
+) -> Gradient:
+    """``differentiate`` of what runs again and again: what it keeps has the same shape each time,
+    so that a loop can stack it; what has not is computed again.
+    """
+    again = _gradients(without_combinators(without_writes(f)), requires_grad, defined, even=True)
+    gradient = again()
+    if all(map(is_even, gradient.f.ret.args[gradient.f_real_outputs :])):
+        return gradient
+    return with_policy(gradient, keeps_even, again=again)
+
+
+def keeps_even(bind: Bind) -> bool:
+    """The policy that keeps what has the same shape each time."""
+    return all(map(is_even, bind.binders))
+
+
+def _gradients(f: Lambda, requires_grad, defined, *, even: bool = False):
+    """A function that differentiates, and has further values as temporaries."""
     if requires_grad is None:
         requires_grad = [True] * len(f.params)
     if len(requires_grad) != len(f.params):
@@ -207,20 +232,20 @@ def differentiate(
             f"differentiate: {len(f.ret.args)} results, {len(defined)} flags in defined"
         )
     inputs = [i for i, p in enumerate(f.params) if requires_grad[i] and takes_cotangent(p)]
-    with paused_gc():
-        saved: dict[int, Bind] = {}
-        gradient = _Recording(f, defined, saved).gradient(inputs)
+    saved: dict[int, Bind] = {}
 
-    def again(temporaries: list[Local]) -> Gradient:
-        return _Recording(f, defined, saved, temporaries).gradient(inputs)
+    @paused_gc()
+    def recorded(temporaries: Sequence[Local] = ()) -> Gradient:
+        return _Recording(f, defined, saved, temporaries, even=even).gradient(inputs)
 
-    return with_policy(gradient, policy, exact=exact, again=again)
+    return recorded
 
 
 class _Recording:
     """The state of one ``differentiate``: a builder, the captures, and the vjp parameters by result
     position. ``saving`` are loops, by the id of the bind of ``f``, that give their residuals;
-    ``temporaries`` are captured whether or not a rule reads them.
+    ``temporaries`` are captured whether or not a rule reads them. ``even``: residuals of loops are
+    kept where they have the same shape each time that ``f`` runs.
     """
 
     def __init__(
@@ -229,7 +254,10 @@ class _Recording:
         defined: Sequence[bool] | None,
         saving: dict[int, Bind],
         temporaries: Sequence[Local] = (),
+        *,
+        even: bool = False,
     ):
+        self.even = even
         self.f, self.defined, self.builder = f, defined, LetBuilder()
         self.saving, self.temporaries = saving, temporaries
         self.captures = Captures(f)
@@ -266,7 +294,10 @@ class _Recording:
         known = self.saving.get(id(bind))
         if known is None:
             flags = [type(arg) is Local and arg in needed for arg in bind.args]
-            known = self.saving[id(bind)] = bind.op.saving(bind, flags, mask, differentiate)
+            known = bind.op.saving(bind, flags, mask, differentiate_body)
+            if self.even and not all(map(is_even, known.binders[len(bind.binders) :])):
+                known = bind
+            self.saving[id(bind)] = known
         # a residual may get a cotangent of its own [D4]
         needed.update([binder for binder in known.binders if takes_cotangent(binder)])
         return known
@@ -326,7 +357,7 @@ def pull(
     )
 
 
-pull.program = differentiate  # what rules of loops need, which emit no step in the place
+pull.program = differentiate_body  # what rules of loops need, which emit no step in the place
 
 
 def knowing(fn: Lambda, known: dict[int, Value]) -> tuple[Lambda, list[Value]]:

@@ -7,7 +7,9 @@ spell a type for abstract tracing, ``Undef`` the one value of gradient programs 
 
 import math
 import re
+import sys
 import threading
+from contextvars import ContextVar
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -37,7 +39,28 @@ DTYPE_NAMES = frozenset(np.dtype(c).name for c in "?bhilBHILefdFD")
 NO_SIZE_NAMES = frozenset(["None", "True", "False", "Undef", "nan", "inf", "complex", "lambda"])
 
 
-@frozen(repr=False, order=False)
+# Where code that is not letir's asked for a size that has a name, while this was set: the answer
+# to a comparison, or a hash, holds for one size and would be taken for one that holds for all.
+SIZE_READS: ContextVar[list | None] = ContextVar("letir_size_reads", default=None)
+
+
+def _note_read() -> None:
+    reads = SIZE_READS.get()
+    if reads is None:
+        return
+    frame = sys._getframe(2)
+    # a dict of types compares their keys in Python's own code, on letir's behalf
+    while frame.f_back is not None and _package(frame) in sys.stdlib_module_names | {"numpy"}:
+        frame = frame.f_back
+    if _package(frame) != "letir":
+        reads.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+
+
+def _package(frame) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
+
+
+@frozen(eq=False, repr=False)
 class Size:
     """A size that is known by name only: a polynomial in names with integer coefficients.
 
@@ -49,6 +72,14 @@ class Size:
     """
 
     terms: tuple[tuple[tuple[str, ...], int], ...]
+
+    def __eq__(self, other):
+        _note_read()
+        return self.terms == other.terms if type(other) is Size else NotImplemented
+
+    def __hash__(self):
+        _note_read()
+        return hash(self.terms)
 
     @classmethod
     def named(cls, name: str) -> "Size":
@@ -73,6 +104,13 @@ class Size:
     def names(self) -> frozenset[str]:
         """The names that occur in it."""
         return frozenset(name for names, _ in self.terms for name in names)
+
+    @property
+    def is_internal(self) -> bool:
+        """Whether it is known when a loop has run only: its name has a leading underscore, and two
+        that are called alike need not be equal.
+        """
+        return any(name.startswith("_") for name in self.names)
 
     def evaluate(self, sizes: dict[str, int]) -> int:
         """The number that it is when its names have these values."""
@@ -114,6 +152,7 @@ class Size:
 
     # Else range(n) or np.zeros(n) would bake one size into a program for all of them.
     def __index__(self):
+        _note_read()
         raise TraceError(
             f"the size {self} has a name but no value while this is traced\n"
             "  pass the number as a static argument, or trace with concrete arrays"
@@ -122,6 +161,7 @@ class Size:
     __int__ = __bool__ = __float__ = __index__
 
     def _unordered(self, other):
+        _note_read()
         raise ShapeError(f"cannot tell whether {self} is less or greater than {other}")
 
     __lt__ = __le__ = __gt__ = __ge__ = _unordered

@@ -103,7 +103,7 @@ def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
         (size.terms, n)
         for expected, found in pairs
         for size, n in zip(expected.shape, found.shape, strict=False)
-        if type(size) is Size
+        if type(size) is Size and not size.is_internal
     ]
     sizes: dict[str, int] = {}
     for terms, n in met:

@@ -4,8 +4,11 @@ from collections.abc import Sequence
 
 from letir.ast.builder import LetBuilder
 from letir.ast.checker import retype
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.ops.batching import emitted, spread_out, to_front, unmapped
+from letir.ops.conditional_gradients import choose
+from letir.ops.loop_bodies import is_counted
 
 
 def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
@@ -14,10 +17,13 @@ def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
     first = next(i for i, there in enumerate(mapped) if there)
     size = args[first].shape[axes[first]]
     kinds = [unmapped(arg, axis) for arg, axis in zip(args, axes, strict=True)]
+    is_ragged = mapped[n_carry] and is_counted(kinds, n_carry, n_xs) if n_xs else False
     kinds[n_carry:end] = [kind and kind.with_shape(kind.shape[1:]) for kind in kinds[n_carry:end]]
     kinds[:n_carry] = [kind and kind.with_shape(kind.shape) for kind in kinds[:n_carry]]
     if any(kind is not param.type for kind, param in zip(kinds, body.params, strict=True)):
         body = retype(body, *kinds)
+    if is_ragged:
+        body = skipping(body, n_carry)
     program, mapped, out_mapped = batched_body(body, mapped, n_carry, size, transform)
     operands = [
         arg if axis is None else to_front(arg, axis) for arg, axis in zip(args, axes, strict=True)
@@ -35,6 +41,29 @@ def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
     outs = emitted("scan", operands, body=program, **attrs)
     places = [None if not there else 0 if i < n_carry else 1 for i, there in enumerate(out_mapped)]
     return outs, tuple(places)
+
+
+def skipping(body: Lambda, n_carry: int) -> Lambda:
+    """``body`` with nothing done for a step without a number: of an example that took fewer."""
+    builder = LetBuilder()
+    params = [builder.param(param.type, param.name) for param in body.params]
+    is_step = params[n_carry] >= 0
+    if is_step.ndim:
+        is_step = emitted("any", (is_step,), axis=None, keepdims=False)
+
+    def zero(i: int, given):
+        kind = body.ret.args[i].type
+        op = PRIMITIVES["zeros"]
+        attrs = op.complete({"shape": kind.shape, "dtype": kind.dtype})
+        return given[0].emitter.apply(op, (), attrs)
+
+    def step(given):
+        return given[0].emitter.call(body, given)
+
+    def skip(given):
+        return [*given[:n_carry], *[None] * (len(body.ret.args) - n_carry)]
+
+    return builder.build(choose("cond", is_step, params, [step, skip], zero))
 
 
 def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, transform) -> tuple:

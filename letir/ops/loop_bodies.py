@@ -8,6 +8,7 @@ from attrs import frozen
 
 from letir.ast.liveness import has_effect, live_binds
 from letir.ast.terms import Lambda, Local, Ret
+from letir.ast.types import ArrayType, Size
 
 
 def requiring(body: Lambda, needed: Sequence[bool]) -> list[bool]:
@@ -70,6 +71,21 @@ def constant_in(body: Lambda, varying: int) -> set[Local]:
         if all(type(arg) is not Local or arg in same for arg in bind.args):
             same.update(bind.binders)
     return same
+
+
+def is_even(local: Local) -> bool:
+    """Whether it has one shape in all steps: it is known, but for sizes that the user named."""
+    kind = local.type
+    return kind is not None and not any(type(n) is Size and n.is_internal for n in kind.shape)
+
+
+def is_counted(kinds: Sequence[ArrayType | None], n_carry: int, n_xs: int) -> bool:
+    """Whether a loop goes over what a ``while_scan`` stacked, for operands of these types.
+
+    Then the numbers of the iterations come first, -1 for what is no iteration of an example.
+    """
+    kind = kinds[n_carry] if n_xs else None
+    return kind is not None and type(kind.shape[0]) is Size and kind.shape[0].is_internal
 
 
 def part(body: Lambda, params: Sequence[Local], wanted: Sequence[Local]) -> Lambda:

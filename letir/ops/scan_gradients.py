@@ -15,7 +15,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.ops.bodies import body_type, fitted
-from letir.ops.loop_bodies import GradientOf, arriving, carried, constant_in, part
+from letir.ops.loop_bodies import GradientOf, arriving, carried, constant_in, is_counted, part
 from letir.ops.makers import match, takes_gradient
 from letir.ops.sizes import zeros_like
 
@@ -134,7 +134,9 @@ def scan_vjp(cts, outs, *args, body, n_carry, n_xs, length, reverse, transform, 
         attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
         outs = emit_scan(args, body=back.body, **attrs)
     more = [None] * (len(back.body.ret.args) - len(cts))
-    return go_back(back, [*cts, *more], outs, args, Loop(length, not reverse))
+    is_ragged = is_counted(list(map(body_type, args)), n_carry, n_xs)
+    numbers = args[n_carry] if is_ragged else None
+    return go_back(back, [*cts, *more], outs, args, Loop(length, not reverse, numbers))
 
 
 def param_type(args: Sequence, i: int, n_carry: int, n_xs: int) -> ArrayType | None:
@@ -146,14 +148,19 @@ def param_type(args: Sequence, i: int, n_carry: int, n_xs: int) -> ArrayType | N
 
 
 class Loop:
-    """A scan that is being made: operands beside the parameters of its body that stand for them."""
+    """A scan that is being made: operands beside the parameters of its body that stand for them.
 
-    def __init__(self, length: int | None, reverse: bool):
+    ``numbers``: those of the steps, where there are as many as a ``while_scan`` took.
+    """
+
+    def __init__(self, length: int | None, reverse: bool, numbers: Value | None = None):
         self.length, self.reverse = length, reverse
         self.builder = LetBuilder()
         self.carry: list[tuple] = []
         self.rows: list[tuple] = []
         self.shared: list[tuple] = []
+        if numbers is not None:
+            self.row(numbers)
 
     def carried(self, operand) -> Value:
         """The parameter for a carried value that begins as ``operand``."""

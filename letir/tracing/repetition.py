@@ -2,10 +2,12 @@
 
 from collections.abc import Callable
 
+from letir.ast.builder import Value
 from letir.ast.trees import Tree, flatten
 from letir.ast.types import WEAK, ArrayType, ShapeDtype
 from letir.errors import DTypeError, ShapeError
 from letir.eval.arrays import type_of
+from letir.ops.casting import cast
 from letir.ops.makers import result_dtype
 from letir.ops.repetition import fori_loop as fori_loop_op
 from letir.ops.repetition import while_loop as while_loop_op
@@ -77,7 +79,10 @@ def bound(value):
     if kind is not None and (kind.shape or kind.dtype.kind not in "biu"):
         error = ShapeError if kind.shape else DTypeError
         raise placed(error(f"fori_loop: its bounds are integers, found {kind!r}"))
-    return value
+    if isinstance(value, Value):
+        is_there = kind is None or kind.dtype == WEAK[int].dtype
+        return value if is_there else cast(value, WEAK[int].dtype)
+    return int(value)  # a number of the program, if it is one now
 
 
 # ---- what is carried ----
