@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir import passes
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.parser import parse
@@ -159,6 +160,8 @@ LAWS = {
     "rewrite": lambda f: lt.rewrite(f, np.subtract, lambda x, y: x + (-y))(ONE) == f(ONE),
     "merged_sums": lambda f: merged_sums(f) is f,
     "carried_signs": lambda f: carried_signs(f) is f,
+    "fuse": lambda f: len(lt.check(passes.fuse(f))) == 1 and passes.fuse(f)(ONE) == f(ONE),
+    "unroll": lambda f: passes.unroll(f) is f,
     "run_forward": lambda f: f(ONE) == 1 - len(f) / 2,
     "differentiate": lambda f: len(lt.differentiate(f, defined=[True]).df) > len(f),
     "grad": lambda f: lt.check(lt.grad(f))(ONE) < 0,

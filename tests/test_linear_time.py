@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir import passes
 from letir.ad.curvature import reverse_product
 from letir.ast.builder import LetBuilder
 from letir.ast.parser import parse
@@ -176,6 +177,8 @@ FUNCTIONS = {
     "rewrite of pairs": lambda f: lt.rewrite(f, lambda x, y: x * y - y, lambda x, y: (x - 1) * y),
     "merged_sums": merged_sums,
     "carried_signs": carried_signs,
+    "fuse": passes.fuse,
+    "unroll": passes.unroll,
     "run_forward": lambda f: f(*arguments(f)),
     "differentiate": lt.differentiate,
     "forward": lambda f: lt.differentiate(f).forward(*arguments(f)),

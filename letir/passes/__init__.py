@@ -12,17 +12,23 @@ from letir.passes.outliving import parts_apart
 from letir.passes.signs import carried_signs
 
 _ON_USE = {  # name -> its module
+    "decompose": "decomposing",
+    "decompose_addmm": "decomposing",
     "peephole": "shortening",
     "fuse": "fusion",
+    "unroll": "unrolling",
 }
 
 __all__ = [
     "carried_signs",
     "dead_code",
+    "decompose",
+    "decompose_addmm",
     "fuse",
     "merged_sums",
     "parts_apart",
     "peephole",
+    "unroll",
     "without_writes",
 ]
 

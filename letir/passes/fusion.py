@@ -12,8 +12,8 @@ from letir.ast.collecting import paused_gc
 from letir.ast.liveness import live_binds
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.fused import fused
-from letir.ops.shaping import concatenate
 from letir.passes.grouping import WEIGHTLESS, Cluster, Grouping, bytes_of, elements_of
+from letir.passes.splitting import splits_first
 
 
 @paused_gc()
@@ -43,6 +43,8 @@ def fuse(fn: Lambda) -> Lambda:
     }
     return %3
     """
+    if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
+        return fused_level(fn)
     held = {id(b.attrs["body"]) for body in all_bodies(fn) for b in body.binds if b.op is fused}
     return throughout(fn, lambda body: body if id(body) in held else fused_level(body))
 
@@ -51,7 +53,7 @@ def fused_level(fn: Lambda) -> Lambda:
     """``fn`` with its own binds fused."""
     if sum([bind.op.elementwise for bind in fn.binds]) < 2:
         return fn
-    grouping = Grouping(fn.with_binds(live_binds(fn)))
+    grouping = Grouping(splits_first(fn.with_binds(live_binds(fn))))
     grouping.run()
     binds = Fuser(grouping).binds()
     return fn if binds is None else fn.with_binds(binds)
@@ -63,7 +65,6 @@ class Fuser:
 
     grouping: Grouping
     units: list = field(factory=list)  # binds and clusters, in the order of the result
-    reads: set = field(factory=set)  # what the last unit reads, where that was asked
 
     def binds(self) -> list[Bind] | None:
         """The program's binds with one for each cluster; None if no cluster has two."""
@@ -77,7 +78,7 @@ class Fuser:
             if cluster is None:
                 self.put(bind)
             elif position == cluster.members[-1]:
-                self.put_cluster(cluster)
+                self.units.append(cluster)
         if not any(type(u) is Cluster and len(u.members) > 1 for u in self.units):
             return None
         return [self.bind(u) if type(u) is Cluster else u for u in self.units]
@@ -92,45 +93,9 @@ class Fuser:
         else:
             units.append(bind)
 
-    def put_cluster(self, cluster: Cluster) -> None:
-        """Add a cluster, to the one before it if both read the same."""
-        last = self.units[-1] if self.units else None
-        if type(last) is not Cluster or last.shape != cluster.shape or self.ends(last):
-            self.units.append(cluster)
-            self.reads = None
-            return
-        if self.reads is None:
-            self.reads = self.operands(last)
-        operands = self.operands(cluster)
-        if self.reads.isdisjoint(operands) and last not in map(self.grouping.cluster_of, operands):
-            self.units.append(cluster)
-            self.reads = operands
-            return
-        self.reads |= operands
-        left, of = self.grouping.left, self.grouping.cluster_of
-        for bind in self.members(cluster):
-            for arg in bind.args:
-                if type(arg) is Local and of(arg) is last:
-                    left[arg] -= 1
-        last.members += cluster.members
-        cluster.into = last
-
-    def members(self, cluster: Cluster) -> list[Bind]:
-        """The binds of a cluster."""
-        binds = self.grouping.fn.binds
-        return [binds[i] for i in cluster.members]
-
-    def operands(self, cluster: Cluster) -> set[Local]:
-        """The locals that a cluster reads."""
-        return {arg for bind in self.members(cluster) for arg in bind.args if type(arg) is Local}
-
-    def ends(self, cluster: Cluster) -> bool:
-        """Whether nothing can be added to a cluster."""
-        return self.grouping.fn.binds[cluster.members[-1]].op is concatenate
-
     def bind(self, cluster: Cluster) -> Bind:
         """The bind of a cluster; of one bind that itself."""
-        members = self.members(cluster)
+        members = [self.grouping.fn.binds[i] for i in cluster.members]
         if len(members) == 1:
             return members[0]
         left = self.grouping.left
@@ -145,9 +110,10 @@ class Fuser:
                     operands.append(arg)
             args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
             for binder in bind.binders:
-                names[binder] = binder
-                if left.get(binder):  # it is bound outside, and so needs another local in here
-                    names[binder] = Local(binder.type, binder.name)
+                # bound outside, it needs another local in here
+                is_output = left.get(binder)
+                names[binder] = Local(binder.type, binder.name) if is_output else binder
+                if is_output:
                     outputs.append(binder)
             binders = tuple([names[binder] for binder in bind.binders])
             binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))

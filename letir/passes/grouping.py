@@ -33,6 +33,14 @@ def elements_of(kind: ArrayType) -> int:
     return size.evaluate(dict.fromkeys(size.names, NOMINAL)) if type(size) is Size else size
 
 
+class Bytes(dict):
+    """``bytes_of``, computed once a type."""
+
+    def __missing__(self, kind: ArrayType | None) -> int:
+        self[kind] = found = bytes_of(kind)
+        return found
+
+
 def has_fixed_shape(kind: ArrayType | None) -> bool:
     """Whether arrays of this type all have one shape in one run of the program."""
     if kind is None:
@@ -85,7 +93,7 @@ class Grouping:
     roots: dict = field(factory=dict)
     last: dict = field(factory=dict)
     readers: dict = field(factory=dict)
-    nbytes: dict = field(factory=dict)
+    nbytes: dict = field(factory=Bytes)
     open: list = field(factory=list)
     clusters: list = field(factory=list)
     clock: int = 0
@@ -130,20 +138,21 @@ class Grouping:
 
     def join(self, position: int, bind: Bind, shape: tuple) -> None:
         """Enter an elementwise bind into the cluster that it reads, or into a new one."""
-        cluster = None
+        cluster, of = None, self.of
         for arg in bind.args:
-            found = self.cluster_of(arg)
-            if found is None or found is cluster or not found.is_open:
+            # asked before: a constant computes its hash each time
+            found = of.get(arg) if type(arg) is Local else None
+            if found is None or found is cluster:
+                continue
+            if found.into is not None:
+                found = final(found)
+            if found is cluster or not found.is_open:
                 continue
             if found.shape != shape or not self.may_grow(found):
                 found.is_open = False
             else:
                 cluster = found if cluster is None else self.merged(cluster, found)
-        if cluster is None:
-            cluster = Cluster(shape)
-            self.open.append(cluster)
-            self.clusters.append(cluster)
-        self.enter(cluster, position, bind)
+        self.enter(cluster or self.beside(bind, shape) or self.opened(shape), position, bind)
 
     def ended(self, position: int, bind: Bind) -> bool:
         """Whether a ``concatenate`` reads open clusters: then it ends them, as one."""
@@ -170,14 +179,30 @@ class Grouping:
                 cluster.is_open = False
             self.open.clear()
         if bind.op.name not in WEIGHTLESS:
-            self.clock += sum(map(self.size, bind.binders))
-        self.note_last_uses(position, bind, None)
+            self.clock += sum([self.nbytes[binder.type] for binder in bind.binders])
+        self.note_last_uses(position, bind)
 
     # ---- clusters ----
 
+    def opened(self, shape: tuple) -> Cluster:
+        """A new cluster."""
+        self.clusters.append(Cluster(shape))
+        self.open.append(self.clusters[-1])
+        return self.clusters[-1]
+
+    def beside(self, bind: Bind, shape: tuple) -> Cluster | None:
+        """The cluster that got the bind just before this one, if both read one array."""
+        for arg in bind.args:
+            readers = self.readers.get(self.roots.get(arg, arg)) if type(arg) is Local else None
+            if readers:
+                found = final(readers[-1])
+                if found.is_open and found.shape == shape and found.clock == self.clock:
+                    return found
+        return None
+
     def cluster_of(self, arg) -> Cluster | None:
         """The cluster that computes an operand."""
-        cluster = self.of.get(arg)
+        cluster = self.of.get(arg) if type(arg) is Local else None
         return cluster if cluster is None or cluster.into is None else final(cluster)
 
     def may_grow(self, cluster: Cluster) -> bool:
@@ -197,52 +222,56 @@ class Grouping:
 
     def enter(self, cluster: Cluster, position: int, bind: Bind) -> None:
         """Add a bind, and count what the cluster holds and saves."""
-        cluster.members.append(position)
-        left, size = self.left, self.size
-        if len(cluster.members) > 1:
+        if cluster.members:
             cluster.gaps += self.clock - cluster.clock
-        self.clock += sum(map(size, bind.binders))
-        cluster.clock = self.clock
+        cluster.members.append(position)
+        of, left, nbytes = self.of, self.left, self.nbytes
         for arg in bind.args:
             if type(arg) is not Local:
                 continue
-            if self.cluster_of(arg) is cluster:
-                left[arg] -= 1
-                if not left[arg]:
-                    cluster.saved -= size(arg)
+            owner = of.get(arg)
+            if owner is not None and (owner is cluster or final(owner) is cluster):
+                uses = left[arg] = left[arg] - 1
+                if not uses:
+                    cluster.saved -= nbytes[arg.type]
             else:
-                readers = self.readers.setdefault(self.roots.get(arg, arg), [])
-                if not readers or readers[-1] is not cluster:
-                    readers.append(cluster)
-        self.note_last_uses(position, bind, cluster)
+                self.read(self.roots.get(arg, arg), cluster, position)
         for binder in bind.binders:
-            self.of[binder] = cluster
+            size = nbytes[binder.type]
+            self.clock += size
+            of[binder] = cluster
             if binder in left:
-                cluster.saved += size(binder)
+                cluster.saved += size
+        cluster.clock = self.clock
 
-    def note_last_uses(self, position: int, bind: Bind, cluster: Cluster | None) -> None:
-        """Charge the clusters that read an array beyond what was its last use."""
-        readers = self.readers
-        if not readers:
-            return
+    def read(self, root: Local, cluster: Cluster, position: int) -> None:
+        """Note that a cluster reads an array, which it holds from its last use on."""
+        readers = self.readers.get(root)
+        if readers is None:
+            readers = self.readers[root] = [cluster]
+        elif readers[-1] is not cluster:
+            readers.append(cluster)
+        if self.last[root] == position:
+            self.charge(root)
+
+    def charge(self, root: Local) -> list[Cluster]:
+        """Charge the clusters that read an array, from what was its last use on."""
+        size = self.nbytes[root.type]
+        readers = [*{id(c): c for c in map(final, self.readers.pop(root))}.values()]
+        for reader in readers:
+            reader.held += size
+        return readers
+
+    def note_last_uses(self, position: int, bind: Bind) -> None:
+        """Charge the clusters that read what a bind uses last; it may be updated in place now, so
+        that none may read it any more.
+        """
+        readers, roots = self.readers, self.roots
         for arg in bind.args:
-            root = self.roots.get(arg, arg) if type(arg) is Local else None
-            if root not in readers or self.last[root] != position:
-                continue
-            held = self.size(root)
-            for reader in {id(c): c for c in map(final, readers.pop(root))}.values():
-                reader.held += held
-                # what is updated in place must not be read later
-                if cluster is None and bind.op.update is not None:
-                    reader.is_open = False
-
-    def size(self, local: Local) -> int:
-        """The bytes of a value."""
-        kind = local.type
-        found = self.nbytes.get(kind)
-        if found is None:
-            found = self.nbytes[kind] = bytes_of(kind)
-        return found
+            root = roots.get(arg, arg) if type(arg) is Local else None
+            if root in readers and self.last[root] == position:
+                for reader in self.charge(root):
+                    reader.is_open = reader.is_open and bind.op.update is None
 
 
 # Note [What a cluster holds]

@@ -1,6 +1,7 @@
 """fuse: elementwise binds in one bind, with the results that they had [F7]."""
 
 import numpy as np
+import pytest
 from hypothesis import given
 
 import letir as lt
@@ -82,6 +83,46 @@ def test_a_split_of_something_else_moves_before_a_group():
         "%2 = exp(%0); %3 = mul(%2, %1); %4, %5 = split(%9, sections=2); %6 = reciprocal(%3);"
         "return (%6, %4, %5)"
     )
+
+
+GATES = """lambda %0: float64[{n}, 256], %1: float64[256], %2: float64[{n}, 1] {{
+  %3: float64[{n}, 256] = add(%0, %1);
+  %4: float64[{n}, 256] = {op}(%3, %2);
+  %5: float64[{n}, 128], %6: float64[{n}, 128] = split(%4, sections=2, axis=1);
+  %7: float64[{n}, 128] = tanh(%5);
+  %8: float64[{n}, 128] = exp(%6);
+  %9: float64[{n}, 128] = mul(%7, %8);
+  return {results} }}"""
+
+
+def gates(n=200, op="mul", results="%9"):
+    """A program that splits what elementwise operations gave."""
+    return lt.check(parse(GATES.format(n=n, op=op, results=results)))
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_split_inside_a_group_moves_before_it(order):
+    """[F7] What broadcasts along the axis is split only where it has that axis."""
+    f = gates()
+    rng = np.random.default_rng(0)
+    x, y = np.array(rng.normal(size=(200, 256)), order=order), rng.normal(size=256)
+    args = x, y, rng.normal(size=(200, 1))
+
+    assert ["split", "split", "add+add+mul+mul+tanh+exp+mul"] == ops(lt.check(fuse(f)))
+    assert_same(f(*args), fuse(f)(*args))
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        pytest.param(gates(n=8), id="small parts"),
+        pytest.param(gates(op="arctan2"), id="other bits"),
+        pytest.param(gates(results="(%9, %4)"), id="needed whole"),
+        pytest.param(gates(results="(%9, %6)"), id="a part that is a result"),
+    ],
+)
+def test_a_split_stays_where_parts_would_differ_or_cost_more(f):
+    assert ["split"] == [op for op in ops(fuse(f)) if op == "split"]
 
 
 def test_a_concatenate_ends_a_group():

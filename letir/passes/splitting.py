@@ -1,0 +1,143 @@
+"""``splits_first``: what is split after elementwise operations is split before them [F7].
+
+``split(a + b)`` as ``split(a)``, ``split(b)`` and a sum of each part, so that the sum need not end
+a group, and is never made whole.
+"""
+
+from attrs import define, field
+
+from letir.ast.attrs import Attrs
+from letir.ast.builder import LetBuilder
+from letir.ast.terms import Bind, Lambda, Local
+from letir.ops.shaping import split
+from letir.visitors.usedef import use_counts
+
+LARGE = 1 << 14  # elements of a part: below, one operation on the whole is faster than many
+MOST = 8  # parts
+
+# Rounded correctly, and so to the same bits however the elements lie in memory: of NumPy's other
+# loops those over contiguous arrays may take other instructions.
+EXACT = """
+    add sub mul div neg positive square reciprocal sqrt abs sign floor ceil trunc rint
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
+    logical_not bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite where cast
+"""
+EXACT_NAMES = frozenset(EXACT.split())
+
+
+def splits_first(fn: Lambda) -> Lambda:
+    """``fn``, all of whose binds are needed, with its splits before exact elementwise operations.
+
+    Only of values that nothing else needs, into large parts that elementwise operations read: their
+    results are as they were, in memory too. ``fn`` itself if it has no such split.
+    """
+    if not any(bind.op is split for bind in fn.binds):
+        return fn
+    specs = Specs(fn).run()
+    return Splitter(fn, specs).run() if specs else fn
+
+
+@define(eq=False)
+class Specs:
+    """Which values are computed in parts: {local: (sections, axis counted from the end)}."""
+
+    fn: Lambda
+    found: dict = field(factory=dict)
+    # locals that something other than an elementwise operation reads
+    whole: set = field(factory=set)
+
+    def run(self) -> dict:
+        """Go through the program from its end: uses come before what is used."""
+        made = {binder: bind for bind in self.fn.binds for binder in bind.binders}
+        counts = use_counts(self.fn)
+        self.whole.update(self.fn.ret.locals())
+        for bind in reversed(self.fn.binds):
+            if bind.op is split and self.is_movable(bind):
+                axis = bind.attrs["axis"]
+                kind = bind.args[0].type
+                spec = bind.attrs["sections"], axis if axis < 0 else axis - kind.ndim
+                operands = bind.args
+            else:
+                spec = self.found.get(bind.binders[0]) if bind.binders else None
+                operands = [] if spec is None else bind.args
+            for arg in operands:
+                if counts.get(arg) == 1 and arg in made and self.is_split(arg, made[arg], spec):
+                    self.found[arg] = spec
+            if not bind.op.elementwise:
+                self.whole.update(bind.locals())
+        return self.found
+
+    def is_movable(self, bind: Bind) -> bool:
+        """Whether a split makes a few large parts, which elementwise operations read."""
+        kinds = [binder.type for binder in bind.binders]
+        return (
+            len(kinds) <= MOST
+            and None not in kinds
+            and all(type(n) is int for kind in kinds for n in kind.shape)
+            and all(kind.size >= LARGE for kind in kinds)
+            and self.whole.isdisjoint(bind.binders)
+        )
+
+    def is_split(self, arg: Local, bind: Bind, spec: tuple) -> bool:
+        """Whether a value can be computed in parts as its only reader needs them."""
+        kinds = [a.type for a in bind.args if type(a) is Local]
+        if bind.op.name not in EXACT_NAMES or None in (*kinds, arg.type):
+            return False
+        return extent(arg, spec) > 1 and all(kind.dtype.kind in "biuf" for kind in kinds)
+
+
+def extent(arg, spec: tuple) -> int:
+    """How long an operand is along the axis that is split; 1 if it has none."""
+    return arg.type.shape[spec[1]] if arg.type.ndim >= -spec[1] else 1
+
+
+@define(eq=False)
+class Splitter:
+    """Emits a program whose values in ``specs`` are computed in parts."""
+
+    fn: Lambda
+    specs: dict
+    builder: LetBuilder = field(factory=LetBuilder)
+    parts: dict = field(factory=dict)  # (local, sections, axis) -> its parts
+    names: dict = field(factory=dict)
+
+    def run(self) -> Lambda:
+        """The program."""
+        names = self.names
+        for bind in self.fn.binds:
+            self.builder.source = bind.source
+            spec = self.specs.get(bind.binders[0]) if bind.binders else None
+            if spec is not None:
+                self.in_parts(bind, spec)
+            elif bind.op is split and bind.args[0] in self.specs:
+                parts = self.parts[bind.args[0], *self.specs[bind.args[0]]]
+                for binder, part in zip(bind.binders, parts, strict=True):
+                    names[binder] = part
+                    part.name = part.name or binder.name
+            elif names and not names.keys().isdisjoint(bind.args):
+                args = tuple([names.get(arg, arg) for arg in bind.args])
+                self.builder.binds.append(
+                    Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+                )
+            else:
+                self.builder.binds.append(bind)
+        return self.fn.with_binds(self.builder.binds)
+
+    def in_parts(self, bind: Bind, spec: tuple) -> None:
+        """Emit an elementwise bind once for each part."""
+        operands = [self.parts_of(arg, spec) for arg in bind.args]
+        made = [
+            self.builder.emit(bind.op, args, bind.attrs)[0] for args in zip(*operands, strict=True)
+        ]
+        self.parts[bind.binders[0], *spec] = made
+
+    def parts_of(self, arg, spec: tuple) -> list:
+        """An operand for each part: parts of it, or itself where it broadcasts."""
+        arg = self.names.get(arg, arg)
+        sections, axis = spec
+        if type(arg) is not Local or extent(arg, spec) == 1:
+            return [arg] * (sections if type(sections) is int else len(sections) + 1)
+        if (arg, *spec) not in self.parts:
+            attrs = Attrs(sections=sections, axis=axis + arg.type.ndim)
+            self.parts[arg, *spec] = list(self.builder.emit(split, (arg,), attrs))
+        return self.parts[arg, *spec]
