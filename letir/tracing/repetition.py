@@ -154,4 +154,11 @@ def recorded_test(f: Callable, tree: Tree, params) -> Body:
                 "  reduce it: x.any(), x.all()"
             )
         )
+    if test.types[0].dtype.kind != "b":  # a number that never is exactly 0 would loop for ever
+        raise placed(
+            DTypeError(
+                f"while_loop: its test gives a truth value, found {test.types[0]!r}\n"
+                "  compare it: x != 0"
+            )
+        )
     return test
