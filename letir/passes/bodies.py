@@ -4,6 +4,7 @@ from collections.abc import Callable
 
 from letir.ast.bodies import all_bodies, bodies_of, throughout
 from letir.ast.terms import NO_TYPE, Bind, Lambda
+from letir.ops.scanning import step_types
 
 
 def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
@@ -26,9 +27,24 @@ def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda
 
 
 def is_fit(bind: Bind, body: Lambda) -> bool:
-    """Whether a body that takes the operands of its bind is declared for their types."""
-    if len(bind.args) != len(body.params):  # a loop, whose type rule has looked
+    """Whether a body is declared for the types that it gets, as far as its bind tells."""
+    given = given_types(bind)
+    if len(given) != len(body.params):  # another loop, whose type rule has looked
         return True
-    pairs = zip(bind.args, body.params, strict=True)
+    pairs = zip(given, body.params, strict=True)
     # a missing cotangent has no type
-    return all(arg.type is param.type or arg.type is NO_TYPE for arg, param in pairs)
+    return all(kind is param.type or kind is NO_TYPE for kind, param in pairs)
+
+
+def given_types(bind: Bind) -> list:
+    """The types of what the bodies of a bind get, where that is the operands or their elements."""
+    types, attrs = [arg.type for arg in bind.args], bind.attrs
+    n_xs = attrs.get("n_xs")
+    if n_xs is None or None in types or NO_TYPE in types:
+        return types
+    if bind.op.name == "scan":
+        return step_types(types, attrs["n_carry"], n_xs)
+    is_pair = bind.op.name in ("reduce", "associative_scan")  # of two elements one is made
+    start = n_xs if bind.op.name == "reduce" else 0
+    elements = [kind.with_shape(kind.shape[1:]) for kind in types[start : start + n_xs]]
+    return [*elements, *(elements if is_pair else ()), *types[start + n_xs :]]

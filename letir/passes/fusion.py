@@ -7,11 +7,12 @@
 from attrs import define, field, frozen
 
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import all_bodies, throughout
+from letir.ast.bodies import all_bodies
 from letir.ast.collecting import paused_gc
 from letir.ast.liveness import live_binds
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.fused import fused
+from letir.passes.bodies import throughout_fitting
 from letir.passes.grouping import WEIGHTLESS, Cluster, Grouping, bytes_of, elements_of
 from letir.passes.splitting import splits_first
 
@@ -43,10 +44,8 @@ def fuse(fn: Lambda) -> Lambda:
     }
     return %3
     """
-    if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
-        return fused_level(fn)
     held = {id(b.attrs["body"]) for body in all_bodies(fn) for b in body.binds if b.op is fused}
-    return throughout(fn, lambda body: body if id(body) in held else fused_level(body))
+    return throughout_fitting(fn, lambda body: body if id(body) in held else fused_level(body))
 
 
 def fused_level(fn: Lambda) -> Lambda:

@@ -203,6 +203,16 @@ def test_bodies_are_fused_too():
     assert ["exp+mul+add"] == ops(fuse(f).binds[0].attrs["body"])
 
 
+def test_bodies_of_loops_are_fused():
+    def step(h, x):
+        h = np.tanh(h * x + 1)
+        return h, h
+
+    f = fuse(lt.trace(lambda h, xs: lt.scan(step, h, xs), np.ones(3), np.ones((5, 3))))
+
+    assert ["mul+add+tanh"] == ops(f.binds[0].attrs["body"])
+
+
 def test_twice_is_once():
     f = fuse(program("%2 = exp(%0); %3 = mul(%2, %1); return %3"))
 

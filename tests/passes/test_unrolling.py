@@ -28,11 +28,12 @@ BODIES = {
     "no number": "%20: float64[3] = mul(%8, %10); %21: float64[] = sin(%9);",
     "hands on": "%20: float64[3] = add(%10, %7); %21: float64[] = sum(%8, axis=0);",
 }
+FEW = """%20: float64[3] = add(%7, %8); %21: float64[3] = mul(%7, %9);
+      %22: float64[] = neg(%9)"""
 STEPS = {
     "all": "%18: float64[3] = mul(%7, %10); %20: float64[3] = add(%18, %8);"
     "%21: float64[3] = mul(%18, %9); %22: float64[] = sum(%8, axis=0);",
-    "few": "%20: float64[3] = add(%7, %8); %21: float64[3] = mul(%7, %9);"
-    "%22: float64[] = neg(%9);",
+    "few": FEW,
 }
 BOUNDS = [(0, 0), (0, -3), (2, 7), (0, 63), (0, 64), (5, 105), (-7, 200)]
 LATE = [("%2", "%3"), ("%2", 20), (-3, "%3")]
