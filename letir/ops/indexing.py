@@ -146,6 +146,8 @@ def add_at(xp, out, item, new, arrays) -> None:
 
 def wins(x: Value, read: Value, item, arrays) -> Value:
     """Where what was written stays: of several writes to one place the last wins."""
+    # real parts: only the shapes are read
+    x, read = (v if v.type is None else v.real for v in (x, read))
     ones = reshape(ones_like(read).astype(np.int64), -1)
     places = reshape(PRIMITIVES["cumsum"](ones, 0), read)  # from 1: no arange of a named size
     nobody = zeros_like(x).astype(np.int64)

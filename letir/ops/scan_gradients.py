@@ -15,6 +15,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.ops.bodies import body_type, fitted
+from letir.ops.casting import weaken
 from letir.ops.loop_bodies import GradientOf, arriving, carried, constant_in, is_counted, part
 from letir.ops.makers import match, takes_gradient
 from letir.ops.sizes import zeros_like
@@ -242,7 +243,8 @@ def residuals(back: Back, outs: Sequence, args: Sequence, loop: Loop) -> list[Va
         if x in values:
             continue
         if x in stacked:
-            values[x] = loop.row(outs[stacked[x]])
+            row = loop.row(outs[stacked[x]])
+            values[x] = weaken(row) if x.type is not None and x.type.weak else row
         elif place[x] < end:
             values[x] = loop.row(args[place[x]])
         else:
@@ -262,7 +264,7 @@ def scan_jvp(tangents, outs, *args, body, n_carry, n_xs, length, reverse, transf
     moving = [i for i in inputs if i < n_carry]
     primals = carry + [loop.row(arg) for arg in args[n_carry:end]]
     primals += [loop.share(arg) for arg in args[end:]]
-    along = [tangent_param(loop, i, tangents[i], args[i], n_carry, end) for i in inputs]
+    along = [tangent_param(loop, i, tangents[i], outs, n_carry, end) for i in inputs]
     found = loop.builder.call(program, [*primals, *along])
     count = len(body.ret.args)
     by_output = dict(zip(outputs, found[count:], strict=True))
@@ -273,10 +275,10 @@ def scan_jvp(tangents, outs, *args, body, n_carry, n_xs, length, reverse, transf
     return tuple([answers.get(i) for i in range(count)])
 
 
-def tangent_param(loop: Loop, i: int, tangent, arg, n_carry: int, end: int) -> Value:
+def tangent_param(loop: Loop, i: int, tangent, outs: Sequence, n_carry: int, end: int) -> Value:
     """The parameter for the tangent of an operand."""
     if i < n_carry:
-        return loop.carried(zeros_like(arg) if tangent is None else tangent)
+        return loop.carried(zeros_like(outs[i]) if tangent is None else tangent)
     return loop.row(tangent) if i < end else loop.share(tangent)
 
 

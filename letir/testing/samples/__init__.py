@@ -13,6 +13,7 @@ from letir.testing.samples import (
     attention,
     bodies,
     casting,
+    combinators,
     contractions,
     control,
     convolutions,
@@ -48,7 +49,9 @@ from letir.testing.samples import (
     quantiles,
     quotients,
     reductions,
+    scanning,
     scans,
+    scattering,
     scipy,
     scripted,
     searching,
@@ -97,6 +100,7 @@ FAMILIES = (
     *(histograms,),
     *(polynomials,),
     *(differentiable,),
+    *(scanning, combinators, scattering),
 )
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()

@@ -1,0 +1,81 @@
+"""Samples of the operations in ``letir.ops.combinators``."""
+
+import numpy as np
+
+from letir.ast.builder import LetBuilder
+from letir.ast.terms import Lambda
+from letir.ast.types import ArrayType
+from letir.ops.elementwise import maximum, sin, where
+from letir.testing.samples.sample import BLOCK, BOOLEANS, EMPTY, INTEGERS, X, Y, Z, of
+
+NUMBER, ROW, SQUARE = ArrayType(float), ArrayType(float, (3,)), ArrayType(float, (2, 2))
+COUNTS, FLAGS, WAVE = ArrayType(int, (3,)), ArrayType(bool, (3,)), ArrayType(complex, (3,))
+SQUARES = BLOCK[0, :, :2].repeat(2, axis=0).reshape(3, 2, 2) + np.eye(2)
+MANY = np.linspace(-1.1, 1.3, 7)
+FACTORS = np.array([1.5, 0.0, -2.0, 0.5])
+
+
+def body(f, *kinds: ArrayType) -> Lambda:
+    """The program of ``f`` for parameters of these types."""
+    builder = LetBuilder()
+    found = f(*[builder.param(kind) for kind in kinds])
+    return builder.build(found if type(found) is tuple else (found,))
+
+
+def binary(f, *kinds: ArrayType, more: tuple = ()) -> Lambda:
+    """A binary operation on elements of these types."""
+    return body(f, *kinds, *kinds, *more)
+
+
+def affine(a, b, c, d):
+    """The composition of two affine maps, x -> a * x + b and then x -> c * x + d."""
+    return a * c, b * c + d
+
+
+def twice_and_sum(x, w):
+    """Two results, one of which is a number."""
+    return sin(x) * w, (x * x).sum()
+
+
+ADD = {"body": binary(lambda a, b: a + b, ROW), "n_xs": 1, "batched": True}
+MAX = {**ADD, "body": binary(maximum, ROW)}
+TIMES = {"body": binary(lambda a, b: a * b, NUMBER), "n_xs": 1, "batched": True}
+MATMUL = {"body": binary(lambda a, b: a @ b, SQUARE), "n_xs": 1, "batched": True}
+SCALED = binary(lambda a, b, w: a * b * w, NUMBER, more=(NUMBER,))
+AFFINE = {"body": binary(affine, NUMBER, NUMBER), "n_xs": 2, "batched": True}
+START = np.array([0.3, -0.2, 0.9])
+SAMPLES = {
+    "map": [
+        of(X, np.float64(0.7), body=body(twice_and_sum, ROW, NUMBER), n_xs=1, batched=True),
+        of(X, np.float64(0.7), body=body(twice_and_sum, ROW, NUMBER), n_xs=1, batched=False),
+        of(X[0], Y[0], body=body(lambda x, y: x * y, NUMBER, NUMBER), n_xs=2, batched=True),
+        of(X, body=body(lambda x: (x, x * 1.0, where(x > 0, x, 0)), ROW), n_xs=1, batched=True),
+        of(EMPTY, np.float64(0.7), body=body(twice_and_sum, ROW, NUMBER), n_xs=1, batched=True),
+        of(Z, body=body(lambda z: z * z, WAVE), n_xs=1, batched=True),
+        of(INTEGERS, body=body(lambda i: i * 2, COUNTS), n_xs=1, batched=True),
+        of(X, 0.5, body=body(lambda x, w: w, ROW, NUMBER), n_xs=1, batched=True),
+    ],
+    "reduce": [
+        of(START, X, **ADD),
+        of(START, X, **MAX),
+        of(START, EMPTY, **MAX),
+        of(np.float64(0.5), FACTORS, **TIMES),
+        of(SQUARES[0], SQUARES, **MATMUL),
+        of(SQUARES[0], SQUARES, **{**MATMUL, "batched": False}),
+        of(np.float64(0.5), MANY, np.float64(1.2), body=SCALED, n_xs=1, batched=True),
+        of(np.float64(0.5), np.float64(0.1), MANY, MANY + 0.3, **AFFINE),
+        of(Z[0], Z, **{**ADD, "body": binary(lambda a, b: a * b, WAVE)}),
+        of(INTEGERS[0], INTEGERS, **{**ADD, "body": binary(lambda a, b: a + b, COUNTS)}),
+    ],
+    "associative_scan": [
+        of(X, reverse=False, **ADD),
+        of(X, reverse=True, **MAX),
+        of(EMPTY, reverse=True, **MAX),
+        of(FACTORS, reverse=False, **TIMES),
+        of(SQUARES, reverse=False, **MATMUL),
+        of(SQUARES, reverse=True, **{**MATMUL, "batched": False}),
+        of(MANY, np.float64(1.2), body=SCALED, n_xs=1, reverse=True, batched=True),
+        of(MANY[:6], MANY[:6] + 0.3, reverse=False, **AFFINE),
+        of(BOOLEANS, reverse=False, **{**ADD, "body": binary(lambda a, b: a | b, FLAGS)}),
+    ],
+}
