@@ -383,3 +383,17 @@ def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Calla
 def type_of_operand(arg) -> ArrayType | None:
     """The type of an operand of a rule: a Value, or a Python number."""
     return arg.type if isinstance(arg, Value) else WEAK[type(arg)]
+
+
+_MADE_IMPL, _ = composite_numerics(None, False)
+_MADE_VJP, _ = composite_rules(None, False)
+
+
+def is_computed_by_parts(record: Primitive) -> bool:
+    """Whether a composite is computed as what it stands for, and not by a function of NumPy's."""
+    return getattr(record.impl, "__code__", None) is _MADE_IMPL.__code__
+
+
+def is_derived_by_parts(record: Primitive) -> bool:
+    """Whether a composite has no derivative rule but that of what it stands for."""
+    return getattr(record.vjp, "__code__", None) is _MADE_VJP.__code__

@@ -145,27 +145,29 @@ def copied_already(bind: Bind, known: Known) -> Local | None:
 # ---- signs ----
 
 
-def negated(arg: Arg, known: Known) -> Arg | None:
-    """What an operand is the negative of."""
+def negated(arg: Arg, bind: Bind, known: Known) -> Arg | None:
+    """What an operand of ``bind`` is the negative of."""
     if known.op_of(arg) is not neg:
         return None
     (x,) = known.made[arg].args
-    return x if known.is_plain(x) else None
+    # of an integer in another width the negative may be another number
+    is_same = arg.type.inexact or arg.type.dtype == bind.binders[0].type.dtype
+    return x if is_same and known.is_plain(x) else None
 
 
 def signed_sum(bind: Bind, known: Known) -> Bind | None:
     """x + -y = x - y and the like."""
     x, y = bind.args
-    negative = negated(y, known)
+    negative = negated(y, bind, known)
     if negative is not None:
         return other(bind, sub if bind.op is add else add, x, negative)
-    negative = negated(x, known) if bind.op is add else None
+    negative = negated(x, bind, known) if bind.op is add else None
     return None if negative is None else other(bind, sub, y, negative)
 
 
 def signed_product(bind: Bind, known: Known) -> Bind | None:
     """-x * -y = x * y; of the least integer the negative is itself, which a quotient shows."""
-    x, y = [negated(arg, known) for arg in bind.args]
+    x, y = [negated(arg, bind, known) for arg in bind.args]
     kinds = "f" if bind.op is div else "iuf"
     if x is None or y is None or bind.binders[0].type.dtype.kind not in kinds:
         return None
