@@ -1,5 +1,7 @@
 """``compile``: a program as something that is called on arrays, as fast as can be."""
 
+import weakref
+
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
@@ -13,12 +15,20 @@ from letir.plan.slots import Plan, plan_of
 class Compiled:
     """A program with its plan: called as the program is, with the same results.
 
-    ``program`` is what was compiled, ``optimized`` what it became, ``plan`` the steps of that.
+    ``program`` is what was compiled, ``optimized`` what it became, ``plan`` the steps of that;
+    ``reason`` says why it was compiled.
     """
 
-    def __init__(self, program: Lambda, made: Lambda):
-        self.program, self.optimized = program, made
+    def __init__(self, program: Lambda, made: Lambda, reason: str = "it was asked for"):
+        self.program, self.optimized, self.reason = program, made, reason
         self.plan: Plan = plan_of(made)
+        self.changed = changed_params(program)
+        self.executed = weakref.ref(made)
+
+    @property
+    def fallback(self) -> Plan:
+        """The plan of the program as it was recorded."""
+        return plan_of(self.program)
 
     def __call__(self, *args, **kwargs):
         leaves = flat_arguments(self.program, args, kwargs)
@@ -27,14 +37,23 @@ class Compiled:
 
     def run_flat(self, leaves: list) -> tuple:
         """The results in a row for arguments in a row; ``leaves`` is emptied."""
-        fn = self.program
         runner = next((leaf for leaf in leaves if hasattr(type(leaf), "__letir_run__")), None)
         if runner is not None:  # the program as it was recorded [B5]
-            return runner.__letir_run__(fn, leaves)
-        checked_arguments(fn, leaves)
-        if changed := changed_params(fn):
-            check_writable(fn, leaves, changed)
-        return self.plan.run(leaves, array_module(leaves))
+            return runner.__letir_run__(self.program, leaves)
+        checked_arguments(self.program, leaves)
+        return self.run(leaves)
+
+    def run(self, leaves: list, *, tries: bool = False) -> tuple:
+        """``run_flat`` for arrays of which it is known that they fit; ``tries`` as in ``Plan``."""
+        if self.changed:
+            check_writable(self.program, leaves, self.changed)
+        return self.plan.run(leaves, array_module(leaves), tries)
+
+    def run_fallback(self, leaves: list) -> tuple:
+        """``run`` of the program as it was recorded, without other orders of sums."""
+        if self.changed:
+            check_writable(self.program, leaves, self.changed)
+        return self.fallback.run(leaves, array_module(leaves))
 
     def __repr__(self):
         return f"<compiled program of {len(self.optimized)} binds>"
@@ -43,8 +62,8 @@ class Compiled:
 def compile(fn: Lambda, *, optimize: bool = True, exact: bool = False) -> Compiled:
     """``fn`` as a plan: called as ``fn`` is, with the same results.
 
-    Costs that are worth paying once are paid here: the passes of ``optimize`` (off: only those that
-    a plan needs), slots for all values, constants in the form in which NumPy takes them. ``exact``
+    What is worth paying once is paid here: the passes of ``optimize`` (without it only those that a
+    plan needs), a slot for every value, numbers in the form in which NumPy takes them. ``exact``
     leaves out what sums in another order. See docs/executor.md.
 
     >>> import numpy as np
@@ -56,6 +75,6 @@ def compile(fn: Lambda, *, optimize: bool = True, exact: bool = False) -> Compil
     if not isinstance(fn, Lambda):
         raise TraceError(
             f"compile: a program is compiled, found {type(fn).__name__}\n"
-            "  trace the function first, or letir.jit(f), which does so at each new type"
+            "  trace the function first, or take letir.jit(f), which does so for each new type"
         )
     return Compiled(fn, optimized(fn, optimize=optimize, exact=exact))

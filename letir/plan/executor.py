@@ -1,88 +1,346 @@
-"""``jit``: a Python function that is recorded once for each kind of arguments, and then run by
-plans.
+"""``jit``: a Python function that is recorded and compiled once for each kind of arguments.
+
+A call looks up what it is made for (``spec``), chooses among its plans by their guards, and runs
+one. ``PlanCache`` has the plans, ``sizing`` those for sizes that have names.
 """
 
 import functools
 import logging
+import threading
+import time
 from collections.abc import Callable
 from itertools import count
 
+from attrs import define, frozen
+
+from letir.ad.sharing import Transform
 from letir.ast.terms import Lambda
+from letir.ast.trees import flatten
+from letir.ast.types import ShapeDtype
 from letir.errors import GuardError
 from letir.eval.arguments import nested_results
-from letir.plan.cache import PlanCache
+from letir.plan.cache import Entry, PlanCache
 from letir.plan.compiling import Compiled
+from letir.plan.differentiable import differentiable
+from letir.plan.marking import Marker
 from letir.plan.optimizing import optimized
-from letir.plan.spec import ArgumentSpec
-from letir.tracing.recorder import ACTIVE, LAZY
-from letir.tracing.recording import KEEP, mark_static, record
+from letir.plan.sizing import Families, NotNamed, check_agrees, recorded_by_name
+from letir.plan.spec import (
+    ArgumentSpec,
+    difference,
+    has_tracer,
+    key_of_arrays,
+    key_of_tree,
+)
+from letir.plan.transforming import transformed
+from letir.tracing.recorder import ABSTRACT, ACTIVE, LAZY
+from letir.tracing.recording import KEEP, StaticLeaf, record
 
 LOG = logging.getLogger("letir.plan")
+PLANS_EACH = 16  # of one kind of arguments: a branch on every step would compile without end
+MOST_KEYS = 1 << 12  # of calls: sizes that a plan with names serves have a key each
+
+
+@frozen
+class Options:
+    """What ``jit`` was asked for."""
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    static_shapes: bool | None = None
+    optimize: bool = True
+    exact: bool = False
+    max_plans: int = 64
+
+
+class Last(threading.local):
+    """The graph that this thread ran last, and succeeded."""
+
+    graph: Callable = staticmethod(lambda: None)  # a weak reference
+
+
+LAST = Last()
+
+
+def last_executed_graph() -> Lambda | None:
+    """The optimised program that an executor ran last in this thread, None if it is gone.
+
+    A call that fails leaves it as it was.
+    """
+    return LAST.graph()
 
 
 class Executor:
     """A function that is recorded and compiled for each kind of arguments, see ``jit``."""
 
-    def __init__(
-        self,
-        f: Callable,
-        *,
-        static_argnums=(),
-        static_argnames=(),
-        donate_argnums=(),
-        static_shapes=None,
-        optimize=True,
-        exact=False,
-        max_plans=64,
-    ):
-        functools.update_wrapper(self, f)
-        self.f = f
-        self.static_argnums, self.static_argnames = static_argnums, static_argnames
-        self.optimize, self.exact = optimize, exact
-        self.front: dict = {}
-        self.cache = PlanCache(max_plans, on_drop=self.front.clear)
-        self.calls = count(1)
+    def __init__(self, f: Callable, options: Options):
+        functools.update_wrapper(self, f, updated=())
+        self.f, self.options = f, options
+        self.marker = Marker(f, options.static_argnums, options.static_argnames)
+        self.cache = PlanCache(options.max_plans, PLANS_EACH, self.forget_keys)
+        self.families = Families(options.static_shapes, options.max_plans)
+        self.keys: dict = {}  # by the short key of a call what runs it, see ``remember``
+        self.calls, self.missed = count(1), count()  # next() is atomic, += is not
+        self.latest: ArgumentSpec | None = None
+        self.transformed: dict = {}  # executors of what transforms made of f
+        self.lock = threading.Lock()
 
-    def __call__(self, *args, **kwargs):
+    # ---- calls ----
+
+    def __call__(self, /, *args, **kwargs):
         if ACTIVE.get() is not None:
-            return self.f(*args, **kwargs)
-        return self.general(args, kwargs)
+            return self.inlined(args, kwargs)
+        leaves = args
+        key = None if kwargs or self.marker.is_needed else key_of_arrays(args)
+        if key is None:
+            key, leaves = key_of_tree(*self.marker.apart(args, kwargs))
+        known = self.keys.get(key)
+        if known is None:
+            return self.choose(next(self.calls), args, kwargs, key, leaves)
+        entry, run, tree, executed, places = known
+        entry.used = number = next(self.calls)
+        try:
+            results = run(taken(leaves, places), tries=True)
+        except GuardError:
+            return self.other_branch(number, args, kwargs, key, leaves)
+        LAST.graph = executed
+        if tree is None:
+            return results[0] if len(results) == 1 else results
+        return tree.unflatten(results)
 
-    def general(self, args: tuple, kwargs: dict):
-        marked = mark_static(self.f, args, kwargs, self.static_argnums, self.static_argnames)
-        spec, leaves = ArgumentSpec.of(*marked)
-        fresh, tried = None, set()
+    def other_branch(self, number: int, args: tuple, kwargs: dict, key: tuple, leaves):
+        """A call for which the plan that ran last does not hold: another one of its kind may."""
+        entry, *_, places = self.keys[key]
+        for version in entry.plans[1:]:
+            try:
+                results = version.run(taken(leaves, places), tries=True)
+            except GuardError:
+                continue
+            promote(entry, version)
+            self.remember(key, entry, version, leaves)
+            LAST.graph = version.executed
+            return nested_results(version.program, results)
+        return self.choose(number, args, kwargs, key, leaves)
+
+    def inlined(self, args: tuple, kwargs: dict):
+        """A call while a trace is under way: the function itself is recorded [B5]."""
+        return self.f(*args, **kwargs)
+
+    def choose(self, n: int, args: tuple, kwargs: dict, key: tuple | None, leaves):
+        """Call ``n``, which finds its plan by the whole spec, or has one made."""
+        marked = self.marker.mark(args, kwargs)
+        spec, arrays = ArgumentSpec.of(*marked)
+        if has_tracer(arrays):
+            return self.f(*args, **kwargs)
+        if spec not in self.cache.entries:
+            self.marker.check_count(args, kwargs)
+        entry, version, results = self.executed(Request(n, spec, arrays, marked))
+        if version is None:  # this very thread is recording the function for such arguments
+            return self.f(*args, **kwargs)
+        LAST.graph = version.executed
+        if key is not None:
+            self.remember(key, entry, version, leaves)
+        return nested_results(version.program, results)
+
+    def executed(self, request: "Request") -> tuple:
+        """(entry, plan, results) of the first plan whose guards hold."""
+        fresh, tried, missed = [], [], False
         while True:
-            entry = self.cache.entry(spec)
-            plans = entry.plans
-            for plan in plans:
-                if plan in tried:
+            entry = self.entry_for(request)
+            entry.used, plans = request.number, entry.plans
+            for version in plans:
+                if version in tried:
                     continue
                 try:
-                    return self.result(plan, list(leaves))
-                except GuardError:
-                    if plan is fresh:
-                        raise
-                    tried.add(plan)
+                    results = attempt(version, list(request.leaves))
+                except GuardError as error:
+                    tried.append(version)
+                    request.reason = f"a guard failed: {str(error).partition(chr(10))[0]}"
+                    continue
+                promote(entry, version)
+                return entry, version, results
+            if fresh and fresh[-1] in tried:
+                # its guards held when it was recorded, so that it was its order of sums that failed
+                return entry, fresh[-1], fresh[-1].run_fallback(list(request.leaves))
+            if plans and entry.key.has_names:
+                request.wants_fixed = True
+                continue
+            if not missed:
+                next(self.missed)
+                missed = True
+            try:
+                make = functools.partial(self.make, request, entry.key, fresh)
+                if not self.cache.grow(entry, plans, make):
+                    return entry, None, None
+            except NotNamed as error:
+                self.families.refuse(request.spec, entry.key, str(error))
 
-            def make():
-                nonlocal fresh
-                fresh = self.compiled(marked)
-                return fresh
+    def entry_for(self, request: "Request") -> Entry:
+        """The entry of these sizes, or one for sizes with names that serves them or may."""
+        known = self.cache.entries.get(request.spec)
+        if known is not None or request.wants_fixed:
+            return known or self.cache.entry(request.spec)
+        return self.cache.entry(self.families.named(request.spec) or request.spec)
 
-            if not self.cache.grow(entry, plans, make):
-                return self.f(*args, **kwargs)
+    def __letir_transformed__(self, transform: Transform) -> "Executor":
+        """The executor of what a transform makes of the function: the same one each time."""
+        return transformed(self, transform)
 
-    def result(self, plan: Compiled, leaves: list):
-        return nested_results(plan.program, plan.run_flat(leaves))
+    # ---- compiling ----
 
-    def compiled(self, marked: tuple) -> Compiled:
-        fn = self.f if isinstance(self.f, Lambda) else record(self.f, *marked, LAZY, KEEP).fn
-        return Compiled(fn, optimized(fn, optimize=self.optimize, exact=self.exact))
+    def make(self, request: "Request", key: ArgumentSpec, fresh: list):
+        """The plan of a request; ``key``: its spec, or one with names for its sizes."""
+        begun = time.perf_counter()
+        reason = request.reason or self.reason(key)
+        fn = self.recorded_by_name(request, key) if key.has_names else self.recorded(request.marked)
+        version = self.compiled(fn, request.spec, reason)
+        self.latest = request.spec
+        if key.has_names:
+            self.families.keep(request.spec, key)
+        else:
+            fresh.append(version)
+        LOG.info(
+            "%s: compiled for (%s) in %.3g ms, %d binds of %d, because %s",
+            *(name_of(self.f), key, 1e3 * (time.perf_counter() - begun)),
+            *(len(version.optimized), len(fn), reason),
+        )
+        return version
+
+    def recorded(self, marked: tuple, mode: str = LAZY) -> Lambda:
+        """The program of the function at these arguments."""
+        return record(self.f, *marked, mode, KEEP).fn
+
+    def recorded_by_name(self, request: "Request", key: ArgumentSpec) -> Lambda:
+        """The program for named sizes. Raises NotNamed where there is none."""
+        fn = recorded_by_name(
+            lambda kinds: self.recorded(with_types(request.marked, kinds), ABSTRACT), key
+        )
+        check_agrees(fn, self.recorded(request.marked), request.leaves)
+        return fn
+
+    def compiled(self, fn: Lambda, spec: ArgumentSpec, reason: str):
+        """The plan of a program."""
+        options = {"optimize": self.options.optimize, "exact": self.options.exact}
+        if spec.has_variables:
+            return differentiable(fn, spec.requires_grad, **options)
+        return Compiled(fn, optimized(fn, **options), reason)
+
+    def reason(self, key: ArgumentSpec) -> str:
+        """Why a plan is made, for people."""
+        if self.latest is None:
+            return "it is the first call"
+        if key.has_names:
+            return "other sizes came, which get names"
+        return difference(key, self.latest)
+
+    def remember(self, key: tuple, entry: Entry, version: Compiled, leaves) -> None:
+        """Let the next call with the short key ``key`` find its plan at once."""
+        if entry.gone or type(version) is not Compiled:
+            return
+        if len(self.keys) >= MOST_KEYS:
+            self.keys.clear()
+        places = [i for i, leaf in enumerate(leaves) if type(leaf) not in (bool, str)]
+        run = version.run if version.changed else version.plan.run
+        tree = version.program.out_tree
+        self.keys[key] = (
+            *(entry, run, tree, version.executed),
+            places if len(places) < len(leaves) else None,
+        )
+
+    def forget_keys(self) -> None:
+        """Forget the short keys: an entry has gone."""
+        self.keys.clear()
+
+    def clear(self) -> None:
+        """Forget all plans."""
+        self.cache.clear()
+        self.families.families.clear()
+        self.keys.clear()
+        self.latest = None
+
+    # ---- what is known of it ----
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """How often it was called, found a plan, had to wait for one, made and dropped one.
+
+        ``executors`` counts this and those of its transforms.
+        """
+        calls, missed = reached(self.calls) - 1, reached(self.missed)
+        return {
+            "executors": 1 + len(self.transformed),
+            "invocations": calls,
+            "hits": calls - missed,
+            "misses": missed,
+            "compiles": self.cache.compiles,
+            "evictions": self.cache.evictions,
+        }
+
+    def __repr__(self):
+        return f"<jit of {name_of(self.f)}>"
+
+
+@define(eq=False)
+class Request:
+    """One call that looks for its plan: its number, spec, arrays, and marked arguments."""
+
+    number: int
+    spec: ArgumentSpec
+    leaves: list
+    marked: tuple
+    reason: str = ""
+    wants_fixed: bool = False  # no plan for named sizes
+
+
+def taken(leaves, places: list[int] | None) -> list:
+    """A new list of those leaves that are no static values."""
+    return list(leaves) if places is None else [leaves[i] for i in places]
+
+
+def attempt(version, leaves: list) -> tuple:
+    """The results of a plan whose guards may fail."""
+    return version.run(leaves, tries=True) if type(version) is Compiled else version.run(leaves)
+
+
+def promote(entry: Entry, version) -> None:
+    """Let the plan that ran be the first that is tried next time."""
+    if entry.plans[0] is not version:
+        with entry.lock:
+            others = [plan for plan in entry.plans if plan is not version]
+            if len(others) < len(entry.plans):
+                entry.plans = (version, *others)
+
+
+def with_types(marked: tuple, kinds: list) -> tuple:
+    """Marked arguments with types in the place of arrays."""
+    leaves, tree = flatten(marked)
+    new = iter(kinds)
+    return tree.unflatten(
+        [
+            leaf if type(leaf) in (StaticLeaf, bool, str) else shape_dtype(next(new))
+            for leaf in leaves
+        ]
+    )
+
+
+def shape_dtype(kind) -> ShapeDtype:
+    """The argument of which only this type is known."""
+    return ShapeDtype(kind.shape, kind.dtype, kind.weak)
+
+
+def reached(counter: count) -> int:
+    """What ``next`` would give, without taking it."""
+    return int(repr(counter)[len("count(") : -1])
+
+
+def name_of(f: Callable) -> str:
+    """What people call a function."""
+    return getattr(f, "__qualname__", None) or type(f).__name__
 
 
 def jit(f: Callable | None = None, **options):
-    """``f`` compiled for each kind of arguments that it is called with.
+    """``f`` compiled for each kind of arguments.
 
     >>> import numpy as np
     >>> fast = jit(lambda x: np.sin(x) * 2.0)
@@ -91,4 +349,4 @@ def jit(f: Callable | None = None, **options):
     """
     if f is None:
         return functools.partial(jit, **options)
-    return Executor(f, **options)
+    return Executor(f, Options(**options))

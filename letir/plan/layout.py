@@ -10,7 +10,8 @@ from collections.abc import Callable
 import numpy as np
 from attrs import define
 
-from letir.ast.terms import Bind, Const, Lambda, Local
+from letir.ast.collecting import paused_gc
+from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.sizes import constant
 from letir.plan.splicing import spliced
 from letir.plan.steps import is_simple, key_of, numerics, operand_values, special, ufunc_of
@@ -45,11 +46,12 @@ def laid_out(fn: Lambda, xp, call: Callable) -> Table:
     """The table of ``fn`` for arrays of the module ``xp``; bodies are run by ``call``. Linear."""
     program, origins = spliced(fn)
     layout = Layout(program, xp, call)
-    for n, bind in enumerate(program.binds):
-        if bind.op is constant and xp is np:
-            layout.place_constant(bind)
-        else:
-            layout.place(bind, origins.get(n, bind))
+    with paused_gc():
+        for n, bind in enumerate(program.binds):
+            if bind.op is constant and xp is np:
+                layout.place_constant(bind)
+            else:
+                layout.place(bind, origins.get(n, bind) if origins else bind)
     return layout.table(program)
 
 
@@ -72,8 +74,7 @@ class Layout:
     def table(self, fn: Lambda) -> Table:
         """The layout of the whole program, whose binds have been placed."""
         shared = [n for n, arg in enumerate(fn.ret.args) if arg not in self.fresh]
-        values = [arg.value for arg in fn.ret.args if type(arg) is Const]
-        results, _ = self.operands(fn.ret.args, values)
+        results, _ = self.operands(fn.ret.args, None)
         return Table(
             *(tuple(self.steps), tuple(self.where), self.rest, self.unused, tuple(results)),
             *(frozenset(map(id, self.arrays)), tuple(shared)),
@@ -91,7 +92,7 @@ class Layout:
         """Add the step of ``bind``, which is told as ``where``."""
         self.where.append(where)
         ufunc = ufunc_of(bind) if self.xp is np else None
-        slots, dying = self.operands(bind.args, operand_values(bind, ufunc))
+        slots, dying = self.operands(bind.args, ufunc)
         if not is_simple(bind):
             f = special(bind, self.xp, self.call)
             self.free += dying
@@ -124,20 +125,18 @@ class Layout:
             step = (kind, f, *slots, k, cleared[0] if cleared else None)
         self.steps.append(step)
 
-    def operands(self, args: tuple, values: list) -> tuple[list[int], list[int]]:
-        """(the slots of operands, those of values that are used here for the last time).
-
-        ``values``: those of the constants among them.
-        """
-        left, slots, dying, numbers = self.left, [], [], iter(values)
-        for arg in args:
+    def operands(self, args: tuple, ufunc) -> tuple[list[int], list[int]]:
+        """(the slots of operands, those of values that are used here for the last time)."""
+        left, at, slots, dying, values = self.left, self.at, [], [], None
+        for n, arg in enumerate(args):
             if type(arg) is not Local:
-                slots.append(self.number(next(numbers)))
+                values = operand_values(args, ufunc) if values is None else values
+                slots.append(self.number(values[n]))
                 continue
-            slot = self.at[arg]
+            slot = at[arg]
             slots.append(slot)
-            left[arg] -= 1
-            if not left[arg]:
+            uses = left[arg] = left[arg] - 1
+            if not uses:
                 dying.append(slot)
         return slots, dying
 

@@ -12,7 +12,7 @@ from operator import length_hint
 import numpy as np
 
 from letir.ast.terms import Lambda
-from letir.errors import InternalError
+from letir.errors import GuardError, InternalError
 from letir.eval.evaluator import forget_values, root, say_where
 from letir.plan.layout import MANY, ONE, ONE_AND_CLEAR, TWO, TWO_AND_CLEAR, Table, laid_out
 
@@ -30,8 +30,11 @@ class Plan:
         self.params, self.binds, self.ret = fn.params, fn.binds, fn.ret
         self.tables: dict[object, Table] = {np: laid_out(fn, np, call)}  # by array module
 
-    def run(self, leaves: list, xp=np) -> tuple:
-        """The results in a row; ``leaves`` is emptied."""
+    def run(self, leaves: list, xp=np, tries: bool = False) -> tuple:
+        """The results in a row; ``leaves`` is emptied.
+
+        ``tries``: a guard may fail without a word of where, for who then takes another plan.
+        """
         table = self.tables.get(xp) or self.table_for(xp)
         if len(leaves) != len(self.params):
             raise InternalError(f"a plan of {len(self.params)} arguments, found {len(leaves)}")
@@ -62,6 +65,8 @@ class Plan:
             results = tuple([v[k] for k in table.results])
         except BaseException as error:
             v.clear()
+            if tries and type(error) is GuardError:
+                raise
             forget_values(error, outer)
             self.say_where(error, table, len(table.steps) - length_hint(steps) - 1)
             raise

@@ -1,86 +1,122 @@
-"""What a plan is made for: ``ArgumentSpec``, and the short key of a call of arrays in a row [F1].
+"""What a plan is made for: ``ArgumentSpec``, and the short keys by which a call finds one [F1].
 
-Of an array its dtype, shape, and whether it is C-contiguous; of a Python number its type; of a
-Variable whether it requires grad; of a static value the value with its type.
+Of an array its dtype, its shape, and whether it is C-contiguous; of a Python number its type; of a
+Variable whether a gradient flows to it here and now; of a static value the value with its type.
 """
 
 from collections.abc import Sequence
 
 import numpy as np
-from attrs import field, frozen
+import optree
+from attrs import evolve, field, frozen
 
 from letir.ast.attrs import token
-from letir.ast.trees import flatten
+from letir.ast.trees import NAMESPACE, flatten
+from letir.ast.types import ArrayType, Size
 from letir.eager.modes import RECORDS
+from letir.errors import DTypeError
 from letir.eval.arrays import type_of
 from letir.tracing.recording import StaticLeaf
+from letir.tracing.tracer import Tracer
 
-NUMBERS = frozenset([int, float, complex])
+# Values whose class says all that a plan depends on: Python numbers and NumPy's scalars.
+SCALARS = frozenset([int, float, complex, *(np.dtype(c).type for c in "?bhilBHILefdFD")])
 
 
-def key_of_arrays(args: tuple) -> tuple | None:
+def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
     """What a plan depends on for arrays and numbers in a row; None if there is anything else."""
-    key: list = []
+    key = [] if key is None else key
     add, ndarray = key.append, np.ndarray
-    for arg in args:
-        kind = type(arg)
+    for leaf in leaves:
+        kind = type(leaf)
         if kind is ndarray:
-            add(arg.dtype)
-            add(arg.shape)
-            add(arg.flags.c_contiguous)
-        elif kind is float or kind is int or kind is complex:
+            add(leaf.dtype)
+            add(leaf.shape)
+            add(leaf.flags.c_contiguous)
+        elif kind in SCALARS:
             add(kind)
+        elif kind is bool or kind is str:  # static: the type tells True from 1
+            add(kind)
+            add(leaf)
         else:
             return None
     return tuple(key)
 
 
+def key_of_tree(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | None, list]:
+    """(the same for nested arguments and the values of static ones, the leaves)."""
+    leaves, tree = optree.tree_flatten((args, kwargs), namespace=NAMESPACE)
+    try:
+        return key_of_arrays(leaves, [tree, *map(token, static)]), leaves
+    except DTypeError:  # a static value without a hash
+        return None, leaves
+
+
 @frozen
 class ArraySpec:
-    """What is known of one argument.
+    """What a plan knows of one argument; ``requires_grad``: a gradient flows to it, here and now.
 
-    ``kind``: its type; ``requires_grad``: whether a gradient flows to it, here and now.
+    ``holder`` is its class: a scalar and a 0-d array may be written to differently.
     """
 
-    kind: object
-    contiguous: bool
+    kind: ArrayType
+    contiguous: bool = True
     requires_grad: bool = False
     holder: type = np.ndarray
 
     @classmethod
     def of(cls, leaf) -> "ArraySpec":
         """That of an argument. Raises DTypeError for what is no array of numbers [B11]."""
-        holder = type(leaf)
+        kind, holder = type_of(leaf), type(leaf)
+        if issubclass(holder, Tracer):
+            return cls(kind, holder=holder)
         is_variable = hasattr(holder, "__letir_run__")
-        array = leaf.array if is_variable else leaf
-        kind = type_of(array)
-        flags = getattr(array, "flags", None)
+        flags = getattr(leaf.array if is_variable else leaf, "flags", None)
         contiguous = flags is None or bool(flags.c_contiguous)
-        requires = is_variable and leaf.requires_grad and RECORDS.get()
-        return cls(kind, contiguous, requires, holder)
+        requires_grad = is_variable and leaf.requires_grad and RECORDS.get()
+        return cls(kind, contiguous, requires_grad, holder)
+
+    def with_shape(self, shape: tuple) -> "ArraySpec":
+        """The same for another shape."""
+        return evolve(self, kind=ArrayType(self.kind.dtype, shape, self.kind.weak))
+
+    def __str__(self):
+        notes = [] if self.contiguous else ["not contiguous"]
+        notes += ["requires grad"] if self.requires_grad else []
+        return f"{self.kind!r}{' (' + ', '.join(notes) + ')' if notes else ''}"
 
 
 @frozen
 class StaticSpec:
-    """A static argument: equal to another if the type and the value are."""
+    """A static argument: equal to another if type and value are."""
 
-    token: object = field()
+    token: object
     value: object = field(eq=False)
 
+    def __str__(self):
+        return repr(self.value)
 
-@frozen(eq=False)
+
+@frozen(eq=False, repr=False)
 class ArgumentSpec:
     """What a plan is made for: how arguments nest, and what is known of each.
 
     Its hash is computed once, where it is made.
+
+    >>> spec, _ = ArgumentSpec.of((np.zeros((2, 3)), 1.0), {})
+    >>> print(spec)
+    float64[2, 3], float64*[]
     """
 
-    tree: object
+    tree: optree.PyTreeSpec
     leaves: tuple
     digest: int = field(init=False)
+    has_names: bool = field(init=False)  # for sizes
 
     def __attrs_post_init__(self):
         object.__setattr__(self, "digest", hash((self.tree, self.leaves)))
+        sizes = [size for leaf in self.arrays for size in leaf.kind.shape]
+        object.__setattr__(self, "has_names", any(type(size) is Size for size in sizes))
 
     @classmethod
     def of(cls, args: tuple, kwargs: dict) -> tuple["ArgumentSpec", list]:
@@ -98,9 +134,25 @@ class ArgumentSpec:
         return cls(tree, tuple(specs)), arrays
 
     @property
-    def arrays(self) -> Sequence[ArraySpec]:
+    def arrays(self) -> list[ArraySpec]:
         """Those of the arguments that are not static."""
         return [leaf for leaf in self.leaves if type(leaf) is ArraySpec]
+
+    @property
+    def has_variables(self) -> bool:
+        """Whether one is a Variable."""
+        return any(hasattr(leaf.holder, "__letir_run__") for leaf in self.arrays)
+
+    @property
+    def requires_grad(self) -> list[bool]:
+        """Which of these require grad."""
+        return [leaf.requires_grad for leaf in self.arrays]
+
+    def with_arrays(self, arrays: Sequence[ArraySpec]) -> "ArgumentSpec":
+        """The same with others in their places."""
+        new = iter(arrays)
+        leaves = [next(new) if type(leaf) is ArraySpec else leaf for leaf in self.leaves]
+        return ArgumentSpec(self.tree, tuple(leaves))
 
     def __eq__(self, other):
         if type(other) is not ArgumentSpec:
@@ -111,3 +163,22 @@ class ArgumentSpec:
 
     def __hash__(self):
         return self.digest
+
+    def __str__(self):
+        return ", ".join(map(str, self.leaves))
+
+    __repr__ = __str__
+
+
+def difference(spec: ArgumentSpec, other: ArgumentSpec) -> str:
+    """In what two specs differ, for people."""
+    if spec.tree != other.tree or len(spec.leaves) != len(other.leaves):
+        return "its arguments nest in another way"
+    pairs = zip(spec.leaves, other.leaves, strict=True)
+    found = [f"argument {i} is {a}, was {b}" for i, (a, b) in enumerate(pairs) if a != b]
+    return "; ".join(found) or "nothing"
+
+
+def has_tracer(leaves: Sequence) -> bool:
+    """Whether one is a traced value; by its class, as the value itself says otherwise."""
+    return any(issubclass(type(leaf), Tracer) for leaf in leaves)

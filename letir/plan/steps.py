@@ -27,13 +27,11 @@ def ufunc_of(bind: Bind) -> np.ufunc | None:
     if ufunc is None or not bind.op.impl.exact_integers:
         return ufunc
     # of Python integers alone the record computes exactly, and only a weak type is one
-    return ufunc if any(is_strong(arg) for arg in bind.args) else None
-
-
-def is_strong(arg: Arg) -> bool:
-    """Whether an operand is known to be no Python integer."""
-    kind = arg.type
-    return kind is not None and kind is not NO_TYPE and not (kind.weak and kind.dtype.kind == "i")
+    for arg in bind.args:
+        kind = arg.type
+        if kind is not None and kind is not NO_TYPE and (not kind.weak or kind.dtype.kind != "i"):
+            return ufunc
+    return None
 
 
 def is_simple(bind: Bind) -> bool:
@@ -117,15 +115,16 @@ def with_attributes(impl: Callable, xp, attrs: dict) -> Callable:
 # ---- numbers ----
 
 
-def operand_values(bind: Bind, ufunc: np.ufunc | None) -> list:
-    """The values of those operands that are constants, in order."""
-    places = [n for n, arg in enumerate(bind.args) if type(arg) is Const]
-    if not places or ufunc is None:
-        return [bind.args[n].value for n in places]
-    dtypes = resolved(ufunc, tuple([arg.type for arg in bind.args]))
+def operand_values(args: tuple[Arg, ...], ufunc: np.ufunc | None) -> list:
+    """What stands for each operand of a bind: the values of constants, None for locals."""
+    types = tuple([arg.type for arg in args])
+    dtypes = resolved(ufunc, types) if ufunc is not None else None
     if dtypes is None:
-        return [bind.args[n].value for n in places]
-    return [ready(bind.args[n].value, dtypes[n]) for n in places]
+        return [arg.value if type(arg) is Const else None for arg in args]
+    return [
+        ready(arg.value, dtype) if type(arg) is Const else None
+        for arg, dtype in zip(args, dtypes, strict=True)
+    ]
 
 
 def key_of(value):
@@ -138,11 +137,12 @@ def resolved(ufunc: np.ufunc, types: tuple) -> tuple | None:
     the same one; None if not, or if a type is unknown.
     """
     key = (ufunc, types)
-    if key not in _resolved:
+    found = _resolved.get(key, ...)
+    if found is ...:
         if len(_resolved) >= _MOST:
             _resolved.clear()
-        _resolved[key] = _resolve(ufunc, types)
-    return _resolved[key]
+        found = _resolved[key] = _resolve(ufunc, types)
+    return found
 
 
 def _resolve(ufunc: np.ufunc, types: tuple) -> tuple | None:
@@ -164,11 +164,12 @@ def ready(number, dtype: np.dtype):
     if type(number) not in PLAIN:
         return number
     key = (token(number), dtype)
-    if key not in _ready:
+    found = _ready.get(key)
+    if found is None:
         if len(_ready) >= _MOST:
             _ready.clear()
-        _ready[key] = _array_of(number, dtype)
-    return _ready[key]
+        found = _ready[key] = _array_of(number, dtype)
+    return found
 
 
 def _array_of(number, dtype: np.dtype):

@@ -1,0 +1,65 @@
+"""Which arguments of a function are static, and whether there are as many as it takes."""
+
+import inspect
+from collections.abc import Callable
+
+from letir.ast.terms import Lambda
+from letir.errors import ShapeError
+from letir.tracing.recording import mark_static, positional_names
+
+VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+class Marker:
+    """Marks the static arguments of calls of ``f``."""
+
+    def __init__(self, f: Callable, argnums: tuple[int, ...], argnames: tuple[str, ...]):
+        self.f, self.argnums, self.argnames = f, argnums, frozenset(argnames)
+        self.names = positional_names(f) if argnames else []
+        self.is_needed = bool(argnums or argnames)
+        self.signature: inspect.Signature | None = None
+
+    def mark(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+        """The arguments with static ones wrapped."""
+        if not self.is_needed:
+            return args, kwargs
+        return mark_static(self.f, args, kwargs, self.argnums, tuple(self.argnames))
+
+    def apart(self, args: tuple, kwargs: dict) -> tuple[tuple, dict, list]:
+        """(other arguments, other keywords, static ones as (place, value))."""
+        if not self.is_needed:
+            return args, kwargs, []
+        static = {n % len(args) for n in self.argnums if -len(args) <= n < len(args)}
+        static |= {i for i, name in enumerate(self.names[: len(args)]) if name in self.argnames}
+        rest = tuple([arg for i, arg in enumerate(args) if i not in static])
+        named = {name: value for name, value in kwargs.items() if name not in self.argnames}
+        found = [(i, args[i]) for i in sorted(static)]
+        return rest, named, found + [(k, kwargs[k]) for k in sorted(self.argnames & kwargs.keys())]
+
+    def check_count(self, args: tuple, kwargs: dict) -> None:
+        """Raise unless the function takes such arguments: before anything runs."""
+        found = len(args) + len(kwargs)
+        if isinstance(self.f, Lambda):
+            if self.f.in_tree is None and found != len(self.f.params):
+                raise ShapeError(f"expected {len(self.f.params)} inputs, but got {found}")
+            return
+        try:
+            self.signature = self.signature or inspect.signature(self.f)
+        except (TypeError, ValueError):  # a builtin says nothing: the call itself will
+            return
+        try:
+            self.signature.bind(*args, **kwargs)
+        except TypeError as error:
+            raise TypeError(
+                f"expected {expected(self.signature)} inputs, but got {found}: {error}"
+            ) from None
+
+
+def expected(signature: inspect.Signature) -> str:
+    """How many arguments a function takes."""
+    kinds = [p.kind for p in signature.parameters.values()]
+    named = [p for p in signature.parameters.values() if p.kind not in VARIADIC]
+    least, most = sum(p.default is p.empty for p in named), len(named)
+    if any(kind in VARIADIC for kind in kinds):
+        return f"at least {least}"
+    return str(most) if least == most else f"{least} to {most}"
