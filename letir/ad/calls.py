@@ -13,7 +13,7 @@ from letir.eval.arguments import flat_arguments
 from letir.eval.evaluator import root
 from letir.passes.arguments import without_writes
 from letir.tracing.recorder import LAZY
-from letir.tracing.recording import DROP, mark_static, record
+from letir.tracing.recording import DROP, mark_static, record, unmarked
 
 
 @frozen(eq=False)
@@ -42,7 +42,8 @@ def called(f: Callable, args: tuple, kwargs: dict, writes: str | None = DROP) ->
         return Call(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
     # LAZY: only what Python asks for is computed here, all else by the transformed program alone
     recording = record(f, *mark_static(f, args, kwargs, (), ()), LAZY, writes)
-    leaves = recording.tree.leaves_of((args, kwargs), "differentiating")
+    # an executor marks what is static for it
+    leaves = recording.tree.leaves_of(unmarked(args, kwargs), "differentiating")
     # lifted: traced values that f closes over; they are further parameters, behind its own
     return Call(recording.fn, recording.tree, [*leaves, *recording.lifted])
 

@@ -21,7 +21,7 @@ from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.batching import rank, resized, shape_of, to_place
 from letir.tracing.recorder import LAZY
-from letir.tracing.recording import DROP, Recording, leaf_names, mark_static, record
+from letir.tracing.recording import DROP, Recording, leaf_names, mark_static, record, unmarked
 
 
 @shared_with_executors
@@ -54,7 +54,7 @@ def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None
         static = dict(recording.tree.statics)
         # one for each parameter
         axes = [axis for i, axis in enumerate(mapping.axes) if i not in static]
-        given = recording.tree.leaves_of((args, kwargs), "vmap")
+        given = recording.tree.leaves_of(unmarked(args, kwargs), "vmap")
         fn = recording.fn
         tree = fn.out_tree or tree_of_results(len(fn.ret.args))
         shared = [None] * len(recording.lifted)

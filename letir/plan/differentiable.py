@@ -5,6 +5,7 @@ requires no grad runs as plans on arrays. So results and gradients, hooks and ``
 those of eager mode.
 """
 
+import weakref
 from collections.abc import Callable, Sequence
 from functools import partial
 
@@ -13,7 +14,7 @@ from attrs import frozen
 from letir.ast.builder import Value
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.eager.modes import RECORDS
-from letir.eager.replaying import as_variable, one_bind
+from letir.eager.replaying import as_variable, one_bind, replayed
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.arrays import array_module, type_of
 from letir.eval.evaluator import Environment
@@ -38,8 +39,9 @@ class Differentiable:
     def __init__(
         self, program: Lambda, made: Lambda, requires_grad: Sequence[bool], making: Making
     ):
-        self.program, self.optimized = program, made
-        self.changed = changed_params(program)
+        self.program, self.optimized, self.making = program, made, making
+        self.requires_grad, self.reason = tuple(requires_grad), "it was asked for"
+        self.changed, self.executed = changed_params(program), weakref.ref(made)
         self.parts = parts_of(made, requires_grad, making)
         self.graphs = [part.graph for part in self.parts if part.graph is not None]
         # whose uses are counted: each part reads its operands at once
@@ -57,12 +59,16 @@ class Differentiable:
         if tracer is not None:  # the program as it was recorded [B5]
             return tracer.__letir_run__(self.program, leaves)
         checked_arguments(self.program, leaves, kind_of)
-        if self.changed:
-            check_writable(self.program, list(map(array_of, leaves)), self.changed)
         return self.run(leaves)
+
+    def run_fallback(self, leaves: list) -> tuple:
+        """The results of the program as it was recorded."""
+        return replayed(self.program, leaves)
 
     def run(self, leaves: list) -> tuple:
         """``run_flat`` for arguments of which it is known that they fit."""
+        if self.changed:
+            check_writable(self.program, list(map(array_of, leaves)), self.changed)
         env, records = Environment(self.outer, leaves), RECORDS.get()
         wraps = any(isinstance(leaf, Value) for leaf in leaves)
         leaves.clear()

@@ -113,13 +113,18 @@ def optimized(
     fn = step((*registered("before"), *required(defined), *simplifying()), fn)
     last = (*registered("after"), *finishing(exact))
     if requires_grad is not None and (any(requires_grad) or might_require_grad(fn)):
-        cut = partial(create_autodiff_subgraphs, requires_grad=requires_grad)
-        fn = step((named(cut), inline_autodiff_subgraphs), fn)
+        cut = (cutting(requires_grad), inline_autodiff_subgraphs)
+        fn = step(cut, fn)
         fn = finished_subgraphs(fn, partial(step, (*registered("gradient"), *last)))
         last = registered("after")
     return step((*last, dead_code), fn)
 
 
-def named(pass_: partial) -> Callable:
-    """A partial pass that is called as its function is: its options are as long as the program."""
-    return functools.update_wrapper(pass_, pass_.func)
+def cutting(requires_grad: Sequence[bool]) -> Callable:
+    """``create_autodiff_subgraphs`` for parameters of which these require grad."""
+
+    @functools.wraps(create_autodiff_subgraphs)  # its name is what texts say
+    def cut(fn: Lambda) -> Lambda:
+        return create_autodiff_subgraphs(fn, requires_grad)
+
+    return cut

@@ -19,7 +19,7 @@ def transformed(executor, transform: Transform):
     """The executor of the transformed function, with the options of the first; the same one for
     the same transform.
     """
-    kept = executor.transforms
+    kept = executor.transformed
     found = kept.get(transform.key) if transform.key is not None else None
     if found is None:
         # donated arguments are read once more on the way back

@@ -166,6 +166,14 @@ def static_leaf(value, name) -> StaticLeaf:
     return StaticLeaf(value)
 
 
+def unmarked(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments as the user gave them."""
+    leaves, spec = flatten((args, kwargs))
+    if not any(type(leaf) is StaticLeaf for leaf in leaves):
+        return args, kwargs
+    return spec.unflatten([x.value if type(x) is StaticLeaf else x for x in leaves])
+
+
 def parameters_of(f) -> dict[str, inspect.Parameter]:
     """The parameters of ``f`` by name, as far as they are known."""
     try:

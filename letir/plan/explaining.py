@@ -1,0 +1,296 @@
+"""``explain``: what an executor does with a call, which plan, why it was compiled, what each pass
+did, and where the time goes.
+"""
+
+import html
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+
+from attrs import define, field, frozen
+
+from letir.ast.bodies import bodies_of
+from letir.ast.builder import Value
+from letir.ast.collecting import paused_gc
+from letir.ast.liveness import has_effect
+from letir.ast.terms import Bind, Lambda, Local
+from letir.eval.arguments import flat_arguments
+from letir.eval.arrays import array_module
+from letir.eval.evaluator import Evaluator, root
+from letir.plan.compiling import Compiled, compile
+from letir.plan.differentiable import Differentiable
+from letir.plan.executor import Executor, Request, jit, name_of
+from letir.plan.optimizing import optimized
+from letir.plan.spec import ArgumentSpec
+
+MOST_LINES = 40  # of binds in a text: of more, those that take the longest
+
+
+@frozen
+class PassReport:
+    """What one pass did: how many binds it got and gave, in which time, and which operations went
+    and came.
+    """
+
+    name: str
+    before: int
+    after: int
+    seconds: float
+    removed: Counter
+    added: Counter
+
+    @classmethod
+    def of(cls, name: str, before: Lambda, after: Lambda, seconds: float) -> "PassReport":
+        """Of one step of a pipeline."""
+        if after is before:
+            return cls(name, len(before), len(after), seconds, Counter(), Counter())
+        had, has = operations(before), operations(after)
+        return cls(name, len(before), len(after), seconds, had - has, has - had)
+
+    @property
+    def change(self) -> str:
+        """Which operations went and came, for people."""
+        gone = [f"-{n} {name}" for name, n in sorted(self.removed.items())]
+        come = [f"+{n} {name}" for name, n in sorted(self.added.items())]
+        return ", ".join(gone + come) or ("" if self.before == self.after else "other operands")
+
+
+@frozen
+class BindReport:
+    """One bind of the optimised program: how it reads, how often it ran, in which time, and how
+    many new bytes its results had at most. ``depth``: in how many bodies it is.
+    """
+
+    text: str
+    source: str
+    depth: int
+    calls: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+
+
+@frozen(repr=False)
+class Explanation:
+    """What ``explain`` found; its text is for reading, its fields for programs."""
+
+    function: str
+    arguments: str
+    reason: str
+    is_new: bool  # compiled by this very call
+    program: Lambda
+    optimized: Lambda
+    passes: tuple[PassReport, ...]
+    binds: tuple[BindReport, ...]
+    note: str = ""  # why there are no times
+
+    @property
+    def seconds(self) -> float:
+        """The time of all binds."""
+        return sum(bind.seconds for bind in self.binds)
+
+    @property
+    def chosen(self) -> Sequence[BindReport]:
+        """The binds that a text shows: all, or those that take the longest, in their order."""
+        if len(self.binds) <= MOST_LINES:
+            return self.binds
+        ranked = sorted(self.binds, key=lambda bind: bind.seconds, reverse=True)[:MOST_LINES]
+        kept = set(map(id, ranked))
+        return [bind for bind in self.binds if id(bind) in kept]
+
+    @property
+    def heads(self) -> tuple[str, ...]:
+        """The first lines."""
+        when = "by this call" if self.is_new else "by an earlier call"
+        return (
+            f"{self.function}({self.arguments})",
+            f"compiled {when}: {self.reason}",
+            f"{len(self.program)} binds recorded, {len(self.optimized)} after the passes",
+        )
+
+    def tables(self) -> list[tuple[str, tuple, list[tuple]]]:
+        """(title, heads of the columns, rows) of the passes and of the binds."""
+        passes = [
+            (p.name, f"{p.before} -> {p.after}", f"{1e3 * p.seconds:.2f} ms", p.change)
+            for p in self.passes
+        ]
+        shown = self.chosen
+        left = len(self.binds) - len(shown)
+        title = "binds" if not left else f"the {len(shown)} slowest binds of {len(self.binds)}"
+        binds = [
+            ("  " * b.depth + b.text, b.calls, f"{1e6 * b.seconds:.1f} us", b.bytes, b.source)
+            for b in shown
+        ]
+        return [
+            ("passes", ("pass", "binds", "time", "what changed"), passes),
+            (title, ("bind", "runs", "time", "new bytes", "line"), binds),
+        ]
+
+    def __str__(self):
+        lines = list(self.heads)
+        for title, heads, rows in self.tables():
+            lines += ["", f"{title}:", *in_columns([heads, *rows])]
+        return "\n".join([*lines, *([self.note] if self.note else [])]) + "\n"
+
+    __repr__ = __str__
+
+    def _repr_html_(self):
+        parts = ["<p>" + "<br>".join(map(html.escape, self.heads)) + "</p>"]
+        for title, heads, rows in self.tables():
+            parts.append(f"<table><caption>{html.escape(title)}</caption>")
+            parts += [html_row(heads, "th"), *[html_row(row, "td") for row in rows], "</table>"]
+        return "".join([*parts, f"<p>{html.escape(self.note)}</p>" if self.note else ""])
+
+
+def in_columns(rows: list[tuple]) -> list[str]:
+    """Rows of cells as lines, columns below each other."""
+    texts = [[str(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in texts) for i in range(len(texts[0]))]
+    return [
+        "  " + "  ".join([f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)])
+        for row in texts
+    ]
+
+
+def html_row(cells: Sequence, tag: str) -> str:
+    """One row of a table."""
+    spaced = [html.escape(str(cell)).replace("  ", "&nbsp;&nbsp;") for cell in cells]
+    return "<tr>" + "".join([f"<{tag}>{cell}</{tag}>" for cell in spaced]) + "</tr>"
+
+
+# ---- what is done ----
+
+
+def explain(f: Callable, *args, **kwargs) -> Explanation:
+    """What ``jit`` does with the call ``f(*args, **kwargs)``: which plan runs and why it was
+    compiled, what each pass did to the program, and the time and bytes of every bind.
+
+    ``f``: an executor, a function (``jit`` of it), or a Lambda. The call is done, and the optimised
+    program is run bind by bind once more to take the times, unless it has effects.
+
+    >>> import numpy as np
+    >>> from letir import jit
+    >>> found = explain(jit(lambda x: np.sin(x) + np.sin(x)), np.ones(3))
+    >>> print(*found.heads, sep="\\n")
+    <lambda>(float64[3])
+    compiled by this call: it is the first call
+    3 binds recorded, 1 after the passes
+    """
+    if isinstance(f, Lambda):
+        f = compile(f)
+    if isinstance(f, Compiled | Differentiable):
+        leaves = flat_arguments(f.program, args, kwargs)
+        f.run_flat(list(leaves))
+        return explained(f, "program", ArgumentSpec.of(tuple(leaves), {})[0], True, leaves, {})
+    if type(f) is not Executor:
+        f = jit(f)
+    marked = f.marker.mark(args, kwargs)
+    spec, leaves = ArgumentSpec.of(*marked)
+    before = f.cache.compiles
+    entry, version, _ = f.executed(Request(next(f.calls), spec, leaves, marked))
+    is_new = f.cache.compiles > before
+    options = {"optimize": f.options.optimize, "exact": f.options.exact}
+    return explained(version, name_of(f.f), entry.key, is_new, leaves, options)
+
+
+def explained(
+    version, name: str, spec: ArgumentSpec, is_new: bool, leaves: list, options: dict
+) -> Explanation:
+    """The explanation of one plan, for these arguments."""
+    steps: list[PassReport] = []
+
+    def note(*step) -> None:
+        steps.append(PassReport.of(*step))
+
+    requires = getattr(version, "requires_grad", None)
+    optimized(version.program, requires_grad=requires, observe=note, **options)
+    made = version.optimized
+    silent = not version.changed and not any(map(has_effect, made.binds))
+    times = timed(made, leaves) if silent else {}
+    return Explanation(
+        function=name,
+        arguments=str(spec),
+        reason=version.reason,
+        is_new=is_new,
+        program=version.program,
+        optimized=made,
+        passes=tuple(steps),
+        binds=tuple(reports(made, times)),
+        note="" if silent else "no times: a second run would have its effects again",
+    )
+
+
+@define
+class Measured:
+    """What was seen of one bind."""
+
+    calls: int = 0
+    seconds: float = 0.0
+    bytes: int = 0
+
+
+@define
+class Clock:
+    """Sees every bind of a run, those of bodies too, and takes the time since the one before."""
+
+    found: dict[int, Measured] = field(factory=dict)  # by the id of a bind
+    last: float = field(factory=time.perf_counter)
+
+    def __call__(self, bind: Bind, results: tuple) -> None:
+        seconds = time.perf_counter() - self.last
+        measured = self.found.setdefault(id(bind), Measured())
+        measured.calls += 1
+        measured.seconds += seconds
+        measured.bytes = max(measured.bytes, sum(map(new_bytes, results)))
+        self.last = time.perf_counter()
+
+
+@paused_gc()
+def timed(fn: Lambda, leaves: list) -> dict[int, Measured]:
+    """What a run of ``fn``, bind by bind, took."""
+    arrays = [leaf.array if isinstance(leaf, Value) else leaf for leaf in leaves]
+    clock = Clock()
+    Evaluator(array_module(arrays), clock).call(fn, arrays)
+    return clock.found
+
+
+def new_bytes(result) -> int:
+    """The bytes of a result that is no view."""
+    return getattr(result, "nbytes", 0) if root(result) is result else 0
+
+
+def reports(fn: Lambda, times: dict[int, Measured]) -> list[BindReport]:
+    """A report for each bind of ``fn`` and of the bodies in it, in the order in which they read."""
+    found: list[BindReport] = []
+    names: dict[Local, str] = {}
+    stack: list[tuple[Lambda, int, int]] = [(fn, 0, 0)]
+    while stack:  # the program, the bind at which it goes on, its depth
+        body, at, depth = stack.pop()
+        if at == 0:
+            for param in body.params:
+                names[param] = f"%{len(names)}"
+        for i in range(at, len(body.binds)):
+            bind = body.binds[i]
+            for binder in bind.binders:
+                names[binder] = f"%{len(names)}"
+            found.append(report(bind, names, depth, times.get(id(bind), Measured())))
+            inner = [b for b in bodies_of(bind) if any(id(one) in times for one in b.binds)]
+            if inner:
+                stack.append((body, i + 1, depth))
+                stack += [(b, 0, depth + 1) for b in reversed(inner)]
+                break
+    return found
+
+
+def report(bind: Bind, names: dict[Local, str], depth: int, measured: Measured) -> BindReport:
+    """The report of one bind."""
+    binders = ", ".join([names[binder] for binder in bind.binders])
+    args = ", ".join([names[a] if type(a) is Local else repr(a) for a in bind.args])
+    kinds = ", ".join([str(binder.type) for binder in bind.binders])
+    text = f"{binders} = {bind.op.name}({args}): {kinds}" if binders else f"{bind.op.name}({args})"
+    source = bind.source.short if bind.source else ""
+    return BindReport(text, source, depth, measured.calls, measured.seconds, measured.bytes)
+
+
+def operations(fn: Lambda) -> Counter:
+    """How often each operation is in a program, bodies not included."""
+    return Counter([bind.op.name for bind in fn.binds])

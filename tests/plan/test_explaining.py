@@ -1,0 +1,105 @@
+"""explain: which plan, why it was compiled, what each pass did, and what each bind costs."""
+
+import numpy as np
+
+import letir as lt
+from letir import Variable, explain, jit
+
+X, W = np.ones((3, 4)), np.ones((4, 4))
+
+
+def net(x, w):
+    """With equal terms, and a chain that fuses."""
+    h = np.tanh(x @ w) * 2 + np.tanh(x @ w)
+    return (h * h).sum(), h.argmax()
+
+
+def test_the_first_call_and_what_differs_from_the_one_before():
+    fast = jit(net)
+
+    first, second = explain(fast, X, W), explain(fast, X, W)
+    other = explain(fast, X, W.astype(np.float32))
+
+    assert first.is_new and first.reason == "it is the first call"
+    assert not second.is_new
+    assert other.reason == "argument 1 is float32[4, 4], was float64[4, 4]"
+    assert 2 == fast.counters["compiles"]
+
+
+def test_what_each_pass_did():
+    found = explain(jit(net), X, W)
+
+    steps = {step.name.partition("(")[0]: step for step in found.passes}
+    assert steps["fuse"].added["fused"] == 1
+    assert steps["fuse"].before > steps["fuse"].after == len(found.optimized)
+    assert "+1 fused" in steps["fuse"].change
+    assert len(found.program) == found.passes[0].before
+
+
+def test_every_bind_has_a_time_and_the_bytes_of_its_result():
+    found = explain(jit(net), X, W)
+
+    assert all(bind.calls == 1 and bind.seconds > 0 for bind in found.binds)
+    (product,) = [bind for bind in found.binds if "matmul" in bind.text][:1]
+    assert 96 == product.bytes
+    assert "test_explaining.py" in product.source
+    assert any(bind.depth == 1 for bind in found.binds)  # in the group
+    assert found.seconds > 0
+
+
+def test_it_reads_as_a_text_and_as_html():
+    found = explain(jit(net), X, W)
+
+    for word in ("net(float64[3, 4]", "fuse", "matmul", "it is the first call", "new bytes"):
+        assert word in str(found)
+    assert "<table>" in found._repr_html_()
+    assert "&gt;" in found._repr_html_()
+
+
+def test_programs_and_plain_functions_are_explained_too():
+    fn = lt.trace(net, X, W)
+
+    assert len(fn) == len(explain(fn, X, W).program)
+    assert "net" == explain(net, X, W).function
+    assert len(fn) == len(explain(lt.compile(fn), X, W).program)
+
+
+def test_a_call_with_variables_has_its_graphs():
+    w = Variable(W, requires_grad=True)
+
+    found = explain(jit(net), X, w)
+
+    assert "requires grad" in found.arguments
+    assert "create_autodiff_subgraphs" in [step.name for step in found.passes]
+    assert "differentiable_graph" in str(found)
+
+
+def test_a_program_with_effects_runs_once(capsys):
+    def f(x):
+        lt.debug.print("{}", x.sum())
+        return x * 2
+
+    found = explain(jit(f), X)
+
+    assert 1 == len(capsys.readouterr().out.splitlines())
+    assert "effects" in str(found)
+
+
+def test_a_long_program_shows_its_slowest_binds():
+    def f(x):
+        for _ in range(50):
+            x = x @ W
+        return x
+
+    text = str(explain(jit(f), X))
+
+    assert "the 40 slowest binds of 51" in text  # the weights are a constant
+
+
+def test_the_body_of_a_loop_is_counted_by_its_runs():
+    def f(x):
+        return lt.fori_loop(0, 100, lambda i, c: np.sin(c @ W) @ W, x)
+
+    found = explain(jit(f), X)
+
+    assert any(bind.calls == 100 for bind in found.binds) or len(found.binds) > 5

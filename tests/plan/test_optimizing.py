@@ -1,0 +1,200 @@
+"""The pipeline from a recorded program to the one that plans are made of [F3]."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import letir as lt
+from letir.passes.pipeline import register, unregister
+from letir.plan.optimizing import optimized
+from letir.plan.subgraphs import smallest_subgraphs
+from letir.testing import assert_same, programs
+
+ONES = np.ones(3)
+
+
+def names(fn) -> list[str]:
+    """The operations of a program, in order."""
+    return [bind.op.name for bind in fn.binds]
+
+
+def steps_of(fn, **options) -> list[tuple]:
+    """(name, before, after) of each pass."""
+    found = []
+    optimized(fn, observe=lambda *step: found.append(step[:3]), **options)
+    return found
+
+
+def scaled(x, y):
+    """Something for most passes: equal terms, constants, a chain that fuses, what nobody uses."""
+    np.exp(y)
+    return np.sin(x * y) + np.sin(x * y) * np.log(np.full(3, 2.0))
+
+
+PIPELINE = [
+    *("specialize_zeros", "lower_steps", "remove_implicit_expands", "canonicalize_ops"),
+    "dead_code",
+    *("constant_propagation", "propagate_shapes", "propagate_requires_grad"),
+    *("dead_code", "common_subexpressions", "constant_pooling", "peephole"),
+    *("constant_propagation", "unroll", "common_subexpressions", "in_place_check"),
+    *("decompose", "batch_matmuls", "fuse"),
+    "dead_code",
+]
+
+
+def test_the_passes_run_in_the_order_of_the_pipeline():
+    ran = [name.partition("(")[0] for name, _, _ in steps_of(lt.trace(scaled, ONES, ONES))]
+
+    assert ran == [name for name in PIPELINE if name in ran]
+
+
+def test_only_the_required_passes_run_where_nothing_is_to_be_optimised():
+    fn = lt.trace(scaled, ONES, ONES)
+
+    ran = [name for name, _, _ in steps_of(fn, optimize=False)]
+
+    assert "fuse" not in ran and "common_subexpressions" not in ran
+    assert 2 == names(optimized(fn, optimize=False)).count("sin")
+    assert "exp" not in names(optimized(fn, optimize=False))
+
+
+def test_gradient_programs_lose_what_is_known_not_to_be_zero():
+    gradient = lt.differentiate(lt.trace(scaled, ONES, ONES))
+
+    assert "grad_of" in names(gradient.df)
+    assert not {"grad_of", "autograd_add"} & set(names(optimized(gradient.df, optimize=False)))
+
+
+def test_what_is_known_of_cotangents_is_the_callers_to_say():
+    fn = lt.trace(lambda x: (np.sin(x), np.exp(x)), ONES)
+    df = lt.differentiate(fn).df
+
+    one = optimized(df, defined=[True, False, *[True] * (len(df.params) - 2)], optimize=False)
+
+    assert len(one) < len(optimized(df, optimize=False))
+
+
+def test_a_gradient_is_cut_out_where_one_is_needed():
+    fn = lt.trace(lambda x, y: np.exp(np.sin(np.exp(x) * y) * 2) + x, ONES, ONES)
+
+    assert "differentiable_graph" not in names(optimized(fn))
+    assert "differentiable_graph" not in names(optimized(fn, requires_grad=[False, False]))
+    assert ["differentiable_graph"] == names(optimized(fn, requires_grad=[True, False]))
+
+
+def test_small_graphs_are_inlined_again():
+    fn = lt.trace(lambda x: np.exp(np.sin(x)), ONES)
+
+    assert ["sin", "exp"] == names(optimized(fn, requires_grad=[True]))
+    with smallest_subgraphs():
+        assert ["differentiable_graph"] == names(optimized(fn, requires_grad=[True]))
+
+
+def test_the_forward_programs_of_graphs_are_fused():
+    fn = lt.trace(lambda x, y: (np.exp(np.sin(np.exp(x) * y) * 2) + x).sum(), ONES, ONES)
+
+    (graph,) = optimized(fn, requires_grad=[True, True]).binds
+
+    assert "fused" in names(graph.attrs["f"])
+
+
+def test_passes_of_the_users_run_at_their_points():
+    fn = lt.trace(lambda x: np.exp(np.sin(np.exp(x) * 2) * 2) + x, ONES)
+    seen = []
+
+    def first(fn):
+        seen.append(("before", names(fn)[0]))
+        return fn
+
+    def each(fn):
+        seen.append(("gradient", names(fn)[0]))
+        return fn
+
+    def last(fn):
+        seen.append(("after", names(fn)[0]))
+        return fn
+
+    for point, pass_ in (("before", first), ("gradient", each), ("after", last)):
+        register(point, pass_)
+    try:
+        optimized(fn)
+        assert [("before", "exp"), ("after", "exp")] == seen
+        seen.clear()
+        optimized(fn, requires_grad=[True])
+        assert seen == [
+            *[("before", "exp"), ("gradient", "exp"), ("after", "exp")],
+            ("after", "differentiable_graph"),
+        ]
+        seen.clear()
+        optimized(fn, optimize=False)
+        assert not seen
+    finally:
+        for point, pass_ in (("before", first), ("gradient", each), ("after", last)):
+            unregister(point, pass_)
+
+
+def test_every_pass_is_dumped(tmp_path, monkeypatch):
+    monkeypatch.setenv("LETIR_DUMP", str(tmp_path))
+    fn = lt.trace(scaled, ONES, ONES)
+
+    ran = steps_of(fn)
+
+    texts = sorted(tmp_path.iterdir())
+    assert 2 * len(ran) == len(texts)
+    lt.parse(texts[-1].read_text())
+
+
+@pytest.mark.parametrize("exact", [True, False])
+def test_optimised_programs_are_themselves_differentiable(exact):
+    fn = lt.trace(lambda x, y: (np.tanh(x * y) @ y) * np.sin(x).sum(), ONES, 2 * ONES)
+
+    for made in (optimized(fn, exact=exact), optimized(fn, exact=exact, requires_grad=[True] * 2)):
+        np.testing.assert_allclose(
+            lt.grad(made, 1)(ONES, 2 * ONES), lt.grad(fn, 1)(ONES, 2 * ONES), rtol=1e-13
+        )
+
+
+def checked_prefixes(fn, args, **options):
+    """Check that every pass keeps the results of the program before it."""
+    expected, current = lt.run_forward(fn, *args), fn
+    for name, before, after in steps_of(fn, exact=True, **options):
+        if before is not current:  # the forward program of a graph
+            lt.check(after)
+            continue
+        if after is not before:
+            lt.check(after)
+            try:
+                assert_same(expected, lt.run_forward(after, *args))
+            except BaseException as error:
+                error.add_note(f"after {name}: {after}")
+                raise
+        current = after
+
+
+@settings(max_examples=60)
+@given(programs())
+def test_every_prefix_of_the_pipeline_keeps_results(program):
+    checked_prefixes(*program)
+
+
+@settings(max_examples=40)
+@given(programs())
+def test_every_prefix_keeps_results_where_gradients_are_needed(program):
+    fn, args = program
+    requires = [p.type.inexact and not p.type.weak for p in fn.params]
+    with smallest_subgraphs():
+        checked_prefixes(fn, args, requires_grad=requires)
+
+
+@settings(max_examples=40)
+@given(programs(dtypes=("float64", "int64", "bool")))
+def test_every_prefix_keeps_gradients(program):
+    fn, args = program
+    try:
+        gradient = lt.differentiate(fn)
+    except lt.LetirError:
+        return
+    cts = [i for i in gradient.df_input_vjps if i < gradient.f_real_outputs]
+    program = gradient.joined()
+    given = [np.ones_like(lt.run_forward(gradient.f, *args)[i]) for i in cts] if cts else []
+    checked_prefixes(program, [*args, *given])
