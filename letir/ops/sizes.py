@@ -206,6 +206,8 @@ def reshape_aval(x, *sizes, shape, order):
 
 def reshape_prepare(a, shape, order="C"):
     """Operands and attributes; a Value says its shape."""
+    if order not in ("C", "F"):  # A is one of them, as the array happens to lie in memory
+        raise DTypeError(f"reshape: order is 'C' or 'F', found {order!r}\n  copy it in one of them")
     sizes, shape = spelled(shape)
     return (a, *sizes), {"shape": shape, "order": order}
 

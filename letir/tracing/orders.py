@@ -12,8 +12,10 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
+from letir.errors import TraceError
 from letir.ops.memory import order_of
-from letir.tracing.views import PUTS, Memory, items_of
+from letir.tracing.places import at_user
+from letir.tracing.views import PUTS, Memory, items_of, raveled
 
 # Operations whose result lies in C order whatever the operands do.
 IN_C_ORDER = frozenset(["zeros", "ones", "full", "eye", "arange", "assemble"])
@@ -140,3 +142,28 @@ def ordered_like(made, like, order: str = "K"):
         return made
     rows = PRIMITIVES["copy"](PRIMITIVES["transpose"](made, tuple(axes)), "C")
     return PRIMITIVES["transpose"](rows, tuple(sorted(range(made.ndim), key=axes.__getitem__)))
+
+
+def raveled_as_it_lies(a, order: str = "C"):
+    """np.ravel; the orders A and K, which ask how the array lies in memory, hold for these
+    arguments.
+    """
+    if order not in ("A", "K"):
+        return raveled(a, order)
+    value, trace = a.concrete_value(), a.emitter
+    if isinstance(value, np.ndarray):
+        steps = [-abs(s) if n > 1 else 0 for s, n in zip(value.strides, value.shape, strict=True)]
+        in_columns = value.flags.f_contiguous and not value.flags.c_contiguous
+    elif is_in_c_order(trace, a.arg):
+        steps, in_columns = [], False
+    else:
+        raise TraceError(
+            f"ravel(order={order!r}) of {a.type}, whose memory order is not known{at_user()}\n"
+            "  say C or F, or trace with concrete arrays"
+        )
+    if hasattr(trace, "orders"):  # not of a Variable, which has no other arguments
+        fix_order(trace, a.arg)
+    if order == "A" or in_columns or a.ndim < 2:
+        return raveled(a, "F" if in_columns else "C")
+    axes = sorted(range(len(steps)), key=steps.__getitem__) or list(range(a.ndim))
+    return raveled(PRIMITIVES["transpose"](a, tuple(axes)))

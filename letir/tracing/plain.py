@@ -15,11 +15,10 @@ from letir.errors import DTypeError, TraceError
 from letir.ops.makers import promotable
 from letir.ops.sizes import counted
 from letir.tracing.lists import gathered
-from letir.tracing.orders import ordered_like
+from letir.tracing.orders import ordered_like, raveled_as_it_lies
 from letir.tracing.places import at_user
 from letir.tracing.plain_writes import WRITES
 from letir.tracing.recorder import refusing
-from letir.tracing.views import raveled
 
 
 def like(name: str):
@@ -121,7 +120,7 @@ PLAIN = Spellings(
         np.shape: lambda a: a.shape,
         np.ndim: lambda a: a.ndim,
         np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
-        np.ravel: raveled,
+        np.ravel: raveled_as_it_lies,
         np.zeros_like: like("zeros"),
         np.ones_like: like("ones"),
         np.empty_like: like("zeros"),

@@ -154,3 +154,25 @@ def test_a_0d_argument_is_changed_through_its_views(view):
 
     assert_same(program(plain), fn(replayed))
     assert_same(plain, replayed)
+
+
+@pytest.mark.parametrize("order", ["A", "K"])
+@pytest.mark.parametrize("axes", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (2, 0, 1)])
+def test_ravel_in_the_order_of_memory_is_recorded_for_that_order(order, axes):
+    x = np.arange(24.0).reshape(2, 3, 4)[:, ::-1].transpose(axes)
+
+    program = lt.trace(lambda x: x.ravel(order=order), x)
+
+    assert_same(x.ravel(order=order), program(x))
+    with pytest.raises(lt.GuardError):
+        program(np.asfortranarray(np.ones(x.shape))[..., ::-1])
+
+
+def test_ravel_in_an_unknown_order_of_memory_is_refused():
+    with pytest.raises(TraceError, match="say C or F"):
+        lt.trace(lambda x: x.T.ravel(order="K"), lt.ShapeDtype((2, 3)))
+
+
+def test_reshape_in_the_order_of_memory_is_refused():
+    with pytest.raises(lt.DTypeError, match="'C' or 'F'"):
+        lt.trace(lambda x: x.reshape(-1, order="A"), X)
