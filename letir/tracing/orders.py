@@ -165,5 +165,6 @@ def raveled_as_it_lies(a, order: str = "C"):
         fix_order(trace, a.arg)
     if order == "A" or in_columns or a.ndim < 2:
         return raveled(a, "F" if in_columns else "C")
-    axes = sorted(range(len(steps)), key=steps.__getitem__) or list(range(a.ndim))
-    return raveled(PRIMITIVES["transpose"](a, tuple(axes)))
+    axes = tuple(sorted(range(len(steps)), key=steps.__getitem__))
+    is_sorted = axes == tuple(range(len(axes)))
+    return raveled(a if is_sorted else PRIMITIVES["transpose"](a, axes))
