@@ -16,7 +16,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.ops.batched_control import axes_of, slice_types
 from letir.ops.batching import emitted, first_mapped, spread_out, to_front
-from letir.ops.bodies import fitted
+from letir.ops.bodies import suited
 from letir.ops.conditional_gradients import branches_in, choice_attrs, choose
 
 
@@ -29,7 +29,7 @@ def choice_batch(name: str) -> Callable:
         mapped = [axis is not None for axis in axes]
         size = first_mapped(args, mapped).shape[0]
         types = slice_types(args, mapped)[1:]
-        bodies = [fitted(body, types) for body in branches_in(attrs)]
+        bodies = [suited(body, types) for body in branches_in(attrs)]
         programs = [transform(body, axes_of(mapped[1:]), size) for body in bodies]
         kinds = result_types(bodies)
         if mapped[0]:

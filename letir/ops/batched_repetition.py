@@ -14,7 +14,7 @@ from letir.ops.batched_conditionals import like_rank, sheltered
 from letir.ops.batched_control import axes_of, slice_types
 from letir.ops.batched_scans import batched_body
 from letir.ops.batching import emitted, first_mapped, spread_out, to_front
-from letir.ops.bodies import fitted
+from letir.ops.bodies import suited
 from letir.ops.counting import below, counting
 
 
@@ -73,7 +73,7 @@ class Batched:
     def __init__(self, args, axes, test: Lambda, body: Lambda, n_carry: int, transform):
         operands, before = in_front(args, axes)
         size, kinds = first_mapped(operands, before).shape[0], slice_types(operands, before)
-        body, test = fitted(body, kinds), fitted(test, kinds)
+        body, test = suited(body, kinds), suited(test, kinds)
         self.n_carry = n_carry
         made = batched_body(body, before, n_carry, size, transform)
         self.test, (axis,) = transform(test, axes_of(made[1]), size)
@@ -153,7 +153,7 @@ def same_bounds(args, axes, body: Lambda, transform):
     operands, before = in_front(args[2:], axes[2:])
     size = first_mapped(operands, before).shape[0]
     index, n_carry = body.params[0], len(body.ret.args)
-    body = fitted(body, (index.type, *slice_types(operands, before)))
+    body = suited(body, (index.type, *slice_types(operands, before)))
     index, *params = body.params
     # the rule of bodies has what is carried first
     last = Lambda([*params, index], body.binds, body.ret)

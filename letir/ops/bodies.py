@@ -14,6 +14,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import MissingRule
 from letir.ops.batched_control import mapped_checkpoint, mapped_custom_jvp
+from letir.ops.casting import barrier
 from letir.ops.makers import op, recast
 from letir.ops.sizes import zeros_like
 
@@ -27,6 +28,37 @@ def fitted(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
     """``body`` for operands of these types; itself where they are those of its parameters."""
     fits = all(kind is param.type for kind, param in zip(types, body.params, strict=True))
     return body if fits else retype(body, *types)
+
+
+def suited(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
+    """``fitted``, but parameters that are Python numbers stay what they are: a body takes 0-d
+    arrays as such (``as_numbers``).
+    """
+    own = [
+        param.type if is_number_for(kind, param.type) else kind
+        for kind, param in zip(types, body.params, strict=True)
+    ]
+    return fitted(body, own)
+
+
+def is_number_for(kind: ArrayType | None, declared: ArrayType | None) -> bool:
+    """Whether a value of type ``kind`` can be taken as the Python number that is declared."""
+    if kind is None or declared is None or not declared.weak:
+        return False
+    return kind.dtype == declared.dtype and not kind.shape
+
+
+def as_numbers(body: Lambda, operands: list, start: int = 0) -> None:
+    """Replace 0-d arrays among the operands by Python numbers, where ``body`` takes these."""
+    for place in body.memo(number_places):
+        value = operands[start + place]
+        if hasattr(value, "item"):
+            operands[start + place] = value.item()
+
+
+def number_places(body: Lambda) -> tuple[int, ...]:
+    """Which parameters are Python numbers."""
+    return tuple([i for i, p in enumerate(body.params) if p.type is not None and p.type.weak])
 
 
 def directed(kind: ArrayType | None) -> bool:
@@ -77,7 +109,8 @@ def checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
     # the last results are what a policy saves
     known = {i: outs[i] for i in range(len(outs) - saved, len(outs))}
     body = without_effects(fitted(body, tuple(map(body_type, args))))
-    return transform(body, args, cts, wanted=wanted, known=known)
+    again = [barrier(arg) if isinstance(arg, Value) else arg for arg in args]
+    return transform(body, again, cts, wanted=wanted, known=known)
 
 
 def checkpoint_jvp(tangents, outs, *args, body, saved, transform):

@@ -10,9 +10,11 @@ from collections.abc import Callable, Sequence
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.liveness import live_binds
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType
-from letir.ops.bodies import body_type, fitted, without_effects
+from letir.ops.bodies import body_type, suited, without_effects
+from letir.ops.counting import as_kind
+from letir.ops.makers import PYTHON_TYPES
 from letir.ops.sizes import zeros, zeros_like
 
 # ---- both have bodies ----
@@ -46,10 +48,12 @@ def choose(name: str, choice, operands: Sequence, branches: Sequence[Callable], 
     given = [i for i in counts if any(results[i] is not None for _, _, results in made)]
     if not given:
         return (None,) * len(counts)
-    programs = [
-        live(builder, [zero(i, params) if found[i] is None else found[i] for i in given])
-        for builder, params, found in made
+    results = [
+        [zero(i, params) if found[i] is None else found[i] for i in given]
+        for _, params, found in made
     ]
+    pairs = zip(made, alike(results), strict=True)
+    programs = [live(builder, found) for (builder, *_), found in pairs]
     there = [operand for operand in operands if isinstance(operand, Value)]
     programs, there = read_only(programs, there)
     emitter = next(v.emitter for v in (choice, *operands) if isinstance(v, Value))
@@ -57,6 +61,18 @@ def choose(name: str, choice, operands: Sequence, branches: Sequence[Callable], 
     attrs = op.complete(choice_attrs(name, programs))
     answers = dict(zip(given, emitter.apply(op, (choice, *there), attrs), strict=True))
     return tuple([answers.get(i) for i in counts])
+
+
+def alike(results: Sequence[list]) -> Sequence[list]:
+    """The results of several branches, Python numbers as arrays where others have arrays."""
+    kinds = [list(map(body_type, column)) for column in zip(*results, strict=True)]
+    strong = [next((kind for kind in row if kind and not kind.weak), None) for row in kinds]
+    return [[as_kind(x, kind) for x, kind in zip(found, strong, strict=True)] for found in results]
+
+
+def taken(body: Lambda, args: Sequence) -> list:
+    """The arguments, as Python numbers where the body takes these."""
+    return [as_kind(arg, param.type) for arg, param in zip(args, body.params, strict=True)]
 
 
 def live(builder: LetBuilder, results: Sequence) -> Lambda:
@@ -88,13 +104,14 @@ def choice_vjp(name: str) -> Callable:
             needed = [a and b for a, b in zip(needed, wanted[1:], strict=True)]
 
         def pulled(body: Lambda) -> Callable:
-            body = without_effects(fitted(body, types))
+            body = without_effects(suited(body, types))
 
             def branch(params):
                 results = params[count : count + len(outs)]
                 known = {i: v for i, v in enumerate(results) if isinstance(v, Value)}
                 cts = params[count + len(outs) :]
-                return transform(body, params[:count], cts, wanted=needed, known=known)
+                args = taken(body, params[:count])
+                return transform(body, args, cts, wanted=needed, known=known)
 
             return branch
 
@@ -148,8 +165,8 @@ def with_results(fn: Lambda, count: int, further: Sequence) -> Lambda:
     """``fn`` with its first ``count`` results and further ones: its locals, or types of zeros."""
     binds, results = list(fn.binds), list(fn.ret.args[:count])
     for what in further:
-        if type(what) is Local:
-            results.append(what)
+        if type(what) is Local or what.weak:
+            results.append(what if type(what) is Local else Const(PYTHON_TYPES[what.dtype.kind]()))
             continue
         results.append(Local(ArrayType(what.dtype, what.shape)))
         attrs = zeros.complete({"shape": what.shape, "dtype": what.dtype})
@@ -167,10 +184,10 @@ def choice_jvp(name: str) -> Callable:
         count, types = len(args), tuple(map(body_type, args))
 
         def pushed(body: Lambda) -> Callable:
-            body = without_effects(fitted(body, types))
+            body = without_effects(suited(body, types))
 
             def branch(params):
-                return transform(body, params[:count], params[count : 2 * count])
+                return transform(body, taken(body, params[:count]), params[count : 2 * count])
 
             return branch
 

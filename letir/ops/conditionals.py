@@ -7,11 +7,11 @@ the branch taken is differentiated.
 
 from collections.abc import Sequence
 
-from letir.ast.terms import Lambda
+from letir.ast.terms import NO_TYPE, Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.ops.batched_conditionals import choice_batch
-from letir.ops.bodies import body_op, fitted
+from letir.ops.bodies import as_numbers, body_op, suited
 from letir.ops.conditional_gradients import choice_jvp, choice_saving, choice_vjp
 
 # ---- types ----
@@ -22,7 +22,7 @@ def joined_types(name: str, bodies: Sequence[Lambda], labels: Sequence[str], typ
 
     Raises ShapeError or DTypeError for a result in which they differ.
     """
-    returned = [[arg.type for arg in fitted(body, types).ret.args] for body in bodies]
+    returned = [[arg.type for arg in suited(body, types).ret.args] for body in bodies]
     counts = list(map(len, returned))
     if len(set(counts)) > 1:
         raise ShapeError(f"{name}: its branches have {', '.join(map(str, counts))} results")
@@ -35,14 +35,16 @@ def joined_type(name: str, place: int, kinds: Sequence, labels: Sequence[str]) -
     """The type of one result; None if it is unknown in a branch."""
     if None in kinds:
         return None
+    if NO_TYPE in kinds:
+        raise DTypeError(f"{name}: result {place} is None")
     for kind, label in zip(kinds, labels, strict=True):
-        if kind is not kinds[0]:
-            alike = getattr(kind, "dtype", None) == getattr(kinds[0], "dtype", None)
-            raise (ShapeError if alike else DTypeError)(
+        if (kind.dtype, kind.shape) != (kinds[0].dtype, kinds[0].shape):
+            raise (ShapeError if kind.dtype == kinds[0].dtype else DTypeError)(
                 f"{name}: result {place} is {kinds[0]!r} in {labels[0]}, {kind!r} in {label}\n"
                 "  give both the same shape and dtype"
             )
-    return kinds[0]
+    # of a number and an array it is an array
+    return next((kind for kind in kinds if not kind.weak), kinds[0])
 
 
 def check_choice(name: str, kind: ArrayType | None, kinds: str) -> None:
@@ -64,6 +66,7 @@ def check_choice(name: str, kind: ArrayType | None, kinds: str) -> None:
 def run_cond(xp, operands: list, *, call, on_true, on_false):
     """The results of the branch that the first operand chooses; ``operands`` is emptied."""
     body = on_true if operands.pop(0) else on_false
+    as_numbers(body, operands)
     return call(body, operands)
 
 
@@ -92,7 +95,9 @@ def run_switch(xp, operands: list, *, call, branches):
     ``operands`` is emptied.
     """
     index = int(operands.pop(0))
-    return call(branches[min(max(index, 0), len(branches) - 1)], operands)
+    body = branches[min(max(index, 0), len(branches) - 1)]
+    as_numbers(body, operands)
+    return call(body, operands)
 
 
 def switch_aval(index, *types, branches):

@@ -10,7 +10,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import DTypeError, ShapeError
 from letir.ops.batched_repetition import fori_batch, while_batch, while_scan_batch
-from letir.ops.bodies import body_op, fitted
+from letir.ops.bodies import as_numbers, body_op, suited
 from letir.ops.counting import is_weak
 from letir.ops.repetition_gradients import (
     fori_jvp,
@@ -39,9 +39,10 @@ def carried_types(name: str, body: Lambda, types, leading: int, n_carry: int | N
     Carried are ``n_carry`` of its operands after the ``leading`` ones, by default as many as it has
     results. Raises ShapeError or DTypeError for one that it changes.
     """
-    returned = [arg.type for arg in fitted(body, types).ret.args]
+    body = suited(body, types)
+    returned = [arg.type for arg in body.ret.args]
     n_carry = len(returned) if n_carry is None else n_carry
-    given = types[leading : leading + n_carry]
+    given = [param.type for param in body.params[leading : leading + n_carry]]
     if len(given) < n_carry or len(returned) < n_carry:
         raise ShapeError(f"{name}: its body gives {len(returned)} results for {len(given)} carried")
     for i, (kind, found) in enumerate(zip(given, returned, strict=False)):
@@ -66,6 +67,7 @@ def check_test(name: str, test: Lambda) -> None:
 
 def run_while(xp, operands: list, *, call, test, body):
     """What is carried when the test fails; ``operands`` is emptied."""
+    as_numbers(body, operands)
     count = len(body.ret.args)
     carry, captured = operands[:count], operands[count:]
     operands.clear()
@@ -78,7 +80,7 @@ def run_while(xp, operands: list, *, call, test, body):
 def while_aval(*types, test, body):
     """The types of what is carried."""
     carried, _ = carried_types("while_loop", body, types, 0)
-    check_test("while_loop", fitted(test, types))
+    check_test("while_loop", suited(test, types))
     return carried
 
 
@@ -100,6 +102,7 @@ def run_while_scan(xp, operands: list, *, call, test, body, n_carry, numbered):
     """What is carried at last, the numbers of the iterations, and what each of them gave, stacked;
     ``operands`` is emptied. ``numbered``: the first that they give are the numbers.
     """
+    as_numbers(body, operands)
     carry, captured = operands[:n_carry], operands[n_carry:]
     operands.clear()
     rows: list[list] = [[] for _ in body.ret.args[n_carry:]]
@@ -133,7 +136,7 @@ def stack_freeing(xp, row: list):
 def while_scan_aval(*types, test, body, n_carry, numbered):
     """The types of what is carried, of the numbers of the iterations, and of what these give."""
     carried, further = carried_types("while_scan", body, types, 0, n_carry)
-    check_test("while_scan", fitted(test, types))
+    check_test("while_scan", suited(test, types))
     stacked = [kind and ArrayType(kind.dtype, (TRIPS, *kind.shape)) for kind in further]
     return (*carried, *([] if numbered else [ArrayType(INDEX.dtype, (TRIPS,))]), *stacked)
 
@@ -157,6 +160,7 @@ def run_fori(xp, operands: list, *, call, body):
     emptied.
     """
     lower, upper = map(int, operands[:2])
+    as_numbers(body, operands, 1)  # its parameters begin with the number of the iteration
     end = 2 + len(body.ret.args)
     carry, captured = operands[2:end], operands[end:]
     operands.clear()

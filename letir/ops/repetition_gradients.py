@@ -12,7 +12,7 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import WEAK
-from letir.ops.bodies import body_type, fitted, without_effects
+from letir.ops.bodies import body_type, suited, without_effects
 from letir.ops.counting import below, counting
 from letir.ops.makers import takes_gradient
 from letir.ops.scan_gradients import Back, Loop, go_back, saving_way, tangent_body
@@ -62,7 +62,7 @@ def while_scan_vjp(cts, outs, *args, test, body, n_carry, numbered, transform, w
     """Go through the iterations in the other order, with the cotangents of what is carried."""
     wanted = [True] * len(args) if wanted is None else wanted
     needed = [w and takes_gradient(arg) for w, arg in zip(wanted, args, strict=True)]
-    body = fitted(without_effects(body), tuple(map(body_type, args)))
+    body = suited(without_effects(body), tuple(map(body_type, args)))
     cts = of_body(cts, n_carry, numbered)
     defined = [ct is not None for ct in cts]
     back = Back.of(body, n_carry, 0, needed, defined, transform.program)
@@ -193,7 +193,7 @@ class Moving:
     def of(cls, tangents, args, body, n_carry, leading, transform) -> "Moving":
         """The loop for operands that have these tangents."""
         types = (*[param.type for param in body.params[:leading]], *map(body_type, args))
-        body = fitted(without_effects(body), types)
+        body = suited(without_effects(body), types)
         given = [*[None] * leading, *tangents]
         inputs, (program, outputs) = moving_body(body, leading, n_carry, given, transform.program)
         made = cls(program, outputs, inputs, n_carry, leading, len(body.ret.args))

@@ -84,8 +84,7 @@ def results_of(op: Primitive, attrs: dict, leaves: list, source) -> list:
     builder = LetBuilder()
     builder.source = source
     params = tuple([builder.param(type_of(leaf), name_of(leaf)).arg for leaf in leaves])
-    program = builder.build(builder.emit(op, params, op.complete(attrs)))
-    return list(run_flat(program, leaves))
+    return list(run_flat(builder.build(builder.emit(op, params, op.complete(attrs))), leaves))
 
 
 def name_of(leaf) -> str | None:

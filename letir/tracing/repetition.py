@@ -7,6 +7,7 @@ from letir.ast.trees import Tree, flatten
 from letir.ast.types import WEAK, ArrayType, ShapeDtype
 from letir.errors import DTypeError, ShapeError
 from letir.eval.arrays import type_of
+from letir.eval.evaluator import run_flat
 from letir.ops.casting import cast
 from letir.ops.makers import result_dtype
 from letir.ops.repetition import fori_loop as fori_loop_op
@@ -23,6 +24,7 @@ from letir.tracing.bodies import (
     returning,
 )
 from letir.tracing.places import placed, user_place
+from letir.tracing.segments import checked_every, fori_in_segments, while_in_segments
 
 MOST_TIMES = 5  # that a body is recorded until the dtypes of what it carries stay as they are
 
@@ -32,7 +34,9 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init, *, checkpoint_every
 
     ``init`` is a pytree of arrays and numbers; ``body_fun`` returns one of the same nesting, shapes
     and dtypes. Both functions are recorded once (abstractly: they cannot ask for values), so that
-    the size of the program does not depend on how often it goes round.
+    the size of the program does not depend on how often it goes round. The reverse mode keeps what
+    it reads of each iteration; with ``checkpoint_every=k`` it keeps each k-th of what is carried,
+    and runs the iterations between again.
 
     >>> from letir import grad
     >>> def sqrt(a):
@@ -45,6 +49,10 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init, *, checkpoint_every
     test = recorded_test(cond_fun, tree, body.own)
     (test, body), captured = closed([test, body])
     leaves = [*carry, *captured]
+    every = checked_every("while_loop", checkpoint_every)
+    if every is not None:
+        program = while_in_segments(test, body, every, source)
+        return tree.unflatten(run_flat(program, leaves))
     attrs = {"test": test, "body": body}
     return tree.unflatten(results_of(while_loop_op, attrs, leaves, source))
 
@@ -54,7 +62,8 @@ def fori_loop(lower, upper, body_fun: Callable, init, *, checkpoint_every=None):
 
     The bounds are integers, of Python's or 0-d arrays. ``init`` is a pytree of arrays and numbers;
     ``body_fun`` returns one of the same nesting, shapes and dtypes. It is recorded once
-    (abstractly: it cannot ask for values), with a traced integer for ``i``.
+    (abstractly: it cannot ask for values), with a traced integer for ``i``. ``checkpoint_every``
+    as in ``while_loop``.
 
     >>> import numpy as np
     >>> x = np.arange(4.0)
@@ -66,6 +75,11 @@ def fori_loop(lower, upper, body_fun: Callable, init, *, checkpoint_every=None):
     index = ShapeDtype((), WEAK[int].dtype, weak=True)  # as Python's range gives it
     carry, tree, body = carried("fori_loop", body_fun, init, (index,))
     (body,), captured = closed([body])
+    every = checked_every("fori_loop", checkpoint_every)
+    if every is not None:
+        program = fori_in_segments(*bounds, body, every, source)
+        given = [b for b in bounds if type(b) is not int]
+        return tree.unflatten(run_flat(program, [*given, *carry, *captured]))
     leaves = [*bounds, *carry, *captured]
     return tree.unflatten(results_of(fori_loop_op, {"body": body}, leaves, source))
 
