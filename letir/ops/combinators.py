@@ -28,6 +28,11 @@ from letir.ops.shaping import concatenate, flip
 
 def combinator(name: str, decompose: Callable, aval: Callable, results: Callable) -> Primitive:
     """Register a composite that holds a body; transforms put what it stands for in its place."""
+
+    def source(write, *args, **attrs):
+        types = tuple([arg.type for arg in write.bind.args])
+        return write.body(decomposition(decompose, types, attrs), args)
+
     impl, _ = composite_numerics(decompose, several=True)
     vjp, jvp = composite_rules(decompose, several=True)
     return op(
@@ -40,6 +45,7 @@ def combinator(name: str, decompose: Callable, aval: Callable, results: Callable
         decompose=decompose,
         attributes=decompose,
         results=results,
+        source=source,
         holds_lambdas=True,
         inlined=True,
     )

@@ -6,7 +6,13 @@ By default an operation is its symbol, or its NumPy function with the attributes
 
 from collections.abc import Callable
 
-from letir.ops import written_arrays, written_control, written_memory, written_random
+from letir.ops import (
+    written_arrays,
+    written_control,
+    written_loops,
+    written_memory,
+    written_random,
+)
 
 SOURCES: dict[str, Callable] = {
     "neg": written_arrays.prefix("-"),
@@ -14,6 +20,7 @@ SOURCES: dict[str, Callable] = {
     "cast": written_arrays.cast,
     "weaken": written_arrays.weaken,
     "stop_gradient": written_arrays.itself,
+    "barrier": written_arrays.itself,
     **dict.fromkeys(("sum", "prod", "mean", "max", "min", "any", "all"), written_arrays.reduction),
     "size": written_arrays.size,
     "sum_to_size": written_arrays.sum_to_size,
@@ -45,6 +52,7 @@ SOURCES: dict[str, Callable] = {
     "complex_of": written_memory.complex_of,
     "assemble": written_arrays.assemble,
     "looped": written_control.looped,
+    "scan": written_loops.scan,
     "scripted": written_control.forward,
     "custom_vjp": written_control.first_results,
     "checkpoint": written_control.body,

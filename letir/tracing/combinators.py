@@ -132,7 +132,8 @@ class Binary:
 
 def recorded_binary(f: Callable, spec, kinds: Sequence[ArrayType], asked: str) -> Recorded:
     """A binary operation recorded on two elements of these types."""
-    return Recorded.of(Binary(f, spec, kinds, asked), [*kinds, *kinds])
+    names = leaf_names(f, (spec.unflatten(kinds), spec.unflatten(kinds)), {})
+    return Recorded.of(Binary(f, spec, kinds, asked), [*kinds, *kinds], names)
 
 
 def binary_attrs(step: Recorded, n_xs: int, **more) -> dict:
