@@ -15,7 +15,7 @@ FREE, CHEAP, MODERATE, DEAR = range(4)  # the grades; None: it is never computed
 NOMINAL = 1024  # stands for a size that is known by name only, and for the sides of unknown arrays
 
 # Views of an operand, and arrays that are made of nothing.
-VIEWS = "transpose expand_dims squeeze reshape broadcast_to split stop_gradient real imag"
+VIEWS = "transpose expand_dims squeeze reshape broadcast_to split stop_gradient barrier real imag"
 MADE = "constant zeros ones full eye arange size weaken"
 # One pass over the operands, of a few instructions an element.
 SIMPLE = """

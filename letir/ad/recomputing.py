@@ -13,6 +13,7 @@ from letir.ad.zeros import UNDEFINED, Specializer
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, renamed
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ops.casting import barrier
 from letir.ops.control import grad_of
 from letir.ops.sizes import size
 from letir.passes.cleanup import dead_code, has_effect
@@ -78,6 +79,9 @@ def halves(gradient: Gradient) -> Halves:
         bind = found if args == found.args else evolve(found, args=args)
         if bind.op is grad_of:
             linear.append(lifting(bind, known))
+        elif bind.op is barrier and cotangents.isdisjoint(args):
+            names[bind.binders[0]] = args[0]  # what is computed again is decided anew
+            continue
         elif cotangents.isdisjoint(args) and not has_effect(bind):  # an effect stays in its part
             known.append(bind)
             continue
@@ -165,6 +169,7 @@ class Recomputing:
         self.parts, self.kept = parts, kept
         self.captures, self.builder = Captures(primal), LetBuilder()
         self.made: dict[Local, Local] = {}  # what stands for a value that is computed again
+        self.behind: dict[Local, Local] = {}  # kept values, for what is computed again of them
 
     def linear(self, bind: Bind) -> None:
         """Emit one linear bind."""
@@ -186,6 +191,18 @@ class Recomputing:
             return arg
         return self.captures.capture(arg) if arg in self.kept else self.made[arg]
 
+    def again(self, arg: Arg) -> Arg:
+        """As ``value``, behind a barrier: a pass that merges equal binds would else keep what was
+        computed first.
+        """
+        found = self.value(arg)
+        if type(arg) is not Local or arg not in self.kept:
+            return found
+        if arg not in self.behind:
+            made = self.behind[arg] = Local(arg.type)
+            self.builder.binds.append(Bind((made,), barrier, (found,)))
+        return self.behind[arg]
+
     def recompute(self, local: Local) -> None:
         """Emit the binds that make ``local``, operands first, with a stack of our own."""
         stack, producers = [local], self.parts.producers
@@ -199,7 +216,7 @@ class Recomputing:
             if missing:
                 stack += missing
                 continue
-            args = tuple([self.value(arg) for arg in bind.args])
+            args = tuple([self.again(arg) for arg in bind.args])
             binders = renamed(bind.binders, self.made)
             self.builder.binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))
 

@@ -49,6 +49,7 @@ SAMPLES = {
         of(INTEGERS),
         *narrow(of(X)),
     ],
+    "barrier": [of(X), of(X[0, 0]), of(0.5), of(Z), of(INTEGERS), *narrow(of(X))],
     "stop_gradient": [
         rough(X),
         rough(X[0, 0]),
