@@ -186,7 +186,7 @@ _NAMES = {
     "jacfwd": "letir.ad.jacobians",
     "jacobian": "letir.ad.jacobians",
     "jacrev": "letir.ad.jacobians",
-    "jit": "letir.plan.executor",
+    "jit": "letir.plan.jitting",
     "jit_model": "letir.eager.models",
     "jvp": "letir.ad.linear_maps",
     "linear_transpose": "letir.ad.transposing",

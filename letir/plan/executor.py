@@ -1,4 +1,4 @@
-"""``jit``: a Python function that is recorded and compiled once for each kind of arguments.
+"""``Executor``: a Python function that is recorded and compiled once for each kind of arguments.
 
 A call looks up what it is made for (``spec``), chooses among its plans by their guards, and runs
 one. ``PlanCache`` has the plans, ``sizing`` those for sizes that have names.
@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from itertools import count
 
-from attrs import define, frozen
+from attrs import define
 
 from letir.ad.sharing import Transform
 from letir.ast.terms import Lambda
@@ -22,7 +22,8 @@ from letir.eval.arguments import nested_results
 from letir.plan.cache import Entry, PlanCache
 from letir.plan.compiling import Compiled
 from letir.plan.differentiable import differentiable
-from letir.plan.marking import Marker
+from letir.plan.marking import Marker, Options
+from letir.plan.methods import BoundExecutor, on_mirror, options_of_method
 from letir.plan.optimizing import optimized
 from letir.plan.sizing import Families, NotNamed, check_agrees, recorded_by_name
 from letir.plan.spec import (
@@ -39,19 +40,6 @@ from letir.tracing.recording import KEEP, StaticLeaf, record
 LOG = logging.getLogger("letir.plan")
 PLANS_EACH = 16  # of one kind of arguments: a branch on every step would compile without end
 MOST_KEYS = 1 << 12  # of calls: sizes that a plan with names serves have a key each
-
-
-@frozen
-class Options:
-    """What ``jit`` was asked for."""
-
-    static_argnums: tuple[int, ...] = ()
-    static_argnames: tuple[str, ...] = ()
-    donate_argnums: tuple[int, ...] = ()
-    static_shapes: bool | None = None
-    optimize: bool = True
-    exact: bool = False
-    max_plans: int = 64
 
 
 class Last(threading.local):
@@ -84,13 +72,14 @@ class Executor:
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
         self.transformed: dict = {}  # executors of what transforms made of f
+        self.method: Executor | None = None  # for methods: of what their objects hold
         self.lock = threading.Lock()
 
     # ---- calls ----
 
     def __call__(self, /, *args, **kwargs):
         if ACTIVE.get() is not None:
-            return self.inlined(args, kwargs)
+            return self.f(*args, **kwargs)  # what is recorded is the function itself [B5]
         leaves = args
         key = None if kwargs or self.marker.is_needed else key_of_arrays(args)
         if key is None:
@@ -123,9 +112,16 @@ class Executor:
             return nested_results(version.program, results)
         return self.choose(number, args, kwargs, key, leaves)
 
-    def inlined(self, args: tuple, kwargs: dict):
-        """A call while a trace is under way: the function itself is recorded [B5]."""
-        return self.f(*args, **kwargs)
+    def __get__(self, instance, owner=None):
+        if instance is None:
+            return self
+        if 0 in self.options.static_argnums:  # the user says that it does not change
+            return functools.partial(self, instance)
+        if self.method is None:
+            with self.lock:
+                if self.method is None:
+                    self.method = Executor(on_mirror(self.f), options_of_method(self.options))
+        return BoundExecutor(self, self.method, instance)
 
     def choose(self, n: int, args: tuple, kwargs: dict, key: tuple | None, leaves):
         """Call ``n``, which finds its plan by the whole spec, or has one made."""
@@ -337,16 +333,3 @@ def reached(counter: count) -> int:
 def name_of(f: Callable) -> str:
     """What people call a function."""
     return getattr(f, "__qualname__", None) or type(f).__name__
-
-
-def jit(f: Callable | None = None, **options):
-    """``f`` compiled for each kind of arguments.
-
-    >>> import numpy as np
-    >>> fast = jit(lambda x: np.sin(x) * 2.0)
-    >>> fast(np.zeros(2))
-    array([0., 0.])
-    """
-    if f is None:
-        return functools.partial(jit, **options)
-    return Executor(f, Options(**options))

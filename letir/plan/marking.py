@@ -1,13 +1,30 @@
-"""Which arguments of a function are static, and whether there are as many as it takes."""
+"""What ``jit`` was asked for, ``Options``; which arguments of a function are static, and whether
+there are as many as it takes.
+"""
 
 import inspect
 from collections.abc import Callable
+
+from attrs import frozen
 
 from letir.ast.terms import Lambda
 from letir.errors import ShapeError
 from letir.tracing.recording import mark_static, positional_names
 
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+
+@frozen
+class Options:
+    """What ``jit`` was asked for."""
+
+    static_argnums: tuple[int, ...] = ()
+    static_argnames: tuple[str, ...] = ()
+    donate_argnums: tuple[int, ...] = ()
+    static_shapes: bool | None = None
+    optimize: bool = True
+    exact: bool = False
+    max_plans: int = 64
 
 
 class Marker:

@@ -1,0 +1,164 @@
+"""``jit`` of what is more than a function: methods, callable objects, partials.
+
+What an object holds in its attributes are arguments of the program, as those of a model are for
+``jit_model``, and arrays that the method assigns are handed back; so are the arrays that a partial
+has bound. A plan keeps none of them.
+"""
+
+import functools
+from collections.abc import Callable, Sequence
+from contextvars import ContextVar
+from types import FunctionType
+
+import optree
+from attrs import define, evolve, field, frozen
+
+from letir.ast.trees import NAMESPACE, flatten
+from letir.eager.attributes import is_leaf, mirrored, places, put
+from letir.eager.models import arrays_of, changes, token_of
+from letir.errors import TraceError
+from letir.eval.arrays import is_array
+from letir.tracing.recorder import ACTIVE
+
+INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # whose method is called
+ROOT = "self"
+
+
+@frozen
+class Held:
+    """What a method depends on beside arrays: their places, and the other attributes."""
+
+    kind: type
+    places: tuple
+    kept: tuple = field(eq=False, repr=False)  # what is known by id only stays alive
+
+    @classmethod
+    def of(cls, instance, held: dict, arrays: Sequence) -> "Held":
+        """That of an object which holds ``held``."""
+        index = {id(array): i for i, array in enumerate(arrays)}
+        found = [
+            (p.path, index.get(id(p.value)), token_of(p.value))
+            if is_leaf(p.value)
+            else (p.path, type(p.value))
+            for p in held.values()
+        ]
+        # an array is an argument, which no plan keeps alive
+        kept = [p.value for p in held.values() if is_leaf(p.value) and id(p.value) not in index]
+        kind = instance if isinstance(instance, type) else type(instance)
+        return cls(kind, tuple(found), tuple(kept))
+
+
+@define(eq=False)
+class Changed:
+    """Arrays that a method has assigned: (owner's path, attribute or item), and values."""
+
+    places: tuple
+    values: list
+
+
+optree.register_pytree_node(
+    Changed,
+    lambda changed: (changed.values, changed.places, None),
+    lambda places, values: Changed(places, list(values)),
+    namespace=NAMESPACE,
+)
+
+
+def on_mirror(method: Callable) -> Callable:
+    """``method`` as a function of the arrays that its object holds: its result, and what it has
+    changed.
+    """
+
+    @functools.wraps(method)
+    def function(held, arrays, *args, **kwargs):
+        instance = INSTANCE.get()
+        originals = arrays_of(places(instance, ROOT))
+        stand_in = {id(a): t for a, t in zip(originals, arrays, strict=True)}
+        mirror = mirrored(instance, lambda array: stand_in[id(array)], {})
+        before = places(mirror, ROOT)
+        out = method(mirror, *args, **kwargs)
+        try:
+            changed = changes(before, places(mirror, ROOT))
+        except TraceError as error:
+            error.args = (str(error).replace("jit_model: forward", "jit: the method"),)
+            raise
+        where = tuple([(place.owner, place.key) for place in changed.values()])
+        return out, Changed(where, [place.value for place in changed.values()])
+
+    del function.__wrapped__  # its own parameters are others
+    return function
+
+
+class BoundExecutor:
+    """An executor as a method of ``instance``."""
+
+    def __init__(self, executor, on_arrays, instance):
+        functools.update_wrapper(self, executor, updated=())
+        self.executor, self.on_arrays, self.__self__ = executor, on_arrays, instance
+
+    def __call__(self, /, *args, **kwargs):
+        instance = self.__self__
+        if ACTIVE.get() is not None:
+            return self.executor.f(instance, *args, **kwargs)
+        held = places(instance, ROOT)
+        arrays = arrays_of(held)
+        before = INSTANCE.set(instance)
+        try:
+            found = self.on_arrays(Held.of(instance, held, arrays), arrays, *args, **kwargs)
+        finally:
+            INSTANCE.reset(before)
+        out, changed = found
+        for (owner, key), value in zip(changed.places, changed.values, strict=True):
+            put(held[owner].value if owner in held else instance, key, value)
+        return out
+
+    def __getattr__(self, name):
+        return getattr(self.on_arrays, name)  # counters, clear and the like
+
+    def __repr__(self):
+        return f"<{self.executor!r} bound to {type(self.__self__).__name__}>"
+
+
+def options_of_method(options):
+    """The options of a method for its function of (what is held, arrays, arguments)."""
+    return evolve(
+        options,
+        static_argnums=(0, *[n + 1 if n > 0 else n for n in options.static_argnums]),
+        donate_argnums=tuple([n + 1 if n > 0 else n for n in options.donate_argnums]),
+    )
+
+
+def is_callable_object(f) -> bool:
+    """Whether it is an object of the user's whose class says how it is called."""
+    if type(f).__module__.partition(".")[0] == "letir":
+        return False
+    found = next((vars(c)["__call__"] for c in type(f).__mro__ if "__call__" in vars(c)), None)
+    return type(found) is FunctionType
+
+
+# ---- partials ----
+
+
+def bound_arrays(partial: functools.partial) -> list:
+    """The arrays among what a partial has bound."""
+    return [leaf for leaf in flatten((partial.args, partial.keywords))[0] if is_array(leaf)]
+
+
+def with_bound(partial: functools.partial) -> Callable:
+    """A partial as a function of a list of the arrays that it has bound, and its arguments."""
+    leaves, tree = flatten((partial.args, partial.keywords))
+    # None in the places of arrays: nothing here keeps one
+    others = [None if is_array(leaf) else leaf for leaf in leaves]
+    where = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
+    del leaves
+
+    @functools.wraps(partial.func)
+    def function(arrays, /, *args, **kwargs):
+        filled = list(others)
+        for i, array in zip(where, arrays, strict=True):
+            filled[i] = array
+        first, named = tree.unflatten(filled)
+        return partial.func(*first, *args, **{**named, **kwargs})
+
+    del function.__wrapped__  # its own parameters are others
+    return function
