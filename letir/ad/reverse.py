@@ -6,7 +6,7 @@ it is known which cotangents there are. ``differentiate`` wraps them into a ``Gr
 and all others stand on that. The conventions are those of docs/semantics.md, D1 to D6.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from letir.ad.captures import Captures
 from letir.ad.gradient import Gradient
@@ -43,6 +43,7 @@ class Reverse(ExprVisitor):
     """
 
     sum: Primitive = autograd_add
+    saved: Callable | None = None
 
     def __init__(self, emitter, capture, late, saved=None):
         self.emitter, self.capture, self.late, self.saved = emitter, capture, late, saved

@@ -48,7 +48,7 @@ class Body:
 
 def record_body(f: Callable, args: tuple) -> Body:
     """``f`` recorded on arguments of which only types matter (a pytree of ``ShapeDtype``s)."""
-    recording = record(f, args, {}, ABSTRACT, DROP)
+    recording = record(f, args, {}, ABSTRACT, DROP, lifts_variables=True)
     fn = recording.fn
     tree = fn.out_tree
     if tree is None:  # one result, or a tuple of them
@@ -63,14 +63,14 @@ def tree_of(count: int) -> Tree:
 
 def closed(bodies: Sequence[Body]) -> tuple[list[Lambda], list]:
     """(programs, captured): each takes its own leaves, then all that any of them captures."""
-    captured = {value.arg: value for body in bodies for value in body.lifted}
+    captured = {value.arg: value for body in bodies for value in body.lifted}  # by origin
     programs = []
     for body in bodies:
         own, places = body.own, {value.arg: i for i, value in enumerate(body.lifted)}
         lifted = body.fn.params[len(own) :]
         params = [
-            lifted[places[local]] if local in places else Local(local.type, local.name)
-            for local in captured
+            lifted[places[origin]] if origin in places else Local(value.type, name_of(value))
+            for origin, value in captured.items()
         ]
         programs.append(Lambda([*own, *params], body.fn.binds, body.fn.ret))
     return programs, list(captured.values())
@@ -84,7 +84,21 @@ def results_of(op: Primitive, attrs: dict, leaves: list, source) -> list:
     builder = LetBuilder()
     builder.source = source
     params = tuple([builder.param(type_of(leaf), name_of(leaf)).arg for leaf in leaves])
-    return list(run_flat(builder.build(builder.emit(op, params, op.complete(attrs))), leaves))
+    return run(builder.build(builder.emit(op, params, op.complete(attrs))), leaves)
+
+
+def run(program: Lambda, leaves: list) -> list:
+    """The results of ``program``, computed or recorded as the leaves are."""
+    traced = next((leaf for leaf in leaves if isinstance(leaf, Value) and is_traced(leaf)), None)
+    # beside a traced value a Variable is one of its operands
+    return list(
+        run_flat(program, leaves) if traced is None else traced.__letir_run__(program, leaves)
+    )
+
+
+def is_traced(value: Value) -> bool:
+    """Whether it is a value of a trace, not a Variable."""
+    return isinstance(value.emitter, LetBuilder)
 
 
 def name_of(leaf) -> str | None:

@@ -51,6 +51,7 @@ class Trace(ChangesArguments, LetBuilder):
         self.thread = threading.get_ident()  # what a message about a value that escaped says
         self.is_open, self.error_state = True, current_state()
         self.refusal: str | None = None  # the first error of this trace, in case nobody sees it
+        self.lifts_variables = False
         self.lifted: dict[
             Local, tuple[Value, Local]
         ] = {}  # outer local -> (outer traced value, parameter here)
@@ -167,6 +168,8 @@ class Trace(ChangesArguments, LetBuilder):
         if isinstance(operand, Value):
             if isinstance(operand.emitter, LetBuilder):
                 return operand.arg if operand.emitter is self else self.lift(operand)
+            if self.lifts_variables:
+                return self.lifted_as(operand)
             return self.constant(captured_array(operand))  # a Variable of eager mode
         if is_array(operand):
             return self.constant(operand)
@@ -186,9 +189,14 @@ class Trace(ChangesArguments, LetBuilder):
         # its local means nothing elsewhere: it would be free in this program
         if trace not in self.enclosing() or not trace.is_open:
             raise escaped(outer)
+        return self.lifted_as(outer)
+
+    def lifted_as(self, outer: Value) -> Local:
+        """The parameter that stands for a value from outside, made where there is none."""
         found = self.lifted.get(outer.arg)
         if found is None:
-            found = self.lifted[outer.arg] = (outer, self.param(outer.type, outer.arg.name).arg)
+            name = getattr(outer.arg, "name", None)
+            found = self.lifted[outer.arg] = (outer, self.param(outer.type, name).arg)
             self.known[found[1]] = outer  # in a lazy trace its value is asked for there
         return found[1]
 
@@ -335,7 +343,7 @@ def unanswered(value: Value, asked: str) -> TraceError:
         TraceError(
             f"{asked} of a traced value of type {value.type} is needed, but it has no value"
             f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
-            "  choose with numpy.where, or make it a static argument"
+            "  choose with numpy.where or letir.cond, or make it a static argument"
         )
     )
 

@@ -85,12 +85,19 @@ def trace(
 
 
 def record(
-    f: Callable, args: tuple, kwargs: dict, mode: str, writes: str | None = None
+    f: Callable,
+    args: tuple,
+    kwargs: dict,
+    mode: str,
+    writes: str | None = None,
+    lifts_variables: bool = False,
 ) -> Recording:
     """Record ``f`` on arguments in which static ones are ``StaticLeaf``s.
 
     ``writes``: what becomes of those into arguments. ``KEEP``: the program writes into the arrays
     that it gets; ``DROP``: it only computes with the new values; None: they are an error.
+    ``lifts_variables``: Variables of eager mode that ``f`` uses become parameters, as traced values
+    of an enclosing trace do.
     """
     leaves, spec = flatten((args, kwargs))
     statics, inputs = {}, []
@@ -104,7 +111,7 @@ def record(
     tree = Tree(spec, tuple(fixed))
     names = [name for i, name in enumerate(leaf_names(f, args, kwargs)) if i not in statics]
     with tracing(inputs, names, mode) as (new, tracers):
-        new.writes = writes is not None
+        new.writes, new.lifts_variables = writes is not None, lifts_variables
         rest = iter(tracers)
         filled = [statics[i] if i in statics else next(rest) for i in range(len(leaves))]
         filled = [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in filled]

@@ -7,7 +7,6 @@ from letir.ast.trees import Tree, flatten
 from letir.ast.types import WEAK, ArrayType, ShapeDtype
 from letir.errors import DTypeError, ShapeError
 from letir.eval.arrays import type_of
-from letir.eval.evaluator import run_flat
 from letir.ops.casting import cast
 from letir.ops.makers import result_dtype
 from letir.ops.repetition import fori_loop as fori_loop_op
@@ -22,6 +21,7 @@ from letir.tracing.bodies import (
     record_body,
     results_of,
     returning,
+    run,
 )
 from letir.tracing.places import placed, user_place
 from letir.tracing.segments import checked_every, fori_in_segments, while_in_segments
@@ -52,7 +52,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init, *, checkpoint_every
     every = checked_every("while_loop", checkpoint_every)
     if every is not None:
         program = while_in_segments(test, body, every, source)
-        return tree.unflatten(run_flat(program, leaves))
+        return tree.unflatten(run(program, leaves))
     attrs = {"test": test, "body": body}
     return tree.unflatten(results_of(while_loop_op, attrs, leaves, source))
 
@@ -79,7 +79,7 @@ def fori_loop(lower, upper, body_fun: Callable, init, *, checkpoint_every=None):
     if every is not None:
         program = fori_in_segments(*bounds, body, every, source)
         given = [b for b in bounds if type(b) is not int]
-        return tree.unflatten(run_flat(program, [*given, *carry, *captured]))
+        return tree.unflatten(run(program, [*given, *carry, *captured]))
     leaves = [*bounds, *carry, *captured]
     return tree.unflatten(results_of(fori_loop_op, {"body": body}, leaves, source))
 

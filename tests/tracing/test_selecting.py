@@ -119,7 +119,7 @@ def test_a_trace_without_values_refuses(told):
 the length of numpy.unique of a traced value of type float64[6] is needed, but it has no value
   at test_selecting.py:NN
   trace with concrete arguments, so that a guard is recorded,
-  choose with numpy.where, or make it a static argument"""
+  choose with numpy.where or letir.cond, or make it a static argument"""
 
     assert (TraceError, message) == told(lambda v: np.unique(v), V, abstract=True)  # noqa: PLW0108
 

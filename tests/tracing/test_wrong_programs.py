@@ -157,7 +157,7 @@ def test_an_abstract_value_answers_nothing(told, program, argument, found):
 {found} is needed, but it has no value
   at test_wrong_programs.py:NN
   trace with concrete arguments, so that a guard is recorded,
-  choose with numpy.where, or make it a static argument"""
+  choose with numpy.where or letir.cond, or make it a static argument"""
 
     assert (TraceError, message) == told(program, argument, abstract=True)
 
