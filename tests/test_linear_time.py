@@ -15,9 +15,11 @@ import pytest
 import letir as lt
 from letir import passes
 from letir.ad.curvature import reverse_product
+from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.parser import parse
-from letir.ast.terms import Const, Lambda
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.ops.elementwise import add
 from letir.passes import carried_signs, dead_code, merged_sums
@@ -145,6 +147,27 @@ def gradients_of_gradients(f: Lambda):
     return lt.eager.gradients(dxs, xs, allow_unused=True) if dxs else dxs
 
 
+def in_a_loop(f: Lambda) -> Lambda:
+    """A loop with ``f`` as its body, which carries the first parameter and captures the others."""
+    builder = LetBuilder()
+    body = Lambda((Local(ArrayType("int64")), *f.params), f.binds, scalar(f).ret)
+    operands = [builder.param(param.type).arg for param in f.params]
+    args = (Const(0), Const(3), *operands)
+    return builder.build(builder.emit(PRIMITIVES["fori_loop"], args, Attrs(body=body)))
+
+
+def loops(length: int) -> Lambda:
+    """Short loops, one after the other, which are ``length`` binds in a row."""
+    builder = LetBuilder()
+    x = builder.param(SCALAR).arg
+    body = chain(2)
+    body = Lambda((Local(ArrayType("int64")), *body.params), body.binds, body.ret)
+    for _ in range(length // 10):
+        args = (Const(0), Const(5), x)
+        (x,) = builder.emit(PRIMITIVES["fori_loop"], args, Attrs(body=body))
+    return builder.build([x])
+
+
 FUNCTIONS = {
     "dumps": lt.dumps,
     "parse": lambda f: parse(lt.dumps(f)),
@@ -178,7 +201,8 @@ FUNCTIONS = {
     "merged_sums": merged_sums,
     "carried_signs": carried_signs,
     "fuse": passes.fuse,
-    "unroll": passes.unroll,
+    "unroll": lambda f: passes.unroll(loops(len(f))),
+    "loop_invariants": lambda f: passes.loop_invariants(in_a_loop(f)),
     "run_forward": lambda f: f(*arguments(f)),
     "differentiate": lt.differentiate,
     "forward": lambda f: lt.differentiate(f).forward(*arguments(f)),

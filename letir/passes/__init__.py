@@ -12,22 +12,36 @@ from letir.passes.outliving import parts_apart
 from letir.passes.signs import carried_signs
 
 _ON_USE = {  # name -> its module
+    "canonicalize_ops": "canonicalizing",
+    "common_subexpressions": "subexpressions",
+    "constant_pooling": "subexpressions",
     "decompose": "decomposing",
     "decompose_addmm": "decomposing",
-    "peephole": "shortening",
     "fuse": "fusion",
+    "loop_invariants": "invariants",
+    "peephole": "shortening",
+    "register": "pipeline",
+    "remove_implicit_expands": "expanding",
+    "unregister": "pipeline",
     "unroll": "unrolling",
 }
 
 __all__ = [
+    "canonicalize_ops",
     "carried_signs",
+    "common_subexpressions",
+    "constant_pooling",
     "dead_code",
     "decompose",
     "decompose_addmm",
     "fuse",
+    "loop_invariants",
     "merged_sums",
     "parts_apart",
     "peephole",
+    "register",
+    "remove_implicit_expands",
+    "unregister",
     "unroll",
     "without_writes",
 ]

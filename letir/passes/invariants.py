@@ -1,0 +1,286 @@
+"""``loop_invariants``: what every step of a loop computes anew from the same operands is computed
+once, before the loop.
+
+Read ``Loop`` first, which says what the records of loops have in common, then ``Invariants``, which
+looks for such binds in one body, then ``moved``.
+"""
+
+import itertools
+from collections.abc import Sequence
+
+from attrs import define, field, frozen
+
+from letir.ast.bodies import bodies_of, throughout, with_bodies
+from letir.ast.builder import renamed
+from letir.ast.collecting import paused_gc
+from letir.ast.liveness import has_effect
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
+from letir.ast.types import WEAK, ArrayType
+from letir.passes.grouping import PARTS, bytes_of
+from letir.visitors.usedef import use_counts
+
+COUNTS = (ArrayType("int64"), WEAK[int])  # the bounds of a loop
+ROOM = 1 << 20  # bytes that may be kept through a loop where its operands are smaller
+
+# They neither raise nor warn, whatever the values are: a loop that takes no step may compute them.
+QUIET = """
+    transpose expand_dims squeeze flip concatenate stack split copy size
+    neg positive sign conj real imag abs floor ceil trunc rint minimum maximum where
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
+    logical_not bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite signbit
+"""
+QUIET_NAMES = frozenset(QUIET.split())
+# These too, if their operands are the arrays alone: then all is known when they are recorded.
+QUIET_ALONE = frozenset(["constant", "zeros", "ones", "full", "index", "reshape", "broadcast_to"])
+EXACT_NUMBERS = frozenset(["add", "sub", "mul"])  # of integers, which wrap around
+
+
+@paused_gc()
+def loop_invariants(fn: Lambda) -> Lambda:
+    """Move what is the same in all steps of a loop before it.
+
+    Such are binds of captured operands alone, in the bodies of ``fori_loop``, ``while_loop``,
+    ``scan`` and ``map``, also of loops inside others; not effects and random numbers. A bind that
+    may raise or warn moves only if it is sure to run: if there is at least one step, and no effect
+    comes before it. What is kept through the loop is at most as large as its operands, or 1 MiB.
+    Operands that only moved binds read are captured no more. Results are the same to the bit.
+    Linear in the number of binds; ``fn`` itself is returned if nothing moves.
+
+    >>> from letir.ast.parser import parse
+    >>> f = parse('''lambda %0: float64[3], %1: float64[3] {
+    ...   %2: float64[3] = fori_loop(0, 9, %0, %1,
+    ...     body=lambda %3: int64[], %4: float64[3], %5: float64[3] {
+    ...       %6: float64[3] = exp(%5); %7: float64[3] = mul(%4, %6); return %7 });
+    ...   return %2 }''')
+    >>> print(loop_invariants(f).listing(), end="")
+    %2 = exp %1
+    %3 = fori_loop 0, 9, %0, %2, lambda %4, %5, %6 {
+      %7 = mul %5, %6
+      return %7
+    }
+    return %3
+    """
+    if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
+        return fn
+    return throughout(fn, moved_level)
+
+
+def moved_level(fn: Lambda) -> Lambda:
+    """``fn`` with what its own loops need not compute again before them."""
+    if not any(bind.op.name in LOOPS for bind in fn.binds):
+        return fn
+    numbers: dict[Local, int] = {}
+    binds: list[Bind] = []
+    for bind in fn.binds:
+        if bind.op.name == "constant" and bind.binders[0].type in COUNTS:
+            numbers[bind.binders[0]] = int(bind.attrs["value"])
+        if bind.op.name in LOOPS:
+            binds += moved(LOOPS[bind.op.name](bind, numbers))
+        else:
+            binds.append(bind)
+    # a loop that stays is the same object
+    same = len(binds) == len(fn.binds) and all(map(_is, binds, fn.binds))
+    return fn if same else fn.with_binds(binds)
+
+
+def _is(a, b) -> bool:
+    return a is b
+
+
+# ---- what loops have in common ----
+
+
+@frozen(eq=False)
+class Loop:
+    """A bind that runs bodies again and again.
+
+    Its operands from ``first`` on are captured: they are the last parameters of every body.
+    ``certain`` says of each body whether it runs at least once.
+    """
+
+    bind: Bind
+    first: int
+    certain: tuple[bool, ...]
+
+    @property
+    def captured(self) -> tuple[Arg, ...]:
+        """The operands that are the same in all steps."""
+        return self.bind.args[self.first :]
+
+
+def fori_loop(bind: Bind, numbers: dict) -> Loop:
+    """A loop between two numbers."""
+    known = [int(arg.value) if type(arg) is Const else numbers.get(arg) for arg in bind.args[:2]]
+    runs = None not in known and known[0] < known[1]
+    return Loop(bind, 2 + len(bind.attrs["body"].ret.args), (runs,))
+
+
+def while_loop(bind: Bind, numbers: dict) -> Loop:
+    """A loop whose test runs at least once."""
+    return Loop(bind, len(bind.attrs["body"].ret.args), (True, False))
+
+
+def while_scan(bind: Bind, numbers: dict) -> Loop:
+    """The same, with stacked results."""
+    return Loop(bind, bind.attrs["n_carry"], (True, False))
+
+
+def scan(bind: Bind, numbers: dict) -> Loop:
+    """A loop over elements."""
+    start, n_xs = bind.attrs.get("n_carry", 0), bind.attrs["n_xs"]
+    kinds = [getattr(arg.type, "shape", ()) for arg in bind.args[start : start + n_xs]]
+    sizes = [bind.attrs.get("length"), *[shape[0] for shape in kinds if shape]]
+    return Loop(bind, start + n_xs, (any(type(n) is int and n > 0 for n in sizes),))
+
+
+LOOPS = {
+    "fori_loop": fori_loop,
+    "while_loop": while_loop,
+    "while_scan": while_scan,
+    "scan": scan,
+    "map": scan,
+}
+
+# ---- what is the same in all steps ----
+
+
+@define(eq=False)
+class Invariants:
+    """The binds of a body that move before the loop, and those of their results that it reads."""
+
+    body: Lambda
+    same: set[Local]  # what is the same in all steps
+    is_certain: bool  # whether what comes now is sure to run
+    room: int  # bytes that may be kept
+    moving: list[Bind] = field(factory=list)
+    kept: dict[Local, None] = field(factory=dict)  # a set with an order
+    leaving: set[int] = field(factory=set)  # the ids of binds that the body has no more
+    needed: set[Local] = field(factory=set)  # by binds that move
+
+    def find(self) -> None:
+        """Go through the body for candidates, then back to see what is read of them."""
+        candidates = []
+        for bind in self.body.binds:
+            if has_effect(bind):
+                self.is_certain = False
+            elif self.may_move(bind):
+                candidates.append(bind)
+                self.same.update(bind.binders)
+        if not any(map(is_work, candidates)):
+            return
+        ids = set(map(id, candidates))
+        read = {arg for b in self.body.binds if id(b) not in ids for arg in b.locals()}
+        read.update(self.body.ret.locals())
+        for bind in reversed(candidates):
+            self.decide(bind, read)
+        self.moving.reverse()
+
+    def may_move(self, bind: Bind) -> bool:
+        """Whether a bind is the same in all steps and may be computed before them."""
+        if bind.op.random or not bind.binders:
+            return False
+        if any(type(arg) is Local and arg not in self.same for arg in bind.args):
+            return False
+        return self.is_certain or is_quiet(bind)
+
+    def decide(self, bind: Bind, read: set[Local]) -> None:
+        """Move a bind, unless its results are too large to be kept, or cost nothing to make."""
+        results = [binder for binder in bind.binders if binder in read]
+        size = 0 if bind.op.name in PARTS else sum([bytes_of(r.type) for r in results])
+        is_needed = not self.needed.isdisjoint(bind.binders)
+        if results and is_work(bind) and size <= self.room:
+            self.room -= size
+            self.kept.update(dict.fromkeys(results))
+            self.leaving.add(id(bind))
+        elif is_needed and not results:
+            self.leaving.add(id(bind))
+        else:
+            read.update(bind.locals())  # it stays, and so does what it reads
+        if is_needed or id(bind) in self.leaving:
+            self.moving.append(bind)
+            self.needed.update(bind.locals())
+
+    def rest(self, params: Sequence[Local]) -> Lambda:
+        """The body on these parameters, without what has moved."""
+        binds = [bind for bind in self.body.binds if id(bind) not in self.leaving]
+        return Lambda(params, binds, self.body.ret)
+
+
+def is_work(bind: Bind) -> bool:
+    """Whether a bind computes something of something."""
+    return any(type(arg) is Local for arg in bind.args)
+
+
+def is_quiet(bind: Bind) -> bool:
+    """Whether a bind neither raises nor warns, whatever its operands are."""
+    name = bind.op.name
+    kinds = [arg.type for arg in bind.args]
+    if any(kind is None or kind is NO_TYPE or kind.weak for kind in kinds):
+        return False
+    if any(type(n) is not int for kind in kinds for n in kind.shape):  # it may not fit
+        return False
+    if name in QUIET_ALONE:
+        return len(bind.args) <= 1
+    if name in EXACT_NUMBERS:
+        return all(kind.dtype.kind in "biu" for kind in kinds)
+    is_cast = bind.attrs.get("dtype") is not None  # a concatenate may be one as well
+    return name in QUIET_NAMES and not is_cast and all(kind.dtype.kind != "c" for kind in kinds)
+
+
+def moved(loop: Loop) -> list[Bind]:
+    """The binds before a loop that compute what is the same in all of its steps, then the loop."""
+    bind, bodies, captured = loop.bind, bodies_of(loop.bind), loop.captured
+    room = max(ROOM, sum([bytes_of(arg.type) for arg in bind.locals()]))
+    found: list[Invariants] = []
+    for body, is_certain in zip(bodies, loop.certain, strict=True):
+        same = set(body.params[len(body.params) - len(captured) :])
+        found.append(Invariants(body, same, is_certain, room))
+        found[-1].find()
+        room = found[-1].room
+    if not any(inside.kept for inside in found):
+        return [bind]
+    binds: list[Bind] = []
+    operands: list[Arg] = [*bind.args]
+    for inside in found:
+        operands += before(inside, captured, binds)
+    programs = []
+    for inside in found:
+        more = [
+            local if other is inside else Local(local.type, local.name)
+            for other in found
+            for local in other.kept
+        ]
+        programs.append(inside.rest([*inside.body.params, *more]))
+    binds.append(without_unread(bind, loop.first, operands, programs))
+    return binds
+
+
+def before(inside: Invariants, captured: Sequence[Arg], binds: list[Bind]) -> list[Arg]:
+    """Add what moves to ``binds``, on the operands of the loop; what the loop reads of it."""
+    params = inside.body.params
+    names: dict[Local, Arg] = dict(
+        zip(params[len(params) - len(captured) :], captured, strict=True)
+    )
+    for bind in inside.moving:
+        args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
+        binds.append(Bind(renamed(bind.binders, names), bind.op, args, bind.attrs, bind.source))
+    return [names[local] for local in inside.kept]
+
+
+def without_unread(bind: Bind, first: int, operands: list, programs: list[Lambda]) -> Bind:
+    """The loop on these operands and bodies, without captured operands that no body reads."""
+    count = len(operands) - first
+    read = [set(use_counts(program)) for program in programs]
+    # by their places from the end, where bodies of one bind agree
+    there = [
+        any(p.params[i - count] in r for p, r in zip(programs, read, strict=True))
+        for i in range(count)
+    ]
+    args = [*operands[:first], *itertools.compress(operands[first:], there)]
+    bodies = []
+    for program in programs:
+        start = len(program.params) - count
+        params = [*program.params[:start], *itertools.compress(program.params[start:], there)]
+        bodies.append(Lambda(params, program.binds, program.ret))
+    attrs = with_bodies(bind, bodies).attrs
+    return Bind(bind.binders, bind.op, tuple(args), attrs, bind.source)
