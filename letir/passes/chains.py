@@ -132,9 +132,9 @@ def reshaped(bind: Bind, known: Known) -> Bind | Local | None:
     base, shape = inner.args[0], y.type.shape
     if not is_known(shape) or not is_known(x.type.shape) or not base.type.shape:
         return None
-    if known.is_rows(base) or splits(shape, x.type.shape):
-        return remade(bind, (base,), shape=shape)
-    return None
+    # where the first one copies, a result may be a view of that copy, as another result may be
+    is_view = splits(shape, x.type.shape) and not known.is_shown(y)
+    return remade(bind, (base,), shape=shape) if is_view or known.is_rows(base) else None
 
 
 def splits(shape: tuple, finer: tuple) -> bool:

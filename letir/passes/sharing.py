@@ -78,6 +78,7 @@ class Known:
     at: Bind | None = None  # the bind of ``fn`` that is looked at, as it is there
     rows: dict[Local, bool] = field(factory=dict)
     sizes: dict[tuple, Local] = field(factory=dict)
+    positions: dict[Local, int] = field(factory=dict)
     shown: set[Local] | None = None
     given_back: set[Local] | None = None
 
@@ -142,6 +143,13 @@ class Known:
         that repeats elements, and maybe in columns.
         """
         return self.is_rows(arg) or (arg.type is not None and len(arg.type.shape) < 2)
+
+    def is_before(self, x: Local, y: Local) -> bool:
+        """Whether ``x`` is bound before ``y``."""
+        if not self.positions:
+            binders = [b for bind in self.fn.binds for b in bind.binders]
+            self.positions = {b: i for i, b in enumerate((*self.fn.params, *binders))}
+        return self.positions[x] < self.positions[y]
 
     def op_of(self, arg: Arg) -> Primitive | None:
         """The operation that makes it; None for parameters and constants."""

@@ -69,7 +69,7 @@ def rewritten(fn: Lambda, rules: dict) -> Lambda:
     """``fn`` with the ``rules`` of each operation tried on its binds, in their order.
 
     A rule ``(bind, known)`` answers with a bind of the same binders, with what stands for the one
-    result, or with None.
+    result, or with None. Results of unknown type stay as they are.
     """
     known = Known(fn)
     names: dict[Local, Arg] = {}
@@ -77,7 +77,7 @@ def rewritten(fn: Lambda, rules: dict) -> Lambda:
     changed = False
     for bind in fn.binds:
         found = renamed(bind, names) if names else bind
-        if bind.op in rules and len(bind.binders) == 1 and bind.binders[0].type is not None:
+        if bind.op in rules and is_typed(bind):
             known.at = bind
             found = simplest(found, rules, known)
             if type(found) is Local:
@@ -109,15 +109,23 @@ def simplest(bind: Bind, rules: dict, known: Known) -> Bind | Local:
     return bind
 
 
+def is_typed(bind: Bind) -> bool:
+    """Whether the types of all results are known."""
+    if len(bind.binders) == 1:  # nearly all binds
+        return bind.binders[0].type is not None
+    return all(binder.type is not None for binder in bind.binders)
+
+
 def fits(found: Bind | Local, bind: Bind) -> bool:
-    """Whether it has the type of what it replaces: promotion may say otherwise."""
-    kind = bind.binders[0].type
+    """Whether it has the types of what it replaces: promotion may say otherwise."""
     if type(found) is Local:
-        return found.type is kind
+        return found.type is bind.binders[0].type
     try:
-        return result_types(found.op, found.args, found.attrs)[0] is kind
+        types = result_types(found.op, found.args, found.attrs)
     except LetirError:
         return False
+    pairs = zip(types, bind.binders, strict=True)
+    return all(kind is binder.type for kind, binder in pairs)
 
 
 def renamed(bind: Bind, names: dict[Local, Arg]) -> Bind:
