@@ -6,6 +6,7 @@ from attrs import field, frozen
 
 from benchmarks import (
     eager_mode,
+    executors,
     in_place,
     jacobians,
     models,
@@ -194,5 +195,47 @@ ROWS = (
         "4 times PyTorch's",
         networks.convolution,
         {"PyTorch": networks.torch_convolution},
+    ),
+    Row(
+        "jit",
+        "a call of a `jit` function of one operation, beyond the operation",
+        "12 u",
+        executors.warm_call,
+        {"JAX, in all": executors.jax_warm_call},
+    ),
+    Row(
+        "pass",
+        "the pass that costs most, of value and gradient, per bind that it gets",
+        "15 u",
+        executors.slowest_pass,
+    ),
+    Row("pipeline", "all passes, per bind", "150 u", executors.pipeline),
+    Row(
+        "slots",
+        "a plan, per bind beyond the NumPy call",
+        "1.5 u",
+        executors.slots,
+    ),
+    Row(
+        "rk4",
+        "first call of `jit(value_and_grad(...))`: a Python loop of 1,000 Runge-Kutta steps, "
+        "33,000 operations",
+        "8 s",
+        executors.first_call,
+        {"JAX": executors.jax_first_call},
+    ),
+    Row(
+        "scan",
+        "`scan` of 1,000 steps of an RNN of width 32: value and gradient under `jit`, per step "
+        "beyond the NumPy calls",
+        "60 u",
+        executors.scan_per_step,
+        {"JAX (jit), in all": executors.jax_scan_per_step},
+    ),
+    Row(
+        "loops",
+        "binds of value and gradient of a `scan` and of a `fori_loop`, 10 or 1,000 trips",
+        "the same for both",
+        executors.loop_sizes,
     ),
 )

@@ -1,14 +1,17 @@
 """The benchmarks run, on programs that are too small for their figures to say anything."""
 
 import sys
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+import letir as lt
+
 sys.path.insert(0, str(Path(__file__).parent.parent))  # benchmarks/ is not installed with letir
 
-from benchmarks import eager_mode, jacobians, networks, programs, residuals
+from benchmarks import eager_mode, executors, jacobians, networks, programs, residuals
 from benchmarks.__main__ import BEGIN, END, write
 from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
 from benchmarks.peers import installed
@@ -138,3 +141,31 @@ def test_the_figure_of_a_convolution_is_taken(monkeypatch):
     monkeypatch.setattr(networks, "SIDE", 4)
 
     assert networks.convolution(TINY).endswith(" ms")
+
+
+def test_the_figures_of_executors_are_taken(monkeypatch):
+    monkeypatch.setattr(executors, "CALLS", 5)
+    monkeypatch.setattr(executors, "STEPS", 5)
+    monkeypatch.setattr(executors, "RK4_STEPS", 2)
+
+    for measure in (executors.warm_call, executors.scan_per_step):
+        assert measure(TINY).endswith(" u")
+    assert executors.first_call(TINY).endswith(" s")
+    assert " u, " in executors.slowest_pass(TINY)
+    for measure in (executors.pipeline, executors.slots):
+        assert "drift" in measure(TINY)
+
+
+def test_programs_of_loops_do_not_grow_with_the_trip_count():
+    assert " and " in executors.loop_sizes(TINY)
+
+
+def test_the_loops_that_are_measured_are_right():
+    args = [arg[:5] if i == 3 else arg for i, arg in enumerate(executors.rnn_arguments())]
+    rnn = partial(executors.scanned_rnn, np, lt.scan)
+    value, found = executors.hand_written_rnn(*args)
+
+    assert value == pytest.approx(rnn(*args))
+    for one, other in zip(found, lt.grad(rnn, argnums=(0, 1, 2, 3))(*args), strict=True):
+        np.testing.assert_allclose(one, other)
+    assert 33 * 3 + 2 == len(lt.trace(partial(executors.rk4, np, 3), *executors.start()))

@@ -11,6 +11,7 @@ from functools import partial
 
 from letir import passes
 from letir.ad.zeros import lower_grad_of, specialize_undef
+from letir.ast.collecting import paused_gc
 from letir.ast.terms import Lambda
 from letir.ops.control import autograd_add, grad_of, instantiate
 from letir.passes.cleanup import dead_code
@@ -86,6 +87,7 @@ def finishing(exact: bool) -> tuple:
     return there(*[name for name in names if not (exact and name in LOOSE)])
 
 
+@paused_gc()
 def optimized(
     fn: Lambda,
     *,
