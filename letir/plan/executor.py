@@ -33,6 +33,7 @@ from letir.plan.spec import (
     key_of_arrays,
     key_of_tree,
 )
+from letir.plan.states import ExecutorState, state_of
 from letir.plan.transforming import transformed
 from letir.tracing.recorder import ABSTRACT, ACTIVE, LAZY
 from letir.tracing.recording import KEEP, StaticLeaf, record
@@ -272,6 +273,22 @@ class Executor:
             "compiles": self.cache.compiles,
             "evictions": self.cache.evictions,
         }
+
+    def debug_state(self) -> ExecutorState:
+        """Its plans, with the programs that they were made of, and its counters.
+
+        >>> import numpy as np
+        >>> from letir import jit
+        >>> f = jit(lambda x: x * 2.0)
+        >>> f(np.ones(2))
+        array([2., 2.])
+        >>> len(f.debug_state().plans), f.debug_state().counters["compiles"]
+        (1, 1)
+        """
+        return state_of(self, name_of(self.f))
+
+    def __reduce__(self):
+        return self.__qualname__  # by name, as a function: so a copy is the same object
 
     def __repr__(self):
         return f"<jit of {name_of(self.f)}>"

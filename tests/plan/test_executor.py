@@ -1,0 +1,556 @@
+"""``jit``: specs, guards, sizes, methods, errors, what is counted [F1, F2, B5]."""
+
+import functools
+import gc
+import logging
+import threading
+import weakref
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import letir as lt
+from letir import ShapeError, jit
+from letir.plan.executor import last_executed_graph
+from letir.testing import assert_same
+
+X = np.arange(3.0)
+
+
+def compiles(f) -> int:
+    return f.counters["compiles"]
+
+
+# ---- F1: what a plan is made for ----
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        X.astype(np.float32),
+        np.ones((3, 1)),
+        np.ones((3, 3))[:, 0],
+        np.float64(1.0),
+        1.0,
+        1,
+        1j,
+        True,
+        None,
+        "a",
+        lt.Variable(X),
+        lt.Variable(X, requires_grad=True),
+    ],
+    ids=repr,
+)
+def test_another_kind_of_argument_is_another_plan(other):
+    """[F1]"""
+    f = jit(lambda x, y: x * 2 if isinstance(y, bool | str | type(None)) else x * y)
+    f(X, X)
+    f(X, other)
+    f(X, other)
+
+    assert compiles(f) == 2
+
+
+def test_the_data_and_other_strides_of_an_argument_are_not_in_the_key():
+    """[F1]"""
+    f = jit(lambda x: x.sum())
+    f(np.zeros(3))
+    f(np.ones(3))
+    f(np.ones((3, 2))[:, 0])
+    f(np.ones((3, 3))[:, 0])
+
+    assert compiles(f) == 2  # contiguous or not
+
+
+@pytest.mark.parametrize("values", [(1, True, 1.0), (0.0, -0.0), (float("nan"),)], ids=repr)
+def test_static_values_are_told_apart_by_their_types_and_bits(values):
+    """[F1]"""
+    f = jit(lambda x, n: x * n, static_argnums=1)
+    for value in values * 2:
+        assert_same(X * value, f(X, value))
+
+    assert compiles(f) == len(values)
+
+
+def test_a_static_value_that_has_no_hash_is_refused():
+    with pytest.raises(lt.DTypeError, match="hashable"):
+        jit(lambda x, n: x, static_argnums=1)(X, [1])
+
+
+def test_whether_gradients_are_recorded_at_all_is_in_the_key():
+    """[F1]"""
+    f, x = jit(lambda x: (x * x * x * x * x).sum()), lt.Variable(X, requires_grad=True)
+    f(x)
+    with lt.no_grad():
+        assert not f(x).requires_grad
+
+    assert compiles(f) == 2
+
+
+def test_a_python_number_is_no_part_of_the_key_and_widens_nothing():
+    f, x = jit(lambda x, rate: x * rate), np.ones(3, np.float32)
+
+    assert [f(x, rate).dtype for rate in (0.1, 0.2, 0.3)] == [np.float32] * 3
+    assert compiles(f) == 1
+
+
+# ---- sizes ----
+
+
+def sizes_served(f, sizes) -> list:
+    for n in sizes:
+        x = np.arange(1.0, n + 1)
+        assert_same(f.f(x), f(x))
+    return [str(entry.key) for entry in f.cache.entries.values()]
+
+
+def test_a_second_size_gets_a_plan_that_serves_others_too():
+    """[F1, B10]"""
+    f = jit(lambda x: np.exp(-x) / (x * x).mean())
+
+    assert sizes_served(f, [3, 4, 5, 1000, 7]) == ["float64[3]", "float64[n0]"]
+    assert f.counters["hits"] == 3
+
+
+def test_sizes_that_broadcast_or_are_empty_have_their_own_plans():
+    f = jit(lambda x: (x + 1.0).sum())
+
+    assert len(sizes_served(f, [3, 4, 1, 0, 5])) == 4
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_names_for_sizes_can_be_had_at_once_or_never(static):
+    f = jit(lambda x: x.sum() * 2.0, static_shapes=static)
+
+    assert len(sizes_served(f, [3, 4, 5])) == (3 if static else 1)
+
+
+READERS = {
+    "division": lambda x: x / x.shape[0],
+    "length": lambda x: x / len(x),
+    "comparison": lambda x: x if x.shape[0] == 5 else -x,
+    "shape": lambda x: x if x.shape == (6,) else -x,
+    "not": lambda x: x if x.shape[0] != 5 else -x,
+    "dict": lambda x: x * {5: 2.0}.get(x.shape[0], 3.0),
+    "in": lambda x: x * (2.0 if x.shape[0] in (5, 7) else 3.0),
+    "parity": lambda x: x * (x.shape[0] % 2),
+    "order": lambda x: x if x.shape[0] > 5 else -x,
+    "range": lambda x: sum(x[i] for i in range(x.shape[0])),
+    "caught": lambda x: x * number_or(x.shape[0], 3),
+    "zeros": lambda x: np.zeros(x.shape) + x,
+    "arange": lambda x: np.arange(x.shape[0]) * x,
+    "iteration": lambda x: [a * a for a in x][-1],
+    "half": lambda x: x[: x.shape[0] // 2].sum(),
+    "sqrt": lambda x: x * np.sqrt(x.size),
+    "last": lambda x: x[x.shape[0] - 1] * x,
+    "reshape": lambda x: np.tile(x, 2).reshape(2, -1) @ x,
+    "cached": lambda x: x * squared(x.shape[0]),
+    "unbiased": lambda x: np.std(x, ddof=1),
+}
+
+
+@functools.cache
+def squared(n):
+    return n * n
+
+
+def number_or(n, other: int) -> int:
+    try:
+        return int(n)
+    except Exception:
+        return other
+
+
+@pytest.mark.parametrize("name", READERS)
+def test_results_at_new_sizes_are_right_whatever_python_asks(name):
+    """[F1]: a second size is tried with names, never with a wrong answer."""
+    f = jit(READERS[name])
+    for n in (3, 4, 5, 6, 7, 2, 4, 5):
+        x = np.arange(1.0, n + 1)
+        assert_same(f.f(x), f(x))
+
+
+def test_sizes_that_happen_to_be_equal_once_need_not_be_so_again():
+    f = jit(lambda x, y: x.sum() * y)
+    for n, m in ((3, 3), (4, 4), (5, 6), (6, 5), (2, 9)):
+        assert_same(np.ones(n).sum() * np.ones(m), f(np.ones(n), np.ones(m)))
+
+
+# ---- guards ----
+
+
+def branching(x):
+    return x + 1.0 if x.sum() > 0 else x - 1.0
+
+
+def test_a_branch_that_does_not_change_compiles_once():
+    f = jit(branching)
+    for _ in range(5):
+        f(np.ones(3))
+
+    assert compiles(f) == 1
+
+
+def test_branches_that_alternate_use_both_plans():
+    f = jit(branching)
+    for i in range(6):
+        x = np.full(3, (-1.0) ** i)
+        assert_same(branching(x), f(x))
+
+    assert (compiles(f), f.counters["misses"], f.counters["hits"]) == (2, 2, 4)
+
+
+def test_an_integer_that_python_asks_for_chooses_the_plan():
+    f = jit(lambda x, n: sum(x * i for i in range(n)))
+
+    assert [f(1.0, n) for n in (2, 3, 2, 3)] == [1.0, 3.0, 1.0, 3.0]
+    assert compiles(f) == 2
+
+
+# ---- calls ----
+
+
+def test_arguments_and_results_nest():
+    f = jit(lambda tree, *rest, scale, **more: {"a": tree["w"][0] * scale, "b": (rest, more["c"])})
+    args = ({"w": [X, None], "n": "text"}, 1.0, X)
+    for _ in range(2):
+        found = f(*args, scale=2.0, c=X)
+        assert_same(X * 2.0, found["a"])
+        assert found["b"][0][0] == 1.0
+
+    assert compiles(f) == 1
+
+
+def test_it_is_a_decorator_with_and_without_options():
+    @jit
+    def f(x):
+        """Doc."""
+        return x * 2.0
+
+    @jit(static_argnums=1, optimize=False)
+    def g(x, n):
+        return x * n
+
+    assert (f.__name__, f.__doc__, f(1.0), g(2.0, 3)) == ("f", "Doc.", 2.0, 6.0)
+
+
+class Model:
+    scale = 1.0
+
+    def __init__(self):
+        self.w, self.factor, self.count = np.ones(3), 2.0, np.zeros(())
+        self.inner = {"b": np.ones(3)}
+
+    @jit
+    def apply(self, x):
+        self.count = self.count + 1.0
+        return self.w * x * self.factor + self.inner["b"]
+
+    @jit(static_argnums=0)
+    def fixed(self, x):
+        return self.w * x
+
+    @jit
+    def grow(self, x):
+        self.w += x
+        self.inner["b"] = self.inner["b"] * 2.0
+
+    @classmethod
+    @jit
+    def named(cls, x):
+        return x * cls.scale
+
+    def __call__(self, x):
+        return self.w * x
+
+
+class Other(Model):
+    scale = 3.0
+
+
+def test_what_an_object_holds_is_an_argument_of_its_method():
+    model = Model()
+    assert_same(X * 2.0 + 1.0, model.apply(X))
+    model.w = model.w * 10.0
+    assert_same(X * 20.0 + 1.0, model.apply(X))
+    model.factor = 3.0
+    assert_same(X * 30.0 + 1.0, model.apply(X))
+
+    assert model.count == 3
+
+
+def test_what_a_method_changes_is_changed():
+    model = Model()
+    w = model.w
+    model.grow(X)
+    model.grow(X)
+
+    assert model.w is w
+    assert_same(1.0 + X + X, w)
+    assert_same(np.full(3, 4.0), model.inner["b"])
+
+
+def test_objects_of_two_classes_do_not_share_plans():
+    assert (Model.named(2.0), Other.named(2.0)) == (2.0, 6.0)
+
+
+def test_a_plan_keeps_no_object_alive():
+    model = Model()
+    model.apply(X)
+    gone = weakref.ref(model)
+    w = weakref.ref(model.w)
+    del model
+    gc.collect()
+
+    assert (gone(), w()) == (None, None)
+
+
+@pytest.mark.parametrize("make", [lambda m: m.__call__, lambda m: m])
+def test_bound_methods_and_objects_that_can_be_called(make):
+    model = Model()
+    f = jit(make(model))
+    assert_same(X, f(X))
+    model.w = model.w + 1.0
+    assert_same(X * 2.0, f(X))
+
+
+def test_arrays_that_a_partial_has_bound_are_arguments():
+    w = np.ones(3)
+    f = jit(functools.partial(lambda w, x, n: w * x * n, w, n=2))
+    assert_same(X * 2.0, f(X))
+    w[:] = 5.0
+    assert_same(X * 10.0, f(X))
+
+    assert compiles(f) == 1
+
+
+def test_a_program_is_compiled_as_the_function_that_it_is():
+    f = jit(lt.trace(lambda x, y: x * y["a"], X, {"a": X}))
+
+    assert_same(X * X, f(X, {"a": X}))
+
+
+@pytest.mark.parametrize("f", [lambda x, y: x, lt.trace(lambda x, y: x + y, X, X)], ids=["f", "fn"])
+def test_the_wrong_number_of_inputs_is_said_before_anything_runs(f):
+    """[F2]"""
+    with pytest.raises((TypeError, ShapeError), match="expected 2 inputs, but got 3"):
+        jit(f)(X, X, X)
+
+
+def test_writes_into_arguments_reach_the_caller():
+    def add(x, y):
+        x += y
+        return x.sum()
+
+    f, x = jit(add), np.ones(3)
+
+    assert [f(x, X), f(x, X)] == [6.0, 9.0]
+    assert_same(np.array([1.0, 3.0, 5.0]), x)
+
+
+def test_a_generator_moves_on_as_without_jit():
+    f = jit(lambda rng: rng.standard_normal(3))
+    a, b = np.random.default_rng(0), np.random.default_rng(0)
+
+    assert_same([b.standard_normal(3), b.standard_normal(3)], [f(a), f(a)])
+
+
+def test_results_are_no_memory_of_a_plan():
+    f = jit(lambda x: (np.array([1.0, 2.0]), x * 2.0))
+    f(X)[0][:] = 7.0
+
+    assert_same(np.array([1.0, 2.0]), f(X)[0])
+
+
+# ---- B5: inside traces and transforms ----
+
+
+def test_inside_a_trace_the_function_is_recorded_not_its_plan():
+    """[B5]"""
+    f = jit(lambda x: x * 2.0 + 0.0 * x)
+    f(X)
+    fn = lt.trace(lambda x: f(x) - 1.0, X)
+
+    assert [bind.op.name for bind in fn.binds] == ["mul", "mul", "add", "sub"]
+    assert f.counters["invocations"] == 1
+
+
+def test_it_inlines_into_the_other_forms_of_a_branch():
+    """[B5]: a trace takes the path of its own arguments, not that of a plan."""
+    f = jit(branching)
+    f(np.ones(3))
+
+    assert_same(-np.ones(3) - 1.0, lt.trace(f, -np.ones(3))(-np.ones(3)))
+
+
+def test_what_is_closed_over_by_a_function_in_a_trace_is_lifted():
+    fn = lt.trace(lambda x, y: jit(lambda z: z * x)(y), X, X)
+
+    assert_same(X * X, fn(X, X))
+
+
+def test_transforms_compose():
+    f = jit(lambda x: (x**3).sum())
+
+    assert_same(3.0 * X**2, lt.grad(f)(X))
+    assert_same(6.0 * X, jit(lt.grad(lambda x: jit(lt.grad(f))(x).sum()))(X))
+    assert_same(3.0 * np.stack([X, X]) ** 2, jit(lt.vmap(lt.grad(f)))(np.stack([X, X])))
+
+
+def test_a_function_may_call_its_executor():
+    @jit
+    def power(x, n):
+        return x if n == 0 else x * power(x, n - 1)
+
+    assert power(2.0, 3) == 16.0
+
+
+def test_while_tracing_is_paused_the_executor_waits_for_itself_never():
+    def f(x):
+        with lt.pause_tracing():
+            if g.depth == 0:
+                g.depth = 1
+                g(np.ones(3))
+        return x * 2.0
+
+    g = jit(f)
+    g.depth = 0
+
+    assert_same(np.full(3, 2.0), g(np.ones(3)))
+
+
+# ---- errors ----
+
+
+def test_an_error_is_that_of_the_program_with_the_users_line():
+    f = jit(lambda x: np.linalg.inv(x * 1.0))
+    f(np.eye(2))
+
+    with pytest.raises(np.linalg.LinAlgError) as found:
+        f(np.zeros((2, 2)))
+
+    assert "test_executor.py" in "".join(found.value.__notes__)
+
+
+def test_a_compile_that_fails_is_not_kept():
+    """[F2]"""
+    works = []
+
+    def f(x):
+        if not works:
+            raise ValueError("not yet")
+        return x * 2.0
+
+    g = jit(f)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="not yet"):
+            g(X)
+    works.append(True)
+
+    assert_same(X * 2.0, g(X))
+    assert (compiles(g), len(g.cache.entries)) == (1, 1)
+
+
+# ---- what is known ----
+
+
+def test_plans_that_were_not_used_for_longest_go_first():
+    """[F2]"""
+    f = jit(lambda x, n: x * n, static_argnums=1, max_plans=2)
+    for n in (1, 2, 1, 3, 1):
+        f(X, n)
+
+    assert f.counters["evictions"] == 1
+    assert sorted(entry.key.leaves[1].value for entry in f.cache.entries.values()) == [1, 3]
+
+
+def test_clear_forgets_the_plans():
+    f = jit(lambda x: x * 2.0)
+    f(X)
+    gone = weakref.ref(next(iter(f.cache.entries.values())).plans[0])
+    f.clear()
+    gc.collect()
+
+    assert gone() is None
+    assert_same(X * 2.0, f(X))
+    assert compiles(f) == 2
+
+
+def test_the_graph_that_ran_last_is_of_this_thread_and_after_success():
+    """[F2]"""
+    f, g = jit(np.linalg.inv), jit(lambda x: x * 2.0)
+    f(np.eye(2))
+    graph = last_executed_graph()
+    with pytest.raises(np.linalg.LinAlgError):
+        f(np.zeros((2, 2)))
+    other = threading.Thread(target=g, args=(X,))
+    other.start()
+    other.join()
+
+    assert last_executed_graph() is graph
+    assert [bind.op.name for bind in graph.binds] == ["inv"]
+    del f, graph
+    gc.collect()
+    assert last_executed_graph() is None
+
+
+def test_compiles_are_logged_with_their_reason(caplog):
+    f = jit(lambda x: x * 2.0)
+    with caplog.at_level(logging.INFO, "letir.plan"):
+        f(X)
+        f(X.astype(np.float32))
+
+    assert "first call" in caplog.messages[0]
+    assert "argument 0 is float32[3], was float64[3]" in caplog.messages[1]
+
+
+def test_a_copy_of_an_executor_is_itself():
+    import copy
+    import pickle
+
+    assert copy.deepcopy({"f": picklable})["f"] is picklable
+    assert pickle.loads(pickle.dumps(picklable)) is picklable
+
+
+@jit
+def picklable(x):
+    return x
+
+
+KINDS = st.sampled_from([np.float64, np.float32, np.int64, np.complex128, np.bool_])
+ARGUMENTS = st.one_of(
+    st.builds(lambda kind, n: np.arange(n).astype(kind), KINDS, st.integers(0, 5)),
+    st.builds(lambda kind, n: np.ones((n, 2), kind), KINDS, st.integers(1, 3)),
+    st.builds(lambda kind: kind(1), KINDS),
+    st.sampled_from([1.5, 2, True, None, 1j, -0.0, float("nan")]),
+)
+
+
+@settings(max_examples=200)
+@given(st.lists(st.tuples(ARGUMENTS, ARGUMENTS), min_size=1, max_size=6))
+def test_jit_agrees_with_the_function_whatever_the_arguments_are(calls):
+    def f(x, y):
+        if y is None:
+            return -x if x is not None else 0.0
+        z = (x if x is not None else 1.0) * y
+        if np.ndim(z) and z.shape[-1] == 2:
+            return z.sum()
+        return np.concatenate([z, z]) if np.ndim(z) else z + 1
+
+    g = jit(f)
+    for x, y in calls:
+        with np.errstate(all="ignore"):
+            check_same_outcome(f, g, x, y)
+
+
+def check_same_outcome(f, g, *args):
+    try:
+        expected = f(*args)
+    except Exception as error:
+        with pytest.raises((type(error), lt.errors.LetirError)):
+            g(*args)
+    else:
+        assert_same(expected, g(*args))
