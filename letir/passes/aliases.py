@@ -14,8 +14,8 @@ SHARING = """
     real imag stop_gradient sum_to_size broadcast_to reshape transpose expand_dims
     squeeze flip split index einsum autograd_add instantiate diagonal sliding_window_view
     matrix_power diff barrier write_back weaken when_defined grad_of custom_vjp custom_jvp
-    histogram histogram2d histogramdd multi_dot trace nan_to_num unwrap unstack nonzero unravel_index
-    map reduce associative_scan reduce_by_index
+    histogram histogram2d histogramdd multi_dot trace nan_to_num unwrap unstack nonzero
+    unravel_index map reduce associative_scan reduce_by_index
 """
 _SHARING = frozenset(SHARING.split())
 
