@@ -12,6 +12,7 @@ from letir.ops import (
     written_loops,
     written_memory,
     written_random,
+    written_repetition,
 )
 
 SOURCES: dict[str, Callable] = {
@@ -53,6 +54,11 @@ SOURCES: dict[str, Callable] = {
     "assemble": written_arrays.assemble,
     "looped": written_control.looped,
     "scan": written_loops.scan,
+    "cond": written_repetition.cond,
+    "switch": written_repetition.switch,
+    "while_loop": written_repetition.while_loop,
+    "while_scan": written_repetition.while_scan,
+    "fori_loop": written_repetition.fori_loop,
     "scripted": written_control.forward,
     "custom_vjp": written_control.first_results,
     "checkpoint": written_control.body,
