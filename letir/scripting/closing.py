@@ -20,6 +20,7 @@ from letir.ops.makers import recast
 from letir.ops.sizes import Sizes
 from letir.passes.cleanup import dead_code
 from letir.scripting.emission import Emitter
+from letir.scripting.leaves import copied, leaves_of, plain
 from letir.scripting.reading import Gradients
 from letir.scripting.terms import GROUP, SCALAR, SHAPE, STATIC, Function, Group, Param
 
@@ -63,13 +64,6 @@ def argument(builder: LetBuilder, param: Param, kind):
     return tuple(Sizes(part) if inside == SHAPE else part for part, inside in pairs)
 
 
-def plain(value):
-    """What programs return for a value: shapes as arrays."""
-    if isinstance(value, tuple):
-        return tuple(map(plain, value))
-    return value.array if type(value) is Sizes else value
-
-
 @frozen(eq=False)
 class Forward:
     """A function that was run: what its parameters, results and captured names are."""
@@ -111,16 +105,6 @@ class Forward:
         return builder, Emitter(builder, inner, scripts, env)
 
 
-def copied(builder: LetBuilder, name: str, value):
-    """A captured value inside the backward: arrays become parameters, all else stays."""
-    if isinstance(value, tuple):
-        return tuple(copied(builder, f"{name}.{i}", part) for i, part in enumerate(value))
-    if type(value) is Sizes:
-        # what is known stays known
-        return Sizes(builder.param(value.array.type, name), value.known)
-    return builder.param(value.type, name) if isinstance(value, Value) else value
-
-
 def kinds_of(result):
     """The types of gradients of a result."""
     if isinstance(result, tuple):
@@ -131,13 +115,6 @@ def kinds_of(result):
 def type_of_result(value) -> ArrayType | None:
     """The type of a result, which may be a number."""
     return value.type if isinstance(value, Value) else ArrayType(type(value))
-
-
-def leaves_of(value) -> list:
-    """The leaves of nested tuples; None is one."""
-    if isinstance(value, tuple):
-        return [leaf for part in value for leaf in leaves_of(part)]
-    return [value]
 
 
 def checked_results(forward: Forward) -> tuple:

@@ -13,8 +13,27 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
 from letir.ops.sizes import Sizes
+from letir.scripting import control
+from letir.scripting.leaves import named
 from letir.scripting.printing import Lifted
-from letir.scripting.terms import Apply, Assign, Function, Group, Literal, Name, Part, Slice, Term
+from letir.scripting.terms import (
+    Apply,
+    Assign,
+    Block,
+    Branch,
+    Choice,
+    Count,
+    Function,
+    Group,
+    Literal,
+    Logic,
+    Name,
+    Part,
+    Slice,
+    Statement,
+    Term,
+    While,
+)
 from letir.scripting.vocabulary import QUESTIONS, SHAPED, Meaning, meaning
 
 MOST_BITS = 1 << 10  # of the integers that a script computes with
@@ -30,8 +49,22 @@ class Emitter:
     def run(self) -> Any:
         """The results: a value, or a tuple of them."""
         for statement in self.function.body:
-            self.assign(statement)
+            self.statement(statement)
         return self.value(self.function.results)
+
+    def statement(self, statement: Statement) -> None:
+        """Run a statement."""
+        STATEMENTS[type(statement)](self, statement)
+
+    def block(self, block: Block) -> list:
+        """What a block gives."""
+        for statement in block.body:
+            self.statement(statement)
+        return [self.value(term) for term in block.results]
+
+    def inside(self, builder: LetBuilder, env: dict) -> "Emitter":
+        """The same function, going on in a body of its own."""
+        return Emitter(builder, self.function, self.scripts, env)
 
     def assign(self, statement: Assign) -> None:
         """Give values their names."""
@@ -151,13 +184,6 @@ class Emitter:
 UNKNOWN = "\n  its types are unknown here: see .at(*args) for programs at the types of arguments"
 
 
-def named(value, name: str) -> Any:
-    """``value``, whose local is called ``name`` if it has no name."""
-    if isinstance(value, Value) and value.arg.name is None:
-        value.arg.name = name
-    return value
-
-
 def has_value(arg) -> bool:
     """Whether an argument is a Value, or a tuple that holds one."""
     if isinstance(arg, tuple):
@@ -174,7 +200,8 @@ def is_number(arg) -> bool:
 
 def fitting(found: Meaning, python, args: list) -> Any:
     """Python's operator on numbers; integers may not grow beyond bounds."""
-    if not all(type(arg) in (bool, int, float, complex) for arg in args):
+    is_comparison = found.name in ("equal", "not_equal")
+    if not is_comparison and not all(type(arg) in (bool, int, float, complex) for arg in args):
         listed = ", ".join(map(repr, args))
         raise TypeError(f"{found.name} takes arrays and numbers, found {listed}")
     if found.name == "power" and all(type(arg) is int for arg in args):
@@ -195,4 +222,12 @@ VALUES = {
     Group: lambda self, term: tuple([self.value(item) for item in term.items]),
     Part: Emitter.part,
     Slice: lambda self, term: slice(*[None if n is None else self.value(n) for n in term.ends]),
+    Choice: control.choice,
+    Logic: control.logic,
+}
+STATEMENTS = {
+    Assign: Emitter.assign,
+    Branch: control.branch,
+    While: control.loop_while,
+    Count: control.loop_for,
 }

@@ -14,7 +14,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import ParseError
 from letir.scripting.sources import Text, is_module
-from letir.scripting.terms import Apply, Group, Literal, Name, Part, Place, Slice, Term
+from letir.scripting.terms import Apply, Group, Literal, Logic, Name, Part, Place, Slice, Term
 from letir.scripting.vocabulary import (
     CONSTANTS,
     KEYWORDS,
@@ -32,14 +32,12 @@ MOST_NESTED = 150  # Python's stack is used for nothing deeper than this
 ATTRIBUTES = frozenset(["T", "shape", "real", "imag", "ndim", "dtype"])
 LITERALS = (*PYTHON_NUMBERS, str, type(None), type(...), np.dtype)
 REMEDIES: dict[type, str] = {
-    ast.BoolOp: "'and' and 'or' ask for a truth value: write x & y, x | y",
-    ast.IfExp: "a choice: write where(condition, x, y)",
     ast.Lambda: "a function is written with def",
     ast.NamedExpr: "an assignment is a statement of its own",
-    ast.Await: "scripts are straight-line code",
+    ast.Await: "nothing waits in a script",
     ast.JoinedStr: "text is a plain string",
 }
-SEQUENCES = "a loop over values: control flow comes later; write the steps out"
+SEQUENCES = "a loop is a statement: for i in range(n)"
 REMEDIES |= dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), SEQUENCES)
 
 
@@ -157,20 +155,46 @@ class ExpressionReader:
     def unary(self, node: ast.UnaryOp) -> Term:
         """``-x`` and the like; of a number it is a number."""
         word = OPERATORS.get(type(node.op).__name__)
-        if word is None:
-            raise self.error(node, "'not' asks for a truth value: write logical_not(x)")
+        if word is None:  # not
+            return self.truth(node)
         found = self.apply(node, word, node.operand)
         (operand,) = found.args
         if type(node.op) is ast.USub and _is_number(operand):  # Python has no negative literals
             return Literal(-operand.value, found.at)
         return found
 
+    def truth(self, node: ast.expr) -> Term:
+        """What is asked for its truth value."""
+        raise NotImplementedError("readers of statements know what a test is")
+
+    def choice(self, node: ast.IfExp) -> Term:
+        """``a if test else b``."""
+        raise NotImplementedError("readers of statements know what a test is")
+
+    def logic(self, node: ast.BoolOp) -> Term:
+        """``a and b`` of comparisons; of other values it would be one of them."""
+        if not is_truth(node):
+            raise self.error(
+                node, "'and' and 'or' ask for a truth value: write x & y, x | y, or compare"
+            )
+        return self.truth(node)
+
     def comparison(self, node: ast.Compare) -> Term:
         """One comparison."""
+        if isinstance(node.ops[0], ast.Is | ast.IsNot) and len(node.ops) == 1:
+            return self.identity(node)
         word = OPERATORS.get(type(node.ops[0]).__name__)
         if word is None or len(node.ops) > 1:
             raise self.error(node, "compare two values with one of == != < <= > >=")
         return self.apply(node, word, node.left, node.comparators[0])
+
+    def identity(self, node: ast.Compare) -> Term:
+        """``x is None``, ``x is not None``."""
+        (other,) = node.comparators
+        if not (isinstance(other, ast.Constant) and other.value is None):
+            raise self.error(node, "'is' compares with None: write x is None, or x == y")
+        found, at = self.apply(node, "is_none", node.left), self.place(node)
+        return Logic("not", (found,), at) if isinstance(node.ops[0], ast.IsNot) else found
 
     # ---- parts and tuples ----
 
@@ -298,6 +322,18 @@ class ExpressionReader:
             raise self.error(node, f"{found.name}: {reason}") from None
 
 
+def is_truth(node: ast.expr) -> bool:
+    """Whether an expression visibly is a truth value."""
+    match node:
+        case ast.BoolOp(values=values):
+            return all(map(is_truth, values))
+        case ast.UnaryOp(op=ast.Not()):
+            return True
+        case ast.Constant(value=value):
+            return type(value) is bool
+    return isinstance(node, ast.Compare)
+
+
 def _is_number(term: Term) -> bool:
     return type(term) is Literal and type(term.value) in (int, float, complex)
 
@@ -322,4 +358,7 @@ EXPRESSIONS: dict[type, Callable] = {
     ast.Slice: ExpressionReader.slice,
     ast.Attribute: ExpressionReader.attribute,
     ast.Call: ExpressionReader.call,
+    # methods of classes further on
+    ast.IfExp: lambda reader, node: reader.choice(node),
+    ast.BoolOp: lambda reader, node: reader.logic(node),
 }

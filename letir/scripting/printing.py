@@ -6,7 +6,7 @@ tuple, first result of the one and first parameter of the other.
 """
 
 import ast
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 
 import numpy as np
 
@@ -17,14 +17,24 @@ from letir.scripting.terms import (
     STATIC,
     Apply,
     Assign,
+    Block,
+    Branch,
+    Choice,
+    Count,
     Function,
     Group,
     Literal,
+    Logic,
     Name,
     Param,
     Part,
     Slice,
+    Statement,
     Term,
+    While,
+    names_bound,
+    names_in,
+    parts_of,
 )
 from letir.scripting.vocabulary import meaning
 
@@ -77,7 +87,7 @@ def constants(function: Function) -> set[str]:
     """The names of a function that are made of constants alone: they are in no context."""
     known: set[str] = set()
     for statement in function.body:
-        if is_constant(statement.value, known):
+        if type(statement) is Assign and is_constant(statement.value, known):
             known.update(statement.targets)
     return known
 
@@ -95,31 +105,6 @@ def is_constant(term: Term, known: set[str]) -> bool:
             if record is None or not record.elementwise:
                 return False
     return type(term) is not Slice and all(is_constant(part, known) for part in parts_of(term))
-
-
-def parts_of(term: Term) -> tuple:
-    """The terms inside a term."""
-    match term:
-        case Apply(args=args, keywords=keywords):
-            return (*args, *(value for _, value in keywords))
-        case Group(items=items):
-            return items
-        case Part(value=value, item=item):
-            return value, item
-        case Slice(ends=ends):
-            return tuple(end for end in ends if end is not None)
-    return ()
-
-
-def names_in(term: Term) -> set[str]:
-    """The names that a term uses."""
-    found, todo = set(), [term]
-    while todo:
-        term = todo.pop()
-        todo += parts_of(term)
-        if type(term) is Name:
-            found.add(term.id)
-    return found
 
 
 # ---- after lifting ----
@@ -155,8 +140,8 @@ class Lifted:
             if context:
                 lines.append(f"{''.join(f'{n}, ' for n in context)}= {name}")
             # made again there: constants are in no context [G1]
-            lines += [self.assign(statement) for statement in self.constants_of(function)]
-        lines += [self.assign(statement) for statement in function.body]
+            lines += map(self.assign, self.constants_of(function))
+        lines += self.statements(function.body)
         result, kind = self.results(function)
         lines.append(f"return {result}")
         head = f"def {function.name}({', '.join(params)}) -> {kind}:\n"
@@ -169,7 +154,7 @@ class Lifted:
         for statement in reversed(self.function.body):
             if needed.intersection(statement.targets) and statement.targets[0] in self.constants:
                 found.append(statement)
-                needed |= names_in(statement.value)
+                needed.update(names_in(statement.value))
         return found[::-1]
 
     def context_name(self, function: Function) -> str:
@@ -198,6 +183,55 @@ class Lifted:
         left = "".join(f"{name}, " for name in targets) if statement.unpacks else f"{targets[0]} "
         return f"{left}= {self.term(value)}"
 
+    def statements(self, statements: Iterable[Statement]) -> list[str]:
+        """The lines of statements."""
+        lines = []
+        for statement in statements:
+            match statement:
+                case Assign():
+                    lines.append(self.assign(statement))
+                case Branch():
+                    lines += self.branch(statement)
+                case _:
+                    lines += self.loop(statement)
+        return lines
+
+    def branch(self, statement: Branch) -> list[str]:
+        """``if``, whose blocks give the targets their values."""
+        targets = statement.targets
+        return [
+            f"if {self.term(statement.test)}:",
+            *self.block(targets, statement.on_true),
+            "else:",
+            *self.block(targets, statement.on_false),
+        ]
+
+    def block(self, targets: Iterable[str], block: Block) -> list[str]:
+        """The lines of a block, and of what it gives."""
+        lines = [*self.statements(block.body), *self.aliases(targets, block.results)]
+        return [f"  {line}" for line in lines]
+
+    def aliases(self, names: Iterable[str], terms: Iterable[Term]) -> list[str]:
+        """Lines that give values further names."""
+        lines = []
+        for name, term in zip(names, terms, strict=True):
+            self.types.setdefault(name, self.type(term))
+            lines.append(f"{name} = {self.term(term)}")
+        return lines
+
+    def loop(self, statement: While | Count) -> list[str]:
+        """A loop: the carried values have their names before it, inside, and after it."""
+        params, targets = statement.params, statement.targets
+        lines = self.aliases(params, statement.initial)
+        self.types |= {target: self.types[p] for target, p in zip(targets, params, strict=True)}
+        if type(statement) is Count:
+            bounds = ", ".join(map(self.term, statement.bounds))
+            lines.append(f"for {statement.index} in range({bounds}):")
+        else:
+            lines.append(f"while {self.term(statement.test)}:")
+        lines += self.block(params, statement.block)
+        return lines + [f"{t} = {p}" for t, p in zip(targets, params, strict=True)]
+
     def results(self, function: Function) -> tuple[str, str]:
         """(what is returned, its type)."""
         inner, results = function.inner, function.results
@@ -225,6 +259,13 @@ class Lifted:
         args = [self.term(arg) for arg in term.args]
         args += [f"{name}={self.term(value)}" for name, value in term.keywords]
         return f"{word}({', '.join(args)})"
+
+    def logic(self, term: Logic) -> str:
+        """``(a and b)``."""
+        operands = list(map(self.term, term.operands))
+        if term.word == "not":
+            return f"(not {operands[0]})"
+        return f"({f' {term.word} '.join(operands)})"
 
     def part(self, term: Part) -> str:
         """``value[item]``."""
@@ -299,6 +340,10 @@ WRITERS = {
     Group: lambda self, term: tuple_text([self.term(item) for item in term.items]),
     Part: Lifted.part,
     Slice: lambda self, term: ":".join(map(self.term, term.ends)).removesuffix(":"),
+    Choice: lambda self, term: (
+        f"({self.term(term.on_true)} if {self.term(term.test)} else {self.term(term.on_false)})"
+    ),
+    Logic: Lifted.logic,
 }
 
 
@@ -313,5 +358,5 @@ def lifted(function: Function, scripts: Collection[str] = ()) -> str:
 def names_of(function: Function) -> set[str]:
     """The names that a function and its backward bind."""
     found = {param.name for param in function.params}
-    found.update(name for statement in function.body for name in statement.targets)
+    found.update(names_bound(function.body))
     return found if function.inner is None else found | names_of(function.inner)

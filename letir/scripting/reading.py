@@ -1,4 +1,4 @@
-"""From Python's syntax to ``Function``: straight-line code with at most one inner function.
+"""From Python's syntax to ``Function``: statements with at most one inner function.
 
 Every name is bound once in what comes out; of an inner function the names that it captures are
 found here, in the order of their first use [G1].
@@ -7,7 +7,8 @@ found here, in the order of their first use [G1].
 import ast
 from collections.abc import Collection
 
-from letir.scripting.expressions import ExpressionReader
+from letir.scripting.flow import FLOW, FlowReader
+from letir.scripting.liveness import Liveness, Loop
 from letir.scripting.sources import Text
 from letir.scripting.terms import (
     GROUP,
@@ -17,11 +18,13 @@ from letir.scripting.terms import (
     TENSOR,
     Apply,
     Assign,
+    Choice,
     Function,
     Group,
     Literal,
     Name,
     Param,
+    Statement,
     Term,
 )
 
@@ -30,12 +33,8 @@ SCALARS = frozenset(["float", "complex", "number", "Number", "Scalar"])
 STATICS = frozenset(["int", "bool", "str", "dtype", "List", "list", "Sequence", "Shape"])
 TUPLES = frozenset(["Tuple", "tuple"])
 SEVERAL = frozenset(["split", "array_split"])  # operations of several results
-CONTROL_FLOW = (
-    "control flow comes later: a script is straight-line code\n"
-    "  choose with where(condition, x, y), and write the steps of a loop out"
-)
 STATEMENTS: dict[type, str] = {
-    **dict.fromkeys((ast.If, ast.For, ast.While, ast.Match), CONTROL_FLOW),
+    **FLOW,
     ast.AugAssign: "nothing is changed in place: write x = x + y",
     ast.Expr: "the value of this expression is used by nothing: give it a name",
     ast.ClassDef: "a script has functions only",
@@ -49,16 +48,14 @@ STATEMENTS: dict[type, str] = {
 }
 
 
-class FunctionReader(ExpressionReader):
+class FunctionReader(FlowReader):
     """Reads one function. ``outer`` reads the function around it, if there is one."""
 
     def __init__(self, text: Text, scripts: Collection[str], own: str, outer=None):
         super().__init__(text, scripts, own)
         self.outer: FunctionReader | None = outer
-        self.scope: dict[str, str] = {}  # the user's names -> those of the terms
         self.taken: dict[str, int] = outer.taken if outer else {}  # names, last number given
         self.captured: dict[str, None] = {}  # a dict, for its order: that of the context [G1]
-        self.body: list[Assign] = []
         self.inner: ast.FunctionDef | None = None
 
     def function(self, node: ast.FunctionDef, gradients: "Gradients | None" = None) -> Function:
@@ -110,11 +107,12 @@ class FunctionReader(ExpressionReader):
                 message = f"the inner function {name!r} is returned, and used nowhere else"
                 raise self.error(node, message)
         if name in self.scope:
-            return Name(self.scope[name], self.place(node))
+            return self.meaning(node, name)
         if outer is None or name not in outer.scope:
             return None
-        self.captured[outer.scope[name]] = None  # by the name that it has in terms
-        return Name(outer.scope[name], self.place(node))
+        found = outer.meaning(node, name)
+        self.captured[found.id] = None  # by the name that it has in terms
+        return found
 
     def names(self) -> list[str]:
         return [*self.scope, *(self.outer.scope if self.outer else ())]
@@ -213,6 +211,7 @@ class FunctionReader(ExpressionReader):
 
     def statements(self, node: ast.FunctionDef) -> ast.Return:
         """Read the body; the return at its end."""
+        self.liveness = Liveness(node)
         for at, statement in enumerate(node.body):
             if isinstance(statement, ast.Return):
                 if at + 1 < len(node.body):
@@ -221,12 +220,16 @@ class FunctionReader(ExpressionReader):
             self.statement(statement, is_first=at == 0)
         raise self.error(node, f"{node.name!r} returns nothing: it ends with return")
 
-    def statement(self, node: ast.stmt, is_first: bool) -> None:
-        """Read an assignment or an inner function; pass over a docstring."""
+    def statement(self, node: ast.stmt, is_first: bool = False) -> None:
+        """Read one statement; pass over a docstring."""
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             self.assign(node, node.targets[0], node.value)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
             self.assign(node, node.target, node.value)
+        elif isinstance(node, ast.If):
+            self.branch(node)
+        elif isinstance(node, Loop):
+            self.loop(node)
         elif isinstance(node, ast.FunctionDef):
             self.define(node)
         elif not isinstance(node, ast.Pass) and not (is_first and is_text(node)):
@@ -234,21 +237,10 @@ class FunctionReader(ExpressionReader):
             remedy = STATEMENTS.get(type(node), f"a statement of kind {kind} is not for scripts")
             raise self.error(node, remedy)
 
-    def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> None:
-        """``name = value`` or ``name, name = value``."""
-        term = self.term(value)  # before the names are bound: x = x + 1 reads the old x
-        unpacks = isinstance(target, ast.Tuple | ast.List)
-        targets = target.elts if unpacks else [target]
-        for one in targets:
-            if not isinstance(one, ast.Name):
-                raise self.error(one, "assign to names: nothing is changed in place")
-        names = tuple(self.bind(one, one.id) for one in targets)
-        if type(term) is Group and unpacks and len(term.items) != len(names):
-            raise self.error(node, f"{len(names)} names for {len(term.items)} values")
-        self.body.append(Assign(names, unpacks, term, self.place(node)))
-
     def define(self, node: ast.FunctionDef) -> None:
         """Remember the inner function."""
+        if self.blocks:
+            raise self.error(node, "the backward stands beside the steps, not inside of one")
         if self.outer is not None or self.inner is not None:
             raise self.error(node, "a script has one inner function, its backward")
         if node.decorator_list:
@@ -321,11 +313,16 @@ class Gradients:
         )
 
 
-def may_be_several(term: Term, body: list[Assign]) -> bool:
+def may_be_several(term: Term, body: list[Statement]) -> bool:
     """Whether a term may be a tuple, as far as can be read."""
+    if type(term) is Choice:
+        return True
     if type(term) is Name:
-        made = [a.value for a in body if term.id in a.targets and not a.unpacks]
-        return any(type(value) is Group or may_be_several(value, []) for value in made)
+        made = [s for s in body if term.id in s.targets]
+        plain = [s.value for s in made if type(s) is Assign and not s.unpacks]
+        return any(type(s) is not Assign for s in made) or any(
+            type(value) is Group or may_be_several(value, []) for value in plain
+        )
     return type(term) is Apply and (term.is_script or term.function in SEVERAL)
 
 

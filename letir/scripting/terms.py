@@ -1,14 +1,16 @@
 """What a gradient script is made of: expressions, statements, functions.
 
-    Term     = Name | Literal | Apply | Group | Part | Slice
-    Assign   = targets, value
-    Function = name, params, body, results, inner
+    Term      = Name | Literal | Apply | Group | Part | Slice | Choice | Logic
+    Statement = Assign | Branch | While | Count
+    Block     = body, results
+    Function  = name, params, body, results, inner
 
 ``reading`` makes these of Python's syntax, ``printing`` writes them down again, ``emission`` turns
 them into programs. In a function every name is bound once: the reader calls a second ``x`` ``x_1``.
 """
 
 import ast
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from attrs import field, frozen
@@ -76,7 +78,26 @@ class Slice:
     at: Place = field(eq=False)
 
 
-Term = Name | Literal | Apply | Group | Part | Slice
+@frozen
+class Choice:
+    """``on_true if test else on_false``: one of them is computed."""
+
+    test: Any
+    on_true: Any
+    on_false: Any
+    at: Place = field(eq=False)
+
+
+@frozen
+class Logic:
+    """``a and b``, ``a or b``, ``not a``, of truth values: what is not needed is not computed."""
+
+    word: str
+    operands: tuple
+    at: Place = field(eq=False)
+
+
+Term = Name | Literal | Apply | Group | Part | Slice | Choice | Logic
 
 
 @frozen
@@ -87,6 +108,60 @@ class Assign:
     unpacks: bool
     value: Term
     at: Place = field(eq=False)
+
+
+@frozen
+class Block:
+    """Statements, and what they give to the statement around them."""
+
+    body: tuple
+    results: tuple[Term, ...]
+
+
+@frozen
+class Branch:
+    """``if``: the targets, which the user calls ``names``, are what the block gives that ``test``
+    picks.
+    """
+
+    targets: tuple[str, ...]
+    test: Term
+    on_true: Block
+    on_false: Block
+    at: Place = field(eq=False)
+    names: tuple[str, ...] = field(eq=False)
+
+
+@frozen
+class While:
+    """``while``: ``params`` are the carried values inside, ``initial`` what they begin with, the
+    block's results those after a step, ``targets`` those after the last.
+    """
+
+    targets: tuple[str, ...]
+    params: tuple[str, ...]
+    initial: tuple[Term, ...]
+    test: Term
+    block: Block
+    at: Place = field(eq=False)
+    names: tuple[str, ...] = field(eq=False)
+
+
+@frozen
+class Count:
+    """``for index in range(start, stop, step)``, with carried values as in ``While``."""
+
+    targets: tuple[str, ...]
+    params: tuple[str, ...]
+    initial: tuple[Term, ...]
+    index: str
+    bounds: tuple[Term, Term, Term]
+    block: Block
+    at: Place = field(eq=False)
+    names: tuple[str, ...] = field(eq=False)
+
+
+Statement = Assign | Branch | While | Count
 
 
 TENSOR, SCALAR, STATIC, GROUP = "array", "scalar", "static", "group"  # kinds of parameters
@@ -111,7 +186,7 @@ class Param:
 
 @frozen(eq=False)
 class Function:
-    """A function of straight-line code; ``inner`` is its backward, if it has one.
+    """A function; ``inner`` is its backward, if it has one.
 
     ``captured``: of a backward, the names of the outer function that it uses, in order of first
     use. ``tree`` is Python's syntax of it, ``file`` where it was read.
@@ -119,7 +194,7 @@ class Function:
 
     name: str
     params: tuple[Param, ...]
-    body: tuple[Assign, ...]
+    body: tuple[Statement, ...]
     results: Term
     inner: "Function | None"
     captured: tuple[str, ...]
@@ -136,3 +211,71 @@ class Function:
         """``name(kind, kind)``: what overloads differ in."""
         kinds = [p.annotation or "Tensor" for p in self.params]
         return f"{self.name}({', '.join(kinds)})"
+
+
+# ---- going through ----
+
+
+def parts_of(term: Term) -> tuple:
+    """The terms inside a term."""
+    match term:
+        case Apply(args=args, keywords=keywords):
+            return (*args, *(value for _, value in keywords))
+        case Group(items=items):
+            return items
+        case Part(value=value, item=item):
+            return value, item
+        case Slice(ends=ends):
+            return tuple(end for end in ends if end is not None)
+        case Choice(test=test, on_true=on_true, on_false=on_false):
+            return test, on_true, on_false
+        case Logic(operands=operands):
+            return operands
+    return ()
+
+
+def terms_in(statements: Iterable[Statement]) -> Iterator[Term]:
+    """The terms of statements and of their blocks, in the order of the text."""
+    for statement in statements:
+        match statement:
+            case Assign(value=value):
+                yield value
+            case Branch(test=test, on_true=on_true, on_false=on_false):
+                yield test
+                yield from terms_of(on_true)
+                yield from terms_of(on_false)
+            case While(initial=initial, test=test, block=block):
+                yield from (*initial, test, *terms_of(block))
+            case Count(initial=initial, bounds=bounds, block=block):
+                yield from (*initial, *bounds, *terms_of(block))
+
+
+def terms_of(block: Block) -> Iterator[Term]:
+    """The terms of a block."""
+    yield from terms_in(block.body)
+    yield from block.results
+
+
+def names_in(*terms: Term) -> list[str]:
+    """The names that terms use, in order of first use."""
+    found: dict[str, None] = {}
+    todo = list(reversed(terms))
+    while todo:
+        term = todo.pop()
+        todo += reversed(parts_of(term))
+        if type(term) is Name:
+            found[term.id] = None
+    return list(found)
+
+
+def names_bound(statements: Iterable[Statement]) -> Iterator[str]:
+    """The names that statements and their blocks bind."""
+    for statement in statements:
+        yield from statement.targets
+        match statement:
+            case Branch(on_true=on_true, on_false=on_false):
+                yield from names_bound((*on_true.body, *on_false.body))
+            case While(params=params, block=block):
+                yield from (*params, *names_bound(block.body))
+            case Count(params=params, index=index, block=block):
+                yield from (*params, index, *names_bound(block.body))

@@ -3,11 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from letir.errors import ParseError
-from letir.scripting.printing import parts_of
 from letir.scripting.reading import FunctionReader
 from letir.scripting.scripts import Script, check_distinct, read_function
 from letir.scripting.sources import Text, text_of
-from letir.scripting.terms import Apply, Function
+from letir.scripting.terms import Apply, Function, parts_of, terms_in
 
 
 def script(source: str | Callable) -> Script:
@@ -126,7 +125,7 @@ def calls(function: Function) -> Iterator[Apply]:
     """The calls of other scripts in a function and its backward."""
     for part in (function, function.inner):
         if part is not None:
-            todo: list = [part.results, *(statement.value for statement in part.body)]
+            todo: list = [part.results, *terms_in(part.body)]
             while todo:
                 term = todo.pop()
                 todo += parts_of(term)
@@ -155,5 +154,5 @@ def check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:
 
 def recursion(text: Text, call: Apply, cycle: list[str]) -> ParseError:
     """The error for functions that call each other in a circle."""
-    message = f"recursion: {' -> '.join(cycle)}\n  a script is straight-line code, it must end"
+    message = f"recursion: {' -> '.join(cycle)}\n  a script must end: write a loop"
     return text.error(call.at, message)

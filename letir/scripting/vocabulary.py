@@ -133,6 +133,11 @@ def length_of(x) -> int:
     return len(x) if isinstance(x, tuple) else shape_of(x, 0)
 
 
+def is_none(x) -> bool:
+    """Whether an optional argument is missing."""
+    return x is None
+
+
 def filled_like(make: Callable, number: float) -> Callable:
     """zeros_like or ones_like, of a Value or a number."""
     return lambda x: make(x) if isinstance(x, Value) else type(x)(number)
@@ -144,6 +149,7 @@ QUESTIONS = {
     "count": count_of,
     "dtype": dtype_of,
     "len": length_of,
+    "is_none": is_none,
     "zeros_like": filled_like(zeros_like, 0),
     "ones_like": filled_like(ones_like, 1),
     "expand_as": lambda x, other: PRIMITIVES["broadcast_to"](x, shape_of(other)),
@@ -160,6 +166,12 @@ PYTHON_OPERATORS = {
     "power": operator.pow,
     "neg": operator.neg,
     "positive": operator.pos,
+    "equal": operator.eq,
+    "not_equal": operator.ne,
+    "less": operator.lt,
+    "less_equal": operator.le,
+    "greater": operator.gt,
+    "greater_equal": operator.ge,
 }
 
 

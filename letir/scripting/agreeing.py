@@ -1,0 +1,150 @@
+"""What the ends of branches and the steps of loops must have in common: the patterns of values.
+
+A pattern says which parts of a value are arrays, of which types, and which are known and stay the
+same. Numbers join arrays as NumPy promotes them; nothing else changes its type.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+from attrs import field, frozen
+
+from letir.ast.attrs import token
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
+from letir.ops.makers import recast
+from letir.ops.sizes import Sizes
+from letir.scripting.leaves import is_static, plain
+
+
+class DiffersError(Exception):
+    """Two values have no pattern in common."""
+
+
+@frozen
+class Leaf:
+    """An array of this type, None if unknown; ``is_shape``: it stands for a shape."""
+
+    kind: ArrayType | None
+    is_shape: bool = False
+
+
+@frozen
+class Fixed:
+    """A value that is known, and the same on every way."""
+
+    value: object = field(eq=token)  # to the bit: 1, 1.0 and True differ
+
+
+Pattern = Leaf | Fixed | tuple
+
+
+def pattern_of(value) -> Pattern:
+    """The pattern of a value that may change: its numbers are arrays, other constants stay."""
+    if type(value) in PYTHON_NUMBERS or not isinstance(value, tuple):
+        return leaf_of(value) or Fixed(value)
+    return Fixed(value) if is_static(value) else tuple(map(pattern_of, value))
+
+
+def leaf_of(value) -> Leaf | None:
+    """The leaf that a value is; None for one that is no array and no number."""
+    if type(value) is Sizes:
+        return Leaf(value.array.type, True)
+    if isinstance(value, Value):
+        return Leaf(value.type)
+    return Leaf(WEAK[type(value)]) if type(value) in PYTHON_NUMBERS else None
+
+
+def joined(pattern: Pattern, value) -> Pattern:
+    """The least pattern that covers ``pattern`` and ``value``. Raises DiffersError if none does."""
+    if type(pattern) is Fixed:
+        if is_static(value) and pattern == Fixed(value):
+            return pattern
+        known = pattern.value
+        pattern = tuple(map(Fixed, known)) if isinstance(known, tuple) else leaf_of(known)
+    if isinstance(pattern, tuple) and isinstance(value, tuple) and len(pattern) == len(value):
+        return tuple(map(joined, pattern, value))
+    leaf = None if isinstance(value, tuple) else leaf_of(value)
+    if type(pattern) is not Leaf or leaf is None:
+        raise DiffersError
+    return Leaf(joined_kind(pattern.kind, leaf.kind), pattern.is_shape and leaf.is_shape)
+
+
+def joined_kind(one: ArrayType | None, other: ArrayType | None) -> ArrayType | None:
+    """The type of an array that may have either; None if one is unknown."""
+    if one is None or other is None:
+        return None
+    if one is other:
+        return one
+    if one.shape != other.shape or not (one.weak or other.weak):
+        raise DiffersError
+    if one.weak and other.weak:
+        return max(one, other, key=lambda kind: "iufc".index(kind.dtype.kind))
+    strong, weak = (other, one) if one.weak else (one, other)
+    # a number fits into what it would not change
+    if np.result_type(strong.dtype, type(np.zeros((), weak.dtype).item())(0)) != strong.dtype:
+        raise DiffersError
+    if strong.dtype.kind == "b":
+        raise DiffersError
+    return strong
+
+
+def described(value) -> str:
+    """A value, or the pattern of one, for messages."""
+    if isinstance(value, tuple):
+        return f"({', '.join(map(described, value))}{',' * (len(value) == 1)})"
+    if type(value) is Fixed:
+        return described(value.value)
+    leaf = value if type(value) is Leaf else leaf_of(value)
+    if leaf is None:
+        return repr(value)
+    return "of unknown type" if leaf.kind is None else str(leaf.kind)
+
+
+# ---- values of a pattern ----
+
+
+def leaves(pattern: Pattern) -> list[Leaf]:
+    """The arrays in a pattern."""
+    if type(pattern) is Leaf:
+        return [pattern]
+    return [] if type(pattern) is Fixed else [leaf for part in pattern for leaf in leaves(part)]
+
+
+def flattened(patterns: Iterable[Pattern], values: Iterable) -> list:
+    """The arrays of values as their patterns have them."""
+    found: list = []
+    for pattern, value in zip(patterns, values, strict=True):
+        if type(pattern) is Leaf:
+            found.append(of_kind(plain(value), pattern.kind))
+        elif type(pattern) is tuple:
+            found += flattened(pattern, value)
+    return found
+
+
+def rebuilt(pattern: Pattern, values: Iterator[Value]):
+    """The value of this pattern with these arrays."""
+    if type(pattern) is Fixed:
+        return pattern.value
+    if type(pattern) is tuple:
+        return tuple([rebuilt(part, values) for part in pattern])
+    value = next(values)
+    return Sizes(value) if pattern.is_shape else value
+
+
+def all_rebuilt(patterns: Iterable[Pattern], values: Iterable[Value]) -> list:
+    """A value for each pattern."""
+    rest = iter(values)
+    return [rebuilt(pattern, rest) for pattern in patterns]
+
+
+def of_kind(value, kind: ArrayType | None):
+    """An array or a number as one of this type, which covers its own."""
+    if kind is None or (isinstance(value, Value) and value.type in (None, kind)):
+        return value
+    if not isinstance(value, Value):
+        number = kind.dtype.type(value)
+        return number.item() if kind is WEAK[type(number.item())] else number
+    value = recast(value, kind.dtype)
+    return PRIMITIVES["weaken"](value) if kind.weak else value

@@ -1,0 +1,216 @@
+"""Reading statements: assignments, and ``if``, ``while`` and counted ``for`` [G3].
+
+A name that a branch binds means the branch's result from then on, one that a loop binds a value
+that is carried from step to step; ``liveness`` says which are needed. A name without a value on
+some way is ``Unbound``, and an error where it is read.
+"""
+
+import ast
+
+from attrs import frozen
+
+from letir.scripting.expressions import ExpressionReader
+from letir.scripting.liveness import Liveness, Loop, assigned
+from letir.scripting.terms import (
+    Assign,
+    Block,
+    Branch,
+    Choice,
+    Count,
+    Group,
+    Literal,
+    Logic,
+    Name,
+    Place,
+    Statement,
+    Term,
+    While,
+)
+
+MOST_BLOCKS = 40  # inside each other: Python's stack is used for them
+COUNTED = "a script counts: for i in range(n): a step may read x[i]"
+ENDLESS = "a loop ends by its condition: write while i < n and not done, and set done"
+LATE = "return is the last statement: give the result a name in every branch, and return it there"
+FLOW = {
+    ast.Break: f"break: {ENDLESS}",
+    ast.Continue: "continue: put what follows under an if",
+    ast.Return: f"early return: {LATE}",
+    ast.Match: "match: write if and elif",
+}
+
+
+@frozen
+class Unbound:
+    """What a name means that has no value here: why it has none."""
+
+    reason: str
+
+
+class FlowReader(ExpressionReader):
+    """Reads statements. ``scope``: what the user's names mean; ``body``: what was read."""
+
+    def __init__(self, text, scripts, own: str):
+        super().__init__(text, scripts, own)
+        self.scope: dict[str, str | Unbound] = {}
+        self.body: list[Statement] = []
+        self.blocks = 0  # around what is being read
+        self.liveness: Liveness | None = None
+
+    def bind(self, node: ast.AST, name: str) -> str:
+        """A name for what is bound as ``name`` from here on."""
+        raise NotImplementedError("functions know which names are taken")
+
+    def statement(self, node: ast.stmt, is_first: bool = False) -> None:
+        """Read one statement."""
+        raise NotImplementedError("functions know which statements they have")
+
+    def meaning(self, node: ast.AST, name: str) -> Name:
+        """What a name of the scope means. Raises ParseError where it has no value."""
+        found = self.scope[name]
+        if type(found) is Unbound:
+            raise self.error(node, found.reason)
+        return Name(found, self.place(node))
+
+    # ---- assignments ----
+
+    def assign(self, node: ast.stmt, target: ast.expr, value: ast.expr) -> None:
+        """``name = value`` or ``name, name = value``."""
+        term = self.term(value)  # before the names are bound: x = x + 1 reads the old x
+        unpacks = isinstance(target, ast.Tuple | ast.List)
+        targets = target.elts if unpacks else [target]
+        for one in targets:
+            if not isinstance(one, ast.Name):
+                raise self.error(one, "assign to names: nothing is changed in place")
+        names = tuple(self.bind(one, one.id) for one in targets)
+        if type(term) is Group and unpacks and len(term.items) != len(names):
+            raise self.error(node, f"{len(names)} names for {len(term.items)} values")
+        self.body.append(Assign(names, unpacks, term, self.place(node)))
+
+    # ---- blocks ----
+
+    def nested(self, node: ast.AST) -> None:
+        """Enter one more block around what is read. Raises ParseError if they are too many."""
+        self.blocks += 1
+        if self.blocks > MOST_BLOCKS:
+            raise self.error(node, "nested too deeply: make a function of the inner part")
+
+    def inside(self, statements: list[ast.stmt]) -> tuple[Statement, ...]:
+        """The statements of a block; ``scope`` is afterwards as it is at the block's end."""
+        outer, self.body = self.body, []
+        for node in statements:
+            self.nested(node)
+            self.statement(node)
+            self.blocks -= 1
+        found, self.body = self.body, outer
+        return tuple(found)
+
+    def branch(self, node: ast.If) -> None:
+        """``if`` with ``elif`` and ``else``."""
+        test, scope, at = self.truth(node.test), self.scope, self.place(node)
+        ends = []
+        for block in (node.body, node.orelse):
+            self.scope = dict(scope)
+            ends.append((self.inside(block), self.scope))
+        self.scope = scope
+        names, needed = assigned([node]), self.liveness.needed[node]
+        joined = [n for n in names if n in needed and all(is_bound(s, n) for _, s in ends)]
+        for name in names:
+            scope[name] = lost_in_branch(name, at, [end for _, end in ends])
+        blocks = [Block(b, tuple(Name(end[n], at) for n in joined)) for b, end in ends]
+        targets = tuple(self.bind(node, name) for name in joined)
+        if targets:
+            self.body.append(Branch(targets, test, *blocks, at, tuple(joined)))
+
+    def loop(self, node: Loop) -> None:
+        """``while`` and counted ``for``."""
+        if node.orelse:
+            raise self.error(node.orelse[0], "a loop has no else: it runs always, as break is not")
+        is_counted, at = isinstance(node, ast.For), self.place(node)
+        bounds = self.bounds(node) if is_counted else ()
+        names, needed, scope = assigned([node]), self.liveness.needed[node], self.scope
+        carried = [n for n in names if n in needed and is_bound(scope, n)]
+        initial = tuple(Name(scope[name], at) for name in carried)
+        self.scope = scope | {n: Unbound(before_loop(n, at)) for n in names if n not in carried}
+        params = tuple(self.bind(node, name) for name in carried)
+        head = self.bind(node.target, node.target.id) if is_counted else self.truth(node.test)
+        if type(head) is Literal and head.value:
+            raise self.error(node.test, f"the loop would never end\n  {ENDLESS}")
+        body = self.inside(node.body)
+        block = Block(body, tuple(self.meaning(node, name) for name in carried))
+        self.scope = scope
+        for name in names:
+            scope[name] = Unbound(after_loop(name, at))
+        targets = tuple(self.bind(node, name) for name in carried)
+        if not targets:  # nobody would see that it ran
+            return
+        if is_counted:
+            made = Count(targets, params, initial, head, bounds, block, at, tuple(carried))
+        else:
+            made = While(targets, params, initial, head, block, at, tuple(carried))
+        self.body.append(made)
+
+    def bounds(self, node: ast.For) -> tuple[Term, Term, Term]:
+        """(start, stop, step) of ``range(...)``."""
+        call = node.iter
+        is_range = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
+        if not is_range or call.func.id != "range" or self.local(call.func) is not None:
+            raise self.error(call, COUNTED)
+        if call.keywords or not 1 <= len(call.args) <= 3:
+            raise self.error(call, "range takes one to three integers: range(start, stop, step)")
+        if not isinstance(node.target, ast.Name):
+            raise self.error(node.target, "a loop counts by one name: for i in range(n)")
+        terms, at = [self.term(arg) for arg in call.args], self.place(call)
+        start = [Literal(0, at)] * (len(terms) == 1)
+        return (*start, *terms, *[Literal(1, at)] * (len(terms) < 3))
+
+    # ---- truth values ----
+
+    def truth(self, node: ast.expr) -> Term:
+        """What is asked for its truth value."""
+        match node:
+            case ast.BoolOp(op=op, values=values):
+                word, operands = "and" if isinstance(op, ast.And) else "or", values
+            case ast.UnaryOp(op=ast.Not(), operand=operand):
+                word, operands = "not", [operand]
+            case _:
+                return self.term(node)
+        at, depth = self.place(node), self.blocks
+        for operand in operands:  # each is computed inside of the one before
+            self.nested(operand)
+        found = Logic(word, tuple(map(self.truth, operands)), at)
+        self.blocks = depth
+        return found
+
+    def choice(self, node: ast.IfExp) -> Choice:
+        """``a if test else b``."""
+        self.nested(node)
+        parts = self.truth(node.test), self.term(node.body), self.term(node.orelse)
+        self.blocks -= 1
+        return Choice(*parts, self.place(node))
+
+
+def is_bound(scope: dict[str, str | Unbound], name: str) -> bool:
+    """Whether a name has a value in this scope."""
+    return type(scope.get(name)) is str
+
+
+def lost_in_branch(name: str, at: Place, ends: list[dict]) -> Unbound:
+    """Why a name has no value after a branch; the reason of an inner one if that is it."""
+    inner = next((end[name] for end in ends if type(end.get(name)) is Unbound), None)
+    return inner or Unbound(
+        f"{name!r} is assigned in only one branch of the if at line {at.line}\n"
+        "  give it a value before, or in both"
+    )
+
+
+def before_loop(name: str, at: Place) -> str:
+    """Why a name has no value in the first step of a loop."""
+    return f"{name!r} has no value before the loop at line {at.line}: give it one there"
+
+
+def after_loop(name: str, at: Place) -> str:
+    """Why a name has no value after a loop."""
+    return (
+        f"{name!r} is assigned only inside of the loop at line {at.line}, which may run no times\n"
+        "  give it a value before the loop"
+    )

@@ -1,0 +1,46 @@
+"""Values of scripts: arrays, numbers, shapes, and nested tuples of them; their leaves.
+
+``plain`` leaves are what programs take and return. ``copied`` is how a value enters a closed body:
+its arrays become parameters, all else is part of the body.
+"""
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ops.sizes import Sizes
+
+
+def plain(value):
+    """What programs return for a value: shapes as arrays."""
+    if isinstance(value, tuple):
+        return tuple(map(plain, value))
+    return value.array if type(value) is Sizes else value
+
+
+def leaves_of(value) -> list:
+    """The leaves of nested tuples; None is one."""
+    if isinstance(value, tuple):
+        return [leaf for part in value for leaf in leaves_of(part)]
+    return [value]
+
+
+def copied(builder: LetBuilder, name: str, value):
+    """A captured value inside a body: arrays become parameters, all else stays."""
+    if isinstance(value, tuple):
+        return tuple(copied(builder, f"{name}.{i}", part) for i, part in enumerate(value))
+    if type(value) is Sizes:
+        # what is known stays known
+        return Sizes(builder.param(value.array.type, name), value.known)
+    return builder.param(value.type, name) if isinstance(value, Value) else value
+
+
+def is_static(value) -> bool:
+    """Whether a value is known while the script is read: no array is in it."""
+    if isinstance(value, tuple):
+        return all(map(is_static, value))
+    return not isinstance(value, Value) and type(value) is not Sizes
+
+
+def named(value, name: str):
+    """``value``, whose local is called ``name`` if it has no name."""
+    if isinstance(value, Value) and value.arg.name is None:
+        value.arg.name = name
+    return value

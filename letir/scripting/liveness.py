@@ -1,0 +1,100 @@
+"""Which names the text needs after an ``if`` and from step to step of a loop.
+
+Read from the last statement to the first, before a script is read: what nobody reads is carried by
+no loop and given by no branch, so that it may have any type, or no value at all.
+"""
+
+import ast
+from collections.abc import Collection, Iterable, Iterator
+
+Loop = ast.While | ast.For
+
+
+class Liveness:
+    """``needed[node]``: of an ``if``, the names that are read after it; of a loop, those that are
+    read after it or in a later step.
+    """
+
+    def __init__(self, function: ast.FunctionDef):
+        self.needed: dict[ast.stmt, frozenset[str]] = {}
+        self._exposed: dict[ast.stmt, set[str]] = {}
+        # an inner function reads what its names mean at the end
+        backwards = [node for node in function.body if isinstance(node, ast.FunctionDef)]
+        self.record(function.body, {name for node in backwards for name in read_in(node)})
+
+    def record(self, statements: list[ast.stmt], live: set[str]) -> set[str]:
+        """Fill ``needed`` in; the names that are live before the statements if ``live`` are
+        after them.
+        """
+        for node in reversed(statements):
+            if isinstance(node, ast.If):
+                self.needed[node] = frozenset(live)
+                branches = [self.record(block, set(live)) for block in (node.body, node.orelse)]
+                live = {*branches[0], *branches[1], *read_in(node.test)}
+            elif isinstance(node, Loop):
+                live |= self.exposed(node)
+                self.needed[node] = frozenset(live)
+                self.record(node.body, set(live))
+            else:
+                live = before(node, live)
+        return live
+
+    def exposed(self, node: Loop) -> set[str]:
+        """The names that a loop may read before it binds them."""
+        found = self._exposed.get(node)
+        if found is None:
+            inside = self.live_before(node.body, set()).difference(bound_in(node))
+            found = {*inside, *read_in(node.test if isinstance(node, ast.While) else node.iter)}
+            self._exposed[node] = found
+        return found
+
+    def live_before(self, statements: list[ast.stmt], live: set[str]) -> set[str]:
+        """As ``record``, without recording."""
+        for node in reversed(statements):
+            if isinstance(node, ast.If):
+                branches = [self.live_before(b, set(live)) for b in (node.body, node.orelse)]
+                live = {*branches[0], *branches[1], *read_in(node.test)}
+            elif isinstance(node, Loop):
+                live |= self.exposed(node)  # known: every loop is looked at once
+            else:
+                live = before(node, live)
+        return live
+
+
+def before(node: ast.stmt, live: set[str]) -> set[str]:
+    """The live names before a statement without blocks."""
+    if not isinstance(node, ast.FunctionDef):
+        live.difference_update(bound_in(node))
+        live.update(read_in(node))
+    return live
+
+
+def read_in(node: ast.AST) -> Iterator[str]:
+    """The names that a piece of syntax reads."""
+    for part in ast.walk(node):
+        if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
+            yield part.id
+
+
+def bound_in(node: ast.stmt) -> Collection[str]:
+    """The names that a statement itself binds."""
+    match node:
+        case ast.Assign(targets=targets):
+            found = targets
+        case ast.AnnAssign(target=target) | ast.For(target=target):
+            found = [target]
+        case _:
+            found = []
+    return [n.id for one in found for n in ast.walk(one) if isinstance(n, ast.Name)]
+
+
+def assigned(statements: Iterable[ast.stmt]) -> list[str]:
+    """The names that statements and their blocks bind, in order."""
+    found: dict[str, None] = {}
+    todo = list(reversed(list(statements)))
+    while todo:
+        node = todo.pop()
+        found.update(dict.fromkeys(bound_in(node)))
+        if isinstance(node, ast.If | Loop):
+            todo += reversed([*node.body, *node.orelse])
+    return list(found)
