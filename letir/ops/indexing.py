@@ -134,7 +134,8 @@ def index_add_update(xp, x, new, *arrays, item):
 def add_at(xp, out, item, new, arrays) -> None:
     """Add ``new`` to a part of ``out`` in place, also where an index repeats."""
     place = filled(item, arrays)
-    if any(a.dtype.kind != "b" for a in arrays):
+    # one integer, which may be a Python number, names one place
+    if any(a.dtype.kind != "b" for a in arrays if getattr(a, "shape", ())):
         xp.add.at(out, place, new)  # a place may be there twice, where += adds once
         return
     part, new = out[place], xp.asarray(new).astype(out.dtype, copy=False)
