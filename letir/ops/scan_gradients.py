@@ -11,13 +11,15 @@ from collections.abc import Callable, Sequence
 from attrs import frozen
 
 from letir.ast.builder import LetBuilder, Value
+from letir.ast.liveness import live_binds
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.ops.bodies import body_type, fitted
 from letir.ops.casting import weaken
 from letir.ops.loop_bodies import GradientOf, arriving, carried, constant_in, is_counted, part
-from letir.ops.makers import match, takes_gradient
+from letir.ops.loop_products import products, summed
+from letir.ops.makers import added, match, takes_gradient
 from letir.ops.sizes import zeros_like
 
 MOST_ROUNDS = 4  # of saving: what saves more values may read more of them, in theory for ever
@@ -160,8 +162,7 @@ class Loop:
         self.carry: list[tuple] = []
         self.rows: list[tuple] = []
         self.shared: list[tuple] = []
-        if numbers is not None:
-            self.row(numbers)
+        self.numbers = None if numbers is None else self.row(numbers)  # stays, and is the first
 
     def carried(self, operand) -> Value:
         """The parameter for a carried value that begins as ``operand``."""
@@ -186,11 +187,15 @@ class Loop:
         """(last carry, stacked ys) of the scan whose steps give these; ``extra`` are arrays that
         tell the number of steps, if nothing else does.
         """
+        body = self.builder.build([*carry, *ys])
+        body = body.with_binds(live_binds(body))  # a sum is taken apart, or an answer not wanted
+        used = {local for term in (*body.binds, body.ret) for local in term.locals()}
+        self.rows = [pair for pair in self.rows if pair[1].arg in used or pair[1] is self.numbers]
+        self.shared = [pair for pair in self.shared if pair[1].arg in used]
         if self.length is None and not self.rows:
             self.row(extra[0])
         pairs = [*self.carry, *self.rows, *self.shared]
-        self.builder.params = [param.arg for _, param in pairs]
-        body = self.builder.build([*carry, *ys])
+        body = Lambda([param.arg for _, param in pairs], body.binds, body.ret)
         attrs = {"n_carry": len(self.carry), "n_xs": len(self.rows)}
         attrs |= {"length": self.length, "reverse": self.reverse}
         outs = emit_scan([operand for operand, _ in pairs], body=body, **attrs)
@@ -208,23 +213,58 @@ def go_back(back: Back, cts: Sequence, outs: Sequence, args: Sequence, loop: Loo
     """The cotangents of the operands, by a scan over the steps in the other order."""
     g, n_carry = back.gradient, back.n_carry
     end = n_carry + back.n_xs
-    carry = [i for i in range(n_carry) if i in set(g.df_input_vjps)]
     if not g.df_input_vjps:
         return (None,) * len(args)
+    carry = [i for i in g.df_input_vjps if i < n_carry]
     by_result = {i: loop.carried(zeros_like(outs[i]) if cts[i] is None else cts[i]) for i in carry}
-    pairs = zip(g.df_output_vjps, g.df.ret.args, strict=True)
-    given = [i for i, ct in pairs if type(ct) is Local]
-    totals = {i: loop.carried(zeros_like(args[i])) for i in given if i >= end}
     by_result |= {i: loop.row(cts[i]) for i in g.df_input_vjps if i >= n_carry}
     reads = residuals(back, outs, args, loop)
     found = loop.builder.call(g.df, [*[by_result[i] for i in g.df_input_vjps], *reads])
-    by_param = dict(zip(g.df_output_vjps, found, strict=True))
-    xs = [i for i in given if n_carry <= i < end]
-    results = [by_param[i] if i in given else zeros_like(by_result[i]) for i in carry]
-    results += [total + by_param[i] for i, total in totals.items()]
-    first, rows = loop.emit(results, [by_param[i] for i in xs], args[n_carry:])
-    answers = dict(zip([*carry, *totals, *xs], [*first, *rows], strict=True))
+    pairs = zip(g.df_output_vjps, found, strict=True)
+    by_param = {i: ct for i, ct in pairs if isinstance(ct, Value)}
+    xs = [i for i in by_param if n_carry <= i < end]
+    sums = Sums(loop, {i: (args[i], ct) for i, ct in by_param.items() if i >= end})
+    results = [by_param[i] if i in by_param else zeros_like(by_result[i]) for i in carry]
+    ys = [by_param[i] for i in xs]
+    first, rows = loop.emit([*results, *sums.carry], [*ys, *sums.factors], args[n_carry:])
+    answers = dict(zip([*carry, *xs], [*first[: len(carry)], *rows[: len(xs)]], strict=True))
+    answers |= sums.totals(first[len(carry) :], rows[len(xs) :])
     return tuple([match(answers.get(i), arg) for i, arg in enumerate(args)])
+
+
+class Sums:
+    """The cotangents of what all steps read: sums over the steps, in the carry or, for products of
+    matrices, after the loop.
+
+    ``carry``: what a step hands on for the first, ``factors``: what it gives to the second.
+    """
+
+    def __init__(self, loop: "Loop", terms: dict[int, tuple]):
+        self.loop, self.products, self.carried = loop, {}, []
+        self.carry: list[Value] = []
+        made = {b: bind for bind in loop.builder.binds for b in bind.binders}
+        rows = {param.arg: operand for operand, param in loop.rows}
+        for i, (arg, ct) in terms.items():
+            known = loop.length is not None
+            self.products[i], rest = products(ct.arg, made) if known else ([], [ct.arg])
+            if rest:
+                values = added(Value(loop.builder, local) for local in rest)
+                self.carry.append(loop.carried(zeros_like(arg)) + values)
+                self.carried.append(i)
+        factors = [x for terms in self.products.values() for p in terms for x in (p.a, p.b)]
+        self.stacked = {x: rows[x] for x in factors if x in rows}
+        self.missing = [x for x in dict.fromkeys(factors) if x not in rows]
+        self.factors = [Value(loop.builder, x) for x in self.missing]
+
+    def totals(self, carried: Sequence[Value], rows: Sequence[Value]) -> dict[int, Value]:
+        """The sums by operand, given what the loop gave."""
+        stacked = self.stacked | dict(zip(self.missing, rows, strict=True))
+        found: dict = dict(zip(self.carried, carried, strict=True))
+        for i, terms in self.products.items():
+            if terms:
+                total = summed(terms, stacked)
+                found[i] = found[i] + total if i in found else total
+        return found
 
 
 def residuals(back: Back, outs: Sequence, args: Sequence, loop: Loop) -> list[Value]:
@@ -263,6 +303,8 @@ def scan_jvp(tangents, outs, *args, body, n_carry, n_xs, length, reverse, transf
     carry = [loop.carried(arg) for arg in args[:n_carry]]
     moving = [i for i in inputs if i < n_carry]
     primals = carry + [loop.row(arg) for arg in args[n_carry:end]]
+    if is_counted(list(map(body_type, args)), n_carry, n_xs):
+        loop.numbers = primals[n_carry]
     primals += [loop.share(arg) for arg in args[end:]]
     along = [tangent_param(loop, i, tangents[i], outs, n_carry, end) for i in inputs]
     found = loop.builder.call(program, [*primals, *along])

@@ -281,7 +281,9 @@ class Sum:
         """Emit the sum, and ``base`` if it is given, as ``binder``."""
         if base is not None:
             self.add_before(base, builder)
-        if base is not None and self.terms.kept * FEW <= binder.type.size:
+        size = binder.type.size  # of named sizes nobody knows which is less
+        few = type(size) is not int or self.terms.kept * FEW <= size
+        if base is not None and few:
             self.terms.add_to(self.before, builder)
         else:
             made = self.terms.emitted(builder)
