@@ -162,6 +162,7 @@ LAWS = {
     "carried_signs": lambda f: carried_signs(f) is f,
     "fuse": lambda f: len(lt.check(passes.fuse(f))) == 1 and passes.fuse(f)(ONE) == f(ONE),
     "unroll": lambda f: passes.unroll(f) is f,
+    "batch_matmuls": lambda f: passes.batch_matmuls(f) is f,
     "loop_invariants": lambda f: passes.loop_invariants(f) is f,
     "run_forward": lambda f: f(ONE) == 1 - len(f) / 2,
     "differentiate": lambda f: len(lt.differentiate(f, defined=[True]).df) > len(f),

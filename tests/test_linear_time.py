@@ -156,6 +156,15 @@ def in_a_loop(f: Lambda) -> Lambda:
     return builder.build(builder.emit(PRIMITIVES["fori_loop"], args, Attrs(body=body)))
 
 
+def unrolled(length: int) -> Lambda:
+    """A recurrent network: products of inputs, which may be batched, and of states."""
+    builder, kind = LetBuilder(), ArrayType(float, (2, 2))
+    h, w, u, *xs = [builder.param(kind) for _ in range(3 + length // 5)]
+    for x in xs:
+        h = x.T @ w + h @ u
+    return builder.build([h])
+
+
 def loops(length: int) -> Lambda:
     """Short loops, one after the other, which are ``length`` binds in a row."""
     builder = LetBuilder()
@@ -202,6 +211,7 @@ FUNCTIONS = {
     "carried_signs": carried_signs,
     "fuse": passes.fuse,
     "unroll": lambda f: passes.unroll(loops(len(f))),
+    "batch_matmuls": lambda f: passes.batch_matmuls(unrolled(len(f))),
     "loop_invariants": lambda f: passes.loop_invariants(in_a_loop(f)),
     "run_forward": lambda f: f(*arguments(f)),
     "differentiate": lt.differentiate,

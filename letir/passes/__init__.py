@@ -12,6 +12,7 @@ from letir.passes.outliving import parts_apart
 from letir.passes.signs import carried_signs
 
 _ON_USE = {  # name -> its module
+    "batch_matmuls": "batching_products",
     "canonicalize_ops": "canonicalizing",
     "common_subexpressions": "subexpressions",
     "constant_pooling": "subexpressions",
@@ -27,6 +28,7 @@ _ON_USE = {  # name -> its module
 }
 
 __all__ = [
+    "batch_matmuls",
     "canonicalize_ops",
     "carried_signs",
     "common_subexpressions",
