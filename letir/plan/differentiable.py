@@ -152,7 +152,12 @@ def kind_of(leaf):
 
 
 def differentiable(
-    fn: Lambda, requires_grad: Sequence[bool], *, optimize: bool = True, exact: bool = False
+    fn: Lambda,
+    requires_grad: Sequence[bool],
+    reason: str = "it was asked for",
+    *,
+    optimize: bool = True,
+    exact: bool = False,
 ) -> Differentiable:
     """``fn`` compiled for Variables, of which those require grad where ``requires_grad`` says so.
 
@@ -165,4 +170,6 @@ def differentiable(
     """
     making = Making(partial(optimized, optimize=optimize, exact=exact), Differentiable)
     made = making.optimize(fn, requires_grad=requires_grad)
-    return Differentiable(fn, made, requires_grad, making)
+    found = Differentiable(fn, made, requires_grad, making)
+    found.reason = reason
+    return found

@@ -25,6 +25,7 @@ from letir.plan.differentiable import differentiable
 from letir.plan.marking import Marker, Options
 from letir.plan.methods import BoundExecutor, on_mirror, options_of_method
 from letir.plan.optimizing import optimized
+from letir.plan.profiling import Profiled
 from letir.plan.sizing import Families, NotNamed, check_agrees, recorded_by_name
 from letir.plan.spec import (
     ArgumentSpec,
@@ -34,6 +35,7 @@ from letir.plan.spec import (
     key_of_tree,
 )
 from letir.plan.states import ExecutorState, state_of
+from letir.plan.subgraphs import might_require_grad
 from letir.plan.transforming import transformed
 from letir.tracing.recorder import ABSTRACT, ACTIVE, LAZY
 from letir.tracing.recording import KEEP, StaticLeaf, record
@@ -184,6 +186,13 @@ class Executor:
         """The executor of what a transform makes of the function: the same one each time."""
         return transformed(self, transform)
 
+    def like(self, f: Callable, options: Options) -> "Executor":
+        """An executor of another function, of the same class, with what that holds."""
+        found = object.__new__(type(self))
+        found.__dict__.update(self.__dict__)  # the arrays that a partial has bound
+        Executor.__init__(found, f, options)
+        return found
+
     # ---- compiling ----
 
     def make(self, request: "Request", key: ArgumentSpec, fresh: list):
@@ -219,8 +228,11 @@ class Executor:
     def compiled(self, fn: Lambda, spec: ArgumentSpec, reason: str):
         """The plan of a program."""
         options = {"optimize": self.options.optimize, "exact": self.options.exact}
-        if spec.has_variables:
-            return differentiable(fn, spec.requires_grad, **options)
+        if spec.has_variables or might_require_grad(fn):
+            return differentiable(fn, spec.requires_grad, reason, **options)
+        if self.options.profile:
+            optimize = functools.partial(optimized, **options)
+            return Profiled(fn, optimize, self.options.profile, reason)
         return Compiled(fn, optimized(fn, **options), reason)
 
     def reason(self, key: ArgumentSpec) -> str:

@@ -19,8 +19,11 @@ from letir.eval.arrays import array_module
 from letir.eval.evaluator import Evaluator, root
 from letir.plan.compiling import Compiled, compile
 from letir.plan.differentiable import Differentiable
-from letir.plan.executor import Executor, Request, jit, name_of
+from letir.plan.executor import Executor, Request, name_of
+from letir.plan.jitting import PartialExecutor, jit
+from letir.plan.methods import BoundExecutor
 from letir.plan.optimizing import optimized
+from letir.plan.profiling import Profiled
 from letir.plan.spec import ArgumentSpec
 
 MOST_LINES = 40  # of binds in a text: of more, those that take the longest
@@ -181,8 +184,11 @@ def explain(f: Callable, *args, **kwargs) -> Explanation:
         leaves = flat_arguments(f.program, args, kwargs)
         f.run_flat(list(leaves))
         return explained(f, "program", ArgumentSpec.of(tuple(leaves), {})[0], True, leaves, {})
-    if type(f) is not Executor:
-        f = jit(f)
+    if isinstance(f, BoundExecutor):
+        return f.as_function(explain, *args, **kwargs)
+    if not isinstance(f, Executor):
+        return explain(jit(f), *args, **kwargs)
+    args = (f.bound, *args) if isinstance(f, PartialExecutor) else args
     marked = f.marker.mark(args, kwargs)
     spec, leaves = ArgumentSpec.of(*marked)
     before = f.cache.compiles
@@ -202,8 +208,10 @@ def explained(
         steps.append(PassReport.of(*step))
 
     requires = getattr(version, "requires_grad", None)
-    optimized(version.program, requires_grad=requires, observe=note, **options)
-    made = version.optimized
+    made, source = version.optimized, version.program
+    if isinstance(version, Profiled):
+        source, leaves = version.profiled, version.given(leaves)
+    optimized(source, requires_grad=requires, observe=note, **options)
     silent = not version.changed and not any(map(has_effect, made.binds))
     times = timed(made, leaves) if silent else {}
     return Explanation(

@@ -33,6 +33,7 @@ def jit(
     optimize: bool = True,
     exact: bool = False,
     max_plans: int = 64,
+    profile: int = 0,
 ) -> Callable:
     """``f`` recorded and compiled for each kind of arguments that it is called with.
 
@@ -45,7 +46,9 @@ def jit(
     are kept.
 
     ``donate_argnums``: arrays whose memory the call may take for its own values. ``optimize`` and
-    ``exact`` as in ``compile``. Also a decorator, with or without options, of functions and
+    ``exact`` as in ``compile``. ``profile``: so many calls of each kind run the program as it was
+    recorded; then it is compiled for the Python numbers that were the same in all of them, and once
+    more for others. Also a decorator, with or without options, of functions and
     methods; what an object or a partial holds are arguments too. Other Python state that ``f``
     reads is read when it is recorded, and not again: pass it as an argument. Inside a trace, or a
     transform, the call is recorded as that of ``f``. See docs/executor.md.
@@ -61,7 +64,7 @@ def jit(
     """
     options = Options(
         *(as_tuple(static_argnums), as_tuple(static_argnames), as_tuple(donate_argnums)),
-        *(static_shapes, optimize, exact, max_plans),
+        *(static_shapes, optimize, exact, max_plans, profile),
     )
     return functools.partial(executor_of, options=options) if f is None else executor_of(f, options)
 

@@ -25,6 +25,7 @@ class Options:
     optimize: bool = True
     exact: bool = False
     max_plans: int = 64
+    profile: int = 0
 
 
 class Marker:

@@ -112,6 +112,17 @@ class BoundExecutor:
             put(held[owner].value if owner in held else instance, key, value)
         return out
 
+    def as_function(self, ask: Callable, *args, **kwargs):
+        """``ask(executor, ...)`` of the executor whose arguments the arrays of the object are."""
+        instance = self.__self__
+        held = places(instance, ROOT)
+        arrays = arrays_of(held)
+        before = INSTANCE.set(instance)
+        try:
+            return ask(self.on_arrays, Held.of(instance, held, arrays), arrays, *args, **kwargs)
+        finally:
+            INSTANCE.reset(before)
+
     def __getattr__(self, name):
         return getattr(self.on_arrays, name)  # counters, clear and the like
 

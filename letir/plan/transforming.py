@@ -24,7 +24,7 @@ def transformed(executor, transform: Transform):
     if found is None:
         # donated arguments are read once more on the way back
         options = evolve(executor.options, donate_argnums=())
-        found = type(executor)(with_static(executor.f, executor.options, transform), options)
+        found = executor.like(function_of(executor, transform), options)
         if transform.key is not None:
             while len(kept) >= MOST:
                 kept.pop(next(iter(kept)), None)
@@ -33,8 +33,18 @@ def transformed(executor, transform: Transform):
     return found
 
 
-def with_static(f: Callable, options, transform: Transform) -> Callable:
+def function_of(executor, transform: Transform) -> Callable:
     """The transformed function; what is static for the executor is so for the function in it."""
+    f, options = executor.f, executor.options
+    if hasattr(executor, "bound"):  # of a partial: the first argument is what that holds
+        return lambda bound, *args, **kwargs: with_static(
+            functools.partial(f, bound), shifted(options, -1), transform
+        )(*args, **kwargs)
+    return with_static(f, options, transform)
+
+
+def with_static(f: Callable, options, transform: Transform) -> Callable:
+    """``transform(f)``, in which static arguments are marked."""
     numbers, names = options.static_argnums, options.static_argnames
     new = transform(f)
     if isinstance(f, Lambda) or not (numbers or names):
@@ -46,3 +56,9 @@ def with_static(f: Callable, options, transform: Transform) -> Callable:
         return new(*args, **kwargs)
 
     return with_marked
+
+
+def shifted(options, by: int):
+    """The options with places of static arguments moved."""
+    numbers = tuple([n + by if n >= 0 else n for n in options.static_argnums])
+    return evolve(options, static_argnums=numbers)

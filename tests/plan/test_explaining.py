@@ -1,5 +1,7 @@
 """explain: which plan, why it was compiled, what each pass did, and what each bind costs."""
 
+import functools
+
 import numpy as np
 
 import letir as lt
@@ -103,3 +105,16 @@ def test_the_body_of_a_loop_is_counted_by_its_runs():
     found = explain(jit(f), X)
 
     assert any(bind.calls == 100 for bind in found.binds) or len(found.binds) > 5
+
+
+def test_methods_and_partials_are_explained():
+    class Scale:
+        def __init__(self):
+            self.weight = np.arange(3.0)
+
+        @jit
+        def forward(self, x):
+            return self.weight * x
+
+    assert "mul" in str(explain(Scale().forward, np.ones(3)))
+    assert "mul" in str(explain(jit(functools.partial(np.multiply, np.ones(3))), np.ones(3)))

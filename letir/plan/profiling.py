@@ -1,0 +1,89 @@
+"""``Profiled``: a plan that looks at its first calls, and is then made for what it saw.
+
+The first calls run the program as it was recorded. Python numbers among the arguments that were the
+same each time are taken for constants then: they fold, a power of 2 becomes a square. A call with
+another number runs a plan that takes it as an argument.
+"""
+
+import threading
+import weakref
+from collections.abc import Callable
+
+from letir.ast.attrs import token
+from letir.ast.terms import Const, Lambda
+from letir.eval.arrays import array_module
+from letir.eval.written import check_writable
+from letir.ops.memory import changed_params
+from letir.plan.slots import Plan, plan_of
+from letir.visitors.rewriting import substitute
+
+VARIES = object()
+
+
+class Profiled:
+    """Runs ``program`` as recorded ``calls`` times, then the plans that ``optimize`` makes of it.
+
+    ``specialized`` is what became of ``profiled``, the program for the numbers that were always the
+    same; None before they are known.
+    """
+
+    def __init__(self, program: Lambda, optimize: Callable, calls: int, reason: str = ""):
+        self.program, self.optimize, self.calls = program, optimize, calls
+        self.profiled, self.optimized, self.reason = program, program, reason
+        self.changed, self.executed = changed_params(program), weakref.ref(program)
+        self.weak = [i for i, p in enumerate(program.params) if p.type and p.type.weak]
+        self.seen: dict[int, object] = {}  # the token of a number by its position, or VARIES
+        self.constants: dict[int, object] = {}
+        self.specialized: Lambda | None = None
+        self.lock = threading.Lock()
+
+    def run(self, leaves: list) -> tuple:
+        """The results in a row for arrays and numbers that fit; ``leaves`` is emptied."""
+        if self.changed:
+            check_writable(self.program, leaves, self.changed)
+        xp = array_module(leaves)
+        if self.specialized is None and not self.is_profiled(leaves):
+            return plan_of(self.program).run(leaves, xp)
+        if any(token(leaves[i]) != known for i, known in self.constants.items()):
+            return self.general.run(leaves, xp)
+        given = self.given(leaves)
+        leaves.clear()
+        return self.special.run(given, xp)
+
+    def given(self, leaves: list) -> list:
+        """What the specialised program takes of the arguments."""
+        return [leaf for i, leaf in enumerate(leaves) if i not in self.constants]
+
+    def run_fallback(self, leaves: list) -> tuple:
+        """``run`` of the program as it was recorded."""
+        return plan_of(self.program).run(leaves, array_module(leaves))
+
+    def is_profiled(self, leaves: list) -> bool:
+        """Look at the numbers of one more call; whether that was enough of them."""
+        with self.lock:
+            if self.specialized is not None:
+                return True
+            for i in self.weak:
+                known = token(leaves[i])
+                if self.seen.setdefault(i, known) != known:
+                    self.seen[i] = VARIES
+            self.calls -= 1
+            if self.calls >= 0:
+                return False
+            self.constants = {i: known for i, known in self.seen.items() if known is not VARIES}
+            numbers = {self.program.params[i]: Const(leaves[i]) for i in self.constants}
+            self.profiled = substitute(self.program, numbers)
+            made = self.optimize(self.profiled)
+            self.optimized, self.executed = made, weakref.ref(made)
+            self.specialized = made  # last: from now on others run it
+        return True
+
+    @property
+    def special(self) -> Plan:
+        """The plan for the numbers that were always the same."""
+        return plan_of(self.specialized)
+
+    @property
+    def general(self) -> Plan:
+        """The plan for any numbers, made when it is needed."""
+        return plan_of(self.program.memo(self.optimize))
