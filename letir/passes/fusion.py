@@ -85,12 +85,11 @@ class Fuser:
     def put(self, bind: Bind) -> None:
         """Add a bind; before the cluster that is last, if it is a view of something else."""
         units = self.units
-        last = units[-1] if units else None
-        is_moved = type(last) is Cluster and bind.op.name in WEIGHTLESS
-        if is_moved and last not in map(self.grouping.cluster_of, bind.args):
-            units[-1:] = bind, last
-        else:
-            units.append(bind)
+        units.append(bind)
+        if bind.op.name in WEIGHTLESS and len(units) > 1 and type(units[-2]) is Cluster:
+            last = units[-2]
+            if last not in map(self.grouping.cluster_of, bind.args):
+                units[-2:] = bind, last
 
     def bind(self, cluster: Cluster) -> Bind:
         """The bind of a cluster; of one bind that itself."""

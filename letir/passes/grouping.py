@@ -171,10 +171,10 @@ class Grouping:
     def pass_by(self, position: int, bind: Bind) -> None:
         """Close the clusters that a bind which belongs to none reads; all at an effect."""
         for arg in bind.args:
-            found = self.cluster_of(arg)
+            found = self.of.get(arg) if type(arg) is Local else None
             if found is not None:
-                found.is_open = False
-        if has_effect(bind):
+                final(found).is_open = False
+        if bind.op.effect or (bind.op.holds_lambdas and has_effect(bind)):
             for cluster in self.open:
                 cluster.is_open = False
             self.open.clear()
@@ -247,17 +247,26 @@ class Grouping:
     def read(self, root: Local, cluster: Cluster, position: int) -> None:
         """Note that a cluster reads an array, which it holds from its last use on."""
         readers = self.readers.get(root)
+        is_last = self.last[root] == position
         if readers is None:
-            readers = self.readers[root] = [cluster]
-        elif readers[-1] is not cluster:
+            if is_last:  # nearly always: nobody else need know
+                cluster.held += self.nbytes[root.type]
+            else:
+                self.readers[root] = [cluster]
+            return
+        if readers[-1] is not cluster:
             readers.append(cluster)
-        if self.last[root] == position:
+        if is_last:
             self.charge(root)
 
     def charge(self, root: Local) -> list[Cluster]:
         """Charge the clusters that read an array, from what was its last use on."""
         size = self.nbytes[root.type]
-        readers = [*{id(c): c for c in map(final, self.readers.pop(root))}.values()]
+        readers = self.readers.pop(root)
+        if len(readers) > 1:
+            readers = [*{id(c): c for c in map(final, readers)}.values()]
+        elif readers[0].into is not None:
+            readers = [final(readers[0])]
         for reader in readers:
             reader.held += size
         return readers
