@@ -1,0 +1,231 @@
+"""constant_propagation: what does not depend on arguments is computed once, to the same bits."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+
+import letir as lt
+import letir.numpy as lnp
+from letir.ast.builder import LetBuilder
+from letir.ast.parser import parse
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Lambda
+from letir.passes import constant_propagation, dead_code
+from letir.passes.folding import QUIET, is_foldable
+from letir.testing import SAMPLES, applied, assert_same, programs
+
+
+def names(f) -> list[str]:
+    return [bind.op.name for bind in f.binds]
+
+
+def test_operations_on_constants_are_computed():
+    f = lt.trace(lambda x: x + lnp.exp(lnp.zeros(3)).sum() * 2.0, np.ones(3))
+
+    found = dead_code(lt.check(constant_propagation(f)))
+
+    assert names(found) == ["constant", "add"]
+    assert_same(lt.run_forward(f, np.ones(3)), lt.run_forward(found, np.ones(3)))
+
+
+def test_a_scalar_stays_a_scalar_and_an_array_an_array():
+    f = parse("""lambda {
+      %0: float64[] = exp(1.0)
+      %1: float64[] = reshape(%0, shape=())
+      return (%0, %1)
+    }""")
+
+    found = constant_propagation(f)
+
+    assert names(found) == ["constant", "constant"]
+    assert_same(lt.run_forward(f), lt.run_forward(found))
+    assert type(lt.run_forward(found)[0]) is np.float64
+
+
+def test_nothing_that_raises_or_warns_is_computed():
+    """[F4]"""
+    texts = [
+        "%1: float64[] = log(0.0)",
+        "%1: float64[] = div(1.0, 0.0)",
+        "%1: float64[] = exp(1000.0)",
+        "%1: int64[] = floor_divide(1, 0)",
+        "%1: float64[] = exp(-1000.0)",  # an underflow, which a user may ask to be told
+        "%1: int64[] = power(2, -1)",
+    ]
+    for text in texts:
+        f = parse(f"lambda %0: float64[] {{ {text}; %2: float64[] = mul(%0, %1); return %2 }}")
+
+        assert constant_propagation(f) is f
+
+
+@pytest.mark.parametrize("limit, folded", [(80, True), (79, False)])
+def test_results_beyond_the_limit_stay(limit, folded):
+    """[F4]"""
+    f = lt.trace(lambda x: x + lnp.exp(lnp.ones(10)), np.ones(10))
+
+    found = dead_code(constant_propagation(f, limit=limit))
+
+    assert ("exp" not in names(found)) == folded
+
+
+def test_what_would_be_large_is_not_tried():
+    text = """lambda %0: float64[] {
+      %1: float64[1000000000000] = zeros(shape=(1000000000000,), dtype=float64)
+      %2: float64[] = sum(%1, axis=None)
+      %3: float64[] = mul(%0, %2)
+      return %3 }"""
+
+    assert constant_propagation(parse(text)) is not None
+
+
+def test_small_constants_of_large_parts_are_not_computed_early():
+    f = lt.trace(lambda x: x + np.arange(10_000.0)[:3], np.ones(3))
+    g = lt.trace(lambda x: x + lnp.arange(10_000.0).sum(), np.ones(3))
+
+    assert "arange" in names(constant_propagation(g))
+    assert_same(f(np.ones(3)), constant_propagation(f)(np.ones(3)))
+
+
+@pytest.mark.parametrize(
+    "bind",
+    [
+        "%1: float64[] = mul(%0, 0.0)",  # nan * 0 is nan
+        "%1: float64[] = sub(%0, %0)",
+        "%1: float64[3] = random_normal(%0, shape=(3,), dtype=float64)",
+    ],
+)
+def test_what_depends_on_an_argument_stays(bind):
+    f = parse(f"lambda %0 {{ {bind}; return %1 }}")
+
+    assert constant_propagation(f) is f
+
+
+def test_random_numbers_of_a_constant_key_are_drawn_when_it_runs():
+    f = parse("""lambda {
+      %0: uint32[2] = constant(value=uint32[2]{1, 2})
+      %1: float64[3] = random_normal(%0, shape=(3,), dtype=float64)
+      return %1
+    }""")
+
+    assert constant_propagation(f) is f
+
+
+def test_the_sign_of_zero_and_the_bits_of_nan_stay():
+    f = parse("""lambda {
+      %0: float64[] = neg(0.0)
+      %1: float64[] = neg(nan)
+      return (%0, %1)
+    }""")
+
+    assert_same(lt.run_forward(f), lt.run_forward(constant_propagation(f)))
+
+
+def test_a_buffer_that_is_updated_stays_a_buffer():
+    def filled(x):
+        buffer = lnp.zeros(3)
+        buffer[0] = x
+        return buffer
+
+    f = lt.trace(filled, np.float64(1))
+
+    assert "zeros" in names(constant_propagation(f))
+
+
+def test_order_in_memory_stays():
+    """Sums round in the order of memory."""
+    f = parse("""lambda {
+      %0: float64[2, 3] = constant(value=float64[2, 3]{1, 2, 3, 4, 5, 6})
+      %1: float64[3, 2] = transpose(%0, axes=None)
+      %2: float64[3, 2] = exp(%1)
+      %3: float64[3, 2] = neg(%2)
+      return (%2, %3)
+    }""")
+
+    found = lt.check(constant_propagation(f))
+
+    assert names(found) == ["constant"] * 4
+    assert all(b.attrs["value"].flags.f_contiguous for b in found.binds[1:])
+    assert_same(lt.run_forward(f), lt.run_forward(found))
+
+
+def test_views_that_no_copy_is_like_stay():
+    f = parse("""lambda {
+      %0: float64[3] = constant(value=float64[3]{1, 2, 3})
+      %1: float64[2, 3] = broadcast_to(%0, shape=(2, 3))
+      return %1
+    }""")
+
+    assert constant_propagation(f) is f
+
+
+def test_a_python_number_stays_one():
+    f = parse(
+        "lambda %0: float32[] { %1: float64*[] = stop_gradient(2.5); "
+        "%2: float32[] = mul(%0, %1); return (%1, %2) }"
+    )
+
+    found = constant_propagation(f)
+
+    assert_same(lt.run_forward(f, np.float32(2)), lt.run_forward(found, np.float32(2)))
+
+
+def test_results_do_not_share_memory_with_constants():
+    """[C4]"""
+    f = lt.trace(lambda x: lnp.exp(lnp.arange(3.0)), np.ones(3))
+    found = constant_propagation(f)
+
+    found(np.ones(3))[...] = 7
+
+    assert_same(f(np.ones(3)), found(np.ones(3)))
+
+
+def test_constants_in_bodies_are_computed():
+    f = lt.trace(
+        lambda i, x: lt.switch(i, [lambda x: x * lnp.exp(lnp.zeros(3)), lambda x: x], x),
+        np.int64(0),
+        np.ones(3),
+    )
+
+    bodies = constant_propagation(f).binds[-1].attrs["branches"]
+
+    assert names(dead_code(bodies[0])) == ["constant", "mul"]
+
+
+@pytest.mark.parametrize("name", sorted(n for n in SAMPLES if is_foldable(PRIMITIVES[n])))
+@pytest.mark.filterwarnings("error")
+def test_what_is_computed_early_is_what_a_run_gives(name):
+    for sample in SAMPLES[name]:
+        program, args = applied(PRIMITIVES[name], sample, constants=True)
+        closed = with_constants(program, args)
+
+        found = lt.check(constant_propagation(closed))
+
+        with np.errstate(all="ignore"):
+            assert_same(lt.run_forward(closed), lt.run_forward(found))
+
+
+def with_constants(program: Lambda, args) -> Lambda:
+    """``program`` with its arguments as constants; Python numbers are in it already."""
+    builder = LetBuilder()
+    return builder.build(builder.call(program, args))
+
+
+def test_all_that_are_named_exist():
+    assert all(name in PRIMITIVES for name in QUIET.split())
+
+
+@given(programs())
+def test_results_stay(program):
+    f, args = program
+
+    assert_same(lt.run_forward(f, *args), lt.run_forward(lt.check(constant_propagation(f)), *args))
+
+
+@given(programs())
+def test_results_of_programs_of_constants_stay(program):
+    f, args = program
+    closed = with_constants(f, args)
+
+    found = lt.check(constant_propagation(closed))
+
+    assert_same(lt.run_forward(closed), lt.run_forward(found))
