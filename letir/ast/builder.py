@@ -306,10 +306,10 @@ class Value:
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         # a search, no table: a rule runs once for given types, then its recorded program is used
-        record = next((op for op in PRIMITIVES.values() if ufunc in op.numpy), None)
+        record = next((op for op in list(PRIMITIVES.values()) if ufunc in op.numpy), None)
         if record is None:  # once more, with all families
             LATE_BOUND["load_rare"]()
-            record = next((op for op in PRIMITIVES.values() if ufunc in op.numpy), None)
+            record = next((op for op in list(PRIMITIVES.values()) if ufunc in op.numpy), None)
         if record is None or method != "__call__" or kwargs:
             return NotImplemented
         return record(*inputs)  # so that users may write rules with NumPy's ufuncs

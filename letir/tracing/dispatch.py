@@ -3,6 +3,7 @@
 import functools
 import inspect
 import sys
+import threading
 
 import numpy as np
 
@@ -24,34 +25,42 @@ WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
 ufunc_records: dict = {}  # {ufunc: record}, of the same origin: what a plain call looks up
 _derived_from = [0]  # how many records the table was derived from
+_filling = threading.RLock()
 
 
 def recorder_of(function) -> tuple | None:
     """(record, prepare) of a NumPy callable; None if none records it."""
     found = _table.get(function)
     # at a miss only: NumPy's functions are looked up for each call that is recorded
-    if found is None and _derived_from[0] != len(PRIMITIVES):
-        derive()
-        found = _table.get(function)
-    if found is None and function not in PLAIN:
-        load_rare()
+    return _looked_for(function) if found is None else found
+
+
+def _looked_for(function) -> tuple | None:
+    with _filling:  # a miss may be that another thread is filling the tables
         if _derived_from[0] != len(PRIMITIVES):
             derive()
+        found = _table.get(function)
+        if found is None and function not in PLAIN:
+            load_rare()
+            if _derived_from[0] != len(PRIMITIVES):
+                derive()
             found = _table.get(function)
-        name = None if found is not None else op_of_scipy(function)
-        if name is not None:  # SciPy's are not in the table: it may be loaded at any time
-            found = _table[function] = (PRIMITIVES[name], None)
-            ufunc_records[function] = PRIMITIVES[name]
-    return found
+            name = None if found is not None else op_of_scipy(function)
+            if name is not None:  # SciPy's are not in the table: it may be loaded at any time
+                found = _table[function] = (PRIMITIVES[name], None)
+                ufunc_records[function] = PRIMITIVES[name]
+        return found
 
 
 def derive() -> None:
     """Fill the tables from the records."""
-    # users' operations last: they take the place of letir's, also of those that were loaded later
-    for op in sorted(PRIMITIVES.values(), key=lambda op: "." in op.name):
-        _table.update((f, (op, prepare)) for f, prepare in op.numpy.items())
-    ufunc_records.update((f, op) for f, (op, _) in _table.items() if isinstance(f, np.ufunc))
-    _derived_from[0] = len(PRIMITIVES)
+    with _filling:
+        # users' operations last: they take the place of letir's, also of those loaded later
+        records = sorted(PRIMITIVES.values(), key=lambda op: "." in op.name)
+        for op in records:
+            _table.update((f, (op, prepare)) for f, prepare in op.numpy.items())
+        ufunc_records.update((f, op) for f, (op, _) in _table.items() if isinstance(f, np.ufunc))
+        _derived_from[0] = len(records)  # others may have been loaded meanwhile
 
 
 def refresh() -> None:
@@ -59,10 +68,11 @@ def refresh() -> None:
     if _derived_from[0] != len(PRIMITIVES):
         derive()
     # the number of records tells of new operations, not of one that was replaced
-    if any(PRIMITIVES.get(op.name) is not op for op, _ in _table.values() if "." in op.name):
-        _table.clear()
-        ufunc_records.clear()
-        derive()
+    if any(PRIMITIVES.get(op.name) is not op for op, _ in list(_table.values()) if "." in op.name):
+        with _filling:
+            _table.clear()
+            ufunc_records.clear()
+            derive()
 
 
 def is_given(value) -> bool:
