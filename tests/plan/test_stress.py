@@ -1,0 +1,195 @@
+"""Many threads, many kinds of arguments, errors at any time: one compile each, exact counters, no
+thread that waits for ever [F2].
+"""
+
+import random
+import sys
+import threading
+import time
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir import jit
+from letir.plan.cache import PlanCache
+
+THREADS, CALLS, SPECS = 16, 1000, 50
+
+
+@pytest.fixture(autouse=True)
+def switching():
+    """Threads take turns far more often than usual."""
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-4)
+    yield
+    sys.setswitchinterval(before)
+
+
+def together(work, threads: int = THREADS, seconds: float = 60.0) -> list:
+    """What ``work(number)`` gives in each of these threads, all begun at once."""
+    barrier, results = threading.Barrier(threads), [None] * threads
+
+    def begin(number):
+        barrier.wait()
+        results[number] = work(number)
+
+    everyone = [threading.Thread(target=begin, args=(n,), daemon=True) for n in range(threads)]
+    for thread in everyone:
+        thread.start()
+    end = time.monotonic() + seconds
+    for thread in everyone:
+        thread.join(max(0.0, end - time.monotonic()))
+    assert not any(thread.is_alive() for thread in everyone), "a thread waits for ever"
+    return results
+
+
+class Flaky:
+    """A function of a static ``n`` that fails the first times that some ``n`` are recorded."""
+
+    def __init__(self):
+        self.recorded, self.failed = Counter(), Counter()
+        self.lock = threading.Lock()
+
+    def __call__(self, x, n):
+        time.sleep(0.0005)  # so that others come while it is recorded
+        with self.lock:
+            if n % 5 == 0 and self.failed[n] < 3:
+                self.failed[n] += 1
+                raise RuntimeError(f"not yet {n}")
+            self.recorded[n] += 1
+        return np.linalg.inv(x * n)
+
+
+def test_each_kind_of_arguments_is_compiled_once():
+    flaky = Flaky()
+
+    def function(x, n):
+        return flaky(x, n)
+
+    f, eye, zeros = jit(function, static_argnums=1), np.eye(2), np.zeros((2, 2))
+
+    def work(number):
+        pick, outcomes = random.Random(number), Counter()
+        for _ in range(CALLS):
+            n, is_singular = pick.randrange(1, SPECS + 1), pick.random() < 0.05
+            try:
+                found = f(zeros if is_singular else eye, n)
+            except RuntimeError as error:
+                assert str(error) == f"not yet {n}"
+                outcomes["refused"] += 1
+            except np.linalg.LinAlgError:
+                outcomes["singular"] += is_singular
+            else:
+                outcomes["right"] += found[0, 0] == 1 / n and not is_singular
+        return outcomes
+
+    outcomes = sum(together(work), Counter())
+    counters = f.counters
+
+    assert sum(outcomes.values()) == THREADS * CALLS
+    assert set(flaky.recorded.values()) == {1}
+    assert outcomes["refused"] >= sum(flaky.failed.values()) == f.cache.failures == 30
+    assert counters["invocations"] == THREADS * CALLS == counters["hits"] + counters["misses"]
+    assert (counters["compiles"], counters["evictions"]) == (SPECS, 0)
+    # all who came while a plan was made have waited for it, and only they
+    assert SPECS + outcomes["refused"] <= counters["misses"] < THREADS * CALLS / 10
+
+
+def test_the_cache_stays_as_small_as_it_was_asked_to_be():
+    f, x = jit(lambda x, n: x * n, static_argnums=1, max_plans=8), np.ones(2)
+
+    def work(number):
+        pick = random.Random(number)
+        return all(f(x, n)[0] == n for n in (pick.randrange(40) for _ in range(100)))
+
+    assert all(together(work))
+    counters = f.counters
+    assert len(f.cache.entries) <= 8
+    assert counters["compiles"] - counters["evictions"] == len(f.cache.entries)
+    assert counters["invocations"] == THREADS * 100
+    assert len(f.keys) <= 8
+
+
+def test_branches_are_compiled_once_each_whoever_comes_first():
+    f = jit(lambda x: x * 2.0 if x.sum() > 0 else x * 3.0)
+
+    def work(number):
+        sign = 1.0 if number % 2 else -1.0
+        return all(f(np.full(3, sign))[0] == sign * (2.0 if sign > 0 else 3.0) for _ in range(100))
+
+    assert all(together(work))
+    assert f.counters["compiles"] == 2
+
+
+def test_new_sizes_in_many_threads_get_right_results():
+    f = jit(lambda x: (x * x).sum() + x.shape[0] * 0 if x.ndim > 1 else (x * x).sum())
+
+    def work(number):
+        pick = random.Random(number)
+        sizes = [pick.randrange(0, 12) for _ in range(100)]
+        return all(f(np.ones(n)) == n for n in sizes)
+
+    assert all(together(work))
+    # three with names of their own at most, and what was compiled before there were names
+    assert f.counters["compiles"] <= 2 + 1 + 1 + THREADS
+
+
+def test_another_key_is_not_blocked_by_a_compile():
+    going, go_on = threading.Event(), threading.Event()
+
+    def function(x, slow):
+        if slow:
+            going.set()
+            assert go_on.wait(30)
+        return x * 2.0
+
+    f = jit(function)
+    waiting = threading.Thread(target=f, args=(1.0, True), daemon=True)
+    waiting.start()
+    assert going.wait(30)
+    try:
+        assert f(2.0, False) == 4.0
+        assert f.counters["compiles"] == 1
+    finally:
+        go_on.set()
+        waiting.join()
+
+    assert f.counters["compiles"] == 2
+
+
+def test_who_waits_for_a_compile_that_is_interrupted_compiles():
+    cache, going, go_on = PlanCache(8), threading.Event(), threading.Event()
+
+    def interrupted():
+        going.set()
+        go_on.wait(30)
+        raise KeyboardInterrupt
+
+    def first(_):
+        entry = cache.entry("key")
+        with pytest.raises(KeyboardInterrupt):
+            cache.grow(entry, (), interrupted)
+
+    def second(_):
+        assert going.wait(30)
+        threading.Timer(0.05, go_on.set).start()
+        while not cache.entry("key").plans:
+            cache.grow(cache.entry("key"), cache.entry("key").plans, lambda: "plan")
+
+    together(lambda n: (first, second)[n](n), threads=2)
+
+    assert cache.entry("key").plans == ("plan",)
+    assert (cache.compiles, cache.failures) == (1, 1)
+
+
+def test_gradients_of_executors_in_many_threads_are_one_executor():
+    f = jit(lambda x: (x**3).sum())
+
+    def work(number):
+        x = np.full(2, float(number))
+        return all(lt.grad(f)(x)[0] == 3.0 * number**2 for _ in range(50))
+
+    assert all(together(work))
+    assert f.counters["executors"] == 2
