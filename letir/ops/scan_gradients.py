@@ -15,7 +15,7 @@ from letir.ast.liveness import live_binds
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
-from letir.ops.bodies import body_type, fitted
+from letir.ops.bodies import body_type, fitted, without_effects
 from letir.ops.casting import weaken
 from letir.ops.loop_bodies import GradientOf, arriving, carried, constant_in, is_counted, part
 from letir.ops.loop_products import products, summed
@@ -133,7 +133,8 @@ def scan_vjp(cts, outs, *args, body, n_carry, n_xs, length, reverse, transform, 
     body = fitted(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
     back = Back.of(body, n_carry, n_xs, needed, defined, transform.program)
     if back.missing():  # the loop again, which stacks what is missing
-        back = saving_way(body, n_carry, n_xs, needed, defined, transform.program)
+        silent = without_effects(body)
+        back = saving_way(silent, n_carry, n_xs, needed, defined, transform.program)
         attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
         outs = emit_scan(args, body=back.body, **attrs)
     more = [None] * (len(back.body.ret.args) - len(cts))
@@ -296,8 +297,9 @@ def residuals(back: Back, outs: Sequence, args: Sequence, loop: Loop) -> list[Va
 
 
 def scan_jvp(tangents, outs, *args, body, n_carry, n_xs, length, reverse, transform):
-    """The loop with the tangents of the carry beside it."""
-    body = fitted(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
+    """The loop with the tangents of the carry beside it; effects happened the first time."""
+    kinds = [param_type(args, i, n_carry, n_xs) for i in range(len(args))]
+    body = without_effects(fitted(body, kinds))
     inputs, (program, outputs) = tangent_body(body, n_carry, tangents, transform.program)
     loop, end = Loop(length, reverse), n_carry + n_xs
     carry = [loop.carried(arg) for arg in args[:n_carry]]

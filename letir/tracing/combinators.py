@@ -16,13 +16,13 @@ from letir.ast.trees import flatten
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.arrays import is_array, type_of
-from letir.eval.evaluator import run_flat
 from letir.ops.batching import to_front, to_place
 from letir.ops.makers import recast, result_dtype
 from letir.ops.pairwise import can_batch
+from letir.tracing import bodies
 from letir.tracing.places import at_user, user_place
 from letir.tracing.recorder import ABSTRACT
-from letir.tracing.recording import leaf_names, record
+from letir.tracing.recording import DROP, leaf_names, record
 from letir.tracing.scanning import as_array, as_body, as_row, declared, row_type, steps
 
 # ---- map ----
@@ -82,7 +82,8 @@ class Recorded:
     @classmethod
     def of(cls, f: Callable, kinds: Sequence[ArrayType], names: Sequence = ()) -> "Recorded":
         """``f`` recorded on elements of these types."""
-        recording = record(f, tuple([declared(kind) for kind in kinds]), {}, ABSTRACT)
+        given = tuple([declared(kind) for kind in kinds])
+        recording = record(f, given, {}, ABSTRACT, DROP, lifts_variables=True)
         return cls(as_body(recording.fn, names), recording.lifted)
 
 
@@ -97,7 +98,8 @@ def run(name: str, operands: Sequence, attrs: dict, arrange: Callable | None = N
     if arrange is not None:
         values, finish = arrange(values)
     outs = builder.apply(op, values, op.complete(attrs))
-    return run_flat(builder.build(outs if finish is None else finish(outs)), list(operands))
+    program = builder.build(outs if finish is None else finish(outs))
+    return bodies.run(program, list(operands))
 
 
 # ---- binary operations ----

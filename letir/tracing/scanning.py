@@ -17,11 +17,11 @@ from letir.ast.trees import NAMESPACE, flatten
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.arrays import is_array, type_of
-from letir.eval.evaluator import run_flat
 from letir.ops.bodies import checkpoint
+from letir.tracing.bodies import run
 from letir.tracing.places import at_user, user_place
 from letir.tracing.recorder import ABSTRACT
-from letir.tracing.recording import leaf_names, record
+from letir.tracing.recording import DROP, leaf_names, record
 
 MOST_ROUNDS = 4  # of promotions of Python numbers in the carry
 
@@ -58,7 +58,7 @@ def scan(
     every = None if checkpoint_every is None else positive(checkpoint_every)
     leaves = [*step.init, *[as_row(x) for x in rows], *step.lifted]
     program = loop_program(step, leaves, n, bool(reverse), every, source)
-    outs = run_flat(program, leaves)
+    outs = run(program, leaves)
     count = len(step.init)
     return step.carry_spec.unflatten(outs[:count]), step.y_spec.unflatten(outs[count:])
 
@@ -130,7 +130,8 @@ class Step:
         slices = [ShapeDtype(row_type(x).shape[1:], row_type(x).dtype) for x in rows]
         for _ in range(MOST_ROUNDS):
             checked = Returned(f, carry_spec, spec, kinds, asked)
-            recording = record(checked, (*map(declared, kinds), *slices), {}, ABSTRACT)
+            given = (*map(declared, kinds), *slices)
+            recording = record(checked, given, {}, ABSTRACT, DROP, lifts_variables=True)
             results = [arg.type for arg in recording.fn.ret.args]
             found = [
                 promoted(kind, out, leaf)

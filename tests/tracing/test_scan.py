@@ -381,3 +381,62 @@ def test_errors_say_what_was_found_and_where(name):
     with pytest.raises(lt.LetirError, match=message) as caught:
         call()
     assert "test_scan.py" in str(caught.value) or name == "every"
+
+
+# ---- Variables and writes ----
+
+
+def test_variables_that_a_step_closes_over_have_gradients():
+    w, xs = lt.Variable(W, requires_grad=True), RNG.normal(size=(5, 3))
+
+    network(w, np.full(3, 0.2), xs).backward()
+
+    expected = lt.grad(plain_network)(W, np.full(3, 0.2), xs)
+    np.testing.assert_allclose(np.asarray(w.grad), expected, rtol=1e-12)
+
+
+def test_a_variable_in_a_loop_in_a_loop_has_a_gradient():
+    w = lt.Variable(0.5, requires_grad=True)
+
+    def outer(c, _):
+        return lt.scan(lambda c, _: (c * w, None), c, length=2)[0], None
+
+    lt.scan(outer, 1.0, length=3)[0].backward()
+
+    assert float(w.grad) == pytest.approx(6 * 0.5**5)
+
+
+def test_a_step_may_write_into_its_arguments():
+    start = np.ones(3)
+
+    def step(c, x):
+        c["n"][0] += x
+        c["n"] *= 2
+        return c, c["n"].sum()
+
+    last, ys = lt.scan(step, {"n": start}, np.arange(3.0))
+
+    expected, sums = np.ones(3), []
+    for x in range(3):
+        expected[0] += x
+        expected *= 2
+        sums.append(expected.sum())
+    np.testing.assert_array_equal(last["n"], expected)
+    np.testing.assert_array_equal(ys, sums)
+    np.testing.assert_array_equal(start, np.ones(3))
+
+
+def test_effects_of_a_step_happen_once(capsys):
+    def f(x):
+        def step(c, x):
+            lt.debug.print("{}", c)
+            return c * x, c
+
+        return lt.scan(step, 1.0, x)[0]
+
+    x = np.array([2.0, 3.0])
+    variable = lt.Variable(x, requires_grad=True)
+    calls = lambda: lt.grad(f)(x), lambda: lt.jvp(f, (x,), (x,)), lambda: f(variable).backward()
+    for call in calls:
+        call()
+        assert "1.0\n2.0\n" == capsys.readouterr().out
