@@ -200,7 +200,7 @@ class Executor:
         begun = time.perf_counter()
         reason = request.reason or self.reason(key)
         fn = self.recorded_by_name(request, key) if key.has_names else self.recorded(request.marked)
-        version = self.compiled(fn, request.spec, reason)
+        version = self.compiled(fn, request, reason)
         self.latest = request.spec
         if key.has_names:
             self.families.keep(request.spec, key)
@@ -225,15 +225,13 @@ class Executor:
         check_agrees(fn, self.recorded(request.marked), request.leaves)
         return fn
 
-    def compiled(self, fn: Lambda, spec: ArgumentSpec, reason: str):
+    def compiled(self, fn: Lambda, request: "Request", reason: str):
         """The plan of a program."""
         options = {"optimize": self.options.optimize, "exact": self.options.exact}
-        if spec.has_variables or might_require_grad(fn):
-            return differentiable(fn, spec.requires_grad, reason, **options)
-        if self.options.profile:
-            optimize = functools.partial(optimized, **options)
-            return Profiled(fn, optimize, self.options.profile, reason)
-        return Compiled(fn, optimized(fn, **options), reason)
+        if request.spec.has_variables:
+            return differentiable(fn, request.spec.requires_grad, **options)
+        made = optimized(fn, **options)
+        return Compiled(fn, made, reason, donated(request.marked[0], self.options.donate_argnums))
 
     def reason(self, key: ArgumentSpec) -> str:
         """Why a plan is made, for people."""
@@ -337,21 +335,35 @@ def promote(entry: Entry, version) -> None:
                 entry.plans = (version, *others)
 
 
+def donated(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
+    """The parameters that positional arguments are, of marked arguments."""
+    if not argnums:
+        return ()
+    chosen, found, place = {n % len(args) for n in argnums}, [], 0
+    for i, arg in enumerate(args):
+        count = sum(type(leaf) not in (StaticLeaf, bool, str) for leaf in flatten(arg)[0])
+        if i in chosen:
+            found += range(place, place + count)
+        place += count
+    return tuple(found)
+
+
 def with_types(marked: tuple, kinds: list) -> tuple:
     """Marked arguments with types in the place of arrays."""
     leaves, tree = flatten(marked)
     new = iter(kinds)
     return tree.unflatten(
         [
-            leaf if type(leaf) in (StaticLeaf, bool, str) else shape_dtype(next(new))
+            leaf if type(leaf) in (StaticLeaf, bool, str) else typed(leaf, next(new))
             for leaf in leaves
         ]
     )
 
 
-def shape_dtype(kind) -> ShapeDtype:
+def typed(leaf, kind):
     """The argument of which only this type is known."""
-    return ShapeDtype(kind.shape, kind.dtype, kind.weak)
+    # of one without axes also whether it is an array, which += changes, or a scalar
+    return ShapeDtype(kind.shape, kind.dtype, kind.weak) if kind.shape else leaf
 
 
 def reached(counter: count) -> int:

@@ -554,3 +554,16 @@ def check_same_outcome(f, g, *args):
             g(*args)
     else:
         assert_same(expected, g(*args))
+
+
+def test_a_plan_for_named_sizes_knows_arrays_without_axes_from_scalars():
+    def f(x, total):
+        total = total.copy()
+        total -= total
+        return x * 2, total
+
+    jitted = jit(f)
+
+    kinds = [type(jitted(np.ones(n), np.array(1))[1]) for n in (2, 3, 4)]
+
+    assert [np.ndarray] * 3 == kinds
