@@ -23,6 +23,9 @@ from letir.ast.printer import line_of
 from letir.ast.terms import Const, Lambda
 from letir.ast.types import ArrayType
 from letir.passes import carried_signs, dead_code, merged_sums
+from letir.plan.differentiable import differentiable
+from letir.plan.optimizing import optimized
+from letir.plan.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
 from letir.visitors.rewriting import (
     free_locals,
     from_dag,
@@ -128,6 +131,20 @@ def custom(length: int) -> lt.custom_jvp:
     return function
 
 
+def cut_out(f: Lambda) -> Lambda:
+    """``f`` as one differentiable graph."""
+    found = create_autodiff_subgraphs(f, [True])
+    assert len(found) == 1
+    return found
+
+
+def slope_of_plan(f: Lambda):
+    """The gradient by the step of eager mode that the plan of ``f`` is."""
+    x = lt.Variable(ONE, True)
+    differentiable(f, [True])(x).backward()
+    return x.grad.numpy()
+
+
 # name -> what must hold of a chain
 LAWS = {
     "dumps and parse": lambda f: parse(lt.dumps(f)) == f,
@@ -186,6 +203,10 @@ LAWS = {
     "ggnvp": lambda f: lt.ggnvp(f, lambda y: y * y, ONE, ONE) > 0,
     "vmap": lambda f: lt.vmap(f, axis_size=2)(np.ones(2))[1] == f(ONE),
     "replay on a Variable": lambda f: lt.eager.history(f(lt.Variable(ONE, True))) == f,
+    "optimized": lambda f: lt.check(optimized(f))(ONE) == f(ONE),
+    "subgraphs": lambda f: inline_autodiff_subgraphs(cut_out(f), fewest=1 << 30) == f,
+    "differentiable": lambda f: np.isfinite(slope_of_plan(chain(len(f) // 4))),
+    "explain": lambda f: str(lt.explain(chain(len(f) // 4), ONE)).count("\n") < 100,
 }
 
 # name -> what must hold of the Gradient of a chain

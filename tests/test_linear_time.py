@@ -23,6 +23,9 @@ from letir.ast.terms import Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.ops.elementwise import add
 from letir.passes import carried_signs, dead_code, merged_sums
+from letir.plan.differentiable import differentiable
+from letir.plan.optimizing import optimized
+from letir.plan.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
 from letir.visitors.rewriting import from_dag, inline, lambda_lift, rename, substitute, to_dag
 from letir.visitors.usedef import use_counts
 
@@ -177,6 +180,29 @@ def loops(length: int) -> Lambda:
     return builder.build([x])
 
 
+def cut_out(f: Lambda) -> Lambda:
+    """``f`` with its differentiable graphs."""
+    return create_autodiff_subgraphs(f, [True] * len(f.params))
+
+
+def levelled(length: int) -> Lambda:
+    """Many groups: between two is an operation that no derivative is known of."""
+    builder = LetBuilder()
+    y = x = builder.param(SCALAR)
+    for i in range(length // 5):
+        y = opaque_step((y * x + x) * y - (x if i % 2 else y))
+    return builder.build([y])
+
+
+opaque_step = lt.opaque(lambda x: x, lambda x: x, name="test_linear_time.step")
+
+
+def pulled_by_plan(f: Lambda) -> None:
+    """Backward of the plan of ``f`` on Variables."""
+    inputs = [lt.Variable(x, True) for x in arguments(f)]
+    lt.eager.backward(first(differentiable(f, [True] * len(f.params))(*inputs)))
+
+
 FUNCTIONS = {
     "dumps": lt.dumps,
     "parse": lambda f: parse(lt.dumps(f)),
@@ -249,6 +275,11 @@ FUNCTIONS = {
     "history": lambda f: lt.eager.history(recorded(f)),
     "gradients of gradients": gradients_of_gradients,
     "grad of a function": lambda f: lt.grad(lambda *xs: first(f(*xs)))(*arguments(f)),
+    "optimized": optimized,
+    "subgraphs": lambda f: inline_autodiff_subgraphs(cut_out(f), fewest=1 << 30),
+    "subgraphs of levels": lambda f: cut_out(levelled(len(f))),
+    "backward of a plan": pulled_by_plan,
+    "explain": lambda f: str(lt.explain(f, *arguments(f))),
 }
 
 

@@ -123,7 +123,7 @@ class GraphForm(Form):
 
     def origins(self, rule: Backward, step: Step) -> list[Origin | None]:
         """The origins of these values; None for constants, also among the results of the graph."""
-        count, flows = len(step), self.graph.bind.attrs["df_input_vjps"]
+        count, flows = len(step), self.graph.flows
         found: list = []
         for place in rule.captured:
             n = place - count
@@ -147,9 +147,11 @@ class Graph:
     making: Making
     forms: dict = field(factory=dict)
     backwards: dict = field(factory=dict)  # by (which results have a gradient, which is wanted)
+    flows: frozenset = field(init=False)  # the results to which a gradient flows
     exposed: frozenset = field(init=False)
 
     def __attrs_post_init__(self):
+        self.flows = frozenset(self.bind.attrs["df_input_vjps"])
         self.exposed = exposed(self.bind)
 
     @property
@@ -195,17 +197,16 @@ class Graph:
 
     def wrapped(self, step: Step, form: GraphForm, outs: tuple, operands: list) -> tuple:
         """The real results as Variables."""
-        differentiable = self.bind.attrs["df_input_vjps"]
         made: list = []
         for i, out in enumerate(outs):
             if not is_array(out):
                 made.append(out)
                 continue
             kind = form.types[i]
-            arg = Part.of(kind, step, i) if i in differentiable else Constant(kind)
+            arg = Part.of(kind, step, i) if i in self.flows else Constant(kind)
             made.append(RECORDER.wrapped(out, arg))
-            # what is a view of an operand, or of another result
-            made[-1].share_memory([*operands, *made[:-1]], form)
+            if getattr(out, "base", None) is not None:  # a view of an operand, or of another result
+                made[-1].share_memory([*operands, *made[:-1]], form)
         return tuple(made)
 
     def form(self, requires: tuple, outs: tuple) -> GraphForm:
