@@ -11,15 +11,15 @@ from contextvars import ContextVar
 
 from attrs import define, field
 
-from letir.ad.reverse import differentiate, takes_cotangent
+from letir.ad.reverse import differentiate
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import bodies_of
 from letir.ast.collecting import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Absent
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.errors import LetirError
 from letir.ops.differentiable import VECTORS, differentiable_graph
+from letir.passes.differentiability import has_derivative, propagate_requires_grad
 from letir.visitors.rewriting import lambda_lift, substitute
 
 FEWEST_DIFFERENTIABLE = 2  # binds that require grad, for a graph of their own
@@ -47,12 +47,7 @@ def threshold(usual: int) -> int:
 
 def requiring_grad(fn: Lambda, requires_grad: Sequence[bool]) -> set[Local]:
     """The locals that require grad, or might, if the parameters where ``requires_grad`` do [D1]."""
-    pairs = zip(fn.params, requires_grad, strict=True)
-    found = {param for param, requires in pairs if requires and takes_cotangent(param)}
-    for bind in fn.binds:
-        if bind.op.is_differentiable and (not found.isdisjoint(bind.args) or is_opaque(bind)):
-            found.update([binder for binder in bind.binders if takes_cotangent(binder)])
-    return found
+    return propagate_requires_grad(fn, requires_grad, introduces=is_opaque)
 
 
 def might_require_grad(fn: Lambda) -> bool:
@@ -73,18 +68,7 @@ def is_groupable(bind: Bind, needs: set[Local]) -> bool:
         return False
     if needs.isdisjoint(bind.binders):
         return True
-    return has_rule(bind)
-
-
-def has_rule(bind: Bind) -> bool:
-    """Whether a bind has a reverse rule, and so have all binds in its bodies."""
-    if type(bind.op.vjp) is Absent:
-        return bind.op.vjp.final  # of those a derivative is zero
-    return all(body.memo(_lacking) != "a rule" for body in bodies_of(bind))
-
-
-def _lacking(body: Lambda) -> str:
-    return "nothing" if all(map(has_rule, body.binds)) else "a rule"
+    return has_derivative(bind)
 
 
 @define(eq=False)
