@@ -1,13 +1,16 @@
 """``compile``: a program as something that is called on arrays, as fast as can be."""
 
 import weakref
+from collections.abc import Sequence
 
-from letir.ast.terms import Lambda
+from letir.ast.bodies import bodies_of
+from letir.ast.terms import Bind, Lambda
 from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.arrays import array_module
 from letir.eval.written import check_writable
-from letir.ops.memory import changed_params
+from letir.ops.control import guard
+from letir.ops.memory import changed_params, guard_order
 from letir.plan.optimizing import optimized
 from letir.plan.slots import Plan, plan_of
 
@@ -19,9 +22,13 @@ class Compiled:
     ``reason`` says why it was compiled.
     """
 
-    def __init__(self, program: Lambda, made: Lambda, reason: str = "it was asked for"):
+    def __init__(
+        self, program: Lambda, made: Lambda, reason: str = "it was asked for", donated: tuple = ()
+    ):
         self.program, self.optimized, self.reason = program, made, reason
-        self.plan: Plan = plan_of(made)
+        # a plan whose guard fails is tried with other ones after it, on the same arguments
+        donated = () if any(map(is_guard, made.binds)) else donated
+        self.plan: Plan = Plan(made, donated) if donated else plan_of(made)
         self.changed = changed_params(program)
         self.executed = weakref.ref(made)
 
@@ -59,12 +66,24 @@ class Compiled:
         return f"<compiled program of {len(self.optimized)} binds>"
 
 
-def compile(fn: Lambda, *, optimize: bool = True, exact: bool = False) -> Compiled:
+def is_guard(bind: Bind) -> bool:
+    """Whether a bind, or one in its bodies, may find that the program does not hold."""
+    return bind.op in (guard, guard_order) or any(body.memo(_guarded) for body in bodies_of(bind))
+
+
+def _guarded(body: Lambda) -> bool:
+    return any(map(is_guard, body.binds))
+
+
+def compile(
+    fn: Lambda, *, optimize: bool = True, exact: bool = False, donate: Sequence[int] = ()
+) -> Compiled:
     """``fn`` as a plan: called as ``fn`` is, with the same results.
 
     What is worth paying once is paid here: the passes of ``optimize`` (without it only those that a
     plan needs), a slot for every value, numbers in the form in which NumPy takes them. ``exact``
-    leaves out what sums in another order. See docs/executor.md.
+    leaves out what sums in another order. ``donate``: positions of parameters (arrays in a row)
+    whose memory a call may take for its own values. See docs/executor.md.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -77,4 +96,5 @@ def compile(fn: Lambda, *, optimize: bool = True, exact: bool = False) -> Compil
             f"compile: a program is compiled, found {type(fn).__name__}\n"
             "  trace the function first, or take letir.jit(f), which does so for each new type"
         )
-    return Compiled(fn, optimized(fn, optimize=optimize, exact=exact))
+    made = optimized(fn, optimize=optimize, exact=exact)
+    return Compiled(fn, made, donated=tuple([n % len(fn.params) for n in donate]))

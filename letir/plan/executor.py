@@ -228,10 +228,13 @@ class Executor:
     def compiled(self, fn: Lambda, request: "Request", reason: str):
         """The plan of a program."""
         options = {"optimize": self.options.optimize, "exact": self.options.exact}
-        if request.spec.has_variables:
-            return differentiable(fn, request.spec.requires_grad, **options)
-        made = optimized(fn, **options)
-        return Compiled(fn, made, reason, donated(request.marked[0], self.options.donate_argnums))
+        if request.spec.has_variables or might_require_grad(fn):
+            return differentiable(fn, request.spec.requires_grad, reason, **options)
+        if self.options.profile:
+            optimize = functools.partial(optimized, **options)
+            return Profiled(fn, optimize, self.options.profile, reason)
+        places = donated(request.marked[0], self.options.donate_argnums)
+        return Compiled(fn, optimized(fn, **options), reason, places)
 
     def reason(self, key: ArgumentSpec) -> str:
         """Why a plan is made, for people."""

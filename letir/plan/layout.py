@@ -14,7 +14,15 @@ from letir.ast.collecting import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.sizes import constant
 from letir.plan.splicing import spliced
-from letir.plan.steps import is_simple, key_of, numerics, operand_values, special, ufunc_of
+from letir.plan.steps import (
+    in_donated,
+    is_simple,
+    key_of,
+    numerics,
+    operand_values,
+    special,
+    ufunc_of,
+)
 from letir.visitors.usedef import use_counts
 
 # How a step is done: f is what it calls, i and j are slots of operands, k is that of the result,
@@ -40,12 +48,17 @@ class Table:
     results: tuple
     constants: frozenset
     shared: tuple
+    donated: tuple
+    counts: int | None
 
 
-def laid_out(fn: Lambda, xp, call: Callable) -> Table:
-    """The table of ``fn`` for arrays of the module ``xp``; bodies are run by ``call``. Linear."""
+def laid_out(fn: Lambda, xp, call: Callable, donated: tuple = ()) -> Table:
+    """The table of ``fn`` for arrays of the module ``xp``; bodies are run by ``call``. Linear.
+
+    ``donated``: positions of parameters whose arrays may be written to.
+    """
     program, origins = spliced(fn)
-    layout = Layout(program, xp, call)
+    layout = Layout(program, xp, call, donated)
     with paused_gc():
         for n, bind in enumerate(program.binds):
             if bind.op is constant and xp is np:
@@ -58,8 +71,9 @@ def laid_out(fn: Lambda, xp, call: Callable) -> Table:
 class Layout:
     """The state of laying out one program: where each local is, and which slots are free."""
 
-    def __init__(self, fn: Lambda, xp, call: Callable):
+    def __init__(self, fn: Lambda, xp, call: Callable, donated: tuple):
         self.xp, self.call, self.first = xp, call, len(fn.params)
+        self.donated: set[Local] = {fn.params[n] for n in donated}  # and what is written in them
         self.left = use_counts(fn).copy()
         self.at: dict[Local, int] = {p: n for n, p in enumerate(fn.params)}
         self.unused = tuple([n for n, p in enumerate(fn.params) if p not in self.left])
@@ -70,6 +84,7 @@ class Layout:
         self.fresh: set[Local] = set()  # what shares memory with nothing else
         self.steps: list[tuple] = []
         self.where: list = []
+        self.counts = self.new(None) if donated else None
 
     def table(self, fn: Lambda) -> Table:
         """The layout of the whole program, whose binds have been placed."""
@@ -78,6 +93,7 @@ class Layout:
         return Table(
             *(tuple(self.steps), tuple(self.where), self.rest, self.unused, tuple(results)),
             *(frozenset(map(id, self.arrays)), tuple(shared)),
+            *(tuple([n for n, p in enumerate(fn.params) if p in self.donated]), self.counts),
         )
 
     def place_constant(self, bind: Bind) -> None:
@@ -94,7 +110,11 @@ class Layout:
         ufunc = ufunc_of(bind) if self.xp is np else None
         slots, dying = self.operands(bind.args, ufunc)
         if not is_simple(bind):
-            f = special(bind, self.xp, self.call)
+            if bind.op.update is not None and bind.args[0] in self.donated:
+                f = in_donated(bind, self.xp, self.counts)
+                self.donated.update(bind.binders)
+            else:
+                f = special(bind, self.xp, self.call)
             self.free += dying
             k = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
             self.steps.append((OTHER, f, tuple(slots), None, k, tuple(dying)))

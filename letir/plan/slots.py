@@ -15,20 +15,23 @@ from letir.ast.terms import Lambda
 from letir.errors import GuardError, InternalError
 from letir.eval.evaluator import forget_values, root, say_where
 from letir.plan.layout import MANY, ONE, ONE_AND_CLEAR, TWO, TWO_AND_CLEAR, Table, laid_out
+from letir.plan.steps import references
 
 
 class Plan:
     """A program that can be run: ``run(leaves)`` on arrays in a row, of the types it was made for.
 
+    ``donated``: positions of the arguments whose memory a run may take for its own values.
+
     Any number of threads may run one plan at once: what belongs to a run is in its list of slots.
     """
 
-    __slots__ = ("__weakref__", "binds", "params", "ret", "tables")
+    __slots__ = ("__weakref__", "binds", "donated", "params", "ret", "tables")
 
-    def __init__(self, fn: Lambda):
+    def __init__(self, fn: Lambda, donated: tuple = ()):
         # not fn, which keeps its plan: a cycle would outlive it
-        self.params, self.binds, self.ret = fn.params, fn.binds, fn.ret
-        self.tables: dict[object, Table] = {np: laid_out(fn, np, call)}  # by array module
+        self.params, self.binds, self.ret, self.donated = fn.params, fn.binds, fn.ret, donated
+        self.tables: dict[object, Table] = {np: laid_out(fn, np, call, donated)}  # by array module
 
     def run(self, leaves: list, xp=np, tries: bool = False) -> tuple:
         """The results in a row; ``leaves`` is emptied.
@@ -45,6 +48,8 @@ class Plan:
         try:
             for c in table.unused:
                 v[c] = None
+            if table.donated:
+                v[table.counts] = references(v, table.donated)
             for kind, f, i, j, k, c in steps:
                 if kind == ONE:
                     v[k] = f(v[i])

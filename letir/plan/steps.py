@@ -3,6 +3,7 @@ filled in; and the Python numbers among the operands, made into what NumPy would
 """
 
 import inspect
+import sys
 from collections.abc import Callable
 from functools import partial
 from types import FunctionType, MethodType
@@ -59,6 +60,43 @@ def special(bind: Bind, xp, call: Callable) -> Callable:
     else:
         f = in_a_list(numerics(bind, xp))
     return storing_one(f) if op.results is None else storing(f)
+
+
+def in_donated(bind: Bind, xp, counts: int) -> Callable:
+    """The step of an update of a donated array: in place if nothing else has come to see it.
+
+    ``counts``: the slot that says how many references each such array had at the beginning.
+    """
+    op, attrs = bind.op, bind.attrs
+
+    def step(v, i, k, c):
+        known, operands = v[counts], taken(v, i, c)
+        # the caller's references are still there, and nobody's else: no view, no second name
+        if sys.getrefcount(operands[0]) <= known.get(id(operands[0]), 0):
+            result = op.update(xp, *operands, **attrs)
+        else:
+            result = updated(op, xp, operands, attrs)
+        if k[0] is not None:
+            v[k[0]] = result
+
+    return step
+
+
+def references(v: list, donated: tuple) -> dict[int, int]:
+    """How many references there are to those arrays that may be written to, by id."""
+    found = {}
+    for n in donated:
+        x = v[n]
+        apart = type(x) is np.ndarray and x.base is None and x.flags.writeable and x.flags.owndata
+        if apart and not any(may_share(x, y) for m, y in enumerate(v) if m != n):
+            del x  # one of the references
+            found[id(v[n])] = sys.getrefcount(v[n])
+    return found
+
+
+def may_share(x, y) -> bool:
+    """Whether two values may lie in the same memory."""
+    return isinstance(y, np.ndarray) and np.may_share_memory(x, y)
 
 
 def in_a_list(f: Callable) -> Callable:
