@@ -525,7 +525,7 @@ ARGUMENTS = st.one_of(
     st.builds(lambda kind, n: np.arange(n).astype(kind), KINDS, st.integers(0, 5)),
     st.builds(lambda kind, n: np.ones((n, 2), kind), KINDS, st.integers(1, 3)),
     st.builds(lambda kind: kind(1), KINDS),
-    st.sampled_from([1.5, 2, True, None, 1j, -0.0, float("nan")]),
+    st.sampled_from([1.5, 2, True, None, -0.0, float("nan")]),
 )
 
 
