@@ -12,8 +12,10 @@ from letir import differentiate, dumps, jvp, specialize_undef, trace, vjp
 from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive
 from letir.ast.types import Undef
+from letir.eval.arguments import fits
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
+from letir.ops.loop_bodies import is_even
 from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same, check_grads
 from letir.testing.gradients import is_inexact
 
@@ -114,7 +116,7 @@ def has_numbers(op: Primitive, sample: Sample) -> bool:
 
 def has_unknown_type(op: Primitive, sample: Sample) -> bool:
     """Whether the shape of a result is known at run time only."""
-    return any(arg.type is None for arg in applied(op, sample)[0].ret.args)
+    return not all(map(is_even, applied(op, sample)[0].ret.args))
 
 
 EVERY = cases()
@@ -154,7 +156,7 @@ def test_the_type_rule_says_what_is_computed(op, sample, constants):
     program, args = applied(op, sample, constants=constants)
 
     for declared, result in zip(program.ret.args, run_flat(program, args), strict=True):
-        assert result is Undef or declared.type is None or declared.type is type_of(result)
+        assert result is Undef or declared.type is None or fits(type_of(result), declared.type, {})
 
 
 UFUNCS = [
@@ -222,8 +224,15 @@ def test_second_derivatives_agree_with_differences(op, sample):
     check_grads(*applied(op, sample), modes=modes_of(op))
 
 
+def has_second_derivatives(op: Primitive, sample: Sample) -> bool:
+    """Whether its first derivative is a program of the same sizes: of a ``while_scan`` it has that
+    of the number of iterations, which those of concrete cotangents do not fit.
+    """
+    return is_smooth(op, sample) and op.name != "while_scan"
+
+
 @pytest.mark.parametrize(
-    ("op", "sample"), cases(lambda *case: is_smooth(*case) and has_unknown_type(*case))
+    ("op", "sample"), cases(lambda *case: has_second_derivatives(*case) and has_unknown_type(*case))
 )
 def test_second_derivatives_of_results_of_unknown_type_agree_with_differences(op, sample):
     check_grads(*applied(op, sample), modes=modes_of(op))
@@ -387,7 +396,8 @@ RULES = [
 @pytest.mark.parametrize(("name", "kind", "mode"), RULES)
 def test_a_rule_that_is_wrong_by_one_percent_is_found(name, kind, mode):
     op = PRIMITIVES[name]
-    wrong = evolve(op, **{kind: off_by_one_percent(getattr(op, kind))})
+    # saving: a loop that becomes another one is differentiated by its rule
+    wrong = evolve(op, **{kind: off_by_one_percent(getattr(op, kind))}, saving=None)
 
     with pytest.raises(AssertionError, match=r"is wrong in \w+ mode, order 1\n"):
         for sample in SAMPLES[name]:

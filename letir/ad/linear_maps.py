@@ -14,6 +14,7 @@ from letir.ast.terms import Lambda
 from letir.ast.trees import Tree, flatten
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
+from letir.eval.arguments import fits
 from letir.eval.arrays import array_module, type_of
 from letir.eval.evaluator import run_flat
 from letir.passes.cleanup import dead_code
@@ -95,7 +96,7 @@ def as_direction(value, kind: ArrayType | None, what: str):
         return value
     if found.weak and kind.shape == () and np.can_cast(found.dtype, kind.dtype, "same_kind"):
         return value.astype(kind.dtype)
-    if (found.dtype, found.shape) == (kind.dtype, kind.shape):
+    if fits(found, ArrayType(kind.dtype, kind.shape), {}):  # a size with a name may be any
         return value
     error = ShapeError if found.shape != kind.shape else DTypeError
     raise error(f"a {what} of type {ArrayType(kind.dtype, kind.shape)} is expected, found {found}")

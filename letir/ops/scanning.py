@@ -30,6 +30,8 @@ def trip_count(xs: Sequence[ArrayType], length: int | None):
     sizes = [kind.shape[0] for kind in xs] + ([] if length is None else [length])
     if not sizes:
         raise ShapeError("scan: without arrays to go over, length says how many steps there are")
+    # as many as another loop took: known when it has run, and then it is any number
+    sizes = [n for n in sizes if type(n) is int or not n.is_internal] or sizes
     numbers = {n for n in sizes if type(n) is int}
     if len(numbers) > 1 or (length is None and len(set(sizes)) > 1):
         listed = ", ".join(map(str, sizes))

@@ -14,6 +14,7 @@ from letir.testing.samples import (
     bodies,
     casting,
     combinators,
+    conditionals,
     contractions,
     control,
     convolutions,
@@ -49,6 +50,7 @@ from letir.testing.samples import (
     quantiles,
     quotients,
     reductions,
+    repetition,
     scanning,
     scans,
     scattering,
@@ -100,7 +102,7 @@ FAMILIES = (
     *(histograms,),
     *(polynomials,),
     *(differentiable,),
-    *(scanning, combinators, scattering),
+    *(conditionals, repetition, scanning, combinators, scattering),
 )
 SAMPLES: dict[str, list[Sample]] = {
     name: samples for family in FAMILIES for name, samples in family.SAMPLES.items()

@@ -1,0 +1,80 @@
+"""Samples of the operations in ``letir.ops.repetition``."""
+
+import numpy as np
+
+from letir.ast.types import WEAK, ArrayType
+from letir.ops.casting import weaken
+from letir.ops.elementwise import sin, tanh
+from letir.testing.samples.conditionals import NOTHING, NUMBER, ROW, SINGLE, WAVE, body
+from letir.testing.samples.sample import EMPTY, X, Y, Z, of
+
+COUNT, INDEX = ArrayType(int), WEAK[int]
+
+
+def layer(i, h, w):
+    """An iteration that reads its number, what is carried, and what is captured."""
+    return tanh(h * w) + h * i
+
+
+def growing(h, n, w):
+    """Carries a number beside an array."""
+    return sin(h) * w, n + 1
+
+
+def few(h, n, w):
+    """Three times."""
+    return n < 3
+
+
+def falling(x, y):
+    """Until one of the carried values is small."""
+    return x * 0.5, y * x + x
+
+
+COUNTED = {"test": body(few, ROW, COUNT, NUMBER), "body": body(growing, ROW, COUNT, NUMBER)}
+HALVED = {
+    "test": body(lambda x, y: x > 0.3, NUMBER, NUMBER),
+    "body": body(falling, NUMBER, NUMBER),
+}
+STACKED = {
+    "test": body(few, ROW, COUNT, NUMBER),
+    "body": body(lambda h, n, w: (*growing(h, n, w), h * w, n), ROW, COUNT, NUMBER),
+}
+NUMBERED = {
+    "test": body(few, ROW, COUNT, NUMBER),
+    "body": body(lambda h, n, w: (*growing(h, n, w), n * 2, h), ROW, COUNT, NUMBER),
+}
+LAYERS = body(layer, INDEX, ROW, NUMBER)
+W, ONE, ZERO = np.float64(1.3), np.int64(1), np.int64(0)
+SAMPLES = {
+    "while_loop": [
+        of(X[0], ZERO, W, **COUNTED),
+        of(X[0], np.int64(5), W, **COUNTED),
+        of(np.float64(5.0), np.float64(0.2), **HALVED),
+        of(
+            Z[0],
+            ZERO,
+            test=body(lambda z, n: n < 2, WAVE, COUNT),
+            body=body(lambda z, n: (z * z, n + 1), WAVE, COUNT),
+        ),
+    ],
+    "while_scan": [
+        of(X[0], ZERO, W, **STACKED, n_carry=2, numbered=False),
+        of(X[0], np.int64(5), W, **STACKED, n_carry=2, numbered=False),
+        of(X[0], ZERO, W, **COUNTED, n_carry=2, numbered=False),
+        of(X[0], ZERO, W, **NUMBERED, n_carry=2, numbered=True),
+    ],
+    "fori_loop": [
+        of(0, 3, X[0], W, body=LAYERS),
+        of(ZERO, np.int64(3), X[0], W, body=LAYERS),
+        of(ONE, ZERO, X[0], W, body=LAYERS),
+        of(0, 2, X[0], W, body=body(layer, COUNT, ROW, NUMBER)),
+        of(0, 2, X[0].astype("float32"), body=body(lambda i, h: sin(h) * i, INDEX, SINGLE)),
+        of(0, 2, EMPTY, body=body(lambda i, h: sin(h), INDEX, NOTHING)),
+        of(0, 2, Z[0], body=body(lambda i, z: z * z + i, INDEX, WAVE)),
+        of(
+            *(0, 3, X[0], Y[0]),
+            body=body(lambda i, x, y: (x * y, weaken(i + 1) * y), INDEX, ROW, ROW),
+        ),
+    ],
+}
