@@ -49,14 +49,14 @@ def order_of(bind: Bind) -> tuple[int, ...]:
 def transposed(bind: Bind, known: Known) -> Bind | Local | None:
     """No transpose, or one for two."""
     (y,), (x,) = bind.binders, bind.args
-    order = order_of(bind)
-    if order == tuple(range(len(order))):
-        return x if known.can_be_view(y, x) else None
+    order, base = order_of(bind), x
     inner = before(bind, transpose, known)
-    if inner is None:
-        return None
-    first = order_of(inner)
-    return remade(bind, inner.args, axes=tuple([first[i] for i in order]))
+    if inner is not None:
+        (base,), first = inner.args, order_of(inner)
+        order = tuple([first[i] for i in order])
+    if order == tuple(range(len(order))) and known.can_be_view(y, base):
+        return base
+    return None if inner is None else remade(bind, (base,), axes=order)
 
 
 def flipped(bind: Bind, known: Known) -> Local | None:

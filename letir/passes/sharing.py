@@ -18,13 +18,13 @@ from letir.ops.casting import cast, copy
 from letir.ops.elementwise import where
 from letir.ops.products import dot, matmul
 from letir.ops.reductions import all_, any_, max_, min_, prod, sum_
-from letir.ops.shaping import concatenate, expand_dims, flip, squeeze, transpose
+from letir.ops.shaping import concatenate, expand_dims, flip, squeeze, stack, transpose
 from letir.ops.sizes import arange, broadcast_to, constant, eye, full, ones, reshape, zeros
 
 # new memory, compact, and NumPy's scalar if it has no axes; so are the results of ufuncs
 SCALARS = frozenset([dot, matmul, all_, any_, max_, min_, prod, sum_])
 # new memory, compact, and a 0-d array if it has no axes
-ARRAYS = frozenset([arange, cast, concatenate, copy, eye, full, ones, where, zeros])
+ARRAYS = frozenset([arange, cast, concatenate, copy, eye, full, ones, stack, where, zeros])
 # one row after the other, whatever the operands are
 ROWS = frozenset([arange, dot, eye, full, matmul, ones, zeros])
 # one row after the other if all operands are
@@ -133,7 +133,7 @@ class Known:
         if op in KEEPS_ROWS and bind.attrs.get("order", "C") in "CK":
             flat = [x for x in bind.locals() if x.type is None or len(x.type.shape) < 2]
             return list(bind.locals()) if all(map(self.is_rows, flat)) else None
-        if op is where or (op is not None and is_ufunc(op)):
+        if op in (stack, where) or (op is not None and is_ufunc(op)):
             # those of one axis say nothing
             return [x for x in bind.locals() if x.type is None or len(x.type.shape) > 1]
         return None

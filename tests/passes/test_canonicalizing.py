@@ -15,7 +15,7 @@ from letir.errors import LetirError
 from letir.passes import canonicalize_ops, remove_implicit_expands
 from letir.testing import functions, programs
 
-SOME = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+SOME = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
 X, ROW = ArrayType(float, (3, 4)), ArrayType(float, (4,))
 SPELLINGS = {  # ways to say the same -> how it is said
     "mul(%0, 2)": ["mul(2, %0)"],
