@@ -65,7 +65,7 @@ class Differentiable:
         """The results of the program as it was recorded."""
         return replayed(self.program, leaves)
 
-    def run(self, leaves: list) -> tuple:
+    def run(self, leaves: list, *, tries: bool = False) -> tuple:
         """``run_flat`` for arguments of which it is known that they fit."""
         if self.changed:
             check_writable(self.program, list(map(array_of, leaves)), self.changed)

@@ -246,12 +246,13 @@ class Executor:
 
     def remember(self, key: tuple, entry: Entry, version: Compiled, leaves) -> None:
         """Let the next call with the short key ``key`` find its plan at once."""
-        if entry.gone or type(version) is not Compiled:
+        if entry.gone or type(version) is Profiled:
             return
         if len(self.keys) >= MOST_KEYS:
             self.keys.clear()
         places = [i for i, leaf in enumerate(leaves) if type(leaf) not in (bool, str)]
-        run = version.run if version.changed else version.plan.run
+        is_plain = type(version) is Compiled and not version.changed
+        run = version.plan.run if is_plain else version.run
         tree = version.program.out_tree
         self.keys[key] = (
             *(entry, run, tree, version.executed),

@@ -14,6 +14,7 @@ from letir.ast.attrs import token
 from letir.ast.trees import NAMESPACE, flatten
 from letir.ast.types import ArrayType, Size
 from letir.eager.modes import RECORDS
+from letir.eager.recorder import Recorder
 from letir.errors import DTypeError
 from letir.eval.arrays import type_of
 from letir.tracing.recording import StaticLeaf
@@ -38,6 +39,12 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
         elif kind is bool or kind is str:  # static: the type tells True from 1
             add(kind)
             add(leaf)
+        elif kind is Recorder.variable:
+            origin = leaf.arg
+            add(kind)
+            add(origin.type)
+            add(origin.requires_grad and RECORDS.get())
+            add(leaf.array.flags.c_contiguous)
         else:
             return None
     return tuple(key)
