@@ -1,14 +1,16 @@
 """Optimised programs on Variables: results, gradients and histories are those of eager mode."""
 
 import gc
+import threading
 import weakref
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import letir as lt
-from letir import Variable
+from letir import Variable, jit
 from letir.eager import gradients, history
 from letir.plan.differentiable import differentiable
 from letir.plan.subgraphs import smallest_subgraphs
@@ -262,3 +264,158 @@ def test_generated_programs_have_the_results_and_gradients_of_eager_mode(program
         for x, y in zip(one, other, strict=True):
             zero = [np.zeros(1) if g is None else g for g in (x, y)]
             np.testing.assert_allclose(*zero, rtol=1e-9, atol=1e-9, equal_nan=True)
+
+
+# ---- jit ----
+
+
+def test_jit_compiles_once_for_what_requires_grad_and_once_for_what_does_not():
+    fast = jit(net)
+    for _ in range(3):
+        for requires in (True, False):
+            w = Variable(W, requires)
+            value = fast(X, w)[0]
+            assert requires == value.requires_grad
+    with lt.no_grad():
+        assert not fast(X, leaf(W))[0].requires_grad
+
+    assert 2 == fast.counters["compiles"]  # no_grad is as if nothing required grad
+
+
+def test_arrays_and_variables_have_plans_of_their_own():
+    fast = jit(net)
+
+    assert type(fast(X, W)[0]) is np.float64
+    assert isinstance(fast(X, Variable(W))[0], Variable)
+    assert type(fast(X, W)[0]) is np.float64
+
+
+def test_training_with_jit_is_training_without():
+    def trained(function):
+        w, b = leaf(W * 0.1), leaf(np.zeros(4))
+        for _ in range(20):
+            error = function(w, b)
+            error.backward()
+            with lt.no_grad():
+                for p in (w, b):
+                    p.data = p.data - 0.1 * p.grad.data
+                    p.grad = None
+        return error.numpy(), w.numpy(), b.numpy()
+
+    def error(w, b):
+        return ((np.tanh(X @ w + b) - X) ** 2).mean()
+
+    fast = jit(error)
+    for one, other in zip(trained(fast), trained(error), strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-12)
+    assert 1 == fast.counters["compiles"]
+
+
+def test_guards_choose_among_plans_of_variables():
+    def branch(x):
+        return (np.sin(x) * x * np.exp(x)).sum() if x.sum() > 0 else (x * x * np.cos(x)).sum()
+
+    fast = jit(branch)
+    for sign in (1, -1, 1, -1):
+        found, expected = leaf(sign * X[2]), leaf(sign * X[2])
+        fast(found).backward()
+        branch(expected).backward()
+        np.testing.assert_allclose(found.grad.numpy(), expected.grad.numpy())
+    assert 2 == fast.counters["compiles"]
+
+
+def test_threads_share_a_plan_and_its_gradient_program():
+    fast, errors = jit(net), []
+    expected = leaf(W)
+    net(X, expected)[0].backward()
+
+    def work():
+        for _ in range(20):
+            w = leaf(W)
+            fast(X, w)[0].backward()
+            if not np.allclose(w.grad.numpy(), expected.grad.numpy(), rtol=1e-12):
+                errors.append(w.grad)
+
+    threads = [threading.Thread(target=work) for _ in range(8)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+
+    assert not errors
+    assert 1 == fast.counters["compiles"]
+    (entry,) = fast.cache.entries.values()
+    assert [1] * len(entry.plans[0].graphs) == [len(g.backwards) for g in entry.plans[0].graphs]
+
+
+def test_workers_of_one_backward_run_graphs_too():
+    fast, x = jit(net), leaf(X)
+    total = sum(fast(x, leaf(W * k))[0] for k in (1.0, 0.5, 0.25))
+    total.backward(workers=3)
+    eager = leaf(X)
+    sum(net(eager, leaf(W * k))[0] for k in (1.0, 0.5, 0.25)).backward()
+
+    np.testing.assert_allclose(x.grad.numpy(), eager.grad.numpy(), rtol=1e-12)
+
+
+def test_what_fails_leaves_nothing_behind():
+    def f(x, w):
+        return np.linalg.cholesky(x @ x.T * np.sin(w).sum()).sum() * w.sum()
+
+    fast = jit(f)
+    good, bad = np.eye(3), np.zeros((3, 3))
+    for _ in range(3):
+        with pytest.raises(np.linalg.LinAlgError):
+            fast(leaf(bad), leaf(np.ones(3)))
+        x, y = leaf(good), leaf(good)
+        fast(x, leaf(np.ones(3))).backward()
+        f(y, leaf(np.ones(3))).backward()
+        np.testing.assert_allclose(x.grad.numpy(), y.grad.numpy())
+
+
+def test_anomalies_are_told_with_their_place():
+    fast, x = jit(lambda x: np.sqrt(np.sin(x) * x * 2 * np.cos(x)).sum()), leaf(np.zeros(3))
+    with np.errstate(all="ignore"), lt.eager.detect_anomaly():
+        value = fast(x)
+        with pytest.raises(FloatingPointError, match="nan"):
+            value.backward()
+
+
+def test_results_may_be_written_into_when_nobody_reads_them():
+    fast, x = jit(lambda x: (np.sin(np.exp(x) * 2) * x, x.T)), leaf(X)
+    y, _ = fast(x)
+    with lt.no_grad():
+        y[0] = 7.0
+    y.sum().backward()
+
+    eager = leaf(X)
+    (np.sin(np.exp(eager) * 2) * eager).sum().backward()
+    np.testing.assert_allclose(x.grad.numpy(), eager.grad.numpy())
+
+
+@settings(max_examples=30)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["float64", "float32", "complex128"]),
+            st.sampled_from([(3,), (2, 3), (1,), (0,), ()]),
+            st.booleans(),
+            st.sampled_from([2.0, -1.5, 3, np.float32(2)]),
+        ),
+        max_size=5,
+    )
+)
+def test_jit_on_variables_agrees_whatever_the_arguments_are(calls):
+    def f(x, k):
+        return (np.sin(x * k) * x + np.tanh(x) * k) * np.cos(x)
+
+    fast = jit(f, exact=True)
+    for dtype, shape, requires, k in calls:
+        given = np.linspace(0.5, 1.0, int(np.prod(shape))).reshape(shape).astype(dtype)
+        one, other = Variable(given, requires), Variable(given, requires)
+        found, expected = fast(one, k), f(other, k)
+        assert_same(expected.numpy(), found.numpy())
+        if requires:
+            for result in (found, expected):
+                result.backward(np.ones(result.shape, result.dtype))
+            rtol = 1e-5 if dtype == "float32" else 1e-12
+            np.testing.assert_allclose(one.grad.numpy(), other.grad.numpy(), rtol=rtol)
+            assert one.grad.dtype == other.grad.dtype
