@@ -1,0 +1,159 @@
+"""inline_bodies: what a bind does with a body, in its place."""
+
+from collections.abc import Callable, Sequence
+
+from attrs import define, field
+
+from letir.ast.bodies import all_bodies, throughout
+from letir.ast.builder import LetBuilder
+from letir.ast.collecting import paused_gc
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
+
+GROWTH = 8  # times the binds of a program may be inlined: bodies that are shared may nest
+
+
+@paused_gc()
+def inline_bodies(fn: Lambda, *, keeps_rules: bool = True) -> Lambda:
+    """Put bodies in the place of the binds that hold them where it is known that they run, once:
+    the branch that a constant chooses, the one branch of a ``switch``.
+
+    With ``keeps_rules=False``, for a program of which no derivative will be taken, also those of
+    ``checkpoint``, ``custom_jvp``, ``custom_vjp`` and scripts, which are there for these only.
+    Effects keep their order. Linear in the number of binds that come out, which are at most
+    ``GROWTH`` times as many.
+
+    >>> from letir.ast.parser import parse
+    >>> f = parse('''lambda %0: float64[] {
+    ...   %1: float64[] = cond(True, %0, on_true=lambda %2: float64[] {
+    ...       %3: float64[] = exp(%2); return %3 },
+    ...     on_false=lambda %4: float64[] { return %4 });
+    ...   %5: float64[] = neg(%1);
+    ...   return %5 }''')
+    >>> print(inline_bodies(f).listing(), end="")
+    %1 = exp %0
+    %2 = neg %1
+    return %2
+    """
+    chosen = CHOSEN if keeps_rules else {**CHOSEN, **FOR_DERIVATIVES}
+    inlining = Inlining(chosen, GROWTH * sum(map(len, all_bodies(fn))))
+    return throughout(fn, inlining.program)
+
+
+@define(eq=False)
+class Inlining:
+    """One run through a program. ``room``: how many binds may still be inlined."""
+
+    chosen: dict
+    room: int
+    names: dict[Local, Arg] = field(factory=dict)
+    constants: dict[Local, object] = field(factory=dict)
+
+    def program(self, fn: Lambda) -> Lambda:
+        """``inline_bodies`` of the binds of ``fn`` itself."""
+        if not any(bind.op.name in self.chosen for bind in fn.binds):
+            return fn
+        before, pending, done = self.room, list(reversed(fn.binds)), []
+        while pending:
+            bind = self.given_names(pending.pop())
+            if bind.op.name == "constant":
+                self.constants[bind.binders[0]] = bind.attrs["value"]
+            rule = self.chosen.get(bind.op.name)
+            found = None if rule is None else rule(bind, self.constants)
+            binds = None if found is None else self.inlined(bind, *found)
+            if binds is None:
+                done.append(bind)
+            else:  # these are looked at again: of them more is known here
+                pending += reversed(binds)
+        if self.room == before:
+            return fn
+        ret = Ret(tuple(map(self.named, fn.ret.args)))
+        return Lambda(fn.params, tuple(done), ret, fn.in_tree, fn.out_tree)
+
+    def inlined(self, bind: Bind, body: Lambda, operands: Sequence[Arg]) -> list[Bind] | None:
+        """The binds of ``body`` for ``operands`` in the place of ``bind``; None if they do not fit
+        there.
+        """
+        if self.room <= len(body.binds):
+            return None
+        builder = LetBuilder()
+        builder.source = bind.source
+        results = builder.inline(body, operands)
+        pairs = list(zip(bind.binders, results, strict=True))
+        if any(binder.type is not result.type for binder, result in pairs):
+            return None
+        self.room -= len(body.binds) + 1
+        fresh = {local for made in builder.binds for local in made.binders}
+        for binder, result in pairs:
+            self.names[binder] = result
+            if result in fresh and result.name is None:  # the user's name for it
+                result.name = binder.name
+        return builder.binds
+
+    def named(self, arg: Arg) -> Arg:
+        """What stands for an operand now."""
+        while type(arg) is Local and arg in self.names:
+            arg = self.names[arg]
+        return arg
+
+    def given_names(self, bind: Bind) -> Bind:
+        """``bind`` with what stands for its operands now; itself if nothing does."""
+        if not self.names:
+            return bind
+        args = tuple(map(self.named, bind.args))
+        if args == bind.args:
+            return bind
+        return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+
+
+# ---- which body, for which operands ----
+
+Found = tuple[Lambda, Sequence[Arg]]
+
+
+def number(arg: Arg, constants: dict):
+    """The number that an operand is; None if that is not known."""
+    return arg.value if type(arg) is Const else constants.get(arg)
+
+
+def of_cond(bind: Bind, constants: dict) -> Found | None:
+    """The branch that a constant chooses."""
+    chosen = number(bind.args[0], constants)
+    if chosen is None:
+        return None
+    return bind.attrs["on_true" if bool(chosen) else "on_false"], bind.args[1:]
+
+
+def of_switch(bind: Bind, constants: dict) -> Found | None:
+    """The branch that a constant chooses, or the only one."""
+    branches, chosen = bind.attrs["branches"], number(bind.args[0], constants)
+    if len(branches) == 1:
+        chosen = 0
+    if chosen is None:
+        return None
+    return branches[min(max(int(chosen), 0), len(branches) - 1)], bind.args[1:]
+
+
+def of_custom_vjp(bind: Bind, constants: dict) -> Found:
+    """The results, which are the first operands."""
+    count = bind.attrs["n_outs"]
+    params = [Local(arg.type) for arg in bind.args[:count]]
+    return Lambda(params, (), Ret(tuple(params))), bind.args[:count]
+
+
+def held(attribute: str) -> Callable[[Bind, dict], Found]:
+    """The body of this name, which takes as many of the first operands as it has parameters."""
+
+    def found(bind: Bind, constants: dict) -> Found:
+        body = bind.attrs[attribute]
+        return body, bind.args[: len(body.params)]
+
+    return found
+
+
+CHOSEN = {"cond": of_cond, "switch": of_switch}
+FOR_DERIVATIVES = {
+    "checkpoint": held("body"),
+    "custom_jvp": held("primal"),
+    "custom_vjp": of_custom_vjp,
+    "scripted": held("forward"),
+}
