@@ -5,9 +5,10 @@
     SAMPLES["tanh"]                 inputs on which an operation is tested
     @given(programs())              Hypothesis: a program and its arguments
     @given(functions())             Hypothesis: a NumPy function and its arguments
+    @given(control_functions())     Hypothesis: a function with lt.cond, lt.scan ..., and arguments
 
-The strategies ``arrays``, ``avals``, ``functions`` and ``programs`` need Hypothesis, imported on
-first use.
+The strategies ``arrays``, ``avals``, ``control_functions``, ``functions`` and ``programs`` need
+Hypothesis, imported on first use.
 """
 
 import importlib
@@ -26,6 +27,7 @@ __all__ = [
     "assert_same",
     "avals",
     "check_grads",
+    "control_functions",
     "functions",
     "programs",
 ]
@@ -33,6 +35,7 @@ __all__ = [
 _STRATEGIES = {
     "arrays": "letir.testing.strategies",
     "avals": "letir.testing.strategies",
+    "control_functions": "letir.testing.control_sources",
     "functions": "letir.testing.sources",
     "programs": "letir.testing.strategies",
 }

@@ -13,6 +13,7 @@ import numpy as np
 from attrs import define, field
 from hypothesis import strategies as st
 
+from letir.testing.control_sources import control_functions
 from letir.testing.strategies import arrays, avals
 
 LARGEST = 1e3
@@ -79,12 +80,18 @@ class Written:
 
 
 def functions(
-    dtypes=None, *, smooth: bool = False, writes: bool = True, most_lines: int = 10
+    dtypes=None,
+    *,
+    smooth: bool = False,
+    writes: bool = True,
+    most_lines: int = 10,
+    control_flow: bool = False,
 ) -> st.SearchStrategy:
     """(function, arguments): plain NumPy code and arrays at which it runs without a warning.
 
     ``smooth``: float64 only, and differentiable away from the places where its branches change.
     ``writes``: with changes in place, through views too, also of arguments: call it with copies.
+    ``control_flow``: functions of ``control_functions`` instead, which write nothing.
 
     >>> from hypothesis import given
     >>> import letir
@@ -95,6 +102,8 @@ def functions(
     ...     assert_same(f(*args), letir.trace(f, *args)(*args))
     >>> test_replay_is_numpy()
     """
+    if control_flow:
+        return control_functions(smooth=smooth, most_steps=max(1, most_lines // 3))
     kinds = avals([np.dtype(float)] if smooth else dtypes) if smooth or dtypes else avals()
     strong = kinds.filter(lambda kind: not kind.weak)
     values = st.lists(strong.flatmap(arrays), min_size=1, max_size=2)

@@ -24,8 +24,10 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType, Undef, UndefType
 from letir.errors import DTypeError, GuardError
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import compute
+from letir.testing.control_sources import control_functions
 from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import Sample, applied
+from letir.tracing.recording import trace
 
 DTYPES = tuple(np.dtype(c) for c in "?bhiqBHIQefdFD")
 ELEMENTS = {
@@ -73,13 +75,14 @@ def programs(
     *,
     dtypes: Collection | None = None,
     most_steps: int = 12,
+    control_flow: bool = False,
 ) -> st.SearchStrategy:
     """(Lambda, arguments): closed, well-typed programs of the operations ``ops`` (default: all).
 
     Every operation that has samples with operands of these dtypes is drawn; more than half of the
     programs hold a view, an index or an update, which also fit operands to each other. Evaluating
     the program at the arguments warns of nothing. Programs shrink towards one operation on its own
-    sample.
+    sample. ``control_flow``: programs of ``control_functions`` instead, of any operations.
 
     >>> from hypothesis import given
     >>> from letir.testing import assert_same
@@ -89,6 +92,8 @@ def programs(
     ...     assert_same(f(*args), f(*args))
     >>> test_replay_is_deterministic()
     """
+    if control_flow:
+        return control_functions(most_steps=max(1, most_steps // 3)).map(recorded)
     chosen = None if dtypes is None else frozenset(dtypes)
     names = [name for name in sorted(ops or SAMPLES.keys() - APART) if samples_with(name, chosen)]
     favoured = [name for name in VIEWS if name in names] or names
@@ -100,6 +105,13 @@ def programs(
     # either may be empty, or a program of one step in the second would not be the smallest
     steps = st.builds(add, first, st.lists(step, max_size=most_steps // 2)).filter(bool)
     return st.builds(program_of, steps, st.integers(0, MOST_RESULTS - 1), st.just(chosen))
+
+
+def recorded(program: tuple) -> tuple[Lambda, list]:
+    """The program of a function, and its arguments."""
+    function, args = program
+    with np.errstate(all="ignore"):
+        return trace(function, *args), args
 
 
 @functools.cache

@@ -1,0 +1,117 @@
+"""letir's control flow as plain Python on NumPy arrays: what the recorded one must agree with."""
+
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import numpy as np
+
+
+def mapped(f: Callable, *trees):
+    """``f`` on the leaves of nested tuples that nest alike."""
+    if isinstance(trees[0], tuple):
+        return tuple([mapped(f, *parts) for parts in zip(*trees, strict=True)])
+    return f(*trees)
+
+
+def rows(tree) -> list:
+    """The elements along the leading axes."""
+    first = tree
+    while isinstance(first, tuple):
+        first = first[0]
+    return [mapped(lambda x, i=i: x[i], tree) for i in range(len(first))]
+
+
+def stacked(trees: list, example: Callable):
+    """Trees as one, of stacked arrays; ``example()`` says what one would be if there is none."""
+    if trees:
+        return mapped(lambda *leaves: np.stack(leaves), *trees)
+    return mapped(lambda x: np.zeros((0, *np.shape(x)), np.asarray(x).dtype), example())
+
+
+def blank(tree):
+    """An element of zeros, like those along the leading axes."""
+    return mapped(lambda x: np.zeros(x.shape[1:], x.dtype)[()], tree)
+
+
+def cond(pred, true_fun, false_fun, *operands):
+    """One of two calls."""
+    return true_fun(*operands) if pred else false_fun(*operands)
+
+
+def switch(index, branches, *operands):
+    """One of several calls."""
+    return branches[min(max(int(index), 0), len(branches) - 1)](*operands)
+
+
+def while_loop(cond_fun, body_fun, init, *, checkpoint_every=None):
+    """A loop with a test."""
+    while cond_fun(init):
+        init = body_fun(init)
+    return init
+
+
+def fori_loop(lower, upper, body_fun, init, *, checkpoint_every=None):
+    """A counted loop."""
+    for i in range(int(lower), int(upper)):
+        init = body_fun(np.int64(i), init)
+    return init
+
+
+def scan(f, init, xs=None, length=None, reverse=False, *, checkpoint_every=None):
+    """A loop over elements, which keeps what each step gives."""
+    elements = [None] * length if xs is None else rows(xs)
+    carry, ys = init, []
+    for x in elements[::-1] if reverse else elements:
+        carry, y = f(carry, x)
+        ys.append(y)
+    example = lambda: f(carry, None if xs is None else blank(xs))[1]  # noqa: E731
+    return carry, stacked(ys[::-1] if reverse else ys, example)
+
+
+def each(f, *xs):
+    """A call for each element."""
+    return stacked([f(*x) for x in rows(xs)], lambda: f(*blank(xs)))
+
+
+def reduce(op, init, xs):
+    """All elements combined, one after the other."""
+    for x in rows(xs):
+        init = op(init, x)
+    return init
+
+
+def associative_scan(op, xs, reverse=False):
+    """The elements combined up to each, one after the other."""
+    found: list = []
+    elements = rows(xs)
+    for x in elements[::-1] if reverse else elements:
+        found.append(op(found[-1], x) if found else x)
+    return stacked(found[::-1] if reverse else found, lambda: blank(xs))
+
+
+def reduce_by_index(dest, op, ne, indices, values):
+    """Each element combined with what is at its place."""
+    out = dest.copy()
+    for i, value in zip(indices, values, strict=True):
+        if 0 <= i < len(out):
+            out[i] = op(out[i], value)
+    return out
+
+
+def scatter(dest, indices, values):
+    """Each element written to its place."""
+    return reduce_by_index(dest, lambda a, b: b, None, indices, values)
+
+
+PLAIN = SimpleNamespace(
+    cond=cond,
+    switch=switch,
+    while_loop=while_loop,
+    fori_loop=fori_loop,
+    scan=scan,
+    map=each,
+    reduce=reduce,
+    associative_scan=associative_scan,
+    reduce_by_index=reduce_by_index,
+    scatter=scatter,
+)

@@ -1,0 +1,204 @@
+"""Laws of control flow, on generated functions: all ways to run them do what NumPy's loops do.
+
+The functions nest conditionals, loops and combinators, read values of the functions around them,
+mix dtypes, and have ties and empty axes. ``f.plain`` is the same source on plain Python loops.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import letir as lt
+from letir import passes
+from letir.plan.slots import plan_of
+from letir.testing import control_functions, functions, programs
+
+QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+NO_PASSES = {"is_differentiable", "propagate_requires_grad", "register", "unregister"}
+PASSES = tuple([getattr(passes, name) for name in passes.__all__ if name not in NO_PASSES])
+ARRAYS = 4  # the first arguments; the others are integers
+
+
+def quietly(f, *args):
+    """What a call gives; empty axes and integer powers may warn."""
+    with np.errstate(all="ignore"):
+        return f(*args)
+
+
+def assert_near(expected, found, tolerance: float = 1e-6) -> None:
+    """The same dtypes and nearly the same numbers: single precision and reductions round."""
+    for one, other in zip(expected, found, strict=True):
+        assert np.asarray(one).dtype == np.asarray(other).dtype
+        np.testing.assert_allclose(other, one, rtol=tolerance, atol=tolerance)
+
+
+def summed(f, integers):
+    """``f`` as a function of its arrays with one number as its result."""
+    return lambda *arrays: sum([out.sum() for out in f(*arrays, *integers)])
+
+
+def directions(arrays) -> tuple:
+    rng = np.random.default_rng(0)
+    return tuple(rng.normal(size=np.shape(x)) for x in arrays)
+
+
+def dot(xs, ys) -> float:
+    return sum([(x * y).sum() for x, y in zip(xs, ys, strict=True)])
+
+
+@QUICK
+@given(control_functions())
+def test_programs_replay_as_plain_loops_run(program):
+    f, args = program
+    expected, fn = quietly(f.plain, *args), quietly(lt.trace, f, *args)
+
+    assert_near(expected, quietly(f, *args))
+    assert_near(expected, quietly(lt.run_forward, lt.check(fn), *args))
+
+
+@QUICK
+@given(programs(control_flow=True))
+def test_programs_survive_text(program):
+    fn, _ = program
+    again = lt.parse(lt.dumps(fn))
+
+    assert again == fn
+    assert hash(again) == hash(fn)
+    assert lt.dumps(lt.canonicalize(again)) == lt.dumps(lt.canonicalize(fn))
+
+
+@QUICK
+@given(programs(control_flow=True))
+def test_a_plan_gives_the_bits_of_run_forward(program):
+    fn, args = program
+    expected = quietly(lt.run_forward, fn, *args)
+
+    assert_near(expected, quietly(plan_of(fn).run, list(args)), 0)
+
+
+@QUICK
+@given(programs(control_flow=True), st.data())
+def test_every_pass_keeps_results(program, data):
+    fn, args = program
+    expected = quietly(lt.run_forward, fn, *args)
+    chosen = data.draw(st.lists(st.sampled_from(PASSES), min_size=2, max_size=6))
+
+    for change in chosen:
+        fn = lt.check(change(fn))
+    assert_near(expected, quietly(lt.run_forward, fn, *args), 1e-9)
+
+
+@QUICK
+@given(control_functions(named=True, longest=3))
+def test_programs_of_named_sizes_serve_every_size(program):
+    f, args = program
+    shapes = (("n", 2), ("n",), (2,), (), (), ("n",))
+    fn = lt.check(lt.trace(f, *map(lt.ShapeDtype, shapes, [x.dtype for x in args])))
+
+    for repeats in (1, 2):
+        table, column, row, number, k, places = args
+        longer = [np.concatenate([x] * repeats) for x in (table, column, places)]
+        given_ = (*longer[:2], row, number, k, longer[2])
+        assert_near(quietly(f.plain, *given_), quietly(lt.run_forward, fn, *given_))
+
+
+@QUICK
+@given(functions(smooth=True, control_flow=True))
+def test_gradients_are_what_differences_say(program):
+    f, args = program
+    arrays, step = args[:ARRAYS], 1e-6
+    total, plain = (summed(g, args[ARRAYS:]) for g in (f, f.plain))
+    ways = directions(arrays)
+    ahead, behind = (
+        plain(*[x + sign * step * d for x, d in zip(arrays, ways, strict=True)]) for sign in (1, -1)
+    )
+    slope = dot(lt.grad(total, (0, 1, 2, 3))(*arrays), ways)
+
+    np.testing.assert_allclose(slope, (ahead - behind) / (2 * step), rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(lt.jvp(total, tuple(arrays), ways)[1], slope, atol=1e-9)
+
+
+@QUICK
+@given(control_functions(smooth=True, most_steps=2))
+def test_both_modes_agree_on_second_derivatives(program):
+    f, args = program
+    arrays = tuple(args[:ARRAYS])
+    slope, ways = lt.grad(summed(f, args[ARRAYS:]), (0, 1, 2, 3)), directions(arrays)
+    reverse = lt.grad(lambda *arrays: dot(slope(*arrays), ways), (0, 1, 2, 3))(*arrays)
+    forward = lt.jvp(slope, arrays, ways)[1]
+
+    for one, other in zip(reverse, forward, strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-9, atol=1e-9)
+
+
+@QUICK
+@given(control_functions(), st.tuples(*[st.sampled_from([0, 0, None])] * 6))
+def test_vmap_is_a_loop_over_examples(program, axes):
+    f, args = program
+    if axes == (None,) * 6:
+        axes = (0,) * 6
+    batch = [np.stack([x, np.flip(x).astype(x.dtype)]) for x in args]
+    given_ = [b if axis == 0 else x for b, x, axis in zip(batch, args, axes, strict=True)]
+    rows = [
+        quietly(f.plain, *[b[i] if axis == 0 else b for b, axis in zip(given_, axes, strict=True)])
+        for i in range(2)
+    ]
+
+    found = quietly(lt.vmap(f, axes), *given_)
+    assert_near([np.stack(row) for row in zip(*rows, strict=True)], found)
+
+
+CHANGES = {
+    "none": lambda x: x,
+    "single": lambda x: x.astype("f4"),
+    "integer": lambda x: x.astype("i8"),
+    "rank": lambda x: x[None],
+    "number": lambda x: x.item() if x.ndim == 0 else x,
+    "size": lambda x: x if x.ndim == 0 or x.shape == (2,) else np.concatenate([x, x]),
+}
+
+
+@QUICK
+@given(control_functions(), st.lists(st.sampled_from(list(CHANGES)), min_size=3, max_size=6))
+def test_jit_agrees_whatever_changes_between_calls(program, changes):
+    f, args = program
+
+    def entry(*given_):
+        """Of arguments of any dtype and rank those that ``f`` takes."""
+        pairs = zip(given_, args, strict=True)
+        return f(*[x.reshape(x.shape[x.ndim - a.ndim :]).astype(a.dtype) for x, a in pairs])
+
+    fast = lt.jit(entry)
+    for change in changes:
+        given_ = [CHANGES[change](x) for x in args]
+        pairs = zip(map(np.asarray, given_), args, strict=True)
+        taken = [x.reshape(x.shape[x.ndim - a.ndim :]).astype(a.dtype) for x, a in pairs]
+        assert_near(quietly(f.plain, *taken), quietly(fast, *given_), 1e-5)
+
+
+@QUICK
+@given(control_functions(smooth=True), st.sampled_from(["inside", "outside"]))
+def test_jit_of_a_gradient_and_the_gradient_of_a_jit_agree(program, place):
+    f, args = program
+    total, arrays = summed(f, args[ARRAYS:]), args[:ARRAYS]
+    plain = lt.grad(total, (0, 1, 2, 3))
+    fast = lt.jit(plain) if place == "outside" else lt.grad(lt.jit(total), (0, 1, 2, 3))
+
+    for _ in range(2):
+        assert_near(plain(*arrays), fast(*arrays), 1e-9)
+
+
+@pytest.mark.parametrize("kind", ["cond", "switch", "fori", "repeat", "scan", "map", "combine"])
+def test_every_kind_is_generated(kind):
+    names = {"fori": "fori_loop", "repeat": "while_loop"}
+    sources = []
+
+    @QUICK
+    @given(control_functions(kinds=(kind,)))
+    def collect(program):
+        sources.append(program[0].source)
+
+    collect()
+    calls = ("lt.reduce", "lt.associative_scan") if kind == "combine" else (names.get(kind, kind),)
+    assert all(any(call in source for source in sources) for call in calls)
