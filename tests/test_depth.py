@@ -23,6 +23,7 @@ from letir.ast.printer import line_of
 from letir.ast.terms import Const, Lambda
 from letir.ast.types import ArrayType
 from letir.passes import carried_signs, dead_code, merged_sums
+from letir.passes.pipeline import run
 from letir.plan.differentiable import differentiable
 from letir.plan.optimizing import optimized
 from letir.plan.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
@@ -116,6 +117,22 @@ def is_written(f: Lambda) -> bool:
     return source.count("\n") > len(f)
 
 
+def twice(f: Lambda) -> Lambda:
+    """The sum of ``f`` and of the same once more."""
+    builder = LetBuilder()
+    x = builder.param(SCALAR)
+    first, second = (builder.call(f, [x])[0] for _ in range(2))
+    return builder.build([first + second])
+
+
+def dead_twice(f: Lambda) -> Lambda:
+    """``f`` and the same once more in one bind, of which the first result is asked for."""
+    builder = LetBuilder()
+    x = builder.param(SCALAR)
+    found = lt.checkpoint(builder.build([builder.call(f, [x])[0] for _ in range(2)]))
+    return Lambda(found.params, found.binds, type(found.ret)(found.ret.args[:1]))
+
+
 def guarded_loop(x, length: int):
     """``loop`` with a guard for each step."""
     y = x
@@ -177,6 +194,15 @@ LAWS = {
     "rewrite": lambda f: lt.rewrite(f, np.subtract, lambda x, y: x + (-y))(ONE) == f(ONE),
     "merged_sums": lambda f: merged_sums(f) is f,
     "carried_signs": lambda f: carried_signs(f) is f,
+    "dead_code of a body": lambda f: len(dead_code(dead_twice(f)).binds[0].attrs["body"]) == len(f),
+    "common_subexpressions": lambda f: len(passes.common_subexpressions(twice(f))) == len(f) + 1,
+    "constant_pooling": lambda f: passes.constant_pooling(f) is f,
+    "constant_propagation": lambda f: passes.constant_propagation(f) is f,
+    "propagate_shapes": lambda f: passes.propagate_shapes(f) is f,
+    "requires_grad": lambda f: len(passes.propagate_requires_grad(f, [True])) == len(f) + 1,
+    "inline_bodies": lambda f: passes.inline_bodies(lt.checkpoint(f), keeps_rules=False) == f,
+    "normalize_order": lambda f: passes.normalize_order(f) is f,
+    "pipeline": lambda f: run((dead_code, passes.constant_pooling), f) is f,
     "fuse": lambda f: len(lt.check(passes.fuse(f))) == 1 and passes.fuse(f)(ONE) == f(ONE),
     "unroll": lambda f: passes.unroll(f) is f,
     "batch_matmuls": lambda f: passes.batch_matmuls(f) is f,

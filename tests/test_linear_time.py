@@ -159,6 +159,43 @@ def in_a_loop(f: Lambda) -> Lambda:
     return builder.build(builder.emit(PRIMITIVES["fori_loop"], args, Attrs(body=body)))
 
 
+def carrying(length: int) -> Lambda:
+    """A loop of which one result is asked for, and that carries many: half of them depend on the
+    next one, and the first on one of these.
+    """
+    builder, count = LetBuilder(), 2 * (length // 4)
+    _, *xs = [builder.param(kind) for kind in (ArrayType("int64"), *[SCALAR] * count)]
+    sums = [a + b for a, b in zip(xs, [*xs[2:], xs[0], xs[1]], strict=True)]
+    body, outer = builder.build(sums), LetBuilder()
+    args = (Const(0), Const(3), *[outer.param(SCALAR).arg for _ in xs])
+    return outer.build(outer.emit(PRIMITIVES["fori_loop"], args, Attrs(body=body))[:1])
+
+
+def twice(f: Lambda) -> Lambda:
+    """``f`` and the same once more."""
+    builder = LetBuilder()
+    params = [builder.param(SCALAR) for _ in f.params]
+    first, second = (builder.call(f, params)[0] for _ in range(2))
+    return builder.build([first + second])
+
+
+def of_constants(f: Lambda) -> Lambda:
+    """``f`` of constants."""
+    builder = LetBuilder()
+    return builder.build(builder.call(f, [np.float64(i % 3) for i in range(len(f.params))]))
+
+
+def untyped(f: Lambda) -> Lambda:
+    """``f`` of which only the types of the parameters are known."""
+    fresh = dict(zip(f.params, f.params, strict=True))
+    binds = []
+    for bind in f.binds:
+        args = tuple([fresh.get(arg, arg) for arg in bind.args])
+        fresh[bind.binders[0]] = made = Local()
+        binds.append(type(bind)((made,), bind.op, args, bind.attrs))
+    return Lambda(f.params, binds, type(f.ret)(tuple([fresh[arg] for arg in f.ret.args])))
+
+
 def unrolled(length: int) -> Lambda:
     """A recurrent network: products of inputs, which may be batched, and of states."""
     builder, kind = LetBuilder(), ArrayType(float, (2, 2))
@@ -235,6 +272,16 @@ FUNCTIONS = {
     "rewrite of pairs": lambda f: lt.rewrite(f, lambda x, y: x * y - y, lambda x, y: (x - 1) * y),
     "merged_sums": merged_sums,
     "carried_signs": carried_signs,
+    "dead_code of a loop": lambda f: dead_code(carrying(len(f))),
+    "common_subexpressions": lambda f: passes.common_subexpressions(twice(f)),
+    "constant_pooling": passes.constant_pooling,
+    "constant_propagation": lambda f: passes.constant_propagation(of_constants(f)),
+    "propagate_shapes": lambda f: passes.propagate_shapes(untyped(f)),
+    "propagate_requires_grad": lambda f: passes.propagate_requires_grad(
+        in_a_loop(f), [True, *[False] * (len(f.params) - 1)]
+    ),
+    "inline_bodies": lambda f: passes.inline_bodies(lt.checkpoint(f), keeps_rules=False),
+    "normalize_order": lambda f: passes.normalize_order(lt.differentiate(f).df),
     "fuse": passes.fuse,
     "unroll": lambda f: passes.unroll(loops(len(f))),
     "batch_matmuls": lambda f: passes.batch_matmuls(unrolled(len(f))),
