@@ -9,6 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.bodies import bodies_of, throughout, with_bodies
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
@@ -19,6 +20,7 @@ from letir.ops.elementwise import add
 from letir.ops.sizes import size, zeros
 
 UNDEFINED = Const(Undef)
+DECIDED = frozenset([autograd_add, grad_of, instantiate])  # by what is defined
 
 
 class Specializer:
@@ -61,8 +63,10 @@ class Specializer:
         return arg.value is not Undef and arg.value is not None
 
     def copy(self, bind: Bind, state: bool | None = True) -> None:
-        """Emit ``bind`` as it is; its results have this state."""
+        """Emit ``bind`` as it is, its bodies specialised; its results have this state."""
         names = self.names
+        if bind.op.holds_lambdas:
+            bind = with_bodies(bind, [specialized_body(body) for body in bodies_of(bind)])
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
         binders = tuple([Local(binder.type, binder.name) for binder in bind.binders])
         self.builder.binds.append(
@@ -131,12 +135,14 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
     """``df`` for parameters that are defined (True), undefined (False) or unknown (None).
 
     Undefined parameters stay, unused. ``grad_of`` and ``autograd_add`` remain only where the run
-    has to decide.
+    has to decide, in bodies too. Linear; ``df`` itself if there is nothing to decide.
     """
     if len(defined_mask) != len(df.params):
         raise ShapeError(
             f"specialize_undef: {len(df.params)} parameters, {len(defined_mask)} flags"
         )
+    if is_specialized(df, defined_mask):
+        return df
     with paused_gc():
         builder = LetBuilder()
         builder.params = [Local(param.type, param.name) for param in df.params]  # df keeps its own
@@ -146,10 +152,42 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
         )
 
 
+def specialized_body(body: Lambda) -> Lambda:
+    """A body of another operation, of whose parameters nothing is known."""
+    # asked first: a body that is kept with itself would be a cycle
+    return body.memo(_of_unknown) if body.memo(decides) else body
+
+
+def _of_unknown(body: Lambda) -> Lambda:
+    return specialize_undef(body, [None] * len(body.params))
+
+
+def decides(body: Lambda) -> bool:
+    """Whether anything in it, at any depth, depends on what is defined."""
+    return any(
+        bind.op in DECIDED or any(inner.memo(decides) for inner in bodies_of(bind))
+        for bind in body.binds
+    )
+
+
+def is_specialized(df: Lambda, defined_mask: Sequence[bool | None]) -> bool:
+    """Whether nothing in ``df`` depends on what is defined."""
+    missing = {p for p, state in zip(df.params, defined_mask, strict=True) if state is False}
+    if any(arg in missing if type(arg) is Local else arg.value is None for arg in df.ret.args):
+        return False
+    return not df.memo(decides)
+
+
 def lower_grad_of(df: Lambda) -> Lambda:
-    """``df`` with every remaining ``grad_of`` as ``when_defined``: the body, if any cotangent turns
-    out defined.
+    """``df`` with every remaining ``grad_of``, in bodies too, as ``when_defined``: the body, if any
+    cotangent turns out defined. Linear; ``df`` itself if there is none.
     """
+    return throughout(df, _lowered)
+
+
+def _lowered(df: Lambda) -> Lambda:
+    if not any(bind.op is grad_of for bind in df.binds):
+        return df
 
     def lowered(bind: Bind) -> Bind:
         if bind.op is not grad_of:

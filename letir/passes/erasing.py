@@ -1,6 +1,6 @@
 """``erase_number_types``: Python numbers among the operands as arrays."""
 
-from functools import cache
+from functools import cache, lru_cache
 
 import numpy as np
 
@@ -92,28 +92,31 @@ def operand_dtypes(bind: Bind) -> list[np.dtype] | None:
     """The dtypes in which NumPy takes the operands; None where it is no elementwise function of an
     array.
     """
-    types = [arg.type for arg in bind.args]
-    if (
-        any(kind is None for kind in types)
-        or len(bind.binders) != 1
-        or bind.binders[0].type is None
-    ):
+    kinds = tuple([arg.type for arg in bind.args])
+    if None in kinds or len(bind.binders) != 1 or bind.binders[0].type is None:
         return None
     if bind.op is where or bind.op is clip:
-        found = [bind.binders[0].type.dtype] * len(types)
+        found = [bind.binders[0].type.dtype] * len(kinds)
         return [np.dtype(bool), *found[1:]] if bind.op is where else found
-    ufunc = ufunc_of(bind.op)
+    found = loop_dtypes(bind.op, kinds)
+    if found is None:
+        return None
+    # Python's truth values have a dtype
+    return [d if t is NO_TYPE or t.weak else t.dtype for d, t in zip(found, kinds, strict=True)]
+
+
+@lru_cache(1 << 12)
+def loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
+    """The dtypes of the operands in the ufunc's loop for operands of these types."""
+    ufunc = ufunc_of(op)
     # of Python numbers alone an operation may be exact, where arrays wrap around
-    if ufunc is None or all(kind is NO_TYPE or kind.weak for kind in types):
+    if ufunc is None or all(kind is NO_TYPE or kind.weak for kind in kinds):
         return None
     try:
-        found = ufunc.resolve_dtypes((*map(promotable, types), *[None] * ufunc.nout))
-    except (TypeError, DTypeError):
+        found = ufunc.resolve_dtypes((*map(promotable, kinds), *[None] * ufunc.nout))
+    except (TypeError, DTypeError, AttributeError):  # None is no operand
         return None
-    return [
-        np.dtype(bool) if type(a) is Const and type(a.value) is bool else dtype
-        for a, dtype in zip(bind.args, found[: ufunc.nin], strict=True)
-    ]
+    return found[: ufunc.nin]
 
 
 @cache

@@ -7,6 +7,7 @@ import pytest
 
 import letir as lt
 from letir.ast.attrs import Attrs
+from letir.ast.bodies import all_bodies
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, Undef
@@ -126,3 +127,42 @@ def test_the_wrong_number_of_flags_is_refused():
 
     with pytest.raises(lt.ShapeError, match="2 parameters, 1 flags"):
         lt.specialize_undef(df, [True])
+
+
+def test_a_program_that_decides_nothing_is_returned():
+    """[D8]: also one whose undefined parameters are no results."""
+    fn = lt.trace(lambda x, y: (np.exp(x), y), X, X)
+    plain = lt.Lambda(fn.params, fn.binds, type(fn.ret)(fn.ret.args[:1]))
+
+    assert plain is lt.specialize_undef(plain, [True, False])
+    assert fn is lt.specialize_undef(fn, [None, True])
+    assert fn is not lt.specialize_undef(fn, [True, False])
+    assert fn is lt.lower_grad_of(fn)
+
+
+def test_what_is_decided_in_bodies_is_taken_out():
+    """[D8]."""
+    kind = ArrayType(float, (2,))
+    inner = LetBuilder()
+    x = inner.param(kind)
+    body = inner.build([PRIMITIVES["autograd_add"](PRIMITIVES["autograd_add"](x, Undef), Undef)])
+    outer = LetBuilder()
+    checkpoint = PRIMITIVES["checkpoint"]
+    attrs = checkpoint.complete({"body": body, "saved": 0})
+    fn = outer.build(outer.apply(checkpoint, (outer.param(kind),), attrs))
+
+    found = lt.specialize_undef(fn, [True])
+
+    assert 0 == len(found.binds[0].attrs["body"])
+    np.testing.assert_array_equal(np.ones(2), run(found, np.ones(2))[0])
+
+
+def test_derivatives_of_derivatives_are_lowered_to_the_last_body():
+    """[D8, D11]."""
+    df = lt.differentiate(lt.trace(lambda x: np.tanh(x) * x, X)).df
+    ddf = lt.differentiate(df).df
+    wrapped = lt.lower_grad_of(ddf)
+
+    left = {bind.op.name for body in all_bodies(wrapped) for bind in body.binds}
+    assert "grad_of" not in left
+    assert "when_defined" in left
