@@ -3,14 +3,15 @@
 import weakref
 from collections.abc import Sequence
 
-from letir.ast.bodies import bodies_of
-from letir.ast.terms import Bind, Lambda
+import numpy as np
+
+from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.arrays import array_module
 from letir.eval.written import check_writable
-from letir.ops.control import guard
-from letir.ops.memory import changed_params, guard_order
+from letir.ops.memory import changed_params
+from letir.plan.effects import EffectLog, is_guard
 from letir.plan.optimizing import optimized
 from letir.plan.slots import Plan, plan_of
 
@@ -50,29 +51,27 @@ class Compiled:
         checked_arguments(self.program, leaves)
         return self.run(leaves)
 
-    def run(self, leaves: list, *, tries: bool = False) -> tuple:
-        """``run_flat`` for arrays of which it is known that they fit; ``tries`` as in ``Plan``."""
+    @property
+    def needs_log(self) -> bool:
+        """Whether effects may have happened when a guard fails."""
+        return self.plan.tables[np].log is not None
+
+    def run(self, leaves: list, *, tries: bool = False, log: EffectLog | None = None) -> tuple:
+        """``run_flat`` for arrays of which it is known that they fit; ``tries`` and ``log`` as in
+        ``Plan``.
+        """
         if self.changed:
             check_writable(self.program, leaves, self.changed)
-        return self.plan.run(leaves, array_module(leaves), tries)
+        return self.plan.run(leaves, array_module(leaves), tries, log)
 
-    def run_fallback(self, leaves: list) -> tuple:
+    def run_fallback(self, leaves: list, log: EffectLog | None = None) -> tuple:
         """``run`` of the program as it was recorded, without other orders of sums."""
         if self.changed:
             check_writable(self.program, leaves, self.changed)
-        return self.fallback.run(leaves, array_module(leaves))
+        return self.fallback.run(leaves, array_module(leaves), log=log)
 
     def __repr__(self):
         return f"<compiled program of {len(self.optimized)} binds>"
-
-
-def is_guard(bind: Bind) -> bool:
-    """Whether a bind, or one in its bodies, may find that the program does not hold."""
-    return bind.op in (guard, guard_order) or any(body.memo(_guarded) for body in bodies_of(bind))
-
-
-def _guarded(body: Lambda) -> bool:
-    return any(map(is_guard, body.binds))
 
 
 def compile(

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 from itertools import count
 
-from attrs import define
+from attrs import define, field
 
 from letir.ad.sharing import Transform
 from letir.ast.terms import Lambda
@@ -22,6 +22,7 @@ from letir.eval.arguments import nested_results
 from letir.plan.cache import Entry, PlanCache
 from letir.plan.compiling import Compiled
 from letir.plan.differentiable import differentiable
+from letir.plan.effects import EffectLog
 from letir.plan.marking import Marker, Options
 from letir.plan.methods import BoundExecutor, on_mirror, options_of_method
 from letir.plan.optimizing import optimized
@@ -152,7 +153,7 @@ class Executor:
                 if version in tried:
                     continue
                 try:
-                    results = attempt(version, list(request.leaves))
+                    results = attempt(version, list(request.leaves), request.log)
                 except GuardError as error:
                     tried.append(version)
                     request.reason = f"a guard failed: {str(error).partition(chr(10))[0]}"
@@ -161,7 +162,7 @@ class Executor:
                 return entry, version, results
             if fresh and fresh[-1] in tried:
                 # its guards held when it was recorded, so that it was its order of sums that failed
-                return entry, fresh[-1], fresh[-1].run_fallback(list(request.leaves))
+                return entry, fresh[-1], fall_back(fresh[-1], request)
             if plans and entry.key.has_names:
                 request.wants_fixed = True
                 continue
@@ -246,7 +247,7 @@ class Executor:
 
     def remember(self, key: tuple, entry: Entry, version: Compiled, leaves) -> None:
         """Let the next call with the short key ``key`` find its plan at once."""
-        if entry.gone or type(version) is Profiled:
+        if entry.gone or type(version) is Profiled or needs_log(version):
             return
         if len(self.keys) >= MOST_KEYS:
             self.keys.clear()
@@ -318,6 +319,7 @@ class Request:
     marked: tuple
     reason: str = ""
     wants_fixed: bool = False  # no plan for named sizes
+    log: EffectLog = field(factory=EffectLog)  # of what plans did whose guards failed
 
 
 def taken(leaves, places: list[int] | None) -> list:
@@ -325,9 +327,24 @@ def taken(leaves, places: list[int] | None) -> list:
     return list(leaves) if places is None else [leaves[i] for i in places]
 
 
-def attempt(version, leaves: list) -> tuple:
+def attempt(version, leaves: list, log: EffectLog) -> tuple:
     """The results of a plan whose guards may fail."""
-    return version.run(leaves, tries=True) if type(version) is Compiled else version.run(leaves)
+    if type(version) is not Compiled:
+        return version.run(leaves)
+    return version.run(leaves, tries=True, log=log)
+
+
+def needs_log(version) -> bool:
+    """Whether effects may have happened when a guard of this plan fails."""
+    return type(version) is Compiled and version.needs_log
+
+
+def fall_back(version, request: Request) -> tuple:
+    """The results of a plan's program as it was recorded."""
+    leaves = list(request.leaves)
+    if type(version) is not Compiled:
+        return version.run_fallback(leaves)
+    return version.run_fallback(leaves, request.log)
 
 
 def promote(entry: Entry, version) -> None:

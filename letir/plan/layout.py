@@ -13,6 +13,7 @@ from attrs import define
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.sizes import constant
+from letir.plan.effects import before_guards
 from letir.plan.splicing import spliced
 from letir.plan.steps import (
     in_donated,
@@ -50,6 +51,7 @@ class Table:
     shared: tuple
     donated: tuple
     counts: int | None
+    log: int | None
 
 
 def laid_out(fn: Lambda, xp, call: Callable, donated: tuple = ()) -> Table:
@@ -58,13 +60,15 @@ def laid_out(fn: Lambda, xp, call: Callable, donated: tuple = ()) -> Table:
     ``donated``: positions of parameters whose arrays may be written to.
     """
     program, origins = spliced(fn)
-    layout = Layout(program, xp, call, donated)
+    layout, effects = Layout(program, xp, call, donated), before_guards(program)
+    if effects:
+        layout.log = layout.new(None)
     with paused_gc():
         for n, bind in enumerate(program.binds):
             if bind.op is constant and xp is np:
                 layout.place_constant(bind)
             else:
-                layout.place(bind, origins.get(n, bind) if origins else bind)
+                layout.place(bind, origins.get(n, bind) if origins else bind, n in effects)
     return layout.table(program)
 
 
@@ -85,6 +89,7 @@ class Layout:
         self.steps: list[tuple] = []
         self.where: list = []
         self.counts = self.new(None) if donated else None
+        self.log: int | None = None
 
     def table(self, fn: Lambda) -> Table:
         """The layout of the whole program, whose binds have been placed."""
@@ -94,6 +99,7 @@ class Layout:
             *(tuple(self.steps), tuple(self.where), self.rest, self.unused, tuple(results)),
             *(frozenset(map(id, self.arrays)), tuple(shared)),
             *(tuple([n for n, p in enumerate(fn.params) if p in self.donated]), self.counts),
+            self.log,
         )
 
     def place_constant(self, bind: Bind) -> None:
@@ -104,17 +110,19 @@ class Layout:
             self.at[binder], self.left[binder] = self.new(value), KEPT
             self.arrays.append(value)
 
-    def place(self, bind: Bind, where) -> None:
-        """Add the step of ``bind``, which is told as ``where``."""
+    def place(self, bind: Bind, where, is_logged: bool) -> None:
+        """Add the step of ``bind``, which is told as ``where``; ``is_logged``: an effect before a
+        guard.
+        """
         self.where.append(where)
         ufunc = ufunc_of(bind) if self.xp is np else None
         slots, dying = self.operands(bind.args, ufunc)
-        if not is_simple(bind):
+        if is_logged or not is_simple(bind):
             if bind.op.update is not None and bind.args[0] in self.donated:
                 f = in_donated(bind, self.xp, self.counts)
                 self.donated.update(bind.binders)
             else:
-                f = special(bind, self.xp, self.call)
+                f = special(bind, self.xp, self.call, self.log if is_logged else None)
             self.free += dying
             k = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
             self.steps.append((OTHER, f, tuple(slots), None, k, tuple(dying)))

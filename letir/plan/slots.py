@@ -14,6 +14,7 @@ import numpy as np
 from letir.ast.terms import Lambda
 from letir.errors import GuardError, InternalError
 from letir.eval.evaluator import forget_values, root, say_where
+from letir.plan.effects import EffectLog
 from letir.plan.layout import MANY, ONE, ONE_AND_CLEAR, TWO, TWO_AND_CLEAR, Table, laid_out
 from letir.plan.steps import references
 
@@ -33,10 +34,11 @@ class Plan:
         self.params, self.binds, self.ret, self.donated = fn.params, fn.binds, fn.ret, donated
         self.tables: dict[object, Table] = {np: laid_out(fn, np, call, donated)}  # by array module
 
-    def run(self, leaves: list, xp=np, tries: bool = False) -> tuple:
+    def run(self, leaves: list, xp=np, tries: bool = False, log: EffectLog | None = None) -> tuple:
         """The results in a row; ``leaves`` is emptied.
 
-        ``tries``: a guard may fail without a word of where, for who then takes another plan.
+        ``tries``: a guard may fail without a word of where, for who then takes another plan;
+        ``log``: what has happened until a guard failed, so that it does not happen again.
         """
         table = self.tables.get(xp) or self.table_for(xp)
         if len(leaves) != len(self.params):
@@ -50,6 +52,8 @@ class Plan:
                 v[c] = None
             if table.donated:
                 v[table.counts] = references(v, table.donated)
+            if log is not None and table.log is not None:
+                log.count, v[table.log] = 0, log
             for kind, f, i, j, k, c in steps:
                 if kind == ONE:
                     v[k] = f(v[i])

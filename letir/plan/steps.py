@@ -15,6 +15,7 @@ from letir.ast.terms import NO_TYPE, Arg, Bind, Const
 from letir.errors import DTypeError
 from letir.eval.ownership import updated
 from letir.ops.makers import promotable
+from letir.plan.effects import logged
 
 PLAIN = (int, float, complex)
 _resolved: dict = {}  # (ufunc, types) -> dtypes that its loop takes; may be emptied at any time
@@ -46,8 +47,10 @@ def numerics(bind: Bind, xp) -> Callable:
     return with_attributes(bind.op.impl, xp, bind.attrs)
 
 
-def special(bind: Bind, xp, call: Callable) -> Callable:
-    """The step ``f(slots, i, k, c)`` of a bind that is not simple."""
+def special(bind: Bind, xp, call: Callable, log: int | None = None) -> Callable:
+    """The step ``f(slots, i, k, c)`` of a bind that is not simple, or an effect that happens once:
+    ``log`` is then the slot of what has happened.
+    """
     op = bind.op
     if op.holds_lambdas:
         given = {**bind.attrs, "call": call}
@@ -59,7 +62,21 @@ def special(bind: Bind, xp, call: Callable) -> Callable:
         f = partial(updated, op, xp, attrs=bind.attrs)
     else:
         f = in_a_list(numerics(bind, xp))
+    if log is not None:
+        return storing_logged(logged(f, log), op.results is None)
     return storing_one(f) if op.results is None else storing(f)
+
+
+def storing_logged(f: Callable, is_one: bool) -> Callable:
+    """The step of a function of the slots and a list of operands."""
+
+    def step(v, i, k, c):
+        out = f(v, taken(v, i, c))
+        for slot, result in zip(k, (out,) if is_one else out, strict=True):
+            if slot is not None:
+                v[slot] = result
+
+    return step
 
 
 def in_donated(bind: Bind, xp, counts: int) -> Callable:

@@ -567,3 +567,51 @@ def test_a_plan_for_named_sizes_knows_arrays_without_axes_from_scalars():
     kinds = [type(jitted(np.ones(n), np.array(1))[1]) for n in (2, 3, 4)]
 
     assert [np.ndarray] * 3 == kinds
+
+
+def test_what_was_printed_before_a_guard_failed_is_not_printed_again(capsys):
+    """[C5]: whichever plan goes on."""
+
+    def f(x):
+        lt.debug.print("{}", x)
+        y = x * 2.0
+        if y > 0:
+            lt.debug.print("more")
+            return y
+        return -y
+
+    g = jit(f)
+    for x in (1.0, -1.0, 1.0, -1.0, -1.0):
+        g(x)
+
+    assert capsys.readouterr().out.split() == ["1.0", "more", "-1.0", "1.0", "more", "-1.0", "-1.0"]
+
+
+def test_a_donated_argument_is_written_in_place():
+    f = jit(lambda x, v: x.at[0].set(v) if hasattr(x, "at") else x, donate_argnums=0)
+    x = np.zeros(5)
+    found = f(x, 3.0)
+
+    assert found is x
+    assert_same(np.array([3.0, 0, 0, 0, 0]), found)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x, y: (x.at[0].set(5.0), x * 2.0),
+        lambda x, y: (x[1:], x.at[0].set(5.0)),
+        lambda x, y: (x.at[0].set(5.0), y * 2.0),
+        lambda x, y: x.at[0].set(5.0) if y[0] > 0 else x.at[1].set(5.0),
+    ],
+)
+def test_a_donated_argument_that_others_read_is_not(f):
+    """[C2]"""
+    g = jit(f, donate_argnums=0)
+    for y in (np.ones(3), -np.ones(3)):
+        x = np.ones(3)
+        expected = lt.trace(f, np.ones(3), y)(np.ones(3), y)
+        assert_same(expected, g(x, y))
+
+    x = np.ones(3)
+    assert_same(lt.trace(f, x, x.copy())(x, x.copy()), g(x, x))

@@ -1,0 +1,59 @@
+"""Effects of a plan whose guards may fail after them: they happen once, whichever plan goes on.
+
+Plans for the same arguments begin alike, up to the first guard that tells them apart. ``EffectLog``
+keeps what the effects of a call gave, for the plan that is tried next.
+"""
+
+from collections.abc import Callable
+
+from attrs import define, field
+
+from letir.ast.bodies import bodies_of
+from letir.ast.liveness import has_effect
+from letir.ast.terms import Bind, Lambda
+from letir.ops.control import guard
+from letir.ops.memory import guard_order
+
+
+@define(eq=False)
+class EffectLog:
+    """The results of the effects of one call, in order, and how many of them this run has had."""
+
+    done: list = field(factory=list)
+    count: int = 0
+
+
+def is_guard(bind: Bind) -> bool:
+    """Whether a bind, or one in its bodies, may find that the program does not hold."""
+    return bind.op in (guard, guard_order) or any(body.memo(_guarded) for body in bodies_of(bind))
+
+
+def _guarded(body: Lambda) -> bool:
+    return any(map(is_guard, body.binds))
+
+
+def before_guards(fn: Lambda) -> frozenset[int]:
+    """The positions of effects, other than guards, that come before a guard."""
+    found, seen = [], False
+    for n in range(len(fn.binds) - 1, -1, -1):
+        bind = fn.binds[n]
+        if is_guard(bind):
+            seen = True
+        elif seen and has_effect(bind):
+            found.append(n)
+    return frozenset(found)
+
+
+def logged(f: Callable, slot: int) -> Callable:
+    """``f`` of a list of operands, and of the slots: as the log in ``slot`` has it, if it does."""
+
+    def compute(v: list, operands: list):
+        log: EffectLog | None = v[slot]
+        if log is None:
+            return f(operands)
+        if log.count == len(log.done):
+            log.done.append(f(operands))
+        log.count += 1
+        return log.done[log.count - 1]
+
+    return compute
