@@ -125,6 +125,17 @@ def twice(f: Lambda) -> Lambda:
     return builder.build([first + second])
 
 
+def roundabout(length: int) -> Lambda:
+    """A chain of which most binds add nothing."""
+    builder = LetBuilder()
+    y = x = builder.param(SCALAR)
+    with paused_gc():
+        for _ in range(length // 8):
+            z = -(y * x)
+            y = (-z - 0) * 1
+        return builder.build([y])
+
+
 def dead_twice(f: Lambda) -> Lambda:
     """``f`` and the same once more in one bind, of which the first result is asked for."""
     builder = LetBuilder()
@@ -203,6 +214,13 @@ LAWS = {
     "inline_bodies": lambda f: passes.inline_bodies(lt.checkpoint(f), keeps_rules=False) == f,
     "normalize_order": lambda f: passes.normalize_order(f) is f,
     "pipeline": lambda f: run((dead_code, passes.constant_pooling), f) is f,
+    "peephole": lambda f: len(dead_code(passes.peephole(roundabout(len(f))))) < len(f) // 4,
+    "canonicalize_ops": lambda f: passes.canonicalize_ops(f) is f,
+    "remove_implicit_expands": lambda f: passes.remove_implicit_expands(f) is f,
+    "decompose": lambda f: passes.decompose(f) is f is passes.decompose_addmm(f),
+    "lower_tuples": lambda f: passes.lower_tuples(f) is f,
+    "erase_number_types": lambda f: passes.erase_number_types(f) is f,
+    "in_place_check": lambda f: passes.in_place_check(f) is f,
     "fuse": lambda f: len(lt.check(passes.fuse(f))) == 1 and passes.fuse(f)(ONE) == f(ONE),
     "unroll": lambda f: passes.unroll(f) is f,
     "batch_matmuls": lambda f: passes.batch_matmuls(f) is f,

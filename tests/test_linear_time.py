@@ -205,6 +205,18 @@ def unrolled(length: int) -> Lambda:
     return builder.build([h])
 
 
+def roundabout(length: int) -> Lambda:
+    """What may be said shorter, in one way, without numbers and lists: ``length`` binds."""
+    builder, kind = LetBuilder(), ArrayType(float, (2, 2))
+    y = x = builder.param(kind)
+    for _ in range(length // 12):
+        z = -y
+        y = ((-z).T.T - 0) * 1 + PRIMITIVES["square"](2 * x)
+        y = PRIMITIVES["stack"]((y, y))[0] + PRIMITIVES["linear"](x, y, x[0])
+        y = y + PRIMITIVES["broadcast_to"](y[0], (2, 2)) * y.at[0].set(1.0)
+    return builder.build([y])
+
+
 def loops(length: int) -> Lambda:
     """Short loops, one after the other, which are ``length`` binds in a row."""
     builder = LetBuilder()
@@ -282,6 +294,13 @@ FUNCTIONS = {
     ),
     "inline_bodies": lambda f: passes.inline_bodies(lt.checkpoint(f), keeps_rules=False),
     "normalize_order": lambda f: passes.normalize_order(lt.differentiate(f).df),
+    "peephole": lambda f: passes.peephole(roundabout(len(f))),
+    "canonicalize_ops": lambda f: passes.canonicalize_ops(roundabout(len(f))),
+    "remove_implicit_expands": lambda f: passes.remove_implicit_expands(roundabout(len(f))),
+    "decompose": lambda f: passes.decompose(roundabout(len(f))),
+    "lower_tuples": lambda f: passes.lower_tuples(roundabout(len(f))),
+    "erase_number_types": lambda f: passes.erase_number_types(roundabout(len(f))),
+    "in_place_check": lambda f: passes.in_place_check(roundabout(len(f))),
     "fuse": passes.fuse,
     "unroll": lambda f: passes.unroll(loops(len(f))),
     "batch_matmuls": lambda f: passes.batch_matmuls(unrolled(len(f))),
