@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import letir as lt
-from letir import ShapeError, jit
+from letir import GuardError, ShapeError, jit
 from letir.plan.executor import last_executed_graph
 from letir.testing import assert_same
+from letir.testing.strategies import programs
 
 X = np.arange(3.0)
 
@@ -615,3 +616,16 @@ def test_a_donated_argument_that_others_read_is_not(f):
 
     x = np.ones(3)
     assert_same(lt.trace(f, x, x.copy())(x, x.copy()), g(x, x))
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@settings(max_examples=60)
+@given(programs())
+def test_a_compiled_program_gives_what_it_gives_as_it_is(program):
+    fn, args = program
+    try:
+        expected = lt.run_forward(fn, *args)
+    except GuardError:
+        return
+    assert_same(expected, jit(fn, exact=True)(*args))
+    assert_same(expected, lt.compile(fn, exact=True)(*args))
