@@ -4,18 +4,28 @@ First what every plan needs, then what makes programs smaller. Where a gradient 
 differentiable parts are cut out, and the last passes run on each of them; else on the whole.
 """
 
-import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from letir import passes
 from letir.ad.zeros import lower_grad_of, specialize_undef
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Lambda
 from letir.ops.control import autograd_add, grad_of, instantiate
+from letir.passes.batching_products import batch_matmuls
+from letir.passes.canonicalizing import canonicalize_ops
 from letir.passes.cleanup import dead_code
-from letir.passes.pipeline import registered, run
+from letir.passes.consuming import in_place_check
+from letir.passes.decomposing import decompose
+from letir.passes.expanding import remove_implicit_expands
+from letir.passes.folding import constant_propagation
+from letir.passes.fusion import fuse
+from letir.passes.invariants import loop_invariants
+from letir.passes.pipeline import Pipeline, registered, run
+from letir.passes.shapes import propagate_shapes
+from letir.passes.shortening import peephole
+from letir.passes.subexpressions import common_subexpressions, constant_pooling
+from letir.passes.unrolling import unroll
 from letir.plan.subgraphs import (
     create_autodiff_subgraphs,
     finished_subgraphs,
@@ -24,7 +34,6 @@ from letir.plan.subgraphs import (
 )
 
 SYMBOLIC = frozenset([grad_of, autograd_add, instantiate])
-LOOSE = frozenset(["batch_matmuls", "decompose"])  # other orders of summation
 
 
 def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -> Lambda:
@@ -45,46 +54,23 @@ def lower_steps(fn: Lambda) -> Lambda:
     return lower_grad_of(fn) if any(bind.op is grad_of for bind in fn.binds) else fn
 
 
-def there(*names: str) -> tuple:
-    """The passes of these names."""
-    found = []
-    for name in names:
-        with contextlib.suppress(AttributeError, ImportError):
-            found.append(getattr(passes, name))
-    return tuple(found)
-
-
-def required(defined: Sequence[bool | None] | None = None) -> tuple:
+def required(defined: Sequence[bool | None] | None = None) -> Pipeline:
     """The passes without which a program may not run, or not as it should."""
     zeros = specialize_zeros if defined is None else partial(specialize_zeros, defined=defined)
-    return (
-        zeros,
-        lower_steps,
-        *there("remove_implicit_expands", "canonicalize_ops"),
-        dead_code,
-    )
+    return zeros, lower_steps, remove_implicit_expands, canonicalize_ops, dead_code
 
 
-def simplifying() -> tuple:
-    """The passes that make a program smaller."""
-    return there(
-        "constant_propagation",
-        "propagate_shapes",
-        "dead_code",
-        "common_subexpressions",
-        "constant_pooling",
-        "peephole",
-        "constant_propagation",
-        "unroll",
-        "common_subexpressions",
-        "in_place_check",
-    )
+SIMPLIFYING: Pipeline = (
+    *(constant_propagation, propagate_shapes),
+    *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
+    *(loop_invariants, unroll, common_subexpressions, in_place_check),
+)
+LOOSE: Pipeline = (decompose, batch_matmuls)  # they may sum in another order
 
 
-def finishing(exact: bool) -> tuple:
+def finishing(exact: bool) -> Pipeline:
     """The passes after which a program is no longer what a derivative is taken of."""
-    names = ("decompose", "batch_matmuls", "fuse")
-    return there(*[name for name in names if not (exact and name in LOOSE)])
+    return (fuse,) if exact else (*LOOSE, fuse)
 
 
 @paused_gc()
@@ -112,7 +98,7 @@ def optimized(
     step = partial(run, observe=observe)
     if not optimize:
         return step(required(defined), fn)
-    fn = step((*registered("before"), *required(defined), *simplifying()), fn)
+    fn = step((*registered("before"), *required(defined), *SIMPLIFYING), fn)
     last = (*registered("after"), *finishing(exact))
     if requires_grad is not None and (any(requires_grad) or might_require_grad(fn)):
         cut = (cutting(requires_grad), inline_autodiff_subgraphs)
