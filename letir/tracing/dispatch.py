@@ -22,6 +22,8 @@ from letir.tracing.views import as_array
 
 SUMS = frozenset(["sum", "prod", "cumsum", "cumprod"])
 WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
+# what gives arrays, also without axes, where other functions give scalars
+NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
 ufunc_records: dict = {}  # {ufunc: record}, of the same origin: what a plain call looks up
 _derived_from = [0]  # how many records the table was derived from
@@ -104,8 +106,8 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
     result = emitter.apply(op, operands, completed(op, attrs))
     if op.returned is not None:
         return op.returned(result, **attrs)
-    if func is np.where:
-        return as_array(result)  # never a scalar
+    if func in NO_SCALARS:
+        return as_array(result)
     return result if out is None else written(result, out)
 
 

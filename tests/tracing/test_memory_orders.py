@@ -120,7 +120,16 @@ def test_new_arrays_lie_in_c_order(name):
 
 @pytest.mark.parametrize("given", [np.float64(0.5), np.array(0.5)], ids=["scalar", "0-d"])
 @pytest.mark.parametrize("abstract", [False, True])
-@pytest.mark.parametrize("make", [lambda x: np.where(x, x, 1), lambda x: x.astype("f4")])
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda x: np.where(x, x, 1),
+        lambda x: x.astype("f4"),
+        lambda x: np.roll(x, 1),
+        np.i0,
+        lambda x: np.tensordot(x, x, 0),
+    ],
+)
 def test_a_0d_array_is_changed_where_numpy_has_one(make, given, abstract):
     def program(x):
         y = z = make(x)
