@@ -214,9 +214,12 @@ def go_back(back: Back, cts: Sequence, outs: Sequence, args: Sequence, loop: Loo
     """The cotangents of the operands, by a scan over the steps in the other order."""
     g, n_carry = back.gradient, back.n_carry
     end = n_carry + back.n_xs
-    if not g.df_input_vjps:
+    # also what a step replaces by something without a cotangent: it began as an operand, and stays
+    # that where there is no step
+    known = {*g.df_input_vjps, *g.df_output_vjps, *[i for i, ct in enumerate(cts) if ct is not None]}
+    carry = [i for i in range(n_carry) if back.needed[i] and i in known]
+    if not (g.df_input_vjps or carry):
         return (None,) * len(args)
-    carry = [i for i in g.df_input_vjps if i < n_carry]
     by_result = {i: loop.carried(zeros_like(outs[i]) if cts[i] is None else cts[i]) for i in carry}
     by_result |= {i: loop.row(cts[i]) for i in g.df_input_vjps if i >= n_carry}
     reads = residuals(back, outs, args, loop)
