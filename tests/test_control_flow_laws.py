@@ -202,3 +202,17 @@ def test_every_kind_is_generated(kind):
     collect()
     calls = ("lt.reduce", "lt.associative_scan") if kind == "combine" else (names.get(kind, kind),)
     assert all(any(call in source for source in sources) for call in calls)
+
+
+@pytest.mark.parametrize("n", [0, 1, 3])
+def test_what_the_first_step_replaces_has_the_derivative_of_its_reading(n):
+    def scanned(x):
+        last, ys = lt.scan(lambda c, _: (np.zeros(()), c**2), x, np.ones(n))
+        return last + ys.sum()
+
+    def counted(x):
+        return sum(lt.fori_loop(0, np.array(n), lambda i, c: (0.0, c[1] + c[0] ** 2), (x, 1.0)))
+
+    for f in (scanned, counted):
+        expected = 6.0 if n else 1.0
+        assert lt.grad(f)(3.0) == lt.jvp(f, (3.0,), (1.0,))[1] == expected
