@@ -22,19 +22,21 @@ from letir.visitors.visitor import ExprVisitor, TailCall
 
 class Forward(ExprVisitor):
     """Emits the tangents of a body into ``builder``; ``capture(local)`` gives the operand for a
-    primal value.
+    primal value, ``saved(bind, mask)`` the loop that also gives what its tangents read.
 
     Returns the tangent of each result, None for zero.
     """
 
-    def __init__(self, builder: LetBuilder, capture):
-        self.builder, self.capture = builder, capture
+    def __init__(self, builder: LetBuilder, capture, saved=None):
+        self.builder, self.capture, self.saved = builder, capture, saved
 
     def visit_let(self, let: Let, tangents: dict):
         bind = let.bind
         mask = tuple([type(arg) is Local and arg in tangents for arg in bind.args])
         # final: it has no derivative, rather than no rule yet
         if True in mask and not is_final(bind.op.jvp):
+            if bind.op.saving_tangents is not None and self.saved is not None:
+                bind = self.saved(bind, mask)
             self.step(bind, mask, tangents)
         return TailCall(let.body, tangents)
 
@@ -58,6 +60,35 @@ class Forward(ExprVisitor):
         for position, tangent in zip(rule.results, found, strict=True):
             if takes_cotangent(bind.binders[position]):
                 tangents[bind.binders[position]] = tangent
+
+
+class Interleaving(Forward):
+    """Emits values and tangents bind by bind, so that one loop can give both."""
+
+    def visit_let(self, let: Let, tangents: dict):
+        bind = let.bind
+        mask = tuple([type(arg) is Local and arg in tangents for arg in bind.args])
+        if True in mask and bind.op.joint is not None:
+            self.join(bind, tangents)
+            return TailCall(let.body, tangents)
+        self.builder.binds.append(bind)
+        return super().visit_let(let, tangents)
+
+    def join(self, bind: Bind, tangents: dict) -> None:
+        """Emit a loop of values and tangents in the place of ``bind``."""
+        builder, builder.source = self.builder, bind.source
+        args = [Value(builder, a) if type(a) is Local else a.value for a in bind.args]
+        given = [Value(builder, tangents[a]) if a in tangents else None for a in bind.args]
+        try:
+            outs, found = bind.op.joint(given, *args, **bind.attrs, transform=push)
+        except LetirError as error:
+            raise with_line(error, bind) from None
+        names = {out.arg: binder for out, binder in zip(outs, bind.binders, strict=True)}
+        last = builder.binds.pop()
+        binders = tuple([names.get(b, b) for b in last.binders])
+        builder.binds.append(Bind(binders, last.op, last.args, last.attrs, bind.source))
+        pairs = zip(bind.binders, found, strict=True)
+        tangents.update({b: t.arg for b, t in pairs if t is not None and takes_cotangent(b)})
 
 
 @frozen(eq=False)
@@ -92,12 +123,21 @@ def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
         captures = Captures(f)
         tangents = {f.params[i]: Local(strong(f.params[i].type)) for i in inputs}
         params = list(tangents.values())
-        found = Forward(builder, captures.capture).visit(f.body, tangents)
+        loops: dict[int, Bind] = {}  # those that give what their tangents read
+
+        def saved(bind: Bind, mask: tuple) -> Bind:
+            loops[id(bind)] = bind.op.saving_tangents(bind, mask, linear_program)
+            return loops[id(bind)]
+
+        found = Forward(builder, captures.capture, saved).visit(f.body, tangents)
         outputs = tuple(i for i, tangent in enumerate(found) if tangent is not None)
         builder.params = [*params, *captures.params()]
         linear = builder.build([found[i] for i in outputs])
+        primal = captures.primal()
+        if loops:
+            primal = primal.with_binds([loops.get(id(bind), bind) for bind in primal.binds])
         return Linearization(
-            captures.primal(),
+            primal,
             linear,
             tuple(inputs),
             outputs,
@@ -113,11 +153,13 @@ def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ..
     """
     f = without_combinators(f)
     builder = LetBuilder()
-    builder.binds = list(f.binds)  # tangents follow the primal binds and read them by name
+    apart = not any(bind.op.joint for bind in f.binds)
+    builder.binds = list(f.binds) if apart else []  # tangents follow, and read values by name
     given = [Local(strong(f.params[i].type)) for i in inputs]
     tangents: dict[Local, Arg] = dict(zip([f.params[i] for i in inputs], given, strict=True))
     with paused_gc():
-        found = Forward(builder, lambda local: local).visit(f.body, tangents)  # nothing is captured
+        kind = Forward if apart else Interleaving
+        found = kind(builder, lambda local: local).visit(f.body, tangents)  # nothing is captured
     builder.params = [*f.params, *given]
     outputs = tuple(i for i, tangent in enumerate(found) if tangent is not None)
     return builder.build([*f.ret.args, *(found[i] for i in outputs)]), outputs
@@ -135,4 +177,4 @@ def push(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
     return tuple(by_output.get(i) for i in range(len(fn.ret.args)))
 
 
-push.program = jvp_program  # as for reverse mode
+push.program, push.linear = jvp_program, linear_program  # as for reverse mode

@@ -76,7 +76,9 @@ class Primitive:
     **attrs)`` computes as ``impl`` of an operation that holds bodies, and empties the list, so that
     each operand is freed at its last use inside them. ``saving(bind, needed, defined,
     differentiate)`` is the bind with further results, the residuals that its vjp reads, given which
-    operands require grad and which results have a cotangent. ``inlined``: derivatives are those of
+    operands require grad and which results have a cotangent; ``saving_tangents(bind, mask,
+    linear)`` is the same for ``linearize``. ``joint(tangents, *args, transform, **attrs)`` gives
+    (results, tangents) by one operation in the place of this. ``inlined``: derivatives are those of
     what ``decompose`` says, put in its place beforehand. ``source`` is how it is written in
     NumPy, a template such as ``"{0} * {axis}"`` or ``source(write, *operands, **attrs)`` (see
     ``letir.source.steps``); by default its ``symbol``, or the function of ``numpy`` with the
@@ -98,6 +100,8 @@ class Primitive:
     update: Callable | None = None
     consume: Callable | None = None
     saving: Callable | None = None
+    saving_tangents: Callable | None = None
+    joint: Callable | None = None
     returned: Callable | None = None
     elementwise: bool = False
     reusable: bool = False

@@ -1,5 +1,4 @@
-"""Derivatives of ``scan``: the cotangents go through a scan in the other direction, the tangents
-through one in the same.
+"""The reverse mode of ``scan``: the cotangents go through a scan in the other direction.
 
 The way back reads values of every step, its residuals. A forward scan that stacks them is made by
 ``scan_saving``, which the reverse transform asks for; where that did not happen (``scan_vjp`` of a
@@ -28,8 +27,37 @@ MOST_ROUNDS = 4  # of saving: what saves more values may read more of them, in t
 # ---- what every step gives to the way back ----
 
 
+class Reading:
+    """What a derivative of one step reads: ``captured``, locals of ``f``, which is ``body`` with
+    temporaries as further results.
+    """
+
+    def stacked(self) -> dict[Local, int]:
+        """The position among the results of each local that the loop stacks."""
+        found: dict[Local, int] = {}
+        for i, arg in enumerate(self.f.ret.args[: len(self.body.ret.args)]):
+            if i >= self.n_carry and type(arg) is Local:
+                found.setdefault(arg, i)
+        return found
+
+    def constant(self) -> set[Local]:
+        """The locals that are the same in all steps."""
+        return constant_in(self.f, self.n_carry + self.n_xs)
+
+    def missing(self) -> list[Local]:
+        """The residuals that the loop does not stack."""
+        end = self.n_carry + self.n_xs
+        there = self.constant() | self.stacked().keys() | set(self.body.params[self.n_carry : end])
+        return [local for local in dict.fromkeys(self.captured) if local not in there]
+
+    def saving_body(self) -> Lambda:
+        """The body with what is missing as further results."""
+        results = (*self.f.ret.args[: len(self.body.ret.args)], *self.missing())
+        return Lambda(self.f.params, self.f.binds, Ret(results))
+
+
 @frozen(eq=False)
-class Back:
+class Back(Reading):
     """How the cotangents of one step's results become those of its parameters.
 
     ``gradient`` is that of ``body``, for the parameters ``needed`` and the results that have a
@@ -52,35 +80,16 @@ class Back:
         return cls(body, n_carry, n_xs, needed, defined, body.memo(made))
 
     @property
+    def f(self) -> Lambda:
+        """The body with temporaries."""
+        return self.gradient.f
+
+    @property
     def captured(self) -> list[Arg]:
-        """What the gradient program of a step reads, as locals of ``gradient.f``."""
+        """What the gradient program of a step reads."""
         f, g = self.gradient.f, self.gradient
         inputs = [f.params[i] for i in g.df_input_captured_inputs]
         return inputs + [f.ret.args[i] for i in g.df_input_captured_outputs]
-
-    def stacked(self) -> dict[Local, int]:
-        """The position among the results of each local that the loop stacks."""
-        found: dict[Local, int] = {}
-        for i, arg in enumerate(self.gradient.f.ret.args[: len(self.body.ret.args)]):
-            if i >= self.n_carry and type(arg) is Local:
-                found.setdefault(arg, i)
-        return found
-
-    def constant(self) -> set[Local]:
-        """The locals that are the same in all steps."""
-        return constant_in(self.gradient.f, self.n_carry + self.n_xs)
-
-    def missing(self) -> list[Local]:
-        """The residuals that the loop does not stack."""
-        end = self.n_carry + self.n_xs
-        there = self.constant() | self.stacked().keys() | set(self.body.params[self.n_carry : end])
-        return [local for local in dict.fromkeys(self.captured) if local not in there]
-
-    def saving_body(self) -> Lambda:
-        """The body with what is missing as further results."""
-        f = self.gradient.f
-        results = (*f.ret.args[: len(self.body.ret.args)], *self.missing())
-        return Lambda(f.params, f.binds, Ret(results))
 
 
 def saving_way(body: Lambda, n_carry, n_xs, needed, defined, differentiate) -> Back:
@@ -102,12 +111,18 @@ def scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], dif
     attrs = bind.attrs
     body, n_carry, n_xs = attrs["body"], attrs["n_carry"], attrs["n_xs"]
     back = saving_way(body, n_carry, n_xs, needed, defined, differentiate)
-    if back.body is body:
+    return with_body(bind, back.body)
+
+
+def with_body(bind: Bind, body: Lambda) -> Bind:
+    """``bind`` with a body that has further results; itself if it has this one."""
+    attrs, n_carry = bind.attrs, bind.attrs["n_carry"]
+    if attrs["body"] is body:
         return bind
-    attrs = bind.op.complete({**attrs, "body": back.body})
+    attrs = bind.op.complete({**attrs, "body": body})
     stacked = bind.binders[n_carry].type if len(bind.binders) > n_carry else None
     n = trips_of(bind, stacked)
-    more = [arg.type for arg in back.body.ret.args[len(bind.binders) :]]
+    more = [arg.type for arg in body.ret.args[len(bind.binders) :]]
     fresh = [Local(kind and ArrayType(kind.dtype, (n, *kind.shape))) for kind in more]
     return Bind((*bind.binders, *fresh), bind.op, bind.args, attrs, bind.source)
 
@@ -271,9 +286,9 @@ class Sums:
         return found
 
 
-def residuals(back: Back, outs: Sequence, args: Sequence, loop: Loop) -> list[Value]:
-    """What the gradient program of a step reads, as parameters of the loop's body."""
-    f, end = back.gradient.f, back.n_carry + back.n_xs
+def residuals(back: Reading, outs: Sequence, args: Sequence, loop: Loop) -> list[Value]:
+    """What a derivative of a step reads, as parameters of the loop's body."""
+    f, end = back.f, back.n_carry + back.n_xs
     place = {param: i for i, param in enumerate(f.params)}
     stacked, constant = back.stacked(), back.constant()
     computed = [x for x in back.captured if x in constant and x not in place]
@@ -294,39 +309,6 @@ def residuals(back: Back, outs: Sequence, args: Sequence, loop: Loop) -> list[Va
         else:
             values[x] = loop.share(args[place[x]])
     return [values[x] for x in back.captured]
-
-
-# ---- the forward mode ----
-
-
-def scan_jvp(tangents, outs, *args, body, n_carry, n_xs, length, reverse, transform):
-    """The loop with the tangents of the carry beside it; effects happened the first time."""
-    kinds = [param_type(args, i, n_carry, n_xs) for i in range(len(args))]
-    body = without_effects(fitted(body, kinds))
-    inputs, (program, outputs) = tangent_body(body, n_carry, tangents, transform.program)
-    loop, end = Loop(length, reverse), n_carry + n_xs
-    carry = [loop.carried(arg) for arg in args[:n_carry]]
-    moving = [i for i in inputs if i < n_carry]
-    primals = carry + [loop.row(arg) for arg in args[n_carry:end]]
-    if is_counted(list(map(body_type, args)), n_carry, n_xs):
-        loop.numbers = primals[n_carry]
-    primals += [loop.share(arg) for arg in args[end:]]
-    along = [tangent_param(loop, i, tangents[i], outs, n_carry, end) for i in inputs]
-    found = loop.builder.call(program, [*primals, *along])
-    count = len(body.ret.args)
-    by_output = dict(zip(outputs, found[count:], strict=True))
-    first = [by_output[i] if i in by_output else zeros_like(carry[i]) for i in moving]
-    ys = [i for i in outputs if i >= n_carry]
-    last, rows = loop.emit([*found[:n_carry], *first], [by_output[i] for i in ys])
-    answers = dict(zip([*moving, *ys], [*last[n_carry:], *rows], strict=True))
-    return tuple([answers.get(i) for i in range(count)])
-
-
-def tangent_param(loop: Loop, i: int, tangent, outs: Sequence, n_carry: int, end: int) -> Value:
-    """The parameter for the tangent of an operand."""
-    if i < n_carry:
-        return loop.carried(zeros_like(outs[i]) if tangent is None else tangent)
-    return loop.row(tangent) if i < end else loop.share(tangent)
 
 
 def tangent_body(body: Lambda, n_carry: int, tangents: Sequence, program: Callable) -> tuple:

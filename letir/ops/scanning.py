@@ -2,7 +2,8 @@
 
 ``body(*carry, *x, *captured)`` gives the carry of the next step and what this one adds to the
 stacked results. Read the record at the end first; its derivatives are in
-``letir.ops.scan_gradients``, its batching rule in ``letir.ops.batched_scans``.
+``letir.ops.scan_gradients`` and ``letir.ops.scan_tangents``, its batching rule in
+``letir.ops.batched_scans``.
 """
 
 from collections.abc import Sequence
@@ -12,7 +13,8 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType, Size
 from letir.errors import DTypeError, ShapeError
 from letir.ops.batched_scans import scan_batch
 from letir.ops.bodies import body_op, fitted
-from letir.ops.scan_gradients import scan_jvp, scan_saving, scan_vjp
+from letir.ops.scan_gradients import scan_saving, scan_vjp
+from letir.ops.scan_tangents import scan_joint, scan_jvp, scan_saving_tangents
 
 # ---- types ----
 
@@ -141,5 +143,7 @@ scan = body_op(
     jvp=scan_jvp,
     batch=scan_batch,
     saving=scan_saving,
+    saving_tangents=scan_saving_tangents,
+    joint=scan_joint,
     results=lambda *, body, **_: len(body.ret.args),
 )

@@ -440,3 +440,43 @@ def test_effects_of_a_step_happen_once(capsys):
     for call in calls:
         call()
         assert "1.0\n2.0\n" == capsys.readouterr().out
+
+
+# ---- forward mode ----
+
+
+def test_values_and_tangents_are_one_loop():
+    args = W, np.full(3, 0.2), RNG.normal(size=(5, 3))
+    fn = lt.trace(lambda *args: lt.jvp(network, args, args), *args)
+
+    (bind,) = scans(fn)
+    assert 4 == bind.attrs["n_carry"]
+
+
+def test_linearize_computes_values_once():
+    """The loop of the tangents reads what the other has stacked."""
+    args = W, np.full(3, 0.2), RNG.normal(size=(5, 3))
+
+    _, lin = lt.linearize(network, *args)
+
+    (bind,) = scans(lin.program)
+    assert "tanh" not in operations(bind)
+    _, expected = lt.jvp(network, args, args)
+    np.testing.assert_allclose(lin(*args), expected, rtol=1e-12)
+
+
+def test_forward_mode_of_loops_in_loops():
+    def outer(c, row):
+        c, ys = lt.scan(lambda c, x: (np.sin(c) * x, c * c), c, row)
+        return c, ys.sum()
+
+    def f(c, xs):
+        c, ys = lt.scan(outer, c, xs)
+        return c + (ys * ys).sum()
+
+    xs = RNG.normal(size=(3, 4))
+    expected = lt.jacrev(f, (0, 1))(0.4, xs)
+    for found, row in zip(lt.jacfwd(f, (0, 1))(0.4, xs), expected, strict=True):
+        np.testing.assert_allclose(found, row, rtol=1e-12)
+    _, tangent = lt.jvp(f, (0.4, xs), (1.0, xs * 0))
+    np.testing.assert_allclose(tangent, expected[0], rtol=1e-12)
