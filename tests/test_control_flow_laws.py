@@ -216,3 +216,17 @@ def test_what_the_first_step_replaces_has_the_derivative_of_its_reading(n):
     for f in (scanned, counted):
         expected = 6.0 if n else 1.0
         assert lt.grad(f)(3.0) == lt.jvp(f, (3.0,), (1.0,))[1] == expected
+
+
+def test_no_examples_at_all_may_choose_and_repeat():
+    def chosen(x):
+        return lt.cond(x > 0, lambda x: x * 2, lambda x: -x, x)
+
+    def repeated(x):
+        return lt.while_loop(lambda x: x < 2, lambda x: x + 1, x)
+
+    for f in (chosen, repeated):
+        fn = lt.trace(lambda x, f=f: lt.map(f, x), np.zeros(0))
+
+        assert passes.decompose(fn)(np.zeros(0)).shape == (0,)
+        assert lt.grad(lambda x, f=f: lt.map(f, x).sum())(np.zeros(0)).shape == (0,)

@@ -108,6 +108,13 @@ def chosen_by(name: str, choice: Value, count: int) -> list[Value]:
     return [index == k for k in range(count)]
 
 
+def first_in(mask: Value) -> Value:
+    """The number of the first example in ``mask``; anything where there are no examples at all."""
+    if mask.shape[0] == 0:  # argmax refuses that, and what reads the number is not evaluated
+        return emitted("sum", (mask,), axis=None, keepdims=False)
+    return emitted("argmax", (mask,), axis=None, keepdims=False)
+
+
 def taken(mask: Value, operands, mapped, program: Lambda, axes, kinds) -> tuple:
     """The results of a branch for the examples in ``mask``; if there is none it is not
     evaluated.
@@ -116,7 +123,7 @@ def taken(mask: Value, operands, mapped, program: Lambda, axes, kinds) -> tuple:
     def branch(params):
         mask, *operands = params
         is_mapped = any(mapped)  # else all examples have one result
-        first = emitted("argmax", (mask,), axis=None, keepdims=False) if is_mapped else None
+        first = first_in(mask) if is_mapped else None
         safe = [
             sheltered(mask, operand, first) if there else operand
             for operand, there in zip(operands, mapped, strict=True)

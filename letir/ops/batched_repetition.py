@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda
-from letir.ops.batched_conditionals import like_rank, sheltered
+from letir.ops.batched_conditionals import first_in, like_rank, sheltered
 from letir.ops.batched_control import axes_of, slice_types
 from letir.ops.batched_scans import batched_body
 from letir.ops.batching import emitted, first_mapped, spread_out, to_front
@@ -108,7 +108,7 @@ class Batched:
     def masked_body(self, operands: Sequence, stacks: bool, numbered: bool) -> Lambda:
         """One iteration for the examples that go on."""
         mask, *values = self.params(operands)
-        first = emitted("argmax", (mask,), axis=None, keepdims=False)
+        first = first_in(mask)
         pairs = zip(values, self.mapped, strict=True)
         safe = [sheltered(mask, value, first) if there else value for value, there in pairs]
         found = mask.emitter.call(self.body, safe)
