@@ -43,6 +43,8 @@ def operation(function) -> Primitive:
         check_types(name, tuple(map(type_of, found)), types)
         return found
 
+    impl.function = function  # what eager mode calls in its place, see ``function_of``
+
     def vjp(cts, outs, *args, arguments, types):
         cts = [zeros_like(o) if ct is None else ct for ct, o in zip(cts, outs, strict=True)]
         places = tuple([i for i, arg in enumerate(args) if takes_gradient(arg)])
@@ -87,6 +89,11 @@ def backward_operation(function, name: str) -> Primitive:
         lambda *kinds, arguments, places, types: types,
         results=lambda *, arguments, places, types: len(types),
     )
+
+
+def function_of(op: Primitive):
+    """The Function of which ``op`` is the operation, None for others."""
+    return getattr(op.impl, "function", None)
 
 
 def called(function, arguments: Sequence, arrays: Sequence) -> tuple[tuple, bool]:

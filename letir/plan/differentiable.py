@@ -13,6 +13,7 @@ from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.eager.function_ops import called, function_of
 from letir.eager.modes import RECORDS
 from letir.eager.replaying import as_variable, one_bind, replayed
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
@@ -114,7 +115,16 @@ def single_part(bind: Bind, making: Making) -> Part:
     if bind.op is differentiable_graph:
         graph = Graph(bind, making)
         return Part(bind.args, bind.binders[: graph.count], graph.run, graph)
+    if function_of(bind.op) is not None:
+        return Part(bind.args, bind.binders, partial(applied, bind))
     return Part(bind.args, bind.binders, partial(recorded, bind))
+
+
+def applied(bind: Bind, operands: list, records: bool) -> tuple:
+    """The results of a Function, whose own backward is recorded."""
+    found, _ = called(function_of(bind.op), bind.attrs["arguments"], operands)
+    operands.clear()
+    return found
 
 
 def recorded(bind: Bind, operands: list, records: bool) -> tuple:

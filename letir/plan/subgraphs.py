@@ -17,6 +17,7 @@ from letir.ast.collecting import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Absent
 from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.eager.function_ops import function_of
 from letir.errors import LetirError
 from letir.ops.differentiable import VECTORS, differentiable_graph
 from letir.passes.differentiability import has_derivative, propagate_requires_grad
@@ -68,6 +69,8 @@ def is_groupable(bind: Bind, needs: set[Local]) -> bool:
         return False
     if needs.isdisjoint(bind.binders):
         return True
+    if function_of(bind.op) is not None:  # eager mode knows more of it: it has a backward, a ctx
+        return False
     return has_derivative(bind)
 
 

@@ -419,3 +419,54 @@ def test_jit_on_variables_agrees_whatever_the_arguments_are(calls):
             rtol = 1e-5 if dtype == "float32" else 1e-12
             np.testing.assert_allclose(one.grad.numpy(), other.grad.numpy(), rtol=rtol)
             assert one.grad.dtype == other.grad.dtype
+
+
+def test_a_function_of_the_users_keeps_its_own_backward():
+    class Scaled(lt.Function):
+        calls = 0
+
+        @staticmethod
+        def forward(ctx, x, factor):
+            Scaled.calls += 1
+            ctx.save_for_backward(x)
+            ctx.factor = factor
+            return x * x * factor
+
+        @staticmethod
+        def backward(ctx, grad):
+            (x,) = ctx.saved_tensors
+            return grad * x * 2 * ctx.factor, None
+
+    def f(x):
+        return (Scaled.apply(np.exp(x) * 2, 3) * np.sin(x) * x).sum()
+
+    found = []
+    for function in (jit(f), f):
+        x = leaf(X[0])
+        first = gradients(function(x), x, create_graph=True)
+        before = Scaled.calls
+        found += [first.numpy(), gradients((first * first).sum(), x).numpy()]
+        assert before == Scaled.calls  # backward does not run forward again
+
+    np.testing.assert_allclose(found[0], found[2])
+    np.testing.assert_allclose(found[1], found[3])
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: lt.cond(x.sum() > 0, lambda x: np.sin(x) * x, np.cos, x) * x * np.exp(x) * 3,
+        lambda x: lt.scan(lambda c, a: (np.tanh(c + a), c.sum()), np.zeros(4), x)[1] * 2 + 1,
+        lambda x: lt.fori_loop(0, 5, lambda i, c: np.sin(c) * c, x) * np.exp(x) * x + x,
+        lambda x: lt.map(lambda r: np.sin(r) * r.sum() * 2, x) * x + x * 2,
+        lambda x: lt.checkpoint(lambda x: np.sin(np.exp(x) * x) * 2)(x) * x * np.cos(x),
+    ],
+    ids=["cond", "scan", "fori_loop", "map", "checkpoint"],
+)
+def test_control_flow_in_graphs_has_the_gradients_of_eager_mode(f):
+    fn = lt.trace(f, X)
+    found = slopes(jit(f), [leaf(X)], again=True)
+    expected = slopes(fn, [leaf(X)], again=True)
+
+    for one, other in zip(expected[1:], found[1:], strict=True):
+        np.testing.assert_allclose(one, other, rtol=1e-11)
