@@ -396,8 +396,8 @@ RULES = [
 @pytest.mark.parametrize(("name", "kind", "mode"), RULES)
 def test_a_rule_that_is_wrong_by_one_percent_is_found(name, kind, mode):
     op = PRIMITIVES[name]
-    # saving: a loop that becomes another one is differentiated by its rule
-    wrong = evolve(op, **{kind: off_by_one_percent(getattr(op, kind))}, saving=None)
+    # saving, joint: a loop that becomes another one is differentiated by the rule of that
+    wrong = evolve(op, **{kind: off_by_one_percent(getattr(op, kind))}, saving=None, joint=None)
 
     with pytest.raises(AssertionError, match=r"is wrong in \w+ mode, order 1\n"):
         for sample in SAMPLES[name]:
