@@ -6,20 +6,26 @@ looks for such binds in one body, then ``moved``.
 """
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import define, field, frozen
 
+from letir.ast.attrs import Attrs
 from letir.ast.bodies import bodies_of, throughout, with_bodies
-from letir.ast.builder import renamed
+from letir.ast.builder import LetBuilder, renamed
 from letir.ast.collecting import paused_gc
 from letir.ast.liveness import has_effect
-from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import WEAK, ArrayType
+from letir.ops.conditionals import cond
+from letir.ops.elementwise import less
+from letir.ops.sizes import zeros
 from letir.passes.grouping import PARTS, bytes_of
+from letir.visitors.rewriting import lambda_lift
 from letir.visitors.usedef import use_counts
 
 COUNTS = (ArrayType("int64"), WEAK[int])  # the bounds of a loop
+FEW, LITTLE = 4, 1 << 11  # binds and bytes that cost less than a question
 ROOM = 1 << 20  # bytes that may be kept through a loop where its operands are smaller
 
 # They neither raise nor warn, whatever the values are: a loop that takes no step may compute them.
@@ -41,8 +47,9 @@ def loop_invariants(fn: Lambda) -> Lambda:
 
     Such are binds of captured operands alone, in the bodies of ``fori_loop``, ``while_loop``,
     ``scan`` and ``map``, also of loops inside others; not effects and random numbers. A bind that
-    may raise or warn moves only if it is sure to run: if there is at least one step, and no effect
-    comes before it. What is kept through the loop is at most as large as its operands, or 1 MiB.
+    may raise or warn moves only if no effect comes before it and it is sure to run, or into a
+    ``cond`` that asks whether there is a first step. What is kept through the loop is at most as
+    large as its operands, or 1 MiB.
     Operands that only moved binds read are captured no more. Results are the same to the bit.
     Linear in the number of binds; ``fn`` itself is returned if nothing moves.
 
@@ -95,12 +102,14 @@ class Loop:
     """A bind that runs bodies again and again.
 
     Its operands from ``first`` on are captured: they are the last parameters of every body.
-    ``certain`` says of each body whether it runs at least once.
+    ``certain`` says of each body whether it runs at least once; ``enters`` emits whether those run
+    of which that is not known, if that can be told.
     """
 
     bind: Bind
     first: int
     certain: tuple[bool, ...]
+    enters: Callable[[LetBuilder], Arg] | None = None
 
     @property
     def captured(self) -> tuple[Arg, ...]:
@@ -112,17 +121,24 @@ def fori_loop(bind: Bind, numbers: dict) -> Loop:
     """A loop between two numbers."""
     known = [int(arg.value) if type(arg) is Const else numbers.get(arg) for arg in bind.args[:2]]
     runs = None not in known and known[0] < known[1]
-    return Loop(bind, 2 + len(bind.attrs["body"].ret.args), (runs,))
+
+    def enters(builder: LetBuilder) -> Arg:
+        return builder.emit(less, bind.args[:2])[0]
+
+    is_open = None in known  # else it is known that there is no step
+    return Loop(bind, 2 + len(bind.attrs["body"].ret.args), (runs,), enters if is_open else None)
 
 
 def while_loop(bind: Bind, numbers: dict) -> Loop:
     """A loop whose test runs at least once."""
-    return Loop(bind, len(bind.attrs["body"].ret.args), (True, False))
+    test = bind.attrs["test"]
 
+    def enters(builder: LetBuilder) -> Arg:
+        return builder.inline(test, bind.args)[0]
 
-def while_scan(bind: Bind, numbers: dict) -> Loop:
-    """The same, with stacked results."""
-    return Loop(bind, bind.attrs["n_carry"], (True, False))
+    n_carry = bind.attrs.get("n_carry", len(bind.attrs["body"].ret.args))
+    is_pure = not any(map(has_effect, test.binds))  # it runs once more
+    return Loop(bind, n_carry, (True, False), enters if is_pure else None)
 
 
 def scan(bind: Bind, numbers: dict) -> Loop:
@@ -136,7 +152,7 @@ def scan(bind: Bind, numbers: dict) -> Loop:
 LOOPS = {
     "fori_loop": fori_loop,
     "while_loop": while_loop,
-    "while_scan": while_scan,
+    "while_scan": while_loop,
     "scan": scan,
     "map": scan,
 }
@@ -156,6 +172,7 @@ class Invariants:
     kept: dict[Local, None] = field(factory=dict)  # a set with an order
     leaving: set[int] = field(factory=set)  # the ids of binds that the body has no more
     needed: set[Local] = field(factory=set)  # by binds that move
+    is_asked: bool = False  # whether it is computed only if the loop is entered
 
     def find(self) -> None:
         """Go through the body for candidates, then back to see what is read of them."""
@@ -229,20 +246,22 @@ def is_quiet(bind: Bind) -> bool:
 
 def moved(loop: Loop) -> list[Bind]:
     """The binds before a loop that compute what is the same in all of its steps, then the loop."""
-    bind, bodies, captured = loop.bind, bodies_of(loop.bind), loop.captured
+    bind, captured = loop.bind, loop.captured
     room = max(ROOM, sum([bytes_of(arg.type) for arg in bind.locals()]))
     found: list[Invariants] = []
-    for body, is_certain in zip(bodies, loop.certain, strict=True):
-        same = set(body.params[len(body.params) - len(captured) :])
-        found.append(Invariants(body, same, is_certain, room))
-        found[-1].find()
+    for body, is_certain in zip(bodies_of(bind), loop.certain, strict=True):
+        given = zip(body.params[len(body.params) - len(captured) :], captured, strict=True)
+        if any(param.type is not arg.type for param, arg in given):
+            return [bind]
+        found.append(inside_of(loop, body, is_certain, room))
         room = found[-1].room
     if not any(inside.kept for inside in found):
         return [bind]
-    binds: list[Bind] = []
+    builder = LetBuilder()
+    builder.source = bind.source
     operands: list[Arg] = [*bind.args]
     for inside in found:
-        operands += before(inside, captured, binds)
+        operands += before(inside, loop, builder)
     programs = []
     for inside in found:
         more = [
@@ -251,20 +270,66 @@ def moved(loop: Loop) -> list[Bind]:
             for local in other.kept
         ]
         programs.append(inside.rest([*inside.body.params, *more]))
-    binds.append(without_unread(bind, loop.first, operands, programs))
-    return binds
+    return [*builder.binds, without_unread(bind, loop.first, operands, programs)]
 
 
-def before(inside: Invariants, captured: Sequence[Arg], binds: list[Bind]) -> list[Arg]:
-    """Add what moves to ``binds``, on the operands of the loop; what the loop reads of it."""
-    params = inside.body.params
+def inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> Invariants:
+    """What moves out of a body: all that can, if it can be told whether the body runs at all."""
+    same = body.params[len(body.params) - len(loop.captured) :]
+    if not is_certain and loop.enters is not None:
+        found = Invariants(body, set(same), True, room)
+        found.find()
+        found.is_asked = not all(map(is_quiet, found.moving))
+        if not found.is_asked or (all(map(is_plain, found.kept)) and costs(found.moving)):
+            return found
+    found = Invariants(body, set(same), is_certain, room)
+    found.find()
+    return found
+
+
+def costs(binds: Sequence[Bind]) -> bool:
+    """Whether computing these in every step costs more than asking once."""
+    if len(binds) >= FEW or not all(b.op.elementwise or b.op.name in PARTS for b in binds):
+        return True
+    return any(bytes_of(binder.type) >= LITTLE for bind in binds for binder in bind.binders)
+
+
+def is_plain(local: Local) -> bool:
+    """Whether it is an array of known type and size, for which zeros can stand."""
+    kind = local.type
+    return kind is not None and not kind.weak and all(type(n) is int for n in kind.shape)
+
+
+def before(inside: Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]:
+    """Emit what moves, on the operands of the loop; what the loop reads of it."""
+    params, captured = inside.body.params, loop.captured
     names: dict[Local, Arg] = dict(
         zip(params[len(params) - len(captured) :], captured, strict=True)
     )
+    if inside.is_asked:
+        return if_entered(inside, loop.enters(builder), names, builder)
     for bind in inside.moving:
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
-        binds.append(Bind(renamed(bind.binders, names), bind.op, args, bind.attrs, bind.source))
+        made = Bind(renamed(bind.binders, names), bind.op, args, bind.attrs, bind.source)
+        builder.binds.append(made)
     return [names[local] for local in inside.kept]
+
+
+def if_entered(inside: Invariants, enters: Arg, names: dict, builder: LetBuilder) -> tuple:
+    """Emit what moves if the loop takes a step, else zeros, which nothing reads."""
+    program, free = lambda_lift((), inside.moving, Ret(tuple(inside.kept)))
+    nothing = LetBuilder()
+    for param in program.params:
+        nothing.param(param.type, param.name)
+    instead = [
+        nothing.emit(zeros, (), Attrs(shape=local.type.shape, dtype=local.type.dtype))[0]
+        for local in inside.kept
+    ]
+    attrs = Attrs(on_true=program, on_false=nothing.build(instead))
+    made = builder.emit(cond, (enters, *[names[local] for local in free]), attrs)
+    for local, old in zip(made, inside.kept, strict=True):
+        local.name = old.name
+    return made
 
 
 def without_unread(bind: Bind, first: int, operands: list, programs: list[Lambda]) -> Bind:

@@ -79,6 +79,25 @@ def test_a_bind_that_may_warn_stays_where_there_may_be_no_step():
     assert ["less"] == moved(fori(body, "1, 1"))
 
 
+def test_what_costs_much_is_computed_before_if_there_is_a_step():
+    def f(x, w, n):
+        return lt.fori_loop(0, n, lambda i, y: y / (w @ w).sum(), x)
+
+    def g(x, w, n):
+        return lt.while_loop(lambda y: y[0] < n, lambda y: y + 1 / (w @ w).sum(), x)
+
+    for loop in (f, g):
+        traced = lt.trace(loop, X, np.eye(3), np.int64(2), abstract=True)
+        found = loop_invariants(traced)
+        (choice,) = [bind for bind in found.binds if bind.op.name == "cond"]
+
+        assert "matmul" in names(choice.attrs["on_true"])
+        assert "matmul" not in names(found.binds[-1].attrs["body"])
+        for w, n in [(np.eye(3), 3), (np.zeros((3, 3)), 0), (np.zeros((3, 3)), -5)]:
+            with np.errstate(all="raise"):  # no step divides by zero
+                assert_same(traced(X, w, np.int64(n)), found(X, w, np.int64(n)))
+
+
 def test_nothing_that_may_warn_moves_before_an_effect():
     """[C5] The guard is what keeps the quotient from being computed."""
     body = (
@@ -128,8 +147,7 @@ def test_the_test_of_a_while_loop_runs_at_least_once_and_its_body_may_not():
                 test="%6: float64[3] = exp(%5); %11: float64[3] = mul(%6, %4);"
                 "%7: float64[] = sum(%11, axis=None)",
                 body="%11: float64[3] = sin(%10); %12: float64[3] = neg(%10);"
-                "%14: float64[3] = add(%11, %12); %15: float64[3] = mul(%14, %14);"
-                "%13: float64[3] = add(%9, %15)",
+                "%14: float64[3] = sub(%11, %12); %13: float64[3] = add(%9, %14)",
             )
         )
     )
