@@ -8,10 +8,9 @@ import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from letir.ad.zeros import lower_grad_of, specialize_undef
+from letir.ad.zeros import decides, lower_grad_of, specialize_undef
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Lambda
-from letir.ops.control import autograd_add, grad_of, instantiate
 from letir.passes.batching_products import batch_matmuls
 from letir.passes.canonicalizing import canonicalize_ops
 from letir.passes.cleanup import dead_code
@@ -33,15 +32,13 @@ from letir.plan.subgraphs import (
     might_require_grad,
 )
 
-SYMBOLIC = frozenset([grad_of, autograd_add, instantiate])
-
 
 def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -> Lambda:
     """``fn`` without the ``grad_of`` and ``autograd_add`` that need not wait for the run.
 
     ``defined``: what is known of the parameters; where it is not given, those of known types are.
     """
-    if not any(bind.op in SYMBOLIC for bind in fn.binds):
+    if not fn.memo(decides):
         return fn
     if defined is None:
         defined = [True if param.type is not None else None for param in fn.params]
@@ -49,15 +46,10 @@ def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
 
 
-def lower_steps(fn: Lambda) -> Lambda:
-    """``fn`` with what is left of ``grad_of`` decided when it runs."""
-    return lower_grad_of(fn) if any(bind.op is grad_of for bind in fn.binds) else fn
-
-
 def required(defined: Sequence[bool | None] | None = None) -> Pipeline:
     """The passes without which a program may not run, or not as it should."""
     zeros = specialize_zeros if defined is None else partial(specialize_zeros, defined=defined)
-    return zeros, lower_steps, remove_implicit_expands, canonicalize_ops, dead_code
+    return zeros, lower_grad_of, remove_implicit_expands, canonicalize_ops, dead_code
 
 
 SIMPLIFYING: Pipeline = (
@@ -65,12 +57,14 @@ SIMPLIFYING: Pipeline = (
     *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
     *(loop_invariants, unroll, common_subexpressions, in_place_check),
 )
-LOOSE: Pipeline = (decompose, batch_matmuls)  # they may sum in another order
+# rules need not be kept where no derivative is taken any more
+PARTS = partial(decompose, keep_rules=False)
 
 
 def finishing(exact: bool) -> Pipeline:
     """The passes after which a program is no longer what a derivative is taken of."""
-    return (fuse,) if exact else (*LOOSE, fuse)
+    # batched products may sum in another order
+    return (PARTS, fuse) if exact else (PARTS, batch_matmuls, fuse)
 
 
 @paused_gc()
