@@ -20,17 +20,18 @@ def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
     %1 = neg %0
     return %1
     """
-    return _found(bind.attrs.values()) if bind.op.holds_lambdas else ()
+    return bodies_in(bind.attrs.values()) if bind.op.holds_lambdas else ()
 
 
-def _found(values) -> tuple[Lambda, ...]:
+def bodies_in(values) -> tuple[Lambda, ...]:
+    """The Lambdas among attributes, those in tuples too."""
     found: list[Lambda] = []
     for value in values:
         kind = type(value)
         if kind is Lambda:
             found.append(value)
         elif kind is tuple:
-            found += _found(value)
+            found += bodies_in(value)
     return tuple(found)
 
 

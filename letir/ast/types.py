@@ -296,6 +296,11 @@ class ShapeDtype:
 
     def __init__(self, shape, dtype=np.float64, weak: bool = False):
         shape = (shape,) if isinstance(shape, int | str | Size) else shape
+        for n in shape:
+            if isinstance(n, str) and n.startswith("_"):
+                raise ShapeError(
+                    f"{n!r} cannot name a size: a leading underscore is for those of loops"
+                )
         sizes = tuple(Size.named(n) if isinstance(n, str) else n for n in shape)
         self.__attrs_init__(ArrayType(dtype, sizes, weak))
 

@@ -117,7 +117,8 @@ def say_where(error: BaseException, fn: Lambda, bind: Bind) -> None:
     if isinstance(error, GuardError):
         point_at(error, bind.source)
     at = f"\n  at {bind.source}" if bind.source and not isinstance(error, GuardError) else ""
-    error.add_note(f"letir: in {line_of(fn, bind)}{at}")
+    line, *rest = line_of(fn, bind).split("\n")  # not its bodies: who fails in one says so itself
+    error.add_note(f"letir: in {line}{' ... }' if rest else ''}{at}")
 
 
 def point_at(error: GuardError, source: Source | None) -> None:

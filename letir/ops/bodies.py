@@ -6,7 +6,8 @@ Their derivatives are those of the bodies, which the transforms hand in.
 
 from collections.abc import Sequence
 
-from letir.ast.bodies import throughout
+from letir.ast.attrs import Attrs
+from letir.ast.bodies import attrs_with, bodies_in, throughout
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
 from letir.ast.primitive import Primitive, todo
@@ -97,6 +98,12 @@ def _silent(body: Lambda) -> Lambda:
 def _without_own_effects(body: Lambda) -> Lambda:
     kept = tuple([b for b in body.binds if b.binders or not b.op.effect])
     return body if len(kept) == len(body.binds) else body.with_binds(kept)
+
+
+def silent(attrs: Attrs) -> Attrs:
+    """Attributes with bodies that are computed for the sake of their results only."""
+    bodies = bodies_in(attrs.values())
+    return attrs_with(attrs, bodies, [without_effects(body) for body in bodies])
 
 
 def checkpoint_aval(*types, body, saved):

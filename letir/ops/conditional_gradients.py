@@ -177,6 +177,37 @@ def with_results(fn: Lambda, count: int, further: Sequence) -> Lambda:
 # ---- forward ----
 
 
+def choice_joint(name: str) -> Callable:
+    """(results, their tangents) by one choice in the place of that of the results."""
+
+    def joint(tangents, choice, *args, transform, **attrs):
+        count, types = len(args), tuple(map(body_type, args))
+        inputs = [i for i, t in enumerate(tangents[1:]) if t is not None]
+        bodies = [suited(body, types) for body in branches_in(attrs)]
+        programs = [transform.program(body, inputs) for body in bodies]
+        moving = sorted({i for _, outputs in programs for i in outputs})
+        width = len(bodies[0].ret.args)
+
+        def together(body: Lambda, program: Lambda, outputs) -> Callable:
+            def branch(params):
+                given = [*taken(body, params[:count]), *params[count:]]
+                emitter = next(v.emitter for v in params if isinstance(v, Value))
+                found = emitter.call(program, given)
+                along = dict(zip(outputs, found[width:], strict=True))
+                further = [along[i] if i in along else zeros_like(found[i]) for i in moving]
+                return [*found[:width], *further]
+
+            return branch
+
+        branches = [together(b, *made) for b, made in zip(bodies, programs, strict=True)]
+        operands = [*args, *[tangents[1 + i] for i in inputs]]
+        found = choose(name, choice, operands, branches, None)
+        along = dict(zip(moving, found[width:], strict=True))
+        return found[:width], tuple([along.get(i) for i in range(width)])
+
+    return joint
+
+
 def choice_jvp(name: str) -> Callable:
     """The jvp of ``cond`` or ``switch``."""
 

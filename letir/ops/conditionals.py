@@ -12,7 +12,7 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.ops.batched_conditionals import choice_batch
 from letir.ops.bodies import as_numbers, body_op, suited
-from letir.ops.conditional_gradients import choice_jvp, choice_saving, choice_vjp
+from letir.ops.conditional_gradients import choice_joint, choice_jvp, choice_saving, choice_vjp
 
 # ---- types ----
 
@@ -82,6 +82,7 @@ cond = body_op(
     cond_aval,
     vjp=choice_vjp("cond"),
     jvp=choice_jvp("cond"),
+    joint=choice_joint("cond"),
     batch=choice_batch("cond"),
     saving=choice_saving,
     results=lambda *, on_true, on_false: len(on_true.ret.args),
@@ -113,6 +114,7 @@ switch = body_op(
     switch_aval,
     vjp=choice_vjp("switch"),
     jvp=choice_jvp("switch"),
+    joint=choice_joint("switch"),
     batch=choice_batch("switch"),
     saving=choice_saving,
     results=lambda *, branches: len(branches[0].ret.args),

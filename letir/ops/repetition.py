@@ -13,11 +13,14 @@ from letir.ops.batched_repetition import fori_batch, while_batch, while_scan_bat
 from letir.ops.bodies import as_numbers, body_op, suited
 from letir.ops.counting import is_weak
 from letir.ops.repetition_gradients import (
+    fori_joint,
     fori_jvp,
     fori_saving,
     fori_vjp,
+    while_joint,
     while_jvp,
     while_saving,
+    while_scan_joint,
     while_scan_jvp,
     while_scan_saving,
     while_scan_vjp,
@@ -90,6 +93,7 @@ while_loop = body_op(
     while_aval,
     vjp=while_vjp,
     jvp=while_jvp,
+    joint=while_joint,
     batch=while_batch,
     saving=while_saving,
     results=lambda *, test, body: len(body.ret.args),
@@ -147,6 +151,7 @@ while_scan = body_op(
     while_scan_aval,
     vjp=while_scan_vjp,
     jvp=while_scan_jvp,
+    joint=while_scan_joint,
     batch=while_scan_batch,
     saving=while_scan_saving,
     results=lambda *, test, body, n_carry, numbered: len(body.ret.args) + (not numbered),
@@ -186,6 +191,7 @@ fori_loop = body_op(
     fori_aval,
     vjp=fori_vjp,
     jvp=fori_jvp,
+    joint=fori_joint,
     batch=fori_batch,
     saving=fori_saving,
     results=lambda *, body: len(body.ret.args),

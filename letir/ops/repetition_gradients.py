@@ -150,28 +150,44 @@ def counted(bind: Bind) -> Bind:
 # ---- forward ----
 
 
-def while_jvp(tangents, outs, *args, test, body, transform):
-    """The loop with tangents beside what it carries."""
-    made = Moving.of(tangents, args, body, len(outs), 0, transform)
+def while_joint(tangents, *args, test, body, transform):
+    """(results, their tangents) by one loop, which carries tangents beside values."""
+    made = Moving.of(tangents, args, body, len(body.ret.args), 0, transform)
     attrs = {"test": made.same(test), "body": made.body()}
-    return made.answers(emit("while_loop", made.operands, attrs))
+    found = emit("while_loop", made.operands, attrs)
+    return found[: made.n_carry], made.answers(found)
 
 
-def fori_jvp(tangents, outs, lower, upper, *args, body, transform):
-    """The loop with tangents beside what it carries."""
-    made = Moving.of(tangents[2:], args, body, len(outs), 1, transform)
-    operands = (lower, upper, *made.operands)
-    return made.answers(emit("fori_loop", operands, {"body": made.body()}))
+def fori_joint(tangents, lower, upper, *args, body, transform):
+    """(results, their tangents) by one loop, which carries tangents beside values."""
+    made = Moving.of(tangents[2:], args, body, len(body.ret.args), 1, transform)
+    found = emit("fori_loop", (lower, upper, *made.operands), {"body": made.body()})
+    return found[: made.n_carry], made.answers(found)
 
 
-def while_scan_jvp(tangents, outs, *args, test, body, n_carry, numbered, transform):
-    """The loop with tangents beside what it carries, and beside what it stacks."""
+def while_scan_joint(tangents, *args, test, body, n_carry, numbered, transform):
+    """(results, their tangents) by one loop, which also stacks tangents beside values."""
     made = Moving.of(tangents, args, body, n_carry, 0, transform)
-    carry = n_carry + len(made.moving)
+    carry, count = n_carry + len(made.moving), len(body.ret.args)
     attrs = {"test": made.same(test), "body": made.body(), "n_carry": carry, "numbered": numbered}
-    found = emit("while_scan", made.operands, attrs)
-    found = made.answers(of_body(found, carry, numbered))
-    return (*found[:n_carry], *([] if numbered else [None]), *found[n_carry:])
+    outs = emit("while_scan", made.operands, attrs)
+    rest = outs[carry : carry + (not numbered) + count - n_carry]
+    found = made.answers(of_body(outs, carry, numbered))
+    along = (*found[:n_carry], *([] if numbered else [None]), *found[n_carry:])
+    return (*outs[:n_carry], *rest), along
+
+
+def again(joint: Callable) -> Callable:
+    """The jvp of a loop: it runs once more, with tangents and without effects."""
+
+    def jvp(tangents, outs, *args, transform, **attrs):
+        attrs = {k: without_effects(v) if type(v) is Lambda else v for k, v in attrs.items()}
+        return joint(tangents, *args, transform=transform, **attrs)[1]
+
+    return jvp
+
+
+while_jvp, fori_jvp, while_scan_jvp = map(again, (while_joint, fori_joint, while_scan_joint))
 
 
 class Moving:
@@ -193,7 +209,7 @@ class Moving:
     def of(cls, tangents, args, body, n_carry, leading, transform) -> "Moving":
         """The loop for operands that have these tangents."""
         types = (*[param.type for param in body.params[:leading]], *map(body_type, args))
-        body = suited(without_effects(body), types)
+        body = suited(body, types)
         given = [*[None] * leading, *tangents]
         inputs, (program, outputs) = moving_body(body, leading, n_carry, given, transform.program)
         made = cls(program, outputs, inputs, n_carry, leading, len(body.ret.args))
@@ -237,7 +253,7 @@ class Moving:
         builder = LetBuilder()
         params = [builder.param(body_type(operand)) for operand in self.operands]
         values, _ = self.ordered(params)
-        return builder.build(builder.call(without_effects(test), values))
+        return builder.build(builder.call(test, values))
 
     def answers(self, found: Sequence) -> tuple:
         """The tangents of the results among those of the loop, None for zero."""

@@ -14,12 +14,13 @@ from attrs import frozen
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Arg, Const, Lambda, Local
-from letir.ast.trees import NAMESPACE, Tree, flatten
+from letir.ast.trees import Tree, flatten
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import DTypeError
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.makers import result_dtype
+from letir.ops.casting import weaken
+from letir.ops.makers import PYTHON_TYPES, result_dtype
 from letir.tracing.places import placed
 from letir.tracing.recorder import ABSTRACT
 from letir.tracing.recording import DROP, record
@@ -127,7 +128,8 @@ def example_of(leaf, what: str) -> ShapeDtype:
 
 def examples_of(tree, what: str):
     """The types of the leaves of ``tree``, nested alike."""
-    return optree.tree_map(lambda leaf: example_of(leaf, what), tree, namespace=NAMESPACE)
+    leaves, spec = flatten(tree)  # not tree_map: an error would say its line as the user's
+    return spec.unflatten([example_of(leaf, what) for leaf in leaves])
 
 
 def common_type(kinds: Sequence[ArrayType]) -> ArrayType | None:
@@ -144,9 +146,13 @@ def common_type(kinds: Sequence[ArrayType]) -> ArrayType | None:
 
 
 def as_type(leaf, kind: ArrayType):
-    """A number or a traced one as an array of this type; other values as they are."""
-    is_there = type_of(leaf) is kind and type(leaf) is not bool
-    return leaf if is_there else as_array(leaf, kind.dtype)
+    """A number, or a traced one, as an array or a number of this type; other values as they are."""
+    if type_of(leaf) is kind and type(leaf) is not bool:
+        return leaf
+    if not kind.weak:
+        return as_array(leaf, kind.dtype)
+    traced = isinstance(leaf, Value)
+    return weaken(as_array(leaf, kind.dtype)) if traced else PYTHON_TYPES[kind.dtype.kind](leaf)
 
 
 def returning(fn: Lambda, kinds: Sequence[ArrayType]) -> Lambda:

@@ -19,6 +19,7 @@ from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
 from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
 from letir.eval.arrays import is_array
 from letir.eval.evaluator import Environment, compute, point_at
+from letir.ops.bodies import silent
 from letir.ops.memory import changed_params
 from letir.tracing.changes import ChangesArguments
 from letir.tracing.error_states import current_state, in_error_state, is_silent
@@ -151,7 +152,8 @@ class Trace(ChangesArguments, LetBuilder):
                 return (ABSENT,) * (1 if op.results is None else op.results(**attrs))
             values.append(value)
         try:
-            out = compute(op, values, attrs)
+            # what is printed in a body is printed when the program runs
+            out = compute(op, values, silent(attrs) if op.holds_lambdas else attrs)
         except BaseException:
             self.binds.pop()
             raise
@@ -288,7 +290,9 @@ class Trace(ChangesArguments, LetBuilder):
             values = [self._known(a) if type(a) is Local else a.value for a in bind.args]
             if any(value is ABSENT for value in values):
                 return ABSENT
-            out = compute(bind.op, values, bind.attrs)
+            out = compute(
+                bind.op, values, silent(bind.attrs) if bind.op.holds_lambdas else bind.attrs
+            )
             self.known.update(
                 zip(bind.binders, (out,) if bind.op.results is None else out, strict=True)
             )

@@ -134,7 +134,7 @@ def widened(kind: ArrayType, returned: ArrayType) -> ArrayType:
     """The type that a carried value begins with if the body returns another one."""
     if not kind.weak or returned is kind or returned is None:
         return kind
-    return ArrayType(result_dtype(kind, returned), ())
+    return ArrayType(result_dtype(kind, returned), (), returned.weak)
 
 
 def check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> None:

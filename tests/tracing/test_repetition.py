@@ -1,0 +1,551 @@
+"""while_loop and fori_loop: a body that is recorded once, against Python's loops."""
+
+import gc
+import sys
+import tracemalloc
+import warnings
+import weakref
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir.errors import DTypeError, LetirError, ShapeError
+from letir.eval.evaluator import run_flat
+from letir.testing import assert_close, assert_same, check_grads
+
+X, W = np.linspace(0.2, 0.9, 3), np.arange(9.0).reshape(3, 3) / 10
+COUNTS = [0, 1, 2, 5]
+
+
+def layer(i, x, w):
+    return np.tanh(w @ x) + 0.1 * i * x
+
+
+def plain(x, w, n):
+    for i in range(n):
+        x = layer(i, x, w)
+    return x
+
+
+def counted(x, w, n):
+    return lt.fori_loop(0, n, lambda i, x: layer(i, x, w), x)
+
+
+def asked(x, w, n):
+    return lt.while_loop(lambda s: s[0] < n, lambda s: (s[0] + 1, layer(s[0], s[1], w)), (0, x))[1]
+
+
+def checkpointed(x, w, n):
+    return lt.fori_loop(0, n, lambda i, x: layer(i, x, w), x, checkpoint_every=2)
+
+
+def checkpointed_asked(x, w, n):
+    step = lambda s: (s[0] + 1, layer(s[0], s[1], w))  # noqa: E731
+    return lt.while_loop(lambda s: s[0] < n, step, (0, x), checkpoint_every=2)[1]
+
+
+LOOPS = {
+    "counted": counted,
+    "asked": asked,
+    "checkpointed": checkpointed,
+    "checkpointed, asked": checkpointed_asked,
+}
+every_loop = pytest.mark.parametrize("f", LOOPS.values(), ids=LOOPS)
+
+
+def squared(f, n):
+    return lambda x, w: (f(x, w, n) ** 2).sum()
+
+
+@every_loop
+@pytest.mark.parametrize("n", COUNTS)
+@pytest.mark.parametrize("as_number", [int, np.int64], ids=["constant", "dynamic"])
+def test_values_and_gradients_are_those_of_a_python_loop(f, n, as_number):
+    assert_close(plain(X, W, n), f(X, W, as_number(n)))
+    expected = lt.grad(squared(plain, n), argnums=(0, 1))(X, W)
+    assert_close(expected, lt.grad(squared(f, as_number(n)), argnums=(0, 1))(X, W))
+    along = ((X, W), (X + 1, W - 1))
+    assert_close(lt.jvp(squared(plain, n), *along), lt.jvp(squared(f, as_number(n)), *along))
+
+
+@every_loop
+@pytest.mark.parametrize("as_number", [int, np.int64], ids=["constant", "dynamic"])
+def test_second_derivatives_are_those_of_a_python_loop(f, as_number):
+    n = as_number(3)
+    expected = lt.hessian(squared(plain, 3))(X, W)
+
+    assert_close(expected, lt.hessian(squared(f, n))(X, W))
+    assert_close(expected, lt.jacfwd(lt.grad(squared(f, n)))(X, W))
+    assert_close(expected, lt.jacrev(lt.grad(squared(f, n)))(X, W))
+    check_grads(lambda x, w: f(x, w, n), (X, W), order=2)
+
+
+@every_loop
+def test_one_program_serves_any_number_of_iterations(f):
+    gradient = lt.trace(lambda x, w, n: lt.grad(squared(f, n))(x, w), X, W, np.int64(3))
+
+    for n in COUNTS:
+        assert_close(lt.grad(squared(plain, n))(X, W), gradient(X, W, np.int64(n)))
+    assert lt.parse(lt.dumps(gradient)) == lt.check(gradient)
+
+
+def test_the_program_has_one_size_for_any_number_of_iterations():
+    def lines(n):
+        return lt.dumps(lt.trace(lt.grad(squared(counted, n)), X, W, abstract=True)).count("\n")
+
+    assert lines(100_000) == lines(10)
+
+
+@pytest.mark.parametrize("n", [10_000, 100_000])
+def test_a_loop_of_many_iterations_is_traced_at_once_and_runs(n):
+    f = lt.trace(lambda x: lt.fori_loop(0, n, lambda i, x: x + 1.0, x), 0.5, abstract=True)
+
+    assert len(f) == 1
+    assert run_flat(f, [0.5]) == (n + 0.5,)
+
+
+@pytest.mark.parametrize("bounds", [(3, 3), (5, 3), (-2, 1)])
+def test_bounds_are_those_of_range(bounds):
+    def numbers(lower, upper):
+        return lt.fori_loop(lower, upper, lambda i, s: (s[0] * 10 + i, s[1] + 1), (0, 0))
+
+    total = (0, 0)
+    for i in range(*bounds):
+        total = (total[0] * 10 + i, total[1] + 1)
+    assert total == numbers(*bounds) == numbers(*map(np.int64, bounds))
+    assert total == numbers(*map(np.int8, bounds))
+
+
+def until(x):
+    return lt.while_loop(
+        lambda s: s[0] > 1.0, lambda s: (s[0] * 0.5, s[1] * s[0] + np.log(s[0])), (x, x * x)
+    )[1]
+
+
+def plain_until(x):
+    y = x * x
+    while x > 1.0:
+        x, y = x * 0.5, y * x + np.log(x)
+    return y
+
+
+@pytest.mark.parametrize("x", [0.5, 1.5, 9.0, 70.0])
+def test_a_loop_until_a_test_fails_is_differentiated(x):
+    assert_close(plain_until(x), until(x))
+    assert_close(lt.grad(plain_until)(x), lt.grad(until)(x))
+    assert_close(lt.grad(lt.grad(plain_until))(x), lt.grad(lt.grad(until))(x))
+
+
+def test_examples_go_round_as_often_as_each_needs():
+    xs = np.array([0.5, 1.5, 3.0, 9.0, 70.0])
+    first = np.array([lt.grad(plain_until)(x) for x in xs])
+    second = np.array([lt.grad(lt.grad(plain_until))(x) for x in xs])
+
+    with warnings.catch_warnings(action="error"):
+        assert_close(np.array(list(map(plain_until, xs))), lt.vmap(until)(xs))
+        assert_close(first, lt.vmap(lt.grad(until))(xs))
+        assert_close(first, lt.grad(lambda xs: lt.vmap(until)(xs).sum())(xs))
+        assert_close(second, lt.vmap(lt.grad(lt.grad(until)))(xs))
+        assert_close(second, lt.grad(lambda xs: lt.vmap(lt.grad(until))(xs).sum())(xs))
+        table = np.stack([xs, xs * 2])
+        expected = np.array([[lt.grad(plain_until)(x) for x in row] for row in table])
+        assert_close(expected, lt.vmap(lt.vmap(lt.grad(until)))(table))
+
+
+@every_loop
+@pytest.mark.parametrize("axes", [(0, None, 0), (None, 0, 0), (0, 0, None)])
+def test_a_batch_of_loops_is_what_each_gives(f, axes):
+    given = (np.stack([X, X * 2, X - 1]), np.stack([W, W.T, W - 0.3]), np.array([0, 2, 3]))
+    args = tuple([x if axis == 0 else x[1] for x, axis in zip(given, axes, strict=True)])
+    picked = [[x[k] if a == 0 else x for x, a in zip(args, axes, strict=True)] for k in range(3)]
+
+    assert_close(np.stack([plain(*one) for one in picked]), lt.vmap(f, axes)(*args))
+    gradient = lt.vmap(lambda x, w, n: lt.grad(squared(f, n))(x, w), axes)
+    expected = [lt.grad(squared(plain, int(n)))(x, w) for x, w, n in picked]
+    assert_close(np.stack(expected), gradient(*args))
+
+
+# ---- nesting ----
+
+
+def inner(x, n):
+    return lt.fori_loop(0, n, lambda j, y: np.sin(y) * 1.3 + j * 0.1, x)
+
+
+def nested(x, n):
+    def body(s):
+        i, y = s
+        return i + 1, lt.cond(i % 2 == 0, lambda y: inner(y, i), lambda y: y * y * 0.5, y)
+
+    return lt.while_loop(lambda s: s[0] < n, body, (0, x))[1]
+
+
+def plain_nested(x, n):
+    for i in range(n):
+        if i % 2 == 0:
+            for j in range(i):
+                x = np.sin(x) * 1.3 + j * 0.1
+        else:
+            x = x * x * 0.5
+    return x
+
+
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_loops_and_choices_nest(n):
+    x, count = np.float64(0.7), np.int64(n)
+    assert_close(plain_nested(x, n), nested(x, count))
+    assert_close(lt.grad(lambda x: plain_nested(x, n))(x), lt.grad(nested)(x, count))
+    second = lt.grad(lt.grad(lambda x: plain_nested(x, n)))(x)
+    assert_close(second, lt.grad(lt.grad(nested))(x, count))
+
+
+def test_a_batch_of_nested_loops():
+    xs, counts = np.array([0.3, 0.5, 0.9]), np.array([1, 4, 5])
+    pairs = zip(xs, counts.tolist(), strict=True)
+    expected = [lt.grad(lambda x, n=n: plain_nested(x, n))(x) for x, n in pairs]
+
+    assert_close(np.array(expected), lt.vmap(lt.grad(nested))(xs, counts))
+
+
+def test_a_loop_inside_a_scan_need_not_take_equally_many_iterations():
+    def f(x):
+        return lt.scan(lambda c, n: (inner(c, n), c), x, np.array([2, 0, 3]))[1].sum()
+
+    def expected(x):
+        total = 0.0
+        for n in (2, 0, 3):
+            total, x = total + x, plain_inner(x, n)
+        return total
+
+    def plain_inner(x, n):
+        for j in range(n):
+            x = np.sin(x) * 1.3 + j * 0.1
+        return x
+
+    assert_close(lt.grad(expected)(0.4), lt.grad(f)(0.4))
+    assert_close(lt.grad(lt.grad(expected))(0.4), lt.grad(lt.grad(f))(0.4))
+
+
+def test_loops_nest_fifty_deep():
+    def deep(x, depth):
+        return x * 0.9 if depth == 0 else lt.fori_loop(0, 1, lambda i, x: deep(x, depth - 1), x)
+
+    assert_close(0.9, lt.grad(lambda x: deep(x, 50))(0.5))
+
+
+def test_gradients_are_taken_inside_a_body():
+    def descend(x):
+        return lt.fori_loop(0, 20, lambda i, x: x - 0.1 * lt.grad(lambda x: (x**2).sum())(x), x)
+
+    assert_close(X * 0.8**20, descend(X))
+    assert_close(np.full(3, 0.8**20), lt.grad(lambda x: descend(x).sum())(X))
+
+
+# ---- D1: what requires grad ----
+
+
+def test_integers_and_what_does_not_depend_on_the_arguments_get_no_cotangents_d1():
+    def f(x, y):
+        def body(i, s):
+            return {"n": s["n"] + 1, "x": np.sin(s["x"]), "y": np.cos(s["y"]) * s["n"]}
+
+        return lt.fori_loop(0, 3, body, {"n": 0, "x": x, "y": y})["x"].sum()
+
+    backward = [b for b in lt.trace(lt.grad(f), X, X).binds if b.op.name == "scan"][-1]
+
+    assert backward.attrs["n_carry"] == 1
+
+
+def test_a_carry_that_depends_on_an_argument_in_a_later_iteration_has_a_gradient_d1():
+    def f(x):  # x reaches c in the third iteration
+        body = lambda i, s: (x, s[0] * s[0], s[1] * s[1])  # noqa: E731
+        return lt.fori_loop(0, 3, body, (0.0, 0.0, 0.0))[2]
+
+    assert_close(4 * 0.5**3, lt.grad(f)(0.5))
+
+
+def test_gradients_by_captured_values_are_summed_over_the_iterations():
+    w = np.float64(1.5)
+
+    assert_close(4 * w**3, lt.grad(lambda w: lt.fori_loop(0, 4, lambda i, x: x * w, 1.0))(w))
+
+
+# ---- what is carried ----
+
+
+@pytest.mark.parametrize(
+    ("init", "body", "expected"),
+    [
+        (0, lambda i, x: x + np.float32(1), np.float32),
+        (0.0, lambda i, x: x + np.float32(1), np.float32),
+        (0, lambda i, x: x * 0.5, float),
+        (0, lambda i, x: x + i, int),
+        (1.0, lambda i, x: x * 1j, complex),
+        (np.float32(2), lambda i, x: x * i + 1, np.float32),
+        (np.float32(2), lambda i, x: 0, np.float32),
+        (False, lambda i, x: i > 1, np.bool_),
+        (1, lambda i, x: x + np.int8(1), np.int8),
+    ],
+)
+def test_python_numbers_take_the_dtype_that_the_body_gives(init, body, expected):
+    found = lt.fori_loop(0, 3, body, init)
+
+    assert type(found) is expected
+    assert found == lt.trace(lambda: lt.fori_loop(0, 3, body, init))()
+
+
+def test_any_nesting_is_carried():
+    init = [np.ones(2), {"k": np.zeros(1), "none": None}]
+
+    a, b = lt.fori_loop(0, 3, lambda i, c: [c[0] + 1, {"k": c[1]["k"] + i, "none": None}], init)
+
+    assert_same(np.full(2, 4.0), a)
+    assert_same(np.full(1, 3.0), b["k"])
+    assert lt.fori_loop(0, 3, lambda i, c: (), ()) == ()
+
+
+def test_a_body_may_write_into_what_it_carries():
+    def fill(i, x):
+        x[i] = x[i - 1] * 2 + i
+        return x
+
+    x, expected = np.ones(5), np.ones(5)
+    for i in range(5):
+        expected = fill(i, expected)
+
+    assert_same(expected, lt.fori_loop(0, 5, fill, x))
+    assert_same(np.ones(5), x)
+    gradient = lt.grad(lambda x: lt.fori_loop(0, 5, fill, x).sum())(x)
+    assert_close(lt.grad(lambda x: np.array([2, 4, 8, 16, 32]) @ x[-1:].repeat(5))(x), gradient)
+
+
+def test_a_loop_of_updates_copies_the_array_once():
+    def fill(i, x):
+        x[i] = i
+        return x
+
+    f = lt.trace(lambda x: lt.fori_loop(0, 100, fill, x), np.zeros(10_000))
+    x = np.zeros(10_000)
+    tracemalloc.start()
+    try:
+        f(x)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+
+    assert peak < 1.5 * x.nbytes
+
+
+def test_sizes_may_be_names():
+    f = lt.trace(
+        lt.grad(lambda x: lt.while_loop(lambda c: c.sum() < 100, lambda c: c * x * 2, x).sum()),
+        lt.ShapeDtype(("n",)),
+    )
+    for n in (2, 4):
+        x = np.full(n, 1.5)
+        expected = lt.grad(lambda x: plain_growing(x).sum())(x)
+        assert_close(expected, f(x))
+
+
+def plain_growing(x):
+    c = x
+    while float(lt.concrete(c.sum())) < 100:
+        c = c * x * 2
+    return c
+
+
+def test_a_size_is_not_named_with_a_leading_underscore():
+    with pytest.raises(ShapeError, match="underscore"):
+        lt.ShapeDtype(("_trips",))
+
+
+# ---- memory ----
+
+
+def test_what_is_carried_is_freed_at_its_last_use_c1():
+    seen, x = [], np.ones(3)
+    alive = weakref.ref(x)
+
+    def noted(y):
+        seen.append(alive() is not None)
+        return y * 1.0
+
+    look = lt.opaque(noted, aval=lambda y: y)
+    loops = [
+        lambda x: lt.fori_loop(0, 2, lambda i, c: look(np.sin(c)), x),
+        lambda x: lt.while_loop(
+            lambda s: s[0] < 2, lambda s: (s[0] + 1, look(np.sin(s[1]))), (0, x)
+        ),
+    ]
+    programs = [lt.trace(f, np.ones(3)) for f in loops]
+    seen.clear()
+    gc.disable()
+    try:
+        for program in programs:
+            x = np.ones(3)
+            alive, leaves = weakref.ref(x), [x]
+            del x
+            run_flat(program, leaves)
+    finally:
+        gc.enable()
+
+    assert seen == [False] * 4
+
+
+def test_an_error_in_a_body_keeps_no_value_c1():
+    x = np.ones(3)
+    alive = weakref.ref(x)
+    f = lt.trace(lambda x, i: lt.fori_loop(0, 2, lambda k, c: c + x[i], x), X, np.int64(0))
+    leaves = [x, np.int64(9)]
+    del x
+    gc.disable()
+    try:
+        with pytest.raises(IndexError) as caught:
+            run_flat(f, leaves)
+        assert alive() is None, caught
+    finally:
+        gc.enable()
+
+
+def peak(every, n=1024):
+    def f(x):
+        loop = lt.fori_loop(0, n, lambda i, c: np.sin(c) * 1.1, x, checkpoint_every=every)
+        return loop.sum()
+
+    x = np.full(500, 0.1)
+    gradient = lt.trace(lt.grad(f), x)
+    tracemalloc.start()
+    try:
+        gradient(x)
+        return tracemalloc.get_traced_memory()[1] / x.nbytes
+    finally:
+        tracemalloc.stop()
+
+
+def test_checkpoints_bound_the_memory_of_the_way_back():
+    assert peak(None) > 1000
+    assert peak(32) < 4 * 32
+
+
+# ---- eager mode, effects ----
+
+
+def test_loops_of_variables_are_differentiated():
+    w, x = lt.Variable(np.full(3, 0.5), requires_grad=True), lt.Variable(X, requires_grad=True)
+
+    lt.fori_loop(0, 3, lambda i, c: c * w, x).sum().backward()
+    by_x = lt.Variable(X, requires_grad=True)
+    lt.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] * s[1]), (0, by_x))[
+        1
+    ].sum().backward()
+
+    assert_close(3 * 0.25 * X, w.grad.array)
+    assert_close(np.full(3, 0.125), x.grad.array)
+    assert_close(8 * X**7, by_x.grad.array)
+
+
+@pytest.mark.parametrize("every", [None, 2])
+def test_effects_happen_once_in_their_order_c5(every, capsys):
+    def body(s):
+        lt.debug.print("{}", s[0])
+        return s[0] + 1, s[1] * 1.1
+
+    def f(x):
+        return lt.while_loop(lambda s: s[0] < 3, body, (0, x), checkpoint_every=every)[1]
+
+    lt.trace(lt.grad(f), 2.0)(3.0)
+
+    assert capsys.readouterr().out == "0\n1\n2\n"
+
+
+# ---- errors ----
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "lines"),
+    [
+        (
+            lambda: lt.fori_loop(0, 3, lambda i, c: {"a": c["a"].astype("f4")}, {"a": X}),
+            DTypeError,
+            ["carry['a']: float64[3] comes in, float32[3] goes out", "x.astype"],
+        ),
+        (
+            lambda: lt.while_loop(lambda c: c[0] > 0, lambda c: (c[0], c[1] + X), (1, 0.0)),
+            ShapeError,
+            ["carry[1]: float64[] comes in, float64[3] goes out"],
+        ),
+        (lambda: lt.fori_loop(0, 3, lambda i, c: (c,), X), DTypeError, ["carried: *", "(*,)"]),
+        (lambda: lt.fori_loop(0, 3, lambda i, c: None, X), DTypeError, ["returned: None"]),
+        (lambda: lt.fori_loop(0.5, 3, lambda i, c: c, X), DTypeError, ["bounds", "float64*[]"]),
+        (lambda: lt.fori_loop(0, X, lambda i, c: c, X), ShapeError, ["bounds", "float64[3]"]),
+        (lambda: lt.while_loop(lambda c: c > 0, lambda c: c, X), ShapeError, ["x.any()"]),
+        (lambda: lt.while_loop(lambda c: (c, c), lambda c: c, 1.0), ShapeError, ["one truth"]),
+        (lambda: lt.fori_loop(0, 3, lambda i, c: c, "x"), DTypeError, ["builtins.str"]),
+        (
+            lambda: lt.fori_loop(0, 3, lambda i, c: c, X, checkpoint_every=0),
+            ShapeError,
+            ["checkpoint_every is 1 or more, found 0"],
+        ),
+    ],
+)
+def test_an_error_says_what_differs_and_where(call, error, lines):
+    with pytest.raises(error) as caught:
+        call()
+
+    for line in [*lines, "test_repetition.py"]:
+        assert line in str(caught.value)
+
+
+def test_a_body_cannot_ask_for_values():
+    with pytest.raises(LetirError, match=r"letir\.cond"):
+        lt.fori_loop(0, 3, lambda i, c: c if c > 0 else -c, 1.0)
+
+
+def test_a_value_of_a_body_cannot_escape():
+    kept = []
+    lt.fori_loop(0, 2, lambda i, c: (kept.append(c), c)[1], 1.0)
+
+    with pytest.raises(LetirError, match="a trace that is over"):
+        kept[0] + 1
+
+
+def test_an_exception_in_a_body_leaves_no_trace_behind():
+    def body(i, c):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        lt.fori_loop(0, 2, body, 1.0)
+    assert not lt.is_tracing()
+    assert sys.exc_info() == (None, None, None)
+
+
+# ---- peers ----
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [0, 1, 4])
+def test_gradients_agree_with_jax(n):
+    jax = pytest.importorskip("jax")
+    jax.config.update("jax_enable_x64", True)
+    jnp = jax.numpy
+
+    def f(x, w):
+        def body(i, x):
+            y = jnp.tanh(w @ x) + 0.1 * i * x
+            return jax.lax.cond(i % 2 == 0, lambda y: y * y, jnp.sin, y)
+
+        return (jax.lax.fori_loop(0, n, body, x) ** 2).sum()
+
+    def g(x, w):
+        def body(i, x):
+            y = np.tanh(w @ x) + 0.1 * i * x
+            return lt.cond(i % 2 == 0, lambda y: y * y, np.sin, y)
+
+        return (lt.fori_loop(0, n, body, x) ** 2).sum()
+
+    assert_close(np.asarray(f(X, W)), g(X, W))
+    expected = jax.grad(f, argnums=(0, 1))(X, W)
+    for one, other in zip(expected, lt.grad(g, argnums=(0, 1))(X, W), strict=True):
+        assert_close(np.asarray(one), other)
+    assert_close(np.asarray(jax.hessian(f)(X, W)), lt.hessian(g)(X, W))
