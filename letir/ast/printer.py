@@ -103,6 +103,7 @@ class Printer:
     positional: bool = False
     bounded: bool = False
     numbered: bool = True
+    bodies: bool = True  # else {...} stands for them
     arrays: list | None = None
     numbers: dict[Local, str] = field(factory=dict)
     count: int = 0
@@ -176,7 +177,7 @@ class Printer:
             head = self.binder(binders[0]) + " = "
         else:
             head = ", ".join([self.binder(b) for b in binders]) + (" = " if binders else "")
-        if bind.op.holds_lambdas and is_printed_in_place(bind):
+        if self.bodies and bind.op.holds_lambdas and is_printed_in_place(bind):
             line = head + self.grad_of_text(bind, operands, indent)
         elif self.positional:
             operands += [self.value(v, indent) for v in bind.attrs.values()]
@@ -252,7 +253,7 @@ class Printer:
         if kind is slice:
             return slice_text(value)
         if kind is Lambda:
-            return "".join(self.lambda_lines(value, indent))
+            return "".join(self.lambda_lines(value, indent)) if self.bodies else "{...}"
         if kind is np.ndarray:
             return self.array(value)
         if value is Ellipsis:

@@ -11,8 +11,9 @@ from itertools import zip_longest
 
 from attrs import define, field, frozen
 
+from letir.ast.bodies import bodies_in, bodies_of
 from letir.ast.collecting import paused_gc
-from letir.ast.printer import Printer
+from letir.ast.printer import Printer, is_printed_in_place
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.errors import DTypeError
 from letir.source.alignment import aligned, unique_pairs
@@ -28,11 +29,14 @@ class Row:
     """A parameter, bind or return of one program beside that of the other; None where it has none.
 
     ``mark``: " " for the same, "|" changed, "<" only in the first, ">" only in the second.
+    ``inner``: of two binds that differ, and hold bodies, the rows of each pair of these, by the
+    name of the attribute.
     """
 
     mark: str
     left: Local | Bind | Ret | None
     right: Local | Bind | Ret | None
+    inner: tuple[tuple[str, tuple["Row", ...]], ...] = ()
 
 
 def diff(f: Lambda, g: Lambda) -> "Comparison":
@@ -83,12 +87,9 @@ class Comparison:
             return f"the programs are the same, {len(self.left)} binds"
         table = Table()
         table.head(self.left, self.right)
-        shown = near([row.mark != SAME for row in self.rows], CONTEXT)
-        for i, (row, is_shown) in enumerate(zip(self.rows, shown, strict=True)):
-            if len(table.lines) > MOST_LINES:
-                return f"{table.text()}\n... {len(self.rows) - i} more rows: .rows has them"
-            table.add(row, is_shown)
-        return table.text()
+        left_out = table.add_all(self.rows)
+        more = f"\n... {left_out} more rows: .rows has them" if left_out else ""
+        return table.text() + more
 
     __repr__ = __str__
 
@@ -118,10 +119,11 @@ class Rows:
     g: Lambda
     pairs: dict[Local, Local] = field(factory=dict)
     numbers: dict = field(factory=dict)  # of descriptions, so that they compare at once
+    known: dict = field(factory=dict)  # the rows of pairs of bodies, by their ids
 
     def run(self) -> Iterator[Row]:
         """The rows, in the order of both programs."""
-        for p, q in zip_longest(self.f.params, self.g.params):
+        for p, q in matched(self.f.params, self.g.params):
             if p is not None and q is not None:
                 self.pairs[p] = q
             yield Row(mark_of(p, q, p and q and p.type is q.type), p, q)
@@ -152,14 +154,30 @@ class Rows:
     def pair(self, i: int, j: int) -> Row:
         """The row of two binds that correspond."""
         a, b = self.f.binds[i], self.g.binds[j]
+        binders = list(matched(a.binders, b.binders))
         same = (
             a.attrs == b.attrs
             and self.agree(a.args, b.args)
-            and all(p.type is q.type for p, q in zip(a.binders, b.binders, strict=True))
+            and all(p and q and p.type is q.type for p, q in binders)
         )
         # also of a changed pair: what follows can still be the same
-        self.pairs.update(zip(a.binders, b.binders, strict=True))
-        return Row(SAME if same else CHANGED, a, b)
+        self.pairs.update([(p, q) for p, q in binders if p and q])
+        return Row(SAME, a, b) if same else Row(CHANGED, a, b, tuple(self.inner(a, b)))
+
+    def inner(self, a: Bind, b: Bind) -> Iterator[tuple[str, tuple[Row, ...]]]:
+        """The rows of each pair of bodies that differ, as far as the binds have as many."""
+        bodies = bodies_of(a), bodies_of(b)
+        if a.op is not b.op or len(bodies[0]) != len(bodies[1]):
+            return
+        if is_printed_in_place(a) and is_printed_in_place(b):  # short, and no programs apart
+            return
+        for name, f, g in zip(body_names(a), *bodies, strict=True):
+            key = id(f), id(g)
+            if key not in self.known:
+                rows = Rows(f, g, numbers=self.numbers, known=self.known)
+                self.known[key] = () if f == g else tuple(rows.run())
+            if self.known[key]:
+                yield name, self.known[key]
 
     def agree(self, left: tuple[Arg, ...], right: tuple[Arg, ...]) -> bool:
         """Whether operands correspond."""
@@ -175,7 +193,7 @@ class Rows:
         levels: list[list[int]] = [[], [], []]
         made: dict[Local, int] = {p: self.number(i) for i, p in enumerate(fn.params)}
         for bind in fn.binds:
-            does = self.number((bind.op, len(bind.args), len(bind.binders)))
+            does = self.number(bind.op)
             constants = [a if type(a) is Const else None for a in bind.args]
             operands = [a if type(a) is Const else made[a] for a in bind.args]
             levels[0].append(self.number((does, bind.attrs, *operands)))
@@ -188,6 +206,38 @@ class Rows:
     def number(self, description) -> int:
         """The number of a description, one for all that are equal."""
         return self.numbers.setdefault(description, len(self.numbers))
+
+
+def matched(left: Sequence[Local], right: Sequence[Local]) -> Iterator[tuple]:
+    """Locals that correspond, in order, None where there is none: the very same ones, as passes
+    leave them; where there are no such, one after the other.
+    """
+    common = set(left).intersection(right)
+    pairs = list(zip_longest(left, right))
+    if len(left) == len(right) and all(p is q or not common & {p, q} for p, q in pairs):
+        common = set()
+    if not common:
+        yield from pairs
+        return
+    rest = list(reversed(right))
+    for p in left:
+        if p not in common:
+            yield p, None
+            continue
+        while rest and rest[-1] is not p:
+            yield None, rest.pop()
+        if rest:
+            yield p, rest.pop()
+    yield from ((None, q) for q in reversed(rest))
+
+
+def body_names(bind: Bind) -> list[str]:
+    """What the bodies of a bind are called: by their attributes, with a number in a tuple."""
+    found = []
+    for name, value in bind.attrs.items():
+        inside = bodies_in((value,))
+        found += [name] if type(value) is Lambda else [f"{name}[{i}]" for i in range(len(inside))]
+    return found
 
 
 def mark_of(left, right, same) -> str:
@@ -221,8 +271,22 @@ class Table:
             mark = SAME if texts[0] == texts[1] else CHANGED
             self.lines.append((f"lambda{texts[0]}", mark, f"lambda{texts[1]}"))
 
-    def add(self, row: Row, is_shown: bool) -> None:
-        """A row; one that is not shown is counted, and its locals numbered."""
+    def add_all(self, rows: Sequence[Row], indent: str = "") -> int:
+        """Rows, those that are far from a difference only counted; how many were too many."""
+        shown = near([row.mark != SAME for row in rows], CONTEXT)
+        for i, (row, is_shown) in enumerate(zip(rows, shown, strict=True)):
+            if len(self.lines) > MOST_LINES:
+                return len(rows) - i
+            self.add(row, is_shown, indent)
+        self.flush(indent)
+        return 0
+
+    def add(self, row: Row, is_shown: bool, indent: str) -> None:
+        """A row, with those of its bodies; one that is not shown is counted, and its locals
+        numbered.
+        """
+        for printer in self.sides:
+            printer.bodies = not row.inner
         texts = [
             printer_text(printer, item, is_shown)
             for printer, item in zip(self.sides, (row.left, row.right), strict=True)
@@ -233,14 +297,18 @@ class Table:
         if not is_shown:
             self.left_out += 1
             return
-        self.flush()
+        self.flush(indent)
         for i, (left, right) in enumerate(zip_longest(*texts, fillvalue="")):
-            self.lines.append((left, row.mark if i == 0 or row.mark != CHANGED else SAME, right))
+            mark = row.mark if i == 0 or row.mark != CHANGED else SAME
+            self.lines.append((indented(left, indent), mark, indented(right, indent)))
+        for name, rows in row.inner:
+            self.lines.append((f"{indent}  {name}:", SAME, f"{indent}  {name}:"))
+            self.add_all(rows, indent + "    ")
 
-    def flush(self) -> None:
+    def flush(self, indent: str = "") -> None:
         """The line that counts what was not shown."""
         if self.left_out:
-            text = f"... {self.left_out} the same ..."
+            text = f"{indent}... {self.left_out} the same ..."
             self.lines.append((text, SAME, text))
         self.left_out = 0
 
@@ -252,6 +320,11 @@ class Table:
             f"{cut(left, width):<{width}}  {mark}  {right}".rstrip()
             for left, mark, right in self.lines
         )
+
+
+def indented(line: str, indent: str) -> str:
+    """A line further in; nothing where there is none."""
+    return indent + line if line else ""
 
 
 def cut(text: str, width: int) -> str:

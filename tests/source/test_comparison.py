@@ -8,7 +8,7 @@ import letir as lt
 from letir.ast.builder import LetBuilder
 from letir.ast.parser import parse
 from letir.ast.types import ArrayType
-from letir.passes import dead_code
+from letir.passes import common_subexpressions, dead_code
 from letir.testing import programs
 
 BEFORE = parse(
@@ -161,3 +161,62 @@ def test_what_is_marked_is_what_differs(program):
     live = dead_code(f)
     assert (set(marks(f, live)) == {" "}) == (f == live) == lt.diff(f, live).same
     assert set(marks(f, live)) <= set(" <|")
+
+
+def test_bodies_that_differ_are_shown_side_by_side():
+    f = parse("""lambda %0: int64[], %1: float64[3] {
+      %2: float64[3] = switch(%0, %1, branches=(
+        lambda %3: float64[3] {
+          %4: float64[3] = exp(%3); %5: float64[3] = exp(%3); %6: float64[3] = mul(%4, %5)
+          return %6 },
+        lambda %7: float64[3] { %8: float64[3] = sin(%7); return %8 }))
+      return %2 }""")
+
+    expected = """\
+lambda %0: int64[]                                           lambda %0: int64[]
+lambda %1: float64[3]                                        lambda %1: float64[3]
+%2: float64[3] = switch(%0, %1, branches=({...}, {...}))  |  %2: float64[3] = switch(%0, %1, branches=({...}, {...}))
+  branches[0]:                                                 branches[0]:
+    lambda %3: float64[3]                                        lambda %3: float64[3]
+    %4: float64[3] = exp(%3)                                     %4: float64[3] = exp(%3)
+    %5: float64[3] = exp(%3)                              <
+    %6: float64[3] = mul(%4, %5)                          |      %6: float64[3] = mul(%4, %4)
+    return %6                                                    return %6
+return %2                                                    return %2"""  # noqa: E501
+    assert str(lt.diff(f, common_subexpressions(f))) == expected
+
+
+def test_a_bind_that_has_lost_results_is_beside_itself():
+    f = parse("""lambda %0, %1 {
+      %2, %3 = checkpoint(%0, %1, saved=0, body=lambda %4, %5 {
+        %6 = exp(%4); %7 = sin(%5); return (%6, %7) })
+      %8 = neg(%3)
+      return %8 }""")
+
+    rows = lt.diff(f, dead_code(f)).rows
+
+    assert [row.mark for row in rows] == [" ", " ", "|", " ", " "]
+    ((name, inner),) = rows[2].inner
+    assert (name, [row.mark for row in inner]) == ("body", ["<", " ", "<", " ", "|"])
+
+
+def test_bodies_that_are_the_same_are_folded():
+    text = """lambda %0 {
+      %1 = checkpoint(%0, saved=0, body=lambda %2 { %3 = exp(%2); return %3 }); return %1 }"""
+
+    changed = parse(text.replace("saved=0", "saved=1"))
+
+    assert lt.diff(parse(text), changed).rows[1].inner == ()
+
+
+def test_loops_in_loops_are_compared_50_deep():
+    f, g = (lt.trace(h, np.ones(())) for h in (np.exp, np.sin))
+    for _ in range(50):
+        f, g = lt.checkpoint(f), lt.checkpoint(g)
+
+    found, depth = lt.diff(f, g), 0
+    rows = found.rows
+    while rows[1].inner:
+        rows, depth = rows[1].inner[0][1], depth + 1
+
+    assert depth == 50 and len(str(found)) > 0
