@@ -14,7 +14,7 @@ from letir import passes
 from letir.plan.slots import plan_of
 from letir.testing import control_functions, functions, programs
 
-QUICK = settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+QUICK = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))
 NO_PASSES = {"is_differentiable", "propagate_requires_grad", "register", "unregister"}
 PASSES = tuple([getattr(passes, name) for name in passes.__all__ if name not in NO_PASSES])
 ARRAYS = 4  # the first arguments; the others are integers
@@ -154,7 +154,7 @@ CHANGES = {
     "single": lambda x, is_long: x.astype("f4"),
     "integer": lambda x, is_long: x.astype("i8"),
     "rank": lambda x, is_long: x[None],
-    "number": lambda x, is_long: x.item() if x.ndim == 0 else x,
+    "number": lambda x, is_long: x.item() if x.ndim == 0 and x.dtype != bool else x,
     "size": lambda x, is_long: np.concatenate([x, x]) if is_long else x,
 }
 LONG = (True, True, False, False, False, True)  # the arguments whose first size is free
