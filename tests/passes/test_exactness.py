@@ -1,0 +1,151 @@
+"""The one rule of exactness, for all passes and pipelines [F4]: on generated programs, those with
+control flow and gradients among them, results stay to the bit; passes that sum in another order say
+so, and stay within rounding.
+"""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import letir as lt
+from letir import passes
+from letir.ast.terms import Lambda
+from letir.errors import GuardError
+from letir.eval.evaluator import run_flat
+from letir.plan.optimizing import optimized
+from letir.plan.slots import plan_of
+from letir.testing import assert_close, assert_same, control_functions, programs
+
+EXACT = (
+    *("canonicalize_ops", "common_subexpressions", "constant_pooling", "constant_propagation"),
+    *("dead_code", "decompose_addmm", "erase_number_types", "fuse", "in_place_check"),
+    *("inline_bodies", "loop_invariants", "lower_tuples", "normalize_order", "parts_apart"),
+    *("peephole", "propagate_shapes", "remove_implicit_expands", "unroll"),
+)
+LOOSE = ("batch_matmuls", "carried_signs", "decompose", "merged_sums")  # within rounding
+OTHERS = {"without_writes"}  # for derivatives: the same results, not the same effects
+NO_PASSES = {"is_differentiable", "propagate_requires_grad", "register", "unregister"}
+QUICK = settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
+MANY = settings(QUICK, max_examples=3000)
+CLOSE = {"rtol": 1e-5, "atol": 1e-5}  # some programs compute in single precision
+
+
+def results(f: Lambda, args) -> tuple | str:
+    """The results in a row, of copies of the arguments, into which some programs write; "guard" if
+    one failed.
+    """
+    given_ = [np.copy(x, order="K") if isinstance(x, np.ndarray) else x for x in args]
+    with np.errstate(all="ignore"):
+        try:
+            return run_flat(f, given_)
+        except GuardError:
+            return "guard"
+
+
+def gradient(f, args) -> Lambda:
+    """The gradient program of the sum of all results by the first arguments."""
+
+    def total(*xs):
+        return sum([out.sum() for out in f(*xs)])
+
+    with np.errstate(all="ignore"):
+        return lt.grad(lt.trace(total, *args), (0, 1, 2, 3))
+
+
+def recorded(program) -> tuple[Lambda, list]:
+    """(program, arguments) of a function and arguments."""
+    f, args = program
+    with np.errstate(all="ignore"):
+        return lt.trace(f, *args), args
+
+
+CONTROL = control_functions(most_steps=3).map(recorded)
+GRADIENTS = control_functions(smooth=True, most_steps=2).map(lambda p: (gradient(*p), p[1]))
+PROGRAMS = st.one_of(programs(most_steps=16), CONTROL, GRADIENTS)
+
+
+def check_all(f: Lambda, args) -> None:
+    """Every pass alone, and the compiled program after every pass of the pipeline."""
+    expected = results(f, args)
+    for name in EXACT:
+        changed = getattr(passes, name)(f)
+        if changed is not f:
+            assert_same(expected, results(lt.check(changed), args))
+    for name in LOOSE:
+        assert_close(expected, results(lt.check(getattr(passes, name)(f)), args), **CLOSE)
+    check_pipeline(f, args, expected)
+
+
+def check_pipeline(f: Lambda, args, expected) -> None:
+    """What the pipeline makes of a program, after each of its passes."""
+    prefixes = []
+
+    def observe(name, before, after, seconds):
+        prefixes.append(after)
+
+    whole = optimized(f, exact=True, observe=observe)
+    for prefix in prefixes:
+        assert_same(expected, results(lt.check(prefix), args))
+    if expected != "guard":
+        with np.errstate(all="ignore"):
+            copies = [np.copy(x, order="K") if isinstance(x, np.ndarray) else x for x in args]
+            assert_same(expected, plan_of(whole).run(copies))
+    assert_close(expected, results(lt.check(optimized(f)), args), **CLOSE)
+
+
+def test_every_pass_is_under_a_law():
+    assert {*EXACT, *LOOSE, *OTHERS, *NO_PASSES} == set(passes.__all__)
+
+
+@QUICK
+@given(PROGRAMS)
+def test_passes_keep_results_to_the_bit(program):
+    """[F4]"""
+    check_all(*program)
+
+
+@pytest.mark.slow
+@MANY
+@given(PROGRAMS)
+def test_passes_keep_results_to_the_bit_many_times(program):
+    """[F4]"""
+    check_all(*program)
+
+
+@QUICK
+@given(PROGRAMS, st.lists(st.sampled_from(EXACT), min_size=2, max_size=8))
+def test_passes_in_any_order_keep_results_to_the_bit(program, names):
+    """A pass depends on none that ran before it."""
+    f, args = program
+    changed = f
+    for name in names:
+        changed = lt.check(getattr(passes, name)(changed))
+
+    assert_same(results(f, args), results(changed, args))
+
+
+@QUICK
+@given(PROGRAMS)
+def test_passes_come_to_an_end(program):
+    """A pass that has nothing to do returns the very program that it got."""
+    f, _ = program
+    for name in EXACT:
+        change, found = getattr(passes, name), f
+        for _ in range(6):
+            before, found = found, change(found)
+        assert found is before, name
+
+
+@QUICK
+@given(control_functions(most_steps=3), st.integers(-1, 4))
+def test_passes_keep_results_for_other_arguments(program, steps):
+    """A loop takes another number of steps, a choice another branch."""
+    f, args = recorded(program)
+    others = [~x if x.dtype.kind == "b" else -x for x in args[:4]]
+    others += [np.asarray(steps), args[5]]
+    expected = results(f, others)
+
+    for name in EXACT:
+        assert_same(expected, results(getattr(passes, name)(f), others))
+    assert_same(expected, results(optimized(f, exact=True), others))
