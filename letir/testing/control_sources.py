@@ -52,7 +52,10 @@ MADE = {
     COLUMN: ("{s} * {c}", "{t}.sum(axis=1)", "{t}[:, 1]"),
     TABLE: ("{s} - {t}", "{r} * {t}", "{c}[:, None] + {t}", "np.stack([{c}, {c}], axis=1)"),
 }
-COUNTED = ("{t}[:, i % 2]", "{r}[i % 2]")  # in a counted loop, of a column and a scalar
+COUNTED = (
+    "np.take({t}, i % 2, axis=1)",
+    "np.take({r}, i % 2)",
+)  # in a counted loop, of a column and a scalar
 BOUNDS = ("0, 3", "0, k", "k - 1, 3", "2, 1", "-1, 2", "np.int64(1), k + 1")
 OPERATORS = ("np.add", "lambda p, q: p + q + p * q", "lambda p, q: p * q")
 EXTREMA = ("np.maximum", "np.minimum", "lambda p, q: np.minimum(q, p)")
