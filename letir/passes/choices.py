@@ -74,7 +74,8 @@ def inner_choice(condition: Local, branch: Arg, i: int, known: Known) -> Local |
     taken = inner.args[1 + i]
     # of one type, or the choice would cast; in rows, or the order in memory may change
     is_same = type(taken) is Local and taken.type is branch.type
-    return taken if is_same and known.is_plain(taken) else None
+    in_rows = len(branch.type.shape) < 2 or known.is_rows(taken)
+    return taken if is_same and in_rows else None
 
 
 # ---- logic ----

@@ -33,6 +33,9 @@ KEEPS_ROWS = frozenset([cast, concatenate, copy, expand_dims, reshape, squeeze])
 VIEWS = frozenset([broadcast_to, expand_dims, flip, reshape, transpose])
 # all elements may be one known number
 UNIFORM = frozenset([broadcast_to, constant, expand_dims, full, ones, reshape, zeros])
+# without repeated elements if the operand is
+PLAIN_VIEWS = frozenset([expand_dims, flip, reshape, squeeze, transpose])
+MOST_VIEWS = 8  # how many of them are looked through
 MOST_OPERANDS = 64  # how many are looked at to know the order in memory of one
 
 
@@ -98,8 +101,10 @@ class Known:
             return True
         if arg.type is None:
             return False
-        if len(arg.type.shape) < 2:  # new memory is compact
-            return arg in self.made and is_new(self.made[arg].op)
+        if len(arg.type.shape) < 2:  # new memory is compact, and a reshape of it to a row
+            bind = self.made.get(arg)
+            of = self.op_of(bind.args[0]) if bind is not None and bind.op is reshape else None
+            return bind is not None and is_new(of or bind.op)
         found = self.rows.get(arg)
         if found is None:
             found = self.rows[arg] = self.comes_from_rows(arg)
@@ -139,10 +144,17 @@ class Known:
         return None
 
     def is_plain(self, arg: Arg) -> bool:
-        """Whether an operation on it may lie in memory as one on its copy does: not if it is a view
-        that repeats elements, and maybe in columns.
+        """Whether an operation on it lies in memory as one on its copy does: not if it may be a
+        view that repeats elements, of which the copy has them all.
         """
-        return self.is_rows(arg) or (arg.type is not None and len(arg.type.shape) < 2)
+        if type(arg) is Const or (arg.type is not None and len(arg.type.shape) < 2):
+            return True
+        bind = self.made.get(arg)
+        for _ in range(MOST_VIEWS):
+            if bind is None or bind.op not in PLAIN_VIEWS:
+                break
+            bind = self.made.get(bind.args[0])
+        return bind is not None and is_new(bind.op)
 
     def is_before(self, x: Local, y: Local) -> bool:
         """Whether ``x`` is bound before ``y``."""

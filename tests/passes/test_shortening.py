@@ -372,3 +372,21 @@ def test_results_of_generated_functions_are_the_same(drawn):
         return
 
     assert_unchanged(peephole, fn, *args)
+
+
+def test_a_choice_in_columns_is_made_as_before():
+    def function(c, a, b, d):
+        a = a.T * 2
+        return OPS["where"](c, OPS["where"](c, a, b), d.T * 2)
+
+    kinds = [ArrayType(bool, (4, 3)), X, ArrayType(float, (4, 3)), X]
+    columns = np.asfortranarray(np.ones((4, 3), bool))
+
+    assert_unchanged(
+        peephole,
+        program(function, *kinds),
+        columns,
+        np.ones((3, 4)),
+        np.ones((4, 3)),
+        np.ones((3, 4)),
+    )
