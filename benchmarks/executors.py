@@ -7,6 +7,7 @@ from itertools import repeat
 from statistics import median
 
 import numpy
+from attrs import define, field
 
 from benchmarks import processes
 from benchmarks.harness import Effort, Skipped, across_sizes, unit
@@ -47,19 +48,26 @@ def slowest_pass(effort: Effort) -> str:
     """The pass that costs most, per bind that it gets, of a value and gradient."""
     (n, rounds), costs = effort.sizes[0], {}
     for size in range(5, 5 + rounds):
-        (fn,), before = differentiated(n, size), unit()
-        found: dict = {}
-        optimized(fn, observe=partial(note, found))
+        (fn,), before, passes = differentiated(n, size), unit(), Passes()
+        optimized(fn, observe=passes)
         u = (before + unit()) / 2
-        for name, cost in found.items():
+        for name, cost in passes.costs.items():
             costs.setdefault(name, []).append(cost / u)
     cost, name = max((median(found), name) for name, found in costs.items())
     return f"{cost:.1f} u, {name.partition('(')[0]}"
 
 
-def note(found: dict, name: str, before: Lambda, after: Lambda, seconds: float) -> None:
-    """Remember what a pass costs per bind, of bodies too, at most."""
-    found[name] = max(found.get(name, 0.0), seconds / binds_in(before))
+@define
+class Passes:
+    """Sees every pass, and remembers the CPU time of each per bind, of bodies too, at most."""
+
+    costs: dict[str, float] = field(factory=dict)
+    last: float = field(factory=time.process_time)
+
+    def __call__(self, name: str, before: Lambda, after: Lambda, seconds: float) -> None:
+        cost = (time.process_time() - self.last) / binds_in(before)
+        self.costs[name] = max(self.costs.get(name, 0.0), cost)
+        self.last = time.process_time()
 
 
 # ---- plans ----
