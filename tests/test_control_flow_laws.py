@@ -53,8 +53,15 @@ def test_programs_replay_as_plain_loops_run(program):
     f, args = program
     expected, fn = quietly(f.plain, *args), quietly(lt.trace, f, *args)
 
-    assert_near(expected, quietly(f, *args))
     assert_near(expected, quietly(lt.run_forward, lt.check(fn), *args))
+
+
+@QUICK
+@given(control_functions(kinds=("cond", "switch", "repeat", "scan", "map", "combine", "place")))
+def test_arrays_compute_what_plain_loops_do(program):
+    f, args = program
+
+    assert_near(quietly(f.plain, *args), quietly(f, *args))
 
 
 @QUICK

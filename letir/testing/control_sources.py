@@ -52,10 +52,8 @@ MADE = {
     COLUMN: ("{s} * {c}", "{t}.sum(axis=1)", "{t}[:, 1]"),
     TABLE: ("{s} - {t}", "{r} * {t}", "{c}[:, None] + {t}", "np.stack([{c}, {c}], axis=1)"),
 }
-COUNTED = (
-    "np.take({t}, i % 2, axis=1)",
-    "np.take({r}, i % 2)",
-)  # in a counted loop, of a column and a scalar
+# in a counted loop, of a column and a scalar; ordinary arrays cannot be indexed by its number
+COUNTED = ("{t}[:, i % 2]", "{r}[i % 2]")
 BOUNDS = ("0, 3", "0, k", "k - 1, 3", "2, 1", "-1, 2", "np.int64(1), k + 1")
 OPERATORS = ("np.add", "lambda p, q: p + q + p * q", "lambda p, q: p * q")
 EXTREMA = ("np.maximum", "np.minimum", "lambda p, q: np.minimum(q, p)")
@@ -93,15 +91,18 @@ def control_functions(
     ``function.plain`` is the same on arrays, by Python's loops. ``smooth``: float64 only, and
     differentiable away from where conditions change. The leading axes of the arguments x (n, 2), c
     (n,) and j (n,) have up to ``longest`` elements, also none, and the code is the same for any
-    number; r is (2,), s a 0-d array, k a 0-d integer. ``named``: only what can be recorded where
+    number; r is (2,), s a 0-d array, k a 0-d integer. Record the function, as ``trace`` and ``jit``
+    do: bodies of counted loops index outer arrays by the number of the step, which ordinary arrays
+    do not take. ``named``: only what can be recorded where
     this number is known by name.
 
     >>> from hypothesis import given
+    >>> from letir import trace
     >>> from letir.testing import assert_close
     >>> @given(control_functions(most_steps=1))
     ... def test_loops_are_those_of_python(program):
     ...     f, args = program
-    ...     assert_close(f.plain(*args), f(*args), rtol=1e-9)
+    ...     assert_close(f.plain(*args), trace(f, *args)(*args))
     >>> test_loops_are_those_of_python()
     """
     style = Style(smooth, named, tuple(kinds), deepest)
