@@ -77,6 +77,7 @@ __all__ = [
     "jit",
     "jit_model",
     "jvp",
+    "last_executed_graph",
     "linear_transpose",
     "linearize",
     "load",
@@ -121,7 +122,20 @@ __all__ = [
     "while_loop",
 ]
 _MODULES = (
-    *("ad", "ast", "debug", "eager", "errors", "eval", "nn", "numpy", "ops", "passes", "scripting"),
+    *(
+        "ad",
+        "ast",
+        "debug",
+        "eager",
+        "errors",
+        "eval",
+        "nn",
+        "numpy",
+        "ops",
+        "passes",
+        "plan",
+        "scripting",
+    ),
     *("random", "scipy"),
     *("source", "testing", "tracing", "visitors"),
 )
@@ -189,6 +203,7 @@ _NAMES = {
     "jit": "letir.plan.jitting",
     "jit_model": "letir.eager.models",
     "jvp": "letir.ad.linear_maps",
+    "last_executed_graph": "letir.plan.executor",
     "linear_transpose": "letir.ad.transposing",
     "linearize": "letir.ad.linear_maps",
     "load": "letir.storage",
