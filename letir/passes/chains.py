@@ -163,11 +163,22 @@ def broadcast(bind: Bind, known: Known) -> Bind | Local | None:
     return remade(bind, (inner.args[0], *bind.args[1:]))
 
 
-def summed(bind: Bind, known: Known) -> Local | None:
-    """No ``sum_to_size`` of what has the size: it gives its operand itself."""
+def summed(bind: Bind, known: Known) -> Bind | Local | None:
+    """No ``sum_to_size`` of what has the size: it gives its operand itself. Of integers, whose sums
+    wrap around in any order, one for two [D10].
+    """
     (y,), x = bind.binders, bind.args[0]
-    is_itself = type(x) is Local and same_shape(bind)
-    return x if is_itself and known.can_be_operand(y, x) else None
+    if type(x) is Local and same_shape(bind):
+        return x if known.can_be_operand(y, x) else None
+    return summed_at_once(bind, known) if y.type.dtype.kind in "biu" else None
+
+
+def summed_at_once(bind: Bind, known: Known) -> Bind | None:
+    """One ``sum_to_size`` for two, which sums in another order."""
+    inner = before(bind, sum_to_size, known)
+    if inner is None or not known.is_plain(inner.args[0]):
+        return None
+    return remade(bind, (inner.args[0], *bind.args[1:]))
 
 
 # ---- casts and copies ----

@@ -1,5 +1,5 @@
 """Rules of ``peephole`` under ``fast_math``: algebra of numbers that are finite, without the signs
-of zeros.
+of zeros, and sums in any order.
 """
 
 from collections.abc import Callable
@@ -7,8 +7,9 @@ from collections.abc import Callable
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Local
 from letir.ops.elementwise import add, div, mul, sub
-from letir.ops.sizes import is_known, zeros
+from letir.ops.sizes import is_known, sum_to_size, zeros
 from letir.passes.algebra import neutral
+from letir.passes.chains import summed_at_once
 from letir.passes.choices import array
 from letir.passes.sharing import Known
 
@@ -57,4 +58,5 @@ RULES: dict[Primitive, tuple[Callable, ...]] = {
     sub: (neutral(is_zero, first=False), less_itself),
     mul: (neutral(is_any_one, first=True), times_zero),
     div: (neutral(is_any_one, first=False), zero_by),
+    sum_to_size: (summed_at_once,),
 }

@@ -35,7 +35,8 @@ def peephole(fn: Lambda, *, fast_math: bool = False) -> Lambda:
 
     Results are the same to the bit: for nan, inf, -0.0, integers that wrap around, in dtype, kind
     (array or scalar), order in memory and in what they share memory with. ``fast_math`` leaves
-    that: ``x * 0`` is 0, ``x - x`` is 0, ``x + 0`` is x, also for complex numbers.
+    that: ``x * 0`` is 0, ``x - x`` is 0, ``x + 0`` is x, also for complex numbers; two sums in a
+    row are one.
 
     Linear in the number of binds; keeps parameters, effects, and binds that nobody needs any more,
     for ``dead_code``. A program without such binds is returned as it is.
