@@ -22,7 +22,8 @@ from letir.eval.evaluator import Environment
 from letir.eval.written import check_writable
 from letir.ops.differentiable import differentiable_graph
 from letir.ops.memory import changed_params, write_back
-from letir.plan.graph_steps import Graph, Making
+from letir.plan.graph_steps import GraphStep
+from letir.plan.graphs import Graph, Making
 from letir.plan.optimizing import optimized
 from letir.plan.slots import Plan, plan_of
 from letir.plan.subgraphs import requiring_grad
@@ -114,7 +115,7 @@ def single_part(bind: Bind, making: Making) -> Part:
     """The part of one bind, of which some operand requires grad."""
     if bind.op is differentiable_graph:
         graph = Graph(bind, making)
-        return Part(bind.args, bind.binders[: graph.count], graph.run, graph)
+        return Part(bind.args, bind.binders[: graph.count], GraphStep(graph).run, graph)
     if function_of(bind.op) is not None:
         return Part(bind.args, bind.binders, partial(applied, bind))
     return Part(bind.args, bind.binders, partial(recorded, bind))

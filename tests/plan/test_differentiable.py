@@ -470,3 +470,38 @@ def test_control_flow_in_graphs_has_the_gradients_of_eager_mode(f):
 
     for one, other in zip(expected[1:], found[1:], strict=True):
         np.testing.assert_allclose(one, other, rtol=1e-11)
+
+
+def test_a_plan_that_is_dropped_goes_free_at_once():
+    constant = np.arange(4.0)
+    f = differentiable(lt.trace(lambda x: np.exp(np.sin(x) * 2) * x * constant, X), [True])
+    f(leaf(X)).sum().backward()
+    gc.collect()
+    gc.disable()
+    try:
+        ref = weakref.ref(f.graphs[0])
+        del f
+        assert ref() is None
+    finally:
+        gc.enable()
+
+
+def test_results_that_are_one_array_change_together():
+    def f(x):
+        y = np.exp(np.sin(x) * 2) * x + 1
+        return y, lt.stop_gradient(y)
+
+    fast = jit(f)
+    y, z = fast(leaf(X))
+    before = z.numpy().copy()
+    with lt.no_grad():
+        y += 1.0
+
+    np.testing.assert_allclose(z.numpy(), before + 1.0)
+    found = []
+    for function in (f, fast):
+        x = leaf(X)
+        y, z = function(x)
+        (y * z).sum().backward()
+        found.append(x.grad.numpy())
+    np.testing.assert_allclose(*found)

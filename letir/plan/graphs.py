@@ -1,0 +1,154 @@
+"""``Graph``: a differentiable graph with the gradient programs that were made of it so far.
+
+``Backward`` is one of these, for the results that have a gradient. It is an executor of its own: it
+runs as a plan on arrays, or, where gradients get a history of their own (``create_graph``), as a
+differentiable program with graphs inside. Nothing is made before it is needed.
+"""
+
+import threading
+from collections.abc import Callable
+
+from attrs import define, field, frozen
+
+from letir.ad.zeros import UNDEFINED, specialize_undef
+from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.types import Undef
+from letir.eval.arrays import array_module
+from letir.passes.cleanup import dead_code
+from letir.passes.merging import merged_sums
+from letir.passes.signs import carried_signs
+from letir.plan.slots import plan_of
+from letir.tracing.orders import IN_C_ORDER, NEW
+from letir.visitors.usedef import use_counts
+
+# Operations whose results are new arrays, beside the elementwise ones.
+FRESH = NEW | IN_C_ORDER | {"fused", "matmul", "dot", "index_set", "index_add", "copy"}
+
+
+@define(eq=False)
+class Backward:
+    """The gradient program for the results that have a gradient.
+
+    ``captured``: the positions, among operands then results, of what it reads; ``results``: the
+    operands whose gradients it gives. An executor of its own: what it runs is made when it is
+    needed, on arrays, or on Variables of which some require grad.
+    """
+
+    program: Lambda
+    captured: tuple[int, ...]
+    results: tuple[int, ...]
+    making: "Making"
+    missing: tuple = ()  # as a rule has it: operands of which nothing is known
+    made: dict = field(factory=dict)  # by which arguments require grad, None for arrays
+    lock: threading.RLock = field(factory=threading.RLock, repr=False)
+
+    def run(self, values: list, records: bool) -> tuple:
+        """The gradients, None for those that are zero; ``values`` is emptied."""
+        if not records:
+            found = self.plan(None).run(values, array_module(values))
+            return tuple([None if ct is Undef else ct for ct in found])
+        requires = tuple([getattr(value, "requires_grad", False) for value in values])
+        return self.plan(requires).run_flat(values)
+
+    def plan(self, requires: tuple | None):
+        """What runs it, made once."""
+        found = self.made.get(requires)
+        if found is None:
+            with self.lock:
+                found = self.made.get(requires)
+                if found is None:
+                    found = self.made[requires] = self.making.plan(self.program, requires)
+        return found
+
+
+@frozen(eq=False)
+class Making:
+    """How programs of graphs become what runs them: ``optimize(program, requires_grad=)``, and
+    ``record(program, optimized, requires_grad, making)``, for Variables.
+    """
+
+    optimize: Callable
+    record: Callable
+
+    def plan(self, program: Lambda, requires: tuple | None):
+        """What runs a program on arrays, or on Variables that require grad where it is said."""
+        if requires is None:
+            return plan_of(self.optimize(program))
+        made = self.optimize(program, requires_grad=requires)
+        return self.record(program, made, requires, self)
+
+
+@define(eq=False)
+class Graph:
+    """One ``differentiable_graph`` of a program, and its gradient programs."""
+
+    bind: Bind
+    making: Making
+    backwards: dict = field(factory=dict)  # by (which results have a gradient, which is wanted)
+    flows: frozenset = field(init=False)  # the results to which a gradient flows
+    exposed: frozenset = field(init=False)
+
+    def __attrs_post_init__(self):
+        self.flows = frozenset(self.bind.attrs["df_input_vjps"])
+        self.exposed = exposed(self.bind)
+
+    @property
+    def f(self) -> Lambda:
+        """The forward program, with its temporaries as further results."""
+        return self.bind.attrs["f"]
+
+    @property
+    def df(self) -> Lambda:
+        """The gradient program, for whatever results have a gradient."""
+        return self.bind.attrs["df"]
+
+    @property
+    def count(self) -> int:
+        """How many of the results of ``f`` are no temporaries."""
+        return self.bind.attrs["f_real_outputs"]
+
+    def backward(self, mask: tuple, requires: tuple) -> Backward:
+        """The gradient program where these results have a gradient, made once."""
+        key = mask, requires
+        found = self.backwards.get(key)
+        if found is None:
+            # setdefault: of two threads that make it one is taken, and compiles it
+            found = self.backwards.setdefault(key, self.new_backward(mask, requires))
+        return found
+
+    def new_backward(self, mask: tuple, requires: tuple) -> Backward:
+        """``backward``, made."""
+        attrs = self.bind.attrs
+        df, defined = attrs["df"], [mask[i] for i in attrs["df_input_vjps"]]
+        count = len(defined)
+        captures = [*attrs["df_input_captured_inputs"]]
+        captures += [len(self.bind.args) + i for i in attrs["df_input_captured_outputs"]]
+        found = specialize_undef(df, [*defined, *[True] * len(captures)])
+        pairs = zip(attrs["df_output_vjps"], found.ret.args, strict=True)
+        wanted = [(i, ct) for i, ct in pairs if requires[i] and ct is not UNDEFINED]
+        program = Lambda(found.params, found.binds, Ret(tuple([ct for _, ct in wanted])))
+        program = carried_signs(merged_sums(dead_code(program)))
+        used = use_counts(program)
+        cts = [p for p, there in zip(found.params[:count], defined, strict=True) if there]
+        read = [(p, at) for p, at in zip(found.params[count:], captures, strict=True) if p in used]
+        program = Lambda([*cts, *[p for p, _ in read]], program.binds, program.ret)
+        places = tuple([at for _, at in read])
+        return Backward(program, places, tuple([i for i, _ in wanted]), self.making)
+
+
+def exposed(bind: Bind) -> frozenset:
+    """The positions, among operands then results, of captured results that a change in place of
+    what the user gets may change.
+    """
+    attrs, f = bind.attrs, bind.attrs["f"]
+    owner: dict[Local, Local] = {}
+    for one in f.binds:
+        if one.op.elementwise or one.op.name in FRESH:
+            continue
+        of = next((owner.get(arg, arg) for arg in one.locals()), None)
+        if of is not None:  # it may be a view of any operand; nearly always there is one
+            owner.update(dict.fromkeys(one.binders, of))
+    args, count = f.ret.args, attrs["f_real_outputs"]
+    real = {owner.get(arg, arg) for arg in args[:count]}
+    captured = attrs["df_input_captured_outputs"]
+    return frozenset([len(bind.args) + i for i in captured if owner.get(args[i], args[i]) in real])
