@@ -19,13 +19,16 @@ from letir import passes
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.parser import parse
+from letir.ast.primitive import PRIMITIVES
 from letir.ast.printer import line_of
 from letir.ast.terms import Const, Lambda
 from letir.ast.types import ArrayType
 from letir.passes import carried_signs, dead_code, merged_sums
+from letir.passes.combinators import without_combinators
 from letir.passes.pipeline import run
 from letir.plan.differentiable import differentiable
 from letir.plan.optimizing import optimized
+from letir.plan.slots import Plan
 from letir.plan.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
 from letir.visitors.rewriting import (
     free_locals,
@@ -136,6 +139,15 @@ def roundabout(length: int) -> Lambda:
         return builder.build([y])
 
 
+def scanned(f: Lambda) -> Lambda:
+    """``f`` as the one step of a scan."""
+    builder = LetBuilder()
+    x = builder.param(SCALAR)
+    attrs = {"body": f, "n_carry": 1, "n_xs": 0, "length": 1, "reverse": False}
+    scan = PRIMITIVES["scan"]
+    return builder.build(builder.apply(scan, (x,), scan.complete(attrs)))
+
+
 def dead_twice(f: Lambda) -> Lambda:
     """``f`` and the same once more in one bind, of which the first result is asked for."""
     builder = LetBuilder()
@@ -225,6 +237,10 @@ LAWS = {
     "unroll": lambda f: passes.unroll(f) is f,
     "batch_matmuls": lambda f: passes.batch_matmuls(f) is f,
     "loop_invariants": lambda f: passes.loop_invariants(f) is f,
+    "without_combinators": lambda f: without_combinators(f) is f,
+    "grad of a scan": lambda f: lt.check(lt.grad(scanned(f)))(ONE) == lt.grad(f)(ONE),
+    "jvp of a scan": lambda f: lt.jvp(scanned(f), (ONE,), (ONE,))[1] == lt.grad(f)(ONE),
+    "vmap of a scan": lambda f: lt.vmap(scanned(f), axis_size=2)(np.ones(2))[1] == f(ONE),
     "run_forward": lambda f: f(ONE) == 1 - len(f) / 2,
     "differentiate": lambda f: len(lt.differentiate(f, defined=[True]).df) > len(f),
     "grad": lambda f: lt.check(lt.grad(f))(ONE) < 0,
@@ -248,6 +264,8 @@ LAWS = {
     "vmap": lambda f: lt.vmap(f, axis_size=2)(np.ones(2))[1] == f(ONE),
     "replay on a Variable": lambda f: lt.eager.history(f(lt.Variable(ONE, True))) == f,
     "optimized": lambda f: lt.check(optimized(f))(ONE) == f(ONE),
+    "plan": lambda f: Plan(f).run([ONE])[0] == f(ONE),
+    "jit": lambda f: lt.jit(f)(ONE) == f(ONE),
     "subgraphs": lambda f: inline_autodiff_subgraphs(cut_out(f), fewest=1 << 30) == f,
     "differentiable": lambda f: np.isfinite(slope_of_plan(chain(len(f) // 4))),
     "explain": lambda f: str(lt.explain(chain(len(f) // 4), ONE)).count("\n") < 100,

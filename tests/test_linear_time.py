@@ -23,8 +23,10 @@ from letir.ast.terms import Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.ops.elementwise import add
 from letir.passes import carried_signs, dead_code, merged_sums
+from letir.passes.combinators import without_combinators
 from letir.plan.differentiable import differentiable
 from letir.plan.optimizing import optimized
+from letir.plan.slots import Plan, plan_of
 from letir.plan.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
 from letir.visitors.rewriting import from_dag, inline, lambda_lift, rename, substitute, to_dag
 from letir.visitors.usedef import use_counts
@@ -157,6 +159,25 @@ def in_a_loop(f: Lambda) -> Lambda:
     operands = [builder.param(param.type).arg for param in f.params]
     args = (Const(0), Const(3), *operands)
     return builder.build(builder.emit(PRIMITIVES["fori_loop"], args, Attrs(body=body)))
+
+
+def scanned(f: Lambda) -> Lambda:
+    """A scan with ``f`` as its step, which carries the first parameter and captures the others."""
+    builder = LetBuilder()
+    operands = tuple([builder.param(param.type).arg for param in f.params])
+    body = Lambda(f.params, f.binds, scalar(f).ret)
+    attrs = Attrs(body=body, n_carry=1, n_xs=0, length=1, reverse=False)
+    return builder.build(builder.emit(PRIMITIVES["scan"], operands, attrs))
+
+
+def maps(length: int) -> Lambda:
+    """Many maps, one after the other."""
+    builder = LetBuilder()
+    x = builder.param(ArrayType(float, (2,)))
+    attrs = PRIMITIVES["map"].complete({"body": chain(3), "n_xs": 1, "batched": True})
+    for _ in range(length // 10):
+        (x,) = builder.apply(PRIMITIVES["map"], (x,), attrs)
+    return builder.build([x])
 
 
 def carrying(length: int) -> Lambda:
@@ -305,6 +326,11 @@ FUNCTIONS = {
     "unroll": lambda f: passes.unroll(loops(len(f))),
     "batch_matmuls": lambda f: passes.batch_matmuls(unrolled(len(f))),
     "loop_invariants": lambda f: passes.loop_invariants(in_a_loop(f)),
+    "without_combinators": lambda f: without_combinators(maps(len(f))),
+    "grad of a scan": lambda f: gradient(scanned(f)),
+    "jvp of a scan": lambda f: lt.jvp(scanned(f), *[tuple(arguments(f))] * 2),
+    "linearize of a scan": lambda f: lt.linearize(scanned(f), *arguments(f)),
+    "vmap of a scan": lambda f: lt.vmap(scanned(f), axis_size=2),
     "run_forward": lambda f: f(*arguments(f)),
     "differentiate": lt.differentiate,
     "forward": lambda f: lt.differentiate(f).forward(*arguments(f)),
@@ -342,6 +368,8 @@ FUNCTIONS = {
     "gradients of gradients": gradients_of_gradients,
     "grad of a function": lambda f: lt.grad(lambda *xs: first(f(*xs)))(*arguments(f)),
     "optimized": optimized,
+    "making a plan": Plan,
+    "running a plan": lambda f: plan_of(f).run(list(arguments(f))),
     "subgraphs": lambda f: inline_autodiff_subgraphs(cut_out(f), fewest=1 << 30),
     "subgraphs of levels": lambda f: cut_out(levelled(len(f))),
     "backward of a plan": pulled_by_plan,
