@@ -50,6 +50,9 @@ class Differentiable:
         binds = [Bind(part.binders, write_back, part.args) for part in self.parts]
         self.outer = Lambda(made.params, binds, made.ret)
 
+    def __repr__(self):
+        return "\n".join([f"<program of {len(self.parts)} parts>", *map(str, self.graphs)])
+
     def __call__(self, *args, **kwargs):
         leaves = flat_arguments(self.program, args, kwargs)
         del args, kwargs  # else this frame holds the arguments until the end

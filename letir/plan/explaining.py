@@ -84,6 +84,7 @@ class Explanation:
     optimized: Lambda
     passes: tuple[PassReport, ...]
     binds: tuple[BindReport, ...]
+    graphs: tuple[str, ...] = ()  # those of a call with Variables
     note: str = ""  # why there are no times
 
     @property
@@ -108,6 +109,7 @@ class Explanation:
             f"{self.function}({self.arguments})",
             f"compiled {when}: {self.reason}",
             f"{len(self.program)} binds recorded, {len(self.optimized)} after the passes",
+            *self.graphs,
         )
 
     def tables(self) -> list[tuple[str, tuple, list[tuple]]]:
@@ -223,6 +225,7 @@ def explained(
         optimized=made,
         passes=tuple(steps),
         binds=tuple(reports(made, times)),
+        graphs=tuple(map(str, getattr(version, "graphs", ()))),
         note="" if silent else "no times: a second run would have its effects again",
     )
 

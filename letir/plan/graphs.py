@@ -107,6 +107,13 @@ class Graph:
         """How many of the results of ``f`` are no temporaries."""
         return self.bind.attrs["f_real_outputs"]
 
+    def __str__(self):
+        made = sum(len(backward.made) for backward in self.backwards.values())
+        return (
+            f"differentiable graph of {len(self.f)} binds, gradient program of {len(self.df)} steps, "
+            f"{made} of its plans made"
+        )
+
     def backward(self, mask: tuple, requires: tuple) -> Backward:
         """The gradient program where these results have a gradient, made once."""
         key = mask, requires
