@@ -4,9 +4,11 @@ from collections.abc import Callable, Collection, Iterable
 
 from attrs import define, field
 
+from letir.ast.bodies import bodies_of
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, Ret
+from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.ops.makers import decomposition, is_computed_by_parts, is_derived_by_parts
 from letir.passes.bodies import throughout_fitting
@@ -124,8 +126,8 @@ class Parts:
         """What a composite stands for, without composites; None if it has to stay."""
         types = [None if arg.type is NO_TYPE else arg.type for arg in bind.args]
         unknown = any(arg.type is None for arg in (*bind.args, *bind.binders))
-        if unknown or not self.where(bind):
-            return None
+        if unknown or not self.where(bind) or (bodies_of(bind) and any(map(is_named, types))):
+            return None  # what a reduction by a body stands for depends on the number of elements
         try:
             found = decomposition(bind.op.decompose, tuple(types), bind.attrs)
         except LetirError:  # a size that is a name where a number is needed
@@ -136,6 +138,11 @@ class Parts:
         if id(found) not in self.programs:
             self.programs[id(found)] = found, self.of(found)
         return self.programs[id(found)][1]
+
+
+def is_named(kind: ArrayType | None) -> bool:
+    """Whether a size is known by name only."""
+    return kind is not None and any(type(n) is not int for n in kind.shape)
 
 
 def put_parts(

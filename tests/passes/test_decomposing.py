@@ -128,3 +128,13 @@ def test_gradients_by_parts_are_the_same(program):
 
     assert_unchanged(deeply, df, *given)
     assert_close(*[[x for x in run(f, a) if x is not Undef] for f, a in ((df, given), (dg, also))])
+
+
+def test_a_reduction_of_named_size_stays():
+    """For three elements it is a tree, for any number a loop, which adds in another order."""
+    f = lt.trace(
+        lambda x: lt.reduce(lambda p, q: p + q + p * q, np.float64(0.0), x),
+        lt.ShapeDtype(("n",), float),
+    )
+
+    assert f is decompose(f)
