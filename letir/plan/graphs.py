@@ -110,8 +110,8 @@ class Graph:
     def __str__(self):
         made = sum(len(backward.made) for backward in self.backwards.values())
         return (
-            f"differentiable graph of {len(self.f)} binds, gradient program of {len(self.df)} steps, "
-            f"{made} of its plans made"
+            f"differentiable graph of {len(self.f)} binds, "
+            f"gradient program of {len(self.df)} steps, {made} of its plans made"
         )
 
     def backward(self, mask: tuple, requires: tuple) -> Backward:
