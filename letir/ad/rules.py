@@ -189,9 +189,12 @@ def _recorded(
     fn = dead_code(builder.build(results.values()))
     fn = fn if mask_unknown else _shared(fn)  # the raw form shows the rule as it was written [D5]
     # what a rule does not read is not captured: this is what lets values go free
-    used = [p for p in _first_uses(fn) if p not in fn.params[:count]]
-    places = [*bind.args, *bind.binders]
-    origin = {value.arg: places.index(local) for local, value in values.items()}
+    given = set(fn.params[:count])
+    used = [p for p in _first_uses(fn) if p not in given]
+    places: dict = {}  # the first place of each
+    for i, local in enumerate((*bind.args, *bind.binders)):
+        places.setdefault(local, i)
+    origin = {value.arg: places[local] for local, value in values.items()}
     body = Lambda([*fn.params[:count], *used], fn.binds, fn.ret)
     attrs = Attrs(op=bind.op, n_cts=count, body=body)
     types = tuple([arg.type for arg in body.ret.args])

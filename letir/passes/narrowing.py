@@ -124,7 +124,9 @@ class Narrowing:
         carried = depended(body, shape.steps, n_carry, asked.union(wanted))
         if any(inner.op.name in SHAPES for inner in body.binds):
             carried = self.refined(body, shape.steps, carried, asked.union(wanted))
-        wanted = [i for i in range(len(bind.binders)) if i in (carried if i < n_carry else wanted)]
+        stacked = set(wanted)
+        places = range(len(bind.binders))
+        wanted = [i for i in places if i in (carried if i < n_carry else stacked)]
         everything = len(wanted) == len(bind.binders)
         body = self.body(body, None if everything else tuple(wanted))
         read = {i for fn in (*tests, body) for i in self.reads(fn)}
