@@ -59,6 +59,7 @@ def copies(args) -> list:
 def assert_unchanged(change: Callable, fn: lt.Lambda, *args) -> None:
     """Raise AssertionError unless ``change(fn)`` is a program with the same results."""
     changed = lt.check(change(fn))
+    assert [arg.type for arg in fn.ret.args] == [arg.type for arg in changed.ret.args]
     first, second = args, copies(args)
     if all(type(arg) is not np.ndarray or arg.flags.c_contiguous for arg in args):
         first = copies(args)
