@@ -223,7 +223,7 @@ LAWS = {
     "constant_propagation": lambda f: passes.constant_propagation(f) is f,
     "propagate_shapes": lambda f: passes.propagate_shapes(f) is f,
     "requires_grad": lambda f: len(passes.propagate_requires_grad(f, [True])) == len(f) + 1,
-    "inline_bodies": lambda f: passes.inline_bodies(lt.checkpoint(f), keeps_rules=False) == f,
+    "inline_bodies": lambda f: passes.inline_bodies(lt.checkpoint(f), keep_rules=False) == f,
     "normalize_order": lambda f: passes.normalize_order(f) is f,
     "pipeline": lambda f: run((dead_code, passes.constant_pooling), f) is f,
     "peephole": lambda f: len(dead_code(passes.peephole(roundabout(len(f))))) < len(f) // 4,

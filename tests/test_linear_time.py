@@ -313,7 +313,7 @@ FUNCTIONS = {
     "propagate_requires_grad": lambda f: passes.propagate_requires_grad(
         in_a_loop(f), [True, *[False] * (len(f.params) - 1)]
     ),
-    "inline_bodies": lambda f: passes.inline_bodies(lt.checkpoint(f), keeps_rules=False),
+    "inline_bodies": lambda f: passes.inline_bodies(lt.checkpoint(f), keep_rules=False),
     "normalize_order": lambda f: passes.normalize_order(lt.differentiate(f).df),
     "peephole": lambda f: passes.peephole(roundabout(len(f))),
     "canonicalize_ops": lambda f: passes.canonicalize_ops(roundabout(len(f))),

@@ -34,6 +34,7 @@ _ON_USE = {  # name -> its module
     "remove_implicit_expands": "expanding",
     "unregister": "pipeline",
     "unroll": "unrolling",
+    "without_barriers": "inlining",
 }
 
 __all__ = [
@@ -63,6 +64,7 @@ __all__ = [
     "remove_implicit_expands",
     "unregister",
     "unroll",
+    "without_barriers",
     "without_writes",
 ]
 

@@ -1,4 +1,4 @@
-"""inline_bodies: what a bind does with a body, in its place."""
+"""Passes that put a value or a body in the place of its bind: inline_bodies, without_barriers."""
 
 from collections.abc import Callable, Sequence
 
@@ -8,16 +8,17 @@ from letir.ast.bodies import all_bodies, throughout
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
+from letir.visitors.rewriting import substitute
 
 GROWTH = 8  # times the binds of a program may be inlined: bodies that are shared may nest
 
 
 @paused_gc()
-def inline_bodies(fn: Lambda, *, keeps_rules: bool = True) -> Lambda:
+def inline_bodies(fn: Lambda, *, keep_rules: bool = True) -> Lambda:
     """Put bodies in the place of the binds that hold them where it is known that they run, once:
     the branch that a constant chooses, the one branch of a ``switch``.
 
-    With ``keeps_rules=False``, for a program of which no derivative will be taken, also those of
+    With ``keep_rules=False``, for a program of which no derivative will be taken, also those of
     ``checkpoint``, ``custom_jvp``, ``custom_vjp`` and scripts, which are there for these only.
     Effects keep their order. Linear in the number of binds that come out, which are at most
     ``GROWTH`` times as many.
@@ -34,7 +35,7 @@ def inline_bodies(fn: Lambda, *, keeps_rules: bool = True) -> Lambda:
     %2 = neg %1
     return %2
     """
-    chosen = CHOSEN if keeps_rules else {**CHOSEN, **FOR_DERIVATIVES}
+    chosen = CHOSEN if keep_rules else {**CHOSEN, **FOR_DERIVATIVES}
     inlining = Inlining(chosen, GROWTH * sum(map(len, all_bodies(fn))))
     return throughout(fn, inlining.program)
 
@@ -103,6 +104,30 @@ class Inlining:
         if args == bind.args:
             return bind
         return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+
+
+def without_barriers(fn: Lambda) -> Lambda:
+    """Take out every ``barrier``: before a plan is made, as nothing is merged any more then.
+
+    >>> from letir.ast.parser import parse
+    >>> f = parse("lambda %0 { %1 = barrier(%0); %2 = exp(%1); return %2 }")
+    >>> print(without_barriers(f).listing(), end="")
+    %1 = exp %0
+    return %1
+    """
+    return throughout(fn, _without_barriers)
+
+
+def _without_barriers(fn: Lambda) -> Lambda:
+    names: dict[Local, Arg] = {}
+    for bind in fn.binds:
+        if bind.op.name == "barrier":
+            arg = bind.args[0]
+            names[bind.binders[0]] = names.get(arg, arg) if type(arg) is Local else arg
+    if not names:
+        return fn
+    kept = fn.with_binds([bind for bind in fn.binds if bind.op.name != "barrier"])
+    return substitute(kept, names)
 
 
 # ---- which body, for which operands ----

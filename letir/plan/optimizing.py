@@ -19,6 +19,7 @@ from letir.passes.decomposing import decompose
 from letir.passes.expanding import remove_implicit_expands
 from letir.passes.folding import constant_propagation
 from letir.passes.fusion import fuse
+from letir.passes.inlining import inline_bodies, without_barriers
 from letir.passes.invariants import loop_invariants
 from letir.passes.pipeline import Pipeline, registered, run
 from letir.passes.shapes import propagate_shapes
@@ -53,18 +54,18 @@ def required(defined: Sequence[bool | None] | None = None) -> Pipeline:
 
 
 SIMPLIFYING: Pipeline = (
-    *(constant_propagation, propagate_shapes),
+    *(constant_propagation, inline_bodies, propagate_shapes),
     *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
     *(loop_invariants, unroll, common_subexpressions, in_place_check),
 )
 # rules need not be kept where no derivative is taken any more
-PARTS = partial(decompose, keep_rules=False)
+PARTS: Pipeline = tuple([partial(pass_, keep_rules=False) for pass_ in (inline_bodies, decompose)])
 
 
 def finishing(exact: bool) -> Pipeline:
     """The passes after which a program is no longer what a derivative is taken of."""
     # batched products may sum in another order
-    return (PARTS, fuse) if exact else (PARTS, batch_matmuls, fuse)
+    return (*PARTS, fuse) if exact else (*PARTS, batch_matmuls, fuse)
 
 
 @paused_gc()
@@ -99,7 +100,7 @@ def optimized(
         fn = step(cut, fn)
         fn = finished_subgraphs(fn, partial(step, (*registered("gradient"), *last)))
         last = registered("after")
-    return step((*last, dead_code), fn)
+    return step((*last, without_barriers, dead_code), fn)
 
 
 def cutting(requires_grad: Sequence[bool]) -> Callable:

@@ -10,7 +10,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
-from letir.passes import common_subexpressions, inline_bodies
+from letir.passes import common_subexpressions, inline_bodies, without_barriers
 from letir.testing import assert_same, programs
 
 
@@ -118,7 +118,7 @@ def test_what_is_there_for_derivatives_stays_unless_it_is_said():
     layer = lt.checkpoint(lambda x: np.sin(mine(x)))
     f = lt.trace(lambda x: layer(x) * mine(x), np.ones(3))
 
-    found = lt.check(inline_bodies(f, keeps_rules=False))
+    found = lt.check(inline_bodies(f, keep_rules=False))
 
     assert inline_bodies(f) is f
     assert not {"checkpoint", "custom_vjp"} & set(names(found))
@@ -133,7 +133,7 @@ def test_a_custom_jvp_is_inlined_as_its_function():
     mine.defjvp(lambda primals, tangents: (mine(*primals), tangents[0] * 0))
     f = lt.trace(lambda x: mine(x) + 1, np.ones(3))
 
-    found = lt.check(inline_bodies(f, keeps_rules=False))
+    found = lt.check(inline_bodies(f, keep_rules=False))
 
     assert names(found) == ["exp", "mul", "add"]
     assert_same(f(np.ones(3)), found(np.ones(3)))
@@ -144,10 +144,23 @@ def test_what_a_checkpoint_computes_again_is_not_merged_with_what_it_inlined():
     layer = lt.checkpoint(lambda x: np.tanh(np.sin(np.exp(x))))
     f = lt.value_and_grad(lt.trace(lambda x: layer(layer(x)).sum(), np.ones(3)))
 
-    found = common_subexpressions(inline_bodies(f, keeps_rules=False))
+    found = common_subexpressions(inline_bodies(f, keep_rules=False))
 
     assert names(found).count("exp") == 4  # two layers, twice each
     assert_same(f(np.ones(3)), found(np.ones(3)))
+
+
+def test_barriers_are_taken_out_in_the_end():
+    f = parse("""lambda %0 {
+      %1 = barrier(%0)
+      %2 = barrier(%1)
+      %3 = checkpoint(%2, saved=0, body=lambda %4 { %5 = barrier(%4); %6 = exp(%5); return %6 })
+      return (%2, %3) }""")
+
+    expected = """lambda %0 {
+      %3 = checkpoint(%0, saved=0, body=lambda %4 { %6 = exp(%4); return %6 })
+      return (%0, %3) }"""
+    assert without_barriers(f) == parse(expected)
 
 
 def test_bodies_that_share_do_not_grow_without_bounds():
@@ -168,13 +181,13 @@ def test_nesting_50_deep_is_inlined():
     for _ in range(50):
         f = lt.checkpoint(f)
 
-    assert names(inline_bodies(f, keeps_rules=False)) == ["exp"]
+    assert names(inline_bodies(f, keep_rules=False)) == ["exp"]
 
 
 @given(programs(), st.booleans())
-def test_results_stay(program, keeps_rules):
+def test_results_stay(program, keep_rules):
     f, args = program
 
-    found = lt.check(inline_bodies(f, keeps_rules=keeps_rules))
+    found = lt.check(inline_bodies(f, keep_rules=keep_rules))
 
     assert_same(lt.run_forward(f, *args), lt.run_forward(found, *args))

@@ -34,12 +34,12 @@ def scaled(x, y):
 PIPELINE = [
     *("specialize_zeros", "lower_grad_of", "remove_implicit_expands", "canonicalize_ops"),
     "dead_code",
-    *("constant_propagation", "propagate_shapes"),
+    *("constant_propagation", "inline_bodies", "propagate_shapes"),
     *("dead_code", "common_subexpressions", "constant_pooling", "peephole"),
     *("constant_propagation", "loop_invariants", "unroll", "common_subexpressions"),
     "in_place_check",
-    *("decompose(keep_rules=False)", "batch_matmuls", "fuse"),
-    "dead_code",
+    *("inline_bodies(keep_rules=False)", "decompose(keep_rules=False)", "batch_matmuls", "fuse"),
+    *("without_barriers", "dead_code"),
 ]
 
 
