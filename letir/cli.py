@@ -1,4 +1,5 @@
-"""The ``letir`` command: ``demo``, ``trace``, ``show``, ``check``, ``run`` and ``grad``.
+"""The ``letir`` command: ``demo``, ``trace``, ``show``, ``check``, ``run``, ``grad``, ``optimize``,
+``diff``.
 
 Programs come from files that ``letir.save`` wrote. Exit codes: 0 for success, 1 for an
 error (a message on stderr, no traceback), 2 for a command line that is not understood.
@@ -19,15 +20,20 @@ from letir import (
     LetirError,
     __version__,
     check,
+    diff,
     dumps,
     grad,
     load,
+    passes,
     save,
     trace,
     value_and_grad,
 )
 from letir.demo.story import FULL, QUICK, tell
 from letir.eval.evaluator import run_flat
+from letir.passes.pipeline import run as run_pipeline
+from letir.plan.explaining import PassReport
+from letir.plan.optimizing import optimized
 
 EXAMPLES = """\
 examples:
@@ -36,7 +42,10 @@ examples:
   letir show loss.letir
   letir run loss.letir --arg weights.npy --arg images.npy
   letir grad loss.letir -o slope.letir
+  letir optimize slope.letir -o fast.letir
 """
+# of what letir.passes exports, functions that are something else
+NO_PASSES = frozenset(["is_differentiable", "propagate_requires_grad", "register", "unregister"])
 ARGUMENT = "a .npy file or a number; once for each argument, in the order of the parameters"
 
 
@@ -123,7 +132,40 @@ def grad_command(options) -> int:
     return 0
 
 
+def optimize_command(options) -> int:
+    """Run the optimising passes, and say what each of them changed."""
+    program, steps = program_in(options.file), []
+
+    def note(*step) -> None:
+        steps.append(PassReport.of(*step))
+
+    if options.passes:
+        found = run_pipeline(tuple(map(pass_named, options.passes)), program, observe=note)
+    else:
+        found = optimized(program, exact=options.exact, observe=note)
+    save(found, options.output)
+    for step in steps:
+        if step.change:
+            print(f"{step.name:22} {step.before} -> {step.after}  {step.change}")
+    print(f"{options.output}: {described(found)}")
+    return 0
+
+
+def diff_command(options) -> int:
+    """Show two programs side by side, aligned."""
+    print(diff(program_in(options.first), program_in(options.second)))
+    return 0
+
+
 # ---- what they work on ----
+
+
+def pass_named(name: str) -> Callable:
+    """The pass of this name."""
+    if name not in passes.__all__ or name in NO_PASSES:
+        known = ", ".join(sorted(set(passes.__all__) - NO_PASSES))
+        raise LetirError(f"there is no pass {name!r}\n  there are {known}")
+    return getattr(passes, name)
 
 
 def program_in(path: str) -> Lambda:
@@ -198,80 +240,98 @@ def function_in(place: str) -> Callable:
 # ---- the command line ----
 
 
+def option(*names: str, **settings) -> tuple[tuple, dict]:
+    """What ``add_argument`` takes."""
+    return names, settings
+
+
+def output(about: str) -> tuple[tuple, dict]:
+    """The file that a command writes."""
+    return option("-o", "--output", required=True, metavar="FILE", help=about)
+
+
+FILE = option("file", metavar="FILE", help="a saved program")
+ARGS = option("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
+OUT_HELP = (
+    "where to save the result: once for each of several, or once to have them numbered, y.0.npy, "
+    "y.1.npy; without it they are printed"
+)
+DIFFERENTIABLE = "a saved program whose first result is a scalar"
+ARGNUMS = "arguments to differentiate by (default: 0)"
+PASSES = "these passes of letir.passes, in this order (default: what a plan is made with)"
+COMMANDS = (
+    (
+        demo_command,
+        "letir demo --quick",
+        option("--quick", action="store_true", help="fewer passes over the data"),
+        option("--save", metavar="FILE", help="keep the trained program in this file"),
+    ),
+    (
+        trace_command,
+        "letir trace model.py:loss --arg x.npy --arg 0.5 -o loss.letir",
+        option("function", metavar="FILE.py:FUNCTION", help="the function; FILE.py is run"),
+        ARGS,
+        output("where to save the program"),
+    ),
+    (
+        show_command,
+        "letir show loss.letir --listing",
+        FILE,
+        option("--listing", action="store_true", help="bare: no types, no source lines"),
+        option("--full", action="store_true", help="all binds, every element of constants"),
+    ),
+    (check_command, "letir check loss.letir", FILE),
+    (
+        run_command,
+        "letir run loss.letir --arg x.npy --arg 0.5 --out y.npy",
+        FILE,
+        ARGS,
+        option("--out", action="append", default=[], metavar="FILE", help=OUT_HELP),
+    ),
+    (
+        grad_command,
+        "letir grad loss.letir -o slope.letir --argnums 0 2",
+        option("file", metavar="FILE", help=DIFFERENTIABLE),
+        output("where to save the gradient program"),
+        option("--argnums", type=int, nargs="+", default=[0], metavar="N", help=ARGNUMS),
+        option("--value", action="store_true", help="keep the value as the first result"),
+    ),
+    (
+        optimize_command,
+        "letir optimize slope.letir -o fast.letir",
+        FILE,
+        output("where to save the optimised program"),
+        option("--passes", nargs="+", default=[], metavar="NAME", help=PASSES),
+        option("--exact", action="store_true", help="to the bit: no sum in another order"),
+    ),
+    (
+        diff_command,
+        "letir diff slope.letir fast.letir",
+        option("first", metavar="FILE", help="a saved program"),
+        option("second", metavar="FILE", help="another one"),
+    ),
+)
+
+
 def parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
     top = argparse.ArgumentParser(
         prog="letir",
-        description="Record NumPy functions as programs; show, check, run and differentiate them.",
+        description="Record NumPy functions as programs; show, check, run and change them.",
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     top.add_argument("--version", action="version", version=f"letir {__version__}")
     commands = top.add_subparsers(required=True, metavar="COMMAND")
-
-    add = command(commands, "demo", demo_command, "letir demo --quick")
-    add("--quick", action="store_true", help="fewer passes over the data")
-    add("--save", metavar="FILE", help="keep the trained program in this file")
-
-    add = command(
-        commands,
-        "trace",
-        trace_command,
-        "letir trace model.py:loss --arg x.npy --arg 0.5 -o loss.letir",
-    )
-    add("function", metavar="FILE.py:FUNCTION", help="the function to record; FILE.py is run")
-    add("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
-    add("-o", "--output", required=True, metavar="FILE", help="where to save the program")
-
-    add = command(commands, "show", show_command, "letir show loss.letir --listing")
-    add("file", metavar="FILE", help="a saved program")
-    add("--listing", action="store_true", help="the bare listing: no types, no source lines")
-    add("--full", action="store_true", help="all binds and every element of the constants")
-
-    add = command(commands, "check", check_command, "letir check loss.letir")
-    add("file", metavar="FILE", help="a saved program")
-
-    add = command(
-        commands, "run", run_command, "letir run loss.letir --arg x.npy --arg 0.5 --out y.npy"
-    )
-    add("file", metavar="FILE", help="a saved program")
-    add("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
-    add(
-        "--out",
-        action="append",
-        default=[],
-        metavar="FILE",
-        help="where to save the result: once for each of several, or once to have them numbered, "
-        "y.0.npy, y.1.npy; without it they are printed",
-    )
-
-    add = command(
-        commands, "grad", grad_command, "letir grad loss.letir -o slope.letir --argnums 0 2"
-    )
-    add("file", metavar="FILE", help="a saved program whose first result is a scalar")
-    add("-o", "--output", required=True, metavar="FILE", help="where to save the gradient program")
-    add(
-        "--argnums",
-        type=int,
-        nargs="+",
-        default=[0],
-        metavar="N",
-        help="arguments to differentiate by (default: 0)",
-    )
-    add("--value", action="store_true", help="keep the value as the first result")
+    for run, example, *options in COMMANDS:
+        name, about = run.__name__.removesuffix("_command"), run.__doc__
+        added = commands.add_parser(
+            name, help=about, description=about, epilog=f"example: {example}"
+        )
+        added.set_defaults(command=run)
+        for names, settings in options:
+            added.add_argument(*names, **settings)
     return top
-
-
-def command(commands, name: str, run: Callable, example: str) -> Callable:
-    """Add a command that calls ``run``, and return what adds its options."""
-    added = commands.add_parser(
-        name,
-        help=run.__doc__,
-        description=run.__doc__,
-        epilog=f"example: {example}",
-    )
-    added.set_defaults(command=run)
-    return added.add_argument
 
 
 if __name__ == "__main__":

@@ -6,8 +6,8 @@ import sys
 import numpy as np
 import pytest
 
-from letir import __version__, differentiate, load, save, trace
-from letir.cli import main
+from letir import __version__, diff, differentiate, load, save, trace
+from letir.cli import COMMANDS, main
 
 MODEL = """\
 import numpy as np
@@ -204,7 +204,40 @@ def test_a_wrong_command_line_is_exit_code_2(argv, capsys):
     assert "usage: letir" in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("name", ["demo", "trace", "show", "check", "run", "grad"])
+def test_optimize_says_what_each_pass_changed(saved, capsys):
+    assert main(["grad", "loss.letir", "-o", "slope"]) == 0
+    assert main(["optimize", "slope", "-o", "fast", "--exact"]) == 0
+
+    lines = capsys.readouterr().out.splitlines()
+    assert any(line.startswith("fuse ") and "+1 fused" in line for line in lines)
+    assert lines[-1].startswith("fast: 2 parameters, ")
+    args = np.load("w.npy"), np.load("x.npy")
+    np.testing.assert_array_equal(load("fast")(*args), load("slope")(*args))
+
+
+def test_optimize_runs_the_passes_that_are_named(saved, capsys):
+    argv = ["optimize", "loss.letir", "-o", "same", "--passes", "dead_code", "unroll"]
+    assert main(argv) == 0
+
+    assert load("same") == load("loss.letir")
+    assert capsys.readouterr().out == "same: 2 parameters, 4 binds, 1 result\n"
+
+
+@pytest.mark.parametrize("name", ["nothing", "register", "__getattr__"])
+def test_a_pass_that_is_not_there_is_an_error_that_lists_them(name, saved, capsys):
+    lines = failure(capsys, "optimize", "loss.letir", "-o", "same", "--passes", name)
+
+    assert lines[0] == f"letir: there is no pass {name!r}"
+    assert "common_subexpressions, " in lines[1]
+
+
+def test_diff_shows_two_programs_side_by_side(saved, capsys):
+    assert main(["diff", "loss.letir", "scaled.letir"]) == 0
+
+    assert capsys.readouterr().out == f"{diff(load('loss.letir'), load('scaled.letir'))}\n"
+
+
+@pytest.mark.parametrize("name", [run.__name__.removesuffix("_command") for run, *_ in COMMANDS])
 def test_help_shows_an_example(name, capsys):
     with pytest.raises(SystemExit) as exit_:
         main([name, "--help"])
