@@ -38,6 +38,7 @@ CANNOT = {  # why no sample of these has a batch of any size
     "fold": "its first axis is that of a window",
     "linear_recurrence": "its first operand has a row less than its second",
     "odeint": "its body is typed",
+    "while_scan": "what it stacks has a size of its own",
     "write_back": "its operands are single elements",
     "multivariate_normal_logpdf": "its operand of most axes is one matrix",
     "riemann_zeta": "its derivative has no closed form",

@@ -2,10 +2,10 @@
 
 from collections.abc import Sequence
 
-from letir.ast.builder import LetBuilder
+from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.terms import Lambda
+from letir.ast.terms import Lambda, Local
 from letir.ops.batching import emitted, spread_out, to_front, unmapped
 from letir.ops.conditional_gradients import choose
 from letir.ops.loop_bodies import is_counted
@@ -66,6 +66,14 @@ def skipping(body: Lambda, n_carry: int) -> Lambda:
     return builder.build(choose("cond", is_step, params, [step, skip], zero))
 
 
+def is_of_another(value, kind) -> bool:
+    """Whether a value has another dtype than ``kind``, as far as both are known."""
+    found = getattr(value, "type", None)
+    return (
+        isinstance(value, Value | Local) and None not in (found, kind) and found.dtype != kind.dtype
+    )
+
+
 def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, transform) -> tuple:
     """(program, which operands have the batch, which results): carried values have it if any step
     gives it to them.
@@ -78,7 +86,9 @@ def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, trans
         if grown == mapped:
             break
         mapped = grown
-    if out[:n_carry] == mapped[:n_carry]:
+    kinds = [param.type for param in body.params[:n_carry]]
+    pairs = list(zip(program.ret.args, kinds, strict=False))
+    if out[:n_carry] == mapped[:n_carry] and not any(is_of_another(*pair) for pair in pairs):
         return program, mapped, out
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in program.params]
@@ -87,7 +97,6 @@ def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, trans
     for i in range(n_carry):
         if mapped[i] and not out[i]:
             found[i] = spread_out(found[i], False, like)
-            kind = body.params[i].type
-            if kind is not None and found[i].dtype != kind.dtype:  # of a number
-                found[i] = found[i].astype(kind.dtype)
+        if is_of_another(found[i], kinds[i]):  # a batch of numbers promotes as an array
+            found[i] = found[i].astype(kinds[i].dtype)
     return builder.build(found), mapped, [*mapped[:n_carry], *out[n_carry:]]

@@ -127,7 +127,8 @@ def choice_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], d
     """``bind`` with further results, what the ways back through its branches read; itself where it
     has them. Branches share results of one type; what has no known shape is computed again.
     """
-    bodies, count = branches_in(bind.attrs), len(bind.binders)
+    types, count = [arg.type for arg in bind.args[1:]], len(bind.binders)
+    bodies = [suited(body, types) for body in branches_in(bind.attrs)]
     programs = [differentiate(body, needed[1:], defined=defined).f for body in bodies]
     extra = [list(filter(has_shape, program.ret.args[count:])) for program in programs]
     if not any(extra):

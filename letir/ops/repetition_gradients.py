@@ -45,8 +45,9 @@ def while_scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool
     """
     attrs, n_carry = bind.attrs, bind.attrs["n_carry"]
     defined = of_body(defined, n_carry, attrs["numbered"])
-    back = saving_way(attrs["body"], n_carry, 0, needed, defined, differentiate)
-    if back.body is attrs["body"]:
+    body = suited(attrs["body"], [arg.type for arg in bind.args])
+    back = saving_way(body, n_carry, 0, needed, defined, differentiate)
+    if back.body is body:
         return bind
     attrs = bind.op.complete({**attrs, "body": back.body})
     more = while_scan_types(bind.args, attrs)[len(bind.binders) :]
@@ -127,16 +128,18 @@ def counted(bind: Bind) -> Bind:
     """
     (lower, upper, *args), n_carry = bind.args, len(bind.binders)
     carry, captured = args[:n_carry], args[n_carry:]
+    own = bind.attrs["body"]
+    own = suited(own, [own.params[0].type, *[arg.type for arg in args]])
     if type(lower) is Const and type(upper) is Const:
         op, kind = PRIMITIVES["scan"], WEAK[int].with_dtype(WEAK[int].dtype)
-        body = counting(bind.attrs["body"], kind, n_carry)
+        body = counting(own, kind, n_carry)
         length = max(upper.value - lower.value, 0)
         attrs = {"body": body, "n_carry": n_carry + 1, "n_xs": 0, "length": length}
         attrs = op.complete({**attrs, "reverse": False})
         return Bind(
             (*bind.binders, Local(kind)), op, (*carry, lower, *captured), attrs, bind.source
         )
-    body = counting(bind.attrs["body"], lower.type, n_carry, upper.type)
+    body = counting(own, lower.type, n_carry, upper.type)
     test = below(body.params, n_carry)
     op = PRIMITIVES["while_scan"]
     attrs = {"test": test, "body": body, "n_carry": n_carry + 1, "numbered": False}
