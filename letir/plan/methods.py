@@ -13,11 +13,13 @@ from types import FunctionType
 import optree
 from attrs import define, evolve, field, frozen
 
+from letir.ad.sharing import Transform
 from letir.ast.trees import NAMESPACE, flatten
 from letir.eager.attributes import is_leaf, mirrored, places, put
 from letir.eager.models import arrays_of, changes, token_of
 from letir.errors import TraceError
 from letir.eval.arrays import is_array
+from letir.plan.transforming import transformed_method
 from letir.tracing.recorder import ACTIVE
 
 INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # whose method is called
@@ -122,6 +124,10 @@ class BoundExecutor:
             return ask(self.on_arrays, Held.of(instance, held, arrays), arrays, *args, **kwargs)
         finally:
             INSTANCE.reset(before)
+
+    def __letir_transformed__(self, transform: Transform) -> "BoundExecutor":
+        """The executor of what a transform makes of the method, as a method of the same object."""
+        return transformed_method(self.executor, transform).__get__(self.__self__)
 
     def __getattr__(self, name):
         return getattr(self.on_arrays, name)  # counters, clear and the like

@@ -19,17 +19,36 @@ def transformed(executor, transform: Transform):
     """The executor of the transformed function, with the options of the first; the same one for
     the same transform.
     """
-    kept = executor.transformed
-    found = kept.get(transform.key) if transform.key is not None else None
+    return kept(executor, transform.key, lambda: function_of(executor, transform))
+
+
+def transformed_method(executor, transform: Transform):
+    """The executor of the method that calls the transformed method of its object."""
+    f, options = executor.f, shifted(executor.options, -1)
+
+    def make() -> Callable:
+        @functools.wraps(f)
+        def method(instance, *args, **kwargs):
+            bound = functools.partial(f, instance)
+            return with_static(bound, options, transform)(*args, **kwargs)
+
+        return method
+
+    return kept(executor, transform.key and ("method", *transform.key), make)
+
+
+def kept(executor, key: tuple | None, make: Callable):
+    """The executor that is kept by this key, made where there is none."""
+    known = executor.transformed
+    found = known.get(key) if key is not None else None
     if found is None:
         # donated arguments are read once more on the way back
-        options = evolve(executor.options, donate_argnums=())
-        found = executor.like(function_of(executor, transform), options)
-        if transform.key is not None:
-            while len(kept) >= MOST:
-                kept.pop(next(iter(kept)), None)
+        found = executor.like(make(), evolve(executor.options, donate_argnums=()))
+        if key is not None:
+            while len(known) >= MOST:
+                known.pop(next(iter(known)), None)
             # setdefault: threads that ask at once get one
-            found = kept.setdefault(transform.key, found)
+            found = known.setdefault(key, found)
     return found
 
 

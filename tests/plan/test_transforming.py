@@ -128,3 +128,37 @@ def test_transforms_of_jitted_functions_take_variables():
     (h * h).sum().backward()
 
     np.testing.assert_allclose(x.grad.numpy(), eager.grad.numpy())
+
+
+class Scale:
+    """A model with a jitted method."""
+
+    def __init__(self, weight):
+        self.weight = weight
+
+    @jit
+    def loss(self, x, n=2):
+        return (self.weight * x**n).sum()
+
+
+def test_the_gradient_of_a_jitted_method_is_one_too():
+    model, other = Scale(X.copy()), Scale(3 * X)
+
+    for _ in range(2):
+        np.testing.assert_allclose(lt.grad(model.loss)(X), 2 * X * X)
+        np.testing.assert_allclose(lt.grad(other.loss)(X), 6 * X * X)
+        np.testing.assert_allclose(lt.value_and_grad(model.loss)(X, n=3)[1], 3 * X**3)
+    model.weight = model.weight * 2
+    np.testing.assert_allclose(lt.grad(model.loss)(X), 4 * X * X)
+
+    assert 1 == lt.grad(model.loss).counters["compiles"]
+
+
+def test_transforms_of_partials_see_what_these_hold():
+    weight = X.copy()
+    fast = jit(functools.partial(lambda w, x, n: (w * x**n).sum(), weight), static_argnums=1)
+
+    np.testing.assert_allclose(lt.grad(fast)(X, 2), 2 * X * X)
+    weight[:] = 1.0
+    np.testing.assert_allclose(lt.grad(fast)(X, 2), 2 * X)
+    assert 1 == lt.grad(fast).counters["compiles"]
