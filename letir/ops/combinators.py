@@ -8,20 +8,24 @@ record stands for depends on the shapes, and so do the derivatives, which are th
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from letir.ast.builder import Value
+import numpy as np
+
+from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.ops.batching import decomposed
 from letir.ops.bodies import fitted
+from letir.ops.elementwise import where
 from letir.ops.folds import ufunc_accumulate, ufunc_reduce
 from letir.ops.makers import composite_numerics, composite_rules, decomposition, op
 from letir.ops.pairwise import Pairwise, fold, for_many, known_ufunc, prefixes
 from letir.ops.reductions import max_, min_, prod, sum_
 from letir.ops.scan_gradients import emit_scan
 from letir.ops.scans import cumsum
-from letir.ops.shaping import concatenate, flip
+from letir.ops.shaping import flip
+from letir.ops.sizes import constant, zeros_like
 
 # ---- records ----
 
@@ -184,14 +188,21 @@ def scan_decompose(*args: Value, body, n_xs, reverse, batched):
 
 
 def one_by_one(body: Lambda, xs: list[Value], captured: Sequence) -> list[Value]:
-    """The prefixes by a loop."""
-    n, k = xs[0].shape[0], len(xs)
-    twice = Lambda(body.params, body.binds, type(body.ret)((*body.ret.args, *body.ret.args)))
-    length = n - 1 if is_number(n) else None
-    first, rest = [x[0] for x in xs], [x[1:] for x in xs]
-    attrs = {"body": twice, "n_carry": k, "n_xs": k, "length": length, "reverse": False}
-    outs = emit_scan([*first, *rest, *captured], **attrs)
-    return [concatenate([x[:1], y]) for x, y in zip(xs, outs[k:], strict=True)]
+    """The prefixes by a loop, which begins with any elements and a flag that says so."""
+    k, n = len(xs), xs[0].shape[0]
+    builder = LetBuilder()
+    is_first = builder.param(ArrayType(bool))
+    carry, elements = ([builder.param(p.type) for p in body.params[:k]] for _ in range(2))
+    more = [builder.param(param.type) for param in body.params[2 * k :]]
+    # the operation also gets an element in the place of none, so that no nan comes from there
+    before = [where(is_first, x, c) for c, x in zip(carry, elements, strict=True)]
+    found = builder.call(body, [*before, *elements, *more])
+    prefixes = [where(is_first, x, y) for x, y in zip(elements, found, strict=True)]
+    step = builder.build([np.False_, *prefixes, *prefixes])
+    start = [zeros_like(sum_(x, axis=0, dtype=x.dtype)) for x in xs]
+    attrs = {"n_carry": 1 + k, "n_xs": k, "length": n if is_number(n) else None, "reverse": False}
+    yes = xs[0].emitter.apply(constant, (), constant.complete({"value": np.True_}))
+    return list(emit_scan([yes, *start, *xs, *captured], body=step, **attrs)[1 + k :])
 
 
 def scan_aval(*types, body, n_xs, reverse, batched):

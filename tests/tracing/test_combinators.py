@@ -363,3 +363,41 @@ def test_rules_that_are_asked_without_the_transforms_agree(name):
     loss(x).backward()
     assert PRIMITIVES[name].inlined
     np.testing.assert_allclose(np.asarray(x.grad), lt.grad(loss)(MANY), rtol=1e-12)
+
+
+# ---- other sizes ----
+
+SIZED = {
+    "map": lambda x: lt.map(lambda row: np.tanh(row).sum(), x).sum(),
+    "reduce": lambda x: lt.reduce(lambda a, b: a + b + a * b, 0.0, x).sum(),
+    "sum": lambda x: lt.reduce(np.add, 0.0, x).sum(),
+    "associative_scan": lambda x: (lt.associative_scan(lambda a, b: a + b + a * b, x) ** 2).sum(),
+    "cumsum": lambda x: (lt.associative_scan(np.add, x, reverse=True) ** 2).sum(),
+    "reduce_by_index": lambda x: lt.reduce_by_index(
+        np.ones((4, 3)), lambda a, b: a + b + a * b, 0.0, (3 * x[:, 0]).astype(int), x
+    ).sum(),
+    "scatter": lambda x: lt.scatter(np.ones((4, 3)), (3 * x[:, 0]).astype(int), x).sum(),
+}
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_a_program_with_a_named_size_holds_for_all_numbers_of_elements(name):
+    f = SIZED[name]
+    fn = lt.trace(f, lt.ShapeDtype(("n", 3)))
+
+    for n in (0, 1, 4):
+        x = RNG.normal(size=(n, 3))
+        np.testing.assert_allclose(fn(x), f(x), rtol=1e-12)
+        np.testing.assert_allclose(lt.grad(fn)(x), lt.grad(f)(x), rtol=1e-10, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", SIZED)
+def test_a_compiled_function_takes_any_number_of_elements(name):
+    f = SIZED[name]
+    compiled = lt.jit(lt.value_and_grad(f))
+
+    for n in (3, 4, 0, 5):
+        x = RNG.normal(size=(n, 3))
+        value, gradient = lt.value_and_grad(f)(x)
+        np.testing.assert_allclose(compiled(x)[0], value, rtol=1e-12)
+        np.testing.assert_allclose(compiled(x)[1], gradient, rtol=1e-10, atol=1e-12)
