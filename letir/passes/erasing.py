@@ -12,18 +12,20 @@ from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError
 from letir.ops.elementwise import clip, where
+from letir.ops.indexing import index_set
 from letir.ops.makers import promotable
-from letir.ops.sizes import constant
+from letir.ops.sizes import constant, full
 from letir.passes.bodies import throughout_fitting
 from letir.passes.shortening import fits
 
+WRITTEN = frozenset([clip, full, index_set])  # what they are given is cast to the result's dtype
 LARGEST = 1 << 24  # whole numbers up to it are rounded once on every way to every float
 
 
 @paused_gc()
 def erase_number_types(fn: Lambda) -> Lambda:
-    """Bind Python numbers among the operands of elementwise operations as constants without axes,
-    of the dtype that NumPy's promotion gives them there; in bodies too.
+    """Bind Python numbers that are elementwise operands, or written, as constants without axes, of
+    the dtype that NumPy's promotion gives them there; in bodies too.
 
     For backends that have no such numbers, and for speed: a 0-d array is converted once. A float64
     constant would widen float32, so each dtype has its own; equal ones are one bind. Numbers beside
@@ -53,7 +55,8 @@ def _erased(fn: Lambda) -> Lambda:
     changed = False
     for bind in fn.binds:
         found = bind
-        if bind.op.elementwise and any(type(arg) is Const for arg in bind.args):
+        may_hold = bind.op.elementwise or bind.op in WRITTEN
+        if may_hold and any(type(arg) is Const for arg in bind.args):
             found, constants = without_numbers(bind, made)
             binds += constants
             changed = changed or found is not bind
@@ -89,15 +92,14 @@ def without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[Bi
 
 
 def operand_dtypes(bind: Bind) -> list[np.dtype] | None:
-    """The dtypes in which NumPy takes the operands; None where it is no elementwise function of an
-    array.
-    """
+    """The dtypes in which NumPy takes the operands; None where numbers stay."""
     kinds = tuple([arg.type for arg in bind.args])
     if None in kinds or len(bind.binders) != 1 or bind.binders[0].type is None:
         return None
-    if bind.op is where or bind.op is clip:
-        found = [bind.binders[0].type.dtype] * len(kinds)
-        return [np.dtype(bool), *found[1:]] if bind.op is where else found
+    if bind.op in WRITTEN:
+        return [bind.binders[0].type.dtype] * len(kinds)
+    if bind.op is where:
+        return [np.dtype(bool), *[bind.binders[0].type.dtype] * 2]
     found = loop_dtypes(bind.op, kinds)
     if found is None:
         return None
@@ -136,5 +138,5 @@ def as_array(number, dtype: np.dtype) -> np.ndarray | None:
     try:
         with np.errstate(all="ignore"):
             return freeze(np.asarray(number, dtype))
-    except (OverflowError, TypeError):
+    except (OverflowError, TypeError, ValueError):
         return None

@@ -78,10 +78,19 @@ def test_choices_and_bounds_are_erased():
     assert_unchanged(erase_number_types, fn, special(np.dtype(np.float32)))
 
 
+@pytest.mark.parametrize("number", [1, 1.75, True, -0.0])
+def test_what_is_written_is_erased(number):
+    for dtype in DTYPES:
+        fn = program(lambda x: x.at[1:3].set(number), ArrayType(dtype, (12,)))
+        assert [] == numbers(erase_number_types(fn))
+        assert_unchanged(erase_number_types, fn, special(dtype))
+
+
 KEPT = [
     "lambda %0: int64*[] { %1: int64[] = add(%0, 1); return %1 }",  # exact, as Python computes
     "lambda %0: uint8[3] { %1: uint8[3] = add(%0, 300); return %1 }",  # NumPy refuses it
-    "lambda %0: float64[3] { %1: float64[3] = index_set(%0, 1.0, item=0); return %1 }",
+    "lambda %0: float64[3] { %1: float64[3] = index_add(%0, 1.0, item=0); return %1 }",
+    "lambda %0: int64[3] { %1: int64[3] = index_set(%0, nan, item=0); return %1 }",
     "lambda %0: float64[3], %1: float64[3] { %2: float64[3] = add(%0, %1); return %2 }",
 ]
 
