@@ -33,7 +33,7 @@ from letir.plan.spec import (
     difference,
     has_tracer,
     key_of_arrays,
-    key_of_tree,
+    key_of_call,
 )
 from letir.plan.states import ExecutorState, state_of
 from letir.plan.subgraphs import might_require_grad
@@ -94,7 +94,7 @@ class Executor:
         leaves = args
         key = None if kwargs or self.marker.is_needed else key_of_arrays(args)
         if key is None:
-            key, leaves = key_of_tree(*self.marker.apart(args, kwargs))
+            key, leaves = key_of_call(*self.marker.apart(args, kwargs))
         known = self.keys.get(key)
         if known is None:
             return self.choose(next(self.calls), args, kwargs, key, leaves)
@@ -103,16 +103,22 @@ class Executor:
         try:
             results = run(taken(leaves, places), tries=True)
         except GuardError:
-            return self.other_branch(number, args, kwargs, key, leaves)
-        LAST.graph = executed
-        if tree is None:
-            return results[0] if len(results) == 1 else results
-        return tree.unflatten(results)
+            pass  # outside of it, where no exception is under way: that of another would have it
+        else:
+            LAST.graph = executed
+            if tree is None:
+                return results[0] if len(results) == 1 else results
+            return tree.unflatten(results)
+        return self.other_branch(number, args, kwargs, key, leaves, known)
 
-    def other_branch(self, number: int, args: tuple, kwargs: dict, key: tuple, leaves):
+    def other_branch(
+        self, number: int, args: tuple, kwargs: dict, key: tuple, leaves, known: tuple
+    ):
         """A call for which the plan that ran last does not hold: another one of its kind may."""
-        entry, *_, places = self.keys[key]
-        for version in entry.plans[1:]:
+        entry, _, _, executed, places = known
+        for version in entry.plans:
+            if version.executed is executed:
+                continue
             try:
                 results = version.run(taken(leaves, places), tries=True)
             except GuardError:
@@ -310,7 +316,7 @@ class Executor:
         return state_of(self, name_of(self.f))
 
     def __reduce__(self):
-        return self.__qualname__  # by name, as a function: so a copy is the same object
+        return name_of(self.f)  # by name, as a function: so a copy is the same object
 
     def __repr__(self):
         return f"<jit of {name_of(self.f)}>"

@@ -36,6 +36,7 @@ class Marker:
         self.names = positional_names(f) if argnames else []
         self.is_needed = bool(argnums or argnames)
         self.signature: inspect.Signature | None = None
+        self.places: dict[int, tuple] = {}  # by the number of positional arguments
 
     def mark(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
         """The arguments with static ones wrapped."""
@@ -44,15 +45,26 @@ class Marker:
         return mark_static(self.f, args, kwargs, self.argnums, tuple(self.argnames))
 
     def apart(self, args: tuple, kwargs: dict) -> tuple[tuple, dict, list]:
-        """(other arguments, other keywords, static ones as (place, value))."""
+        """(other arguments, other keywords, the values of static ones)."""
         if not self.is_needed:
             return args, kwargs, []
-        static = {n % len(args) for n in self.argnums if -len(args) <= n < len(args)}
-        static |= {i for i, name in enumerate(self.names[: len(args)]) if name in self.argnames}
-        rest = tuple([arg for i, arg in enumerate(args) if i not in static])
+        found = self.places.get(len(args)) or self.placed(len(args))
+        static, others = found
+        values = [args[i] for i in static]
+        if not kwargs:
+            return tuple([args[i] for i in others]), kwargs, values
+        names = sorted(self.argnames & kwargs.keys())
         named = {name: value for name, value in kwargs.items() if name not in self.argnames}
-        found = [(i, args[i]) for i in sorted(static)]
-        return rest, named, found + [(k, kwargs[k]) for k in sorted(self.argnames & kwargs.keys())]
+        values += [(name, kwargs[name]) for name in names]
+        return tuple([args[i] for i in others]), named, values
+
+    def placed(self, count: int) -> tuple[list[int], list[int]]:
+        """Which of so many positional arguments are static, and which are not."""
+        static = {n % count for n in self.argnums if -count <= n < count}
+        static |= {i for i, name in enumerate(self.names[:count]) if name in self.argnames}
+        others = [i for i in range(count) if i not in static]
+        found = self.places[count] = (sorted(static), others)
+        return found
 
     def check_count(self, args: tuple, kwargs: dict) -> None:
         """Raise unless the function takes such arguments: before anything runs."""

@@ -50,13 +50,20 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
     return tuple(key)
 
 
-def key_of_tree(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | None, list]:
-    """(the same for nested arguments and the values of static ones, the leaves)."""
-    leaves, tree = optree.tree_flatten((args, kwargs), namespace=NAMESPACE)
+def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | None, Sequence]:
+    """(the key of a call with keywords, static values, or nested arguments, its leaves)."""
     try:
-        return key_of_arrays(leaves, [tree, *map(token, static)]), leaves
-    except DTypeError:  # a static value without a hash
-        return None, leaves
+        tokens = [*map(token, static)]
+    except DTypeError:  # a static value without a hash, which the call will refuse
+        return None, ()
+    if kwargs or tokens:  # most such calls need no tree either
+        names = sorted(kwargs)  # as trees sort them
+        leaves = [*args, *[kwargs[name] for name in names]]
+        key = key_of_arrays(leaves, [*names, *tokens, len(tokens)])
+        if key is not None:
+            return key, leaves
+    leaves, tree = optree.tree_flatten((args, kwargs), namespace=NAMESPACE)
+    return key_of_arrays(leaves, [tree, *tokens]), leaves
 
 
 @frozen
