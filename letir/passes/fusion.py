@@ -44,6 +44,8 @@ def fuse(fn: Lambda) -> Lambda:
     }
     return %3
     """
+    if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
+        return fused_level(fn)
     held = {id(b.attrs["body"]) for body in all_bodies(fn) for b in body.binds if b.op is fused}
     return throughout_fitting(fn, lambda body: body if id(body) in held else fused_level(body))
 
@@ -68,28 +70,28 @@ class Fuser:
     def binds(self) -> list[Bind] | None:
         """The program's binds with one for each cluster; None if no cluster has two."""
         binds = self.grouping.fn.binds
-        of: dict[int, Cluster] = {}
+        of: list[Cluster | None] = [None] * len(binds)
         for cluster in self.grouping.clusters:
             cluster.members.sort()
-            of.update(dict.fromkeys(cluster.members, cluster))
+            for position in cluster.members:
+                of[position] = cluster
         for position, bind in enumerate(binds):
-            cluster = of.get(position)
+            cluster = of[position]
             if cluster is None:
-                self.put(bind)
+                self.units.append(bind)
+                if bind.op.name in WEIGHTLESS:
+                    self.move(bind)
             elif position == cluster.members[-1]:
                 self.units.append(cluster)
         if not any(type(u) is Cluster and len(u.members) > 1 for u in self.units):
             return None
         return [self.bind(u) if type(u) is Cluster else u for u in self.units]
 
-    def put(self, bind: Bind) -> None:
-        """Add a bind; before the cluster that is last, if it is a view of something else."""
-        units = self.units
-        units.append(bind)
-        if bind.op.name in WEIGHTLESS and len(units) > 1 and type(units[-2]) is Cluster:
-            last = units[-2]
-            if last not in map(self.grouping.cluster_of, bind.args):
-                units[-2:] = bind, last
+    def move(self, bind: Bind) -> None:
+        """Put the bind that is last before a cluster that it does not need."""
+        last = self.units[-2] if len(self.units) > 1 else None
+        if type(last) is Cluster and last not in map(self.grouping.cluster_of, bind.args):
+            self.units[-2:] = bind, last
 
     def bind(self, cluster: Cluster) -> Bind:
         """The bind of a cluster; of one bind that itself."""
@@ -106,17 +108,16 @@ class Fuser:
                 if type(arg) is Local and arg not in names:
                     names[arg] = Local(arg.type, arg.name)
                     operands.append(arg)
-            args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
             for binder in bind.binders:
-                # bound outside, it needs another local in here
-                is_output = left.get(binder)
-                names[binder] = Local(binder.type, binder.name) if is_output else binder
-                if is_output:
+                names[binder] = binder
+                if left.get(binder):  # bound outside, it needs another local in here
+                    names[binder] = Local(binder.type, binder.name)
                     outputs.append(binder)
+            args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
             binders = tuple([names[binder] for binder in bind.binders])
             binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))
         ret = Ret(tuple([names[output] for output in outputs]))
-        body = Lambda([names[operand] for operand in operands], binds, ret)
+        body = Lambda(tuple([names[operand] for operand in operands]), tuple(binds), ret)
         attrs = Attrs(body=body)
         return Bind(tuple(outputs), fused, tuple(operands), attrs, members[-1].source)
 

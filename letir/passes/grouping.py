@@ -13,7 +13,6 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size
 from letir.ops.shaping import concatenate
 from letir.passes.outliving import VIEWS
-from letir.visitors.usedef import use_counts
 
 NOMINAL = 1024  # stands for a size that is known by name only
 UNKNOWN = 8 * NOMINAL**2  # bytes of a value of unknown type
@@ -88,7 +87,7 @@ class Grouping:
     """
 
     fn: Lambda
-    left: dict = field(init=False)
+    left: dict = field(factory=dict)
     of: dict = field(factory=dict)
     roots: dict = field(factory=dict)
     last: dict = field(factory=dict)
@@ -100,8 +99,7 @@ class Grouping:
 
     def run(self) -> list[Cluster]:
         """Go through the program: all clusters, those of one bind too."""
-        self.left = use_counts(self.fn).copy()
-        self.find_last_uses()
+        self.find_uses()
         shapes: dict = {}  # by type: those that are fused
         for position, bind in enumerate(self.fn.binds):
             op = bind.op
@@ -117,22 +115,18 @@ class Grouping:
             self.pass_by(position, bind)
         return self.clusters
 
-    def find_last_uses(self) -> None:
-        """Fill ``roots`` and ``last``."""
-        roots, last = self.roots, self.last
-        for position, bind in enumerate(self.fn.binds):
-            args = bind.args
-            if bind.op.name in PARTS and args and type(args[0]) is Local:
-                root = roots.get(args[0], args[0])
+    def find_uses(self) -> None:
+        """Fill ``left``, ``roots`` and ``last``."""
+        left, roots, last = self.left, self.roots, self.last
+        for position, bind in enumerate((*self.fn.binds, self.fn.ret)):
+            for arg in bind.args:
+                if type(arg) is Local:
+                    left[arg] = left.get(arg, 0) + 1
+                    last[roots.get(arg, arg)] = position
+            if type(bind) is Bind and bind.op.name in PARTS and type(bind.args[0]) is Local:
+                root = roots.get(bind.args[0], bind.args[0])
                 for binder in bind.binders:
                     roots[binder] = root
-            for arg in args:
-                if type(arg) is Local:
-                    last[roots.get(arg, arg)] = position
-        end = len(self.fn.binds)
-        for arg in self.fn.ret.args:
-            if type(arg) is Local:
-                last[roots.get(arg, arg)] = end
 
     # ---- one bind ----
 
@@ -170,17 +164,25 @@ class Grouping:
 
     def pass_by(self, position: int, bind: Bind) -> None:
         """Close the clusters that a bind which belongs to none reads; all at an effect."""
+        of, roots, readers = self.of, self.roots, self.readers
         for arg in bind.args:
-            found = self.of.get(arg) if type(arg) is Local else None
+            if type(arg) is not Local:
+                continue
+            found = of.get(arg)
             if found is not None:
                 final(found).is_open = False
+            root = roots.get(arg, arg)
+            if root in readers and self.last[root] == position:
+                for reader in self.charge(root):
+                    # it may be updated in place now, so that none may read it any more
+                    reader.is_open = reader.is_open and bind.op.update is None
         if bind.op.effect or (bind.op.holds_lambdas and has_effect(bind)):
             for cluster in self.open:
                 cluster.is_open = False
             self.open.clear()
         if bind.op.name not in WEIGHTLESS:
-            self.clock += sum([self.nbytes[binder.type] for binder in bind.binders])
-        self.note_last_uses(position, bind)
+            for binder in bind.binders:
+                self.clock += self.nbytes[binder.type]
 
     # ---- clusters ----
 
@@ -270,17 +272,6 @@ class Grouping:
         for reader in readers:
             reader.held += size
         return readers
-
-    def note_last_uses(self, position: int, bind: Bind) -> None:
-        """Charge the clusters that read what a bind uses last; it may be updated in place now, so
-        that none may read it any more.
-        """
-        readers, roots = self.readers, self.roots
-        for arg in bind.args:
-            root = roots.get(arg, arg) if type(arg) is Local else None
-            if root in readers and self.last[root] == position:
-                for reader in self.charge(root):
-                    reader.is_open = reader.is_open and bind.op.update is None
 
 
 # Note [What a cluster holds]

@@ -21,7 +21,7 @@ EXACT = (
     *("canonicalize_ops", "common_subexpressions", "constant_pooling", "constant_propagation"),
     *("dead_code", "decompose_addmm", "erase_number_types", "fuse", "in_place_check"),
     *("inline_bodies", "loop_invariants", "lower_tuples", "normalize_order", "parts_apart"),
-    *("peephole", "propagate_shapes", "remove_implicit_expands", "unroll"),
+    *("peephole", "propagate_shapes", "remove_implicit_expands", "unroll", "without_barriers"),
 )
 LOOSE = ("batch_matmuls", "carried_signs", "decompose", "merged_sums")  # within rounding
 OTHERS = {"without_writes"}  # for derivatives: the same results, not the same effects
