@@ -1,10 +1,12 @@
 """What ``peephole`` knows of values: who shares their memory, which bodies and sizes they have."""
 
 import numpy as np
+import pytest
 from exactness import assert_unchanged, ops, program
 
 import letir as lt
-from letir import run_forward
+from letir import passes, run_forward
+from letir.ast.bodies import all_bodies
 from letir.ast.primitive import PRIMITIVES as OPS
 from letir.ast.types import ArrayType, Size
 from letir.passes import peephole
@@ -81,3 +83,28 @@ def test_private_sizes_are_not_compared():
     fn = program(lambda x, y: (OPS["size"](x * 2), OPS["size"](y * 2)), kind, kind)
 
     assert fn is peephole(fn)
+
+
+EACH = [
+    *(passes.peephole, passes.canonicalize_ops, passes.remove_implicit_expands, passes.decompose),
+    *(passes.lower_tuples, passes.erase_number_types, passes.in_place_check),
+]
+
+
+@pytest.mark.parametrize("change", EACH, ids=lambda change: change.__name__)
+def test_bodies_in_bodies_are_changed_at_any_depth(change):
+    x = np.ones((2, 2))
+
+    def innermost(x):
+        y = np.square(x) * 1 + OPS["broadcast_to"](x[0], (2, 2))
+        y = OPS["linear"](y, y, x[0]) + OPS["split"](x, 2)[1]
+        return y.at[0].set(1.0) + 2 * y
+
+    fn = lt.trace(innermost, x)
+    for _ in range(50):
+        fn = lt.checkpoint(fn)
+    found = change(fn)
+
+    assert len(all_bodies(found)) == 51
+    assert all_bodies(found)[-1] != all_bodies(fn)[-1]
+    assert_same(fn(x), found(x))
