@@ -1,5 +1,7 @@
 """fuse: elementwise binds in one bind, with the results that they had [F7]."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -312,3 +314,31 @@ def test_small_arrays_wait():
     f = lt.trace(lambda x, w: np.exp(x) + (w @ w) + (w @ x), np.ones((2, 2)), np.ones((2, 2)))
 
     assert ["matmul", "matmul", "exp+add+add"] == ops(fuse(f))
+
+
+def test_running_a_group_needs_no_more_memory_than_running_its_binds():
+    """[C1] Values are freed at their last use inside; the operand that dies with the first of them
+    too.
+    """
+
+    def f(w, x):
+        y = w @ x
+        for _ in range(8):
+            y = np.sin(y) + np.exp(-y)
+        return y
+
+    args = np.ones((2, 2)), np.ones((2, 1 << 17))
+    before = lt.trace(f, *args)
+
+    assert peak(fuse(before), args) <= peak(before, args) + (1 << 16)
+
+
+def peak(f: Lambda, args) -> int:
+    """The most bytes that a run has allocated at once."""
+    f(*args)
+    tracemalloc.start()
+    try:
+        f(*args)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
