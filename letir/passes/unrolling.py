@@ -22,12 +22,14 @@ from letir.ops.elementwise import add, floor_divide, maximum, mul, remainder, su
 from letir.ops.repetition import fori_loop
 from letir.ops.scanning import scan
 from letir.ops.sizes import constant
+from letir.passes.grouping import bytes_of
 from letir.passes.unrolled_scans import scan_steps
 from letir.visitors.usedef import use_counts
 
 MOST_BINDS = 32  # of a body
 WHOLE = 64  # fewer steps than this are put in a row
 BLOCK = 8
+MOST_BYTES = 1 << 20  # of stacked results
 COUNT = ArrayType(np.int64)
 NUMBERS = frozenset([constant, remainder])
 
@@ -38,9 +40,9 @@ def unroll(fn: Lambda) -> Lambda:
 
     A body of at most 32 binds is unrolled, the bodies inside it before: whole if it is known that
     there are fewer than 64 steps (none at all is no bind at all), else by 8, with an epilogue. A
-    ``scan`` over an unknown number of steps stays. Results are the same to the bit; names and
-    source lines stay. Linear in the number of binds; ``fn`` itself is returned if it has no such
-    loop.
+    ``scan`` over an unknown number of steps, or with stacked results of over 1 MiB, stays. Results
+    are the same to the bit; names and source lines stay. Linear in the number of binds; ``fn``
+    itself is returned if it has no such loop.
 
     >>> from letir.ast.parser import parse
     >>> f = parse('''lambda %0: float64[] {
@@ -213,6 +215,9 @@ def scan_of(unroller: Unroller, bind: Bind) -> Sequence[Arg] | None:
     """The results of a ``scan``; None if it stays as it is."""
     steps = scan_steps(bind)
     if steps is None or not is_small(bind.attrs["body"], steps.given, steps.returned):
+        return None
+    # the loop writes each step's results where they stay, which a row of steps holds twice
+    if steps.length * sum(map(bytes_of, steps.added)) > MOST_BYTES:
         return None
     return steps.unrolled(unroller.builder, BLOCK if steps.length >= WHOLE else None)
 

@@ -221,6 +221,15 @@ def test_a_long_scan_is_one_over_blocks_of_eight():
     assert (12, 16) == (loop.attrs["length"], loop.attrs["n_xs"])
 
 
+def test_a_scan_with_large_results_stays():
+    """A row of steps would hold them twice."""
+    f = lt.trace(
+        lambda xs: lt.scan(lambda h, x: (h + 1, np.tanh(x)), 0.0, xs), np.ones((40, 100, 100))
+    )
+
+    assert f is unroll(f)
+
+
 def test_a_scan_of_an_unknown_number_of_steps_stays():
     f = parse("""
     lambda %0: float64[], %1: float64[n] {
