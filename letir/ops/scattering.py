@@ -13,7 +13,7 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.bodies import fitted
 from letir.ops.combinators import check_element, combinator, count_of, element, is_number
-from letir.ops.elementwise import where
+from letir.ops.elementwise import minimum, where
 from letir.ops.indexing import index_add, index_set
 from letir.ops.pairwise import Pairwise, known_ufunc, prefixes
 from letir.ops.scan_gradients import emit_scan
@@ -23,8 +23,8 @@ from letir.ops.sizes import broadcast_to, reshape, zeros
 
 def places(indices: Value, count: int) -> Value:
     """The indices as places among ``count`` and one more, which is that of all that lie outside."""
-    inside = (indices >= 0) & (indices < count)
-    return where(inside, indices, count).astype("int64")
+    # without a sign a negative index is a large one: three passes, where two comparisons take five
+    return minimum(indices.astype("uint64"), count).astype("int64")
 
 
 def one_longer(dest: Value, more: Value) -> Value:
