@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
+from letir.ad.linear_bodies import OFFSETS, depending, obstacle_in_bodies
 from letir.ad.reverse import pull, takes_cotangent
 from letir.ad.rules import RuleBody, rule_body
 from letir.ast.primitive import PRIMITIVES, Primitive
@@ -81,8 +82,10 @@ class Linearity:
         """Why ``bind`` is not linear in these operands; None if it is."""
         if not all(map(has_linear_rule, computed(bind))):
             return "has no linear rule"
-        if not all(map(takes_cotangent, bind.binders)):
+        if bind.op.name not in OFFSETS and not all(map(takes_cotangent, bind.binders)):
             return "does not give floating numbers"
+        if bind.op.name in OFFSETS:
+            return self.obstacle_in_bodies(bind, chosen)
         rule = rule_of(bind, chosen)
         places = {i for i, arg in enumerate(bind.args) if arg in chosen}
         if bind.op.name in FIRST_ONLY and places != {0}:
@@ -117,6 +120,17 @@ class Linearity:
         except LetirError:
             return "is not linear"
         return None
+
+    def obstacle_in_bodies(self, bind: Bind, chosen: set[Local]) -> str | None:
+        """The same for a choice or a loop."""
+        depend = dependent(bind, chosen)
+        return obstacle_in_bodies(
+            bind,
+            chosen,
+            depend,
+            lambda arg: arg in chosen or self.vanishes(arg),
+            lambda fn, params: Linearity(fn, params, self.asked, self.remedy),
+        )
 
     def nonlinear(self, bind: Bind, why: str) -> LetirError:
         """The error that names ``bind``."""
@@ -160,6 +174,8 @@ def dependent(bind: Bind, chosen: set[Local]) -> list[Local]:
     # known to depend: ``obstacle`` has seen a cotangent for each operand
     if len(bind.binders) == 1:
         return list(bind.binders)
+    if bind.op.name in OFFSETS:
+        return depending(bind, chosen)
     masks = [tuple(other is binder for other in bind.binders) for binder in bind.binders]
     pairs = zip(bind.binders, masks, strict=True)
     return [binder for binder, mask in pairs if rule_of(bind, chosen, mask).results]

@@ -19,10 +19,11 @@ from letir.ad.rules import strong
 from letir.ad.zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
-from letir.ast.terms import Lambda, Local, Ret
+from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.trees import Tree
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat
+from letir.ops.sizes import zeros
 from letir.passes.cleanup import dead_code
 
 ASKED = "linear_transpose"
@@ -111,26 +112,32 @@ def transposed_program(fn: Lambda, positions: list[int]) -> Lambda:
     vjps = dict(zip(gradient.df_input_vjps, gradient.df.params, strict=False))
     captured = gradient.df.params[count:]
     # captured locals have the names of fn; what only linear arguments compute is not among them
-    primal = dead_code(Lambda(fn.params, fn.binds, Ret(captured)))
-    check_sizes(primal, set(inputs))
+    primal = dead_code(Lambda(fn.params, gradient.f.binds, Ret(captured)))
     builder = LetBuilder()
     # unused ones stay parameters
     cts = [vjps.get(i) or Local(strong(arg.type)) for i, arg in enumerate(fn.ret.args)]
     others = [param for i, param in enumerate(fn.params) if i not in chosen]
     builder.params = [*cts, *others]
-    builder.binds = [*primal.binds, *gradient.df.binds]
+    builder.binds = [*stand_ins(primal, inputs), *primal.binds, *gradient.df.binds]
     found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
     return builder.build(
         found[i] if type(found.get(i)) is Local else zero(builder, fn.params[i]) for i in positions
     )
 
 
-def check_sizes(primal: Lambda, inputs: set[Local]) -> None:
-    """Raise DTypeError where a linear argument would be needed, for its size."""
-    for term in (*primal.binds, primal.ret):
-        for arg in term.args:
-            if arg in inputs:
+def stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
+    """Zeros for linear arguments that ``primal`` reads: for a size, or in a loop that also computes
+    what does not depend on them. Raises DTypeError where their sizes are not known.
+    """
+    read = {local for term in (*primal.binds, primal.ret) for local in term.locals()}
+    made = []
+    for local in inputs:
+        if local in read:
+            if local.type is None or not all(type(n) is int for n in local.type.shape):
                 raise DTypeError(
-                    f"{ASKED}: the sizes of {arg!r} are not known\n"
+                    f"{ASKED}: the sizes of {local!r} are not known\n"
                     "  give the program types that say them: letir.retype"
                 )
+            attrs = {"shape": local.type.shape, "dtype": local.type.dtype}
+            made.append(Bind((local,), zeros, (), zeros.complete(attrs)))
+    return made

@@ -549,3 +549,43 @@ def test_gradients_agree_with_jax(n):
     for one, other in zip(expected, lt.grad(g, argnums=(0, 1))(X, W), strict=True):
         assert_close(np.asarray(one), other)
     assert_close(np.asarray(jax.hessian(f)(X, W)), lt.hessian(g)(X, W))
+
+
+# ---- linear maps ----
+
+LINEAR = {
+    "counted": lambda x: lt.fori_loop(0, 3, lambda i, c: W @ c * (i + 1), x),
+    "dynamic": lambda x: lt.fori_loop(0, np.int64(3), lambda i, c: W @ c * (i + 1), x),
+    "tested": lambda x: lt.while_loop(lambda s: s[0] < 3, lambda s: (s[0] + 1, W @ s[1]), (0, x))[
+        1
+    ],
+    "a choice": lambda x: lt.cond(W[0, 1] > 0, lambda x: W @ x, lambda x: x, x),
+}
+
+
+@pytest.mark.parametrize("f", LINEAR.values(), ids=LINEAR)
+def test_linear_loops_are_transposed(f):
+    (found,) = lt.linear_transpose(f, np.ones(3))(X)
+
+    assert_close(lt.jacfwd(f)(np.ones(3)).T @ X, found)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: lt.fori_loop(0, 3, lambda i, c: np.sin(c), x),
+        lambda x: lt.fori_loop(0, 3, lambda i, c: c + x, np.ones(3)),
+        lambda x: lt.while_loop(lambda c: c.sum() < 10, lambda c: c * 2, x),
+        lambda x: lt.cond(W[0, 1] > 0, lambda x: x, lambda x: x * 0 + 1, x),
+    ],
+)
+def test_what_is_not_linear_is_named(f):
+    with pytest.raises(LetirError, match=r"linear_transpose: (fori_loop|while_loop|cond)"):
+        lt.linear_transpose(f, np.ones(3))
+
+
+def test_a_loop_is_linearized():
+    out, along = lt.linearize(lambda x: counted(x, W, 3), X)
+
+    assert_close(plain(X, W, 3), out)
+    assert_close(lt.jvp(lambda x: plain(x, W, 3), (X,), (X + 1,))[1], along(X + 1))
