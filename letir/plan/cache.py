@@ -96,13 +96,13 @@ class PlanCache:
 
     def _make_room(self, new: Entry) -> None:
         """Let those go that were not used for longest."""
-        while len(self.entries) > self.most:
-            with self.lock:
-                others = [e for e in list(self.entries.values()) if e is not new and not e.flight]
-                if not others:  # all are being compiled: they will make room
-                    return
-                oldest = min(others, key=lambda entry: entry.used)
-            if self._remove(oldest):
+        while True:
+            # those without a plan are about to be compiled, by whoever has asked for them
+            held = [entry for entry in list(self.entries.values()) if entry.plans]
+            others = [entry for entry in held if entry is not new and entry.flight is None]
+            if len(held) <= self.most or not others:
+                return
+            if self._remove(min(others, key=lambda entry: entry.used)):
                 with self.lock:
                     self.evictions += 1
 

@@ -158,9 +158,9 @@ class Executor:
 
     def executed(self, request: "Request") -> tuple:
         """(entry, plan, results) of the first plan whose guards hold."""
-        fresh, tried, missed = [], [], False
+        fresh, tried, missed, entry = [], [], False, None
         while True:
-            entry = self.entry_for(request)
+            entry = self.entry_for(request) if entry is None else entry
             entry.used, plans = request.number, entry.plans
             for version in plans:
                 if version in tried:
@@ -177,7 +177,7 @@ class Executor:
                 # its guards held when it was recorded, so that it was its order of sums that failed
                 return entry, fresh[-1], fall_back(fresh[-1], request)
             if plans and entry.key.has_names:
-                request.wants_fixed = True
+                request.wants_fixed, entry = True, None
                 continue
             if not missed:
                 next(self.missed)
@@ -186,8 +186,11 @@ class Executor:
                 make = functools.partial(self.make, request, entry.key, fresh)
                 if not self.cache.grow(entry, plans, make):
                     return entry, None, None
+                if entry.plans is plans:  # it has gone; what has new plans serves, even if it has
+                    entry = None
             except NotNamed as error:
                 self.families.refuse(request.spec, entry.key, str(error))
+                entry = None
 
     def entry_for(self, request: "Request") -> Entry:
         """The entry of these sizes, or one for sizes with names that serves them or may."""
