@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from letir.ast.builder import Value
-from letir.ast.liveness import has_effect
+from letir.ast.liveness import has_effect, live_binds
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Lambda
 from letir.errors import LetirError
@@ -26,9 +26,10 @@ ASSOCIATIVE = frozenset(
 
 def known_ufunc(body: Lambda, n_xs: int) -> str | None:
     """The record whose ufunc the body is, of two elements of one array; None if it is another."""
-    if n_xs != 1 or len(body.binds) != 1:
+    binds = live_binds(body) if n_xs == 1 else ()
+    if len(binds) != 1:
         return None
-    (bind,), (a, b) = body.binds, body.params[:2]
+    (bind,), (a, b) = binds, body.params[:2]
     if bind.op.name not in ASSOCIATIVE or body.ret.args != bind.binders:
         return None
     if bind.args != (a, b) or a.type is not b.type or bind.binders[0].type is not a.type:

@@ -88,7 +88,9 @@ class Requirements:
             return [True] * len(bind.binders)
         flags = [False] * shape.steps + requires[shape.ahead :]
         if shape.n_carry is not None:
-            return self.loop(bodies[-1], flags, shape, shape.n_carry(bind))
+            n_carry = shape.n_carry(bind)
+            found = self.loop(bodies[-1], flags, shape, n_carry)
+            return [*found[:n_carry], *[False] * shape.own(bind), *found[n_carry:]]
         return [any(each) for each in zip(*[self.body(b, flags) for b in bodies], strict=True)]
 
     def loop(self, body: Lambda, flags: list[bool], shape: Shape, n_carry: int) -> Sequence[bool]:

@@ -5,7 +5,7 @@ read any more. ``SHAPES`` says by an operation's name where in its operands thos
 of other operations the bodies are cleaned and keep all their results.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from attrs import define, field, frozen
 
@@ -21,12 +21,14 @@ class Shape:
     """How the operands of an operation and the parameters of its bodies belong together.
 
     ``ahead``: operands that no body takes; ``steps``: parameters that are no operands. For a loop
-    ``n_carry(bind)`` says how many results are carried; they are the first.
+    ``n_carry(bind)`` says how many results are carried, which are the first; ``own(bind)`` how many
+    after these are the operation's own, and not of its body.
     """
 
     ahead: int = 0
     steps: int = 0
-    n_carry: object = None
+    n_carry: Callable[[Bind], int] | None = None
+    own: Callable[[Bind], int] = lambda bind: 0
 
 
 @define(eq=False)
@@ -119,24 +121,40 @@ class Narrowing:
     def loop(self, bind: Bind, bodies: Sequence[Lambda], shape: Shape, wanted: list[int]) -> Bind:
         """A loop without the carried values on which nothing depends that is wanted."""
         *tests, body = bodies  # the test of a while_loop stands before its body
-        n_carry, tests = shape.n_carry(bind), list(map(self.body, tests))
+        tests, n_carry, own = list(map(self.body, tests)), shape.n_carry(bind), shape.own(bind)
         asked = {i - shape.steps for test in tests for i in self.reads(test)}
-        carried = depended(body, shape.steps, n_carry, asked.union(wanted))
-        if any(inner.op.name in SHAPES for inner in body.binds):
-            carried = self.refined(body, shape.steps, carried, asked.union(wanted))
-        stacked = set(wanted)
-        places = range(len(bind.binders))
-        wanted = [i for i in places if i in (carried if i < n_carry else stacked)]
-        everything = len(wanted) == len(bind.binders)
-        body = self.body(body, None if everything else tuple(wanted))
-        read = {i for fn in (*tests, body) for i in self.reads(fn)}
-        first, end = shape.steps, shape.steps + n_carry
-        stay = [
+        asked = {i for i in asked if i < n_carry}
+        asked.update([i for i in wanted if i < n_carry])
+        asked.update([i - own for i in wanted if i >= n_carry + own])
+        if bind.attrs.get("numbered"):  # the first that are stacked are the operation's as well
+            asked.add(n_carry)
+        carried = self.carried(body, shape.steps, n_carry, asked)
+        kept = [i for i in range(len(body.ret.args)) if i in (carried if i < n_carry else asked)]
+        is_whole = len(kept) == len(body.ret.args)
+        body = self.body(body, None if is_whole else tuple(kept))
+        stay = self.staying(bind, (*tests, body), shape, carried)
+        results = [i for i in kept if i < n_carry]
+        results += [*range(n_carry, n_carry + own), *(i + own for i in kept if i >= n_carry)]
+        return self.refitted(bind, (*tests, body), shape, results, stay)
+
+    def staying(
+        self, bind: Bind, bodies: Sequence[Lambda], shape: Shape, carried: set[int]
+    ) -> list[int]:
+        """The parameters of the bodies of a loop that stay."""
+        read = {i for fn in bodies for i in self.reads(fn)}
+        first, end = shape.steps, shape.steps + shape.n_carry(bind)
+        return [
             i
-            for i, param in enumerate(body.params)
+            for i, param in enumerate(bodies[-1].params)
             if i < first or (i - first in carried if i < end else i in read or tells(bind, param))
         ]
-        return self.refitted(bind, (*tests, body), shape, wanted, stay)
+
+    def carried(self, body: Lambda, steps: int, n_carry: int, asked: set[int]) -> set[int]:
+        """The carried values on which these results of the body of a loop depend."""
+        found = depended(body, steps, n_carry, asked)
+        if not any(inner.op.name in SHAPES for inner in body.binds):
+            return found
+        return self.refined(body, steps, found, asked)
 
     def refined(self, body: Lambda, steps: int, most: set[int], wanted: set[int]) -> set[int]:
         """As ``depended``, of which ``most`` is the answer, with the results of bodies in ``body``
@@ -189,9 +207,9 @@ def tells(bind: Bind, param: Local) -> bool:
     """Whether a loop needs an operand that its body does not read: for how often it runs, or for a
     size that a result has.
     """
-    if bind.op.name != "scan":
+    if bind.op.name not in ("scan", "while_scan"):
         return False
-    return bind.attrs["length"] is None or any(
+    return bind.attrs.get("length", 0) is None or any(
         type(n) is Size for n in (param.type.shape if param.type else ())
     )
 
@@ -205,6 +223,8 @@ def counts(bind: Bind, shape: Shape, wanted: list[int], stay: list[int]) -> dict
         n_carry, n_xs = bind.attrs["n_carry"], bind.attrs["n_xs"]
         xs = range(n_carry, n_carry + n_xs)
         return {"n_carry": sum(i < n_carry for i in wanted), "n_xs": sum(i in xs for i in stay)}
+    if bind.op.name == "while_scan":
+        return {"n_carry": sum(i < bind.attrs["n_carry"] for i in wanted)}
     return {}
 
 
@@ -224,4 +244,8 @@ SHAPES = {
     "while_loop": Shape(n_carry=all_results),
     "fori_loop": Shape(ahead=2, steps=1, n_carry=all_results),
     "scan": Shape(n_carry=lambda bind: bind.attrs["n_carry"]),
+    "while_scan": Shape(
+        n_carry=lambda bind: bind.attrs["n_carry"],
+        own=lambda bind: 0 if bind.attrs["numbered"] else 1,
+    ),
 }

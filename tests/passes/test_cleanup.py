@@ -328,3 +328,43 @@ def test_loops_in_loops_are_cleaned_50_deep():
 
     assert {len(bind.binders) for bind in all_binds(found)} == {1}
     assert lt.run_forward(found, np.int64(0), np.float64(2), np.float64(3)) == 2.0
+
+
+WHILE_SCAN = """
+lambda %0: int64[], %1: float64[], %2: float64[] {
+  %3: int64[], %4: float64[], %5: int64[_trips], %6: float64[_trips], %7: float64[_trips] =
+    while_scan(%0, %1, %2,
+      test=lambda %10: int64[], %11: float64[], %12: float64[] {
+        %13: bool[] = less(%10, 5); return %13 },
+      body=lambda %20: int64[], %21: float64[], %22: float64[] {
+        %23: int64[] = add(%20, 1)
+        %24: float64[] = mul(%21, 2.0)
+        %25: float64[] = exp(%22)
+        return (%23, %24, %24, %25) },
+      n_carry=2, numbered=False)
+  return RESULT
+}"""
+
+
+@pytest.mark.parametrize(
+    "result, kept",
+    [
+        ("%3", (1, 2, 1)),  # carried, results, operands
+        ("%4", (2, 3, 2)),
+        ("%5", (1, 2, 1)),
+        ("%6", (2, 4, 2)),
+        ("%7", (1, 3, 2)),
+        ("(%4, %7)", (2, 4, 3)),
+    ],
+)
+def test_dead_values_of_a_loop_that_keeps_its_history_go(result, kept):
+    """[F4]"""
+    f = parse(WHILE_SCAN.replace("RESULT", result))
+    args = [np.int64(2), np.float64(1.5), np.float64(0.5)]
+
+    found = lt.check(dead_code(f))
+
+    (bind,) = found.binds
+    assert (bind.attrs["n_carry"], len(bind.binders), len(bind.args)) == kept
+    assert_same(lt.run_forward(f, *args), lt.run_forward(found, *args))
+    assert dead_code(found) is found
