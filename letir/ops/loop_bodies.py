@@ -90,7 +90,9 @@ def is_counted(kinds: Sequence[ArrayType | None], n_carry: int, n_xs: int) -> bo
 
 def part(body: Lambda, params: Sequence[Local], wanted: Sequence[Local]) -> Lambda:
     """The program of these locals of ``body``, which depend on ``params`` alone."""
-    whole = Lambda(params, body.binds, Ret(tuple(wanted)))
+    # effects happen in the loop, and read what is not the same in all steps
+    binds = [bind for bind in body.binds if not has_effect(bind)]
+    whole = Lambda(params, binds, Ret(tuple(wanted)))
     return whole.with_binds(live_binds(whole))
 
 

@@ -589,3 +589,22 @@ def test_a_loop_is_linearized():
 
     assert_close(plain(X, W, 3), out)
     assert_close(lt.jvp(lambda x: plain(x, W, 3), (X,), (X + 1,))[1], along(X + 1))
+
+
+@pytest.mark.parametrize("loop", ["fori", "scan"])
+def test_a_loop_that_prints_has_a_gradient(loop, capsys):
+    """[C5] What the way back computes of captured values alone has nothing to do with the print."""
+
+    def step(i, y, w):
+        lt.debug.print("step {}", i)
+        return y * np.exp(w)
+
+    def f(x, w):
+        if loop == "fori":
+            return lt.fori_loop(0, 3, lambda i, y: step(i, y, w), x).sum()
+        return lt.scan(lambda y, i: (step(i, y, w), None), x, np.arange(3))[0].sum()
+
+    df = lt.grad(f, 1)(np.ones(2), np.zeros(2))
+
+    np.testing.assert_allclose(df, [3.0, 3.0])
+    assert "step 0\nstep 1\nstep 2\n" in capsys.readouterr().out
