@@ -127,6 +127,22 @@ def test_gradients_are_what_differences_say(program):
 
 
 @QUICK
+@given(control_functions(smooth=True))
+def test_variables_have_the_gradients_of_programs(program):
+    f, args = program
+    total, arrays = summed(f, args[ARRAYS:]), args[:ARRAYS]
+    expected = lt.grad(total, (0, 1, 2, 3))(*arrays)
+    variables = [lt.Variable(x, requires_grad=True) for x in arrays]
+    out = total(*variables)
+
+    if isinstance(out, lt.Variable) and out.requires_grad:
+        out.backward()
+    for variable, ct in zip(variables, expected, strict=True):
+        found = np.zeros(variable.shape) if variable.grad is None else np.asarray(variable.grad)
+        np.testing.assert_allclose(found, ct, rtol=1e-9, atol=1e-9)
+
+
+@QUICK
 @given(control_functions(smooth=True, most_steps=2))
 def test_both_modes_agree_on_second_derivatives(program):
     f, args = program
@@ -238,3 +254,19 @@ def test_no_examples_at_all_may_choose_and_repeat():
 
         assert passes.decompose(fn)(np.zeros(0)).shape == (0,)
         assert lt.grad(lambda x, f=f: lt.map(f, x).sum())(np.zeros(0)).shape == (0,)
+
+
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda c: lt.cond(True, lambda: np.tanh(c), lambda: c * 2),
+        lambda c: lt.switch(1, [lambda: c * 2, lambda: np.tanh(c)]),
+        lambda c: lt.fori_loop(0, 2, lambda i, s: np.tanh(c), c),
+        lambda c: lt.map(lambda x: c * 2, np.ones(3)),
+    ],
+)
+def test_a_body_may_give_a_variable_that_it_closes_over(f):
+    variable = lt.Variable(np.ones(2), requires_grad=True)
+    f(variable).sum().backward()
+
+    np.testing.assert_array_equal(variable.grad, lt.grad(lambda c: f(c).sum())(np.ones(2)))

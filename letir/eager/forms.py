@@ -173,6 +173,9 @@ def _made(bind: Bind, needed: frozenset) -> Form:
     captured = () if rule is None else rule.captured
     constants = [i for i, arg in enumerate(args) if arg not in needed]  # for ``history`` [E4]
     kept = tuple(sorted({*constants, *captured})) if requires_grad else ()
+    if requires_grad and op.holds_lambdas and len(types) > 1:
+        # a loop that is not computed again for some of the gradients reads what it gave instead
+        kept = tuple(range(len(args) + len(types)))
     run, is_single = kernel(op, bind.attrs), op.results is None
     is_builtin = "." not in op.name and not op.holds_lambdas
     return Form(

@@ -11,6 +11,7 @@ import numpy as np
 import optree
 from attrs import frozen
 
+from letir.ast.builder import Value
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Const, Lambda, Local
 from letir.ast.trees import NAMESPACE, Static, Tree, flatten
@@ -287,7 +288,8 @@ def finished(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tr
 
 def result_arg(new: Trace, leaf):
     """A result as an argument of Ret. Raises TraceError for what is no array or number."""
-    if isinstance(leaf, Tracer) or type(leaf) in PYTHON_NUMBERS:
+    is_lifted = new.lifts_variables and isinstance(leaf, Value)
+    if isinstance(leaf, Tracer) or type(leaf) in PYTHON_NUMBERS or is_lifted:
         return new.enter(leaf)
     if is_array(leaf):
         try:
