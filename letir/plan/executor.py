@@ -11,22 +11,29 @@ import time
 from collections.abc import Callable
 from itertools import count
 
-from attrs import define, field
-
 from letir.ad.sharing import Transform
 from letir.ast.terms import Lambda
-from letir.ast.trees import flatten
-from letir.ast.types import ShapeDtype
-from letir.errors import GuardError
+from letir.errors import DTypeError, GuardError
 from letir.eval.arguments import nested_results
 from letir.plan.cache import Entry, PlanCache
 from letir.plan.compiling import Compiled
 from letir.plan.differentiable import differentiable
-from letir.plan.effects import EffectLog
-from letir.plan.marking import Marker, Options
+from letir.plan.marking import Marker, Options, is_method_of, name_refused
 from letir.plan.methods import BoundExecutor, on_mirror, options_of_method
 from letir.plan.optimizing import optimized
 from letir.plan.profiling import Profiled
+from letir.plan.requests import (
+    Request,
+    attempt,
+    donated,
+    fall_back,
+    name_of,
+    needs_log,
+    promote,
+    reached,
+    taken,
+    with_types,
+)
 from letir.plan.sizing import Families, NotNamed, check_agrees, recorded_by_name
 from letir.plan.spec import (
     ArgumentSpec,
@@ -39,7 +46,7 @@ from letir.plan.states import ExecutorState, state_of
 from letir.plan.subgraphs import might_require_grad
 from letir.plan.transforming import transformed
 from letir.tracing.recorder import ABSTRACT, ACTIVE, LAZY
-from letir.tracing.recording import KEEP, StaticLeaf, record
+from letir.tracing.recording import KEEP, record
 
 LOG = logging.getLogger("letir.plan")
 PLANS_EACH = 16  # of one kind of arguments: a branch on every step would compile without end
@@ -143,7 +150,12 @@ class Executor:
     def choose(self, n: int, args: tuple, kwargs: dict, key: tuple | None, leaves):
         """Call ``n``, which finds its plan by the whole spec, or has one made."""
         marked = self.marker.mark(args, kwargs)
-        spec, arrays = ArgumentSpec.of(*marked)
+        try:
+            spec, arrays = ArgumentSpec.of(*marked)
+        except DTypeError as error:
+            if is_method_of(self, args):  # called as Class.method(object, ...)
+                return self.__get__(args[0])(*args[1:], **kwargs)
+            raise name_refused(self.f, marked, error) from None
         if has_tracer(arrays):
             return self.f(*args, **kwargs)
         if spec not in self.cache.entries:
@@ -156,7 +168,7 @@ class Executor:
             self.remember(key, entry, version, leaves)
         return nested_results(version.program, results)
 
-    def executed(self, request: "Request") -> tuple:
+    def executed(self, request: Request) -> tuple:
         """(entry, plan, results) of the first plan whose guards hold."""
         fresh, tried, missed, entry = [], [], False, None
         while True:
@@ -192,7 +204,7 @@ class Executor:
                 self.families.refuse(request.spec, entry.key, str(error))
                 entry = None
 
-    def entry_for(self, request: "Request") -> Entry:
+    def entry_for(self, request: Request) -> Entry:
         """The entry of these sizes, or one for sizes with names that serves them or may."""
         known = self.cache.entries.get(request.spec)
         if known is not None or request.wants_fixed:
@@ -212,7 +224,7 @@ class Executor:
 
     # ---- compiling ----
 
-    def make(self, request: "Request", key: ArgumentSpec, fresh: list):
+    def make(self, request: Request, key: ArgumentSpec, fresh: list):
         """The plan of a request; ``key``: its spec, or one with names for its sizes."""
         begun = time.perf_counter()
         reason = request.reason or self.reason(key)
@@ -234,7 +246,7 @@ class Executor:
         """The program of the function at these arguments."""
         return record(self.f, *marked, mode, KEEP).fn
 
-    def recorded_by_name(self, request: "Request", key: ArgumentSpec) -> Lambda:
+    def recorded_by_name(self, request: Request, key: ArgumentSpec) -> Lambda:
         """The program for named sizes. Raises NotNamed where there is none."""
         fn = recorded_by_name(
             lambda kinds: self.recorded(with_types(request.marked, kinds), ABSTRACT), key
@@ -242,7 +254,7 @@ class Executor:
         check_agrees(fn, self.recorded(request.marked), request.leaves)
         return fn
 
-    def compiled(self, fn: Lambda, request: "Request", reason: str):
+    def compiled(self, fn: Lambda, request: Request, reason: str):
         """The plan of a program."""
         options = {"optimize": self.options.optimize, "exact": self.options.exact}
         if request.spec.has_variables or might_require_grad(fn):
@@ -323,91 +335,3 @@ class Executor:
 
     def __repr__(self):
         return f"<jit of {name_of(self.f)}>"
-
-
-@define(eq=False)
-class Request:
-    """One call that looks for its plan: its number, spec, arrays, and marked arguments."""
-
-    number: int
-    spec: ArgumentSpec
-    leaves: list
-    marked: tuple
-    reason: str = ""
-    wants_fixed: bool = False  # no plan for named sizes
-    log: EffectLog = field(factory=EffectLog)  # of what plans did whose guards failed
-
-
-def taken(leaves, places: list[int] | None) -> list:
-    """A new list of those leaves that are no static values."""
-    return list(leaves) if places is None else [leaves[i] for i in places]
-
-
-def attempt(version, leaves: list, log: EffectLog) -> tuple:
-    """The results of a plan whose guards may fail."""
-    if type(version) is not Compiled:
-        return version.run(leaves)
-    return version.run(leaves, tries=True, log=log)
-
-
-def needs_log(version) -> bool:
-    """Whether effects may have happened when a guard of this plan fails."""
-    return type(version) is Compiled and version.needs_log
-
-
-def fall_back(version, request: Request) -> tuple:
-    """The results of a plan's program as it was recorded."""
-    leaves = list(request.leaves)
-    if type(version) is not Compiled:
-        return version.run_fallback(leaves)
-    return version.run_fallback(leaves, request.log)
-
-
-def promote(entry: Entry, version) -> None:
-    """Let the plan that ran be the first that is tried next time."""
-    if entry.plans[0] is not version:
-        with entry.lock:
-            others = [plan for plan in entry.plans if plan is not version]
-            if len(others) < len(entry.plans):
-                entry.plans = (version, *others)
-
-
-def donated(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
-    """The parameters that positional arguments are, of marked arguments."""
-    if not argnums:
-        return ()
-    chosen, found, place = {n % len(args) for n in argnums}, [], 0
-    for i, arg in enumerate(args):
-        count = sum(type(leaf) not in (StaticLeaf, bool, str) for leaf in flatten(arg)[0])
-        if i in chosen:
-            found += range(place, place + count)
-        place += count
-    return tuple(found)
-
-
-def with_types(marked: tuple, kinds: list) -> tuple:
-    """Marked arguments with types in the place of arrays."""
-    leaves, tree = flatten(marked)
-    new = iter(kinds)
-    return tree.unflatten(
-        [
-            leaf if type(leaf) in (StaticLeaf, bool, str) else typed(leaf, next(new))
-            for leaf in leaves
-        ]
-    )
-
-
-def typed(leaf, kind):
-    """The argument of which only this type is known."""
-    # of one without axes also whether it is an array, which += changes, or a scalar
-    return ShapeDtype(kind.shape, kind.dtype, kind.weak) if kind.shape else leaf
-
-
-def reached(counter: count) -> int:
-    """What ``next`` would give, without taking it."""
-    return int(repr(counter)[len("count(") : -1])
-
-
-def name_of(f: Callable) -> str:
-    """What people call a function."""
-    return getattr(f, "__qualname__", None) or type(f).__name__

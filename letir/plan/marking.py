@@ -8,8 +8,10 @@ from collections.abc import Callable
 from attrs import frozen
 
 from letir.ast.terms import Lambda
-from letir.errors import ShapeError
-from letir.tracing.recording import mark_static, positional_names
+from letir.ast.trees import flatten
+from letir.errors import DTypeError, ShapeError
+from letir.eval.arrays import type_of
+from letir.tracing.recording import StaticLeaf, leaf_names, mark_static, positional_names
 
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
@@ -93,3 +95,22 @@ def expected(signature: inspect.Signature) -> str:
     if any(kind in VARIADIC for kind in kinds):
         return f"at least {least}"
     return str(most) if least == most else f"{least} to {most}"
+
+
+def name_refused(f: Callable, marked: tuple, error: DTypeError) -> DTypeError:
+    """``error`` with the name of the first argument that is no array of numbers."""
+    leaves, _ = flatten(marked)
+    for leaf, name in zip(leaves, leaf_names(f, *marked), strict=True):
+        if type(leaf) not in (StaticLeaf, bool, str):
+            try:
+                type_of(leaf)
+            except DTypeError:
+                error.args = (f"argument {name}: {error}",) if name else error.args
+                return error
+    return error
+
+
+def is_method_of(executor, args: tuple) -> bool:
+    """Whether the first argument is an object whose class has this executor as a method."""
+    classes = type(args[0]).__mro__ if args else ()
+    return any(value is executor for cls in classes for value in vars(cls).values())

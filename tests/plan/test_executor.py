@@ -283,6 +283,17 @@ def test_what_an_object_holds_is_an_argument_of_its_method():
     assert model.count == 3
 
 
+def test_a_method_may_be_called_through_its_class():
+    model = Model()
+
+    assert_same(X * 2.0 + 1.0, Model.apply(model, X))
+
+
+def test_what_is_no_array_is_refused_by_its_name():
+    with pytest.raises(lt.DTypeError, match=r"argument y: numpy\.ma\.MaskedArray is no array"):
+        jit(lambda x, y: x)(X, np.ma.array([1.0]))
+
+
 def test_what_a_method_changes_is_changed():
     model = Model()
     w = model.w

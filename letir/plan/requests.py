@@ -1,0 +1,102 @@
+"""``Request``: one call on its way to a plan, and what is done with plans and arguments on it."""
+
+from collections.abc import Callable
+from itertools import count
+
+from attrs import define, field
+
+from letir.ast.trees import flatten
+from letir.ast.types import ShapeDtype
+from letir.plan.cache import Entry
+from letir.plan.compiling import Compiled
+from letir.plan.effects import EffectLog
+from letir.plan.spec import ArgumentSpec
+from letir.tracing.recording import StaticLeaf
+
+
+@define(eq=False)
+class Request:
+    """One call that looks for its plan: its number, spec, arrays, and marked arguments."""
+
+    number: int
+    spec: ArgumentSpec
+    leaves: list
+    marked: tuple
+    reason: str = ""
+    wants_fixed: bool = False  # no plan for named sizes
+    log: EffectLog = field(factory=EffectLog)  # of what plans did whose guards failed
+
+
+def taken(leaves, places: list[int] | None) -> list:
+    """A new list of those leaves that are no static values."""
+    return list(leaves) if places is None else [leaves[i] for i in places]
+
+
+def attempt(version, leaves: list, log: EffectLog) -> tuple:
+    """The results of a plan whose guards may fail."""
+    if type(version) is not Compiled:
+        return version.run(leaves)
+    return version.run(leaves, tries=True, log=log)
+
+
+def needs_log(version) -> bool:
+    """Whether effects may have happened when a guard of this plan fails."""
+    return type(version) is Compiled and version.needs_log
+
+
+def fall_back(version, request: Request) -> tuple:
+    """The results of a plan's program as it was recorded."""
+    leaves = list(request.leaves)
+    if type(version) is not Compiled:
+        return version.run_fallback(leaves)
+    return version.run_fallback(leaves, request.log)
+
+
+def promote(entry: Entry, version) -> None:
+    """Let the plan that ran be the first that is tried next time."""
+    if entry.plans[0] is not version:
+        with entry.lock:
+            others = [plan for plan in entry.plans if plan is not version]
+            if len(others) < len(entry.plans):
+                entry.plans = (version, *others)
+
+
+def donated(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
+    """The parameters that positional arguments are, of marked arguments."""
+    if not argnums:
+        return ()
+    chosen, found, place = {n % len(args) for n in argnums}, [], 0
+    for i, arg in enumerate(args):
+        count = sum(type(leaf) not in (StaticLeaf, bool, str) for leaf in flatten(arg)[0])
+        if i in chosen:
+            found += range(place, place + count)
+        place += count
+    return tuple(found)
+
+
+def with_types(marked: tuple, kinds: list) -> tuple:
+    """Marked arguments with types in the place of arrays."""
+    leaves, tree = flatten(marked)
+    new = iter(kinds)
+    return tree.unflatten(
+        [
+            leaf if type(leaf) in (StaticLeaf, bool, str) else typed(leaf, next(new))
+            for leaf in leaves
+        ]
+    )
+
+
+def typed(leaf, kind):
+    """The argument of which only this type is known."""
+    # of one without axes also whether it is an array, which += changes, or a scalar
+    return ShapeDtype(kind.shape, kind.dtype, kind.weak) if kind.shape else leaf
+
+
+def reached(counter: count) -> int:
+    """What ``next`` would give, without taking it."""
+    return int(repr(counter)[len("count(") : -1])
+
+
+def name_of(f: Callable) -> str:
+    """What people call a function."""
+    return getattr(f, "__qualname__", None) or type(f).__name__
