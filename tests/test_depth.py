@@ -139,6 +139,15 @@ def roundabout(length: int) -> Lambda:
         return builder.build([y])
 
 
+def chosen(f: Lambda) -> Lambda:
+    """``f`` as both branches of a choice."""
+    builder = LetBuilder()
+    x = builder.param(SCALAR)
+    cond = PRIMITIVES["cond"]
+    attrs = cond.complete({"on_true": f, "on_false": f})
+    return builder.build(builder.apply(cond, (x > 0, x), attrs))
+
+
 def scanned(f: Lambda) -> Lambda:
     """``f`` as the one step of a scan."""
     builder = LetBuilder()
@@ -238,6 +247,8 @@ LAWS = {
     "batch_matmuls": lambda f: passes.batch_matmuls(f) is f,
     "loop_invariants": lambda f: passes.loop_invariants(f) is f,
     "without_combinators": lambda f: without_combinators(f) is f,
+    "grad of a choice": lambda f: lt.check(lt.grad(chosen(chain(len(f) // 4))))(ONE) < 0,
+    "vmap of a choice": lambda f: len(lt.check(lt.vmap(chosen(f), axis_size=2))) > 1,
     "grad of a scan": lambda f: lt.check(lt.grad(scanned(chain(len(f) // 4))))(ONE) < 0,
     "jvp of a scan": lambda f: lt.jvp(scanned(chain(len(f) // 4)), (ONE,), (ONE,))[1] < 0,
     "vmap of a scan": lambda f: len(lt.check(lt.vmap(scanned(f), axis_size=2))) == 1,

@@ -161,6 +161,17 @@ def in_a_loop(f: Lambda) -> Lambda:
     return builder.build(builder.emit(PRIMITIVES["fori_loop"], args, Attrs(body=body)))
 
 
+def until(f: Lambda) -> Lambda:
+    """A loop with ``f`` as its body that goes round while it carries a huge number."""
+    builder = LetBuilder()
+    operands = tuple([builder.param(param.type).arg for param in f.params])
+    body = Lambda(f.params, f.binds, scalar(f).ret)
+    asks = LetBuilder()
+    first, *_ = [asks.param(param.type) for param in f.params]
+    attrs = Attrs(test=asks.build([first > 1e300]), body=body)
+    return builder.build(builder.emit(PRIMITIVES["while_loop"], operands, attrs))
+
+
 def scanned(f: Lambda) -> Lambda:
     """A scan with ``f`` as its step, which carries the first parameter and captures the others."""
     builder = LetBuilder()
@@ -327,6 +338,8 @@ FUNCTIONS = {
     "batch_matmuls": lambda f: passes.batch_matmuls(unrolled(len(f))),
     "loop_invariants": lambda f: passes.loop_invariants(in_a_loop(f)),
     "without_combinators": lambda f: without_combinators(maps(len(f))),
+    "grad of a while_loop": lambda f: gradient(until(f)),
+    "vmap of a while_loop": lambda f: lt.vmap(until(f), axis_size=2),
     "grad of a scan": lambda f: gradient(scanned(f)),
     "jvp of a scan": lambda f: lt.jvp(scanned(f), *[tuple(arguments(f))] * 2),
     "linearize of a scan": lambda f: lt.linearize(scanned(f), *arguments(f)),
