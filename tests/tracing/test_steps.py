@@ -125,7 +125,7 @@ def kalman(np, scan, p, xs):
 def test_a_scan_is_that_of_jax(model):
     jax = pytest.importorskip("jax")
     jnp = importlib.import_module("jax.numpy")
-    sizes = {"w": (3, 12), "u": (3, 12), "b": (12,)}
+    sizes = {"b": (12,), "u": (3, 12), "w": (3, 12)}  # JAX sorts them
     args = {k: RNG.normal(size=n) * 0.4 for k, n in sizes.items()}, XS
     jax.config.update("jax_enable_x64", True)
 
