@@ -31,7 +31,10 @@ def composed(shape: tuple, first, second) -> tuple | None:
             if len(range(1)[entry]) != 1:
                 return None
             found.append(None)
-    return tuple([slice_of(e) if type(e) is range else e for e in [*found, *outer]])
+    whole = [slice_of(e) if type(e) is range else e for e in [*found, *outer]]
+    if any(e is ... for e in items[1]) and all(type(e) is int for e in whole):
+        whole.append(...)  # a 0-d array, into which NumPy writes an array of one element
+    return tuple(whole)
 
 
 def with_sizes(entries: list, shape: tuple):

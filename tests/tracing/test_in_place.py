@@ -333,3 +333,15 @@ def test_copyto_replaces_infinities():
 
     with np.errstate(divide="ignore"):
         assert_same(np.ones(3), lt.trace(program, X)(X))
+
+
+def test_an_array_of_one_element_is_written_into_one_place():
+    def f(x):
+        table = np.outer(x, x)
+        row = table[0]
+        row[..., 0] = table * 3
+        return table
+
+    x = np.array(2.0)
+
+    assert_same(f(x), lt.trace(f, x)(x))
