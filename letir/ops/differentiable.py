@@ -5,6 +5,7 @@ history, and its backward runs ``df``. Loaded on a miss of its name.
 """
 
 from letir.ast.terms import Lambda
+from letir.ops import written_control
 from letir.ops.batched_control import axes_of, mapped_body
 from letir.ops.batching import first_mapped, in_front
 from letir.ops.bodies import body_type, fitted
@@ -30,6 +31,11 @@ def graph_impl(
 ):
     """The results of ``f``: the real ones, and the temporaries that ``df`` reads."""
     return call(f, list(args))
+
+
+def run_graph(xp, operands: list, *, call, f, **others):
+    """The same; the list is emptied, so that each value goes free at its last use in ``f``."""
+    return call(f, operands)
 
 
 def graph_aval(*types, f, df, **vectors):
@@ -64,6 +70,11 @@ def n_results(*, f: Lambda, **others) -> int:
     return len(f.ret.args)
 
 
+def graph_source(write, *args, f, **others):
+    """The forward program, in its place."""
+    return written_control.body(write, *args, body=f)
+
+
 differentiable_graph = op(
     "differentiable_graph",
     graph_impl,
@@ -73,4 +84,6 @@ differentiable_graph = op(
     batch=graph_batch,
     results=n_results,
     holds_lambdas=True,
+    consume=run_graph,
+    source=graph_source,
 )
