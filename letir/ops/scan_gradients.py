@@ -203,6 +203,8 @@ class Loop:
         """(last carry, stacked ys) of the scan whose steps give these; ``extra`` are arrays that
         tell the number of steps, if nothing else does.
         """
+        if not carry and not ys:  # no derivative flows back: of integers, say
+            return (), ()
         body = self.builder.build([*carry, *ys])
         body = body.with_binds(live_binds(body))  # a sum is taken apart, or an answer not wanted
         used = {local for term in (*body.binds, body.ret) for local in term.locals()}
@@ -231,7 +233,11 @@ def go_back(back: Back, cts: Sequence, outs: Sequence, args: Sequence, loop: Loo
     end = n_carry + back.n_xs
     # also what a step replaces by something without a cotangent: it began as an operand, and stays
     # that where there is no step
-    known = {*g.df_input_vjps, *g.df_output_vjps, *[i for i, ct in enumerate(cts) if ct is not None]}
+    known = {
+        *g.df_input_vjps,
+        *g.df_output_vjps,
+        *[i for i, ct in enumerate(cts) if ct is not None],
+    }
     carry = [i for i in range(n_carry) if back.needed[i] and i in known]
     if not (g.df_input_vjps or carry):
         return (None,) * len(args)
@@ -263,12 +269,17 @@ class Sums:
         self.carry: list[Value] = []
         made = {b: bind for bind in loop.builder.binds for b in bind.binders}
         rows = {param.arg: operand for operand, param in loop.rows}
-        for i, (arg, ct) in terms.items():
-            known = loop.length is not None
-            self.products[i], rest = products(ct.arg, made) if known else ([], [ct.arg])
+        known = loop.length is not None
+        parts = {
+            i: products(ct.arg, made) if known else ([], [ct.arg]) for i, (_, ct) in terms.items()
+        }
+        there = {p.b for found, _ in parts.values() for p in found if p.is_small} | rows.keys()
+        for i, (found, rest) in parts.items():
+            self.products[i] = [p for p in found if p.b in there]
+            rest += [p.made for p in found if p.b not in there]
             if rest:
                 values = added(Value(loop.builder, local) for local in rest)
-                self.carry.append(loop.carried(zeros_like(arg)) + values)
+                self.carry.append(loop.carried(zeros_like(terms[i][0])) + values)
                 self.carried.append(i)
         factors = [x for terms in self.products.values() for p in terms for x in (p.a, p.b)]
         self.stacked = {x: rows[x] for x in factors if x in rows}

@@ -480,3 +480,37 @@ def test_forward_mode_of_loops_in_loops():
         np.testing.assert_allclose(found, row, rtol=1e-12)
     _, tangent = lt.jvp(f, (0.4, xs), (1.0, xs * 0))
     np.testing.assert_allclose(tangent, expected[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n, is_stacked", [(8, True), (1000, False)])
+def test_products_are_stacked_where_that_takes_no_more_room(n, is_stacked):
+    def loss(w, v, xs):
+        def step(c, x):
+            return np.tanh(c * 0.5 + (x @ w) @ v), None
+
+        return lt.scan(step, 0.1, xs)[0]
+
+    args = np.ones((2, n)) / n, np.ones(n) / n, RNG.normal(size=(4, 2))
+    _, backward = scans(lt.grad(lt.trace(loss, *args)))
+    assert is_stacked == all(binder.type.shape != (2, n) for binder in backward.binders)
+
+    def plain(w, v, xs):
+        c = 0.1
+        for x in xs:
+            c = np.tanh(c * 0.5 + (x @ w) @ v)
+        return c
+
+    np.testing.assert_allclose(lt.grad(loss)(*args), lt.grad(plain)(*args), rtol=1e-11)
+
+
+def test_a_scan_through_which_no_derivative_flows_has_none():
+    def f(xs, start):
+        def step(n, x):
+            return (n + 1).astype("int64"), np.tanh(n.astype("float64"))
+
+        return lt.scan(step, start.astype("int64"), xs, checkpoint_every=2)[1].sum()
+
+    gradients = lt.grad(f, (0, 1))(np.ones(3), np.float64(2))
+
+    np.testing.assert_array_equal(gradients[0], np.zeros(3))
+    assert gradients[1] == 0
