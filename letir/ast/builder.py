@@ -13,6 +13,7 @@ import numpy as np
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.operators import binary, method, reflected, shape_method, unary
 from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
+from letir.ast.resizing import given_sizes, resized
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType, number_dtype
 from letir.errors import DTypeError, InternalError, LetirError
@@ -165,13 +166,18 @@ class LetBuilder:
         names: dict[Local, Arg] = dict(zip(fn.params, args, strict=True))
         # types are interned, so that `is` is equality
         retyped = any(arg.type is not p.type for arg, p in zip(args, fn.params, strict=True))
+        types, sizes = None, {}
+        if retyped:
+            sizes = given_sizes([p.type for p in fn.params], [arg.type for arg in args])
         add, source = self.binds.append, self.source
         for bind in fn.binds:
             operands = tuple([names[a] if type(a) is Local else a for a in bind.args])
-            types = result_types(bind.op, operands, bind.attrs) if retyped else None
+            attrs = resized(bind.attrs, sizes) if sizes else bind.attrs
+            if retyped:
+                types = result_types(bind.op, operands, attrs)
             binders = renamed(bind.binders, names, types)
             # attributes are shared, bodies in them too: these are closed, and so need no renaming
-            add(Bind(binders, bind.op, operands, bind.attrs, bind.source or source))
+            add(Bind(binders, bind.op, operands, attrs, bind.source or source))
         return tuple([names[a] if type(a) is Local else a for a in fn.ret.args])
 
     def call(self, fn: Lambda, operands: Iterable) -> tuple:

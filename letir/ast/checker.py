@@ -9,6 +9,7 @@ from letir.ast.builder import located, result_types
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.printer import line_of
+from letir.ast.resizing import given_sizes, resized
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType
 from letir.errors import DTypeError, LetirError, ScopeError, ShapeError
@@ -96,10 +97,14 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
             )
 
 
-def _inferred(fn: Lambda, bind: Bind, args=None) -> tuple:
+def _inferred(fn: Lambda, bind: Bind, args=None, attrs=None) -> tuple:
     """The types of the results by the type rule, which sees whatever attributes a text has."""
     try:
-        return result_types(bind.op, bind.args if args is None else args, bind.attrs)
+        return result_types(
+            bind.op,
+            bind.args if args is None else args,
+            bind.attrs if attrs is None else attrs,
+        )
     except LetirError as error:
         raise located(error, line_of(fn, bind), bind.source) from None
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
@@ -126,11 +131,13 @@ def retype(fn: Lambda, *types: ArrayType) -> Lambda:
         fresh[param] = Local(kind if known else ArrayType(kind.dtype, kind.shape), param.name)
         params.append(fresh[param])
     binds = []
+    sizes = given_sizes([p.type for p in fn.params], [p.type for p in params])
     for bind in fn.binds:
         args = tuple([fresh[arg] if type(arg) is Local else arg for arg in bind.args])
-        found = _inferred(fn, bind, args)
+        attrs = resized(bind.attrs, sizes) if sizes else bind.attrs
+        found = _inferred(fn, bind, args, attrs)
         binders = tuple([Local(t, b.name) for t, b in zip(found, bind.binders, strict=True)])
         fresh.update(zip(bind.binders, binders, strict=True))
-        binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))
+        binds.append(Bind(binders, bind.op, args, attrs, bind.source))
     ret = Ret(tuple([fresh[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
     return Lambda(params, binds, ret, fn.in_tree, fn.out_tree)

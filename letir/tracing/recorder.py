@@ -14,6 +14,7 @@ import numpy as np
 from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, inferred
 from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.resizing import given_sizes, resized
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
 from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
@@ -246,12 +247,14 @@ class Trace(ChangesArguments, LetBuilder):
             return [self.result(r) for r in self.inline(fn, [self.enter(leaf) for leaf in leaves])]
         # by apply, not inline: each bind is computed, and values are freed as in an evaluator
         env = Environment(fn, leaves)
+        sizes = given_sizes([param.type for param in fn.params], leaves)
         leaves.clear()
         for bind in fn.binds:
             operands = tuple(env.operands(bind.args))
             before = len(self.binds)
             try:
-                out = self.apply(bind.op, operands, bind.attrs)
+                attrs = resized(bind.attrs, sizes) if sizes else bind.attrs
+                out = self.apply(bind.op, operands, attrs)
             except GuardError as error:
                 point_at(error, bind.source)
                 raise

@@ -1,0 +1,50 @@
+"""What sizes that are names are where a program is used for other types: ``given_sizes``, and
+``resized`` attributes.
+"""
+
+from collections.abc import Iterable
+
+from letir.ast.attrs import Attrs
+from letir.ast.types import Size
+
+
+def given_sizes(declared: Iterable, given: Iterable) -> dict:
+    """What the names in the shapes of ``declared`` types are in those of ``given`` types or arrays:
+    numbers or other sizes. Names that stand alone nowhere are left out, and what does not fit.
+    """
+    found: dict = {}
+    for old, new in zip(declared, given, strict=True):
+        if old is new or getattr(old, "shape", None) is None or not hasattr(new, "shape"):
+            continue
+        if len(old.shape) == len(new.shape):
+            for size, n in zip(old.shape, new.shape, strict=True):
+                if type(size) is Size and len(size.terms) == 1 and size.terms[0][1] == 1:
+                    names = size.terms[0][0]
+                    if len(names) == 1:
+                        found.setdefault(names[0], n)
+    return {name: n for name, n in found.items() if n != Size.named(name)}
+
+
+def resized(attrs: Attrs, sizes: dict) -> Attrs:
+    """``attrs`` with names of sizes replaced by what they are; itself if there are none."""
+    if not any(type(value) is tuple and _has_size(value) for value in attrs.values()):
+        return attrs
+    return Attrs({name: _resized(value, sizes) for name, value in attrs.items()})
+
+
+def _has_size(value: tuple) -> bool:
+    return any(type(n) is Size or (type(n) is tuple and _has_size(n)) for n in value)
+
+
+def _resized(value, sizes: dict):
+    if type(value) is tuple:
+        return tuple([_resized(item, sizes) for item in value])
+    if type(value) is not Size or value.names.isdisjoint(sizes):
+        return value
+    total = 0
+    for names, factor in value.terms:
+        product = factor
+        for name in names:
+            product = product * sizes.get(name, Size.named(name))
+        total = total + product
+    return total

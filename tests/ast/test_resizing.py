@@ -1,0 +1,48 @@
+"""Sizes that are names, in programs that are used for other types."""
+
+import numpy as np
+
+import letir as lt
+from letir.ast.attrs import Attrs
+from letir.ast.resizing import given_sizes, resized
+from letir.ast.types import ArrayType, Size
+
+N = Size.named("n")
+M = Size.named("m")
+
+
+def centred(x, w):
+    """A function whose gradient says shapes: it sums to them, and broadcasts."""
+    h = x @ w
+    return ((h - h.mean(0)) ** 2).sum()
+
+
+def test_names_are_what_they_are_in_the_given_types():
+    declared = [ArrayType(float, (N, 3)), ArrayType(float, (N + 1,)), ArrayType(float, (M,))]
+    given = [ArrayType(float, (4, 3)), ArrayType(float, (5,)), ArrayType(float, (2 * N,))]
+
+    assert {"n": 4, "m": 2 * N} == given_sizes(declared, given)
+    assert {"n": 4} == given_sizes(declared[:1], [np.ones((4, 3))])
+    assert {} == given_sizes(declared, declared)
+
+
+def test_attributes_say_the_numbers():
+    attrs = Attrs(shape=(N + 1, 3, M), axis=0)
+
+    assert Attrs(shape=(5, 3, M), axis=0) == resized(attrs, {"n": 4})
+    assert Attrs(shape=(M + 1, 3, M), axis=0) == resized(attrs, {"n": M})
+    plain = Attrs(shape=(2, 3), axis=0)
+    assert plain is resized(plain, {"n": 4})
+
+
+def test_a_gradient_of_a_batch_is_recorded_and_compiled_at_a_size():
+    gradient = lt.trace(lt.grad(centred, (0, 1)), np.ones((2, 3)), np.ones((3, 4)))
+    mapped = lt.vmap(gradient, in_axes=(0, None))
+    x, w = np.arange(36.0).reshape(6, 2, 3), np.ones((3, 4))
+    expected = mapped(x, w)
+
+    for fn in (lt.trace(mapped, x, w), lt.jit(mapped), lt.trace(mapped, x, w, abstract=True)):
+        for a, b in zip(expected, fn(x, w), strict=True):
+            np.testing.assert_array_equal(a, b)
+    types = [ArrayType(float, x.shape), ArrayType(float, w.shape)]
+    assert (6, 2, 3) == lt.retype(mapped, *types).ret.args[0].type.shape
