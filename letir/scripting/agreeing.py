@@ -146,5 +146,6 @@ def of_kind(value, kind: ArrayType | None):
     if not isinstance(value, Value):
         number = kind.dtype.type(value)
         return number.item() if kind is WEAK[type(number.item())] else number
-    value = recast(value, kind.dtype)
-    return PRIMITIVES["weaken"](value) if kind.weak else value
+    if kind.weak:
+        return PRIMITIVES["weaken"](recast(value, kind.dtype))
+    return PRIMITIVES["cast"](value, kind.dtype)  # also where only the number becomes an array

@@ -235,6 +235,27 @@ def test_the_index_keeps_its_last_value_if_it_had_one():
     np.testing.assert_array_equal(f(X, 0), X * 10)
 
 
+def test_a_number_of_the_caller_becomes_an_array_where_it_meets_one():
+    """[G3]"""
+    f = script("""
+        def f(x, s):
+            for i in range(2):
+                s = s + x.sum()
+            if s > 0:
+                t = s
+            else:
+                t = 1.0
+            return t
+    """)
+
+    for dtype in ("f4", "f8"):
+        for start in (1.0, 1, -9.0):
+            x = X.astype(dtype)
+            expected = start + 2 * x.sum()
+            assert f(x, start) == (expected if expected > 0 else 1.0)
+            assert f(x, start).dtype == dtype
+
+
 def test_values_in_tuples_are_carried():
     """[G3]"""
     f = script("""
