@@ -15,16 +15,25 @@ from letir.ops.makers import added
 from letir.ops.shaping import transpose
 from letir.ops.sizes import reshape
 
+WIDER = 4  # as the gates of a recurrent cell are than its state
+
 
 @frozen
 class Product:
     """A product ``a.T @ b`` of a step: ``a`` of shape (k, m) and ``b`` of shape (k, n), or without
-    the first axis where k is 1.
+    the first axis where k is 1; ``made`` is its result.
     """
 
+    made: Local
     a: Local
     b: Local
     turned: bool  # whether a is (m, k) instead
+
+    @property
+    def is_small(self) -> bool:
+        """Whether to stack ``b`` takes not much more room than ``a`` takes, which steps stack."""
+        m, n = self.made.type.shape
+        return n <= WIDER * m
 
     def of_all(self, a: Value, b: Value) -> Value:
         """The sum of the products of all steps, for the stacked factors."""
@@ -65,14 +74,14 @@ def product_of(bind: Bind, made: dict[Local, Bind]) -> Product | None:
     (m, k), (_, n) = a.type.shape, b.type.shape
     if k > m or 0 in (m, k, n) or a.type.dtype != b.type.dtype:
         return None
-    left, right = made.get(a), made.get(b)
+    left, right, (result,) = made.get(a), made.get(b), bind.binders
     if is_op(right, "expand_dims", axis=-2):
         (b,) = right.args
     if is_op(left, "expand_dims", axis=-1):
-        return Product(left.args[0], b, turned=False)
+        return Product(result, left.args[0], b, turned=False)
     if is_op(left, "transpose", axes=(1, 0)) or is_op(left, "transpose", axes=None):
-        return Product(left.args[0], b, turned=False)
-    return Product(a, b, turned=True)
+        return Product(result, left.args[0], b, turned=False)
+    return Product(result, a, b, turned=True)
 
 
 def is_op(bind: Bind | None, name: str, **attrs) -> bool:
