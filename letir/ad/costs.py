@@ -60,7 +60,8 @@ def of_bodies(bind: Bind) -> int | None:
     Other than composites and steps of gradients these are loops and branches, which are dear.
     """
     op, types = bind.op, [arg.type for arg in bind.args]
-    least = CHEAP if op in (grad_of, when_defined) else DEAR  # these two only hold a rule
+    # these only hold a rule, or elementwise operations
+    least = CHEAP if op in (grad_of, when_defined) or op.name == "fused" else DEAR
     bodies = bodies_of(bind)
     if op.decompose is not None:
         if None in types:

@@ -11,6 +11,7 @@ from letir.ast.bodies import all_bodies
 from letir.ast.collecting import paused_gc
 from letir.ast.liveness import live_binds
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ops.bodies import fitted
 from letir.ops.fused import fused
 from letir.passes.bodies import throughout_fitting
 from letir.passes.grouping import WEIGHTLESS, Cluster, Grouping, bytes_of, elements_of
@@ -179,5 +180,6 @@ class Group:
 
 
 def group_of(bind: Bind) -> Group:
-    """The group that a bind of ``fused`` is."""
-    return Group(bind.args, bind.binders, bind.attrs["body"])
+    """The group that a bind of ``fused`` is, for the types of its operands."""
+    body = fitted(bind.attrs["body"], [arg.type for arg in bind.args])
+    return Group(bind.args, bind.binders, body)

@@ -232,6 +232,17 @@ def test_a_group_says_what_it_reads_writes_and_spares():
     assert (bind.args, bind.binders) == (group.inputs, group.outputs)
 
 
+def test_a_group_has_the_types_that_it_is_run_with():
+    f = lt.retype(
+        fuse(program("%2 = exp(%0); %3 = mul(%2, %1); return %3")),
+        *[lt.ShapeDtype((7,), np.float32)] * 2,
+        lt.ShapeDtype((4, 4), float),
+    )
+
+    assert (7,) == group_of(f.binds[0]).shape
+    assert 28 == group_of(f.binds[0]).cost.spared
+
+
 @given(programs(ops=ELEMENTWISE + BESIDE, most_steps=24))
 def test_results_are_the_same_to_the_bit(program):
     """[F7]"""
