@@ -65,9 +65,13 @@ def fori_loop(lower, upper, body_fun: Callable, init, *, checkpoint_every=None):
     (abstractly: it cannot ask for values), with a traced integer for ``i``. ``checkpoint_every``
     as in ``while_loop``.
 
+    An ordinary array that is indexed by ``i`` is one of the program's:
+    ``letir.numpy.asarray(x)[i]``.
+
     >>> import numpy as np
+    >>> import letir.numpy as lnp
     >>> x = np.arange(4.0)
-    >>> float(fori_loop(0, 4, lambda i, total: total + x[i] * i, 0.0))
+    >>> float(fori_loop(0, 4, lambda i, total: total + lnp.asarray(x)[i] * i, 0.0))
     14.0
     """
     source, _ = user_place(2)
