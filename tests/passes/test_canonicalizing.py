@@ -58,6 +58,7 @@ def spelled(text: str) -> lt.Lambda:
 
 @pytest.mark.parametrize("word", SPELLINGS)
 def test_the_same_is_said_in_one_way(word):
+    """[F3]."""
     expected = spelled(word)
     assert expected is canonicalize_ops(expected)
     for other in SPELLINGS[word]:
@@ -114,6 +115,8 @@ def test_other_words_give_the_same_bits(word):
 
 
 def test_what_broadcasts_itself_is_not_broadcast_before():
+    """[F3]."""
+
     def function(x, row):
         wide = OPS["broadcast_to"](row, (3, 4))
         return OPS["where"](x > wide, x * wide, wide) / wide

@@ -29,6 +29,7 @@ def deeply(fn):
 
 @pytest.mark.parametrize("name", COMPOSITES)
 def test_what_is_computed_by_its_parts_gives_the_same_bits(name):
+    """[B4]."""
     for sample in SAMPLES[name]:
         fn, args = applied(PRIMITIVES[name], sample)
 

@@ -14,6 +14,7 @@ from letir.testing import assert_same
 
 
 def test_a_result_does_not_become_an_argument_or_another_result():
+    """[C4]."""
     three = ArrayType(float, (3,))
     fn = program(lambda x: (x * 1, x - 0, OPS["copy"](x)), three)
     assert fn is peephole(fn)
