@@ -31,10 +31,7 @@ def composed(shape: tuple, first, second) -> tuple | None:
             if len(range(1)[entry]) != 1:
                 return None
             found.append(None)
-    whole = [slice_of(e) if type(e) is range else e for e in [*found, *outer]]
-    if any(e is ... for e in items[1]) and all(type(e) is int for e in whole):
-        whole.append(...)  # a 0-d array, into which NumPy writes an array of one element
-    return tuple(whole)
+    return tuple([slice_of(e) if type(e) is range else e for e in [*found, *outer]])
 
 
 def with_sizes(entries: list, shape: tuple):

@@ -163,6 +163,8 @@ def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> 
     if known is False:
         if not certain:
             doubted(result, parent)
+        elif op.name == "index" and not result.shape and ... in items_of(attrs["item"]):
+            result.sharing = Memory(result.arg)  # x[...] of a scalar is an array of its own
         return
     depth = 1 if type(parent.sharing) is not View else parent.sharing.depth + 1
     view = View(parent, op, operands[1:], attrs, depth)

@@ -47,6 +47,9 @@ def whole_place(target, item) -> tuple:
         if found is None:
             break
         target, place = above.parent, found
+    entries = item if type(item) is tuple else (item,)
+    if any(e is ... for e in entries) and type(place) is tuple and set(map(type, place)) == {int}:
+        place = (*place, ...)  # a 0-d array, into which NumPy writes an array of one element
     return target, place
 
 

@@ -345,3 +345,16 @@ def test_an_array_of_one_element_is_written_into_one_place():
     x = np.array(2.0)
 
     assert_same(f(x), lt.trace(f, x)(x))
+
+
+def test_an_array_of_a_scalar_is_one_of_its_own():
+    def f(x):
+        array = x[3][...]
+        row = array.reshape(-1)
+        array[...] = 0.0
+        return x, array, row
+
+    x = np.arange(4.0) + 1
+
+    for abstract in (True, False):
+        assert_same(f(x.copy()), lt.trace(f, x, abstract=abstract)(x.copy()))

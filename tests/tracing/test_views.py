@@ -17,7 +17,10 @@ from letir.tracing.views import PUTS
 # Operations that no function of NumPy gives as a view: steps of gradients, those that hand on what
 # a rule of the user's gets, and some that only letir has.
 OWN = {"sum_to_size", "autograd_add", "instantiate", "custom_vjp", "grad_of", "when_defined"}
-OWN |= {"custom_jvp", "checkpoint"}
+OWN |= {"custom_jvp", "checkpoint", "barrier", "differentiable_graph", "fused"}
+# what bodies hand on: a new value each time round
+OWN |= {"cond", "switch", "while_loop", "while_scan", "fori_loop", "scan", "map", "reduce"}
+OWN |= {"associative_scan", "reduce_by_index", "scatter"}
 # the edges of bins that were given: discrete, and nobody's result
 OWN |= {"histogram", "histogramdd"}
 
