@@ -320,7 +320,7 @@ class Loop:
         if count:  # what comes first in the order of the loop
             rows = [x[rest:] if self.reverse else x[: n - rest] for x in xs]
             rows = [x.reshape((count, every, *x.shape[1:])) for x in rows]
-            slices = [builder_slice(x) for x in rows]
+            slices = [element_of(x) for x in rows]
             body = self.segment([*carry, *slices, *lifted], every)
             outs = self._scan(builder, [*carry, *rows, *lifted], count, body)
             carry = outs[: self.n_carry]
@@ -339,6 +339,6 @@ class Loop:
         return (*carry, *[PRIMITIVES["concatenate"](pair) for pair in zip(*parts, strict=True)])
 
 
-def builder_slice(x: Value) -> Value:
-    """A value of the type of one element of ``x``, to say it."""
+def element_of(x: Value) -> Value:
+    """A stand-in for one element of ``x``: of its type and name."""
     return Value(x.emitter, Local(x.type.with_shape(x.shape[1:]), x.arg.name))
