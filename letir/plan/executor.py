@@ -103,20 +103,24 @@ class Executor:
         if key is None:
             key, leaves = key_of_call(*self.marker.apart(args, kwargs))
         known = self.keys.get(key)
-        if known is None:
-            return self.choose(next(self.calls), args, kwargs, key, leaves)
-        entry, run, tree, executed, places = known
-        entry.used = number = next(self.calls)
         try:
-            results = run(taken(leaves, places), tries=True)
-        except GuardError:
-            pass  # outside of it, where no exception is under way: that of another would have it
-        else:
-            LAST.graph = executed
-            if tree is None:
-                return results[0] if len(results) == 1 else results
-            return tree.unflatten(results)
-        return self.other_branch(number, args, kwargs, key, leaves, known)
+            if known is None:
+                return self.choose(next(self.calls), args, kwargs, key, leaves)
+            entry, run, tree, executed, places = known
+            entry.used = number = next(self.calls)
+            try:
+                results = run(taken(leaves, places), tries=True)
+            except GuardError:
+                results = None
+            if results is None:  # not in the handler: another plan's exception would be its child
+                return self.other_branch(number, args, kwargs, key, leaves, known)
+        except BaseException:
+            del args, kwargs, leaves  # an exception that is kept would keep them
+            raise
+        LAST.graph = executed
+        if tree is None:
+            return results[0] if len(results) == 1 else results
+        return tree.unflatten(results)
 
     def other_branch(
         self, number: int, args: tuple, kwargs: dict, key: tuple, leaves, known: tuple
@@ -160,7 +164,13 @@ class Executor:
             return self.f(*args, **kwargs)
         if spec not in self.cache.entries:
             self.marker.check_count(args, kwargs)
-        entry, version, results = self.executed(Request(n, spec, arrays, marked))
+        request = Request(n, spec, arrays, marked)
+        try:
+            entry, version, results = self.executed(request)
+        except BaseException:
+            request.forget()
+            del args, kwargs, leaves, marked, arrays
+            raise
         if version is None:  # this very thread is recording the function for such arguments
             return self.f(*args, **kwargs)
         LAST.graph = version.executed

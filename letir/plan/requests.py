@@ -26,6 +26,10 @@ class Request:
     wants_fixed: bool = False  # no plan for named sizes
     log: EffectLog = field(factory=EffectLog)  # of what plans did whose guards failed
 
+    def forget(self) -> None:
+        """Let go of the arguments: an exception that is kept would keep them."""
+        self.leaves, self.marked, self.log = [], ((), {}), EffectLog()
+
 
 def taken(leaves, places: list[int] | None) -> list:
     """A new list of those leaves that are no static values."""

@@ -447,6 +447,29 @@ def test_an_error_is_that_of_the_program_with_the_users_line():
     assert "test_executor.py" in "".join(found.value.__notes__)
 
 
+def test_an_error_of_a_run_keeps_no_argument_alive():
+    """[C1]"""
+    f, kept, gone = jit(lambda x, tree: np.linalg.inv(x) + tree["a"]), [], []
+
+    def zeros():
+        array = np.zeros((2, 2))
+        gone.append(weakref.ref(array))
+        return array
+
+    def fail():
+        try:
+            f(zeros(), {"a": zeros()})
+        except np.linalg.LinAlgError as error:
+            kept.append(error)
+
+    for _ in range(2):
+        fail()
+        f(np.eye(2), {"a": np.eye(2)})
+
+    assert len(kept) == 2
+    assert [ref() is None for ref in gone] == [True] * 4
+
+
 def test_a_compile_that_fails_is_not_kept():
     """[F2]"""
     works = []
