@@ -77,6 +77,7 @@ class ArraySpec:
     contiguous: bool = True
     requires_grad: bool = False
     holder: type = np.ndarray
+    device: str = "cpu"
 
     @classmethod
     def of(cls, leaf) -> "ArraySpec":
@@ -85,10 +86,11 @@ class ArraySpec:
         if issubclass(holder, Tracer):
             return cls(kind, holder=holder)
         is_variable = hasattr(holder, "__letir_run__")
-        flags = getattr(leaf.array if is_variable else leaf, "flags", None)
+        array = leaf.array if is_variable else leaf
+        flags, device = getattr(array, "flags", None), getattr(array, "device", "cpu")
         contiguous = flags is None or bool(flags.c_contiguous)
         requires_grad = is_variable and leaf.requires_grad and RECORDS.get()
-        return cls(kind, contiguous, requires_grad, holder)
+        return cls(kind, contiguous, requires_grad, holder, str(device))
 
     def with_shape(self, shape: tuple) -> "ArraySpec":
         """The same for another shape."""

@@ -3,6 +3,7 @@
 import functools
 import gc
 import logging
+import sys
 import threading
 import weakref
 
@@ -16,6 +17,7 @@ from letir import GuardError, ShapeError, jit
 from letir.plan.executor import last_executed_graph
 from letir.testing import assert_same
 from letir.testing.strategies import programs
+from tests.eval.stand_in import DeviceArray, DeviceModule, modules, moved
 
 X = np.arange(3.0)
 
@@ -663,3 +665,18 @@ def test_a_compiled_program_gives_what_it_gives_as_it_is(program):
         return
     assert_same(expected, jit(fn, exact=True)(*args))
     assert_same(expected, lt.compile(fn, exact=True)(*args))
+
+
+def test_arrays_of_a_device_have_plans_of_their_own(monkeypatch):
+    """[F1]"""
+    device = DeviceModule()
+    for name, module in modules(device).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    f = jit(lambda x: np.exp(x) * 2.0)
+    expected = f(X)
+    for _ in range(2):
+        found = f(moved(X))
+
+    assert isinstance(found, DeviceArray)
+    assert_same(expected, found.host)
+    assert compiles(f) == 2
