@@ -5,6 +5,7 @@ own, whose last parameters are the outer arrays that it reads. Loops are emitted
 what they carry agree, which takes a second round where a number becomes an array.
 """
 
+import contextlib
 from collections.abc import Iterable, Sequence
 
 from attrs import frozen
@@ -273,15 +274,26 @@ def integer(emitter, term: Term) -> int | Value:
 
 def agreed(emitter, statement, lifting: Lifting, initial: Sequence, stride: int = 1) -> Step:
     """The body for the types that the loop's values have before the first step and after each."""
-    patterns = tuple(map(pattern_of, initial))
+    patterns = expected(emitter.hints.get(id(statement)), initial)
     while True:  # ends: a pattern only ever grows, a few times
         builder, env = opened(statement, lifting, patterns, stride)
         values = emitter.inside(builder, env).block(statement.block)
         wider = grown(emitter, statement, patterns, values)
         if wider == patterns:
+            emitter.hints[id(statement)] = patterns
             body = builder.build(flattened(patterns, values))
             return Step(patterns, body, tested(emitter, statement, lifting, patterns))
         patterns = wider
+
+
+def expected(hint: tuple[Pattern, ...] | None, initial: Sequence) -> tuple[Pattern, ...]:
+    """The patterns to begin with. ``hint``: those of the last time that the loop was emitted, in a
+    round of an outer loop for narrower types. Without it each level would double the rounds.
+    """
+    if hint is not None:
+        with contextlib.suppress(DiffersError):
+            return tuple(map(joined, hint, initial))
+    return tuple(map(pattern_of, initial))
 
 
 def grown(emitter, statement, patterns: Sequence[Pattern], values: Sequence) -> tuple[Pattern, ...]:

@@ -45,6 +45,7 @@ class Emitter:
     def __init__(self, builder: LetBuilder, function: Function, scripts: Mapping, env: dict):
         self.builder, self.function, self.scripts = builder, function, scripts
         self.env: dict[str, Any] = env
+        self.hints: dict = {}  # what loops carried when they were last emitted, see ``control``
 
     def run(self) -> Any:
         """The results: a value, or a tuple of them."""
@@ -64,7 +65,9 @@ class Emitter:
 
     def inside(self, builder: LetBuilder, env: dict) -> "Emitter":
         """The same function, going on in a body of its own."""
-        return Emitter(builder, self.function, self.scripts, env)
+        found = Emitter(builder, self.function, self.scripts, env)
+        found.hints = self.hints
+        return found
 
     def assign(self, statement: Assign) -> None:
         """Give values their names."""

@@ -462,3 +462,15 @@ def test_blocks_may_nest_deeply_but_not_without_end():
     assert script(text(39))(40.0) == 80.0
     with pytest.raises(lt.ParseError, match="nested too deeply: make a function"):
         script(text(60))
+
+
+def test_loops_in_loops_are_read_once_a_level():
+    """[G3]: each level turns a number into an array, which takes a second round."""
+    depth, lines = 16, []
+    for i in range(depth):
+        lines += [f"{'    ' * i}s{i} = 0", f"{'    ' * i}for i{i} in range(1):"]
+    lines.append(f"{'    ' * depth}s{depth - 1} = s{depth - 1} + x.sum()")
+    lines += [f"{'    ' * (i + 1)}s{i} = s{i} + s{i + 1}" for i in reversed(range(depth - 1))]
+    text = "".join(f"    {line}\n" for line in [*lines, "return s0"])
+
+    assert script(f"def f(x):\n{text}")(X) == X.sum()  # else 2 ** 16 rounds of the innermost
