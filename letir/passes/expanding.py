@@ -41,11 +41,19 @@ def _without_expands(fn: Lambda) -> Lambda:
         if bind.op is broadcast_to:
             base = bind.args[0]
             bases[bind.binders[0]] = bases.get(base, base)
-        elif bases and bind.op.elementwise and bind.op.reusable:
+        elif bases and bind.op.elementwise and bind.op.reusable and has_axes(bind):
             found = _implicit(bind, bases)
             changed = changed or found is not bind
         binds.append(found)
     return fn.with_binds(binds) if changed else fn
+
+
+def has_axes(bind: Bind) -> bool:
+    """Whether the result is known to have axes: without, it may be an array or a scalar as the
+    operand is, and ``broadcast_to`` gives arrays.
+    """
+    kind = bind.binders[0].type
+    return kind is not None and bool(kind.shape)
 
 
 def _implicit(bind: Bind, bases: dict[Local, Arg]) -> Bind:

@@ -153,6 +153,13 @@ def test_what_needs_the_shape_gets_it(function):
     assert fn is remove_implicit_expands(fn)
 
 
+def test_what_was_made_an_array_without_axes_stays_one():
+    fn = program(lambda x: OPS["broadcast_to"](x * 2, ()).astype("float32"), ArrayType(float))
+
+    assert fn is remove_implicit_expands(fn)
+    assert_unchanged(remove_implicit_expands, fn, np.float64(1.0))
+
+
 def test_a_number_that_was_made_an_array_stays_one_where_it_widens():
     fn = parse(
         "lambda %0: float64*[], %1: float32[3] { %2: float64[3] = broadcast_to(%0, shape=(3,)); "
