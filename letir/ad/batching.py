@@ -13,6 +13,7 @@ from attrs import frozen
 from letir.ad.reverse import pull
 from letir.ad.rules import Steps, compiled, rule_body, with_line
 from letir.ast.attrs import NO_ATTRS, token
+from letir.ast.bodies import holds_arrays
 from letir.ast.builder import LetBuilder, Value, result_types
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import NO_BATCH, Primitive
@@ -149,7 +150,9 @@ def batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBo
     if found is None:
         if len(_bodies) >= _MOST:  # emptied whole: an order of use would cost every hit
             _bodies.clear()
-        found = _bodies[key] = _recorded(bind, args, there, size)
+        found = _recorded(bind, args, there, size)
+        if not holds_arrays(bind.attrs):  # else the arrays would stay in the cache
+            _bodies[key] = found
     return found
 
 

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from attrs import frozen
 
 from letir.ast.attrs import NO_ATTRS, Attrs, token
+from letir.ast.bodies import holds_arrays
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import Absent, Primitive
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
@@ -157,7 +158,9 @@ def rule_body(
         if len(_bodies) >= _MOST:
             _bodies.clear()
         wanted = [needed is None or (type(arg) is Local and arg in needed) for arg in args]
-        found = _bodies[key] = _recorded(kind, bind, mask, wanted, transform)
+        found = _recorded(kind, bind, mask, wanted, transform)
+        if not holds_arrays(bind.attrs):  # else the arrays would stay in the cache
+            _bodies[key] = found
     return found
 
 

@@ -7,8 +7,12 @@ whoever holds it, and without a Python frame a level.
 
 from collections.abc import Callable, Iterator, Sequence
 
+import numpy as np
+
 from letir.ast.attrs import Attrs
 from letir.ast.terms import Bind, Lambda
+
+FEW = 64  # elements of an array that may stay in a cache
 
 
 def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
@@ -33,6 +37,26 @@ def bodies_in(values) -> tuple[Lambda, ...]:
         elif kind is tuple:
             found += bodies_in(value)
     return tuple(found)
+
+
+def holds_arrays(attrs: Attrs) -> bool:
+    """Whether attributes keep arrays alive, which may be large: as they are, or as constants of
+    bodies. Caches whose keys are attributes must not.
+    """
+    return any(map(_is_large, attrs.values()))
+
+
+def _is_large(value) -> bool:
+    kind = type(value)
+    if kind is np.ndarray:
+        return value.size > FEW
+    if kind is Lambda:
+        return value.memo(_has_large_constants)
+    return kind is tuple and any(map(_is_large, value))
+
+
+def _has_large_constants(fn: Lambda) -> bool:
+    return any(bind.attrs and holds_arrays(bind.attrs) for bind in fn.binds)
 
 
 def with_bodies(bind: Bind, new: Sequence[Lambda]) -> Bind:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.bodies import holds_arrays
 from letir.ast.operators import binary, method, reflected, shape_method, unary
 from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
 from letir.ast.resizing import given_sizes, resized
@@ -35,7 +36,8 @@ def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[Arra
         found = infer(op, types, attrs)
         if len(inferred) >= _INFERRED_MOST:
             inferred.clear()
-        inferred[key] = found
+        if attrs is NO_ATTRS or not holds_arrays(attrs):
+            inferred[key] = found
     return found
 
 

@@ -13,6 +13,7 @@ from attrs import frozen
 from letir.ad.reverse import DEFINED, pull
 from letir.ad.rules import RuleBody, rule_body
 from letir.ast.attrs import Attrs
+from letir.ast.bodies import holds_arrays
 from letir.ast.builder import result_types
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Const, Local
@@ -160,7 +161,9 @@ def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> Form:
     except LetirError as error:
         raise placed(error) from None
     bind = Bind(tuple([Local(kind) for kind in types]), op, args, attrs)
-    found = forms[key] = _made(bind, needed)
+    found = _made(bind, needed)
+    if not holds_arrays(bind.attrs):  # else the arrays would stay in the table
+        forms[key] = found
     return found
 
 

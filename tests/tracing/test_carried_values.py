@@ -263,3 +263,21 @@ def test_an_exception_in_a_body_leaves_no_trace_behind():
         lt.fori_loop(0, 2, body, 1.0)
     assert not lt.is_tracing()
     assert sys.exc_info() == (None, None, None)
+
+
+@pytest.mark.parametrize("size", [10_000])
+def test_no_cache_keeps_the_constants_of_a_program_that_is_gone(size):
+    w, x = np.full(size, 1.5), np.ones(size)
+
+    def f(x):
+        return lt.fori_loop(0, 2, lambda i, c: c * w, x * w).sum()
+
+    program = lt.trace(f, x)
+    inside = next(b for b in program.binds if b.op.name == "fori_loop").attrs["body"].constants
+    kept = [weakref.ref(b.attrs["value"]) for b in (*inside, *program.constants)]
+    lt.vmap(lt.grad(program))(x[None])
+    del program, inside
+    gc.collect()
+
+    assert len(kept) == 2
+    assert [ref() is None for ref in kept] == [True, True]
