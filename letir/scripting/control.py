@@ -47,6 +47,7 @@ from letir.scripting.terms import (
 from letir.scripting.vocabulary import OPERATORS
 
 COMPARISONS = frozenset(OPERATORS[kind] for kind in ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"))
+MOST_COUNTED = 1 << 63
 START = ".start"  # of a range, among the names of its loop: no name of a script has a dot
 
 
@@ -264,6 +265,8 @@ def integer(emitter, term: Term) -> int | Value:
     """An end of a range."""
     value = emitter.value(term)
     if type(value) in (int, bool):
+        if not -MOST_COUNTED < value < MOST_COUNTED:
+            raise emitter.error(term, f"a range counts in 64 bits, {value} does not fit")
         return int(value)
     if isinstance(value, Value):
         kind = value.type

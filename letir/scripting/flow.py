@@ -124,7 +124,7 @@ class FlowReader(ExpressionReader):
     def loop(self, node: Loop) -> None:
         """``while`` and counted ``for``."""
         if node.orelse:
-            raise self.error(node.orelse[0], "a loop has no else: it runs always, as break is not")
+            raise self.error(node.orelse[0], "a loop has no else: without break it always runs")
         is_counted, at = isinstance(node, ast.For), self.place(node)
         bounds = self.bounds(node) if is_counted else ()
         names, needed, scope = assigned([node]), self.liveness.needed[node], self.scope

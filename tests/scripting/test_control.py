@@ -439,6 +439,7 @@ def test_what_a_script_cannot_say_is_an_error_with_its_place(body, line, column,
         ("y = 'a'\nif x[0] > 0:\n    y = 'b'\nx = y", lt.LetirError, "'y' is 'b' where the cond"),
         ("if x > 0:\n    x = x + 1", lt.LetirError, "a condition is one truth value, found bool"),
         ("for i in range(y):\n    x = x + 1", lt.LetirError, "counts by integers, found float64"),
+        ("for i in range(2**70):\n    x = x + 1", lt.LetirError, "counts in 64 bits"),
         ("for i in range(0, 3, 0):\n    x = x + 1", lt.LetirError, "the step of a range"),
     ],
 )
