@@ -179,7 +179,7 @@ def owned(f: Lambda, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program [C4]."""
     # a caller may write into what it gets, and constants serve the next call
     constants = {id(bind.attrs["value"]) for bind in f.constants}
-    return tuple([r.copy() if id(root(r)) in constants else r for r in results])
+    return tuple([r.copy(order="K") if id(root(r)) in constants else r for r in results])
 
 
 def root(array):

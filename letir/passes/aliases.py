@@ -5,6 +5,7 @@ Here by name, as most of these are loaded on use; ``letir.passes.sharing`` says 
 ``peephole`` rewrites. A law over all samples keeps the list complete.
 """
 
+from collections import Counter
 from functools import cache
 
 from letir.ast.primitive import Primitive
@@ -35,6 +36,22 @@ def shown_locals(fn: Lambda) -> set[Local]:
         if not found.isdisjoint(bind.binders) and may_share(bind.op):
             found.update([arg for arg in bind.args if type(arg) is Local])
     return found
+
+
+def tied_locals(fn: Lambda) -> set[Local]:
+    """The locals whose memory a result shows as a view, or in two places: the evaluator copies a
+    constant for each result, so that one in their place would not be shared, nor read-only.
+    """
+    results = [arg for arg in fn.ret.args if type(arg) is Local]
+    shown, tied = set(results), set()
+    if len(shown) < len(results):
+        tied = {local for local, count in Counter(results).items() if count > 1}
+    for bind in reversed(fn.binds):
+        if not shown.isdisjoint(bind.binders) and may_share(bind.op):
+            operands = [arg for arg in bind.args if type(arg) is Local]
+            shown.update(operands)
+            tied.update(operands, bind.binders)
+    return tied
 
 
 def updated_locals(fn: Lambda) -> set[Local]:

@@ -13,7 +13,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.eval.arrays import type_of
-from letir.passes.aliases import shown_locals, updated_locals
+from letir.passes.aliases import shown_locals, tied_locals, updated_locals
 
 LIMIT = 1 << 16  # bytes of one result
 TOTAL = 1 << 26  # of all
@@ -36,8 +36,9 @@ def constant_propagation(fn: Lambda, *, limit: int = LIMIT) -> Lambda:
 
     Left alone are binds that raise or warn then, so that they do when the program runs, results of
     more than ``limit`` bytes, operands of more, what updates take over, random draws, effects,
-    users' operations, and what holds bodies. A result keeps its bits, its order in memory, and its
-    kind: NumPy's scalars stay scalars [F4]. Linear in the number of binds.
+    users' operations, what holds bodies, and arrays whose memory a result shows as a view, or two
+    results. A result keeps its bits, its order in memory, and its kind: NumPy's scalars stay
+    scalars [F4]. Linear in the number of binds.
 
     >>> from letir.ast.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(0.0); %2 = add(%1, 2.0); %3 = mul(%0, %2); return %3 }")
@@ -71,6 +72,7 @@ class Folding:
     numbers: dict[Local, Const] = field(factory=dict)
     updated: set[Local] | None = None
     shown: set[Local] = field(factory=set)
+    tied: set[Local] = field(factory=set)
 
     def run(self) -> Lambda:
         """The program; ``fn`` itself if nothing can be computed."""
@@ -93,10 +95,14 @@ class Folding:
         self.room -= sum([getattr(value, "nbytes", 0) for value in values])
         if self.updated is None:
             self.updated, self.shown = updated_locals(self.fn), shown_locals(self.fn)
+            self.tied = tied_locals(self.fn)
         # an update would have to copy a constant; so would the caller get a copy of what is new
         if not self.updated.isdisjoint(bind.binders):
             return False
         if not bind.args and not self.shown.isdisjoint(bind.binders):
+            return False
+        pairs = zip(bind.binders, values, strict=True)
+        if any(binder in self.tied and type(value) is np.ndarray for binder, value in pairs):
             return False
         for binder, value in zip(bind.binders, values, strict=True):
             if type(value) in PYTHON_NUMBERS:

@@ -105,7 +105,7 @@ def owned(table: Table, results: tuple) -> tuple:
     found, constants = list(results), table.constants
     for i in table.shared:
         if id(root(found[i])) in constants:
-            found[i] = found[i].copy()
+            found[i] = found[i].copy(order="K")
     return tuple(found)
 
 

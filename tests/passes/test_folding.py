@@ -229,3 +229,33 @@ def test_results_of_programs_of_constants_stay(program):
     found = lt.check(constant_propagation(closed))
 
     assert_same(lt.run_forward(closed), lt.run_forward(found))
+
+
+@pytest.mark.parametrize(
+    "results",
+    ["%2, %3", "%2, %2", "%4", "%5", "%2, %3, %4, %5", "%6, %7", "%6, %6", "%8, %8", "%9"],
+)
+def test_results_share_memory_and_are_writable_as_before(results):
+    """[C4] A constant is copied for each result, what a program has made is not."""
+    f = parse(f"""lambda {{
+      %1: float64[2, 3] = constant(value=float64[2, 3]{{0.0, 1.0, 2.0, 3.0, 4.0, 5.0}})
+      %2: float64[2, 3] = exp(%1)
+      %3: float64[6] = reshape(%2, shape=(6,))
+      %4: float64[1, 2, 3] = broadcast_to(%2, shape=(1, 2, 3))
+      %5: float64[3, 2] = transpose(%2, axes=None)
+      %6: float64[] = exp(1.0)
+      %7: float64[1] = reshape(%6, shape=(1,))
+      %8: float64[] = copy(%6)
+      %9: float64[3, 2] = sin(%5)
+      return ({results}) }}""")
+
+    expected, found = lt.run_forward(f), lt.run_forward(constant_propagation(f))
+
+    expected, found = [x if type(x) is tuple else (x,) for x in (expected, found)]
+    assert_same(expected, found)
+    for a, x in zip(expected, found, strict=True):
+        assert type(x) is type(a)
+        assert x.flags.writeable == a.flags.writeable
+        assert x.strides == a.strides
+        shared = [np.may_share_memory(x, y) for y in found]
+        assert shared == [np.may_share_memory(a, b) for b in expected]
