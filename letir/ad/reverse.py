@@ -7,6 +7,7 @@ and all others stand on that. The conventions are those of docs/semantics.md, D1
 """
 
 from collections.abc import Callable, Sequence
+from itertools import chain
 
 from letir.ad.captures import Captures
 from letir.ad.gradient import Gradient
@@ -21,7 +22,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.control import autograd_add, grad_of
 from letir.ops.elementwise import add
-from letir.ops.loop_bodies import is_even
+from letir.ops.loop_bodies import is_even, with_numbers
 from letir.passes.arguments import without_writes
 from letir.passes.combinators import without_combinators
 from letir.passes.merging import merged_sums
@@ -308,7 +309,8 @@ class _Recording:
         primal = self.captures.primal()
         if not self.saving:
             return primal
-        return primal.with_binds([self.saving.get(id(bind), bind) for bind in primal.binds])
+        binds = [with_numbers(self.saving.get(id(bind), bind)) for bind in primal.binds]
+        return primal.with_binds(list(chain.from_iterable(binds)))
 
     def gradient(self, inputs: list[int]) -> Gradient:
         """The Gradient for these parameters."""

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from attrs import frozen
 
 from letir.ast.liveness import has_effect, live_binds
-from letir.ast.terms import Lambda, Local, Ret
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size
 
 
@@ -108,3 +109,17 @@ class GradientOf:
 
     def __call__(self, body: Lambda):
         return self.differentiate(body, self.needed, defined=self.defined)
+
+
+def with_numbers(bind: Bind) -> tuple[Bind, ...]:
+    """``bind``, and what makes Python numbers of those results of a ``scan`` that were some in the
+    loop that it stands for; else they would widen what is computed with them.
+    """
+    weak = [b for b in bind.binders if b.type and b.type.weak]
+    if bind.op.name != "scan" or not weak:
+        return (bind,)
+    arrays = {b: Local(ArrayType(b.type.dtype, ())) for b in weak}
+    binders = tuple([arrays.get(b, b) for b in bind.binders])
+    op = PRIMITIVES["weaken"]
+    more = [Bind((b,), op, (arrays[b],), op.complete({}), bind.source) for b in weak]
+    return (Bind(binders, bind.op, bind.args, bind.attrs, bind.source), *more)

@@ -14,6 +14,7 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import WEAK
 from letir.ops.bodies import body_type, suited, without_effects
 from letir.ops.counting import below, counting
+from letir.ops.loop_bodies import with_numbers
 from letir.ops.makers import takes_gradient
 from letir.ops.scan_gradients import Back, Loop, go_back, saving_way, tangent_body
 from letir.ops.sizes import zeros, zeros_like
@@ -97,7 +98,7 @@ def by_another(name: str, change: Callable, cts, args, attrs: dict, transform, w
     operands = tuple([next(rest) if isinstance(arg, Value) else Const(arg) for arg in args])
     outs = [Local(arg.type) for arg in attrs["body"].ret.args]
     bind = change(Bind(tuple(outs), op, operands, op.complete(attrs)))
-    program = Lambda(params, (bind,), Ret(tuple(outs)))
+    program = Lambda(params, with_numbers(bind), Ret(tuple(outs)))
     flags = [wanted is None or wanted[i] for i, arg in enumerate(args) if isinstance(arg, Value)]
     given = [arg for arg in args if isinstance(arg, Value)]
     found = iter(transform(program, given, cts, wanted=flags))

@@ -50,7 +50,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init, *, checkpoint_every
     (test, body), captured = closed([test, body])
     leaves = [*carry, *captured]
     every = checked_every("while_loop", checkpoint_every)
-    if every is not None:
+    if every is not None and carry:
         program = while_in_segments(test, body, every, source)
         return tree.unflatten(run(program, leaves))
     attrs = {"test": test, "body": body}
@@ -80,7 +80,7 @@ def fori_loop(lower, upper, body_fun: Callable, init, *, checkpoint_every=None):
     carry, tree, body = carried("fori_loop", body_fun, init, (index,))
     (body,), captured = closed([body])
     every = checked_every("fori_loop", checkpoint_every)
-    if every is not None:
+    if every is not None and carry:
         program = fori_in_segments(*bounds, body, every, source)
         given = [b for b in bounds if type(b) is not int]
         return tree.unflatten(run(program, [*given, *carry, *captured]))
