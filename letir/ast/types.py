@@ -9,7 +9,9 @@ import math
 import re
 import sys
 import threading
+from collections.abc import Callable
 from contextvars import ContextVar
+from operator import ge, gt, le, lt
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -39,25 +41,45 @@ DTYPE_NAMES = frozenset(np.dtype(c).name for c in "?bhilBHILefdFD")
 NO_SIZE_NAMES = frozenset(["None", "True", "False", "Undef", "nan", "inf", "complex", "lambda"])
 
 
-# Where code that is not letir's asked for a size that has a name, while this was set: the answer
-# to a comparison, or a hash, holds for one size and would be taken for one that holds for all.
-SIZE_READS: ContextVar[list | None] = ContextVar("letir_size_reads", default=None)
+# What is told of each question that code which is not letir's asks of a size that has a name, while
+# this is set: the place, the question, and whether the answer is the same for all sizes. Else an
+# answer that holds for one size would be taken for one that holds for all.
+SIZE_READS: ContextVar[Callable[[str, str, bool], None] | None] = ContextVar(
+    "letir_size_reads", default=None
+)
 
 
-def _note_read() -> None:
-    reads = SIZE_READS.get()
-    if reads is None:
+def _note_read(asked: str, is_decided: bool = False) -> None:
+    note = SIZE_READS.get()
+    if note is None:
         return
     frame = sys._getframe(2)
     # a dict of types compares their keys in Python's own code, on letir's behalf
-    while frame.f_back is not None and _package(frame) in sys.stdlib_module_names | {"numpy"}:
+    while frame.f_back is not None and _package(frame) in _PASSED_OVER:
         frame = frame.f_back
     if _package(frame) != "letir":
-        reads.append(f"{frame.f_code.co_filename}:{frame.f_lineno}")
+        note(f"{frame.f_code.co_filename}:{frame.f_lineno}", asked, is_decided)
+
+
+_PASSED_OVER = sys.stdlib_module_names | {"numpy"}
 
 
 def _package(frame) -> str:
     return str(frame.f_globals.get("__name__")).partition(".")[0]
+
+
+def _ordered_by(compare: Callable) -> Callable:
+    """The method that orders two sizes, where their difference is a number."""
+
+    def ordered(self, other):
+        apart = self - other if isinstance(other, Size | int) else self
+        is_decided = type(apart) is int
+        _note_read(f"whether {self} is less than {other}", is_decided)
+        if not is_decided:
+            raise ShapeError(f"cannot tell whether {self} is less or greater than {other}")
+        return compare(apart, 0)
+
+    return ordered
 
 
 @frozen(eq=False, repr=False)
@@ -74,11 +96,12 @@ class Size:
     terms: tuple[tuple[tuple[str, ...], int], ...]
 
     def __eq__(self, other):
-        _note_read()
+        if SIZE_READS.get() is not None:  # != asks here too
+            _note_read(f"whether {self} is {other}", _differs(self, other) is not None)
         return self.terms == other.terms if type(other) is Size else NotImplemented
 
     def __hash__(self):
-        _note_read()
+        _note_read(f"the hash of {self}")
         return hash(self.terms)
 
     @classmethod
@@ -152,7 +175,7 @@ class Size:
 
     # Else range(n) or np.zeros(n) would bake one size into a program for all of them.
     def __index__(self):
-        _note_read()
+        _note_read(f"the number {self}")
         raise TraceError(
             f"the size {self} has a name but no value while this is traced\n"
             "  pass the number as a static argument, or trace with concrete arrays"
@@ -160,11 +183,7 @@ class Size:
 
     __int__ = __bool__ = __float__ = __index__
 
-    def _unordered(self, other):
-        _note_read()
-        raise ShapeError(f"cannot tell whether {self} is less or greater than {other}")
-
-    __lt__ = __le__ = __gt__ = __ge__ = _unordered
+    __lt__, __le__, __gt__, __ge__ = map(_ordered_by, (lt, le, gt, ge))
 
     def __repr__(self):
         text = ""
@@ -173,6 +192,19 @@ class Size:
             factors = ([str(abs(c))] if abs(c) != 1 or not names else []) + list(names)
             text += sign + "*".join(factors)
         return text
+
+
+def _differs(size: Size, other) -> bool | None:
+    """Whether two sizes differ whatever the names stand for; None if that depends on them."""
+    if not isinstance(other, Size | int | float):
+        return not isinstance(other, np.integer) or None
+    if not isinstance(other, float):
+        apart = size - other
+        if type(apart) is int:
+            return bool(apart)
+    least = size.evaluate(dict.fromkeys(size.names, 0))  # no size is negative
+    is_growing = all(c > 0 for names, c in size.terms if names)
+    return True if type(other) is not Size and is_growing and other < least else None
 
 
 def _terms(size):

@@ -24,6 +24,7 @@ from letir.ops.bodies import silent
 from letir.ops.memory import changed_params
 from letir.tracing.changes import ChangesArguments
 from letir.tracing.error_states import current_state, in_error_state, is_silent
+from letir.tracing.named_sizes import unwatch, watch
 from letir.tracing.operands import as_array, captured_array, check_type
 from letir.tracing.places import at_user, placed, user_place
 from letir.tracing.views import PUTS, viewed
@@ -53,7 +54,7 @@ class Trace(ChangesArguments, LetBuilder):
         self.thread = threading.get_ident()  # what a message about a value that escaped says
         self.is_open, self.error_state = True, current_state()
         self.refusal: str | None = None  # the first error of this trace, in case nobody sees it
-        self.lifts_variables = False
+        self.lifts_variables = self.watches_sizes = False
         self.lifted: dict[
             Local, tuple[Value, Local]
         ] = {}  # outer local -> (outer traced value, parameter here)
@@ -71,6 +72,7 @@ class Trace(ChangesArguments, LetBuilder):
         trace, or a type.
         """
         local = self.param(kind, name).arg
+        watch(self, kind)
         self.note_argument(local, given)
         if self.mode is LAZY:
             self.known[local] = given
@@ -311,6 +313,7 @@ class Trace(ChangesArguments, LetBuilder):
     def close(self) -> None:
         """End the trace: nothing can be recorded any more, and no value is kept."""
         self.is_open = False
+        unwatch(self)
         # a tracer may outlive its trace, in a closure: the trace keeps no array alive then
         self.known, self._frozen, self._copies = {}, {}, {}
         self.forget_changes()

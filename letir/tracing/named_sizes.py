@@ -1,0 +1,39 @@
+"""Questions to sizes that have names, in a trace: an error, with the line that asks, where the
+answer is not the same for all sizes [B10].
+"""
+
+from functools import partial
+
+from letir.ast.types import SIZE_READS, ArrayType, Size
+from letir.errors import TraceError
+
+
+def watch(trace, kind: ArrayType | None) -> None:
+    """Refuse such questions until ``trace`` is closed, if a parameter of this type has such sizes.
+
+    Who watches already goes on to: ``jit`` gives up names, and asks for the numbers.
+    """
+    if kind is not None and SIZE_READS.get() is None and any(type(n) is Size for n in kind.shape):
+        SIZE_READS.set(partial(refuse, trace))
+        trace.watches_sizes = True
+
+
+def unwatch(trace) -> None:
+    """End what ``watch`` began."""
+    if trace.watches_sizes:
+        SIZE_READS.set(None)
+        trace.watches_sizes = False
+
+
+def refuse(trace, place: str, asked: str, is_decided: bool) -> None:
+    """Raise TraceError for a question whose answer depends on what a name stands for."""
+    if is_decided:
+        return
+    error = TraceError(
+        f"{asked}: the size has a name but no value while this is traced\n"
+        f"  at {place}\n"
+        "  make the choice where the number is known, pass the number as a static argument,\n"
+        "  or trace with concrete arrays"
+    )
+    trace.refusal = trace.refusal or str(error)  # also if the function catches it [B2]
+    raise error
