@@ -1,14 +1,30 @@
-"""Whether a choice or a loop is linear in some of its operands: its bodies say so."""
+"""Whether what holds bodies, as a choice or a loop, is linear in some of its operands."""
 
 from collections.abc import Callable, Collection
 
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.errors import LetirError
+from letir.ops.bodies import fitted
 from letir.ops.loop_bodies import carried, reaching, requiring
 
 # operands before those of the bodies, parameters of the body before those that are operands
 OFFSETS = {"cond": (1, 0), "switch": (1, 0), "while_loop": (0, 0), "while_scan": (0, 0)}
-OFFSETS |= {"fori_loop": (2, 1)}
+OFFSETS |= {"fori_loop": (2, 1), "scan": (0, 0)}
+# by the name of the attribute: a body that may stand in their place
+ONE_BODY = dict.fromkeys(["checkpoint", "errstate", "fused"], "body")
+ONE_BODY |= {"differentiable_graph": "f"}
+OFFSETS |= dict.fromkeys(ONE_BODY, (0, 0))
+
+
+def alternatives(bind: Bind) -> tuple[Lambda, ...]:
+    """The bodies of which one is run, once, on the operands; none of a loop."""
+    attrs = bind.attrs
+    if bind.op.name in ONE_BODY:
+        body = attrs[ONE_BODY[bind.op.name]]
+        return (fitted(body, tuple([arg.type for arg in bind.args])),)
+    if "body" in attrs:
+        return ()
+    return attrs.get("branches") or (attrs["on_true"], attrs["on_false"])
 
 
 def obstacle_in_bodies(
@@ -24,8 +40,7 @@ def obstacle_in_bodies(
     if min(places) < 0:
         return "is not linear"
     results = [i for i, binder in enumerate(bind.binders) if binder in dependent]
-    if "body" not in bind.attrs:
-        bodies = bind.attrs.get("branches") or (bind.attrs["on_true"], bind.attrs["on_false"])
+    if bodies := alternatives(bind):
         return (
             None if all(is_linear(b, places, results, check) for b in bodies) else "is not linear"
         )
@@ -51,8 +66,7 @@ def depending(bind: Bind, chosen: Collection[Local]) -> list[Local]:
     before, leading = OFFSETS[bind.op.name]
     flags = [arg in chosen for arg in bind.args[before:]]
     attrs = bind.attrs
-    if "body" not in attrs:
-        bodies = attrs.get("branches") or (attrs["on_true"], attrs["on_false"])
+    if bodies := alternatives(bind):
         found = [any(row) for row in zip(*[requiring(b, flags) for b in bodies], strict=True)]
         return [binder for binder, there in zip(bind.binders, found, strict=True) if there]
     n_carry = attrs.get("n_carry", len(bind.binders))

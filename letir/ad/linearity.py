@@ -122,7 +122,7 @@ class Linearity:
         return None
 
     def obstacle_in_bodies(self, bind: Bind, chosen: set[Local]) -> str | None:
-        """The same for a choice or a loop."""
+        """The same for what holds bodies."""
         depend = dependent(bind, chosen)
         return obstacle_in_bodies(
             bind,

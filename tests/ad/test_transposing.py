@@ -145,6 +145,29 @@ def test_what_holds_one_function_is_linear_if_that_is():
     assert_close((np.array([0.0, 3, 3, 3, 3]),), turned(np.ones(4)))
 
 
+def test_what_a_body_adds_is_seen_whatever_its_other_results_read():
+    f = lt.checkpoint(lambda x, c: (x + c, x * c))
+
+    with pytest.raises(lt.LetirError, match="checkpoint is not linear"):
+        lt.linear_transpose(f, X, X, argnums=0)
+    turned = lt.linear_transpose(lt.checkpoint(lambda x, c: (3 * x, x * c)), X, X, argnums=0)
+    assert_close((3 * X + X * X,), turned((X, X), X))
+
+
+def test_a_scan_is_linear_if_its_steps_are():
+    def f(x, w):
+        step = lambda c, x: ((c[0] + 1, c[1] * w + x), c[1] * c[0])  # noqa: E731
+        (_, total), ys = lt.scan(step, (0, x[0] * 0), x)
+        return total, ys
+
+    cts = 1.0, np.cos(X)
+    expected = lt.vjp(f, X, 0.7)[1](cts)[0]
+
+    assert_close((expected,), lt.linear_transpose(f, X, 0.7, argnums=0)(cts, 0.7))
+    with pytest.raises(lt.LetirError, match="scan is not linear"):
+        lt.linear_transpose(f, X, 0.7)
+
+
 LINEAR = [
     pytest.param(name, sample, i, constants, id=f"{name}-{number}-{i}-{constants}")
     for name, samples in SAMPLES.items()
