@@ -13,6 +13,7 @@ import numpy as np
 from attrs import field, frozen
 
 from letir.ast.attrs import token
+from letir.ast.liveness import has_effect, live_binds
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
@@ -35,7 +36,6 @@ from letir.ops.elementwise import (
     mul,
     not_equal,
 )
-from letir.passes.cleanup import dead_code, has_effect
 from letir.tracing.recorder import ABSTRACT
 from letir.tracing.recording import finished, tracing
 from letir.visitors.usedef import UseDef, use_counts
@@ -222,7 +222,7 @@ def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> lis
     not.
     """
     if isinstance(pattern, Lambda):
-        programs = [(dead_code(pattern), {})]
+        programs = [(needed(pattern), {})]
     else:
         names, wanted = parameters(pattern)
         programs = list(recordings(pattern, dict.fromkeys(names), choices(f, wanted)))
@@ -233,12 +233,19 @@ def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> lis
     ]
 
 
+def needed(fn: Lambda) -> Lambda:
+    """``fn`` without dead binds; those that stay keep all their results, as in the program that is
+    searched.
+    """
+    return fn.with_binds(live_binds(fn))
+
+
 def recordings(pattern: Callable, operands: dict, choices: list[dict]) -> Iterator[tuple]:
     """(program, attributes) for those attributes with which the pattern can be recorded."""
     failed, count = None, 0
     for values in choices:
         try:
-            fn = dead_code(recorded(pattern, operands, values))
+            fn = needed(recorded(pattern, operands, values))
         except AttributeError as error:
             raise TraceError(
                 "rewrite: the pattern asks a parameter for its shape, dtype or truth value, but "

@@ -330,3 +330,20 @@ def test_a_part_of_a_program_is_found_there_and_can_stand_for_itself(program, pl
 
     assert seen
     assert_same(f(*args), lt.check(g)(*args))
+
+
+def test_a_bind_with_a_result_that_nobody_uses_is_found():
+    f = parse("""lambda %0: float64[3] {
+      %1: float64[3], %2: float64[3] = checkpoint(%0, body=lambda %3: float64[3] {
+        %4: float64[3] = sin(%3)
+        %5: float64[3] = exp(%4)
+        return (%5, %4)
+      }, saved=0)
+      return %2
+    }""")
+    pattern = cone(f, 0, 0)
+    seen = []
+
+    lt.rewrite(f, pattern, pattern, lambda match: seen.append(match) or True, shared=True)
+
+    assert 1 == len(seen)
