@@ -120,10 +120,15 @@ def test_no_policy_keeps_more_bytes(program, is_raw):
     except lt.MissingRule:
         return
 
-    keep_all, cheap, fewer, fewest = map(kept_bytes, found)
+    keep_all, cheap, fewer, fewest = map(in_numbers, map(kept_bytes, found))
     assert keep_all >= cheap
     assert keep_all >= fewer >= fewest
-    assert temporary_bytes(found[0]) >= temporary_bytes(found[1])
+    assert in_numbers(temporary_bytes(found[0])) >= in_numbers(temporary_bytes(found[1]))
+
+
+def in_numbers(size) -> int:
+    """A size, of which the names stand for 5: what a loop keeps depends on its steps."""
+    return size if type(size) is int else size.evaluate(dict.fromkeys(size.names, 5))
 
 
 def test_what_needs_no_cotangent_brings_no_steps_of_its_own():

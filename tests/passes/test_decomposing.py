@@ -128,7 +128,9 @@ def test_gradients_by_parts_are_the_same(program):
         return
 
     assert_unchanged(deeply, df, *given)
-    assert_close(*[[x for x in run(f, a) if x is not Undef] for f, a in ((df, given), (dg, also))])
+    with np.errstate(all="ignore"):  # a derivative may meet log(0) in the branch not taken
+        found = [[x for x in run(f, a) if x is not Undef] for f, a in ((df, given), (dg, also))]
+    assert_close(*found)
 
 
 def test_a_reduction_of_named_size_stays():
