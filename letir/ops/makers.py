@@ -11,13 +11,12 @@ from functools import partial
 
 import numpy as np
 
-from letir.ast.attrs import Attrs
-from letir.ast.builder import LetBuilder, Value
+from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, register
-from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, MissingRule
 from letir.ops.batching import decomposed, pointwise
+from letir.ops.parts import decomposition
 from letir.ops.sources import SOURCES
 
 DISCRETE = never("the result is not floating, so there is nothing to differentiate")
@@ -258,27 +257,6 @@ def added(terms) -> Value | None:
 
 
 # ---- composites ----
-
-
-_decompositions: dict = {}  # may be emptied at any time
-_MOST = 1 << 10
-
-
-def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
-    """What a composite stands for on operands of these types, as a Lambda; None stands for an
-    operand of None.
-    """
-    key = (decompose, types, Attrs(attrs))  # Attrs: 1 and True are two keys
-    found = _decompositions.get(key)
-    if found is None:
-        builder = LetBuilder()
-        out = decompose(
-            *[builder.param(kind) if kind is not None else None for kind in types], **attrs
-        )
-        if len(_decompositions) >= _MOST:
-            _decompositions.clear()
-        found = _decompositions[key] = builder.build(out if isinstance(out, tuple) else (out,))
-    return found
 
 
 def composite(name: str, decompose: Callable, **fields) -> Primitive:

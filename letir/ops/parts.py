@@ -1,0 +1,44 @@
+"""``decomposition``: the operations that a composite is made of, recorded once for its operands."""
+
+from collections.abc import Callable
+
+from letir.ast.attrs import Attrs
+from letir.ast.bodies import bodies_in, holds_arrays
+from letir.ast.builder import LetBuilder
+from letir.ast.terms import Lambda
+
+_decompositions: dict = {}  # may be emptied at any time
+_MOST = 1 << 10
+
+
+def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
+    """What a composite stands for on operands of these types, as a Lambda; None stands for an
+    operand of None.
+    """
+    key = (decompose, types, Attrs(attrs))  # Attrs: 1 and True are two keys
+    found = _decompositions.get(key)
+    if found is not None:
+        return found
+    table = _decompositions
+    if holds_arrays(key[-1]):
+        # with the body that holds them, and as long as it: in the table they would stay for ever
+        bodies = bodies_in(attrs.values())
+        table = bodies[0].memo(_own_decompositions) if bodies else {}
+    found = table.get(key)
+    if found is None:
+        if len(table) >= _MOST:
+            table.clear()
+        found = table[key] = _recorded(decompose, types, attrs)
+    return found
+
+
+def _own_decompositions(body: Lambda) -> dict:
+    """The decompositions of operations that hold this body."""
+    return {}
+
+
+def _recorded(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
+    builder = LetBuilder()
+    operands = [builder.param(kind) if kind is not None else None for kind in types]
+    out = decompose(*operands, **attrs)
+    return builder.build(out if isinstance(out, tuple) else (out,))
