@@ -69,15 +69,14 @@ def _package(frame) -> str:
 
 
 def _ordered_by(compare: Callable) -> Callable:
-    """The method that orders two sizes, where their difference is a number."""
+    """The method that orders two sizes, where that is the same whatever their names stand for."""
 
     def ordered(self, other):
-        apart = self - other if isinstance(other, Size | int) else self
-        is_decided = type(apart) is int
-        _note_read(f"whether {self} is less than {other}", is_decided)
-        if not is_decided:
+        answer = _compared(compare, self - other) if isinstance(other, Size | int) else None
+        _note_read(f"whether {self} is less than {other}", answer is not None)
+        if answer is None:
             raise ShapeError(f"cannot tell whether {self} is less or greater than {other}")
-        return compare(apart, 0)
+        return answer
 
     return ordered
 
@@ -192,6 +191,20 @@ class Size:
             factors = ([str(abs(c))] if abs(c) != 1 or not names else []) + list(names)
             text += sign + "*".join(factors)
         return text
+
+
+def _compared(compare: Callable, size: Size | int) -> bool | None:
+    """``compare(size, 0)``; None where it depends on what the names stand for."""
+    if type(size) is int:
+        return compare(size, 0)
+    factors = [c for names, c in size.terms if names]
+    if min(factors) < 0 < max(factors):
+        return None
+    end = size.evaluate(dict.fromkeys(size.names, 0))  # no size is negative
+    beyond = end + (1 if factors[0] > 0 else -1)
+    # from ``end`` on, upwards or downwards: the same answer there, one further, and at infinity
+    answers = {compare(end, 0), compare(beyond, 0), compare(factors[0], 0)}
+    return answers.pop() if len(answers) == 1 else None
 
 
 def _differs(size: Size, other) -> bool | None:

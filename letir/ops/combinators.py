@@ -116,6 +116,21 @@ def reduced(ufunc: str, x: Value) -> Value:
     return ufunc_reduce(x, ufunc=ufunc, axis=0)
 
 
+EXTREMES = {"maximum": "min", "minimum": "max"}  # which end of a dtype changes nothing
+
+
+def reduced_if_any(ufunc: str, x: Value) -> Value:
+    """``reduced`` of elements of a named number: where there are none, what changes nothing."""
+    if ufunc == "add":
+        return reduced(ufunc, x)
+    end = EXTREMES[ufunc]
+    if x.dtype.kind == "f":
+        initial = -np.inf if end == "min" else np.inf
+    else:
+        initial = int(getattr(np.iinfo(x.dtype), end))
+    return REDUCTIONS[ufunc](x, axis=0, initial=initial)
+
+
 def reduce_decompose(*args: Value, body, n_xs, batched):
     """NumPy's reduction; else neighbours in pairs, again and again; else one after the other."""
     start, xs, captured = args[:n_xs], list(args[n_xs : 2 * n_xs]), args[2 * n_xs :]
@@ -129,6 +144,8 @@ def reduce_decompose(*args: Value, body, n_xs, batched):
         return tuple(combine.one(start, [reduced(ufunc, xs[0])]))
     if batched and is_number(n):
         return tuple(combine.one(start, fold(combine, xs)))
+    if ufunc in ("add", *EXTREMES) and xs[0].dtype.kind in "fiu":
+        return tuple(combine.one(start, [reduced_if_any(ufunc, xs[0])]))
     length = n if is_number(n) else None
     return emit_scan(args, body=body, n_carry=n_xs, n_xs=n_xs, length=length, reverse=False)
 

@@ -10,7 +10,7 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
-from letir.errors import DTypeError, MissingRule, ShapeError
+from letir.errors import DTypeError, ShapeError
 from letir.ops.bodies import fitted
 from letir.ops.combinators import check_element, combinator, count_of, element, is_number
 from letir.ops.elementwise import minimum, where
@@ -18,11 +18,12 @@ from letir.ops.indexing import index_add, index_set
 from letir.ops.pairwise import Pairwise, known_ufunc, prefixes
 from letir.ops.scan_gradients import emit_scan
 from letir.ops.shaping import concatenate
-from letir.ops.sizes import broadcast_to, reshape, zeros
+from letir.ops.sizes import Sizes, broadcast_to, reshape, zeros
 
 
-def places(indices: Value, count: int) -> Value:
+def places(indices: Value, count) -> Value:
     """The indices as places among ``count`` and one more, which is that of all that lie outside."""
+    count = count if is_number(count) else count.astype("uint64")
     # without a sign a negative index is a large one: three passes, where two comparisons take five
     return minimum(indices.astype("uint64"), count).astype("int64")
 
@@ -30,14 +31,6 @@ def places(indices: Value, count: int) -> Value:
 def one_longer(dest: Value, more: Value) -> Value:
     """``dest`` and one more element."""
     return concatenate([dest, reshape(more, (1, *dest.shape[1:]))])
-
-
-def known_count(dest: Value, what: str) -> int:
-    """The number of places."""
-    n = dest.shape[0]
-    if not is_number(n):
-        raise MissingRule(f"{what} needs the number of places, which is {n}: retype the program")
-    return n
 
 
 def check_places(name: str, dests, indices, values) -> None:
@@ -60,13 +53,12 @@ def check_places(name: str, dests, indices, values) -> None:
 def scatter_decompose(*args: Value, n_xs):
     """A write at the places, of a copy that has room for what lies outside."""
     dests, indices, values = args[:n_xs], args[n_xs], args[n_xs + 1 :]
-    n = known_count(dests[0], "scatter")
-    place = places(indices, n)
+    place = places(indices, Sizes.of(dests[0])[0])
     found = []
     for dest, value in zip(dests, values, strict=True):
         rest = dest.emitter.apply(zeros, (), made((), dest, zeros))
         whole = one_longer(dest, broadcast_to(rest, dest.shape[1:]))
-        found.append(index_set(whole, place, value)[:n])
+        found.append(index_set(whole, place, value)[:-1])
     return tuple(found)
 
 
@@ -94,21 +86,20 @@ def histogram_decompose(*args: Value, body, n_xs, batched):
     dests, neutral = args[:n_xs], args[n_xs : 2 * n_xs]
     indices, rest = args[2 * n_xs], args[2 * n_xs + 1 :]
     values, captured = list(rest[:n_xs]), rest[n_xs:]
-    n = known_count(dests[0], "reduce_by_index")
-    if 0 in (n, values[0].shape[0]):
+    if 0 in (dests[0].shape[0], values[0].shape[0]):
         return dests
     kinds = [element(x.type) for x in values]
     body = fitted(body, [*kinds, *kinds, *[arg.type for arg in captured]])
-    place = places(indices, n)
+    place = places(indices, Sizes.of(dests[0])[0])
     whole = [one_longer(*pair) for pair in zip(dests, neutral, strict=True)]
     at = AT.get(known_ufunc(body, n_xs))
     if at is not None and can_at(at, values[0]):
-        return (at_places(at, whole[0], place, values[0])[:n],)
+        return (at_places(at, whole[0], place, values[0])[:-1],)
     if batched and is_number(values[0].shape[0]):
         combine = Pairwise(body, n_xs, captured)
         found = by_segments(combine, whole, neutral, place, values)
-        return tuple(combine([d[:n] for d in whole], [x[:n] for x in found]))
-    return tuple([x[:n] for x in one_at_a_time(body, whole, place, values, captured)])
+        return tuple(combine([d[:-1] for d in whole], [x[:-1] for x in found]))
+    return tuple([x[:-1] for x in one_at_a_time(body, whole, place, values, captured)])
 
 
 # bodies that are ufuncs whose method ``at`` has derivatives of all orders
@@ -140,9 +131,9 @@ def by_segments(
     begins, ends = concatenate([yes, differs]), concatenate([differs, yes])
     found = prefixes(Segmented(combine, neutral), [begins, *values])[1:]
     # of a segment the last prefix is all of it; the others go where nobody looks
-    target = where(ends, place, whole[0].shape[0] - 1)
+    target = where(ends, place, Sizes.of(whole[0])[0] - 1)
     return [
-        index_set(broadcast_to(start, dest.shape), target, x)
+        index_set(broadcast_to(start, dest), target, x)
         for start, dest, x in zip(neutral, whole, found, strict=True)
     ]
 

@@ -10,7 +10,7 @@ from letir.ast.types import ArrayType
 from letir.errors import BoundsError, MissingRule, ShapeError
 from letir.ops.batching import joined, on_axes, permuted, squeezed
 from letir.ops.makers import added, array_dtype, match, op, result_dtype
-from letir.ops.sizes import as_size, reshape, zeros_like
+from letir.ops.sizes import as_size, is_known, reshape, zeros_like
 
 
 def normalized(axis, ndim: int) -> tuple[int, ...]:
@@ -192,14 +192,32 @@ def concatenate_vjp(ct, y, *parts, axis, dtype):
     """The slices of the cotangent."""
     if any(isinstance(part, Value) and part.type is None for part in parts):
         raise MissingRule("concatenate: its derivative needs the sizes of its parts; retype first")
-    extents = [extent(part, axis) for part in parts]
-    pieces = split(ct, tuple(itertools.accumulate(extents[:-1])), 0 if axis is None else axis)
+    sections = sections_of([extent(part, axis) for part in parts])
+    pieces = split(ct, sections, 0 if axis is None else axis)
     if axis is None:
         pieces = [
             reshape(c, part) if isinstance(part, Value) else c
             for c, part in zip(pieces, parts, strict=True)
         ]
     return tuple(match(piece, part) for piece, part in zip(pieces, parts, strict=True))
+
+
+def sections_of(extents: list):
+    """The sections that parts of these sizes are: their number where all have one named size, else
+    where all but the last end, counted from the end where only that is a number.
+    """
+    if type(extents[0]) is not int and all(n == extents[0] for n in extents):
+        return len(extents)
+    before = list(itertools.accumulate(extents))
+    places = []
+    for place in before[:-1]:
+        left = before[-1] - place
+        is_from_end = type(place) is not int and type(left) is int and left > 0
+        places.append(-left if is_from_end else place)
+    if not is_known(places):
+        named = ", ".join(map(str, extents))
+        raise MissingRule(f"concatenate: its derivative needs sizes among {named}; retype first")
+    return tuple(places)
 
 
 def extent(part, axis):
@@ -297,10 +315,20 @@ def split_aval(x, *, sections, axis):
 
 def split_vjp(cts, outs, x, *, sections, axis):
     """The cotangents of the parts one after the other, zeros for those without."""
-    if type(sections) is tuple and list(sections) != sorted(sections):  # parts overlap then
+    if overlap(x, sections, axis):
         parts = [part_into(ct, x, sections, axis, i) for i, ct in enumerate(cts) if ct is not None]
         return (added(parts),)
     return (concatenate(tangents_or_zeros(cts, outs), axis),)
+
+
+def overlap(x: Value, sections, axis: int) -> bool:
+    """Whether parts overlap, or leave something out: their edges are in no order."""
+    if type(sections) is int:
+        return False
+    if x.type is None or min(sections, default=0) >= 0:
+        return list(sections) != sorted(sections)
+    n = x.shape[axis]
+    return sum(split_parts(n, sections)) != n
 
 
 def part_into(ct, x, sections, axis, i) -> Value:

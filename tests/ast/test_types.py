@@ -1,6 +1,7 @@
 """Types: interned array types, sizes with names, and what is refused."""
 
 import copy
+import operator
 import pickle
 
 import numpy as np
@@ -125,6 +126,31 @@ def test_python_cannot_read_a_size(ask):
 def test_a_size_is_neither_less_nor_greater():
     with pytest.raises(ShapeError, match="less or greater"):
         sorted([N, M])
+
+
+@pytest.mark.parametrize("other", [0.5, np.int64(0), "n"])
+def test_a_size_is_ordered_among_sizes_only(other):
+    with pytest.raises(ShapeError, match="less or greater"):
+        N < other  # noqa: B015
+
+
+@given(polynomials(), polynomials(), st.lists(st.integers(0, 4), min_size=2, max_size=2))
+def test_sizes_are_ordered_where_no_value_of_a_name_matters(a, b, values):
+    for compare in (operator.lt, operator.le, operator.gt, operator.ge):
+        try:
+            answer = compare(a, b)
+        except ShapeError:
+            continue
+        assert answer == compare(value(a, *values), value(b, *values))
+
+
+def test_no_size_is_negative():
+    assert N >= 0
+    assert N + 1 > 0
+    assert not -N - 1 >= 0
+    assert 2 * N + M >= N
+    with pytest.raises(ShapeError):
+        N > 0  # noqa: B015
 
 
 def test_shape_dtype_takes_names_for_sizes():

@@ -6,6 +6,8 @@ import pytest
 
 import letir as lt
 from letir.ast.types import SIZE_READS
+from letir.passes.combinators import without_combinators
+from letir.testing import assert_close, assert_same
 
 N, M = lt.ShapeDtype(("n", 3)), lt.ShapeDtype(("m", 3))
 
@@ -33,6 +35,7 @@ DECIDED = {
     "known_axis": (lambda x, y: x.shape[1] == y.shape[1], True),
     "longer": (lambda x, y: x.shape[0] + 1 == x.shape[0], False),
     "less": (lambda x, y: x.shape[0] < x.shape[0] + 1, True),
+    "at_least": (lambda x, y: x.shape[0] >= 0, True),
     "negative": (lambda x, y: x.shape[0] == -1, False),
     "none": (lambda x, y: x.shape[0] is None or x.shape[0] == None, False),  # noqa: E711
     "rank": (lambda x, y: x.shape == (), False),
@@ -92,3 +95,64 @@ def test_a_trace_by_hand_and_comparisons_after_it():
 
     f = lt.trace(np.tanh, N)
     assert f.params[0].type.shape != (4, 3)  # of a program, not of what is traced
+
+
+JOINED = {
+    "first": lambda x, y: np.concatenate([np.sin(x), y * y]),
+    "last": lambda x, y: np.concatenate([y * y, np.sin(x)]),
+    "between": lambda x, y: np.concatenate([y * y, np.sin(x), y]),
+    "several": lambda x, y: np.concatenate([np.sin(x), np.cos(x), x * x]),
+}
+
+
+@pytest.mark.parametrize("f", JOINED.values(), ids=JOINED)
+def test_joined_arrays_of_named_sizes_have_gradients(f):
+    loss = lambda x, y: (f(x, y) ** 3).sum()  # noqa: E731
+    first = lambda x, y: (lt.grad(loss)(x, y) ** 2).sum()  # noqa: E731
+    one, two = (lt.trace(lt.grad(g), N, lt.ShapeDtype((2, 3))) for g in (loss, first))
+
+    for n in (0, 1, 4):
+        args = np.linspace(-1, 1, 3 * n).reshape(n, 3), np.linspace(0.1, 1, 6).reshape(2, 3)
+        assert_close(lt.grad(loss)(*args), one(*args))
+        assert_close(lt.grad(first)(*args), two(*args))
+
+
+def test_sizes_that_no_number_separates_are_an_error_with_the_line():
+    f = lambda x, y: np.concatenate([x, y, x]).sum()  # noqa: E731
+
+    with pytest.raises(lt.LetirError, match=r"(?s)needs sizes among n, m, n.*retype.*test_named"):
+        lt.trace(lt.grad(f), N, M)
+
+
+@pytest.mark.parametrize("dtype", ["f8", "f4", "i4", "u1"])
+@pytest.mark.parametrize("op", [np.add, np.maximum, np.minimum])
+def test_a_reduction_of_any_number_of_elements_is_no_loop(op, dtype):
+    f = lambda start, x: lt.reduce(op, start, x)  # noqa: E731
+    start = np.array([1, 200, 8]).astype(dtype)
+    fn = lt.trace(f, start, lt.ShapeDtype(("n", 3), dtype))
+
+    for n in (0, 1, 5):
+        x = (np.arange(3 * n).reshape(n, 3) * 37 % 11).astype(dtype)
+        assert_same(f(start, x), fn(start, x))
+    assert "scan" not in {bind.op.name for bind in without_combinators(fn).binds}
+
+
+COMBINED = {
+    "add": np.add,
+    "max": np.maximum,
+    "other": lambda a, b: a + b + a * b,
+}
+
+
+@pytest.mark.parametrize("op", [None, *COMBINED.values()], ids=["scatter", *COMBINED])
+def test_values_are_scattered_into_any_number_of_places(op):
+    def f(dest, i, v):
+        found = lt.scatter(dest, i, v) if op is None else lt.reduce_by_index(dest, op, 0.0, i, v)
+        return (found**3).sum()
+
+    at, values = np.array([1, 7, -1, 1]), np.array([0.3, -0.7, 1.1, 0.9])
+    fn = lt.trace(lt.grad(f, (0, 2)), lt.ShapeDtype("n"), at, values)
+
+    for n in (0, 1, 2, 9):
+        dest = np.linspace(-1, 1, n)
+        assert_close(lt.grad(f, (0, 2))(dest, at, values), fn(dest, at, values))
