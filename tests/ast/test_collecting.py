@@ -9,6 +9,14 @@ import pytest
 from letir.ast.collecting import paused_gc
 
 
+@pytest.fixture(autouse=True)
+def thawed():
+    """Nothing is frozen, as in a program of a user's."""
+    gc.unfreeze()
+    yield
+    gc.freeze()
+
+
 class Cycle:
     def __init__(self):
         self.me = self
