@@ -2,6 +2,7 @@
 instead.
 """
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 
 from attrs import field, frozen
@@ -310,17 +311,17 @@ def instead_text(
         return "kept"
     if id(parts.producers.get(local)) not in again:
         return "not needed"
-    made, origins, stack = [], {}, [local]
+    made, origins, stack = {}, {}, deque([local])
     while stack and len(made) < LONGEST:
-        value = stack.pop(0)
+        value = stack.popleft()
         bind = parts.producers.get(value)
         if bind is None or value in others:
             origins[numbers.get(value, "a mask")] = None
-        elif bind not in made:
-            made.append(bind)
+        elif id(bind) not in made:
+            made[id(bind)] = bind
             stack += bind.locals()
     if stack:
         return f"more than {LONGEST} operations"
-    ops = ", ".join(bind.op.name for bind in reversed(made))
+    ops = ", ".join(bind.op.name for bind in reversed(made.values()))
     ops = ops if len(made) <= MOST else f"{len(made)} operations"
     return f"{ops} of {few(origins)}" if origins else ops

@@ -153,12 +153,15 @@ def slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:
     added where there is no place left.
     """
     found: dict[int, Local] = {}
+    free: dict[ArrayType, list[int]] = {}
+    for place in reversed(range(len(kinds))):  # the first last, which is taken first
+        free.setdefault(kinds[place], []).append(place)
     for local in residuals:
-        free = [i for i, kind in enumerate(kinds) if i not in found and kind is local.type]
-        if not free:
-            free.append(len(kinds))
+        places = free.get(local.type)
+        if not places:
+            places = [len(kinds)]
             kinds.append(local.type)
-        found[free[0]] = local
+        found[places.pop()] = local
     return found
 
 
