@@ -140,7 +140,7 @@ class Size:
 
     def __add__(self, other):
         if not isinstance(other, Size | int):
-            return NotImplemented
+            return self._as_number(other)
         sums = dict(self.terms)
         for names, c in _terms(other):
             sums[names] = sums.get(names, 0) + c
@@ -148,7 +148,7 @@ class Size:
 
     def __mul__(self, other):
         if not isinstance(other, Size | int):
-            return NotImplemented
+            return self._as_number(other)
         products: dict = {}
         for names, c in self.terms:
             for more, d in _terms(other):
@@ -167,20 +167,25 @@ class Size:
         return self * -1
 
     def __sub__(self, other):
-        return self + -1 * other
+        return self + -1 * other if isinstance(other, Size | int) else self._as_number(other)
 
     def __rsub__(self, other):
-        return -self + other
+        return -self + other if isinstance(other, Size | int) else self._as_number(other)
 
     # Else range(n) or np.zeros(n) would bake one size into a program for all of them.
-    def __index__(self):
+    def _as_number(self, *others):
+        """Raise TraceError: for computing with numbers, a number is asked for."""
+        if not all(isinstance(other, Size | int | float | complex) for other in others):
+            return NotImplemented  # a traced value answers for itself
         _note_read(f"the number {self}")
         raise TraceError(
             f"the size {self} has a name but no value while this is traced\n"
             "  pass the number as a static argument, or trace with concrete arrays"
         )
 
-    __int__ = __bool__ = __float__ = __index__
+    __index__ = __int__ = __bool__ = __float__ = __abs__ = _as_number
+    __truediv__ = __rtruediv__ = __rfloordiv__ = __mod__ = __rmod__ = _as_number
+    __divmod__ = __rdivmod__ = __pow__ = __rpow__ = _as_number
 
     __lt__, __le__, __gt__, __ge__ = map(_ordered_by, (lt, le, gt, ge))
 

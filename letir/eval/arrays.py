@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import LATE_BOUND
-from letir.ast.types import WEAK, ArrayType
+from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import DTypeError, LetirError
 
 ARRAYS = (np.ndarray, np.generic)
@@ -107,6 +107,8 @@ def type_of(value) -> ArrayType:
         return ArrayType(value.dtype, value.shape)
     if isinstance(value, Value):
         return value.type
+    if kind is Size:
+        int(value)  # raises the error that says what to do
     bases = [base.__name__ for base in kind.__mro__]  # subclasses of what is refused are refused
     remedy = next((REFUSED[name] for name in bases if name in REFUSED), None)
     if remedy is None and is_array(value):

@@ -10,7 +10,7 @@ import numpy as np
 from letir.ast.attrs import Here
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.types import ArrayType, broadcast_shapes
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, ShapeError
 from letir.ops.batched_indexing import batched_assemble, batched_index, batched_write
 from letir.ops.elementwise import equal, where
@@ -63,9 +63,16 @@ def index_vjp(ct, y, x, *arrays, item):
     return assemble(x, ((item, ct, arrays),)), *[None] * len(arrays)
 
 
+def index_impl(xp, x, *arrays, item):
+    """The item; of a Python number as of the array that it is."""
+    if type(x) in PYTHON_NUMBERS:
+        x = xp.asarray(x)
+    return x[filled(item, arrays)]
+
+
 index = op(
     "index",
-    lambda xp, x, *arrays, item: x[filled(item, arrays)],
+    index_impl,
     index_aval,
     vjp=index_vjp,
     jvp=lambda t, y, x, *arrays, item: index(t[0], item, arrays),

@@ -110,6 +110,11 @@ def broadcast_to(write, x, *sizes, shape):
     return f"np.broadcast_to({x}, {shape_text(write, sizes, shape)})"
 
 
+def ravel(write, x, *, order):
+    """np.ravel."""
+    return write.call("np.ravel", x, **({} if order == "C" else {"order": order}))
+
+
 def reshape(write, x, *sizes, shape, order):
     """The method with its sizes one by one where ``x`` is an array."""
     more = {} if order == "C" else {"order": order}
@@ -214,6 +219,9 @@ def entry_text(write, entry, rest) -> str:
 
 def index(write, x, *arrays, item):
     """``x[item]``."""
+    kind = write.type(0)
+    if kind is not None and kind.weak:
+        x = f"np.asarray({x})"
     return f"{x}[{item_text(write, item, arrays)}]"
 
 

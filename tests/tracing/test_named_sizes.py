@@ -27,6 +27,9 @@ OPEN = {
     "number": lambda x, y: int(x.shape[0]) == 3,
     "index": lambda x, y: len(range(x.shape[0])),
     "length": lambda x, y: len(x),
+    "quotient": lambda x, y: 1 / x.shape[0],
+    "remainder": lambda x, y: x.shape[0] % 2 == 0,
+    "power": lambda x, y: x.shape[0] ** 2,
     "in_tuple": lambda x, y: x.shape[0] in (1, 3),
     "in_set": lambda x, y: x.shape[0] in {1, 3},
 }
@@ -50,6 +53,19 @@ def test_a_question_that_sizes_decide_is_an_error_with_its_line(name):
     with pytest.raises(lt.TraceError, match=r"(?s)has a name but no value.*test_named_sizes[.]py:"):
         lt.trace(f, N, M)
     assert SIZE_READS.get() is None
+
+
+COMPUTED = {
+    "mean": lambda x: x.sum(0) / x.shape[0],
+    "half more": lambda x: x.sum(0) * (x.shape[0] + 0.5),
+    "numbers": lambda x: lt.numpy.arange(x.shape[0])[:, None] * x,
+}
+
+
+@pytest.mark.parametrize("f", COMPUTED.values(), ids=COMPUTED)
+def test_numbers_are_not_computed_with_names_of_sizes(f):
+    with pytest.raises(lt.TraceError, match=r"(?s)the size n has a name but no value.*pass"):
+        lt.trace(f, N)
 
 
 @pytest.mark.parametrize("name", DECIDED)

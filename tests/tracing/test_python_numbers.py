@@ -63,3 +63,12 @@ def test_a_division_of_integers_by_zero_is_pythons_error():
 
     with pytest.raises(ZeroDivisionError):
         f(3, 0)
+
+
+@pytest.mark.parametrize("item", [..., (), None, (..., None)])
+def test_an_item_of_a_python_number_is_that_of_an_array(item):
+    fn = lt.trace(lambda x: np.sin(x[item]), lt.ShapeDtype((), float, weak=True))
+
+    assert_same(np.sin(np.asarray(2.0)[item]), fn(2.0))
+    assert_same(np.sin(np.asarray(2.0)[item]), lt.compile(fn)(2.0))
+    assert "np.asarray(x)[" in lt.to_source(fn)
