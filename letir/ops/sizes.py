@@ -24,7 +24,7 @@ from letir.ops.batched_sizes import (
     sliced_size,
     summed_to_size,
 )
-from letir.ops.makers import DISCRETE, match, op
+from letir.ops.makers import DISCRETE, composite, match, op
 
 NO_OPERAND = never("it has no floating operand")
 
@@ -227,6 +227,20 @@ reshape = op(
     batch=reshaped,
     numpy={np.reshape: reshape_call},
     onnx="Reshape",
+)
+
+
+def ravel_prepare(a, order="C"):
+    """The operand and the order, C or F."""
+    return (a,), {"order": order}
+
+
+# beside reshape: what takes every other element is one step, not a row, and NumPy copies it
+ravel = composite(
+    "ravel",
+    lambda x, *, order: reshape(x, -1, order),
+    impl=lambda xp, x, *, order="C": xp.ravel(x, order),
+    prepare=ravel_prepare,
 )
 
 # ---- arrays made from nothing ----

@@ -26,6 +26,7 @@ SOURCES: dict[str, Callable] = {
     "size": written_arrays.size,
     "sum_to_size": written_arrays.sum_to_size,
     "broadcast_to": written_arrays.broadcast_to,
+    "ravel": written_arrays.ravel,
     "reshape": written_arrays.reshape,
     "transpose": written_arrays.transpose,
     "zeros": written_arrays.made("np.zeros"),

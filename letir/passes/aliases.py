@@ -12,7 +12,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import Lambda, Local
 
 SHARING = """
-    real imag stop_gradient sum_to_size broadcast_to reshape transpose expand_dims
+    real imag stop_gradient sum_to_size broadcast_to reshape ravel transpose expand_dims
     squeeze flip split index einsum autograd_add instantiate diagonal sliding_window_view
     matrix_power diff barrier write_back weaken when_defined grad_of custom_vjp custom_jvp
     histogram histogram2d histogramdd multi_dot trace nan_to_num unwrap unstack nonzero

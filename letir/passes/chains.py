@@ -14,7 +14,7 @@ from letir.ast.terms import Arg, Bind, Local
 from letir.ops.casting import cast, copy
 from letir.ops.elementwise import real
 from letir.ops.shaping import expand_dims, flip, normalized, squeeze, transpose
-from letir.ops.sizes import broadcast_to, is_known, reshape, sum_to_size
+from letir.ops.sizes import broadcast_to, is_known, ravel, reshape, sum_to_size
 from letir.passes.sharing import Known
 
 # bits of whole numbers that a float holds exactly
@@ -137,6 +137,18 @@ def reshaped(bind: Bind, known: Known) -> Bind | Local | None:
     return remade(bind, (base,), shape=shape) if is_view or known.is_rows(base) else None
 
 
+def raveled(bind: Bind, known: Known) -> Bind | None:
+    """A reshape, which other rules know, where the elements lie in a row."""
+    (y,), x = bind.binders, bind.args[0]
+    if bind.attrs["order"] != "C" or type(x) is not Local or not known.is_rows(x):
+        return None
+    # a scalar has no memory; a size with a name may be any
+    if y.type is None or not x.type.shape or not is_known(y.type.shape):
+        return None
+    attrs = Attrs(shape=y.type.shape, order="C")
+    return Bind(bind.binders, reshape, (x,), attrs, bind.source)
+
+
 def splits(shape: tuple, finer: tuple) -> bool:
     """Whether ``finer`` only splits axes of ``shape``: then it is a view wherever that is one."""
     if 0 in shape:
@@ -242,6 +254,7 @@ RULES: dict[Primitive, tuple[Callable, ...]] = {
     squeeze: (squeezed,),
     expand_dims: (expanded,),
     reshape: (without_sizes, reshaped),
+    ravel: (raveled,),
     broadcast_to: (without_sizes, broadcast),
     sum_to_size: (without_sizes, summed),
     cast: (cast_again,),

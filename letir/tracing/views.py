@@ -126,6 +126,7 @@ PUTS = {
     "split": put_index,
     "transpose": put_transpose,
     "reshape": put_reshape,
+    "ravel": put_reshape,
     "expand_dims": put_reshape,
     "squeeze": put_reshape,
     "flip": lambda parent, new, view: PRIMITIVES["flip"](new, view.attrs["axis"]),
@@ -159,7 +160,7 @@ def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> 
     if op.name == "split":
         op, attrs = PRIMITIVES["index"], part_of_split(parent, attrs, place)
     known = shares(result, parent, op, attrs, operands[1:])
-    certain = op.name != "reshape" or is_sure(parent.shape, result.shape)
+    certain = is_certain(op, parent.shape, result.shape)
     if known is False:
         if not certain:
             doubted(result, parent)
@@ -192,7 +193,7 @@ def shares(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool |
         return SOMETIMES[op.name](**attrs) and not others
     if op.name == "imag":  # that of a real array is new zeros
         return parent.dtype.kind == "c"
-    return True if op.name != "reshape" or is_sure(parent.shape, result.shape) else None
+    return True if is_certain(op, parent.shape, result.shape) else None
 
 
 def is_number(place) -> bool:
@@ -231,6 +232,11 @@ def in_one_memory(value, array) -> bool:
 def items_of(item) -> tuple:
     """The entries of an index."""
     return item if type(item) is tuple else (item,)
+
+
+def is_certain(op: Primitive, old: tuple, new: tuple) -> bool:
+    """Whether an operation of ``PUTS`` gives a view for arrays in any order."""
+    return op.name != "ravel" and (op.name != "reshape" or is_sure(old, new))
 
 
 def is_sure(old: tuple, new: tuple) -> bool:
@@ -287,7 +293,17 @@ def doubted(result, parent) -> None:
 
 
 def raveled(a, order: str = "C"):
-    """np.ravel: a view of what lies in a row in this order, else a copy."""
+    """np.ravel: a view of what lies in a row in this order, else a copy.
+
+    Without values it is recorded as itself, for arguments that lie in a row and others. With them
+    as what it was: a reshape, and a copy of it.
+    """
+    is_open = a.type is not None and a.ndim and a.known_value() is None
+    if is_open and order in ("C", "F"):
+        made = PRIMITIVES["ravel"](a, order)
+        if type(made.sharing) is View:
+            made.sharing.is_ravel = True
+        return made
     made = PRIMITIVES["reshape"](a, -1, order)
     if type(getattr(made, "sharing", None)) is not View or made.emitter is not a.emitter:
         return made

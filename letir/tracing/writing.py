@@ -193,7 +193,7 @@ def decide(other, trace) -> None:
 
 def is_view_of(array, sharing: View) -> bool:
     """Whether NumPy's reshape or ravel of an array is a view of it."""
-    if sharing.is_ravel:
+    if sharing.is_ravel or sharing.op is PRIMITIVES["ravel"]:
         return in_a_row(array, sharing.attrs["order"])
     try:
         np.reshape(array, sharing.attrs["shape"], order=sharing.attrs["order"], copy=False)

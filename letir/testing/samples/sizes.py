@@ -69,6 +69,11 @@ SAMPLES = {
         of(X, np.array([6]), shape=None),
         *narrow(of(X, shape=(6,))),
     ],
+    "ravel": [
+        *[of(x, order="C") for x in (X, X[:1, :1], EMPTY, Z, INTEGERS)],
+        of(X, order="F"),
+        *narrow(of(X, order="C")),
+    ],
     "zeros": [
         of(shape=(2, 3), dtype=FLOAT64),
         of(shape=(), dtype=FLOAT32),
