@@ -15,8 +15,8 @@ from letir.errors import TraceError
 from letir.eval.evaluator import run_flat
 from letir.ops.bodies import checkpoint as checkpoint_op
 from letir.ops.memory import changed_params
+from letir.tracing.levers import is_tracing
 from letir.tracing.places import user_place
-from letir.tracing.recording import is_tracing
 
 
 @shared_with_executors

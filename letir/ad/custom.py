@@ -14,9 +14,10 @@ from letir.eval.evaluator import run_flat
 from letir.ops.control import custom_vjp as custom_vjp_op
 from letir.ops.makers import recast
 from letir.ops.sizes import zeros_like
+from letir.tracing.levers import is_tracing
 from letir.tracing.places import user_place
 from letir.tracing.recorder import ABSTRACT, ACTIVE, Trace
-from letir.tracing.recording import is_tracing, record
+from letir.tracing.recording import record
 from letir.tracing.tracer import Tracer
 
 
