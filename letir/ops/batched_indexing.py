@@ -200,8 +200,12 @@ def fitting(new, is_mapped: bool, ndim: int):
     the part has not.
     """
     more = rank(new, is_mapped) - ndim
-    if more > 0:
-        new = emitted("squeeze", (new,), axis=tuple(range(is_mapped, is_mapped + more)))
+    ahead = range(is_mapped, is_mapped + max(more, 0))
+    if any(new.shape[i] != 1 for i in ahead):  # nothing is written, however often
+        shape = (*new.shape[:is_mapped], *new.shape[is_mapped + more :])
+        new = emitted("reshape", (new,), shape=shape, order="C")
+    elif more > 0:
+        new = emitted("squeeze", (new,), axis=tuple(ahead))
     return widened(new, ndim) if is_mapped else new
 
 

@@ -89,7 +89,9 @@ def written_aval(x, new, *arrays, item):
     """
     shape = indexed_shape(x.shape, item, arrays)
     lead = new.shape[: max(new.ndim - len(shape), 0)]
-    if any(n != 1 for n in lead) or broadcast_shapes(new.shape[len(lead) :], shape) != shape:
+    rest = new.shape[len(lead) :]
+    is_wide = any(n != 1 for n in lead) and not (0 in rest and picks_places(x, arrays))
+    if is_wide or broadcast_shapes(rest, shape) != shape:
         raise ShapeError(
             f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}"
         )
@@ -98,6 +100,14 @@ def written_aval(x, new, *arrays, item):
             f"cannot write {new} into {x}: the imaginary part would be lost; take .real first"
         )
     return x.with_shape(x.shape)
+
+
+def picks_places(x, arrays) -> bool:
+    """Whether an index has arrays, and not only a mask of all of ``x``: NumPy does not look at how
+    often nothing is written there.
+    """
+    is_whole = len(arrays) == 1 and arrays[0].dtype.kind == "b" and arrays[0].ndim == x.ndim
+    return bool(arrays) and not is_whole
 
 
 def added_aval(x, new, *arrays, item):

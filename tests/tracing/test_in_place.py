@@ -358,3 +358,19 @@ def test_an_array_of_a_scalar_is_one_of_its_own():
 
     for abstract in (True, False):
         assert_same(f(x.copy()), lt.trace(f, x, abstract=abstract)(x.copy()))
+
+
+@pytest.mark.parametrize("shape", [(5, 0, 3), (0, 0, 1), (1, 0, 3)])
+def test_nothing_can_be_written_many_times(shape):
+    """NumPy takes any leading axes where the places of an index are none."""
+
+    def f(x, new):
+        y = x.copy()
+        y[np.zeros(0, int)] = new
+        return y.sum()
+
+    x, new = np.ones((4, 3)), np.ones(shape)
+
+    assert 12 == lt.trace(f, x, new)(x, new)
+    assert [x.shape, new.shape] == [ct.shape for ct in lt.grad(f, (0, 1))(x, new)]
+    assert [12, 12] == list(lt.vmap(f)(np.stack([x, x]), np.stack([new, new])))
