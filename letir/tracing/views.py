@@ -298,7 +298,8 @@ def raveled(a, order: str = "C"):
     Without values it is recorded as itself, for arguments that lie in a row and others. With them
     as what it was: a reshape, and a copy of it.
     """
-    is_open = a.type is not None and a.ndim and a.known_value() is None
+    is_traced = hasattr(type(a), "known_value")  # not a Variable, whose value is there
+    is_open = is_traced and a.type is not None and a.ndim and a.known_value() is None
     if is_open and order in ("C", "F"):
         made = PRIMITIVES["ravel"](a, order)
         if type(made.sharing) is View:
