@@ -85,19 +85,6 @@ def _replaced(value, following: Iterator[Lambda]):
     return value
 
 
-def map_bodies(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
-    """``fn`` with ``change(body)`` for each body that its own binds hold, computed once a body;
-    ``fn`` itself if nothing changes.
-    """
-    made: dict[int, Lambda] = {}  # by id, which is theirs as long as fn holds them
-    for bind in fn.binds:
-        if bind.op.holds_lambdas:
-            for body in bodies_of(bind):
-                if id(body) not in made:
-                    made[id(body)] = change(body)
-    return _with_changed(fn, made) if made else fn
-
-
 def _with_changed(fn: Lambda, made: dict[int, Lambda]) -> Lambda:
     """``fn`` with the bodies that ``made`` has for those of its binds."""
     attrs: dict[int, Attrs] = {}  # once an object: binds share it, and with it its token

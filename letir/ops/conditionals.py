@@ -5,14 +5,31 @@ Derivatives are binds again, of the bodies' derivatives (``conditional_gradients
 the branch taken is differentiated.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from letir.ast.primitive import Primitive
 from letir.ast.terms import NO_TYPE, Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.ops.batched_conditionals import choice_batch
 from letir.ops.bodies import as_numbers, body_op, suited
 from letir.ops.conditional_gradients import choice_joint, choice_jvp, choice_saving, choice_vjp
+
+
+def choice(name: str, run: Callable, aval: Callable, results: Callable) -> Primitive:
+    """The record of a choice between bodies."""
+    return body_op(
+        name,
+        run,
+        aval,
+        vjp=choice_vjp(name),
+        jvp=choice_jvp(name),
+        joint=choice_joint(name),
+        batch=choice_batch(name),
+        saving=choice_saving,
+        results=results,
+    )
+
 
 # ---- types ----
 
@@ -76,17 +93,7 @@ def cond_aval(pred, *types, on_true, on_false):
     return joined_types("cond", (on_true, on_false), ("on_true", "on_false"), types)
 
 
-cond = body_op(
-    "cond",
-    run_cond,
-    cond_aval,
-    vjp=choice_vjp("cond"),
-    jvp=choice_jvp("cond"),
-    joint=choice_joint("cond"),
-    batch=choice_batch("cond"),
-    saving=choice_saving,
-    results=lambda *, on_true, on_false: len(on_true.ret.args),
-)
+cond = choice("cond", run_cond, cond_aval, lambda *, on_true, on_false: len(on_true.ret.args))
 
 # ---- switch ----
 
@@ -108,14 +115,4 @@ def switch_aval(index, *types, branches):
     return joined_types("switch", branches, labels, types)
 
 
-switch = body_op(
-    "switch",
-    run_switch,
-    switch_aval,
-    vjp=choice_vjp("switch"),
-    jvp=choice_jvp("switch"),
-    joint=choice_joint("switch"),
-    batch=choice_batch("switch"),
-    saving=choice_saving,
-    results=lambda *, branches: len(branches[0].ret.args),
-)
+switch = choice("switch", run_switch, switch_aval, lambda *, branches: len(branches[0].ret.args))

@@ -7,7 +7,7 @@ import pytest
 
 import letir.ops  # noqa: F401  fills the table of operations
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import all_bodies, bodies_of, map_bodies, throughout, with_bodies
+from letir.ast.bodies import all_bodies, bodies_of, throughout, with_bodies
 from letir.ast.canonical import canonicalize
 from letir.ast.checker import check
 from letir.ast.liveness import has_effect
@@ -102,7 +102,6 @@ def test_bodies_are_replaced_where_they_stand(branching):
 def test_what_changes_nothing_gives_the_same_program(branching):
     fn = parse(CHOICE)
 
-    assert map_bodies(fn, lambda body: body) is fn
     assert throughout(fn, lambda body: body) is fn
 
 
