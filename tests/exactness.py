@@ -13,6 +13,7 @@ from letir import run_forward
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES as OPS
 from letir.ast.types import ArrayType
+from letir.errors import LetirError
 from letir.passes import dead_code
 from letir.testing import assert_same
 
@@ -105,3 +106,13 @@ def gradient_of(fn: lt.Lambda, args: list) -> tuple[lt.Lambda, list]:
     ones = tuple([np.ones_like(x) for x in row_of(out)])
     cts = pull.flat((ones if isinstance(out, tuple) else ones[0],))
     return pull.program, [*cts, *pull.captured]
+
+
+def assert_gradient_unchanged(change: Callable, f: Callable, args: list) -> None:
+    """``assert_unchanged`` of the gradient program of a function, where it has one."""
+    try:
+        df, given = gradient_of(lt.trace(f, *copies(args)), args)
+    except (LetirError, ValueError, ArithmeticError):
+        return
+
+    assert_unchanged(change, df, *given)

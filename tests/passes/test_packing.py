@@ -2,13 +2,11 @@
 
 import numpy as np
 import pytest
-from exactness import assert_unchanged, gradient_of, ops, program
+from exactness import assert_gradient_unchanged, assert_unchanged, ops, program
 from hypothesis import HealthCheck, given, settings
 
-import letir as lt
 from letir.ast.primitive import PRIMITIVES as OPS
 from letir.ast.types import ArrayType
-from letir.errors import LetirError
 from letir.passes import lower_tuples
 from letir.testing import functions, programs
 
@@ -101,10 +99,4 @@ def test_results_of_generated_programs_are_the_same(program):
 @SOME
 @given(functions(smooth=True))
 def test_gradients_of_generated_functions_are_the_same(drawn):
-    f, args = drawn
-    try:
-        df, given = gradient_of(lt.trace(f, *[arg.copy() for arg in args]), args)
-    except (LetirError, ValueError, ArithmeticError):
-        return
-
-    assert_unchanged(lower_tuples, df, *given)
+    assert_gradient_unchanged(lower_tuples, *drawn)
