@@ -119,18 +119,8 @@ EIGEN = {
         rough(HERMITIAN, UPLO="U"),
         rough(POSITIVE.astype(FLOAT32), UPLO="L"),
     ],
-    "eig": [
-        of(TURN, real=False),
-        of(np.stack([A, 2 * A.T]), real=True),
-        of(C, real=False),
-        of(NARROW, real=True),
-    ],
-    "eigvals": [
-        of(TURN, real=False),
-        of(np.stack([A, 2 * A.T]), real=True),
-        of(C, real=False),
-        of(NARROW, real=True),
-    ],
+    "eig": EIGENVALUES,
+    "eigvals": EIGENVALUES,
 }
 
 
