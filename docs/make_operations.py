@@ -10,7 +10,7 @@ from types import ModuleType
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, Required
 from letir.ast.printer import Printer
 from letir.ops import FAMILIES, load_rare
-from letir.ops.loops import OneByOne
+from letir.ops.control_flow.loop_over_examples import OneByOne
 
 PAGE = Path(__file__).with_name("operations.md")
 HEAD = """\

@@ -14,7 +14,7 @@ array([1., 9.])
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
-from letir.ops.printing import print_impl
+from letir.ops.effects.printing import print_impl
 from letir.tracing.places import at_user
 from letir.tracing.recorder import ACTIVE, Trace
 

@@ -13,7 +13,7 @@ from letir.ast.primitive import NO_BATCH, PRIMITIVES, Absent, Primitive
 from letir.ast.types import Size, Undef
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.loops import OneByOne
+from letir.ops.control_flow.loop_over_examples import OneByOne
 from letir.testing import SAMPLES, Sample, applied, assert_close, check_grads
 
 OWN = [name for name in PRIMITIVES if "." not in name]  # others are made by other tests

@@ -8,7 +8,7 @@ import pytest
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.makers import decomposition
+from letir.ops.define.records import decomposition
 from letir.testing import SAMPLES, applied, assert_close
 
 CASES = [

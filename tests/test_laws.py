@@ -15,7 +15,7 @@ from letir.ast.types import Undef
 from letir.eval.arguments import fits
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.loop_bodies import is_even
+from letir.ops.control_flow.loop_analysis import is_even
 from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same, check_grads
 from letir.testing.gradients import is_inexact
 

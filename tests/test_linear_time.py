@@ -21,7 +21,7 @@ from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Lambda, Local
 from letir.ast.types import ArrayType
-from letir.ops.elementwise import add
+from letir.ops.elementwise.ufuncs import add
 from letir.passes import carried_signs, dead_code, merged_sums
 from letir.passes.combinators import without_combinators
 from letir.plan.differentiable import differentiable

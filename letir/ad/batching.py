@@ -20,10 +20,10 @@ from letir.ast.primitive import NO_BATCH, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, MissingRule, ShapeError
-from letir.ops.batching import to_front, unmapped_types
-from letir.ops.loops import OneByOne
-from letir.ops.makers import decomposition
-from letir.ops.scripted import mapped_scripted
+from letir.ops.autodiff.scripted import mapped_scripted
+from letir.ops.control_flow.loop_over_examples import OneByOne
+from letir.ops.define.batch_rules import to_front, unmapped_types
+from letir.ops.define.records import decomposition
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 _bodies: dict = {}  # may be emptied at any time

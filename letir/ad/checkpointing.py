@@ -13,8 +13,8 @@ from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.trees import flatten
 from letir.errors import TraceError
 from letir.eval.evaluator import run_flat
-from letir.ops.bodies import checkpoint as checkpoint_op
-from letir.ops.memory import changed_params
+from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint as checkpoint_op
+from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.levers import is_tracing
 from letir.tracing.places import user_place
 

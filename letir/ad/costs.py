@@ -8,8 +8,8 @@ from letir.ast.bodies import bodies_of
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size
-from letir.ops.control import grad_of, when_defined
-from letir.ops.makers import decomposition
+from letir.ops.autodiff.gradient_steps import grad_of, when_defined
+from letir.ops.define.records import decomposition
 
 FREE, CHEAP, MODERATE, DEAR = range(4)  # the grades; None: it is never computed again
 NOMINAL = 1024  # stands for a size that is known by name only, and for the sides of unknown arrays

@@ -11,9 +11,9 @@ from letir.ast.terms import Local
 from letir.ast.trees import flatten
 from letir.errors import LetirError, ShapeError
 from letir.eval.evaluator import run_flat
-from letir.ops.control import custom_vjp as custom_vjp_op
-from letir.ops.makers import recast
-from letir.ops.sizes import zeros_like
+from letir.ops.autodiff.gradient_steps import custom_vjp as custom_vjp_op
+from letir.ops.define.records import recast
+from letir.ops.shape.shape_and_creation import zeros_like
 from letir.tracing.levers import is_tracing
 from letir.tracing.places import user_place
 from letir.tracing.recorder import ABSTRACT, ACTIVE, Trace

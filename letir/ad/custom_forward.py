@@ -25,10 +25,10 @@ from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import DTypeError, LetirError, MissingRule, ShapeError
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.bodies import custom_jvp as custom_jvp_op
-from letir.ops.bodies import directed
-from letir.ops.makers import recast
-from letir.ops.sizes import zeros_like
+from letir.ops.autodiff.checkpoint_and_custom_jvp import custom_jvp as custom_jvp_op
+from letir.ops.autodiff.checkpoint_and_custom_jvp import directed
+from letir.ops.define.records import recast
+from letir.ops.shape.shape_and_creation import zeros_like
 from letir.tracing.places import user_place
 from letir.tracing.recorder import LAZY
 from letir.tracing.recording import Recording, record

@@ -31,7 +31,7 @@ from letir.ast.trees import LEAF, Tree
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat
-from letir.ops.sizes import ones
+from letir.ops.shape.shape_and_creation import ones
 from letir.passes.cleanup import dead_code
 from letir.passes.combinators import without_combinators
 

@@ -33,8 +33,8 @@ from letir.ast.trees import Tree
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.eval.evaluator import run_flat
-from letir.ops.batching import to_place
-from letir.ops.sizes import eye, ones, reshape, zeros
+from letir.ops.define.batch_rules import to_place
+from letir.ops.shape.shape_and_creation import eye, ones, reshape, zeros
 from letir.passes.cleanup import dead_code
 
 Argnums = int | Sequence[int]

@@ -4,8 +4,8 @@ from collections.abc import Callable, Collection
 
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.errors import LetirError
-from letir.ops.bodies import fitted
-from letir.ops.loop_bodies import carried, reaching, requiring
+from letir.ops.autodiff.checkpoint_and_custom_jvp import fitted
+from letir.ops.control_flow.loop_analysis import carried, reaching, requiring
 
 # operands before those of the bodies, parameters of the body before those that are operands
 OFFSETS = {"cond": (1, 0), "switch": (1, 0), "while_loop": (0, 0), "while_scan": (0, 0)}

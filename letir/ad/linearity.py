@@ -17,9 +17,9 @@ from letir.ast.printer import line_of
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
 from letir.errors import LetirError
-from letir.ops.elementwise import imag
-from letir.ops.makers import decomposition
-from letir.ops.sizes import constant, size, zeros
+from letir.ops.define.records import decomposition
+from letir.ops.elementwise.ufuncs import imag
+from letir.ops.shape.shape_and_creation import constant, size, zeros
 from letir.passes.cleanup import dead_code
 
 # attributes that are numbers beside the operands

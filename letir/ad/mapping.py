@@ -19,7 +19,7 @@ from letir.ast.types import ArrayType, ShapeDtype, Size
 from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.batching import rank, resized, shape_of, to_place
+from letir.ops.define.batch_rules import rank, resized, shape_of, to_place
 from letir.tracing.recorder import LAZY
 from letir.tracing.recording import DROP, Recording, leaf_names, mark_static, record, unmarked
 

@@ -13,9 +13,9 @@ from letir.ad.zeros import UNDEFINED, Specializer
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, renamed
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.ops.casting import barrier
-from letir.ops.control import grad_of
-from letir.ops.sizes import size
+from letir.ops.autodiff.gradient_steps import grad_of
+from letir.ops.elementwise.casting import barrier
+from letir.ops.shape.shape_and_creation import size
 from letir.passes.cleanup import dead_code, has_effect
 from letir.visitors.rewriting import free_locals
 

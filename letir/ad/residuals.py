@@ -17,7 +17,7 @@ from letir.ast.printer import Printer
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError
-from letir.ops.control import grad_of
+from letir.ops.autodiff.gradient_steps import grad_of
 
 MOST = 4  # rules, operations and places that one line of the table names
 LONGEST = 64  # operations that are counted

@@ -20,9 +20,9 @@ from letir.ast.collecting import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError, MissingRule, ShapeError
-from letir.ops.control import autograd_add, grad_of
-from letir.ops.elementwise import add
-from letir.ops.loop_bodies import is_even, with_numbers
+from letir.ops.autodiff.gradient_steps import autograd_add, grad_of
+from letir.ops.control_flow.loop_analysis import is_even, with_numbers
+from letir.ops.elementwise.ufuncs import add
 from letir.passes.arguments import without_writes
 from letir.passes.combinators import without_combinators
 from letir.passes.merging import merged_sums

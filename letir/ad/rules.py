@@ -17,7 +17,7 @@ from letir.ast.primitive import Absent, Primitive
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.errors import LetirError, ShapeError
-from letir.ops.control import instantiated
+from letir.ops.autodiff.gradient_steps import instantiated
 from letir.passes.cleanup import dead_code
 
 _bodies: dict = {}  # may be emptied at any time

@@ -23,7 +23,7 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.trees import Tree
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat
-from letir.ops.sizes import zeros
+from letir.ops.shape.shape_and_creation import zeros
 from letir.passes.cleanup import dead_code
 
 ASKED = "linear_transpose"

@@ -10,9 +10,9 @@ from letir.ast.trees import Tree, flatten
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.eval.arrays import type_of
-from letir.ops.casting import weaken
-from letir.ops.makers import array_dtype
-from letir.ops.shaping import concatenate
+from letir.ops.define.records import array_dtype
+from letir.ops.elementwise.casting import weaken
+from letir.ops.shape.transpose_join_split import concatenate
 
 
 def ravel(tree) -> tuple[Any, "Unravel"]:

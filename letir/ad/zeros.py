@@ -15,9 +15,9 @@ from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import Undef
 from letir.errors import ShapeError
-from letir.ops.control import autograd_add, grad_of, instantiate, when_defined
-from letir.ops.elementwise import add
-from letir.ops.sizes import size, zeros
+from letir.ops.autodiff.gradient_steps import autograd_add, grad_of, instantiate, when_defined
+from letir.ops.elementwise.ufuncs import add
+from letir.ops.shape.shape_and_creation import size, zeros
 
 UNDEFINED = Const(Undef)
 DECIDED = frozenset([autograd_add, grad_of, instantiate])  # by what is defined

@@ -17,7 +17,7 @@ from letir.eager.modes import ANOMALY
 from letir.eager.recorder import Recorder
 from letir.eager.steps import FREED, Constant, Leaf, Origin, Part, Step, at, check_unchanged, freed
 from letir.eval.evaluator import Executor, has_nan
-from letir.ops.elementwise import add
+from letir.ops.elementwise.ufuncs import add
 
 SUM = kernel(add, NO_ATTRS)  # NumPy's own where it can be: called for every second use of a value
 

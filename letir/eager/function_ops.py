@@ -20,9 +20,9 @@ from letir.eager.modes import enable_grad, no_grad
 from letir.eager.recorder import Recorder
 from letir.errors import DTypeError, LetirError, ShapeError, TraceError
 from letir.eval.arrays import is_array, type_of
-from letir.ops.extension import primitive
-from letir.ops.makers import takes_gradient
-from letir.ops.sizes import zeros_like
+from letir.ops.define.records import takes_gradient
+from letir.ops.define.user_operations import primitive
+from letir.ops.shape.shape_and_creation import zeros_like
 from letir.tracing.places import at_user, placed, user_place
 from letir.tracing.recorder import ABSENT, ACTIVE, EAGER
 from letir.tracing.tracer import Tracer

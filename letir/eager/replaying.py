@@ -8,7 +8,7 @@ from letir.eval.arguments import checked_arguments
 from letir.eval.arrays import array_module, type_of
 from letir.eval.evaluator import Environment, Evaluator, compute
 from letir.eval.written import check_writable
-from letir.ops.memory import changed_params, write_back
+from letir.ops.effects.writes_to_arguments import changed_params, write_back
 
 
 def replayed(f: Lambda, leaves: list) -> tuple:

@@ -20,7 +20,7 @@ from letir.eager.spelling import numpy_call
 from letir.eager.steps import Constant, Leaf, Origin
 from letir.errors import DTypeError, TraceError
 from letir.eval.arrays import type_of
-from letir.ops.items import spelled_item
+from letir.ops.indexing.index_expressions import spelled_item
 from letir.tracing.dispatch import recorder_of, ufunc_records
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user, placed

@@ -20,7 +20,7 @@ from letir.eval.arguments import checked_arguments, flat_arguments, nested_resul
 from letir.eval.arrays import array_module
 from letir.eval.ownership import updated
 from letir.eval.written import check_writable
-from letir.ops.memory import changed_params
+from letir.ops.effects.writes_to_arguments import changed_params
 from letir.visitors.usedef import use_counts
 from letir.visitors.visitor import ExprVisitor, TailCall
 

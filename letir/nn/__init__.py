@@ -24,7 +24,8 @@ from letir.nn.spatial import (
     max_pool1d,
     max_pool2d,
 )
-from letir.ops.activations import (
+from letir.ops.elementwise.ufuncs import tanh
+from letir.ops.nn.activations import (
     celu,
     elu,
     gelu,
@@ -49,34 +50,31 @@ from letir.ops.activations import (
     softsign,
     tanhshrink,
 )
-from letir.ops.attention import attention
-from letir.ops.distances import (
+from letir.ops.nn.attention import attention
+from letir.ops.nn.embedding_linear_dropout import dropout, embedding, linear, log_softmax
+from letir.ops.nn.losses import (
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
     cosine_embedding_loss,
     cosine_similarity,
+    cross_entropy,
     gaussian_nll_loss,
     hinge_embedding_loss,
     huber_loss,
+    kl_div,
     l1_loss,
     margin_ranking_loss,
     mse_loss,
+    nll_loss,
+    one_hot,
     pairwise_distance,
     poisson_nll_loss,
     smooth_l1_loss,
     soft_margin_loss,
     triplet_margin_loss,
 )
-from letir.ops.elementwise import tanh
-from letir.ops.losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    kl_div,
-    nll_loss,
-    one_hot,
-)
-from letir.ops.neural import dropout, embedding, linear, log_softmax
-from letir.ops.normalization import batch_norm, group_norm, layer_norm, rms_norm
-from letir.ops.pooling import fold, unfold
+from letir.ops.nn.normalization import batch_norm, group_norm, layer_norm, rms_norm
+from letir.ops.nn.pooling import fold, unfold
 
 __all__ = [
     "attention",

@@ -1,10 +1,10 @@
 """Attention of several heads."""
 
 from letir.errors import ShapeError
-from letir.ops.attention import attention
-from letir.ops.neural import linear
-from letir.ops.shaping import transpose
-from letir.ops.sizes import reshape
+from letir.ops.nn.attention import attention
+from letir.ops.nn.embedding_linear_dropout import linear
+from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.transpose_join_split import transpose
 
 
 def multi_head_attention(

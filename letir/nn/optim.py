@@ -23,7 +23,7 @@ from attrs import frozen
 
 from letir.ast.trees import flatten
 from letir.errors import ShapeError
-from letir.ops.distances import root
+from letir.ops.nn.losses import root
 
 # ---- what optimisers are made of ----
 

@@ -7,11 +7,11 @@ layer after layer. Weights are those of PyTorch: ``w_ih`` of shape (gates * hidd
 
 from collections.abc import Callable, Sequence
 
-from letir.ops.activations import relu, sigmoid
-from letir.ops.draws import random_fold_in, random_key
-from letir.ops.elementwise import tanh
-from letir.ops.neural import dropout, linear
-from letir.ops.shaping import split, stack
+from letir.ops.elementwise.ufuncs import tanh
+from letir.ops.nn.activations import relu, sigmoid
+from letir.ops.nn.embedding_linear_dropout import dropout, linear
+from letir.ops.random.keys_and_draws import random_fold_in, random_key
+from letir.ops.shape.transpose_join_split import split, stack
 
 NONLINEARITIES = {"tanh": tanh, "relu": relu}
 

@@ -11,9 +11,9 @@ from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.errors import ShapeError
 from letir.eval.arrays import type_of
-from letir.ops.convolutions import conv, conv_transpose
-from letir.ops.pooling import avg_pool, max_pool
-from letir.ops.sizes import reshape
+from letir.ops.nn.convolution import conv, conv_transpose
+from letir.ops.nn.pooling import avg_pool, max_pool
+from letir.ops.shape.shape_and_creation import reshape
 
 # ---- settings ----
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.ops.sizes import counted
+from letir.ops.shape.shape_and_creation import counted
 from letir.tracing.lists import first_traced, gathered, strong
 from letir.tracing.recorder import ACTIVE, Trace
 from letir.tracing.views import Memory

@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Local
-from letir.ops.elementwise import (
+from letir.ops.elementwise.ufuncs import (
     abs_,
     add,
     bitwise_and,

@@ -1,7 +1,7 @@
 """A pass that keeps arguments as they are: without_writes."""
 
 from letir.ast.terms import Arg, Lambda, Local
-from letir.ops.memory import changed_params, write_back
+from letir.ops.effects.writes_to_arguments import changed_params, write_back
 from letir.visitors.rewriting import substitute
 
 

@@ -11,9 +11,9 @@ from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.indexing import index
-from letir.ops.products import matmul
-from letir.ops.shaping import concatenate
+from letir.ops.indexing.basic import index
+from letir.ops.linalg.matmul_einsum import matmul
+from letir.ops.shape.transpose_join_split import concatenate
 from letir.passes.bodies import throughout_fitting
 from letir.passes.merging import merged_sums
 from letir.passes.outliving import is_view

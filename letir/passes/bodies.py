@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 from letir.ast.bodies import all_bodies, bodies_of, throughout
 from letir.ast.terms import NO_TYPE, Bind, Lambda
-from letir.ops.scanning import step_types
+from letir.ops.control_flow.scans import step_types
 
 
 def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:

@@ -11,7 +11,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Const, Lambda, Local
-from letir.ops.elementwise import (
+from letir.ops.elementwise.ufuncs import (
     add,
     bitwise_and,
     bitwise_or,
@@ -38,8 +38,9 @@ from letir.ops.elementwise import (
     sub,
     where,
 )
-from letir.ops.reductions import all_, any_, argmax, argmin, max_, mean, min_, prod, sum_
-from letir.ops.shaping import (
+from letir.ops.reductions.reductions import all_, any_, argmax, argmin, max_, mean, min_, prod, sum_
+from letir.ops.shape.shape_and_creation import is_known, reshape
+from letir.ops.shape.transpose_join_split import (
     concatenate,
     expand_dims,
     flip,
@@ -49,7 +50,6 @@ from letir.ops.shaping import (
     stack,
     transpose,
 )
-from letir.ops.sizes import is_known, reshape
 from letir.passes.algebra import other, power_of
 from letir.passes.bodies import throughout_fitting
 from letir.passes.chains import order_of, remade

@@ -11,10 +11,10 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Local
-from letir.ops.casting import cast, copy
-from letir.ops.elementwise import real
-from letir.ops.shaping import expand_dims, flip, normalized, squeeze, transpose
-from letir.ops.sizes import broadcast_to, is_known, ravel, reshape, sum_to_size
+from letir.ops.elementwise.casting import cast, copy
+from letir.ops.elementwise.ufuncs import real
+from letir.ops.shape.shape_and_creation import broadcast_to, is_known, ravel, reshape, sum_to_size
+from letir.ops.shape.transpose_join_split import expand_dims, flip, normalized, squeeze, transpose
 from letir.passes.sharing import Known
 
 # bits of whole numbers that a float holds exactly

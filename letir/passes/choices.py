@@ -8,7 +8,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.builder import freeze
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Local
-from letir.ops.elementwise import (
+from letir.ops.elementwise.ufuncs import (
     bitwise_and,
     bitwise_or,
     equal,
@@ -25,8 +25,8 @@ from letir.ops.elementwise import (
     not_equal,
     where,
 )
-from letir.ops.indexing import index
-from letir.ops.sizes import constant, is_known, size
+from letir.ops.indexing.basic import index
+from letir.ops.shape.shape_and_creation import constant, is_known, size
 from letir.passes.algebra import neutral, other
 from letir.passes.chains import has_private_names
 from letir.passes.sharing import Known

@@ -2,8 +2,8 @@
 
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.casting import copy
-from letir.ops.makers import decomposition
+from letir.ops.define.records import decomposition
+from letir.ops.elementwise.casting import copy
 
 
 def without_combinators(fn: Lambda) -> Lambda:

@@ -9,9 +9,9 @@ from attrs import define, field
 
 from letir.ast.bodies import throughout
 from letir.ast.terms import Bind, Lambda, Local, Ret
-from letir.ops.casting import copy
-from letir.ops.memory import write_back
-from letir.ops.sizes import constant, sum_to_size
+from letir.ops.effects.writes_to_arguments import write_back
+from letir.ops.elementwise.casting import copy
+from letir.ops.shape.shape_and_creation import constant, sum_to_size
 from letir.passes.aliases import may_share
 
 

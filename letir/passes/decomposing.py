@@ -10,7 +10,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
-from letir.ops.makers import decomposition, is_computed_by_parts, is_derived_by_parts
+from letir.ops.define.records import decomposition, is_computed_by_parts, is_derived_by_parts
 from letir.passes.bodies import throughout_fitting
 
 ADDMM = frozenset(["linear"])

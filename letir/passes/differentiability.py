@@ -7,7 +7,7 @@ from attrs import define, field
 from letir.ast.bodies import bodies_of
 from letir.ast.primitive import Absent
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.loop_bodies import is_inexact
+from letir.ops.control_flow.loop_analysis import is_inexact
 from letir.passes.narrowing import SHAPES, Shape
 
 

@@ -11,10 +11,10 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError
-from letir.ops.elementwise import clip, where
-from letir.ops.indexing import index_set
-from letir.ops.makers import promotable
-from letir.ops.sizes import constant, full
+from letir.ops.define.records import promotable
+from letir.ops.elementwise.ufuncs import clip, where
+from letir.ops.indexing.basic import index_set
+from letir.ops.shape.shape_and_creation import constant, full
 from letir.passes.bodies import throughout_fitting
 from letir.passes.shortening import fits
 

@@ -2,7 +2,7 @@
 
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
-from letir.ops.sizes import broadcast_to
+from letir.ops.shape.shape_and_creation import broadcast_to
 from letir.passes.bodies import throughout_fitting
 from letir.passes.shortening import fits, is_typed
 

@@ -11,8 +11,8 @@ from letir.ast.bodies import all_bodies
 from letir.ast.collecting import paused_gc
 from letir.ast.liveness import live_binds
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.ops.bodies import fitted
-from letir.ops.fused import fused
+from letir.ops.autodiff.checkpoint_and_custom_jvp import fitted
+from letir.ops.elementwise.fused import fused
 from letir.passes.bodies import throughout_fitting
 from letir.passes.grouping import WEIGHTLESS, Cluster, Grouping, bytes_of, elements_of
 from letir.passes.splitting import splits_first

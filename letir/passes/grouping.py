@@ -11,7 +11,7 @@ from attrs import define, field
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size
-from letir.ops.shaping import concatenate
+from letir.ops.shape.transpose_join_split import concatenate
 from letir.passes.outliving import VIEWS
 
 NOMINAL = 1024  # stands for a size that is known by name only

@@ -17,9 +17,9 @@ from letir.ast.collecting import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import WEAK, ArrayType
-from letir.ops.conditionals import cond
-from letir.ops.elementwise import less
-from letir.ops.sizes import zeros
+from letir.ops.control_flow.conditionals import cond
+from letir.ops.elementwise.ufuncs import less
+from letir.ops.shape.shape_and_creation import zeros
 from letir.passes.grouping import PARTS, bytes_of
 from letir.visitors.rewriting import lambda_lift
 from letir.visitors.usedef import use_counts

@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Local
-from letir.ops.elementwise import add, div, mul, sub
-from letir.ops.sizes import is_known, sum_to_size, zeros
+from letir.ops.elementwise.ufuncs import add, div, mul, sub
+from letir.ops.shape.shape_and_creation import is_known, sum_to_size, zeros
 from letir.passes.algebra import neutral
 from letir.passes.chains import summed_at_once
 from letir.passes.choices import array

@@ -10,11 +10,11 @@ from letir.ast.attrs import token
 from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
-from letir.ops.elementwise import add
-from letir.ops.indexing import assemble, index_add
-from letir.ops.items import parts_of, sizes_in
-from letir.ops.products import matmul
-from letir.ops.shaping import concatenate, expand_dims, stack, transpose
+from letir.ops.elementwise.ufuncs import add
+from letir.ops.indexing.basic import assemble, index_add
+from letir.ops.indexing.index_expressions import parts_of, sizes_in
+from letir.ops.linalg.matmul_einsum import matmul
+from letir.ops.shape.transpose_join_split import concatenate, expand_dims, stack, transpose
 from letir.visitors.usedef import use_counts
 
 FEW = 4  # parts of a 4th of an array are added to it one by one, and not as an array

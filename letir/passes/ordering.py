@@ -6,7 +6,7 @@ from letir.ast.bodies import throughout
 from letir.ast.collecting import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.memory import changed_params
+from letir.ops.effects.writes_to_arguments import changed_params
 
 
 @paused_gc()

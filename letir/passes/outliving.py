@@ -2,8 +2,8 @@
 
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.casting import copy
-from letir.ops.indexing import index
+from letir.ops.elementwise.casting import copy
+from letir.ops.indexing.basic import index
 
 VIEWS = frozenset(["reshape", "transpose", "expand_dims", "squeeze", "flip", "broadcast_to"])
 SMALL = 2  # a part of at most a half is copied, so that the whole need not be

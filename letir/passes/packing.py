@@ -9,9 +9,9 @@ import operator
 from letir.ast.attrs import Attrs
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.ops.indexing import index
-from letir.ops.shaping import concatenate, normalized, split, split_parts, stack
-from letir.ops.sizes import is_known
+from letir.ops.indexing.basic import index
+from letir.ops.shape.shape_and_creation import is_known
+from letir.ops.shape.transpose_join_split import concatenate, normalized, split, split_parts, stack
 from letir.passes.bodies import throughout_fitting
 from letir.passes.sharing import Known
 from letir.passes.shortening import renamed

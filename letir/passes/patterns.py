@@ -19,8 +19,8 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import LetirError, TraceError
 from letir.ops import load_rare
-from letir.ops.control import autograd_add
-from letir.ops.elementwise import (
+from letir.ops.autodiff.gradient_steps import autograd_add
+from letir.ops.elementwise.ufuncs import (
     add,
     bitwise_and,
     bitwise_or,

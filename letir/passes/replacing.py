@@ -9,7 +9,7 @@ from letir.ast.builder import LetBuilder
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.errors import DTypeError, LetirError, ShapeError
-from letir.ops.casting import cast
+from letir.ops.elementwise.casting import cast
 from letir.passes.patterns import Match, Pattern, parameters, patterns_of, recorded
 from letir.visitors.usedef import use_counts, uses
 

@@ -14,12 +14,28 @@ from attrs import define, field
 
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
-from letir.ops.casting import cast, copy
-from letir.ops.elementwise import where
-from letir.ops.products import dot, matmul
-from letir.ops.reductions import all_, any_, max_, min_, prod, sum_
-from letir.ops.shaping import concatenate, expand_dims, flip, squeeze, stack, transpose
-from letir.ops.sizes import arange, broadcast_to, constant, eye, full, ones, reshape, zeros
+from letir.ops.elementwise.casting import cast, copy
+from letir.ops.elementwise.ufuncs import where
+from letir.ops.linalg.matmul_einsum import dot, matmul
+from letir.ops.reductions.reductions import all_, any_, max_, min_, prod, sum_
+from letir.ops.shape.shape_and_creation import (
+    arange,
+    broadcast_to,
+    constant,
+    eye,
+    full,
+    ones,
+    reshape,
+    zeros,
+)
+from letir.ops.shape.transpose_join_split import (
+    concatenate,
+    expand_dims,
+    flip,
+    squeeze,
+    stack,
+    transpose,
+)
 
 # new memory, compact, and NumPy's scalar if it has no axes; so are the results of ufuncs
 SCALARS = frozenset([dot, matmul, all_, any_, max_, min_, prod, sum_])

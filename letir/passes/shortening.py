@@ -9,7 +9,7 @@ from letir.ast.builder import result_types
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.errors import LetirError
-from letir.ops.memory import write_back
+from letir.ops.effects.writes_to_arguments import write_back
 from letir.passes import algebra, chains, choices, looser
 from letir.passes.bodies import throughout_fitting
 from letir.passes.sharing import Known

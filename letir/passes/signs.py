@@ -4,14 +4,14 @@ from letir.ast.attrs import NO_ATTRS
 from letir.ast.collecting import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.ops.casting import cast
-from letir.ops.elementwise import add, conj, div, imag, mul, neg, real, sub
-from letir.ops.indexing import index
-from letir.ops.products import dot, matmul
-from letir.ops.reductions import mean, sum_
-from letir.ops.scans import cumsum
-from letir.ops.shaping import expand_dims, flip, squeeze, transpose
-from letir.ops.sizes import broadcast_to, reshape, sum_to_size
+from letir.ops.elementwise.casting import cast
+from letir.ops.elementwise.ufuncs import add, conj, div, imag, mul, neg, real, sub
+from letir.ops.indexing.basic import index
+from letir.ops.linalg.matmul_einsum import dot, matmul
+from letir.ops.reductions.cumulative import cumsum
+from letir.ops.reductions.reductions import mean, sum_
+from letir.ops.shape.shape_and_creation import broadcast_to, reshape, sum_to_size
+from letir.ops.shape.transpose_join_split import expand_dims, flip, squeeze, transpose
 
 # the sign of the result is that of all operands
 PRODUCTS = frozenset([mul, div, matmul, dot])

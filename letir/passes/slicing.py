@@ -9,7 +9,7 @@ from attrs import define
 from letir.ast.printer import Printer
 from letir.ast.terms import Arg, Lambda, Local, Ret
 from letir.errors import ScopeError
-from letir.ops.sizes import as_size
+from letir.ops.shape.shape_and_creation import as_size
 from letir.passes.cleanup import dead_code
 from letir.visitors.usedef import use_counts, uses
 

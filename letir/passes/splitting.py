@@ -9,7 +9,7 @@ from attrs import define, field
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.shaping import split
+from letir.ops.shape.transpose_join_split import split
 from letir.visitors.usedef import use_counts
 
 LARGE = 1 << 14  # elements of a part: below, one operation on the whole is faster than many

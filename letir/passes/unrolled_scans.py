@@ -9,11 +9,11 @@ from letir.ast.builder import LetBuilder
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ast.types import ArrayType
-from letir.ops.casting import cast
-from letir.ops.indexing import index
-from letir.ops.scanning import scan, strong
-from letir.ops.shaping import concatenate, stack
-from letir.ops.sizes import reshape, zeros
+from letir.ops.control_flow.scans import scan, strong
+from letir.ops.elementwise.casting import cast
+from letir.ops.indexing.basic import index
+from letir.ops.shape.shape_and_creation import reshape, zeros
+from letir.ops.shape.transpose_join_split import concatenate, stack
 
 
 @frozen(eq=False)

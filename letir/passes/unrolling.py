@@ -17,11 +17,11 @@ from letir.ast.collecting import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType
-from letir.ops.casting import cast
-from letir.ops.elementwise import add, floor_divide, maximum, mul, remainder, sub
-from letir.ops.repetition import fori_loop
-from letir.ops.scanning import scan
-from letir.ops.sizes import constant
+from letir.ops.control_flow.scans import scan
+from letir.ops.control_flow.while_and_fori import fori_loop
+from letir.ops.elementwise.casting import cast
+from letir.ops.elementwise.ufuncs import add, floor_divide, maximum, mul, remainder, sub
+from letir.ops.shape.shape_and_creation import constant
 from letir.passes.grouping import bytes_of
 from letir.passes.unrolled_scans import scan_steps
 from letir.visitors.usedef import use_counts

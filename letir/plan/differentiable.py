@@ -20,8 +20,8 @@ from letir.eval.arguments import checked_arguments, flat_arguments, nested_resul
 from letir.eval.arrays import array_module, type_of
 from letir.eval.evaluator import Environment
 from letir.eval.written import check_writable
-from letir.ops.differentiable import differentiable_graph
-from letir.ops.memory import changed_params, write_back
+from letir.ops.autodiff.subgraph import differentiable_graph
+from letir.ops.effects.writes_to_arguments import changed_params, write_back
 from letir.plan.graph_steps import GraphStep
 from letir.plan.graphs import Graph, Making
 from letir.plan.optimizing import optimized

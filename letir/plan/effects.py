@@ -11,8 +11,8 @@ from attrs import define, field
 from letir.ast.bodies import bodies_of
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda
-from letir.ops.control import guard
-from letir.ops.memory import guard_order
+from letir.ops.autodiff.gradient_steps import guard
+from letir.ops.effects.writes_to_arguments import guard_order
 
 
 @define(eq=False)

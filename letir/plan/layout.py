@@ -12,7 +12,7 @@ from attrs import define
 
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.sizes import constant
+from letir.ops.shape.shape_and_creation import constant
 from letir.plan.effects import before_guards
 from letir.plan.splicing import spliced
 from letir.plan.steps import (

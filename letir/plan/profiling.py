@@ -13,7 +13,7 @@ from letir.ast.attrs import token
 from letir.ast.terms import Const, Lambda
 from letir.eval.arrays import array_module
 from letir.eval.written import check_writable
-from letir.ops.memory import changed_params
+from letir.ops.effects.writes_to_arguments import changed_params
 from letir.plan.slots import Plan, plan_of
 from letir.visitors.rewriting import substitute
 

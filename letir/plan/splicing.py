@@ -3,7 +3,7 @@
 from letir.ast.builder import renamed
 from letir.ast.collecting import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.ops.fused import fused
+from letir.ops.elementwise.fused import fused
 
 
 @paused_gc()

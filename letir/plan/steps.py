@@ -14,7 +14,7 @@ from letir.ast.attrs import token
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const
 from letir.errors import DTypeError
 from letir.eval.ownership import updated
-from letir.ops.makers import promotable
+from letir.ops.define.records import promotable
 from letir.plan.effects import logged
 
 PLAIN = (int, float, complex)

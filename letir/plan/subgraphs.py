@@ -19,7 +19,7 @@ from letir.ast.primitive import Absent
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.eager.function_ops import function_of
 from letir.errors import LetirError
-from letir.ops.differentiable import VECTORS, differentiable_graph
+from letir.ops.autodiff.subgraph import VECTORS, differentiable_graph
 from letir.passes.differentiability import has_derivative, propagate_requires_grad
 from letir.visitors.rewriting import lambda_lift, substitute
 

@@ -13,8 +13,8 @@ from letir.ast.attrs import token
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
-from letir.ops.makers import recast
-from letir.ops.sizes import Sizes
+from letir.ops.define.records import recast
+from letir.ops.shape.shape_and_creation import Sizes
 from letir.scripting.leaves import is_static, plain
 
 

@@ -16,8 +16,8 @@ from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.trees import LEAF, Tree, flatten
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
-from letir.ops.makers import recast
-from letir.ops.sizes import Sizes
+from letir.ops.define.records import recast
+from letir.ops.shape.shape_and_creation import Sizes
 from letir.passes.cleanup import dead_code
 from letir.scripting.emission import Emitter
 from letir.scripting.leaves import copied, leaves_of, plain

@@ -15,7 +15,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.ast.types import WEAK
 from letir.errors import DTypeError, LetirError, ShapeError
-from letir.ops.sizes import Sizes
+from letir.ops.shape.shape_and_creation import Sizes
 from letir.scripting.agreeing import (
     DiffersError,
     Fixed,

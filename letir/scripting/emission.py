@@ -12,7 +12,7 @@ from letir.ast.operators import weakened
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
-from letir.ops.sizes import Sizes
+from letir.ops.shape.shape_and_creation import Sizes
 from letir.scripting import control
 from letir.scripting.leaves import named
 from letir.scripting.printing import Lifted

@@ -5,7 +5,7 @@ its arrays become parameters, all else is part of the body.
 """
 
 from letir.ast.builder import LetBuilder, Value
-from letir.ops.sizes import Sizes
+from letir.ops.shape.shape_and_creation import Sizes
 
 
 def plain(value):

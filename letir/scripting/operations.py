@@ -13,9 +13,9 @@ from letir.ast.primitive import PRIMITIVES, Primitive, Required
 from letir.ast.terms import Lambda, Local, Ret
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import LetirError, ShapeError
-from letir.ops.batching import unmapped_types
-from letir.ops.makers import composite_record
-from letir.ops.scripted import mapped_scripted, pulled
+from letir.ops.autodiff.scripted import mapped_scripted, pulled
+from letir.ops.define.batch_rules import unmapped_types
+from letir.ops.define.records import composite_record
 from letir.passes.cleanup import dead_code
 from letir.scripting.closing import Rule, operands_of, plain
 from letir.scripting.emission import Emitter

@@ -19,7 +19,7 @@ from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, LetirError
 from letir.eval.arrays import is_array, type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.scripted import scripted
+from letir.ops.autodiff.scripted import scripted
 from letir.scripting.closing import MISSING, Closed, Rule, Spec, closed, operands_of, rule
 from letir.scripting.printing import lifted, source
 from letir.scripting.reading import FunctionReader

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from letir.ast.primitive import Primitive
 from letir.errors import ExportError
-from letir.ops.makers import decomposition
+from letir.ops.define.records import decomposition
 from letir.source.steps import Step
 
 

@@ -19,8 +19,8 @@ from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import DTypeError
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.casting import weaken
-from letir.ops.makers import PYTHON_TYPES, result_dtype
+from letir.ops.define.records import PYTHON_TYPES, result_dtype
+from letir.ops.elementwise.casting import weaken
 from letir.tracing.places import placed
 from letir.tracing.recorder import ABSTRACT
 from letir.tracing.recording import DROP, record

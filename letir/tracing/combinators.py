@@ -16,9 +16,9 @@ from letir.ast.trees import flatten
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.arrays import is_array, type_of
-from letir.ops.batching import to_front, to_place
-from letir.ops.makers import recast, result_dtype
-from letir.ops.pairwise import can_batch
+from letir.ops.control_flow.binary_bodies import can_batch
+from letir.ops.define.batch_rules import to_front, to_place
+from letir.ops.define.records import recast, result_dtype
 from letir.tracing import bodies
 from letir.tracing.places import at_user, user_place
 from letir.tracing.recorder import ABSTRACT

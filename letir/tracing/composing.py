@@ -1,7 +1,7 @@
 """An index of an index as one: ``x[first][second] == x[composed(x.shape, first, second)]``."""
 
 from letir.ast.attrs import Here
-from letir.ops.items import expanded
+from letir.ops.indexing.index_expressions import expanded
 
 
 def composed(shape: tuple, first, second) -> tuple | None:

@@ -12,7 +12,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import LetirError, MissingRule
 from letir.ops import load_rare
-from letir.ops.special_makers import op_of_scipy
+from letir.ops.special.define import op_of_scipy
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user, placed
 from letir.tracing.plain import PLAIN, into_ordinary_array

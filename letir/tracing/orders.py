@@ -13,7 +13,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
 from letir.errors import TraceError
-from letir.ops.memory import order_of
+from letir.ops.effects.writes_to_arguments import order_of
 from letir.tracing.places import at_user
 from letir.tracing.views import PUTS, Memory, items_of, raveled
 

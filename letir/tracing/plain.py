@@ -12,8 +12,8 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, TraceError
-from letir.ops.makers import promotable
-from letir.ops.sizes import counted
+from letir.ops.define.records import promotable
+from letir.ops.shape.shape_and_creation import counted
 from letir.tracing.lists import gathered
 from letir.tracing.orders import ordered_like, raveled_as_it_lies
 from letir.tracing.places import at_user

@@ -7,7 +7,7 @@ recorded as an update in place [B6]. Ordinary arrays are refused before.
 import numpy as np
 
 from letir.errors import ShapeError
-from letir.ops.items import item_along
+from letir.ops.indexing.index_expressions import item_along
 from letir.tracing.lists import arrayed
 from letir.tracing.plain_selecting import taken
 

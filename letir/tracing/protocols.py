@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
-from letir.ops.sizes import counted
+from letir.ops.shape.shape_and_creation import counted
 from letir.tracing.dispatch import call_function, recorder_of, ufunc_records
 from letir.tracing.methods import ArrayMethods
 from letir.tracing.places import at_user

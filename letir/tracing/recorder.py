@@ -20,8 +20,8 @@ from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
 from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
 from letir.eval.arrays import is_array
 from letir.eval.evaluator import Environment, compute, point_at
-from letir.ops.bodies import silent
-from letir.ops.memory import changed_params
+from letir.ops.autodiff.checkpoint_and_custom_jvp import silent
+from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.changes import ChangesArguments
 from letir.tracing.error_states import current_state, in_error_state, is_silent
 from letir.tracing.named_sizes import unwatch, watch

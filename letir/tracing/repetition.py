@@ -7,10 +7,10 @@ from letir.ast.trees import Tree, flatten
 from letir.ast.types import WEAK, ArrayType, ShapeDtype
 from letir.errors import DTypeError, ShapeError
 from letir.eval.arrays import type_of
-from letir.ops.casting import cast
-from letir.ops.makers import result_dtype
-from letir.ops.repetition import fori_loop as fori_loop_op
-from letir.ops.repetition import while_loop as while_loop_op
+from letir.ops.control_flow.while_and_fori import fori_loop as fori_loop_op
+from letir.ops.control_flow.while_and_fori import while_loop as while_loop_op
+from letir.ops.define.records import result_dtype
+from letir.ops.elementwise.casting import cast
 from letir.tracing.bodies import (
     Body,
     as_type,

@@ -17,7 +17,7 @@ from letir.ast.trees import NAMESPACE, flatten
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.arrays import is_array, type_of
-from letir.ops.bodies import checkpoint
+from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint
 from letir.tracing.bodies import run
 from letir.tracing.places import at_user, user_place
 from letir.tracing.recorder import ABSTRACT

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda, Local
 from letir.errors import ShapeError
-from letir.ops.bodies import checkpoint
-from letir.ops.counting import as_kind
-from letir.ops.elementwise import minimum
-from letir.ops.repetition import INDEX_AS_NUMBER, fori_loop, while_loop
+from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint
+from letir.ops.control_flow.fori_as_while import as_kind
+from letir.ops.control_flow.while_and_fori import INDEX_AS_NUMBER, fori_loop, while_loop
+from letir.ops.elementwise.ufuncs import minimum
 from letir.tracing.places import placed
 
 

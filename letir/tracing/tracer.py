@@ -16,7 +16,7 @@ from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.makers import PYTHON_TYPES
+from letir.ops.define.records import PYTHON_TYPES
 from letir.tracing.lists import gathered
 from letir.tracing.places import at_user
 from letir.tracing.protocols import ArrayValue

@@ -9,8 +9,8 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.ops.makers import DISCRETE, promotable
-from letir.ops.reductions import reduced_axis
+from letir.ops.define.records import DISCRETE, promotable
+from letir.ops.reductions.reductions import reduced_axis
 from letir.tracing.dispatch import is_given, recorder_of, unsupported, unsupported_arguments
 from letir.tracing.gufuncs import on_core_axes
 from letir.tracing.lists import gathered

@@ -16,7 +16,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import TraceError
 from letir.eval.evaluator import compute
-from letir.ops.items import spelled_item
+from letir.ops.indexing.index_expressions import spelled_item
 from letir.tracing.composing import composed
 from letir.tracing.places import at_user
 

@@ -12,7 +12,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
 from letir.eval.evaluator import compute
-from letir.ops.items import spelled_item
+from letir.ops.indexing.index_expressions import spelled_item
 from letir.tracing.composing import composed
 from letir.tracing.orders import array_like, fix_order
 from letir.tracing.places import at_user, user_place

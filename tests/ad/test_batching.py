@@ -13,7 +13,7 @@ from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Undef
 from letir.eval.evaluator import Evaluator, run_flat
-from letir.ops.makers import DISCRETE
+from letir.ops.define.records import DISCRETE
 from letir.testing import SAMPLES, assert_close, assert_same, programs
 
 X = np.linspace(-1.0, 1.2, 12).reshape(4, 3)

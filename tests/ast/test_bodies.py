@@ -16,7 +16,7 @@ from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.printer import dumps, listing
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.eval.evaluator import run_forward
-from letir.ops.makers import op
+from letir.ops.define.records import op
 from letir.storage import load, save
 
 CHOICE = """lambda %0: float64[3], %1: int64[] {

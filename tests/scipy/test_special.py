@@ -10,7 +10,7 @@ from scipy import special
 
 import letir as lt
 from letir.ast.primitive import PRIMITIVES
-from letir.ops.special_makers import OF_SCIPY, ufunc_named
+from letir.ops.special.define import OF_SCIPY, ufunc_named
 from letir.scipy import special as drop_in
 from letir.testing import assert_close, assert_same, check_grads
 

@@ -11,7 +11,7 @@ import letir as lt
 from letir.ast.builder import LetBuilder
 from letir.ast.parser import parse
 from letir.ast.types import ArrayType
-from letir.ops.makers import composite
+from letir.ops.define.records import composite
 from letir.testing import assert_same
 
 

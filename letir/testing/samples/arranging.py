@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.arranging``."""
+"""Samples of the operations in ``letir.ops.shape.repeat_and_diagonal``."""
 
 from letir.testing.samples.sample import (
     BLOCK,

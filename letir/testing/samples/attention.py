@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.attention``."""
+"""Samples of the operations in ``letir.ops.nn.attention``."""
 
 import numpy as np
 

@@ -1,4 +1,6 @@
-"""Samples of the operations in ``letir.ops.bodies``: checkpoint and custom_jvp."""
+"""Samples of the operations in ``letir.ops.autodiff.checkpoint_and_custom_jvp``: checkpoint and
+custom_jvp.
+"""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.casting``."""
+"""Samples of the operations in ``letir.ops.elementwise.casting``."""
 
 import numpy as np
 

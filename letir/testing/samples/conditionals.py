@@ -1,11 +1,11 @@
-"""Samples of the operations in ``letir.ops.conditionals``."""
+"""Samples of the operations in ``letir.ops.control_flow.conditionals``."""
 
 import numpy as np
 
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
-from letir.ops.elementwise import cos, exp, sin, sqrt
+from letir.ops.elementwise.ufuncs import cos, exp, sin, sqrt
 from letir.testing.samples.sample import EMPTY, X, Y, Z, of
 
 ROW, NUMBER, SINGLE = ArrayType(float, (3,)), ArrayType(float), ArrayType("float32", (3,))

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.contractions``."""
+"""Samples of the operations in ``letir.ops.linalg.contractions``."""
 
 from letir.testing.samples.sample import (
     BLOCK,

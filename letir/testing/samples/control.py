@@ -1,4 +1,6 @@
-"""Samples of the operations in ``letir.ops.control``: guards, custom rules, gradient programs."""
+"""Samples of the operations in ``letir.ops.autodiff.gradient_steps``: guards, custom rules,
+gradient programs.
+"""
 
 import numpy as np
 

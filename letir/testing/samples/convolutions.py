@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.convolutions``."""
+"""Samples of the operations in ``letir.ops.nn.convolution``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.covariance``."""
+"""Samples of the operations in ``letir.ops.reductions.covariance``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.differences``."""
+"""Samples of the operations in ``letir.ops.signal.finite_differences``."""
 
 import numpy as np
 

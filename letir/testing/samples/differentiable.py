@@ -1,11 +1,11 @@
-"""Samples of the operation in ``letir.ops.differentiable``: differentiable_graph."""
+"""Samples of the operation in ``letir.ops.autodiff.subgraph``: differentiable_graph."""
 
 import numpy as np
 
 from letir.ad.reverse import differentiate
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
-from letir.ops.differentiable import VECTORS
+from letir.ops.autodiff.subgraph import VECTORS
 from letir.testing.samples.bodies import VECTOR, WAVE, body
 from letir.testing.samples.sample import X, Y, of
 

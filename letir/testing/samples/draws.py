@@ -1,9 +1,11 @@
-"""Samples of the operations in ``letir.ops.draws``, ``distributions`` and ``random_picks``."""
+"""Samples of the operations in ``letir.ops.random.keys_and_draws``, ``distributions`` and
+``random_picks``.
+"""
 
 import numpy as np
 from attrs import evolve
 
-from letir.ops.generators import state_of
+from letir.ops.random.numpy_generator import state_of
 from letir.testing.samples.sample import EMPTY, FLOAT16, FLOAT32, FLOAT64, ROWS, X, Y, of
 
 KEY = np.array([7, 11], np.uint64)

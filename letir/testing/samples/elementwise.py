@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.elementwise``."""
+"""Samples of the operations in ``letir.ops.elementwise.ufuncs``."""
 
 import numpy as np
 

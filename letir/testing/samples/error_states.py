@@ -1,4 +1,4 @@
-"""Samples of the operation in ``letir.ops.error_states``."""
+"""Samples of the operation in ``letir.ops.effects.errstate``."""
 
 from letir.ast.types import ArrayType
 from letir.testing.samples.bodies import GROWTH, VECTOR, WAVE, body

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.floats``."""
+"""Samples of the operations in ``letir.ops.elementwise.floating``."""
 
 import numpy as np
 

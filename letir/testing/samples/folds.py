@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.folds``."""
+"""Samples of the operations in ``letir.ops.reductions.ufunc_methods``."""
 
 import numpy as np
 

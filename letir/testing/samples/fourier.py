@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.fourier``."""
+"""Samples of the operations in ``letir.ops.signal.fourier_transforms``."""
 
 from letir.testing.samples.sample import (
     BLOCK,

@@ -1,4 +1,4 @@
-"""Samples of the operation in ``letir.ops.fused``."""
+"""Samples of the operation in ``letir.ops.elementwise.fused``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.histograms``."""
+"""Samples of the operations in ``letir.ops.reductions.histograms``."""
 
 import numpy as np
 

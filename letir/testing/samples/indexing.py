@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.indexing``."""
+"""Samples of the operations in ``letir.ops.indexing.basic``."""
 
 import math
 

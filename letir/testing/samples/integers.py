@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.integers``."""
+"""Samples of the operations in ``letir.ops.elementwise.integer``."""
 
 import numpy as np
 

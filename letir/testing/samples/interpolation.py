@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.interpolation``."""
+"""Samples of the operations in ``letir.ops.signal.interpolation``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.loops``."""
+"""Samples of the operations in ``letir.ops.control_flow.loop_over_examples``."""
 
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.losses`` and ``letir.ops.distances``."""
+"""Samples of the operations in ``letir.ops.nn.losses`` and ``letir.ops.nn.losses``."""
 
 import numpy as np
 

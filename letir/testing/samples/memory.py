@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.memory``."""
+"""Samples of the operations in ``letir.ops.effects.writes_to_arguments``."""
 
 import numpy as np
 

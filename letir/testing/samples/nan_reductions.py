@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.nan_reductions``."""
+"""Samples of the operations in ``letir.ops.reductions.nan_reductions``."""
 
 import numpy as np
 

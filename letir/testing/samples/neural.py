@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.neural``."""
+"""Samples of the operations in ``letir.ops.nn.embedding_linear_dropout``."""
 
 import numpy as np
 

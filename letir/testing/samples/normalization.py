@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.normalization``."""
+"""Samples of the operations in ``letir.ops.nn.normalization``."""
 
 import numpy as np
 

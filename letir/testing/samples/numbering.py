@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.numbering``."""
+"""Samples of the operations in ``letir.ops.indexing.index_encoding``."""
 
 import numpy as np
 

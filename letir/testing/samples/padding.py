@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.padding``."""
+"""Samples of the operations in ``letir.ops.shape.padding``."""
 
 from letir.testing.samples.sample import BLOCK, EMPTY, INTEGERS, X, Z, narrow, of
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.polynomials``."""
+"""Samples of the operations in ``letir.ops.signal.polynomials``."""
 
 import numpy as np
 

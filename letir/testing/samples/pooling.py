@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.pooling``."""
+"""Samples of the operations in ``letir.ops.nn.pooling``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.printing``."""
+"""Samples of the operations in ``letir.ops.effects.printing``."""
 
 from letir.testing.samples.sample import INTEGERS, X, of
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.products``."""
+"""Samples of the operations in ``letir.ops.linalg.matmul_einsum``."""
 
 from letir.testing.samples.sample import (
     BLOCK,

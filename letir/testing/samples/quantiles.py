@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.quantiles``."""
+"""Samples of the operations in ``letir.ops.reductions.quantiles``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.reductions``."""
+"""Samples of the operations in ``letir.ops.reductions.reductions``."""
 
 import numpy as np
 

@@ -1,10 +1,10 @@
-"""Samples of the operations in ``letir.ops.repetition``."""
+"""Samples of the operations in ``letir.ops.control_flow.while_and_fori``."""
 
 import numpy as np
 
 from letir.ast.types import WEAK, ArrayType
-from letir.ops.casting import weaken
-from letir.ops.elementwise import sin, tanh
+from letir.ops.elementwise.casting import weaken
+from letir.ops.elementwise.ufuncs import sin, tanh
 from letir.testing.samples.conditionals import NOTHING, NUMBER, ROW, SINGLE, WAVE, body
 from letir.testing.samples.sample import EMPTY, X, Y, Z, of
 

@@ -1,11 +1,11 @@
-"""Samples of the operation in ``letir.ops.scanning``."""
+"""Samples of the operation in ``letir.ops.control_flow.scans``."""
 
 import numpy as np
 
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
-from letir.ops.elementwise import sin, tanh
+from letir.ops.elementwise.ufuncs import sin, tanh
 from letir.testing.samples.sample import EMPTY, INTEGERS, X, Y, Z, of
 
 ROW, NUMBER, COUNT = ArrayType(float, (3,)), ArrayType(float), ArrayType(int)

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.scans``."""
+"""Samples of the operations in ``letir.ops.reductions.cumulative``."""
 
 import numpy as np
 

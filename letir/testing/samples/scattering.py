@@ -1,9 +1,9 @@
-"""Samples of the operations in ``letir.ops.scattering``."""
+"""Samples of the operations in ``letir.ops.control_flow.scattered_updates``."""
 
 import numpy as np
 
 from letir.ast.types import ArrayType
-from letir.ops.elementwise import maximum
+from letir.ops.elementwise.ufuncs import maximum
 from letir.testing.samples.combinators import AFFINE, FACTORS, MANY, SCALED, TIMES, binary
 from letir.testing.samples.sample import EMPTY, INTEGERS, X, Y, Z, of
 

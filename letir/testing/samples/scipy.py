@@ -1,11 +1,13 @@
-"""Samples of the operations in ``letir.ops.densities`` and ``letir.ops.matrix_functions``."""
+"""Samples of the operations in ``letir.ops.special.densities`` and
+``letir.ops.linalg.matrix_functions``.
+"""
 
 import numpy as np
 
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
-from letir.ops.densities import RECORDS
+from letir.ops.special.densities import RECORDS
 from letir.testing.samples.sample import COMPLEX128, FLOAT32, Sample, of, rough
 
 NUMBERS = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, 3.625]])

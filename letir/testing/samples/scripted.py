@@ -3,7 +3,7 @@
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
-from letir.ops.elementwise import exp, sin
+from letir.ops.elementwise.ufuncs import exp, sin
 from letir.testing.samples.sample import X, Y, of
 
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.searching``."""
+"""Samples of the operations in ``letir.ops.indexing.searchsorted``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.shaping``."""
+"""Samples of the operations in ``letir.ops.shape.transpose_join_split``."""
 
 import numpy as np
 

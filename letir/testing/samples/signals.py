@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.signals``."""
+"""Samples of the operations in ``letir.ops.signal.convolve_correlate``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.sizes``."""
+"""Samples of the operations in ``letir.ops.shape.shape_and_creation``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.sorting``."""
+"""Samples of the operations in ``letir.ops.indexing.sorting``."""
 
 import numpy as np
 

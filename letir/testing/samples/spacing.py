@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.spacing``."""
+"""Samples of the operations in ``letir.ops.shape.linspace``."""
 
 import numpy as np
 

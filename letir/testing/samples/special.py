@@ -1,4 +1,6 @@
-"""Samples of the operations in ``letir.ops.special``, ``bessel`` and ``gamma_slope``."""
+"""Samples of the operations in ``letir.ops.special.special_functions``, ``bessel`` and
+``gamma_slope``.
+"""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.statistics``."""
+"""Samples of the operations in ``letir.ops.reductions.variance_and_average``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.taking``."""
+"""Samples of the operations in ``letir.ops.indexing.take``."""
 
 import numpy as np
 

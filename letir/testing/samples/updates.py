@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.updates``."""
+"""Samples of the operations in ``letir.ops.indexing.ufunc_at``."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.vectors``."""
+"""Samples of the operations in ``letir.ops.linalg.cross_kron_vander``."""
 
 import numpy as np
 

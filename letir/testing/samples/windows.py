@@ -1,4 +1,4 @@
-"""Samples of the operations in ``letir.ops.windows``."""
+"""Samples of the operations in ``letir.ops.shape.sliding_windows``."""
 
 import numpy as np
 

@@ -1,0 +1,1 @@
+"""How each record is written as NumPy source."""

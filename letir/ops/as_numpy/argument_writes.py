@@ -1,0 +1,39 @@
+"""How writes into arguments and complex numbers of parts are written in NumPy: forms for
+``letir.ops.as_numpy.table``.
+"""
+
+COMPLEX_OF = '''
+def complex_of(re, im):
+    """Both parts to the bit, which re + 1j * im would not keep."""
+    is_array = isinstance(re, np.ndarray) or isinstance(im, np.ndarray)
+    re, im = np.broadcast_arrays(re, im)
+    out = np.empty_like(re, dtype=np.result_type(re, im, np.complex64))
+    out.real, out.imag = re, im
+    return out if is_array else out[()]
+'''
+
+
+def complex_of(write, re, im):
+    """A function that fills both parts."""
+    return f"{write.helper(COMPLEX_OF)}({re}, {im})"
+
+
+def write_back(write, x, new):
+    """The caller's array gets the value; a NumPy scalar cannot be written to."""
+    if write.type(0) and write.type(0).shape:
+        write.line(f"{x}[...] = {new}")
+        write.line(f"{write.result()} = {x}")
+        return
+    with write.block(f"if isinstance({x}, np.ndarray):"):
+        write.line(f"{x}[...] = {new}")
+    write.line(f"{write.result()} = {x} if isinstance({x}, np.ndarray) else {new}")
+
+
+def guard_order(write, x, *, order):
+    """An error for an array in another memory order."""
+    if type(order) is tuple:
+        wrong = f"{x}.strides != {order!r}"
+    else:
+        wrong = f"not {x}.flags.{order.lower()}_contiguous"
+    with write.block(f"if {wrong}:"):
+        write.line(f"raise ValueError('{write.place}recorded for memory order {order}')")

@@ -1,0 +1,273 @@
+"""How operations on arrays are written in NumPy: forms for ``letir.ops.as_numpy.table``.
+
+Each takes a ``letir.source.steps.Step`` and its operands as texts, and does to the bit what the
+``impl`` of the record does. ``written_control`` has the rest.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.ast.attrs import Here, token
+
+# ---- elementwise operations and casts ----
+
+
+def prefix(symbol: str) -> Callable:
+    """An operator before an operand; the ufunc where NumPy's scalars might warn."""
+
+    def source(write, x):
+        kind = write.type(0)
+        exact = write.is_array(0) and (kind.shape or kind.dtype.kind == "f")
+        return f"{symbol}{x}" if exact else write.numpy_call(x)
+
+    return source
+
+
+def cast(write, x, *, dtype):
+    """``x.astype``; of a Python number the NumPy scalar."""
+    if write.is_array(0):
+        return f"{x}.astype({write.literal(dtype)})"
+    kind, to = write.type(0), write.literal(dtype)
+    made = f"np.asarray({x}, dtype={to})[()]"
+    if kind is not None and kind.weak:
+        return made
+    # unknown when it is written: asked when it runs, as the impl does
+    return f"{x}.astype({to}) if hasattr({x}, 'astype') else {made}"
+
+
+def weaken(write, x):
+    """``x.item()``; a Python number is one."""
+    kind = write.type(0)
+    if kind is not None and kind.weak:
+        return (x,)
+    return f"{x}.item()" if write.is_array(0) else f"{x}.item() if hasattr({x}, 'item') else {x}"
+
+
+def itself(write, x, **_):
+    """The operand."""
+    return (x,)
+
+
+# ---- reductions ----
+
+
+def reduction(write, x, *mask, **attrs):
+    """NumPy's function, with the mask as ``where``."""
+    return write.numpy_call(x, *[f"where={m}" for m in mask], **attrs)
+
+
+# ---- shapes ----
+
+SUM_TO_SIZE = '''
+def sum_to_size(x, shape):
+    """x summed over the axes that broadcasting from this shape would add."""
+    if np.shape(x) == shape:
+        return x
+    lead = np.ndim(x) - len(shape)
+    kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != x.shape[lead + i])
+    total = np.sum(x, axis=(*range(lead), *kept), keepdims=True, dtype=x.dtype)
+    return total.reshape(shape)[()]
+'''
+
+
+def shape_text(write, sizes: tuple, shape) -> str:
+    """A shape as an argument."""
+    return f"tuple({sizes[0]})" if sizes else write.literal(shape)
+
+
+def size(write, x):
+    """The shape as an array."""
+    return f"np.array(np.shape({x}), dtype=np.int64)"
+
+
+def sum_to_size(write, x, *sizes, shape):
+    """A sum over the axes that are known; a function that finds them if they are not."""
+    kind = write.type(0)
+    if sizes or kind is None or not write.is_array(0) or not is_known((*kind.shape, *shape)):
+        return f"{write.helper(SUM_TO_SIZE)}({x}, {shape_text(write, sizes, shape)})"
+    if kind.shape == shape:
+        return (x,)
+    lead = kind.ndim - len(shape)
+    # as SUM_TO_SIZE does when it runs: the two, and the impl, agree to the bit
+    kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != kind.shape[lead + i])
+    axes = (*range(lead), *kept)
+    axis = {} if len(axes) == kind.ndim else {"axis": axes[0] if len(axes) == 1 else axes}
+    dtype = {} if kind.inexact else {"dtype": kind.dtype}  # integers would widen
+    if not kept or not shape:
+        return write.call("np.sum", x, **axis, **dtype)
+    total = write.call("np.sum", x, **axis, keepdims=True, **dtype)
+    return f"{total}.reshape({write.literal(shape)})" if lead else total
+
+
+def is_known(shape: tuple) -> bool:
+    """Whether all sizes are numbers."""
+    return all(type(n) is int for n in shape)
+
+
+def broadcast_to(write, x, *sizes, shape):
+    """np.broadcast_to."""
+    return f"np.broadcast_to({x}, {shape_text(write, sizes, shape)})"
+
+
+def ravel(write, x, *, order):
+    """np.ravel."""
+    return write.call("np.ravel", x, **({} if order == "C" else {"order": order}))
+
+
+def reshape(write, x, *sizes, shape, order):
+    """The method with its sizes one by one where ``x`` is an array."""
+    more = {} if order == "C" else {"order": order}
+    if sizes or not write.is_array(0) or not write.type(0).shape or not shape:
+        return write.call("np.reshape", x, shape_text(write, sizes, shape), **more)
+    return write.call(f"{x}.reshape", *map(write.literal, shape), **more)
+
+
+def transpose(write, x, *, axes):
+    """``x.T``, or the method with the axes one by one."""
+    if not write.is_array(0):
+        return write.numpy_call(x, axes=axes)
+    return f"{x}.T" if axes is None else write.call(f"{x}.transpose", *map(write.literal, axes))
+
+
+def made(function: str) -> Callable:
+    """np.zeros or np.ones."""
+
+    def source(write, *sizes, shape, dtype):
+        keywords = {} if dtype.char == "d" else {"dtype": dtype}  # float64 is NumPy's default
+        return write.call(function, shape_text(write, sizes, shape), **keywords)
+
+    return source
+
+
+def full(write, fill, *sizes, shape, dtype):
+    """np.full."""
+    return f"np.full({shape_text(write, sizes, shape)}, {fill}, {write.literal(dtype)})"
+
+
+def eye(write, *, n, m, k, dtype):
+    """np.eye."""
+    return f"np.eye({n}, {m}, {k}, {write.literal(dtype)})"
+
+
+def arange(write, *, start, stop, step, dtype):
+    """np.arange."""
+    bounds = ", ".join(map(write.literal, (start, stop, step)))
+    return f"np.arange({bounds}, dtype={write.literal(dtype)})"
+
+
+def constant(write, *, value):
+    """The array itself; a NumPy scalar wherever it is used."""
+    return write.constant(value) if isinstance(value, np.ndarray) else (write.literal(value),)
+
+
+# ---- several arrays ----
+
+
+def listed(write, *parts, **attrs):
+    """A function of a list of arrays."""
+    return write.numpy_call(f"[{', '.join(parts)}]", **attrs)
+
+
+def split(write, x, *, sections, axis):
+    """np.split, with places in a list."""
+    parts = sections if type(sections) is int else list(sections)
+    return write.call("np.split", x, write.literal(parts), axis=axis)
+
+
+PAD_VALUES = {"constant": "constant_values", "linear_ramp": "end_values"}
+
+
+def pad(write, x, *, width, value, mode, of):
+    """np.pad, which refuses an array without axes."""
+    if not width:
+        return f"np.array({x})"
+    # 0.0 is written: == says 0
+    more = {} if token(value) == token(0) else {PAD_VALUES[mode]: value}
+    modes = {} if mode == "constant" else {"mode": mode}
+    name = "reflect_type" if type(of) is str else "stat_length"
+    return write.call(
+        "np.pad", x, write.literal(width), **modes, **more, **({} if of is None else {name: of})
+    )
+
+
+def einsum(write, *arrays, subscripts, optimize):
+    """np.einsum, with the subscripts before the arrays."""
+    return write.numpy_call(repr(subscripts), *arrays, optimize=optimize)
+
+
+# ---- indices ----
+
+
+def item_text(write, item, arrays: tuple[str, ...]) -> str:
+    """An index as it stands in brackets."""
+    rest = iter(arrays)
+    if type(item) is not tuple:
+        return entry_text(write, item, rest)
+    return ", ".join([entry_text(write, entry, rest) for entry in item]) or "()"
+
+
+def entry_text(write, entry, rest) -> str:
+    """One entry of an index."""
+    if type(entry) is Here:
+        return next(rest)
+    if type(entry) is not slice:
+        return write.literal(entry)
+    start, stop, step = ("" if n is None else str(n) for n in (entry.start, entry.stop, entry.step))
+    return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
+
+
+def index(write, x, *arrays, item):
+    """``x[item]``."""
+    kind = write.type(0)
+    if kind is not None and kind.weak:
+        x = f"np.asarray({x})"
+    return f"{x}[{item_text(write, item, arrays)}]"
+
+
+def index_set(write, x, new, *arrays, item):
+    """A copy with a part replaced."""
+    out = write.result()
+    write.line(f"{out} = np.array({x})")
+    write.line(f"{out}[{item_text(write, item, arrays)}] = {new}")
+
+
+def index_add(write, x, new, *arrays, item):
+    """A copy with something added to a part, also where an index repeats."""
+    out = write.result()
+    write.line(f"{out} = np.array({x})")
+    add_at(write, out, item, 1, arrays, write.type(0))
+
+
+def add_at(write, out: str, item, position: int, arrays: tuple[str, ...], kind) -> None:
+    """Add the operand at ``position`` to a part of ``out``, an array of type ``kind``."""
+    new, place = write.operands[position], item_text(write, item, arrays)
+    entries = item if type(item) is tuple else (item,)
+    if any(type(entry) is Here and entry.count is None for entry in entries):
+        if any(type(entry) is slice for entry in entries):
+            place = f"np.s_[{place}]"
+        elif len(entries) > 1:
+            place = f"({place})"
+        write.line(f"np.add.at({out}, {place}, {new})")
+        return
+    added = write.type(position)
+    # the impl casts what it adds; += alone refuses floats into integers
+    alike = kind is not None and added is not None and kind.dtype == added.dtype
+    new = new if alike and write.is_array(position) else f"np.asarray({new}).astype({out}.dtype)"
+    write.line(f"{out}[{place}] += {new}")
+
+
+def assemble(write, *operands, items, shape):
+    """Zeros, with each part added in place."""
+    at = sizes = 0 if shape is not None and is_known(shape) else 1
+    parts = []
+    for item in items:
+        count = sum(type(e) is Here for e in (item if type(item) is tuple else (item,)))
+        parts.append((item, at, operands[at + 1 : at + 1 + count]))
+        at += 1 + count
+    out, kind = write.result(), write.bind.binders[0].type
+    known = kind and write.literal(kind.dtype)
+    dtype = known or f"np.result_type({', '.join([operands[at] for _, at, _ in parts])})"
+    write.line(f"{out} = np.zeros({shape_text(write, operands[:sizes], shape)}, {dtype})")
+    for item, position, arrays in parts:
+        add_at(write, out, item, position, arrays, kind)

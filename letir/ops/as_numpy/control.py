@@ -1,0 +1,134 @@
+"""How guards, loops, functions of the user's and gradient programs are written in
+NumPy: forms for ``letir.ops.as_numpy.table``.
+
+``Undef`` is None in a source; a step of a gradient program asks for it where it may be.
+"""
+
+from collections.abc import Callable
+
+from letir.errors import ExportError
+from letir.ops.as_numpy.arrays import made
+
+# ---- guards, functions ----
+
+
+def guard(write, x, *, value):
+    """An error where the function was recorded for another value."""
+    if type(value) is bool:
+        wrong = f"not {x}" if value else x
+    elif type(value) is int:
+        wrong = f"int({x}) != {value}"
+    elif not hasattr(value, "shape"):  # a text tells 0.0 from -0.0, and nan is itself
+        convert = type(value).__name__
+        wrong = f"repr({convert}({x})) != {repr(value)!r}"
+    else:
+        same = f"np.asarray({write.literal(value)})"
+        wrong = f"np.asarray({x}).tobytes() != {same}.tobytes()"  # to the bit, as guard_impl
+    source = write.bind.source
+    condition = source.excerpt if source else ""  # as the user wrote it, where that is known
+    message = f"{write.place}recorded where {condition or x} was {value!r}"
+    with write.block(f"if {wrong}:"):
+        write.line(f"raise ValueError({message!r})")
+
+
+def imported_call(function: Callable, name: str, places: tuple[int, ...] = ()) -> Callable:
+    """A call of a function of the user's, imported from where it is defined; of its results those
+    at ``places``, if it has others.
+    """
+
+    def source(write, *operands):
+        found = write.imported(function)
+        if found is None:
+            raise ExportError(
+                f"to_source: {name} calls {function!r}, which no import finds\n"
+                "  define it at the top of a module, under its own name"
+            )
+        call = f"{found}({', '.join(operands)})"
+        if not places:
+            return call
+        every = write.named("cts")
+        write.line(f"{every} = {call}")
+        return tuple(f"{every}[{i}]" for i in places)
+
+    return source
+
+
+def looped(write, *args, body, mapped):
+    """The body as a function, called on one example after the other."""
+    one = write.function(body, "example", "One example of a batch.")
+    counted = next(arg for arg, there in zip(args, mapped, strict=True) if there)
+    found, i = write.named("examples"), write.named("i")
+    each = [f"{arg}[{i}]" if there else arg for arg, there in zip(args, mapped, strict=True)]
+    write.line(f"{found} = [{one}({', '.join(each)}) for {i} in range(len({counted}))]")
+    kinds = [arg.type for arg in body.ret.args]
+    empty = [
+        write.call("np.zeros", write.literal((0, *kind.shape)), dtype=kind.dtype) for kind in kinds
+    ]
+    if len(kinds) == 1:
+        return f"[np.stack({found}) if {found} else {empty[0]}]"
+    return f"map(np.stack, zip(*{found})) if {found} else ({', '.join(empty)})"
+
+
+# ---- custom rules and gradient programs ----
+
+
+def first_results(write, *args, n_outs, **_):
+    """The results are operands already."""
+    return args[:n_outs]
+
+
+def body(write, *args, body, **_):
+    """The body in its place."""
+    return write.body(body, args)
+
+
+def forward(write, *args, forward, **_):
+    """The function in its place, without its backward."""
+    return write.body(forward, args)
+
+
+def primal(write, *args, primal, **_):
+    """The function in its place; its derivative rule is of no use here."""
+    return write.body(primal, args[: len(primal.params)])
+
+
+def autograd_add(write, x, y):
+    """The sum; what is not None where the other is."""
+    known = [not write.may_be_none(i) for i in range(2)]
+    if all(known):
+        return f"{x} + {y}"
+    if "None" in (x, y):
+        return (y if x == "None" else x,)
+    (out,) = write.results(may_be_none=not any(known))
+    by_y = f"{x} + {y}" if known[1] else f"{x} if {y} is None else {x} + {y}"
+    if out:
+        write.line(f"{out} = {by_y}" if known[0] else f"{out} = {y} if {x} is None else {by_y}")
+    return None
+
+
+def instantiate(write, x, *sizes, shape, dtype):
+    """The operand, or zeros where it is None."""
+    if not write.may_be_none(0):
+        return (x,)
+    zeros = made("np.zeros")(write, *sizes, shape=shape, dtype=dtype)
+    return zeros if x == "None" else f"{zeros} if {x} is None else {x}"
+
+
+def step(write, *args, n_cts, body, **_):
+    """The body, unless no cotangent is there: then all results are None."""
+    cts = args[:n_cts]
+    # one is there for sure: no question
+    if n_cts and not all(map(write.may_be_none, range(n_cts))):
+        return write.body(body, args)
+    asked = list(dict.fromkeys(ct for ct in cts if ct != "None"))
+    if not asked:
+        return ("None",) * len(body.ret.args)
+    names = write.results(may_be_none=True)
+    there = [name for name in names if name]
+    with write.block(f"if {' and '.join(f'{ct} is None' for ct in asked)}:"):
+        if there:
+            write.line(f"{' = '.join(there)} = None")
+    # of several cotangents some may still be None in the body
+    with write.block("else:"), write.defined(asked if len(asked) == 1 else ()):
+        write.body(body, args, into=names)
+    return None

@@ -1,0 +1,1 @@
+"""Records that exist for derivatives: grad_of, checkpoint, custom rules, subgraphs."""

@@ -1,0 +1,247 @@
+"""Operations that hold a function of the user's as a closed body: ``checkpoint`` and
+``custom_jvp``.
+
+Their derivatives are those of the bodies, which the transforms hand in.
+"""
+
+from collections.abc import Sequence
+
+from letir.ast.attrs import Attrs
+from letir.ast.bodies import attrs_with, bodies_in, throughout
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.checker import retype
+from letir.ast.primitive import Primitive, todo
+from letir.ast.terms import Lambda
+from letir.ast.types import WEAK, ArrayType
+from letir.errors import MissingRule
+from letir.ops.autodiff.gradient_step_batching import mapped_checkpoint, mapped_custom_jvp
+from letir.ops.define.records import op, recast
+from letir.ops.elementwise.casting import barrier
+from letir.ops.shape.shape_and_creation import zeros_like
+
+
+def body_type(operand) -> ArrayType | None:
+    """The type of an operand of a body: a value, a number, or None (which has none)."""
+    return operand.type if isinstance(operand, Value) else WEAK.get(type(operand))
+
+
+def fitted(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
+    """``body`` for operands of these types; itself where they are those of its parameters."""
+    fits = all(kind is param.type for kind, param in zip(types, body.params, strict=True))
+    return body if fits else retype(body, *types)
+
+
+def suited(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
+    """``fitted``, but parameters that are Python numbers stay what they are: a body takes 0-d
+    arrays as such (``as_numbers``).
+    """
+    own = [
+        param.type if is_number_for(kind, param.type) else kind
+        for kind, param in zip(types, body.params, strict=True)
+    ]
+    return fitted(body, own)
+
+
+def is_number_for(kind: ArrayType | None, declared: ArrayType | None) -> bool:
+    """Whether a value of type ``kind`` can be taken as the Python number that is declared."""
+    if kind is None or declared is None or not declared.weak:
+        return False
+    return kind.dtype == declared.dtype and not kind.shape
+
+
+def as_numbers(body: Lambda, operands: list, start: int = 0) -> None:
+    """Replace 0-d arrays among the operands by Python numbers, where ``body`` takes these."""
+    for place in body.memo(number_places):
+        value = operands[start + place]
+        if hasattr(value, "item"):
+            operands[start + place] = value.item()
+
+
+def number_places(body: Lambda) -> tuple[int, ...]:
+    """Which parameters are Python numbers."""
+    return tuple([i for i, p in enumerate(body.params) if p.type is not None and p.type.weak])
+
+
+def directed(kind: ArrayType | None) -> bool:
+    """Whether a value of this type has a tangent."""
+    return kind is None or kind.inexact
+
+
+def body_op(name: str, run, aval, **fields) -> Primitive:
+    """Register the record of an operation that holds bodies.
+
+    ``run(xp, operands, *, call, **attrs)`` computes it, and empties the list of operands.
+    """
+    return op(
+        name,
+        lambda xp, *operands, **keywords: run(xp, list(operands), **keywords),
+        aval,
+        consume=run,
+        attributes=run,
+        holds_lambdas=True,
+        **fields,
+    )
+
+
+# ---- checkpoint ----
+
+
+def without_effects(body: Lambda) -> Lambda:
+    """``body`` to be computed again: guards and prints happened the first time."""
+    return body.memo(_silent)
+
+
+def _silent(body: Lambda) -> Lambda:
+    return throughout(body, _without_own_effects)
+
+
+def _without_own_effects(body: Lambda) -> Lambda:
+    kept = tuple([b for b in body.binds if b.binders or not b.op.effect])
+    return body if len(kept) == len(body.binds) else body.with_binds(kept)
+
+
+def silent(attrs: Attrs) -> Attrs:
+    """Attributes with bodies that are computed for the sake of their results only."""
+    bodies = bodies_in(attrs.values())
+    return attrs_with(attrs, bodies, [without_effects(body) for body in bodies])
+
+
+def checkpoint_aval(*types, body, saved):
+    """The types of the body's results."""
+    return tuple(arg.type for arg in fitted(body, types).ret.args)
+
+
+def checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
+    """Compute the body again, but for what is saved, and go back through it."""
+    # the last results are what a policy saves
+    known = {i: outs[i] for i in range(len(outs) - saved, len(outs))}
+    body = without_effects(fitted(body, tuple(map(body_type, args))))
+    again = [barrier(arg) if isinstance(arg, Value) else arg for arg in args]
+    return transform(body, again, cts, wanted=wanted, known=known)
+
+
+def checkpoint_jvp(tangents, outs, *args, body, saved, transform):
+    """One bind again, of the tangents' program, so that its backward computes again too."""
+    body = without_effects(fitted(body, tuple(map(body_type, args))))
+    inner = LetBuilder()
+    operands = [inner.param(param.type, param.name) for param in body.params]
+    directions = [None if t is None else inner.param(t.type) for t in tangents]
+    found = transform(body, operands, directions)
+    program = inner.build([t for t in found if t is not None])
+    given = [t for t in tangents if t is not None]  # None is zero, and no operand
+    results = iter(given[0].emitter.apply(checkpoint, (*args, *given), _one(program)))
+    return tuple(None if t is None else next(results) for t in found)
+
+
+def _one(program: Lambda):
+    return checkpoint.complete({"body": program, "saved": 0})
+
+
+checkpoint = body_op(
+    "checkpoint",
+    lambda xp, operands, *, call, body, saved: call(body, operands),
+    checkpoint_aval,
+    vjp=checkpoint_vjp,
+    jvp=checkpoint_jvp,
+    batch=mapped_checkpoint(fitted),
+    results=lambda *, body, saved: len(body.ret.args),
+)
+
+# ---- custom_jvp ----
+
+
+def custom_jvp_aval(*types, name, primal, rule, closed_over):
+    """The types of the function's results."""
+    return tuple(arg.type for arg in fitted(primal, types[: len(primal.params)]).ret.args)
+
+
+def custom_jvp_rule(operands, tangents, *, name, primal, rule, closed_over) -> Lambda:
+    """The user's rule for operands (arguments, what it captures, results) of these types."""
+    if rule is None:
+        raise MissingRule(
+            f"custom_jvp {name}: its rule calls {name} on other arguments, so that it is recorded "
+            "for a few orders of derivatives only\n"
+            "  compute what the rule needs without calling the function itself"
+        )
+    return fitted(rule, [body_type(value) for value in (*operands, *tangents)])
+
+
+def tangents_of(args, tangents) -> list:
+    """A tangent for each floating argument of the function; zeros for one that is missing."""
+    pairs = [(t, x) for t, x in zip(tangents, args, strict=True) if has_tangent(x)]
+    return [zero_tangent(x) if t is None else t for t, x in pairs]
+
+
+def custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
+    """What the user's rule makes of the tangents."""
+    end = len(attrs["primal"].params)
+    count = end - attrs["closed_over"]
+    if any(t is not None for t in tangents[count:end]):
+        raise MissingRule(closed_over_reason(attrs["name"]))
+    emitter = next(t.emitter for t in tangents if t is not None)
+    operands, given = (*args, *outs), tangents_of(args[:count], tangents[:count])
+    rule = custom_jvp_rule(operands, given, **attrs)
+    found = iter(emitter.call(rule, (*operands, *given)))
+    return tuple(tangent_like(next(found), out) if directed(out.type) else None for out in outs)
+
+
+def tangent_like(tangent, out: Value) -> Value:
+    """A tangent in the dtype of the result, which one of a Python number may have widened."""
+    known = isinstance(tangent, Value) and tangent.type is not None and out.type is not None
+    return recast(tangent, out.dtype) if known else tangent
+
+
+def custom_jvp_vjp(cts, outs, *args, transform, **attrs):
+    """The user's rule transposed: it is linear in the tangents, whose values do not matter."""
+    end = len(attrs["primal"].params)
+    given = args[: end - attrs["closed_over"]]
+    operands, zeros = (*args, *outs), tangents_of(given, [None] * len(given))
+    wanted = [isinstance(x, Value) for x in given if has_tangent(x)]
+    rule = custom_jvp_rule(operands, zeros, **attrs)
+    directions = [ct for ct, out in zip(cts, outs, strict=True) if directed(out.type)]
+    found = transform(
+        rule, (*operands, *zeros), directions, wanted=[*[False] * len(operands), *wanted]
+    )
+    rest = iter(found[len(operands) :])
+    # an error when something asks for it, not None, which would say that it is zero
+    missing = [todo(closed_over_reason(attrs["name"]))] * attrs["closed_over"]
+    captured = [None] * (len(args) - end)
+    return *[next(rest) if has_tangent(x) else None for x in given], *missing, *captured
+
+
+def closed_over_reason(name: str) -> str:
+    """Why there is no derivative by a value that the function uses and that is no argument."""
+    return (
+        f"custom_jvp {name}: its rule says nothing of a traced value that the function uses and "
+        "that is no argument\n  make it one"
+    )
+
+
+def has_tangent(operand) -> bool:
+    """Whether the user's rule takes a tangent of this operand."""
+    return operand is not None and directed(body_type(operand))
+
+
+def zero_tangent(operand):
+    """A tangent of zeros for an operand: a number where that is one, which widens nothing."""
+    kind = body_type(operand)
+    if kind is not None and kind.weak:
+        return 0j if kind.dtype.kind == "c" else 0.0
+    return zeros_like(operand)
+
+
+def run_custom_jvp(xp, operands: list, *, call, name, primal, rule, closed_over):
+    """What the function computes."""
+    del operands[len(primal.params) :]
+    return call(primal, operands)
+
+
+custom_jvp = body_op(
+    "custom_jvp",
+    run_custom_jvp,
+    custom_jvp_aval,
+    vjp=custom_jvp_vjp,
+    jvp=custom_jvp_jvp,
+    batch=mapped_custom_jvp(fitted, directed),
+    results=lambda *, name, primal, rule, closed_over: len(primal.ret.args),
+)

@@ -1,0 +1,164 @@
+"""Batching rules of what is no arithmetic: guards, custom rules, and steps of gradient programs.
+
+Operations that hold programs are rebuilt around these programs, batched, so that a derivative of
+the user's own survives ``vmap``. All their results have the batch, where any operand has.
+"""
+
+from collections.abc import Callable
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.terms import Lambda
+from letir.errors import TraceError
+from letir.ops.define.batch_rules import (
+    emitted,
+    first_mapped,
+    in_a_row,
+    in_front,
+    integers,
+    known_size,
+    spread_out,
+    unmapped,
+)
+from letir.ops.shape.shape_batching import shared
+
+
+def mapped_guard(args, axes, *, value):
+    """No rule: a choice cannot be made for all examples at once."""
+    raise TraceError(
+        f"vmap: the program chose its path where a mapped value was {value!r}, for one example\n"
+        "  choose with numpy.where, so that each example has its own"
+    )
+
+
+# ---- bodies ----
+
+
+def mapped_body(body: Lambda, axes: list, size, transform, summed: list[bool]) -> Lambda:
+    """``body`` for all examples: each result has the batch, or is the sum over it where ``summed``
+    says.
+    """
+    # the transform says where results have the batch; a bind that holds bodies needs it in all
+    program, found = transform(body, axes, size)
+    builder = LetBuilder()
+    params = [builder.param(param.type, param.name) for param in program.params]
+    like = next(param for param, axis in zip(params, axes, strict=True) if axis == 0)
+    results = []
+    for result, axis, is_sum in zip(builder.call(program, params), found, summed, strict=True):
+        value = spread_out(result, axis == 0, like)
+        results.append(emitted("sum", (value,), axis=0) if is_sum else value)
+    return builder.build(results)
+
+
+def axes_of(mapped) -> list[int | None]:
+    """The axes of operands that have the batch in front, or have none."""
+    return [0 if there else None for there in mapped]
+
+
+@in_front
+def mapped_custom_vjp(args, mapped, *, n_outs, n_residuals, backward, transform):
+    """The rule of custom_vjp: the cotangent of an input that all examples share is summed."""
+    like, split = first_mapped(args, mapped), n_outs + n_residuals
+    outs = [spread_out(*pair, like) for pair in zip(args[:n_outs], mapped[:n_outs], strict=True)]
+    axes = [*axes_of(mapped[n_outs:split]), *[0] * n_outs]
+    # what is shared by all examples gets one cotangent from each of them
+    summed = [not there for there in mapped[split : split + len(backward.ret.args)]]
+    backward = mapped_body(backward, axes, like.shape[0], transform, summed)
+    attrs = {"n_outs": n_outs, "n_residuals": n_residuals, "backward": backward}
+    return emitted("custom_vjp", (*outs, *args[n_outs:]), **attrs)
+
+
+def slice_types(args, mapped) -> list:
+    """The types of what one example has of each operand; None for an operand that is None."""
+    return [unmapped(arg, 0 if there else None) for arg, there in zip(args, mapped, strict=True)]
+
+
+def mapped_checkpoint(fitted: Callable) -> Callable:
+    """The rule of checkpoint; ``fitted`` retypes a body."""
+
+    @in_front
+    def rule(args, mapped, *, body, saved, transform):
+        body = fitted(body, slice_types(args, mapped))
+        size, summed = first_mapped(args, mapped).shape[0], [False] * len(body.ret.args)
+        program = mapped_body(body, axes_of(mapped), size, transform, summed)
+        return emitted("checkpoint", args, body=program, saved=saved)
+
+    return rule
+
+
+def mapped_custom_jvp(fitted: Callable, directed: Callable) -> Callable:
+    """The rule of custom_jvp: the function and the user's rule for all examples.
+
+    ``fitted`` retypes a body, ``directed`` says which types have a tangent.
+    """
+
+    @in_front
+    def rule(args, mapped, *, name, primal, rule, closed_over, transform):
+        like, count = first_mapped(args, mapped), len(primal.params)
+        if not any(mapped[:count]):  # only what the user's rule reads beside is mapped
+            args = [spread_out(arg, i >= count, like) for i, arg in enumerate(args)]
+            mapped = (*[True] * count, *mapped[count:])
+        size, kinds = like.shape[0], slice_types(args, mapped)
+        primal = fitted(primal, kinds[:count])
+        outs = [arg.type for arg in primal.ret.args]
+        axes, summed = axes_of(mapped), [False] * len(outs)
+        attrs = {"name": name, "rule": rule, "closed_over": closed_over}
+        if rule is not None:
+            along = [i for i, kind in enumerate(kinds[: count - closed_over]) if directed(kind)]
+            tangents = [kinds[i] and kinds[i].with_dtype(kinds[i].dtype) for i in along]
+            rule = fitted(rule, [*kinds, *outs, *tangents])
+            places = [*axes, *[0] * len(outs), *[axes[i] for i in along]]
+            every = [False] * len(rule.ret.args)
+            attrs["rule"] = mapped_body(rule, places, size, transform, every)
+        primal = mapped_body(primal, axes[:count], size, transform, summed)
+        return emitted("custom_jvp", args, primal=primal, **attrs)
+
+    return rule
+
+
+# ---- gradient programs ----
+
+
+def mapped_step(name: str) -> Callable:
+    """The rule of grad_of or when_defined."""
+
+    @in_front
+    def rule(args, mapped, *, body, transform, **attrs):
+        size = first_mapped(args, mapped).shape[0]
+        summed = [False] * len(body.ret.args)
+        program = mapped_body(body, axes_of(mapped), size, transform, summed)
+        return emitted(name, args, body=program, **attrs)
+
+    return rule
+
+
+@in_front
+def mapped_autograd_add(args, mapped):
+    """The rule of autograd_add: an operand that all examples share gets the batch if it is
+    defined.
+    """
+    like = first_mapped(args, mapped)
+    operands = [spread_if_defined(*pair, like) for pair in zip(args, mapped, strict=True)]
+    return emitted("autograd_add", operands)
+
+
+def spread_if_defined(ct, is_mapped: bool, like: Value):
+    """``ct`` with the batch of ``like``; ``Undef`` where it turns out to be."""
+    if is_mapped or not isinstance(ct, Value):
+        return ct
+    builder = LetBuilder()
+    # whether it is Undef is known when it runs: until then the broadcast waits in a body
+    value, size = builder.param(ct.type), builder.param(like.type)
+    body = builder.build([spread_out(value, False, size)])
+    return emitted("when_defined", (ct, like), n_cts=1, body=body)[0]
+
+
+@in_front
+def mapped_instantiate(args, mapped, *, shape, dtype):
+    """The rule of instantiate, whose shape gets the batch also where there is no value."""
+    ct, *sizes = args
+    shared("instantiate", sizes, mapped)
+    n = known_size(ct.shape[0], "instantiate")
+    if sizes:
+        sizes = [in_a_row([integers(ct.emitter, [n]), *sizes])]
+    shape = None if shape is None else (n, *shape)
+    return emitted("instantiate", (ct, *sizes), shape=shape, dtype=dtype)

@@ -1,0 +1,88 @@
+"""``scripted``: a function with a gradient script of its own, closed and stored with its bind.
+
+The bind holds the two programs that ``letir.scripting`` made of the script. Its results are those
+of the function, then the values that the backward captures and that are neither operands nor
+results.
+"""
+
+from letir.ast.builder import LetBuilder
+from letir.ast.terms import Lambda
+from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body
+from letir.ops.define.batch_rules import emitted, first_mapped, in_front
+from letir.ops.define.records import added, op
+from letir.ops.shape.shape_and_creation import zeros_like
+
+
+def scripted_aval(*types, forward: Lambda, **_):
+    """The types of the program's results for operands of these types."""
+    # nearly always
+    if all(kind is param.type for kind, param in zip(types, forward.params, strict=True)):
+        return tuple([result.type for result in forward.ret.args])
+    builder = LetBuilder()
+    results = builder.inline(forward, [builder.param(kind).arg for kind in types])
+    return tuple([result.type for result in results])
+
+
+def scripted_vjp(
+    cts, outs, *args, script, forward, backward, context, gradients, n_outs, transform
+):
+    """What the backward gives; and, where something else differentiated reads a captured value,
+    what the derivative of the function itself gives for that.
+    """
+    found: list = [None] * len(args)
+    if any(ct is not None for ct in cts[:n_outs]):
+        given = pulled(cts[:n_outs], outs, (*args, *outs), backward, context)
+        for position, ct in zip(gradients, given, strict=True):
+            found[position] = ct
+    # the script says nothing of cotangents of captured values: those of its results only
+    late = [None] * n_outs + list(cts[n_outs:])
+    if any(ct is not None for ct in late):
+        further = transform(forward, list(args), late)
+        found = [added(pair) for pair in zip(found, further, strict=True)]
+    return tuple(found)
+
+
+def pulled(cts, outs, values, backward: Lambda, context) -> tuple:
+    """The results of a backward, which reads the ``values`` at the positions ``context``.
+
+    ``cts`` are those of the first of ``outs``; None is zeros.
+    """
+    given = [zeros_like(out) if ct is None else ct for ct, out in zip(cts, outs, strict=False)]
+    return outs[0].emitter.call(backward, [*(values[i] for i in context), *given])
+
+
+@in_front
+def mapped_scripted(args, mapped, *, forward, backward, context, gradients, transform, **attrs):
+    """Both programs, batched: the gradient of an operand that all examples share is summed."""
+    size = first_mapped(args, mapped).shape[0]
+    count = len(forward.ret.args)
+    there = (*mapped, *[True] * count)
+    axes = [*axes_of(there[i] for i in context), *[0] * attrs["n_outs"]]
+    return emitted(
+        "scripted",
+        args,
+        forward=mapped_body(forward, axes_of(mapped), size, transform, [False] * count),
+        backward=mapped_body(backward, axes, size, transform, [not mapped[i] for i in gradients]),
+        context=context,
+        gradients=gradients,
+        **attrs,
+    )
+
+
+def scripted_impl(xp, *args, call, script, forward, backward, context, gradients, n_outs):
+    """The results of the forward program."""
+    return call(forward, args)
+
+
+scripted = op(
+    "scripted",
+    scripted_impl,
+    scripted_aval,
+    vjp=scripted_vjp,
+    jvp=lambda tangents, outs, *args, forward, transform, **_: transform(
+        forward, list(args), tangents
+    ),
+    batch=mapped_scripted,
+    results=lambda *, forward, **_: len(forward.ret.args),
+    holds_lambdas=True,
+)

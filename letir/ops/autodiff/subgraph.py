@@ -1,0 +1,89 @@
+"""``differentiable_graph``: a part of a program as one operation, with its own gradient program.
+
+An executor cuts such parts out of programs whose arguments require grad: each is one step of a
+history, and its backward runs ``df``. Loaded on a miss of its name.
+"""
+
+from letir.ast.terms import Lambda
+from letir.ops.as_numpy import control
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
+from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body
+from letir.ops.define.batch_rules import first_mapped, in_front
+from letir.ops.define.records import op
+
+VECTORS = (
+    *("f_real_outputs", "df_input_vjps", "df_input_captured_inputs"),
+    *("df_input_captured_outputs", "df_output_vjps"),
+)
+
+
+def graph_impl(
+    xp,
+    *args,
+    call,
+    f,
+    df,
+    f_real_outputs,
+    df_input_vjps,
+    df_input_captured_inputs,
+    df_input_captured_outputs,
+    df_output_vjps,
+):
+    """The results of ``f``: the real ones, and the temporaries that ``df`` reads."""
+    return call(f, list(args))
+
+
+def run_graph(xp, operands: list, *, call, f, **others):
+    """The same; the list is emptied, so that each value goes free at its last use in ``f``."""
+    return call(f, operands)
+
+
+def graph_aval(*types, f, df, **vectors):
+    """The types of the results of ``f``."""
+    return tuple([arg.type for arg in fitted(f, types).ret.args])
+
+
+def graph_vjp(cts, outs, *args, f, df, transform, wanted=None, **vectors):
+    """Back through ``f``, of which all results are known.
+
+    Not ``df``: here it is known which cotangents there are, so that nothing is left to the run.
+    """
+    body = fitted(f, tuple(map(body_type, args)))
+    return transform(body, args, cts, wanted=wanted, known=dict(enumerate(outs)))
+
+
+def graph_jvp(tangents, outs, *args, f, df, transform, **vectors):
+    """Forwards through ``f``."""
+    return transform(fitted(f, tuple(map(body_type, args))), args, tangents)
+
+
+@in_front
+def graph_batch(args, mapped, *, f, df, transform, **vectors):
+    """``f`` for all examples, inlined: a graph of its own would need another ``df``."""
+    like, summed = first_mapped(args, mapped), [False] * len(f.ret.args)
+    program = mapped_body(f, axes_of(mapped), like.shape[0], transform, summed)
+    return like.emitter.call(program, args)
+
+
+def n_results(*, f: Lambda, **others) -> int:
+    """How many results a graph has: those of ``f``."""
+    return len(f.ret.args)
+
+
+def graph_source(write, *args, f, **others):
+    """The forward program, in its place."""
+    return control.body(write, *args, body=f)
+
+
+differentiable_graph = op(
+    "differentiable_graph",
+    graph_impl,
+    graph_aval,
+    vjp=graph_vjp,
+    jvp=graph_jvp,
+    batch=graph_batch,
+    results=n_results,
+    holds_lambdas=True,
+    consume=run_graph,
+    source=graph_source,
+)

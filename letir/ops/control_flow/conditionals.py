@@ -1,0 +1,123 @@
+"""``cond`` and ``switch``: one of several closed bodies is evaluated, on the same operands.
+
+All bodies of a bind take its operands in the same order and give results of the same types.
+Derivatives are binds again, of the bodies' derivatives (``conditional_gradients``), so that only
+the branch taken is differentiated.
+"""
+
+from collections.abc import Callable, Sequence
+
+from letir.ast.primitive import Primitive
+from letir.ast.terms import NO_TYPE, Lambda
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ShapeError
+from letir.ops.autodiff.checkpoint_and_custom_jvp import as_numbers, body_op, suited
+from letir.ops.control_flow.conditional_batching import choice_batch
+from letir.ops.control_flow.conditional_derivatives import (
+    choice_joint,
+    choice_jvp,
+    choice_saving,
+    choice_vjp,
+)
+
+
+def choice(name: str, run: Callable, aval: Callable, results: Callable) -> Primitive:
+    """The record of a choice between bodies."""
+    return body_op(
+        name,
+        run,
+        aval,
+        vjp=choice_vjp(name),
+        jvp=choice_jvp(name),
+        joint=choice_joint(name),
+        batch=choice_batch(name),
+        saving=choice_saving,
+        results=results,
+    )
+
+
+# ---- types ----
+
+
+def joined_types(name: str, bodies: Sequence[Lambda], labels: Sequence[str], types) -> tuple:
+    """The types of the results, which all bodies have in common.
+
+    Raises ShapeError or DTypeError for a result in which they differ.
+    """
+    returned = [[arg.type for arg in suited(body, types).ret.args] for body in bodies]
+    counts = list(map(len, returned))
+    if len(set(counts)) > 1:
+        raise ShapeError(f"{name}: its branches have {', '.join(map(str, counts))} results")
+    return tuple(
+        [joined_type(name, i, kinds, labels) for i, kinds in enumerate(zip(*returned, strict=True))]
+    )
+
+
+def joined_type(name: str, place: int, kinds: Sequence, labels: Sequence[str]) -> ArrayType | None:
+    """The type of one result; None if it is unknown in a branch."""
+    if None in kinds:
+        return None
+    if NO_TYPE in kinds:
+        raise DTypeError(f"{name}: result {place} is None")
+    for kind, label in zip(kinds, labels, strict=True):
+        if (kind.dtype, kind.shape) != (kinds[0].dtype, kinds[0].shape):
+            raise (ShapeError if kind.dtype == kinds[0].dtype else DTypeError)(
+                f"{name}: result {place} is {kinds[0]!r} in {labels[0]}, {kind!r} in {label}\n"
+                "  give both the same shape and dtype"
+            )
+    # of a number and an array it is an array
+    return next((kind for kind in kinds if not kind.weak), kinds[0])
+
+
+def check_choice(name: str, kind: ArrayType | None, kinds: str) -> None:
+    """Raise unless ``kind`` is one number of these kinds of dtypes."""
+    if kind is None:
+        raise DTypeError(f"{name}: it chooses by a number, found None")
+    if kind.shape:
+        raise ShapeError(
+            f"{name}: it chooses by one number, found {kind!r}\n"
+            "  reduce it first (x.all(), x.any()), or choose element by element: numpy.where"
+        )
+    if kind.dtype.kind not in kinds:
+        raise DTypeError(f"{name}: it chooses by an integer, found {kind!r}")
+
+
+# ---- cond ----
+
+
+def run_cond(xp, operands: list, *, call, on_true, on_false):
+    """The results of the branch that the first operand chooses; ``operands`` is emptied."""
+    body = on_true if operands.pop(0) else on_false
+    as_numbers(body, operands)
+    return call(body, operands)
+
+
+def cond_aval(pred, *types, on_true, on_false):
+    """The types that both branches give."""
+    check_choice("cond", pred, "biufc")
+    return joined_types("cond", (on_true, on_false), ("on_true", "on_false"), types)
+
+
+cond = choice("cond", run_cond, cond_aval, lambda *, on_true, on_false: len(on_true.ret.args))
+
+# ---- switch ----
+
+
+def run_switch(xp, operands: list, *, call, branches):
+    """The results of the branch of this number, the first or last for a number beyond them;
+    ``operands`` is emptied.
+    """
+    index = int(operands.pop(0))
+    body = branches[min(max(index, 0), len(branches) - 1)]
+    as_numbers(body, operands)
+    return call(body, operands)
+
+
+def switch_aval(index, *types, branches):
+    """The types that all branches give."""
+    check_choice("switch", index, "biu")
+    labels = [f"branch {i}" for i in range(len(branches))]
+    return joined_types("switch", branches, labels, types)
+
+
+switch = choice("switch", run_switch, switch_aval, lambda *, branches: len(branches[0].ret.args))

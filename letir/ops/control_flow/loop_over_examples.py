@@ -1,0 +1,134 @@
+"""``looped``: a body run on one example after the other, for what has no batching rule."""
+
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.liveness import live_binds
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Lambda
+from letir.ast.types import ArrayType
+from letir.errors import ShapeError
+from letir.ops.define.batch_rules import emitted, to_front, unmapped
+from letir.ops.define.records import op
+
+
+def looped_impl(xp, *args, call, body, mapped):
+    """The results of the body for each example, stacked."""
+    count = next(len(arg) for arg, there in zip(args, mapped, strict=True) if there)
+    if not count:
+        kinds = [arg.type for arg in body.ret.args]
+        if not all(kind and all(type(n) is int for n in kind.shape) for kind in kinds):
+            raise ShapeError(
+                "looped: the shape of a result for no example at all is not known\n"
+                "  pass axis_size, or one example"
+            )
+        return tuple([xp.zeros((0, *a.type.shape), a.type.dtype) for a in body.ret.args])
+    found = [
+        call(body, [arg[i] if there else arg for arg, there in zip(args, mapped, strict=True)])
+        for i in range(count)
+    ]
+    return tuple([xp.stack(results) for results in zip(*found, strict=True)])
+
+
+def looped_aval(*types, body, mapped):
+    """The types of the body's results, with the batch in front."""
+    n = next(kind.shape[0] for kind, there in zip(types, mapped, strict=True) if there)
+    results = [arg.type for arg in body.ret.args]
+    return tuple([None if r is None else ArrayType(r.dtype, (n, *r.shape)) for r in results])
+
+
+def slices(builder: LetBuilder, values: Sequence, mapped: Sequence[bool]) -> list[Value | None]:
+    """A parameter for one example of each value, None for one that is not there."""
+    return [
+        None if v is None else builder.param(unmapped(v, 0 if there else None))
+        for v, there in zip(values, mapped, strict=True)
+    ]
+
+
+def run(program: LetBuilder, results: Sequence, operands: Sequence, mapped: Sequence) -> tuple:
+    """``looped`` of what the body that ``program`` builds needs; None for results that are None."""
+    body = program.build([r for r in results if r is not None])
+    body = body.with_binds(live_binds(body))  # a rule records more than what is wanted
+    # an operand that the body does not read would be kept for the loop all the same
+    used = {local for term in (*body.binds, body.ret) for local in term.locals()}
+    given = [(v, there) for v, there in zip(operands, mapped, strict=True) if v is not None]
+    triples = [(p, *pair) for p, pair in zip(body.params, given, strict=True)]
+    counts = next(triple for triple in triples if triple[2])  # says how many examples there are
+    triples = [triple for triple in triples if triple[0] in used or triple is counts]
+    params, values, there = zip(*triples, strict=True)
+    body = Lambda(params, body.binds, body.ret)
+    found = iter(emitted("looped", values, body=body, mapped=there))
+    return tuple([None if r is None else next(found) for r in results])
+
+
+def looped_vjp(cts, outs, *args, body, mapped, transform, wanted=None):
+    """One example after the other again; the cotangents of what they share are summed."""
+    builder, all_mapped = LetBuilder(), (True,) * len(cts)
+    primals, directions = slices(builder, args, mapped), slices(builder, cts, all_mapped)
+    results = transform(body, primals, directions, wanted=wanted)
+    found = run(builder, results, (*args, *cts), (*mapped, *all_mapped))
+    return tuple(
+        [
+            ct if ct is None or there else emitted("sum", (ct,), axis=0)
+            for ct, there in zip(found, mapped, strict=True)
+        ]
+    )
+
+
+def looped_jvp(tangents, outs, *args, body, mapped, transform):
+    """One example after the other again."""
+    builder = LetBuilder()
+    primals, directions = slices(builder, args, mapped), slices(builder, tangents, mapped)
+    results = transform(body, primals, directions)
+    return run(builder, results, (*args, *tangents), (*mapped, *mapped))
+
+
+def looped_batch(args, axes, *, body, mapped, transform):
+    """A loop over the same examples, of the body for a batch of each."""
+    n = next(a.shape[axis] for a, axis in zip(args, axes, strict=True) if axis is not None)
+    operands = [
+        arg if axis is None else to_front(to_front(arg, axis), int(inner))
+        for arg, axis, inner in zip(args, axes, mapped, strict=True)
+    ]
+    program, out_axes = transform(body, [None if axis is None else 0 for axis in axes], n)
+    found = emitted("looped", operands, body=program, mapped=mapped)
+    return found, tuple([None if axis is None else 1 for axis in out_axes])
+
+
+looped = op(
+    "looped",
+    looped_impl,
+    looped_aval,
+    vjp=looped_vjp,
+    jvp=looped_jvp,
+    batch=looped_batch,
+    results=lambda *, body, mapped: len(body.ret.args),
+    holds_lambdas=True,
+)
+
+
+@frozen
+class OneByOne:
+    """The batching rule of an operation that takes one example at a time.
+
+    ``record`` gives the operation, which may not be there yet when this is made.
+    """
+
+    record: Callable[[], Primitive]
+
+    def __call__(self, args, axes, /, *, transform=None, **attrs):
+        op, builder = self.record(), LetBuilder()
+        operands, given, there = [], [], []
+        for arg, axis in zip(args, axes, strict=True):
+            if not isinstance(arg, Value):
+                operands.append(arg)
+                continue
+            operands.append(builder.param(unmapped(arg, axis)))
+            given.append(arg if axis is None else to_front(arg, axis))
+            there.append(axis is not None)
+        out = builder.apply(op, operands, op.complete(attrs))
+        body = builder.build((out,) if op.results is None else out)
+        found = emitted("looped", given, body=body, mapped=tuple(there))
+        return (found[0], 0) if op.results is None else (found, (0,) * len(found))

@@ -1,0 +1,155 @@
+"""``odeint``: ordinary differential equations as one operation that holds their right side.
+
+``body(y, t, *args)`` gives dy/dt. Solved by SciPy's LSODA; the derivatives solve equations of the
+same kind: forwards those of the sensitivities, in reverse mode the adjoint equation backwards from
+one time of ``t`` to the one before (Chen, Rubanova, Bettencourt and Duvenaud, Neural ordinary
+differential equations, NeurIPS 2018). They are right to the tolerances of the solver.
+"""
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import never
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, MissingRule, ShapeError
+from letir.ops.control_flow.loop_over_examples import OneByOne
+from letir.ops.define.records import match, op, takes_gradient
+from letir.ops.shape.shape_and_creation import zeros_like
+from letir.ops.shape.transpose_join_split import concatenate, stack
+from letir.ops.special.define import by_scipy
+
+
+def odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None):
+    """The solution at every time, the first of which is that of ``y0``."""
+    if len(t) == 0 or y0.size == 0:
+        return xp.zeros((len(t), *y0.shape))
+
+    def slope(y, s):
+        return call(body, (y, t.dtype.type(s), *args))[0]
+
+    return by_scipy(xp, "integrate", "odeint")(slope, y0, t, rtol=rtol, atol=atol)
+
+
+def odeint_aval(y0, t, *args, body, rtol, atol):
+    """A row of ``y0``'s shape for every time, in double precision."""
+    if y0.ndim != 1 or t.ndim != 1:
+        raise ShapeError(f"odeint: y0 and t have one axis, found {y0} and {t}")
+    if {y0.dtype.char, t.dtype.char} != {"d"}:
+        raise DTypeError(f"odeint computes in float64, found {y0} and {t}")
+    return ArrayType(float, (*t.shape, *y0.shape))
+
+
+# ---- reverse mode ----
+
+
+def flat(ct, like) -> Value:
+    """A cotangent as a vector, zeros for None."""
+    return (zeros_like(like) if ct is None else ct).reshape(-1)
+
+
+def adjoint_body(body, args, wanted: list[bool], transform):
+    """(y, a, ...) -> (f, -a df/dy, -a df/dargs ...) in one vector, of the arguments wanted."""
+    builder = LetBuilder()
+    y_type, t_type = (param.type for param in body.params[:2])
+    n = y_type.shape[0]
+    sizes = [arg.size for arg, there in zip(args, wanted, strict=True) if there]
+    state = builder.param(ArrayType(float, (2 * n + sum(sizes),)))
+    s = builder.param(t_type)
+    inner = [builder.param(param.type) for param in body.params[2:]]
+    y, a = state[:n], state[n : 2 * n]
+    (slope,) = builder.call(body, [y, s, *inner])
+    by_y, _, *by_args = transform(body, [y, s, *inner], [a])
+    parts = [slope, -flat(by_y, y)]
+    triples = zip(by_args, inner, wanted, strict=True)
+    parts += [-flat(ct, like) for ct, like, there in triples if there]
+    return builder.build([concatenate(parts)])
+
+
+def odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, transform):
+    """The adjoint state, and what it gives to the arguments, from the last time to the first."""
+    if ys.type is None or type(t.shape[0]) is not int:
+        raise MissingRule("odeint: its derivative needs the number of times; trace with arrays")
+    options = {"rtol": rtol, "atol": atol}
+    wanted = [takes_gradient(arg) for arg in args]
+    backward = adjoint_body(body, args, wanted, transform)
+    n, count = y0.shape[0], t.shape[0]
+    emitter = ct.emitter
+    a = zeros_like(y0)
+    pieces = [flat(None, arg) for arg, there in zip(args, wanted, strict=True) if there]
+    by_t: list = []
+    for i in range(count - 1, 0, -1):
+        (slope,) = emitter.call(body, [ys[i], t[i], *args])
+        by_t.append((ct[i] * slope).sum())
+        state = concatenate([ys[i], a + ct[i], *pieces])
+        times = concatenate([t[i : i + 1], t[i - 1 : i]])
+        found = odeint(state, times, *args, body=backward, **options)[1]
+        a, rest = found[n : 2 * n], found[2 * n :]
+        pieces = [rest] if pieces else []
+    if count:
+        (slope,) = emitter.call(body, [y0, t[0], *args])
+        by_t.append(-(a * slope).sum())  # a later start is a shorter way
+        a = a + ct[0]
+    found, at = [], 0
+    for arg, there in zip(args, wanted, strict=True):
+        if not there:
+            found.append(None)
+            continue
+        found.append(match(rest[at : at + arg.size].reshape(arg.shape), arg) if count > 1 else None)
+        at += arg.size
+    return match(a, y0), match(stack(by_t[::-1]), t) if by_t else None, *found
+
+
+# ---- forward mode ----
+
+
+def sensitivity_body(body, args, tangents, transform):
+    """(y, dy) -> (f, df) in one vector; the tangents that there are follow the arguments."""
+    builder = LetBuilder()
+    y_type, t_type = (param.type for param in body.params[:2])
+    n = y_type.shape[0]
+    state, s = builder.param(ArrayType(float, (2 * n,))), builder.param(t_type)
+    inner = [builder.param(param.type) for param in body.params[2:]]
+    along = [None if g is None else builder.param(g.type) for g in tangents]
+    y, dy = state[:n], state[n:]
+    (slope,) = builder.call(body, [y, s, *inner])
+    (change,) = transform(body, [y, s, *inner], [dy, None, *along])
+    return builder.build([concatenate([slope, flat(change, y)])])
+
+
+def odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, transform):
+    """The sensitivities along the tangents."""
+    by_y0, by_t, *by_args = tangents
+    dy = zeros_like(y0) if by_y0 is None else by_y0
+    emitter = ys.emitter
+    if by_t is not None:
+        (slope,) = emitter.call(body, [y0, t[0], *args])
+        dy = dy - slope * by_t[0]
+    forward = sensitivity_body(body, args, by_args, transform)
+    given = [g for g in by_args if g is not None]
+    state = concatenate([y0, dy])
+    found = odeint(state, t, *args, *given, body=forward, rtol=rtol, atol=atol)
+    found = found[:, y0.shape[0] :]
+    if by_t is None:
+        return found
+    slopes = [emitter.call(body, [ys[i], t[i], *args])[0] for i in range(t.shape[0])]
+    return found + stack(slopes) * by_t[:, None]
+
+
+def odeint_source(write, y0, t, *args, body, rtol, atol):
+    """A call of SciPy's function on the right side as a function of its own."""
+    solve = write.writer.module.imported("scipy.integrate", "odeint")
+    slope = write.function(body, "slope", "The right side of the differential equation.")
+    operands = "".join(f", {arg}" for arg in args)
+    inner = f"lambda y, s: {slope}(y, np.float64(s){operands})"
+    return f"{solve}({inner}, {y0}, {t}, rtol={rtol}, atol={atol})"
+
+
+odeint = op(
+    "odeint",
+    odeint_impl,
+    odeint_aval,
+    vjp=odeint_vjp,
+    jvp=odeint_jvp,
+    batch=OneByOne(lambda: odeint),
+    holds_lambdas=True,
+    source=odeint_source,
+    onnx=never("ONNX has no differential equations"),
+)

@@ -1,0 +1,102 @@
+"""The batching rule of ``scan``: a scan whose steps are for all examples at once."""
+
+from collections.abc import Sequence
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.checker import retype
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Lambda, Local
+from letir.ops.control_flow.conditional_derivatives import choose
+from letir.ops.control_flow.loop_analysis import is_counted
+from letir.ops.define.batch_rules import emitted, spread_out, to_front, unmapped
+
+
+def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
+    """One loop for all examples: stacked operands and results have the batch behind the steps."""
+    end, mapped = n_carry + n_xs, [axis is not None for axis in axes]
+    first = next(i for i, there in enumerate(mapped) if there)
+    size = args[first].shape[axes[first]]
+    kinds = [unmapped(arg, axis) for arg, axis in zip(args, axes, strict=True)]
+    is_ragged = mapped[n_carry] and is_counted(kinds, n_carry, n_xs) if n_xs else False
+    kinds[n_carry:end] = [kind and kind.with_shape(kind.shape[1:]) for kind in kinds[n_carry:end]]
+    kinds[:n_carry] = [kind and kind.with_shape(kind.shape) for kind in kinds[:n_carry]]
+    if any(kind is not param.type for kind, param in zip(kinds, body.params, strict=True)):
+        body = retype(body, *kinds)
+    if is_ragged:
+        body = skipping(body, n_carry)
+    program, mapped, out_mapped = batched_body(body, mapped, n_carry, size, transform)
+    operands = [
+        arg if axis is None else to_front(arg, axis) for arg, axis in zip(args, axes, strict=True)
+    ]
+    like = operands[first]
+    operands[:n_carry] = [
+        spread_out(arg, axis is not None or not there, like)
+        for arg, axis, there in zip(operands, axes, mapped[:n_carry], strict=False)
+    ]
+    operands[n_carry:end] = [
+        to_front(x, 1) if there else x
+        for x, there in zip(operands[n_carry:end], mapped[n_carry:end], strict=True)
+    ]
+    attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
+    outs = emitted("scan", operands, body=program, **attrs)
+    places = [None if not there else 0 if i < n_carry else 1 for i, there in enumerate(out_mapped)]
+    return outs, tuple(places)
+
+
+def skipping(body: Lambda, n_carry: int) -> Lambda:
+    """``body`` with nothing done for a step without a number: of an example that took fewer."""
+    builder = LetBuilder()
+    params = [builder.param(param.type, param.name) for param in body.params]
+    is_step = params[n_carry] >= 0
+    if is_step.ndim:
+        is_step = emitted("any", (is_step,), axis=None, keepdims=False)
+
+    def zero(i: int, given):
+        kind = body.ret.args[i].type
+        op = PRIMITIVES["zeros"]
+        attrs = op.complete({"shape": kind.shape, "dtype": kind.dtype})
+        return given[0].emitter.apply(op, (), attrs)
+
+    def step(given):
+        return given[0].emitter.call(body, given)
+
+    def skip(given):
+        return [*given[:n_carry], *[None] * (len(body.ret.args) - n_carry)]
+
+    return builder.build(choose("cond", is_step, params, [step, skip], zero))
+
+
+def is_of_another(value, kind) -> bool:
+    """Whether a value has another dtype than ``kind``, as far as both are known."""
+    found = getattr(value, "type", None)
+    return (
+        isinstance(value, Value | Local) and None not in (found, kind) and found.dtype != kind.dtype
+    )
+
+
+def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, transform) -> tuple:
+    """(program, which operands have the batch, which results): carried values have it if any step
+    gives it to them.
+    """
+    mapped = list(mapped)
+    while True:  # it only ever grows
+        program, axes = transform(body, [0 if there else None for there in mapped], size)
+        out = [axis is not None for axis in axes]
+        grown = [a or b for a, b in zip(mapped, out[:n_carry], strict=False)] + mapped[n_carry:]
+        if grown == mapped:
+            break
+        mapped = grown
+    kinds = [param.type for param in body.params[:n_carry]]
+    pairs = list(zip(program.ret.args, kinds, strict=False))
+    if out[:n_carry] == mapped[:n_carry] and not any(is_of_another(*pair) for pair in pairs):
+        return program, mapped, out
+    builder = LetBuilder()
+    params = [builder.param(param.type, param.name) for param in program.params]
+    like = next(param for param, there in zip(params, mapped, strict=True) if there)
+    found = list(builder.call(program, params))
+    for i in range(n_carry):
+        if mapped[i] and not out[i]:
+            found[i] = spread_out(found[i], False, like)
+        if is_of_another(found[i], kinds[i]):  # a batch of numbers promotes as an array
+            found[i] = found[i].astype(kinds[i].dtype)
+    return builder.build(found), mapped, [*mapped[:n_carry], *out[n_carry:]]

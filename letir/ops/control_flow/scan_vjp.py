@@ -1,0 +1,340 @@
+"""The reverse mode of ``scan``: the cotangents go through a scan in the other direction.
+
+The way back reads values of every step, its residuals. A forward scan that stacks them is made by
+``scan_saving``, which the reverse transform asks for; where that did not happen (``scan_vjp`` of a
+scan that lacks some) the loop is computed again.
+"""
+
+from collections.abc import Callable, Sequence
+
+from attrs import frozen
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.liveness import live_binds
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ast.types import ArrayType
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted, without_effects
+from letir.ops.control_flow.loop_accumulation import products, summed
+from letir.ops.control_flow.loop_analysis import (
+    GradientOf,
+    arriving,
+    carried,
+    constant_in,
+    is_counted,
+    part,
+)
+from letir.ops.define.records import added, match, takes_gradient
+from letir.ops.elementwise.casting import weaken
+from letir.ops.shape.shape_and_creation import zeros_like
+
+MOST_ROUNDS = 4  # of saving: what saves more values may read more of them, in theory for ever
+
+
+# ---- what every step gives to the way back ----
+
+
+class Reading:
+    """What a derivative of one step reads: ``captured``, locals of ``f``, which is ``body`` with
+    temporaries as further results.
+    """
+
+    def stacked(self) -> dict[Local, int]:
+        """The position among the results of each local that the loop stacks."""
+        found: dict[Local, int] = {}
+        for i, arg in enumerate(self.f.ret.args[: len(self.body.ret.args)]):
+            if i >= self.n_carry and type(arg) is Local:
+                found.setdefault(arg, i)
+        return found
+
+    def constant(self) -> set[Local]:
+        """The locals that are the same in all steps."""
+        return constant_in(self.f, self.n_carry + self.n_xs)
+
+    def missing(self) -> list[Local]:
+        """The residuals that the loop does not stack."""
+        end = self.n_carry + self.n_xs
+        there = self.constant() | self.stacked().keys() | set(self.body.params[self.n_carry : end])
+        return [local for local in dict.fromkeys(self.captured) if local not in there]
+
+    def saving_body(self) -> Lambda:
+        """The body with what is missing as further results."""
+        results = (*self.f.ret.args[: len(self.body.ret.args)], *self.missing())
+        return Lambda(self.f.params, self.f.binds, Ret(results))
+
+
+@frozen(eq=False)
+class Back(Reading):
+    """How the cotangents of one step's results become those of its parameters.
+
+    ``gradient`` is that of ``body``, for the parameters ``needed`` and the results that have a
+    cotangent, ``defined``.
+    """
+
+    body: Lambda
+    n_carry: int
+    n_xs: int
+    needed: list[bool]
+    defined: list[bool]
+    gradient: object
+
+    @classmethod
+    def of(cls, body, n_carry, n_xs, needed, defined, differentiate) -> "Back":
+        """The way back through a body, for these operands and results of the loop."""
+        needed = carried(body, needed, n_carry)
+        defined = arriving(body, defined, needed, n_carry)
+        made = GradientOf(differentiate, tuple(needed), tuple(defined))
+        return cls(body, n_carry, n_xs, needed, defined, body.memo(made))
+
+    @property
+    def f(self) -> Lambda:
+        """The body with temporaries."""
+        return self.gradient.f
+
+    @property
+    def captured(self) -> list[Arg]:
+        """What the gradient program of a step reads."""
+        f, g = self.gradient.f, self.gradient
+        inputs = [f.params[i] for i in g.df_input_captured_inputs]
+        return inputs + [f.ret.args[i] for i in g.df_input_captured_outputs]
+
+
+def saving_way(body: Lambda, n_carry, n_xs, needed, defined, differentiate) -> Back:
+    """The way back through ``body``, with further results so that nothing is missing."""
+    back = Back.of(body, n_carry, n_xs, needed, defined, differentiate)
+    for _ in range(MOST_ROUNDS):
+        if not back.missing():
+            break
+        body = back.saving_body()
+        more = [False] * (len(body.ret.args) - len(defined))
+        back = Back.of(body, n_carry, n_xs, needed, [*defined, *more], differentiate)
+    return back
+
+
+def scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate) -> Bind:
+    """``bind`` with further results, the residuals that its way back reads; itself where it has
+    them.
+    """
+    attrs = bind.attrs
+    body, n_carry, n_xs = attrs["body"], attrs["n_carry"], attrs["n_xs"]
+    back = saving_way(body, n_carry, n_xs, needed, defined, differentiate)
+    return with_body(bind, back.body)
+
+
+def with_body(bind: Bind, body: Lambda) -> Bind:
+    """``bind`` with a body that has further results; itself if it has this one."""
+    attrs, n_carry = bind.attrs, bind.attrs["n_carry"]
+    if attrs["body"] is body:
+        return bind
+    attrs = bind.op.complete({**attrs, "body": body})
+    stacked = bind.binders[n_carry].type if len(bind.binders) > n_carry else None
+    n = trips_of(bind, stacked)
+    more = [arg.type for arg in body.ret.args[len(bind.binders) :]]
+    fresh = [Local(kind and ArrayType(kind.dtype, (n, *kind.shape))) for kind in more]
+    return Bind((*bind.binders, *fresh), bind.op, bind.args, attrs, bind.source)
+
+
+def trips_of(bind: Bind, stacked: ArrayType | None):
+    """The number of steps, as the types of results say it."""
+    if stacked is not None:
+        return stacked.shape[0]
+    length = bind.attrs["length"]
+    return bind.args[bind.attrs["n_carry"]].type.shape[0] if length is None else length
+
+
+# ---- the reverse mode ----
+
+
+def scan_vjp(cts, outs, *args, body, n_carry, n_xs, length, reverse, transform, wanted=None):
+    """Go through the steps in the other order, with the cotangents of the carry; those of what all
+    steps share add up in it.
+    """
+    wanted = [True] * len(args) if wanted is None else wanted
+    needed = [w and takes_gradient(arg) for w, arg in zip(wanted, args, strict=True)]
+    defined = [ct is not None for ct in cts]
+    body = fitted(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
+    back = Back.of(body, n_carry, n_xs, needed, defined, transform.program)
+    if back.missing():  # the loop again, which stacks what is missing
+        silent = without_effects(body)
+        back = saving_way(silent, n_carry, n_xs, needed, defined, transform.program)
+        attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
+        outs = emit_scan(args, body=back.body, **attrs)
+    more = [None] * (len(back.body.ret.args) - len(cts))
+    is_ragged = is_counted(list(map(body_type, args)), n_carry, n_xs)
+    numbers = args[n_carry] if is_ragged else None
+    return go_back(back, [*cts, *more], outs, args, Loop(length, not reverse, numbers))
+
+
+def param_type(args: Sequence, i: int, n_carry: int, n_xs: int) -> ArrayType | None:
+    """The type of the body's parameter for an operand."""
+    kind = body_type(args[i])
+    if kind is None or not n_carry <= i < n_carry + n_xs:
+        return ArrayType(kind.dtype, kind.shape) if kind and i < n_carry else kind
+    return kind.with_shape(kind.shape[1:])
+
+
+class Loop:
+    """A scan that is being made: operands beside the parameters of its body that stand for them.
+
+    ``numbers``: those of the steps, where there are as many as a ``while_scan`` took.
+    """
+
+    def __init__(self, length: int | None, reverse: bool, numbers: Value | None = None):
+        self.length, self.reverse = length, reverse
+        self.builder = LetBuilder()
+        self.carry: list[tuple] = []
+        self.rows: list[tuple] = []
+        self.shared: list[tuple] = []
+        self.numbers = None if numbers is None else self.row(numbers)  # stays, and is the first
+
+    def carried(self, operand) -> Value:
+        """The parameter for a carried value that begins as ``operand``."""
+        kind = body_type(operand)
+        return self._param(self.carry, operand, kind and ArrayType(kind.dtype, kind.shape))
+
+    def row(self, operand: Value) -> Value:
+        """The parameter for what a step gets of an array."""
+        kind = operand.type
+        return self._param(self.rows, operand, kind and kind.with_shape(kind.shape[1:]))
+
+    def share(self, operand) -> Value:
+        """The parameter for a value that all steps read."""
+        return self._param(self.shared, operand, body_type(operand))
+
+    def _param(self, pairs: list, operand, kind: ArrayType | None) -> Value:
+        param = Value(self.builder, Local(kind))
+        pairs.append((operand, param))
+        return param
+
+    def emit(self, carry: Sequence, ys: Sequence, extra: Sequence = ()) -> tuple[tuple, tuple]:
+        """(last carry, stacked ys) of the scan whose steps give these; ``extra`` are arrays that
+        tell the number of steps, if nothing else does.
+        """
+        if not carry and not ys:  # no derivative flows back: of integers, say
+            return (), ()
+        body = self.builder.build([*carry, *ys])
+        body = body.with_binds(live_binds(body))  # a sum is taken apart, or an answer not wanted
+        used = {local for term in (*body.binds, body.ret) for local in term.locals()}
+        self.rows = [pair for pair in self.rows if pair[1].arg in used or pair[1] is self.numbers]
+        self.shared = [pair for pair in self.shared if pair[1].arg in used]
+        if self.length is None and not self.rows:
+            self.row(extra[0])
+        pairs = [*self.carry, *self.rows, *self.shared]
+        body = Lambda([param.arg for _, param in pairs], body.binds, body.ret)
+        attrs = {"n_carry": len(self.carry), "n_xs": len(self.rows)}
+        attrs |= {"length": self.length, "reverse": self.reverse}
+        outs = emit_scan([operand for operand, _ in pairs], body=body, **attrs)
+        return outs[: len(carry)], outs[len(carry) :]
+
+
+def emit_scan(operands: Sequence, **attrs) -> tuple:
+    """``scan`` where the operands are recorded."""
+    op = PRIMITIVES["scan"]
+    emitter = next(v.emitter for v in operands if isinstance(v, Value))
+    return emitter.apply(op, tuple(operands), op.complete(attrs))
+
+
+def go_back(back: Back, cts: Sequence, outs: Sequence, args: Sequence, loop: Loop) -> tuple:
+    """The cotangents of the operands, by a scan over the steps in the other order."""
+    g, n_carry = back.gradient, back.n_carry
+    end = n_carry + back.n_xs
+    # also what a step replaces by something without a cotangent: it began as an operand, and stays
+    # that where there is no step
+    known = {
+        *g.df_input_vjps,
+        *g.df_output_vjps,
+        *[i for i, ct in enumerate(cts) if ct is not None],
+    }
+    carry = [i for i in range(n_carry) if back.needed[i] and i in known]
+    if not (g.df_input_vjps or carry):
+        return (None,) * len(args)
+    by_result = {i: loop.carried(zeros_like(outs[i]) if cts[i] is None else cts[i]) for i in carry}
+    by_result |= {i: loop.row(cts[i]) for i in g.df_input_vjps if i >= n_carry}
+    reads = residuals(back, outs, args, loop)
+    found = loop.builder.call(g.df, [*[by_result[i] for i in g.df_input_vjps], *reads])
+    pairs = zip(g.df_output_vjps, found, strict=True)
+    by_param = {i: ct for i, ct in pairs if isinstance(ct, Value)}
+    xs = [i for i in by_param if n_carry <= i < end]
+    sums = Sums(loop, {i: (args[i], ct) for i, ct in by_param.items() if i >= end})
+    results = [by_param[i] if i in by_param else zeros_like(by_result[i]) for i in carry]
+    ys = [by_param[i] for i in xs]
+    first, rows = loop.emit([*results, *sums.carry], [*ys, *sums.factors], args[n_carry:])
+    answers = dict(zip([*carry, *xs], [*first[: len(carry)], *rows[: len(xs)]], strict=True))
+    answers |= sums.totals(first[len(carry) :], rows[len(xs) :])
+    return tuple([match(answers.get(i), arg) for i, arg in enumerate(args)])
+
+
+class Sums:
+    """The cotangents of what all steps read: sums over the steps, in the carry or, for products of
+    matrices, after the loop.
+
+    ``carry``: what a step hands on for the first, ``factors``: what it gives to the second.
+    """
+
+    def __init__(self, loop: "Loop", terms: dict[int, tuple]):
+        self.loop, self.products, self.carried = loop, {}, []
+        self.carry: list[Value] = []
+        made = {b: bind for bind in loop.builder.binds for b in bind.binders}
+        rows = {param.arg: operand for operand, param in loop.rows}
+        known = loop.length is not None
+        parts = {
+            i: products(ct.arg, made) if known else ([], [ct.arg]) for i, (_, ct) in terms.items()
+        }
+        there = {p.b for found, _ in parts.values() for p in found if p.is_small} | rows.keys()
+        for i, (found, rest) in parts.items():
+            self.products[i] = [p for p in found if p.b in there]
+            rest += [p.made for p in found if p.b not in there]
+            if rest:
+                values = added(Value(loop.builder, local) for local in rest)
+                self.carry.append(loop.carried(zeros_like(terms[i][0])) + values)
+                self.carried.append(i)
+        factors = [x for terms in self.products.values() for p in terms for x in (p.a, p.b)]
+        self.stacked = {x: rows[x] for x in factors if x in rows}
+        self.missing = [x for x in dict.fromkeys(factors) if x not in rows]
+        self.factors = [Value(loop.builder, x) for x in self.missing]
+
+    def totals(self, carried: Sequence[Value], rows: Sequence[Value]) -> dict[int, Value]:
+        """The sums by operand, given what the loop gave."""
+        stacked = self.stacked | dict(zip(self.missing, rows, strict=True))
+        found: dict = dict(zip(self.carried, carried, strict=True))
+        for i, terms in self.products.items():
+            if terms:
+                total = summed(terms, stacked)
+                found[i] = found[i] + total if i in found else total
+        return found
+
+
+def residuals(back: Reading, outs: Sequence, args: Sequence, loop: Loop) -> list[Value]:
+    """What a derivative of a step reads, as parameters of the loop's body."""
+    f, end = back.f, back.n_carry + back.n_xs
+    place = {param: i for i, param in enumerate(f.params)}
+    stacked, constant = back.stacked(), back.constant()
+    computed = [x for x in back.captured if x in constant and x not in place]
+    values: dict[Local, Value] = {}
+    if computed:
+        program = part(f, f.params[end:], computed)
+        emitter = next(v.emitter for v in (*outs, *args) if isinstance(v, Value))
+        found = emitter.call(program, args[end:])
+        values |= {x: loop.share(v) for x, v in zip(computed, found, strict=True)}
+    for x in back.captured:
+        if x in values:
+            continue
+        if x in stacked:
+            row = loop.row(outs[stacked[x]])
+            values[x] = weaken(row) if x.type is not None and x.type.weak else row
+        elif place[x] < end:
+            values[x] = loop.row(args[place[x]])
+        else:
+            values[x] = loop.share(args[place[x]])
+    return [values[x] for x in back.captured]
+
+
+def tangent_body(body: Lambda, n_carry: int, tangents: Sequence, program: Callable) -> tuple:
+    """(inputs that have a tangent in any step, ``program(body, inputs)``)."""
+    inputs = [i for i, t in enumerate(tangents) if t is not None]
+    while True:
+        made = program(body, inputs)
+        grown = sorted({*inputs, *[i for i in made[1] if i < n_carry]})
+        if grown == inputs:
+            return inputs, made
+        inputs = grown

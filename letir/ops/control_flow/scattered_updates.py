@@ -1,0 +1,198 @@
+"""``scatter`` and ``reduce_by_index``: elements that go to the places which an index array says.
+
+A place outside of the destination, a negative one too, is nobody's: its element is ignored. Both
+are composites, as ``map`` is.
+"""
+
+from collections.abc import Sequence
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Lambda
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ShapeError
+from letir.ops.autodiff.checkpoint_and_custom_jvp import fitted
+from letir.ops.control_flow.binary_bodies import Pairwise, known_ufunc, prefixes
+from letir.ops.control_flow.map_reduce import (
+    check_element,
+    combinator,
+    count_of,
+    element,
+    is_number,
+)
+from letir.ops.control_flow.scan_vjp import emit_scan
+from letir.ops.elementwise.ufuncs import minimum, where
+from letir.ops.indexing.basic import index_add, index_set
+from letir.ops.shape.shape_and_creation import Sizes, broadcast_to, reshape, zeros
+from letir.ops.shape.transpose_join_split import concatenate
+
+
+def places(indices: Value, count) -> Value:
+    """The indices as places among ``count`` and one more, which is that of all that lie outside."""
+    count = count if is_number(count) else count.astype("uint64")
+    # without a sign a negative index is a large one: three passes, where two comparisons take five
+    return minimum(indices.astype("uint64"), count).astype("int64")
+
+
+def one_longer(dest: Value, more: Value) -> Value:
+    """``dest`` and one more element."""
+    return concatenate([dest, reshape(more, (1, *dest.shape[1:]))])
+
+
+def check_places(name: str, dests, indices, values) -> None:
+    """Raise unless there is an index for each element, and elements are as in the destination."""
+    if indices.dtype.kind not in "iu" or len(indices.shape) != 1:
+        raise DTypeError(f"{name}: indices are integers in a row, found {indices}")
+    n = count_of(values, name)
+    if n != indices.shape[0]:
+        raise ShapeError(f"{name}: {indices.shape[0]} indices for {n} values")
+    count_of(dests, name)
+    for dest, value in zip(dests, values, strict=True):
+        if element(dest) is not element(value):
+            error = DTypeError if dest.dtype != value.dtype else ShapeError
+            raise error(f"{name}: {dest} holds no elements of {value}")
+
+
+# ---- scatter ----
+
+
+def scatter_decompose(*args: Value, n_xs):
+    """A write at the places, of a copy that has room for what lies outside."""
+    dests, indices, values = args[:n_xs], args[n_xs], args[n_xs + 1 :]
+    place = places(indices, Sizes.of(dests[0])[0])
+    found = []
+    for dest, value in zip(dests, values, strict=True):
+        rest = dest.emitter.apply(zeros, (), made((), dest, zeros))
+        whole = one_longer(dest, broadcast_to(rest, dest.shape[1:]))
+        found.append(index_set(whole, place, value)[:-1])
+    return tuple(found)
+
+
+def made(shape: tuple, like: Value, op):
+    """The attributes of zeros of a shape, in the dtype of ``like``."""
+    return op.complete({"shape": shape, "dtype": like.dtype})
+
+
+def scatter_aval(*types, n_xs):
+    """The types of the destinations."""
+    dests = types[:n_xs]
+    check_places("scatter", dests, types[n_xs], types[n_xs + 1 :])
+    return tuple([kind.with_shape(kind.shape) for kind in dests])
+
+
+scatter = combinator("scatter", scatter_decompose, scatter_aval, lambda *, n_xs: n_xs)
+
+# ---- reduce_by_index ----
+
+
+def histogram_decompose(*args: Value, body, n_xs, batched):
+    """``np.add.at`` and its like; else the elements in the order of their places, combined within
+    each; else one after the other.
+    """
+    dests, neutral = args[:n_xs], args[n_xs : 2 * n_xs]
+    indices, rest = args[2 * n_xs], args[2 * n_xs + 1 :]
+    values, captured = list(rest[:n_xs]), rest[n_xs:]
+    if 0 in (dests[0].shape[0], values[0].shape[0]):
+        return dests
+    kinds = [element(x.type) for x in values]
+    body = fitted(body, [*kinds, *kinds, *[arg.type for arg in captured]])
+    place = places(indices, Sizes.of(dests[0])[0])
+    whole = [one_longer(*pair) for pair in zip(dests, neutral, strict=True)]
+    at = AT.get(known_ufunc(body, n_xs))
+    if at is not None and can_at(at, values[0]):
+        return (at_places(at, whole[0], place, values[0])[:-1],)
+    if batched and is_number(values[0].shape[0]):
+        combine = Pairwise(body, n_xs, captured)
+        found = by_segments(combine, whole, neutral, place, values)
+        return tuple(combine([d[:-1] for d in whole], [x[:-1] for x in found]))
+    return tuple([x[:-1] for x in one_at_a_time(body, whole, place, values, captured)])
+
+
+# bodies that are ufuncs whose method ``at`` has derivatives of all orders
+AT = {"add": "add", "mul": "mul", "maximum": "maximum", "minimum": "minimum"}
+
+
+def can_at(ufunc: str, values: Value) -> bool:
+    """Whether the derivatives of ``ufunc.at`` are right to second order: not those of products."""
+    return ufunc != "mul" or values.dtype.kind in "biu"
+
+
+def at_places(ufunc: str, dest: Value, place: Value, values: Value) -> Value:
+    """``np.add.at(dest, place, values)`` on a copy."""
+    if ufunc == "add":
+        return index_add(dest, place, values)
+    return PRIMITIVES["ufunc_at"](dest, place, values, ufunc=ufunc)
+
+
+def by_segments(
+    combine: Pairwise, whole: Sequence, neutral: Sequence, place: Value, values: list[Value]
+) -> list[Value]:
+    """For each place what its elements combine to, in their order; the neutral element where there
+    are none.
+    """
+    order = PRIMITIVES["argsort"](place, kind="stable")
+    place, values = place[order], [x[order] for x in values]
+    differs = place[1:] != place[:-1]
+    yes = place[:1] >= 0
+    begins, ends = concatenate([yes, differs]), concatenate([differs, yes])
+    found = prefixes(Segmented(combine, neutral), [begins, *values])[1:]
+    # of a segment the last prefix is all of it; the others go where nobody looks
+    target = where(ends, place, Sizes.of(whole[0])[0] - 1)
+    return [
+        index_set(broadcast_to(start, dest), target, x)
+        for start, dest, x in zip(neutral, whole, found, strict=True)
+    ]
+
+
+class Segmented(Pairwise):
+    """A binary operation that begins anew where an element is the first of a segment.
+
+    There the first operand is replaced by the neutral element, so that no derivative goes through
+    an operation on elements of two segments.
+    """
+
+    def __init__(self, combine: Pairwise, neutral: Sequence):
+        self.combine, self.neutral = combine, neutral
+
+    def __call__(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
+        """The results for pairs of (is first, *element)."""
+        first, left = b[0], []
+        for start, x in zip(self.neutral, a[1:], strict=True):
+            mask = reshape(first, (*first.shape, *(1,) * (x.ndim - 1)))
+            left.append(where(mask, broadcast_to(start, x.shape), x))
+        return [a[0] | first, *self.combine(left, b[1:])]
+
+
+def one_at_a_time(
+    body: Lambda, whole: Sequence, place: Value, values: Sequence, captured: Sequence
+) -> tuple:
+    """A loop that changes one place after the other."""
+    builder = LetBuilder()
+    dests = [builder.param(dest.type) for dest in whole]
+    at = builder.param(place.type.with_shape(()))
+    elements = [builder.param(x.type.with_shape(x.shape[1:])) for x in values]
+    more = [builder.param(arg.type) for arg in captured]
+    found = builder.call(body, [*[dest[at] for dest in dests], *elements, *more])
+    step = builder.build([index_set(d, at, x) for d, x in zip(dests, found, strict=True)])
+    n = place.shape[0]
+    attrs = {"body": step, "n_carry": len(dests), "n_xs": 1 + len(elements), "reverse": False}
+    operands = [*whole, place, *values, *captured]
+    return emit_scan(operands, length=n if is_number(n) else None, **attrs)
+
+
+def histogram_aval(*types, body, n_xs, batched):
+    """The types of the destinations."""
+    dests, neutral = types[:n_xs], types[n_xs : 2 * n_xs]
+    indices, rest = types[2 * n_xs], types[2 * n_xs + 1 :]
+    check_places("reduce_by_index", dests, indices, rest[:n_xs])
+    kinds = [element(kind) for kind in dests]
+    for kind, start in zip(kinds, neutral, strict=True):
+        if ArrayType(start.dtype, start.shape) is not kind:
+            raise DTypeError(f"reduce_by_index: the neutral element is {start}, not {kind}")
+    check_element("reduce_by_index", body, kinds, rest[n_xs:])
+    return tuple([kind.with_shape(kind.shape) for kind in dests])
+
+
+reduce_by_index = combinator(
+    "reduce_by_index", histogram_decompose, histogram_aval, lambda *, n_xs, **_: n_xs
+)

@@ -1,0 +1,289 @@
+"""Derivatives of ``while_loop``, ``while_scan`` and ``fori_loop``.
+
+The tangents are carried beside what they belong to, in a loop of the same kind. The cotangents go
+through a ``scan`` over the iterations in the other order, which reads what the way there has
+stacked: ``saving`` makes it of a loop, and one that has not is run again. For this a ``fori_loop``
+becomes a ``scan`` where its bounds are known, else a ``while_scan``.
+"""
+
+from collections.abc import Callable, Sequence
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
+from letir.ast.types import WEAK
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, suited, without_effects
+from letir.ops.control_flow.fori_as_while import below, counting
+from letir.ops.control_flow.loop_analysis import with_numbers
+from letir.ops.control_flow.scan_vjp import Back, Loop, go_back, saving_way, tangent_body
+from letir.ops.define.records import takes_gradient
+from letir.ops.shape.shape_and_creation import zeros, zeros_like
+
+# ---- reverse: loops that run until a test fails ----
+
+
+def stacking(bind: Bind) -> Bind:
+    """A ``while_loop`` as the ``while_scan`` that stacks nothing."""
+    op, attrs = PRIMITIVES["while_scan"], bind.attrs
+    attrs = op.complete({**attrs, "n_carry": len(bind.binders), "numbered": False})
+    numbers = Local(while_scan_types(bind.args, attrs)[len(bind.binders)])
+    return Bind((*bind.binders, numbers), op, bind.args, attrs, bind.source)
+
+
+def while_scan_types(args: Sequence[Arg], attrs: dict) -> tuple:
+    """The result types of a ``while_scan``."""
+    return PRIMITIVES["while_scan"].aval(*[arg.type for arg in args], **attrs)
+
+
+def while_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
+    """The ``while_scan`` that stacks what the way back reads."""
+    return while_scan_saving(stacking(bind), needed, [*defined, False], differentiate)
+
+
+def while_scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
+    """``bind`` with what the way back reads as further stacked results; itself where it has
+    them.
+    """
+    attrs, n_carry = bind.attrs, bind.attrs["n_carry"]
+    defined = of_body(defined, n_carry, attrs["numbered"])
+    body = suited(attrs["body"], [arg.type for arg in bind.args])
+    back = saving_way(body, n_carry, 0, needed, defined, differentiate)
+    if back.body is body:
+        return bind
+    attrs = bind.op.complete({**attrs, "body": back.body})
+    more = while_scan_types(bind.args, attrs)[len(bind.binders) :]
+    return Bind((*bind.binders, *map(Local, more)), bind.op, bind.args, attrs, bind.source)
+
+
+def of_body(values: Sequence, n_carry: int, numbered: bool) -> list:
+    """Of what belongs to the results of a ``while_scan`` that of the body's results."""
+    return [*values[:n_carry], *values[n_carry + (not numbered) :]]
+
+
+def while_scan_vjp(cts, outs, *args, test, body, n_carry, numbered, transform, wanted=None):
+    """Go through the iterations in the other order, with the cotangents of what is carried."""
+    wanted = [True] * len(args) if wanted is None else wanted
+    needed = [w and takes_gradient(arg) for w, arg in zip(wanted, args, strict=True)]
+    body = suited(without_effects(body), tuple(map(body_type, args)))
+    cts = of_body(cts, n_carry, numbered)
+    defined = [ct is not None for ct in cts]
+    back = Back.of(body, n_carry, 0, needed, defined, transform.program)
+    if back.missing():  # the loop again, which stacks what is missing
+        back = saving_way(body, n_carry, 0, needed, defined, transform.program)
+        attrs = {"test": without_effects(test), "body": back.body}
+        attrs |= {"n_carry": n_carry, "numbered": numbered}
+        outs = emit("while_scan", args, attrs)
+    more = [None] * (len(back.body.ret.args) - len(cts))
+    loop = Loop(None, True, outs[n_carry])
+    return go_back(back, [*cts, *more], of_body(outs, n_carry, numbered), args, loop)
+
+
+def emit(name: str, operands: Sequence, attrs: dict) -> tuple:
+    """The operation where the operands are recorded."""
+    emitter = next(v.emitter for v in operands if isinstance(v, Value))
+    op = PRIMITIVES[name]
+    return emitter.apply(op, tuple(operands), op.complete(attrs))
+
+
+def while_vjp(cts, outs, *args, transform, wanted=None, **attrs):
+    """That of the loop run again, which stacks what the way back reads."""
+    attrs = {name: without_effects(fn) for name, fn in attrs.items()}
+    return by_another("while_loop", stacking, cts, args, attrs, transform, wanted)
+
+
+def by_another(name: str, change: Callable, cts, args, attrs: dict, transform, wanted) -> tuple:
+    """The cotangents of the operands of a bind through what ``change`` makes of it."""
+    op, params = PRIMITIVES[name], [Local(arg.type) for arg in args if isinstance(arg, Value)]
+    rest = iter(params)
+    operands = tuple([next(rest) if isinstance(arg, Value) else Const(arg) for arg in args])
+    outs = [Local(arg.type) for arg in attrs["body"].ret.args]
+    bind = change(Bind(tuple(outs), op, operands, op.complete(attrs)))
+    program = Lambda(params, with_numbers(bind), Ret(tuple(outs)))
+    flags = [wanted is None or wanted[i] for i, arg in enumerate(args) if isinstance(arg, Value)]
+    given = [arg for arg in args if isinstance(arg, Value)]
+    found = iter(transform(program, given, cts, wanted=flags))
+    return tuple([next(found) if isinstance(arg, Value) else None for arg in args])
+
+
+# ---- reverse: counted loops ----
+
+
+def fori_vjp(cts, outs, *args, body, transform, wanted=None):
+    """That of the loop run again, as one that stacks what the way back reads."""
+    attrs = {"body": without_effects(body)}
+    return by_another("fori_loop", counted, cts, args, attrs, transform, wanted)
+
+
+def fori_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
+    """The loop that also stacks what the way back reads."""
+    made, n_carry = counted(bind), len(bind.binders)
+    flags = [*needed[2 : 2 + n_carry], False, *needed[2 + n_carry :]]
+    flags += [False] * (len(made.args) - len(flags))
+    more = [False] * (len(made.binders) - len(defined))
+    return made.op.saving(made, flags, [*defined, *more], differentiate)
+
+
+def counted(bind: Bind) -> Bind:
+    """A ``fori_loop`` as a ``scan`` of as many steps, or as a ``while_scan`` where their number is
+    known when it runs only. What it carries is followed by the number of the iteration.
+    """
+    (lower, upper, *args), n_carry = bind.args, len(bind.binders)
+    carry, captured = args[:n_carry], args[n_carry:]
+    own = bind.attrs["body"]
+    own = suited(own, [own.params[0].type, *[arg.type for arg in args]])
+    if type(lower) is Const and type(upper) is Const:
+        op, kind = PRIMITIVES["scan"], WEAK[int].with_dtype(WEAK[int].dtype)
+        body = counting(own, kind, n_carry)
+        length = max(upper.value - lower.value, 0)
+        attrs = {"body": body, "n_carry": n_carry + 1, "n_xs": 0, "length": length}
+        attrs = op.complete({**attrs, "reverse": False})
+        return Bind(
+            (*bind.binders, Local(kind)), op, (*carry, lower, *captured), attrs, bind.source
+        )
+    body = counting(own, lower.type, n_carry, upper.type)
+    test = below(body.params, n_carry)
+    op = PRIMITIVES["while_scan"]
+    attrs = {"test": test, "body": body, "n_carry": n_carry + 1, "numbered": False}
+    attrs = op.complete(attrs)
+    operands = (*carry, lower, *captured, upper)
+    index, numbers = while_scan_types(operands, attrs)[n_carry : n_carry + 2]
+    binders = (*bind.binders, Local(index), Local(numbers))
+    return Bind(binders, op, operands, attrs, bind.source)
+
+
+# ---- forward ----
+
+
+def while_joint(tangents, *args, test, body, transform):
+    """(results, their tangents) by one loop, which carries tangents beside values."""
+    made = Moving.of(tangents, args, body, len(body.ret.args), 0, transform)
+    attrs = {"test": made.same(test), "body": made.body()}
+    found = emit("while_loop", made.operands, attrs)
+    return found[: made.n_carry], made.answers(found)
+
+
+def fori_joint(tangents, lower, upper, *args, body, transform):
+    """(results, their tangents) by one loop, which carries tangents beside values."""
+    made = Moving.of(tangents[2:], args, body, len(body.ret.args), 1, transform)
+    found = emit("fori_loop", (lower, upper, *made.operands), {"body": made.body()})
+    return found[: made.n_carry], made.answers(found)
+
+
+def while_scan_joint(tangents, *args, test, body, n_carry, numbered, transform):
+    """(results, their tangents) by one loop, which also stacks tangents beside values."""
+    made = Moving.of(tangents, args, body, n_carry, 0, transform)
+    carry, count = n_carry + len(made.moving), len(body.ret.args)
+    attrs = {"test": made.same(test), "body": made.body(), "n_carry": carry, "numbered": numbered}
+    outs = emit("while_scan", made.operands, attrs)
+    rest = outs[carry : carry + (not numbered) + count - n_carry]
+    found = made.answers(of_body(outs, carry, numbered))
+    along = (*found[:n_carry], *([] if numbered else [None]), *found[n_carry:])
+    return (*outs[:n_carry], *rest), along
+
+
+def again(joint: Callable) -> Callable:
+    """The jvp of a loop: it runs once more, with tangents and without effects."""
+
+    def jvp(tangents, outs, *args, transform, **attrs):
+        attrs = {k: without_effects(v) if type(v) is Lambda else v for k, v in attrs.items()}
+        return joint(tangents, *args, transform=transform, **attrs)[1]
+
+    return jvp
+
+
+while_jvp, fori_jvp, while_scan_jvp = map(again, (while_joint, fori_joint, while_scan_joint))
+
+
+class Moving:
+    """A loop whose body also gives the tangents of what it carries.
+
+    Its operands are what is carried, the tangents of those that ``moving`` lists, what is captured,
+    and the tangents of that. ``leading`` operands of the body come before all these.
+    """
+
+    def __init__(self, program: Lambda, outputs, inputs, n_carry: int, leading: int, count: int):
+        self.program, self.outputs, self.n_carry = program, outputs, n_carry
+        self.leading, self.count = leading, count  # the results of one iteration without tangents
+        places = [i - leading for i in inputs]
+        self.moving = [i for i in places if i < n_carry]
+        self.shared = [i for i in places if i >= n_carry]
+        self.operands: tuple = ()
+
+    @classmethod
+    def of(cls, tangents, args, body, n_carry, leading, transform) -> "Moving":
+        """The loop for operands that have these tangents."""
+        types = (*[param.type for param in body.params[:leading]], *map(body_type, args))
+        body = suited(body, types)
+        given = [*[None] * leading, *tangents]
+        inputs, (program, outputs) = moving_body(body, leading, n_carry, given, transform.program)
+        made = cls(program, outputs, inputs, n_carry, leading, len(body.ret.args))
+        emitter = next(t.emitter for t in tangents if t is not None)
+        pairs = [(tangents[i], args[i]) for i in made.moving]
+        along = [zero_tangent(arg, emitter) if t is None else t for t, arg in pairs]
+        captured = [tangents[i] for i in made.shared]
+        made.operands = (*args[:n_carry], *along, *args[n_carry:], *captured)
+        return made
+
+    def ordered(self, params: Sequence) -> tuple[list, list]:
+        """(values, tangents) among the parameters of the loop's body."""
+        end = self.leading + self.n_carry
+        carry, along = params[:end], params[end : end + len(self.moving)]
+        rest = params[end + len(self.moving) :]
+        captured = rest[: len(rest) - len(self.shared)]
+        return [*carry, *captured], [*along, *rest[len(captured) :]]
+
+    def body(self) -> Lambda:
+        """The body of the loop."""
+        builder = LetBuilder()
+        count = len(self.program.params) - len(self.moving) - len(self.shared)
+        kinds = self.program.params
+        values, tangents = kinds[:count], kinds[count:]
+        end, moving = self.leading + self.n_carry, len(self.moving)
+        order = (*values[:end], *tangents[:moving], *values[end:], *tangents[moving:])
+        params = [builder.param(param.type, param.name) for param in order]
+        values, tangents = self.ordered(params)
+        found = builder.call(self.program, [*values, *tangents])
+        by_output = dict(zip(self.outputs, found[self.count :], strict=True))
+        along = [
+            by_output[i] if i in by_output else zeros_like(values[self.leading + i])
+            for i in self.moving
+        ]
+        stacked = [by_output[i] for i in self.outputs if i >= self.n_carry]
+        carry, further = found[: self.n_carry], found[self.n_carry : self.count]
+        return builder.build([*carry, *along, *further, *stacked])
+
+    def same(self, test: Lambda) -> Lambda:
+        """The test of the loop, which reads no tangents."""
+        builder = LetBuilder()
+        params = [builder.param(body_type(operand)) for operand in self.operands]
+        values, _ = self.ordered(params)
+        return builder.build(builder.call(test, values))
+
+    def answers(self, found: Sequence) -> tuple:
+        """The tangents of the results among those of the loop, None for zero."""
+        start, stacked = self.n_carry, [i for i in self.outputs if i >= self.n_carry]
+        along = found[start : start + len(self.moving)]
+        rows = found[len(found) - len(stacked) :] if stacked else ()
+        answers = dict(zip([*self.moving, *stacked], [*along, *rows], strict=True))
+        return tuple([answers.get(i) for i in range(self.count)])
+
+
+def zero_tangent(arg, emitter) -> Value:
+    """A tangent of zeros, also of a number."""
+    if isinstance(arg, Value):
+        return zeros_like(arg)
+    attrs = zeros.complete({"shape": (), "dtype": WEAK[type(arg)].dtype})
+    return emitter.apply(zeros, (), attrs)
+
+
+def moving_body(body: Lambda, leading: int, n_carry: int, tangents: Sequence, program: Callable):
+    """As ``tangent_body``, of a body that has ``leading`` operands before those that it carries."""
+    if not leading:
+        return tangent_body(body, n_carry, tangents, program)
+    inputs = [i for i, t in enumerate(tangents) if t is not None]
+    while True:
+        made = program(body, inputs)
+        grown = sorted({*inputs, *[leading + i for i in made[1] if i < n_carry]})
+        if grown == inputs:
+            return inputs, made
+        inputs = grown

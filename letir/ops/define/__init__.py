@@ -1,0 +1,1 @@
+"""How a record is made: READ FIRST."""

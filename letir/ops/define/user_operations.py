@@ -1,0 +1,126 @@
+"""Operations of the user's own: ``primitive`` for those with rules, ``opaque`` for callables taken
+as they are.
+"""
+
+import re
+from collections.abc import Callable
+
+from letir.ast.primitive import PRIMITIVES, Absent, Primitive, todo
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, LetirError, ShapeError
+from letir.ops.as_numpy.control import imported_call
+
+NO_RULE = todo("no rule was given; pass one to letir.primitive or letir.opaque")
+
+
+def primitive(
+    name: str,
+    impl: Callable,
+    aval: Callable,
+    *,
+    vjp: Callable | Absent = NO_RULE,
+    jvp: Callable | Absent = NO_RULE,
+    **fields,
+) -> Primitive:
+    """A new operation, called ``package.name``: a callable on arrays and traced values.
+
+    ``impl(xp, *arrays, **attrs)``, ``aval(*types, **attrs)``, ``vjp(ct, out, *args, **attrs)`` and
+    ``jvp(tangents, out, *args, **attrs)`` as in ``letir.Primitive``; rules compute with letir's
+    operations on their arguments. Defining a name again replaces it: programs that are recorded
+    already keep what they were recorded with.
+
+    >>> import numpy as np
+    >>> rule = lambda ct, y, x: (2 * ct,)
+    >>> double = primitive("doc.double", lambda xp, x: 2 * x, lambda x: x, vjp=rule)
+    >>> double(np.ones(2))
+    array([2., 2.])
+    """
+    if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
+        raise LetirError(f"an operation of yours is named package.name, found {name!r}")
+    record = Primitive(name, impl, aval, vjp=vjp, jvp=jvp, **fields)
+    PRIMITIVES[name] = record  # not register: that refuses a name that is taken
+    return record
+
+
+def opaque(
+    function: Callable,
+    aval,
+    *,
+    name: str | None = None,
+    vjp: Callable | None = None,
+    traceable: bool = False,
+) -> Primitive:
+    """``function`` as one operation, whatever it does: it prints, replays and saves by its name
+    [B12].
+
+    ``aval``: the type of the result (ArrayType or ShapeDtype, a tuple of them for several results),
+    or a function of the argument types. ``vjp(ct, out, *args)`` returns a cotangent an argument;
+    unless it is ``traceable`` it becomes an opaque operation itself. A loader must have called
+    ``opaque`` with the same name before.
+    """
+    name = name or f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
+    fixed = aval if callable(aval) else _declared(aval)
+    # a type rule gives one result: how many a bind has must be known before types are
+    several = None if callable(aval) or not isinstance(aval, tuple) else len(aval)
+
+    def impl(xp, *args):
+        out = function(*args)
+        _check_results(name, out if several is not None else (out,), fixed, args, several)
+        return out
+
+    rule = NO_RULE if vjp is None else vjp if traceable else _opaque_vjp(name, vjp)
+    results = None if several is None else lambda: several
+    source = imported_call(function, name)
+    return primitive(name, impl, fixed, vjp=rule, results=results, source=source)
+
+
+def _declared(aval) -> Callable:
+    """The type rule that always gives the declared types."""
+    kinds = tuple(
+        getattr(kind, "type", kind) for kind in (aval if isinstance(aval, tuple) else (aval,))
+    )
+    return lambda *types: kinds if isinstance(aval, tuple) else kinds[0]
+
+
+def _type(array) -> ArrayType:
+    return (
+        ArrayType(array.dtype, array.shape) if hasattr(array, "dtype") else ArrayType(type(array))
+    )
+
+
+def _check_results(name: str, results, rule: Callable, args: tuple, several: int | None) -> None:
+    """Raise ShapeError or DTypeError if a callable did not return what it declared."""
+    expected = rule(*map(_type, args))
+    expected = expected if several is not None else (expected,)
+    found = tuple(map(_type, results))
+    if len(found) != len(expected):
+        raise ShapeError(f"{name}: declared {len(expected)} results, returned {len(found)}")
+    for declared, returned in zip(expected, found, strict=True):
+        if (declared.dtype, declared.shape) != (returned.dtype, returned.shape):
+            error = ShapeError if declared.dtype == returned.dtype else DTypeError
+            raise error(f"{name}: declared a result of {declared}, returned {returned}")
+
+
+def _opaque_vjp(name: str, vjp: Callable) -> Callable:
+    """The rule that calls ``vjp`` on arrays when the gradient program runs."""
+
+    def rule(ct, out, *args):
+        places = [
+            i
+            for i, arg in enumerate(args)
+            # what is declared must have a type, and None is no result: the others get no cotangent
+            if hasattr(arg, "emitter") and arg.type is not None and arg.type.inexact
+        ]
+        kinds = tuple(ArrayType(args[i].dtype, args[i].shape) for i in places)
+
+        def backward(ct, out, *args):
+            found = vjp(ct, out, *args)
+            return tuple(found[i] for i in places)
+
+        # an operation too: it runs with the gradient, on arrays
+        record = opaque(backward, kinds, name=f"{name}.vjp")
+        record.source = imported_call(vjp, name, tuple(places))
+        found = iter(record(ct, out, *args))
+        return tuple(next(found) if i in places else None for i in range(len(args)))
+
+    return rule

@@ -1,0 +1,1 @@
+"""Guards, prints, errstate, writes into arguments."""

@@ -1,0 +1,95 @@
+"""``errstate``: an operation of a user who wrote ``with np.errstate(...)`` around it.
+
+Its attributes are the state of floating-point errors and a body, which runs in that state; so do
+its derivatives. A program that asks for no other state than it is run in has none of it.
+"""
+
+from collections.abc import Callable
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
+from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body, slice_types
+from letir.ops.define.batch_rules import emitted, first_mapped, in_front
+from letir.ops.define.records import op
+
+
+def errstate_impl(xp, *args, call, body, divide, over, under, invalid):
+    """The body in this state, which only NumPy has."""
+    if not hasattr(xp, "errstate"):
+        return call(body, list(args))
+    with xp.errstate(divide=divide, over=over, under=under, invalid=invalid):
+        return call(body, list(args))
+
+
+def errstate_aval(*types, body, **_):
+    """The types of the body's results."""
+    return tuple(arg.type for arg in fitted(body, types).ret.args)
+
+
+def in_state(rule: Callable, values: tuple, state: dict) -> tuple:
+    """What ``rule`` makes of ``values``, as one bind in this state; answers that are no values as
+    they are.
+    """
+    inner = LetBuilder()
+    stand_ins = [inner.param(v.type) if isinstance(v, Value) else v for v in values]
+    found = tuple(rule(*stand_ins))
+    program = inner.build([answer for answer in found if isinstance(answer, Value)])
+    if not program.ret.args:
+        return found
+    given = [v for v in values if isinstance(v, Value)]
+    results = iter(emitted("errstate", given, body=program, **state))
+    return tuple(next(results) if isinstance(answer, Value) else answer for answer in found)
+
+
+def errstate_vjp(cts, outs, *args, body, transform, wanted=None, **state):
+    """Back through the body, in the same state."""
+    body = fitted(body, tuple(map(body_type, args)))
+    count, results = len(args), len(outs)
+
+    def rule(*values):
+        known = dict(enumerate(values[count : count + results]))
+        operands, directions = values[:count], values[count + results :]
+        return transform(body, operands, directions, wanted=wanted, known=known)
+
+    return in_state(rule, (*args, *outs, *cts), state)
+
+
+def errstate_jvp(tangents, outs, *args, body, transform, **state):
+    """Forward through the body, in the same state."""
+    body = fitted(body, tuple(map(body_type, args)))
+    count = len(args)
+
+    def rule(*values):
+        return transform(body, values[:count], values[count:])
+
+    return in_state(rule, (*args, *tangents), state)
+
+
+@in_front
+def batched_errstate(args, mapped, *, body, transform, **state):
+    """The body for all examples, in the same state."""
+    body = fitted(body, slice_types(args, mapped))
+    size, apart = first_mapped(args, mapped).shape[0], [False] * len(body.ret.args)
+    body = mapped_body(body, axes_of(mapped), size, transform, apart)
+    return emitted("errstate", args, body=body, **state)
+
+
+def errstate_source(write, *args, body, **state):
+    """The body in a ``with`` statement."""
+    words = ", ".join(f"{name}={value!r}" for name, value in state.items())
+    names = write.results()
+    with write.block(f"with np.errstate({words}):"):
+        write.body(body, args, names)
+
+
+errstate = op(
+    "errstate",
+    errstate_impl,
+    errstate_aval,
+    vjp=errstate_vjp,
+    jvp=errstate_jvp,
+    batch=batched_errstate,
+    results=lambda *, body, **_: len(body.ret.args),
+    holds_lambdas=True,
+    source=errstate_source,
+)

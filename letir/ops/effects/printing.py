@@ -1,0 +1,69 @@
+"""print: the effect of ``letir.debug.print``, when a program runs."""
+
+import builtins
+import string
+
+from letir.ast.primitive import never
+from letir.ops.define.batch_rules import emitted, in_front
+from letir.ops.define.records import op
+
+
+def shown(values: tuple, names: tuple) -> tuple[tuple, dict]:
+    """(by place, by name): the values of a print, of which the last have names."""
+    count = len(values) - len(names)
+    return values[:count], dict(zip(names, values[count:], strict=True))
+
+
+class Elements(string.Formatter):
+    """``str.format`` in which the format of an array is that of its elements."""
+
+    def format_field(self, value, spec: str) -> str:
+        if not spec or not getattr(value, "shape", ()):
+            return format(value, spec)
+        return f"[{' '.join([self.format_field(row, spec) for row in value])}]"
+
+
+def print_impl(xp, *values, text, names=()):
+    """Nothing: the text is printed, with the values in its braces."""
+    on_host = tuple([v.get() if hasattr(v, "get") else v for v in values])  # CuPy's have get
+    builtins.print(Elements().vformat(text, *shown(on_host, names)))
+    return ()
+
+
+ELEMENTS = """
+def elements(text, *values, **named):
+    '''text.format, in which the format of an array is that of its elements.'''
+
+    def spelled(value, spec):
+        if not spec or not np.shape(value):
+            return format(value, spec)
+        return f"[{' '.join([spelled(row, spec) for row in value])}]"
+
+    formatter = FORMATTER()
+    formatter.format_field = spelled
+    return formatter.vformat(text, values, named)
+"""
+
+
+def print_source(write, *values, text, names):
+    """Python's print."""
+    by_place, by_name = shown(values, names)
+    named = [f"{name}={value}" for name, value in by_name.items()]
+    arguments = ", ".join([repr(text), *by_place, *named])
+    formatter = write.writer.module.imported("string", "Formatter")
+    function = write.helper(ELEMENTS.replace("FORMATTER", formatter))
+    write.line(f"print({function}({arguments}))")
+
+
+print_ = op(
+    "print",
+    print_impl,
+    lambda *values, text, names: (),
+    vjp=never("it has no result"),
+    jvp=never("it has no result"),
+    # once, of the values of all examples
+    batch=in_front(lambda args, mapped, **attrs: emitted("print", args, **attrs)),
+    results=lambda **_: 0,
+    effect=True,
+    source=print_source,
+)

@@ -1,0 +1,122 @@
+"""Operations of code that writes in place: the caller's array gets its new contents, the memory
+order that decided what is a view, and complex numbers of their parts.
+
+All other writes are ``index_set`` and ``index_add``: a program has values, not places. See
+docs/in_place.md.
+"""
+
+import numpy as np
+
+from letir.ast.primitive import never
+from letir.ast.terms import Lambda
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.errors import GuardError, ShapeError
+from letir.ops.define.batch_rules import pointwise
+from letir.ops.define.records import match, op
+from letir.ops.shape.shape_and_creation import zeros_like
+
+# ---- what a program does to its arguments ----
+
+
+def write_back_impl(xp, x, new):
+    """Write ``new`` into the caller's array ``x``, and give that; a scalar cannot be written to."""
+    if not isinstance(x, xp.ndarray) or not x.flags.writeable:  # a scalar, a constant
+        return new
+    x[...] = new
+    return x
+
+
+def write_back_aval(x, new):
+    """The operand's type; what is written has the same."""
+    if (x.dtype, x.shape) != (new.dtype, new.shape):
+        raise ShapeError(f"write_back: {new} cannot be the new contents of {x}")
+    return ArrayType(x.dtype, x.shape)
+
+
+write_back = op(
+    "write_back",
+    write_back_impl,
+    write_back_aval,
+    vjp=lambda ct, y, x, new: (None, match(ct, new)),
+    jvp=lambda t, y, x, new: zeros_like(y) if t[1] is None else t[1],
+    batch=lambda args, axes: (args[1], axes[1]),  # transforms change no arguments
+    effect=True,
+)
+
+
+def changed_params(fn: Lambda) -> tuple[int, ...]:
+    """The positions of the parameters whose arrays the program changes."""
+    return fn.memo(_changed_params)
+
+
+def _changed_params(fn: Lambda) -> tuple[int, ...]:
+    changed = {bind.args[0] for bind in fn.binds if bind.op is write_back}
+    return tuple([i for i, param in enumerate(fn.params) if param in changed])
+
+
+# ---- the order of memory ----
+
+
+def order_of(x) -> "str | tuple":
+    """How an array lies in memory: "C", "F", or its strides."""
+    if not hasattr(x, "flags") or x.flags.c_contiguous:
+        return "C"
+    return "F" if x.flags.f_contiguous else tuple(x.strides)
+
+
+def guard_order_impl(xp, x, *, order):
+    """Nothing, or GuardError if the memory order is not what it was in the trace."""
+    found = order_of(x)
+    # short arrays are in several orders at once
+    if found != order and not (order == "F" and hasattr(x, "flags") and x.flags.f_contiguous):
+        raise GuardError(
+            f"the program was recorded for an argument in memory order {order!r}, now it is "
+            f"{found!r}: a reshape is a view of one and a copy of the other\n"
+            "  trace again with this argument, or copy it before it is reshaped"
+        )
+    return ()
+
+
+guard_order = op(
+    "guard_order",
+    guard_order_impl,
+    lambda x, *, order: (),
+    vjp=never("it has no result"),
+    jvp=never("it has no result"),
+    batch=lambda args, axes, *, order: ((), ()),  # the examples are no arrays of the caller's
+    results=lambda **_: 0,
+    effect=True,
+)
+
+# ---- complex numbers ----
+
+
+def complex_of_impl(xp, re, im):
+    """Both parts to the bit: ``re + 1j * im`` would make nan of inf, and 0.0 of -0.0."""
+    is_array = isinstance(re, xp.ndarray) or isinstance(im, xp.ndarray)
+    re, im = xp.broadcast_arrays(re, im)
+    out = xp.empty_like(re, dtype=xp.result_type(re, im, xp.complex64))
+    out.real[...], out.imag[...] = re, im
+    return out if is_array else out[()]
+
+
+def complex_of_aval(re, im):
+    """The complex dtype of the parts' precision."""
+    dtype = np.result_type(re.dtype, im.dtype, np.complex64)
+    return ArrayType(dtype, broadcast_shapes(re.shape, im.shape))
+
+
+def complex_of_jvp(tangents, y, re, im):
+    """The same of the tangents, zeros where there are none."""
+    zero = zeros_like(y).real
+    return complex_of(*[zero if t is None else t for t in tangents])
+
+
+complex_of = op(
+    "complex_of",
+    complex_of_impl,
+    complex_of_aval,
+    vjp=lambda ct, y, re, im: (match(ct, re), match(ct * 1j, im)),
+    jvp=complex_of_jvp,
+    batch=pointwise("complex_of"),
+)

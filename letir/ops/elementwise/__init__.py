@@ -1,0 +1,1 @@
+"""One result element per operand element."""

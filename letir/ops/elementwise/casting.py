@@ -1,0 +1,97 @@
+"""Operations that keep the elements: casts, copies, Python numbers, and the end of derivatives."""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import never, todo
+from letir.ast.types import WEAK, ArrayType, number_dtype
+from letir.errors import DTypeError
+from letir.ops.define.batch_rules import pointwise, unchanged
+from letir.ops.define.records import match, op, recast
+
+# ---- another dtype ----
+
+
+def cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
+    """``ndarray.astype``; the order of memory and ``subok`` do not matter here, ``casting`` is
+    checked.
+    """
+    dtype = number_dtype(dtype)
+    if x.type is not None and not np.can_cast(x.dtype, dtype, casting):
+        raise DTypeError(f"astype: cannot cast {x.dtype} to {dtype} with casting={casting!r}")
+    return (x,), {"dtype": dtype}
+
+
+cast = op(
+    "cast",
+    # a weak operand is a Python number at run time, which has no astype
+    lambda xp, x, *, dtype: x.astype(dtype) if hasattr(x, "astype") else xp.asarray(x, dtype)[()],
+    lambda x, *, dtype: x.with_dtype(dtype),
+    # to integers: piecewise constant
+    vjp=lambda ct, y, x, *, dtype: (match(ct, x) if dtype.kind in "fc" else None,),
+    jvp=lambda t, y, x, *, dtype: recast(t[0], dtype) if dtype.kind in "fc" else None,
+    prepare=cast_prepare,
+    batch=pointwise("cast"),
+    elementwise=True,
+    reusable=True,
+    onnx="Cast",
+)
+
+
+def weaken_aval(x):
+    """The weak type of the Python number that ``item`` gives."""
+    return WEAK[type(np.zeros((), x.dtype).item())]
+
+
+weaken = op(
+    "weaken",
+    lambda xp, x: x.item() if hasattr(x, "item") else x,
+    weaken_aval,
+    vjp=lambda ct, y, x: (match(ct, x),),
+    jvp=lambda t, y, x: t[0],
+    batch=unchanged,  # a batch of Python numbers is an array
+    onnx=todo("Python numbers become 0-d arrays first"),
+)
+
+
+# ---- the same elements ----
+
+
+def copy_prepare(a, order="K", subok=False):
+    """np.copy's call; the order of memory matters where a reshape of the copy is written to."""
+    is_row = a.type is not None and a.type.ndim < 2 if isinstance(a, Value) else True
+    return (a,), {"order": "K" if is_row else order}
+
+
+copy = op(
+    "copy",
+    lambda xp, x, *, order="K": xp.array(x, copy=True, order=order),
+    lambda x, *, order: ArrayType(x.dtype, x.shape),
+    vjp=lambda ct, y, x, *, order: (ct,),
+    jvp=lambda t, y, x, *, order: t[0],
+    prepare=copy_prepare,
+    numpy=(np.copy,),
+    batch=pointwise("copy"),
+    reusable=True,
+    onnx="Identity",
+)
+stop_gradient = op(
+    "stop_gradient",
+    lambda xp, x: x,
+    lambda x: x,
+    vjp=never("its purpose is to stop derivatives"),
+    jvp=never("its purpose is to stop derivatives"),
+    batch=pointwise("stop_gradient"),
+    elementwise=True,
+    onnx="Identity",
+)
+# x itself, of which no pass knows that: what is computed of it again is not merged with the first
+barrier = op(
+    "barrier",
+    lambda xp, x: x,
+    lambda x: x,
+    vjp=lambda ct, y, x: (ct,),
+    jvp=lambda t, y, x: t[0],
+    batch=pointwise("barrier"),
+    onnx="Identity",
+)

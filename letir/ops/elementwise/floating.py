@@ -1,0 +1,205 @@
+"""Angles of complex numbers, and angles without jumps: angle, unwrap.
+
+The angle of a real number is 0 or pi, and moves with nothing; at 0 a complex one has no derivative
+(nan). ``unwrap`` adds multiples of the period, so that its derivative is that of its operand.
+
+Elementwise operations on floating numbers that are less often used: parts, signs, remainders,
+angles.
+
+Records of NumPy's ufuncs, as in ``elementwise``, which is to be read first. Those with two results
+(modf, frexp, divmod) give a derivative to what moves with their operand: the fraction, the
+mantissa, the remainder. ``spacing`` is a step function, ``nextafter`` moves with its first operand.
+"""
+
+import math
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
+from letir.ast.types import ArrayType
+from letir.ops.define.batch_rules import on_axes, pointwise
+from letir.ops.define.records import (
+    added,
+    binary,
+    composite,
+    discrete,
+    elementwise,
+    flat,
+    match,
+    op,
+    recast,
+    spread,
+    ufunc_aval,
+    ufunc_impl,
+)
+from letir.ops.elementwise.casting import stop_gradient
+from letir.ops.elementwise.ufuncs import (
+    arctan2,
+    exp2,
+    imag,
+    log_share,
+    power_by_base,
+    power_by_exponent,
+    real,
+    rint,
+    share,
+    sign,
+    where,
+)
+from letir.ops.shape.shape_and_creation import as_size
+from letir.ops.shape.transpose_join_split import normalized
+
+
+def angle_decompose(x, *, deg=False):
+    """The arc tangent of the imaginary part and the real part."""
+    parts = (imag(x), real(x)) if x.dtype.kind == "c" else (0, stop_gradient(x))
+    found = arctan2(*parts)
+    return found * (180 / math.pi) if deg else found
+
+
+angle = composite(
+    "angle",
+    angle_decompose,
+    impl=lambda xp, x, *, deg: xp.angle(x, deg),
+    prepare=lambda z, deg=False: ((z,), {"deg": bool(deg)}),
+    numpy=(np.angle,),
+)
+
+
+def unwrap_aval(x, *, discont, axis, period):
+    """What the operand and the period promote to."""
+    normalized(axis, x.ndim)
+    return ArrayType(np.result_type(x.dtype, period), x.shape)
+
+
+def unwrap_prepare(p, discont=None, axis=-1, *, period=2 * math.pi):
+    """np.unwrap's call."""
+    return (p,), {"discont": discont, "axis": as_size(axis), "period": period}
+
+
+unwrap = op(
+    "unwrap",
+    lambda xp, x, *, discont=None, axis=-1, period=2 * math.pi: xp.unwrap(
+        x, discont, axis, period=period
+    ),
+    unwrap_aval,
+    vjp=lambda ct, y, x, **_: (match(ct, x),),
+    jvp=lambda t, y, x, **_: recast(t[0], y.dtype),
+    prepare=unwrap_prepare,
+    numpy=(np.unwrap,),
+    batch=on_axes("unwrap"),
+)
+
+
+# ---- angles ----
+
+DEGREE = math.pi / 180
+radians = elementwise("radians", lambda g, y, x: g * DEGREE, numpy=np.radians, also=(np.deg2rad,))
+degrees = elementwise("degrees", lambda g, y, x: g / DEGREE, numpy=np.degrees, also=(np.rad2deg,))
+
+# ---- signs and neighbours ----
+
+fabs = elementwise("fabs", lambda g, y, x: g * sign(x), numpy=np.fabs)
+copysign = elementwise(
+    "copysign",
+    lambda g, out, x, y: g * (sign(x) * sign(out)),  # 0 at 0, as the absolute value has
+    None,
+    numpy=np.copysign,
+)
+signbit = discrete("signbit", np.signbit)
+nextafter = elementwise("nextafter", lambda g, out, x, y: g, None, numpy=np.nextafter)
+spacing = flat("spacing", np.spacing)
+heaviside = elementwise(
+    "heaviside", None, lambda g, out, x, y: where(x == 0, g, 0), numpy=np.heaviside
+)
+
+# ---- extrema that pass over nan ----
+
+fmax = binary("fmax", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.fmax)
+fmin = binary("fmin", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.fmin)
+
+# ---- remainders and powers ----
+
+fmod = binary(
+    "fmod",
+    lambda g, out, x, y: g,
+    # not trunc(x / y), which is one too much where the quotient rounds up to an integer
+    lambda g, out, x, y: -g * rint((x - out) / y),
+    numpy=np.fmod,
+)
+
+
+def wide(x, out: Value):
+    """An operand in the double precision of the result."""
+    return x.astype(out.dtype) if isinstance(x, Value) and x.dtype != out.dtype else x
+
+
+float_power = binary(
+    "float_power",
+    lambda g, out, x, y: power_by_base(g, out, wide(x, out), wide(y, out)),
+    lambda g, out, x, y: power_by_exponent(g, out, wide(x, out), wide(y, out)),
+    numpy=np.float_power,
+)
+logaddexp2 = binary(
+    "logaddexp2",
+    lambda g, out, x, y: log_share(g, out, x, exp2),
+    lambda g, out, x, y: log_share(g, out, y, exp2),
+    numpy=np.logaddexp2,
+)
+ldexp = elementwise("ldexp", lambda g, out, x, i: ldexp(g, i), None, numpy=np.ldexp)
+
+# ---- two results ----
+
+
+def in_two(name: str, numpy: np.ufunc, vjp, jvp) -> Primitive:
+    """Register an elementwise function with two results."""
+    return op(
+        name,
+        ufunc_impl(numpy),
+        ufunc_aval(numpy),
+        vjp=vjp,
+        jvp=jvp,
+        results=lambda: 2,
+        numpy=(numpy,),
+        batch=pointwise(name),
+    )
+
+
+modf = in_two(
+    "modf",
+    np.modf,
+    lambda cts, outs, x: (match(cts[0], x),),  # the integral part is a step function
+    lambda tangents, outs, x: (spread(tangents[0], outs[0]), None),
+)
+
+
+def frexp_vjp(cts, outs, x):
+    """The mantissa is x / 2**exponent."""
+    return (None if cts[0] is None else match(ldexp(cts[0], -outs[1]), x),)
+
+
+frexp = in_two(
+    "frexp",
+    np.frexp,
+    frexp_vjp,
+    lambda tangents, outs, x: (ldexp(spread(tangents[0], outs[0]), -outs[1]), None),
+)
+
+
+def divmod_vjp(cts, outs, x, y):
+    """The remainder is x - quotient * y."""
+    _, ct = cts
+    if ct is None:
+        return None, None
+    return match(ct, x), match(-ct * outs[0], y)
+
+
+def divmod_jvp(tangents, outs, x, y):
+    """No tangent of the quotient, a step function."""
+    by_x, by_y = tangents
+    terms = (by_x, None if by_y is None else -by_y * outs[0])
+    return None, spread(added(terms), outs[1])
+
+
+divmod_ = in_two("divmod", np.divmod, divmod_vjp, divmod_jvp)

@@ -1,0 +1,53 @@
+"""``fused``: elementwise operations in a row as one bind, whose body says which.
+
+What ``letir.passes.fuse`` makes and a plan compiles as one. Its derivatives and its batch are those
+of the body, put in its place: a transformed program is fused again when it is optimised.
+"""
+
+from letir.ops.as_numpy.control import body as body_in_place
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
+from letir.ops.define.batch_rules import unmapped_types
+from letir.ops.define.records import op
+
+
+def run_fused(xp, operands: list, *, call, body):
+    """The results of the body, in which each operand is freed at its last use."""
+    return call(body, operands)
+
+
+def fused_aval(*types, body):
+    """The types of the body's results."""
+    return tuple([arg.type for arg in fitted(body, types).ret.args])
+
+
+def fused_vjp(cts, outs, *args, body, transform, wanted=None):
+    """Back through the body, whose results are known."""
+    body = fitted(body, tuple(map(body_type, args)))
+    return transform(body, args, cts, wanted=wanted, known=dict(enumerate(outs)))
+
+
+def fused_jvp(tangents, outs, *args, body, transform):
+    """Forward through the body."""
+    return transform(fitted(body, tuple(map(body_type, args))), args, tangents)
+
+
+def fused_batch(args, axes, /, *, body, transform):
+    """The body for all examples, in its place."""
+    like, axis = next((a, i) for a, i in zip(args, axes, strict=True) if i is not None)
+    body = fitted(body, unmapped_types(args, axes))
+    program, out_axes = transform(body, axes, like.shape[axis])
+    return like.emitter.call(program, args), out_axes
+
+
+fused = op(
+    "fused",
+    lambda xp, *args, call, body: call(body, list(args)),
+    fused_aval,
+    vjp=fused_vjp,
+    jvp=fused_jvp,
+    batch=fused_batch,
+    results=lambda *, body: len(body.ret.args),
+    holds_lambdas=True,
+    consume=run_fused,
+    source=body_in_place,
+)

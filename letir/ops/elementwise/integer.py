@@ -1,0 +1,11 @@
+"""Elementwise operations on integers, without derivatives: divisors, shifts, counts of bits."""
+
+import numpy as np
+
+from letir.ops.define.records import discrete
+
+gcd = discrete("gcd", np.gcd)
+lcm = discrete("lcm", np.lcm)
+left_shift = discrete("left_shift", np.left_shift, symbol="<<")
+right_shift = discrete("right_shift", np.right_shift, symbol=">>")
+bitwise_count = discrete("bitwise_count", np.bitwise_count)

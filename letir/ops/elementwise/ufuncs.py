@@ -1,0 +1,392 @@
+"""Elementwise operations: one record each, by its derivative.
+
+The first file to read about what an operation is. Derivatives take the result ``y`` where that
+saves work. At points without a derivative they follow the table in docs/semantics.md (D13): 0 for
+abs and sign at 0, halves for ties of maximum and minimum, 1 for clip at its bounds. Complex
+functions follow the convention of JAX and autograd: the cotangent of z = x + iy is df/dx - i df/dy,
+and a holomorphic f has ``ct * f'(z)``.
+"""
+
+import cmath
+import math
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.errors import ShapeError
+from letir.ops.define.batch_rules import pointwise
+from letir.ops.define.records import (
+    added,
+    binary,
+    discrete,
+    elementwise,
+    flat,
+    match,
+    op,
+    recast,
+    result_dtype,
+    spread,
+    takes_gradient,
+    unary,
+)
+from letir.ops.define.safe_division import quotient
+
+# ---- arithmetic ----
+
+add = binary(
+    "add", lambda g, out, x, y: g, lambda g, out, x, y: g, numpy=np.add, symbol="+", onnx="Add"
+)
+
+
+def sub_vjp(ct, out, x, y):
+    """The cotangent and its negative, which is taken of what is left after summing."""
+    # -match(ct, y), not match(-ct, y): after summing there may be less to negate
+    by_y = match(ct, y)
+    return match(ct, x), None if by_y is None else -by_y
+
+
+sub = binary(
+    "sub",
+    lambda g, out, x, y: g,
+    lambda g, out, x, y: -g,
+    numpy=np.subtract,
+    vjp=sub_vjp,
+    symbol="-",
+    onnx="Sub",
+)
+mul = binary(
+    "mul",
+    lambda g, out, x, y: g * y,
+    lambda g, out, x, y: g * x,
+    numpy=np.multiply,
+    symbol="*",
+    onnx="Mul",
+)
+
+
+def div_vjp(ct, out, x, y):
+    """ct / y, and the negative of that times the result, taken of what is left after summing.
+
+    ``1 / y`` needs the result only.
+    """
+    each = ct * out if is_one(x) else ct / y
+    by_y = match(each * out, y) if takes_gradient(y) else None
+    return match(each, x), None if by_y is None else -by_y
+
+
+def is_one(x) -> bool:
+    """Whether an operand is the Python number 1."""
+    return type(x) in (int, float) and x == 1
+
+
+div = binary(
+    "div",
+    lambda g, out, x, y: g / y,
+    lambda g, out, x, y: -(g / y) * out,  # by out, not x / (y * y), which overflows sooner
+    numpy=np.divide,
+    vjp=div_vjp,
+    symbol="/",
+    onnx="Div",
+)
+neg = elementwise("neg", lambda g, y, x: -g, numpy=np.negative, onnx="Neg")
+positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive)
+floor_divide = flat("floor_divide", np.floor_divide, symbol="//")
+remainder = binary(
+    "remainder",
+    lambda g, out, x, y: g,
+    lambda g, out, x, y: -g * floor_divide(x, y),  # x - y * floor(x / y), whose floor is flat
+    numpy=np.remainder,
+    symbol="%",
+)
+
+
+def power_by_base(g, out, x, y):
+    """y * x**(y - 1), without 0 * inf where the exponent is 0."""
+    # part of the program, so that the form is chosen when the rule is recorded
+    if type(y) in (int, float):
+        return None if y == 0 else g if y == 1 else g * (2 * x if y == 2 else y * x ** (y - 1))
+    return g * (y * x ** (y - 1 if isinstance(y, complex) else where(y == 0, 1, y - 1)))
+
+
+def power_by_exponent(g, out, x, y):
+    """x**y * log(x), which is 0 for x = 0 where y > 0."""
+    if out.type is not None and out.dtype.kind == "c":  # negative numbers have a logarithm too
+        x = x.astype(out.dtype) if isinstance(x, Value) else complex(x)
+    if type(x) is complex:
+        return g * (out * (cmath.log(x) if x else 0))
+    if type(x) in (int, float):
+        return g * (out * math.log(x)) if x > 0 else g * (out * (0.0 if x == 0 else math.nan))
+    return g * (out * log(where(x == 0, 1, x)))
+
+
+power = binary("power", power_by_base, power_by_exponent, numpy=np.power, symbol="**", onnx="Pow")
+
+
+def share(g, out, x, y):
+    """``g`` where the operand ``x`` is the result, half of it where both are."""
+    return where(x == y, 0.5 * g, where(x == out, g, 0))
+
+
+maximum = binary(
+    "maximum", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.maximum, onnx="Max"
+)
+minimum = binary(
+    "minimum", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.minimum, onnx="Min"
+)
+
+# ---- exponentials and logarithms ----
+
+exp = unary("exp", lambda y, x: y, numpy=np.exp, onnx="Exp")
+exp2 = unary("exp2", lambda y, x: math.log(2) * y, numpy=np.exp2)
+expm1 = unary("expm1", lambda y, x: y + 1, numpy=np.expm1)
+# elementwise and g / x, not unary and 1 / x: one operation less, and rounded once
+log = elementwise("log", lambda g, y, x: g / x, numpy=np.log, onnx="Log")
+log2 = elementwise("log2", lambda g, y, x: g / (math.log(2) * x), numpy=np.log2)
+log10 = elementwise("log10", lambda g, y, x: g / (math.log(10) * x), numpy=np.log10)
+log1p = elementwise("log1p", lambda g, y, x: g / (1 + x), numpy=np.log1p)
+
+
+def log_share(g, out, x, exponential):
+    """``g`` times exp(x - out), the share of a summand: without inf - inf, and 0 of -inf."""
+    if out.type is None or x.type is None:
+        return g * exponential(where(x == out, 0, x - out))
+    most = float(min(np.finfo(x.dtype).max, np.finfo(out.dtype).max))
+    x = x if x.type.weak else minimum(x, most)
+    return g * exponential(x - clip(out, -most, most))
+
+
+logaddexp = binary(
+    "logaddexp",
+    lambda g, out, x, y: log_share(g, out, x, exp),
+    lambda g, out, x, y: log_share(g, out, y, exp),
+    numpy=np.logaddexp,
+)
+# by y: x is not kept for the backward; quotient: 0 at 0 where the root is not used
+sqrt = elementwise("sqrt", lambda g, y, x: quotient(g, 2 * y), numpy=np.sqrt, onnx="Sqrt")
+cbrt = elementwise("cbrt", lambda g, y, x: quotient(g, 3 * y * y), numpy=np.cbrt)
+square = unary("square", lambda y, x: 2 * x, numpy=np.square)
+reciprocal = unary("reciprocal", lambda y, x: -y * y, numpy=np.reciprocal, onnx="Reciprocal")
+
+# ---- trigonometric and hyperbolic functions ----
+
+sin = unary("sin", lambda y, x: cos(x), numpy=np.sin, onnx="Sin")
+cos = unary("cos", lambda y, x: -sin(x), numpy=np.cos, onnx="Cos")
+tan = unary("tan", lambda y, x: 1 + y * y, numpy=np.tan, onnx="Tan")
+
+
+def leg(x, side, angle):
+    """sqrt(1 - x**2); for a complex x ``side(angle)``, which is right on both sides of a branch
+    cut.
+    """
+    return side(angle) if x.type is not None and x.dtype.kind == "c" else sqrt(1 - x * x)
+
+
+arcsin = elementwise("arcsin", lambda g, y, x: g / leg(x, cos, y), numpy=np.arcsin, onnx="Asin")
+arccos = elementwise("arccos", lambda g, y, x: -g / leg(x, sin, y), numpy=np.arccos, onnx="Acos")
+arctan = elementwise("arctan", lambda g, y, x: g / (1 + x * x), numpy=np.arctan, onnx="Atan")
+arctan2 = binary(
+    "arctan2",
+    # as np.arctan2(y, x) has its operands: the first, here x, is the ordinate
+    lambda g, out, x, y: g * (y / (x * x + y * y)),
+    lambda g, out, x, y: -g * (x / (x * x + y * y)),
+    numpy=np.arctan2,
+)
+hypot = binary(
+    "hypot",
+    lambda g, out, x, y: g * (x / where(out == 0, 1, out)),  # 0 at the origin, not 0 / 0
+    lambda g, out, x, y: g * (y / where(out == 0, 1, out)),
+    numpy=np.hypot,
+)
+sinh = unary("sinh", lambda y, x: cosh(x), numpy=np.sinh, onnx="Sinh")
+cosh = unary("cosh", lambda y, x: sinh(x), numpy=np.cosh, onnx="Cosh")
+tanh = unary("tanh", lambda y, x: 1 - y * y, numpy=np.tanh, onnx="Tanh")
+arcsinh = elementwise(
+    "arcsinh", lambda g, y, x: g / sqrt(x * x + 1), numpy=np.arcsinh, onnx="Asinh"
+)
+# not sqrt(x * x - 1), which cancels near 1 and is on the wrong branch for complex x
+arccosh = elementwise(
+    "arccosh", lambda g, y, x: g / (sqrt(x - 1) * sqrt(x + 1)), numpy=np.arccosh, onnx="Acosh"
+)
+arctanh = elementwise("arctanh", lambda g, y, x: g / (1 - x * x), numpy=np.arctanh, onnx="Atanh")
+
+# ---- rounding, signs, complex parts ----
+
+floor = flat("floor", np.floor, onnx="Floor")
+ceil = flat("ceil", np.ceil, onnx="Ceil")
+trunc = flat("trunc", np.trunc)
+rint = flat("rint", np.rint, onnx="Round")
+
+
+def sign_vjp(ct, y, x):
+    """Zero for a real array; for a complex one the part of ``ct`` across z, divided by abs(z)."""
+    if x.type is not None and x.dtype.kind != "c":
+        return (None,)
+    return (match(sign_jvp((conj(ct),), y, x).conj(), x),)
+
+
+def sign_jvp(tangents, y, x):
+    """i * y * imag(t * conj(y)) / abs(x), which is 0 for real arrays."""
+    across = imag(tangents[0] * conj(y))  # along z the sign does not change
+    return 1j * y * (across / where(x == 0, 1, abs_(x))) if x.dtype.kind == "c" else None
+
+
+# z / abs(z) of complex z since NumPy 2:
+# https://numpy.org/doc/stable/reference/generated/numpy.sign.html
+sign = elementwise("sign", numpy=np.sign, vjp=sign_vjp, jvp=sign_jvp, onnx="Sign")
+
+
+def abs_vjp(ct, y, x):
+    """ct * sign(x), conjugated if it is complex."""
+    return (match(ct * sign(x).conj(), x),)
+
+
+def abs_jvp(tangents, y, x):
+    """The part of the tangent along ``sign(x)``."""
+    return recast(tangents[0] * sign(x).conj(), y.dtype)
+
+
+abs_ = elementwise("abs", numpy=np.absolute, vjp=abs_vjp, jvp=abs_jvp, onnx="Abs")
+
+
+conj = elementwise("conj", lambda g, y, x: conj(g), numpy=np.conjugate)
+
+
+def part_aval(x):
+    """The real dtype of the parts; those of a Python number are Python numbers."""
+    return ArrayType(np.empty(0, x.dtype).real.dtype, x.shape, x.weak)
+
+
+real = op(
+    "real",
+    lambda xp, x: xp.real(x),
+    part_aval,
+    vjp=lambda ct, y, x: (match(ct, x) if x.dtype.kind != "c" else ct * (1 + 0j),),
+    jvp=lambda t, y, x: recast(t[0], y.dtype),
+    numpy=(np.real,),
+    batch=pointwise("real"),
+)
+imag = op(
+    "imag",
+    lambda xp, x: xp.imag(x),
+    part_aval,
+    vjp=lambda ct, y, x: (None if x.dtype.kind != "c" else ct * -1j,),  # df/dx - i df/dy
+    jvp=lambda t, y, x: imag(t[0]),
+    numpy=(np.imag,),
+    batch=pointwise("imag"),
+)
+
+# ---- comparisons, logic, bits ----
+
+equal = discrete("equal", np.equal, symbol="==", onnx="Equal")
+not_equal = discrete("not_equal", np.not_equal, symbol="!=")
+less = discrete("less", np.less, symbol="<", onnx="Less")
+less_equal = discrete("less_equal", np.less_equal, symbol="<=", onnx="LessOrEqual")
+greater = discrete("greater", np.greater, symbol=">", onnx="Greater")
+greater_equal = discrete("greater_equal", np.greater_equal, symbol=">=", onnx="GreaterOrEqual")
+logical_and = discrete("logical_and", np.logical_and, onnx="And")
+logical_or = discrete("logical_or", np.logical_or, onnx="Or")
+logical_xor = discrete("logical_xor", np.logical_xor, onnx="Xor")
+logical_not = discrete("logical_not", np.logical_not, onnx="Not")
+bitwise_and = discrete("bitwise_and", np.bitwise_and, symbol="&")
+bitwise_or = discrete("bitwise_or", np.bitwise_or, symbol="|")
+bitwise_xor = discrete("bitwise_xor", np.bitwise_xor, symbol="^")
+invert = discrete("invert", np.invert)
+isnan = discrete("isnan", np.isnan, onnx="IsNaN")
+isinf = discrete("isinf", np.isinf, onnx="IsInf")
+isfinite = discrete("isfinite", np.isfinite)
+
+# ---- choice ----
+
+
+def where_aval(condition, x, y):
+    """NumPy's promotion of the two choices, all three shapes broadcast."""
+    return ArrayType(result_dtype(x, y), broadcast_shapes(condition.shape, x.shape, y.shape))
+
+
+def where_vjp(ct, out, condition, x, y):
+    """Choose, never multiply: a nan in the branch not taken stays there."""
+    by_x = match(where(condition, ct, 0), x) if takes_gradient(x) else None
+    by_y = match(where(condition, 0, ct), y) if takes_gradient(y) else None
+    return None, by_x, by_y
+
+
+def where_jvp(tangents, out, condition, x, y):
+    """The tangent of the chosen branch."""
+    _, by_x, by_y = tangents
+    return spread(where(condition, 0 if by_x is None else by_x, 0 if by_y is None else by_y), out)
+
+
+def where_prepare(condition, *choices):
+    """np.where's call with both choices; with none it is np.nonzero's."""
+    if len(choices) != 2:
+        raise ShapeError("where: either both or neither of x and y should be given")
+    return (condition, *choices), {}
+
+
+where = op(
+    "where",
+    lambda xp, condition, x, y: xp.where(condition, x, y),
+    where_aval,
+    vjp=where_vjp,
+    jvp=where_jvp,
+    prepare=where_prepare,
+    numpy=(np.where,),
+    batch=pointwise("where"),
+    elementwise=True,
+    reusable=True,
+    onnx="Where",
+)
+
+
+def clip_aval(x, low, high):
+    """NumPy's promotion of the array and the bounds that are there."""
+    there = [kind for kind in (x, low, high) if kind is not None]
+    return ArrayType(result_dtype(*there), broadcast_shapes(*[kind.shape for kind in there]))
+
+
+def clip_terms(g, out, x, low, high):
+    """``g`` sent to the operand that the result is: the array within the bounds, else the bound
+    that it meets.
+    """
+    # np.clip is minimum(maximum(x, low), high): where low > high the result is high
+    above = False if high is None else (x > high if low is None else maximum(x, low) > high)
+    below = False if low is None else x < low
+    to_high = None if high is None else where(above, g, 0)
+    rest = g if high is None else where(above, 0, g)
+    to_low = None if low is None else where(below, rest, 0)
+    return rest if low is None else where(below, 0, rest), to_low, to_high
+
+
+def clip_vjp(ct, out, x, low, high):
+    """Each operand gets the cotangent where it is the result."""
+    terms = clip_terms(ct, out, x, low, high)
+    return tuple(
+        None if t is None else match(t, a) for t, a in zip(terms, (x, low, high), strict=True)
+    )
+
+
+def clip_jvp(tangents, out, x, low, high):
+    """The tangent of the operand that is the result."""
+    picked = (clip_terms(g, out, x, low, high)[i] for i, g in enumerate(tangents) if g is not None)
+    return spread(added(picked), out)
+
+
+def clip_prepare(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
+    """np.clip's bounds under either of their names."""
+    return (a, a_min if min is None else min, a_max if max is None else max), {}
+
+
+clip = op(
+    "clip",
+    lambda xp, x, low, high: xp.clip(x, low, high),
+    clip_aval,
+    vjp=clip_vjp,
+    jvp=clip_jvp,
+    prepare=clip_prepare,
+    numpy=(np.clip,),
+    batch=pointwise("clip"),
+    elementwise=True,
+    reusable=True,
+    onnx="Clip",
+)

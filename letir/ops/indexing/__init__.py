@@ -1,0 +1,1 @@
+"""Reading, writing, sorting, searching by place."""

@@ -1,0 +1,146 @@
+"""Integers that stand for several: unravel_index, ravel_multi_index, packbits, unpackbits.
+
+None has a derivative.
+"""
+
+import numpy as np
+
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.errors import DTypeError
+from letir.ops.define.batch_rules import aligned, emitted, in_front, rank, rows, shifted
+from letir.ops.define.records import DISCRETE, op
+from letir.ops.indexing.take import known_mode, places
+from letir.ops.shape.repeat_and_diagonal import one_or_more
+from letir.ops.shape.shape_and_creation import as_size
+from letir.ops.shape.transpose_join_split import normalized
+
+# ---- places in arrays of several axes ----
+
+
+def checked_integers(name: str, *types) -> None:
+    """Raise DTypeError for what is no integer."""
+    for kind in types:
+        if kind.dtype.kind not in "biu":
+            raise DTypeError(f"{name}: only integers are places, found {kind}")
+
+
+def unravel_aval(indices, *, shape, order):
+    """One array of places for each axis."""
+    checked_integers("unravel_index", indices)
+    return (ArrayType(np.intp, indices.shape),) * len(shape)
+
+
+unravel_index = op(
+    "unravel_index",
+    lambda xp, indices, *, shape, order="C": xp.unravel_index(indices, shape, order),
+    unravel_aval,
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    prepare=lambda indices, shape, order="C": (
+        (places(indices),),
+        {"shape": one_or_more(shape), "order": order},
+    ),
+    results=lambda *, shape, order: len(shape),
+    numpy=(np.unravel_index,),
+    batch=in_front(lambda args, mapped, **attrs: emitted("unravel_index", args, **attrs)),
+)
+
+
+def ravel_aval(*indices, dims, mode, order):
+    """One place for each place of the indices, which broadcast."""
+    checked_integers("ravel_multi_index", *indices)
+    return ArrayType(np.intp, broadcast_shapes(*[kind.shape for kind in indices]))
+
+
+def ravel_prepare(multi_index, dims, mode="raise", order="C"):
+    """np.ravel_multi_index' call; there may be a mode for each axis."""
+    modes = tuple(map(known_mode, mode)) if type(mode) is tuple else known_mode(mode)
+    indices = tuple([places(index) for index in multi_index])
+    return indices, {"dims": one_or_more(dims), "mode": modes, "order": order}
+
+
+ravel_multi_index = op(
+    "ravel_multi_index",
+    lambda xp, *indices, dims, mode="raise", order="C": xp.ravel_multi_index(
+        indices, dims, mode, order
+    ),
+    ravel_aval,
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    prepare=ravel_prepare,
+    numpy=(np.ravel_multi_index,),
+    source=lambda write, *indices, **attrs: write.numpy_call(f"({', '.join(indices)},)", **attrs),
+    batch=in_front(
+        lambda args, mapped, **attrs: emitted("ravel_multi_index", aligned(args, mapped), **attrs)
+    ),
+)
+
+# ---- bits ----
+
+
+def bits_aval(name: str, count_of):
+    """The type rule of packbits or unpackbits: uint8, ``count_of(n)`` along the axis."""
+
+    def aval(x, *, axis, **attrs):
+        if x.dtype.kind not in ("b", "i", "u") or (name == "unpackbits" and x.dtype != np.uint8):
+            raise DTypeError(f"{name}: expected booleans or unsigned bytes, found {x}")
+        if axis is None:
+            return ArrayType(np.uint8, (count_of(x.size, **attrs),))
+        (axis,) = normalized(axis, x.ndim)
+        count = count_of(x.shape[axis], **attrs)
+        return ArrayType(np.uint8, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
+
+    return aval
+
+
+def bits_batch(name: str):
+    """The batching rule of packbits or unpackbits."""
+
+    def rule(args, mapped, *, axis, **attrs):
+        (x,) = args
+        if axis is None:
+            return emitted(name, (rows(x),), axis=1, **attrs)
+        return emitted(name, args, axis=shifted(axis, rank(x, True)), **attrs)
+
+    return in_front(rule)
+
+
+def unpacked_count(n: int, *, count, bitorder) -> int:
+    """How many bits ``n`` bytes give; a negative ``count`` leaves that many away."""
+    if count is None:
+        return 8 * n
+    return count if count >= 0 else 8 * n + count
+
+
+packbits = op(
+    "packbits",
+    lambda xp, x, *, axis=None, bitorder="big": xp.packbits(x, axis=axis, bitorder=bitorder),
+    bits_aval("packbits", lambda n, *, bitorder: -(-n // 8)),
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    prepare=lambda a, axis=None, bitorder="big": (
+        (a,),
+        {"axis": None if axis is None else as_size(axis), "bitorder": bitorder},
+    ),
+    numpy=(np.packbits,),
+    batch=bits_batch("packbits"),
+)
+unpackbits = op(
+    "unpackbits",
+    lambda xp, x, *, axis=None, count=None, bitorder="big": xp.unpackbits(
+        x, axis=axis, count=count, bitorder=bitorder
+    ),
+    bits_aval("unpackbits", unpacked_count),
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    prepare=lambda a, axis=None, count=None, bitorder="big": (
+        (a,),
+        {
+            "axis": None if axis is None else as_size(axis),
+            "count": None if count is None else as_size(count),
+            "bitorder": bitorder,
+        },
+    ),
+    numpy=(np.unpackbits,),
+    batch=bits_batch("unpackbits"),
+)

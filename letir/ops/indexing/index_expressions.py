@@ -1,0 +1,198 @@
+"""The index as an attribute: how ``x[item]`` is spelled, which shape it has, and how its entries
+lie.
+
+What index, index_set, index_add, assemble and their batching rules share.
+"""
+
+import itertools
+
+import numpy as np
+
+from letir.ast.attrs import Here
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.errors import BoundsError, ShapeError
+from letir.ops.shape.shape_and_creation import as_size, is_known, ones_like
+
+
+def spelled_item(item) -> tuple[tuple, object]:
+    """(arrays, item with ``Here`` in their places) of an index as users write it."""
+    arrays: list = []
+    if type(item) is tuple:
+        spelled = tuple([spelled_entry(entry, arrays) for entry in item])
+    else:
+        spelled = spelled_entry(item, arrays)
+    return tuple(arrays), spelled
+
+
+def spelled_entry(entry, arrays: list):
+    """One entry of an index as an attribute; an array is added to ``arrays``."""
+    # exactly int: True is a mask, not 1
+    if entry is None or entry is Ellipsis or type(entry) is int:
+        return entry
+    if isinstance(entry, slice):
+        ends = entry.start, entry.stop, entry.step
+        return slice(*[None if n is None else as_size(n) for n in ends])
+    # type(): traced values say that they are instances of NumPy's classes
+    if issubclass(type(entry), np.integer):
+        return int(entry)
+    if isinstance(entry, list | tuple):  # a tuple inside the item is a sequence too
+        # [] selects nothing; asarray says float
+        entry = np.asarray(entry) if entry else np.zeros(0, np.intp)
+    if type(entry) in (bool, np.bool_):
+        entry = np.asarray(entry)
+    if not isinstance(entry, np.ndarray | Value) or entry.dtype.kind not in "biu":
+        raise BoundsError(
+            "an index is made of integers, slices, None, ... and integer or boolean arrays, "
+            f"found {entry!r}\n"
+            "  cast it with .astype(int) if its values are integers"
+        )
+    arrays.append(entry)
+    # asking a traced mask for its count records a guard
+    return Here(entry.sum().__index__() if entry.dtype.kind == "b" else None)
+
+
+def item_along(x, indices, axis: int) -> tuple:
+    """The index that takes, at each place of ``indices``, an element along ``axis`` of ``x``."""
+    if indices.ndim != x.ndim:
+        raise ShapeError(
+            f"places along an axis have as many axes as the array: {indices.shape} of {x.shape}"
+        )
+    if not -x.ndim <= axis < x.ndim:
+        raise BoundsError(f"axis {axis} is out of bounds for an array with {x.ndim} axes")
+    axis %= x.ndim
+    return tuple([indices if i == axis else all_along(x, indices, i) for i in range(x.ndim)])
+
+
+def all_along(x, indices, axis: int):
+    """All places along an axis of ``x``, in a shape that broadcasts to that of ``indices``."""
+    n = x.shape[axis]
+    if type(n) is int:
+        return np.arange(n).reshape(-1, *(1,) * (x.ndim - axis - 1))
+    # there is no arange of a size that has a name: ones are counted
+    like = indices if isinstance(indices, Value) and indices.shape[axis] == n else x
+    return PRIMITIVES["cumsum"](ones_like(like).astype(np.int64), axis) - 1
+
+
+def filled(item, arrays: tuple):
+    """The index with the arrays in their places."""
+    if not arrays:
+        return item
+    rest = iter(arrays)
+    if type(item) is tuple:
+        return tuple([next(rest) if type(entry) is Here else entry for entry in item])
+    return next(rest) if type(item) is Here else item
+
+
+def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
+    """The shape of ``x[item]`` by NumPy's rules for basic and advanced indices.
+
+    https://numpy.org/doc/stable/user/basics.indexing.html#combining-advanced-and-basic-indexing
+    """
+    entries = expanded(shape, item, arrays)
+    kinds, axis = iter(arrays), 0
+    kept: list = []  # sizes of the axes that slices and None leave
+    together: list[tuple] = []  # shapes of the advanced indices
+    places: list[tuple[int, int]] = []  # (entry, number of kept axes before it) of each of those
+    for position, entry in enumerate(entries):
+        if entry is None or entry is ...:
+            kept += [1] * (entry is None)
+            continue
+        if type(entry) is slice:
+            kept.append(sliced(shape[axis], entry))
+            axis += 1
+            continue
+        # an integer too: beside arrays it counts as one (see NumPy's page)
+        places.append((position, len(kept)))
+        kind = next(kinds) if type(entry) is Here else None
+        if kind is None:
+            check_bounds(entry, shape[axis], axis)
+            axis += 1
+        elif kind.dtype.kind == "b":
+            if broadcast_shapes(kind.shape) != tuple(shape[axis : axis + kind.ndim]):
+                raise BoundsError(
+                    f"a mask of shape {kind.shape} does not fit {shape} from axis {axis}"
+                )
+            together.append((entry.count,))  # a mask is as the integers of mask.nonzero(): one axis
+            axis += kind.ndim
+        else:
+            together.append(kind.shape)
+            axis += 1
+    # apart: the axes that arrays make come first, as no place is theirs (see NumPy's page)
+    adjacent = all(b[0] - a[0] == 1 for a, b in itertools.pairwise(places))
+    start = places[0][1] if places and adjacent else 0
+    try:
+        return (*kept[:start], *broadcast_shapes(*together), *kept[start:])
+    except ShapeError as error:
+        raise BoundsError(f"the arrays of an index do not broadcast: {error}") from None
+
+
+def expanded(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> list:
+    """The entries of an index, one for each axis: ``...`` and missing ones as full slices.
+
+    An ``...`` for no axis stays: also that keeps the arrays on both sides of it apart.
+    """
+    entries = list(item) if type(item) is tuple else [item]
+    masks = iter(arrays)
+    taken = 0
+    for entry in entries:
+        kind = next(masks) if type(entry) is Here else None
+        taken += (
+            kind.ndim
+            if kind is not None and kind.dtype.kind == "b"
+            else entry is not None and entry is not ...
+        )
+    missing = len(shape) - taken
+    if missing < 0:
+        raise BoundsError(f"too many indices: {taken} for an array of shape {shape}")
+    places = [i for i, entry in enumerate(entries) if entry is ...]
+    if len(places) > 1:
+        raise BoundsError("an index can only have one ellipsis")
+    if missing:
+        at = places[0] if places else len(entries)
+        entries[at : at + 1] = [slice(None)] * missing
+    return entries
+
+
+def sliced(n, part: slice):
+    """The size that a slice leaves of an axis of size ``n``."""
+    if type(n) is int:
+        return len(range(*part.indices(n)))
+    # n is a name: known is the size without some elements at the ends, if there are so many
+    start, stop, step = part.start or 0, part.stop or 0, part.step or 1
+    if start >= 0 and (part.stop is None or stop < 0) and step == 1:
+        return n - start + stop
+    raise ShapeError(
+        f"the slice {part} of an axis of size {n} needs the size: trace with concrete arrays"
+    )
+
+
+def check_bounds(i: int, n, axis: int) -> None:
+    """Raise BoundsError if ``i`` is no index of an axis of size ``n``."""
+    if type(n) is int and not -n <= i < n:
+        raise BoundsError(f"index {i} is out of bounds for axis {axis} with size {n}")
+
+
+# ---- several indices ----
+
+
+def parts_of(items: tuple, operands: tuple) -> list[tuple]:
+    """(item, part, arrays of the item) for each item; ``operands`` are parts and arrays in a
+    row.
+    """
+    rest = iter(operands)
+    return [
+        (item, next(rest), tuple([next(rest) for _ in range(arrays_in(item))])) for item in items
+    ]
+
+
+def arrays_in(item) -> int:
+    """How many arrays an index has."""
+    return sum(type(entry) is Here for entry in (item if type(item) is tuple else (item,)))
+
+
+def sizes_in(operands: tuple, shape) -> tuple[tuple, tuple]:
+    """(the operand that says the shape, if there is one, the parts and arrays)."""
+    count = 0 if is_known(shape) else 1
+    return operands[:count], operands[count:]

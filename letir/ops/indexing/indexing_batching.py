@@ -1,0 +1,255 @@
+"""Batching rules of index, index_set and index_add: one index for all examples.
+
+Where only the array is mapped, a full slice stands for its batch. Mapped index arrays go together
+with ``arange(batch)``, so that each example is read or written at its own places.
+"""
+
+import itertools
+import math
+from collections.abc import Callable
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.attrs import Here
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import Size
+from letir.ops.define.batch_rules import (
+    emitted,
+    first_mapped,
+    in_front,
+    known_size,
+    rank,
+    resized,
+    rows,
+    shape_of,
+    sizes_operand,
+    spread_out,
+    to_front,
+    widened,
+)
+from letir.ops.indexing.index_expressions import expanded, parts_of, sizes_in
+from letir.ops.shape.shape_batching import rank_of_shape, shared, with_batch
+
+EVERY = slice(None)
+
+
+@frozen
+class Layout:
+    """How an index on one example lies: ``depth`` axes that its arrays make, after ``start`` axes
+    that are kept, of ``kept``; ``apart``: its arrays stand apart, so that their axes come first.
+    """
+
+    start: int
+    depth: int
+    kept: int
+    apart: bool
+
+    @classmethod
+    def of(cls, entries: list, kinds: list[tuple[int, bool]]) -> "Layout":
+        """``entries`` as spelled out; ``kinds``: (rank, whether it is a mask) of each array."""
+        places, kept = [], 0  # (entry, number of kept axes before it) of arrays and integers
+        for position, entry in enumerate(entries):
+            if entry is None or type(entry) is slice:
+                kept += 1
+            elif entry is not ...:
+                places.append((position, kept))
+        # as items.indexed_shape decides; the two must agree
+        apart = any(b[0] - a[0] > 1 for a, b in itertools.pairwise(places))
+        depth = max((1 if is_mask else ndim for ndim, is_mask in kinds), default=0)
+        return cls(places[0][1] if places and not apart else 0, depth, kept, apart and depth > 0)
+
+
+class Index:
+    """An index on mapped operands: its item and arrays, with those that are mapped as integers of
+    shape (batch, ...), and how it lies on one example.
+    """
+
+    def __init__(self, like: Value, shape: tuple, item, arrays, mapped):
+        self.like, self.mapped = like, any(mapped)
+        kinds = [a.type.with_shape(shape_of(a, m)) for a, m in zip(arrays, mapped, strict=True)]
+        entries = expanded(shape, item, tuple(kinds))
+        masks = [(kind.ndim, kind.dtype.kind == "b") for kind in kinds]
+        self.layout = Layout.of(entries, masks)
+        self.arrays: list[Value] = []
+        self.entries: list = []
+        rest = iter(zip(arrays, mapped, masks, strict=True))
+        for entry in entries:
+            if type(entry) is Here:
+                self.add(entry, *next(rest))
+            else:
+                self.entries.append(entry)
+
+    def add(self, entry: Here, array: Value, is_mapped: bool, kind: tuple[int, bool]) -> None:
+        """Add the entry of one array."""
+        # a 0-d mask makes an axis and consumes none: it stays a mask, the same for all examples
+        if not is_mapped or kind == (0, True):
+            self.entries.append(entry)
+            self.arrays.append(array if not is_mapped else truth(array, bool(entry.count)))
+            return
+        found = places_of(array, entry.count) if kind[1] else [array]
+        self.entries += [Here()] * len(found)
+        self.arrays += [widened(places, self.layout.depth) for places in found]
+
+    def sliced(self) -> tuple[tuple, list]:
+        """(item, arrays) on an array with the batch in front, where no array is mapped."""
+        return (EVERY, *self.entries), self.arrays
+
+    def counted(self) -> tuple[tuple, list]:
+        """(item, arrays) on an array with the batch in front; the axes of the arrays come first."""
+        n = self.like.shape[0]
+        steps = resized("reshape", counting(self.like, n), (n, *[1] * self.layout.depth), self.like)
+        return (Here(), *self.entries), [steps, *self.arrays]
+
+
+def counting(like: Value, n: int | Size) -> Value:
+    """The integers below ``n``, which is a number or a size of ``like``."""
+    if type(n) is Size:
+        op, dtype = PRIMITIVES["ones"], np.dtype(np.int64)
+        sizes = sizes_operand((n,), [like])
+        ones = like.emitter.apply(op, (sizes,), op.complete({"shape": (n,), "dtype": dtype}))
+        return emitted("cumsum", (ones,), axis=0, dtype=dtype) - 1
+    op = PRIMITIVES["arange"]
+    attrs = {"start": 0, "stop": n, "step": 1, "dtype": np.dtype(np.int64)}
+    return like.emitter.apply(op, (), op.complete(attrs))
+
+
+def truth(like: Value, value: bool) -> Value:
+    """A boolean that all examples share."""
+    op = PRIMITIVES["constant"]
+    return like.emitter.apply(op, (), op.complete({"value": np.bool_(value)}))
+
+
+def places_of(mask: Value, count: int) -> list[Value]:
+    """The places that a mapped mask selects, ``count`` in each example, as an integer array for
+    each axis.
+    """
+    shape, n = shape_of(mask, True), known_size(mask.shape[0], "a mask")
+    flat, size = rows(mask), math.prod(shape)
+    everywhere = resized("broadcast_to", counting(mask, size), (n, size), mask)
+    # as each example selects `count`, the places form a rectangle
+    found = emitted("index", (everywhere, flat), item=Here(n * count))
+    rest, axes = resized("reshape", found, (n, count), mask), []
+    for length in reversed(shape):
+        axes.append(rest % length)  # np.unravel_index, in C order
+        rest = rest // length
+    return axes[::-1]
+
+
+# ---- reading ----
+
+
+@in_front
+def batched_index(args, mapped, *, item):
+    """The rule of index."""
+    (x, *arrays), (by_x, *by_arrays) = args, mapped
+    found = Index(first_mapped(args, mapped), shape_of(x, by_x), item, arrays, by_arrays)
+    layout = found.layout
+    if not found.mapped:
+        out = read(x, *found.sliced())
+        return to_front(out, layout.depth if layout.apart else 0)
+    if not by_x:
+        out = read(x, tuple(found.entries), found.arrays)
+        return to_front(out, layout.start)
+    return behind(read(x, *found.counted()), layout)
+
+
+def read(x: Value, item: tuple, arrays: list) -> Value:
+    """``x[item]``."""
+    return emitted("index", (x, *arrays), item=item)
+
+
+def behind(out: Value, layout: Layout) -> Value:
+    """The axes that the arrays made, which are the first behind the batch, in their place."""
+    if layout.start == 0 or layout.depth == 0:
+        return out
+    made = range(1, 1 + layout.depth)
+    kept = range(1 + layout.depth, 1 + layout.depth + layout.kept)
+    order = (0, *kept[: layout.start], *made, *kept[layout.start :])
+    return emitted("transpose", (out,), axes=order)
+
+
+# ---- writing ----
+
+
+def batched_write(name: str) -> Callable:
+    """The rule of index_set, index_add or ufunc_at."""
+
+    @in_front
+    def rule(args, mapped, *, item, **attrs):
+        (x, new, *arrays), (by_x, by_new, *by_arrays) = args, mapped
+        like = first_mapped(args, mapped)
+        x = spread_out(x, by_x, like)
+        found = Index(like, shape_of(x, True), item, arrays, by_arrays)
+        layout = found.layout
+        new = fitting(new, by_new, layout.depth + layout.kept)
+        # apart: a slice for the batch would come behind the axes of the arrays, and `new` not fit
+        if not found.mapped and not layout.apart:
+            item, arrays = found.sliced()
+        else:
+            item, arrays = found.counted()
+            new = in_front_of(new, by_new, layout)
+        return emitted(name, (x, new, *arrays), item=item, **attrs)
+
+    return rule
+
+
+def fitting(new, is_mapped: bool, ndim: int):
+    """What is written, aligned with a part of rank ``ndim``: without leading axes of length 1 that
+    the part has not.
+    """
+    more = rank(new, is_mapped) - ndim
+    ahead = range(is_mapped, is_mapped + max(more, 0))
+    if any(new.shape[i] != 1 for i in ahead):  # nothing is written, however often
+        shape = (*new.shape[:is_mapped], *new.shape[is_mapped + more :])
+        new = emitted("reshape", (new,), shape=shape, order="C")
+    elif more > 0:
+        new = emitted("squeeze", (new,), axis=tuple(ahead))
+    return widened(new, ndim) if is_mapped else new
+
+
+def in_front_of(new, is_mapped: bool, layout: Layout):
+    """What is written, with the axes that the arrays make before those that are kept."""
+    start, depth, ndim = layout.start, layout.depth, layout.depth + layout.kept
+    if start == 0 or depth == 0 or rank(new, is_mapped) <= layout.kept - start:
+        return new
+    missing = ndim - rank(new, is_mapped)
+    if missing:
+        new = emitted("expand_dims", (new,), axis=tuple(range(is_mapped, is_mapped + missing)))
+    order = (*range(start, start + depth), *range(start), *range(start + depth, ndim))
+    axes = (0, *[i + 1 for i in order]) if is_mapped else order
+    return emitted("transpose", (new,), axes=axes)
+
+
+# ---- putting parts together ----
+
+
+@in_front
+def batched_assemble(args, mapped, *, items, shape):
+    """The rule of assemble."""
+    like = first_mapped(args, mapped)
+    (sizes, rest), (_, there) = sizes_in(args, shape), sizes_in(mapped, shape)
+    shared("assemble", sizes, mapped[: len(sizes)])
+    places = shape or (1,) * rank_of_shape(sizes, shape)
+    operands, spelled = [], []
+    for part, flags in zip(parts_of(items, rest), parts_of(items, there), strict=True):
+        item, operand, arrays = placed_part(part, flags, places, like)
+        spelled.append(item)
+        operands += [operand, *arrays]
+    sizes, shape = with_batch(like, list(sizes), shape)
+    if not sizes and not all(type(n) is int for n in shape):
+        sizes = [sizes_operand(shape, [like])]
+    return emitted("assemble", (*sizes, *operands), items=tuple(spelled), shape=shape)
+
+
+def placed_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple:
+    """(item, part, arrays) of one part on an array with the batch in front."""
+    (item, operand, arrays), (_, is_mapped, by_arrays) = part, flags
+    found = Index(like, shape, item, arrays, by_arrays)
+    operand = spread_out(operand, is_mapped, like)
+    if not found.mapped and not found.layout.apart:
+        spelled, arrays = found.sliced()
+        return spelled, operand, arrays
+    spelled, arrays = found.counted()
+    return spelled, in_front_of(operand, True, found.layout), arrays

@@ -1,0 +1,207 @@
+"""Triangular decompositions of matrices: cholesky and qr.
+
+Their derivatives hold where the factors are smooth functions of the matrix; what happens elsewhere
+each rule says. A matrix that ought to be Hermitian is taken for its Hermitian part by the
+derivatives, as in JAX: NumPy reads one triangle only, and a cotangent is shared by both.
+
+Sources: Murray, Differentiation of the Cholesky decomposition (2016); Walter, Lehmann and Lamour,
+On evaluating higher-order derivatives of the QR decomposition (2012), and Seeger et al.,
+Auto-differentiating linear algebra (2017).
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType
+from letir.errors import MissingRule, ShapeError
+from letir.ops.define.records import added, match, op
+from letir.ops.elementwise.ufuncs import imag, where
+from letir.ops.linalg.matmul_einsum import swapped
+from letir.ops.linalg.matrix_parts import (
+    adjoint,
+    below_diagonal,
+    conjugated,
+    hermitian_part,
+    known_type,
+    linalg_dtype,
+    lower,
+    matrix_shape,
+    named_tuple,
+    on_diagonal,
+    real_part,
+    square_aval,
+    stacked,
+)
+from letir.ops.linalg.solve_inv_det import inv
+from letir.ops.shape.shape_and_creation import zeros_like
+from letir.ops.shape.transpose_join_split import concatenate
+
+# ---- cholesky ----
+
+
+def cholesky_vjp(ct, y, x, *, upper):
+    """Murray's formula: half of the diagonal and what is below it of L^H G, between inverses."""
+    known_type("cholesky", ct, x)
+    factor, g = (adjoint(y), swapped(ct)) if upper else (y, conjugated(ct))
+    inner = lower(adjoint(factor) @ g)
+    inverse = inv(factor)
+    by_x = adjoint(inverse) @ inner @ inverse
+    return (match(conjugated(hermitian_part(by_x)), x),)
+
+
+def cholesky_jvp(tangents, y, x, *, upper):
+    """L times the lower part of inv(L) dA inv(L)^H."""
+    factor = adjoint(y) if upper else y
+    inverse = inv(factor)
+    change = factor @ lower(inverse @ hermitian_part(tangents[0]) @ adjoint(inverse))
+    return adjoint(change) if upper else change
+
+
+cholesky = op(
+    "cholesky",
+    lambda xp, x, *, upper=False: xp.linalg.cholesky(x, **({"upper": True} if upper else {})),
+    square_aval("cholesky"),
+    vjp=cholesky_vjp,
+    jvp=cholesky_jvp,
+    prepare=lambda a, /, *, upper=False: ((a,), {"upper": bool(upper)}),
+    numpy=(np.linalg.cholesky,),
+    batch=stacked("cholesky"),
+)
+
+# ---- qr ----
+
+
+def qr_aval(x, *, mode):
+    """Q and R, or R alone; square Q in mode "complete"."""
+    lead, m, n = matrix_shape("qr", x)
+    if mode == "complete" or m == n:
+        k = m
+    elif type(m) is int and type(n) is int:
+        k = min(m, n)
+    else:
+        raise ShapeError(f"qr: the sizes of {x.shape} must be numbers, of which the smaller counts")
+    dtype = linalg_dtype("qr", x)
+    r = ArrayType(dtype, (*lead, k if mode != "complete" else m, n))
+    return (r,) if mode == "r" else (ArrayType(dtype, (*lead, m, k)), r)
+
+
+def qr_prepare(a, mode="reduced"):
+    """np.linalg.qr's call."""
+    if mode not in ("reduced", "complete", "r"):
+        raise MissingRule(
+            f"qr: mode {mode!r} is not recorded: its result is LAPACK's own, Householder vectors\n"
+            "  take mode='reduced', 'complete' or 'r'"
+        )
+    return (a,), {"mode": mode}
+
+
+def thin(q: Value, r: Value) -> tuple[Value, Value]:
+    """Of Q and R the parts that belong to the columns on the left that Q spans."""
+    if q.shape[-2] == r.shape[-1]:  # square: the sizes may be names
+        return q, r
+    k = min(r.shape[-1], q.shape[-2])
+    return left(q, k), top(r, k)
+
+
+def left(x: Value, k) -> Value:
+    """The first ``k`` columns."""
+    return x if x.shape[-1] == k else x[..., :k]
+
+
+def top(x: Value, k) -> Value:
+    """The first ``k`` rows."""
+    return x if x.shape[-2] == k else x[..., :k, :]
+
+
+def qr_factors(outs: tuple, x: Value, mode: str) -> tuple[Value, Value]:
+    """Thin Q and R of ``x``, of the results if Q is among them."""
+    return tuple(qr(x, "reduced")) if mode == "r" else thin(*outs)
+
+
+def qr_vjp(cts, outs, x, *, mode):
+    """The rule of a thin Q and a square R, with the columns on the right as products with Q^H.
+
+    For a tall matrix in mode "complete" the further columns of Q turn with the others, but not
+    among themselves. Without full column rank on the left there is no derivative: R is singular.
+    """
+    known_type("qr", x)
+    q, r = qr_factors(outs, x, mode)
+    by_q, by_r = (None, *cts) if mode == "r" else cts
+    by_q, by_r = [None if ct is None else conjugated(ct) for ct in (by_q, by_r)]
+    k, by_rest = q.shape[-1], None
+    if by_q is not None and by_q.shape[-1] != k:
+        rest = outs[0][..., k:]
+        by_q, by_others = by_q[..., :k], by_q[..., k:]
+        by_q = by_q - rest @ (adjoint(by_others) @ q)
+    if by_r is not None:
+        by_r = top(by_r, k)
+    if r.shape[-1] != k:  # wide: R2 = Q^H A2
+        by_r2 = zeros_like(r[..., k:]) if by_r is None else by_r[..., k:]
+        by_rest = q @ by_r2
+        turned = x[..., k:] @ adjoint(by_r2)
+        by_q = turned if by_q is None else by_q + turned
+        by_r = None if by_r is None else by_r[..., :k]
+    found = qr_square_vjp(by_q, by_r, q, left(r, k))
+    if by_rest is not None:
+        found = concatenate([found, by_rest], axis=-1)
+    return (match(conjugated(found), x),)
+
+
+def qr_square_vjp(by_q, by_r, q: Value, r: Value) -> Value:
+    """Seeger et al.: (G_Q + Q copyltu(M)) R^-H with M = R G_R^H - G_Q^H Q."""
+    terms = [] if by_r is None else [r @ adjoint(by_r)]
+    terms += [] if by_q is None else [-(adjoint(by_q) @ q)]
+    inner = added(terms)
+    below = where(below_diagonal(inner), inner, 0)
+    # of the diagonal the real part: R has a real one, which Q cannot turn
+    both = below + adjoint(below) + where(on_diagonal(inner), real_part(inner), 0)
+    found = q @ both
+    return (found if by_q is None else by_q + found) @ adjoint(inv(r))
+
+
+def qr_jvp(tangents, outs, x, *, mode):
+    """dQ = Q X + (I - Q Q^H) dA inv(R), with X skew-Hermitian, and dR = Q^H dA - X R."""
+    q, r = qr_factors(outs, x, mode)
+    change, k = tangents[0], q.shape[-1]
+    scaled = left(change, k) @ inv(left(r, k))
+    inner = adjoint(q) @ scaled
+    below = where(below_diagonal(inner), inner, 0)
+    skew = below - adjoint(below)
+    if q.dtype.kind == "c":
+        skew = skew + where(on_diagonal(inner), 1j * imag(inner), 0)
+    dq = q @ (skew - inner) + scaled
+    dr = adjoint(q) @ change - skew @ r
+    # what is below R's diagonal is rounding only
+    dr = where(below_diagonal(dr), 0, dr)
+    if mode == "r":
+        return (dr,)
+    full = outs[0].shape[-1]
+    if full != k:
+        dr = concatenate([dr, zeros_like(outs[1][..., k:, :])], axis=-2)
+        dq = concatenate([dq, -(q @ (adjoint(dq) @ outs[0][..., k:]))], axis=-1)
+    return dq, dr
+
+
+def qr_source(write, x, *, mode):
+    """np.linalg.qr, of which mode "r" gives no tuple."""
+    text = f"np.linalg.qr({x}, mode={mode!r})"
+    return f"({text},)" if mode == "r" else text
+
+
+qr = op(
+    "qr",
+    lambda xp, x, *, mode="reduced": (
+        (xp.linalg.qr(x, mode="r"),) if mode == "r" else tuple(xp.linalg.qr(x, mode=mode))
+    ),
+    qr_aval,
+    vjp=qr_vjp,
+    jvp=qr_jvp,
+    results=lambda *, mode: 1 if mode == "r" else 2,
+    returned=lambda results, *, mode: (
+        results[0] if mode == "r" else named_tuple(np.linalg.qr)(*results)
+    ),
+    prepare=qr_prepare,
+    numpy=(np.linalg.qr,),
+    batch=stacked("qr"),
+    source=qr_source,
+)

@@ -1,0 +1,251 @@
+"""Products that sum over axes: tensordot, inner, outer, vdot, vecdot, matvec, vecmat, multi_dot.
+
+See ``products`` for matmul, dot and einsum, of which these are made.
+"""
+
+import functools
+import math
+import operator
+
+import numpy as np
+
+from letir.ast.types import ArrayType
+from letir.errors import ShapeError
+from letir.ops.as_numpy.arrays import listed
+from letir.ops.define.batch_rules import decomposed
+from letir.ops.define.records import added, array_dtype, composite, decomposition, match, spread
+from letir.ops.elementwise.ufuncs import mul
+from letir.ops.linalg.matmul_einsum import dot, einsum, known_rank, matmul
+from letir.ops.linalg.matrix_parts import conjugated
+from letir.ops.shape.shape_and_creation import as_size, reshape
+from letir.ops.shape.transpose_join_split import (
+    expand_dims,
+    int_or_tuple,
+    normalized,
+    squeeze,
+    transpose,
+)
+
+# ---- tensordot ----
+
+
+def tensordot_prepare(a, b, axes=2):
+    """np.tensordot's call; the axes as two tuples."""
+    try:
+        of_a, of_b = axes
+    except TypeError:
+        count = as_size(axes)
+        of_a, of_b = tuple(range(-count, 0)), tuple(range(count))
+    return (a, b), {"axes": (in_tuple(of_a), in_tuple(of_b))}
+
+
+def in_tuple(axis) -> tuple:
+    """One axis or several as a tuple."""
+    found = int_or_tuple(axis.tolist() if isinstance(axis, np.ndarray) else axis)
+    return found if type(found) is tuple else (found,)
+
+
+def summed_axes(x, y, axes: tuple) -> tuple[tuple, tuple]:
+    """The axes of each operand that are summed. Raises ShapeError if they do not fit."""
+    of_x, of_y = normalized(axes[0], x.ndim), normalized(axes[1], y.ndim)
+    sizes = [x.shape[i] for i in of_x], [y.shape[i] for i in of_y]
+    if sizes[0] != sizes[1]:
+        raise ShapeError(f"tensordot: shapes {x.shape} and {y.shape} differ along the axes {axes}")
+    return of_x, of_y
+
+
+def rest(x, axes: tuple) -> tuple:
+    """The other axes."""
+    return tuple(i for i in range(x.ndim) if i not in axes)
+
+
+def tensordot_aval(x, y, *, axes):
+    """The axes that are not summed, those of ``x`` first."""
+    of_x, of_y = summed_axes(x, y, axes)
+    kept = [x.shape[i] for i in rest(x, of_x)] + [y.shape[i] for i in rest(y, of_y)]
+    return ArrayType(array_dtype(x, y), tuple(kept))
+
+
+def tensordot_decompose(x, y, *, axes):
+    """One product of matrices, as NumPy computes it."""
+    of_x, of_y = summed_axes(x, y, axes)
+    kept = rest(x, of_x), rest(y, of_y)
+    shape = (*[x.shape[i] for i in kept[0]], *[y.shape[i] for i in kept[1]])
+    n = math.prod(x.shape[i] for i in of_x)
+    rows, columns = [math.prod(z.shape[i] for i in k) for z, k in zip((x, y), kept, strict=True)]
+    left = reshape(transpose(x, (*kept[0], *of_x)), (rows, n))
+    right = reshape(transpose(y, (*of_y, *kept[1])), (n, columns))
+    return reshape(matmul(left, right), shape)
+
+
+def tensordot_vjp(ct, out, x, y, *, axes, transform):
+    """The cotangent summed with each operand over the axes of the other."""
+    known_rank("tensordot", ct, x, y)
+    of_x, of_y = summed_axes(x, y, axes)
+    kept_x, kept_y = rest(x, of_x), rest(y, of_y)
+    n = len(kept_x)
+    # what comes out has its summed axes in ascending order of the other operand's
+    by_x = tensordot(ct, y, (tuple(range(n, ct.ndim)), kept_y))
+    by_y = tensordot(x, ct, (kept_x, tuple(range(n))))
+    return (
+        match(to_order(by_x, (*kept_x, *in_order_of(of_y, of_x))), x),
+        match(to_order(by_y, (*in_order_of(of_x, of_y), *kept_y)), y),
+    )
+
+
+def in_order_of(keys: tuple, values: tuple) -> tuple:
+    """``values`` sorted by ``keys``."""
+    return tuple(value for _, value in sorted(zip(keys, values, strict=True)))
+
+
+def to_order(x, places: tuple):
+    """``x``, whose axis i belongs at ``places[i]``, transposed so."""
+    order = tuple(sorted(range(len(places)), key=places.__getitem__))
+    return x if order == tuple(range(len(order))) else transpose(x, order)
+
+
+def tensordot_jvp(tangents, out, x, y, *, axes, transform):
+    """The product rule."""
+    by_x, by_y = tangents
+    terms = (
+        None if by_x is None else tensordot(by_x, y, axes),
+        None if by_y is None else tensordot(x, by_y, axes),
+    )
+    return spread(added(terms), out)
+
+
+tensordot = composite(
+    "tensordot",
+    tensordot_decompose,
+    impl=lambda xp, x, y, *, axes: xp.tensordot(x, y, axes),
+    aval=tensordot_aval,
+    vjp=tensordot_vjp,
+    jvp=tensordot_jvp,
+    prepare=tensordot_prepare,
+    numpy=(np.tensordot,),
+    batch=decomposed(functools.partial(decomposition, tensordot_decompose), False),
+)
+
+# ---- inner, outer, vdot ----
+
+
+def inner_decompose(x, y):
+    """The sum over both last axes; a product with a scalar."""
+    if not x.shape or not y.shape:
+        return mul(x, y)
+    return dot(x, y) if y.ndim == 1 else tensordot(x, y, ((-1,), (-1,)))
+
+
+inner = composite(
+    "inner",
+    inner_decompose,
+    impl=lambda xp, x, y: xp.inner(x, y),
+    prepare=lambda a, b, /: ((a, b), {}),
+    numpy=(np.inner,),
+)
+outer = composite(
+    "outer",
+    lambda x, y: mul(expand_dims(reshape(x, -1), 1), expand_dims(reshape(y, -1), 0)),
+    impl=lambda xp, x, y: xp.outer(x, y),
+    prepare=lambda a, b, out=None: ((a, b), {}),
+    numpy=(np.outer,),
+)
+vdot = composite(
+    "vdot",
+    lambda x, y: dot(conjugated(reshape(x, -1)), reshape(y, -1)),
+    impl=lambda xp, x, y: xp.vdot(x, y),
+    prepare=lambda a, b, /: ((a, b), {}),
+    numpy=(np.vdot,),
+)
+
+# ---- products of stacked vectors ----
+
+
+def with_axes(name: str, x, y, ranks: tuple[int, int]) -> None:
+    """Raise ShapeError if an operand has fewer axes than its core."""
+    if x.ndim < ranks[0] or y.ndim < ranks[1]:
+        raise ShapeError(f"{name}: operands of shapes {x.shape} and {y.shape} have too few axes")
+
+
+def vecdot_decompose(x, y):
+    """The sum over the last axis, with the first operand conjugated."""
+    with_axes("vecdot", x, y, (1, 1))
+    return einsum("...i,...i->...", conjugated(x), y)
+
+
+def matvec_decompose(x, y):
+    """A matrix times a vector, both stacked."""
+    with_axes("matvec", x, y, (2, 1))
+    return squeeze(matmul(x, expand_dims(y, -1)), -1)
+
+
+def vecmat_decompose(x, y):
+    """A conjugated vector times a matrix, both stacked."""
+    with_axes("vecmat", x, y, (1, 2))
+    return squeeze(matmul(expand_dims(conjugated(x), -2), y), -2)
+
+
+def product_of_vectors(name: str, decompose):
+    """Register a generalised ufunc of NumPy's."""
+    return composite(
+        name,
+        decompose,
+        impl=lambda xp, x, y: getattr(xp, name)(x, y),
+        numpy=(getattr(np, name),),
+    )
+
+
+vecdot = product_of_vectors("vecdot", vecdot_decompose)
+matvec = product_of_vectors("matvec", matvec_decompose)
+vecmat = product_of_vectors("vecmat", vecmat_decompose)
+
+# ---- multi_dot ----
+
+
+def multi_dot_decompose(*arrays):
+    """Products in the order that takes the fewest multiplications."""
+    if len(arrays) < 2:
+        raise ShapeError("multi_dot: expecting at least two arrays")
+    if any(x.ndim != 2 for x in arrays[1:-1]) or {arrays[0].ndim, arrays[-1].ndim} - {1, 2}:
+        raise ShapeError("multi_dot: matrices between, vectors at the ends only")
+    first, last = arrays[0], arrays[-1]
+    chain = [expand_dims(first, 0) if first.ndim == 1 else first, *arrays[1:]]
+    chain[-1] = expand_dims(last, 1) if last.ndim == 1 else last
+    out = in_best_order(chain)
+    gone = (*[0] * (first.ndim == 1), *[1] * (last.ndim == 1))
+    return squeeze(out, gone) if gone else out
+
+
+def in_best_order(chain: list):
+    """The product of matrices (Cormen et al., Introduction to Algorithms, chapter 15.2)."""
+    sizes = [chain[0].shape[0], *[x.shape[1] for x in chain]]
+    if not all(type(n) is int for n in sizes):
+        return functools.reduce(operator.matmul, chain)
+    best = {(i, i): (0, chain[i]) for i in range(len(chain))}
+    for length in range(1, len(chain)):
+        for i in range(len(chain) - length):
+            j = i + length
+            cost, k = min(
+                (best[i, k][0] + best[k + 1, j][0] + sizes[i] * sizes[k + 1] * sizes[j + 1], k)
+                for k in range(i, j)
+            )
+            best[i, j] = (cost, (i, k, j))
+    return product_of(best, 0, len(chain) - 1)
+
+
+def product_of(best: dict, i: int, j: int):
+    """The product of the matrices from i to j in the order that was found."""
+    if i == j:
+        return best[i, i][1]
+    _, k, _ = best[i, j][1]
+    return product_of(best, i, k) @ product_of(best, k + 1, j)
+
+
+multi_dot = composite(
+    "multi_dot",
+    multi_dot_decompose,
+    impl=lambda xp, *arrays: xp.linalg.multi_dot(arrays),
+    prepare=lambda arrays, *, out=None: (tuple(arrays), {}),
+    numpy=(np.linalg.multi_dot,),
+    source=listed,
+)

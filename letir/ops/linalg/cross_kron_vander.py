@@ -1,0 +1,124 @@
+"""Products and powers of vectors: cross, kron, vander.
+
+Traced as themselves and computed by NumPy's own functions; their rules are those of what they
+decompose into.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import ShapeError
+from letir.ops.define.records import array_dtype, composite, type_of_operand
+from letir.ops.elementwise.casting import cast
+from letir.ops.reductions.cumulative import cumprod
+from letir.ops.shape.shape_and_creation import as_size, ones_like, reshape
+from letir.ops.shape.transpose_join_split import (
+    concatenate,
+    expand_dims,
+    flip,
+    moved,
+    normalized,
+    stack,
+)
+
+# ---- the cross product ----
+
+
+def parts(x: Value, axis: int, dtype) -> list:
+    """The two or three components of vectors along an axis."""
+    if not x.shape or x.shape[normalized(axis, x.ndim)[0]] not in (2, 3):
+        raise ShapeError(f"cross: vectors have 2 or 3 components, found {x.shape} along {axis}")
+    last = moved(cast(x, dtype), (axis,), (-1,))
+    return [last[..., i] for i in range(last.shape[-1])]
+
+
+def cross_decompose(a, b, *, axisa=-1, axisb=-1, axisc=-1) -> Value:
+    """The products of the components, two by two; a third component that is not there is 0."""
+    dtype = array_dtype(a.type, b.type)
+    a, b = parts(a, axisa, dtype), parts(b, axisb, dtype)
+    third = a[0] * b[1] - a[1] * b[0]
+    if len(a) == len(b) == 2:
+        return third
+    if len(a) == 2:
+        found = [a[1] * b[2], -(a[0] * b[2]), third]
+    elif len(b) == 2:
+        found = [-(a[2] * b[1]), a[2] * b[0], third]
+    else:
+        found = [a[1] * b[2] - a[2] * b[1], a[2] * b[0] - a[0] * b[2], third]
+    return stack(found, axisc)
+
+
+def cross_prepare(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+    """np.cross' call; ``axis`` stands for all three."""
+    axes = (axisa, axisb, axisc) if axis is None else (axis,) * 3
+    return (a, b), dict(zip(("axisa", "axisb", "axisc"), map(as_size, axes), strict=True))
+
+
+def linalg_cross_prepare(x1, x2, /, *, axis=-1):
+    """The call of np.linalg.cross, which takes three components only."""
+    for x in (x1, x2):
+        if np.shape(x)[axis] != 3:
+            raise ShapeError(f"cross: vectors have 3 components, found {np.shape(x)} along {axis}")
+    return cross_prepare(x1, x2, axis=axis)
+
+
+cross = composite(
+    "cross",
+    cross_decompose,
+    impl=lambda xp, a, b, *, axisa=-1, axisb=-1, axisc=-1: xp.cross(a, b, axisa, axisb, axisc),
+    prepare=cross_prepare,
+    numpy={np.cross: cross_prepare, np.linalg.cross: linalg_cross_prepare},
+)
+
+# ---- the Kronecker product ----
+
+
+def kron_decompose(a, b) -> Value:
+    """Every element of ``a`` times all of ``b``, as blocks."""
+    rank = max(type_of_operand(x).ndim for x in (a, b))
+    if not all(type_of_operand(x).ndim for x in (a, b)):
+        return a * b
+    a, b = (reshape(x, (1,) * (rank - x.ndim) + x.shape) for x in (a, b))
+    apart = expand_dims(a, tuple(range(1, 2 * rank, 2))) * expand_dims(
+        b, tuple(range(0, 2 * rank, 2))
+    )
+    return reshape(apart, tuple(n * m for n, m in zip(a.shape, b.shape, strict=True)))
+
+
+kron = composite(
+    "kron",
+    kron_decompose,
+    impl=lambda xp, a, b: xp.kron(a, b),
+    prepare=lambda a, b: ((a, b), {}),
+    numpy=(np.kron,),
+)
+
+# ---- powers ----
+
+
+def vander_decompose(x, *, n=None, increasing=False) -> Value:
+    """The powers of each element in a row, by products one after the other."""
+    if x.ndim != 1:
+        raise ShapeError(f"vander: an array of one axis is needed, found {x.shape}")
+    count = x.shape[0] if n is None else n
+    x = cast(x, np.promote_types(x.dtype, int))
+    factors = x[:, None] * np.ones((1, max(count - 1, 0)), x.dtype)  # of a named size too
+    if count > 0:
+        factors = concatenate([ones_like(x[:, None]), factors], 1)
+    found = cumprod(factors, 1)
+    return found if increasing else flip(found, 1)
+
+
+vander = composite(
+    "vander",
+    vander_decompose,
+    impl=lambda xp, x, *, n=None, increasing=False: xp.vander(x, n, increasing),
+    prepare=lambda x, N=None, increasing=False: (
+        (x,),
+        {"n": None if N is None else as_size(N), "increasing": bool(increasing)},
+    ),
+    numpy=(np.vander,),
+    source=lambda write, x, *, n, increasing: write.call(
+        "np.vander", x, N=n, increasing=increasing
+    ),
+)

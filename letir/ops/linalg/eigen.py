@@ -1,0 +1,262 @@
+"""Eigenvalues and eigenvectors: eigh, eigvalsh, eig, eigvals.
+
+Giles, Collected matrix derivative results (2008); for complex results Boeddeker, Hanebrink, Drude,
+Heymann and Haeb-Umbach, On the computation of complex-valued gradients with application to
+statistically optimum beamforming (2017), equation 4.77. Equal eigenvalues: the derivative takes no
+part in the rotation of their eigenvectors, which is undetermined; it is right for what does not
+depend on that rotation, as a sum over functions of eigenvalues, or a projector on their span. The
+second derivative by a matrix with equal eigenvalues is not right even there.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, GuardError, ShapeError, TraceError
+from letir.ops.define.records import added, match, op
+from letir.ops.elementwise.ufuncs import abs_, imag, where
+from letir.ops.linalg.matrix_parts import (
+    adjoint,
+    columns_times,
+    conjugated,
+    diagonal_of,
+    hermitian_part,
+    inverse_or_zero,
+    known_type,
+    known_value,
+    linalg_dtype,
+    named_tuple,
+    numbered,
+    real_dtype,
+    real_part,
+    rows_times,
+    square_shape,
+    stacked,
+)
+from letir.ops.linalg.solve_inv_det import inv, solve
+from letir.ops.reductions.reductions import argmax, sum_
+from letir.ops.shape.transpose_join_split import expand_dims
+
+# ---- Hermitian matrices ----
+
+
+def differences(w: Value) -> Value:
+    """1 / (w_j - w_i) for row i and column j; 0 where they are equal."""
+    return inverse_or_zero(expand_dims(w, -2) - expand_dims(w, -1))
+
+
+def eigh_aval(x, *, UPLO):
+    """Real eigenvalues, and eigenvectors as columns."""
+    lead, n = square_shape("eigh", x)
+    dtype = linalg_dtype("eigh", x)
+    return ArrayType(real_dtype(dtype), (*lead, n)), ArrayType(dtype, x.shape)
+
+
+def eigh_vjp(cts, outs, x, *, UPLO):
+    """V (diag(gw) + F * (V^H G)) V^H, of which both triangles have their share."""
+    known_type("eigh", x)
+    (by_w, by_v), (w, v) = cts, outs
+    terms = [] if by_w is None else [columns_times(v, by_w)]
+    if by_v is not None:
+        terms.append(v @ (differences(w) * (adjoint(v) @ conjugated(by_v))))
+    return (match(conjugated(hermitian_part(added(terms) @ adjoint(v))), x),)
+
+
+def eigh_jvp(tangents, outs, x, *, UPLO):
+    """The real diagonal of V^H dA V, and V times its other elements over differences."""
+    w, v = outs
+    inner = adjoint(v) @ hermitian_part(tangents[0]) @ v
+    return real_part(diagonal_of(inner)), v @ (differences(w) * inner)
+
+
+def triangle(UPLO: str) -> str:
+    """``UPLO`` as NumPy takes it."""
+    if str(UPLO).upper() not in ("L", "U"):
+        raise ShapeError(f"UPLO argument must be 'L' or 'U', found {UPLO!r}")
+    return str(UPLO).upper()
+
+
+eigh = op(
+    "eigh",
+    lambda xp, x, *, UPLO="L": tuple(xp.linalg.eigh(x, UPLO)),
+    eigh_aval,
+    vjp=eigh_vjp,
+    jvp=eigh_jvp,
+    results=lambda *, UPLO: 2,
+    returned=lambda results, *, UPLO: named_tuple(np.linalg.eigh)(*results),
+    prepare=lambda a, UPLO="L": ((a,), {"UPLO": triangle(UPLO)}),
+    numpy=(np.linalg.eigh,),
+    batch=stacked("eigh"),
+)
+
+
+def eigvalsh_vjp(ct, y, x, *, UPLO):
+    """V diag(ct) V^H."""
+    _, v = eigh(x, UPLO)
+    return (match(conjugated(columns_times(v, ct) @ adjoint(v)), x),)
+
+
+def eigvalsh_jvp(tangents, y, x, *, UPLO):
+    """The real diagonal of V^H dA V."""
+    _, v = eigh(x, UPLO)
+    return real_part(diagonal_of(adjoint(v) @ hermitian_part(tangents[0]) @ v))
+
+
+eigvalsh = op(
+    "eigvalsh",
+    lambda xp, x, *, UPLO="L": xp.linalg.eigvalsh(x, UPLO),
+    lambda x, *, UPLO: eigh_aval(x, UPLO=UPLO)[0],
+    vjp=eigvalsh_vjp,
+    jvp=eigvalsh_jvp,
+    prepare=lambda a, UPLO="L": ((a,), {"UPLO": triangle(UPLO)}),
+    numpy=(np.linalg.eigvalsh,),
+    batch=stacked("eigvalsh"),
+)
+
+# ---- all square matrices ----
+
+
+def is_real(a) -> bool:
+    """Whether NumPy's eigenvalues of ``a`` are real numbers, which depends on a real matrix.
+
+    Raises TraceError for a real matrix without a value.
+    """
+    if a.dtype.kind == "c":
+        return False
+    value = known_value(a)
+    if value is None:
+        raise TraceError(
+            "eig: whether the eigenvalues of a real matrix are real depends on its values, "
+            "which are not known\n  trace with concrete arguments, or make them complex: "
+            "numpy.linalg.eig(x.astype(complex))"
+        )
+    return np.isrealobj(np.linalg.eigvals(value))
+
+
+def eig_prepare(a):
+    """np.linalg.eig's call: ``real`` says whether the results are."""
+    return (a,), {"real": bool(is_real(a))}
+
+
+def eigvals_aval(x, *, real):
+    """Complex numbers, or real ones for a real matrix that has such."""
+    lead, n = square_shape("eig", x)
+    dtype = linalg_dtype("eig", x)
+    if real and dtype.kind == "c":
+        raise DTypeError("eig: the eigenvalues of a complex matrix are complex numbers")
+    wide = dtype if real or dtype.kind == "c" else np.result_type(dtype, np.complex64)
+    return ArrayType(wide, (*lead, n))
+
+
+def eig_aval(x, *, real):
+    """Eigenvalues, and eigenvectors as columns."""
+    values = eigvals_aval(x, real=real)
+    return values, ArrayType(values.dtype, x.shape)
+
+
+def as_recorded(found, real: bool):
+    """Eigenvalues or eigenvectors of the recorded kind. Raises GuardError if they are not."""
+    if real and found.dtype.kind == "c" and found.size:
+        raise GuardError(
+            "the program was recorded where all eigenvalues were real, now some are not\n"
+            "  trace again with these arguments, or write numpy.linalg.eig(x.astype(complex))"
+        )
+    if real or found.dtype.kind == "c":
+        return found
+    return found.astype(found.dtype.char.upper())  # all real this time: the same numbers
+
+
+def eig_impl(xp, x, *, real):
+    """numpy.linalg.eig, whose results are of the recorded kind."""
+    w, v = xp.linalg.eig(x)
+    return as_recorded(w, real), as_recorded(v, real)
+
+
+def of_unit_length(by_v: Value, v: Value) -> Value:
+    """The cotangent of eigenvectors without what their normalisation takes away.
+
+    LAPACK gives them length 1, and makes the largest component of complex ones real.
+    """
+    h = diagonal_of(adjoint(v) @ by_v)
+    along = columns_times(v, real_part(h))
+    if v.dtype.kind != "c":
+        return by_v - along
+    largest, size = real_component(v)
+    return by_v - along - where(largest, 1j * expand_dims(imag(h) / size, -2), 0)
+
+
+def real_component(v: Value) -> tuple[Value, Value]:
+    """Where each eigenvector has the component that is real, and that component."""
+    size = where(imag(v) == 0, abs_(v), -1)
+    place = expand_dims(argmax(size, axis=-2), -2)
+    largest = numbered(v, -2) == place + 1
+    return largest, sum_(where(largest, real_part(v), 0), axis=-2)
+
+
+def eig_vjp(cts, outs, x, *, real):
+    """V^-H (diag(gw) + conj(F) * (V^H G)) V^H. A defective matrix has no derivative."""
+    known_type("eig", x)
+    (by_w, by_v), (w, v) = cts, outs
+    terms = [] if by_w is None else [rows_times(conjugated(by_w), adjoint(v))]
+    if by_v is not None:
+        g = of_unit_length(conjugated(by_v), v)
+        terms.append((conjugated(differences(w)) * (adjoint(v) @ g)) @ adjoint(v))
+    return (match(conjugated(solve(adjoint(v), added(terms))), x),)
+
+
+def eig_jvp(tangents, outs, x, *, real):
+    """The diagonal of inv(V) dA V, and V times its other elements over differences."""
+    w, v = outs
+    inner = solve(v, tangents[0] @ v)
+    dw, dv = diagonal_of(inner), v @ (differences(w) * inner)
+    length = real_part(diagonal_of(adjoint(v) @ dv))
+    if v.dtype.kind != "c":
+        return dw, dv - columns_times(v, length)
+    largest, size = real_component(v)
+    phase = sum_(where(largest, imag(dv), 0), axis=-2) / size
+    return dw, dv - columns_times(v, length + 1j * phase)
+
+
+eig = op(
+    "eig",
+    eig_impl,
+    eig_aval,
+    vjp=eig_vjp,
+    jvp=eig_jvp,
+    results=lambda *, real: 2,
+    returned=lambda results, *, real: named_tuple(np.linalg.eig)(*results),
+    prepare=eig_prepare,
+    numpy=(np.linalg.eig,),
+    batch=stacked("eig"),
+    source="np.linalg.eig({0})",
+)
+
+
+def eigvals_vjp(ct, y, x, *, real):
+    """V^-H diag(ct) V^H."""
+    _, v = eig_of(x, real)
+    return (match(conjugated(columns_times(adjoint(inv(v)), conjugated(ct)) @ adjoint(v)), x),)
+
+
+def eig_of(x: Value, real: bool) -> tuple[Value, Value]:
+    """``eig`` of the recorded kind."""
+    return x.emitter.apply(eig, (x,), eig.complete({"real": real}))
+
+
+def eigvals_jvp(tangents, y, x, *, real):
+    """The diagonal of inv(V) dA V."""
+    _, v = eig_of(x, real)
+    return diagonal_of(solve(v, tangents[0] @ v))
+
+
+eigvals = op(
+    "eigvals",
+    lambda xp, x, *, real: as_recorded(xp.linalg.eigvals(x), real),
+    eigvals_aval,
+    vjp=eigvals_vjp,
+    jvp=eigvals_jvp,
+    prepare=eig_prepare,
+    numpy=(np.linalg.eigvals,),
+    batch=stacked("eigvals"),
+    source="np.linalg.eigvals({0})",
+)

@@ -1,0 +1,101 @@
+"""Least squares: lstsq, with all of its four results.
+
+The derivative is that of ``pinv(a) @ b`` (Golub and Pereyra 1973), with the rank taken for
+constant.
+"""
+
+import numpy as np
+
+from letir.ast.types import ArrayType
+from letir.errors import GuardError, ShapeError
+from letir.ops.define.records import composite
+from letir.ops.linalg.matrix_parts import (
+    conjugated,
+    known_value,
+    linalg_dtype,
+    matrix_shape,
+    real_dtype,
+    real_part,
+)
+from letir.ops.linalg.solve_inv_det import is_vector
+from letir.ops.linalg.svd import matrix_rank, pinv, svdvals
+from letir.ops.reductions.reductions import sum_
+from letir.ops.shape.transpose_join_split import expand_dims
+
+
+def lstsq_prepare(a, b, rcond=None):
+    """np.linalg.lstsq's call; ``full_rank`` says whether there are residuals.
+
+    NumPy gives an empty array of residuals if the rank is less than the number of columns. Where
+    the matrix has no value yet its rank is taken for full, which a replay checks.
+    """
+    known, columns = known_value(a), np.shape(a)[-1]
+    full = known is None or np.linalg.lstsq(known, known[:, :0], rcond)[2] == columns
+    return (a, b), {"rcond": as_number(rcond), "full_rank": bool(full)}
+
+
+def as_number(rcond):
+    """``rcond`` as an attribute."""
+    return None if rcond is None else float(rcond)
+
+
+def lstsq_aval(a, b, *, rcond, full_rank):
+    """The solution, the sums of squared residuals, the rank, and the singular values."""
+    lead, m, n = matrix_shape("lstsq", a)
+    if lead or b.ndim not in (1, 2) or b.shape[0] != m:
+        raise ShapeError(f"lstsq: {a.shape} and {b.shape} are no least-squares problem")
+    dtype = linalg_dtype("lstsq", a, b)
+    floating = real_dtype(dtype)
+    right = b.shape[1:]
+    has_residuals = full_rank and m > n
+    return (
+        ArrayType(dtype, (n, *right)),
+        ArrayType(floating, (right or (1,)) if has_residuals else (0,)),
+        ArrayType(np.int32),
+        ArrayType(floating, (min(m, n),)),
+    )
+
+
+def lstsq_impl(xp, a, b, *, rcond=None, full_rank=True):
+    """numpy.linalg.lstsq. Raises GuardError if the rank is not of the recorded kind."""
+    x, residuals, rank, s = xp.linalg.lstsq(a, b, rcond)
+    m, n = a.shape
+    if m > n and bool(rank == n) != full_rank:
+        was = "full" if full_rank else "deficient"
+        raise GuardError(
+            f"the program was recorded for a matrix of {was} rank, now the rank is {int(rank)} of "
+            f"{n} columns\n  trace again with these arguments: whether there are residuals "
+            "depends on it"
+        )
+    return x, residuals, xp.asarray(rank)[()], s
+
+
+def lstsq_decompose(a, b, *, rcond=None, full_rank=True):
+    """By the pseudoinverse of the matrix."""
+    m, n = a.shape[-2:]
+    dtype = real_dtype(linalg_dtype("lstsq", a.type, b.type))
+    if rcond is None:
+        rcond = float(np.finfo(dtype).eps) * max(m, n)
+    a = a.astype(np.result_type(a.dtype, dtype))
+    x = pinv(a, rcond) @ b
+    if full_rank and m > n:
+        left = b - a @ x
+        squares = sum_(real_part(conjugated(left) * left), axis=0)
+        residuals = expand_dims(squares, 0) if is_vector(b) else squares
+    else:
+        residuals = svdvals(a)[:0]
+    rank = matrix_rank(a, rtol=rcond).astype(np.int32)
+    return x, residuals, rank, svdvals(a)
+
+
+lstsq = composite(
+    "lstsq",
+    lstsq_decompose,
+    impl=lstsq_impl,
+    aval=lstsq_aval,
+    results=lambda **_: 4,
+    returned=lambda results, **_: results,
+    prepare=lstsq_prepare,
+    numpy=(np.linalg.lstsq,),
+    source="np.linalg.lstsq({0}, {1}, {rcond})",
+)

@@ -1,0 +1,340 @@
+"""Products of arrays: matmul, dot, einsum.
+
+The derivatives of ``dot`` beyond matrices and of ``einsum`` are einsums themselves: in a product of
+labelled axes the cotangent takes the place of the operand.
+"""
+
+import string
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.errors import MissingRule, ShapeError
+from letir.ops.define.records import added, array_dtype, match, op, recast, spread, takes_gradient
+from letir.ops.elementwise.ufuncs import where
+from letir.ops.linalg.product_batching import batched_dot, batched_einsum, batched_matmul
+from letir.ops.reductions.cumulative import numbered
+from letir.ops.shape.shape_and_creation import broadcast_to
+from letir.ops.shape.transpose_join_split import expand_dims, moved, squeeze
+
+
+def known_rank(name: str, *args) -> None:
+    """Raise MissingRule if the rank of an operand is unknown: products are labelled by their
+    axes.
+    """
+    if any(isinstance(arg, Value) and arg.type is None for arg in args):
+        raise MissingRule(
+            f"{name}: its derivative needs the ranks of its operands; retype the program first"
+        )
+
+
+# ---- matmul ----
+
+
+def matmul_aval(x, y):
+    """Rows by columns; leading axes broadcast; vectors stand for a row on the left and a column on
+    the right.
+    """
+    if not x.shape or not y.shape:
+        raise ShapeError(
+            f"matmul: an operand is 0-d, {x.shape} @ {y.shape}\n  multiply with * instead"
+        )
+    inner = y.shape[-2] if y.ndim > 1 else y.shape[0]
+    if x.shape[-1] != inner:
+        raise ShapeError(
+            f"matmul: inner sizes differ, {x.shape} @ {y.shape}\n"
+            "  transpose one of them, or see numpy.einsum"
+        )
+    rows = x.shape[-2:-1] if x.ndim > 1 else ()
+    columns = y.shape[-1:] if y.ndim > 1 else ()
+    return ArrayType(
+        array_dtype(x, y), (*broadcast_shapes(x.shape[:-2], y.shape[:-2]), *rows, *columns)
+    )
+
+
+def matmul_vjp(ct, out, x, y):
+    """ct @ y.T and x.T @ ct; for a vector the product of a row or a column."""
+    known_rank("matmul", ct, x, y)
+    by_x = match(matmul_by_left(ct, x, y), x) if takes_gradient(x) else None
+    by_y = match(matmul_by_right(ct, x, y), y) if takes_gradient(y) else None
+    return by_x, by_y
+
+
+def matmul_by_left(ct, x, y) -> Value:
+    """The cotangent of ``x`` before its broadcast axes are summed."""
+    if y.ndim == 1:
+        return ct * y if x.ndim == 1 else outer(ct, y)
+    if x.ndim > 1:
+        return ct @ swapped(y)  # no conjugate: so is the convention (see elementwise)
+    return y @ ct if y.ndim == 2 else squeeze(y @ expand_dims(ct, -1), -1)
+
+
+def outer(column: Value, row: Value) -> Value:
+    """The product of columns and rows, with leading axes broadcast."""
+    return expand_dims(column, -1) @ expand_dims(row, -2)
+
+
+def matmul_by_right(ct, x, y) -> Value:
+    """The cotangent of ``y`` before its broadcast axes are summed."""
+    if x.ndim == 1 and y.ndim == 1:
+        return ct * x
+    if x.ndim == 1:
+        return outer(x, ct)
+    if y.ndim > 1:
+        return swapped(x) @ ct
+    return ct @ x if x.ndim == 2 else squeeze(swapped(x) @ expand_dims(ct, -1), -1)
+
+
+def swapped(x: Value) -> Value:
+    """``x`` with its last two axes exchanged."""
+    return x.T if x.ndim == 2 else moved(x, (-1,), (-2,))
+
+
+def product_jvp(name: str):
+    """The product rule."""
+
+    def jvp(tangents, out, x, y):
+        (by_x, by_y), product = tangents, PRIMITIVES[name]
+        terms = (
+            None if by_x is None else product(by_x, y),
+            None if by_y is None else product(x, by_y),
+        )
+        return spread(added(terms), out)
+
+    return jvp
+
+
+matmul = op(
+    "matmul",
+    lambda xp, x, y: xp.matmul(x, y),
+    matmul_aval,
+    vjp=matmul_vjp,
+    jvp=product_jvp("matmul"),
+    numpy=(np.matmul,),
+    batch=batched_matmul,
+    symbol="@",
+    onnx="MatMul",
+)
+
+# ---- dot ----
+
+
+def dot_aval(x, y):
+    """Matrix product of matrices, inner product over the last and the last but one axis, product
+    with a scalar.
+    """
+    if not x.shape or not y.shape:
+        return ArrayType(array_dtype(x, y), x.shape or y.shape)
+    axis = max(y.ndim - 2, 0)
+    if x.shape[-1] != y.shape[axis]:
+        raise ShapeError(f"dot: inner sizes differ, {x.shape} and {y.shape}")
+    return ArrayType(array_dtype(x, y), (*x.shape[:-1], *y.shape[:axis], *y.shape[axis + 1 :]))
+
+
+def dot_labels(x, y) -> str:
+    """``dot`` as an einsum."""
+    letters = iter(string.ascii_letters)
+    left = [next(letters) for _ in range(x.ndim)]
+    right = [next(letters) for _ in range(y.ndim)]
+    right[max(y.ndim - 2, 0)] = left[-1]  # the last axis of x, the last but one of y
+    out = [*left[:-1], *(a for a in right if a != left[-1])]
+    return f"{''.join(left)},{''.join(right)}->{''.join(out)}"
+
+
+def dot_vjp(ct, out, x, y):
+    """That of matmul for matrices, of a product for scalars, of an einsum beyond."""
+    known_rank("dot", ct, x, y)
+    ranks = [arg.ndim if isinstance(arg, Value) else 0 for arg in (x, y)]
+    if 0 in ranks:
+        return match(ct * y, x) if takes_gradient(x) else None, match(ct * x, y) if takes_gradient(
+            y
+        ) else None
+    if max(ranks) <= 2:  # dot and matmul differ beyond matrices only
+        return matmul_vjp(ct, out, x, y)
+    return einsum_vjp(ct, out, x, y, subscripts=dot_labels(x, y), optimize=False)
+
+
+def dot_prepare(a, b, out=None):
+    """np.dot's call."""
+    return (a, b), {}
+
+
+dot = op(
+    "dot",
+    lambda xp, x, y: xp.dot(x, y),
+    dot_aval,
+    vjp=dot_vjp,
+    jvp=product_jvp("dot"),
+    prepare=dot_prepare,
+    numpy=(np.dot,),
+    batch=batched_dot,
+)
+
+# ---- einsum ----
+
+
+def parsed(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
+    """The labels of each operand and of the result, ``...`` spelled out with upper-case letters at
+    the end.
+
+    Raises ShapeError if the number of operands or of labels does not fit.
+    """
+    inputs, arrow, output = subscripts.replace(" ", "").partition("->")
+    parts = inputs.split(",")
+    if len(parts) != len(ranks):
+        raise ShapeError(f"einsum: {subscripts!r} names {len(parts)} operands, found {len(ranks)}")
+    spare = [c for c in reversed(string.ascii_letters) if c not in subscripts]
+    depth = max(
+        [rank - len(p) + 3 for p, rank in zip(parts, ranks, strict=True) if "..." in p], default=0
+    )
+    dots = "".join(spare[:depth])
+    if arrow and dots and "..." not in output:
+        raise ShapeError(
+            f"einsum: {subscripts!r} has axes for ... that its result has no place for"
+        )
+    labelled = []
+    for part, rank in zip(parts, ranks, strict=True):
+        n = rank - len(part.replace("...", ""))
+        # from the right, as axes broadcast
+        labelled.append(part.replace("...", dots[len(dots) - n :] if n > 0 else ""))
+        if len(labelled[-1]) != rank:
+            raise ShapeError(f"einsum: {subscripts!r} does not fit operands of ranks {ranks}")
+    # in alphabetical order: https://numpy.org/doc/stable/reference/generated/numpy.einsum.html
+    if not arrow:
+        flat = "".join(labelled)
+        output = dots + "".join(
+            sorted(c for c in set(flat) if flat.count(c) == 1 and c not in dots)
+        )
+    return labelled, output.replace("...", dots)
+
+
+def label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
+    """The size of each label; 1 gives way. Raises ShapeError where sizes differ."""
+    sizes: dict = {}
+    for part, shape in zip(labels, shapes, strict=True):
+        for label, n in zip(part, shape, strict=True):
+            if sizes.setdefault(label, n) == 1:  # np.einsum broadcasts an axis of length 1
+                sizes[label] = n
+            elif n not in (1, sizes[label]):
+                raise ShapeError(
+                    f"einsum: label {label!r} has sizes {sizes[label]} and {n}, shapes {shapes}"
+                )
+    return sizes
+
+
+def einsum_aval(*arrays, subscripts, optimize):
+    """The sizes of the result's labels."""
+    labels, out = parsed(subscripts, [x.ndim for x in arrays])
+    sizes = label_sizes(labels, [x.shape for x in arrays])
+    if any(label not in sizes for label in out) or len(set(out)) < len(out):
+        raise ShapeError(
+            f"einsum: the result's labels {out!r} are not each once among the operands'"
+        )
+    return ArrayType(array_dtype(*arrays), tuple(sizes[label] for label in out))
+
+
+def einsum_vjp(ct, out, *arrays, subscripts, optimize):
+    """For each operand the einsum of the cotangent and the other operands into its labels."""
+    known_rank("einsum", ct, *arrays)
+    optimize = optimize if type(optimize) is bool else True  # a path is one of these operands
+    shapes = [x.shape if isinstance(x, Value) else () for x in arrays]
+    labels, result = parsed(subscripts, [len(shape) for shape in shapes])
+    sizes = label_sizes(labels, shapes)
+    return tuple(
+        match(einsum_by(i, ct, arrays, labels, result, sizes, optimize), x)
+        if takes_gradient(x)
+        else None
+        for i, x in enumerate(arrays)
+    )
+
+
+def einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
+    """The cotangent of operand ``i`` before its broadcast axes are summed."""
+    part, x = labels[i], arrays[i]
+    others = [(labels[j], y) for j, y in enumerate(arrays) if j != i]
+    found = "".join([result, *(other for other, _ in others)])
+    made = "".join([label for label in dict.fromkeys(part) if label in found])
+    text = ",".join([result, *(other for other, _ in others)]) + "->" + made
+    by = einsum(text, ct, *(y for _, y in others), optimize=optimize)
+    # a label that only this operand has was summed away, one that is there twice reads a diagonal:
+    # these axes come back by broadcasting
+    new = [k for k, label in enumerate(part) if label not in made or label in part[:k]]
+    by = expand_dims(by, tuple(new)) if new else by
+    full = tuple(sizes[label] for label in part)
+    if by.shape != full:
+        by = broadcast_to(by, x if isinstance(x, Value) and x.shape == full else full)
+    for k, label in enumerate(part):
+        if label in part[:k]:  # the cotangent is on the diagonal, zero beside
+            by = where(numbered(by, part.index(label)) == numbered(by, k), by, 0)
+    return by
+
+
+def einsum_jvp(tangents, out, *arrays, subscripts, optimize):
+    """The product rule."""
+    terms = (
+        einsum(subscripts, *arrays[:i], t, *arrays[i + 1 :], optimize=optimize)
+        for i, t in enumerate(tangents)
+        if t is not None
+    )
+    return recast(added(terms), out.dtype)
+
+
+def einsum_prepare(
+    subscripts, *operands, out=None, dtype=None, order="K", casting="safe", optimize=False
+):
+    """np.einsum's call, with subscripts as text or as lists of axes beside each operand; ``dtype``
+    is that of the operands.
+    """
+    if not isinstance(subscripts, str):
+        subscripts, operands = from_lists((subscripts, *operands))
+    if dtype is not None:
+        operands = tuple([in_dtype(x, dtype, casting) for x in operands])
+    return operands, {"subscripts": subscripts, "optimize": as_order(optimize)}
+
+
+def as_order(optimize):
+    """``optimize`` as an attribute: a truth value, a strategy, or a path in a tuple."""
+    if isinstance(optimize, list | tuple):
+        return tuple([tuple(step) if isinstance(step, list) else step for step in optimize])
+    return optimize if isinstance(optimize, str) else bool(optimize)
+
+
+def in_dtype(x, dtype, casting: str):
+    """An operand cast to ``dtype``. Raises a TypeError if ``casting`` forbids it."""
+    if isinstance(x, Value):
+        return PRIMITIVES["cast"](x, dtype, casting=casting)
+    return np.asarray(x).astype(dtype, casting=casting)
+
+
+def from_lists(operands) -> tuple[str, tuple]:
+    """The text for ``einsum(x, [0, 1], y, [1, 2], [0, 2])``."""
+    # an odd last one is the result's
+    arrays, lists = operands[: len(operands) // 2 * 2 : 2], operands[1::2]
+    spelled = [part_text(part) for part in lists]
+    return ",".join(spelled) + ("->" + part_text(operands[-1]) if len(operands) % 2 else ""), tuple(
+        arrays
+    )
+
+
+def part_text(part) -> str:
+    """One list of axes as letters."""
+    # capitals first, so that the alphabet has NumPy's order of numbers where no result is given
+    letters = string.ascii_uppercase + string.ascii_lowercase
+    return "".join("..." if axis is Ellipsis else letters[axis] for axis in part)
+
+
+einsum = op(
+    "einsum",
+    lambda xp, *arrays, subscripts, optimize=False: xp.einsum(
+        subscripts, *arrays, optimize=optimize
+    ),
+    einsum_aval,
+    vjp=einsum_vjp,
+    jvp=einsum_jvp,
+    prepare=einsum_prepare,
+    numpy=(np.einsum,),
+    batch=batched_einsum(parsed),
+    onnx="Einsum",
+)

@@ -1,0 +1,161 @@
+"""What the operations of linear algebra share: types of stacked matrices, and their parts.
+
+A cotangent follows the convention of JAX and autograd (see ``elementwise``): where a formula is
+written for the inner product ``Re(sum(conj(G) * dZ))``, as most papers have it, a rule takes the
+conjugate of its cotangent first and conjugates what comes out.
+"""
+
+import functools
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.errors import DTypeError, MissingRule, ShapeError
+from letir.ops.define.batch_rules import emitted, in_front
+from letir.ops.elementwise.ufuncs import conj, real, where
+from letir.ops.linalg.matmul_einsum import einsum, swapped
+from letir.ops.reductions.cumulative import numbered
+from letir.ops.shape.transpose_join_split import expand_dims
+
+# ---- types ----
+
+
+def linalg_dtype(name: str, *types: ArrayType) -> np.dtype:
+    """The dtype of a result of numpy.linalg: single or double precision, integers as double.
+
+    Raises DTypeError for half precision, which LAPACK does not have.
+    """
+    if any(kind.dtype.char == "e" for kind in types):
+        raise DTypeError(f"{name}: float16 is not supported in numpy.linalg; cast it with astype")
+    single = all(kind.dtype.char in "fF" for kind in types)
+    if any(kind.dtype.kind == "c" for kind in types):
+        return np.dtype(np.complex64 if single else np.complex128)
+    return np.dtype(np.float32 if single else np.float64)
+
+
+def real_dtype(dtype: np.dtype) -> np.dtype:
+    """The dtype of the real parts."""
+    return np.dtype(dtype.char.lower()) if dtype.kind == "c" else dtype
+
+
+def matrix_shape(name: str, x: ArrayType) -> tuple:
+    """(leading axes, rows, columns) of stacked matrices. Raises ShapeError if there are none."""
+    if x.ndim < 2:
+        raise ShapeError(f"{name}: an array of shape {x.shape} is no matrix, nor a stack of them")
+    return x.shape[:-2], *x.shape[-2:]
+
+
+def square_shape(name: str, x: ArrayType) -> tuple:
+    """(leading axes, n) of stacked square matrices. Raises ShapeError if they are not square."""
+    lead, rows, columns = matrix_shape(name, x)
+    if rows != columns:
+        raise ShapeError(f"{name}: the last two axes of shape {x.shape} are not a square matrix")
+    return lead, rows
+
+
+def square_aval(name: str):
+    """The type rule of a function from square matrices to matrices of that shape."""
+
+    def aval(x, *_, **attrs):
+        square_shape(name, x)
+        return ArrayType(linalg_dtype(name, x), x.shape)
+
+    return aval
+
+
+def leading(*arrays: ArrayType) -> tuple:
+    """What the axes before the last two broadcast to."""
+    return broadcast_shapes(*[x.shape[:-2] for x in arrays])
+
+
+def known_type(name: str, *args) -> None:
+    """Raise MissingRule if the type of an operand is unknown: rules need ranks and dtypes."""
+    if any(isinstance(arg, Value) and arg.type is None for arg in args):
+        raise MissingRule(
+            f"{name}: its derivative needs the type of its operand; retype the program first"
+        )
+
+
+@functools.cache
+def named_tuple(function: Callable) -> type:
+    """The class of what a function of numpy.linalg returns, which NumPy does not export."""
+    return type(function(np.eye(1)))
+
+
+def known_value(x):
+    """The array that ``x`` is or stands for; None if it has no value while it is recorded."""
+    found = x.concrete_value() if hasattr(x, "concrete_value") else getattr(x, "array", x)
+    return found if hasattr(found, "dtype") and not isinstance(found, Value) else None
+
+
+# ---- batching ----
+
+
+def stacked(name: str):
+    """The batching rule of a function of one operand that takes stacked matrices."""
+
+    def rule(args, mapped, transform=None, **attrs):
+        return emitted(name, args, **attrs)
+
+    return in_front(rule)
+
+
+# ---- parts and transposes ----
+
+
+def conjugated(x: Value) -> Value:
+    """The complex conjugate; a real value itself."""
+    return conj(x) if x.dtype.kind == "c" else x
+
+
+def adjoint(x: Value) -> Value:
+    """The conjugate transpose."""
+    return conjugated(swapped(x))
+
+
+def hermitian_part(x: Value) -> Value:
+    """The Hermitian part, half of the sum with the conjugate transpose."""
+    return (x + adjoint(x)) * 0.5
+
+
+def real_part(x: Value) -> Value:
+    """The real part; a real value itself."""
+    return real(x) if x.dtype.kind == "c" else x
+
+
+def diagonal_of(x: Value) -> Value:
+    """The diagonals of square matrices."""
+    return einsum("...ii->...i", x)
+
+
+def columns_times(x: Value, d: Value) -> Value:
+    """``x @ diag(d)``."""
+    return x * expand_dims(d, -2)
+
+
+def rows_times(d: Value, x: Value) -> Value:
+    """``diag(d) @ x``."""
+    return expand_dims(d, -1) * x
+
+
+def on_diagonal(x: Value) -> Value:
+    """Whether an element of these matrices is on the diagonal."""
+    return numbered(x, -2) == numbered(x, -1)
+
+
+def below_diagonal(x: Value) -> Value:
+    """Whether an element of these matrices is below the diagonal."""
+    return numbered(x, -2) > numbered(x, -1)
+
+
+def lower(x: Value) -> Value:
+    """The part below the diagonal, and half of the diagonal."""
+    part = where(numbered(x, -2) >= numbered(x, -1), x, 0)
+    return where(on_diagonal(x), part * 0.5, part)
+
+
+def inverse_or_zero(x: Value) -> Value:
+    """1 / x, and 0 where x is 0."""
+    return where(x == 0, 0, 1 / where(x == 0, 1, x))

@@ -1,0 +1,318 @@
+"""Linear systems and what belongs to them: solve, inv, det, slogdet, matrix_power, tensorsolve.
+
+The rules are those of Giles, Collected matrix derivative results for forward and reverse mode
+algorithmic differentiation (2008), in the convention of ``matrices``. A singular matrix has no
+inverse, and so ``solve``, ``inv`` and ``slogdet`` no derivative there: NumPy's LinAlgError says so
+when a program meets one. ``det`` has derivatives everywhere, by its cofactors.
+"""
+
+import math
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType
+from letir.errors import ShapeError
+from letir.ops.define.batch_rules import aligned, emitted, in_front, rank
+from letir.ops.define.records import added, composite, match, op
+from letir.ops.elementwise.ufuncs import imag, where
+from letir.ops.linalg.matmul_einsum import outer, swapped
+from letir.ops.linalg.matrix_parts import (
+    adjoint,
+    conjugated,
+    diagonal_of,
+    known_type,
+    leading,
+    linalg_dtype,
+    named_tuple,
+    on_diagonal,
+    real_dtype,
+    real_part,
+    rows_times,
+    square_aval,
+    square_shape,
+    stacked,
+)
+from letir.ops.linalg.svd import svd
+from letir.ops.reductions.cumulative import cumprod, numbered
+from letir.ops.reductions.reductions import sum_
+from letir.ops.shape.shape_and_creation import (
+    as_size,
+    broadcast_to,
+    eye,
+    ones_like,
+    reshape,
+    zeros_like,
+)
+from letir.ops.shape.transpose_join_split import concatenate, expand_dims, flip, squeeze, transpose
+
+# ---- solve ----
+
+
+def solve_aval(a, b):
+    """A vector if ``b`` has one axis, else stacked matrices with the columns of ``b``."""
+    lead, n = square_shape("solve", a)
+    if not b.shape or b.shape[-1 if b.ndim == 1 else -2] != n:
+        raise ShapeError(f"solve: {a.shape} and {b.shape} are no linear system: sizes differ")
+    dtype = linalg_dtype("solve", a, b)
+    if b.ndim == 1:
+        return ArrayType(dtype, (*lead, n))
+    return ArrayType(dtype, (*leading(a, b), n, b.shape[-1]))
+
+
+def is_vector(b) -> bool:
+    """Whether the right side of a system is a vector: only one axis, not stacked vectors."""
+    return b.ndim == 1
+
+
+def solved(a: Value, y: Value, vector: bool) -> Value:
+    """``solve``, of stacked vectors if ``vector``."""
+    stacked = vector and y.ndim > 1  # NumPy takes a vector, but not several
+    return squeeze(solve(a, expand_dims(y, -1)), -1) if stacked else solve(a, y)
+
+
+def solve_vjp(ct, x, a, b):
+    """The solution for the transpose, and its product with the solution."""
+    known_type("solve", ct, a, b)
+    vector = is_vector(b)
+    by_b = solved(swapped(a), ct, vector)
+    by_a = -(outer(by_b, x) if vector else by_b @ swapped(x))
+    return match(by_a, a), match(by_b, b)
+
+
+def solve_jvp(tangents, x, a, b):
+    """The solution for ``db - da @ x``."""
+    by_a, by_b = tangents
+    vector = is_vector(b)
+    if by_a is not None:
+        product = squeeze(by_a @ expand_dims(x, -1), -1) if vector else by_a @ x
+        by_a = -product
+    return solved(a, broadcast_to(added(t for t in (by_b, by_a) if t is not None), x), vector)
+
+
+@in_front
+def batched_solve(args, mapped):
+    """The rule of solve: a batch of vectors becomes one of columns."""
+    a, b = args
+    vector = rank(b, mapped[1]) == 1
+    if vector:
+        b = emitted("expand_dims", (b,), axis=-1) if mapped[1] else b[:, None]
+    out = emitted("solve", aligned((a, b), mapped))
+    return emitted("squeeze", (out,), axis=-1) if vector else out
+
+
+solve = op(
+    "solve",
+    lambda xp, a, b: xp.linalg.solve(a, b),
+    solve_aval,
+    vjp=solve_vjp,
+    jvp=solve_jvp,
+    numpy=(np.linalg.solve,),
+    batch=batched_solve,
+)
+inv = op(
+    "inv",
+    lambda xp, x: xp.linalg.inv(x),
+    square_aval("inv"),
+    vjp=lambda ct, y, x: (match(-(swapped(y) @ ct @ swapped(y)), x),),
+    jvp=lambda t, y, x: -(y @ t[0] @ y),
+    numpy=(np.linalg.inv,),
+    batch=stacked("inv"),
+)
+
+# ---- determinants ----
+
+
+def cofactors_decompose(x):
+    """The derivative of det by each element, also of a singular matrix.
+
+    With x = U diag(s) Vh they are det(U) det(Vh) conj(U) diag(products of all other s) conj(Vh).
+    """
+    u, s, vh = svd(x, full_matrices=False)
+    return around(u, rows_times(others(s), conjugated(vh)), vh)
+
+
+def others(s: Value) -> Value:
+    """For each number in a row the product of the others: of those before times those after."""
+    after = flip(cumprod(shifted(flip(s, -1)), axis=-1), -1)
+    return cumprod(shifted(s), axis=-1) * after
+
+
+def shifted(s: Value) -> Value:
+    """1, and the numbers in a row without the last one."""
+    if type(s.shape[-1]) is int:
+        return concatenate([ones_like(s[..., :1]), s[..., :-1]], axis=-1)
+    # of a named size no part can be taken: a product with a matrix of 0 and 1 moves them
+    square = outer(s, s)
+    moves = where(numbered(square, -1) == numbered(square, -2) + 1, 1, zeros_like(square))
+    moved = squeeze(expand_dims(s, -2) @ moves, -2)
+    return where(numbered(s, -1) == 1, 1, moved)
+
+
+def around(u: Value, inner: Value, vh: Value) -> Value:
+    """det(U) det(Vh) conj(U) @ inner."""
+    scale = expand_dims(det(u) * det(vh), (-2, -1))
+    return scale * (conjugated(u) @ inner)
+
+
+def cofactors_change(direction, x):
+    """The derivative of the cofactors of ``x`` in a direction, also where ``x`` is singular.
+
+    For a diagonal matrix diag(s), the products of all s but those of a row and a column are all
+    that is needed; U and Vh bring every matrix to that form. The second derivative of det is
+    symmetric, so that this is the rule of both modes.
+    """
+    u, s, vh = svd(x, full_matrices=False)
+    moved = adjoint(u) @ direction @ adjoint(vh)
+    # row i: the singular values without the i-th, so that others are without i and j
+    without = where(on_diagonal(moved), 1, broadcast_to(expand_dims(s, -2), moved))
+    pairs = where(on_diagonal(moved), 0, others(without))
+    on = squeeze(pairs @ expand_dims(diagonal_of(moved), -1), -1)
+    inner = where(on_diagonal(moved), expand_dims(on, -1), -(pairs * swapped(moved)))
+    return around(u, inner @ conjugated(vh), vh)
+
+
+cofactors = composite(
+    "cofactors",
+    cofactors_decompose,
+    vjp=lambda ct, y, x, *, transform: (match(cofactors_change(ct, x), x),),
+    jvp=lambda t, y, x, *, transform: cofactors_change(t[0], x),
+    batch=stacked("cofactors"),
+)
+
+
+def det_aval(x):
+    """A number for each matrix."""
+    lead, _ = square_shape("det", x)
+    return ArrayType(linalg_dtype("det", x), lead)
+
+
+det = op(
+    "det",
+    lambda xp, x: xp.linalg.det(x),
+    det_aval,
+    vjp=lambda ct, y, x: (match(expand_dims(ct, (-2, -1)) * cofactors(x), x),),
+    jvp=lambda t, y, x: sum_(t[0] * cofactors(x), axis=(-2, -1)),
+    numpy=(np.linalg.det,),
+    batch=stacked("det"),
+)
+
+
+def slogdet_aval(x):
+    """The sign and the logarithm of the absolute value."""
+    lead, _ = square_shape("slogdet", x)
+    dtype = linalg_dtype("slogdet", x)
+    return ArrayType(dtype, lead), ArrayType(real_dtype(dtype), lead)
+
+
+def slogdet_vjp(cts, outs, x):
+    """By the transposed inverse: log(det) changes by trace(inv(x) @ dx).
+
+    Its real part is the change of the logarithm, its imaginary part that of the sign's angle.
+    """
+    known_type("slogdet", x)
+    (by_sign, by_log), (sign, _) = cts, outs
+    if sign.dtype.kind != "c" or by_sign is None:
+        total = by_log
+    else:
+        turned = 1j * imag(by_sign * sign)
+        total = turned if by_log is None else by_log + turned
+    if total is None:
+        return (None,)
+    return (match(expand_dims(total, (-2, -1)) * swapped(inv(x)), x),)
+
+
+def slogdet_jvp(tangents, outs, x):
+    """The real and the imaginary part of trace(inv(x) @ dx)."""
+    sign, _ = outs
+    change = sum_(swapped(inv(x)) * tangents[0], axis=(-2, -1))
+    if sign.dtype.kind != "c":
+        return zeros_like(sign), change
+    return sign * (1j * imag(change)), real_part(change)
+
+
+slogdet = op(
+    "slogdet",
+    lambda xp, x: xp.linalg.slogdet(x),
+    slogdet_aval,
+    vjp=slogdet_vjp,
+    jvp=slogdet_jvp,
+    results=lambda: 2,
+    returned=lambda results: named_tuple(np.linalg.slogdet)(*results),
+    numpy=(np.linalg.slogdet,),
+    batch=stacked("slogdet"),
+)
+
+# ---- powers ----
+
+
+def matrix_power_decompose(x, *, n):
+    """Powers of two by squaring; a negative power is that of the inverse."""
+    square_shape("matrix_power", x.type)
+    if n == 0:
+        size = x.shape[-1]
+        identity = eye.complete({"n": size, "m": size, "k": 0, "dtype": x.dtype})
+        return broadcast_to(x.emitter.apply(eye, (), identity), x)
+    base, power, n = (x if n > 0 else inv(x)), None, abs(n)
+    while n:
+        if n % 2:
+            power = base if power is None else power @ base
+        n //= 2
+        base = base @ base if n else base
+    return power
+
+
+matrix_power = composite(
+    "matrix_power",
+    matrix_power_decompose,
+    impl=lambda xp, x, *, n: xp.linalg.matrix_power(x, n),
+    prepare=lambda a, n: ((a,), {"n": as_size(n)}),
+    numpy=(np.linalg.matrix_power,),
+)
+
+# ---- tensors as matrices ----
+
+
+def tensorsolve_decompose(a, b, *, axes=None):
+    """``solve`` of the matrix whose rows have the elements of ``b``."""
+    if axes is not None:  # to the end, in this order
+        moved = [i % a.ndim for i in axes]
+        a = transpose(a, (*[i for i in range(a.ndim) if i not in moved], *moved))
+    shape = a.shape[b.ndim :]
+    n = math.prod(shape)
+    if a.size != n * n or b.size != n:
+        raise ShapeError(
+            f"tensorsolve: {a.shape} and {b.shape} are no linear system: "
+            "prod(a.shape[b.ndim:]) must be prod(a.shape[:b.ndim])"
+        )
+    return reshape(solve(reshape(a, (n, n)), reshape(b, (n,))), shape)
+
+
+tensorsolve = composite(
+    "tensorsolve",
+    tensorsolve_decompose,
+    impl=lambda xp, a, b, *, axes=None: xp.linalg.tensorsolve(a, b, axes),
+    prepare=lambda a, b, axes=None: (
+        (a, b),
+        {"axes": None if axes is None else tuple(map(as_size, axes))},
+    ),
+    numpy=(np.linalg.tensorsolve,),
+)
+
+
+def tensorinv_decompose(a, *, ind=2):
+    """``inv`` of the matrix whose rows have the first ``ind`` axes."""
+    if ind < 1:
+        raise ShapeError(f"tensorinv: ind must be positive, found {ind}")
+    rows, columns = a.shape[:ind], a.shape[ind:]
+    flat = reshape(a, (math.prod(rows), math.prod(columns)))
+    return reshape(inv(flat), (*columns, *rows))
+
+
+tensorinv = composite(
+    "tensorinv",
+    tensorinv_decompose,
+    impl=lambda xp, a, *, ind=2: xp.linalg.tensorinv(a, ind),
+    prepare=lambda a, ind=2: ((a,), {"ind": as_size(ind)}),
+    numpy=(np.linalg.tensorinv,),
+)

@@ -1,0 +1,371 @@
+"""The singular value decomposition and what is made of it: svd, svdvals, pinv, matrix_rank.
+
+Townsend, Differentiating the singular value decomposition (2016); Golub and Pereyra, The
+differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate
+(1973). Equal singular values: the derivative takes no part in the rotation of their vectors, which
+is undetermined; it is right for what does not depend on that rotation.
+"""
+
+import functools
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.errors import DTypeError, ShapeError
+from letir.ops.define.batch_rules import decomposed, emitted, in_front, rank, spread_out, widened
+from letir.ops.define.records import DISCRETE, added, composite, decomposition, match, op
+from letir.ops.elementwise.ufuncs import imag, where
+from letir.ops.linalg.matmul_einsum import swapped
+from letir.ops.linalg.matrix_parts import (
+    adjoint,
+    columns_times,
+    conjugated,
+    diagonal_of,
+    hermitian_part,
+    inverse_or_zero,
+    known_type,
+    linalg_dtype,
+    matrix_shape,
+    named_tuple,
+    on_diagonal,
+    real_dtype,
+    real_part,
+    rows_times,
+    square_shape,
+    stacked,
+)
+from letir.ops.reductions.reductions import any_, max_, sum_
+from letir.ops.shape.shape_and_creation import ones_like
+from letir.ops.shape.transpose_join_split import concatenate, expand_dims
+
+# ---- svd ----
+
+
+def svd_sizes(x, hermitian: bool) -> tuple:
+    """(leading axes, rows, columns, number of singular values)."""
+    lead, m, n = matrix_shape("svd", x)
+    if hermitian:
+        square_shape("svd", x)
+    if m == n:
+        return lead, m, n, m
+    if type(m) is not int or type(n) is not int:
+        raise ShapeError(
+            f"svd: the sizes of {x.shape} must be numbers, of which the smaller counts"
+        )
+    return lead, m, n, min(m, n)
+
+
+def svd_aval(x, *, full_matrices, compute_uv, hermitian):
+    """U, the singular values, and Vh; or the singular values alone."""
+    lead, m, n, k = svd_sizes(x, hermitian)
+    dtype = linalg_dtype("svd", x)
+    s = ArrayType(real_dtype(dtype), (*lead, k))
+    if not compute_uv:
+        return (s,)
+    rows, columns = (m, n) if full_matrices else (k, k)
+    return ArrayType(dtype, (*lead, m, rows)), s, ArrayType(dtype, (*lead, columns, n))
+
+
+def svd_prepare(a, full_matrices=True, compute_uv=True, hermitian=False):
+    """np.linalg.svd's call."""
+    return (a,), {
+        "full_matrices": bool(full_matrices),
+        "compute_uv": bool(compute_uv),
+        "hermitian": bool(hermitian),
+    }
+
+
+def svd_impl(xp, x, *, full_matrices=True, compute_uv=True, hermitian=False):
+    """numpy.linalg.svd; CuPy's has no ``hermitian``."""
+    flags = {"hermitian": True} if hermitian else {}
+    found = xp.linalg.svd(x, full_matrices, compute_uv, **flags)
+    return tuple(found) if compute_uv else (found,)
+
+
+def quotients(s: Value) -> Value:
+    """1 / (s_j^2 - s_i^2) for row i and column j; 0 where they are equal."""
+    i, j = expand_dims(s, -1), expand_dims(s, -2)
+    return inverse_or_zero((j + i) * (j - i))
+
+
+def factors_of(outs: tuple, x: Value, attrs: dict) -> tuple[Value, Value, Value]:
+    """Thin U, s and Vh of ``x``: from the results where they are there."""
+    if not attrs["compute_uv"]:
+        return svd(x, full_matrices=False, hermitian=attrs["hermitian"])
+    u, s, vh = outs
+    k = s.shape[-1]
+    return (u if u.shape[-1] == k else u[..., :k]), s, (vh if vh.shape[-2] == k else vh[..., :k, :])
+
+
+def svd_vjp(cts, outs, x, **attrs):
+    """Townsend's formulas, transposed; complex phases turn with U.
+
+    Further columns of U and rows of Vh (``full_matrices``) turn with the others, but not among
+    themselves: what depends on them only by their span has its derivative.
+    """
+    known_type("svd", x)
+    u, s, vh = factors_of(outs, x, attrs)
+    by_u, by_s, by_vh = cts if attrs["compute_uv"] else (None, *cts, None)
+    v, quotient, inverse = adjoint(vh), quotients(s), inverse_or_zero(s)
+    inner, terms = [], []
+    if by_s is not None:
+        terms.append(columns_times(u, by_s) @ vh)
+    if by_u is not None:
+        by_u = turned_along(conjugated(by_u), u, outs[0])
+        m = adjoint(u) @ by_u
+        inner.append(columns_times(quotient * (m - adjoint(m)), s))
+        if u.dtype.kind == "c":
+            inner.append(where(on_diagonal(m), 1j * rows_times(inverse, imag(m)), 0))
+        if u.shape[-2] != u.shape[-1]:
+            terms.append(columns_times(by_u - u @ m, inverse) @ vh)
+    if by_vh is not None:
+        by_v = turned_along(swapped(by_vh), v, adjoint(outs[2]))
+        m = adjoint(v) @ by_v
+        inner.append(rows_times(s, quotient * (m - adjoint(m))))
+        if v.shape[-2] != v.shape[-1]:
+            terms.append(u @ adjoint(columns_times(by_v - v @ m, inverse)))
+    if inner:
+        terms.append(u @ added(inner) @ vh)
+    total = hermitian_part(added(terms)) if attrs["hermitian"] else added(terms)
+    return (match(conjugated(total), x),)
+
+
+def turned_along(by_full: Value, thin: Value, full: Value) -> Value:
+    """The cotangent of thin U, with that of the further columns of ``full``, which turn with it."""
+    k = thin.shape[-1]
+    if by_full.shape[-1] == k:
+        return by_full
+    # dU2 = -U1 dU1^H U2 keeps U unitary and does not turn U2 in its own span
+    return by_full[..., :k] - full[..., k:] @ (adjoint(by_full[..., k:]) @ thin)
+
+
+def svd_jvp(tangents, outs, x, **attrs):
+    """Townsend's formulas."""
+    u, s, vh = factors_of(outs, x, attrs)
+    change = hermitian_part(tangents[0]) if attrs["hermitian"] else tangents[0]
+    v, inner = adjoint(vh), adjoint(u) @ change @ adjoint(vh)
+    ds = real_part(diagonal_of(inner))
+    if not attrs["compute_uv"]:
+        return (ds,)
+    quotient, inverse = quotients(s), inverse_or_zero(s)
+    right, left = columns_times(inner, s), rows_times(s, inner)
+    du = u @ (quotient * (right + adjoint(right)))
+    dv = v @ (quotient * (left + adjoint(left)))
+    if u.dtype.kind == "c":
+        du = du + columns_times(u, 1j * (imag(diagonal_of(inner)) * inverse))
+    if u.shape[-2] != u.shape[-1]:
+        rest = change @ v
+        du = du + columns_times(rest - u @ inner, inverse)
+    if v.shape[-2] != v.shape[-1]:
+        rest = adjoint(change) @ u
+        dv = dv + columns_times(rest - v @ adjoint(inner), inverse)
+    du, dv = further(du, u, outs[0]), further(dv, v, adjoint(outs[2]))
+    return du, ds, adjoint(dv)
+
+
+def further(change: Value, thin: Value, full: Value) -> Value:
+    """The change of thin U with that of the further columns of ``full``."""
+    k = thin.shape[-1]
+    if full.shape[-1] == k:
+        return change
+    return concatenate([change, -(thin @ (adjoint(change) @ full[..., k:]))], axis=-1)
+
+
+def svd_source(write, x, **attrs):
+    """np.linalg.svd, which without vectors gives no tuple."""
+    text = write.call("np.linalg.svd", x, **attrs)
+    return text if attrs["compute_uv"] else f"({text},)"
+
+
+svd = op(
+    "svd",
+    svd_impl,
+    svd_aval,
+    vjp=svd_vjp,
+    jvp=svd_jvp,
+    results=lambda *, compute_uv, **_: 3 if compute_uv else 1,
+    returned=lambda results, *, compute_uv, **_: (
+        named_tuple(np.linalg.svd)(*results) if compute_uv else results[0]
+    ),
+    prepare=svd_prepare,
+    numpy=(np.linalg.svd,),
+    batch=stacked("svd"),
+    source=svd_source,
+)
+
+
+def svdvals_aval(x):
+    """The singular values of each matrix."""
+    lead, _, _, k = svd_sizes(x, False)
+    return ArrayType(real_dtype(linalg_dtype("svdvals", x)), (*lead, k))
+
+
+def svdvals_jvp(tangents, y, x):
+    """The real diagonal of U^H dA V."""
+    u, _, vh = svd(x, full_matrices=False)
+    return real_part(diagonal_of(adjoint(u) @ tangents[0] @ adjoint(vh)))
+
+
+def svdvals_vjp(ct, y, x):
+    """U diag(ct) Vh."""
+    u, _, vh = svd(x, full_matrices=False)
+    return (match(conjugated(columns_times(u, ct) @ vh), x),)
+
+
+svdvals = op(
+    "svdvals",
+    lambda xp, x: xp.linalg.svd(x, compute_uv=False),
+    svdvals_aval,
+    vjp=svdvals_vjp,
+    jvp=svdvals_jvp,
+    numpy=(np.linalg.svdvals,),
+    batch=stacked("svdvals"),
+)
+
+# ---- pinv ----
+
+
+def pinv_aval(x, *cutoff, hermitian, relative):
+    """The shape with rows and columns exchanged."""
+    lead, m, n = matrix_shape("pinv", x)
+    if cutoff and broadcast_shapes(lead, cutoff[0].shape) != lead:
+        raise ShapeError(f"pinv: cutoffs of shape {cutoff[0].shape} for matrices {x.shape}")
+    if relative and not x.inexact:
+        raise DTypeError(f"pinv: rtol=None takes the precision of floating numbers, found {x}")
+    dtype = x.dtype if 0 in (m, n) else linalg_dtype("pinv", x)  # NumPy returns before it converts
+    return ArrayType(dtype, (*lead, n, m))
+
+
+def pinv_prepare(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
+    """np.linalg.pinv's call: a relative cutoff as a further operand where one is given.
+
+    ``relative``: that of the precision, which NumPy takes for ``rtol=None``.
+    """
+    if rcond is not None and rtol is not np._NoValue:
+        raise ShapeError("pinv: rcond and rtol cannot both be given")
+    given = rcond if rcond is not None else rtol
+    has_cutoff = given is not None and given is not np._NoValue
+    relative = rcond is None and rtol is None
+    return (a, given) if has_cutoff else (a,), {
+        "hermitian": bool(hermitian),
+        "relative": relative,
+    }
+
+
+def pinv_impl(xp, x, *cutoff, hermitian=False, relative=False):
+    """numpy.linalg.pinv with the cutoff as it was given."""
+    flags = {"hermitian": True} if hermitian else {}  # CuPy has no such argument, nor rtol
+    return xp.linalg.pinv(x, *cutoff, **flags, **({"rtol": None} if relative else {}))
+
+
+def pinv_vjp(ct, y, x, *cutoff, hermitian, relative):
+    """Golub and Pereyra's formula, transposed: the rank is taken for constant."""
+    known_type("pinv", ct, x)
+    g, yh = conjugated(ct), adjoint(y)
+    first, second = adjoint(g) @ y @ yh, yh @ y @ adjoint(g)
+    total = -(yh @ g @ yh) + (first - x @ (y @ first)) + (second - (second @ y) @ x)
+    found = conjugated(hermitian_part(total) if hermitian else total)
+    return match(found, x), *[None] * len(cutoff)
+
+
+def pinv_jvp(tangents, y, x, *cutoff, hermitian, relative):
+    """Golub and Pereyra's formula."""
+    if tangents[0] is None:  # the cutoff moves alone
+        return None
+    change = hermitian_part(tangents[0]) if hermitian else tangents[0]
+    yh = adjoint(y)
+    first, second = y @ yh @ adjoint(change), adjoint(change) @ yh @ y
+    return -(y @ change @ y) + (first - (first @ x) @ y) + (second - y @ (x @ second))
+
+
+@in_front
+def batched_pinv(args, mapped, **attrs):
+    """The rule of pinv; the cutoffs have the leading axes of the matrices."""
+    x, *cutoff = args
+    if not cutoff:
+        return emitted("pinv", args, **attrs)
+    x, (limit,) = spread_out(x, mapped[0], cutoff[0]), cutoff
+    if mapped[1]:  # NumPy's cutoffs have no axes that the matrices lack
+        limit = widened(limit, rank(x, True) - 2)
+    return emitted("pinv", (x, limit), **attrs)
+
+
+def pinv_source(write, x, *cutoff, hermitian, relative):
+    """np.linalg.pinv with the arguments that were given."""
+    rtol = {"rtol": None} if relative else {}
+    return write.call("np.linalg.pinv", x, *cutoff, hermitian=hermitian, **rtol)
+
+
+pinv = op(
+    "pinv",
+    pinv_impl,
+    pinv_aval,
+    vjp=pinv_vjp,
+    jvp=pinv_jvp,
+    prepare=pinv_prepare,
+    numpy=(np.linalg.pinv,),
+    batch=batched_pinv,
+    source=pinv_source,
+)
+
+# ---- matrix_rank ----
+
+
+def matrix_rank_prepare(A, tol=None, hermitian=False, *, rtol=None):
+    """np.linalg.matrix_rank's call: a cutoff as a further operand where one is given.
+
+    ``relative``: the cutoff is that of singular values beside the largest one.
+    """
+    if tol is not None and rtol is not None:
+        raise ShapeError("matrix_rank: tol and rtol cannot both be given")
+    cutoff = [c for c in (tol, rtol) if c is not None]
+    return (A, *cutoff), {"hermitian": bool(hermitian), "relative": rtol is not None}
+
+
+def matrix_rank_aval(x, *cutoff, hermitian, relative):
+    """An integer for each matrix; a vector has the rank 0 or 1."""
+    if x.ndim < 2:
+        return ArrayType(np.intp)
+    linalg_dtype("matrix_rank", x)
+    return ArrayType(np.intp, broadcast_shapes(x.shape[:-2], *[c.shape for c in cutoff]))
+
+
+def matrix_rank_impl(xp, x, *cutoff, hermitian=False, relative=False):
+    """numpy.linalg.matrix_rank; of a vector it gives a Python number."""
+    flags = {"hermitian": True} if hermitian else {}
+    named = {"rtol" if relative else "tol": cutoff[0]} if cutoff else {}
+    found = xp.linalg.matrix_rank(x, **named, **flags)
+    return xp.asarray(found)[()] if xp.ndim(x) < 2 else found
+
+
+def matrix_rank_decompose(x, *cutoff, hermitian=False, relative=False):
+    """How many singular values are above the cutoff."""
+    if x.ndim < 2:
+        return any_(x != 0).astype(np.intp)
+    (s,) = svd(x, compute_uv=False, hermitian=hermitian)
+    limit = expand_dims(cutoff[0] * ones_like(s[..., 0]), -1) if cutoff else None
+    if limit is None or relative:
+        rtol = max(x.shape[-2:]) * float(np.finfo(s.dtype).eps) if limit is None else limit
+        limit = max_(s, axis=-1, keepdims=True, initial=0) * rtol
+    return sum_(s > limit, axis=-1, dtype=np.intp)
+
+
+def matrix_rank_source(write, x, *cutoff, hermitian, relative):
+    """np.linalg.matrix_rank with the arguments that were given."""
+    named = [f"{'rtol' if relative else 'tol'}={c}" for c in cutoff]
+    return write.call("np.linalg.matrix_rank", x, *named, hermitian=hermitian)
+
+
+matrix_rank = composite(
+    "matrix_rank",
+    matrix_rank_decompose,
+    impl=matrix_rank_impl,
+    aval=matrix_rank_aval,
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    prepare=matrix_rank_prepare,
+    numpy=(np.linalg.matrix_rank,),
+    source=matrix_rank_source,
+    batch=decomposed(functools.partial(decomposition, matrix_rank_decompose), False),
+)

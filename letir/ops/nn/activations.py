@@ -1,0 +1,267 @@
+"""Activation functions of networks: relu and its relatives, sigmoid, softplus, gelu, softmax.
+
+Composites of real arrays. Where two pieces meet, the derivative is 0 for relu at 0 and at the
+bounds of what is cut off, and that of the left piece for the others, as in PyTorch
+(docs/semantics.md, D13). No intermediate value overflows where the result does not.
+"""
+
+import math
+
+from letir.errors import DTypeError
+from letir.ops.define.batch_rules import aligned, emitted, in_front, on_axes
+from letir.ops.define.records import composite, composite_numerics
+from letir.ops.elementwise.casting import stop_gradient
+from letir.ops.elementwise.ufuncs import (
+    abs_,
+    equal,
+    exp,
+    expm1,
+    isfinite,
+    log,
+    logaddexp,
+    tanh,
+    where,
+)
+from letir.ops.reductions.reductions import back, max_, sum_
+from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.transpose_join_split import split, squeeze
+from letir.ops.special.normal_cdf import normal_cdf
+
+
+def kept(name: str):
+    """The batching rule of an elementwise composite, which stays one in a batch."""
+
+    def rule(args, mapped, *, transform, **attrs):
+        return emitted(name, aligned(args, mapped), **attrs)
+
+    return in_front(rule)
+
+
+def of_reals(name: str, decompose):
+    """The type rule of a composite that compares, and so takes no complex arrays."""
+    aval = composite_numerics(decompose, False)[1]
+
+    def real_aval(*types, **attrs):
+        if any(kind is not None and kind.dtype.kind == "c" for kind in types):
+            raise DTypeError(f"{name} takes real arrays, found {', '.join(map(str, types))}")
+        return aval(*types, **attrs)
+
+    return real_aval
+
+
+def activation(name: str, decompose, **fields):
+    """Register an elementwise function of one real array."""
+    fields = {"aval": of_reals(name, decompose), "batch": kept(name), **fields}
+    return composite(name, decompose, **fields)
+
+
+# ---- in pieces ----
+
+
+def relu_decompose(x):
+    """x, or 0 where x is negative."""
+    return where(x <= 0, 0, x)  # a nan stays nan
+
+
+def leaky_relu_decompose(x, *, negative_slope=0.01):
+    """x, or ``negative_slope * x`` where x is not positive."""
+    return where(x > 0, x, negative_slope * x)
+
+
+def elu_decompose(x, *, alpha=1.0):
+    """x, or ``alpha * (exp(x) - 1)`` where x is not positive."""
+    return where(x > 0, x, alpha * expm1(negative(x)))
+
+
+def negative(x):
+    """x where it is negative, else 0."""
+    # not minimum, which halves the derivative at 0
+    return where(x > 0, 0, x)
+
+
+def celu_decompose(x, *, alpha=1.0):
+    """x, or ``alpha * (exp(x / alpha) - 1)`` where x is not positive."""
+    return where(x > 0, x, alpha * expm1(negative(x) / alpha))
+
+
+def selu_decompose(x):
+    """elu with the constants that keep mean 0 and variance 1.
+
+    Klambauer, Unterthiner, Mayr and Hochreiter, Self-normalizing neural networks, NeurIPS 2017.
+    """
+    alpha, scale = 1.6732632423543772, 1.0507009873554805
+    return scale * where(x > 0, x, alpha * expm1(negative(x)))
+
+
+def cut(x, low, high):
+    """x between the bounds; unlike that of clip the derivative is 0 at the bounds."""
+    return where(x <= low, low, where(x >= high, high, x))
+
+
+def hardtanh_decompose(x, *, low=-1.0, high=1.0):
+    """x, cut off at ``low`` and ``high``."""
+    return cut(x, low, high)
+
+
+def hardsigmoid_decompose(x):
+    """A line from 0 at -3 to 1 at 3."""
+    return cut(x + 3, 0, 6) / 6
+
+
+def hardshrink_decompose(x, *, threshold=0.5):
+    """x, or 0 where abs(x) is at most ``threshold``."""
+    return where(abs_(x) <= threshold, 0, x)
+
+
+def softshrink_decompose(x, *, threshold=0.5):
+    """x moved towards 0 by ``threshold``, and 0 where abs(x) is less."""
+    return where(x > threshold, x - threshold, where(x < -threshold, x + threshold, 0 * x))
+
+
+relu = activation("relu", relu_decompose, onnx="Relu")
+relu6 = activation("relu6", lambda x: cut(x, 0, 6))
+leaky_relu = activation("leaky_relu", leaky_relu_decompose, onnx="LeakyRelu")
+elu = activation("elu", elu_decompose, onnx="Elu")
+celu = activation("celu", celu_decompose, onnx="Celu")
+selu = activation("selu", selu_decompose, onnx="Selu")
+hardtanh = activation("hardtanh", hardtanh_decompose)
+hardsigmoid = activation("hardsigmoid", hardsigmoid_decompose)
+hardswish = activation("hardswish", lambda x: x * hardsigmoid(x), onnx="HardSwish")
+hardshrink = activation("hardshrink", hardshrink_decompose)
+softshrink = activation("softshrink", softshrink_decompose)
+
+
+def prelu_decompose(x, weight):
+    """leaky_relu with slopes that are learnt: a number, or one a channel (axis 1 of x)."""
+    if weight.ndim == 1 and x.ndim > 1:
+        weight = reshape(weight, (-1, *[1] * (x.ndim - 2)))
+    return where(x > 0, x, weight * x)
+
+
+prelu = composite("prelu", prelu_decompose, aval=of_reals("prelu", prelu_decompose), onnx="PRelu")
+
+# ---- smooth ----
+
+
+def sigmoid_decompose(x):
+    """1 / (1 + exp(-x)), of which no exponential overflows."""
+    small = exp(-abs_(x))
+    return where(x >= 0, 1, small) / (1 + small)
+
+
+sigmoid = activation(
+    "sigmoid",
+    sigmoid_decompose,
+    vjp=lambda ct, y, x, *, transform: (ct * (y * (1 - y)),),
+    jvp=lambda t, y, x, *, transform: t[0] * (y * (1 - y)),
+    onnx="Sigmoid",
+)
+
+
+def softplus_decompose(x, *, beta=1.0):
+    """log(1 + exp(beta * x)) / beta."""
+    return logaddexp(x, 0) if beta == 1 else logaddexp(beta * x, 0) / beta
+
+
+def gelu_decompose(x, *, approximate="none"):
+    """x times the normal distribution function of x, or its approximation by ``"tanh"``.
+
+    Hendrycks and Gimpel, Gaussian error linear units, arXiv:1606.08415.
+    """
+    if approximate == "none":
+        return x * normal_cdf(x)
+    inner = math.sqrt(2 / math.pi) * (x + 0.044715 * (x * x * x))
+    return 0.5 * x * (1 + tanh(inner))
+
+
+def softsign_decompose(x):
+    """x / (1 + abs(x))."""
+    return x / (1 + abs_(x))
+
+
+softplus = activation("softplus", softplus_decompose, onnx="Softplus")
+log_sigmoid = activation("log_sigmoid", lambda x: -logaddexp(-x, 0))
+silu = activation("silu", lambda x: x * sigmoid(x))
+mish = activation("mish", lambda x: x * tanh(logaddexp(x, 0)), onnx="Mish")
+gelu = activation("gelu", gelu_decompose, onnx="Gelu")
+softsign = activation("softsign", softsign_decompose, onnx="Softsign")
+tanhshrink = activation("tanhshrink", lambda x: x - tanh(x))
+
+
+def glu_decompose(x, *, axis=-1):
+    """The first half of x along ``axis`` times the sigmoid of the second."""
+    first, second = split(x, 2, axis)
+    return first * sigmoid(second)
+
+
+glu = composite("glu", glu_decompose, batch=on_axes("glu"))
+
+# ---- along an axis ----
+
+
+def softmax_decompose(x, *, axis=-1):
+    """exp(x) divided by its sum along ``axis``, with the maximum subtracted first.
+
+    -inf gives 0 with a derivative of 0; along an axis of -inf alone the result is nan, as in SciPy.
+    """
+    # any shift gives the same result, so that there is no derivative by it, nor by its ties
+    powers = exp(x - stop_gradient(max_(x, axis=axis, keepdims=True)))
+    return powers / sum_(powers, axis=axis, keepdims=True)
+
+
+def softmax_rule(g, y, axis):
+    """Its derivative, which is symmetric: that of both modes."""
+    return y * (g - sum_(g * y, axis=axis, keepdims=True))
+
+
+softmax = composite(
+    "softmax",
+    softmax_decompose,
+    aval=of_reals("softmax", softmax_decompose),
+    vjp=lambda ct, y, x, *, axis, transform: (softmax_rule(ct, y, axis),),
+    jvp=lambda t, y, x, *, axis, transform: softmax_rule(t[0], y, axis),
+    batch=on_axes("softmax"),
+    onnx="Softmax",
+)
+
+
+def logsumexp_decompose(x, *, axis=-1, keepdims=False):
+    """log(sum(exp(x))) along ``axis`` (None: of all elements), without overflow.
+
+    All -inf along the axis gives -inf, and a zero gradient. The maximum is subtracted first
+    (Blanchard, Higham and Higham, IMA J. Numer. Anal., 2021).
+    """
+    most = stop_gradient(max_(x, axis=axis, keepdims=True))
+    finite = where(isfinite(most), most, 0)
+    total = sum_(exp(x - finite), axis=axis, keepdims=True)
+    # 0 of -inf alone: log would warn
+    found = where(equal(total, 0), -math.inf, log(where(equal(total, 0), 1, total)) + finite)
+    axes = tuple(range(x.ndim)) if axis is None else axis
+    return found if keepdims else squeeze(found, axes)
+
+
+def weights(y, x, axis, keepdims):
+    """The derivative by each element: exp(x - y), which is 0 for -inf."""
+    # not -inf - -inf
+    return exp(x - back(where(isfinite(y), y, 0), x, axis, keepdims))
+
+
+def logsumexp_vjp(ct, y, x, *, axis, keepdims, transform):
+    """Each element its share of the cotangent."""
+    return (back(ct, x, axis, keepdims) * weights(y, x, axis, keepdims),)
+
+
+def logsumexp_jvp(tangents, y, x, *, axis, keepdims, transform):
+    """The mean of the tangents, weighted by the shares."""
+    return sum_(tangents[0] * weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims)
+
+
+logsumexp = composite(
+    "logsumexp",
+    logsumexp_decompose,
+    aval=of_reals("logsumexp", logsumexp_decompose),
+    vjp=logsumexp_vjp,
+    jvp=logsumexp_jvp,
+    batch=on_axes("logsumexp"),
+    onnx="ReduceLogSumExp",
+)

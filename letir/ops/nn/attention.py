@@ -1,0 +1,62 @@
+"""Scaled dot-product attention."""
+
+import math
+
+from letir.errors import ShapeError
+from letir.ops.define.records import composite
+from letir.ops.elementwise.ufuncs import less_equal, logical_and, where
+from letir.ops.linalg.matmul_einsum import matmul
+from letir.ops.nn.activations import softmax
+from letir.ops.reductions.cumulative import cumsum
+from letir.ops.reductions.reductions import any_
+from letir.ops.shape.shape_and_creation import ones_like
+from letir.ops.shape.transpose_join_split import expand_dims, moved
+
+
+def attention_decompose(query, key, value, mask=None, *, causal=False, scale=None):
+    """softmax(query @ key.T * scale) @ value, over the last two axes.
+
+    ``query``: (..., L, E); ``key``: (..., S, E); ``value``: (..., S, V); result (..., L, V).
+    ``mask``, broadcast to (..., L, S): booleans, False for what is not attended to, or numbers that
+    are added to the products. ``causal``: nothing after the same position is attended to.
+    ``scale``: 1 / sqrt(E). What attends to nothing gets 0, with a zero gradient.
+
+    Vaswani et al., Attention is all you need, NeurIPS 2017.
+    """
+    if min(query.ndim, key.ndim, value.ndim) < 2 or query.shape[-1] != key.shape[-1]:
+        raise ShapeError(
+            "attention takes query (..., L, E), key (..., S, E) and value (..., S, V), found "
+            f"{query.shape}, {key.shape} and {value.shape}"
+        )
+    scores = matmul(query, moved(key, (-1,), (-2,)))
+    scores = scores * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
+    seen = None
+    if mask is not None and mask.dtype.kind == "b":
+        seen = mask
+    elif mask is not None:
+        scores = scores + mask
+    if causal:
+        earlier = before(scores)
+        seen = earlier if seen is None else logical_and(seen, earlier)
+    if seen is None:
+        return matmul(softmax(scores), value)
+    something = any_(seen, axis=-1, keepdims=True)
+    # where nothing is seen any number will do: -inf alone would make nan
+    scores = where(seen, scores, where(something, -math.inf, 0))
+    return matmul(where(something, softmax(scores), 0), value)
+
+
+def before(scores):
+    """Booleans of shape (L, S): whether position j is not after i."""
+    rows, columns = (positions(scores, axis) for axis in (-2, -1))
+    return less_equal(columns, expand_dims(rows, -1))
+
+
+def positions(scores, axis: int):
+    """The numbers from 1 along one axis."""
+    lead = (0,) * (scores.ndim - 2)
+    ones = ones_like(scores[(*lead, slice(None), 0) if axis == -2 else (*lead, 0)])
+    return cumsum(ones, 0)  # not arange, which takes no size that is known by name
+
+
+attention = composite("attention", attention_decompose, onnx="Attention")

@@ -1,0 +1,140 @@
+"""Normalisations: batch_norm, layer_norm, group_norm, rms_norm.
+
+Composites without rules of their own: what they stand for is differentiated, to any order [D11].
+"""
+
+import math
+
+from letir.errors import ShapeError
+from letir.ops.define.records import composite, recast
+from letir.ops.elementwise.ufuncs import maximum, sqrt, square
+from letir.ops.reductions.reductions import count, mean
+from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.transpose_join_split import normalized
+
+
+def standardized(x, axes: tuple, eps: float):
+    """(x with mean 0 and variance 1 along ``axes``, the mean, the variance), axes kept."""
+    middle = mean(x, axis=axes, keepdims=True)
+    centered = x - middle
+    # not the mean of squares minus the square of the mean, which cancels
+    variance = mean(square(centered), axis=axes, keepdims=True)
+    return centered / sqrt(variance + eps), middle, variance
+
+
+def affine(x, weight, bias, axes: tuple):
+    """``x * weight + bias``, whose axes are the ``axes`` of x; either may be None."""
+    for operand, combine in ((weight, lambda a, b: a * b), (bias, lambda a, b: a + b)):
+        if operand is not None:
+            x = combine(x, along(operand, axes, x.ndim))
+    return x
+
+
+def along(operand, axes: tuple, ndim: int):
+    """``operand`` with axes of length 1 for those of x that it has not."""
+    if operand.ndim != len(axes):
+        raise ShapeError(f"a weight of shape {operand.shape} for {len(axes)} axes: {axes}")
+    if axes == tuple(range(ndim - len(axes), ndim)):  # broadcasts as it is
+        return operand
+    sizes = dict(zip(axes, operand.shape, strict=True))
+    return reshape(operand, tuple(sizes.get(i, 1) for i in range(ndim)))
+
+
+# ---- over the batch ----
+
+
+def batch_norm_decompose(
+    x,
+    running_mean=None,
+    running_var=None,
+    weight=None,
+    bias=None,
+    *,
+    train=True,
+    momentum=0.1,
+    eps=1e-5,
+):
+    """(x normalised for each channel, the new running mean, the new running variance).
+
+    ``x``: shape (N, channels, *sizes). With ``train`` by the statistics of this batch, towards
+    which the running ones move by ``momentum`` (the variance as an estimate, divided by n - 1);
+    without running ones the new ones are the batch's. Else by the running ones, which stay.
+
+    Ioffe and Szegedy, Batch normalization, ICML 2015.
+    """
+    if x.ndim < 2:
+        raise ShapeError(f"batch_norm: x has the shape (N, channels, *sizes), found {x.shape}")
+    channels = (1,)
+    if not train:
+        if running_mean is None or running_var is None:
+            raise ShapeError("batch_norm: without train it needs the running mean and variance")
+        scale = along(sqrt(running_var + eps), channels, x.ndim)
+        found = (x - along(running_mean, channels, x.ndim)) / scale
+        return affine(found, weight, bias, channels), running_mean * 1, running_var * 1
+    axes = (0, *range(2, x.ndim))
+    found, middle, variance = standardized(x, axes, eps)
+    return (
+        affine(found, weight, bias, channels),
+        towards(running_mean, reshape(middle, (-1,)), momentum),
+        towards(running_var, reshape(estimated(variance, x, axes), (-1,)), momentum),
+    )
+
+
+def estimated(variance, x, axes: tuple):
+    """The variance divided by n - 1, of one that was divided by n."""
+    n = count(variance, x, (), axes, True)
+    if type(n) is int:
+        return variance * (n / max(n - 1, 1))
+    return recast(variance * (n / maximum(n - 1, 1)), variance.dtype)
+
+
+def towards(old, new, momentum: float):
+    """The mean of both, in which the new one counts as ``momentum``."""
+    return new if old is None else old * (1 - momentum) + new * momentum
+
+
+batch_norm = composite(
+    "batch_norm", batch_norm_decompose, results=lambda **_: 3, onnx="BatchNormalization"
+)
+
+# ---- of each example ----
+
+
+def layer_norm_decompose(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
+    """x with mean 0 and variance 1 along ``axis``, times ``weight`` plus ``bias``.
+
+    ``axis``: an int or a tuple, of which the axes of ``weight`` and ``bias`` are. Ba, Kiros and
+    Hinton, Layer normalization, arXiv:1607.06450.
+    """
+    axes = normalized(axis, x.ndim)
+    return affine(standardized(x, axes, eps)[0], weight, bias, axes)
+
+
+def rms_norm_decompose(x, weight=None, *, axis=-1, eps=1e-6):
+    """x divided by the root of its mean square along ``axis``, times ``weight``.
+
+    Zhang and Sennrich, Root mean square layer normalization, NeurIPS 2019.
+    """
+    axes = normalized(axis, x.ndim)
+    scale = sqrt(mean(square(x), axis=axes, keepdims=True) + eps)
+    return affine(x / scale, weight, None, axes)
+
+
+def group_norm_decompose(x, weight=None, bias=None, *, groups, eps=1e-5):
+    """layer_norm over the sizes and the channels of each of ``groups`` groups of channels.
+
+    ``x``: shape (N, channels, *sizes); ``weight`` and ``bias`` have one number a channel. Wu and
+    He, Group normalization, ECCV 2018.
+    """
+    if x.ndim < 2 or x.shape[1] % groups:
+        raise ShapeError(f"group_norm: {groups} groups do not divide the channels of {x.shape}")
+    examples, channels, *sizes = x.shape
+    each = channels // groups * math.prod(sizes)
+    apart = reshape(x, (examples if type(examples) is int else -1, groups, each))
+    found = reshape(standardized(apart, (2,), eps)[0], x)
+    return affine(found, weight, bias, (1,))
+
+
+layer_norm = composite("layer_norm", layer_norm_decompose, onnx="LayerNormalization")
+rms_norm = composite("rms_norm", rms_norm_decompose)
+group_norm = composite("group_norm", group_norm_decompose, onnx="GroupNormalization")

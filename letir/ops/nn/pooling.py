@@ -1,0 +1,191 @@
+"""Pooling over windows, of any number of trailing axes: unfold and fold, max_pool, avg_pool.
+
+``unfold`` gives what each place of a window sees, the window's axes first; ``fold`` adds it up
+again where it came from. Each is the other's derivative.
+"""
+
+import math
+
+from letir.errors import MissingRule, ShapeError
+from letir.ops.as_numpy.table import itself
+from letir.ops.define.batch_rules import in_front, rank, to_front
+from letir.ops.define.records import composite, match, op
+from letir.ops.elementwise.ufuncs import equal, where
+from letir.ops.nn.convolution import places_of
+from letir.ops.reductions.reductions import divided, max_, sum_
+from letir.ops.shape.shape_and_creation import ones_like
+
+# ---- unfold and fold ----
+
+
+def unfold_impl(xp, x, *, window, stride, padding, dilation, value=0.0):
+    """A copy for each element of the window."""
+    lead = x.ndim - len(window)
+    if any(low or high for low, high in padding):
+        x = xp.pad(x, ((0, 0),) * lead + padding, constant_values=value)
+    places = tuple(
+        (n - d * (k - 1) - 1) // s + 1
+        for n, k, s, d in zip(x.shape[lead:], window, stride, dilation, strict=True)
+    )
+    out = xp.empty((*window, *x.shape[:lead], *places), x.dtype)
+    for at in xp.ndindex(*window):
+        seen = tuple(
+            slice(i * d, i * d + (m - 1) * s + 1, s)
+            for i, m, s, d in zip(at, places, stride, dilation, strict=True)
+        )
+        out[at] = x[(..., *seen)]
+    return out
+
+
+def fold_impl(xp, y, *, sizes, stride, padding, dilation):
+    """The sum of all copies."""
+    n = len(sizes)
+    padded = [low + size + high for size, (low, high) in zip(sizes, padding, strict=True)]
+    out = xp.zeros((*y.shape[n:-n], *padded), y.dtype)
+    for at in xp.ndindex(*y.shape[:n]):
+        seen = tuple(
+            slice(i * d, i * d + (m - 1) * s + 1, s)
+            for i, m, s, d in zip(at, y.shape[-n:], stride, dilation, strict=True)
+        )
+        out[(..., *seen)] += y[at]
+    inner = (slice(low, low + size) for size, (low, _) in zip(sizes, padding, strict=True))
+    return xp.ascontiguousarray(out[(..., *inner)])
+
+
+def unfold_aval(x, *, window, stride, padding, dilation, value):
+    """The axes of the window, leading axes, places."""
+    lead = x.ndim - len(window)
+    if lead < 0 or any(len(each) != len(window) for each in (stride, padding, dilation)):
+        raise ShapeError(f"unfold: a window of {window} does not fit {x.shape}")
+    places = places_of(x.shape[lead:], window, stride, padding, dilation)
+    return x.with_shape((*window, *x.shape[:lead], *places))
+
+
+def fold_aval(y, *, sizes, stride, padding, dilation):
+    """What ``unfold`` takes."""
+    n = len(sizes)
+    if y.ndim < 2 * n or n < 1:
+        raise ShapeError(f"fold: {y.shape} has no axes of a window and of places for {sizes}")
+    places = places_of(sizes, y.shape[:n], stride, padding, dilation)
+    if y.shape[-n:] != places:
+        raise ShapeError(f"fold: sizes {sizes} have {places} places, found {y.shape[-n:]}")
+    return y.with_shape((*y.shape[n:-n], *sizes))
+
+
+def unfold_vjp(ct, y, x, *, window, value, **spacing):
+    """The cotangents added where they belong."""
+    sizes = () if x.type is None else x.shape[x.ndim - len(window) :]
+    if not sizes or not all(type(n) is int for n in sizes):
+        raise MissingRule("unfold: its derivative needs the sizes as numbers; retype the program")
+    return (match(fold(ct, sizes=sizes, **spacing), x),)
+
+
+def batched_unfold(args, axes, *, window, **attrs):
+    """The rule of unfold: a batch is one more leading axis."""
+    out = unfold(to_front(args[0], axes[0]), window=window, **attrs)
+    return out, len(window)
+
+
+def batched_fold(args, axes, *, sizes, **attrs):
+    """The rule of fold."""
+    (y,), (axis,), n = args, axes, len(sizes)
+    y, ndim = to_front(y, axis), rank(args[0])
+    order = (*range(1, n + 1), 0, *range(n + 1, ndim))
+    return fold(y.transpose(order), sizes=sizes, **attrs), 0
+
+
+unfold = op(
+    "unfold",
+    unfold_impl,
+    unfold_aval,
+    vjp=unfold_vjp,
+    jvp=lambda t, y, x, *, value, **attrs: unfold(t[0], **attrs),  # the padding is constant
+    batch=batched_unfold,
+    source=itself(unfold_impl),
+)
+fold = op(
+    "fold",
+    fold_impl,
+    fold_aval,
+    vjp=lambda ct, x, y, *, sizes, **spacing: (
+        match(unfold(ct, window=y.shape[: len(sizes)], **spacing), y),
+    ),
+    jvp=lambda t, x, y, **attrs: fold(t[0], **attrs),
+    batch=batched_fold,
+    source=itself(fold_impl),
+)
+
+# ---- pooling ----
+
+
+def least(x):
+    """The padding that no maximum takes."""
+    if x.dtype.kind in "fc":
+        return -math.inf
+    return 0 if x.dtype.kind in "bu" else -(2 ** (8 * x.dtype.itemsize - 1))
+
+
+def seen_by(x, window, stride, padding, dilation):
+    """What each place of the window sees, with the padding never the maximum."""
+    spacing = {"stride": stride, "padding": padding, "dilation": dilation}
+    return unfold(x, window=window, value=least(x), **spacing)
+
+
+def max_pool_decompose(x, *, window, stride, padding, dilation):
+    """The maximum in each window."""
+    return max_(seen_by(x, window, stride, padding, dilation), axis=tuple(range(len(window))))
+
+
+def max_pool_vjp(ct, y, x, *, window, stride, padding, dilation, transform):
+    """Ties in a window share the cotangent equally."""
+    seen, axes = seen_by(x, window, stride, padding, dilation), tuple(range(len(window)))
+    here = equal(seen, y)
+    each = divided(ct, ties_of(here, axes))
+    spacing = {"stride": stride, "padding": padding, "dilation": dilation}
+    by = where(here, each, 0)
+    return (match(fold(by, sizes=x.shape[x.ndim - len(window) :], **spacing), x),)
+
+
+def ties_of(here, axes):
+    """How many elements of each window are the maximum; 1 where none is, as nan equals nothing."""
+    ties = sum_(here, axis=axes)
+    return where(ties == 0, 1, ties)
+
+
+def max_pool_jvp(tangents, y, x, *, window, stride, padding, dilation, transform):
+    """The mean of the tangents at the ties."""
+    spacing = {"stride": stride, "padding": padding, "dilation": dilation}
+    here, axes = equal(seen_by(x, window, **spacing), y), tuple(range(len(window)))
+    moved = unfold(tangents[0], window=window, **spacing)
+    return divided(sum_(where(here, moved, 0), axis=axes), ties_of(here, axes))
+
+
+def leading(name: str):
+    """The rule of a composite on trailing axes: a batch is one more leading axis."""
+
+    def rule(args, mapped, *, transform, **attrs):
+        record = {"max_pool": max_pool, "avg_pool": avg_pool}[name]
+        return record(*args, **attrs)
+
+    return in_front(rule)
+
+
+def avg_pool_decompose(x, *, window, stride, padding, count_padding=True):
+    """The mean in each window; padding counts as 0, or with ``count_padding=False`` not at all."""
+    axes = tuple(range(len(window)))
+    spacing = {"window": window, "stride": stride, "padding": padding, "dilation": (1,) * len(axes)}
+    total = sum_(unfold(x, **spacing), axis=axes)
+    if count_padding or not any(any(pair) for pair in padding):
+        return total / math.prod(window)
+    return divided(total, sum_(unfold(ones_like(x), **spacing), axis=axes))
+
+
+max_pool = composite(
+    "max_pool",
+    max_pool_decompose,
+    vjp=max_pool_vjp,
+    jvp=max_pool_jvp,
+    batch=leading("max_pool"),
+    onnx="MaxPool",
+)
+avg_pool = composite("avg_pool", avg_pool_decompose, batch=leading("avg_pool"), onnx="AveragePool")

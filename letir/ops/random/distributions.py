@@ -1,0 +1,210 @@
+"""Random numbers of distributions with parameters: composites of ``random_draw`` and arithmetic.
+
+They are reparameterised: a derivative by a parameter is that of the number at fixed random bits,
+which a rule draws again by the same key.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
+from letir.errors import DTypeError, ShapeError
+from letir.ops.define.records import composite, result_dtype
+from letir.ops.elementwise.ufuncs import less, log
+from letir.ops.random.keys_and_draws import NO_ONNX, as_key, check_key, random_draw
+from letir.ops.reductions.reductions import argmax, reduced_shape
+from letir.ops.shape.shape_and_creation import Sizes, as_size, declared, is_known, spelled
+from letir.ops.shape.transpose_join_split import moved
+
+# ---- shapes and dtypes ----
+
+
+def typed(x) -> ArrayType:
+    """The type of a parameter: a Value, an array, or a Python number, which is weak."""
+    if isinstance(x, Value):
+        if x.type is None:
+            raise ShapeError("a random number's parameter of unknown type: retype the program")
+        return x.type
+    if type(x) in (int, float):
+        return ArrayType(type(x), (), True)
+    array = x if hasattr(x, "dtype") else np.asarray(x)
+    return ArrayType(array.dtype, array.shape)
+
+
+def call(key, parameters: tuple, shape, dtype) -> tuple[tuple, dict]:
+    """(operands, attributes) of a draw: ``shape`` None is that of the parameters together."""
+    kinds = [typed(p) for p in parameters]
+    if shape is None:
+        shape = broadcast_shapes(*[kind.shape for kind in kinds])
+        if not is_known(shape):
+            shape = next(p for p in parameters if typed(p).shape == shape)
+    sizes, shape = spelled(shape)
+    return (key, *parameters, *sizes), {"shape": shape, "dtype": number_of(kinds, dtype)}
+
+
+def number_of(kinds: list[ArrayType], dtype) -> np.dtype:
+    """The floating dtype asked for, or that of the parameters, float64 of integers and numbers."""
+    found = result_dtype(*kinds) if dtype is None else number_dtype(dtype)
+    if dtype is None and found.kind in "biu":
+        return np.dtype(float)
+    if found.kind != "f":
+        raise DTypeError(f"random numbers are of a floating dtype, found {found}")
+    return found
+
+
+def drawn(key, distribution: str, sizes: tuple, shape, dtype) -> Value:
+    """``random_draw`` in a shape that further operands or an attribute say."""
+    asked = Sizes(sizes[0], shape) if sizes else shape
+    return random_draw(as_key(key), distribution, asked, dtype)
+
+
+def in_dtype(x, dtype: np.dtype):
+    """A parameter in the dtype of the draw; a Python number is of any."""
+    is_number = x.type.weak if isinstance(x, Value) else not hasattr(x, "dtype")
+    return x if is_number else x.astype(dtype, copy=False)
+
+
+def checked(count: int, result=None):
+    """The type rule of a draw with ``count`` parameters, which must broadcast to its shape."""
+
+    def aval(key, *types, shape, dtype):
+        check_key(key)
+        parameters = types[:count]
+        if shape is None:
+            return None
+        found = broadcast_shapes(shape, *[kind.shape for kind in parameters])
+        if found != shape:
+            raise ShapeError(f"parameters of shape {found} do not broadcast to the shape {shape}")
+        return ArrayType(result or dtype, (*key.shape[:-1], *shape))
+
+    return aval
+
+
+def distribution(name: str, decompose, *, parameters: int, result=None, **fields):
+    """Register a composite with a key and this many parameters; ``result``: a dtype of its own."""
+
+    def impl(xp, key, *operands, shape, dtype):
+        # on arrays, as it is: the recorded shape may have sizes that are names
+        shape = declared(shape, operands[parameters:])
+        return decompose(key, *operands[:parameters], shape=shape, dtype=dtype)
+
+    aval = checked(parameters, result)
+    return composite(name, decompose, impl=impl, aval=aval, random=True, onnx=NO_ONNX, **fields)
+
+
+# ---- floating numbers ----
+
+
+def normal_decompose(key, loc, scale, *sizes, shape, dtype):
+    """loc + scale * z."""
+    z = drawn(key, "normal", sizes, shape, dtype)
+    return in_dtype(loc, dtype) + in_dtype(scale, dtype) * z
+
+
+random_normal = distribution(
+    "random_normal",
+    normal_decompose,
+    parameters=2,
+    prepare=lambda key, shape=None, loc=0.0, scale=1.0, dtype=None: call(
+        key, (loc, scale), shape, dtype
+    ),
+)
+
+
+def uniform_decompose(key, low, high, *sizes, shape, dtype):
+    """low + (high - low) * u."""
+    u, low = drawn(key, "uniform", sizes, shape, dtype), in_dtype(low, dtype)
+    return low + (in_dtype(high, dtype) - low) * u
+
+
+random_uniform = distribution(
+    "random_uniform",
+    uniform_decompose,
+    parameters=2,
+    prepare=lambda key, shape=None, low=0.0, high=1.0, dtype=None: call(
+        key, (low, high), shape, dtype
+    ),
+)
+random_exponential = distribution(
+    "random_exponential",
+    lambda key, scale, *sizes, shape, dtype: (
+        in_dtype(scale, dtype) * drawn(key, "exponential", sizes, shape, dtype)
+    ),
+    parameters=1,
+    prepare=lambda key, shape=None, scale=1.0, dtype=None: call(key, (scale,), shape, dtype),
+)
+
+# ---- choices ----
+
+
+def bernoulli_decompose(key, p, *sizes, shape, dtype):
+    """u < p."""
+    return less(drawn(key, "uniform", sizes, shape, dtype), in_dtype(p, dtype))
+
+
+random_bernoulli = distribution(
+    "random_bernoulli",
+    bernoulli_decompose,
+    parameters=1,
+    result=bool,
+    prepare=lambda key, p=0.5, shape=None: call(key, (p,), shape, None),
+)
+
+
+def randint_decompose(key, low, high, *sizes, shape, dtype):
+    """low + bits % (high - low): the bias is below (high - low) / 2**64."""
+    bits = drawn(key, "bits", sizes, shape, np.uint64)
+    span = high - low
+    span = span.astype(np.uint64) if hasattr(span, "dtype") else span
+    return ((bits % span).astype(np.int64) + low).astype(dtype)
+
+
+def randint_prepare(key, shape, low, high, dtype=np.int64):
+    """Integers from ``low`` up to, but not including, ``high``."""
+    for bound in (low, high):
+        if typed(bound).dtype.kind not in "iu":
+            raise DTypeError(f"randint: a bound is an integer, found {typed(bound)}")
+    if type(low) is int and type(high) is int and low >= high:
+        raise ValueError(f"randint: low >= high, {low} >= {high}")
+    operands, attrs = call(key, (low, high), shape, float)
+    return operands, {**attrs, "dtype": number_dtype(dtype)}
+
+
+random_randint = distribution(
+    "random_randint", randint_decompose, parameters=2, prepare=randint_prepare
+)
+
+
+def categorical_decompose(key, logits, *, axis, shape):
+    """The place of the largest of logits + Gumbel noise, which is -log of exponential numbers.
+
+    Gumbel, Statistical theory of extreme values, 1954.
+    """
+    logits = moved(logits, axis, -1)
+    asked = logits if shape is None else (*shape, logits.shape[-1])
+    noise = random_draw(as_key(key), "exponential", asked, logits.dtype)
+    return argmax(logits - log(noise), axis=-1)
+
+
+def categorical_aval(key, logits, *, axis, shape):
+    """A place along the axis for each row of logits, or for each element of ``shape``."""
+    check_key(key)
+    if logits.dtype.kind != "f":
+        raise DTypeError(f"categorical: logits are floating numbers, found {logits}")
+    rows = reduced_shape(logits.shape, axis, False)
+    if shape is not None and broadcast_shapes(shape, rows) != shape:
+        raise ShapeError(f"categorical: logits of {rows} rows do not broadcast to {shape}")
+    return ArrayType(np.intp, (*key.shape[:-1], *(rows if shape is None else shape)))
+
+
+random_categorical = composite(
+    "random_categorical",
+    categorical_decompose,
+    aval=categorical_aval,
+    prepare=lambda key, logits, axis=-1, shape=None: (
+        (key, logits),
+        {"axis": as_size(axis), "shape": None if shape is None else spelled(shape)[1]},
+    ),
+    random=True,
+    onnx=NO_ONNX,
+)

@@ -1,0 +1,77 @@
+"""Random numbers that need special functions: gamma and truncated normal numbers."""
+
+from letir.ops.as_numpy.random import gamma_draw
+from letir.ops.control_flow.loop_over_examples import OneByOne
+from letir.ops.define.records import match, op, recast, spread
+from letir.ops.elementwise.ufuncs import clip, where
+from letir.ops.random.distributions import call, checked, distribution, drawn, in_dtype
+from letir.ops.random.keys_and_draws import NO_ONNX, generators, in_a_batch
+from letir.ops.shape.shape_and_creation import declared
+from letir.ops.special.gamma_gradient import gamma_slope
+from letir.ops.special.special_functions import ndtr, ndtri
+
+# ---- gamma numbers, drawn by rejection ----
+
+
+def gamma_impl(xp, key, a, *sizes, shape, dtype):
+    """By the method of Marsaglia and Tsang, A simple method for generating gamma variables, ACM
+    Trans. Math. Softw., 2000, as NumPy and CuPy have it.
+    """
+    shape = declared(shape, sizes)
+    results = [
+        xp.asarray(generator.standard_gamma(a, shape)).astype(dtype, copy=False)
+        for generator in generators(key, xp)
+    ]
+    out = in_a_batch(key, results, shape, dtype, xp)
+    return out if out.shape else out[()]
+
+
+def gamma_vjp(ct, y, key, a, *sizes, shape, dtype):
+    """The implicit derivative by the shape parameter."""
+    return None, match(ct * gamma_slope(in_dtype(a, dtype), y), a), *[None] * len(sizes)
+
+
+def gamma_jvp(tangents, y, key, a, *sizes, shape, dtype):
+    """The implicit derivative by the shape parameter."""
+    return spread(tangents[1] * recast(gamma_slope(in_dtype(a, dtype), y), y.dtype), y)
+
+
+random_gamma = op(
+    "random_gamma",
+    gamma_impl,
+    checked(1),
+    vjp=gamma_vjp,
+    jvp=gamma_jvp,
+    prepare=lambda key, a, shape=None, dtype=None: call(key, (a,), shape, dtype),
+    batch=OneByOne(lambda: random_gamma),
+    random=True,
+    source=gamma_draw,
+    onnx=NO_ONNX,
+)
+
+# ---- normal numbers between bounds ----
+
+
+def truncated_normal_decompose(key, lower, upper, *sizes, shape, dtype):
+    """The inverse of the normal distribution function between its values at the bounds.
+
+    Above 0 of the mirrored numbers: there the function is near 1, and its inverse inexact.
+    """
+    u = drawn(key, "uniform", sizes, shape, dtype)
+    lower, upper = in_dtype(lower, dtype), in_dtype(upper, dtype)
+    is_above = lower > 0
+    low, high = where(is_above, -upper, lower), where(is_above, -lower, upper)
+    bottom, top = ndtr(low), ndtr(high)
+    x = ndtri(bottom + u * (top - bottom))
+    # in the far tail both are 0: the bound
+    return where(is_above, -1.0, 1.0).astype(dtype) * clip(x, low, high)
+
+
+random_truncated_normal = distribution(
+    "random_truncated_normal",
+    truncated_normal_decompose,
+    parameters=2,
+    prepare=lambda key, lower, upper, shape=None, dtype=None: call(
+        key, (lower, upper), shape, dtype
+    ),
+)

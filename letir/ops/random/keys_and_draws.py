@@ -1,0 +1,249 @@
+"""Random numbers by key [B9]: keys, and the one operation that draws.
+
+A key is two words of Philox, an integer array of shape (2,); an array of shape (..., 2) is a batch
+of keys, each of which draws for itself. Philox is counter-based: key and counter say the numbers,
+no state is kept (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC
+2011). Draws count from 0; the last word of the counter is the purpose of what is no draw, so that
+new keys never repeat numbers.
+"""
+
+import math
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import never
+from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
+from letir.errors import DTypeError, ShapeError
+from letir.ops.define.batch_rules import emitted, in_front, rank, widened
+from letir.ops.define.records import DISCRETE, op
+from letir.ops.shape.shape_and_creation import as_size, declared, spelled
+
+SPLITTING, FOLDING, SEEDING = 1, 2, 3  # purposes
+NO_PARAMETERS = never("the numbers depend on the key only")
+NO_ONNX = never("ONNX has no keyed random numbers")
+FLOATS = {np.dtype(c): np.dtype(drawn) for c, drawn in (("e", "f"), ("f", "f"), ("d", "d"))}
+
+# ---- Philox, on the host ----
+
+
+def words_of(key) -> np.ndarray:
+    """The words of a batch of keys, on the host: Philox is keyed there also for CuPy."""
+    host = np.asarray(key.get() if hasattr(key, "get") else key)
+    return host.astype(np.uint64, copy=False).reshape(-1, 2)
+
+
+def blocks(words: np.ndarray, counter: tuple, count: int) -> np.ndarray:
+    """``count`` words of Philox for one key, from this counter on."""
+    return np.random.Philox(counter=np.array(counter, np.uint64), key=words).random_raw(count)
+
+
+def generators(key, xp):
+    """A generator of ``xp`` for each key of a batch, one after the other."""
+    if xp is not np:
+        for words in words_of(key):  # CuPy's takes a seed of one word
+            seed = int(blocks(words, (0, 0, 0, SEEDING), 1)[0] >> np.uint64(1))
+            yield xp.random.Generator(xp.random.Philox4x3210(seed))
+        return
+    philox = None
+    for words in words_of(key):
+        if philox is None:
+            philox = np.random.Philox(key=words)
+            fresh = philox.state
+        else:  # an eighth of the time of another Philox
+            fresh["state"]["key"] = words
+            philox.state = fresh
+        yield np.random.Generator(philox)
+
+
+def in_a_batch(key, results: list, shape: tuple, dtype, xp):
+    """The results of the keys of a batch as one array."""
+    lead = key.shape[:-1]
+    if not lead:
+        return results[0]
+    if not results:
+        return xp.zeros((*lead, *shape), dtype)
+    return xp.stack(results).reshape((*lead, *shape))
+
+
+# ---- types ----
+
+
+def check_key(key: ArrayType) -> None:
+    """Raise DTypeError unless it is a key, or a batch of keys."""
+    if key is None or key.dtype.kind not in "iu" or key.shape[-1:] != (2,):
+        raise DTypeError(
+            f"a random key is two integers, an array of shape (2,), found {key}\n"
+            "  make one of a seed: letir.random.key(0)"
+        )
+
+
+# ---- keys ----
+
+
+def key_impl(xp, seed):
+    """A seed as its low and its high word, which is 0, or all ones for a negative one."""
+    seed = xp.asarray(seed)
+    low = seed.astype("uint64")
+    return xp.stack([low, xp.where(seed < 0, ~xp.zeros_like(low), xp.zeros_like(low))], -1)
+
+
+def key_aval(seed):
+    """Two words for each seed."""
+    if seed.dtype.kind not in "iu":
+        raise DTypeError(f"a seed is an integer, found {seed}")
+    return ArrayType(np.uint64, (*seed.shape, 2))
+
+
+random_key = op(
+    "random_key",
+    key_impl,
+    key_aval,
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    batch=in_front(lambda args, mapped: emitted("random_key", args)),
+    onnx=NO_ONNX,
+)
+
+
+def new_keys(key, count: int) -> np.ndarray:
+    """``count`` keys for each key of a batch, from counters that no draw reaches."""
+    found = [blocks(words, (0, 0, 0, SPLITTING), 2 * count) for words in words_of(key)]
+    return np.array(found, np.uint64).reshape(len(found), count, 2)
+
+
+def split_impl(xp, key, *, num):
+    """New keys for each key of a batch."""
+    return xp.asarray(new_keys(key, math.prod(num)).reshape(*key.shape[:-1], *num, 2))
+
+
+def split_aval(key, *, num):
+    """As many keys as asked for, in this shape."""
+    check_key(key)
+    if any(n < 0 for n in num):
+        raise ShapeError(f"split: {num} is no number of keys")
+    return ArrayType(np.uint64, (*key.shape[:-1], *num, 2))
+
+
+random_split = op(
+    "random_split",
+    split_impl,
+    split_aval,
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    batch=in_front(lambda args, mapped, **attrs: emitted("random_split", args, **attrs)),
+    prepare=lambda key, num=2: (
+        (key,),
+        {"num": tuple(map(as_size, num if isinstance(num, tuple | list) else (num,)))},
+    ),
+    random=True,
+    onnx=NO_ONNX,
+)
+
+
+def folded(key, data) -> np.ndarray:
+    """For each key and number the key at the counter that the number says."""
+    numbers = np.asarray(data.get() if hasattr(data, "get") else data).astype(np.uint64)
+    lead = np.broadcast_shapes(key.shape[:-1], numbers.shape)
+    keys = np.broadcast_to(words_of(key).reshape(key.shape), (*lead, 2)).reshape(-1, 2)
+    numbers = np.broadcast_to(numbers, lead).reshape(-1).tolist()
+    found = [
+        blocks(words, (number, 0, 0, FOLDING), 2)
+        for words, number in zip(keys, numbers, strict=True)
+    ]
+    return np.array(found, np.uint64).reshape(*lead, 2)
+
+
+def fold_in_aval(key, data):
+    """One key for each key and number."""
+    check_key(key)
+    if data.dtype.kind not in "iu":
+        raise DTypeError(f"fold_in: what is folded into a key is an integer, found {data}")
+    return ArrayType(np.uint64, (*broadcast_shapes(key.shape[:-1], data.shape), 2))
+
+
+@in_front
+def folded_in(args, mapped):
+    """Keys and numbers of each example, with their batches in front."""
+    key, data = args
+    lead, ndim = rank(key, mapped[0]) - 1, rank(data, mapped[1])
+    if mapped[0] and lead < ndim:
+        key = widened(key, ndim + 1)
+    if mapped[1] and ndim < lead:
+        data = widened(data, lead)
+    return emitted("random_fold_in", (key, data))
+
+
+random_fold_in = op(
+    "random_fold_in",
+    lambda xp, key, data: xp.asarray(folded(key, data)),
+    fold_in_aval,
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    batch=folded_in,
+    random=True,
+    onnx=NO_ONNX,
+)
+
+# ---- draws ----
+
+DRAWS = {  # of NumPy's and CuPy's generators alike
+    "uniform": lambda g, shape, dtype: g.random(shape, dtype),
+    "normal": lambda g, shape, dtype: g.standard_normal(shape, dtype),
+    "exponential": lambda g, shape, dtype: g.standard_exponential(shape, dtype),
+    "bits": lambda g, shape, dtype: g.integers(0, (1 << 64) - 1, shape, dtype, endpoint=True),
+}
+
+
+def draw_impl(xp, key, *sizes, distribution, shape, dtype):
+    """The same numbers in every evaluator of one array module."""
+    shape = declared(shape, sizes)
+    if distribution == "permutation":
+        # ranks of 64 bits: CuPy's generators have no permutation
+        bits = [DRAWS["bits"](g, shape, "uint64") for g in generators(key, xp)]
+        results = [xp.argsort(b).astype(dtype, copy=False) for b in bits]
+    else:
+        drawn = FLOATS.get(dtype, dtype)  # generators know float32 and float64
+        results = [
+            xp.asarray(DRAWS[distribution](g, shape, drawn)).astype(dtype, copy=False)
+            for g in generators(key, xp)
+        ]
+    out = in_a_batch(key, results, shape, dtype, xp)
+    return out if out.shape else out[()]
+
+
+def draw_aval(key, *sizes, distribution, shape, dtype):
+    """The declared type for each key of a batch."""
+    check_key(key)
+    return None if shape is None else ArrayType(dtype, (*key.shape[:-1], *shape))
+
+
+def draw_prepare(key, distribution, shape, dtype=float):
+    """The key, what says the shape, and how the numbers are distributed."""
+    sizes, shape = spelled(shape)
+    return (key, *sizes), {
+        "distribution": distribution,
+        "shape": shape,
+        "dtype": number_dtype(dtype),
+    }
+
+
+random_draw = op(
+    "random_draw",
+    draw_impl,
+    draw_aval,
+    vjp=NO_PARAMETERS,
+    jvp=NO_PARAMETERS,
+    # a batch of keys is an operand as any other; a shape has no batch
+    batch=in_front(lambda args, mapped, **attrs: emitted("random_draw", args, **attrs)),
+    prepare=draw_prepare,
+    random=True,
+    onnx=NO_ONNX,
+)
+
+
+def as_key(key) -> Value:
+    """A key itself, or the key of an integer seed."""
+    if isinstance(key, Value) and key.type is not None and not key.type.shape:
+        return random_key(key)
+    return key

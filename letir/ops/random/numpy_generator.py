@@ -1,0 +1,356 @@
+"""A ``numpy.random.Generator`` as an argument of a traced function: its state is a value [B9].
+
+In trees of arguments a generator is a node, whose leaf is its state as an array. Each call of the
+traced generator draws from that and puts the next state in its place, as code that writes into an
+array does; what a replay writes into the array of its caller moves the caller's generator on. So a
+replay gives NumPy's numbers, and leaves the generator where NumPy would.
+"""
+
+import inspect
+
+import numpy as np
+import optree
+
+from letir.ast.builder import Value
+from letir.ast.primitive import LATE_BOUND, PRIMITIVES, never
+from letir.ast.trees import NAMESPACE, Leaf, Static
+from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
+from letir.errors import DTypeError, MissingRule, ShapeError, TraceError
+from letir.ops.define.records import match, op, spread
+from letir.ops.indexing.basic import index
+from letir.ops.random.distributions import typed
+from letir.ops.shape.shape_and_creation import as_size, is_known
+from letir.ops.special.gamma_gradient import gamma_slope
+
+# ---- states as arrays, on the host ----
+
+
+def state_of(generator):
+    """The state of a generator as words: which bit generator it is, then its fields."""
+    state = generator.bit_generator.state
+    inner, found = state["state"], []
+    for value in inner.values():
+        if state["bit_generator"].startswith("PCG64"):  # an integer of 128 bits
+            found += [value % 2**64, value >> 64]
+        else:
+            found += [int(word) for word in np.atleast_1d(value)]
+    found += [int(word) for word in state.get("buffer", ())]
+    rest = ("buffer_pos", "has_uint32", "uinteger")
+    found += [int(state[name]) for name in rest if name in state]
+    kind = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"].index(state["bit_generator"])
+    return np.array([kind, *found], np.uint64)
+
+
+def generator_of(words):
+    """A generator in the state that the words say."""
+    kind, *rest = [int(word) for word in np.asarray(words)]
+    name = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"][kind]
+    generator = np.random.Generator(getattr(np.random, name)())
+    state = generator.bit_generator.state
+    if name.startswith("PCG64"):
+        state["state"] = {"state": rest[0] + (rest[1] << 64), "inc": rest[2] + (rest[3] << 64)}
+    elif name == "Philox":
+        words = np.array(rest[:10], np.uint64)
+        state["state"] = {"counter": words[:4], "key": words[4:6]}
+        state["buffer"], state["buffer_pos"] = words[6:], rest[10]
+    elif name == "SFC64":
+        state["state"] = {"state": np.array(rest[:4], np.uint64)}
+    else:
+        state["state"] = {"key": np.array(rest[:624], np.uint32), "pos": rest[624]}
+    if "has_uint32" in state:
+        state["has_uint32"], state["uinteger"] = rest[-2:]
+    generator.bit_generator.state = state
+    return generator
+
+
+class StateArray(np.ndarray):
+    """The state of a generator: what is written into it moves the generator."""
+
+    generator = None
+
+    def __setitem__(self, item, new):
+        super().__setitem__(item, new)
+        if self.generator is not None:
+            self.generator.bit_generator.state = generator_of(self).bit_generator.state
+
+
+def state_in(traced) -> tuple:
+    """The children of a traced generator."""
+    return [traced.state], None, ["state"]
+
+
+def register_node(cls: type) -> None:
+    """Make generators nodes of trees, with the state as their leaf."""
+
+    def children(generator):
+        try:
+            state = state_of(generator).view(StateArray)
+        except ValueError:
+            name = type(generator.bit_generator).__name__
+            raise DTypeError(f"the state of a generator of {name} cannot be recorded") from None
+        state.generator = generator
+        return [state], None, ["state"]
+
+    def rebuild(_, leaves):
+        (state,) = leaves
+        if isinstance(state, Value):
+            return TracedGenerator(state)
+        if type(state) in (Leaf, Static) or state is None:
+            return None
+        return generator_of(state)
+
+    optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
+    # a program that is called in a trace gets the traced one
+    TracedGenerator.__qualname__ = cls.__qualname__
+    optree.register_pytree_node(TracedGenerator, state_in, rebuild, namespace=NAMESPACE)
+
+
+LATE_BOUND["generator_node"] = register_node
+
+# ---- one draw ----
+
+CONTINUOUS = {  # method -> its parameters, with defaults; the size comes after them
+    "random": {},
+    "standard_normal": {},
+    "standard_exponential": {},
+    "standard_cauchy": {},
+    "standard_gamma": {"shape": None},
+    "standard_t": {"df": None},
+    "beta": {"a": None, "b": None},
+    "chisquare": {"df": None},
+    "noncentral_chisquare": {"df": None, "nonc": None},
+    "f": {"dfnum": None, "dfden": None},
+    "laplace": {"loc": 0.0, "scale": 1.0},
+    "logistic": {"loc": 0.0, "scale": 1.0},
+    "gumbel": {"loc": 0.0, "scale": 1.0},
+    "lognormal": {"mean": 0.0, "sigma": 1.0},
+    "rayleigh": {"scale": 1.0},
+    "weibull": {"a": None},
+    "pareto": {"a": None},
+    "power": {"a": None},
+    "vonmises": {"mu": None, "kappa": None},
+    "wald": {"mean": None, "scale": None},
+    "triangular": {"left": None, "mode": None, "right": None},
+}
+DISCRETE = {
+    "integers": {"low": None, "high": None},
+    "poisson": {"lam": 1.0},
+    "binomial": {"n": None, "p": None},
+    "negative_binomial": {"n": None, "p": None},
+    "geometric": {"p": None},
+    "zipf": {"a": None},
+    "logseries": {"p": None},
+    "permutation": {"n": None},
+    "choice": {"p": None},
+}
+STORED = ("random", "standard_normal", "standard_exponential", "standard_gamma")  # have a dtype
+NO_FORM = never("numbers of this distribution are drawn by no formula of this parameter")
+
+
+def generator_draw_impl(xp, state, *operands, method, shape, dtype, options=()):
+    """What the method draws from the state, and the next state."""
+    return drawn(state, operands, method, shape, dtype, dict(options))
+
+
+def drawn(state, operands: tuple, method: str, shape, dtype, options: dict) -> tuple:
+    """A draw, on the host: its result and the next state."""
+    generator = generator_of(state)
+    if method == "permutation":
+        found = generator.permutation(options["n"])
+    elif method == "choice":
+        p = operands[0] if operands else None
+        found = generator.choice(size=shape or None, p=p, **options)
+    elif method in ("random", "standard_normal", "standard_exponential", "standard_gamma"):
+        found = getattr(generator, method)(*operands, size=shape or None, dtype=dtype, **options)
+    elif method == "integers":
+        found = generator.integers(*operands, size=shape or None, dtype=dtype, **options)
+    else:
+        found = getattr(generator, method)(*operands, size=shape or None, **options)
+    return np.asarray(found, dtype)[()], state_of(generator)
+
+
+def generator_draw_aval(state, *operands, method, shape, dtype, options):
+    """The declared type, and that of the state."""
+    if method not in ("permutation", "choice"):
+        found = broadcast_shapes(shape, *[kind.shape for kind in operands])
+        if found != shape:
+            raise ShapeError(f"{method}: parameters of shape {found} do not fit the size {shape}")
+    return ArrayType(dtype, shape), ArrayType(state.dtype, state.shape)
+
+
+def generator_draw_vjp(cts, outs, state, *operands, method, **attrs):
+    """Of gamma numbers the implicit derivative; others have none by their parameters."""
+    if method == "standard_gamma":
+        return None, match(cts[0] * gamma_slope(operands[0], outs[0]), operands[0])
+    return None, *[NO_FORM] * len(operands)
+
+
+def generator_draw_jvp(tangents, outs, state, *operands, method, **attrs):
+    """Of gamma numbers the implicit derivative; others have none by their parameters."""
+    if method == "standard_gamma":
+        return spread(tangents[1] * gamma_slope(operands[0], outs[0]), outs[0]), None
+    raise MissingRule(NO_FORM.reason)
+
+
+def generator_draw_source(write, state, *operands, method, shape, dtype, options):
+    """The function that draws, beside the source."""
+    texts = [inspect.getsource(f) for f in (state_of, generator_of)]
+    text = inspect.getsource(drawn).replace(": tuple, method: str", ", method")
+    text = text.replace(", options: dict) -> tuple", ", options)")
+    for name, other in zip(("state_of(", "generator_of("), texts, strict=True):
+        text = text.replace(name, f"{write.helper(other)}(")
+    given = "".join(f"{operand}, " for operand in operands)
+    attrs = ", ".join(map(write.literal, (method, shape, dtype)))
+    options = ", ".join(f"{name!r}: {write.literal(value)}" for name, value in options)
+    return f"{write.helper(text)}({state}, ({given}), {attrs}, {{{options}}})"
+
+
+generator_draw = op(
+    "generator_draw",
+    generator_draw_impl,
+    generator_draw_aval,
+    vjp=generator_draw_vjp,
+    jvp=generator_draw_jvp,
+    batch=never("a generator has one sequence of numbers: map over keys of letir.random"),
+    results=lambda **attrs: 2,
+    random=True,
+    source=generator_draw_source,
+    onnx=never("ONNX has no generators of NumPy's"),
+)
+
+# ---- the traced generator ----
+
+
+class TracedGenerator:
+    """A ``numpy.random.Generator`` in a trace: its methods record draws from its state."""
+
+    def __init__(self, state: Value):
+        self.state = state
+
+    @property
+    def __class__(self):  # for isinstance in the user's code
+        return np.random.Generator
+
+    def draw(self, method: str, operands: tuple, size, dtype=float, /, **options):
+        """One draw; ``size`` None is the shape of the parameters together."""
+        asked = size
+        operands = tuple([x if type(x) in (int, float) else as_operand(x) for x in operands])
+        if size is None:
+            size = broadcast_shapes(*[typed(x).shape for x in operands])
+        shape = tuple(map(as_size, size if isinstance(size, tuple | list) else (size,)))
+        if not is_known(shape):
+            raise TraceError(f"{method}: the size {shape} is known by name only; use letir.random")
+        attrs = {"method": method, "shape": shape, "dtype": number_dtype(dtype)}
+        attrs["options"] = tuple(options.items())
+        record = generator_draw.complete(attrs)
+        # that of the active trace: the state may belong to an enclosing one
+        found, state = self.state.emitter.apply(generator_draw, (self.state, *operands), record)
+        self.state[...] = state
+        return found if method == "integers" else as_number(found, asked)
+
+    def __getattr__(self, name: str):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        parameters = CONTINUOUS.get(name, DISCRETE.get(name))
+        if parameters is None:
+            if not hasattr(np.random.Generator, name):
+                raise AttributeError(f"a traced generator has no attribute {name!r}")
+            raise MissingRule(
+                f"Generator.{name} is not recorded\n"
+                "  draw before the trace and pass the array, or use letir.random with a key"
+            )
+        dtype = float if name in CONTINUOUS else np.int64
+        kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] * 3
+        names = [
+            inspect.Parameter(p, kinds[0], default=inspect.Parameter.empty if d is None else d)
+            for p, d in parameters.items()
+        ]
+        names.append(inspect.Parameter("size", kinds[0], default=None))
+        if name in STORED:
+            names.append(inspect.Parameter("dtype", kinds[0], default=float))
+        if name == "standard_exponential":
+            names.append(inspect.Parameter("method", kinds[0], default="zig"))
+        signature = inspect.Signature(names)
+
+        def method(*args, **kwargs):
+            bound = signature.bind(*args, **kwargs)
+            bound.apply_defaults()
+            given = bound.arguments
+            options = {"method": given["method"]} if given.get("method", "zig") != "zig" else {}
+            operands = tuple([given[p] for p in parameters])
+            return self.draw(name, operands, given["size"], given.get("dtype", dtype), **options)
+
+        return method
+
+    # those with a formula have derivatives: to the bit what NumPy computes
+
+    def normal(self, loc=0.0, scale=1.0, size=None):
+        """Normal numbers."""
+        found = self.draw("standard_normal", (), common(size, loc, scale))
+        return as_number(as_operand(loc) + as_operand(scale) * found, size)
+
+    def uniform(self, low=0.0, high=1.0, size=None):
+        """Numbers in [low, high)."""
+        low, high = as_operand(low), as_operand(high)
+        found = self.draw("random", (), common(size, low, high))
+        return as_number(low + (high - low) * found, size)
+
+    def exponential(self, scale=1.0, size=None):
+        """Exponential numbers."""
+        found = self.draw("standard_exponential", (), common(size, scale))
+        return as_number(as_operand(scale) * found, size)
+
+    def gamma(self, shape, scale=1.0, size=None):
+        """Gamma numbers."""
+        found = self.draw("standard_gamma", (shape,), common(size, shape, scale))
+        return as_number(as_operand(scale) * found, size)
+
+    def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
+        """Integers from ``low`` up to ``high``."""
+        low, high = (0, low) if high is None else (low, high)
+        options = {"endpoint": True} if endpoint else {}
+        return self.draw("integers", (low, high), size, dtype, **options)
+
+    def permutation(self, x, axis=0):
+        """``x`` in random order along the axis."""
+        if np.ndim(x) == 0:
+            return self.draw("permutation", (), as_size(x), np.int64, n=as_size(x))
+        x = as_operand(x)
+        axis = axis % x.ndim
+        order = self.draw("permutation", (), x.shape[axis], np.int64, n=x.shape[axis])
+        return index_of(x, order, axis)
+
+    def choice(self, a, size=None, replace=True, p=None, axis=0, shuffle=True):
+        """Elements of ``a``, or numbers below it."""
+        n = as_size(a) if np.ndim(a) == 0 else np.shape(a)[axis]
+        options = {"a": n, "replace": bool(replace), "shuffle": bool(shuffle)}
+        places = self.draw("choice", () if p is None else (p,), size or (), np.int64, **options)
+        if np.ndim(a) == 0:
+            return as_number(places, size)
+        return index_of(as_operand(a), places, axis % np.ndim(a))
+
+    def shuffle(self, x, axis=0):
+        """``x``, a traced array, in random order, in place."""
+        x[...] = self.permutation(x, axis)
+
+
+def as_number(found: Value, size):
+    """One number without a size as NumPy gives it: a Python number, which promotes weakly."""
+    return PRIMITIVES["weaken"](found) if size is None and not found.shape else found
+
+
+def index_of(x, places, axis: int):
+    """``x`` at these places along the axis."""
+    return index(x, (*[slice(None)] * axis, places))
+
+
+def as_operand(x):
+    """A parameter as a traced value, an array or a Python number."""
+    return x if isinstance(x, Value) or type(x) in (int, float) else np.asarray(x)
+
+
+def common(size, *parameters):
+    """The size, or the shape of the parameters together."""
+    if size is not None:
+        return size
+    return broadcast_shapes(*[np.shape(p) for p in parameters])

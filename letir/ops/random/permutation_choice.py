@@ -1,0 +1,149 @@
+"""Random picks from arrays: ``random_permutation`` and ``random_choice``.
+
+Both draw places and read the array there, so that derivatives go to what was picked.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ShapeError
+from letir.ops.control_flow.loop_over_examples import OneByOne
+from letir.ops.define.batch_rules import known_size
+from letir.ops.define.records import DISCRETE, composite, op
+from letir.ops.elementwise.casting import copy
+from letir.ops.indexing.basic import index
+from letir.ops.random.keys_and_draws import (
+    NO_ONNX,
+    as_key,
+    check_key,
+    generators,
+    in_a_batch,
+    random_draw,
+)
+from letir.ops.shape.shape_and_creation import as_size, spelled
+from letir.ops.shape.transpose_join_split import normalized
+
+
+def taken(x: Value, places: Value, axis: int) -> Value:
+    """``x`` at these places along ``axis``: never a view, which what is at one place would be."""
+    found = index(x, (*[slice(None)] * axis, places))
+    return copy(found) if found.ndim == x.ndim - 1 > 0 else found
+
+
+# ---- permutations ----
+
+
+def permutation_decompose(key, x, *, axis):
+    """``x`` in the order of random bits."""
+    n = known_size(x.shape[axis], "permutation")
+    return taken(x, random_draw(as_key(key), "permutation", (n,), np.int64), axis)
+
+
+def permutation_aval(key, x, *, axis):
+    """The type of the array."""
+    check_key(key)
+    if key.ndim > 1:
+        raise ShapeError("permutation takes one key; use letir.vmap for a batch of them")
+    return x.with_shape(x.shape)
+
+
+def permutation_prepare(key, x, axis=0):
+    """The key and the array; the axis counts from the front."""
+    x = x if hasattr(x, "dtype") else np.asarray(x)
+    return (key, x), {"axis": normalized(as_size(axis), len(x.shape))[0]}
+
+
+random_permutation = composite(
+    "random_permutation",
+    permutation_decompose,
+    aval=permutation_aval,
+    prepare=permutation_prepare,
+    random=True,
+    onnx=NO_ONNX,
+)
+
+# ---- choices ----
+
+
+def places_impl(xp, key, *p, n, shape, replace):
+    """Places among ``n``, each with its probability."""
+    results = []
+    for generator in generators(key, xp):
+        if replace and not p:
+            found = generator.integers(0, n, shape)
+        elif replace:
+            total = xp.cumsum(p[0])
+            found = xp.searchsorted(total, generator.random(shape) * total[-1], side="right")
+        else:  # the first in the order of exponential times at these rates
+            times = generator.standard_exponential(n)
+            order = xp.argsort(times / p[0] if p else times)
+            count = 1
+            for size in shape:
+                count *= size
+            found = order[:count].reshape(shape)
+        results.append(xp.asarray(found).astype("int64", copy=False))
+    out = in_a_batch(key, results, shape, "int64", xp)
+    return out if out.shape else out[()]
+
+
+def places_aval(key, *p, n, shape, replace):
+    """Integers of this shape."""
+    check_key(key)
+    if p and p[0].shape != (n,):
+        raise ShapeError(f"choice: {n} probabilities are needed, found {p[0]}")
+    count = ArrayType(bool, shape).size
+    if n < 1 and count:
+        raise ShapeError("choice: there is nothing to choose from")
+    if not replace and count > n:
+        raise ShapeError(f"choice: {count} of {n} without replacement; pass replace=True")
+    return ArrayType(np.int64, (*key.shape[:-1], *shape))
+
+
+random_places = op(
+    "random_places",
+    places_impl,
+    places_aval,
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    batch=OneByOne(lambda: random_places),
+    prepare=lambda key, n, shape=(), replace=True, p=None: (
+        (key,) if p is None else (key, p),
+        {"n": as_size(n), "shape": spelled(shape)[1], "replace": bool(replace)},
+    ),
+    random=True,
+    onnx=NO_ONNX,
+)
+
+
+def choice_decompose(key, x, *p, axis, shape, replace):
+    """``x`` at random places."""
+    n = known_size(x.shape[axis], "choice")
+    return taken(x, random_places(as_key(key), n, shape, replace, *p), axis)
+
+
+def choice_aval(key, x, *p, axis, shape, replace):
+    """The chosen shape in the place of the axis."""
+    places_aval(key, *p, n=x.shape[axis], shape=shape, replace=replace)
+    if key.ndim > 1:
+        raise ShapeError("choice takes one key; use letir.vmap for a batch of them")
+    return x.with_shape((*x.shape[:axis], *shape, *x.shape[axis + 1 :]))
+
+
+def choice_prepare(key, a, shape=(), replace=True, p=None, axis=0):
+    """The key, the array and the probabilities; the axis counts from the front."""
+    a = a if hasattr(a, "dtype") else np.asarray(a)
+    if not len(a.shape):
+        raise DTypeError("choice: pass an array, or an int for numbers below it")
+    attrs = {"axis": normalized(as_size(axis), len(a.shape))[0], "shape": spelled(shape)[1]}
+    return (key, a) if p is None else (key, a, p), {**attrs, "replace": bool(replace)}
+
+
+random_choice = composite(
+    "random_choice",
+    choice_decompose,
+    aval=choice_aval,
+    prepare=choice_prepare,
+    random=True,
+    onnx=NO_ONNX,
+)

@@ -1,0 +1,151 @@
+"""Covariance: cov, corrcoef.
+
+Traced as themselves and computed by NumPy's own functions; their rules are those of what they
+decompose into.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import ShapeError
+from letir.ops.define.records import composite
+from letir.ops.elementwise.casting import cast
+from letir.ops.elementwise.ufuncs import conj, maximum, real, sqrt
+from letir.ops.linalg.matmul_einsum import dot
+from letir.ops.reductions.reductions import mean, sum_
+from letir.ops.reductions.variance_and_average import by_keyword, trimmed
+from letir.ops.shape.shape_and_creation import Sizes, reshape
+from letir.ops.shape.transpose_join_split import concatenate, squeeze
+
+# ---- covariance ----
+
+
+def table(x: Value, rowvar: bool) -> Value:
+    """Variables in rows, observations in columns."""
+    if x.ndim > 2:
+        raise ShapeError(f"cov: an array of {x.ndim} axes has more than 2")
+    if x.ndim < 2:
+        return x[None] if x.ndim else reshape(x, (1, 1))
+    return x if rowvar else x.T
+
+
+def variables(m, y, rowvar: bool, dtype) -> Value:
+    """All variables in rows."""
+    there = [a.dtype for a in (m, y) if a is not None]
+    kind = np.result_type(*there, np.float64) if dtype is None else dtype
+    x = table(cast(m, kind), rowvar)
+    if y is None:
+        return x
+    rows = table(cast(y, kind), True)
+    # as NumPy has it: one observation in a row each is not transposed
+    return concatenate([x, rows if rowvar or rows.shape[0] == 1 else rows.T], 0)
+
+
+def no_variable(m: Value, rowvar: bool) -> bool:
+    """Whether there is no variable at all, for which NumPy gives an empty result."""
+    return m.ndim == 2 and m.shape[0 if rowvar else 1] == 0
+
+
+def nothing(m: Value) -> Value:
+    """The covariances of no variables, which are real."""
+    return reshape(cast(real(m), np.float64), -1)[:0][:, None][:, :0]
+
+
+def adjoint(x: Value) -> Value:
+    """The conjugate transpose."""
+    return conj(x).T if x.dtype.kind == "c" else x.T
+
+
+def cov_decompose(
+    m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
+) -> Value:
+    """The products of the deviations of every pair of variables, averaged."""
+    if no_variable(m, rowvar):
+        return nothing(m)
+    x = variables(m, y, rowvar, dtype)
+    weights = fweights
+    if aweights is not None:
+        weights = aweights if weights is None else weights * aweights
+    if weights is not None:
+        weights = cast(weights, np.result_type(weights.dtype, np.float64))
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    total = Sizes.of(x)[1] if weights is None else sum_(weights)
+    center = mean(x, axis=1) if weights is None else dot(x, weights) / total
+    around = x - center[:, None]
+    other = around if weights is None else around * weights
+    return squeeze(dot(around, adjoint(other)) / degrees(total, weights, aweights, ddof))
+
+
+def degrees(total, weights, aweights, ddof):
+    """By what the products are divided, at least 0."""
+    if isinstance(total, int):
+        return max(total - ddof, 0)
+    if weights is None:  # its size is known when it runs
+        return maximum(total - ddof, 0)
+    if ddof == 0:
+        return total
+    less = ddof if aweights is None else ddof * sum_(weights * aweights) / total
+    return maximum(total - less, 0)
+
+
+def cov_prepare(
+    m,
+    y=None,
+    rowvar=True,
+    bias=False,
+    ddof=None,
+    fweights=None,
+    aweights=None,
+    *,
+    dtype=None,
+):
+    """np.cov's call: (variables, more of them, two kinds of weights), as far as given."""
+    return trimmed(m, y, fweights, aweights), {
+        "rowvar": bool(rowvar),
+        "bias": bool(bias),
+        "ddof": ddof,
+        "dtype": None if dtype is None else np.dtype(dtype),
+    }
+
+
+def cov_impl(
+    xp, m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
+):
+    """np.cov, with its operands in another order."""
+    return xp.cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
+
+
+cov = composite(
+    "cov",
+    cov_decompose,
+    impl=cov_impl,
+    prepare=cov_prepare,
+    numpy=(np.cov,),
+    source=by_keyword("y", "fweights", "aweights"),
+)
+
+
+def corrcoef_decompose(x, y=None, *, rowvar=True, dtype=None) -> Value:
+    """The covariances, divided by the deviations of both variables.
+
+    Its derivative is not cut where rounding takes a coefficient beyond 1, where NumPy clips it.
+    """
+    if no_variable(x, rowvar):
+        return nothing(x)
+    rows = variables(x, y, rowvar, dtype)
+    around = rows - mean(rows, axis=1, keepdims=True)
+    length = sqrt(sum_(real(around * conj(around)), axis=1))
+    found = dot(around, adjoint(around)) / length[:, None] / length[None, :]
+    return squeeze(found)
+
+
+corrcoef = composite(
+    "corrcoef",
+    corrcoef_decompose,
+    impl=lambda xp, x, y=None, *, rowvar=True, dtype=None: xp.corrcoef(x, y, rowvar, dtype=dtype),
+    prepare=lambda x, y=None, rowvar=True, *, dtype=None: (
+        trimmed(x, y),
+        {"rowvar": bool(rowvar), "dtype": None if dtype is None else np.dtype(dtype)},
+    ),
+    numpy=(np.corrcoef,),
+)

@@ -1,0 +1,272 @@
+"""Histograms: histogram_bin_edges, histogram, histogramdd, each traced as itself.
+
+Counts have no derivative. Sums of ``weights`` have one by these; edges that follow from the data
+have one by the least and the greatest element, and densities by the edges. The number of bins that
+a rule such as ``bins="auto"`` finds is an attribute, which a guard checks.
+"""
+
+import math
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType
+from letir.errors import ShapeError
+from letir.ops.control_flow.loop_over_examples import OneByOne
+from letir.ops.define.records import DISCRETE, composite, op
+from letir.ops.elementwise.casting import cast
+from letir.ops.elementwise.ufuncs import clip, where
+from letir.ops.indexing.searchsorted import searchsorted
+from letir.ops.reductions.reductions import max_, min_, sum_
+from letir.ops.reductions.variance_and_average import trimmed
+from letir.ops.shape.shape_and_creation import as_size, reshape, zeros_like
+from letir.ops.shape.transpose_join_split import stack, transpose
+
+# ---- the number of bins ----
+
+
+def one_by_one(args, axes, /, **attrs):
+    """The rule of bin_count: a number for each example."""
+    return OneByOne(lambda: bin_count)(args, axes, **attrs)
+
+
+bin_count = op(
+    "bin_count",
+    lambda xp, a, *, rule, range=None: xp.asarray(len(xp.histogram_bin_edges(a, rule, range)) - 1)[
+        ()
+    ],
+    lambda a, *, rule, range: ArrayType(np.int64, ()),
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    batch=one_by_one,
+    source="np.int64(len(np.histogram_bin_edges({0}, {rule}, {range})) - 1)",
+)
+
+
+def number_of_bins(a, bins, range) -> int:
+    """The number itself, or what a rule finds, for which a guard is recorded."""
+    if not isinstance(bins, str):
+        return as_size(bins)
+    if not isinstance(a, Value):
+        return len(np.histogram_bin_edges(a, bins, range)) - 1
+    return bin_count(a, rule=bins, range=range).__index__()
+
+
+def as_range(range):
+    """``range`` as an attribute."""
+    return None if range is None else tuple([getattr(n, "tolist", lambda n=n: n)() for n in range])
+
+
+def as_array(numbers):
+    """A list of numbers as an array."""
+    return np.asarray(numbers) if isinstance(numbers, list | tuple) else numbers
+
+
+def is_row(bins) -> bool:
+    """Whether bins are given by their edges, or for each axis."""
+    return isinstance(bins, list | tuple) or (not isinstance(bins, str) and np.ndim(bins) > 0)
+
+
+# ---- edges ----
+
+
+def edges_dtype(a: ArrayType, range) -> np.dtype:
+    """The dtype of the edges: NumPy is asked."""
+    return np.histogram_bin_edges(np.zeros(1, a.dtype), 1, range).dtype
+
+
+def edges_decompose(a, *, bins, range=None) -> Value:
+    """Edges at equal distances from the least to the greatest element, or over ``range``."""
+    if bins < 1:
+        raise ShapeError(f"histogram: the number of bins must be positive, found {bins}")
+    dtype = edges_dtype(a.type, range)
+    none = cast(sum_(a) * 0, dtype)  # 0, where the program has its values
+    if range is not None:
+        first, last = none + range[0], none + range[1]
+    elif a.size == 0:
+        first, last = none, none + 1
+    else:
+        first, last = cast(min_(a), dtype), cast(max_(a), dtype)
+    same = first == last
+    first, last = where(same, first - 0.5, first), where(same, last + 0.5, last)
+    steps = np.arange(bins + 1).astype(dtype)
+    # the last one exactly: the greatest element lies on it
+    return where(steps == bins, last, steps * ((last - first) / bins) + first)
+
+
+def edges_prepare(a, bins=10, range=None, weights=None):
+    """np.histogram_bin_edges' call; weights do not matter."""
+    range = as_range(range)
+    return (a,), {"bins": number_of_bins(a, bins, range), "range": range}
+
+
+histogram_bin_edges = composite(
+    "histogram_bin_edges",
+    edges_decompose,
+    impl=lambda xp, a, *, bins, range=None: xp.histogram_bin_edges(a, bins, range),
+    prepare=edges_prepare,
+    numpy=(np.histogram_bin_edges,),
+)
+
+
+def bins_of(a: Value, edges: Value) -> tuple[Value, Value]:
+    """(the bin of each element, whether it is in any)."""
+    last = edges[-1]
+    found = searchsorted(edges, a, "right") - 1
+    count = edges.shape[0] - 1
+    # the last bin has both its edges
+    inside = (a >= edges[0]) & (a <= last)
+    return clip(where(a == last, count - 1, found), 0, max(count - 1, 0)), inside
+
+
+def contents(inside: Value, weights, dtype) -> Value:
+    """What each element adds to its bin."""
+    return cast(inside, dtype) if weights is None else where(inside, weights, 0)
+
+
+# ---- along one axis ----
+
+
+def histogram_decompose(
+    a, edges=None, weights=None, *, bins=None, range=None, density=False
+) -> tuple[Value, Value]:
+    """(what is in each bin, the edges)."""
+    if weights is not None and weights.shape != a.shape:
+        raise ShapeError(f"histogram: weights of shape {weights.shape} for data of {a.shape}")
+    row = reshape(a, -1)
+    row = cast(row, np.uint8) if row.dtype.kind == "b" else row
+    weights = None if weights is None else reshape(weights, -1)
+    if edges is None:
+        edges = edges_decompose(row, bins=bins, range=range)
+    place, inside = bins_of(row, edges)
+    dtype = np.dtype(np.intp) if weights is None else weights.dtype
+    empty = cast(zeros_like(edges[1:]), dtype)
+    found = empty.at[place].add(contents(inside, weights, dtype))
+    if density:
+        found = found / cast(edges[1:] - edges[:-1], np.float64) / sum_(found)
+    return found, edges
+
+
+def histogram_prepare(a, bins=10, range=None, density=None, weights=None):
+    """np.histogram's call: (data, edges or None, weights), as far as given."""
+    weights, bins, range = as_array(weights), as_array(bins), as_range(range)
+    a = as_array(a)
+    attrs = {"bins": None, "range": range, "density": bool(density)}
+    if is_row(bins):
+        return trimmed(a, bins, weights), attrs
+    return trimmed(a, None, weights), {**attrs, "bins": number_of_bins(a, bins, range)}
+
+
+def histogram_impl(xp, a, edges=None, weights=None, *, bins=None, range=None, density=False):
+    """np.histogram."""
+    return xp.histogram(a, bins if edges is None else edges, range, density, weights)
+
+
+def histogram_source(write, a, edges="None", weights="None", *, bins, range, density):
+    """np.histogram, with its operands as keywords."""
+    given = {"bins": write.literal(bins) if edges == "None" else edges, "weights": weights}
+    named = [f"{name}={text}" for name, text in given.items() if text != "None"]
+    return write.numpy_call(a, *named, range=range, density=density)
+
+
+histogram = composite(
+    "histogram",
+    histogram_decompose,
+    impl=histogram_impl,
+    prepare=histogram_prepare,
+    numpy=(np.histogram,),
+    results=lambda **_: 2,
+    source=histogram_source,
+)
+
+# ---- along several axes ----
+
+
+def histogramdd_decompose(
+    sample, weights=None, *edges, bins, ranges=None, density=False
+) -> tuple[Value, ...]:
+    """(what is in each block, the edges along each axis)."""
+    if sample.ndim != 2 or sample.shape[1] != len(bins):
+        raise ShapeError(f"histogramdd: points of shape {sample.shape} in {len(bins)} dimensions")
+    given = iter(edges)
+    columns = [sample[:, i] for i, _ in enumerate(bins)]
+    found, place, inside = [], 0, True
+    for i, column in enumerate(columns):
+        limits = None if ranges is None else ranges[i]
+        lines = (
+            next(given) if bins[i] is None else edges_decompose(column, bins=bins[i], range=limits)
+        )
+        at, within = bins_of(column, lines)
+        place, inside = place * (lines.shape[0] - 1) + at, inside & within
+        found.append(lines)
+    shape = tuple(lines.shape[0] - 1 for lines in found)
+    kind = np.dtype(np.float64)
+    flat = cast(zeros_like(found[0][:1]), kind)[np.zeros(math.prod(shape), np.int64)]
+    weights = None if weights is None else cast(weights, kind)
+    blocks = reshape(flat.at[place].add(contents(inside, weights, kind)), shape)
+    return (dense(blocks, found) if density else blocks), *found
+
+
+def dense(blocks: Value, edges: list[Value]) -> Value:
+    """The contents by volume, which add up to 1."""
+    total = sum_(blocks)
+    for i, lines in enumerate(edges):
+        widths = lines[1:] - lines[:-1]
+        shape = [1] * len(edges)
+        shape[i] = widths.shape[0]
+        blocks = blocks / reshape(widths, tuple(shape))
+    return blocks / total
+
+
+def histogramdd_prepare(sample, bins=10, range=None, density=None, weights=None):
+    """np.histogramdd's call: (points, weights or None, the edges that are given)."""
+    if isinstance(sample, list | tuple):
+        sample = transpose(stack([as_array(row) for row in sample]))
+    count = np.shape(sample)[1] if not isinstance(sample, Value) else sample.shape[1]
+    bins = [as_array(b) for b in (bins if is_row(bins) else (bins,) * count)]
+    ranges = None if range is None else tuple([as_range(limits) for limits in range])
+    if len(bins) != count or (ranges is not None and len(ranges) != count):
+        raise ShapeError(f"histogramdd: bins and ranges must have an entry for each of {count}")
+    edges = [b for b in bins if is_row(b)]
+    numbers = tuple([None if is_row(b) else as_size(b) for b in bins])
+    attrs = {"bins": numbers, "ranges": ranges, "density": bool(density)}
+    operands = (sample, as_array(weights), *edges)
+    return (operands if edges else trimmed(*operands)), attrs
+
+
+def chosen_bins(bins: tuple, edges: tuple) -> list:
+    """The number of bins, or the edges, for each axis."""
+    rest = iter(edges)
+    return [next(rest) if n is None else n for n in bins]
+
+
+def histogramdd_impl(xp, sample, weights=None, *edges, bins, ranges=None, density=False):
+    """np.histogramdd, with its results in a row."""
+    found, lines = xp.histogramdd(sample, chosen_bins(bins, edges), ranges, density, weights)
+    return (found, *lines)
+
+
+def histogramdd_source(write, sample, weights="None", *edges, bins, ranges, density):
+    """np.histogramdd, with its results in a row."""
+    texts = ", ".join(str(b) for b in chosen_bins(bins, edges))
+    call = write.call(
+        "np.histogramdd",
+        sample,
+        f"[{texts}]",
+        write.literal(ranges),
+        write.literal(density),
+        weights,
+    )
+    return f"(lambda found, edges: (found, *edges))(*{call})"
+
+
+histogramdd = composite(
+    "histogramdd",
+    histogramdd_decompose,
+    impl=histogramdd_impl,
+    prepare=histogramdd_prepare,
+    numpy=(np.histogramdd,),
+    results=lambda *, bins, **_: 1 + len(bins),
+    returned=lambda results, **_: (results[0], list(results[1:])),
+    source=histogramdd_source,
+)

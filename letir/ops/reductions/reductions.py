@@ -1,0 +1,393 @@
+"""Reductions: sum, prod, mean, max, min, any, all, argmax, argmin.
+
+All take NumPy's ``axis`` (None, an int or a tuple), ``keepdims``, ``dtype``, ``initial`` and, as a
+further operand, the mask ``where``. Axes stay as the user wrote them, negative ones too, so that
+programs do not depend on ranks.
+"""
+
+import math
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType
+from letir.errors import MissingRule, ShapeError
+from letir.ops.define.batch_rules import place_along, reduction
+from letir.ops.define.records import DISCRETE, match, op, recast
+from letir.ops.elementwise.ufuncs import equal, where
+from letir.ops.shape.shape_and_creation import broadcast_to, ones_like, reshape, size
+from letir.ops.shape.transpose_join_split import (
+    concatenate,
+    expand_dims,
+    int_or_tuple,
+    moved,
+    normalized,
+    stack,
+)
+
+
+def reduced_shape(shape: tuple, axis, keepdims: bool) -> tuple:
+    """``shape`` without the reduced axes, or with 1 in their place."""
+    axes = range(len(shape)) if axis is None else normalized(axis, len(shape))
+    return tuple(1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes)
+
+
+def widened(dtype: np.dtype) -> np.dtype:
+    """The dtype in which NumPy sums: integers below 64 bits widen."""
+    kind = dtype.kind
+    # https://numpy.org/doc/stable/reference/generated/numpy.sum.html, under dtype
+    return np.dtype(np.uint64 if kind == "u" else np.int64) if kind in "biu" else dtype
+
+
+NO_VALUE = np._NoValue  # NumPy's own mark for "not given"
+
+
+def is_given(value) -> bool:
+    """Whether a caller gave this keyword (NumPy marks "not given" in its own way)."""
+    return value is not NO_VALUE and value is not None
+
+
+def reduced_axis(a, axis):
+    """``axis`` as an attribute; of a 0-d array NumPy also takes 0 and -1 for all axes."""
+    if type(axis) is int and axis in (0, -1) and isinstance(a, Value) and a.type and not a.shape:
+        return None
+    return int_or_tuple(axis)
+
+
+def reduction_prepare(
+    a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True
+):
+    """The call of np.sum and its like: operands (array, mask if there is one), attributes."""
+    operands = (a,) if where is True or where is NO_VALUE else (a, where)
+    return operands, {
+        "axis": reduced_axis(a, axis),
+        "dtype": np.dtype(dtype) if is_given(dtype) else None,
+        "keepdims": bool(keepdims) if is_given(keepdims) else False,
+        "initial": initial if is_given(initial) else None,
+    }
+
+
+def extremum_prepare(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
+    """The call of np.max and its like, which have no dtype."""
+    operands, attrs = reduction_prepare(a, axis, None, out, keepdims, initial, where)
+    del attrs["dtype"]
+    return operands, attrs
+
+
+def logical_prepare(a, axis=None, out=None, keepdims=False, *, where=True):
+    """The call of np.any and np.all."""
+    operands, attrs = extremum_prepare(a, axis, out, keepdims, NO_VALUE, where)
+    del attrs["initial"]
+    return operands, attrs
+
+
+def mean_prepare(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
+    """The call of np.mean, which has no initial value, and no axis of a 0-d array without mask."""
+    operands, attrs = reduction_prepare(a, None, dtype, out, keepdims, NO_VALUE, where)
+    del attrs["initial"]
+    attrs["axis"] = int_or_tuple(axis) if len(operands) == 1 else reduced_axis(a, axis)
+    return operands, attrs
+
+
+def keywords(mask: tuple, **attrs) -> dict:
+    """The keyword arguments for NumPy: the mask and what was given."""
+    given = {name: value for name, value in attrs.items() if value is not None}
+    return given | {"where": mask[0]} if mask else given
+
+
+def back(ct: Value, x: Value, axis, keepdims: bool) -> Value:
+    """A value of a reduction's result broadcast to its operand's shape."""
+    if axis is not None and not keepdims:  # axis None: 0-d, which broadcasts by itself
+        ct = expand_dims(ct, axis)
+    return broadcast_to(ct, x)
+
+
+def masked(value: Value, mask: tuple) -> Value:
+    """``value`` where the mask holds, else 0."""
+    return where(mask[0], value, 0) if mask else value
+
+
+def no_gradient(mask: tuple) -> tuple:
+    """None for each mask operand."""
+    return (None,) * len(mask)
+
+
+# ---- sum, mean, prod ----
+
+
+def sum_aval(x, *mask, axis, dtype, keepdims, initial=None):
+    """The widened dtype unless one is asked for."""
+    return ArrayType(dtype or widened(x.dtype), reduced_shape(x.shape, axis, keepdims))
+
+
+def sum_vjp(ct, y, x, *mask, axis, keepdims, **_):
+    """Every element that was summed gets the cotangent."""
+    return match(masked(back(ct, x, axis, keepdims), mask), x), *no_gradient(mask)
+
+
+sum_ = op(
+    "sum",
+    lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.sum(
+        x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype, initial=initial)
+    ),
+    sum_aval,
+    vjp=sum_vjp,
+    jvp=lambda t, y, x, *mask, initial, **attrs: sum_(  # without initial, a constant
+        t[0], where=mask[0] if mask else True, **attrs
+    ),
+    prepare=reduction_prepare,
+    numpy=(np.sum,),
+    batch=reduction("sum"),
+    onnx="ReduceSum",
+)
+
+
+def mean_aval(x, *mask, axis, dtype, keepdims):
+    """float64 for integers, else the operand's dtype, unless one is asked for."""
+    found = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
+    return ArrayType(dtype or found, reduced_shape(x.shape, axis, keepdims))
+
+
+def count(y: Value, x: Value, mask: tuple, axis, keepdims):
+    """How many elements each result of a mean has, broadcast to the operand if there is a mask."""
+    if mask:
+        # the mask may be smaller than x: it counts once for each element that it lets through
+        counted = sum_(broadcast_to(mask[0], x), axis=axis, keepdims=keepdims)
+        return counted
+    if x.type is not None and y.type is not None and type(x.size) is int:
+        return x.size // y.size if y.size else 1  # no result at all: nothing is divided
+    return prod(size(x)) // prod(size(y))  # when it runs: x // y of unknown shapes
+
+
+def mean_vjp(ct, y, x, *mask, axis, dtype, keepdims):
+    """Every element that was averaged gets its share of the cotangent."""
+    each = divided(ct, count(y, x, mask, axis, keepdims))  # before it is broadcast: fewer quotients
+    return match(masked(back(each, x, axis, keepdims), mask), x), *no_gradient(mask)
+
+
+def divided(g: Value, count) -> Value:
+    """``g / count`` in the dtype of ``g``; integer counts divide in double precision, where none
+    overflows.
+    """
+    return g / count if g.type is None else recast(g / count, g.dtype)
+
+
+mean = op(
+    "mean",
+    lambda xp, x, *mask, axis=None, dtype=None, keepdims=False: xp.mean(
+        x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype)
+    ),
+    mean_aval,
+    vjp=mean_vjp,
+    jvp=lambda t, y, x, *mask, **attrs: mean(t[0], where=mask[0] if mask else True, **attrs),
+    prepare=mean_prepare,
+    numpy=(np.mean,),
+    batch=reduction("mean"),
+    onnx="ReduceMean",
+)
+
+
+def factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
+    """For each element along the (flattened, last) reduced axes: the product, and the product of
+    all others.
+
+    A tree of pairwise products, up and down again: exact where factors are zero, unlike y / x, and
+    log2(n) deep.
+    """
+    if x.type is None:
+        raise MissingRule(
+            "prod: its derivative needs the shape of its operand; retype the program first"
+        )
+    x = where(mask[0], x, 1) if mask else x  # what is masked is no factor
+    axes = range(x.ndim) if axis is None else normalized(axis, x.ndim)
+    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    n = math.prod(x.shape[i] for i in axes)
+    level = reshape(moved(x, tuple(sorted(axes)), tuple(range(-len(axes), 0))), (*kept, n))
+    levels = []
+    while level.shape[-1] > 1:
+        if level.shape[-1] % 2:
+            level = concatenate([level, ones_like(level[..., :1])], axis=-1)  # 1 changes no product
+        levels.append((level[..., 0::2], level[..., 1::2]))
+        level = levels[-1][0] * levels[-1][1]
+    total, others = level, ones_like(level) * (1 if initial is None else initial)
+    for left, right in reversed(levels):
+        others = others[..., : left.shape[-1]]  # without the 1 that made the level above even
+        others = reshape(
+            stack([others * right, others * left], axis=-1), (*kept, 2 * left.shape[-1])
+        )
+    return total, others[..., :n]
+
+
+def others_like(x: Value, mask, axis, initial) -> Value:
+    """The product of all other factors, in the shape of ``x``."""
+    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
+    _, others = factors(x, mask, axis, initial)
+    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    apart = reshape(others, (*kept, *[x.shape[i] for i in axes]))
+    return moved(apart, tuple(range(-len(axes), 0)), axes)
+
+
+def in_dtype_of(y: Value, x: Value) -> Value:
+    """``x`` as its elements are multiplied: their real parts for a real dtype."""
+    return x if y.type is None or x.type is None else recast(x, y.dtype)
+
+
+def prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
+    """The cotangent times the product of all other factors."""
+    others = others_like(in_dtype_of(y, x), mask, axis, initial)
+    return match(masked(back(ct, x, axis, keepdims) * others, mask), x), *no_gradient(mask)
+
+
+def prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
+    """The sum of each tangent times the product of all other factors."""
+    others = others_like(in_dtype_of(y, x), mask, axis, initial)
+    each = masked(in_dtype_of(y, tangents[0]) * others, mask)
+    return recast(sum_(each, axis=axis, keepdims=keepdims), y.dtype)
+
+
+prod = op(
+    "prod",
+    lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.prod(
+        x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype, initial=initial)
+    ),
+    sum_aval,
+    vjp=prod_vjp,
+    jvp=prod_jvp,
+    prepare=reduction_prepare,
+    numpy=(np.prod,),
+    batch=reduction("prod"),
+    onnx="ReduceProd",
+)
+
+# ---- extrema ----
+
+
+def max_aval(x, *mask, axis, keepdims, initial):
+    """The operand's dtype; an empty extremum needs an initial value."""
+    shape = reduced_shape(x.shape, axis, keepdims)
+    if initial is None and x.size == 0 and 0 not in shape:  # no result, no extremum to be missed
+        raise ShapeError(f"the extremum of an empty axis of {x.shape} has no value: give initial=")
+    return ArrayType(x.dtype, shape)
+
+
+def chosen(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
+    """Where ``x`` is the extremum, and how many such places each result has (1 where it has
+    none).
+    """
+    here = equal(x, back(y, x, axis, keepdims))
+    here = mask[0] & here if mask else here
+    ties = sum_(here, axis=axis, keepdims=keepdims)
+    # 0 ties: the extremum is nan, which equals nothing, or the initial value
+    return here, where(ties == 0, 1, ties)
+
+
+def max_vjp(ct, y, x, *mask, axis, keepdims, initial):
+    """Ties share the cotangent equally."""
+    here, ties = chosen(y, x, mask, axis, keepdims)
+    return match(where(here, back(divided(ct, ties), x, axis, keepdims), 0), x), *no_gradient(mask)
+
+
+def max_jvp(tangents, y, x, *mask, axis, keepdims, initial):
+    """The mean of the tangents at the ties."""
+    here, ties = chosen(y, x, mask, axis, keepdims)
+    return divided(sum_(where(here, tangents[0], 0), axis=axis, keepdims=keepdims), ties)
+
+
+def extremum(name, numpy, impl, **fields):
+    """Register np.max or np.min."""
+    return op(
+        name,
+        impl,
+        max_aval,
+        vjp=max_vjp,
+        jvp=max_jvp,
+        prepare=extremum_prepare,
+        numpy=numpy,
+        batch=reduction(name),
+        **fields,
+    )
+
+
+max_ = extremum(
+    "max",
+    (np.max, np.amax),
+    lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.max(
+        x, axis=axis, keepdims=keepdims, **keywords(mask, initial=initial)
+    ),
+    onnx="ReduceMax",
+)
+min_ = extremum(
+    "min",
+    (np.min, np.amin),
+    lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.min(
+        x, axis=axis, keepdims=keepdims, **keywords(mask, initial=initial)
+    ),
+    onnx="ReduceMin",
+)
+
+# ---- logical reductions and places ----
+
+
+def logical(name, numpy, impl):
+    """Register np.any or np.all."""
+    return op(
+        name,
+        impl,
+        lambda x, *mask, axis, keepdims: ArrayType(bool, reduced_shape(x.shape, axis, keepdims)),
+        vjp=DISCRETE,
+        jvp=DISCRETE,
+        prepare=logical_prepare,
+        numpy=(numpy,),
+        batch=reduction(name),
+    )
+
+
+any_ = logical(
+    "any",
+    np.any,
+    lambda xp, x, *mask, axis=None, keepdims=False: xp.any(
+        x, axis=axis, keepdims=keepdims, **keywords(mask)
+    ),
+)
+all_ = logical(
+    "all",
+    np.all,
+    lambda xp, x, *mask, axis=None, keepdims=False: xp.all(
+        x, axis=axis, keepdims=keepdims, **keywords(mask)
+    ),
+)
+
+
+def place(name, numpy, impl):
+    """Register np.argmax or np.argmin."""
+
+    def aval(x, *, axis, keepdims):
+        if (x.size if axis is None else x.shape[normalized(axis, x.ndim)[0]]) == 0:
+            raise ShapeError(f"{name}: no place along an empty axis of an array of shape {x.shape}")
+        return ArrayType(np.intp, reduced_shape(x.shape, axis, keepdims))
+
+    return op(
+        name,
+        impl,
+        aval,
+        vjp=DISCRETE,
+        jvp=DISCRETE,
+        prepare=lambda a, axis=None, out=None, *, keepdims=False: (
+            (a,),
+            {"axis": reduced_axis(a, axis), "keepdims": keepdims is True},
+        ),
+        numpy=(numpy,),
+        batch=place_along(name),
+    )
+
+
+argmax = place(
+    "argmax",
+    np.argmax,
+    lambda xp, x, *, axis=None, keepdims=False: xp.argmax(x, axis=axis, keepdims=keepdims),
+)
+argmin = place(
+    "argmin",
+    np.argmin,
+    lambda xp, x, *, axis=None, keepdims=False: xp.argmin(x, axis=axis, keepdims=keepdims),
+)

@@ -1,0 +1,304 @@
+"""Statistics: var, std, average, ptp, count_nonzero.
+
+Each is traced as itself and computed by NumPy's own function; ``var`` and ``std`` have rules of
+their own, the others those of what they decompose into. A deviation of 0 has no derivative: the
+rules of ``std`` give 0 there.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ShapeError
+from letir.ops.define.batch_rules import (
+    emitted,
+    first_mapped,
+    in_front,
+    on_axes,
+    rank,
+    shifted,
+    spread_out,
+    widened,
+)
+from letir.ops.define.records import DISCRETE, composite, match, op, recast
+from letir.ops.elementwise.casting import cast
+from letir.ops.elementwise.ufuncs import conj, maximum, real, sqrt, where
+from letir.ops.reductions.reductions import (
+    NO_VALUE,
+    back,
+    count,
+    divided,
+    is_given,
+    masked,
+    max_,
+    mean,
+    mean_prepare,
+    min_,
+    reduced_axis,
+    reduced_shape,
+    sum_,
+)
+from letir.ops.shape.shape_and_creation import reshape
+from letir.ops.shape.transpose_join_split import normalized, transpose
+
+# ---- variance and deviation ----
+
+
+def trimmed(*operands) -> tuple:
+    """The operands without those at the end that are None."""
+    while operands[-1] is None:
+        operands = operands[:-1]
+    return operands
+
+
+def var_prepare(
+    a,
+    axis=None,
+    dtype=None,
+    out=None,
+    ddof=0,
+    keepdims=False,
+    *,
+    where=True,
+    mean=NO_VALUE,
+    correction=NO_VALUE,
+):
+    """The call of np.var and np.std: (array, mask, mean), the last ones if they are given."""
+    if is_given(correction):
+        if ddof != 0:
+            raise ShapeError("ddof and correction can't be provided simultaneously.")
+        ddof = correction
+    operands, attrs = mean_prepare(a, axis, dtype, out, keepdims, where=where)
+    mask = operands[1] if len(operands) > 1 else None
+    return trimmed(a, mask, mean if is_given(mean) else None), {**attrs, "ddof": ddof}
+
+
+def var_aval(x, mask=None, mean=None, *, axis, dtype, ddof, keepdims):
+    """The real dtype that NumPy gives."""
+    dtype = np.var(np.ones(1, x.dtype), dtype=dtype).dtype  # asked, not imitated
+    return ArrayType(dtype, reduced_shape(x.shape, axis, keepdims))
+
+
+def deviations(x, mask, center, axis, dtype) -> Value:
+    """``x`` less its mean, or less the mean that was given."""
+    if center is None:
+        # in a real dtype NumPy takes the mean of the real parts, and the whole of the others
+        part = real_part(x) if dtype is not None and dtype.kind != "c" else x
+        center = mean(part, axis=axis, keepdims=True, where=True if mask is None else mask)
+    return x - center
+
+
+def real_part(x: Value) -> Value:
+    """``x`` itself if it is real."""
+    return real(x) if x.type is not None and x.dtype.kind == "c" else x
+
+
+def freedom(y: Value, x: Value, mask, axis, ddof, keepdims):
+    """By what a sum of squares is divided: the number of elements less ``ddof``, at least 0."""
+    n = count(y, x, () if mask is None else (mask,), axis, keepdims)
+    return max(n - ddof, 0) if isinstance(n, int) else maximum(n - ddof, 0)
+
+
+def var_decompose(
+    x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False
+) -> Value:
+    """The sum of the squared deviations, divided by their number less ``ddof``."""
+    kind = None
+    if x.type is not None:
+        kind = var_aval(x.type, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
+    x = x if kind is None or x.type.inexact else cast(x, kind.dtype)
+    around = deviations(x, mask, mean, axis, dtype)
+    squares = real(around * conj(around))
+    total = sum_(squares, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
+    found = total / freedom(total, x, mask, axis, ddof, keepdims)
+    return found if kind is None else recast(found, kind.dtype)
+
+
+def var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):
+    """Twice the conjugated deviations, each with its share of the cotangent.
+
+    There is no term by the mean of ``x`` itself: the deviations from it add up to 0.
+    """
+    around = conj(deviations(x, mask, mean, axis, dtype))
+    each = divided(2 * real_part(ct), freedom(y, x, mask, axis, ddof, keepdims))
+    slopes = masked(back(each, x, axis, keepdims) * around, () if mask is None else (mask,))
+    found = match(slopes, x), None, None if mean is None else match(-slopes, mean)
+    return found[: 1 + (mask is not None or mean is not None) + (mean is not None)]
+
+
+def var_jvp(tangents, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):
+    """The sum of the deviations times the tangents, twice, with the same divisor."""
+    by_x, by_mean = tangents[0], tangents[2] if mean is not None else None
+    toward = by_x if by_mean is None else -by_mean if by_x is None else by_x - by_mean
+    each = 2 * real(conj(deviations(x, mask, mean, axis, dtype)) * toward)
+    total = sum_(each, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
+    return recast(divided(total, freedom(y, x, mask, axis, ddof, keepdims)), y.dtype)
+
+
+def nonzero(y: Value) -> Value:
+    """``y`` with 1 for 0."""
+    return where(y == 0, 1, y)
+
+
+def spread_impl(name: str):
+    """The numerics of np.var and np.std."""
+
+    def impl(xp, x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False):
+        given = {} if mask is None else {"where": mask}
+        given = given if mean is None else {**given, "mean": mean}
+        return getattr(xp, name)(x, axis, dtype, ddof=ddof, keepdims=keepdims, **given)
+
+    return impl
+
+
+def by_keyword(*names: str):
+    """The form of a call whose operands after the first are keywords, as far as they are there."""
+
+    def source(write, x, *others, **attrs):
+        named = zip(names, others, strict=False)
+        return write.numpy_call(x, *[f"{k}={v}" for k, v in named if v != "None"], **attrs)
+
+    return source
+
+
+def spread_batch(name: str):
+    """The rule of var and std: the mask and the mean broadcast as their slices do."""
+
+    def rule(args, mapped, *, axis, transform=None, **attrs):
+        x = spread_out(args[0], mapped[0], first_mapped(args, mapped))
+        ndim = rank(x, True)
+        pairs = zip(args[1:], mapped[1:], strict=True)
+        rest = [widened(arg, ndim) if there else arg for arg, there in pairs]
+        return emitted(name, (x, *rest), axis=shifted(axis, ndim), **attrs)
+
+    return in_front(rule)
+
+
+def spread_record(name: str, numpy, decompose, vjp, jvp):
+    """Register np.var or np.std."""
+    return composite(
+        name,
+        decompose,
+        impl=spread_impl(name),
+        aval=var_aval,
+        vjp=vjp,
+        jvp=jvp,
+        batch=spread_batch(name),
+        prepare=var_prepare,
+        numpy=(numpy,),
+        source=by_keyword("where", "mean"),
+    )
+
+
+var = spread_record("var", np.var, var_decompose, var_vjp, var_jvp)
+
+
+def std_vjp(ct, y, x, *rest, transform=None, **attrs):
+    """That of the variance by the chain rule."""
+    # where y is 0, so are all deviations: then 0, not 0 / 0
+    return var_vjp(real_part(ct) / (2 * nonzero(real_part(y))), y, x, *rest, **attrs)
+
+
+def std_jvp(tangents, y, x, *rest, transform=None, **attrs):
+    """That of the variance by the chain rule."""
+    return var_jvp(tangents, y, x, *rest, **attrs) / (2 * nonzero(y))
+
+
+def std_decompose(
+    x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False
+) -> Value:
+    """The square root of the variance."""
+    options = {"axis": axis, "dtype": dtype, "ddof": ddof, "keepdims": keepdims}
+    return sqrt(var_decompose(x, mask, mean, **options))
+
+
+std = spread_record("std", np.std, std_decompose, std_vjp, std_jvp)
+
+# ---- average ----
+
+
+def average_decompose(x, weights, *, axis=None, keepdims=False) -> Value:
+    """The sum of products with the weights, divided by the sum of these."""
+    dtype = average_dtype(x, weights)
+    weights = along(weights, x, axis)
+    total = sum_(weights, axis=axis, dtype=dtype, keepdims=keepdims)
+    return sum_(cast(x * weights, dtype), axis=axis, keepdims=keepdims) / total
+
+
+def average_dtype(x, weights) -> np.dtype:
+    """The dtype of a weighted average."""
+    exact = (np.float64,) if x.dtype.kind in "biu" else ()
+    return np.result_type(x.dtype, weights.dtype, *exact)
+
+
+def along(weights: Value, x: Value, axis) -> Value:
+    """Weights of the shape of some axes of ``x``, as they broadcast to ``x``."""
+    if weights.shape == x.shape:
+        return weights
+    if axis is None:
+        raise DTypeError("average: give the axis where the shapes of array and weights differ")
+    axes = normalized(axis, x.ndim)
+    if weights.shape != tuple(x.shape[i] for i in axes):
+        raise ShapeError(
+            f"average: weights of shape {weights.shape} do not fit axis {axis} of {x.shape}"
+        )
+    in_order = transpose(weights, tuple(np.argsort(axes).tolist()))
+    return reshape(in_order, tuple(n if i in axes else 1 for i, n in enumerate(x.shape)))
+
+
+average = composite(
+    "average",
+    average_decompose,
+    impl=lambda xp, x, weights, *, axis=None, keepdims=False: xp.average(
+        x, axis, weights, keepdims=keepdims
+    ),
+    source=lambda write, x, weights, **attrs: write.call(
+        "np.average", x, f"weights={weights}", **attrs
+    ),
+)
+
+# ---- range and count ----
+
+
+def ptp_decompose(x, *, axis=None, keepdims=False) -> Value:
+    """The maximum less the minimum."""
+    return max_(x, axis=axis, keepdims=keepdims) - min_(x, axis=axis, keepdims=keepdims)
+
+
+def ptp_prepare(a, axis=None, out=None, keepdims=False):
+    """np.ptp's call."""
+    return (a,), {
+        "axis": reduced_axis(a, axis),
+        "keepdims": bool(keepdims) if is_given(keepdims) else False,
+    }
+
+
+ptp = composite(
+    "ptp",
+    ptp_decompose,
+    impl=lambda xp, x, *, axis=None, keepdims=False: xp.ptp(x, axis, keepdims=keepdims),
+    prepare=ptp_prepare,
+    numpy=(np.ptp,),
+    batch=on_axes("ptp"),
+)
+
+
+def count_nonzero_impl(xp, x, *, axis=None, keepdims=False):
+    """np.count_nonzero, which gave a Python int before NumPy 2.4."""
+    found = xp.count_nonzero(x, axis, keepdims=keepdims)
+    return xp.asarray(found)[()] if type(found) is int else found
+
+
+count_nonzero = op(
+    "count_nonzero",
+    count_nonzero_impl,
+    lambda x, *, axis, keepdims: ArrayType(np.intp, reduced_shape(x.shape, axis, keepdims)),
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    prepare=lambda a, axis=None, *, keepdims=False: (
+        (a,),
+        {"axis": reduced_axis(a, axis), "keepdims": bool(keepdims)},
+    ),
+    numpy=(np.count_nonzero,),
+    batch=on_axes("count_nonzero"),
+)

@@ -1,0 +1,372 @@
+"""Operations that say or take a shape: size, sum_to_size, broadcast_to, reshape, zeros, ones, full,
+eye, arange.
+
+A shape is an attribute where it is known, else a further operand: the 1-d int64 array that ``size``
+gives [D14]. Rules say the shape of another value by passing that value.
+"""
+
+import math
+import operator
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES, never
+from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
+from letir.errors import DTypeError, ShapeError, TraceError
+from letir.ops.define.records import DISCRETE, composite, match, op
+from letir.ops.shape.shape_batching import (
+    NO_BATCHED_OPERAND,
+    NO_BATCHED_SIZE,
+    broadcast_further,
+    filled,
+    reshaped,
+    sliced_size,
+    summed_to_size,
+)
+
+NO_OPERAND = never("it has no floating operand")
+
+# ---- size, and how a shape is said ----
+
+size = op(
+    "size",
+    lambda xp, x: np_shape(x),
+    lambda x: ArrayType(np.int64, (x.ndim,)),
+    vjp=DISCRETE,
+    jvp=DISCRETE,
+    batch=sliced_size,
+    onnx="Shape",
+)
+
+
+def np_shape(x) -> np.ndarray:
+    """The shape of ``x`` as a NumPy array: sizes stay on the host, also for a CuPy ``x``."""
+    return np.array(getattr(x, "shape", ()), dtype=np.int64)
+
+
+def is_known(shape) -> bool:
+    """Whether a shape is there and has numbers only."""
+    return shape is not None and all(type(n) is int for n in shape)
+
+
+@frozen(eq=False)
+class Sizes:
+    """A shape that is a value of the program: a 1-d integer array, and what is known of it."""
+
+    array: Value
+    known: tuple | None = None
+
+    @classmethod
+    def of(cls, x: Value) -> "Sizes":
+        """The shape of ``x``."""
+        return cls(size(x), None if x.type is None else x.shape)
+
+    def __getitem__(self, axis: int):
+        """One size: an int where it is known, else an integer array."""
+        known = None if self.known is None else self.known[axis]  # a number needs no bind
+        return known if type(known) is int else self.array[axis]
+
+
+def spelled(shape) -> tuple[tuple, tuple | None]:
+    """(further operands, attribute) that say ``shape``: a tuple, an int, ``Sizes``, or a Value
+    whose shape it is.
+    """
+    if isinstance(shape, Value):
+        known = None if shape.type is None else shape.shape
+        return ((), known) if is_known(known) else ((size(shape),), known)
+    if type(shape) is Sizes:
+        return (shape.array,), shape.known
+    shape = tuple(map(as_size, shape if isinstance(shape, tuple | list) else (shape,)))
+    if not is_known(shape):
+        raise TraceError(f"the shape {shape} has a size that is known by name only: pass numbers")
+    return (), shape
+
+
+def counted(shape):
+    """The ``shape`` of a call of the user's, in which an array holds the sizes: traced ones are
+    asked for, where in rules a Value stands for the shape that it has.
+    """
+    if not hasattr(shape, "ndim"):
+        return shape
+    return tuple(map(as_size, shape)) if shape.ndim else as_size(shape)
+
+
+def as_size(n):
+    """One size or axis: an int (a traced integer is asked for its value), or a ``Size``.
+
+    Raises DTypeError for what is no integer.
+    """
+    if type(n) is Size:
+        return n
+    try:
+        return operator.index(n)  # of a traced integer: its value, with a guard
+    except TypeError:
+        raise DTypeError(f"a size, an axis or an index is an integer, found {n!r}") from None
+
+
+def declared(shape: tuple | None, sizes: tuple) -> tuple:
+    """The shape at run time: that of the operand where there is one, else the attribute."""
+    return tuple(int(n) for n in sizes[0]) if sizes else shape
+
+
+def sized_aval(x, *sizes, shape):
+    """The operand's dtype in the declared shape; unknown where it is not declared."""
+    return None if shape is None else x.with_shape(shape)
+
+
+# ---- sum_to_size ----
+
+
+def sum_to_size_impl(xp, x, *sizes, shape):
+    """Sum away leading axes, and those that are 1 in the target; the same object where the shapes
+    are equal [D10].
+    """
+    shape = declared(shape, sizes)
+    found = getattr(x, "shape", ())
+    if found == shape:  # no copy: nearly all cotangents fit already
+        return x
+    lead = len(found) - len(shape)
+    kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != found[lead + i])
+    # dtype: sums of integers would widen
+    total = xp.sum(x, axis=(*range(lead), *kept), keepdims=True, dtype=x.dtype)
+    return total.reshape(shape) if shape else total.reshape(())[()]  # [()]: NumPy's scalar
+
+
+def sum_to_size_aval(x, *sizes, shape):
+    """The operand's dtype in a shape that broadcasts to the operand's."""
+    if shape is not None and broadcast_shapes(x.shape, shape) != x.shape:
+        raise ShapeError(f"sum_to_size: {shape} does not broadcast to {x.shape}")
+    return sized_aval(x, *sizes, shape=shape)
+
+
+def resize_prepare(x, shape):
+    """The operand and what says the shape."""
+    sizes, shape = spelled(shape)
+    return (x, *sizes), {"shape": shape}
+
+
+sum_to_size = op(
+    "sum_to_size",
+    sum_to_size_impl,
+    sum_to_size_aval,
+    vjp=lambda ct, y, x, *sizes, shape: (broadcast_to(ct, x), *[None] * len(sizes)),
+    jvp=lambda t, y, x, *sizes, shape: sum_to_size(t[0], y),
+    batch=summed_to_size,
+    prepare=resize_prepare,
+)
+
+# ---- broadcast_to and reshape ----
+
+
+def broadcast_to_aval(x, *sizes, shape):
+    """The operand's dtype in the new shape, to which the operand's must broadcast."""
+    if shape is not None and broadcast_shapes(x.shape, shape) != shape:
+        raise ShapeError(f"broadcast_to: {x.shape} does not broadcast to {shape}")
+    return sized_aval(x, *sizes, shape=shape)
+
+
+def broadcast_to_call(array, shape, subok=False):
+    """np.broadcast_to's call."""
+    return resize_prepare(array, counted(shape))
+
+
+broadcast_to = op(
+    "broadcast_to",
+    lambda xp, x, *sizes, shape: xp.broadcast_to(x, declared(shape, sizes)),
+    broadcast_to_aval,
+    vjp=lambda ct, y, x, *sizes, shape: (match(ct, x), *[None] * len(sizes)),
+    jvp=lambda t, y, x, *sizes, shape: broadcast_to(t[0], y),
+    prepare=lambda array, shape, subok=False: resize_prepare(array, shape),
+    batch=broadcast_further,
+    numpy={np.broadcast_to: broadcast_to_call},
+    onnx="Expand",
+)
+
+
+def reshape_aval(x, *sizes, shape, order):
+    """The operand's dtype in the new shape; one -1 stands for what is left."""
+    if shape is None:
+        return None
+    if shape.count(-1) > 1 or any(type(n) is int and n < -1 for n in shape):
+        raise ShapeError(f"reshape: {shape} is no shape; at most one size may be -1")
+    if -1 in shape:
+        others = math.prod(n for n in shape if n != -1)
+        if others == 0 or (type(others) is int and type(x.size) is int and x.size % others):
+            raise ShapeError(f"reshape: {x.shape} has {x.size} elements, which do not fill {shape}")
+        rest = 1 if x.size == others else x.size // others  # equal names cancel, which // cannot do
+        shape = tuple(rest if n == -1 else n for n in shape)
+    if math.prod(shape) != x.size:
+        raise ShapeError(
+            f"reshape: {x.shape} has {x.size} elements, {shape} has {math.prod(shape)}"
+        )
+    return x.with_shape(shape)
+
+
+def reshape_prepare(a, shape, order="C"):
+    """Operands and attributes; a Value says its shape."""
+    if order not in ("C", "F"):  # A is one of them, as the array happens to lie in memory
+        raise DTypeError(f"reshape: order is 'C' or 'F', found {order!r}\n  copy it in one of them")
+    sizes, shape = spelled(shape)
+    return (a, *sizes), {"shape": shape, "order": order}
+
+
+def reshape_call(a, /, shape=None, order="C", *, newshape=None, copy=None):
+    """np.reshape's call."""
+    return reshape_prepare(a, counted(newshape if shape is None else shape), order)
+
+
+reshape = op(
+    "reshape",
+    lambda xp, x, *sizes, shape, order="C": xp.reshape(x, declared(shape, sizes), order=order),
+    reshape_aval,
+    vjp=lambda ct, y, x, *sizes, shape, order: (reshape(ct, x, order), *[None] * len(sizes)),
+    jvp=lambda t, y, x, *sizes, shape, order: reshape(t[0], y, order),
+    prepare=reshape_prepare,
+    batch=reshaped,
+    numpy={np.reshape: reshape_call},
+    onnx="Reshape",
+)
+
+
+def ravel_prepare(a, order="C"):
+    """The operand and the order, C or F."""
+    return (a,), {"order": order}
+
+
+# beside reshape: what takes every other element is one step, not a row, and NumPy copies it
+ravel = composite(
+    "ravel",
+    lambda x, *, order: reshape(x, -1, order),
+    impl=lambda xp, x, *, order="C": xp.ravel(x, order),
+    prepare=ravel_prepare,
+)
+
+# ---- arrays made from nothing ----
+
+
+def made_aval(*sizes, shape, dtype, **_):
+    """The declared type."""
+    return None if shape is None else ArrayType(dtype, shape)
+
+
+def made_prepare(shape, dtype=float, order="C", *, device=None, like=None):
+    """np.zeros' call; ``shape`` may be a Value whose shape is meant."""
+    sizes, shape = spelled(shape)
+    return sizes, {"shape": shape, "dtype": number_dtype(dtype)}
+
+
+zeros = op(
+    "zeros",
+    lambda xp, *sizes, shape, dtype: xp.zeros(declared(shape, sizes), dtype),
+    made_aval,
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    batch=NO_BATCHED_SIZE,
+    prepare=made_prepare,
+)
+ones = op(
+    "ones",
+    lambda xp, *sizes, shape, dtype: xp.ones(declared(shape, sizes), dtype),
+    made_aval,
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    batch=NO_BATCHED_SIZE,
+    prepare=made_prepare,
+)
+
+
+def full_prepare(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
+    """np.full's call; the dtype is that of the filling value unless given."""
+    sizes, shape = spelled(shape)
+    if dtype is None:
+        dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.dtype(type(fill_value))
+    return (fill_value, *sizes), {"shape": shape, "dtype": number_dtype(dtype)}
+
+
+def full_aval(fill, *sizes, shape, dtype):
+    """The declared type; the filling value must broadcast to it."""
+    if shape is not None:
+        broadcast_to_aval(fill, shape=shape)
+    return made_aval(shape=shape, dtype=dtype)
+
+
+full = op(
+    "full",
+    lambda xp, fill, *sizes, shape, dtype: xp.full(declared(shape, sizes), fill, dtype),
+    full_aval,
+    vjp=lambda ct, y, fill, *sizes, shape, dtype: (match(ct, fill), *[None] * len(sizes)),
+    jvp=lambda t, y, fill, *sizes, shape, dtype: broadcast_to(PRIMITIVES["cast"](t[0], dtype), y),
+    batch=filled,
+    prepare=full_prepare,
+)
+eye = op(
+    "eye",
+    lambda xp, *, n, m, k, dtype: xp.eye(n, m, k, dtype),
+    lambda *, n, m, k, dtype: ArrayType(dtype, (n, m)),
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    batch=NO_BATCHED_OPERAND,
+    prepare=lambda n, m=None, k=0, dtype=float, **_: (
+        (),
+        {
+            "n": as_size(n),
+            "m": as_size(n if m is None else m),
+            "k": as_size(k),
+            "dtype": number_dtype(dtype),
+        },
+    ),
+)
+
+
+def arange_prepare(start, stop=None, step=1, dtype=None, **_):
+    """np.arange's call: one bound is the stop."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    dtype = np.arange(start, start, step).dtype if dtype is None else number_dtype(dtype)  # empty
+    return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
+
+
+def arange_aval(*, start, stop, step, dtype):
+    """As many elements as steps fit before the stop."""
+    # https://numpy.org/doc/stable/reference/generated/numpy.arange.html has this rule
+    return ArrayType(dtype, (max(math.ceil((stop - start) / step), 0),))
+
+
+arange = op(
+    "arange",
+    lambda xp, *, start, stop, step, dtype: xp.arange(start, stop, step, dtype),
+    arange_aval,
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    batch=NO_BATCHED_OPERAND,
+    prepare=arange_prepare,
+)
+
+
+def zeros_like(x: Value) -> Value:
+    """Zeros of the shape and dtype of ``x``; 0 where these are unknown."""
+    return x.emitter.apply(zeros, *_made(x))
+
+
+def ones_like(x: Value) -> Value:
+    """Ones of the shape and dtype of ``x``."""
+    return x.emitter.apply(ones, *_made(x))
+
+
+def _made(x: Value):
+    # x for its shape, known or not
+    sizes, attrs = made_prepare(x, float if x.type is None else x.dtype)
+    return sizes, zeros.complete(attrs)
+
+
+constant = op(
+    "constant",
+    # no copy: it is frozen, and the evaluator copies results that share its memory
+    lambda xp, *, value: value if xp is np else xp.asarray(value),
+    lambda *, value: ArrayType(value.dtype, value.shape),
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    batch=NO_BATCHED_OPERAND,
+    onnx="Constant",
+)

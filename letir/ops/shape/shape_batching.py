@@ -1,0 +1,121 @@
+"""Batching rules of the operations that say or take a shape: size, sum_to_size, reshape and so on.
+
+A shape in a further operand [D14] belongs to all examples; with the batch it is one size longer.
+"""
+
+import math
+
+from letir.ast.builder import Value
+from letir.ast.primitive import never
+from letir.errors import MissingRule
+from letir.ops.define.batch_rules import (
+    emitted,
+    in_a_row,
+    in_front,
+    integers,
+    permuted,
+    rank,
+    resized,
+    shape_of,
+)
+
+NO_BATCHED_OPERAND = never("it has no operand that could be mapped")
+NO_BATCHED_SIZE = never("a shape is the same for all examples of a batch")
+
+
+def shared(name: str, sizes: list, mapped: tuple) -> None:
+    """Raise MissingRule if a shape depends on the example."""
+    if any(mapped[len(mapped) - len(sizes) :]):
+        raise MissingRule(f"{name} has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}")
+
+
+def with_batch(x: Value, sizes: list, shape: tuple | None, ones: int = 0) -> tuple[list, tuple]:
+    """(further operands, attribute) of a shape behind the batch of ``x`` and ``ones`` axes of
+    length 1.
+    """
+    lead = (1,) * ones
+    if not sizes:
+        return [], (x.shape[0], *lead, *shape)
+    # a slice: 1-d, to be joined
+    size_of = emitted("index", (emitted("size", (x,)),), item=slice(0, 1))
+    longer = in_a_row([size_of, *([integers(x.emitter, lead)] if ones else []), *sizes])
+    return [longer], None if shape is None else (x.shape[0], *lead, *shape)
+
+
+def sized(name: str, x: Value, sizes: list, shape: tuple | None, **attrs) -> Value:
+    """The operation on a shape that is an operand or an attribute."""
+    if sizes:
+        return emitted(name, (x, *sizes), shape=shape, **attrs)
+    return resized(name, x, shape, x, **attrs)
+
+
+def rank_of_shape(sizes: list, shape: tuple | None) -> int:
+    """How many sizes a shape has. Raises MissingRule if that is unknown."""
+    if shape is not None:
+        return len(shape)
+    rank(sizes[0])
+    return sizes[0].shape[0]
+
+
+def sliced_size(args, axes):
+    """The shape of one example, which is that of all."""
+    (x,), (axis,) = args, axes
+    found = emitted("size", args)
+    axis %= rank(x)
+    if axis == 0:
+        return emitted("index", (found,), item=slice(1, None)), None
+    parts = [emitted("index", (found,), item=part) for part in (slice(axis), slice(axis + 1, None))]
+    return in_a_row(parts), None
+
+
+@in_front
+def summed_to_size(args, mapped, *, shape):
+    """The rule of sum_to_size."""
+    x, *sizes = args
+    shared("sum_to_size", sizes, mapped)
+    if shape is not None and shape_of(x, True) == shape:
+        return x
+    lead = rank(x, True) - rank_of_shape(sizes, shape)
+    # axes of length 1 behind the batch: else leading axes of an example would align with it
+    total = sized("sum_to_size", x, *with_batch(x, sizes, shape, lead))
+    return emitted("squeeze", (total,), axis=tuple(range(1, lead + 1))) if lead else total
+
+
+@in_front
+def broadcast_further(args, mapped, *, shape):
+    """The rule of broadcast_to."""
+    x, *sizes = args
+    shared("broadcast_to", sizes, mapped)
+    more = rank_of_shape(sizes, shape) - rank(x, True)
+    operand = emitted("expand_dims", (x,), axis=tuple(range(1, more + 1))) if more else x
+    return sized("broadcast_to", operand, *with_batch(x, sizes, shape))
+
+
+@in_front
+def reshaped(args, mapped, *, shape, order):
+    """The rule of reshape; Fortran's order is C's of the transposes."""
+    x, *sizes = args
+    shared("reshape", sizes, mapped)
+    if shape is not None and -1 in shape:
+        rest = math.prod([n for n in shape if n != -1])
+        shape = tuple([math.prod(shape_of(x, True)) // rest if n == -1 else n for n in shape])
+    if order == "C" or max(rank(x, True), rank_of_shape(sizes, shape)) < 2:
+        return sized("reshape", x, *with_batch(x, sizes, shape), order="C")
+    if shape is None:
+        raise MissingRule(
+            "reshape in Fortran's order has no batch rule for a shape that is unknown"
+        )
+    (turned, _) = permuted((x,), (0,), axes=None)
+    # the transpose keeps the batch in front: reshape(order="F") of the whole would not
+    turned = resized("reshape", turned, (x.shape[0], *shape[::-1]), x, order="C")
+    return permuted((turned,), (0,), axes=None)[0]
+
+
+@in_front
+def filled(args, mapped, *, shape, dtype):
+    """The rule of full, whose filling value may be mapped."""
+    sizes = args[1:]
+    shared("full", sizes, mapped)
+    if not mapped[0]:  # only a size is mapped
+        raise MissingRule(f"full has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}")
+    return broadcast_further(args, [0, *[None] * len(sizes)], shape=shape)[0].astype(dtype)

@@ -1,0 +1,380 @@
+"""Operations that move elements: transpose, expand_dims, squeeze, concatenate, stack, split,
+flip."""
+
+import itertools
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import ArrayType
+from letir.errors import BoundsError, MissingRule, ShapeError
+from letir.ops.define.batch_rules import joined, on_axes, permuted, squeezed
+from letir.ops.define.records import added, array_dtype, match, op, result_dtype
+from letir.ops.shape.shape_and_creation import as_size, is_known, reshape, zeros_like
+
+
+def normalized(axis, ndim: int) -> tuple[int, ...]:
+    """Axes as non-negative ints, in the order given. Raises BoundsError for one that is not there,
+    or is twice.
+    """
+    axes = axis if type(axis) is tuple else (axis,)
+    for a in axes:
+        if not -ndim <= a < ndim:
+            raise BoundsError(f"axis {a} is out of bounds for an array with {ndim} axes")
+    found = tuple(a % ndim for a in axes)
+    if len(set(found)) < len(found):
+        raise ShapeError(f"axis {axis} names an axis of {ndim} twice")
+    return found
+
+
+def int_or_tuple(axis):
+    """``axis`` as an attribute."""
+    if axis is None:
+        return None
+    if isinstance(axis, tuple | list | range):
+        return tuple(as_size(a) for a in axis)
+    return as_size(axis)
+
+
+# ---- transpose and axes of length 1 ----
+
+
+def transpose_aval(x, *, axes):
+    """The shape permuted."""
+    order = range(x.ndim)[::-1] if axes is None else normalized(axes, x.ndim)
+    if len(order) != x.ndim:
+        raise ShapeError(f"transpose: axes {axes} do not match an array with {x.ndim} axes")
+    return x.with_shape(tuple(x.shape[i] for i in order))
+
+
+def transpose_vjp(ct, y, x, *, axes):
+    """The inverse permutation."""
+    inverse = None if axes is None else tuple(np.argsort([a % len(axes) for a in axes]).tolist())
+    return (match(transpose(ct, inverse), x),)
+
+
+def moveaxis_prepare(a, source, destination):
+    """np.moveaxis as a transpose."""
+    source, destination = (
+        normalized(int_or_tuple(source), a.ndim),
+        normalized(int_or_tuple(destination), a.ndim),
+    )
+    if len(source) != len(destination):
+        raise ShapeError("moveaxis: source and destination differ in length")
+    order = [i for i in range(a.ndim) if i not in source]
+    for to, start in sorted(zip(destination, source, strict=True)):
+        order.insert(to, start)
+    return (a,), {"axes": tuple(order)}
+
+
+def swapaxes_prepare(a, axis1, axis2):
+    """np.swapaxes as a transpose."""
+    order = list(range(a.ndim))
+    (i,), (j,) = normalized(axis1, a.ndim), normalized(axis2, a.ndim)
+    order[i], order[j] = j, i
+    return (a,), {"axes": tuple(order)}
+
+
+def transpose_prepare(a, axes=None):
+    """np.transpose's call."""
+    return (a,), {"axes": int_or_tuple(axes)}
+
+
+transpose = op(
+    "transpose",
+    lambda xp, x, *, axes=None: xp.transpose(x, axes),
+    transpose_aval,
+    vjp=transpose_vjp,
+    jvp=lambda t, y, x, *, axes: transpose(t[0], axes),
+    batch=permuted,
+    prepare=transpose_prepare,
+    numpy={
+        np.transpose: transpose_prepare,
+        np.moveaxis: moveaxis_prepare,
+        np.swapaxes: swapaxes_prepare,
+    },
+    onnx="Transpose",
+)
+
+
+def moved(x: Value, source: tuple, destination: tuple) -> Value:
+    """``x`` with axes moved, as np.moveaxis."""
+    operands, attrs = moveaxis_prepare(x, source, destination)
+    return transpose(*operands, **attrs)
+
+
+def expand_dims_aval(x, *, axis):
+    """The shape with axes of length 1 at these places of the result."""
+    places = axis if type(axis) is tuple else (axis,)
+    ndim = x.ndim + len(places)
+    places, sizes = normalized(places, ndim), iter(x.shape)
+    return x.with_shape(tuple(1 if i in places else next(sizes) for i in range(ndim)))
+
+
+expand_dims = op(
+    "expand_dims",
+    lambda xp, x, *, axis: xp.expand_dims(x, axis),
+    expand_dims_aval,
+    vjp=lambda ct, y, x, *, axis: (match(squeeze(ct, axis), x),),
+    jvp=lambda t, y, x, *, axis: expand_dims(t[0], axis),
+    prepare=lambda a, axis: ((a,), {"axis": int_or_tuple(axis)}),
+    numpy=(np.expand_dims,),
+    batch=on_axes("expand_dims"),
+    onnx="Unsqueeze",
+)
+
+
+def squeeze_aval(x, *, axis):
+    """The shape without these axes of length 1."""
+    axes = (
+        [i for i, n in enumerate(x.shape) if n == 1] if axis is None else normalized(axis, x.ndim)
+    )
+    if any(x.shape[i] != 1 for i in axes):
+        raise ShapeError(f"squeeze: axis {axis} of {x.shape} is not of length 1")
+    return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
+
+
+squeeze = op(
+    "squeeze",
+    lambda xp, x, *, axis=None: xp.squeeze(x, axis),
+    squeeze_aval,
+    vjp=lambda ct, y, x, *, axis: (
+        match(reshape(ct, x) if axis is None else expand_dims(ct, axis), x),
+    ),
+    jvp=lambda t, y, x, *, axis: squeeze(t[0], axis),
+    prepare=lambda a, axis=None: ((a,), {"axis": int_or_tuple(axis)}),
+    numpy=(np.squeeze,),
+    batch=squeezed,
+    onnx="Squeeze",
+)
+
+
+def flip_aval(x, *, axis):
+    """The operand's type."""
+    normalized(axis if axis is not None else (), x.ndim)
+    return x
+
+
+flip = op(
+    "flip",
+    lambda xp, x, *, axis=None: xp.flip(x, axis),
+    flip_aval,
+    vjp=lambda ct, y, x, *, axis: (flip(ct, axis),),
+    jvp=lambda t, y, x, *, axis: flip(t[0], axis),
+    prepare=lambda m, axis=None: ((m,), {"axis": int_or_tuple(axis)}),
+    numpy=(np.flip,),
+    batch=on_axes("flip"),
+)
+
+# ---- several arrays: concatenate, stack, split ----
+
+
+def concatenate_aval(*parts, axis, dtype):
+    """Shapes agree except along ``axis``, where sizes add up."""
+    if not parts:
+        raise ShapeError("concatenate: need at least one array")
+    dtype = dtype or result_dtype(*parts)  # Python numbers are weak here, unlike in stack
+    if axis is None:
+        return ArrayType(dtype, (sum(part.size for part in parts),))
+    if not parts[0].shape:
+        raise ShapeError("concatenate: 0-d arrays cannot be concatenated; use stack")
+    (axis,) = normalized(axis, parts[0].ndim)
+    rest = {part.shape[:axis] + part.shape[axis + 1 :] for part in parts}
+    if len(rest) > 1 or len({part.ndim for part in parts}) > 1:
+        listed = ", ".join(str(part.shape) for part in parts)
+        raise ShapeError(f"concatenate: shapes {listed} differ beside axis {axis}")
+    shape = list(parts[0].shape)
+    shape[axis] = sum(part.shape[axis] for part in parts)
+    return ArrayType(dtype, tuple(shape))
+
+
+def concatenate_vjp(ct, y, *parts, axis, dtype):
+    """The slices of the cotangent."""
+    if any(isinstance(part, Value) and part.type is None for part in parts):
+        raise MissingRule("concatenate: its derivative needs the sizes of its parts; retype first")
+    sections = sections_of([extent(part, axis) for part in parts])
+    pieces = split(ct, sections, 0 if axis is None else axis)
+    if axis is None:
+        pieces = [
+            reshape(c, part) if isinstance(part, Value) else c
+            for c, part in zip(pieces, parts, strict=True)
+        ]
+    return tuple(match(piece, part) for piece, part in zip(pieces, parts, strict=True))
+
+
+def sections_of(extents: list):
+    """The sections that parts of these sizes are: their number where all have one named size, else
+    where all but the last end, counted from the end where only that is a number.
+    """
+    if type(extents[0]) is not int and all(n == extents[0] for n in extents):
+        return len(extents)
+    before = list(itertools.accumulate(extents))
+    places = []
+    for place in before[:-1]:
+        left = before[-1] - place
+        is_from_end = type(place) is not int and type(left) is int and left > 0
+        places.append(-left if is_from_end else place)
+    if not is_known(places):
+        named = ", ".join(map(str, extents))
+        raise MissingRule(f"concatenate: its derivative needs sizes among {named}; retype first")
+    return tuple(places)
+
+
+def extent(part, axis):
+    """How long a part is along ``axis``, or in all if that is None; a Python number is one
+    element.
+    """
+    if not isinstance(part, Value):
+        return 1
+    return part.size if axis is None else part.shape[axis]
+
+
+def tangents_or_zeros(tangents, parts) -> list[Value]:
+    """The tangents, zeros where there are none (a Python number among the parts is 0-d, and so is
+    0).
+    """
+    zeros = [zeros_like(part) if isinstance(part, Value) else 0 for part in parts]
+    return [zero if t is None else t for t, zero in zip(tangents, zeros, strict=True)]
+
+
+concatenate = op(
+    "concatenate",
+    lambda xp, *parts, axis=0, dtype=None: xp.concatenate(parts, axis=axis, dtype=dtype),
+    concatenate_aval,
+    vjp=concatenate_vjp,
+    jvp=lambda t, y, *parts, axis, dtype: concatenate(
+        tangents_or_zeros(t, parts), axis, dtype=y.dtype
+    ),
+    prepare=lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": (
+        tuple(arrays),
+        {"axis": int_or_tuple(axis), "dtype": None if dtype is None else np.dtype(dtype)},
+    ),
+    numpy=(np.concatenate,),
+    batch=joined("concatenate"),
+    onnx="Concat",
+)
+
+
+def stack_aval(*parts, axis):
+    """Equal shapes with a new axis."""
+    if len({part.shape for part in parts}) != 1:
+        listed = ", ".join(str(part.shape) for part in parts) or "none"
+        raise ShapeError(f"stack: all arrays must have one shape, found {listed}")
+    shape = list(parts[0].shape)
+    (axis,) = normalized(axis, len(shape) + 1)
+    shape.insert(axis, len(parts))
+    return ArrayType(array_dtype(*parts), tuple(shape))
+
+
+def stack_vjp(ct, y, *parts, axis):
+    """The cotangent's slices along the new axis."""
+    pieces = split(ct, len(parts), axis)
+    return tuple(
+        match(squeeze(piece, axis), part) for piece, part in zip(pieces, parts, strict=True)
+    )
+
+
+def stack_jvp(tangents, y, *parts, axis):
+    """The tangents stacked, in the dtype of the result."""
+    return stack(tangents_or_zeros(tangents, parts), axis).astype(y.dtype)
+
+
+stack = op(
+    "stack",
+    lambda xp, *parts, axis=0: xp.stack(parts, axis=axis),
+    stack_aval,
+    vjp=stack_vjp,
+    jvp=stack_jvp,
+    prepare=lambda arrays, axis=0, out=None: (tuple(arrays), {"axis": as_size(axis)}),
+    numpy=(np.stack,),
+    batch=joined("stack"),
+)
+
+
+def split_parts(n, sections) -> list:
+    """The sizes of the parts of an axis of size ``n``."""
+    if type(sections) is int:
+        return [n // sections] * sections
+    edges = [0, *[min(max(i + n if i < 0 else i, 0), n) for i in sections], n]
+    return [max(b - a, 0) for a, b in itertools.pairwise(edges)]
+
+
+def split_aval(x, *, sections, axis):
+    """The parts; a number of sections must divide the axis."""
+    (axis,) = normalized(axis, x.ndim)
+    n = x.shape[axis]
+    if type(sections) is int and (sections < 1 or (type(n) is int and n % sections)):
+        raise ShapeError(
+            f"split: {sections} equal sections do not divide an axis of {n}; see array_split"
+        )
+    return tuple(
+        x.with_shape((*x.shape[:axis], part, *x.shape[axis + 1 :]))
+        for part in split_parts(n, sections)
+    )
+
+
+def split_vjp(cts, outs, x, *, sections, axis):
+    """The cotangents of the parts one after the other, zeros for those without."""
+    if overlap(x, sections, axis):
+        parts = [part_into(ct, x, sections, axis, i) for i, ct in enumerate(cts) if ct is not None]
+        return (added(parts),)
+    return (concatenate(tangents_or_zeros(cts, outs), axis),)
+
+
+def overlap(x: Value, sections, axis: int) -> bool:
+    """Whether parts overlap, or leave something out: their edges are in no order."""
+    if type(sections) is int:
+        return False
+    if x.type is None or min(sections, default=0) >= 0:
+        return list(sections) != sorted(sections)
+    n = x.shape[axis]
+    return sum(split_parts(n, sections)) != n
+
+
+def part_into(ct, x, sections, axis, i) -> Value:
+    """The cotangent of part ``i`` in zeros of the shape of ``x``, for parts that overlap."""
+    (axis,) = normalized(axis, x.ndim)
+    start = ([0, *sections])[i]
+    place = (slice(None),) * axis + (slice(start, start + ct.shape[axis]),)
+    return zeros_like(x).at[place].add(ct)
+
+
+def split_jvp(tangents, outs, x, *, sections, axis):
+    """The tangent, split."""
+    return split(tangents[0], sections, axis)
+
+
+def split_prepare(ary, indices_or_sections, axis=0):
+    """np.split's call."""
+    try:
+        sections = tuple(as_size(i) for i in indices_or_sections)
+    except TypeError:
+        sections = as_size(indices_or_sections)
+    return (ary,), {"sections": sections, "axis": as_size(axis)}
+
+
+def array_split_prepare(ary, indices_or_sections, axis=0):
+    """np.array_split's call: the first parts are longer by one where the axis does not divide."""
+    operands, attrs = split_prepare(ary, indices_or_sections, axis)
+    parts, n = attrs["sections"], ary.shape[axis]
+    if type(parts) is int and n % parts:
+        longer, size = n % parts, n // parts
+        attrs["sections"] = tuple(i * size + min(i, longer) for i in range(1, parts))
+    return operands, attrs
+
+
+split = op(
+    "split",
+    lambda xp, x, *, sections, axis=0: tuple(
+        xp.split(x, sections if type(sections) is int else list(sections), axis)
+    ),
+    split_aval,
+    vjp=split_vjp,
+    jvp=split_jvp,
+    results=lambda *, sections, axis: sections if type(sections) is int else len(sections) + 1,
+    returned=lambda parts, **_: list(parts),
+    prepare=split_prepare,
+    batch=on_axes("split"),
+    numpy={np.split: split_prepare, np.array_split: array_split_prepare},
+    onnx="Split",
+)

@@ -1,0 +1,1 @@
+"""Fft, convolution of rows, differences, polynomials."""

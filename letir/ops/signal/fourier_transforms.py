@@ -1,0 +1,231 @@
+"""Discrete Fourier transforms: fftn, ifftn, rfftn, irfftn, of which NumPy's others are spellings.
+
+``s`` are the lengths along ``axes`` to which the operand is cut or padded with zeros, None for its
+own. All are linear, so that a tangent is transformed as its primal is. Without a conjugate, as
+cotangents are defined here, the transform is its own transpose: its vjp is the same transform of
+the cotangent, with the padding taken back. ``rfftn`` keeps half of a spectrum, ``irfftn`` reads a
+half for the whole, so that elements that stand for two count twice; it does not see the imaginary
+parts of the first one and, of an even length, of the last one.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, LetirError, MissingRule, ShapeError, TraceError
+from letir.ops.define.batch_rules import emitted, in_front, rank, shifted
+from letir.ops.define.records import match, op
+from letir.ops.elementwise.ufuncs import conj, real
+from letir.ops.indexing.basic import assemble
+from letir.ops.shape.shape_and_creation import as_size
+from letir.ops.shape.transpose_join_split import int_or_tuple, normalized
+
+OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+
+# ---- calls ----
+
+
+def along_one(a, n=None, axis=-1, norm=None, out=None):
+    """The call of np.fft.fft and its like."""
+    s = None if n is None else (as_size(n),)
+    return (a,), {"s": s, "axes": (as_size(axis),), "norm": norm}
+
+
+def along_several(a, s=None, axes=None, norm=None, out=None):
+    """The call of np.fft.fftn and its like."""
+    if s is not None and None in s:
+        raise TraceError("fftn: a length of None is deprecated in NumPy: -1 stands for the own one")
+    s, axes = int_or_tuple(s), int_or_tuple(axes)
+    if s is not None and axes is None:
+        axes = tuple(range(-len(s), 0))
+    return (a,), {"s": s, "axes": axes, "norm": norm}
+
+
+def along_two(a, s=None, axes=(-2, -1), norm=None, out=None):
+    """The call of np.fft.fft2 and its like."""
+    return along_several(a, s, axes, norm)
+
+
+# ---- types ----
+
+
+def axes_of(x, axes) -> tuple[int, ...]:
+    """The axes that are transformed. Raises ShapeError if there is none."""
+    every = range(x.ndim) if axes is None else axes
+    found = tuple([i for a in every for i in normalized(a, x.ndim)])
+    if len(set(found)) < len(found):
+        raise ShapeError(
+            f"fft: axes {axes} name an axis twice\n  transform twice: np.fft.fft(np.fft.fft(x))"
+        )
+    if not found:
+        raise ShapeError(f"fft: there is no axis of an array of shape {x.shape} to go along")
+    return found
+
+
+def lengths_of(x, s, axes: tuple, *, halved: bool = False) -> list:
+    """The lengths of the transforms along ``axes``; ``halved``: ``x`` is half of a spectrum."""
+    found = [x.shape[a] for a in axes]
+    if s is None:
+        if halved:
+            found[-1] = 2 * (found[-1] - 1)
+        return found
+    if len(s) != len(axes):
+        raise ShapeError(f"fft: {len(s)} lengths {s} for {len(axes)} axes {axes}")
+    return [own if n == -1 else n for own, n in zip(found, s, strict=True)]
+
+
+def transformed_shape(x, s, axes, norm, *, to_half=False, halved=False) -> tuple:
+    """The shape of a result. Raises an error for lengths and norms that NumPy refuses."""
+    if norm not in OTHER_NORM:
+        raise LetirError(f"fft: norm is 'backward', 'ortho' or 'forward', found {norm!r}")
+    axes = axes_of(x, axes)
+    lengths, shape = lengths_of(x, s, axes, halved=halved), list(x.shape)
+    if any(type(n) is int and n < 1 for n in lengths):
+        raise ShapeError(f"fft: invalid number of data points {lengths} for shape {x.shape}")
+    for a, n in zip(axes, lengths, strict=True):
+        shape[a] = n
+    if to_half:
+        shape[axes[-1]] = half(lengths[-1])
+    return tuple(shape)
+
+
+def half(n: int) -> int:
+    """How many elements of a spectrum of length ``n`` are kept. Raises ShapeError for a name."""
+    if type(n) is not int:
+        raise ShapeError(f"rfft: half of the size {n} is not known: pass the number")
+    return n // 2 + 1
+
+
+def complex_of(dtype: np.dtype) -> np.dtype:
+    """The dtype of a spectrum."""
+    return np.result_type(dtype, 1j)
+
+
+def real_of(dtype: np.dtype) -> np.dtype:
+    """The dtype of a signal that a spectrum of ``dtype`` belongs to."""
+    return np.result_type(np.empty(0, dtype).real.dtype, 1.0)
+
+
+# ---- derivatives ----
+
+
+def refitted(ct: Value, x: Value, axes: tuple) -> Value:
+    """``ct`` in the shape of ``x``: what cutting and padding along ``axes`` is transposed to."""
+    if ct.shape == x.shape:
+        return ct
+    kept = [slice(None)] * x.ndim
+    for a in normalized(axes, x.ndim):
+        kept[a] = slice(min(ct.shape[a], x.shape[a]))
+    part = ct[tuple(kept)]
+    return part if part.shape == x.shape else assemble(x, ((tuple(kept), part, ()),))
+
+
+def known_axes(x: Value, axes, name: str) -> tuple[int, ...]:
+    """The axes that are transformed. Raises MissingRule unless their lengths are known."""
+    if x.type is not None:
+        axes = axes_of(x, axes)
+        if all(type(x.shape[a]) is int for a in axes):
+            return axes
+    raise MissingRule(f"{name}: its derivative needs the lengths of the axes as numbers")
+
+
+def transform_vjp(name: str):
+    """The same transform of the cotangent."""
+
+    def vjp(ct, y, x, *, s, axes, norm):
+        found = emitted(name, (ct,), s=None, axes=axes, norm=norm)
+        if s is not None:
+            found = refitted(found, x, known_axes(x, axes, name))
+        return (match(found, x),)
+
+    return vjp
+
+
+def rfftn_vjp(ct, y, x, *, s, axes, norm):
+    """The transform of the cotangent, with zeros for the half that was not kept."""
+    axes = known_axes(x, axes, "rfftn")
+    whole = tuple(lengths_of(x, s, axes))
+    return (match(refitted(real(fftn(ct, whole, axes, norm)), x, axes), x),)
+
+
+def irfftn_vjp(ct, y, x, *, s, axes, norm):
+    """Half of the transform of the cotangent, where an element that stands for two counts twice."""
+    axes = known_axes(x, axes, "irfftn")
+    n = y.shape[axes[-1]]
+    found = conj(rfftn(ct, None, axes, OTHER_NORM[norm]))
+    counts = np.full(half(n), 2, real_of(y.dtype))
+    counts[0] = 1
+    if n % 2 == 0:
+        counts[-1] = 1  # the highest frequency of an even length is its own mirror image
+    place = [1] * x.ndim
+    place[axes[-1]] = half(n)
+    return (match(refitted(found * counts.reshape(place), x, axes), x),)
+
+
+# ---- records ----
+
+
+def transform(name: str, vjp, aval, calls: dict) -> Primitive:
+    """Register a transform. ``calls``: NumPy's functions and their ``prepare``."""
+
+    @in_front
+    def batch(args, mapped, *, s, axes, norm):
+        axes = shifted(axes, rank(args[0], True))
+        return emitted(name, args, s=s, axes=axes, norm=norm)
+
+    return op(
+        name,
+        lambda xp, x, *, s=None, axes=None, norm=None: getattr(xp.fft, name)(
+            x, s=s, axes=axes, norm=norm
+        ),
+        aval,
+        vjp=vjp,
+        jvp=lambda t, y, x, **attrs: emitted(name, t, **attrs),
+        prepare=along_several,
+        numpy=calls,
+        batch=batch,
+    )
+
+
+def whole_aval(x, *, s, axes, norm):
+    """A spectrum of the given lengths."""
+    return ArrayType(complex_of(x.dtype), transformed_shape(x, s, axes, norm))
+
+
+def rfftn_aval(x, *, s, axes, norm):
+    """Half of a spectrum of the given lengths."""
+    if x.dtype.kind == "c":
+        raise DTypeError(f"rfft takes real arrays, found {x}: transform with fft, or take .real")
+    return ArrayType(complex_of(x.dtype), transformed_shape(x, s, axes, norm, to_half=True))
+
+
+def irfftn_aval(x, *, s, axes, norm):
+    """A signal of the given lengths."""
+    return ArrayType(real_of(x.dtype), transformed_shape(x, s, axes, norm, halved=True))
+
+
+fftn = transform(
+    "fftn",
+    transform_vjp("fftn"),
+    whole_aval,
+    {np.fft.fftn: along_several, np.fft.fft: along_one, np.fft.fft2: along_two},
+)
+ifftn = transform(
+    "ifftn",
+    transform_vjp("ifftn"),
+    whole_aval,
+    {np.fft.ifftn: along_several, np.fft.ifft: along_one, np.fft.ifft2: along_two},
+)
+rfftn = transform(
+    "rfftn",
+    rfftn_vjp,
+    rfftn_aval,
+    {np.fft.rfftn: along_several, np.fft.rfft: along_one, np.fft.rfft2: along_two},
+)
+irfftn = transform(
+    "irfftn",
+    irfftn_vjp,
+    irfftn_aval,
+    {np.fft.irfftn: along_several, np.fft.irfft: along_one, np.fft.irfft2: along_two},
+)

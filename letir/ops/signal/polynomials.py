@@ -1,0 +1,145 @@
+"""Polynomials: polyval, polydiv, polyfit, traced as themselves. Others are written with operations
+(``letir.tracing.plain_polynomials``).
+"""
+
+import operator
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import DTypeError, GuardError, ShapeError, TraceError
+from letir.ops.define.records import array_dtype, composite, type_of_operand
+from letir.ops.elementwise.casting import cast
+from letir.ops.elementwise.ufuncs import sqrt
+from letir.ops.linalg.cross_kron_vander import vander_decompose
+from letir.ops.linalg.matrix_parts import known_value
+from letir.ops.linalg.svd import pinv
+from letir.ops.reductions.reductions import sum_
+from letir.ops.reductions.variance_and_average import trimmed
+from letir.ops.shape.shape_and_creation import Sizes, reshape, zeros_like
+from letir.ops.shape.transpose_join_split import stack
+
+# ---- values ----
+
+
+def polyval_decompose(p, x) -> Value:
+    """Horner's scheme, from the highest power down."""
+    if not p.shape:
+        raise ShapeError("polyval: the coefficients are a row, found a number")
+    dtype = array_dtype(p.type, type_of_operand(x))
+    if not p.shape[0]:
+        return zeros_like(x)
+    found = cast(p[0] + zeros_like(x) if isinstance(x, Value) else p[0], dtype)
+    for i in range(1, p.shape[0]):
+        found = found * x + p[i]
+    return cast(found, dtype)
+
+
+polyval = composite(
+    "polyval",
+    polyval_decompose,
+    impl=lambda xp, p, x: xp.polyval(p, x),
+    prepare=lambda p, x: ((p, x), {}),
+    numpy=(np.polyval,),
+)
+
+# ---- quotients ----
+
+
+def polydiv_prepare(u, v):
+    """np.polydiv's call; ``length`` is that of the remainder, from which NumPy drops what is 0."""
+    known = [known_value(in_a_row(x)) for x in (u, v)]
+    if any(x is None for x in known):
+        raise TraceError(
+            "polydiv: the length of the remainder depends on values, and there are none\n"
+            "  trace with concrete arguments"
+        )
+    return (in_a_row(u), in_a_row(v)), {"length": len(np.polydiv(*known)[1])}
+
+
+def in_a_row(p):
+    """Coefficients as an array of one axis; a number is one of them."""
+    p = p if isinstance(p, Value) else np.asarray(p)
+    if p.ndim > 1:
+        raise ShapeError(f"a polynomial has coefficients in a row, found {p.shape}")
+    return p if p.ndim else reshape(p, (1,)) if isinstance(p, Value) else p.reshape(1)
+
+
+def polydiv_impl(xp, u, v, *, length):
+    """np.polydiv. Raises GuardError if the remainder has another length than when recorded."""
+    quotient, rest = xp.polydiv(u, v)
+    if len(rest) != length:
+        raise GuardError(
+            f"the program was recorded for a remainder of {length} coefficients, now there are "
+            f"{len(rest)}\n  trace again with these arguments: NumPy drops those that are 0"
+        )
+    return quotient, rest
+
+
+def polydiv_decompose(u, v, *, length) -> tuple[Value, Value]:
+    """Long division."""
+    dtype = np.result_type(u.dtype, v.dtype, *[np.float64] * (u.dtype.kind in "biu"))
+    dtype = np.result_type(dtype, *[np.float64] * (v.dtype.kind in "biu"))
+    rest, v = cast(u, dtype), cast(v, dtype)
+    n, quotient = v.shape[0], []
+    for k in range(u.shape[0] - n + 1):
+        quotient.append(rest[k] / v[0])
+        rest = rest.at[k : k + n].add(-(quotient[-1] * v))
+    return stack(quotient) if quotient else zeros_like(rest[:1]), rest[rest.shape[0] - length :]
+
+
+polydiv = composite(
+    "polydiv",
+    polydiv_decompose,
+    impl=polydiv_impl,
+    results=lambda *, length: 2,
+    prepare=polydiv_prepare,
+    numpy=(np.polydiv,),
+    source=lambda write, u, v, *, length: f"np.polydiv({u}, {v})",
+)
+
+# ---- least squares ----
+
+
+def polyfit_decompose(x, y, w=None, *, deg, rcond=None) -> Value:
+    """The pseudoinverse of the powers, in columns of length 1, times the values."""
+    check_points(x, y, w, deg)
+    places = x if x.type.inexact else cast(x, np.float64)
+    left, right = vander_decompose(places, n=deg + 1), y if y.type.inexact else cast(y, np.float64)
+    if w is not None:
+        w = w if w.type.inexact else cast(w, np.float64)
+        left, right = left * w[:, None], right * (w if right.ndim == 1 else w[:, None])
+    if rcond is None:
+        rcond = Sizes.of(x)[0] * float(np.finfo(places.dtype).eps)
+    scale = sqrt(sum_(left * left, axis=0))
+    found = pinv(left / scale, rcond) @ right
+    return (found.T / scale).T
+
+
+def check_points(x, y, w, deg: int) -> None:
+    """Raise as np.polyfit does for what is no row of points."""
+    if deg < 0:
+        raise ShapeError(f"polyfit: the degree is at least 0, found {deg}")
+    if x.ndim != 1 or x.size == 0 or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
+        raise DTypeError(f"polyfit: {x.shape} places and {y.shape} values are no points")
+    if w is not None and w.shape != x.shape:
+        raise DTypeError(f"polyfit: {x.shape} points have weights of shape {w.shape}")
+
+
+def polyfit_prepare(x, y, deg, rcond=None, w=None):
+    """np.polyfit's call without its further results."""
+    return trimmed(x, y, w), {
+        "deg": operator.index(deg),
+        "rcond": None if rcond is None else float(rcond),
+    }
+
+
+polyfit = composite(
+    "polyfit",
+    polyfit_decompose,
+    impl=lambda xp, x, y, w=None, *, deg, rcond=None: xp.polyfit(x, y, deg, rcond, w=w),
+    prepare=polyfit_prepare,
+    source=lambda write, x, y, w="None", *, deg, rcond: write.call(
+        "np.polyfit", x, y, str(deg), f"w={w}", rcond=rcond
+    ),
+)

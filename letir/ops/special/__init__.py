@@ -1,0 +1,1 @@
+"""Scipy.special and densities."""

@@ -1,0 +1,94 @@
+"""``gamma_slope``: how gamma numbers move with their shape parameter, which has no closed form.
+
+Where F(x; a) is the regularized incomplete gamma function, gammainc, and f its derivative by x,
+dx/da = -(dF/da) / f at a fixed F. That is the implicit derivative of gamma random numbers
+(Figurnov, Mohamed and Mnih, Implicit reparameterization gradients, NeurIPS 2018), and with it the
+derivative of gammainc by a.
+"""
+
+from letir.ast.primitive import PRIMITIVES, never
+from letir.ast.types import ArrayType, broadcast_shapes
+from letir.ops.as_numpy.table import itself
+from letir.ops.define.batch_rules import pointwise
+from letir.ops.define.records import diagonal, op, result_dtype
+from letir.ops.elementwise.ufuncs import log
+
+
+def digamma(xp, a):
+    """psi(a) and psi'(a) of positive numbers: Abramowitz and Stegun, 6.3.18 and 6.4.12, from a + 8
+    down.
+    """
+    first, second = xp.zeros_like(a), xp.zeros_like(a)
+    for i in range(8):
+        first, second = first - 1 / (a + i), second + 1 / (a + i) ** 2
+    b = a + 8
+    r = 1 / (b * b)
+    log_part = r * (1 / 12 - r * (1 / 120 - r * (1 / 252 - r * (1 / 240 - r * (1 / 132)))))
+    first = first + xp.log(b) - 0.5 / b - log_part
+    series = 1 / 6 - r * (1 / 30 - r * (1 / 42 - r * (1 / 30 - r * (5 / 66))))
+    return first, second + 1 / b + r / 2 + series * r / b
+
+
+def slope_impl(xp, a, x, *, order=1):
+    """dx/da at a fixed F(x; a), and its derivative by a at a fixed x, from the series of F.
+
+    Abramowitz and Stegun, 6.5.29, of which each term is differentiated. Beyond a = 1e6, where there
+    are thousands of terms, the expansion for large a is right to 1e-9.
+    """
+    dtype = xp.result_type(a, x, 0.0)
+    a, x = xp.broadcast_arrays(xp.asarray(a, "float64"), xp.asarray(x, "float64"))
+    near = xp.where((a > 0) & (a <= 1e6), a, 1.0)
+    y = xp.where(a > 1e6, 1.0, xp.where(x > 0, x, 1.0))
+    psi, trigamma = digamma(xp, near)
+    start = xp.log(y) - psi
+    ratio, by_a, twice = y / near, xp.zeros_like(y), xp.zeros_like(y)
+    level, curve, shift = start - 1 / near, trigamma - 1 / near**2, near
+    while True:
+        term = ratio * level
+        by_a, twice = by_a + term, twice + ratio * (level * level - curve)
+        # the terms grow up to a + n = x, and fall from there on
+        if bool(xp.all((shift > y) & (ratio * (1 + level * level) < 1e-17 * (1 + abs(by_a))))):
+            break
+        shift = shift + 1
+        ratio, level, curve = ratio * (y / shift), level - 1 / shift, curve - 1 / shift**2
+    far = xp.where(a > 1e6, (x - a) / xp.where(a > 0, a, 1), 0)
+    if order == 1:
+        out = xp.where(a > 1e6, 1 + far / 2 - (far * far - 1 / xp.maximum(a, 1)) / 6, -by_a)
+    else:
+        out = xp.where(a > 1e6, -x / (2 * xp.maximum(a, 1) ** 2), start * by_a - twice)
+    return xp.where(x > 0, xp.where(a > 0, out, xp.nan), 0.0).astype(dtype)[()]
+
+
+def slope_aval(a, x, *, order):
+    """A floating dtype, broadcast."""
+    dtype = result_dtype(a, x)
+    dtype = dtype if dtype.kind == "f" else float
+    return ArrayType(dtype, broadcast_shapes(a.shape, x.shape))
+
+
+THIRD = never("there are two derivatives of the incomplete gamma function by a, and no third")
+
+
+def second_by_shape(g, y, a, x):
+    """By a, at a fixed x."""
+    return g * gamma_slope(a, x, order=2)
+
+
+def second_by_number(g, y, a, x):
+    """By x: that of dF/da + f * dx/da = 0."""
+    return g * ((1 - (a - 1) / x) * y - log(x) + PRIMITIVES["psi"](a))
+
+
+FIRST = diagonal((second_by_shape, second_by_number))
+SECOND = diagonal((THIRD, THIRD))
+
+gamma_slope = op(
+    "gamma_slope",
+    slope_impl,
+    slope_aval,
+    vjp=lambda ct, y, a, x, *, order: (SECOND if order > 1 else FIRST)[0](ct, y, a, x),
+    jvp=lambda t, y, a, x, *, order: (SECOND if order > 1 else FIRST)[1](t, y, a, x),
+    batch=pointwise("gamma_slope"),
+    elementwise=True,
+    source=itself(slope_impl, digamma),
+)
