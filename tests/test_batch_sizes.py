@@ -12,7 +12,7 @@ from letir.ast.types import ArrayType, Size
 from letir.errors import GuardError, LetirError
 from letir.eval.arrays import type_of
 from letir.testing import SAMPLES, Sample, applied, assert_close
-from letir.testing.gradients import direction, is_inexact
+from letir.testing.gradient_checks import direction, is_inexact
 
 N = Size.named("n")
 DIFFERENTIABLE = [

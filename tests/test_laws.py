@@ -17,7 +17,7 @@ from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.control_flow.loop_analysis import is_even
 from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same, check_grads
-from letir.testing.gradients import is_inexact
+from letir.testing.gradient_checks import is_inexact
 
 OWN = [name for name in PRIMITIVES if "." not in name]  # others are made by other tests
 NOT_ANALYTIC = {"abs", "sign", "real", "imag", "conj", "fftn", "ifftn", "irfftn"}

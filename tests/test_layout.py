@@ -25,7 +25,7 @@ OPTIONAL = {"cupy", "onnx", "onnxruntime", "scipy", "hypothesis", "IPython", "ma
 OPTIONAL |= {"networkx"}
 # These load names on first use, the last the namespace of a traced value.
 LOADING_ON_USE = {"__init__.py", "ops/__init__.py", "testing/__init__.py", "tracing/plain.py"}
-LOADING_ON_USE |= {"tracing/protocols.py", "passes/__init__.py"}
+LOADING_ON_USE |= {"testing/samples/__init__.py", "tracing/protocols.py", "passes/__init__.py"}
 NAMED_ALIKE = {"primitive"}  # the record and the maker of users' records are one thing to a reader
 
 

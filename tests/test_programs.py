@@ -38,7 +38,7 @@ from letir.errors import GuardError
 from letir.eval.evaluator import Evaluator, run_flat
 from letir.passes import dead_code
 from letir.testing import SAMPLES, assert_close, assert_same, programs
-from letir.testing.gradients import direction, is_inexact, moved, paired
+from letir.testing.gradient_checks import direction, is_inexact, moved, paired
 from letir.testing.strategies import APART as NEVER
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

@@ -13,8 +13,8 @@ Hypothesis, imported on first use.
 
 import importlib
 
-from letir.testing.comparing import assert_close, assert_same
-from letir.testing.gradients import check_grads
+from letir.testing.assertions import assert_close, assert_same
+from letir.testing.gradient_checks import check_grads
 from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import Sample, applied
 

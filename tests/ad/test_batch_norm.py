@@ -7,7 +7,7 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_close
-from letir.testing.gradients import paired
+from letir.testing.gradient_checks import paired
 
 X = np.sin(np.arange(12.0)).reshape(4, 3) * 2
 GAMMA, BETA = np.array([0.5, -1.5, 2.0]), np.array([0.1, 0.2, -0.3])

@@ -10,7 +10,7 @@ from letir.ad.transposing import transposed_program
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_close, assert_same
-from letir.testing.gradients import coarsest_eps, is_inexact
+from letir.testing.gradient_checks import coarsest_eps, is_inexact
 
 X = np.linspace(0.1, 1.0, 5)
 W = np.cos(np.arange(15.0)).reshape(3, 5)

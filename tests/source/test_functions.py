@@ -8,7 +8,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Undef
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_same
-from letir.testing.gradients import is_inexact
+from letir.testing.gradient_checks import is_inexact
 
 
 def loaded(source: str, *names: str):

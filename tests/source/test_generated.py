@@ -8,7 +8,7 @@ import letir as lt
 from letir.ast.types import Undef
 from letir.eval.evaluator import Evaluator, run_flat
 from letir.testing import assert_same, programs
-from letir.testing.gradients import direction
+from letir.testing.gradient_checks import direction
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=5_000)

@@ -3,13 +3,13 @@
 ``letir.testing.calls.listed`` has those that take no arrays of numbers.
 """
 
-from letir.testing.calls import algebra, elementwise, reductions, shapes
+from letir.testing.calls import algebra_calls, elementwise_calls, reduction_calls, shape_calls
 
 CALLS = {
-    **elementwise.CALLS,
-    **reductions.CALLS,
-    **shapes.CALLS,
-    **algebra.PRODUCTS,
-    **{f"linalg.{name}": call for name, call in algebra.LINALG.items()},
-    **{f"fft.{name}": call for name, call in algebra.FFT.items()},
+    **elementwise_calls.CALLS,
+    **reduction_calls.CALLS,
+    **shape_calls.CALLS,
+    **algebra_calls.PRODUCTS,
+    **{f"linalg.{name}": call for name, call in algebra_calls.LINALG.items()},
+    **{f"fft.{name}": call for name, call in algebra_calls.FFT.items()},
 }

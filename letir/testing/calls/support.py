@@ -17,11 +17,11 @@ from letir.ast.trees import flatten
 from letir.errors import LetirError
 from letir.eval.arrays import type_of
 from letir.eval.evaluator import run_forward
+from letir.testing.assertions import assert_close, assert_same
 from letir.testing.calls import CALLS
 from letir.testing.calls.call import Call
 from letir.testing.calls.listed import NO_ARRAYS
-from letir.testing.comparing import assert_close, assert_same
-from letir.testing.gradients import check_grads, is_inexact
+from letir.testing.gradient_checks import check_grads, is_inexact
 from letir.tracing.recording import trace
 
 NAMESPACES = {"": np, "linalg.": np.linalg, "fft.": np.fft}

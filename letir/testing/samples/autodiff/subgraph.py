@@ -6,7 +6,7 @@ from letir.ad.reverse import differentiate
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
 from letir.ops.autodiff.subgraph import VECTORS
-from letir.testing.samples.bodies import VECTOR, WAVE, body
+from letir.testing.samples.autodiff.checkpoint_and_custom_jvp import VECTOR, WAVE, body
 from letir.testing.samples.sample import X, Y, of
 
 SHORT = ArrayType(float, (1,))

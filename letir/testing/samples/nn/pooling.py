@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from letir.testing.samples.convolutions import IMAGE, LINE
-from letir.testing.samples.reductions import TIES
+from letir.testing.samples.nn.convolution import IMAGE, LINE
+from letir.testing.samples.reductions.reductions import TIES
 from letir.testing.samples.sample import INTEGERS, narrow, of, rough
 
 ONE = {"stride": (1,), "padding": ((0, 0),), "dilation": (1,)}

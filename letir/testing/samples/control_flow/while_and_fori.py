@@ -5,7 +5,7 @@ import numpy as np
 from letir.ast.types import WEAK, ArrayType
 from letir.ops.elementwise.casting import weaken
 from letir.ops.elementwise.ufuncs import sin, tanh
-from letir.testing.samples.conditionals import NOTHING, NUMBER, ROW, SINGLE, WAVE, body
+from letir.testing.samples.control_flow.conditionals import NOTHING, NUMBER, ROW, SINGLE, WAVE, body
 from letir.testing.samples.sample import EMPTY, X, Y, Z, of
 
 COUNT, INDEX = ArrayType(int), WEAK[int]

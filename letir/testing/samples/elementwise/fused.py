@@ -4,7 +4,7 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
-from letir.testing.samples.bodies import GROWTH, VECTOR, WAVE, body
+from letir.testing.samples.autodiff.checkpoint_and_custom_jvp import GROWTH, VECTOR, WAVE, body
 from letir.testing.samples.sample import X, Y, Z, narrow, of
 
 PAIR = body(lambda x, y: (x * y,), VECTOR, VECTOR)

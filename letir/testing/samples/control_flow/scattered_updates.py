@@ -4,7 +4,14 @@ import numpy as np
 
 from letir.ast.types import ArrayType
 from letir.ops.elementwise.ufuncs import maximum
-from letir.testing.samples.combinators import AFFINE, FACTORS, MANY, SCALED, TIMES, binary
+from letir.testing.samples.control_flow.map_reduce import (
+    AFFINE,
+    FACTORS,
+    MANY,
+    SCALED,
+    TIMES,
+    binary,
+)
 from letir.testing.samples.sample import EMPTY, INTEGERS, X, Y, Z, of
 
 ROW, COUNTS = ArrayType(float, (3,)), ArrayType(int, (3,))

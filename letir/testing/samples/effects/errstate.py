@@ -1,7 +1,7 @@
 """Samples of the operation in ``letir.ops.effects.errstate``."""
 
 from letir.ast.types import ArrayType
-from letir.testing.samples.bodies import GROWTH, VECTOR, WAVE, body
+from letir.testing.samples.autodiff.checkpoint_and_custom_jvp import GROWTH, VECTOR, WAVE, body
 from letir.testing.samples.sample import INTEGERS, X, Y, narrow, of
 
 QUIET = dict.fromkeys(("divide", "over", "under", "invalid"), "ignore")
