@@ -8,7 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, Required
-from letir.ast.printer import Printer
+from letir.ast.text.printer import Printer
 from letir.ops import FAMILIES, load_rare
 from letir.ops.control_flow.loop_over_examples import OneByOne
 

@@ -178,7 +178,7 @@ _NAMES = {
     "Value": "letir.ast.builder",
     "Variable": "letir.eager.variable",
     "associative_scan": "letir.tracing.combinators",
-    "canonicalize": "letir.ast.canonical",
+    "canonicalize": "letir.ast.alpha_equality",
     "check": "letir.ast.checker",
     "checkpoint": "letir.ad.checkpointing",
     "compile": "letir.plan.compiling",
@@ -188,7 +188,7 @@ _NAMES = {
     "custom_vjp": "letir.ad.custom",
     "diff": "letir.source.comparison",
     "differentiate": "letir.ad.reverse",
-    "dumps": "letir.ast.printer",
+    "dumps": "letir.ast.text.printer",
     "explain": "letir.plan.explaining",
     "explain_residuals": "letir.ad.residuals",
     "fori_loop": "letir.tracing.repetition",
@@ -213,7 +213,7 @@ _NAMES = {
     "never": "letir.ast.primitive",
     "no_grad": "letir.eager.modes",
     "opaque": "letir.ops.define.user_operations",
-    "parse": "letir.ast.parser",
+    "parse": "letir.ast.text.parser",
     "pause_tracing": "letir.tracing.levers",
     "primitive": "letir.ops.define.user_operations",
     "ravel": "letir.ad.vectors",
@@ -248,7 +248,7 @@ _NAMES = {
 
 def _load_operations() -> None:
     """Fill the tables of records and of what terms call."""
-    for name in ("ops", "ast.canonical", "eval.evaluator"):
+    for name in ("ops", "ast.alpha_equality", "eval.evaluator"):
         importlib.import_module(f"letir.{name}")
 
 

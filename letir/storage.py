@@ -3,8 +3,8 @@
 import os
 
 from letir.ad.gradient import Gradient
-from letir.ast.files import MOST_BYTES, load_programs, save_programs
 from letir.ast.terms import Lambda, Local, Ret
+from letir.ast.text.files import MOST_BYTES, load_programs, save_programs
 from letir.errors import DTypeError, ParseError
 
 NUMBERS = (  # the fields of a Gradient that say how its programs fit
@@ -57,7 +57,7 @@ def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gr
     if programs.keys() != {"f", "df", "results"} or about.keys() != set(NUMBERS):
         raise ParseError(
             f"{path} holds neither a program nor a Gradient, but {', '.join(programs) or 'nothing'}"
-            "\n  use load_programs of letir.ast.files"
+            "\n  use load_programs of letir.ast.text.files"
         )
     numbers = {
         name: tuple(value) if type(value) is list else value for name, value in about.items()

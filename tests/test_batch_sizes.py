@@ -10,7 +10,7 @@ from letir.ast.primitive import PRIMITIVES, Absent, Primitive
 from letir.ast.terms import Const, Lambda
 from letir.ast.types import ArrayType, Size
 from letir.errors import GuardError, LetirError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.testing import SAMPLES, Sample, applied, assert_close
 from letir.testing.gradient_checks import direction, is_inexact
 

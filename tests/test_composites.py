@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from letir.ast.primitive import PRIMITIVES
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import decomposition
 from letir.testing import SAMPLES, applied, assert_close

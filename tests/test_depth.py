@@ -18,11 +18,11 @@ import pytest
 import letir as lt
 from letir import passes
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
-from letir.ast.parser import parse
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.printer import line_of
 from letir.ast.terms import Const, Lambda
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import line_of
 from letir.ast.types import ArrayType
 from letir.passes import carried_signs, dead_code, merged_sums
 from letir.passes.combinators import without_combinators
@@ -31,7 +31,7 @@ from letir.plan.differentiable import differentiable
 from letir.plan.optimizing import optimized
 from letir.plan.slots import Plan
 from letir.plan.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
-from letir.visitors.rewriting import (
+from letir.visitors.substitution import (
     free_locals,
     from_dag,
     inline,

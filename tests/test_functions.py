@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, event, given, settings
 
 import letir as lt
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.errors import DTypeError
 from letir.testing import assert_close, assert_same, check_grads, functions
 

@@ -9,11 +9,11 @@ import pytest
 from attrs import evolve
 
 from letir import differentiate, dumps, jvp, specialize_undef, trace, vjp
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive
+from letir.ast.text.parser import parse
 from letir.ast.types import Undef
 from letir.eval.arguments import fits
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.control_flow.loop_analysis import is_even
 from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same, check_grads

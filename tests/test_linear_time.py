@@ -17,9 +17,9 @@ from letir import passes
 from letir.ad.curvature import reverse_product
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Lambda, Local
+from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
 from letir.ops.elementwise.ufuncs import add
 from letir.passes import carried_signs, dead_code, merged_sums
@@ -28,7 +28,7 @@ from letir.plan.differentiable import differentiable
 from letir.plan.optimizing import optimized
 from letir.plan.slots import Plan, plan_of
 from letir.plan.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
-from letir.visitors.rewriting import from_dag, inline, lambda_lift, rename, substitute, to_dag
+from letir.visitors.substitution import from_dag, inline, lambda_lift, rename, substitute, to_dag
 from letir.visitors.usedef import use_counts
 
 SHORT, LONG = 200, 2000

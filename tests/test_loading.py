@@ -45,7 +45,7 @@ print(primitive_named('dropout'), 'letir.ops.nn.embedding_linear_dropout' in sys
 
 FIRST_USES = [
     f"import pickle, sys; print(pickle.loads(bytes.fromhex('{pickle.dumps(PROGRAM).hex()}')))",
-    f"from letir.ast.parser import parse; print(parse({lt.dumps(PROGRAM)!r}))",
+    f"from letir.ast.text.parser import parse; print(parse({lt.dumps(PROGRAM)!r}))",
     "from letir.ast.builder import LetBuilder; b = LetBuilder(); x = b.param(None);"
     "print(b.build([x * 2.0]))",
     f"import pickle; f = pickle.loads(bytes.fromhex('{pickle.dumps(PROGRAM).hex()}'));"

@@ -31,8 +31,8 @@ from letir import (
 )
 from letir.ad.forward import linear_program
 from letir.ad.transposing import transposed_program
-from letir.ast.parser import parse
-from letir.ast.trees import flatten
+from letir.ast.pytrees import flatten
+from letir.ast.text.parser import parse
 from letir.ast.types import Undef
 from letir.errors import GuardError
 from letir.eval.evaluator import Evaluator, run_flat

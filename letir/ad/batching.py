@@ -15,7 +15,7 @@ from letir.ad.rules import Steps, compiled, rule_body, with_line
 from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.bodies import holds_arrays
 from letir.ast.builder import LetBuilder, Value, result_types
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import NO_BATCH, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
 from letir.ast.types import ArrayType, Size
@@ -39,7 +39,7 @@ def batched(
     has its batch as axis 0, or None where it is the same for all examples. Linear in the number of
     binds. Raises MissingRule with the user's line where an operation cannot be batched.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0: float64[3], %1: float64[] { %2 = mul(%0, %1); return %2, %1 }")
     >>> program, out_axes = batched(f, (None, 0), 2)
     >>> print(program.listing(), end="")

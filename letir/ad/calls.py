@@ -6,8 +6,8 @@ import numpy as np
 from attrs import frozen
 
 from letir.ad.gradient import Gradient
+from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
 from letir.ast.terms import Lambda
-from letir.ast.trees import LEAF, Leaf, Tree, flatten
 from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.evaluator import root

@@ -9,8 +9,8 @@ from letir.ad.policies import GRADES, Policy, check_policy
 from letir.ad.sharing import shared_with_executors
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
-from letir.ast.trees import flatten
 from letir.errors import TraceError
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint as checkpoint_op

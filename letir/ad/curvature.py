@@ -23,12 +23,12 @@ from letir.ad.sharing import shared_with_executors
 from letir.ad.transposing import transposed_program
 from letir.ad.zeros import zero
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
+from letir.ast.pytrees import LEAF, Tree
 from letir.ast.terms import Lambda, Local
-from letir.ast.trees import LEAF, Tree
 from letir.ast.types import ShapeDtype, Undef
 from letir.errors import MissingRule, ShapeError
-from letir.eval.arrays import array_module
+from letir.eval.array_modules import array_module
 from letir.eval.evaluator import run_flat
 from letir.passes.cleanup import dead_code
 from letir.tracing.recorder import ABSTRACT

@@ -7,8 +7,8 @@ from collections.abc import Callable, Sequence
 from letir.ad.calls import apart, called, given_apart
 from letir.ad.reverse import takes_cotangent
 from letir.ast.attrs import Attrs
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Local
-from letir.ast.trees import flatten
 from letir.errors import LetirError, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.gradient_steps import custom_vjp as custom_vjp_op

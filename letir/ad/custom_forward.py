@@ -19,11 +19,11 @@ from letir.ad.checkpointing import is_recorded, one_bind
 from letir.ad.custom import CustomFunction
 from letir.ad.linearity import Linearity
 from letir.ast.attrs import Attrs
+from letir.ast.pytrees import Tree, flatten, is_leaf
 from letir.ast.terms import Lambda, Local
-from letir.ast.trees import Tree, flatten, is_leaf
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import DTypeError, LetirError, MissingRule, ShapeError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.checkpoint_and_custom_jvp import custom_jvp as custom_jvp_op
 from letir.ops.autodiff.checkpoint_and_custom_jvp import directed

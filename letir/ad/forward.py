@@ -12,7 +12,7 @@ from letir.ad.captures import Captures
 from letir.ad.reverse import takes_cotangent
 from letir.ad.rules import rule_body, strong, with_line
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import is_final
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError

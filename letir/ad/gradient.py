@@ -8,14 +8,14 @@ from attrs import evolve, frozen
 
 from letir.ad.zeros import UNDEFINED, Specializer, zero
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
-from letir.ast.printer import listing, plain
+from letir.ast.gc_pause import paused_gc
+from letir.ast.pytrees import LEAF, Tree
 from letir.ast.terms import Arg, Bind, Lambda, Local
-from letir.ast.trees import LEAF, Tree
+from letir.ast.text.printer import listing, plain
 from letir.ast.types import Undef
 from letir.errors import ShapeError
 from letir.eval.arguments import checked_arguments, flat_arguments
-from letir.eval.arrays import array_module
+from letir.eval.array_modules import array_module
 from letir.eval.evaluator import Evaluator, run_flat
 
 

@@ -25,9 +25,9 @@ from letir.ad.reverse import differentiate
 from letir.ad.sharing import shared_with_executors
 from letir.ad.zeros import zero
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
+from letir.ast.pytrees import LEAF, Tree
 from letir.ast.terms import Bind, Lambda, Local, Ret
-from letir.ast.trees import LEAF, Tree
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat

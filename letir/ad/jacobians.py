@@ -27,9 +27,9 @@ from letir.ad.reverse import differentiate
 from letir.ad.sharing import shared_with_executors
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
+from letir.ast.pytrees import Tree
 from letir.ast.terms import Lambda, Local
-from letir.ast.trees import Tree
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.eval.evaluator import run_flat

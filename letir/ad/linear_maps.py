@@ -10,12 +10,12 @@ from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient import zeros_for
 from letir.ad.policies import Policy
 from letir.ad.reverse import differentiate
+from letir.ast.pytrees import Tree, flatten
 from letir.ast.terms import Lambda
-from letir.ast.trees import Tree, flatten
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.eval.arguments import fits
-from letir.eval.arrays import array_module, type_of
+from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import run_flat
 from letir.passes.cleanup import dead_code
 

@@ -13,8 +13,8 @@ from letir.ad.linear_bodies import OFFSETS, depending, obstacle_in_bodies
 from letir.ad.reverse import pull, takes_cotangent
 from letir.ad.rules import RuleBody, rule_body
 from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.ast.printer import line_of
 from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.text.printer import line_of
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
 from letir.errors import LetirError
 from letir.ops.define.records import decomposition

@@ -13,11 +13,11 @@ from letir.ad.calls import as_program, example, separate, tree_of_arguments, tre
 from letir.ad.sharing import shared_with_executors
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
+from letir.ast.pytrees import NAMESPACE, Leaf, Tree, flatten
 from letir.ast.terms import Arg, Lambda, Local
-from letir.ast.trees import NAMESPACE, Leaf, Tree, flatten
 from letir.ast.types import ArrayType, ShapeDtype, Size
 from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import rank, resized, shape_of, to_place
 from letir.tracing.recorder import LAZY

@@ -20,7 +20,7 @@ from letir.ad.costs import CHEAP, DEAR, FREE, MODERATE, recomputation, weight
 from letir.ad.cuts import minimum_cut
 from letir.ad.gradient import Gradient
 from letir.ad.recomputing import Halves, captured_locals, halves, rebuilt
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Local
 from letir.errors import LetirError

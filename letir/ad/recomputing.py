@@ -17,7 +17,7 @@ from letir.ops.autodiff.gradient_steps import grad_of
 from letir.ops.elementwise.casting import barrier
 from letir.ops.shape.shape_and_creation import size
 from letir.passes.cleanup import dead_code, has_effect
-from letir.visitors.rewriting import free_locals
+from letir.visitors.substitution import free_locals
 
 
 @frozen(eq=False)

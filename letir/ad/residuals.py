@@ -13,8 +13,8 @@ from letir.ad.gradient import Gradient
 from letir.ad.policies import Choice, Policy, check_policy, with_policy
 from letir.ad.recomputing import Halves, halves
 from letir.ad.reverse import differentiate
-from letir.ast.printer import Printer
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
+from letir.ast.text.printer import Printer
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError
 from letir.ops.autodiff.gradient_steps import grad_of

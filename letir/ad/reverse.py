@@ -16,7 +16,7 @@ from letir.ad.rules import RuleBody, rule_body, strong, with_line
 from letir.ad.zeros import UNDEFINED
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError, MissingRule, ShapeError
@@ -189,7 +189,7 @@ def differentiate(
     is kept and what is computed again (``letir.ad.policies``). Linear in the number of binds.
     Raises MissingRule with the user's line where an operation has no rule yet.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> text = "lambda %0:a: float64[], %1:b: float64[] { %2: float64[] = mul(%0, %1); return %2 }"
     >>> f = parse(text)
     >>> print(differentiate(f).df_text(), end="")

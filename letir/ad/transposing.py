@@ -18,9 +18,9 @@ from letir.ad.reverse import differentiate
 from letir.ad.rules import strong
 from letir.ad.zeros import zero
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
+from letir.ast.pytrees import Tree
 from letir.ast.terms import Bind, Lambda, Local, Ret
-from letir.ast.trees import Tree
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.shape.shape_and_creation import zeros

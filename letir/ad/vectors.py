@@ -6,10 +6,10 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast.builder import Value
-from letir.ast.trees import Tree, flatten
+from letir.ast.pytrees import Tree, flatten
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.ops.define.records import array_dtype
 from letir.ops.elementwise.casting import weaken
 from letir.ops.shape.transpose_join_split import concatenate

@@ -11,7 +11,7 @@ import numpy as np
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import bodies_of, throughout, with_bodies
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import Undef
 from letir.errors import ShapeError

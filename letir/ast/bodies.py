@@ -18,7 +18,7 @@ FEW = 64  # elements of an array that may stay in a cache
 def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
     """The Lambdas that ``bind`` holds, those in tuples too, in the order of its attributes.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = grad_of[neg](%0) { %2 = neg(%0) -> (%2) }; return %1 }")
     >>> print(bodies_of(f.binds[0])[0].listing(), end="")
     %1 = neg %0

@@ -14,7 +14,7 @@ from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import holds_arrays
 from letir.ast.operators import binary, method, reflected, shape_method, unary
 from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
-from letir.ast.resizing import given_sizes, resized
+from letir.ast.symbolic_sizes import given_sizes, resized
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType, number_dtype
 from letir.errors import DTypeError, InternalError, LetirError

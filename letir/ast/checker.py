@@ -6,11 +6,11 @@ recorded types that say more than the type rule can know.
 
 from letir.ast.bodies import all_bodies
 from letir.ast.builder import located, result_types
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.printer import line_of
-from letir.ast.resizing import given_sizes, resized
+from letir.ast.symbolic_sizes import given_sizes, resized
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
+from letir.ast.text.printer import line_of
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType
 from letir.errors import DTypeError, LetirError, ScopeError, ShapeError
 

@@ -192,7 +192,8 @@ def _as_tuple(items: Iterable) -> tuple:
 class Lambda:
     """A closed program: parameters, binds in the order of execution, results.
 
-    ``in_tree`` and ``out_tree`` (``letir.ast.trees.Tree``) say how arguments and results nest; None
+    ``in_tree`` and ``out_tree`` (``letir.ast.pytrees.Tree``) say how arguments and results nest;
+    None
     for arrays in a row, and for one result or a tuple of them. Equality is alpha-equality: it sees
     neither names nor source lines.
     """

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Lambda
-from letir.eval.arrays import is_array
+from letir.eval.array_modules import is_array
 
 # from these a walk would reach everything that is imported
 NO_CONTAINERS = (type, types.ModuleType, types.FunctionType, Lambda, Primitive)

@@ -12,7 +12,7 @@ from letir.eager.recorder import Recorder
 from letir.eager.steps import Leaf, Origin, Part, Step, owner
 from letir.eager.workers import engine
 from letir.errors import ShapeError, TraceError
-from letir.eval.arrays import array_module, is_array
+from letir.eval.array_modules import array_module, is_array
 from letir.tracing.places import placed
 
 ACCUMULATING = threading.Lock()  # of two threads that add to one gradient

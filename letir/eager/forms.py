@@ -21,7 +21,7 @@ from letir.ast.types import WEAK, ArrayType
 from letir.eager.kernels import kernel, straight_line
 from letir.eager.steps import FREED, Origin, Part, Step, check_unchanged, freed
 from letir.errors import LetirError, MissingRule
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.tracing.places import placed
 
 forms: dict = {}  # may be emptied at any time

@@ -12,7 +12,7 @@ from letir.eager.sharing import add_view, note_change, refuse, root
 from letir.eager.steps import ORDER, Constant, Part, step_at
 from letir.eager.variable import Variable
 from letir.errors import TraceError
-from letir.eval.arrays import is_array
+from letir.eval.array_modules import is_array
 from letir.tracing.places import at_user, user_place
 from letir.tracing.tracer import Tracer
 

@@ -14,7 +14,7 @@ from letir.eager.modes import RECORDS, Mode
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.steps import FREED, ORDER, Origin, Part, Step, check_unchanged, freed
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.eval.arrays import is_array, type_of
+from letir.eval.array_modules import is_array, type_of
 from letir.tracing.places import user_place
 
 

@@ -19,7 +19,7 @@ from letir.eager.differentiating import gradients
 from letir.eager.modes import enable_grad, no_grad
 from letir.eager.recorder import Recorder
 from letir.errors import DTypeError, LetirError, ShapeError, TraceError
-from letir.eval.arrays import is_array, type_of
+from letir.eval.array_modules import is_array, type_of
 from letir.ops.define.records import takes_gradient
 from letir.ops.define.user_operations import primitive
 from letir.ops.shape.shape_and_creation import zeros_like

@@ -10,7 +10,7 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Lambda, Local
-from letir.eval.arrays import cupy_module
+from letir.eval.array_modules import cupy_module
 from letir.eval.evaluator import Evaluator, compute
 
 
@@ -30,7 +30,7 @@ def kernel(op: Primitive, attrs: Attrs) -> Callable:
 def straight_line(body: Lambda) -> Callable:
     """A Python function that computes a small program: one line a bind, each a kernel's call.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> straight_line(parse("lambda %0 { %1 = mul(%0, 2.0); %2 = sin(%1); return (%0, %2) }"))(0.0)
     (0.0, np.float64(0.0))
     """

@@ -6,11 +6,11 @@ from attrs import frozen
 
 from letir.ast.attrs import token
 from letir.ast.builder import Value
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.ast.trees import flatten
 from letir.eager.attributes import Place, holds_numbers, is_leaf, mirrored, places, put
 from letir.errors import DTypeError, GuardError, TraceError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.tracing.recorder import LAZY
 from letir.tracing.recording import KEEP, mark_static, record
 from letir.tracing.tracer import Tracer

@@ -3,12 +3,12 @@
 from collections.abc import Sequence
 
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Const, Lambda, Local
 from letir.eager.differentiating import in_a_row, owner
 from letir.eager.steps import FREED, Leaf, Origin, Part, Step, at, check_unchanged
 from letir.errors import TraceError
-from letir.eval.arrays import is_array
+from letir.eval.array_modules import is_array
 from letir.tracing.places import placed
 
 

@@ -14,7 +14,7 @@ from letir.eager.forms import BY_VALUE, Form, form_of, forms, kind_of, looks_at_
 from letir.eager.modes import RECORDS
 from letir.eager.steps import GOLDEN, ORDER, RARELY, Constant, Cut, Part, Step
 from letir.errors import DTypeError
-from letir.eval.arrays import is_array, type_of
+from letir.eval.array_modules import is_array, type_of
 from letir.tracing.operands import check_type
 from letir.tracing.places import placed, user_place
 

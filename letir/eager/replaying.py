@@ -5,9 +5,9 @@ from letir.ast.terms import Bind, Lambda
 from letir.eager.modes import RECORDS
 from letir.eager.recorder import RECORDER
 from letir.eval.arguments import checked_arguments
-from letir.eval.arrays import array_module, type_of
+from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import Environment, Evaluator, compute
-from letir.eval.written import check_writable
+from letir.eval.memory_checks import check_writable
 from letir.ops.effects.writes_to_arguments import changed_params, write_back
 
 

@@ -12,9 +12,9 @@ from attrs import frozen
 
 from letir.ad.gradient import numbered
 from letir.ad.reverse import differentiate
-from letir.ast.printer import dumps
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Bind, Lambda, Local, Ret
-from letir.ast.trees import flatten
+from letir.ast.text.printer import dumps
 from letir.eager.hooks import Handle, add_hook
 from letir.eager.modes import is_grad_enabled
 from letir.eager.variable import Variable

@@ -19,7 +19,7 @@ from letir.eager.sharing import add_view, is_item, may_share, write
 from letir.eager.spelling import numpy_call
 from letir.eager.steps import Constant, Leaf, Origin
 from letir.errors import DTypeError, TraceError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.ops.indexing.index_expressions import spelled_item
 from letir.tracing.dispatch import recorder_of, ufunc_records
 from letir.tracing.lists import gathered

@@ -6,12 +6,12 @@ from collections.abc import Callable
 import numpy as np
 
 from letir.ast.attrs import same_bits
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.ast.trees import flatten
 from letir.eager.models import RecordedModel
 from letir.eager.variable import Variable
 from letir.errors import TraceError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.source.comparison import diff
 from letir.tracing.recorder import EAGER
 from letir.tracing.recording import mark_static, record

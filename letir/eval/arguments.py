@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import ArrayType, Size, Undef
 from letir.errors import DTypeError, ShapeError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 
 
 def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:

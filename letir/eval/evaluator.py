@@ -13,13 +13,12 @@ import numpy as np
 
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import LATE_BOUND, Primitive
-from letir.ast.printer import line_of
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret, Source
+from letir.ast.text.printer import line_of
 from letir.errors import GuardError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
-from letir.eval.arrays import array_module
-from letir.eval.ownership import updated
-from letir.eval.written import check_writable
+from letir.eval.array_modules import array_module
+from letir.eval.memory_checks import check_writable, updated
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.visitors.usedef import use_counts
 from letir.visitors.visitor import ExprVisitor, TailCall
@@ -154,7 +153,7 @@ def run_forward(
     Raises ShapeError or DTypeError if the arguments do not fit, GuardError if the recorded path
     does not hold.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> run_forward(parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }"), 3.0, 2.0)
     np.float64(6.0)
     """

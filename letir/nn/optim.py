@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 from attrs import frozen
 
-from letir.ast.trees import flatten
+from letir.ast.pytrees import flatten
 from letir.errors import ShapeError
 from letir.ops.nn.losses import root
 

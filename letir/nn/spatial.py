@@ -10,7 +10,7 @@ import math
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.errors import ShapeError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.ops.nn.convolution import conv, conv_transpose
 from letir.ops.nn.pooling import avg_pool, max_pool
 from letir.ops.shape.shape_and_creation import reshape

@@ -2,7 +2,7 @@
 
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ops.effects.writes_to_arguments import changed_params, write_back
-from letir.visitors.rewriting import substitute
+from letir.visitors.substitution import substitute
 
 
 def without_writes(fn: Lambda) -> Lambda:
@@ -10,7 +10,7 @@ def without_writes(fn: Lambda) -> Lambda:
 
     What transforms start from: a derivative is one of the initial values, and changes nothing.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = write_back(%0, %1); %3 = neg(%2); return %3 }")
     >>> print(without_writes(f).listing(), end="")
     %1 = exp %0

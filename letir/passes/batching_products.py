@@ -8,7 +8,7 @@ from attrs import define, field
 
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.indexing.basic import index
@@ -34,7 +34,7 @@ def batch_matmuls(fn: Lambda, *, exact: bool = False) -> Lambda:
     with ``exact`` the program stays as it is. Bodies that binds hold are treated too. Linear in the
     number of binds; ``fn`` itself is returned if there is nothing to put together.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> text = ", ".join(f"%{i}: float64[2, 3]" for i in range(4))
     >>> products = "".join(f"%{5 + i}: float64[2, 5] = matmul(%{i}, %4);" for i in range(4))
     >>> f = parse(f"lambda {text}, %4: float64[3, 5] {{ {products} return (%5, %6, %7, %8) }}")

@@ -8,7 +8,7 @@ of complex numbers and the larger of 0.0 and -0.0 keep it in any case.
 from collections.abc import Callable
 
 from letir.ast.attrs import Attrs
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Const, Lambda, Local
 from letir.ops.elementwise.ufuncs import (
@@ -73,7 +73,7 @@ def canonicalize_ops(fn: Lambda) -> Lambda:
     count from 0, shapes have no -1, equal parts of ``split`` are counted, truth values are combined
     by logic and not by bits. Linear; a program that is spelled so is returned as it is.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[2, 3], %1: float64[2, 3] {
     ...   %2: float64[2, 3] = mul(2, %0);
     ...   %3: float64[2, 3] = square(%2);

@@ -23,7 +23,7 @@ def in_place_check(fn: Lambda) -> Lambda:
     is the caller's. What is read of an argument after ``write_back`` changed it is copied before.
     Linear; a program without such uses is returned as it is.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3] {
     ...   %1: float64[3] = exp(%0);
     ...   %2: float64[3] = index_set(%1, 1.0, item=0);

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Iterable
 from attrs import define, field
 
 from letir.ast.bodies import bodies_of
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
@@ -31,7 +31,7 @@ def decompose(
     NumPy's own function computes, which rounds in another order. ``ops``: exactly those of these
     names. A composite of which types or sizes are not known stays as it is.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3] {
     ...   %2: float64[2] = linear(%0, %1, None);
     ...   return %2 }''')
@@ -56,7 +56,7 @@ def decompose_addmm(fn: Lambda) -> Lambda:
     So the sum can join a group of elementwise operations that follow. letir's record has no factors
     alpha and beta: they are 1. A ``linear`` without a bias stays.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3], %2: float64[2] {
     ...   %3: float64[2] = linear(%0, %1, %2);
     ...   return %3 }''')

@@ -17,7 +17,7 @@ def is_differentiable(bind: Bind) -> bool:
 
     A ``grad_of`` is differentiable if its whole body is.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = greater(%1, 0.0); return (%1, %2) }")
     >>> [is_differentiable(bind) for bind in f.binds]
     [True, False]
@@ -51,7 +51,7 @@ def propagate_requires_grad(
     iteration. ``introduces(bind)`` says of which binds the results require grad whatever the
     operands. Linear in the number of binds.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0:x, %1:y { %2:a = exp(%0); %3:b = mul(%1, 2.0); return (%2, %3) }")
     >>> sorted(local.name for local in propagate_requires_grad(f, [True, False]))
     ['a', 'x']

@@ -6,7 +6,7 @@ import numpy as np
 
 from letir.ast.attrs import Attrs, token
 from letir.ast.builder import freeze
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
@@ -32,7 +32,7 @@ def erase_number_types(fn: Lambda) -> Lambda:
     Python numbers alone stay, and those that NumPy refuses. Derivative rules ask for numbers: erase
     them after derivatives are taken.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float32[3] {
     ...   %1: float32[3] = mul(%0, 2);
     ...   %2: float32[3] = add(%1, 0.5);

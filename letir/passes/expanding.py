@@ -1,6 +1,6 @@
 """``remove_implicit_expands``: no ``broadcast_to`` before operations that broadcast themselves."""
 
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.shape.shape_and_creation import broadcast_to
 from letir.passes.bodies import throughout_fitting
@@ -16,7 +16,7 @@ def remove_implicit_expands(fn: Lambda) -> Lambda:
     Linear in the number of binds; a ``broadcast_to`` that nobody needs any more is left for
     ``dead_code``. A program without any is returned as it is.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> from letir.passes import dead_code
     >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3] {
     ...   %2: float64[2, 3] = broadcast_to(%0, shape=(2, 3));

@@ -8,11 +8,11 @@ from attrs import define, field
 
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import throughout
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.passes.aliases import shown_locals, tied_locals, updated_locals
 
 LIMIT = 1 << 16  # bytes of one result
@@ -40,7 +40,7 @@ def constant_propagation(fn: Lambda, *, limit: int = LIMIT) -> Lambda:
     results. A result keeps its bits, its order in memory, and its kind: NumPy's scalars stay
     scalars [F4]. Linear in the number of binds.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(0.0); %2 = add(%1, 2.0); %3 = mul(%0, %2); return %3 }")
     >>> from letir.ast.checker import retype
     >>> f = retype(f, ArrayType(float))

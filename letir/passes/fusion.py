@@ -8,7 +8,7 @@ from attrs import define, field, frozen
 
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import all_bodies
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import live_binds
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.autodiff.checkpoint_and_custom_jvp import fitted
@@ -30,7 +30,7 @@ def fuse(fn: Lambda) -> Lambda:
     too. Linear in the number of binds; ``fn`` itself is returned if there is nothing to put
     together.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[3, 3] {
     ...   %2: float64[3] = exp(%0);
     ...   %3: float64[3] = matmul(%1, %0);
@@ -146,7 +146,7 @@ class Group:
     broadcast. Only the last may be another: a ``concatenate`` of values of the group, which may
     then be of several shapes; ``shape`` is None.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3] {
     ...   %1: float64[3] = exp(%0); %2: float64[3] = neg(%1); return %2 }''')
     >>> group = group_of(fuse(f).binds[0])

@@ -6,9 +6,9 @@ from attrs import define, field
 
 from letir.ast.bodies import all_bodies, throughout
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
-from letir.visitors.rewriting import substitute
+from letir.visitors.substitution import substitute
 
 GROWTH = 8  # times the binds of a program may be inlined: bodies that are shared may nest
 
@@ -23,7 +23,7 @@ def inline_bodies(fn: Lambda, *, keep_rules: bool = True) -> Lambda:
     Effects keep their order. Linear in the number of binds that come out, which are at most
     ``GROWTH`` times as many.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[] {
     ...   %1: float64[] = cond(True, %0, on_true=lambda %2: float64[] {
     ...       %3: float64[] = exp(%2); return %3 },
@@ -109,7 +109,7 @@ class Inlining:
 def without_barriers(fn: Lambda) -> Lambda:
     """Take out every ``barrier``: before a plan is made, as nothing is merged any more then.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = barrier(%0); %2 = exp(%1); return %2 }")
     >>> print(without_barriers(f).listing(), end="")
     %1 = exp %0

@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import bodies_of, throughout, with_bodies
 from letir.ast.builder import LetBuilder, renamed
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import WEAK, ArrayType
@@ -21,7 +21,7 @@ from letir.ops.control_flow.conditionals import cond
 from letir.ops.elementwise.ufuncs import less
 from letir.ops.shape.shape_and_creation import zeros
 from letir.passes.grouping import PARTS, bytes_of
-from letir.visitors.rewriting import lambda_lift
+from letir.visitors.substitution import lambda_lift
 from letir.visitors.usedef import use_counts
 
 COUNTS = (ArrayType("int64"), WEAK[int])  # the bounds of a loop
@@ -53,7 +53,7 @@ def loop_invariants(fn: Lambda) -> Lambda:
     Operands that only moved binds read are captured no more. Results are the same to the bit.
     Linear in the number of binds; ``fn`` itself is returned if nothing moves.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[3], %1: float64[3] {
     ...   %2: float64[3] = fori_loop(0, 9, %0, %1,
     ...     body=lambda %3: int64[], %4: float64[3], %5: float64[3] {

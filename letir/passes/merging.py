@@ -8,7 +8,7 @@ from attrs import define, field
 
 from letir.ast.attrs import token
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.elementwise.ufuncs import add
 from letir.ops.indexing.basic import assemble, index_add
@@ -29,7 +29,7 @@ def merged_sums(fn: Lambda) -> Lambda:
     merged waits for the last term, in memory of at most ``MOST`` results. Linear in the number of
     binds; keeps parameters and results, and binds that are no such terms.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[2], %1: float64[3] {
     ...   %2: float64[5] = assemble(%0, items=(:2,), shape=(5,));
     ...   %3: float64[5] = assemble(%1, items=(2:,), shape=(5,));

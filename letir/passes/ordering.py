@@ -3,7 +3,7 @@
 from attrs import define, field
 
 from letir.ast.bodies import throughout
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.effects.writes_to_arguments import changed_params
@@ -19,7 +19,7 @@ def normalize_order(fn: Lambda) -> Lambda:
     that changes its arguments stays as it is. For comparing: no other pass changes an order [A2].
     Linear in the number of binds.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = sin(%0); %3 = sub(%2, %1); return %3 }")
     >>> print(normalize_order(f).listing(), end="")
     %1 = sin %0

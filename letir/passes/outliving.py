@@ -16,7 +16,7 @@ def parts_apart(fn: Lambda) -> Lambda:
     fills a buffer keeps a row of each step, and would copy the buffer in each. Linear in the number
     of binds; keeps binders and results.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[4, 2] {
     ...   %1: float64[4, 2] = exp(%0);
     ...   %2: float64[2] = index(%1, item=0);

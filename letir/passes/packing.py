@@ -7,7 +7,7 @@ letir has no lists: those of NumPy are packed by ``stack`` and ``concatenate`` a
 import operator
 
 from letir.ast.attrs import Attrs
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.indexing.basic import index
 from letir.ops.shape.shape_and_creation import is_known
@@ -29,7 +29,7 @@ def lower_tuples(fn: Lambda) -> Lambda:
     where results are the same to the bit, in kind, order in memory and in what they share. Linear;
     what nobody needs any more is left for ``dead_code``.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> from letir.passes import dead_code
     >>> f = parse('''lambda %0: float64[3] {
     ...   %1: float64[3] = exp(%0);

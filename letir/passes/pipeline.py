@@ -14,8 +14,8 @@ from pathlib import Path
 from attrs import frozen
 
 from letir.ast.checker import check
-from letir.ast.printer import dumps
 from letir.ast.terms import Lambda
+from letir.ast.text.printer import dumps
 from letir.errors import LetirError
 
 Pass = Callable[[Lambda], Lambda]
@@ -33,7 +33,7 @@ def run(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = None) -> L
     ``observe(name, before, after, seconds)`` is called after each; ``after is before`` where a pass
     changed nothing.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> from letir.passes import dead_code
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%0); return %2 }")
     >>> found = run((dead_code,), f, observe=lambda name, f, g, s: print(name, len(f), len(g)))

@@ -6,7 +6,7 @@ from attrs import define, field
 
 from letir.ast.attrs import token
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.elementwise.casting import cast

@@ -5,7 +5,7 @@ from attrs import define, field
 from letir.ast.bodies import bodies_of, with_bodies
 from letir.ast.builder import result_types
 from letir.ast.checker import retype
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, Ret
 from letir.errors import LetirError
 from letir.passes.narrowing import SHAPES
@@ -18,7 +18,7 @@ def propagate_shapes(fn: Lambda) -> Lambda:
 
     What a program declares beyond its type rules stays. Linear in the number of binds.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0: float64[3] { %1 = exp(%0); %2 = sum(%1, axis=None); return %2 }")
     >>> print(propagate_shapes(f))
     lambda %0: float64[3] {

@@ -6,7 +6,7 @@ Each looks at one bind and at those that make its operands, in a table by its op
 """
 
 from letir.ast.builder import result_types
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.errors import LetirError
 from letir.ops.effects.writes_to_arguments import write_back
@@ -41,7 +41,7 @@ def peephole(fn: Lambda, *, fast_math: bool = False) -> Lambda:
     Linear in the number of binds; keeps parameters, effects, and binds that nobody needs any more,
     for ``dead_code``. A program without such binds is returned as it is.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> from letir.passes import dead_code
     >>> f = parse('''lambda %0: float64[2, 3] {
     ...   %1: float64[3, 2] = transpose(%0, axes=None);

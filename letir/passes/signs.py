@@ -1,7 +1,7 @@
 """Passes that leave out arithmetic that says nothing: carried_signs."""
 
 from letir.ast.attrs import NO_ATTRS
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.elementwise.casting import cast
@@ -28,7 +28,7 @@ def carried_signs(fn: Lambda) -> Lambda:
     Results are the same but for the signs of zeros. Linear in the number of binds; keeps
     parameters, results and all other binds.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[], %1: float64[] {
     ...   %2: float64[] = neg(%0);
     ...   %3: float64[] = mul(%2, %1);

@@ -6,8 +6,8 @@ from functools import cached_property
 
 from attrs import define
 
-from letir.ast.printer import Printer
 from letir.ast.terms import Arg, Lambda, Local, Ret
+from letir.ast.text.printer import Printer
 from letir.errors import ScopeError
 from letir.ops.shape.shape_and_creation import as_size
 from letir.passes.cleanup import dead_code
@@ -32,7 +32,7 @@ def slice(
     them out. All parameters stay, so that it is called as ``f`` is; ``drop_unused=True`` keeps
     those that are used, in a row. Raises ScopeError for a result that is not there. Linear.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0:x { %1:y = exp(%0); %2:z = neg(%1); %3 = sin(%0); return (%2, %3) }")
     >>> print(slice(f, "y").listing(), end="")
     %1 = exp %0

@@ -7,7 +7,7 @@ from attrs import define, field
 
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import all_bodies, throughout
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Lambda, Local, Ret
@@ -25,7 +25,7 @@ def common_subexpressions(fn: Lambda) -> Lambda:
     operations unless they are elementwise, and values that two results would share then [F4]. What
     is computed again on purpose stands behind a ``barrier``. Linear in the number of binds.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = exp(%0); %3 = mul(%1, %2); return %3 }")
     >>> print(common_subexpressions(f).listing(), end="")
     %1 = exp %0
@@ -125,7 +125,7 @@ def constant_pooling(fn: Lambda) -> Lambda:
     Equal are constants of one dtype and shape with the same bits: 0.0 and -0.0 differ. Linear in
     the number of binds and bytes.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda {
     ...   %0 = constant(value=float64[2]{0.0, 1.0});
     ...   %1 = constant(value=float64[2]{0.0, 1.0});

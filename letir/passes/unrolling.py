@@ -13,7 +13,7 @@ from attrs import define, field
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import throughout
 from letir.ast.builder import LetBuilder
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType
@@ -44,7 +44,7 @@ def unroll(fn: Lambda) -> Lambda:
     are the same to the bit; names and source lines stay. Linear in the number of binds; ``fn``
     itself is returned if it has no such loop.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[] {
     ...   %1: float64[] = fori_loop(0, 3, %0, body=lambda %2: int64[], %3: float64[] {
     ...     %4: float64[] = exp(%3); return %4 }); return %1 }''')

@@ -8,8 +8,8 @@ import numpy as np
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
-from letir.eval.arrays import array_module
-from letir.eval.written import check_writable
+from letir.eval.array_modules import array_module
+from letir.eval.memory_checks import check_writable
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.plan.effects import EffectLog, is_guard
 from letir.plan.optimizing import optimized

@@ -17,9 +17,9 @@ from letir.eager.function_ops import called, function_of
 from letir.eager.modes import RECORDS
 from letir.eager.replaying import as_variable, one_bind, replayed
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
-from letir.eval.arrays import array_module, type_of
+from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import Environment
-from letir.eval.written import check_writable
+from letir.eval.memory_checks import check_writable
 from letir.ops.autodiff.subgraph import differentiable_graph
 from letir.ops.effects.writes_to_arguments import changed_params, write_back
 from letir.plan.graph_steps import GraphStep
@@ -28,7 +28,7 @@ from letir.plan.optimizing import optimized
 from letir.plan.slots import Plan, plan_of
 from letir.plan.subgraphs import requiring_grad
 from letir.tracing.tracer import Tracer
-from letir.visitors.rewriting import lambda_lift
+from letir.visitors.substitution import lambda_lift
 
 
 class Differentiable:

@@ -11,11 +11,11 @@ from attrs import define, field, frozen
 
 from letir.ast.bodies import bodies_of
 from letir.ast.builder import Value
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
 from letir.eval.arguments import flat_arguments
-from letir.eval.arrays import array_module
+from letir.eval.array_modules import array_module
 from letir.eval.evaluator import Evaluator, root
 from letir.plan.compiling import Compiled, compile
 from letir.plan.differentiable import Differentiable

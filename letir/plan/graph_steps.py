@@ -22,7 +22,7 @@ from letir.eager.steps import (
     freed,
     step_at,
 )
-from letir.eval.arrays import array_module, is_array
+from letir.eval.array_modules import array_module, is_array
 from letir.passes.cleanup import dead_code
 from letir.plan.graphs import Backward, Graph
 from letir.plan.slots import plan_of

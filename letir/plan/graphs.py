@@ -13,7 +13,7 @@ from attrs import define, field, frozen
 from letir.ad.zeros import UNDEFINED, specialize_undef
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import Undef
-from letir.eval.arrays import array_module
+from letir.eval.array_modules import array_module
 from letir.passes.cleanup import dead_code
 from letir.passes.merging import merged_sums
 from letir.passes.signs import carried_signs

@@ -10,7 +10,7 @@ from collections.abc import Callable
 import numpy as np
 from attrs import define
 
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.shape.shape_and_creation import constant
 from letir.plan.effects import before_guards

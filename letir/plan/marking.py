@@ -7,10 +7,10 @@ from collections.abc import Callable
 
 from attrs import frozen
 
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.ast.trees import flatten
 from letir.errors import DTypeError, ShapeError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.tracing.recording import StaticLeaf, leaf_names, mark_static, positional_names
 
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)

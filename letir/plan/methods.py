@@ -14,11 +14,11 @@ import optree
 from attrs import define, evolve, field, frozen
 
 from letir.ad.sharing import Transform
-from letir.ast.trees import NAMESPACE, flatten
+from letir.ast.pytrees import NAMESPACE, flatten
 from letir.eager.attributes import is_leaf, mirrored, places, put
 from letir.eager.models import arrays_of, changes, token_of
 from letir.errors import TraceError
-from letir.eval.arrays import is_array
+from letir.eval.array_modules import is_array
 from letir.plan.transforming import transformed_method
 from letir.tracing.recorder import ACTIVE
 

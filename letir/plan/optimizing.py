@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from letir.ad.zeros import decides, lower_grad_of, specialize_undef
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Lambda
 from letir.passes.batching_products import batch_matmuls
 from letir.passes.canonicalizing import canonicalize_ops
@@ -85,7 +85,7 @@ def optimized(
     ``optimize`` only the required passes run; ``exact`` leaves out what sums in another order.
     ``observe(name, before, after, seconds)`` sees every pass. Linear in the number of binds.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0: float64[] { %1: float64[] = exp(%0); return %0 }")
     >>> print(optimized(f).listing(), end="")
     return %0

@@ -11,11 +11,11 @@ from collections.abc import Callable
 
 from letir.ast.attrs import token
 from letir.ast.terms import Const, Lambda
-from letir.eval.arrays import array_module
-from letir.eval.written import check_writable
+from letir.eval.array_modules import array_module
+from letir.eval.memory_checks import check_writable
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.plan.slots import Plan, plan_of
-from letir.visitors.rewriting import substitute
+from letir.visitors.substitution import substitute
 
 VARIES = object()
 

@@ -5,7 +5,7 @@ from itertools import count
 
 from attrs import define, field
 
-from letir.ast.trees import flatten
+from letir.ast.pytrees import flatten
 from letir.ast.types import ShapeDtype
 from letir.plan.cache import Entry
 from letir.plan.compiling import Compiled

@@ -11,12 +11,12 @@ import optree
 from attrs import evolve, field, frozen
 
 from letir.ast.attrs import token
-from letir.ast.trees import NAMESPACE, flatten
+from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import ArrayType, Size
 from letir.eager.modes import RECORDS
 from letir.eager.recorder import Recorder
 from letir.errors import DTypeError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.tracing.recording import StaticLeaf
 from letir.tracing.tracer import Tracer
 

@@ -1,7 +1,7 @@
 """Groups put in their places: the binds of a ``fused`` body as steps of the plan around it."""
 
 from letir.ast.builder import renamed
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.elementwise.fused import fused
 

@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast.attrs import token
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const
 from letir.errors import DTypeError
-from letir.eval.ownership import updated
+from letir.eval.memory_checks import updated
 from letir.ops.define.records import promotable
 from letir.plan.effects import logged
 

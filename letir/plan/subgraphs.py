@@ -13,7 +13,7 @@ from attrs import define, field
 
 from letir.ad.reverse import differentiate
 from letir.ast.attrs import Attrs
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Absent
 from letir.ast.terms import Bind, Lambda, Local, Ret
@@ -21,7 +21,7 @@ from letir.eager.function_ops import function_of
 from letir.errors import LetirError
 from letir.ops.autodiff.subgraph import VECTORS, differentiable_graph
 from letir.passes.differentiability import has_derivative, propagate_requires_grad
-from letir.visitors.rewriting import lambda_lift, substitute
+from letir.visitors.substitution import lambda_lift, substitute
 
 FEWEST_DIFFERENTIABLE = 2  # binds that require grad, for a graph of their own
 FEWEST_KEPT = 5  # binds: below, a step for each of them costs less than a gradient program
@@ -122,7 +122,7 @@ def create_autodiff_subgraphs(
     ``optimize`` is applied to the forward program of each. Parts of less than ``fewest`` binds that
     require grad stay as they are. Linear in the number of binds.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[] {
     ...   %1: float64[] = sin(%0);
     ...   %2: float64[] = exp(%1);
@@ -199,7 +199,7 @@ def as_graph(
 def inline_autodiff_subgraphs(fn: Lambda, *, fewest: int | None = None) -> Lambda:
     """``fn`` with the graphs of less than ``fewest`` binds in place: a step each costs less there.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[] {
     ...   %1: float64[] = sin(%0);
     ...   %2: float64[] = exp(%1);

@@ -23,7 +23,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.eval.evaluator import compute
 from letir.random.reuse import Reuse, reused_keys
 

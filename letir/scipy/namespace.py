@@ -9,7 +9,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.errors import MissingRule
-from letir.eval.arrays import scipy_function
+from letir.eval.array_modules import scipy_function
 from letir.tracing.lists import first_traced, gathered
 from letir.tracing.places import at_user
 

@@ -5,7 +5,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ShapeDtype
-from letir.eval.arrays import is_array
+from letir.eval.array_modules import is_array
 from letir.scipy.namespace import array, is_traced, of_scipy, refused
 from letir.tracing.recorder import ABSTRACT, ACTIVE, Trace
 from letir.tracing.recording import record

@@ -12,8 +12,8 @@ from attrs import frozen
 from letir.ad.rules import strong
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.pytrees import LEAF, Tree, flatten
 from letir.ast.terms import Arg, Lambda, Local
-from letir.ast.trees import LEAF, Tree, flatten
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.define.records import recast

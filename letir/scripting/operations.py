@@ -22,7 +22,7 @@ from letir.scripting.emission import Emitter
 from letir.scripting.scripts import Script, constant_of
 from letir.scripting.terms import GROUP, STATIC, Group
 from letir.scripting.units import script
-from letir.visitors.rewriting import substitute
+from letir.visitors.substitution import substitute
 
 
 def script_op(name: str, source: str | Callable | None = None) -> Primitive | Callable:

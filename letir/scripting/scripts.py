@@ -17,7 +17,7 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, LetirError
-from letir.eval.arrays import is_array, type_of
+from letir.eval.array_modules import is_array, type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.scripted import scripted
 from letir.scripting.closing import MISSING, Closed, Rule, Spec, closed, operands_of, rule

@@ -12,9 +12,9 @@ from itertools import zip_longest
 from attrs import define, field, frozen
 
 from letir.ast.bodies import bodies_in, bodies_of
-from letir.ast.collecting import paused_gc
-from letir.ast.printer import Printer, is_printed_in_place
+from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
+from letir.ast.text.printer import Printer, is_printed_in_place
 from letir.errors import DTypeError
 from letir.source.alignment import aligned, unique_pairs
 
@@ -47,7 +47,7 @@ def diff(f: Lambda, g: Lambda) -> "Comparison":
     in the same numbers; ``.rows`` has everything. Names and source lines do not count. Linear in
     the number of binds.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %2 }")
     >>> g = parse("lambda %0 { %1 = exp(%0); %2 = sin(%1); %3 = neg(%2); return %3 }")
     >>> print(diff(f, g))

@@ -4,9 +4,9 @@ from collections.abc import Sequence
 
 from letir.ad.gradient import Gradient
 from letir.ad.zeros import specialize_undef
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
+from letir.ast.pytrees import Tree
 from letir.ast.terms import Arg, Lambda
-from letir.ast.trees import Tree
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ExportError
 from letir.passes.cleanup import dead_code
@@ -37,7 +37,7 @@ def to_source(f: Lambda | Gradient, name: str = "f") -> str:
     need a ``source`` in their record, opaque ones are imported from where they are defined; where
     that cannot be, ExportError says so. Linear in the number of binds.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0:x: float64[3], %1:rate: float64*[] { %2:y = mul(%0, %1); return %2 }")
     >>> print(to_source(f, "scaled"), end="")
     import numpy as np

@@ -5,7 +5,7 @@ import struct
 
 import numpy as np
 
-from letir.ast.printer import float_digits
+from letir.ast.text.printer import float_digits
 from letir.ast.types import Size, UndefType
 from letir.errors import ExportError
 

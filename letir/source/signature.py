@@ -13,8 +13,8 @@ import attrs
 import optree
 from attrs import define, field
 
+from letir.ast.pytrees import Static
 from letir.ast.terms import Lambda, Local
-from letir.ast.trees import Static
 from letir.errors import ExportError
 from letir.source.literals import literal, printable
 from letir.source.writer import Writer

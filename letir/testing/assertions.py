@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import optree
 
-from letir.ast.trees import NAMESPACE, flatten
+from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import PYTHON_NUMBERS
 
 TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-9}  # by the bytes of a floating number

@@ -12,11 +12,11 @@ from attrs import frozen
 
 from letir.ad.linear_maps import jvp, vjp
 from letir.ast.checker import retype
+from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.terms import Lambda
-from letir.ast.trees import NAMESPACE, flatten
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.tracing.recording import trace
 
 MODES = {"rev": "reverse mode", "fwd": "forward mode"}

@@ -22,7 +22,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Lambda, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, Undef, UndefType
 from letir.errors import DTypeError, GuardError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.eval.evaluator import compute
 from letir.testing.control_sources import control_functions
 from letir.testing.samples import SAMPLES

@@ -13,11 +13,11 @@ from attrs import frozen
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.pytrees import Tree, flatten
 from letir.ast.terms import Arg, Const, Lambda, Local
-from letir.ast.trees import Tree, flatten
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import DTypeError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import PYTHON_TYPES, result_dtype
 from letir.ops.elementwise.casting import weaken

@@ -11,11 +11,11 @@ from attrs import frozen
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.ast.trees import flatten
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.eval.arrays import is_array, type_of
+from letir.eval.array_modules import is_array, type_of
 from letir.ops.control_flow.binary_bodies import can_batch
 from letir.ops.define.batch_rules import to_front, to_place
 from letir.ops.define.records import recast, result_dtype

@@ -2,10 +2,10 @@
 
 from collections.abc import Callable, Sequence
 
-from letir.ast.trees import flatten
+from letir.ast.pytrees import flatten
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.ops.control_flow.conditionals import cond as cond_op
 from letir.ops.control_flow.conditionals import switch as switch_op
 from letir.tracing.bodies import (

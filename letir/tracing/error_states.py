@@ -10,7 +10,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import LetirError
-from letir.eval.arrays import is_array, type_of
+from letir.eval.array_modules import is_array, type_of
 
 try:
     from numpy._core.umath import _extobj_contextvar as ERROR_STATE

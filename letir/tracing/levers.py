@@ -3,8 +3,8 @@
 import copy
 from contextlib import contextmanager
 
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Const, Lambda, Local
-from letir.ast.trees import flatten
 from letir.errors import TraceError
 from letir.tracing.recorder import ABSTRACT, ACTIVE, EAGER, Paused, Trace
 from letir.tracing.recording import finished, opened, parameter

@@ -7,7 +7,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.errors import DTypeError, TraceError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.tracing.places import at_user, placed
 
 

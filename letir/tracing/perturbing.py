@@ -12,11 +12,11 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import LATE_BOUND
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
-from letir.ast.trees import flatten
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import TraceError
-from letir.eval.arrays import is_array
+from letir.eval.array_modules import is_array
 
 MOST_LEAVES = 16  # that are changed one by one
 MOST_LINES = 24  # of the two programs in a message

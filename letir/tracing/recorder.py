@@ -14,11 +14,11 @@ import numpy as np
 from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, inferred
 from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.ast.resizing import given_sizes, resized
+from letir.ast.symbolic_sizes import given_sizes, resized
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
 from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
-from letir.eval.arrays import is_array
+from letir.eval.array_modules import is_array
 from letir.eval.evaluator import Environment, compute, point_at
 from letir.ops.autodiff.checkpoint_and_custom_jvp import silent
 from letir.ops.effects.writes_to_arguments import changed_params

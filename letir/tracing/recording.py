@@ -11,12 +11,12 @@ import optree
 from attrs import frozen
 
 from letir.ast.builder import Value
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
+from letir.ast.pytrees import NAMESPACE, Static, Tree, flatten
 from letir.ast.terms import Lambda
-from letir.ast.trees import NAMESPACE, Static, Tree, flatten
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import DTypeError, TraceError
-from letir.eval.arrays import is_array, type_of
+from letir.eval.array_modules import is_array, type_of
 from letir.tracing.dispatch import refresh
 from letir.tracing.global_draws import Watch
 from letir.tracing.intercepting import intercepted

@@ -3,10 +3,10 @@
 from collections.abc import Callable
 
 from letir.ast.builder import Value
-from letir.ast.trees import Tree, flatten
+from letir.ast.pytrees import Tree, flatten
 from letir.ast.types import WEAK, ArrayType, ShapeDtype
 from letir.errors import DTypeError, ShapeError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.ops.control_flow.while_and_fori import fori_loop as fori_loop_op
 from letir.ops.control_flow.while_and_fori import while_loop as while_loop_op
 from letir.ops.define.records import result_dtype

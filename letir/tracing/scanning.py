@@ -12,11 +12,11 @@ from attrs import frozen
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.terms import Lambda, Local, Source
-from letir.ast.trees import NAMESPACE, flatten
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.eval.arrays import is_array, type_of
+from letir.eval.array_modules import is_array, type_of
 from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint
 from letir.tracing.bodies import run
 from letir.tracing.places import at_user, user_place

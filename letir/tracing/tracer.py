@@ -14,7 +14,7 @@ from letir.ast.terms import Local
 from letir.ast.types import ShapeDtype
 from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import PYTHON_TYPES
 from letir.tracing.lists import gathered

@@ -43,7 +43,7 @@ class UseDef:
 
     Positions count binds; the return is at ``len(fn)``.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = mul(%1, %0); return %2 }")
     >>> ud = uses(f)
     >>> (x,), (y, z) = f.params, [bind.binders[0] for bind in f.binds]

@@ -3,7 +3,7 @@
 A visit method takes the node and any further arguments (state travels in them) and returns its
 answer, or ``TailCall(node, ...)``: then the driver goes on with that node, in the same frame.
 
->>> from letir.ast.parser import parse
+>>> from letir.ast.text.parser import parse
 >>> class Depth(ExprVisitor):
 ...     def visit_let(self, let, depth):
 ...         return TailCall(let.body, depth + 1)

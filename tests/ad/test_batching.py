@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import letir as lt
 from letir.ad.batching import batched
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.text.parser import parse
 from letir.ast.types import Undef
 from letir.eval.evaluator import Evaluator, run_flat
 from letir.ops.define.records import DISCRETE

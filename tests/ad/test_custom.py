@@ -39,7 +39,7 @@ def test_without_a_trace_the_function_itself_runs():
 
 
 def test_the_program_holds_the_rule_so_that_it_needs_no_python_to_differentiate():
-    from letir.ast.parser import parse
+    from letir.ast.text.parser import parse
 
     program = lt.trace(lambda x: make()(x, x + 1).sum(), X)
     again = parse(lt.dumps(program))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
 from letir.scripting.operations import script_op
 from letir.testing import assert_close, assert_same

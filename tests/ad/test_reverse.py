@@ -5,7 +5,7 @@ import pytest
 
 import letir as lt
 from letir.ad.reverse import Reverse
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.ast.types import Undef
 from letir.eval.evaluator import Evaluator, Executor
 

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import letir.ops  # noqa: F401  fills the table of operations
+from letir.ast.alpha_equality import canonicalize
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import all_bodies, bodies_of, throughout, with_bodies
-from letir.ast.canonical import canonicalize
 from letir.ast.checker import check
 from letir.ast.liveness import has_effect
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES, never
-from letir.ast.printer import dumps, listing
 from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import dumps, listing
 from letir.eval.evaluator import run_forward
 from letir.ops.define.records import op
 from letir.storage import load, save

@@ -6,10 +6,10 @@ import pytest
 import letir.ops  # noqa: F401  fills the table of operations
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, freeze
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.printer import dumps
 from letir.ast.terms import Const, Source
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import dumps
 from letir.ast.types import ArrayType, Size, Undef
 from letir.errors import DTypeError, InternalError, ShapeError
 

@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 
 import letir.ops  # noqa: F401  fills the table of operations
+from letir.ast.alpha_equality import canonicalize
 from letir.ast.attrs import Attrs
-from letir.ast.canonical import canonicalize
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.printer import dumps
 from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import dumps
 
 NAMED = "lambda %5:x: int8[] { %9:y: int8[] = neg(%5)  # a.py:3\n return %9 }"
 BARE = "lambda %0: int8[] { %1: int8[] = neg(%0); return %1 }"

@@ -6,10 +6,10 @@ import pytest
 import letir.ops  # noqa: F401  fills the table of operations
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.checker import check, retype
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.printer import dumps
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret, Source
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import dumps
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import DTypeError, LetirError, ScopeError, ShapeError
 

@@ -6,7 +6,7 @@ import weakref
 
 import pytest
 
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 
 
 @pytest.fixture(autouse=True)

@@ -12,11 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import letir.ops  # noqa: F401  fills the table of operations
-from letir.ast.files import array_from, load_programs, save_programs
-from letir.ast.literals import DTYPES
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.printer import dumps
+from letir.ast.text.files import array_from, load_programs, save_programs
+from letir.ast.text.literals import DTYPES
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import dumps
 from letir.errors import LetirError, ParseError
 from letir.storage import load, save
 

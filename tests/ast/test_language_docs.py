@@ -9,10 +9,10 @@ import pytest
 
 import letir.ops  # noqa: F401  fills the table of operations
 from letir.ast.checker import check
-from letir.ast.literals import DTYPES
-from letir.ast.parser import parse
-from letir.ast.printer import dumps
-from letir.ast.reader import MOST_DEPTH
+from letir.ast.text.lexer import MOST_DEPTH
+from letir.ast.text.literals import DTYPES
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import dumps
 
 PAGE = (Path(__file__).parents[2] / "docs" / "language.md").read_text(encoding="utf-8")
 EXAMPLES = re.findall(r"```python\n(.*?)```\n\n```text\n(.*?)```\n", PAGE, re.DOTALL)

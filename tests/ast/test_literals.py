@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from letir.ast.attrs import Here
-from letir.ast.literals import (
+from letir.ast.text.literals import (
     DTYPES,
     array_of,
     complex_of,

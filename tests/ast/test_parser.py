@@ -6,10 +6,10 @@ import pytest
 
 import letir.ops  # noqa: F401  fills the table of operations
 from letir.ast.attrs import Attrs
-from letir.ast.parser import parse
-from letir.ast.printer import dumps
-from letir.ast.reader import MOST_DEPTH
 from letir.ast.terms import Const, Source
+from letir.ast.text.lexer import MOST_DEPTH
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import dumps
 from letir.ast.types import ArrayType, Size
 from letir.errors import ParseError
 

@@ -6,10 +6,10 @@ import pytest
 import letir.ops  # noqa: F401  fills the table of operations
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import LetBuilder
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.printer import bind_text, dumps, html, line_of, listing, plain
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import bind_text, dumps, html, line_of, listing, plain
 from letir.ast.types import ArrayType
 from letir.errors import ParseError
 

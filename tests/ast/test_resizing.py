@@ -4,7 +4,7 @@ import numpy as np
 
 import letir as lt
 from letir.ast.attrs import Attrs
-from letir.ast.resizing import given_sizes, resized
+from letir.ast.symbolic_sizes import given_sizes, resized
 from letir.ast.types import ArrayType, Size
 
 N = Size.named("n")

@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 import letir.ops  # noqa: F401  fills the table of operations
 from letir.ast.attrs import Attrs, Here
-from letir.ast.literals import DTYPES
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.printer import dumps
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret, Source
+from letir.ast.text.literals import DTYPES
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import dumps
 from letir.ast.types import ArrayType, Size, Undef
 from letir.errors import ParseError
 

@@ -8,11 +8,11 @@ import threading
 import pytest
 
 import letir.ops  # noqa: F401  fills the table of operations
-from letir.ast.canonical import canonicalize
+from letir.ast.alpha_equality import canonicalize
 from letir.ast.checker import check
-from letir.ast.parser import parse
-from letir.ast.printer import dumps
 from letir.ast.terms import Const, Lambda, Let, Local, Ret, Source
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import dumps
 from letir.ast.types import ArrayType, Undef
 
 SMALL_STACK = 256 * 1024

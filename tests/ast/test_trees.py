@@ -10,9 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import letir.ops  # noqa: F401  fills the table of operations
-from letir.ast.parser import parse
-from letir.ast.printer import dumps
-from letir.ast.trees import LEAF, NAMESPACE, Static, Tree, flatten
+from letir.ast.pytrees import LEAF, NAMESPACE, Static, Tree, flatten
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import dumps
 from letir.errors import DTypeError, ParseError
 
 Point = namedtuple("Point", ["x", "y"])

@@ -5,8 +5,8 @@ import pytest
 
 import letir.ops  # noqa: F401  fills the table of operations
 from letir.ast.attrs import Here
+from letir.ast.text.value_parser import TreeReader, ValueReader
 from letir.ast.types import ArrayType, Size
-from letir.ast.values import TreeReader, ValueReader
 from letir.errors import ParseError
 
 N = Size.named("n")

@@ -5,8 +5,8 @@ import numpy.ma
 import pytest
 
 import letir as lt
-from letir.ast.parser import parse
 from letir.ast.terms import Lambda, Local, Ret
+from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType, ShapeDtype, Size
 from letir.testing import assert_same
 

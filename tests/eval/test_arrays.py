@@ -8,10 +8,10 @@ import pytest
 from attrs import evolve
 
 import letir as lt
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType, Undef
-from letir.eval.arrays import array_module, is_array, type_of
+from letir.eval.array_modules import array_module, is_array, type_of
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_close, assert_same
 from tests.eval.stand_in import LACKING, ON_HOST, DeviceArray, DeviceModule, modules, moved

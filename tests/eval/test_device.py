@@ -8,7 +8,7 @@ import pytest
 import letir as lt
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Undef
-from letir.eval.arrays import array_module, type_of
+from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_close, assert_same
 from tests.eval.stand_in import LACKING, ON_HOST

@@ -15,9 +15,9 @@ from hypothesis import strategies as st
 import letir as lt
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import LetBuilder
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Source
+from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType, Undef
 from letir.eval.evaluator import Executor, compute, run_flat
 from letir.testing import assert_same

@@ -5,7 +5,7 @@ import pytest
 
 import letir as lt
 import letir.numpy as lnp
-from letir.eval.ownership import is_owned, is_unfolded
+from letir.eval.memory_checks import is_owned, is_unfolded
 from letir.testing import assert_same
 
 N, UPDATES = 50_000, 100

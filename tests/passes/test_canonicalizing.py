@@ -8,8 +8,8 @@ from exactness import DTYPES, assert_unchanged, gradient_of, ops, program, speci
 from hypothesis import HealthCheck, given, settings
 
 import letir as lt
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES as OPS
+from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.passes import canonicalize_ops, remove_implicit_expands

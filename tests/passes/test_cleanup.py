@@ -8,9 +8,9 @@ import letir as lt
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import all_bodies
 from letir.ast.builder import LetBuilder
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Lambda, Ret
+from letir.ast.text.parser import parse
 from letir.passes import dead_code
 from letir.testing import assert_same, programs
 

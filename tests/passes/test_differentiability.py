@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import letir as lt
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.text.parser import parse
 from letir.passes import is_differentiable, propagate_requires_grad
 from letir.testing import programs
 

@@ -9,9 +9,9 @@ from exactness import DTYPES, assert_gradient_unchanged, assert_unchanged, progr
 from hypothesis import HealthCheck, given, settings
 
 import letir as lt
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES as OPS
 from letir.ast.terms import Const
+from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.passes import erase_number_types

@@ -7,9 +7,9 @@ from hypothesis import given
 import letir as lt
 import letir.numpy as lnp
 from letir.ast.builder import LetBuilder
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
+from letir.ast.text.parser import parse
 from letir.passes import constant_propagation, dead_code
 from letir.passes.folding import QUIET, is_foldable
 from letir.testing import SAMPLES, applied, assert_same, programs

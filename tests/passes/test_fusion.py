@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 
 import letir as lt
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda, Local
+from letir.ast.text.parser import parse
 from letir.passes import fuse
 from letir.passes.fusion import group_of
 from letir.testing import SAMPLES, assert_same, check_grads, programs

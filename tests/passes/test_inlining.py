@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 
 import letir as lt
 from letir.ast.attrs import Attrs
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
+from letir.ast.text.parser import parse
 from letir.passes import common_subexpressions, inline_bodies, without_barriers
 from letir.testing import assert_same, programs
 

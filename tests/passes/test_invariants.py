@@ -7,8 +7,8 @@ import pytest
 
 import letir as lt
 from letir.ast.attrs import Attrs
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.text.parser import parse
 from letir.eval.evaluator import compute
 from letir.passes.invariants import QUIET_NAMES, loop_invariants
 from letir.testing import SAMPLES, assert_same

@@ -6,7 +6,7 @@ from hypothesis import given
 import letir as lt
 import letir.numpy as lnp
 from letir import run_forward
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.passes import dead_code, merged_sums
 from letir.passes.merging import MOST
 from letir.testing import assert_close, assert_same, check_grads, programs

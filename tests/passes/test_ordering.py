@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 import letir as lt
 from letir.ast.liveness import has_effect
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.passes import normalize_order
 from letir.testing import assert_same, programs

@@ -5,8 +5,8 @@ from functools import partial
 import pytest
 
 import letir as lt
-from letir.ast.parser import parse
 from letir.ast.terms import Lambda
+from letir.ast.text.parser import parse
 from letir.errors import LetirError
 from letir.passes import dead_code
 from letir.passes.pipeline import register, registered, run, unregister

@@ -6,9 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import letir as lt
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.testing import assert_close, assert_same, programs
-from letir.visitors.rewriting import lambda_lift
+from letir.visitors.substitution import lambda_lift
 
 X = np.array([[0.5, -1.0, 2.0], [1.0, 0.25, -0.5]])
 

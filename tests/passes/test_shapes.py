@@ -6,8 +6,8 @@ from hypothesis import given
 import letir as lt
 from letir.ast.bodies import all_bodies
 from letir.ast.checker import retype
-from letir.ast.parser import parse
 from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
 from letir.passes import propagate_shapes
 from letir.testing import assert_same, programs

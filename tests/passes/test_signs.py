@@ -6,7 +6,7 @@ from hypothesis import given
 
 import letir as lt
 from letir import run_forward
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.passes import carried_signs
 from letir.testing import assert_close, programs
 

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import letir as lt
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.testing import assert_same, programs
 
 

@@ -7,9 +7,9 @@ from hypothesis import given
 import letir as lt
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import all_bodies
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.text.parser import parse
 from letir.eval.evaluator import compute
 from letir.passes import common_subexpressions, constant_pooling, dead_code
 from letir.passes.aliases import may_share

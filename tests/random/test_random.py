@@ -8,7 +8,7 @@ from scipy import stats
 
 import letir as lt
 from letir import random
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.testing import assert_close, assert_same, check_grads
 
 KEY = random.key(7)

@@ -6,7 +6,7 @@ from hypothesis import HealthCheck, given, settings
 
 import letir as lt
 from letir.ast.builder import LetBuilder
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
 from letir.passes import common_subexpressions, dead_code
 from letir.testing import programs

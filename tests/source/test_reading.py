@@ -9,7 +9,7 @@ import pytest
 
 import letir as lt
 from letir.ast.builder import LetBuilder
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
 from letir.ops.define.records import composite
 from letir.testing import assert_same

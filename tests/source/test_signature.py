@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import letir as lt
-from letir.ast.trees import flatten
+from letir.ast.pytrees import flatten
 from letir.testing import assert_same
 
 Layer = namedtuple("Layer", "w b")

@@ -6,7 +6,7 @@ import pytest
 from letir import run_forward
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, Undef
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.testing import SAMPLES, Sample, applied, assert_same
 
 REDUCTIONS = ("sum", "mean", "prod", "max", "min", "any", "all")

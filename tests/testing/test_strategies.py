@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, Phase, find, given, settings
 from letir import check, run_forward
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, Size
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.testing import SAMPLES, arrays, avals, programs
 from letir.testing.strategies import VIEWS, Step, program_of
 

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.errors import GuardError, TraceError
 from letir.testing import assert_close, assert_same
 

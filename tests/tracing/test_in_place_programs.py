@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import letir as lt
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.errors import TraceError
 from letir.testing import assert_close, assert_same
 from tests.tracing.in_place_programs import argument, possible, programs, run

@@ -5,13 +5,13 @@ from hypothesis import given
 
 import letir as lt
 from letir.ast.builder import LetBuilder
-from letir.ast.parser import parse
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Local, Ret
+from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
 from letir.passes.cleanup import dead_code
 from letir.testing import SAMPLES, assert_same, programs
-from letir.visitors.rewriting import (
+from letir.visitors.substitution import (
     Input,
     Node,
     free_locals,

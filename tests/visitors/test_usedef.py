@@ -6,7 +6,7 @@ import weakref
 import pytest
 from hypothesis import given
 
-from letir.ast.parser import parse
+from letir.ast.text.parser import parse
 from letir.testing import programs
 from letir.visitors.usedef import RETURN, use_counts, uses
 

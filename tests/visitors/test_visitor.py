@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import letir as lt
-from letir.ast.parser import parse
 from letir.ast.terms import Let
+from letir.ast.text.parser import parse
 from letir.visitors.visitor import Visitor
 
 SMALL_STACK = 256 * 1024

@@ -13,7 +13,7 @@ import optree
 
 from letir.ast.builder import Value
 from letir.ast.primitive import LATE_BOUND, PRIMITIVES, never
-from letir.ast.trees import NAMESPACE, Leaf, Static
+from letir.ast.pytrees import NAMESPACE, Leaf, Static
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, MissingRule, ShapeError, TraceError
 from letir.ops.define.records import match, op, spread

@@ -12,10 +12,10 @@ from attrs import frozen
 import letir.numpy
 from letir.ad.mapping import vmap
 from letir.ad.reverse import differentiate
+from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.ast.trees import flatten
 from letir.errors import LetirError
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_forward
 from letir.testing.assertions import assert_close, assert_same
 from letir.testing.calls import CALLS

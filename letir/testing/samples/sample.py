@@ -14,7 +14,7 @@ from letir.ast.builder import LetBuilder
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Const, Lambda
 from letir.ast.types import PYTHON_NUMBERS, Undef
-from letir.eval.arrays import type_of
+from letir.eval.array_modules import type_of
 
 
 @frozen(eq=False)

@@ -1,4 +1,5 @@
-"""Samples of the operations in ``letir.ops.elementwise.sinc_and_i0``, ``angles`` and ``precision``."""
+"""Samples of the operations in ``letir.ops.elementwise.sinc_and_i0``, ``angles`` and ``precision``.
+"""
 
 import numpy as np
 

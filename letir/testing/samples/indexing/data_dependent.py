@@ -1,4 +1,5 @@
-"""Samples of the operations in ``letir.ops.indexing.data_dependent``: sizes that depend on values."""
+"""Samples of the operations in ``letir.ops.indexing.data_dependent``: sizes that depend on values.
+"""
 
 import numpy as np
 

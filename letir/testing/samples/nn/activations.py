@@ -1,4 +1,5 @@
-"""Samples of the operations in ``letir.ops.nn.activations`` and ``letir.ops.special.normal_cdf``."""
+"""Samples of the operations in ``letir.ops.nn.activations`` and ``letir.ops.special.normal_cdf``.
+"""
 
 import numpy as np
 

@@ -1,7 +1,8 @@
 """``parse``: from text to a program, the inverse of ``dumps``. The grammar is in docs/language.md.
 
 One recursive descent by regular expressions, a method for each rule of terms; read
-``letir.ast.reader`` first, and ``letir.ast.values`` for the rules of values. It recurses once for
+``letir.ast.text.lexer`` first, and ``letir.ast.text.value_parser`` for the rules of values. It
+recurses once for
 each level of nesting, never for a bind. Nothing is imported or executed: whatever the text, the
 answer is a Lambda or a ParseError.
 """
@@ -14,12 +15,12 @@ import numpy as np
 from attrs import define, field
 
 from letir.ast.attrs import Attrs
-from letir.ast.collecting import paused_gc
-from letir.ast.literals import TYPE, dtype_of
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive, primitive_named
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret, Source
+from letir.ast.text.literals import TYPE, dtype_of
+from letir.ast.text.value_parser import ATTRIBUTE, TreeReader
 from letir.ast.types import PYTHON_NUMBERS, WEAK, Size, UndefType
-from letir.ast.values import ATTRIBUTE, TreeReader
 from letir.errors import LetirError
 
 LOCAL_TEXT = r"%(?:0|[1-9][0-9]*+)"

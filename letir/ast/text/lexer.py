@@ -1,4 +1,5 @@
-"""``Reader``: a text and a place in it; ``letir.ast.values`` and ``letir.ast.parser`` build on it.
+"""``Reader``: a text and a place in it; ``letir.ast.text.value_parser`` and
+``letir.ast.text.parser`` build on it.
 
 Its methods pass white space and comments, then one word, and make the errors that say what was
 expected, what was found, and where.

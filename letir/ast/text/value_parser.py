@@ -1,6 +1,6 @@
 """``ValueReader``: reads constants and attributes; ``TreeReader`` reads trees as well.
 
-What single words mean is in ``letir.ast.literals``; the tables at the end say who reads what.
+What single words mean is in ``letir.ast.text.literals``; the tables at the end say who reads what.
 """
 
 import re
@@ -9,7 +9,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from letir.ast.literals import (
+from letir.ast.pytrees import LEAF, Leaf, Static, Tree, named_node
+from letir.ast.terms import Lambda
+from letir.ast.text.lexer import ABBREVIATED, Reader
+from letir.ast.text.literals import (
     DTYPES,
     NAME,
     REAL,
@@ -27,9 +30,6 @@ from letir.ast.literals import (
     string_of,
     type_of,
 )
-from letir.ast.reader import ABBREVIATED, Reader
-from letir.ast.terms import Lambda
-from letir.ast.trees import LEAF, Leaf, Static, Tree, named_node
 from letir.ast.types import ArrayType, Undef
 
 ATTRIBUTE = re.compile(rf"({NAME})\s*+=")
@@ -150,7 +150,7 @@ class ValueReader(Reader):
 
 
 class TreeReader(ValueReader):
-    """Reads trees as ``letir.ast.trees.drawn`` writes them."""
+    """Reads trees as ``letir.ast.pytrees.drawn`` writes them."""
 
     def tree_after(self, word: str) -> Tree | None:
         """The tree after ``in`` or ``out``, None if the word is not there."""

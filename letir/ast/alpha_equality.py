@@ -3,7 +3,7 @@
 """
 
 from letir.ast.bodies import attrs_with, bodies_of, throughout
-from letir.ast.collecting import paused_gc
+from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local, Ret
 

@@ -23,11 +23,11 @@ from attrs import define
 
 from letir.ast.bodies import all_bodies
 from letir.ast.builder import freeze
-from letir.ast.literals import DTYPES
-from letir.ast.parser import parse
 from letir.ast.primitive import Primitive, primitive_named
-from letir.ast.printer import Printer
 from letir.ast.terms import Lambda
+from letir.ast.text.literals import DTYPES
+from letir.ast.text.parser import parse
+from letir.ast.text.printer import Printer
 from letir.errors import LetirError, ParseError
 
 FORMAT = 1

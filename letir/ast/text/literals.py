@@ -1,6 +1,7 @@
 """What single words of the text mean: numbers, strings, sizes, types and the elements of arrays.
 
-Plain functions from a piece of text to a value, the inverse of what ``letir.ast.printer`` writes.
+Plain functions from a piece of text to a value, the inverse of what ``letir.ast.text.printer``
+writes.
 They raise ValueError or OverflowError for a piece that means nothing; readers say where it stands.
 """
 

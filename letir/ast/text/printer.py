@@ -28,7 +28,7 @@ INLINE_BODY = 4  # a grad_of body of at most this many binds stands on one line
 def dumps(fn: Lambda) -> str:
     """The lossless text of ``fn``: ``parse(dumps(fn)) == fn``.
 
-    >>> from letir.ast.parser import parse
+    >>> from letir.ast.text.parser import parse
     >>> print(dumps(parse("lambda %0: float64[3] { %1 = exp(%0); return %1 }")))
     lambda %0: float64[3] {
       %1 = exp(%0)

@@ -3,6 +3,8 @@
 The evaluator moves a value out of its environment at the last use: then the list of operands has
 the only reference. Whoever else could see the array, a caller, a result, a constant, a view of it,
 an observer, has a reference as well, and CPython counts them: the proof is the count.
+
+Arguments that a program changes: whether they can be, before anything runs.
 """
 
 import sys
@@ -11,6 +13,8 @@ import numpy as np
 
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive
+from letir.ast.terms import Lambda
+from letir.errors import TraceError
 
 
 def references_to_first(operands: list) -> int:
@@ -64,3 +68,29 @@ def updated(op: Primitive, xp, operands: list, attrs: Attrs):
     """The result of an operation that may be done in the array of its first operand."""
     compute = op.update if is_owned(xp, operands) else op.impl
     return compute(xp, *operands, **attrs)
+
+
+def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
+    """Raise NumPy's ValueError if an array that the program changes is read-only, TraceError if it
+    overlaps another argument: which of its values that has would depend on the order of reading.
+    """
+    for i in changed:
+        array = leaves[i]
+        if not hasattr(array, "flags"):
+            continue
+        name = fn.params[i].name or f"argument {i}"
+        if isinstance(array, np.ndarray) and not array.flags.writeable:
+            raise ValueError(f"{name}: assignment destination is read-only")
+        for j, other in enumerate(leaves):
+            if j != i and overlap(array, other):
+                raise TraceError(
+                    f"{name}, which the program changes, shares memory with "
+                    f"{fn.params[j].name or f'argument {j}'}: it was recorded for arrays apart\n"
+                    "  pass a copy of one of them"
+                )
+
+
+def overlap(array, other) -> bool:
+    """Whether two arguments may share memory."""
+    both = isinstance(array, np.ndarray) and isinstance(other, np.ndarray)
+    return bool(array.size) and (array is other or (both and np.may_share_memory(array, other)))
