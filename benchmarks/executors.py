@@ -15,8 +15,8 @@ from benchmarks.peers import installed
 from benchmarks.programs import program
 from benchmarks.workloads import arrays, chain_sum, plain
 from letir import Lambda, jit, trace, value_and_grad
-from letir.plan.optimizing import optimized
-from letir.plan.slots import plan_of
+from letir.executor.default_pipeline import optimized
+from letir.plan.plan import plan_of
 
 CALLS = 2000  # of a function of one operation, in a row
 STEPS, WIDTH = 1000, 32  # of the RNN

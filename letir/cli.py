@@ -31,9 +31,9 @@ from letir import (
 )
 from letir.demo.story import FULL, QUICK, tell
 from letir.eval.evaluator import run_flat
+from letir.executor.default_pipeline import optimized
+from letir.executor.explanation import PassReport
 from letir.passes.pipeline import run as run_pipeline
-from letir.plan.explaining import PassReport
-from letir.plan.optimizing import optimized
 
 EXAMPLES = """\
 examples:

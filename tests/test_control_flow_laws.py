@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import letir as lt
 from letir import passes
-from letir.plan.slots import plan_of
+from letir.plan.plan import plan_of
 from letir.testing import control_functions, functions, programs
 
 QUICK = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthCheck))

@@ -24,13 +24,13 @@ from letir.ast.terms import Const, Lambda
 from letir.ast.text.parser import parse
 from letir.ast.text.printer import line_of
 from letir.ast.types import ArrayType
+from letir.executor.autodiff.differentiable_program import differentiable
+from letir.executor.autodiff.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
+from letir.executor.default_pipeline import optimized
 from letir.passes import carried_signs, dead_code, merged_sums
 from letir.passes.combinators import without_combinators
 from letir.passes.pipeline import run
-from letir.plan.differentiable import differentiable
-from letir.plan.optimizing import optimized
-from letir.plan.slots import Plan
-from letir.plan.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
+from letir.plan.plan import Plan
 from letir.visitors.substitution import (
     free_locals,
     from_dag,

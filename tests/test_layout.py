@@ -15,8 +15,8 @@ FILES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("
 TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
 
 ORDER = [
-    *("errors", "ast", "ops visitors", "eval", "tracing", "numpy", "passes", "ad"),
-    *("source", "eager", "plan"),
+    *("errors", "ast", "ops visitors", "eval", "kernels", "plan tracing", "numpy", "passes", "ad"),
+    *("transforms", "source", "eager", "executor"),
     *("scripting random scipy nn onnx viz testing datasets storage debug", "letir", "demo", "cli"),
 ]
 LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in packages.split()}

@@ -21,13 +21,13 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Lambda, Local
 from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
+from letir.executor.autodiff.differentiable_program import differentiable
+from letir.executor.autodiff.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
+from letir.executor.default_pipeline import optimized
 from letir.ops.elementwise.ufuncs import add
 from letir.passes import carried_signs, dead_code, merged_sums
 from letir.passes.combinators import without_combinators
-from letir.plan.differentiable import differentiable
-from letir.plan.optimizing import optimized
-from letir.plan.slots import Plan, plan_of
-from letir.plan.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
+from letir.plan.plan import Plan, plan_of
 from letir.visitors.substitution import from_dag, inline, lambda_lift, rename, substitute, to_dag
 from letir.visitors.usedef import use_counts
 

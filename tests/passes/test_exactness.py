@@ -13,8 +13,8 @@ from letir import passes
 from letir.ast.terms import Lambda
 from letir.errors import GuardError
 from letir.eval.evaluator import run_flat
-from letir.plan.optimizing import optimized
-from letir.plan.slots import plan_of
+from letir.executor.default_pipeline import optimized
+from letir.plan.plan import plan_of
 from letir.testing import assert_close, assert_same, control_functions, programs
 
 EXACT = (

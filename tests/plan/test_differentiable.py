@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 import letir as lt
 from letir import Variable, jit
 from letir.eager import gradients, history
-from letir.plan.differentiable import differentiable
-from letir.plan.subgraphs import smallest_subgraphs
+from letir.executor.autodiff.differentiable_program import differentiable
+from letir.executor.autodiff.subgraphs import smallest_subgraphs
 from letir.testing import assert_same, programs
 
 X, W = np.linspace(-1.0, 1.5, 12).reshape(3, 4), np.linspace(0.2, -0.7, 16).reshape(4, 4)

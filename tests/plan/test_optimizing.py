@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 
 import letir as lt
+from letir.executor.autodiff.subgraphs import smallest_subgraphs
+from letir.executor.default_pipeline import optimized
 from letir.passes.pipeline import register, unregister
-from letir.plan.optimizing import optimized
-from letir.plan.subgraphs import smallest_subgraphs
 from letir.testing import assert_same, programs
 
 ONES = np.ones(3)

@@ -19,7 +19,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, Undef
 from letir.errors import GuardError
 from letir.eval.evaluator import root, run_flat
-from letir.plan.slots import Plan, plan_of
+from letir.plan.plan import Plan, plan_of
 from letir.testing import SAMPLES, applied, assert_same
 from letir.testing.strategies import programs
 from tests.eval.stand_in import DeviceArray, DeviceModule, modules, moved

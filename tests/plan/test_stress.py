@@ -13,7 +13,7 @@ import pytest
 
 import letir as lt
 from letir import jit
-from letir.plan.cache import PlanCache
+from letir.executor.plan_cache import PlanCache
 
 THREADS, CALLS, SPECS = 16, 1000, 50
 

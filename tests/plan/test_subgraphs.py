@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 
 import letir as lt
-from letir.plan.subgraphs import (
+from letir.executor.autodiff.subgraphs import (
     create_autodiff_subgraphs,
     inline_autodiff_subgraphs,
     smallest_subgraphs,

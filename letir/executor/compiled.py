@@ -10,10 +10,10 @@ from letir.errors import TraceError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module
 from letir.eval.memory_checks import check_writable
+from letir.executor.default_pipeline import optimized
 from letir.ops.effects.writes_to_arguments import changed_params
-from letir.plan.effects import EffectLog, is_guard
-from letir.plan.optimizing import optimized
-from letir.plan.slots import Plan, plan_of
+from letir.plan.effect_log import EffectLog, is_guard
+from letir.plan.plan import Plan, plan_of
 
 
 class Compiled:

@@ -19,7 +19,7 @@ from letir.eager.attributes import is_leaf, mirrored, places, put
 from letir.eager.models import arrays_of, changes, token_of
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
-from letir.plan.transforming import transformed_method
+from letir.executor.transformed_executors import transformed_method
 from letir.tracing.recorder import ACTIVE
 
 INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # whose method is called

@@ -20,13 +20,13 @@ from letir.eval.arguments import checked_arguments, flat_arguments, nested_resul
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import Environment
 from letir.eval.memory_checks import check_writable
+from letir.executor.autodiff.gradient_plans import Graph, Making
+from letir.executor.autodiff.subgraphs import requiring_grad
+from letir.executor.autodiff.tape_node import GraphStep
+from letir.executor.default_pipeline import optimized
 from letir.ops.autodiff.subgraph import differentiable_graph
 from letir.ops.effects.writes_to_arguments import changed_params, write_back
-from letir.plan.graph_steps import GraphStep
-from letir.plan.graphs import Graph, Making
-from letir.plan.optimizing import optimized
-from letir.plan.slots import Plan, plan_of
-from letir.plan.subgraphs import requiring_grad
+from letir.plan.plan import Plan, plan_of
 from letir.tracing.tracer import Tracer
 from letir.visitors.substitution import lambda_lift
 

@@ -14,7 +14,7 @@ from letir.ast.terms import Const, Lambda
 from letir.eval.array_modules import array_module
 from letir.eval.memory_checks import check_writable
 from letir.ops.effects.writes_to_arguments import changed_params
-from letir.plan.slots import Plan, plan_of
+from letir.plan.plan import Plan, plan_of
 from letir.visitors.substitution import substitute
 
 VARIES = object()

@@ -11,6 +11,12 @@ from functools import partial
 from letir.ad.zeros import decides, lower_grad_of, specialize_undef
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Lambda
+from letir.executor.autodiff.subgraphs import (
+    create_autodiff_subgraphs,
+    finished_subgraphs,
+    inline_autodiff_subgraphs,
+    might_require_grad,
+)
 from letir.passes.batching_products import batch_matmuls
 from letir.passes.canonicalizing import canonicalize_ops
 from letir.passes.cleanup import dead_code
@@ -26,12 +32,6 @@ from letir.passes.shapes import propagate_shapes
 from letir.passes.shortening import peephole
 from letir.passes.subexpressions import common_subexpressions, constant_pooling
 from letir.passes.unrolling import unroll
-from letir.plan.subgraphs import (
-    create_autodiff_subgraphs,
-    finished_subgraphs,
-    inline_autodiff_subgraphs,
-    might_require_grad,
-)
 
 
 def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -> Lambda:

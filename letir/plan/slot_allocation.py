@@ -13,15 +13,15 @@ from attrs import define
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.shape.shape_and_creation import constant
-from letir.plan.effects import before_guards
-from letir.plan.splicing import spliced
-from letir.plan.steps import (
+from letir.plan.effect_log import before_guards
+from letir.plan.instructions import (
     in_donated,
     is_simple,
     key_of,
     numerics,
     operand_values,
     special,
+    spliced,
     ufunc_of,
 )
 from letir.visitors.usedef import use_counts

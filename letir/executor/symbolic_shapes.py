@@ -17,8 +17,8 @@ from letir.ast.terms import Lambda
 from letir.ast.types import SIZE_READS, Size
 from letir.errors import LetirError
 from letir.eval.arguments import fits, sizes_of
-from letir.plan.slots import plan_of
-from letir.plan.spec import ArgumentSpec
+from letir.executor.argument_spec import ArgumentSpec
+from letir.plan.plan import plan_of
 
 LOG = logging.getLogger("letir.plan")
 LEAST = 2  # a size that a named one may be

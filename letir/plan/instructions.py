@@ -1,4 +1,6 @@
-"""What one step of a plan calls: a ufunc itself, or an operation's numerics with its attributes
+"""Groups put in their places: the binds of a ``fused`` body as steps of the plan around it.
+
+What one step of a plan calls: a ufunc itself, or an operation's numerics with its attributes
 filled in; and the Python numbers among the operands, made into what NumPy would make of them.
 """
 
@@ -11,11 +13,43 @@ from types import FunctionType, MethodType
 import numpy as np
 
 from letir.ast.attrs import token
-from letir.ast.terms import NO_TYPE, Arg, Bind, Const
+from letir.ast.builder import renamed
+from letir.ast.gc_pause import paused_gc
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret
 from letir.errors import DTypeError
 from letir.eval.memory_checks import updated
 from letir.ops.define.records import promotable
-from letir.plan.effects import logged
+from letir.ops.elementwise.fused import fused
+from letir.plan.effect_log import logged
+
+
+@paused_gc()
+def spliced(fn: Lambda) -> tuple[Lambda, dict]:
+    """(``fn`` with the bodies of its ``fused`` binds in their places, where those binds come from).
+
+    The latter: {index: ((body, bind of the body), (fn, the group's bind))}, innermost first.
+    """
+    if not any(bind.op is fused for bind in fn.binds):
+        return fn, {}
+    binds: list[Bind] = []
+    names: dict[Local, Arg] = {}  # what results of groups are
+    origins: dict[int, tuple] = {}
+    for bind in fn.binds:
+        args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
+        if bind.op is not fused:
+            binds.append(Bind(bind.binders, bind.op, args, bind.attrs, bind.source))
+            continue
+        body, origin = bind.attrs["body"], (fn, bind)
+        inner: dict[Local, Arg] = dict(zip(body.params, args, strict=True))
+        for one in body.binds:
+            origins[len(binds)] = ((body, one), origin)
+            args = tuple([inner[arg] if type(arg) is Local else arg for arg in one.args])
+            binds.append(Bind(renamed(one.binders, inner), one.op, args, one.attrs, one.source))
+        for binder, result in zip(bind.binders, body.ret.args, strict=True):
+            names[binder] = inner[result] if type(result) is Local else result
+    ret = [names.get(arg, arg) if type(arg) is Local else arg for arg in fn.ret.args]
+    return Lambda(fn.params, binds, Ret(tuple(ret))), origins
+
 
 PLAIN = (int, float, complex)
 _resolved: dict = {}  # (ufunc, types) -> dtypes that its loop takes; may be emptied at any time

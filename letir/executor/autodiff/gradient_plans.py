@@ -17,7 +17,7 @@ from letir.eval.array_modules import array_module
 from letir.passes.cleanup import dead_code
 from letir.passes.merging import merged_sums
 from letir.passes.signs import carried_signs
-from letir.plan.slots import plan_of
+from letir.plan.plan import plan_of
 from letir.tracing.orders import IN_C_ORDER, NEW
 from letir.visitors.usedef import use_counts
 

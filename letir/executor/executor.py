@@ -15,14 +15,17 @@ from letir.ad.sharing import Transform
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, GuardError
 from letir.eval.arguments import nested_results
-from letir.plan.cache import Entry, PlanCache
-from letir.plan.compiling import Compiled
-from letir.plan.differentiable import differentiable
-from letir.plan.marking import Marker, Options, is_method_of, name_refused
-from letir.plan.methods import BoundExecutor, on_mirror, options_of_method
-from letir.plan.optimizing import optimized
-from letir.plan.profiling import Profiled
-from letir.plan.requests import (
+from letir.executor.argument_spec import (
+    ArgumentSpec,
+    difference,
+    has_tracer,
+    key_of_arrays,
+    key_of_call,
+)
+from letir.executor.autodiff.differentiable_program import differentiable
+from letir.executor.autodiff.subgraphs import might_require_grad
+from letir.executor.calls import (
+    ExecutorState,
     Request,
     attempt,
     donated,
@@ -31,20 +34,18 @@ from letir.plan.requests import (
     needs_log,
     promote,
     reached,
+    state_of,
     taken,
     with_types,
 )
-from letir.plan.sizing import Families, NotNamed, check_agrees, recorded_by_name
-from letir.plan.spec import (
-    ArgumentSpec,
-    difference,
-    has_tracer,
-    key_of_arrays,
-    key_of_call,
-)
-from letir.plan.states import ExecutorState, state_of
-from letir.plan.subgraphs import might_require_grad
-from letir.plan.transforming import transformed
+from letir.executor.compiled import Compiled
+from letir.executor.default_pipeline import optimized
+from letir.executor.methods import BoundExecutor, on_mirror, options_of_method
+from letir.executor.plan_cache import Entry, PlanCache
+from letir.executor.profiling import Profiled
+from letir.executor.static_arguments import Marker, Options, is_method_of, name_refused
+from letir.executor.symbolic_shapes import Families, NotNamed, check_agrees, recorded_by_name
+from letir.executor.transformed_executors import transformed
 from letir.tracing.recorder import ABSTRACT, ACTIVE, LAZY
 from letir.tracing.recording import KEEP, record
 

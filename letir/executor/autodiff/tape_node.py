@@ -23,9 +23,9 @@ from letir.eager.steps import (
     step_at,
 )
 from letir.eval.array_modules import array_module, is_array
+from letir.executor.autodiff.gradient_plans import Backward, Graph
 from letir.passes.cleanup import dead_code
-from letir.plan.graphs import Backward, Graph
-from letir.plan.slots import plan_of
+from letir.plan.plan import plan_of
 
 
 @frozen(eq=False)

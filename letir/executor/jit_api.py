@@ -7,9 +7,9 @@ from types import MethodType
 from attrs import evolve
 
 from letir.errors import TraceError
-from letir.plan.executor import Executor
-from letir.plan.marking import Options
-from letir.plan.methods import bound_arrays, is_callable_object, with_bound
+from letir.executor.executor import Executor
+from letir.executor.methods import bound_arrays, is_callable_object, with_bound
+from letir.executor.static_arguments import Options
 
 
 class PartialExecutor(Executor):

@@ -17,14 +17,14 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.eval.arguments import flat_arguments
 from letir.eval.array_modules import array_module
 from letir.eval.evaluator import Evaluator, root
-from letir.plan.compiling import Compiled, compile
-from letir.plan.differentiable import Differentiable
-from letir.plan.executor import Executor, Request, name_of
-from letir.plan.jitting import PartialExecutor, jit
-from letir.plan.methods import BoundExecutor
-from letir.plan.optimizing import optimized
-from letir.plan.profiling import Profiled
-from letir.plan.spec import ArgumentSpec
+from letir.executor.argument_spec import ArgumentSpec
+from letir.executor.autodiff.differentiable_program import Differentiable
+from letir.executor.compiled import Compiled, compile
+from letir.executor.default_pipeline import optimized
+from letir.executor.executor import Executor, Request, name_of
+from letir.executor.jit_api import PartialExecutor, jit
+from letir.executor.methods import BoundExecutor
+from letir.executor.profiling import Profiled
 
 MOST_LINES = 40  # of binds in a text: of more, those that take the longest
 

@@ -14,9 +14,9 @@ import numpy as np
 from letir.ast.terms import Lambda
 from letir.errors import GuardError, InternalError
 from letir.eval.evaluator import forget_values, root, say_where
-from letir.plan.effects import EffectLog
-from letir.plan.layout import MANY, ONE, ONE_AND_CLEAR, TWO, TWO_AND_CLEAR, Table, laid_out
-from letir.plan.steps import references
+from letir.plan.effect_log import EffectLog
+from letir.plan.instructions import references
+from letir.plan.slot_allocation import MANY, ONE, ONE_AND_CLEAR, TWO, TWO_AND_CLEAR, Table, laid_out
 
 
 class Plan:

@@ -1,0 +1,1 @@
+"""Lt.jit and lt.compile: argument spec -> plan cache -> pipeline -> plan."""

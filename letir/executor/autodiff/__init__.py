@@ -1,0 +1,1 @@
+"""Gradient plans of jitted functions on Variables."""
