@@ -2,7 +2,7 @@
 
 import os
 
-from letir.ad.gradient import Gradient
+from letir.ad.gradient_program import Gradient
 from letir.ast.terms import Lambda, Local, Ret
 from letir.ast.text.files import MOST_BYTES, load_programs, save_programs
 from letir.errors import DTypeError, ParseError

@@ -8,13 +8,13 @@ import pytest
 from attrs import evolve, frozen
 
 import letir as lt
-from letir.ad.batching import batched
 from letir.ast.primitive import NO_BATCH, PRIMITIVES, Absent, Primitive
 from letir.ast.types import Size, Undef
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.control_flow.loop_over_examples import OneByOne
 from letir.testing import SAMPLES, Sample, applied, assert_close, check_grads
+from letir.transforms.batching import batched
 
 OWN = [name for name in PRIMITIVES if "." not in name]  # others are made by other tests
 EVERY = [

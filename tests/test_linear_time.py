@@ -14,7 +14,6 @@ import pytest
 
 import letir as lt
 from letir import passes
-from letir.ad.curvature import reverse_product
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
@@ -28,6 +27,7 @@ from letir.ops.elementwise.ufuncs import add
 from letir.passes import carried_signs, dead_code, merged_sums
 from letir.passes.combinators import without_combinators
 from letir.plan.plan import Plan, plan_of
+from letir.transforms.hessians import reverse_product
 from letir.visitors.substitution import from_dag, inline, lambda_lift, rename, substitute, to_dag
 from letir.visitors.usedef import use_counts
 

@@ -30,7 +30,6 @@ from letir import (
     vjp,
 )
 from letir.ad.forward import linear_program
-from letir.ad.transposing import transposed_program
 from letir.ast.pytrees import flatten
 from letir.ast.text.parser import parse
 from letir.ast.types import Undef
@@ -40,6 +39,7 @@ from letir.passes import dead_code
 from letir.testing import SAMPLES, assert_close, assert_same, programs
 from letir.testing.gradient_checks import direction, is_inexact, moved, paired
 from letir.testing.strategies import APART as NEVER
+from letir.transforms.transposition import transposed_program
 
 QUICK = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
 MANY = settings(QUICK, max_examples=10_000)

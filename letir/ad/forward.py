@@ -8,9 +8,9 @@ from collections.abc import Sequence
 
 from attrs import frozen
 
-from letir.ad.captures import Captures
+from letir.ad.gradient_program import Captures
 from letir.ad.reverse import takes_cotangent
-from letir.ad.rules import rule_body, strong, with_line
+from letir.ad.rule_cache import rule_body, strong, with_line
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import is_final

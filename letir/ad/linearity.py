@@ -9,9 +9,9 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from letir.ad.linear_bodies import OFFSETS, depending, obstacle_in_bodies
+from letir.ad.linearity_of_bodies import OFFSETS, depending, obstacle_in_bodies
 from letir.ad.reverse import pull, takes_cotangent
-from letir.ad.rules import RuleBody, rule_body
+from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.text.printer import line_of

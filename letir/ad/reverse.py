@@ -9,11 +9,10 @@ and all others stand on that. The conventions are those of docs/semantics.md, D1
 from collections.abc import Callable, Sequence
 from itertools import chain
 
-from letir.ad.captures import Captures
-from letir.ad.gradient import Gradient
-from letir.ad.policies import Policy, with_policy
-from letir.ad.rules import RuleBody, rule_body, strong, with_line
-from letir.ad.zeros import UNDEFINED
+from letir.ad.gradient_program import Captures, Gradient
+from letir.ad.remat.policies import Policy, with_policy
+from letir.ad.rule_cache import RuleBody, rule_body, strong, with_line
+from letir.ad.symbolic_zeros import UNDEFINED
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.gc_pause import paused_gc
@@ -186,7 +185,7 @@ def differentiate(
 
     Where it is known which results have a cotangent, ``defined`` says so: then ``df`` takes these
     cotangents only, none of temporaries, and has no ``grad_of``. ``policy`` and ``exact`` say what
-    is kept and what is computed again (``letir.ad.policies``). Linear in the number of binds.
+    is kept and what is computed again (``letir.ad.remat.policies``). Linear in the number of binds.
     Raises MissingRule with the user's line where an operation has no rule yet.
 
     >>> from letir.ast.text.parser import parse

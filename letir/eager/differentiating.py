@@ -5,7 +5,6 @@ from operator import attrgetter
 
 import numpy as np
 
-from letir.ad.linear_maps import as_direction
 from letir.eager.engine import accumulated
 from letir.eager.modes import RECORDS, Mode
 from letir.eager.recorder import Recorder
@@ -14,6 +13,7 @@ from letir.eager.workers import engine
 from letir.errors import ShapeError, TraceError
 from letir.eval.array_modules import array_module, is_array
 from letir.tracing.places import placed
+from letir.transforms.vjp_jvp import as_direction
 
 ACCUMULATING = threading.Lock()  # of two threads that add to one gradient
 

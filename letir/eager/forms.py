@@ -11,7 +11,7 @@ import numpy as np
 from attrs import frozen
 
 from letir.ad.reverse import DEFINED, pull
-from letir.ad.rules import RuleBody, rule_body
+from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import holds_arrays
 from letir.ast.builder import result_types

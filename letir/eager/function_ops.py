@@ -9,7 +9,6 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from letir.ad.custom import custom_vjp
 from letir.ast.attrs import Attrs, Here
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
@@ -26,6 +25,7 @@ from letir.ops.shape.shape_and_creation import zeros_like
 from letir.tracing.places import at_user, placed, user_place
 from letir.tracing.recorder import ABSENT, ACTIVE, EAGER
 from letir.tracing.tracer import Tracer
+from letir.transforms.custom_reverse import custom_vjp
 
 HERE = Here()  # stands for an array among the arguments
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from attrs import frozen
 
-from letir.ad.gradient import numbered
+from letir.ad.gradient_program import numbered
 from letir.ad.reverse import differentiate
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Bind, Lambda, Local, Ret

@@ -8,7 +8,7 @@ import functools
 from collections.abc import Callable, Sequence
 from functools import partial
 
-from letir.ad.zeros import decides, lower_grad_of, specialize_undef
+from letir.ad.symbolic_zeros import decides, lower_grad_of, specialize_undef
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Lambda
 from letir.executor.autodiff.subgraphs import (

@@ -11,7 +11,6 @@ import time
 from collections.abc import Callable
 from itertools import count
 
-from letir.ad.sharing import Transform
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, GuardError
 from letir.eval.arguments import nested_results
@@ -48,6 +47,7 @@ from letir.executor.symbolic_shapes import Families, NotNamed, check_agrees, rec
 from letir.executor.transformed_executors import transformed
 from letir.tracing.recorder import ABSTRACT, ACTIVE, LAZY
 from letir.tracing.recording import KEEP, record
+from letir.transforms.jitted_functions import Transform
 
 LOG = logging.getLogger("letir.plan")
 PLANS_EACH = 16  # of one kind of arguments: a branch on every step would compile without end

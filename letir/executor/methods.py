@@ -13,7 +13,6 @@ from types import FunctionType
 import optree
 from attrs import define, evolve, field, frozen
 
-from letir.ad.sharing import Transform
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.eager.attributes import is_leaf, mirrored, places, put
 from letir.eager.models import arrays_of, changes, token_of
@@ -21,6 +20,7 @@ from letir.errors import TraceError
 from letir.eval.array_modules import is_array
 from letir.executor.transformed_executors import transformed_method
 from letir.tracing.recorder import ACTIVE
+from letir.transforms.jitted_functions import Transform
 
 INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # whose method is called
 ROOT = "self"

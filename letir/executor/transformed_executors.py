@@ -8,9 +8,9 @@ from collections.abc import Callable
 
 from attrs import evolve
 
-from letir.ad.sharing import Transform
 from letir.ast.terms import Lambda
 from letir.tracing.recording import mark_static
+from letir.transforms.jitted_functions import Transform
 
 MOST = 64  # transforms of one executor; functions among their options would add up
 

@@ -9,7 +9,7 @@ from functools import partial
 
 from attrs import frozen
 
-from letir.ad.rules import strong
+from letir.ad.rule_cache import strong
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import LEAF, Tree, flatten

@@ -2,8 +2,8 @@
 
 from collections.abc import Sequence
 
-from letir.ad.gradient import Gradient
-from letir.ad.zeros import specialize_undef
+from letir.ad.gradient_program import Gradient
+from letir.ad.symbolic_zeros import specialize_undef
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import Tree
 from letir.ast.terms import Arg, Lambda

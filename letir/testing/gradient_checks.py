@@ -10,7 +10,6 @@ import numpy as np
 import optree
 from attrs import frozen
 
-from letir.ad.linear_maps import jvp, vjp
 from letir.ast.checker import retype
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.terms import Lambda
@@ -18,6 +17,7 @@ from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
 from letir.eval.array_modules import type_of
 from letir.tracing.recording import trace
+from letir.transforms.vjp_jvp import jvp, vjp
 
 MODES = {"rev": "reverse mode", "fwd": "forward mode"}
 WIDE = {"f": np.float64, "c": np.complex128}

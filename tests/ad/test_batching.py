@@ -8,13 +8,13 @@ from hypothesis import HealthCheck, assume, given, reject, settings
 from hypothesis import strategies as st
 
 import letir as lt
-from letir.ad.batching import batched
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.text.parser import parse
 from letir.ast.types import Undef
 from letir.eval.evaluator import Evaluator, run_flat
 from letir.ops.define.records import DISCRETE
 from letir.testing import SAMPLES, assert_close, assert_same, programs
+from letir.transforms.batching import batched
 
 X = np.linspace(-1.0, 1.2, 12).reshape(4, 3)
 

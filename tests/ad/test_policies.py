@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import letir as lt
-from letir.ad.costs import GRADES
-from letir.ad.cuts import SEGMENT
-from letir.ad.policies import with_policy
+from letir.ad.remat.cost_model import GRADES
+from letir.ad.remat.min_cut import SEGMENT
+from letir.ad.remat.policies import with_policy
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda

@@ -3,7 +3,7 @@
 import numpy as np
 
 import letir as lt
-from letir.ad.sharing import Transform
+from letir.transforms.jitted_functions import Transform
 
 
 class Keeper:

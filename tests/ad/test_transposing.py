@@ -6,11 +6,11 @@ import pytest
 import letir as lt
 from letir.ad.forward import linear_program
 from letir.ad.linearity import Linearity
-from letir.ad.transposing import transposed_program
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_close, assert_same
 from letir.testing.gradient_checks import coarsest_eps, is_inexact
+from letir.transforms.transposition import transposed_program
 
 X = np.linspace(0.1, 1.0, 5)
 W = np.cos(np.arange(15.0)).reshape(3, 5)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from attrs import define, field, frozen
 
-from letir.ad.zeros import UNDEFINED, specialize_undef
+from letir.ad.symbolic_zeros import UNDEFINED, specialize_undef
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import Undef
 from letir.eval.array_modules import array_module

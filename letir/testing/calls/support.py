@@ -10,7 +10,6 @@ import numpy as np
 from attrs import frozen
 
 import letir.numpy
-from letir.ad.mapping import vmap
 from letir.ad.reverse import differentiate
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
@@ -23,6 +22,7 @@ from letir.testing.calls.call import Call
 from letir.testing.calls.listed import NO_ARRAYS
 from letir.testing.gradient_checks import check_grads, is_inexact
 from letir.tracing.recording import trace
+from letir.transforms.vmapping import vmap
 
 NAMESPACES = {"": np, "linalg.": np.linalg, "fft.": np.fft}
 YES, NONE = "yes", "—"

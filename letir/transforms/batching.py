@@ -2,7 +2,7 @@
 
 ``Batching`` visits a body; what no mapped value reaches stays as it is, everything else becomes
 what the ``batch`` rule of its operation makes of it, with the batch as axis 0. ``batched`` is the
-transform of Lambdas on which ``vmap`` stands (``letir.ad.mapping``).
+transform of Lambdas on which ``vmap`` stands (``letir.transforms.vmapping``).
 """
 
 import functools
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from attrs import frozen
 
 from letir.ad.reverse import pull
-from letir.ad.rules import Steps, compiled, rule_body, with_line
+from letir.ad.rule_cache import Steps, compiled, rule_body, with_line
 from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.bodies import holds_arrays
 from letir.ast.builder import LetBuilder, Value, result_types

@@ -2,14 +2,13 @@
 
 ``halves`` parts the two programs into what is known before any cotangent is there and what is
 linear in the cotangents; ``rebuilt`` puts them together again around the values that a policy has
-chosen (``letir.ad.policies``). What is computed again stands just before its first use.
+chosen (``letir.ad.remat.policies``). What is computed again stands just before its first use.
 """
 
 from attrs import evolve, frozen
 
-from letir.ad.captures import Captures
-from letir.ad.gradient import Gradient
-from letir.ad.zeros import UNDEFINED, Specializer
+from letir.ad.gradient_program import Captures, Gradient
+from letir.ad.symbolic_zeros import UNDEFINED, Specializer
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, renamed
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret

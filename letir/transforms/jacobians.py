@@ -10,21 +10,8 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
-from letir.ad.batching import batched
-from letir.ad.calls import (
-    Call,
-    arguments_of,
-    as_program,
-    called,
-    example,
-    separate,
-    tree_of_arguments,
-    tree_of_results,
-)
 from letir.ad.forward import linear_program
-from letir.ad.gradients import check_inputs
 from letir.ad.reverse import differentiate
-from letir.ad.sharing import shared_with_executors
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.gc_pause import paused_gc
@@ -36,6 +23,19 @@ from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import to_place
 from letir.ops.shape.shape_and_creation import eye, ones, reshape, zeros
 from letir.passes.cleanup import dead_code
+from letir.transforms.batching import batched
+from letir.transforms.gradients import check_inputs
+from letir.transforms.jitted_functions import shared_with_executors
+from letir.transforms.program_call import (
+    Call,
+    arguments_of,
+    as_program,
+    called,
+    example,
+    separate,
+    tree_of_arguments,
+    tree_of_results,
+)
 
 Argnums = int | Sequence[int]
 

@@ -14,9 +14,6 @@ from typing import Any
 
 from attrs import frozen
 
-from letir.ad.calls import apart, given_apart, joined, tree_of_results
-from letir.ad.checkpointing import is_recorded, one_bind
-from letir.ad.custom import CustomFunction
 from letir.ad.linearity import Linearity
 from letir.ast.attrs import Attrs
 from letir.ast.pytrees import Tree, flatten, is_leaf
@@ -33,6 +30,9 @@ from letir.tracing.places import user_place
 from letir.tracing.recorder import LAZY
 from letir.tracing.recording import Recording, record
 from letir.tracing.tracer import Tracer
+from letir.transforms.checkpointing import is_recorded, one_bind
+from letir.transforms.custom_reverse import CustomFunction
+from letir.transforms.program_call import apart, given_apart, joined, tree_of_results
 
 MOST_ORDERS = 4  # how often a rule that calls its function on other arguments is recorded in itself
 LINEAR = "a rule is linear in the tangents: add them up, times what does not depend on them"

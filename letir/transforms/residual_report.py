@@ -7,17 +7,17 @@ from collections.abc import Callable, Iterable, Iterator
 
 from attrs import field, frozen
 
-from letir.ad.calls import called
-from letir.ad.costs import is_view, nbytes, weight
-from letir.ad.gradient import Gradient
-from letir.ad.policies import Choice, Policy, check_policy, with_policy
-from letir.ad.recomputing import Halves, halves
+from letir.ad.gradient_program import Gradient
+from letir.ad.remat.cost_model import is_view, nbytes, weight
+from letir.ad.remat.policies import Choice, Policy, check_policy, with_policy
+from letir.ad.remat.recomputation import Halves, halves
 from letir.ad.reverse import differentiate
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.text.printer import Printer
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError
 from letir.ops.autodiff.gradient_steps import grad_of
+from letir.transforms.program_call import called
 
 MOST = 4  # rules, operations and places that one line of the table names
 LONGEST = 64  # operations that are counted

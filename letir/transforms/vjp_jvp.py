@@ -5,10 +5,9 @@ from collections.abc import Callable
 import numpy as np
 from attrs import frozen
 
-from letir.ad.calls import Call, arguments_of, called, example, separate
 from letir.ad.forward import jvp_program, linear_program
-from letir.ad.gradient import zeros_for
-from letir.ad.policies import Policy
+from letir.ad.gradient_program import zeros_for
+from letir.ad.remat.policies import Policy
 from letir.ad.reverse import differentiate
 from letir.ast.pytrees import Tree, flatten
 from letir.ast.terms import Lambda
@@ -18,6 +17,7 @@ from letir.eval.arguments import fits
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import run_flat
 from letir.passes.cleanup import dead_code
+from letir.transforms.program_call import Call, arguments_of, called, example, separate
 
 
 @frozen(eq=False)

@@ -10,16 +10,16 @@ linear in the number of binds:
 
 For one value at most about the root of the program's binds are computed again, so that these do not
 take the room of what was dropped. ``exact`` finds the fewest bytes instead,
-as a minimum cut (``letir.ad.cuts``).
+as a minimum cut (``letir.ad.remat.min_cut``).
 """
 
 import math
 from collections.abc import Callable, Collection
 
-from letir.ad.costs import CHEAP, DEAR, FREE, MODERATE, recomputation, weight
-from letir.ad.cuts import minimum_cut
-from letir.ad.gradient import Gradient
-from letir.ad.recomputing import Halves, captured_locals, halves, rebuilt
+from letir.ad.gradient_program import Gradient
+from letir.ad.remat.cost_model import CHEAP, DEAR, FREE, MODERATE, recomputation, weight
+from letir.ad.remat.min_cut import minimum_cut
+from letir.ad.remat.recomputation import Halves, captured_locals, halves, rebuilt
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Local

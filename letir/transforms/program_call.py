@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from attrs import frozen
 
-from letir.ad.gradient import Gradient
+from letir.ad.gradient_program import Gradient
 from letir.ast.pytrees import LEAF, Leaf, Tree, flatten
 from letir.ast.terms import Lambda
 from letir.errors import ShapeError

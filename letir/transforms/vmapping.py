@@ -8,9 +8,6 @@ from collections.abc import Callable
 import optree
 from attrs import frozen
 
-from letir.ad.batching import batched
-from letir.ad.calls import as_program, example, separate, tree_of_arguments, tree_of_results
-from letir.ad.sharing import shared_with_executors
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
 from letir.ast.pytrees import NAMESPACE, Leaf, Tree, flatten
@@ -22,6 +19,15 @@ from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import rank, resized, shape_of, to_place
 from letir.tracing.recorder import LAZY
 from letir.tracing.recording import DROP, Recording, leaf_names, mark_static, record, unmarked
+from letir.transforms.batching import batched
+from letir.transforms.jitted_functions import shared_with_executors
+from letir.transforms.program_call import (
+    as_program,
+    example,
+    separate,
+    tree_of_arguments,
+    tree_of_results,
+)
 
 
 @shared_with_executors

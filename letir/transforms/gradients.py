@@ -9,21 +9,10 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from letir.ad.calls import (
-    Call,
-    arguments_of,
-    as_program,
-    called,
-    example,
-    separate,
-    tree_of_arguments,
-    tree_of_results,
-)
-from letir.ad.gradient import Gradient
-from letir.ad.policies import Policy
+from letir.ad.gradient_program import Gradient
+from letir.ad.remat.policies import Policy
 from letir.ad.reverse import differentiate
-from letir.ad.sharing import shared_with_executors
-from letir.ad.zeros import zero
+from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import LEAF, Tree
@@ -34,6 +23,17 @@ from letir.eval.evaluator import run_flat
 from letir.ops.shape.shape_and_creation import ones
 from letir.passes.cleanup import dead_code
 from letir.passes.combinators import without_combinators
+from letir.transforms.jitted_functions import shared_with_executors
+from letir.transforms.program_call import (
+    Call,
+    arguments_of,
+    as_program,
+    called,
+    example,
+    separate,
+    tree_of_arguments,
+    tree_of_results,
+)
 
 
 @shared_with_executors

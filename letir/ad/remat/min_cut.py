@@ -15,7 +15,8 @@ SEGMENT = 2000  # binds that one cut looks at
 def minimum_cut(choice, kept: set[Local]) -> set[Local]:
     """``kept`` with the fewest bytes, segment by segment while the rest stays as it is.
 
-    ``choice`` (``letir.ad.policies.Choice``) says what may be computed again and what values weigh.
+    ``choice`` (``letir.ad.remat.policies.Choice``) says what may be computed again and what values
+    weigh.
     Every segment is left with no more bytes than it had. Needs networkx.
     """
     kept = set(kept)

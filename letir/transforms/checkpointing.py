@@ -3,10 +3,8 @@
 import functools
 from collections.abc import Callable, Sequence
 
-from letir.ad.calls import apart, as_program, called, given_apart
-from letir.ad.costs import recomputation
-from letir.ad.policies import GRADES, Policy, check_policy
-from letir.ad.sharing import shared_with_executors
+from letir.ad.remat.cost_model import recomputation
+from letir.ad.remat.policies import GRADES, Policy, check_policy
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.pytrees import flatten
@@ -17,6 +15,8 @@ from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint as checkpoin
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.levers import is_tracing
 from letir.tracing.places import user_place
+from letir.transforms.jitted_functions import shared_with_executors
+from letir.transforms.program_call import apart, as_program, called, given_apart
 
 
 @shared_with_executors

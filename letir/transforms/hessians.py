@@ -3,25 +3,11 @@
 import functools
 from collections.abc import Callable
 
-from letir.ad.calls import (
-    Call,
-    arguments_of,
-    as_program,
-    called,
-    separate,
-    tree_of_arguments,
-    tree_of_results,
-)
 from letir.ad.forward import jvp_program, linear_program
-from letir.ad.gradient import zeros_for
-from letir.ad.gradients import check_result, gradient_program
-from letir.ad.jacobians import Argnums, jacfwd, jacrev
-from letir.ad.linear_maps import directions_of, tangent_of
+from letir.ad.gradient_program import zeros_for
 from letir.ad.reverse import differentiate
-from letir.ad.rules import strong
-from letir.ad.sharing import shared_with_executors
-from letir.ad.transposing import transposed_program
-from letir.ad.zeros import zero
+from letir.ad.rule_cache import strong
+from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import LEAF, Tree
@@ -33,6 +19,20 @@ from letir.eval.evaluator import run_flat
 from letir.passes.cleanup import dead_code
 from letir.tracing.recorder import ABSTRACT
 from letir.tracing.recording import record
+from letir.transforms.gradients import check_result, gradient_program
+from letir.transforms.jacobians import Argnums, jacfwd, jacrev
+from letir.transforms.jitted_functions import shared_with_executors
+from letir.transforms.program_call import (
+    Call,
+    arguments_of,
+    as_program,
+    called,
+    separate,
+    tree_of_arguments,
+    tree_of_results,
+)
+from letir.transforms.transposition import transposed_program
+from letir.transforms.vjp_jvp import directions_of, tangent_of
 
 
 @shared_with_executors

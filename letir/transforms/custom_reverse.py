@@ -4,7 +4,6 @@ import functools
 import inspect
 from collections.abc import Callable, Sequence
 
-from letir.ad.calls import apart, called, given_apart
 from letir.ad.reverse import takes_cotangent
 from letir.ast.attrs import Attrs
 from letir.ast.pytrees import flatten
@@ -19,6 +18,7 @@ from letir.tracing.places import user_place
 from letir.tracing.recorder import ABSTRACT, ACTIVE, Trace
 from letir.tracing.recording import record
 from letir.tracing.tracer import Tracer
+from letir.transforms.program_call import apart, called, given_apart
 
 
 class CustomFunction:

@@ -3,20 +3,10 @@
 import functools
 from collections.abc import Callable, Sequence
 
-from letir.ad.calls import (
-    Call,
-    arguments_of,
-    as_program,
-    called,
-    separate,
-    tree_of_arguments,
-)
-from letir.ad.gradients import check_inputs
-from letir.ad.linear_maps import as_direction
 from letir.ad.linearity import Linearity
 from letir.ad.reverse import differentiate
-from letir.ad.rules import strong
-from letir.ad.zeros import zero
+from letir.ad.rule_cache import strong
+from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import Tree
@@ -25,6 +15,16 @@ from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.shape.shape_and_creation import zeros
 from letir.passes.cleanup import dead_code
+from letir.transforms.gradients import check_inputs
+from letir.transforms.program_call import (
+    Call,
+    arguments_of,
+    as_program,
+    called,
+    separate,
+    tree_of_arguments,
+)
+from letir.transforms.vjp_jvp import as_direction
 
 ASKED = "linear_transpose"
 REMEDY = "take letir.linearize for another function, or leave the argument out of argnums"

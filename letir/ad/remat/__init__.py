@@ -1,0 +1,1 @@
+"""Rematerialisation: which residuals are kept."""

@@ -1,0 +1,1 @@
+"""What users call: grad, vjp, vmap, hessian, checkpoint (Python functions and Lambdas)."""
