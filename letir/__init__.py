@@ -221,7 +221,7 @@ _NAMES = {
     "reduce": "letir.tracing.combinators",
     "reduce_by_index": "letir.tracing.combinators",
     "retype": "letir.ast.checker",
-    "rewrite": "letir.passes.replacing",
+    "rewrite": "letir.passes.pattern_rewrite.replacement",
     "run_forward": "letir.eval.evaluator",
     "save": "letir.storage",
     "scan": "letir.tracing.scanning",

@@ -28,7 +28,7 @@ from letir.executor.autodiff.differentiable_program import differentiable
 from letir.executor.autodiff.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
 from letir.executor.default_pipeline import optimized
 from letir.passes import carried_signs, dead_code, merged_sums
-from letir.passes.combinators import without_combinators
+from letir.passes.lowering import without_combinators
 from letir.passes.pipeline import run
 from letir.plan.plan import Plan
 from letir.visitors.substitution import (

@@ -25,7 +25,7 @@ from letir.executor.autodiff.subgraphs import create_autodiff_subgraphs, inline_
 from letir.executor.default_pipeline import optimized
 from letir.ops.elementwise.ufuncs import add
 from letir.passes import carried_signs, dead_code, merged_sums
-from letir.passes.combinators import without_combinators
+from letir.passes.lowering import without_combinators
 from letir.plan.plan import Plan, plan_of
 from letir.transforms.hessians import reverse_product
 from letir.visitors.substitution import from_dag, inline, lambda_lift, rename, substitute, to_dag

@@ -16,7 +16,7 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import is_final
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError
-from letir.passes.combinators import without_combinators
+from letir.passes.lowering import without_combinators
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 

@@ -20,7 +20,7 @@ from letir.errors import LetirError
 from letir.ops.define.records import decomposition
 from letir.ops.elementwise.ufuncs import imag
 from letir.ops.shape.shape_and_creation import constant, size, zeros
-from letir.passes.cleanup import dead_code
+from letir.passes.dead_code_elimination import dead_code
 
 # attributes that are numbers beside the operands
 ADDED = {"pad": "value", "unfold": "value", "sum": "initial"}

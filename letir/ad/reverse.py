@@ -22,11 +22,10 @@ from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.autodiff.gradient_steps import autograd_add, grad_of
 from letir.ops.control_flow.loop_analysis import is_even, with_numbers
 from letir.ops.elementwise.ufuncs import add
-from letir.passes.arguments import without_writes
-from letir.passes.combinators import without_combinators
-from letir.passes.merging import merged_sums
-from letir.passes.outliving import parts_apart
-from letir.passes.signs import carried_signs
+from letir.passes.lowering import without_combinators, without_writes
+from letir.passes.memory.aliases import parts_apart
+from letir.passes.negation_sinking import carried_signs
+from letir.passes.sum_merging import merged_sums
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 DEFINED = (True,)

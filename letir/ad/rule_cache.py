@@ -18,7 +18,7 @@ from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.errors import LetirError, ShapeError
 from letir.ops.autodiff.gradient_steps import instantiated
-from letir.passes.cleanup import dead_code
+from letir.passes.dead_code_elimination import dead_code
 
 _bodies: dict = {}  # may be emptied at any time
 _MOST = 1 << 12

@@ -17,21 +17,21 @@ from letir.executor.autodiff.subgraphs import (
     inline_autodiff_subgraphs,
     might_require_grad,
 )
-from letir.passes.batching_products import batch_matmuls
-from letir.passes.canonicalizing import canonicalize_ops
-from letir.passes.cleanup import dead_code
-from letir.passes.consuming import in_place_check
-from letir.passes.decomposing import decompose
-from letir.passes.expanding import remove_implicit_expands
-from letir.passes.folding import constant_propagation
-from letir.passes.fusion import fuse
+from letir.passes.canonicalization import canonicalize_ops
+from letir.passes.constant_folding import constant_propagation
+from letir.passes.cse import common_subexpressions, constant_pooling
+from letir.passes.dead_code_elimination import dead_code
+from letir.passes.decomposition import decompose
+from letir.passes.fusion.fusing import fuse
+from letir.passes.implicit_broadcast import remove_implicit_expands
 from letir.passes.inlining import inline_bodies, without_barriers
-from letir.passes.invariants import loop_invariants
+from letir.passes.loops.invariant_motion import loop_invariants
+from letir.passes.loops.unrolling import unroll
+from letir.passes.matmul_batching import batch_matmuls
+from letir.passes.memory.consumed_operands import in_place_check
+from letir.passes.peephole_rules.driver import peephole
 from letir.passes.pipeline import Pipeline, registered, run
-from letir.passes.shapes import propagate_shapes
-from letir.passes.shortening import peephole
-from letir.passes.subexpressions import common_subexpressions, constant_pooling
-from letir.passes.unrolling import unroll
+from letir.passes.type_propagation import propagate_shapes
 
 
 def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -> Lambda:

@@ -5,35 +5,35 @@ Those that every gradient needs are loaded with letir, the others when somebody 
 
 import importlib
 
-from letir.passes.arguments import without_writes
-from letir.passes.cleanup import dead_code
-from letir.passes.merging import merged_sums
-from letir.passes.outliving import parts_apart
-from letir.passes.signs import carried_signs
+from letir.passes.dead_code_elimination import dead_code
+from letir.passes.lowering import without_writes
+from letir.passes.memory.aliases import parts_apart
+from letir.passes.negation_sinking import carried_signs
+from letir.passes.sum_merging import merged_sums
 
 _ON_USE = {  # name -> its module
-    "batch_matmuls": "batching_products",
-    "canonicalize_ops": "canonicalizing",
-    "common_subexpressions": "subexpressions",
-    "constant_pooling": "subexpressions",
-    "constant_propagation": "folding",
-    "decompose": "decomposing",
-    "decompose_addmm": "decomposing",
-    "erase_number_types": "erasing",
-    "fuse": "fusion",
-    "in_place_check": "consuming",
+    "batch_matmuls": "matmul_batching",
+    "canonicalize_ops": "canonicalization",
+    "common_subexpressions": "cse",
+    "constant_pooling": "cse",
+    "constant_propagation": "constant_folding",
+    "decompose": "decomposition",
+    "decompose_addmm": "decomposition",
+    "erase_number_types": "number_types",
+    "fuse": "fusion.fusing",
+    "in_place_check": "memory.consumed_operands",
     "inline_bodies": "inlining",
-    "is_differentiable": "differentiability",
-    "loop_invariants": "invariants",
-    "lower_tuples": "packing",
-    "normalize_order": "ordering",
-    "peephole": "shortening",
-    "propagate_requires_grad": "differentiability",
-    "propagate_shapes": "shapes",
+    "is_differentiable": "activity",
+    "loop_invariants": "loops.invariant_motion",
+    "lower_tuples": "list_lowering",
+    "normalize_order": "normal_order",
+    "peephole": "peephole_rules.driver",
+    "propagate_requires_grad": "activity",
+    "propagate_shapes": "type_propagation",
     "register": "pipeline",
-    "remove_implicit_expands": "expanding",
+    "remove_implicit_expands": "implicit_broadcast",
     "unregister": "pipeline",
-    "unroll": "unrolling",
+    "unroll": "loops.unrolling",
     "without_barriers": "inlining",
 }
 

@@ -10,7 +10,7 @@ from letir.ast.terms import Arg, Lambda, Local, Ret
 from letir.ast.text.printer import Printer
 from letir.errors import ScopeError
 from letir.ops.shape.shape_and_creation import as_size
-from letir.passes.cleanup import dead_code
+from letir.passes.dead_code_elimination import dead_code
 from letir.visitors.usedef import use_counts, uses
 
 Wanted = int | str | Local

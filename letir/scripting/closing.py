@@ -18,7 +18,7 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.define.records import recast
 from letir.ops.shape.shape_and_creation import Sizes
-from letir.passes.cleanup import dead_code
+from letir.passes.dead_code_elimination import dead_code
 from letir.scripting.emission import Emitter
 from letir.scripting.leaves import copied, leaves_of, plain
 from letir.scripting.reading import Gradients

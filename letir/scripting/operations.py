@@ -16,7 +16,7 @@ from letir.errors import LetirError, ShapeError
 from letir.ops.autodiff.scripted import mapped_scripted, pulled
 from letir.ops.define.batch_rules import unmapped_types
 from letir.ops.define.records import composite_record
-from letir.passes.cleanup import dead_code
+from letir.passes.dead_code_elimination import dead_code
 from letir.scripting.closing import Rule, operands_of, plain
 from letir.scripting.emission import Emitter
 from letir.scripting.scripts import Script, constant_of

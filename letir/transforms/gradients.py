@@ -21,8 +21,8 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.shape.shape_and_creation import ones
-from letir.passes.cleanup import dead_code
-from letir.passes.combinators import without_combinators
+from letir.passes.dead_code_elimination import dead_code
+from letir.passes.lowering import without_combinators
 from letir.transforms.jitted_functions import shared_with_executors
 from letir.transforms.program_call import (
     Call,

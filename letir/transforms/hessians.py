@@ -16,7 +16,7 @@ from letir.ast.types import ShapeDtype, Undef
 from letir.errors import MissingRule, ShapeError
 from letir.eval.array_modules import array_module
 from letir.eval.evaluator import run_flat
-from letir.passes.cleanup import dead_code
+from letir.passes.dead_code_elimination import dead_code
 from letir.tracing.recorder import ABSTRACT
 from letir.tracing.recording import record
 from letir.transforms.gradients import check_result, gradient_program

@@ -22,7 +22,7 @@ from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import to_place
 from letir.ops.shape.shape_and_creation import eye, ones, reshape, zeros
-from letir.passes.cleanup import dead_code
+from letir.passes.dead_code_elimination import dead_code
 from letir.transforms.batching import batched
 from letir.transforms.gradients import check_inputs
 from letir.transforms.jitted_functions import shared_with_executors

@@ -11,7 +11,7 @@ from letir.ast.terms import Lambda
 from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.evaluator import root
-from letir.passes.arguments import without_writes
+from letir.passes.lowering import without_writes
 from letir.tracing.recorder import LAZY
 from letir.tracing.recording import DROP, mark_static, record, unmarked
 

@@ -14,7 +14,7 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat
 from letir.ops.shape.shape_and_creation import zeros
-from letir.passes.cleanup import dead_code
+from letir.passes.dead_code_elimination import dead_code
 from letir.transforms.gradients import check_inputs
 from letir.transforms.program_call import (
     Call,

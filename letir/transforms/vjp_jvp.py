@@ -16,7 +16,7 @@ from letir.errors import DTypeError, ShapeError
 from letir.eval.arguments import fits
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import run_flat
-from letir.passes.cleanup import dead_code
+from letir.passes.dead_code_elimination import dead_code
 from letir.transforms.program_call import Call, arguments_of, called, example, separate
 
 

@@ -11,7 +11,7 @@ from letir.ast.primitive import PRIMITIVES as OPS
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.passes import in_place_check
-from letir.passes.aliases import may_share
+from letir.passes.memory.aliases import may_share
 from letir.testing import assert_same, functions, programs
 
 SOME = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))

@@ -11,7 +11,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.ast.text.parser import parse
 from letir.passes import constant_propagation, dead_code
-from letir.passes.folding import QUIET, is_foldable
+from letir.passes.constant_folding import QUIET, is_foldable
 from letir.testing import SAMPLES, applied, assert_same, programs
 
 

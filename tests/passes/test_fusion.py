@@ -11,7 +11,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda, Local
 from letir.ast.text.parser import parse
 from letir.passes import fuse
-from letir.passes.fusion import group_of
+from letir.passes.fusion.fusing import group_of
 from letir.testing import SAMPLES, assert_same, check_grads, programs
 
 ELEMENTWISE = sorted(name for name in SAMPLES if PRIMITIVES[name].elementwise)

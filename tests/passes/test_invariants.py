@@ -10,7 +10,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.text.parser import parse
 from letir.eval.evaluator import compute
-from letir.passes.invariants import QUIET_NAMES, loop_invariants
+from letir.passes.loops.invariant_motion import QUIET_NAMES, loop_invariants
 from letir.testing import SAMPLES, assert_same
 
 FORI = """

@@ -20,8 +20,8 @@ from letir.ast.primitive import PRIMITIVES as OPS
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.passes import peephole
-from letir.passes.algebra import is_power
-from letir.passes.chains import is_direct, splits
+from letir.passes.peephole_rules.algebra import is_power
+from letir.passes.peephole_rules.movement import is_direct, splits
 from letir.testing import functions, programs
 
 SOME = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))

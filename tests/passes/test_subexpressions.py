@@ -12,7 +12,7 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.text.parser import parse
 from letir.eval.evaluator import compute
 from letir.passes import common_subexpressions, constant_pooling, dead_code
-from letir.passes.aliases import may_share
+from letir.passes.memory.aliases import may_share
 from letir.testing import SAMPLES, assert_same, programs
 
 # ---- common subexpressions ----

@@ -6,7 +6,7 @@ import pytest
 
 import letir as lt
 from letir.ast.types import SIZE_READS
-from letir.passes.combinators import without_combinators
+from letir.passes.lowering import without_combinators
 from letir.testing import assert_close, assert_same
 
 N, M = lt.ShapeDtype(("n", 3)), lt.ShapeDtype(("m", 3))

@@ -9,7 +9,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Const, Local, Ret
 from letir.ast.text.parser import parse
 from letir.ast.types import ArrayType
-from letir.passes.cleanup import dead_code
+from letir.passes.dead_code_elimination import dead_code
 from letir.testing import SAMPLES, assert_same, programs
 from letir.visitors.substitution import (
     Input,

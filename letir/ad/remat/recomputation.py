@@ -15,7 +15,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.autodiff.gradient_steps import grad_of
 from letir.ops.elementwise.casting import barrier
 from letir.ops.shape.shape_and_creation import size
-from letir.passes.cleanup import dead_code, has_effect
+from letir.passes.dead_code_elimination import dead_code, has_effect
 from letir.visitors.substitution import free_locals
 
 

@@ -14,9 +14,9 @@ from letir.ad.symbolic_zeros import UNDEFINED, specialize_undef
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import Undef
 from letir.eval.array_modules import array_module
-from letir.passes.cleanup import dead_code
-from letir.passes.merging import merged_sums
-from letir.passes.signs import carried_signs
+from letir.passes.dead_code_elimination import dead_code
+from letir.passes.negation_sinking import carried_signs
+from letir.passes.sum_merging import merged_sums
 from letir.plan.plan import plan_of
 from letir.tracing.orders import IN_C_ORDER, NEW
 from letir.visitors.usedef import use_counts

@@ -20,7 +20,7 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.eager.function_ops import function_of
 from letir.errors import LetirError
 from letir.ops.autodiff.subgraph import VECTORS, differentiable_graph
-from letir.passes.differentiability import has_derivative, propagate_requires_grad
+from letir.passes.activity import has_derivative, propagate_requires_grad
 from letir.visitors.substitution import lambda_lift, substitute
 
 FEWEST_DIFFERENTIABLE = 2  # binds that require grad, for a graph of their own

@@ -24,7 +24,7 @@ from letir.eager.steps import (
 )
 from letir.eval.array_modules import array_module, is_array
 from letir.executor.autodiff.gradient_plans import Backward, Graph
-from letir.passes.cleanup import dead_code
+from letir.passes.dead_code_elimination import dead_code
 from letir.plan.plan import plan_of
 
 

@@ -1,0 +1,113 @@
+"""What a derivative flows through: is_differentiable, propagate_requires_grad [D1]."""
+
+from collections.abc import Callable, Sequence
+
+from attrs import define, field
+
+from letir.ast.bodies import bodies_of
+from letir.ast.primitive import Absent
+from letir.ast.terms import Bind, Lambda, Local
+from letir.ops.control_flow.loop_analysis import is_inexact
+from letir.passes.dead_code_elimination import SHAPES, Shape
+
+
+def is_differentiable(bind: Bind) -> bool:
+    """Whether a derivative flows through ``bind``: its operation has a reverse rule, and so has
+    whatever stands in its bodies, or its derivative is zero.
+
+    A ``grad_of`` is differentiable if its whole body is.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse("lambda %0 { %1 = exp(%0); %2 = greater(%1, 0.0); return (%1, %2) }")
+    >>> [is_differentiable(bind) for bind in f.binds]
+    [True, False]
+    """
+    if type(bind.op.vjp) is Absent:
+        return False
+    # words, as an analysis that returns None would be run again; once a body, however often shared
+    return all(body.memo(_body) == "differentiable" for body in bodies_of(bind))
+
+
+def _body(body: Lambda) -> str:
+    return "differentiable" if all(map(has_derivative, body.binds)) else "not"
+
+
+def has_derivative(bind: Bind) -> bool:
+    """Whether ``bind`` is differentiable, or its derivative is zero for good."""
+    rule = bind.op.vjp
+    return rule.final if type(rule) is Absent else is_differentiable(bind)
+
+
+def propagate_requires_grad(
+    fn: Lambda,
+    requires_grad: Sequence[bool],
+    *,
+    introduces: Callable[[Bind], bool] = lambda bind: False,
+) -> set[Local]:
+    """The locals of ``fn`` that require grad if the parameters where ``requires_grad`` do [D1].
+
+    A result does if an operand does, the operation is differentiable, and its dtype is floating or
+    complex, or unknown; of conditionals and loops those results do whose bodies say so, in any
+    iteration. ``introduces(bind)`` says of which binds the results require grad whatever the
+    operands. Linear in the number of binds.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse("lambda %0:x, %1:y { %2:a = exp(%0); %3:b = mul(%1, 2.0); return (%2, %3) }")
+    >>> sorted(local.name for local in propagate_requires_grad(f, [True, False]))
+    ['a', 'x']
+    """
+    return Requirements(introduces).locals(fn, tuple(requires_grad))
+
+
+@define(eq=False)
+class Requirements:
+    """One run through a program; a body is looked at once for each choice of its parameters."""
+
+    introduces: Callable[[Bind], bool]
+    known: dict = field(factory=dict)  # (id of a body, flags) -> (that body, those of its results)
+
+    def locals(self, fn: Lambda, flags: tuple[bool, ...]) -> set[Local]:
+        """The locals of ``fn`` itself that require grad."""
+        pairs = zip(fn.params, flags, strict=True)
+        found = {param for param, requires in pairs if requires and is_inexact(param)}
+        for bind in fn.binds:
+            if bind.op.is_differentiable:
+                requires = [type(arg) is Local and arg in found for arg in bind.args]
+                if self.introduces(bind):
+                    found.update(filter(is_inexact, bind.binders))
+                elif True in requires:
+                    results = self.results(bind, requires)
+                    pairs = zip(bind.binders, results, strict=True)
+                    found.update([b for b, there in pairs if there and is_inexact(b)])
+        return found
+
+    def results(self, bind: Bind, requires: list[bool]) -> Sequence[bool]:
+        """Which results of ``bind`` require grad for these operands."""
+        bodies, shape = bodies_of(bind), SHAPES.get(bind.op.name)
+        if not bodies or shape is None:
+            return [True] * len(bind.binders)
+        flags = [False] * shape.steps + requires[shape.ahead :]
+        if shape.n_carry is not None:
+            n_carry = shape.n_carry(bind)
+            found = self.loop(bodies[-1], flags, shape, n_carry)
+            return [*found[:n_carry], *[False] * shape.own(bind), *found[n_carry:]]
+        return [any(each) for each in zip(*[self.body(b, flags) for b in bodies], strict=True)]
+
+    def loop(self, body: Lambda, flags: list[bool], shape: Shape, n_carry: int) -> Sequence[bool]:
+        """The results of a loop: what requires grad after one iteration does in the next."""
+        first, end = shape.steps, shape.steps + n_carry
+        while True:  # flags only ever become true
+            results = self.body(body, flags)
+            grown = [a or b for a, b in zip(flags[first:end], results, strict=False)]
+            if grown == flags[first:end]:
+                return [*grown, *results[n_carry:]]
+            flags = [*flags[:first], *grown, *flags[end:]]
+
+    def body(self, body: Lambda, flags: Sequence[bool]) -> Sequence[bool]:
+        """Which results of a body require grad for these parameters."""
+        key = id(body), tuple(flags)
+        if key not in self.known:
+            found = self.locals(body, key[1])
+            results = [type(arg) is Local and arg in found for arg in body.ret.args]
+            self.known[key] = body, results
+        return self.known[key][1]

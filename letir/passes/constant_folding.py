@@ -1,0 +1,200 @@
+"""constant_propagation: compute when a program is optimised what does not depend on arguments."""
+
+from collections.abc import Sequence
+from functools import cache, partial
+
+import numpy as np
+from attrs import define, field
+
+from letir.ast.attrs import Attrs
+from letir.ast.bodies import throughout
+from letir.ast.gc_pause import paused_gc
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
+from letir.ast.types import PYTHON_NUMBERS, ArrayType
+from letir.eval.array_modules import type_of
+from letir.passes.memory.aliases import shown_locals, tied_locals, updated_locals
+
+LIMIT = 1 << 16  # bytes of one result
+TOTAL = 1 << 26  # of all
+
+# Besides ufuncs: what warns of nothing but by the state of floating-point errors, which is a
+# thread's own; Python's filters of warnings are not.
+QUIET = """
+    reshape transpose broadcast_to expand_dims squeeze flip concatenate stack split copy cast
+    index index_set index_add where clip real imag sum prod max min any all cumsum argmax argmin
+    matmul dot sum_to_size zeros ones full eye arange size
+"""
+_QUIET = frozenset(QUIET.split())
+_CASTING = frozenset(["cast", "full", "index_set", "index_add"])
+_OF_ELEMENTS = frozenset(["max", "min", "argmax", "argmin"])  # of none they raise
+
+
+@paused_gc()
+def constant_propagation(fn: Lambda, *, limit: int = LIMIT) -> Lambda:
+    """Compute binds of which all operands are constants, in bodies too.
+
+    Left alone are binds that raise or warn then, so that they do when the program runs, results of
+    more than ``limit`` bytes, operands of more, what updates take over, random draws, effects,
+    users' operations, what holds bodies, and arrays whose memory a result shows as a view, or two
+    results. A result keeps its bits, its order in memory, and its kind: NumPy's scalars stay
+    scalars [F4]. Linear in the number of binds.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse("lambda %0 { %1 = exp(0.0); %2 = add(%1, 2.0); %3 = mul(%0, %2); return %3 }")
+    >>> from letir.ast.checker import retype
+    >>> f = retype(f, ArrayType(float))
+    >>> from letir.passes import dead_code
+    >>> print(dead_code(constant_propagation(f)).listing(), end="")
+    %1 = constant float64(3.0)
+    %2 = mul %0, %1
+    return %2
+    """
+    return throughout(fn, partial(_folded, limit=limit))
+
+
+def _folded(fn: Lambda, limit: int) -> Lambda:
+    """``constant_propagation`` of the binds of ``fn`` itself."""
+    return Folding(fn, limit).run()
+
+
+@define(eq=False)
+class Folding:
+    """The binds that are left, and what is known of values. ``room``: bytes that may still be made,
+    for a program may free one constant before it makes the next.
+    """
+
+    fn: Lambda
+    limit: int
+    room: int = TOTAL
+    known: dict[Local, object] = field(factory=dict)
+    kept: list[Bind] = field(factory=list)
+    numbers: dict[Local, Const] = field(factory=dict)
+    updated: set[Local] | None = None
+    shown: set[Local] = field(factory=set)
+    tied: set[Local] = field(factory=set)
+
+    def run(self) -> Lambda:
+        """The program; ``fn`` itself if nothing can be computed."""
+        known, keep, changed = self.known, self.kept.append, False
+        for bind in self.fn.binds:
+            if bind.op.name == "constant":
+                known[bind.binders[0]] = bind.attrs["value"]
+            elif is_all_known(bind.args, known) and is_foldable(bind.op) and self.fold(bind):
+                changed = True
+                continue
+            keep(bind)
+        return with_numbers(self.fn, self.kept, self.numbers) if changed else self.fn
+
+    def fold(self, bind: Bind) -> bool:
+        """Whether constants stand for the results of ``bind`` now."""
+        values = evaluated(bind, self.known, min(self.limit, self.room))
+        if values is None:
+            return False
+        self.known.update(zip(bind.binders, values, strict=True))
+        self.room -= sum([getattr(value, "nbytes", 0) for value in values])
+        if self.updated is None:
+            self.updated, self.shown = updated_locals(self.fn), shown_locals(self.fn)
+            self.tied = tied_locals(self.fn)
+        # an update would have to copy a constant; so would the caller get a copy of what is new
+        if not self.updated.isdisjoint(bind.binders):
+            return False
+        if not bind.args and not self.shown.isdisjoint(bind.binders):
+            return False
+        pairs = zip(bind.binders, values, strict=True)
+        if any(binder in self.tied and type(value) is np.ndarray for binder, value in pairs):
+            return False
+        for binder, value in zip(bind.binders, values, strict=True):
+            if type(value) in PYTHON_NUMBERS:
+                self.numbers[binder] = Const(value)
+            else:
+                self.kept.append(constant_bind(binder, value, bind))
+        return True
+
+
+def is_all_known(args: Sequence[Arg], known: dict) -> bool:
+    """Whether all operands are constants."""
+    for arg in args:  # noqa: SIM110  no generator: asked once a bind
+        if type(arg) is Local and arg not in known:
+            return False
+    return True
+
+
+@cache
+def is_foldable(op: Primitive) -> bool:
+    """Whether it may be computed early, as far as the operation alone tells."""
+    if op.effect or op.random or op.holds_lambdas or "." in op.name:
+        return False
+    is_ufunc = op.elementwise and any(isinstance(f, np.ufunc) for f in op.numpy)
+    return is_ufunc or op.name in _QUIET
+
+
+def evaluated(bind: Bind, known: dict, limit: int) -> tuple | None:
+    """The results, ready to be constants; None if they are not to be computed."""
+    if not all(is_small(binder.type, limit) for binder in bind.binders):
+        return None
+    operands = [known[arg] if type(arg) is Local else arg.value for arg in bind.args]
+    if any(getattr(x, "nbytes", 0) > limit for x in operands) or loses_parts(bind):
+        return None
+    if bind.op.name in _OF_ELEMENTS and any(not getattr(x, "size", 1) for x in operands):
+        return None
+    try:
+        with np.errstate(all="raise"):  # what warns must do so when the program runs
+            out = bind.op.impl(np, *operands, **bind.attrs)
+    except Exception:
+        return None
+    results = (out,) if bind.op.results is None else tuple(out)
+    if not all(is_constant(r, b.type) for r, b in zip(results, bind.binders, strict=True)):
+        return None
+    return tuple([frozen(result) for result in results])
+
+
+def loses_parts(bind: Bind) -> bool:
+    """Whether complex operands may become real numbers, of which NumPy warns."""
+    kinds = [arg.type.dtype.kind for arg in bind.args if type(arg.type) is ArrayType]
+    return "c" in kinds and bind.op.name in _CASTING
+
+
+def is_small(kind: ArrayType | None, limit: int) -> bool:
+    """Whether values of this type have a known size of at most ``limit`` bytes."""
+    if kind is None or not all(type(n) is int for n in kind.shape):
+        return False
+    return kind.size * kind.dtype.itemsize <= limit
+
+
+def is_constant(result, kind: ArrayType) -> bool:
+    """Whether a constant can stand for a result: it is what was declared, and lies in memory in
+    rows or columns, which a copy keeps.
+    """
+    if type(result) in PYTHON_NUMBERS:
+        return kind.weak and type_of(result) is kind
+    if type(result) is not np.ndarray and not isinstance(result, np.generic):
+        return False
+    is_compact = result.flags.c_contiguous or result.flags.f_contiguous
+    return is_compact and type_of(result) is kind
+
+
+def frozen(result):
+    """A read-only copy in the same order; scalars and numbers as they are."""
+    if type(result) is not np.ndarray:
+        return result
+    found = np.array(result, order="K", copy=True)
+    found.flags.writeable = False
+    return found
+
+
+def constant_bind(binder: Local, value, bind: Bind) -> Bind:
+    """What binds a constant in the place of ``bind``."""
+    return Bind((binder,), PRIMITIVES["constant"], (), Attrs(value=value), bind.source)
+
+
+def with_numbers(fn: Lambda, binds: list[Bind], names: dict[Local, Const]) -> Lambda:
+    """``fn`` with other binds, and numbers in the place of some locals."""
+    ret = fn.ret
+    if names:
+        for i, bind in enumerate(binds):
+            args = tuple([names.get(a, a) if type(a) is Local else a for a in bind.args])
+            if args != bind.args:
+                binds[i] = Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+        ret = Ret(tuple([names.get(a, a) if type(a) is Local else a for a in fn.ret.args]))
+    return Lambda(fn.params, tuple(binds), ret, fn.in_tree, fn.out_tree)

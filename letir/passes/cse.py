@@ -1,0 +1,166 @@
+"""Passes that compute equal things once: common_subexpressions, constant_pooling."""
+
+from collections.abc import Sequence
+from functools import cache
+
+from attrs import define, field
+
+from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.bodies import all_bodies, throughout
+from letir.ast.gc_pause import paused_gc
+from letir.ast.liveness import has_effect
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.passes.memory.aliases import shown_locals, updated_locals
+
+# ---- common subexpressions ----
+
+
+@paused_gc()
+def common_subexpressions(fn: Lambda) -> Lambda:
+    """Compute once what several binds compute: the same operation on the same values with the same
+    attributes, to the bit; in bodies too.
+
+    Never merged are effects, draws of random numbers, updates and what they take over, users'
+    operations unless they are elementwise, and values that two results would share then [F4]. What
+    is computed again on purpose stands behind a ``barrier``. Linear in the number of binds.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse("lambda %0 { %1 = exp(%0); %2 = exp(%0); %3 = mul(%1, %2); return %3 }")
+    >>> print(common_subexpressions(f).listing(), end="")
+    %1 = exp %0
+    %2 = mul %1, %1
+    return %2
+    """
+    return throughout(fn, _shared)
+
+
+def _shared(fn: Lambda) -> Lambda:
+    """``common_subexpressions`` of the binds of ``fn`` itself."""
+    names: dict[Local, Local] = {}
+    first: dict[tuple, Bind] = {}
+    aliases = Aliases(fn)
+    kept: list[Bind] = []
+    for given in fn.binds:
+        bind = given_names(given, names) if names else given
+        op, args, attrs = bind.op, bind.args, bind.attrs
+        if is_mergeable(op):
+            # tuples of locals: hash and equality need no Python code, as locals are themselves
+            key = (op, args) if attrs is NO_ATTRS else (op, args, attrs.token)
+            found = first.setdefault(key, bind)
+            if found is not bind and aliases.may_merge(bind, found):
+                names.update(zip(bind.binders, found.binders, strict=True))
+                continue
+        elif op.name == "write_back":  # an argument has new contents: views of it are others
+            first.clear()
+        kept.append(bind)
+    return renamed_program(fn, kept, names) if names else fn
+
+
+def given_names(bind: Bind, names: dict[Local, Local]) -> Bind:
+    """``bind`` with its operands by their other names; itself if they have none."""
+    args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
+    return bind if args == bind.args else Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+
+
+def renamed_program(fn: Lambda, binds: Sequence[Bind], names: dict) -> Lambda:
+    """``fn`` with other binds, and its results by their other ``names``."""
+    ret = Ret(tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in fn.ret.args]))
+    return Lambda(fn.params, tuple(binds), ret, fn.in_tree, fn.out_tree)
+
+
+@cache
+def is_mergeable(op: Primitive) -> bool:
+    """Whether two of its binds may be one, as far as the operation alone tells."""
+    if op.effect or op.random or op.update is not None or op.name == "barrier":
+        return False
+    return op.elementwise or "." not in op.name  # of a user's nothing else is known
+
+
+@define(eq=False)
+class Aliases:
+    """Whose memory the results show, and what updates take over: found out when it is asked."""
+
+    fn: Lambda
+    shown: set[Local] | None = None
+    updated: set[Local] = field(factory=set)
+
+    def may_merge(self, bind: Bind, first: Bind) -> bool:
+        """Whether the results of ``first`` may stand for those of ``bind``. If so, they do from now
+        on.
+        """
+        if bind.op.holds_lambdas and (has_effect(bind) or has_random(bind)):
+            return False
+        pairs = list(zip(bind.binders, first.binders, strict=True))
+        # what was declared of the one may be less than of the other
+        if any(new.type is not old.type for new, old in pairs):
+            return False
+        if bind.op.name == "constant":  # results are copies of these, and updates too
+            return True
+        if self.shown is None:
+            self.shown, self.updated = shown_locals(self.fn), updated_locals(self.fn)
+        if not self.updated.isdisjoint(bind.binders) or not self.updated.isdisjoint(first.binders):
+            return False
+        if any(new in self.shown and old in self.shown for new, old in pairs):
+            return False
+        self.shown.update([old for new, old in pairs if new in self.shown])
+        return True
+
+
+def has_random(bind: Bind) -> bool:
+    """Whether it draws random numbers, or a body that it holds."""
+    if bind.op.random or not bind.op.holds_lambdas:
+        return bind.op.random
+    bodies = all_bodies(Lambda((), (bind,), Ret(())))
+    return any(inner.op.random for body in bodies[1:] for inner in body.binds)
+
+
+# ---- constants ----
+
+
+@paused_gc()
+def constant_pooling(fn: Lambda) -> Lambda:
+    """Bind equal array constants once, and let those of all bodies be one array in memory.
+
+    Equal are constants of one dtype and shape with the same bits: 0.0 and -0.0 differ. Linear in
+    the number of binds and bytes.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse('''lambda {
+    ...   %0 = constant(value=float64[2]{0.0, 1.0});
+    ...   %1 = constant(value=float64[2]{0.0, 1.0});
+    ...   %2 = mul(%0, %1);
+    ...   return %2 }''')
+    >>> print(constant_pooling(f).listing(), end="")
+    %0 = constant float64[2]{0.0, 1.0}
+    %1 = mul %0, %0
+    return %1
+    """
+    return throughout(fn, Pool().level)
+
+
+@define(eq=False)
+class Pool:
+    """The constants of a program and its bodies."""
+
+    arrays: dict[tuple, Attrs] = field(factory=dict)
+
+    def level(self, fn: Lambda) -> Lambda:
+        """``constant_pooling`` of the binds of ``fn`` itself."""
+        names: dict[Local, Local] = {}
+        bound: dict[tuple, Local] = {}
+        kept: list[Bind] = []
+        changed = False
+        for given in fn.binds:
+            bind = given_names(given, names) if names else given
+            if bind.op.name == "constant":
+                attrs = self.arrays.setdefault(bind.attrs.token, bind.attrs)
+                (binder,) = bind.binders
+                first = bound.setdefault((bind.attrs.token, binder.type), binder)
+                if first is not binder:
+                    names[binder] = first
+                    continue
+                if attrs is not bind.attrs:
+                    bind, changed = Bind(bind.binders, bind.op, (), attrs, bind.source), True
+            kept.append(bind)
+        return renamed_program(fn, kept, names) if names or changed else fn

@@ -1,0 +1,171 @@
+"""Passes that write operations as those of which they are made: decompose, decompose_addmm."""
+
+from collections.abc import Callable, Collection, Iterable
+
+from attrs import define, field
+
+from letir.ast.bodies import bodies_of
+from letir.ast.gc_pause import paused_gc
+from letir.ast.primitive import Primitive
+from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, Ret
+from letir.ast.types import ArrayType
+from letir.errors import LetirError
+from letir.ops.define.records import decomposition, is_computed_by_parts, is_derived_by_parts
+from letir.passes.type_propagation import throughout_fitting
+
+ADDMM = frozenset(["linear"])
+
+
+def decompose(
+    fn: Lambda,
+    *,
+    ops: Collection[str] | None = None,
+    keep_rules: bool = True,
+    exact: bool = True,
+) -> Lambda:
+    """Write composites as what they stand for, in bodies and in what they stand for too [B4].
+
+    By default those that are computed so anyway, and have no derivative rule of their own: then
+    results and derivatives stay the same to the bit. ``keep_rules=False`` takes those with a rule
+    as well, for programs that are not differentiated any more. ``exact=False`` takes those that
+    NumPy's own function computes, which rounds in another order. ``ops``: exactly those of these
+    names. A composite of which types or sizes are not known stays as it is.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3] {
+    ...   %2: float64[2] = linear(%0, %1, None);
+    ...   return %2 }''')
+    >>> print(decompose(f).listing(), end="")
+    %2 = transpose %1, None
+    %3 = matmul %0, %2
+    return %3
+    """
+    if ops is not None:
+        return _decomposed(fn, lambda op: op.name in ops)
+    return _decomposed(
+        fn,
+        lambda op: (
+            (is_computed_by_parts(op) or not exact) and (is_derived_by_parts(op) or not keep_rules)
+        ),
+    )
+
+
+def decompose_addmm(fn: Lambda) -> Lambda:
+    """Write ``linear``, a product of matrices with a bias, as a product and a sum.
+
+    So the sum can join a group of elementwise operations that follow. letir's record has no factors
+    alpha and beta: they are 1. A ``linear`` without a bias stays.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3], %2: float64[2] {
+    ...   %3: float64[2] = linear(%0, %1, %2);
+    ...   return %3 }''')
+    >>> print(decompose_addmm(f).listing(), end="")
+    %3 = transpose %1, None
+    %4 = matmul %0, %3
+    %5 = add %4, %2
+    return %5
+    """
+    return _decomposed(fn, lambda op: op.name in ADDMM, has_bias)
+
+
+def has_bias(bind: Bind) -> bool:
+    """Whether all operands are there."""
+    return len(bind.args) == 3 and all(arg.type is not NO_TYPE for arg in bind.args)
+
+
+def _decomposed(
+    fn: Lambda,
+    is_wanted: Callable[[Primitive], bool],
+    where: Callable[[Bind], bool] = lambda bind: True,
+) -> Lambda:
+    """``fn`` without the composites that are wanted, where they stand for something."""
+    wanted: dict[Primitive, bool] = {}  # once an operation
+
+    def is_composite(op: Primitive) -> bool:
+        if op not in wanted:
+            wanted[op] = op.decompose is not None and is_wanted(op)
+        return wanted[op]
+
+    parts = Parts(is_composite, where)
+    with paused_gc():
+        return throughout_fitting(fn, parts.of)
+
+
+@define(eq=False)
+class Parts:
+    """Writes composites as their parts; the programs of the parts are written so once each."""
+
+    is_wanted: Callable[[Primitive], bool]
+    where: Callable[[Bind], bool]
+    programs: dict[int, tuple[Lambda, Lambda]] = field(factory=dict)  # by id, with what has it
+
+    def of(self, fn: Lambda) -> Lambda:
+        """``fn`` without composites; bodies stay as they are."""
+        if not any(self.is_wanted(bind.op) for bind in fn.binds):
+            return fn
+        names: dict[Local, Arg] = {}
+        binds: list[Bind] = []
+        changed = False
+        for bind in fn.binds:
+            program = self.program(bind) if self.is_wanted(bind.op) else None
+            args = tuple([names.get(a, a) if type(a) is Local else a for a in bind.args])
+            if program is not None:
+                changed = True
+                put_parts(bind, program, args, binds, names)
+            elif args == bind.args:
+                binds.append(bind)
+            else:
+                binds.append(Bind(bind.binders, bind.op, args, bind.attrs, bind.source))
+        if not changed:
+            return fn
+        ret = Ret(tuple([names.get(a, a) if type(a) is Local else a for a in fn.ret.args]))
+        return Lambda(fn.params, binds, ret, fn.in_tree, fn.out_tree)
+
+    def program(self, bind: Bind) -> Lambda | None:
+        """What a composite stands for, without composites; None if it has to stay."""
+        types = [None if arg.type is NO_TYPE else arg.type for arg in bind.args]
+        unknown = any(arg.type is None for arg in (*bind.args, *bind.binders))
+        if unknown or not self.where(bind) or (bodies_of(bind) and any(map(is_named, types))):
+            return None  # what a reduction by a body stands for depends on the number of elements
+        try:
+            found = decomposition(bind.op.decompose, tuple(types), bind.attrs)
+        except LetirError:  # a size that is a name where a number is needed
+            return None
+        pairs = zip(found.ret.args, bind.binders, strict=True)
+        if any(result.type is not binder.type for result, binder in pairs):
+            return None
+        if id(found) not in self.programs:
+            self.programs[id(found)] = found, self.of(found)
+        return self.programs[id(found)][1]
+
+
+def is_named(kind: ArrayType | None) -> bool:
+    """Whether a size is known by name only."""
+    return kind is not None and any(type(n) is not int for n in kind.shape)
+
+
+def put_parts(
+    bind: Bind, program: Lambda, args: Iterable[Arg], binds: list[Bind], names: dict[Local, Arg]
+) -> None:
+    """Add the binds of ``program`` on ``args`` in the place of ``bind``, whose binders they keep;
+    ``names`` gets those that are no bind of their own there.
+    """
+    given = [arg for arg in args if arg.type is not NO_TYPE]  # None is no parameter
+    inner: dict[Local, Arg] = dict(zip(program.params, given, strict=True))
+    for result, binder in zip(program.ret.args, bind.binders, strict=True):
+        if type(result) is Local and result not in inner:
+            inner[result] = binder
+    for part in program.binds:
+        operands = tuple([inner[a] if type(a) is Local else a for a in part.args])
+        binders = tuple(
+            [
+                inner[b] if b in inner else inner.setdefault(b, Local(b.type, b.name))
+                for b in part.binders
+            ]
+        )
+        binds.append(Bind(binders, part.op, operands, part.attrs, bind.source))
+    for result, binder in zip(program.ret.args, bind.binders, strict=True):
+        found = inner[result] if type(result) is Local else result
+        if found is not binder:
+            names[binder] = found

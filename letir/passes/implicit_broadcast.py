@@ -1,0 +1,67 @@
+"""``remove_implicit_expands``: no ``broadcast_to`` before operations that broadcast themselves."""
+
+from letir.ast.gc_pause import paused_gc
+from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ops.shape.shape_and_creation import broadcast_to
+from letir.passes.peephole_rules.driver import fits, is_typed
+from letir.passes.type_propagation import throughout_fitting
+
+
+@paused_gc()
+def remove_implicit_expands(fn: Lambda) -> Lambda:
+    """Give elementwise operations their operands as they were before ``broadcast_to``, where they
+    broadcast them to the same result, in bodies too.
+
+    The iteration is the same, over strides of 0, so that results are, to the bit and in memory.
+    Linear in the number of binds; a ``broadcast_to`` that nobody needs any more is left for
+    ``dead_code``. A program without any is returned as it is.
+
+    >>> from letir.ast.text.parser import parse
+    >>> from letir.passes import dead_code
+    >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3] {
+    ...   %2: float64[2, 3] = broadcast_to(%0, shape=(2, 3));
+    ...   %3: float64[2, 3] = mul(%2, %1);
+    ...   %4: float64[2, 3] = mul(%2, %2);
+    ...   return (%3, %4) }''')
+    >>> print(dead_code(remove_implicit_expands(f)).listing(), end="")
+    %2 = broadcast_to %0, (2, 3)
+    %3 = mul %0, %1
+    %4 = mul %0, %2
+    return (%3, %4)
+    """
+    return throughout_fitting(fn, _without_expands)
+
+
+def _without_expands(fn: Lambda) -> Lambda:
+    bases: dict[Local, Arg] = {}  # what was broadcast, by what it was broadcast to
+    binds: list[Bind] = []
+    changed = False
+    for bind in fn.binds:
+        found = bind
+        if bind.op is broadcast_to:
+            base = bind.args[0]
+            bases[bind.binders[0]] = bases.get(base, base)
+        elif bases and bind.op.elementwise and bind.op.reusable and has_axes(bind):
+            found = _implicit(bind, bases)
+            changed = changed or found is not bind
+        binds.append(found)
+    return fn.with_binds(binds) if changed else fn
+
+
+def has_axes(bind: Bind) -> bool:
+    """Whether the result is known to have axes: without, it may be an array or a scalar as the
+    operand is, and ``broadcast_to`` gives arrays.
+    """
+    kind = bind.binders[0].type
+    return kind is not None and bool(kind.shape)
+
+
+def _implicit(bind: Bind, bases: dict[Local, Arg]) -> Bind:
+    """``bind`` with operands before they were broadcast, those that need not be."""
+    places = [i for i, arg in enumerate(bind.args) if type(arg) is Local and arg in bases]
+    # one after the other: the last one may be all that has the shape of the result
+    for i in places:
+        args = (*bind.args[:i], bases[bind.args[i]], *bind.args[i + 1 :])
+        found = Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+        bind = found if is_typed(bind) and fits(found, bind) else bind
+    return bind

@@ -1,0 +1,194 @@
+"""``lower_tuples``: lists of values that are packed and unpacked again.
+
+letir has no lists: those of NumPy are packed by ``stack`` and ``concatenate`` and unpacked by
+``split`` and by indices.
+"""
+
+import operator
+
+from letir.ast.attrs import Attrs
+from letir.ast.gc_pause import paused_gc
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ops.indexing.basic import index
+from letir.ops.shape.shape_and_creation import is_known
+from letir.ops.shape.transpose_join_split import concatenate, normalized, split, split_parts, stack
+from letir.passes.peephole_rules.driver import renamed
+from letir.passes.peephole_rules.value_facts import Known
+from letir.passes.type_propagation import throughout_fitting
+from letir.visitors.usedef import use_counts
+
+FEW = 2  # one part in so many is taken by an index of its own
+
+
+@paused_gc()
+def lower_tuples(fn: Lambda) -> Lambda:
+    """Take what was packed as it was before, in bodies too.
+
+    A part of a ``stack`` or a ``concatenate`` is the value that was packed, all parts of an array
+    packed again are the array; of a ``split`` of which few parts are used these are indexed. Only
+    where results are the same to the bit, in kind, order in memory and in what they share. Linear;
+    what nobody needs any more is left for ``dead_code``.
+
+    >>> from letir.ast.text.parser import parse
+    >>> from letir.passes import dead_code
+    >>> f = parse('''lambda %0: float64[3] {
+    ...   %1: float64[3] = exp(%0);
+    ...   %2: float64[2, 3] = stack(%1, %0, axis=0);
+    ...   %3: float64[3] = index(%2, item=0);
+    ...   %4: float64[3] = neg(%3);
+    ...   %5: float64[1], %6: float64[1], %7: float64[1] = split(%4, sections=3, axis=0);
+    ...   return %6 }''')
+    >>> print(dead_code(lower_tuples(f)).listing(), end="")
+    %1 = exp %0
+    %2 = neg %1
+    %3 = index %2, 1:2
+    return %3
+    """
+    return throughout_fitting(fn, _lowered)
+
+
+def _lowered(fn: Lambda) -> Lambda:
+    if not any(bind.op in LOWERED for bind in fn.binds):
+        return fn
+    known, counts = Known(fn), use_counts(fn)
+    names: dict[Local, Arg] = {}
+    binds: list[Bind] = []
+    for bind in fn.binds:
+        one = renamed(bind, names) if names else bind
+        for each in left_of(one, known, names, counts):
+            binds.append(each)
+            known.note(each)
+    if len(binds) == len(fn.binds) and all(map(operator.is_, binds, fn.binds)):
+        return fn
+    ret = Ret(tuple([names.get(a, a) if type(a) is Local else a for a in fn.ret.args]))
+    return Lambda(fn.params, binds, ret, fn.in_tree, fn.out_tree)
+
+
+def left_of(bind: Bind, known: Known, names: dict[Local, Arg], counts: dict) -> list[Bind]:
+    """The binds that stay of one; ``names`` gets what stands for its results."""
+    if bind.op not in LOWERED or any(binder.type is None for binder in bind.binders):
+        return [bind]
+    if bind.op is split:
+        return parts_apart(bind, known, names, counts)
+    x = LOWERED[bind.op](bind, known)
+    if x is None:
+        return [bind]
+    names[bind.binders[0]] = x
+    return []
+
+
+# ---- a part of what was packed ----
+
+
+def is_same(y: Local, x: Arg, known: Known) -> bool:
+    """Whether ``x`` may stand for ``y``, a view of a copy of it in an array of rows."""
+    if type(x) is not Local or (known.is_shown(y) and y.type.shape):
+        return False  # a result shares memory with what was packed
+    return (not y.type.shape or known.is_rows(x)) and known.can_be(y, x)
+
+
+def stacked_part(bind: Bind, known: Known) -> Local | None:
+    """x of stack(..., x, ...)[i]."""
+    (y,), item = bind.binders, bind.attrs["item"]
+    packed = known.made.get(bind.args[0]) if known.op_of(bind.args[0]) is stack else None
+    if packed is None or type(item) is not int or packed.attrs["axis"] != 0:
+        return None
+    if not -len(packed.args) <= item < len(packed.args):
+        return None
+    x = packed.args[item]
+    in_rows = not y.type.shape or known.is_rows(bind.args[0])
+    return x if in_rows and is_same(y, x, known) else None
+
+
+def parts_apart(
+    bind: Bind, known: Known, names: dict[Local, Arg], counts: dict[Local, int]
+) -> list[Bind]:
+    """What is left of a ``split``: nothing of what was concatenated so, few parts by indices."""
+    whole = bind.args[0]
+    if type(whole) is not Local or whole.type is None:
+        return [bind]
+    (axis,) = normalized(bind.attrs["axis"], whole.type.ndim)
+    packed = known.made.get(whole) if known.op_of(whole) is concatenate else None
+    # parts along another axis do not lie one row after the other
+    if packed is not None and axis == 0 and known.is_rows(whole) and fits_parts(packed, bind):
+        pairs = list(zip(bind.binders, packed.args, strict=True))
+        if all(y not in counts or is_same(y, x, known) for y, x in pairs):
+            names.update(pairs)
+            return []
+    used = [i for i, binder in enumerate(bind.binders) if binder in counts]
+    if len(used) * FEW > len(bind.binders) or not is_known((whole.type.shape[axis],)):
+        return [bind]
+    ends = part_ends(bind, whole.type.shape[axis])
+    return [indexed(bind, i, axis, *ends[i]) for i in used]
+
+
+def fits_parts(packed: Bind, bind: Bind) -> bool:
+    """Whether a ``split`` along the first axis gives back what was concatenated."""
+    axis = packed.attrs["axis"]
+    if len(packed.args) != len(bind.binders) or axis is None:
+        return False
+    if normalized(axis, bind.args[0].type.ndim) != (0,):
+        return False
+    pairs = zip(packed.args, bind.binders, strict=True)
+    sections = bind.attrs["sections"]
+    in_order = type(sections) is int or list(sections) == sorted(sections)
+    return in_order and all(x.type is y.type for x, y in pairs)
+
+
+def part_ends(bind: Bind, n: int) -> list[tuple[int, int]]:
+    """Where the parts of a ``split`` begin and end."""
+    sections = bind.attrs["sections"]
+    sizes = split_parts(n, sections)
+    if type(sections) is int:
+        return [(i * size, (i + 1) * size) for i, size in enumerate(sizes)]
+    starts = [0, *[min(max(i + n if i < 0 else i, 0), n) for i in sections]]
+    return [(start, start + size) for start, size in zip(starts, sizes, strict=True)]
+
+
+def indexed(bind: Bind, i: int, axis: int, start: int, stop: int) -> Bind:
+    """One part of a ``split`` as an index."""
+    part = slice(start, stop, None)
+    item = (*[slice(None)] * axis, part) if axis else part
+    return Bind((bind.binders[i],), index, bind.args, Attrs(item=item), bind.source)
+
+
+# ---- all parts packed again ----
+
+
+def packed_again(bind: Bind, known: Known) -> Local | None:
+    """x of concatenate(split(x)), and of stack(x[0], x[1], ...)."""
+    (y,) = bind.binders
+    first = known.made.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None
+    if first is None or first.op is not (split if bind.op is concatenate else index):
+        return None
+    x = first.args[0]
+    if type(x) is not Local or x.type is not y.type or not known.is_rows(x):
+        return None
+    whole = is_split_of if bind.op is concatenate else is_stack_of
+    return x if whole(bind, first, known) and known.can_be(y, x) else None
+
+
+def is_split_of(bind: Bind, parts: Bind, known: Known) -> bool:
+    """Whether the operands are all parts of one ``split``, in order, along its axis."""
+    axis, sections, ndim = bind.attrs["axis"], parts.attrs["sections"], bind.binders[0].type.ndim
+    if axis is None or normalized(axis, ndim) != normalized(parts.attrs["axis"], ndim):
+        return False
+    in_order = type(sections) is int or list(sections) == sorted(sections)
+    return in_order and bind.args == parts.binders
+
+
+def is_stack_of(bind: Bind, first: Bind, known: Known) -> bool:
+    """Whether the operands are x[0], x[1] and so on, all of one x."""
+    x = first.args[0]
+    if bind.attrs["axis"] != 0 or len(bind.args) != x.type.shape[0]:
+        return False
+    for i, arg in enumerate(bind.args):
+        row = known.made.get(arg) if type(arg) is Local else None
+        if row is None or row.op is not index or row.args != first.args[:1]:
+            return False
+        if type(row.attrs["item"]) is not int or row.attrs["item"] != i:
+            return False
+    return True
+
+
+LOWERED = {index: stacked_part, split: None, concatenate: packed_again, stack: packed_again}

@@ -1,0 +1,1 @@
+"""Loop-invariant code motion, unrolling."""

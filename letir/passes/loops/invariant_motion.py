@@ -1,0 +1,351 @@
+"""``loop_invariants``: what every step of a loop computes anew from the same operands is computed
+once, before the loop.
+
+Read ``Loop`` first, which says what the records of loops have in common, then ``Invariants``, which
+looks for such binds in one body, then ``moved``.
+"""
+
+import itertools
+from collections.abc import Callable, Sequence
+
+from attrs import define, field, frozen
+
+from letir.ast.attrs import Attrs
+from letir.ast.bodies import bodies_of, throughout, with_bodies
+from letir.ast.builder import LetBuilder, renamed
+from letir.ast.gc_pause import paused_gc
+from letir.ast.liveness import has_effect
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret
+from letir.ast.types import WEAK, ArrayType
+from letir.ops.control_flow.conditionals import cond
+from letir.ops.elementwise.ufuncs import less
+from letir.ops.shape.shape_and_creation import zeros
+from letir.passes.fusion.clustering import PARTS, bytes_of
+from letir.visitors.substitution import lambda_lift
+from letir.visitors.usedef import use_counts
+
+COUNTS = (ArrayType("int64"), WEAK[int])  # the bounds of a loop
+FEW, LITTLE = 4, 1 << 11  # binds and bytes that cost less than a question
+ROOM = 1 << 20  # bytes that may be kept through a loop where its operands are smaller
+
+# They neither raise nor warn, whatever the values are: a loop that takes no step may compute them.
+QUIET = """
+    transpose expand_dims squeeze flip concatenate stack split copy size
+    neg positive sign conj real imag abs floor ceil trunc rint minimum maximum where
+    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
+    logical_not bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite signbit
+"""
+QUIET_NAMES = frozenset(QUIET.split())
+# These too, if their operands are the arrays alone: then all is known when they are recorded.
+QUIET_ALONE = frozenset(["constant", "zeros", "ones", "full", "index", "reshape", "broadcast_to"])
+EXACT_NUMBERS = frozenset(["add", "sub", "mul"])  # of integers, which wrap around
+
+
+@paused_gc()
+def loop_invariants(fn: Lambda) -> Lambda:
+    """Move what is the same in all steps of a loop before it.
+
+    Such are binds of captured operands alone, in the bodies of ``fori_loop``, ``while_loop``,
+    ``scan`` and ``map``, also of loops inside others; not effects and random numbers. A bind that
+    may raise or warn moves only if no effect comes before it and it is sure to run, or into a
+    ``cond`` that asks whether there is a first step. What is kept through the loop is at most as
+    large as its operands, or 1 MiB.
+    Operands that only moved binds read are captured no more. Results are the same to the bit.
+    Linear in the number of binds; ``fn`` itself is returned if nothing moves.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse('''lambda %0: float64[3], %1: float64[3] {
+    ...   %2: float64[3] = fori_loop(0, 9, %0, %1,
+    ...     body=lambda %3: int64[], %4: float64[3], %5: float64[3] {
+    ...       %6: float64[3] = exp(%5); %7: float64[3] = mul(%4, %6); return %7 });
+    ...   return %2 }''')
+    >>> print(loop_invariants(f).listing(), end="")
+    %2 = exp %1
+    %3 = fori_loop 0, 9, %0, %2, lambda %4, %5, %6 {
+      %7 = mul %5, %6
+      return %7
+    }
+    return %3
+    """
+    if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
+        return fn
+    return throughout(fn, moved_level)
+
+
+def moved_level(fn: Lambda) -> Lambda:
+    """``fn`` with what its own loops need not compute again before them."""
+    if not any(bind.op.name in LOOPS for bind in fn.binds):
+        return fn
+    numbers: dict[Local, int] = {}
+    binds: list[Bind] = []
+    for bind in fn.binds:
+        if bind.op.name == "constant" and bind.binders[0].type in COUNTS:
+            numbers[bind.binders[0]] = int(bind.attrs["value"])
+        if bind.op.name in LOOPS:
+            binds += moved(LOOPS[bind.op.name](bind, numbers))
+        else:
+            binds.append(bind)
+    # a loop that stays is the same object
+    same = len(binds) == len(fn.binds) and all(map(_is, binds, fn.binds))
+    return fn if same else fn.with_binds(binds)
+
+
+def _is(a, b) -> bool:
+    return a is b
+
+
+# ---- what loops have in common ----
+
+
+@frozen(eq=False)
+class Loop:
+    """A bind that runs bodies again and again.
+
+    Its operands from ``first`` on are captured: they are the last parameters of every body.
+    ``certain`` says of each body whether it runs at least once; ``enters`` emits whether those run
+    of which that is not known, if that can be told.
+    """
+
+    bind: Bind
+    first: int
+    certain: tuple[bool, ...]
+    enters: Callable[[LetBuilder], Arg] | None = None
+
+    @property
+    def captured(self) -> tuple[Arg, ...]:
+        """The operands that are the same in all steps."""
+        return self.bind.args[self.first :]
+
+
+def fori_loop(bind: Bind, numbers: dict) -> Loop:
+    """A loop between two numbers."""
+    known = [int(arg.value) if type(arg) is Const else numbers.get(arg) for arg in bind.args[:2]]
+    runs = None not in known and known[0] < known[1]
+
+    def enters(builder: LetBuilder) -> Arg:
+        return builder.emit(less, bind.args[:2])[0]
+
+    is_open = None in known  # else it is known that there is no step
+    return Loop(bind, 2 + len(bind.attrs["body"].ret.args), (runs,), enters if is_open else None)
+
+
+def while_loop(bind: Bind, numbers: dict) -> Loop:
+    """A loop whose test runs at least once."""
+    test = bind.attrs["test"]
+
+    def enters(builder: LetBuilder) -> Arg:
+        return builder.inline(test, bind.args)[0]
+
+    n_carry = bind.attrs.get("n_carry", len(bind.attrs["body"].ret.args))
+    is_pure = not any(map(has_effect, test.binds))  # it runs once more
+    return Loop(bind, n_carry, (True, False), enters if is_pure else None)
+
+
+def scan(bind: Bind, numbers: dict) -> Loop:
+    """A loop over elements."""
+    start, n_xs = bind.attrs.get("n_carry", 0), bind.attrs["n_xs"]
+    kinds = [getattr(arg.type, "shape", ()) for arg in bind.args[start : start + n_xs]]
+    sizes = [bind.attrs.get("length"), *[shape[0] for shape in kinds if shape]]
+    return Loop(bind, start + n_xs, (any(type(n) is int and n > 0 for n in sizes),))
+
+
+LOOPS = {
+    "fori_loop": fori_loop,
+    "while_loop": while_loop,
+    "while_scan": while_loop,
+    "scan": scan,
+    "map": scan,
+}
+
+# ---- what is the same in all steps ----
+
+
+@define(eq=False)
+class Invariants:
+    """The binds of a body that move before the loop, and those of their results that it reads."""
+
+    body: Lambda
+    same: set[Local]  # what is the same in all steps
+    is_certain: bool  # whether what comes now is sure to run
+    room: int  # bytes that may be kept
+    moving: list[Bind] = field(factory=list)
+    kept: dict[Local, None] = field(factory=dict)  # a set with an order
+    leaving: set[int] = field(factory=set)  # the ids of binds that the body has no more
+    needed: set[Local] = field(factory=set)  # by binds that move
+    is_asked: bool = False  # whether it is computed only if the loop is entered
+
+    def find(self) -> None:
+        """Go through the body for candidates, then back to see what is read of them."""
+        candidates = []
+        for bind in self.body.binds:
+            if has_effect(bind):
+                self.is_certain = False
+            elif self.may_move(bind):
+                candidates.append(bind)
+                self.same.update(bind.binders)
+        if not any(map(is_work, candidates)):
+            return
+        ids = set(map(id, candidates))
+        read = {arg for b in self.body.binds if id(b) not in ids for arg in b.locals()}
+        read.update(self.body.ret.locals())
+        for bind in reversed(candidates):
+            self.decide(bind, read)
+        self.moving.reverse()
+
+    def may_move(self, bind: Bind) -> bool:
+        """Whether a bind is the same in all steps and may be computed before them."""
+        if bind.op.random or not bind.binders:
+            return False
+        if any(type(arg) is Local and arg not in self.same for arg in bind.args):
+            return False
+        return self.is_certain or is_quiet(bind)
+
+    def decide(self, bind: Bind, read: set[Local]) -> None:
+        """Move a bind, unless its results are too large to be kept, or cost nothing to make."""
+        results = [binder for binder in bind.binders if binder in read]
+        size = 0 if bind.op.name in PARTS else sum([bytes_of(r.type) for r in results])
+        is_needed = not self.needed.isdisjoint(bind.binders)
+        if results and is_work(bind) and size <= self.room:
+            self.room -= size
+            self.kept.update(dict.fromkeys(results))
+            self.leaving.add(id(bind))
+        elif is_needed and not results:
+            self.leaving.add(id(bind))
+        else:
+            read.update(bind.locals())  # it stays, and so does what it reads
+        if is_needed or id(bind) in self.leaving:
+            self.moving.append(bind)
+            self.needed.update(bind.locals())
+
+    def rest(self, params: Sequence[Local]) -> Lambda:
+        """The body on these parameters, without what has moved."""
+        binds = [bind for bind in self.body.binds if id(bind) not in self.leaving]
+        return Lambda(params, binds, self.body.ret)
+
+
+def is_work(bind: Bind) -> bool:
+    """Whether a bind computes something of something."""
+    return any(type(arg) is Local for arg in bind.args)
+
+
+def is_quiet(bind: Bind) -> bool:
+    """Whether a bind neither raises nor warns, whatever its operands are."""
+    name = bind.op.name
+    kinds = [arg.type for arg in bind.args]
+    if any(kind is None or kind is NO_TYPE or kind.weak for kind in kinds):
+        return False
+    if any(type(n) is not int for kind in kinds for n in kind.shape):  # it may not fit
+        return False
+    if name in QUIET_ALONE:
+        return len(bind.args) <= 1
+    if name in EXACT_NUMBERS:
+        return all(kind.dtype.kind in "biu" for kind in kinds)
+    is_cast = bind.attrs.get("dtype") is not None  # a concatenate may be one as well
+    return name in QUIET_NAMES and not is_cast and all(kind.dtype.kind != "c" for kind in kinds)
+
+
+def moved(loop: Loop) -> list[Bind]:
+    """The binds before a loop that compute what is the same in all of its steps, then the loop."""
+    bind, captured = loop.bind, loop.captured
+    room = max(ROOM, sum([bytes_of(arg.type) for arg in bind.locals()]))
+    found: list[Invariants] = []
+    for body, is_certain in zip(bodies_of(bind), loop.certain, strict=True):
+        given = zip(body.params[len(body.params) - len(captured) :], captured, strict=True)
+        if any(param.type is not arg.type for param, arg in given):
+            return [bind]
+        found.append(inside_of(loop, body, is_certain, room))
+        room = found[-1].room
+    if not any(inside.kept for inside in found):
+        return [bind]
+    builder = LetBuilder()
+    builder.source = bind.source
+    operands: list[Arg] = [*bind.args]
+    for inside in found:
+        operands += before(inside, loop, builder)
+    programs = []
+    for inside in found:
+        more = [
+            local if other is inside else Local(local.type, local.name)
+            for other in found
+            for local in other.kept
+        ]
+        programs.append(inside.rest([*inside.body.params, *more]))
+    return [*builder.binds, without_unread(bind, loop.first, operands, programs)]
+
+
+def inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> Invariants:
+    """What moves out of a body: all that can, if it can be told whether the body runs at all."""
+    same = body.params[len(body.params) - len(loop.captured) :]
+    if not is_certain and loop.enters is not None:
+        found = Invariants(body, set(same), True, room)
+        found.find()
+        found.is_asked = not all(map(is_quiet, found.moving))
+        if not found.is_asked or (all(map(is_plain, found.kept)) and costs(found.moving)):
+            return found
+    found = Invariants(body, set(same), is_certain, room)
+    found.find()
+    return found
+
+
+def costs(binds: Sequence[Bind]) -> bool:
+    """Whether computing these in every step costs more than asking once."""
+    if len(binds) >= FEW or not all(b.op.elementwise or b.op.name in PARTS for b in binds):
+        return True
+    return any(bytes_of(binder.type) >= LITTLE for bind in binds for binder in bind.binders)
+
+
+def is_plain(local: Local) -> bool:
+    """Whether it is an array of known type and size, for which zeros can stand."""
+    kind = local.type
+    return kind is not None and not kind.weak and all(type(n) is int for n in kind.shape)
+
+
+def before(inside: Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]:
+    """Emit what moves, on the operands of the loop; what the loop reads of it."""
+    params, captured = inside.body.params, loop.captured
+    names: dict[Local, Arg] = dict(
+        zip(params[len(params) - len(captured) :], captured, strict=True)
+    )
+    if inside.is_asked:
+        return if_entered(inside, loop.enters(builder), names, builder)
+    for bind in inside.moving:
+        args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
+        made = Bind(renamed(bind.binders, names), bind.op, args, bind.attrs, bind.source)
+        builder.binds.append(made)
+    return [names[local] for local in inside.kept]
+
+
+def if_entered(inside: Invariants, enters: Arg, names: dict, builder: LetBuilder) -> tuple:
+    """Emit what moves if the loop takes a step, else zeros, which nothing reads."""
+    program, free = lambda_lift((), inside.moving, Ret(tuple(inside.kept)))
+    nothing = LetBuilder()
+    for param in program.params:
+        nothing.param(param.type, param.name)
+    instead = [
+        nothing.emit(zeros, (), Attrs(shape=local.type.shape, dtype=local.type.dtype))[0]
+        for local in inside.kept
+    ]
+    attrs = Attrs(on_true=program, on_false=nothing.build(instead))
+    made = builder.emit(cond, (enters, *[names[local] for local in free]), attrs)
+    for local, old in zip(made, inside.kept, strict=True):
+        local.name = old.name
+    return made
+
+
+def without_unread(bind: Bind, first: int, operands: list, programs: list[Lambda]) -> Bind:
+    """The loop on these operands and bodies, without captured operands that no body reads."""
+    count = len(operands) - first
+    read = [set(use_counts(program)) for program in programs]
+    # by their places from the end, where bodies of one bind agree
+    there = [
+        any(p.params[i - count] in r for p, r in zip(programs, read, strict=True))
+        for i in range(count)
+    ]
+    args = [*operands[:first], *itertools.compress(operands[first:], there)]
+    bodies = []
+    for program in programs:
+        start = len(program.params) - count
+        params = [*program.params[:start], *itertools.compress(program.params[start:], there)]
+        bodies.append(Lambda(params, program.binds, program.ret))
+    attrs = with_bodies(bind, bodies).attrs
+    return Bind(bind.binders, bind.op, tuple(args), attrs, bind.source)

@@ -1,0 +1,162 @@
+"""The steps of a ``scan`` in a row, for ``letir.passes.loops.unrolling``."""
+
+from collections.abc import Sequence
+
+from attrs import frozen
+
+from letir.ast.attrs import Attrs
+from letir.ast.builder import LetBuilder
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ast.types import ArrayType
+from letir.ops.control_flow.scans import scan, strong
+from letir.ops.elementwise.casting import cast
+from letir.ops.indexing.basic import index
+from letir.ops.shape.shape_and_creation import reshape, zeros
+from letir.ops.shape.transpose_join_split import concatenate, stack
+
+
+@frozen(eq=False)
+class ScanSteps:
+    """A ``scan`` of a known number of steps.
+
+    ``given`` and ``returned`` are the types of what its body gets and gives in a step.
+    """
+
+    body: Lambda
+    carry: tuple[Arg, ...]
+    xs: tuple[Local, ...]
+    captured: tuple[Arg, ...]
+    length: int
+    is_reverse: bool
+    given: list[ArrayType | None]
+    returned: list[ArrayType]
+
+    def unrolled(self, builder: LetBuilder, size: int | None) -> list[Arg]:
+        """The results: of all steps in a row, or of blocks of ``size`` steps and the rest in a
+        row.
+        """
+        carry = [started(builder, *pair) for pair in zip(self.carry, self.returned, strict=False)]
+        covered = self.length // size * size if size else 0
+        rest, blocks = range(covered, self.length), range(covered)
+        if self.is_reverse:  # the blocks come first, which are the last elements
+            rest, blocks = range(self.length - covered), range(self.length - covered, self.length)
+        parts = []
+        if blocks:
+            carry, found = self.in_blocks(builder, carry, blocks, size)
+            parts.append(found)
+        if rest or not blocks:
+            carry, found = self.in_a_row(builder, carry, rest)
+            parts.append(found)
+        if self.is_reverse:
+            parts.reverse()
+        return [*carry, *(joined(builder, ys) for ys in zip(*parts, strict=True))]
+
+    def in_a_row(self, builder: LetBuilder, carry: Sequence, places: range) -> tuple:
+        """(carry, stacked results) of the steps for the elements at ``places``."""
+        slices = [
+            [emitted(builder, index, (x,), item=i) for x in self.xs] for i in self.order(places)
+        ]
+        return self.steps(builder, carry, slices, self.captured)
+
+    def in_blocks(self, builder: LetBuilder, carry: Sequence, places: range, size: int) -> tuple:
+        """(carry, stacked results) of a loop over blocks of steps."""
+        inner = LetBuilder()
+        names, count = self.body.params, len(self.carry)
+        start = [inner.param(p.type, p.name).arg for p in names[:count]]
+        kinds = names[count : count + len(self.xs)]
+        slices = [[inner.param(p.type, p.name).arg for p in kinds] for _ in range(size)]
+        captured = [inner.param(p.type, p.name).arg for p in names[count + len(self.xs) :]]
+        last, ys = self.steps(inner, start, self.order(slices), captured)
+        body = inner.build([*last, *ys])
+        # every eighth element, from one of the first eight on: views of rows as they are
+        xs = [
+            emitted(builder, index, (x,), item=slice(places.start + i, places.stop, size))
+            for i in range(size)
+            for x in self.xs
+        ]
+        attrs = Attrs(
+            body=body,
+            n_carry=count,
+            n_xs=len(xs),
+            length=len(places) // size,
+            reverse=self.is_reverse,
+        )
+        found = builder.emit(scan, (*carry, *xs, *self.captured), attrs)
+        shapes = [(len(places), *kind.shape) for kind in self.returned[count:]]
+        stacked = [
+            emitted(builder, reshape, (y,), shape=shape, order="C")
+            for y, shape in zip(found[count:], shapes, strict=True)
+        ]
+        return found[:count], stacked
+
+    def order(self, steps: Sequence) -> Sequence:
+        """The steps as the loop takes them."""
+        return steps[::-1] if self.is_reverse else steps
+
+    def steps(self, builder: LetBuilder, carry: Sequence, slices: Sequence, captured) -> tuple:
+        """(carry, stacked results) of steps in a row, on these slices."""
+        results, count = [], len(self.carry)
+        for xs in slices:
+            found = builder.inline(self.body, (*carry, *xs, *captured))
+            carry = found[:count]
+            results.append(found[count:])
+        ys = zip(*self.order(results), strict=True) if results else [()] * len(self.added)
+        return carry, [
+            stacked(builder, parts, kind) for parts, kind in zip(ys, self.added, strict=True)
+        ]
+
+    @property
+    def added(self) -> list[ArrayType]:
+        """The types of what a step adds to the stacked results."""
+        return self.returned[len(self.carry) :]
+
+
+def scan_steps(bind: Bind) -> ScanSteps | None:
+    """The steps of a ``scan``; None if it is not known how many there are, or of what types."""
+    attrs, args = bind.attrs, bind.args
+    start, end = attrs["n_carry"], attrs["n_carry"] + attrs["n_xs"]
+    xs, length, outs = args[start:end], attrs["length"], [b.type for b in bind.binders]
+    if None in outs or any(type(x) is not Local or x.type is None for x in xs):
+        return None
+    sizes = {x.type.shape[0] for x in xs} | (set() if length is None else {length})
+    slices = [x.type.with_shape(x.type.shape[1:]) for x in xs]
+    carried = [strong(arg.type) for arg in args[:start]]
+    added = [kind.with_shape(kind.shape[1:]) for kind in outs[start:]]
+    shapes = [kind.shape for kind in added]
+    if len(sizes) != 1 or any(type(n) is not int for n in (*sizes, *sum(shapes, ()))):
+        return None
+    return ScanSteps(
+        attrs["body"],
+        args[:start],
+        xs,
+        args[end:],
+        *sizes,
+        attrs["reverse"],
+        [*carried, *slices, *[arg.type for arg in args[end:]]],
+        [*carried, *added],
+    )
+
+
+def emitted(builder: LetBuilder, op: Primitive, args: tuple, **attrs) -> Local:
+    """The one result of an operation."""
+    return builder.emit(op, args, Attrs(attrs))[0]
+
+
+def started(builder: LetBuilder, arg: Arg, kind: ArrayType) -> Arg:
+    """What is carried first: a Python number as the scalar that it is in the loop."""
+    return arg if arg.type is kind else emitted(builder, cast, (arg,), dtype=kind.dtype)
+
+
+def stacked(builder: LetBuilder, parts: Sequence, kind: ArrayType) -> Local:
+    """What the steps give, in one array."""
+    if not parts:
+        return emitted(builder, zeros, (), shape=(0, *kind.shape), dtype=kind.dtype)
+    return emitted(builder, stack, tuple(parts), axis=0)
+
+
+def joined(builder: LetBuilder, parts: Sequence) -> Local:
+    """Stacked results one after the other."""
+    if len(parts) == 1:
+        return parts[0]
+    return emitted(builder, concatenate, tuple(parts), axis=0, dtype=None)

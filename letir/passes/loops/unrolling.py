@@ -1,0 +1,230 @@
+"""``unroll``: counted loops as their steps in a row [F5].
+
+A ``fori_loop`` or ``scan`` of few steps becomes these steps, a long one a loop over blocks of eight
+steps and the rest in a row. Those of a ``scan`` are in
+``letir.passes.loops.scan_unrolling``.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from attrs import define, field
+
+from letir.ast.attrs import Attrs
+from letir.ast.bodies import throughout
+from letir.ast.builder import LetBuilder
+from letir.ast.gc_pause import paused_gc
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
+from letir.ast.types import ArrayType
+from letir.ops.control_flow.scans import scan
+from letir.ops.control_flow.while_and_fori import fori_loop
+from letir.ops.elementwise.casting import cast
+from letir.ops.elementwise.ufuncs import add, floor_divide, maximum, mul, remainder, sub
+from letir.ops.shape.shape_and_creation import constant
+from letir.passes.fusion.clustering import bytes_of
+from letir.passes.loops.scan_unrolling import scan_steps
+from letir.visitors.usedef import use_counts
+
+MOST_BINDS = 32  # of a body
+WHOLE = 64  # fewer steps than this are put in a row
+BLOCK = 8
+MOST_BYTES = 1 << 20  # of stacked results
+COUNT = ArrayType(np.int64)
+NUMBERS = frozenset([constant, remainder])
+
+
+@paused_gc()
+def unroll(fn: Lambda) -> Lambda:
+    """Put the steps of counted loops in a row: of ``fori_loop`` and ``scan`` with small bodies.
+
+    A body of at most 32 binds is unrolled, the bodies inside it before: whole if it is known that
+    there are fewer than 64 steps (none at all is no bind at all), else by 8, with an epilogue. A
+    ``scan`` over an unknown number of steps, or with stacked results of over 1 MiB, stays. Results
+    are the same to the bit; names and source lines stay. Linear in the number of binds; ``fn``
+    itself is returned if it has no such loop.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse('''lambda %0: float64[] {
+    ...   %1: float64[] = fori_loop(0, 3, %0, body=lambda %2: int64[], %3: float64[] {
+    ...     %4: float64[] = exp(%3); return %4 }); return %1 }''')
+    >>> print(unroll(f).listing(), end="")
+    %1 = exp %0
+    %2 = exp %1
+    %3 = exp %2
+    return %3
+    """
+    if not any(bind.op.holds_lambdas for bind in fn.binds):
+        return fn
+    return throughout(fn, unrolled_level)
+
+
+def unrolled_level(fn: Lambda) -> Lambda:
+    """``fn`` with its own loops unrolled."""
+    if not any(bind.op in LOOPS for bind in fn.binds):
+        return fn
+    unroller = Unroller()
+    for bind in fn.binds:
+        unroller.bind(bind)
+    if not unroller.is_changed:
+        return fn
+    names = unroller.names
+    ret = Ret(tuple([names.get(arg, arg) for arg in fn.ret.args]))
+    return Lambda(fn.params, unroller.builder.binds, ret, fn.in_tree, fn.out_tree)
+
+
+@define(eq=False)
+class Unroller:
+    """Emits the binds of one level; ``names`` has what stands for results of loops."""
+
+    builder: LetBuilder = field(factory=LetBuilder)
+    names: dict = field(factory=dict)
+    made: dict = field(factory=dict)  # what binds the integers among the locals
+    is_changed: bool = False
+
+    def bind(self, bind: Bind) -> None:
+        """Emit a bind, or what is made of a loop."""
+        names = self.names
+        if names and not names.keys().isdisjoint(bind.args):
+            args = tuple([names.get(arg, arg) for arg in bind.args])
+            bind = Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+        self.builder.source = bind.source
+        found = LOOPS[bind.op](self, bind) if bind.op in LOOPS else None
+        if found is None:
+            if bind.op in NUMBERS and is_number(bind.binders[0]):
+                self.made[bind.binders[0]] = bind
+            self.builder.binds.append(bind)
+            return
+        self.is_changed = True
+        for binder, result in zip(bind.binders, found, strict=True):
+            names[binder] = result
+            if type(result) is Local and result.name is None:
+                result.name = binder.name
+
+    # ---- numbers ----
+
+    def known(self, arg: Arg) -> int | None:
+        """The integer that an operand is, if that is known."""
+        if type(arg) is Const:
+            return int(arg.value)
+        bind = self.made.get(arg)
+        return int(bind.attrs["value"]) if bind is not None and bind.op is constant else None
+
+    def is_rest(self, arg: Arg) -> bool:
+        """Whether an operand is known to be less than ``BLOCK``: what an unrolled loop leaves."""
+        bind = self.made.get(arg)
+        return bind is not None and bind.op is remainder and self.known(bind.args[1]) == BLOCK
+
+    def number(self, op: Primitive, *args: Arg) -> Local:
+        """The result of an operation on numbers."""
+        (found,) = self.builder.emit(op, args)
+        self.made[found] = self.builder.binds[-1]
+        return found
+
+    def counter(self, arg: Arg) -> Arg:
+        """A bound of a loop as a number of 64 bits."""
+        if type(arg) is Const or arg.type is COUNT:
+            return arg
+        return self.builder.emit(cast, (arg,), Attrs(dtype=COUNT.dtype))[0]
+
+    # ---- fori_loop ----
+
+    def fori(self, bind: Bind) -> Sequence[Arg] | None:
+        """The results of a ``fori_loop``; None if it stays as it is."""
+        lower, upper, *operands = bind.args
+        body = bind.attrs["body"]
+        kinds = [arg.type for arg in operands]
+        if not is_small(body, [body.params[0].type, *kinds], kinds[: len(body.ret.args)]):
+            return None
+        start, end = self.known(lower), self.known(upper)
+        if start is not None and end is not None and end - start < WHOLE:
+            return self.row(body, range(start, end), operands)
+        # a Python number as the index: of arithmetic with it numbers of NumPy would come
+        if body.params[0].type is not COUNT and body.params[0] in use_counts(body):
+            return None
+        if start is not None and end is not None:
+            blocks = (end - start) // BLOCK
+            carry = self.loop(body, Const(blocks), Const(start), operands, BLOCK)
+            rest = range(start + blocks * BLOCK, end)
+            return self.row(body, rest, [*carry, *operands[len(carry) :]])
+        numbers = [arg.type for arg in (lower, upper)]
+        if self.is_rest(upper) or None in numbers or any(k.dtype == np.uint64 for k in numbers):
+            return None
+        return self.blocks_and_rest(body, self.counter(lower), self.counter(upper), operands)
+
+    def row(self, body: Lambda, numbers: range, operands: list) -> tuple[Arg, ...]:
+        """The steps for these numbers, one after the other."""
+        count, is_read = len(body.ret.args), body.params[0] in use_counts(body)
+        carry, captured, i = tuple(operands[:count]), operands[count:], Const(0)
+        for number in numbers:
+            if is_read and body.params[0].type is COUNT:
+                i = self.builder.constant(np.int64(number))
+            elif is_read:
+                i = Const(number)
+            carry = self.builder.inline(body, (i, *carry, *captured))
+        return carry
+
+    def blocks_and_rest(self, body: Lambda, lower: Arg, upper: Arg, operands: list) -> tuple:
+        """A loop whose bounds are known when it runs: one over the blocks, one over the rest."""
+        steps = self.number(maximum, self.number(sub, upper, lower), Const(0))
+        blocks = self.number(floor_divide, steps, Const(BLOCK))
+        rest = self.number(remainder, steps, Const(BLOCK))
+        carry = self.loop(body, blocks, lower, operands, BLOCK)
+        start = self.number(add, self.number(mul, blocks, Const(BLOCK)), lower)
+        return self.loop(body, rest, start, [*carry, *operands[len(carry) :]], 1)
+
+    def loop(self, body: Lambda, count: Arg, start: Arg, operands: list, size: int) -> tuple:
+        """``count`` blocks of ``size`` steps, from the number ``start`` on."""
+        inner = block(body, start, size)
+        # a start that the body needs and that is no constant is captured
+        more = () if len(inner.params) == len(body.params) else (start,)
+        args = (Const(0), count, *operands, *more)
+        return self.builder.emit(fori_loop, args, Attrs(body=inner))
+
+
+def block(body: Lambda, start: Arg, size: int) -> Lambda:
+    """The body of a loop over blocks of ``size`` steps of ``body``."""
+    builder, count = LetBuilder(), len(body.ret.args)
+    params = [builder.param(p.type, p.name).arg for p in body.params]
+    at, carry, captured = params[0], tuple(params[1 : 1 + count]), params[1 + count :]
+    is_read = body.params[0] in use_counts(body)
+    if is_read and size > 1:
+        (at,) = builder.emit(mul, (at, Const(size)))
+    if is_read and type(start) is Local:
+        (at,) = builder.emit(add, (at, builder.param(COUNT).arg))
+        start = Const(0)
+    for i in range(size):
+        number = at
+        if is_read and start.value + i:
+            (number,) = builder.emit(add, (at, Const(start.value + i)))
+        carry = builder.inline(body, (number, *carry, *captured))
+    return builder.build(carry)
+
+
+def is_small(body: Lambda, given: Sequence, returned: Sequence) -> bool:
+    """Whether a body may be unrolled: for operands of the types ``given``, with results of these
+    types.
+    """
+    if len(body.binds) > MOST_BINDS or len(given) != len(body.params):
+        return False
+    pairs = [*zip(body.params, given, strict=True), *zip(body.ret.args, returned, strict=True)]
+    return all(arg.type is kind for arg, kind in pairs)
+
+
+def scan_of(unroller: Unroller, bind: Bind) -> Sequence[Arg] | None:
+    """The results of a ``scan``; None if it stays as it is."""
+    steps = scan_steps(bind)
+    if steps is None or not is_small(bind.attrs["body"], steps.given, steps.returned):
+        return None
+    # the loop writes each step's results where they stay, which a row of steps holds twice
+    if steps.length * sum(map(bytes_of, steps.added)) > MOST_BYTES:
+        return None
+    return steps.unrolled(unroller.builder, BLOCK if steps.length >= WHOLE else None)
+
+
+LOOPS = {fori_loop: Unroller.fori, scan: scan_of}
+
+
+def is_number(local: Local) -> bool:
+    """Whether it is one integer."""
+    return local.type is not None and not local.type.shape and local.type.dtype.kind in "biu"

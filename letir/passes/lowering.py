@@ -1,0 +1,82 @@
+"""A pass that keeps arguments as they are: without_writes.
+
+``without_combinators``: a pass that the derivatives run first.
+"""
+
+from letir.ast.builder import LetBuilder
+from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ops.define.records import decomposition
+from letir.ops.effects.writes_to_arguments import changed_params, write_back
+from letir.ops.elementwise.casting import copy
+from letir.visitors.substitution import substitute
+
+
+def without_writes(fn: Lambda) -> Lambda:
+    """Leave out what is written into arguments; results are the new values all the same.
+
+    What transforms start from: a derivative is one of the initial values, and changes nothing.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse("lambda %0 { %1 = exp(%0); %2 = write_back(%0, %1); %3 = neg(%2); return %3 }")
+    >>> print(without_writes(f).listing(), end="")
+    %1 = exp %0
+    %2 = neg %1
+    return %2
+    """
+    if not changed_params(fn):
+        return fn
+    values: dict[Local, Arg] = {}
+    for bind in fn.binds:
+        if bind.op is write_back:
+            new = bind.args[1]
+            values[bind.binders[0]] = values.get(new, new)
+    kept = fn.with_binds([bind for bind in fn.binds if bind.op is not write_back])
+    return substitute(kept, values)
+
+
+def without_combinators(fn: Lambda) -> Lambda:
+    """``fn`` with what ``map``, ``reduce`` and their like stand for in their place, so that values
+    which a derivative reads are computed once; ``fn`` itself if there is none.
+
+    Keeps the binders that are results of these, and lines. Linear in the number of binds that come
+    out.
+    """
+    if not any(bind.op.inlined for bind in fn.binds):
+        return fn
+    return fn.memo(_inlined)
+
+
+def _inlined(fn: Lambda) -> Lambda:
+    builder = LetBuilder()
+    for bind in fn.binds:
+        if not bind.op.inlined or any(type(a) is Local and a.type is None for a in bind.args):
+            builder.binds.append(bind)
+            continue
+        builder.source = bind.source
+        types = tuple([arg.type for arg in bind.args])
+        program = decomposition(bind.op.decompose, types, bind.attrs)
+        bind_results(builder, bind, program)
+    found = fn.with_binds(builder.binds)
+    return without_combinators(found)  # a body for many may hold others
+
+
+def bind_results(builder: LetBuilder, bind: Bind, program: Lambda) -> None:
+    """Add the binds of ``program``, whose results get the names that they had."""
+    before = len(builder.binds)
+    found = builder.inline(program, bind.args)
+    names: dict[Local, Local] = {}
+    copied = []
+    made = {b for new in builder.binds[before:] for b in new.binders}
+    for binder, result in zip(bind.binders, found, strict=True):
+        if type(result) is Local and result in made and result not in names:
+            names[result] = binder
+        else:  # an operand, or a result that is there twice
+            copied.append((binder, result))
+    for i in range(before, len(builder.binds)):
+        new = builder.binds[i]
+        args = tuple([names.get(a, a) if type(a) is Local else a for a in new.args])
+        binders = tuple([names.get(b, b) for b in new.binders])
+        builder.binds[i] = Bind(binders, new.op, args, new.attrs, new.source)
+    for binder, result in copied:
+        operand = names.get(result, result) if type(result) is Local else result
+        builder.binds.append(Bind((binder,), copy, (operand,), copy.complete({}), bind.source))

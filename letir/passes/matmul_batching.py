@@ -1,0 +1,222 @@
+"""``batch_matmuls``: few large products of matrices in the place of many small ones.
+
+Sums of products are put together in ``letir.passes.sum_merging``; here are products that have a
+factor
+in common: ``x0 @ w, x1 @ w, ...`` are the rows of one product ``[x0; x1; ...] @ w``.
+"""
+
+from attrs import define, field
+
+from letir.ast.attrs import Attrs
+from letir.ast.builder import LetBuilder
+from letir.ast.gc_pause import paused_gc
+from letir.ast.liveness import has_effect
+from letir.ast.terms import Bind, Lambda, Local
+from letir.ops.indexing.basic import index
+from letir.ops.linalg.matmul_einsum import matmul
+from letir.ops.shape.transpose_join_split import concatenate
+from letir.passes.memory.aliases import is_view
+from letir.passes.sum_merging import merged_sums
+from letir.passes.type_propagation import throughout_fitting
+
+LEAST = 4  # products: below, putting factors together costs what is won
+LEAST_VECTORS = 16  # products of one row each, for which BLAS has a faster way
+MOST_ROWS = 256  # of the whole: above, one product is as fast as its parts
+MOST_ROWS_OF_ONE = 64
+
+
+@paused_gc()
+def batch_matmuls(fn: Lambda, *, exact: bool = False) -> Lambda:
+    """Make one product of several small products of matrices.
+
+    Sums of thin products are the product of their factors side by side (a tree of sums needs one);
+    products with a common factor, none of which needs another, are parts of one. The order of
+    summation is that of the larger product: results are the same within the bound of rounding, and
+    with ``exact`` the program stays as it is. Bodies that binds hold are treated too. Linear in the
+    number of binds; ``fn`` itself is returned if there is nothing to put together.
+
+    >>> from letir.ast.text.parser import parse
+    >>> text = ", ".join(f"%{i}: float64[2, 3]" for i in range(4))
+    >>> products = "".join(f"%{5 + i}: float64[2, 5] = matmul(%{i}, %4);" for i in range(4))
+    >>> f = parse(f"lambda {text}, %4: float64[3, 5] {{ {products} return (%5, %6, %7, %8) }}")
+    >>> print(batch_matmuls(f).listing(), end="")
+    %5 = concatenate %0, %1, %2, %3, 0, None
+    %6 = matmul %5, %4
+    %7 = index %6, 0:2
+    %8 = index %6, 2:4
+    %9 = index %6, 4:6
+    %10 = index %6, 6:8
+    return (%7, %8, %9, %10)
+    """
+    return fn if exact else throughout_fitting(fn, lambda body: together(merged_sums(body)))
+
+
+def together(fn: Lambda) -> Lambda:
+    """``fn`` with its own products of a common factor as one."""
+    sides = common_sides(fn)
+    if not sides:  # nearly all programs
+        return fn
+    batches = Batches(sides)
+    for position, bind in enumerate(fn.binds):
+        batches.bind(position, bind)
+    found = [batch for batch in batches.all if batch.is_worth]
+    return fn.with_binds(Emission(fn, found).binds()) if found else fn
+
+
+def common_sides(fn: Lambda) -> dict[Local, int]:
+    """For each small product the place of the factor that it has in common with others: 0 or 1."""
+    products = [bind for bind in fn.binds if bind.op is matmul and is_small(bind)]
+    counts: dict[tuple, int] = {}
+    for bind in products:
+        for side in (0, 1):
+            key = bind.args[side], side
+            counts[key] = counts.get(key, 0) + 1
+    sides: dict[Local, int] = {}
+    for bind in products:
+        left, right = (counts[bind.args[side], side] for side in (0, 1))
+        if max(left, right) >= LEAST:
+            sides[bind.binders[0]] = int(right >= left)
+    return sides
+
+
+def is_small(bind: Bind) -> bool:
+    """Whether it is a product of two matrices, one of few rows or columns."""
+    kinds = [arg.type for arg in bind.args]
+    if any(type(arg) is not Local or arg.type is None or arg.type.ndim != 2 for arg in bind.args):
+        return False
+    if kinds[0].dtype != kinds[1].dtype or kinds[0].dtype.kind not in "fc":
+        return False
+    (m, k), n = kinds[0].shape, kinds[1].shape[1]
+    return all(type(size) is int for size in (m, k, n)) and min(m, n) <= MOST_ROWS_OF_ONE and k > 0
+
+
+@define(eq=False)
+class Batch:
+    """Products with a common factor, which stand at ``anchor``; ``side`` is that factor's place."""
+
+    side: int
+    anchor: int
+    members: list[Bind] = field(factory=list)
+    rows: int = 0
+    is_used: bool = False
+
+    @property
+    def is_worth(self) -> bool:
+        """Whether one product is faster than all of these."""
+        is_of_vectors = self.rows == len(self.members)
+        return len(self.members) >= (LEAST_VECTORS if is_of_vectors else LEAST)
+
+
+@define(eq=False)
+class Batches:
+    """Finds batches in one walk.
+
+    ``ready`` is the position after which a value can be made: views can be made as soon as what
+    they show. A batch is ``open`` until it is large, or its results are used and another factor
+    comes later.
+    """
+
+    sides: dict[Local, int]
+    all: list[Batch] = field(factory=list)
+    open: dict[tuple, Batch] = field(factory=dict)
+    of: dict[Local, Batch] = field(factory=dict)
+    ready: dict[Local, int] = field(factory=dict)
+
+    def bind(self, position: int, bind: Bind) -> None:
+        """Take a bind into account."""
+        for arg in bind.args:
+            if type(arg) is Local and arg in self.of:
+                self.of[arg].is_used = True
+        side = self.sides.get(bind.binders[0]) if bind.binders else None
+        if side is not None:
+            self.join(position, bind, side)
+            return
+        if has_effect(bind):  # nothing moves past it
+            self.open.clear()
+        at = self.after(bind.args[0]) if may_move(bind) else position
+        for binder in bind.binders:
+            self.ready[binder] = at
+
+    def after(self, arg: Local) -> int:
+        """The position after which a value can be made; -1 for a parameter."""
+        # a batch that is not worth it leaves its products where they are, also those that come late
+        at, batch = self.ready.get(arg, -1), self.of.get(arg)
+        return at if batch is None else max(at, batch.anchor)
+
+    def join(self, position: int, bind: Bind, side: int) -> None:
+        """Enter a product into the batch of its common factor, or into a new one."""
+        own = bind.args[1 - side]
+        # factors of one dtype and length: those are what the common one fits
+        key = bind.args[side], side
+        rows = own.type.shape[side == 0]
+        batch = self.open.get(key)
+        if batch is None or rows > MOST_ROWS_OF_ONE or batch.rows + rows > MOST_ROWS:
+            batch = None
+        elif self.after(own) >= batch.anchor:
+            if batch.is_used:
+                batch = None
+            else:
+                batch.anchor = position
+        if batch is None:
+            batch = self.open[key] = Batch(side, position)
+            self.all.append(batch)
+        batch.members.append(bind)
+        batch.rows += rows
+        self.of[bind.binders[0]], self.ready[bind.binders[0]] = batch, position
+
+
+def may_move(bind: Bind) -> bool:
+    """Whether it is a view of one array, which can be made as soon as that is there."""
+    return is_view(bind) and len(bind.args) == 1 and type(bind.args[0]) is Local
+
+
+@define(eq=False)
+class Emission:
+    """The binds of a program with products in batches."""
+
+    fn: Lambda
+    batches: list[Batch]
+    builder: LetBuilder = field(factory=LetBuilder)
+    done: set[int] = field(factory=set)  # ids of binds that are there, or stand for nothing
+    made: dict[Local, Bind] = field(factory=dict)  # views
+
+    def binds(self) -> list[Bind]:
+        """All binds in their order."""
+        anchors = {batch.anchor: batch for batch in self.batches}
+        self.done.update(id(bind) for batch in self.batches for bind in batch.members)
+        self.made = {bind.binders[0]: bind for bind in self.fn.binds if may_move(bind)}
+        for position, bind in enumerate(self.fn.binds):
+            if position in anchors:
+                self.product(anchors[position], bind)
+            if id(bind) not in self.done:
+                self.builder.binds.append(bind)
+                self.done.add(id(bind))
+        return self.builder.binds
+
+    def product(self, batch: Batch, last: Bind) -> None:
+        """Emit the product of a batch, and its parts."""
+        side, builder = batch.side, self.builder
+        owns = [bind.args[1 - side] for bind in batch.members]
+        for own in owns:
+            self.view(own)
+        builder.source = last.source
+        axis = int(side == 0)
+        (whole,) = builder.emit(concatenate, tuple(owns), Attrs(axis=axis, dtype=None))
+        factors = (whole, last.args[1]) if side else (last.args[0], whole)
+        (product,) = builder.emit(matmul, factors)
+        start = 0
+        for bind, own in zip(batch.members, owns, strict=True):
+            part = slice(start, start + own.type.shape[axis])
+            attrs = Attrs(item=(slice(None), part) if axis else part)
+            builder.binds.append(Bind(bind.binders, index, (product,), attrs, bind.source))
+            start = part.stop
+
+    def view(self, arg: Local) -> None:
+        """Emit the views that a factor is made by, where they come later."""
+        chain = []
+        while arg in self.made and id(self.made[arg]) not in self.done:
+            chain.append(self.made[arg])
+            arg = chain[-1].args[0]
+        for bind in reversed(chain):
+            self.builder.binds.append(bind)
+            self.done.add(id(bind))

@@ -1,0 +1,1 @@
+"""Alias analysis and in-place updates."""

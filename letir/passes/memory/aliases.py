@@ -1,0 +1,147 @@
+"""Which operations may give memory of their operands: what a pass asks before it lets one value
+stand for another.
+
+Here by name, as most of these are loaded on use; ``letir.passes.peephole_rules.value_facts`` says
+more of the few that
+``peephole`` rewrites. A law over all samples keeps the list complete.
+
+Passes that look at how long values live: parts_apart.
+"""
+
+from collections import Counter
+from functools import cache
+
+from letir.ast.builder import LetBuilder
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Bind, Lambda, Local
+from letir.ops.elementwise.casting import copy
+from letir.ops.indexing.basic import index
+
+SHARING = """
+    real imag stop_gradient sum_to_size broadcast_to reshape ravel transpose expand_dims
+    squeeze flip split index einsum autograd_add instantiate diagonal sliding_window_view
+    matrix_power diff barrier write_back weaken when_defined grad_of custom_vjp custom_jvp
+    histogram histogram2d histogramdd multi_dot trace nan_to_num unwrap unstack nonzero
+    unravel_index map reduce associative_scan reduce_by_index
+"""
+_SHARING = frozenset(SHARING.split())
+
+
+@cache
+def may_share(op: Primitive) -> bool:
+    """Whether a result of ``op`` may share memory with an operand, or with another result."""
+    if op.name in _SHARING or "." in op.name:  # of a user's nothing is known
+        return True
+    return op.holds_lambdas and op.decompose is None
+
+
+def shown_locals(fn: Lambda) -> set[Local]:
+    """The locals whose memory a result may show."""
+    found = set(fn.ret.locals())
+    for bind in reversed(fn.binds):
+        if not found.isdisjoint(bind.binders) and may_share(bind.op):
+            found.update([arg for arg in bind.args if type(arg) is Local])
+    return found
+
+
+def tied_locals(fn: Lambda) -> set[Local]:
+    """The locals whose memory a result shows as a view, or in two places: the evaluator copies a
+    constant for each result, so that one in their place would not be shared, nor read-only.
+    """
+    results = [arg for arg in fn.ret.args if type(arg) is Local]
+    shown, tied = set(results), set()
+    if len(shown) < len(results):
+        tied = {local for local, count in Counter(results).items() if count > 1}
+    for bind in reversed(fn.binds):
+        if not shown.isdisjoint(bind.binders) and may_share(bind.op):
+            operands = [arg for arg in bind.args if type(arg) is Local]
+            shown.update(operands)
+            tied.update(operands, bind.binders)
+    return tied
+
+
+def updated_locals(fn: Lambda) -> set[Local]:
+    """The locals whose memory an update may take over."""
+    found: set[Local] = set()
+    for bind in reversed(fn.binds):
+        op = bind.op
+        if op.update is not None:
+            found.add(bind.args[0])
+        elif found and not found.isdisjoint(bind.binders) and may_share(op):
+            found.update([arg for arg in bind.args if type(arg) is Local])
+    return found
+
+
+VIEWS = frozenset(["reshape", "transpose", "expand_dims", "squeeze", "flip", "broadcast_to"])
+SMALL = 2  # a part of at most a half is copied, so that the whole need not be
+
+
+def parts_apart(fn: Lambda) -> Lambda:
+    """Copy parts ``x[i]`` that are needed longer than the array, whose last use is an update.
+
+    As views they would keep it from being updated in its own memory: the gradient of a loop that
+    fills a buffer keeps a row of each step, and would copy the buffer in each. Linear in the number
+    of binds; keeps binders and results.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse('''lambda %0: float64[4, 2] {
+    ...   %1: float64[4, 2] = exp(%0);
+    ...   %2: float64[2] = index(%1, item=0);
+    ...   %3: float64[4, 2] = index_set(%1, 1.0, item=1);
+    ...   return (%2, %3) }''')
+    >>> print(parts_apart(f).listing(), end="")
+    %1 = exp %0
+    %2 = index %1, 0
+    %3 = copy %2, 'K'
+    %4 = index_set %1, 1.0, 1
+    return (%3, %4)
+    """
+    if not any(bind.op.update for bind in fn.binds):
+        return fn
+    marked = outliving_parts(fn)
+    if not marked:
+        return fn
+    builder = LetBuilder()
+    for bind in fn.binds:
+        if bind.binders and bind.binders[0] in marked:
+            # the binder names the copy, so that all its uses stay as they are
+            part = Local(bind.binders[0].type)
+            builder.binds.append(Bind((part,), bind.op, bind.args, bind.attrs, bind.source))
+            attrs = copy.complete({})
+            builder.binds.append(Bind(bind.binders, copy, (part,), attrs, bind.source))
+        else:
+            builder.binds.append(bind)
+    return fn.with_binds(builder.binds)
+
+
+def outliving_parts(fn: Lambda) -> set[Local]:
+    """The views of an array that are used after the update that is its last use."""
+    last = {arg: i for i, term in enumerate((*fn.binds, fn.ret)) for arg in term.locals()}
+    views: dict[Local, list[Local]] = {}  # by the array whose memory they share
+    roots: dict[Local, Local] = {}
+    mine = set()  # arrays that the program has made
+    marked: set[Local] = set()
+    for i, bind in enumerate(fn.binds):
+        first = bind.args[0] if bind.args else None
+        if bind.op.update is not None and last.get(first) == i and first in mine:
+            later = [view for view in views.pop(first, ()) if last.get(view, 0) > i]
+            marked.update([view for view in later if is_small(view, first)])
+        if is_view(bind):
+            root = roots[bind.binders[0]] = roots.get(first, first)
+            views.setdefault(root, []).append(bind.binders[0])
+        elif bind.op.name != "constant":
+            mine.update(bind.binders)
+    return marked
+
+
+def is_view(bind: Bind) -> bool:
+    """Whether the result may share memory with the first operand."""
+    if bind.op is index:
+        return len(bind.args) == 1 and bind.binders[0].type is not None
+    return bind.op.name in VIEWS and type(bind.args[0]) is Local
+
+
+def is_small(part: Local, whole: Local) -> bool:
+    """Whether copying a part is cheaper than copying the whole."""
+    sizes = [0 if x.type is None else x.type.size for x in (part, whole)]
+    return all(type(size) is int for size in sizes) and sizes[0] * SMALL <= sizes[1]

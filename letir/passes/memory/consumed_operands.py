@@ -1,0 +1,148 @@
+"""``in_place_check``: updates consume their operand [F6].
+
+An update, ``index_set`` or ``index_add``, may be done in the memory of its first operand. The
+evaluators do that only where the run proves that nobody else has the array; here it is seen in the
+program that somebody has.
+"""
+
+from attrs import define, field
+
+from letir.ast.bodies import throughout
+from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ops.effects.writes_to_arguments import write_back
+from letir.ops.elementwise.casting import copy
+from letir.ops.shape.shape_and_creation import constant, sum_to_size
+from letir.passes.memory.aliases import may_share
+
+
+def in_place_check(fn: Lambda) -> Lambda:
+    """Copy what an update consumes and something uses later, in bodies too.
+
+    That is: the operand, or what may share its memory, such as a view, is used after the update or
+    by it; or the operand is a constant. Then each update may be done in place, unless its operand
+    is the caller's. What is read of an argument after ``write_back`` changed it is copied before.
+    Linear; a program without such uses is returned as it is.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse('''lambda %0: float64[3] {
+    ...   %1: float64[3] = exp(%0);
+    ...   %2: float64[3] = index_set(%1, 1.0, item=0);
+    ...   %3: float64[3] = index_set(%2, 2.0, item=1);
+    ...   return (%1, %3) }''')
+    >>> print(in_place_check(f).listing(), end="")
+    %1 = exp %0
+    %2 = copy %1, 'K'
+    %3 = index_set %2, 1.0, 0
+    %4 = index_set %3, 2.0, 1
+    return (%1, %4)
+    """
+    return throughout(fn, _checked)
+
+
+def _checked(fn: Lambda) -> Lambda:
+    if not any(bind.op.update is not None or bind.op is write_back for bind in fn.binds):
+        return fn
+    memory = Memory(fn)
+    binds: list[Bind] = []
+    names: dict[Local, Local] = {}
+    for i, bind in enumerate(fn.binds):
+        args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
+        if bind.op is write_back:
+            for local in memory.read_later(bind.args[0], i):
+                binds.append(copied(names.get(local, local), bind))
+                names[local] = binds[-1].binders[0]
+        elif bind.op.update is not None and memory.is_needed(bind, i):
+            binds.append(copied(args[0], bind))
+            args = (binds[-1].binders[0], *args[1:])
+        same = all(a is b for a, b in zip(args, bind.args, strict=True))
+        binds.append(bind if same else Bind(bind.binders, bind.op, args, bind.attrs, bind.source))
+    if len(binds) == len(fn.binds):
+        return fn
+    ret = Ret(tuple([names.get(a, a) if type(a) is Local else a for a in fn.ret.args]))
+    return Lambda(fn.params, binds, ret, fn.in_tree, fn.out_tree)
+
+
+def copied(local: Local, bind: Bind) -> Bind:
+    """A copy of ``local``, of which nobody has the memory."""
+    return Bind((Local(local.type, local.name),), copy, (local,), copy.complete({}), bind.source)
+
+
+def shares(bind: Bind) -> bool:
+    """Whether a result may share memory with an operand, from here on."""
+    if bind.op is sum_to_size:  # a sum is new, and so nearly all are
+        kinds = [local.type for local in (bind.args[0], bind.binders[0])]
+        return None in kinds or kinds[0].shape == kinds[1].shape
+    return bind.op is not write_back and may_share(bind.op)
+
+
+@define(eq=False)
+class Memory:
+    """Which locals of a program may share memory, and when each such group is used last."""
+
+    fn: Lambda
+    parents: dict[Local, Local] = field(factory=dict)  # towards one local that stands for all
+    last: dict[Local, int] = field(factory=dict)  # by that local
+    fixed: set[Local] = field(factory=set)  # those of constants
+    members: dict[Local, list[Local]] | None = None
+
+    def __attrs_post_init__(self):
+        for bind in self.fn.binds:
+            if shares(bind):
+                group = [*bind.binders, *bind.locals()]
+                for local in group[1:]:
+                    self.join(group[0], local)
+        for i, term in enumerate((*self.fn.binds, self.fn.ret)):
+            for local in term.locals():
+                self.last[self.root(local)] = i
+        self.fixed = {self.root(b.binders[0]) for b in self.fn.binds if b.op is constant}
+
+    def root(self, local: Local) -> Local:
+        """The local that stands for all that may share memory with this one."""
+        parents = self.parents
+        while local in parents:
+            above = parents[local]
+            if above in parents:
+                parents[local] = parents[above]  # halves the way for the next time
+            local = above
+        return local
+
+    def join(self, x: Local, y: Local) -> None:
+        """Say that two locals may share memory."""
+        x, y = self.root(x), self.root(y)
+        if x is not y:
+            self.parents[y] = x
+
+    def is_needed(self, bind: Bind, at: int) -> bool:
+        """Whether what an update consumes is needed by anything else, then or later."""
+        x, *others = bind.args
+        if type(x) is not Local or (x.type is not None and x.type.weak):
+            return False
+        root = self.root(x)
+        if self.last[root] > at or root in self.fixed:
+            return True
+        return any(type(arg) is Local and self.root(arg) is root for arg in others)
+
+    def read_later(self, param: Local, at: int) -> list[Local]:
+        """Those that may share memory with an argument, are there when bind ``at`` changes it, and
+        are used afterwards.
+        """
+        if self.members is None:
+            self.members = self.groups()
+        return [
+            local
+            for local, bound, last in self.members.get(self.root(param), ())
+            if bound < at < last
+        ]
+
+    def groups(self) -> dict[Local, list[tuple[Local, int, int]]]:
+        """(local, where it is bound, where it is used last) of all that share, by their root."""
+        last = {
+            local: i for i, b in enumerate((*self.fn.binds, self.fn.ret)) for local in b.locals()
+        }
+        bound = dict.fromkeys(self.fn.params, -1)
+        bound |= {local: i for i, bind in enumerate(self.fn.binds) for local in bind.binders}
+        found: dict[Local, list] = {}
+        for local, i in bound.items():
+            if local in last:
+                found.setdefault(self.root(local), []).append((local, i, last[local]))
+        return found

@@ -1,0 +1,142 @@
+"""``erase_number_types``: Python numbers among the operands as arrays."""
+
+from functools import cache, lru_cache
+
+import numpy as np
+
+from letir.ast.attrs import Attrs, token
+from letir.ast.builder import freeze
+from letir.ast.gc_pause import paused_gc
+from letir.ast.primitive import Primitive
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
+from letir.ast.types import PYTHON_NUMBERS, ArrayType
+from letir.errors import DTypeError
+from letir.ops.define.records import promotable
+from letir.ops.elementwise.ufuncs import clip, where
+from letir.ops.indexing.basic import index_set
+from letir.ops.shape.shape_and_creation import constant, full
+from letir.passes.peephole_rules.driver import fits
+from letir.passes.type_propagation import throughout_fitting
+
+WRITTEN = frozenset([clip, full, index_set])  # what they are given is cast to the result's dtype
+LARGEST = 1 << 24  # whole numbers up to it are rounded once on every way to every float
+
+
+@paused_gc()
+def erase_number_types(fn: Lambda) -> Lambda:
+    """Bind Python numbers that are elementwise operands, or written, as constants without axes, of
+    the dtype that NumPy's promotion gives them there; in bodies too.
+
+    For backends that have no such numbers, and for speed: a 0-d array is converted once. A float64
+    constant would widen float32, so each dtype has its own; equal ones are one bind. Numbers beside
+    Python numbers alone stay, and those that NumPy refuses. Derivative rules ask for numbers: erase
+    them after derivatives are taken.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse('''lambda %0: float32[3] {
+    ...   %1: float32[3] = mul(%0, 2);
+    ...   %2: float32[3] = add(%1, 0.5);
+    ...   return %2 }''')
+    >>> print(erase_number_types(f), end="")
+    lambda %0: float32[3] {
+      %1: float32[] = constant(value=float32[]{2.e+00})
+      %2: float32[3] = mul(%0, %1)
+      %3: float32[] = constant(value=float32[]{5.e-01})
+      %4: float32[3] = add(%2, %3)
+      return %4
+    }
+    """
+    return throughout_fitting(fn, _erased)
+
+
+def _erased(fn: Lambda) -> Lambda:
+    made: dict[tuple, Local] = {}
+    binds: list[Bind] = []
+    changed = False
+    for bind in fn.binds:
+        found = bind
+        may_hold = bind.op.elementwise or bind.op in WRITTEN
+        if may_hold and any(type(arg) is Const for arg in bind.args):
+            found, constants = without_numbers(bind, made)
+            binds += constants
+            changed = changed or found is not bind
+        binds.append(found)
+    return fn.with_binds(binds) if changed else fn
+
+
+def without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[Bind]]:
+    """(``bind`` on constants, those that were not ``made`` yet); ``bind`` itself if it has to
+    stay.
+    """
+    dtypes = operand_dtypes(bind)
+    if dtypes is None:
+        return bind, []
+    args: list[Arg] = list(bind.args)
+    new: dict[tuple, Bind] = {}
+    for i, (arg, dtype) in enumerate(zip(bind.args, dtypes, strict=True)):
+        if type(arg) is not Const or arg.type is NO_TYPE:
+            continue
+        key = token(arg.value), dtype
+        if key not in made and key not in new:
+            value = as_array(arg.value, dtype)
+            if value is None:
+                return bind, []
+            binder = Local(ArrayType(dtype))
+            new[key] = Bind((binder,), constant, (), Attrs(value=value), bind.source)
+        args[i] = made[key] if key in made else new[key].binders[0]
+    found = Bind(bind.binders, bind.op, tuple(args), bind.attrs, bind.source)
+    if not fits(found, bind):
+        return bind, []
+    made.update({key: one.binders[0] for key, one in new.items()})
+    return found, list(new.values())
+
+
+def operand_dtypes(bind: Bind) -> list[np.dtype] | None:
+    """The dtypes in which NumPy takes the operands; None where numbers stay."""
+    kinds = tuple([arg.type for arg in bind.args])
+    if None in kinds or len(bind.binders) != 1 or bind.binders[0].type is None:
+        return None
+    if bind.op in WRITTEN:
+        return [bind.binders[0].type.dtype] * len(kinds)
+    if bind.op is where:
+        return [np.dtype(bool), *[bind.binders[0].type.dtype] * 2]
+    found = loop_dtypes(bind.op, kinds)
+    if found is None:
+        return None
+    # Python's truth values have a dtype
+    return [d if t is NO_TYPE or t.weak else t.dtype for d, t in zip(found, kinds, strict=True)]
+
+
+@lru_cache(1 << 12)
+def loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
+    """The dtypes of the operands in the ufunc's loop for operands of these types."""
+    ufunc = ufunc_of(op)
+    # of Python numbers alone an operation may be exact, where arrays wrap around
+    if ufunc is None or all(kind is NO_TYPE or kind.weak for kind in kinds):
+        return None
+    try:
+        found = ufunc.resolve_dtypes((*map(promotable, kinds), *[None] * ufunc.nout))
+    except (TypeError, DTypeError, AttributeError):  # None is no operand
+        return None
+    return found[: ufunc.nin]
+
+
+@cache
+def ufunc_of(op: Primitive) -> np.ufunc | None:
+    """The ufunc of NumPy's that computes an operation with one result."""
+    return next((f for f in op.numpy if isinstance(f, np.ufunc) and f.nout == 1), None)
+
+
+def as_array(number, dtype: np.dtype) -> np.ndarray | None:
+    """The 0-d array that NumPy makes of a Python number in an operation; None if it refuses it, or
+    may round it in another way.
+    """
+    if type(number) not in PYTHON_NUMBERS:
+        return None
+    if dtype.kind in "fc" and type(number) is int and abs(number) > LARGEST:
+        return None
+    try:
+        with np.errstate(all="ignore"):
+            return freeze(np.asarray(number, dtype))
+    except (OverflowError, TypeError, ValueError):
+        return None

@@ -1,0 +1,1 @@
+"""peephole_rules."""

@@ -1,0 +1,271 @@
+"""Rules of ``peephole`` for arithmetic: what adds nothing, double signs, powers.
+
+What looks right and is not: x + 0 makes 0.0 of -0.0, where x - 0 does not; x * 1 and x / 1 of
+complex numbers make nan of inf; x - x and x * 0 are nan for inf (``looser`` has those).
+"""
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+
+from letir.ast.attrs import NO_ATTRS
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Arg, Bind, Const, Local
+from letir.ops.elementwise.ufuncs import (
+    abs_,
+    add,
+    bitwise_and,
+    bitwise_or,
+    bitwise_xor,
+    ceil,
+    conj,
+    div,
+    floor,
+    floor_divide,
+    invert,
+    mul,
+    neg,
+    positive,
+    power,
+    rint,
+    sign,
+    sqrt,
+    square,
+    sub,
+    trunc,
+)
+from letir.passes.peephole_rules.value_facts import Known
+
+MOST_EXPONENT = 14  # 2.0**-14 is the least normal number of float16: halves and doubles are exact
+
+
+def other(bind: Bind, op: Primitive, *args: Arg) -> Bind:
+    """``op(*args)`` in the place of ``bind``."""
+    return Bind(bind.binders, op, args, NO_ATTRS, bind.source)
+
+
+# ---- what adds nothing ----
+
+
+def is_plus_zero(n, kind: str) -> bool:
+    """Whether x - n is x."""
+    parts = (n.real, n.imag) if type(n) is complex else (n,)
+    return n == 0 and (kind in "iu" or all(math.copysign(1, part) > 0 for part in parts))
+
+
+def is_minus_zero(n, kind: str) -> bool:
+    """Whether x + n is x: 0.0 makes 0.0 of -0.0."""
+    if kind in "iu":
+        return n == 0
+    parts = (n.real, n.imag) if type(n) is complex else (n,)
+    # a real -0.0 added to a complex number has the imaginary part 0.0
+    return n == 0 and len(parts) == 1 + (kind == "c") and is_negative(parts)
+
+
+def is_negative(parts: tuple) -> bool:
+    """Whether all have the sign bit."""
+    return all(math.copysign(1, part) < 0 for part in parts)
+
+
+def is_one(n, kind: str) -> bool:
+    """Whether x * n and x / n are x; in a complex product inf meets a 0."""
+    return n == 1 and kind != "c"
+
+
+def is_whole_one(n, kind: str) -> bool:
+    """Whether the whole quotient x // n is x."""
+    return n == 1 and kind in "iu"
+
+
+def is_no_bit(n, kind: str) -> bool:
+    """Whether x | n is x."""
+    return n == 0
+
+
+def is_every_bit(n, kind: str) -> bool:
+    """Whether x & n is x."""
+    return n is True if kind == "b" else kind == "i" and n == -1
+
+
+def neutral(is_neutral: Callable, *, first: bool) -> Callable:
+    """The rule for an operation that gives its one operand if the other is neutral."""
+
+    def rule(bind: Bind, known: Known) -> Local | None:
+        (y,), (a, b) = bind.binders, bind.args
+        kind = y.type.dtype.kind
+        for x, n in ((a, b), (b, a)) if first else ((a, b),):
+            value = known.number(n)
+            if value is not None and is_neutral(value, kind) and known.can_be(y, x, n):
+                return x
+        return None
+
+    return rule
+
+
+# ---- twice ----
+
+
+def twice(bind: Bind, known: Known) -> Local | Bind | None:
+    """What an operation that is its own inverse makes of its own result."""
+    (y,), (inner,) = bind.binders, bind.args
+    if known.op_of(inner) is not bind.op:
+        return None
+    x = known.made[inner].args[0]
+    if known.can_be(y, x):
+        return x
+    # a new array all the same, by one operation
+    return None if y.type.dtype.kind == "b" else other(bind, positive, x)
+
+
+def again(*ops: Primitive) -> Callable:
+    """The rule for an operation that changes nothing in what these give."""
+
+    def rule(bind: Bind, known: Known) -> Local | None:
+        (y,), (x,) = bind.binders, bind.args
+        is_done = known.op_of(x) in ops and y.type.dtype.kind != "c"
+        return x if is_done and known.can_be(y, x) else None
+
+    return rule
+
+
+def whole_already(bind: Bind, known: Known) -> Local | None:
+    """An integer rounded, and what has no imaginary part conjugated."""
+    (y,), (x,) = bind.binders, bind.args
+    kinds = "iuf" if bind.op is conj else "iu"
+    return x if y.type.dtype.kind in kinds and known.can_be(y, x) else None
+
+
+def copied_already(bind: Bind, known: Known) -> Local | None:
+    """``positive`` of a new array."""
+    return bind.args[0] if known.can_be(bind.binders[0], bind.args[0]) else None
+
+
+# ---- signs ----
+
+
+def negated(arg: Arg, bind: Bind, known: Known) -> Arg | None:
+    """What an operand of ``bind`` is the negative of."""
+    if known.op_of(arg) is not neg:
+        return None
+    (x,) = known.made[arg].args
+    # of an integer in another width the negative may be another number
+    is_same = arg.type.inexact or arg.type.dtype == bind.binders[0].type.dtype
+    return x if is_same and known.is_plain(x) else None
+
+
+def signed_sum(bind: Bind, known: Known) -> Bind | None:
+    """x + -y = x - y and the like."""
+    x, y = bind.args
+    negative = negated(y, bind, known)
+    if negative is not None:
+        return other(bind, sub if bind.op is add else add, x, negative)
+    negative = negated(x, bind, known) if bind.op is add else None
+    return None if negative is None else other(bind, sub, y, negative)
+
+
+def signed_product(bind: Bind, known: Known) -> Bind | None:
+    """-x * -y = x * y; of the least integer the negative is itself, which a quotient shows."""
+    x, y = [negated(arg, bind, known) for arg in bind.args]
+    kinds = "f" if bind.op is div else "iuf"
+    if x is None or y is None or bind.binders[0].type.dtype.kind not in kinds:
+        return None
+    if bind.op is div and x.type.dtype.kind + y.type.dtype.kind != "ff":
+        return None
+    return other(bind, bind.op, x, y)
+
+
+def without_sign(bind: Bind, known: Known) -> Bind | None:
+    """abs(-x) = abs(x), abs(conj(z)) = abs(z), square(-x) = square(x)."""
+    (arg,) = bind.args
+    if known.op_of(arg) is conj and bind.op is abs_:
+        return other(bind, abs_, *known.made[arg].args)
+    if known.op_of(arg) is not neg:
+        return None
+    (x,) = known.made[arg].args
+    kinds = "if" if bind.op is square else "ifc"  # -x of an unsigned integer is another number
+    return other(bind, bind.op, x) if x.type.dtype.kind in kinds else None
+
+
+# ---- powers and quotients ----
+
+
+def power_of(bind: Bind, known: Known) -> Bind | Local | None:
+    """x**2 = x * x, x**0.5 = sqrt(x), x**-1 = 1 / x where NumPy computes them so."""
+    (y,), (x, n) = bind.binders, bind.args
+    if type(n) is not Const or type(x) is not Local or type(n.value) not in (int, float):
+        return None
+    dtype, exponent = y.type.dtype, n.value
+    if x.type.weak or x.type.dtype != dtype:
+        return None
+    is_whole = dtype.kind in "iu" and type(exponent) is int and exponent in (1, 2)
+    if not is_whole and not is_power(dtype, float(exponent)):
+        return None
+    if exponent == 1:
+        return x if known.can_be(y, x) else None
+    if exponent == 2:
+        return other(bind, mul, x, x)
+    return other(bind, sqrt, x) if exponent == 0.5 else other(bind, div, Const(1), x)
+
+
+SIMPLE = {1.0: np.positive, 2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal}
+
+
+@cache
+def is_power(dtype: np.dtype, exponent: float) -> bool:
+    """Whether NumPy's ``power`` gives what the simple operation for this exponent gives."""
+    # asked, not known: NumPy's releases and machines differ in when they take the short way
+    simple = SIMPLE.get(exponent)
+    if simple is None or dtype.kind != "f":
+        return False
+    info = np.finfo(dtype)
+    some = [0.0, 1.0, 3.0, 1.1, np.inf, np.nan, info.max, info.tiny, info.smallest_subnormal]
+    found = np.random.default_rng(0).standard_normal(300).astype(dtype)
+    x = np.concatenate([np.array([*some, *[-v for v in some]], dtype), found])
+    arrays = [x, x[::3], x[:1], x[:6].reshape(2, 3).T, *x[:40], *[np.asarray(v) for v in x[:40]]]
+    with np.errstate(all="ignore"):
+        powers = [(np.asarray(np.power(a, exponent)), np.asarray(simple(a))) for a in arrays]
+    bits = np.dtype(f"u{dtype.itemsize}")
+    return all(
+        np.array_equal(a[~np.isnan(a)].view(bits), b[~np.isnan(a)].view(bits))
+        and np.array_equal(np.isnan(a), np.isnan(b))
+        for a, b in powers
+    )
+
+
+def by_power_of_two(bind: Bind, known: Known) -> Bind | None:
+    """x / 8 = x * 0.125: both are rounded once, from the same number."""
+    x, n = bind.args
+    if type(n) is not Const or type(n.value) not in (int, float) or not n.value:
+        return None
+    mantissa, exponent = math.frexp(n.value)
+    if abs(mantissa) != 0.5 or abs(exponent - 1) > MOST_EXPONENT or n.value == 1:
+        return None
+    if type(x) is not Local or bind.binders[0].type.dtype.kind != "f":
+        return None
+    return other(bind, mul, x, Const(1 / n.value))
+
+
+SUM, PRODUCT = neutral(is_minus_zero, first=True), neutral(is_one, first=True)
+BITS = neutral(is_no_bit, first=True)
+ROUND = (whole_already, again(ceil, floor, rint, trunc))
+RULES: dict[Primitive, tuple[Callable, ...]] = {
+    add: (SUM, signed_sum),
+    sub: (neutral(is_plus_zero, first=False), signed_sum),
+    mul: (PRODUCT, signed_product),
+    div: (neutral(is_one, first=False), signed_product, by_power_of_two),
+    floor_divide: (neutral(is_whole_one, first=False),),
+    power: (power_of,),
+    bitwise_or: (BITS,),
+    bitwise_xor: (BITS,),
+    bitwise_and: (neutral(is_every_bit, first=True),),
+    neg: (twice,),
+    conj: (whole_already, twice),
+    invert: (twice,),
+    positive: (copied_already,),
+    abs_: (again(abs_), without_sign),
+    square: (without_sign,),
+    sign: (again(sign),),
+    **dict.fromkeys((ceil, floor, rint, trunc), ROUND),
+}

@@ -1,0 +1,137 @@
+"""``peephole``: shorter ways to say a few operations in a row.
+
+The rules are in files by theme: ``algebra`` (what adds nothing, signs, powers), ``chains``
+(transpose, reshape, cast and their like one after the other), ``choices`` (where, logic, sizes).
+Each looks at one bind and at those that make its operands, in a table by its operation.
+"""
+
+from letir.ast.builder import result_types
+from letir.ast.gc_pause import paused_gc
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.errors import LetirError
+from letir.ops.effects.writes_to_arguments import write_back
+from letir.passes.peephole_rules import algebra, fast_math, movement, selection
+from letir.passes.peephole_rules.value_facts import Known
+from letir.passes.type_propagation import throughout_fitting
+
+MOST_REWRITES = 16  # of one bind: each makes it simpler, so that there are two or three
+
+
+def _table(*tables: dict) -> dict:
+    merged: dict = {}
+    for rules in tables:
+        for op, found in rules.items():
+            merged[op] = merged.get(op, ()) + found
+    return merged
+
+
+EXACT = _table(algebra.RULES, movement.RULES, selection.RULES)
+FAST = _table(fast_math.RULES, EXACT)
+
+
+@paused_gc()
+def peephole(fn: Lambda, *, fast_math: bool = False) -> Lambda:
+    """Write a few binds in a row in a shorter way, in bodies too.
+
+    Results are the same to the bit: for nan, inf, -0.0, integers that wrap around, in dtype, kind
+    (array or scalar), order in memory and in what they share memory with. ``fast_math`` leaves
+    that: ``x * 0`` is 0, ``x - x`` is 0, ``x + 0`` is x, also for complex numbers; two sums in a
+    row are one.
+
+    Linear in the number of binds; keeps parameters, effects, and binds that nobody needs any more,
+    for ``dead_code``. A program without such binds is returned as it is.
+
+    >>> from letir.ast.text.parser import parse
+    >>> from letir.passes import dead_code
+    >>> f = parse('''lambda %0: float64[2, 3] {
+    ...   %1: float64[3, 2] = transpose(%0, axes=None);
+    ...   %2: float64[2, 3] = transpose(%1, axes=(1, 0));
+    ...   %3: float64[2, 3] = power(%2, 2);
+    ...   %4: float64[2, 3] = mul(%3, 1);
+    ...   %5: float64[2, 3] = mul(%4, 0);
+    ...   return %5 }''')
+    >>> print(dead_code(peephole(f)).listing(), end="")
+    %1 = mul %0, %0
+    %2 = mul %1, 0
+    return %2
+    """
+    return throughout_fitting(fn, _fast if fast_math else _exact)
+
+
+def _exact(fn: Lambda) -> Lambda:
+    return rewritten(fn, EXACT)
+
+
+def _fast(fn: Lambda) -> Lambda:
+    return rewritten(fn, FAST)
+
+
+def rewritten(fn: Lambda, rules: dict) -> Lambda:
+    """``fn`` with the ``rules`` of each operation tried on its binds, in their order.
+
+    A rule ``(bind, known)`` answers with a bind of the same binders, with what stands for the one
+    result, or with None. Results of unknown type stay as they are.
+    """
+    known = Known(fn)
+    names: dict[Local, Arg] = {}
+    binds: list[Bind] = []
+    changed = False
+    for bind in fn.binds:
+        found = renamed(bind, names) if names else bind
+        if bind.op in rules and is_typed(bind):
+            known.at = bind
+            found = simplest(found, rules, known)
+            if type(found) is Local:
+                names[bind.binders[0]] = found
+                continue
+        elif bind.op is write_back:
+            known.forget()
+        changed = changed or found is not bind
+        binds.append(found)
+        known.note(found)
+    if not (changed or names):
+        return fn
+    ret = Ret(tuple([names.get(a, a) if type(a) is Local else a for a in fn.ret.args]))
+    return Lambda(fn.params, binds, ret, fn.in_tree, fn.out_tree)
+
+
+def simplest(bind: Bind, rules: dict, known: Known) -> Bind | Local:
+    """What is left of ``bind`` when no rule has anything to say any more."""
+    for _ in range(MOST_REWRITES):
+        for rule in rules.get(bind.op, ()):
+            found = rule(bind, known)
+            if found is not None and fits(found, bind):
+                break
+        else:
+            return bind
+        if type(found) is Local:
+            return found
+        bind = found
+    return bind
+
+
+def is_typed(bind: Bind) -> bool:
+    """Whether the types of all results are known."""
+    if len(bind.binders) == 1:  # nearly all binds
+        return bind.binders[0].type is not None
+    return all(binder.type is not None for binder in bind.binders)
+
+
+def fits(found: Bind | Local, bind: Bind) -> bool:
+    """Whether it has the types of what it replaces: promotion may say otherwise."""
+    if type(found) is Local:
+        return found.type is bind.binders[0].type
+    try:
+        types = result_types(found.op, found.args, found.attrs)
+    except LetirError:
+        return False
+    pairs = zip(types, bind.binders, strict=True)
+    return all(kind is binder.type for kind, binder in pairs)
+
+
+def renamed(bind: Bind, names: dict[Local, Arg]) -> Bind:
+    """``bind`` with its operands as they are called now; itself if none changed."""
+    if not any(type(arg) is Local and arg in names for arg in bind.args):
+        return bind
+    args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
+    return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)

@@ -1,0 +1,62 @@
+"""Rules of ``peephole`` under ``fast_math``: algebra of numbers that are finite, without the signs
+of zeros, and sums in any order.
+"""
+
+from collections.abc import Callable
+
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Bind, Local
+from letir.ops.elementwise.ufuncs import add, div, mul, sub
+from letir.ops.shape.shape_and_creation import is_known, sum_to_size, zeros
+from letir.passes.peephole_rules.algebra import neutral
+from letir.passes.peephole_rules.movement import summed_at_once
+from letir.passes.peephole_rules.selection import array
+from letir.passes.peephole_rules.value_facts import Known
+
+
+def nothing(bind: Bind) -> Bind | None:
+    """Zeros in the place of ``bind``."""
+    kind = bind.binders[0].type
+    if not is_known(kind.shape):
+        return None
+    if not kind.shape:
+        return array(bind, kind.dtype.type(0))  # NumPy's scalar, as an operation gives
+    attrs = zeros.complete({"shape": kind.shape, "dtype": kind.dtype})
+    return Bind(bind.binders, zeros, (), attrs, bind.source)
+
+
+def is_zero(n, kind: str) -> bool:
+    """Whether it is a zero of either sign."""
+    return n == 0
+
+
+def is_any_one(n, kind: str) -> bool:
+    """Whether it is 1, of complex numbers too."""
+    return n == 1
+
+
+def times_zero(bind: Bind, known: Known) -> Bind | None:
+    """x * 0 = 0."""
+    numbers = [known.number(arg) for arg in bind.args]
+    return nothing(bind) if any(n is not None and n == 0 for n in numbers) else None
+
+
+def zero_by(bind: Bind, known: Known) -> Bind | None:
+    """0 / x = 0."""
+    n = known.number(bind.args[0])
+    return nothing(bind) if n is not None and n == 0 else None
+
+
+def less_itself(bind: Bind, known: Known) -> Bind | None:
+    """x - x = 0."""
+    x, y = bind.args
+    return nothing(bind) if x is y and type(x) is Local else None
+
+
+RULES: dict[Primitive, tuple[Callable, ...]] = {
+    add: (neutral(is_zero, first=True),),
+    sub: (neutral(is_zero, first=False), less_itself),
+    mul: (neutral(is_any_one, first=True), times_zero),
+    div: (neutral(is_any_one, first=False), zero_by),
+    sum_to_size: (summed_at_once,),
+}

@@ -1,0 +1,263 @@
+"""Rules of ``peephole`` for what moves or copies elements: one after the other they are one.
+
+A reshape is a view where it can be and a copy where not, so that two may be one only if that one is
+a view or a copy where the two are.
+"""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.ast.attrs import Attrs
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Arg, Bind, Local
+from letir.ops.elementwise.casting import cast, copy
+from letir.ops.elementwise.ufuncs import real
+from letir.ops.shape.shape_and_creation import broadcast_to, is_known, ravel, reshape, sum_to_size
+from letir.ops.shape.transpose_join_split import expand_dims, flip, normalized, squeeze, transpose
+from letir.passes.peephole_rules.value_facts import Known
+
+# bits of whole numbers that a float holds exactly
+MANTISSA = {2: 11, 4: 24, 8: 53}
+
+
+def remade(bind: Bind, args: tuple[Arg, ...], **attrs) -> Bind:
+    """The operation of ``bind`` with other operands and attributes."""
+    return Bind(bind.binders, bind.op, args, Attrs({**bind.attrs, **attrs}), bind.source)
+
+
+def before(bind: Bind, op: Primitive, known: Known) -> Bind | None:
+    """The bind that makes the first operand, if it is this operation, its type is known, and it
+    has an operand.
+    """
+    x = bind.args[0]
+    made = known.made.get(x) if type(x) is Local and x.type is not None else None
+    if made is None or made.op is not op or type(made.args[0]) is not Local:
+        return None
+    return made if made.args[0].type is not None else None
+
+
+# ---- transpose, flip, axes of length 1 ----
+
+
+def order_of(bind: Bind) -> tuple[int, ...]:
+    """The axes of a transpose, all of them and from 0."""
+    axes, ndim = bind.attrs["axes"], bind.binders[0].type.ndim
+    return tuple(range(ndim))[::-1] if axes is None else normalized(axes, ndim)
+
+
+def transposed(bind: Bind, known: Known) -> Bind | Local | None:
+    """No transpose, or one for two."""
+    (y,), (x,) = bind.binders, bind.args
+    order, base = order_of(bind), x
+    inner = before(bind, transpose, known)
+    if inner is not None:
+        (base,), first = inner.args, order_of(inner)
+        order = tuple([first[i] for i in order])
+    if order == tuple(range(len(order))) and known.can_be_view(y, base):
+        return base
+    return None if inner is None else remade(bind, (base,), axes=order)
+
+
+def flipped(bind: Bind, known: Known) -> Local | None:
+    """Twice along the same axes is not at all."""
+    inner = before(bind, flip, known)
+    if inner is None or places(bind.attrs["axis"], bind) != places(inner.attrs["axis"], bind):
+        return None
+    x = inner.args[0]
+    return x if known.can_be_view(bind.binders[0], x) else None
+
+
+def places(axis, bind: Bind) -> frozenset[int]:
+    """Axes in no order; None is all of them."""
+    ndim = bind.binders[0].type.ndim
+    return frozenset(range(ndim) if axis is None else normalized(axis, ndim))
+
+
+def squeezed(bind: Bind, known: Known) -> Local | None:
+    """The axes that ``expand_dims`` has just made taken away again."""
+    inner = before(bind, expand_dims, known)
+    if inner is None or bind.attrs["axis"] is None:
+        return None
+    ndim = bind.args[0].type.ndim
+    made, taken = (normalized(b.attrs["axis"], ndim) for b in (inner, bind))
+    x = inner.args[0]
+    return x if set(made) == set(taken) and known.can_be_view(bind.binders[0], x) else None
+
+
+def expanded(bind: Bind, known: Known) -> Local | None:
+    """The axes that ``squeeze`` has just taken away made again, for an array in rows: those of
+    length 1 may have any stride in a view.
+    """
+    inner = before(bind, squeeze, known)
+    if inner is None:
+        return None
+    x = inner.args[0]
+    return x if known.is_rows(x) and known.can_be_view(bind.binders[0], x) else None
+
+
+# ---- reshape, broadcast_to, sum_to_size ----
+
+
+def without_sizes(bind: Bind, known: Known) -> Bind | None:
+    """The shape as an attribute where it is known, and no operand."""
+    kind = bind.binders[0].type
+    if len(bind.args) == 1 or not is_known(kind.shape):
+        return None
+    return remade(bind, bind.args[:1], shape=kind.shape)
+
+
+def same_shape(bind: Bind) -> bool:
+    """Whether the operand has the shape already, whatever the sizes are that have names."""
+    x, (y,) = bind.args[0].type, bind.binders
+    # a name with an underscore may mean another number elsewhere
+    return x is not None and x.shape == y.type.shape and not has_private_names(x.shape)
+
+
+def has_private_names(shape: tuple) -> bool:
+    """Whether a size is called by a name that begins with an underscore."""
+    return any(type(n) is not int and any(m.startswith("_") for m in n.names) for n in shape)
+
+
+def reshaped(bind: Bind, known: Known) -> Bind | Local | None:
+    """No reshape, or one for two."""
+    (y,), x = bind.binders, bind.args[0]
+    if bind.attrs["order"] != "C" or type(x) is not Local:
+        return None
+    if same_shape(bind):
+        return x if known.can_be_view(y, x) else None
+    inner = before(bind, reshape, known)
+    if inner is None or inner.attrs["order"] != "C" or len(bind.args) > 1 or not y.type.shape:
+        return None
+    base, shape = inner.args[0], y.type.shape
+    if not is_known(shape) or not is_known(x.type.shape) or not base.type.shape:
+        return None
+    # where the first one copies, a result may be a view of that copy, as another result may be
+    is_view = splits(shape, x.type.shape) and not known.is_shown(y)
+    return remade(bind, (base,), shape=shape) if is_view or known.is_rows(base) else None
+
+
+def raveled(bind: Bind, known: Known) -> Bind | None:
+    """A reshape, which other rules know, where the elements lie in a row."""
+    (y,), x = bind.binders, bind.args[0]
+    if bind.attrs["order"] != "C" or type(x) is not Local or not known.is_rows(x):
+        return None
+    # a scalar has no memory; a size with a name may be any
+    if y.type is None or not x.type.shape or not is_known(y.type.shape):
+        return None
+    attrs = Attrs(shape=y.type.shape, order="C")
+    return Bind(bind.binders, reshape, (x,), attrs, bind.source)
+
+
+def splits(shape: tuple, finer: tuple) -> bool:
+    """Whether ``finer`` only splits axes of ``shape``: then it is a view wherever that is one."""
+    if 0 in shape:
+        return False
+    rest = iter(finer)
+    for n in shape:
+        product = 1
+        while product < n:
+            product *= next(rest, n + 1)
+        if product != n:
+            return False
+    return all(n == 1 for n in rest)
+
+
+def broadcast(bind: Bind, known: Known) -> Bind | Local | None:
+    """No ``broadcast_to``, or one for two."""
+    (y,), x = bind.binders, bind.args[0]
+    # NumPy's view cannot be written to: a result that was one stays one
+    if type(x) is Local and same_shape(bind) and not known.is_shown(y):
+        return x if known.can_be_view(y, x) else None
+    inner = before(bind, broadcast_to, known)
+    if inner is None or (not inner.args[0].type.shape and known.is_shown(y)):
+        return None  # each view of a scalar is of memory of its own
+    return remade(bind, (inner.args[0], *bind.args[1:]))
+
+
+def summed(bind: Bind, known: Known) -> Bind | Local | None:
+    """No ``sum_to_size`` of what has the size: it gives its operand itself. Of integers, whose sums
+    wrap around in any order, one for two [D10].
+    """
+    (y,), x = bind.binders, bind.args[0]
+    if type(x) is Local and same_shape(bind):
+        return x if known.can_be_operand(y, x) else None
+    return summed_at_once(bind, known) if y.type.dtype.kind in "biu" else None
+
+
+def summed_at_once(bind: Bind, known: Known) -> Bind | None:
+    """One ``sum_to_size`` for two, which sums in another order."""
+    inner = before(bind, sum_to_size, known)
+    if inner is None or not known.is_plain(inner.args[0]):
+        return None
+    return remade(bind, (inner.args[0], *bind.args[1:]))
+
+
+# ---- casts and copies ----
+
+
+def cast_again(bind: Bind, known: Known) -> Bind | Local | None:
+    """No cast, or one for two."""
+    (y,), (x,) = bind.binders, bind.args
+    if type(x) is Local and x.type is y.type and y.type.shape and known.can_be(y, x):
+        return x
+    inner = before(bind, cast, known)
+    if inner is None or inner.args[0].type.weak:
+        return None
+    first, second, third = inner.args[0].type.dtype, x.type.dtype, y.type.dtype
+    return remade(bind, inner.args) if is_direct(first, second, third) else None
+
+
+def is_direct(first: np.dtype, second: np.dtype, third: np.dtype) -> bool:
+    """Whether a cast by way of ``second`` gives what a direct one gives."""
+    if {first.kind, second.kind, third.kind} <= set("iu"):
+        # modulo the width, which must not shrink in between
+        return second.itemsize >= third.itemsize or is_lossless(first, second)
+    if first.kind == "c" != third.kind or not is_lossless(first, second):
+        return False
+    if third == np.float16 and first.kind in "iu" and first.itemsize > 2:
+        return False  # NumPy rounds those twice, by way of float32
+    # a float out of the range of an integer is what the processor makes of it
+    return third.kind in "fcb" or first == third or first.kind == "b"
+
+
+def is_lossless(first: np.dtype, second: np.dtype) -> bool:
+    """Whether ``second`` holds every number of ``first``."""
+    if first == second or first.kind == "b":
+        return True
+    if second.kind in "fc" and first.kind in "iu":
+        part = second.itemsize // (1 + (second.kind == "c"))
+        return 8 * first.itemsize <= MANTISSA[part]
+    # among integers and among floats NumPy's answer is exact
+    return second.kind != "b" and np.can_cast(first, second, "safe")
+
+
+def copied(bind: Bind, known: Known) -> Local | None:
+    """No copy of a new array that has the order already."""
+    (y,), (x,) = bind.binders, bind.args
+    if type(x) is not Local or not y.type.shape or x.type is not y.type:
+        return None
+    has_order = bind.attrs["order"] == "K" or (bind.attrs["order"] == "C" and known.is_rows(x))
+    return x if has_order and known.can_be(y, x) else None
+
+
+def real_already(bind: Bind, known: Known) -> Local | None:
+    """The real part of a real array is the array itself."""
+    (y,), (x,) = bind.binders, bind.args
+    is_itself = type(x) is Local and y.type.dtype.kind != "c" and not y.type.weak
+    return x if is_itself and known.can_be_operand(y, x) else None
+
+
+RULES: dict[Primitive, tuple[Callable, ...]] = {
+    transpose: (transposed,),
+    flip: (flipped,),
+    squeeze: (squeezed,),
+    expand_dims: (expanded,),
+    reshape: (without_sizes, reshaped),
+    ravel: (raveled,),
+    broadcast_to: (without_sizes, broadcast),
+    sum_to_size: (without_sizes, summed),
+    cast: (cast_again,),
+    copy: (copied,),
+    real: (real_already,),
+}

@@ -1,0 +1,160 @@
+"""Rules of ``peephole`` for choices, logic and sizes."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from letir.ast.attrs import Attrs
+from letir.ast.builder import freeze
+from letir.ast.primitive import Primitive
+from letir.ast.terms import Arg, Bind, Const, Local
+from letir.ops.elementwise.ufuncs import (
+    bitwise_and,
+    bitwise_or,
+    equal,
+    greater,
+    greater_equal,
+    less,
+    less_equal,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    maximum,
+    minimum,
+    not_equal,
+    where,
+)
+from letir.ops.indexing.basic import index
+from letir.ops.shape.shape_and_creation import constant, is_known, size
+from letir.passes.peephole_rules.algebra import neutral, other
+from letir.passes.peephole_rules.movement import has_private_names
+from letir.passes.peephole_rules.value_facts import Known
+
+
+def array(bind: Bind, value) -> Bind:
+    """A constant in the place of ``bind``."""
+    return Bind(bind.binders, constant, (), Attrs(value=freeze(value)), bind.source)
+
+
+# ---- where ----
+
+
+def chosen(bind: Bind, known: Known) -> Local | Bind | None:
+    """The choice that does not depend on the condition; choices inside choices by the same."""
+    (y,), (condition, a, b) = bind.binders, bind.args
+    if not y.type.shape or any(arg.type is None for arg in bind.args):
+        return None
+    if a is b:
+        return a if known.can_be(y, a, condition) else None
+    decided = known.number(condition)
+    if type(decided) is bool:
+        taken, left = (a, b) if decided else (b, a)
+        return taken if known.can_be(y, taken, left) else None
+    return nested_choice(bind, known)
+
+
+def nested_choice(bind: Bind, known: Known) -> Bind | None:
+    """where(c, where(c, a, _), b) = where(c, a, b), and so in the other branch."""
+    condition, *branches = bind.args
+    if type(condition) is not Local:
+        return None
+    found = [inner_choice(condition, branch, i, known) for i, branch in enumerate(branches)]
+    if found == [None, None]:
+        return None
+    kept = [new or old for new, old in zip(found, branches, strict=True)]
+    return other(bind, where, condition, *kept)
+
+
+def inner_choice(condition: Local, branch: Arg, i: int, known: Known) -> Local | None:
+    """What a branch is, if it was chosen by the same condition."""
+    inner = known.made.get(branch) if known.op_of(branch) is where else None
+    if inner is None or inner.args[0] is not condition:
+        return None
+    taken = inner.args[1 + i]
+    # of one type, or the choice would cast; in rows, or the order in memory may change
+    is_same = type(taken) is Local and taken.type is branch.type
+    in_rows = len(branch.type.shape) < 2 or known.is_rows(taken)
+    return taken if is_same and in_rows else None
+
+
+# ---- logic ----
+
+
+def not_not(bind: Bind, known: Known) -> Local | Bind | None:
+    """not not x is x for truth values, else whether it is not 0."""
+    (y,), (inner,) = bind.binders, bind.args
+    if known.op_of(inner) is not logical_not:
+        return None
+    (x,) = known.made[inner].args
+    if x.type is y.type:
+        return x if known.can_be(y, x) else None
+    return None if x.type is None or x.type.weak else other(bind, not_equal, x, Const(0))
+
+
+def with_itself(bind: Bind, known: Known) -> Local | None:
+    """x and x, x or x, and the larger of x and x."""
+    x, y = bind.args
+    return x if x is y and known.can_be(bind.binders[0], x) else None
+
+
+def is_false(n, kind: str) -> bool:
+    """Whether x or n is x."""
+    return n is False
+
+
+def is_true(n, kind: str) -> bool:
+    """Whether x and n is x."""
+    return n is True
+
+
+def compared(bind: Bind, known: Known) -> Bind | None:
+    """An integer, such as a size, compared with itself."""
+    (y,), (a, b) = bind.binders, bind.args
+    if a is not b or y.type.shape or type(a) is not Local or a.type.dtype.kind not in "biu":
+        return None
+    return array(bind, np.bool_(bind.op in (equal, less_equal, greater_equal)))
+
+
+# ---- sizes ----
+
+
+def size_of(bind: Bind, known: Known) -> Local | Bind | None:
+    """A size that is known as a constant; else that of the first value of this shape."""
+    (y,), (x,) = bind.binders, bind.args
+    if x.type is None or type(x) is Const:
+        return None
+    shape = x.type.shape
+    if is_known(shape):
+        return array(bind, np.array(shape, np.int64))
+    if has_private_names(shape):
+        return None
+    first = known.sizes.setdefault(shape, y)
+    return first if first is not y and known.joined(y, first) else None
+
+
+def one_size(bind: Bind, known: Known) -> Bind | None:
+    """One number of a size that is known."""
+    x, axis = bind.args[0], bind.attrs["item"]
+    if known.op_of(x) is not size or type(axis) is not int or len(bind.args) > 1:
+        return None
+    kind = known.made[x].args[0].type
+    n = None if kind is None else kind.shape[axis]
+    return array(bind, np.int64(n)) if type(n) is int else None
+
+
+SAME = (with_itself,)
+RULES: dict[Primitive, tuple[Callable, ...]] = {
+    where: (chosen,),
+    logical_not: (not_not,),
+    logical_and: (with_itself, neutral(is_true, first=True)),
+    logical_or: (with_itself, neutral(is_false, first=True)),
+    logical_xor: (neutral(is_false, first=True),),
+    bitwise_and: SAME,
+    bitwise_or: SAME,
+    maximum: SAME,
+    minimum: SAME,
+    **dict.fromkeys((equal, not_equal, less, less_equal, greater, greater_equal), (compared,)),
+    size: (size_of,),
+    index: (one_size,),
+}

@@ -1,0 +1,177 @@
+"""``throughout_fitting``: how passes that look at types go into bodies.
+
+propagate_shapes: types that follow from those of operands.
+"""
+
+from collections.abc import Callable
+
+from attrs import define, field
+
+from letir.ast.bodies import all_bodies, bodies_of, throughout, with_bodies
+from letir.ast.builder import result_types
+from letir.ast.checker import retype
+from letir.ast.gc_pause import paused_gc
+from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, Ret
+from letir.errors import LetirError
+from letir.ops.control_flow.scans import step_types
+from letir.passes.dead_code_elimination import SHAPES
+
+
+def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
+    """``throughout`` for a ``change`` that looks at types and keeps parameters: bodies whose
+    parameters are declared with other types than they get stay as they are.
+    """
+    if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
+        return change(fn)
+    unfit = {
+        id(body.params)  # not of the body: what it holds itself is changed by then
+        for outer in all_bodies(fn)
+        for bind in outer.binds
+        if bind.op.holds_lambdas
+        for body in bodies_of(bind)
+        if not is_fit(bind, body)
+    }
+    if not unfit:
+        return throughout(fn, change)
+    return throughout(fn, lambda body: body if id(body.params) in unfit else change(body))
+
+
+def is_fit(bind: Bind, body: Lambda) -> bool:
+    """Whether a body is declared for the types that it gets, as far as its bind tells."""
+    given = given_types(bind)
+    if len(given) != len(body.params):  # another loop, whose type rule has looked
+        return True
+    pairs = zip(given, body.params, strict=True)
+    # a missing cotangent has no type
+    return all(kind is param.type or kind is NO_TYPE for kind, param in pairs)
+
+
+def given_types(bind: Bind) -> list:
+    """The types of what the bodies of a bind get, where that is the operands or their elements."""
+    types, attrs = [arg.type for arg in bind.args], bind.attrs
+    n_xs = attrs.get("n_xs")
+    if n_xs is None or None in types or NO_TYPE in types:
+        return types
+    if bind.op.name == "scan":
+        return step_types(types, attrs["n_carry"], n_xs)
+    is_pair = bind.op.name in ("reduce", "associative_scan")  # of two elements one is made
+    start = n_xs if bind.op.name == "reduce" else 0
+    elements = [kind.with_shape(kind.shape[1:]) for kind in types[start : start + n_xs]]
+    return [*elements, *(elements if is_pair else ()), *types[start + n_xs :]]
+
+
+@paused_gc()
+def propagate_shapes(fn: Lambda) -> Lambda:
+    """Fill in types that are unknown, or known by named sizes only, where those of the operands
+    say more; in bodies of conditionals and of steps of gradients too.
+
+    What a program declares beyond its type rules stays. Linear in the number of binds.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse("lambda %0: float64[3] { %1 = exp(%0); %2 = sum(%1, axis=None); return %2 }")
+    >>> print(propagate_shapes(f))
+    lambda %0: float64[3] {
+      %1: float64[3] = exp(%0)
+      %2: float64[] = sum(%1)
+      return %2
+    }
+    """
+    return Propagation().program(fn)
+
+
+@define(eq=False)
+class Propagation:
+    """One run through a program; ``made``: bodies by their ids and the types of their operands."""
+
+    made: dict = field(factory=dict)
+
+    def program(self, fn: Lambda) -> Lambda:
+        """``propagate_shapes`` of ``fn``."""
+        names: dict[Local, Local] = {}
+        binds, changed = list(fn.binds), False
+        for i, given in enumerate(fn.binds):
+            bind = renamed(given, names) if names else given
+            fit = self.with_fitting_bodies(bind) if bind.op.holds_lambdas else bind
+            if fit is not given or is_unknown(fit):
+                # what its rule would not type so stays as it was recorded
+                binds[i] = typed(fit, names) or bind
+                changed = changed or binds[i] is not given
+        if not changed:
+            return fn
+        ret = Ret(tuple([name_of(arg, names) for arg in fn.ret.args]))
+        return Lambda(fn.params, tuple(binds), ret, fn.in_tree, fn.out_tree)
+
+    def with_fitting_bodies(self, bind: Bind) -> Bind:
+        """``bind`` with its bodies for the types of its operands."""
+        bodies, shape = bodies_of(bind), SHAPES.get(bind.op.name)
+        if not bodies:
+            return bind
+        if shape is None or shape.n_carry is not None:
+            return with_bodies(bind, [self.body(body, None) for body in bodies])
+        types = tuple([arg.type for arg in bind.args[shape.ahead :]])
+        return with_bodies(bind, [self.body(body, types) for body in bodies])
+
+    def body(self, body: Lambda, types: tuple | None) -> Lambda:
+        """A body for operands of these types, as far as they say more than its parameters."""
+        params = [param.type for param in body.params]
+        if types is not None:
+            params = [
+                old if new is None or new is NO_TYPE else new
+                for old, new in zip(params, types, strict=True)
+            ]
+        key = id(body), tuple(params)
+        if key not in self.made:
+            self.made[key] = body, self.program(fitted(body, params))
+        return self.made[key][1]
+
+
+def fitted(body: Lambda, types: list) -> Lambda:
+    """``body`` with parameters of these types; itself if they have them, or its type rules refuse
+    them.
+    """
+    if all(param.type is kind for param, kind in zip(body.params, types, strict=True)):
+        return body
+    try:
+        return retype(body, *types)
+    except LetirError:
+        return body
+
+
+def is_unknown(bind: Bind) -> bool:
+    """Whether the type of a result is not known."""
+    for binder in bind.binders:  # noqa: SIM110  no generator: asked once a bind
+        if binder.type is None:
+            return True
+    return False
+
+
+def name_of(arg: Arg, names: dict[Local, Local]) -> Arg:
+    """What stands for an operand now."""
+    return names.get(arg, arg) if type(arg) is Local else arg
+
+
+def renamed(bind: Bind, names: dict[Local, Local]) -> Bind:
+    """``bind`` with the locals that stand for its operands now; itself if none does."""
+    args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
+    return bind if args == bind.args else Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+
+
+def typed(bind: Bind, names: dict[Local, Local]) -> Bind | None:
+    """``bind`` with the types that its operands give, its binders by other ``names`` where that is
+    more than was known; None if the type rule refuses it.
+    """
+    if any(arg.type is None for arg in bind.args):
+        return bind
+    try:
+        types = result_types(bind.op, bind.args, bind.attrs)
+    except LetirError:
+        return None
+    if all(new is None or new is b.type for new, b in zip(types, bind.binders, strict=True)):
+        return bind
+    binders = []
+    for kind, old in zip(types, bind.binders, strict=True):
+        new = old if kind is None or kind is old.type else Local(kind, old.name)
+        if new is not old:
+            names[old] = new
+        binders.append(new)
+    return Bind(tuple(binders), bind.op, bind.args, bind.attrs, bind.source)
