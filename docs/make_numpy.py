@@ -11,7 +11,7 @@ import numpy as np
 
 from letir.testing.calls.listed import NO_ARRAYS
 from letir.testing.calls.support import NONE, YES, Support, public_functions, support_of
-from letir.tracing.refused import refusal
+from letir.tracing.checks.unsupported import refusal
 
 VERSION = ".".join(np.__version__.split(".")[:2])  # others have other functions
 PAGE = Path(__file__).with_name("numpy.md")

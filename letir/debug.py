@@ -15,8 +15,8 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
 from letir.ops.effects.printing import print_impl
-from letir.tracing.places import at_user
-from letir.tracing.recorder import ACTIVE, Trace
+from letir.tracing.source_locations import at_user
+from letir.tracing.trace_state import ACTIVE, Trace
 
 __all__ = ["print"]
 

@@ -24,8 +24,17 @@ LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in 
 OPTIONAL = {"cupy", "onnx", "onnxruntime", "scipy", "hypothesis", "IPython", "matplotlib", "cupyx"}
 OPTIONAL |= {"networkx"}
 # These load names on first use, the last the namespace of a traced value.
-LOADING_ON_USE = {"__init__.py", "ops/__init__.py", "testing/__init__.py", "tracing/plain.py"}
-LOADING_ON_USE |= {"testing/samples/__init__.py", "tracing/protocols.py", "passes/__init__.py"}
+LOADING_ON_USE = {
+    "__init__.py",
+    "ops/__init__.py",
+    "testing/__init__.py",
+    "tracing/numpy_functions/registry.py",
+}
+LOADING_ON_USE |= {
+    "testing/samples/__init__.py",
+    "tracing/numpy_protocols/array_value.py",
+    "passes/__init__.py",
+}
 NAMED_ALIKE = {"primitive"}  # the record and the maker of users' records are one thing to a reader
 
 

@@ -3,7 +3,7 @@
 from typing import Any
 
 from letir.errors import TraceError
-from letir.tracing.places import at_user
+from letir.tracing.source_locations import at_user
 
 
 class Context:

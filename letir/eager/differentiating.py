@@ -12,7 +12,7 @@ from letir.eager.steps import Leaf, Origin, Part, Step, owner
 from letir.eager.workers import engine
 from letir.errors import ShapeError, TraceError
 from letir.eval.array_modules import array_module, is_array
-from letir.tracing.places import placed
+from letir.tracing.source_locations import placed
 from letir.transforms.vjp_jvp import as_direction
 
 ACCUMULATING = threading.Lock()  # of two threads that add to one gradient

@@ -22,7 +22,7 @@ from letir.eager.kernels import kernel, straight_line
 from letir.eager.steps import FREED, Origin, Part, Step, check_unchanged, freed
 from letir.errors import LetirError, MissingRule
 from letir.eval.array_modules import type_of
-from letir.tracing.places import placed
+from letir.tracing.source_locations import placed
 
 forms: dict = {}  # may be emptied at any time
 _MOST = 1 << 14

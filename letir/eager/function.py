@@ -13,7 +13,7 @@ from letir.eager.steps import ORDER, Constant, Part, step_at
 from letir.eager.variable import Variable
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
-from letir.tracing.places import at_user, user_place
+from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.tracer import Tracer
 
 

@@ -15,7 +15,7 @@ from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.steps import FREED, ORDER, Origin, Part, Step, check_unchanged, freed
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import is_array, type_of
-from letir.tracing.places import user_place
+from letir.tracing.source_locations import user_place
 
 
 @frozen(eq=False)

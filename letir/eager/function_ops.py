@@ -22,8 +22,8 @@ from letir.eval.array_modules import is_array, type_of
 from letir.ops.define.records import takes_gradient
 from letir.ops.define.user_operations import primitive
 from letir.ops.shape.shape_and_creation import zeros_like
-from letir.tracing.places import at_user, placed, user_place
-from letir.tracing.recorder import ABSENT, ACTIVE, EAGER
+from letir.tracing.source_locations import at_user, placed, user_place
+from letir.tracing.trace_state import ABSENT, ACTIVE, EAGER
 from letir.tracing.tracer import Tracer
 from letir.transforms.custom_reverse import custom_vjp
 

@@ -11,8 +11,8 @@ from letir.ast.terms import Lambda
 from letir.eager.attributes import Place, holds_numbers, is_leaf, mirrored, places, put
 from letir.errors import DTypeError, GuardError, TraceError
 from letir.eval.array_modules import type_of
-from letir.tracing.recorder import LAZY
-from letir.tracing.recording import KEEP, mark_static, record
+from letir.tracing.entry import KEEP, mark_static, record
+from letir.tracing.trace_state import LAZY
 from letir.tracing.tracer import Tracer
 
 MOST = 16  # programs of one kind of arguments: a branch on every step would record without end

@@ -9,7 +9,7 @@ from letir.eager.differentiating import in_a_row, owner
 from letir.eager.steps import FREED, Leaf, Origin, Part, Step, at, check_unchanged
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
-from letir.tracing.places import placed
+from letir.tracing.source_locations import placed
 
 
 @paused_gc()

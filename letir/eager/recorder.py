@@ -16,7 +16,7 @@ from letir.eager.steps import GOLDEN, ORDER, RARELY, Constant, Cut, Part, Step
 from letir.errors import DTypeError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.operands import check_type
-from letir.tracing.places import placed, user_place
+from letir.tracing.source_locations import placed, user_place
 
 new = object.__new__
 

@@ -12,7 +12,7 @@ from attrs import define, field
 
 from letir.eager.modes import RECORDS
 from letir.errors import TraceError
-from letir.tracing.places import at_user, user_place
+from letir.tracing.source_locations import at_user, user_place
 
 
 class Refs(list):

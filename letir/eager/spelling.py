@@ -9,7 +9,7 @@ from collections.abc import Callable
 from letir.ast.attrs import Attrs, Here
 from letir.ast.primitive import Primitive
 from letir.eager.recorder import RECORDER
-from letir.tracing.dispatch import call_function, prepared, recorder_of
+from letir.tracing.numpy_protocols.dispatch import call_function, prepared, recorder_of
 
 _calls: dict = {}  # key -> (op, attrs), None for a call that is not remembered; may be emptied
 _MOST = 1 << 12

@@ -20,8 +20,8 @@ from letir.eager.modes import is_grad_enabled
 from letir.eager.variable import Variable
 from letir.errors import TraceError
 from letir.eval.evaluator import run_forward
-from letir.tracing.recorder import LAZY
-from letir.tracing.recording import mark_static, record
+from letir.tracing.entry import mark_static, record
+from letir.tracing.trace_state import LAZY
 
 
 @frozen(eq=False)

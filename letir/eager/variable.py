@@ -21,13 +21,13 @@ from letir.eager.steps import Constant, Leaf, Origin
 from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import type_of
 from letir.ops.indexing.index_expressions import spelled_item
-from letir.tracing.dispatch import recorder_of, ufunc_records
-from letir.tracing.lists import gathered
-from letir.tracing.places import at_user, placed
-from letir.tracing.plain import PLAIN
-from letir.tracing.protocols import ArrayValue
+from letir.tracing.numpy_functions.registry import PLAIN
+from letir.tracing.numpy_protocols.array_value import ArrayValue
+from letir.tracing.numpy_protocols.dispatch import recorder_of, ufunc_records
+from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
+from letir.tracing.operands import gathered
+from letir.tracing.source_locations import at_user, placed
 from letir.tracing.tracer import Tracer
-from letir.tracing.ufuncs import call_ufunc
 
 INDEX, RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
 ARRAY_REMEDY = (

@@ -13,8 +13,8 @@ from letir.eager.variable import Variable
 from letir.errors import TraceError
 from letir.eval.array_modules import type_of
 from letir.source.comparison import diff
-from letir.tracing.recorder import EAGER
-from letir.tracing.recording import mark_static, record
+from letir.tracing.entry import mark_static, record
+from letir.tracing.trace_state import EAGER
 
 
 def verify(f: Callable, *args, **kwargs) -> Lambda:

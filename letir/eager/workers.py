@@ -14,7 +14,7 @@ from letir.eager.engine import Backward
 from letir.eager.steps import Constant, Origin, Part, Step, owner
 from letir.errors import TraceError
 from letir.ops.elementwise.ufuncs import add
-from letir.tracing.places import placed
+from letir.tracing.source_locations import placed
 
 FIRST = (float("-inf"), 0)  # the place of a seed: before the contributions of all steps
 

@@ -17,7 +17,7 @@ from letir.eager.modes import RECORDS
 from letir.eager.recorder import Recorder
 from letir.errors import DTypeError
 from letir.eval.array_modules import type_of
-from letir.tracing.recording import StaticLeaf
+from letir.tracing.entry import StaticLeaf
 from letir.tracing.tracer import Tracer
 
 # Values whose class says all that a plan depends on: Python numbers and NumPy's scalars.

@@ -16,7 +16,7 @@ from letir.executor.compiled import Compiled
 from letir.executor.plan_cache import Entry
 from letir.plan.effect_log import EffectLog
 from letir.plan.plan import plan_of
-from letir.tracing.recording import StaticLeaf
+from letir.tracing.entry import StaticLeaf
 
 
 @define(eq=False)

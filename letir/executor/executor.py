@@ -45,8 +45,8 @@ from letir.executor.profiling import Profiled
 from letir.executor.static_arguments import Marker, Options, is_method_of, name_refused
 from letir.executor.symbolic_shapes import Families, NotNamed, check_agrees, recorded_by_name
 from letir.executor.transformed_executors import transformed
-from letir.tracing.recorder import ABSTRACT, ACTIVE, LAZY
-from letir.tracing.recording import KEEP, record
+from letir.tracing.entry import KEEP, record
+from letir.tracing.trace_state import ABSTRACT, ACTIVE, LAZY
 from letir.transforms.jitted_functions import Transform
 
 LOG = logging.getLogger("letir.plan")

@@ -19,7 +19,7 @@ from letir.eager.models import arrays_of, changes, token_of
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
 from letir.executor.transformed_executors import transformed_method
-from letir.tracing.recorder import ACTIVE
+from letir.tracing.trace_state import ACTIVE
 from letir.transforms.jitted_functions import Transform
 
 INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # whose method is called

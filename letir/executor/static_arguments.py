@@ -11,7 +11,7 @@ from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import type_of
-from letir.tracing.recording import StaticLeaf, leaf_names, mark_static, positional_names
+from letir.tracing.entry import StaticLeaf, leaf_names, mark_static, positional_names
 
 VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from attrs import evolve
 
 from letir.ast.terms import Lambda
-from letir.tracing.recording import mark_static
+from letir.tracing.entry import mark_static
 from letir.transforms.jitted_functions import Transform
 
 MOST = 64  # transforms of one executor; functions among their options would add up

@@ -11,8 +11,8 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.errors import TraceError
 from letir.numpy.making import array
-from letir.tracing.lists import arrayed, first_traced
-from letir.tracing.places import at_user
+from letir.tracing.operands import arrayed, first_traced
+from letir.tracing.source_locations import at_user
 
 
 class vectorize(np.vectorize):

@@ -6,8 +6,8 @@ from attrs import frozen
 from letir.ast.builder import Value
 from letir.errors import TraceError
 from letir.numpy.making import arange, array
-from letir.tracing.lists import arrayed, first_traced
-from letir.tracing.places import at_user
+from letir.tracing.operands import arrayed, first_traced
+from letir.tracing.source_locations import at_user
 
 NUMBERS = (bool, int, float, complex)
 

@@ -11,9 +11,9 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ops.shape.shape_and_creation import counted
-from letir.tracing.lists import first_traced, gathered, strong
-from letir.tracing.recorder import ACTIVE, Trace
-from letir.tracing.views import Memory
+from letir.tracing.mutation.views import Memory
+from letir.tracing.operands import first_traced, gathered, strong
+from letir.tracing.trace_state import ACTIVE, Trace
 
 ORDINARY = "copy it first: letir.numpy.array(a)"  # the array is not this namespace's
 

@@ -8,9 +8,9 @@ import numpy as np
 from attrs import frozen
 
 from letir.numpy.making import made_constant
-from letir.tracing.dispatch import call_function, recorder_of
-from letir.tracing.lists import first_traced, gathered
-from letir.tracing.plain import PLAIN
+from letir.tracing.numpy_functions.registry import PLAIN
+from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of
+from letir.tracing.operands import first_traced, gathered
 
 # These take lists of arrays, which may be lists themselves, and differ in shape.
 OF_LISTS = frozenset(

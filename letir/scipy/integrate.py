@@ -5,7 +5,7 @@ values.
 import numpy as np
 
 from letir.scipy.namespace import array, drop_in, fallback
-from letir.scipy.ode import odeint
+from letir.scipy.traced_odeint import odeint
 
 __all__ = ["cumulative_trapezoid", "odeint", "simpson", "trapezoid"]
 __getattr__ = fallback("integrate")

@@ -10,8 +10,8 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.errors import MissingRule
 from letir.eval.array_modules import scipy_function
-from letir.tracing.lists import first_traced, gathered
-from letir.tracing.places import at_user
+from letir.tracing.operands import first_traced, gathered
+from letir.tracing.source_locations import at_user
 
 
 def is_traced(*args, **kwargs) -> bool:

@@ -26,7 +26,7 @@ from letir.scripting.vocabulary import (
     meaning,
     words,
 )
-from letir.tracing.dispatch import recorder_of
+from letir.tracing.numpy_protocols.dispatch import recorder_of
 
 MOST_NESTED = 150  # Python's stack is used for nothing deeper than this
 ATTRIBUTES = frozenset(["T", "shape", "real", "imag", "ndim", "dtype"])

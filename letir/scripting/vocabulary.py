@@ -18,7 +18,7 @@ from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive, record_of
 from letir.ast.types import DTYPE_NAMES
 from letir.ops import load_rare
 from letir.ops.shape.shape_and_creation import Sizes, is_known, ones_like, size, zeros_like
-from letir.tracing.dispatch import recorder_of
+from letir.tracing.numpy_protocols.dispatch import recorder_of
 
 OPERATORS = {
     "Add": "add",

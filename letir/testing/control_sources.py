@@ -14,19 +14,19 @@ from attrs import define, field, frozen
 from hypothesis import strategies as st
 
 from letir.testing.plain_control import PLAIN
-from letir.tracing import combinators, conditionals, repetition, scanning
+from letir.tracing.control_flow import conditionals, map_reduce, scans, while_and_fori
 
 RECORDED = SimpleNamespace(
     cond=conditionals.cond,
     switch=conditionals.switch,
-    while_loop=repetition.while_loop,
-    fori_loop=repetition.fori_loop,
-    scan=scanning.scan,
-    map=combinators.map,
-    reduce=combinators.reduce,
-    associative_scan=combinators.associative_scan,
-    reduce_by_index=combinators.reduce_by_index,
-    scatter=combinators.scatter,
+    while_loop=while_and_fori.while_loop,
+    fori_loop=while_and_fori.fori_loop,
+    scan=scans.scan,
+    map=map_reduce.map,
+    reduce=map_reduce.reduce,
+    associative_scan=map_reduce.associative_scan,
+    reduce_by_index=map_reduce.reduce_by_index,
+    scatter=map_reduce.scatter,
 )
 SCALAR, ROW, COLUMN, TABLE = (), (2,), ("n",), ("n", 2)
 SMOOTH = (

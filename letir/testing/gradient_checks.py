@@ -16,7 +16,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
 from letir.eval.array_modules import type_of
-from letir.tracing.recording import trace
+from letir.tracing.entry import trace
 from letir.transforms.vjp_jvp import jvp, vjp
 
 MODES = {"rev": "reverse mode", "fwd": "forward mode"}

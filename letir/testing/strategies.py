@@ -27,7 +27,7 @@ from letir.eval.evaluator import compute
 from letir.testing.control_sources import control_functions
 from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import Sample, applied
-from letir.tracing.recording import trace
+from letir.tracing.entry import trace
 
 DTYPES = tuple(np.dtype(c) for c in "?bhiqBHIQefdFD")
 ELEMENTS = {

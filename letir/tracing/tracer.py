@@ -17,10 +17,19 @@ from letir.eval.arguments import checked_arguments
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import PYTHON_TYPES
-from letir.tracing.lists import gathered
-from letir.tracing.places import at_user
-from letir.tracing.protocols import ArrayValue
-from letir.tracing.recorder import (
+from letir.tracing.mutation.views import Memory, root
+from letir.tracing.mutation.writes import (
+    forget,
+    is_own_item,
+    refreshed,
+    unwritable,
+    whole_place,
+    written,
+)
+from letir.tracing.numpy_protocols.array_value import ArrayValue
+from letir.tracing.operands import gathered
+from letir.tracing.source_locations import at_user
+from letir.tracing.trace_state import (
     ABSENT,
     ACTIVE,
     LAZY,
@@ -29,15 +38,6 @@ from letir.tracing.recorder import (
     escaped,
     refusing,
     unanswered,
-)
-from letir.tracing.views import Memory, root
-from letir.tracing.writing import (
-    forget,
-    is_own_item,
-    refreshed,
-    unwritable,
-    whole_place,
-    written,
 )
 
 MATH_REMEDY = (

@@ -13,8 +13,8 @@ from letir.errors import TraceError
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint as checkpoint_op
 from letir.ops.effects.writes_to_arguments import changed_params
-from letir.tracing.levers import is_tracing
-from letir.tracing.places import user_place
+from letir.tracing.manual import is_tracing
+from letir.tracing.source_locations import user_place
 from letir.transforms.jitted_functions import shared_with_executors
 from letir.transforms.program_call import apart, as_program, called, given_apart
 

@@ -26,9 +26,9 @@ from letir.ops.autodiff.checkpoint_and_custom_jvp import custom_jvp as custom_jv
 from letir.ops.autodiff.checkpoint_and_custom_jvp import directed
 from letir.ops.define.records import recast
 from letir.ops.shape.shape_and_creation import zeros_like
-from letir.tracing.places import user_place
-from letir.tracing.recorder import LAZY
-from letir.tracing.recording import Recording, record
+from letir.tracing.entry import Recording, record
+from letir.tracing.source_locations import user_place
+from letir.tracing.trace_state import LAZY
 from letir.tracing.tracer import Tracer
 from letir.transforms.checkpointing import is_recorded, one_bind
 from letir.transforms.custom_reverse import CustomFunction

@@ -13,10 +13,10 @@ from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.gradient_steps import custom_vjp as custom_vjp_op
 from letir.ops.define.records import recast
 from letir.ops.shape.shape_and_creation import zeros_like
-from letir.tracing.levers import is_tracing
-from letir.tracing.places import user_place
-from letir.tracing.recorder import ABSTRACT, ACTIVE, Trace
-from letir.tracing.recording import record
+from letir.tracing.entry import record
+from letir.tracing.manual import is_tracing
+from letir.tracing.source_locations import user_place
+from letir.tracing.trace_state import ABSTRACT, ACTIVE, Trace
 from letir.tracing.tracer import Tracer
 from letir.transforms.program_call import apart, called, given_apart
 

@@ -17,8 +17,8 @@ from letir.errors import MissingRule, ShapeError
 from letir.eval.array_modules import array_module
 from letir.eval.evaluator import run_flat
 from letir.passes.dead_code_elimination import dead_code
-from letir.tracing.recorder import ABSTRACT
-from letir.tracing.recording import record
+from letir.tracing.entry import record
+from letir.tracing.trace_state import ABSTRACT
 from letir.transforms.gradients import check_result, gradient_program
 from letir.transforms.jacobians import Argnums, jacfwd, jacrev
 from letir.transforms.jitted_functions import shared_with_executors

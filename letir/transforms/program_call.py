@@ -12,8 +12,8 @@ from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.evaluator import root
 from letir.passes.lowering import without_writes
-from letir.tracing.recorder import LAZY
-from letir.tracing.recording import DROP, mark_static, record, unmarked
+from letir.tracing.entry import DROP, mark_static, record, unmarked
+from letir.tracing.trace_state import LAZY
 
 
 @frozen(eq=False)

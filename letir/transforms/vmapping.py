@@ -17,8 +17,8 @@ from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import rank, resized, shape_of, to_place
-from letir.tracing.recorder import LAZY
-from letir.tracing.recording import DROP, Recording, leaf_names, mark_static, record, unmarked
+from letir.tracing.entry import DROP, Recording, leaf_names, mark_static, record, unmarked
+from letir.tracing.trace_state import LAZY
 from letir.transforms.batching import batched
 from letir.transforms.jitted_functions import shared_with_executors
 from letir.transforms.program_call import (

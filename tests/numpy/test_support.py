@@ -10,7 +10,7 @@ import pytest
 
 from letir.testing.calls import CALLS
 from letir.testing.calls.support import NONE, YES, public_functions, support_of
-from letir.tracing.refused import refusal
+from letir.tracing.checks.unsupported import refusal
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = runpy.run_path(str(ROOT / "docs" / "make_numpy.py"))

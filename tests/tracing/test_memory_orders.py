@@ -10,8 +10,8 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_same
-from letir.tracing.orders import IN_C_ORDER, KEEP, NEW
-from letir.tracing.views import PUTS
+from letir.tracing.mutation.memory_order import IN_C_ORDER, KEEP, NEW
+from letir.tracing.mutation.views import PUTS
 
 X = np.arange(16.0).reshape(4, 4) + 0.5
 ORDERS = {"C": X, "F": np.asfortranarray(X), "strided": np.repeat(X, 2, axis=1)[:, ::2]}

@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 import letir as lt
 from letir.errors import DTypeError, GuardError, ShapeError, TraceError
 from letir.testing import assert_same, check_grads
-from letir.tracing.refused import METHODS
+from letir.tracing.checks.unsupported import METHODS
 
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 PLACES, MASK = np.array([0, 1, 1]), np.array([[True, False, True], [False, True, True]])

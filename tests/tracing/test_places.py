@@ -9,7 +9,7 @@ import pytest
 
 import letir as lt
 import letir.numpy as lnp
-from letir.tracing.places import user_place
+from letir.tracing.source_locations import user_place
 
 X = np.array([1.0, 2.0, 3.0])
 

@@ -5,9 +5,9 @@ import pytest
 
 import letir as lt
 from letir.errors import MissingRule
-from letir.tracing.dispatch import recorder_of
-from letir.tracing.plain import PLAIN
-from letir.tracing.refused import REFUSED
+from letir.tracing.checks.unsupported import REFUSED
+from letir.tracing.numpy_functions.registry import PLAIN
+from letir.tracing.numpy_protocols.dispatch import recorder_of
 
 
 def test_the_error_for_a_refused_function_says_the_reason():

@@ -7,8 +7,8 @@ import pytest
 
 import letir as lt
 from letir.testing import assert_same, check_grads
-from letir.tracing.dispatch import recorder_of
-from letir.tracing.refused import REFUSED
+from letir.tracing.checks.unsupported import REFUSED
+from letir.tracing.numpy_protocols.dispatch import recorder_of
 
 X = np.array([[0.25, -1.5, 0.75], [2.0, 0.125, -0.5]])
 N = np.array([[6, 4, 3], [5, 12, 2]])

@@ -12,7 +12,7 @@ import letir.numpy as lnp
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.evaluator import compute
 from letir.testing import SAMPLES, assert_same
-from letir.tracing.views import PUTS
+from letir.tracing.mutation.views import PUTS
 
 # Operations that no function of NumPy gives as a view: steps of gradients, those that hand on what
 # a rule of the user's gets, and some that only letir has.

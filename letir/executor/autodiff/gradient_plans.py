@@ -18,7 +18,7 @@ from letir.passes.dead_code_elimination import dead_code
 from letir.passes.negation_sinking import carried_signs
 from letir.passes.sum_merging import merged_sums
 from letir.plan.plan import plan_of
-from letir.tracing.orders import IN_C_ORDER, NEW
+from letir.tracing.mutation.memory_order import IN_C_ORDER, NEW
 from letir.visitors.usedef import use_counts
 
 # Operations whose results are new arrays, beside the elementwise ones.

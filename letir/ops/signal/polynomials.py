@@ -1,5 +1,5 @@
 """Polynomials: polyval, polydiv, polyfit, traced as themselves. Others are written with operations
-(``letir.tracing.plain_polynomials``).
+(``letir.tracing.numpy_functions.polynomial_functions``).
 """
 
 import operator

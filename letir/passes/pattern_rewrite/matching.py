@@ -36,8 +36,8 @@ from letir.ops.elementwise.ufuncs import (
     mul,
     not_equal,
 )
-from letir.tracing.recorder import ABSTRACT
-from letir.tracing.recording import finished, tracing
+from letir.tracing.entry import finished, tracing
+from letir.tracing.trace_state import ABSTRACT
 from letir.visitors.usedef import UseDef, use_counts
 
 # bit for bit: x + y is y + x, but (x + y) + z is not x + (y + z)

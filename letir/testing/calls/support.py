@@ -21,7 +21,7 @@ from letir.testing.calls import CALLS
 from letir.testing.calls.call import Call
 from letir.testing.calls.listed import NO_ARRAYS
 from letir.testing.gradient_checks import check_grads, is_inexact
-from letir.tracing.recording import trace
+from letir.tracing.entry import trace
 from letir.transforms.vmapping import vmap
 
 NAMESPACES = {"": np, "linalg.": np.linalg, "fft.": np.fft}

@@ -1,5 +1,4 @@
-"""Samples of the operations in ``letir.ops.elementwise.sinc_and_i0``, ``angles`` and ``precision``.
-"""
+"""Samples of operations in ``letir.ops.elementwise.sinc_and_i0``, ``angles`` and ``precision``."""
 
 import numpy as np
 

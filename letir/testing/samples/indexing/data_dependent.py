@@ -1,5 +1,4 @@
-"""Samples of the operations in ``letir.ops.indexing.data_dependent``: sizes that depend on values.
-"""
+"""Samples of operations in ``letir.ops.indexing.data_dependent``: sizes that depend on values."""
 
 import numpy as np
 

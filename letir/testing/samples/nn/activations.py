@@ -1,5 +1,4 @@
-"""Samples of the operations in ``letir.ops.nn.activations`` and ``letir.ops.special.normal_cdf``.
-"""
+"""Samples of operations in ``letir.ops.nn.activations`` and ``letir.ops.special.normal_cdf``."""
 
 import numpy as np
 

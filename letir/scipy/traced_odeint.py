@@ -1,0 +1,51 @@
+"""``odeint`` of traced values: the right side is recorded once, as a body."""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import ShapeDtype
+from letir.eval.array_modules import is_array
+from letir.scipy.namespace import array, is_traced, of_scipy, refused
+from letir.tracing.entry import record
+from letir.tracing.trace_state import ABSTRACT, ACTIVE, Trace
+
+
+def in_double(x):
+    """An array in double precision, in which SciPy solves."""
+    return x if x.dtype == np.float64 else x.astype(np.float64)
+
+
+def odeint(func, y0, t, args=(), *, rtol=None, atol=None, tfirst=False, **options):
+    """The solution of dy/dt = func(y, t, *args) at the times ``t``, the first of which is that of
+    ``y0``: scipy.integrate.odeint, with derivatives by ``y0``, ``t`` and ``args``.
+
+    ``func`` is recorded without values, and so cannot choose by ``if``. The derivatives solve the
+    adjoint equation (docs/scipy.md), at the tolerances given here.
+    """
+    args = args if isinstance(args, tuple) else (args,)
+    if not isinstance(ACTIVE.get(), Trace) and not is_traced(y0, t, *args):
+        return of_scipy("integrate", "odeint")(
+            func, y0, t, args, rtol=rtol, atol=atol, tfirst=tfirst, **options
+        )
+    y0, t = (in_double(np.atleast_1d(array(x))) for x in (y0, t))
+    places = [i for i, arg in enumerate(args) if isinstance(arg, Value) or is_array(arg)]
+
+    def slope(y, s, *given):
+        every = list(args)
+        for place, arg in zip(places, given, strict=True):
+            every[place] = arg
+        out = func(s, y, *every) if tfirst else func(y, s, *every)
+        return np.broadcast_to(in_double(array(out)), y.shape)
+
+    operands = [args[i] for i in places]
+    kinds = [ShapeDtype(x.shape, x.dtype) for x in (y0, *operands)]
+    recording = record(slope, (kinds[0], ShapeDtype((), float), *kinds[1:]), {}, ABSTRACT)
+    operands += recording.lifted
+    if not is_traced(y0, t, *operands):
+        return of_scipy("integrate", "odeint")(
+            func, y0, t, args, rtol=rtol, atol=atol, tfirst=tfirst, **options
+        )
+    if options:
+        raise refused("odeint", f"leave out {', '.join(options)}")
+    return PRIMITIVES["odeint"](y0, t, *operands, body=recording.fn, rtol=rtol, atol=atol)

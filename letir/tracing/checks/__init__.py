@@ -1,0 +1,1 @@
+"""What would bake a number into the program."""

@@ -1,0 +1,1 @@
+"""Lt.cond, lt.scan ... for Python callers."""

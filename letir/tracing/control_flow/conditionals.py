@@ -1,0 +1,135 @@
+"""``cond`` and ``switch`` for Python functions: both branches are recorded, one is evaluated."""
+
+from collections.abc import Callable, Sequence
+
+from letir.ast.pytrees import flatten
+from letir.ast.types import ArrayType
+from letir.errors import DTypeError, ShapeError
+from letir.eval.array_modules import type_of
+from letir.ops.control_flow.conditionals import cond as cond_op
+from letir.ops.control_flow.conditionals import switch as switch_op
+from letir.tracing.control_flow.traced_bodies import (
+    Body,
+    closed,
+    common_type,
+    examples_of,
+    path_of,
+    record_body,
+    results_of,
+    returning,
+)
+from letir.tracing.source_locations import placed, user_place
+
+
+def cond(pred, true_fun: Callable, false_fun: Callable, *operands):
+    """``true_fun(*operands)`` if ``pred`` is true, else ``false_fun(*operands)``.
+
+    Both functions are recorded (abstractly: they cannot ask for values), and one of them is
+    evaluated and differentiated when the program runs. ``pred`` is one truth value or number, the
+    operands are pytrees; what the functions use beside these is captured. Both return the same
+    nesting of the same shapes and dtypes; Python numbers take the dtype that the other branch has.
+
+    >>> import numpy as np
+    >>> from letir import grad
+    >>> def f(x):
+    ...     return cond(x > 0, lambda x: np.sqrt(x), lambda x: 0.0, x)
+    >>> float(f(4.0)), float(grad(f)(4.0)), float(grad(f)(-4.0))
+    (2.0, 0.25, 0.0)
+    """
+    source, _ = user_place(2)
+    check_choice("cond", pred, "biufc")
+    names = (name_of_branch(true_fun, "true_fun"), name_of_branch(false_fun, "false_fun"))
+    tree, bodies, captured = branches_of("cond", (true_fun, false_fun), names, operands)
+    attrs = {"on_true": bodies[0], "on_false": bodies[1]}
+    leaves = [pred, *flatten(operands)[0], *captured]
+    return tree.unflatten(results_of(cond_op, attrs, leaves, source))
+
+
+def switch(index, branches: Sequence[Callable], *operands):
+    """``branches[index](*operands)``, with an index below 0 taken as 0 and one beyond the last
+    branch as the last.
+
+    As ``cond``, for any number of functions: all are recorded, one is evaluated.
+
+    >>> import numpy as np
+    >>> [float(switch(i, [np.sin, np.cos, np.exp], 0.0)) for i in range(3)]
+    [0.0, 1.0, 1.0]
+    """
+    source, _ = user_place(2)
+    branches = tuple(branches)
+    if not branches:
+        raise placed(ShapeError("switch: there is no branch to choose from"))
+    check_choice("switch", index, "biu")
+    names = [name_of_branch(f, f"branch {i}") for i, f in enumerate(branches)]
+    tree, bodies, captured = branches_of("switch", branches, names, operands)
+    leaves = [index, *flatten(operands)[0], *captured]
+    attrs = {"branches": tuple(bodies)}
+    return tree.unflatten(results_of(switch_op, attrs, leaves, source))
+
+
+def check_choice(asked: str, value, kinds: str) -> None:
+    """Raise unless ``value`` is one number of these kinds of dtypes."""
+    try:
+        kind = type_of(value)
+    except DTypeError as error:
+        raise placed(DTypeError(f"{asked}: it chooses by a number: {error}")) from None
+    if kind is not None and kind.shape:
+        raise placed(
+            ShapeError(
+                f"{asked}: it chooses by one number, found {kind!r}\n"
+                "  reduce it first (x.all(), x.any()), or choose element by element: numpy.where"
+            )
+        )
+    if kind is not None and kind.dtype.kind not in kinds:
+        raise placed(
+            DTypeError(
+                f"{asked}: it chooses by an integer, found {kind!r}\n"
+                "  say how to round it: numpy.floor(x).astype(int)"
+            )
+        )
+
+
+def name_of_branch(f, otherwise: str) -> str:
+    """What messages call a branch."""
+    name = getattr(f, "__name__", "<lambda>")
+    return otherwise if name == "<lambda>" else f"{otherwise} ({name})"
+
+
+def branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str], operands: tuple):
+    """(tree of the results, bodies, captured values) of functions that give the same types."""
+    examples = examples_of(operands, asked)
+    bodies = [record_body(f, examples) for f in functions]
+    first = bodies[0]
+    for name, body in zip(names, bodies, strict=True):
+        if body.tree != first.tree:
+            raise placed(
+                DTypeError(
+                    f"{asked}: its branches nest their results differently\n"
+                    f"  {names[0]}: {first.tree}\n  {name}: {body.tree}\n"
+                    "  return the same containers from each"
+                )
+            )
+    kinds = [common_type(kinds) for kinds in zip(*[body.types for body in bodies], strict=True)]
+    if None in kinds:
+        raise unlike(asked, bodies, names, kinds)
+    programs, captured = closed(bodies)
+    return first.tree, [returning(program, kinds) for program in programs], captured
+
+
+def unlike(asked: str, bodies: Sequence[Body], names: Sequence[str], kinds: list) -> Exception:
+    """The error that says which results differ, and how."""
+    lines, error = [], ShapeError
+    for place, kind in enumerate(kinds):
+        if kind is None:
+            found: list[ArrayType] = [body.types[place] for body in bodies]
+            error = ShapeError if len({kind.dtype for kind in found}) == 1 else DTypeError
+            path = path_of(bodies[0].tree, place)
+            pairs = zip(found, names, strict=True)
+            listed = ", ".join(f"{kind!r} in {name}" for kind, name in pairs)
+            lines.append(f"\n  result{path}: {listed}")
+    return placed(
+        error(
+            f"{asked}: its branches give results of different types{''.join(lines)}\n"
+            "  give them the same shape and dtype: x.astype(...), numpy.broadcast_to(x, shape)"
+        )
+    )

@@ -1,0 +1,322 @@
+"""``map``, ``reduce``, ``associative_scan``, ``reduce_by_index``, ``scatter``, for Python callers.
+
+Each records the function that it gets once, on the types of elements, and emits one bind.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from attrs import frozen
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.pytrees import flatten
+from letir.ast.terms import Lambda
+from letir.ast.types import PYTHON_NUMBERS, ArrayType
+from letir.errors import DTypeError, ShapeError, TraceError
+from letir.eval.array_modules import is_array, type_of
+from letir.ops.control_flow.binary_bodies import can_batch
+from letir.ops.define.batch_rules import to_front, to_place
+from letir.ops.define.records import recast, result_dtype
+from letir.tracing.control_flow import traced_bodies
+from letir.tracing.control_flow.scans import as_array, as_body, as_row, declared, row_type, steps
+from letir.tracing.entry import DROP, leaf_names, record
+from letir.tracing.source_locations import at_user, user_place
+from letir.tracing.trace_state import ABSTRACT
+
+# ---- map ----
+
+
+def map(f: Callable, *xs):
+    """``f(*x)`` for the elements of ``xs`` along their leading axes, stacked.
+
+    Each of ``xs`` is a pytree of arrays with as many elements, ``f`` returns a pytree. ``f`` is
+    recorded once for one element. Where all its operations have a rule for many elements at once
+    the program has no loop; else, and where it has an effect, one element follows the other.
+    Traced values that ``f`` closes over are differentiated too.
+
+    >>> import numpy as np
+    >>> map(lambda x, y: x @ y, np.arange(6.0).reshape(2, 3), np.ones((2, 3)))
+    array([ 3., 12.])
+    """
+    if not xs:
+        raise TraceError(f"map: there is nothing to go over{at_user()}")
+    leaves, spec = flatten(xs)
+    if not leaves:
+        raise ShapeError(f"map: the pytrees have no arrays{at_user()}")
+    rows = [as_row(x) for x in leaves]
+    steps(rows, None, "map")
+    wrapped = Nested(lambda elements: f(*elements), spec)
+    names = leaf_names(f, xs, {})
+    step = Recorded.of(wrapped, [sliced(row_type(x)) for x in rows], names)
+    mapped = [True] * len(rows) + [False] * len(step.lifted)
+    attrs = {"body": step.fn, "n_xs": len(rows), "batched": can_batch(step.fn, mapped)}
+    outs = run("map", [*rows, *step.lifted], attrs)
+    return wrapped.out_spec.unflatten(outs)
+
+
+def sliced(kind: ArrayType) -> ArrayType:
+    """The type of the elements along the leading axis."""
+    return kind.with_shape(kind.shape[1:])
+
+
+class Nested:
+    """A function of one pytree as one of its leaves; remembers how its results nest."""
+
+    def __init__(self, f: Callable, spec):
+        self.f, self.spec, self.out_spec = f, spec, None
+
+    def __call__(self, *leaves):
+        found, self.out_spec = flatten(self.f(self.spec.unflatten(leaves)))
+        return tuple([as_array(leaf, None) for leaf in found])
+
+
+@frozen(eq=False)
+class Recorded:
+    """A function recorded on elements, and the traced values that it closes over."""
+
+    fn: Lambda
+    lifted: tuple
+
+    @classmethod
+    def of(cls, f: Callable, kinds: Sequence[ArrayType], names: Sequence = ()) -> "Recorded":
+        """``f`` recorded on elements of these types."""
+        given = tuple([declared(kind) for kind in kinds])
+        recording = record(f, given, {}, ABSTRACT, DROP, lifts_variables=True)
+        return cls(as_body(recording.fn, names), recording.lifted)
+
+
+def run(name: str, operands: Sequence, attrs: dict, arrange: Callable | None = None) -> tuple:
+    """The results of a program with one combinator; ``arrange(values)`` makes its operands of the
+    parameters, and gives what arranges its results.
+    """
+    builder, op = LetBuilder(), PRIMITIVES[name]
+    builder.source, _ = user_place(3)
+    values = [builder.param(type_of(value)) for value in operands]
+    finish = None
+    if arrange is not None:
+        values, finish = arrange(values)
+    outs = builder.apply(op, values, op.complete(attrs))
+    program = builder.build(outs if finish is None else finish(outs))
+    return traced_bodies.run(program, list(operands))
+
+
+# ---- binary operations ----
+
+
+class Binary:
+    """A binary operation on pytrees as one on leaves, whose results are checked."""
+
+    def __init__(self, f: Callable, spec, kinds: Sequence[ArrayType], asked: str):
+        self.f, self.spec, self.kinds, self.asked = f, spec, kinds, asked
+
+    def __call__(self, *leaves):
+        count = len(self.kinds)
+        a, b = (self.spec.unflatten(part) for part in (leaves[:count], leaves[count:]))
+        found, spec = flatten(self.f(a, b))
+        if spec != self.spec:
+            raise TraceError(
+                f"{self.asked}: the operation returns {spec} for two elements that nest as "
+                f"{self.spec}{at_user()}"
+            )
+        found = [as_array(leaf, kind) for leaf, kind in zip(found, self.kinds, strict=True)]
+        for i, (leaf, kind) in enumerate(zip(found, self.kinds, strict=True)):
+            out = type_of(leaf)
+            if out is not None and (out.dtype, out.shape) != (kind.dtype, kind.shape):
+                error = DTypeError if out.dtype != kind.dtype else ShapeError
+                raise error(
+                    f"{self.asked}: the operation makes {out} of two elements of type {kind}, as "
+                    f"leaf {i}{at_user()}\n  what it returns can be combined again"
+                )
+        return tuple(found)
+
+
+def recorded_binary(f: Callable, spec, kinds: Sequence[ArrayType], asked: str) -> Recorded:
+    """A binary operation recorded on two elements of these types."""
+    names = leaf_names(f, (spec.unflatten(kinds), spec.unflatten(kinds)), {})
+    return Recorded.of(Binary(f, spec, kinds, asked), [*kinds, *kinds], names)
+
+
+def binary_attrs(step: Recorded, n_xs: int, **more) -> dict:
+    """The attributes of a combinator of a binary operation."""
+    mapped = [True] * (2 * n_xs) + [False] * len(step.lifted)
+    return {"body": step.fn, "n_xs": n_xs, "batched": can_batch(step.fn, mapped), **more}
+
+
+def elements(tree, axis: int, asked: str) -> tuple[list, object, list[ArrayType]]:
+    """(arrays, how they nest, their types with ``axis`` in front)."""
+    leaves, spec = flatten(tree)
+    rows = [as_row(x) for x in leaves]
+    if not rows:
+        raise ShapeError(f"{asked}: xs has no arrays{at_user()}")
+    kinds = [row_type(x) for x in rows]
+    for i, kind in enumerate(kinds):
+        if kind is None or not -kind.ndim <= axis < kind.ndim:
+            raise ShapeError(f"{asked}: leaf {i} of xs, {kind}, has no axis {axis}{at_user()}")
+    kinds = [in_front(kind, axis) for kind in kinds]
+    if any(kind.shape[0] != kinds[0].shape[0] for kind in kinds):
+        listed = ", ".join(str(kind.shape[0]) for kind in kinds)
+        raise ShapeError(f"{asked}: the arrays have {listed} elements along axis {axis}{at_user()}")
+    return rows, spec, kinds
+
+
+def in_front(kind: ArrayType, axis: int) -> ArrayType:
+    """The type with ``axis`` as its first."""
+    rest = [n for i, n in enumerate(kind.shape) if i != axis % kind.ndim]
+    return kind.with_shape((kind.shape[axis], *rest))
+
+
+def starting(tree, spec, asked: str, what: str) -> list:
+    """The leaves of a first or neutral element, which nests as the elements do."""
+    leaves, found = flatten(tree)
+    if found != spec:
+        raise TraceError(f"{asked}: {what} nests as {found}, the elements as {spec}{at_user()}")
+    for leaf in leaves:
+        if not (isinstance(leaf, Value) or is_array(leaf) or type(leaf) in PYTHON_NUMBERS):
+            raise DTypeError(f"{asked}: {what} has the leaf {leaf!r}, which is no array{at_user()}")
+    return leaves
+
+
+def placed(value: Value, kind: ArrayType) -> Value:
+    """A first or neutral element in the type of the elements."""
+    value = recast(value, kind.dtype)
+    if value.type.weak:
+        value = PRIMITIVES["cast"](value, kind.dtype)
+    return PRIMITIVES["broadcast_to"](value, kind.shape) if value.shape != kind.shape else value
+
+
+def reduce(op: Callable, init, xs, axis: int = 0):
+    """``op(...op(op(init, xs[0]), xs[1])..., xs[-1])`` for the elements of ``xs`` along ``axis``.
+
+    ``op`` is associative: elements are combined in pairs, neighbours first, which rounds otherwise
+    than one after the other. It takes two elements, arrays or pytrees of them as in ``xs``, and
+    is recorded once. Sums, products, minima, maxima and other ufuncs are NumPy's reductions, with
+    their derivatives. Without elements the result is ``init``.
+
+    >>> import numpy as np
+    >>> reduce(lambda a, b: a @ b, np.eye(2), np.stack([np.eye(2), 2 * np.eye(2)]))
+    array([[2., 0.],
+           [0., 2.]])
+    """
+    axis = operator.index(axis)
+    rows, spec, kinds = elements(xs, axis, "reduce")
+    start = starting(init, spec, "reduce", "init")
+    dtypes = [result_dtype(type_of(a), k) for a, k in zip(start, kinds, strict=True)]
+    wanted = [ArrayType(d, k.shape[1:]) for d, k in zip(dtypes, kinds, strict=True)]
+    step = recorded_binary(op, spec, wanted, "reduce")
+    k = len(rows)
+
+    def arrange(values):
+        first = [placed(v, kind) for v, kind in zip(values[:k], wanted, strict=True)]
+        arrays = [recast(to_front(v, axis), d) for v, d in zip(values[k:], dtypes, strict=False)]
+        return [*first, *arrays, *values[2 * k :]], None
+
+    outs = run("reduce", [*start, *rows, *step.lifted], binary_attrs(step, k), arrange)
+    return spec.unflatten(outs)
+
+
+def associative_scan(op: Callable, xs, reverse: bool = False, axis: int = 0):
+    """The prefixes ``xs[0]``, ``op(xs[0], xs[1])``, ... of the elements of ``xs`` along ``axis``.
+
+    ``op`` is associative, takes two elements (arrays, or pytrees of them as in ``xs``) and is
+    recorded once. Pairs are combined first: about 2 log2(n) array operations for each one of
+    ``op``. ``cumsum`` and its like are NumPy's. ``reverse``: suffixes, combined from the last.
+
+    >>> import numpy as np
+    >>> associative_scan(lambda a, b: a + b, np.array([1, 2, 3]))
+    array([1, 3, 6])
+    """
+    axis = operator.index(axis)
+    rows, spec, kinds = elements(xs, axis, "associative_scan")
+    step = recorded_binary(op, spec, [sliced(kind) for kind in kinds], "associative_scan")
+    k = len(rows)
+
+    def arrange(values):
+        arrays = [to_front(v, axis) for v in values[:k]]
+        return [*arrays, *values[k:]], lambda outs: [to_place(y, axis) for y in outs]
+
+    attrs = binary_attrs(step, k, reverse=bool(reverse))
+    return spec.unflatten(run("associative_scan", [*rows, *step.lifted], attrs, arrange))
+
+
+# ---- places ----
+
+
+def as_indices(indices, asked: str):
+    """Indices as an array of integers in a row."""
+    found = as_row(indices)
+    kind = row_type(found)
+    if kind is None or len(kind.shape) != 1 or kind.dtype.kind not in "iu":
+        if kind is not None and kind.shape == (0,) and not isinstance(found, Value):
+            return found.astype(np.int64)  # [] is an array of floats
+        raise DTypeError(f"{asked}: indices are integers in a row, found {kind}{at_user()}")
+    return found
+
+
+def destinations(dest, values, indices, asked: str) -> tuple:
+    """(destinations, their nesting, indices, values): arrays that fit each other."""
+    dests, spec = flatten(dest)
+    arrays, found = flatten(values)
+    if found != spec:
+        raise TraceError(f"{asked}: values nest as {found}, dest as {spec}{at_user()}")
+    dests, arrays = [as_row(x) for x in dests], [as_row(x) for x in arrays]
+    places = as_indices(indices, asked)
+    steps([*arrays, places], None, asked)
+    for i, (d, v) in enumerate(zip(dests, arrays, strict=True)):
+        target, kind = row_type(d), row_type(v)
+        if not target.shape or target.shape[1:] != kind.shape[1:]:
+            raise ShapeError(f"{asked}: leaf {i} of dest, {target}, holds no {kind}{at_user()}")
+        if not np.can_cast(kind.dtype, target.dtype, "same_kind"):
+            raise DTypeError(f"{asked}: leaf {i} of dest, {target}, holds no {kind}{at_user()}")
+    return dests, spec, places, arrays
+
+
+def scatter(dest, indices, values):
+    """``dest`` with ``values[i]`` at ``indices[i]`` of its leading axis.
+
+    A place outside of ``dest``, a negative one too, is ignored. Where a place is there several
+    times the last value wins, and it alone has a derivative. ``dest`` and ``values`` may be pytrees
+    that nest alike.
+
+    >>> import numpy as np
+    >>> scatter(np.zeros(3), np.array([2, 0, 7]), np.array([1.0, 2.0, 3.0]))
+    array([2., 0., 1.])
+    """
+    dests, spec, places, arrays = destinations(dest, values, indices, "scatter")
+    k = len(dests)
+    dtypes = [row_type(d).dtype for d in dests]
+
+    def arrange(args):
+        new = [recast(v, d) for v, d in zip(args[k + 1 :], dtypes, strict=True)]
+        return [*args[: k + 1], *new], None
+
+    return spec.unflatten(run("scatter", [*dests, places, *arrays], {"n_xs": k}, arrange))
+
+
+def reduce_by_index(dest, op: Callable, ne, indices, values):
+    """``dest`` with ``op(dest[i], v)`` for each value ``v`` and its index ``i``: a histogram.
+
+    ``op`` is associative with the neutral element ``ne``, takes two elements and is recorded once.
+    An index outside of ``dest``, a negative one too, is ignored. Sums, minima and maxima are
+    NumPy's ``ufunc.at``; the elements for other operations are sorted by their index, and those of
+    one place combined in pairs. ``dest``, ``ne`` and ``values`` may be pytrees that nest alike.
+
+    >>> import numpy as np
+    >>> reduce_by_index(np.zeros(2), lambda a, b: a + b, 0.0, np.array([1, 1, 5]), np.ones(3))
+    array([0., 2.])
+    """
+    dests, spec, places, arrays = destinations(dest, values, indices, "reduce_by_index")
+    neutral = starting(ne, spec, "reduce_by_index", "ne")
+    kinds = [sliced(row_type(d)) for d in dests]
+    step = recorded_binary(op, spec, kinds, "reduce_by_index")
+    k = len(dests)
+
+    def arrange(args):
+        first = [placed(v, kind) for v, kind in zip(args[k : 2 * k], kinds, strict=True)]
+        rest = args[2 * k + 1 :]
+        new = [recast(v, kind.dtype) for v, kind in zip(rest[:k], kinds, strict=True)]
+        return [*args[:k], *first, args[2 * k], *new, *rest[k:]], None
+
+    operands = [*dests, *neutral, places, *arrays, *step.lifted]
+    return spec.unflatten(run("reduce_by_index", operands, binary_attrs(step, k), arrange))

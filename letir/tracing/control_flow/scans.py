@@ -1,0 +1,344 @@
+"""``lt.scan``: a loop over the leading axis of arrays, for Python callers.
+
+The step function is recorded once, whatever the number of steps, and the loop is one bind.
+"""
+
+import operator
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import optree
+from attrs import frozen
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.pytrees import NAMESPACE, flatten
+from letir.ast.terms import Lambda, Local, Source
+from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size
+from letir.errors import DTypeError, ShapeError, TraceError
+from letir.eval.array_modules import is_array, type_of
+from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint
+from letir.tracing.control_flow.traced_bodies import run
+from letir.tracing.entry import DROP, leaf_names, record
+from letir.tracing.source_locations import at_user, user_place
+from letir.tracing.trace_state import ABSTRACT
+
+MOST_ROUNDS = 4  # of promotions of Python numbers in the carry
+
+
+def scan(
+    f: Callable,
+    init,
+    xs=None,
+    length: int | None = None,
+    reverse: bool = False,
+    *,
+    checkpoint_every: int | None = None,
+):
+    """(last carry, ys): ``carry, y = f(carry, x)`` for each ``x`` of the leading axis of ``xs``.
+
+    ``init``, ``xs`` and each ``y`` are pytrees; the ys are stacked. ``f`` is recorded once, and
+    the program has the same size for any number of steps. ``xs`` may be None, then ``length`` says
+    how many there are. ``reverse`` goes from the last ``x`` to the first; ys stand where their xs
+    do. The carry keeps its structure, shapes and dtypes; Python numbers in ``init`` become arrays
+    of the dtype that ``f`` gives. The reverse mode keeps what it reads of each step; with
+    ``checkpoint_every=k`` only each k-th carry, and computes the steps between again (Chen et al.,
+    Training deep nets with sublinear memory cost, 2016). Traced values that ``f`` closes over are
+    differentiated too. Raises TraceError, ShapeError or DTypeError that name the leaf.
+
+    >>> import numpy as np
+    >>> total, sums = scan(lambda s, x: (s + x, s + x), 0.0, np.array([1.0, 2.0, 3.0]))
+    >>> total, sums
+    (np.float64(6.0), array([1., 3., 6.]))
+    """
+    source, _ = user_place(2)
+    rows, spec = flatten(xs)
+    n = steps(rows, length, "scan")
+    step = Step.recorded(f, init, rows, spec, "scan")
+    every = None if checkpoint_every is None else positive(checkpoint_every)
+    leaves = [*step.init, *[as_row(x) for x in rows], *step.lifted]
+    program = loop_program(step, leaves, n, bool(reverse), every, source)
+    outs = run(program, leaves)
+    count = len(step.init)
+    return step.carry_spec.unflatten(outs[:count]), step.y_spec.unflatten(outs[count:])
+
+
+def positive(every) -> int:
+    """``checkpoint_every`` as an int."""
+    every = operator.index(every)
+    if every < 1:
+        raise ShapeError(f"checkpoint_every: at least one step, found {every}")
+    return every
+
+
+def as_row(x):
+    """An array that a loop goes over."""
+    return x if isinstance(x, Value) or is_array(x) else np.asarray(x)
+
+
+def row_type(x) -> ArrayType:
+    """The type of an array that a loop goes over."""
+    return x.type if isinstance(x, Value) else type_of(as_row(x))
+
+
+def steps(rows: Sequence, length, asked: str):
+    """The number of steps: an int, or a named size. Raises ShapeError where they differ."""
+    sizes = []
+    for i, x in enumerate(rows):
+        kind = row_type(x)
+        if kind is None:
+            raise TraceError(f"{asked}: the type of xs is not known{at_user()}")
+        if not kind.shape:
+            raise ShapeError(
+                f"{asked}: leaf {i} of xs is {kind}, which has no axis to go over{at_user()}\n"
+                "  what is the same in every step can be closed over"
+            )
+        sizes.append(kind.shape[0])
+    if length is not None:
+        sizes.append(length if type(length) is Size else operator.index(length))
+    if not sizes:
+        raise ShapeError(f"{asked}: xs is empty, so that length is needed{at_user()}")
+    if any(n != sizes[0] for n in sizes):
+        listed = ", ".join(map(str, sizes))
+        what = "the leading axes of xs" + (" and length" if length is not None else "")
+        raise ShapeError(f"{asked}: {what} differ: {listed}{at_user()}")
+    if type(sizes[0]) is int and sizes[0] < 0:
+        raise ShapeError(f"{asked}: length is {sizes[0]}{at_user()}")
+    return sizes[0]
+
+
+# ---- the step ----
+
+
+@frozen(eq=False)
+class Step:
+    """A recorded step: ``fn(*carry, *x, *lifted)`` gives the leaves of the carry and of y."""
+
+    fn: Lambda
+    init: list
+    lifted: tuple
+    carry_spec: optree.PyTreeSpec
+    y_spec: optree.PyTreeSpec
+
+    @classmethod
+    def recorded(cls, f: Callable, init, rows: Sequence, spec, asked: str) -> "Step":
+        """``f`` recorded for this carry, once more where Python numbers in it are promoted."""
+        leaves, carry_spec = flatten(init)
+        names = leaf_paths(init)
+        init = [started(leaf, name, asked) for leaf, name in zip(leaves, names, strict=True)]
+        kinds = [type_of(leaf) for leaf in init]
+        slices = [ShapeDtype(row_type(x).shape[1:], row_type(x).dtype) for x in rows]
+        for _ in range(MOST_ROUNDS):
+            checked = Returned(f, carry_spec, spec, kinds, asked)
+            given = (*map(declared, kinds), *slices)
+            recording = record(checked, given, {}, ABSTRACT, DROP, lifts_variables=True)
+            results = [arg.type for arg in recording.fn.ret.args]
+            found = [
+                promoted(kind, out, leaf)
+                for kind, out, leaf in zip(kinds, results, init, strict=False)
+            ]
+            if found == kinds:
+                break
+            kinds = found
+        check_carry(kinds, results, names, asked)
+        labels = leaf_names(f, (carry_spec.unflatten(init), spec.unflatten(rows)), {})
+        init = [settled(leaf, kind) for leaf, kind in zip(init, kinds, strict=True)]
+        body = as_body(recording.fn, labels)
+        return cls(body, init, recording.lifted, carry_spec, checked.y_spec)
+
+
+def as_body(fn: Lambda, names: Sequence[str | None]) -> Lambda:
+    """A recorded function as a body: of arrays in a row, which have these names."""
+    for param, name in zip(fn.params, names, strict=False):
+        param.name = name
+    return Lambda(fn.params, fn.binds, fn.ret)
+
+
+def leaf_paths(tree) -> list[str]:
+    """Where each leaf stands in ``tree``, as text."""
+    paths = optree.tree_paths(tree, namespace=NAMESPACE)
+    return ["".join(f"[{part!r}]" for part in path) for path in paths]
+
+
+def started(leaf, name: str, asked: str):
+    """A leaf of the first carry; a Python bool as an array."""
+    if type(leaf) is bool:
+        return np.bool_(leaf)
+    if isinstance(leaf, Value) or is_array(leaf) or type(leaf) in PYTHON_NUMBERS:
+        return leaf
+    raise DTypeError(
+        f"{asked}: init{name} is {leaf!r} of type {type(leaf).__name__}, which no step can hand "
+        f"on{at_user()}\n  carry arrays and numbers; other values can be closed over"
+    )
+
+
+def declared(kind: ArrayType) -> ShapeDtype:
+    """An argument of this type without a value."""
+    return ShapeDtype(kind.shape, kind.dtype, kind.weak)
+
+
+def promoted(kind: ArrayType, out: ArrayType | None, leaf) -> ArrayType:
+    """The type of a carried value; that of a Python number is strong, and what a step makes of
+    it.
+    """
+    if not type_of(leaf).weak or out is None:
+        return kind
+    if out.weak and out.dtype == kind.dtype:
+        return ArrayType(kind.dtype, kind.shape)
+    dtype = np.result_type(kind.dtype, out.dtype) if not kind.weak else out.dtype
+    return ArrayType(dtype if can_become(kind, out) else kind.dtype, kind.shape)
+
+
+def can_become(kind: ArrayType, out: ArrayType) -> bool:
+    """Whether a number of this kind can stand where a step gives the other."""
+    order = "biufc"
+    return order.index(out.dtype.kind) >= order.index(kind.dtype.kind)
+
+
+def settled(leaf, kind: ArrayType):
+    """A leaf of the first carry as an array of this type."""
+    if type(leaf) in PYTHON_NUMBERS:
+        return np.asarray(leaf, kind.dtype)[()]
+    return leaf.astype(kind.dtype) if type_of(leaf).weak else leaf
+
+
+def check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked: str) -> None:
+    """Raise where a step hands on another type than it got."""
+    wrong = [
+        (name, kind, out)
+        for name, kind, out in zip(names, kinds, results, strict=False)
+        if out is not None and (out.dtype, out.shape) != (kind.dtype, kind.shape)
+    ]
+    if not wrong:
+        return
+    listed = "".join(
+        f"\n  carry{name}: {kind} comes in, {out} goes out" for name, kind, out in wrong
+    )
+    error = DTypeError if any(k.dtype != o.dtype for _, k, o in wrong) else ShapeError
+    raise error(
+        f"{asked}: the carry that f returns has not the types of the carry that it gets{listed}"
+        f"{at_user()}\n  convert one of them, as with .astype, so that every step is alike"
+    )
+
+
+class Returned:
+    """``f`` on leaves: checks that it returns (carry, y), and remembers how these nest."""
+
+    def __init__(self, f: Callable, carry_spec, x_spec, kinds: list[ArrayType], asked: str):
+        self.f, self.carry_spec, self.x_spec = f, carry_spec, x_spec
+        self.kinds, self.asked, self.y_spec = kinds, asked, None
+
+    def __call__(self, *leaves):
+        count = len(self.kinds)
+        carry = self.carry_spec.unflatten(leaves[:count])
+        out = self.f(carry, self.x_spec.unflatten(leaves[count:]))
+        if not isinstance(out, tuple | list) or len(out) != 2:
+            raise TraceError(
+                f"{self.asked}: f returns (carry, y), found {out!r}{at_user()}\n"
+                "  return (carry, None) where a step adds nothing to the stacked results"
+            )
+        handed_on, spec = flatten(out[0])
+        if spec != self.carry_spec:
+            raise TraceError(
+                f"{self.asked}: the carry that f returns nests as {spec}, the carry that it gets "
+                f"as {self.carry_spec}{at_user()}"
+            )
+        ys, self.y_spec = flatten(out[1])
+        carry = [as_array(leaf, kind) for leaf, kind in zip(handed_on, self.kinds, strict=True)]
+        return (*carry, *[as_array(leaf, None) for leaf in ys])
+
+
+def as_array(leaf, kind: ArrayType | None):
+    """A result of a step as an array: numbers take the dtype of the carry, where it has theirs."""
+    if type(leaf) in PYTHON_NUMBERS:
+        known = kind is not None and not kind.weak and can_become(type_of(leaf), kind)
+        return np.asarray(leaf, kind.dtype if known else None)[()]
+    if isinstance(leaf, Value) and leaf.type is not None and leaf.type.weak and kind is None:
+        return leaf.astype(leaf.dtype)
+    return leaf
+
+
+# ---- the program ----
+
+
+def loop_program(
+    step: Step, leaves: Sequence, n, reverse: bool, every: int | None, source: Source | None
+) -> Lambda:
+    """The program of the loop: one bind, or a few with checkpoints."""
+    if every is not None and type(n) is not int:
+        raise ShapeError(f"checkpoint_every needs the number of steps, which is {n}{at_user()}")
+    builder = LetBuilder()
+    builder.source = source
+    pairs = zip(leaves, step.fn.params, strict=True)
+    operands = [builder.param(type_of(leaf), param.name) for leaf, param in pairs]
+    loop = Loop(step.fn, len(step.init), len(step.lifted), reverse, source)
+    if every is None:
+        return builder.build(loop.emit(builder, operands, n if type(n) is int else None))
+    return builder.build(loop.in_segments(builder, operands, n, every))
+
+
+@frozen(eq=False)
+class Loop:
+    """A loop to be emitted, as a whole or in segments that are computed again on the way back."""
+
+    body: Lambda
+    n_carry: int
+    n_lifted: int
+    reverse: bool
+    source: Source | None
+
+    def emit(self, builder: LetBuilder, operands: Sequence, length: int | None) -> tuple:
+        """``scan`` on these operands."""
+        return self._scan(builder, operands, length, self.body)
+
+    def _scan(self, builder, operands: Sequence, length: int | None, body: Lambda) -> tuple:
+        op = PRIMITIVES["scan"]
+        attrs = {"body": body, "n_carry": self.n_carry, "length": length, "reverse": self.reverse}
+        attrs["n_xs"] = len(operands) - self.n_carry - self.n_lifted
+        return builder.apply(op, operands, op.complete(attrs))
+
+    def segment(self, operands: Sequence, length: int) -> Lambda:
+        """The program that goes ``length`` steps on operands like these, as one bind that computes
+        again.
+        """
+        inner = self._program(operands, lambda b, params: self.emit(b, params, length))
+        attrs = checkpoint.complete({"body": inner, "saved": 0})
+        return self._program(operands, lambda b, params: b.apply(checkpoint, params, attrs))
+
+    def _program(self, operands: Sequence, emit: Callable) -> Lambda:
+        builder = LetBuilder()
+        builder.source = self.source
+        params = [builder.param(value.type, value.arg.name) for value in operands]
+        return builder.build(emit(builder, params))
+
+    def in_segments(self, builder: LetBuilder, operands: list, n: int, every: int) -> tuple:
+        """A loop over segments of ``every`` steps, and what is left over in one more."""
+        count, rest = divmod(n, every)
+        end = len(operands) - self.n_lifted
+        carry, xs, lifted = operands[: self.n_carry], operands[self.n_carry : end], operands[end:]
+        parts = []  # of the ys, in the order in which they are computed
+        if count:  # what comes first in the order of the loop
+            rows = [x[rest:] if self.reverse else x[: n - rest] for x in xs]
+            rows = [x.reshape((count, every, *x.shape[1:])) for x in rows]
+            slices = [element_of(x) for x in rows]
+            body = self.segment([*carry, *slices, *lifted], every)
+            outs = self._scan(builder, [*carry, *rows, *lifted], count, body)
+            carry = outs[: self.n_carry]
+            ys = outs[self.n_carry :]
+            parts.append([y.reshape((n - rest, *y.shape[2:])) for y in ys])
+        if rest or not count:
+            rows = [x[:rest] if self.reverse else x[n - rest :] for x in xs]
+            given = [*carry, *rows, *lifted]
+            outs = builder.call(self.segment(given, rest), given)
+            carry = outs[: self.n_carry]
+            parts.append(outs[self.n_carry :])
+        if self.reverse:
+            parts.reverse()
+        if len(parts) == 1:
+            return (*carry, *parts[0])
+        return (*carry, *[PRIMITIVES["concatenate"](pair) for pair in zip(*parts, strict=True)])
+
+
+def element_of(x: Value) -> Value:
+    """A stand-in for one element of ``x``: of its type and name."""
+    return Value(x.emitter, Local(x.type.with_shape(x.shape[1:]), x.arg.name))

@@ -1,0 +1,190 @@
+"""Python functions as the bodies of one bind: recorded abstractly, closed over the same values.
+
+What a function of control flow does with these: ``record_body`` for each of its functions,
+``closed`` for the bodies and what they capture together, ``results_of`` to compute or record the
+bind. Types that differ are said by the path of the leaf.
+"""
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import optree
+from attrs import frozen
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.pytrees import Tree, flatten
+from letir.ast.terms import Arg, Const, Lambda, Local
+from letir.ast.types import ArrayType, ShapeDtype
+from letir.errors import DTypeError
+from letir.eval.array_modules import type_of
+from letir.eval.evaluator import run_flat
+from letir.ops.define.records import PYTHON_TYPES, result_dtype
+from letir.ops.elementwise.casting import weaken
+from letir.tracing.entry import DROP, record
+from letir.tracing.source_locations import placed
+from letir.tracing.trace_state import ABSTRACT
+
+
+@frozen(eq=False)
+class Body:
+    """A recorded function: ``fn`` takes its own leaves, then one parameter for each value in
+    ``lifted``; ``tree`` says how its results nest.
+    """
+
+    fn: Lambda
+    tree: Tree
+    lifted: tuple
+
+    @property
+    def types(self) -> list[ArrayType]:
+        """The types of its results."""
+        return [arg.type for arg in self.fn.ret.args]
+
+    @property
+    def own(self) -> tuple[Local, ...]:
+        """The parameters that are no lifted values."""
+        return self.fn.params[: len(self.fn.params) - len(self.lifted)]
+
+
+def record_body(f: Callable, args: tuple) -> Body:
+    """``f`` recorded on arguments of which only types matter (a pytree of ``ShapeDtype``s)."""
+    recording = record(f, args, {}, ABSTRACT, DROP, lifts_variables=True)
+    fn = recording.fn
+    tree = fn.out_tree
+    if tree is None:  # one result, or a tuple of them
+        tree = tree_of(len(fn.ret.args))
+    return Body(Lambda(fn.params, fn.binds, fn.ret), tree, recording.lifted)
+
+
+def tree_of(count: int) -> Tree:
+    """One leaf, or a tuple of them."""
+    return Tree(flatten(0 if count == 1 else (0,) * count)[1])
+
+
+def closed(bodies: Sequence[Body]) -> tuple[list[Lambda], list]:
+    """(programs, captured): each takes its own leaves, then all that any of them captures."""
+    captured = {value.arg: value for body in bodies for value in body.lifted}  # by origin
+    programs = []
+    for body in bodies:
+        own, places = body.own, {value.arg: i for i, value in enumerate(body.lifted)}
+        lifted = body.fn.params[len(own) :]
+        params = [
+            lifted[places[origin]] if origin in places else Local(value.type, name_of(value))
+            for origin, value in captured.items()
+        ]
+        programs.append(Lambda([*own, *params], body.fn.binds, body.fn.ret))
+    return programs, list(captured.values())
+
+
+def results_of(op: Primitive, attrs: dict, leaves: list, source) -> list:
+    """The results of ``op`` on these values and numbers, computed or recorded as they are.
+
+    ``leaves`` is emptied.
+    """
+    builder = LetBuilder()
+    builder.source = source
+    params = tuple([builder.param(type_of(leaf), name_of(leaf)).arg for leaf in leaves])
+    return run(builder.build(builder.emit(op, params, op.complete(attrs))), leaves)
+
+
+def run(program: Lambda, leaves: list) -> list:
+    """The results of ``program``, computed or recorded as the leaves are."""
+    traced = next((leaf for leaf in leaves if isinstance(leaf, Value) and is_traced(leaf)), None)
+    # beside a traced value a Variable is one of its operands
+    return list(
+        run_flat(program, leaves) if traced is None else traced.__letir_run__(program, leaves)
+    )
+
+
+def is_traced(value: Value) -> bool:
+    """Whether it is a value of a trace, not a Variable."""
+    return isinstance(value.emitter, LetBuilder)
+
+
+def name_of(leaf) -> str | None:
+    """What the user called a traced value."""
+    return getattr(leaf.arg, "name", None) if isinstance(leaf, Value) else None
+
+
+# ---- types ----
+
+
+def example_of(leaf, what: str) -> ShapeDtype:
+    """A type that stands for ``leaf`` while a body is recorded."""
+    try:
+        kind = type_of(leaf)
+    except DTypeError as error:
+        raise placed(DTypeError(f"{what}: {error}")) from None
+    if kind is None:
+        raise placed(
+            DTypeError(
+                f"{what}: its type is known only when the program runs\n"
+                "  give it a shape that does not depend on values"
+            )
+        )
+    return ShapeDtype(kind.shape, kind.dtype, kind.weak)
+
+
+def examples_of(tree, what: str):
+    """The types of the leaves of ``tree``, nested alike."""
+    leaves, spec = flatten(tree)  # not tree_map: an error would say its line as the user's
+    return spec.unflatten([example_of(leaf, what) for leaf in leaves])
+
+
+def common_type(kinds: Sequence[ArrayType]) -> ArrayType | None:
+    """The type that NumPy gives to values of these types beside each other, where they differ by
+    being Python numbers only; None if there is none.
+    """
+    strong = [kind for kind in kinds if not kind.weak]
+    if all(kind is kinds[0] for kind in kinds):
+        return kinds[0]
+    dtype = result_dtype(*kinds)
+    shapes = {kind.shape for kind in kinds}
+    fits = len(shapes) == 1 and all(kind.dtype == dtype for kind in strong)
+    return ArrayType(dtype, kinds[0].shape) if fits else None
+
+
+def as_type(leaf, kind: ArrayType):
+    """A number, or a traced one, as an array or a number of this type; other values as they are."""
+    if type_of(leaf) is kind and type(leaf) is not bool:
+        return leaf
+    if not kind.weak:
+        return as_array(leaf, kind.dtype)
+    traced = isinstance(leaf, Value)
+    return weaken(as_array(leaf, kind.dtype)) if traced else PYTHON_TYPES[kind.dtype.kind](leaf)
+
+
+def returning(fn: Lambda, kinds: Sequence[ArrayType]) -> Lambda:
+    """``fn`` with its Python numbers as arrays where ``kinds`` has a type that is not theirs."""
+    args = fn.ret.args
+    if not any(is_recast(*pair) for pair in zip(args, kinds, strict=True)):
+        return fn
+    builder = LetBuilder()
+    params = [builder.param(param.type, param.name) for param in fn.params]
+    found = builder.call(fn, params)
+    return builder.build(
+        [
+            as_array(value, kind.dtype) if is_recast(arg, kind) else value
+            for value, arg, kind in zip(found, args, kinds, strict=True)
+        ]
+    )
+
+
+def is_recast(arg: Arg, kind: ArrayType) -> bool:
+    """Whether a result is to be an array of this type, and is not."""
+    # exactly bool: it is of NumPy's type, and no array
+    return arg.type is not kind or (type(arg) is Const and type(arg.value) is bool)
+
+
+def as_array(value, dtype: np.dtype):
+    """A number, or a traced one, in this dtype."""
+    if isinstance(value, Value):
+        return PRIMITIVES["cast"](value, dtype)
+    return np.asarray(value, dtype)[()]
+
+
+def path_of(tree: Tree, place: int) -> str:
+    """Where leaf number ``place`` of ``tree`` is, as Python says it; empty if it is the whole."""
+    path = optree.treespec_accessors(tree.spec)[place]
+    return path.codify("")

@@ -1,0 +1,186 @@
+"""``while_loop`` and ``fori_loop`` for Python functions: the body is recorded once."""
+
+from collections.abc import Callable
+
+from letir.ast.builder import Value
+from letir.ast.pytrees import Tree, flatten
+from letir.ast.types import WEAK, ArrayType, ShapeDtype
+from letir.errors import DTypeError, ShapeError
+from letir.eval.array_modules import type_of
+from letir.ops.control_flow.while_and_fori import fori_loop as fori_loop_op
+from letir.ops.control_flow.while_and_fori import while_loop as while_loop_op
+from letir.ops.define.records import result_dtype
+from letir.ops.elementwise.casting import cast
+from letir.tracing.control_flow.checkpointed_loops import (
+    checked_every,
+    fori_in_segments,
+    while_in_segments,
+)
+from letir.tracing.control_flow.traced_bodies import (
+    Body,
+    as_type,
+    closed,
+    common_type,
+    example_of,
+    path_of,
+    record_body,
+    results_of,
+    returning,
+    run,
+)
+from letir.tracing.source_locations import placed, user_place
+
+MOST_TIMES = 5  # that a body is recorded until the dtypes of what it carries stay as they are
+
+
+def while_loop(cond_fun: Callable, body_fun: Callable, init, *, checkpoint_every=None):
+    """What ``value = init; while cond_fun(value): value = body_fun(value)`` ends with.
+
+    ``init`` is a pytree of arrays and numbers; ``body_fun`` returns one of the same nesting, shapes
+    and dtypes. Both functions are recorded once (abstractly: they cannot ask for values), so that
+    the size of the program does not depend on how often it goes round. The reverse mode keeps what
+    it reads of each iteration; with ``checkpoint_every=k`` it keeps each k-th of what is carried,
+    and runs the iterations between again.
+
+    >>> from letir import grad
+    >>> def sqrt(a):
+    ...     return while_loop(lambda x: abs(x * x - a) > 1e-12, lambda x: (x + a / x) / 2, a)
+    >>> float(sqrt(9.0)), round(float(grad(sqrt)(9.0)), 9)
+    (3.0, 0.166666667)
+    """
+    source, _ = user_place(2)
+    carry, tree, body = carried("while_loop", body_fun, init, ())
+    test = recorded_test(cond_fun, tree, body.own)
+    (test, body), captured = closed([test, body])
+    leaves = [*carry, *captured]
+    every = checked_every("while_loop", checkpoint_every)
+    if every is not None and carry:
+        program = while_in_segments(test, body, every, source)
+        return tree.unflatten(run(program, leaves))
+    attrs = {"test": test, "body": body}
+    return tree.unflatten(results_of(while_loop_op, attrs, leaves, source))
+
+
+def fori_loop(lower, upper, body_fun: Callable, init, *, checkpoint_every=None):
+    """What ``value = init; for i in range(lower, upper): value = body_fun(i, value)`` ends with.
+
+    The bounds are integers, of Python's or 0-d arrays. ``init`` is a pytree of arrays and numbers;
+    ``body_fun`` returns one of the same nesting, shapes and dtypes. It is recorded once
+    (abstractly: it cannot ask for values), with a traced integer for ``i``. ``checkpoint_every``
+    as in ``while_loop``.
+
+    An ordinary array that is indexed by ``i`` is one of the program's:
+    ``letir.numpy.asarray(x)[i]``.
+
+    >>> import numpy as np
+    >>> import letir.numpy as lnp
+    >>> x = np.arange(4.0)
+    >>> float(fori_loop(0, 4, lambda i, total: total + lnp.asarray(x)[i] * i, 0.0))
+    14.0
+    """
+    source, _ = user_place(2)
+    bounds = [bound(lower), bound(upper)]
+    index = ShapeDtype((), WEAK[int].dtype, weak=True)  # as Python's range gives it
+    carry, tree, body = carried("fori_loop", body_fun, init, (index,))
+    (body,), captured = closed([body])
+    every = checked_every("fori_loop", checkpoint_every)
+    if every is not None and carry:
+        program = fori_in_segments(*bounds, body, every, source)
+        given = [b for b in bounds if type(b) is not int]
+        return tree.unflatten(run(program, [*given, *carry, *captured]))
+    leaves = [*bounds, *carry, *captured]
+    return tree.unflatten(results_of(fori_loop_op, {"body": body}, leaves, source))
+
+
+def bound(value):
+    """A bound of a counted loop. Raises DTypeError or ShapeError if it is no integer."""
+    try:
+        kind = type_of(value)
+    except DTypeError as error:
+        raise placed(DTypeError(f"fori_loop: its bounds are integers: {error}")) from None
+    if kind is not None and (kind.shape or kind.dtype.kind not in "biu"):
+        error = ShapeError if kind.shape else DTypeError
+        raise placed(error(f"fori_loop: its bounds are integers, found {kind!r}"))
+    if isinstance(value, Value):
+        is_there = kind is None or kind.dtype == WEAK[int].dtype
+        return value if is_there else cast(value, WEAK[int].dtype)
+    return int(value)  # a number of the program, if it is one now
+
+
+# ---- what is carried ----
+
+
+def carried(asked: str, f: Callable, init, before: tuple) -> tuple[list, Tree, Body]:
+    """(initial leaves, how they nest, body), the leaves in the dtypes that the body keeps.
+
+    Python numbers take the dtype that the body gives them, as in NumPy's promotion.
+    """
+    leaves, spec = flatten(init)
+    tree = Tree(spec)
+    kinds = [example_of(leaf, asked).type for leaf in leaves]
+    for _ in range(MOST_TIMES):
+        examples = [ShapeDtype(kind.shape, kind.dtype, kind.weak) for kind in kinds]
+        body = record_body(f, (*before, tree.unflatten(examples)))
+        if body.tree != tree:
+            raise placed(
+                DTypeError(
+                    f"{asked}: its body returns another nesting than it gets\n"
+                    f"  carried: {tree}\n  returned: {body.tree}\n"
+                    "  return all that is carried, in the same containers"
+                )
+            )
+        wider = [widened(*pair) for pair in zip(kinds, body.types, strict=True)]
+        if wider == kinds:
+            break
+        kinds = wider
+    check_kept(asked, tree, kinds, body)
+    fn = returning(body.fn, kinds)
+    return list(map(as_type, leaves, kinds)), tree, Body(fn, tree, body.lifted)
+
+
+def widened(kind: ArrayType, returned: ArrayType) -> ArrayType:
+    """The type that a carried value begins with if the body returns another one."""
+    if not kind.weak or returned is kind or returned is None:
+        return kind
+    return ArrayType(result_dtype(kind, returned), (), returned.weak)
+
+
+def check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> None:
+    """Raise ShapeError or DTypeError that says which leaves the body changes, and how."""
+    lines, error = [], ShapeError
+    for place, (kind, returned) in enumerate(zip(kinds, body.types, strict=True)):
+        if returned is None or common_type([kind, returned]) is not kind:
+            if returned is None or returned.dtype != kind.dtype:
+                error = DTypeError
+            path = path_of(tree, place)
+            lines.append(f"\n  carry{path}: {kind!r} comes in, {returned!r} goes out")
+    if lines:
+        raise placed(
+            error(
+                f"{asked}: its body changes the type of what it carries{''.join(lines)}\n"
+                "  begin with an array of the type that the body gives, or convert in the body: "
+                "x.astype(...)"
+            )
+        )
+
+
+def recorded_test(f: Callable, tree: Tree, params) -> Body:
+    """The test of a loop. Raises ShapeError if it does not give one truth value."""
+    kinds = [param.type for param in params]
+    examples = [ShapeDtype(kind.shape, kind.dtype, kind.weak) for kind in kinds]
+    test = record_body(f, (tree.unflatten(examples),))
+    if len(test.types) != 1 or test.types[0] is None or test.types[0].shape:
+        raise placed(
+            ShapeError(
+                f"while_loop: its test gives one truth value, found {test.types}\n"
+                "  reduce it: x.any(), x.all()"
+            )
+        )
+    if test.types[0].dtype.kind != "b":  # a number that never is exactly 0 would loop for ever
+        raise placed(
+            DTypeError(
+                f"while_loop: its test gives a truth value, found {test.types[0]!r}\n"
+                "  compare it: x != 0"
+            )
+        )
+    return test

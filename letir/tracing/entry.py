@@ -1,0 +1,301 @@
+"""``trace``: a Python function becomes a Lambda."""
+
+import functools
+import inspect
+import re
+from collections.abc import Callable
+from contextlib import contextmanager
+
+import numpy as np
+import optree
+from attrs import frozen
+
+from letir.ast.builder import Value
+from letir.ast.gc_pause import paused_gc
+from letir.ast.pytrees import NAMESPACE, Static, Tree, flatten
+from letir.ast.terms import Lambda
+from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
+from letir.errors import DTypeError, TraceError
+from letir.eval.array_modules import is_array, type_of
+from letir.tracing.checks.baked_constants import refuse_another_result, refuse_baked
+from letir.tracing.checks.hidden_random_state import Watch
+from letir.tracing.checks.module_rewriting import intercepted
+from letir.tracing.mutation.views import Memory
+from letir.tracing.numpy_protocols.dispatch import refresh
+from letir.tracing.source_locations import at_user
+from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace, escaped
+from letir.tracing.tracer import Tracer
+
+KEEP, DROP = "keep", "drop"  # what becomes of writes into arguments
+OPTIONS = ("static_argnums", "static_argnames", "abstract", "intercept", "check")
+
+
+@frozen
+class Recording:
+    """A program, how its arguments nest, and the traced values of enclosing traces that it uses.
+
+    These are its last parameters, in this order.
+    """
+
+    fn: Lambda
+    tree: Tree
+    lifted: tuple[Tracer, ...]
+
+
+def trace(
+    f: Callable,
+    *args,
+    static_argnums=(),
+    static_argnames=(),
+    abstract: bool = False,
+    intercept: bool = False,
+    check: bool = False,
+    **kwargs,
+) -> Lambda:
+    """Record ``f(*args, **kwargs)`` as a closed Lambda.
+
+    Arguments are pytrees of arrays, Python numbers (weak parameters) and static leaves: bool, str,
+    None, and the arguments named by ``static_argnums`` and ``static_argnames``, which are hashable.
+    Concrete arguments record a guard where Python asks for a truth value or an integer; with
+    ``abstract``, or of what depends on ``ShapeDtype`` arguments, nothing is computed and such a
+    question is a TraceError. Traced values of an enclosing trace that ``f`` uses become further
+    parameters, the last ones.
+
+    ``intercept``: ``f`` and the functions of its module that it calls run with ``letir.numpy`` in
+    the place of NumPy, so that ``np.zeros`` and ``np.array`` record. ``check``: ``f`` is recorded
+    again, at these and at other values; TraceError where the programs differ for another reason
+    than a guard. See docs/guards.md.
+
+    >>> import numpy as np
+    >>> print(trace(lambda x, y: x * np.sin(y), 2.0, np.ones(3)).listing(), end="")
+    %2 = sin %1
+    %3 = mul %0, %2
+    return %3
+    """
+    _refuse_ambiguous_options(f)
+    marked_args, marked_kwargs = mark_static(f, args, kwargs, static_argnums, static_argnames)
+    mode, recorded = ABSTRACT if abstract else EAGER, intercepted(f) if intercept else f
+    fn = record(recorded, marked_args, marked_kwargs, mode, KEEP).fn
+    if check:
+        leaves, spec = flatten((marked_args, marked_kwargs))
+        refuse_baked(fn, leaves, lambda new: record(recorded, *spec.unflatten(new), mode, KEEP).fn)
+        if mode is EAGER and ACTIVE.get() is None:
+            refuse_another_result(f, fn, args, kwargs)
+    return fn
+
+
+def record(
+    f: Callable,
+    args: tuple,
+    kwargs: dict,
+    mode: str,
+    writes: str | None = None,
+    lifts_variables: bool = False,
+) -> Recording:
+    """Record ``f`` on arguments in which static ones are ``StaticLeaf``s.
+
+    ``writes``: what becomes of those into arguments. ``KEEP``: the program writes into the arrays
+    that it gets; ``DROP``: it only computes with the new values; None: they are an error.
+    ``lifts_variables``: Variables of eager mode that ``f`` uses become parameters, as traced values
+    of an enclosing trace do.
+    """
+    leaves, spec = flatten((args, kwargs))
+    statics, inputs = {}, []
+    for i, leaf in enumerate(leaves):
+        # exactly bool: np.bool_ is an array to NumPy, and a parameter here
+        if type(leaf) is StaticLeaf or type(leaf) in (bool, str):
+            statics[i] = leaf
+        else:
+            inputs.append(leaf)
+    fixed = [(i, Static.of(getattr(leaf, "value", leaf))) for i, leaf in statics.items()]
+    tree = Tree(spec, tuple(fixed))
+    names = [name for i, name in enumerate(leaf_names(f, args, kwargs)) if i not in statics]
+    with tracing(inputs, names, mode) as (new, tracers):
+        new.writes, new.lifts_variables = writes is not None, lifts_variables
+        rest = iter(tracers)
+        filled = [statics[i] if i in statics else next(rest) for i in range(len(leaves))]
+        filled = [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in filled]
+        call_args, call_kwargs = spec.unflatten(filled)
+        watch = Watch(f)
+        try:
+            result = f(*call_args, **call_kwargs)
+        except ValueError as error:
+            if isinstance(error.__cause__, TraceError):  # NumPy replaces it, for buffer[0] = x
+                raise error.__cause__ from None
+            raise
+        if writes is KEEP:
+            new.write_back()
+        fn, lifted = finished(new, result, None if is_flat(args, kwargs, statics) else tree)
+        watch.check(fn)
+        return Recording(fn, tree, lifted)
+
+
+@frozen(eq=False)
+class StaticLeaf:
+    """An argument that the program is specialised to."""
+
+    value: object
+
+
+def mark_static(f, args: tuple, kwargs: dict, argnums, argnames) -> tuple[tuple, dict]:
+    """The arguments with the static ones wrapped. Raises TraceError for one that is not there."""
+    argnums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    argnames = (argnames,) if isinstance(argnames, str) else tuple(argnames)
+    names = positional_names(f)[: len(args)]
+    for number in argnums:
+        if not -len(args) <= number < len(args):
+            raise TraceError(f"static_argnums: there is no argument {number} among {len(args)}")
+    for name in argnames:
+        if name not in kwargs and name not in parameters_of(f):
+            raise TraceError(f"static_argnames: the function has no parameter {name!r}")
+    static = {n % len(args) for n in argnums} | {i for i, n in enumerate(names) if n in argnames}
+    labels = dict(enumerate(names))
+    marked = [static_leaf(a, labels.get(i, i)) if i in static else a for i, a in enumerate(args)]
+    named = {k: static_leaf(v, k) if k in argnames else v for k, v in kwargs.items()}
+    return tuple(marked), named
+
+
+def static_leaf(value, name) -> StaticLeaf:
+    """``value`` marked as static. Raises DTypeError if it is not hashable, and so may change."""
+    if type(value).__name__ in ("Generator", "RandomState", "Random"):
+        raise DTypeError(
+            f"static argument {name}: a random generator changes with each draw\n"
+            "  pass a numpy.random.Generator as an ordinary argument, or a key: letir.random"
+        )
+    try:
+        hash(value)
+    except TypeError:
+        remedy = "an array as an ordinary argument" if is_array(value) else "a tuple for a list"
+        raise DTypeError(
+            f"static argument {name}: a static argument is hashable, found {type(value).__name__}\n"
+            f"  pass {remedy}"
+        ) from None
+    return StaticLeaf(value)
+
+
+def unmarked(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """The arguments as the user gave them."""
+    leaves, spec = flatten((args, kwargs))
+    if not any(type(leaf) is StaticLeaf for leaf in leaves):
+        return args, kwargs
+    return spec.unflatten([x.value if type(x) is StaticLeaf else x for x in leaves])
+
+
+def parameters_of(f) -> dict[str, inspect.Parameter]:
+    """The parameters of ``f`` by name, as far as they are known."""
+    try:
+        return dict(inspect.signature(f).parameters)
+    except (TypeError, ValueError):
+        return {}
+
+
+def positional_names(f) -> list[str]:
+    """The names of the positional parameters of ``f``, as far as they are known."""
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return [p.name for p in parameters_of(f).values() if p.kind in kinds]
+
+
+def _refuse_ambiguous_options(f) -> None:
+    bound = f.keywords if isinstance(f, functools.partial) else ()
+    clash = [name for name in parameters_of(f) if name in OPTIONS and name not in bound]
+    if clash:
+        raise TraceError(
+            f"{clash[0]!r} is an option of trace and a parameter of the function: "
+            "a keyword would go to trace\n"
+            f"  bind it first: functools.partial(f, {clash[0]}=...)"
+        )
+
+
+def is_flat(args: tuple, kwargs: dict, statics: dict) -> bool:
+    """Whether the arguments are arrays in a row, so that no tree is needed."""
+    if kwargs or statics:
+        return False
+    return all(optree.treespec_is_leaf(optree.tree_structure(a, namespace=NAMESPACE)) for a in args)
+
+
+def leaf_names(f, args: tuple, kwargs: dict) -> list[str | None]:
+    """A name for each leaf: the parameter, then its path; None where there is none."""
+    names = positional_names(f)
+    found = []
+    for path in optree.tree_paths((args, kwargs), namespace=NAMESPACE):
+        kind, key = path[:2]  # 0: positional, by place; 1: by keyword
+        if kind == 0:
+            key = names[key] if key < len(names) else f"arg{key}"
+        name = ".".join(re.sub(r"\W", "_", str(part)) for part in (key, *path[2:]))
+        found.append(name if re.fullmatch(r"[A-Za-z_][\w.]*", name) else None)
+    return found
+
+
+@contextmanager
+def tracing(inputs: list, names: list, mode: str):
+    """A trace with parameters for ``inputs``: (trace, traced values).
+
+    Closed and forgotten at the end, whatever fails.
+    """
+    outer, new = ACTIVE.get(), opened(mode)
+    try:
+        ACTIVE.set(new)
+        with paused_gc():  # a trace makes objects by the million and no garbage
+            yield new, [parameter(new, *pair) for pair in zip(inputs, names, strict=True)]
+    finally:
+        ACTIVE.set(outer)
+        new.close()
+
+
+def opened(mode: str) -> Trace:
+    """A new trace inside the active one."""
+    refresh()  # operations may have been defined since the last trace
+    active = ACTIVE.get()
+    parent = active.trace if isinstance(active, Paused) else active
+    return Trace(Tracer, parent, mode)
+
+
+def parameter(new: Trace, leaf, name: str | None) -> Tracer:
+    """A parameter of the type of ``leaf``, with its value unless the trace is abstract."""
+    if isinstance(leaf, Tracer) and (
+        leaf.emitter not in new.enclosing() or not leaf.emitter.is_open
+    ):
+        raise escaped(leaf)
+    if isinstance(leaf, ShapeDtype | Tracer):
+        return new.parameter(leaf.type, name, leaf)
+    try:
+        made = new.parameter(type_of(leaf), name, leaf)
+        if not made.shape and isinstance(leaf, np.ndarray):
+            made.sharing = Memory(made.arg)  # also where it has no value it is known to be an array
+        return made
+    except DTypeError as error:
+        error.args = (f"argument {name}: {error}" if name else str(error),)
+        raise
+
+
+def finished(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tracer, ...]]:
+    """The program of the leaves of ``result``, and the traced values that were lifted into it."""
+    if new.refusal is not None:
+        raise TraceError(
+            "the function caught an error of its recording, and went on where it would not have "
+            f"been with NumPy:\n  {new.refusal}\n  or let the error through"
+        )
+    leaves, spec = flatten(result)
+    args = [result_arg(new, leaf) for leaf in leaves]
+    # (y,) is not y: a tuple of one needs its tree
+    in_a_row = len(leaves) != 1 and spec == optree.tree_structure(tuple(leaves))
+    plain = optree.treespec_is_leaf(spec) or in_a_row
+    lifted = tuple(outer for outer, _ in new.lifted.values())
+    # lifted values are further parameters, which the tree of arguments has no place for
+    return new.build(args, None if lifted else in_tree, None if plain else Tree(spec)), lifted
+
+
+def result_arg(new: Trace, leaf):
+    """A result as an argument of Ret. Raises TraceError for what is no array or number."""
+    is_lifted = new.lifts_variables and isinstance(leaf, Value)
+    if isinstance(leaf, Tracer) or type(leaf) in PYTHON_NUMBERS or is_lifted:
+        return new.enter(leaf)
+    if is_array(leaf):
+        try:
+            return new.enter(leaf)
+        except DTypeError as error:
+            raise TraceError(f"result of the traced function: {error}") from None
+    raise TraceError(
+        f"the traced function returned {leaf!r}, of type {type(leaf).__name__}{at_user()}\n"
+        "  return arrays and numbers, nested in tuples, lists and dicts"
+    )

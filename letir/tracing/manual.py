@@ -1,0 +1,108 @@
+"""Tracing by hand, without a function that is traced: the levers of a trace [B13]."""
+
+import copy
+from contextlib import contextmanager
+
+from letir.ast.pytrees import flatten
+from letir.ast.terms import Const, Lambda, Local
+from letir.errors import TraceError
+from letir.tracing.entry import finished, opened, parameter
+from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace
+from letir.tracing.tracer import Tracer
+
+
+def tracer_enter(inputs, abstract: bool = False):
+    """Begin a trace in this thread: the traced values of ``inputs`` (a pytree), nested as they are.
+
+    End it with ``tracer_exit``, also if something fails (in a ``finally``): until then this thread
+    is tracing. Several traces nest.
+    """
+    leaves, spec = flatten(inputs)
+    new = opened(ABSTRACT if abstract else EAGER)
+    new.writes = True
+    tracers = [parameter(new, leaf, None) for leaf in leaves]
+    ACTIVE.set(new)
+    return spec.unflatten(tracers)
+
+
+def tracer_exit(outputs) -> Lambda:
+    """End the trace that was begun last and return its program with these results (a pytree).
+
+    The program takes the leaves of what was entered, in a row.
+    """
+    active = ACTIVE.get()
+    if not isinstance(active, Trace):
+        raise TraceError(
+            "tracer_exit: no trace is active in this thread\n  begin one with tracer_enter"
+        )
+    try:
+        active.write_back()
+        return finished(active, outputs, None)[0]
+    finally:
+        active.close()
+        ACTIVE.set(active.parent)  # after closing: whatever fails, tracing ends
+
+
+def is_tracing(*values) -> bool:
+    """Whether a trace is active in this thread and, if values are given, traces any of them."""
+    active = ACTIVE.get()
+    if not isinstance(active, Trace):
+        return False
+    leaves = flatten(values)[0]
+    return not values or any(isinstance(leaf, Tracer) and leaf.emitter is active for leaf in leaves)
+
+
+@contextmanager
+def pause_tracing():
+    """Inside, operations on traced values compute and are not recorded; yields the paused trace.
+
+    Its ``emit(op, args, attrs)`` records by hand; it is None where no trace is active.
+    """
+    outer = ACTIVE.get()
+    trace = outer.trace if isinstance(outer, Paused) else outer
+    try:
+        ACTIVE.set(None if trace is None else Paused(trace))
+        yield trace
+    finally:
+        ACTIVE.set(outer)
+
+
+def local_of(value):
+    """The local (or constant) of ``value`` in the active trace; containers give containers."""
+    active = _active_trace("local_of")
+    leaves, spec = flatten(value)
+    return spec.unflatten([active.enter(leaf) for leaf in leaves])
+
+
+def set_local(value, local):
+    """Traced values with the arrays of ``value`` that the active trace knows as ``local``.
+
+    Containers nest alike.
+    """
+    active = _active_trace("set_local")
+    leaves, spec = flatten(value)
+    locals_ = flatten(local)[0]
+    if len(leaves) != len(locals_) or not all(isinstance(arg, Local | Const) for arg in locals_):
+        raise TraceError(f"set_local: {len(leaves)} values need as many locals, found {local!r}")
+    arrays = [leaf.concrete_value() if isinstance(leaf, Tracer) else leaf for leaf in leaves]
+    return spec.unflatten([Tracer(active, *pair) for pair in zip(locals_, arrays, strict=True)])
+
+
+def _active_trace(asked: str) -> Trace:
+    active = ACTIVE.get()
+    active = active.trace if isinstance(active, Paused) else active
+    if active is None:
+        raise TraceError(
+            f"{asked}: no trace is active in this thread\n"
+            "  call it while a function is traced: is_tracing() says so"
+        )
+    return active
+
+
+def concrete(x):
+    """The NumPy value of a traced ``x``, recorded as a guard; other values as they are.
+
+    The program then holds for this value only, and no derivative flows through it.
+    """
+    # two copies: the guard keeps one, and what the user gets may be written into
+    return copy.copy(x.guarded(copy.copy, "the value")) if isinstance(x, Tracer) else x

@@ -1,0 +1,1 @@
+"""Writes in place: views, memory order, arguments."""

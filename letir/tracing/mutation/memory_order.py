@@ -1,0 +1,170 @@
+"""In which order the elements of a traced array lie in memory, as far as a program knows.
+
+It decides whether a reshape is a view or a copy, and depends on the memory order of the arguments.
+In a concrete trace that is the order of the arrays that were given, else C; where a write makes it
+matter, a guard says so in the program.
+"""
+
+import math
+
+import numpy as np
+
+from letir.ast.attrs import Attrs
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.terms import Local
+from letir.errors import TraceError
+from letir.ops.effects.writes_to_arguments import order_of
+from letir.tracing.mutation.views import PUTS, Memory, items_of, raveled
+from letir.tracing.source_locations import at_user
+
+# Operations whose result lies in C order whatever the operands do.
+IN_C_ORDER = frozenset(["zeros", "ones", "full", "eye", "arange", "assemble"])
+# Operations whose result lies in C order if their first operand, of as many elements, does.
+KEEP = frozenset(
+    ["copy", "index_set", "index_add", "cast", "complex_of", "reshape", "expand_dims", "squeeze"]
+)
+# Operations, beside the elementwise ones, whose result is a new array, in C order if all operands
+# are. Of those that are named nowhere here nothing is sure: many give a transpose of a new array.
+NEW = {"sum", "prod", "max", "min", "mean", "any", "all", "cumsum", "cumprod", "sort", "tile"}
+NEW |= {"repeat", "concatenate", "stack"}
+
+
+def sources(trace, local: Local) -> frozenset:
+    """The arguments whose memory order that of ``local`` may depend on."""
+    found, done = trace.orders
+    # from where the last question ended: linear in all
+    for bind in trace.binds[done:]:
+        if bind.op.name in IN_C_ORDER:
+            continue
+        from_these = frozenset().union(*[found[arg] for arg in bind.locals() if arg in found])
+        if from_these:
+            # a new array of one axis lies in a row, a view of a column does not
+            least = 0 if bind.op.name in PUTS else 1
+            found.update((b, from_these) for b in bind.binders if len(b.type.shape) > least)
+    trace.orders = found, len(trace.binds)
+    return found.get(local, frozenset())
+
+
+def fix_order(trace, local: Local) -> None:
+    """Record that the program holds for arguments in the memory order that these have."""
+    for param in sources(trace, local) - trace.fixed:
+        trace.fixed.add(param)
+        trace.emit(PRIMITIVES["guard_order"], (param,), Attrs(order=trace.arguments[param]))
+
+
+def given_order(given) -> "str | tuple":
+    """The memory order of an argument: C for one of which only the type is known."""
+    given = given.known_value() if hasattr(given, "known_value") else getattr(given, "array", given)
+    return order_of(given) if isinstance(given, np.ndarray) else "C"
+
+
+def array_like(trace, base, local: Local) -> "np.ndarray | None":
+    """An array that lies in memory as ``base``, at first ``local``, does; None if not known."""
+    another = trace.as_another.get(local)
+    value = trace.demand(local if another is None else another)
+    if isinstance(value, np.ndarray):
+        return value if another is None else np.empty_like(value)
+    if not all(type(n) is int for n in base.shape) or not is_in_c_order(trace, local):
+        return None
+    size = base.dtype.itemsize
+    strides = [size * math.prod(base.shape[i + 1 :]) for i in range(base.ndim)]
+    # nobody reads its elements, which are not there
+    return np.lib.stride_tricks.as_strided(np.empty(1, base.dtype), base.shape, strides)
+
+
+def is_in_c_order(trace, local: Local) -> bool:
+    """Whether a value is sure to lie in C order where all arguments do."""
+    made = {b: bind for bind in trace.binds for b in bind.binders}
+    todo = [local]
+    seen = set()
+    while todo:
+        local = todo.pop()
+        local = trace.as_another.get(local, local)
+        if local in seen:
+            continue
+        seen.add(local)
+        deciding = what_decides(made.get(local), local)
+        if deciding is None:
+            return False
+        todo += deciding
+    return True
+
+
+def what_decides(bind, local: Local) -> "list[Local] | None":
+    """The values that must lie in C order for ``local`` to be sure to; None if nothing makes it."""
+    if bind is None or bind.op.name in IN_C_ORDER:
+        return []
+    if bind.op.name == "constant":
+        return [] if order_of(bind.attrs["value"]) == "C" else None
+    if bind.op.name in KEEP:
+        first = bind.args[0]
+        if type(first) is not Local or math.prod(first.type.shape) != math.prod(local.type.shape):
+            return None  # a broadcast number, or array: NumPy puts its axes where it likes
+        return [first] if bind.attrs.get("order", "C") in ("C", "K") else None
+    if bind.op.name == "index" and len(bind.args) == 1 and takes_rows(bind.attrs["item"]):
+        return [bind.args[0]]
+    if bind.op.name in PUTS or not (bind.op.elementwise or bind.op.name in NEW):
+        return None  # a view may skip elements, or go backwards
+    if local.type.ndim < 2:
+        return []  # a new array of one axis
+    return [arg for arg in bind.locals() if arg.type.ndim > 1 or not bind.op.elementwise]
+
+
+def takes_rows(item) -> bool:
+    """Whether an index takes elements in a row of an array in C order: x[2:], x[0, 1], x[None]."""
+    entries = [e for e in items_of(item) if e is not None]
+    last = entries[-1] if entries and type(entries[-1]) is slice else None
+    numbers = entries if last is None else entries[:-1]
+    return all(type(e) is int for e in numbers) and (last is None or last.step in (None, 1))
+
+
+def ordered_like(made, like, order: str = "K"):
+    """``made`` in the memory order that NumPy's ``zeros_like`` gives it."""
+    trace = made.emitter
+    if not hasattr(trace, "orders"):  # of a Variable
+        return made
+    if not made.shape:
+        made.sharing = Memory(made.arg)  # an array, also without a value known to be no scalar
+    if made.ndim < 2 or order == "C" or made.shape != like.shape:
+        return made
+    if order == "F":
+        return PRIMITIVES["copy"](made, "F")
+    trace.orders[0][made.arg] = sources(trace, like.arg)  # it has no operand that would tell
+    array = like.known_value()
+    if array is None:
+        trace.as_another[made.arg] = like.arg  # to be found out if it matters
+        return made
+    if not isinstance(array, np.ndarray) or array.flags.c_contiguous:
+        return made
+    steps = np.empty_like(array).strides
+    axes = sorted(range(made.ndim), key=lambda i: -steps[i])
+    if axes == list(range(made.ndim)):
+        return made
+    rows = PRIMITIVES["copy"](PRIMITIVES["transpose"](made, tuple(axes)), "C")
+    return PRIMITIVES["transpose"](rows, tuple(sorted(range(made.ndim), key=axes.__getitem__)))
+
+
+def raveled_as_it_lies(a, order: str = "C"):
+    """np.ravel; the orders A and K, which ask how the array lies in memory, hold for these
+    arguments.
+    """
+    if order not in ("A", "K"):
+        return raveled(a, order)
+    value, trace = a.concrete_value(), a.emitter
+    if isinstance(value, np.ndarray):
+        steps = [-abs(s) if n > 1 else 0 for s, n in zip(value.strides, value.shape, strict=True)]
+        in_columns = value.flags.f_contiguous and not value.flags.c_contiguous
+    elif is_in_c_order(trace, a.arg):
+        steps, in_columns = [], False
+    else:
+        raise TraceError(
+            f"ravel(order={order!r}) of {a.type}, whose memory order is not known{at_user()}\n"
+            "  say C or F, or trace with concrete arrays"
+        )
+    if hasattr(trace, "orders"):  # not of a Variable, which has no other arguments
+        fix_order(trace, a.arg)
+    if order == "A" or in_columns or a.ndim < 2:
+        return raveled(a, "F" if in_columns else "C")
+    axes = tuple(sorted(range(len(steps)), key=steps.__getitem__))
+    is_sorted = axes == tuple(range(len(axes)))
+    return raveled(a if is_sorted else PRIMITIVES["transpose"](a, axes))

@@ -1,0 +1,324 @@
+"""Views: which traced values share memory, and what a write to one of them means for the others.
+
+A value of a program never changes. A traced *name* does: after ``y[0] = 1`` it stands for another
+value. A view remembers its parent and the operation that made it. A write (``writing``) goes up
+this chain, each ``PUTS`` rule saying what the parent becomes, and gives the base a new value; all
+views of the base are stale then, and read from it anew when they are used (``Stale`` in
+``tracer``), so that an unused view costs nothing.
+"""
+
+import weakref
+
+import numpy as np
+from attrs import define, field
+
+from letir.ast.attrs import Attrs
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.errors import TraceError
+from letir.eval.evaluator import compute
+from letir.ops.indexing.index_expressions import spelled_item
+from letir.tracing.mutation.index_composition import composed
+from letir.tracing.source_locations import at_user
+
+DEEPEST = 100  # views of views: a longer chain of objects could not be freed on a small stack
+SHORT = 20  # from here on an index of an index is remembered as one
+
+
+@define(eq=False)
+class Memory:
+    """Of a traced value that has views: those that are up to date, and reshapes of which it is not
+    known from their types whether NumPy copies. ``origin``: the first local of the base, which
+    tells its memory order. ``reason``: why it cannot be changed, if it cannot.
+    """
+
+    origin: object
+    fresh: list = field(factory=list)  # weak references
+    doubts: list = field(factory=list)  # (weak reference to the other one, local of the base)
+    reason: tuple[str, str] | None = None
+
+    def add(self, view) -> None:
+        """Remember a view that is up to date; dead ones go at 1, 2, 4, 8 ... of them."""
+        count = len(self.fresh)
+        if count > 8 and not count & (count - 1):
+            self.fresh = [ref for ref in self.fresh if ref() is not None]
+        self.fresh.append(weakref.ref(view))
+
+
+@define(eq=False)
+class View:
+    """Of a traced value that shares the memory of ``parent``: the operation that makes it of that.
+
+    ``op`` is None for a view of too many views, which cannot be read anew. ``is_ravel``: NumPy
+    gives a view only of what lies in a row.
+    """
+
+    parent: object
+    op: Primitive | None
+    extra: tuple
+    attrs: Attrs
+    depth: int
+    is_ravel: bool = False
+
+
+# ---- a write of a view, as one of its parent ----
+
+
+def put_index(parent, new, view):
+    """``parent[item] = new``."""
+    return PRIMITIVES["index_set"](parent, view.attrs["item"], new, view.extra)
+
+
+def put_transpose(parent, new, view):
+    """The new value with its axes back in their places."""
+    axes = view.attrs["axes"]
+    back = None if axes is None else tuple(int(i) for i in np.argsort([a % new.ndim for a in axes]))
+    return PRIMITIVES["transpose"](new, back)
+
+
+def put_reshape(parent, new, view):
+    """The new value in the parent's shape."""
+    order = view.attrs.get("order", "C")
+    if order not in ("C", "F"):
+        raise TraceError(
+            f"an array that was reshaped with order={order!r} cannot be changed in place{at_user()}"
+            "\n  say order='C' or order='F', or copy it first"
+        )
+    return PRIMITIVES["reshape"](new, parent, order)
+
+
+def put_real(parent, new, view):
+    """A complex number of the new real part; the real part of a real array is that itself."""
+    if parent.dtype.kind != "c":
+        return new
+    return PRIMITIVES["complex_of"](new, PRIMITIVES["imag"](parent))
+
+
+def put_imag(parent, new, view):
+    """A complex number of the new imaginary part."""
+    return PRIMITIVES["complex_of"](PRIMITIVES["real"](parent), new)
+
+
+def put_by_place(parent, new, view):
+    """What was taken is written where it came from, element by element.
+
+    Fits every operation that takes elements and computes nothing.
+    """
+    places = np.arange(parent.size).reshape(parent.shape)
+    taken = compute(view.op, (places, *view.extra), view.attrs)
+    flat = PRIMITIVES["reshape"](parent, -1)
+    arrays, item = spelled_item(taken)
+    return PRIMITIVES["reshape"](PRIMITIVES["index_set"](flat, item, new, arrays), parent)
+
+
+def put_itself(parent, new, view):
+    """The parent itself was given: all of it is replaced."""
+    return new
+
+
+def put_nothing(parent, new, view):
+    """NumPy gives a view here that it does not let anybody write to."""
+    raise ValueError(f"assignment destination is read-only: {view.op.name}{at_user()}")
+
+
+# Operations whose result may share memory with the first operand, and how it is written through.
+PUTS = {
+    "index": put_index,
+    "split": put_index,
+    "transpose": put_transpose,
+    "reshape": put_reshape,
+    "ravel": put_reshape,
+    "expand_dims": put_reshape,
+    "squeeze": put_reshape,
+    "flip": lambda parent, new, view: PRIMITIVES["flip"](new, view.attrs["axis"]),
+    "real": put_real,
+    "imag": put_imag,
+    "stop_gradient": put_itself,
+    "matrix_power": put_itself,
+    "diff": put_itself,
+    "einsum": put_by_place,
+    "broadcast_to": put_nothing,
+    "diagonal": put_nothing,
+    "sliding_window_view": put_nothing,
+    # here so that these go the way of the others: see Trace._apply, and viewed
+    "write_back": put_nothing,
+    "copy": put_nothing,
+}
+
+
+# ---- what is a view ----
+
+
+def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> None:
+    """Remember that ``result``, the one at ``place``, may share memory with the first operand."""
+    parent = operands[0]
+    if type(parent) is not type(result) or parent.type is None or result.type is None:
+        return  # a pattern of passes has parameters of any type: nobody writes to them
+    if op.name == "copy":
+        if not result.shape:
+            result.sharing = Memory(result.arg)  # also without a value known to be no scalar
+        return
+    if op.name == "split":
+        op, attrs = PRIMITIVES["index"], part_of_split(parent, attrs, place)
+    known = shares(result, parent, op, attrs, operands[1:])
+    certain = is_certain(op, parent.shape, result.shape)
+    if known is False:
+        if not certain:
+            doubted(result, parent)
+        elif op.name == "index" and not result.shape and ... in items_of(attrs["item"]):
+            result.sharing = Memory(result.arg)  # x[...] of a scalar is an array of its own
+        return
+    depth = 1 if type(parent.sharing) is not View else parent.sharing.depth + 1
+    view = View(parent, op, operands[1:], attrs, depth)
+    result.sharing = shortened(view) if depth > SHORT else view
+    base = root(result)
+    if base.sharing is None:
+        base.sharing = Memory(base.arg)
+    base.sharing.add(result)
+    if not certain:
+        base.sharing.doubts.append((weakref.ref(result), base.sharing.origin))
+
+
+def shares(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool | None:
+    """Whether NumPy gives a view here; None if it may."""
+    value = result.known_value()
+    if value is not None:  # NumPy has answered
+        array = parent.known_value()
+        return array is not None and in_one_memory(value, array)
+    if parent.is_scalar():
+        return False
+    if op.name == "index":
+        is_basic = all(map(is_number, others))
+        return is_basic and bool(result.shape or ... in items_of(attrs["item"]))
+    if op.name in SOMETIMES:
+        return SOMETIMES[op.name](**attrs) and not others
+    if op.name == "imag":  # that of a real array is new zeros
+        return parent.dtype.kind == "c"
+    return True if is_certain(op, parent.shape, result.shape) else None
+
+
+def is_number(place) -> bool:
+    """Whether an entry of an index is a traced integer, which selects as Python's do; an array of
+    no axes copies.
+    """
+    return hasattr(place, "is_scalar") and place.is_scalar() and place.dtype.kind in "iu"
+
+
+def selects(subscripts: str) -> bool:
+    """Whether an einsum of one array sums over nothing: a transpose, or a diagonal."""
+    labels, arrow, kept = subscripts.replace(" ", "").partition("->")
+    return bool(arrow) and set(labels) == set(kept)
+
+
+# Operations that hand their operand on for some attributes, and compute for all others.
+SOMETIMES = {
+    "einsum": lambda *, subscripts, **_: selects(subscripts),
+    "matrix_power": lambda *, n, **_: n == 1,
+    "diff": lambda *, n, **_: n == 0,
+}
+
+
+def in_one_memory(value, array) -> bool:
+    """Whether a result is the operand or a view of it; a scalar has no memory to share."""
+    owner = getattr(value, "base", None)
+    if value is array or owner is None:
+        is_array = hasattr(value, "flags") and not isinstance(value, np.generic)
+        return value is array and is_array
+    if owner is array or owner is getattr(array, "base", array):
+        return True
+    both = isinstance(value, np.ndarray) and isinstance(array, np.ndarray)
+    return both and bool(np.may_share_memory(value, array))
+
+
+def items_of(item) -> tuple:
+    """The entries of an index."""
+    return item if type(item) is tuple else (item,)
+
+
+def is_certain(op: Primitive, old: tuple, new: tuple) -> bool:
+    """Whether an operation of ``PUTS`` gives a view for arrays in any order."""
+    return op.name != "ravel" and (op.name != "reshape" or is_sure(old, new))
+
+
+def is_sure(old: tuple, new: tuple) -> bool:
+    """Whether a reshape only adds or drops axes of length 1, and so never copies."""
+    return [n for n in old if n != 1] == [n for n in new if n != 1]
+
+
+def part_of_split(parent, attrs: Attrs, place: int) -> Attrs:
+    """The index of one part of a split."""
+    axis, sections = attrs["axis"] % parent.ndim, attrs["sections"]
+    n = parent.shape[axis]
+    if type(sections) is int:
+        edges = [n // sections * i for i in range(sections + 1)]
+    else:
+        edges = [0, *sections, None]
+    item = (*[slice(None)] * axis, slice(edges[place], edges[place + 1]))
+    return Attrs(item=item)
+
+
+def root(node):
+    """The traced value in whose memory this one is."""
+    while type(node.sharing) is View:
+        node = node.sharing.parent
+    return node
+
+
+def shortened(view: View) -> View:
+    """A view of many views with a shorter chain, if it is one of indices."""
+    above = view.parent.sharing
+    if view.op.name == "index" == getattr(above.op, "name", None):
+        item = composed(above.parent.shape, above.attrs["item"], view.attrs["item"])
+        if item is not None:
+            return View(above.parent, view.op, (), Attrs(item=item), above.depth)
+    if view.depth > DEEPEST:
+        return View(root(view.parent), None, (), view.attrs, above.depth)
+    return view
+
+
+def as_array(made):
+    """``made``, known to be an array, which ``+=`` changes, also if it has no axes and no value."""
+    if not made.shape and getattr(made, "sharing", made) is None:
+        made.sharing = Memory(made.arg)
+    return made
+
+
+def doubted(result, parent) -> None:
+    """Remember on both sides that a reshape copied, which it might not do for another argument."""
+    base = root(parent)
+    if base.sharing is None:
+        base.sharing = Memory(base.arg)
+    origin = base.sharing.origin
+    base.sharing.doubts.append((weakref.ref(result), origin))
+    result.sharing = Memory(result.arg, doubts=[(weakref.ref(base), origin)])
+
+
+def raveled(a, order: str = "C"):
+    """np.ravel: a view of what lies in a row in this order, else a copy.
+
+    Without values it is recorded as itself, for arguments that lie in a row and others. With them
+    as what it was: a reshape, and a copy of it.
+    """
+    is_traced = hasattr(type(a), "known_value")  # not a Variable, whose value is there
+    is_open = is_traced and a.type is not None and a.ndim and a.known_value() is None
+    if is_open and order in ("C", "F"):
+        made = PRIMITIVES["ravel"](a, order)
+        if type(made.sharing) is View:
+            made.sharing.is_ravel = True
+        return made
+    made = PRIMITIVES["reshape"](a, -1, order)
+    if type(getattr(made, "sharing", None)) is not View or made.emitter is not a.emitter:
+        return made
+    made.sharing.is_ravel = True
+    memory = root(made).sharing
+    memory.doubts.append((weakref.ref(made), memory.origin))
+    array = a.known_value()
+    if array is None or in_a_row(array, order):
+        return made
+    made = PRIMITIVES["copy"](made)
+    doubted(made, a)
+    return made
+
+
+def in_a_row(array, order: str) -> bool:
+    """Whether the elements of an array lie in memory as they are counted."""
+    return array.flags.f_contiguous if order == "F" else array.flags.c_contiguous

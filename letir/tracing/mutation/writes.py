@@ -1,0 +1,214 @@
+"""Writes in place: what the base of a view becomes, and how views of it are read again.
+
+Read ``written``, then ``refreshed``; the chain from a view to its base is in ``views``.
+"""
+
+import sys
+
+import numpy as np
+
+from letir.ast.attrs import Attrs
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import TraceError
+from letir.eval.evaluator import compute
+from letir.ops.indexing.index_expressions import spelled_item
+from letir.tracing.mutation.index_composition import composed
+from letir.tracing.mutation.memory_order import array_like, fix_order
+from letir.tracing.mutation.views import (
+    DEEPEST,
+    PUTS,
+    Memory,
+    View,
+    in_a_row,
+    put_by_place,
+    put_nothing,
+    root,
+)
+from letir.tracing.source_locations import at_user, user_place
+
+COPY = Attrs(order="K")
+ONLY_ITS_VIEW = 2  # references to a parent that nobody has but its view: that one, and the call's
+
+
+def whole_place(target, item) -> tuple:
+    """(x, item) such that writing ``x[item]`` is writing ``target[item]``, x as far up as can be.
+
+    So ``x[i][j] = v`` is one update, and not one of a row, and then of a matrix.
+    """
+    if has_value(item):  # spelling a mask asks how many it selects, at the price of a guard
+        return target, item
+    arrays, place = spelled_item(item)
+    if arrays:
+        return target, item
+    while type(target.sharing) is View and getattr(target.sharing.op, "name", None) == "index":
+        above = target.sharing
+        found = composed(above.parent.shape, above.attrs["item"], place)
+        if found is None:
+            break
+        target, place = above.parent, found
+    entries = item if type(item) is tuple else (item,)
+    if any(e is ... for e in entries) and type(place) is tuple and set(map(type, place)) == {int}:
+        place = (*place, ...)  # a 0-d array, into which NumPy writes an array of one element
+    return target, place
+
+
+def is_own_item(new, target, item) -> bool:
+    """Whether ``new`` is the view ``target[item]``: the end of ``x[item] += y``."""
+    view = new.sharing
+    if type(view) is not View or view.parent is not target or view.op is not PRIMITIVES["index"]:
+        return False
+    if has_value(item):
+        return False
+    arrays, place = spelled_item(item)
+    return not arrays and view.attrs["item"] == place
+
+
+def has_value(item) -> bool:
+    """Whether an index is a traced value, or has one among its entries."""
+    return any(isinstance(e, Value) for e in (item if type(item) is tuple else (item,)))
+
+
+def written(view, new) -> tuple:
+    """(base, its new value) where ``new`` is written into ``view``."""
+    cut(view)
+    memory = root(view).sharing
+    if memory is not None and memory.doubts:
+        settle(view, memory)
+    while type(view.sharing) is View:
+        parent, sharing = view.sharing.parent, view.sharing
+        new = PUTS.get(sharing.op.name, put_by_place)(parent, new, sharing)
+        view = parent
+    return view, new
+
+
+def cut(view) -> None:
+    """Let a view of what nobody else has, as in ``y = (x * 2).T``, be an array of its own."""
+    top = view
+    while type(top.sharing) is View and type(top.sharing.parent.sharing) is View:
+        top = top.sharing.parent
+    if type(top.sharing) is not View or top.sharing.op is None:
+        return
+    if PUTS.get(top.sharing.op.name) is put_nothing:
+        return
+    sharing, memory = top.sharing, top.sharing.parent.sharing
+    if memory.reason is not None or sharing.parent.is_argument():
+        return
+    if sys.getrefcount(sharing.parent) > ONLY_ITS_VIEW:
+        return
+    memory.fresh = [ref for ref in memory.fresh if ref() is not top]
+    memory.doubts = [(ref, local) for ref, local in memory.doubts if ref() is not top]
+    top.arg  # noqa: B018  read anew if it is stale, while its parent is there
+    memory.fresh = [ref for ref in memory.fresh if ref() is not top]
+    memory.origin, top.sharing = top.arg, memory
+
+
+def forget(memory: Memory, absent) -> None:
+    """Make all views stale: they are read anew when they are used next."""
+    fresh, memory.fresh = memory.fresh, []
+    for ref in fresh:
+        view = ref()
+        if view is not None and type(view) is not type(view).stale:
+            view.value = absent  # the array may go
+            view.__class__ = type(view).stale
+
+
+def refreshed(stale):
+    """A stale view, up to date again: it, and views of which it is one, are read from the base."""
+    chain, node = [], stale
+    while type(node) is type(node).stale:
+        chain.append(node)
+        node = node.sharing.parent
+    memory = root(node).sharing
+    for view in reversed(chain):
+        sharing, trace = view.sharing, view.emitter
+        view.__class__ = type(view).fresh
+        if not trace.is_open:
+            continue  # whoever uses it is told that its trace is over
+        memory.add(view)
+        parent, trace.source = sharing.parent, user_place(4)[0]
+        operands = (parent, *sharing.extra)
+        args = tuple([trace.enter(operand) for operand in operands])
+        binders = trace.emit(sharing.op, args, sharing.attrs)
+        view.arg, view.value = binders[0], trace.value_of(sharing.op, operands, sharing.attrs)
+    return stale
+
+
+def unwritable(node) -> tuple[str, str] | None:
+    """(what, remedy) if a write to the memory of ``node`` cannot be recorded."""
+    while type(node.sharing) is View:
+        if node.sharing.op is None:
+            kind = f"{node.type}, a view of a view of a view (over {DEEPEST} of them),"
+            return kind, "copy it first: y = y.copy()"
+        node = node.sharing.parent
+    if node.sharing is None:
+        return None
+    if node.sharing.reason is not None:
+        return node.sharing.reason
+    deep = [v for ref in node.sharing.fresh if (v := ref()) is not None and v.sharing.op is None]
+    if deep:
+        kind = f"{node.type}, of which a view of over {DEEPEST} views is in use,"
+        return kind, "copy that view first: y = y.copy()"
+    return None
+
+
+# ---- reshapes that may be copies ----
+
+
+def settle(view, memory: Memory) -> None:
+    """Decide, before a write, which reshapes are views; see docs/in_place.md.
+
+    It depends on the memory order of the base, which the arguments decide: a guard says of which.
+    """
+    doubts, memory.doubts = memory.doubts, []
+    for ref, local in doubts:
+        other = ref()
+        if other is None:
+            continue
+        trace = other.emitter
+        if type(other.sharing) is View and other.known_value() is None:
+            decide(other, trace)
+        fix_order(trace, local)
+
+
+def decide(other, trace) -> None:
+    """Find out whether a reshape in a trace without values is a view; if not, take it out."""
+    sharing = other.sharing
+    base, steps = other, []
+    while type(base.sharing) is View:
+        steps.append(base.sharing)
+        base = base.sharing.parent
+    array = array_like(trace, base, base.sharing.origin)
+    if array is None or any(step.extra for step in steps[1:]):  # by a traced number
+        raise TraceError(
+            f"{base.type} or a reshape of it is changed in place, and NumPy's memory order, "
+            f"which decides whether the other one changes too, is not known{at_user()}\n"
+            "  copy what you reshape, x.copy().reshape(...), or trace with concrete arrays"
+        )
+    for step in reversed(steps[1:]):
+        array = compute(step.op, (array, *step.extra), step.attrs)
+    if not is_view_of(array, sharing):
+        separate(other, root(other).sharing)
+
+
+def is_view_of(array, sharing: View) -> bool:
+    """Whether NumPy's reshape or ravel of an array is a view of it."""
+    if sharing.is_ravel or sharing.op is PRIMITIVES["ravel"]:
+        return in_a_row(array, sharing.attrs["order"])
+    try:
+        np.reshape(array, sharing.attrs["shape"], order=sharing.attrs["order"], copy=False)
+    except ValueError:
+        return False
+    return True
+
+
+def separate(other, memory: Memory) -> None:
+    """Let a reshape that turned out to be a copy, and its views, have memory of their own."""
+    # in the program, too: where it is a view of an argument, that may be written
+    (other.arg,) = other.emitter.emit(PRIMITIVES["copy"], (other.arg,), COPY)
+    other.sharing = own = Memory(other.arg)
+    views, memory.fresh = memory.fresh, []
+    for ref in views:
+        view = ref()
+        if view is not None and view is not other:
+            (own if root(view) is other else memory).fresh.append(ref)

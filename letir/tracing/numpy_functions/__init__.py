@@ -1,0 +1,1 @@
+"""NumPy functions that no record takes (was plain_*)."""

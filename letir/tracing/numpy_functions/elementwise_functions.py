@@ -1,0 +1,163 @@
+"""NumPy's elementwise functions that are other spellings of ufuncs, for ``plain``.
+
+Where NumPy looks at values to choose a dtype (numpy.emath, real_if_close) or a shape (trim_zeros),
+what it saw becomes a guard: a replay whose values would choose otherwise fails. What NumPy answers
+with a Python bool is a traced boolean, and a guard where it is asked for.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.operators import weakened
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import broadcast_shapes
+from letir.errors import DTypeError, ShapeError
+from letir.tracing.operands import gathered, strong
+from letir.tracing.source_locations import at_user
+
+# ---- questions ----
+
+
+def is_infinite(is_negative: bool):
+    """np.isneginf (True), or isposinf."""
+
+    def asked(x, out=None):
+        """Infinite, and of this sign."""
+        if x.dtype.kind == "c":
+            raise DTypeError(f"complex numbers have no signed infinity, found {x.type}{at_user()}")
+        side = np.signbit(x) if is_negative else ~np.signbit(x)
+        found = np.isinf(x)
+        return np.logical_and(found, side) if out is None else np.logical_and(found, side, out=out)
+
+    return asked
+
+
+def answered(found):
+    """A boolean as Python's, where NumPy answers with a Python bool."""
+    return weakened(found) if isinstance(found, Value) else bool(found)
+
+
+def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+    """np.allclose."""
+    return answered(np.all(np.isclose(gathered(a), gathered(b), rtol, atol, equal_nan)))
+
+
+def array_equal(a1, a2, equal_nan=False):
+    """np.array_equal: shapes are compared now, elements when it runs."""
+    a1, a2 = (x if isinstance(x, Value) else np.asarray(x) for x in (gathered(a1), gathered(a2)))
+    if a1.shape != a2.shape:
+        return False
+    same = a1 == a2
+    return answered(np.all(same | (np.isnan(a1) & np.isnan(a2)) if equal_nan else same))
+
+
+def array_equiv(a1, a2):
+    """np.array_equiv: whether shapes broadcast is known now."""
+    a1, a2 = (x if isinstance(x, Value) else np.asarray(x) for x in (gathered(a1), gathered(a2)))
+    try:
+        broadcast_shapes(a1.shape, a2.shape)
+    except ShapeError:
+        return False
+    return answered(np.all(a1 == a2))
+
+
+# ---- what depends on values ----
+
+
+def real_if_close(a, tol=100):
+    """np.real_if_close: whether it is recorded as a guard."""
+    if a.dtype.kind != "c":
+        return a
+    if tol > 1:
+        tol = np.finfo(a.dtype).eps * tol
+    return a.real if bool(np.all(np.abs(a.imag) < tol)) else a
+
+
+def trim_zeros(filt, trim="fb", axis=None):
+    """np.trim_zeros: where to cut is recorded as guards."""
+    trim = trim.lower()
+    if trim not in {"fb", "bf", "f", "b"}:
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")  # as NumPy says it
+    wanted = range(filt.ndim) if axis is None else np.atleast_1d(axis) % filt.ndim
+    item = [slice(None)] * filt.ndim
+    for a in map(int, wanted):
+        others = tuple(i for i in range(filt.ndim) if i != a)
+        there = np.any(filt != 0, axis=others)
+        if not filt.size or not bool(np.any(there)):
+            item[a] = slice(0)
+            continue
+        start = int(np.argmax(there)) if "f" in trim else None
+        stop = filt.shape[a] - int(np.argmax(there[::-1])) if "b" in trim else None
+        item[a] = slice(start, stop)
+    return filt[tuple(item)]
+
+
+# ---- numpy.emath: complex results where reals have none ----
+
+
+def as_array(x):
+    """An operand as numpy.emath takes it: Python numbers are arrays."""
+    return strong(gathered(x))
+
+
+def complex_where(x, is_beyond):
+    """``x``, made complex if any element is beyond what has a real result, which is a guard."""
+    x = as_array(x)
+    if x.dtype.kind == "c" or not bool(np.any(is_beyond(x))):
+        return x
+    # as numpy.lib.scimath chooses
+    return x.astype(np.complex64 if x.dtype.char in "fbhBH" else np.complex128)
+
+
+def is_negative(x):
+    """Where there is no real root or logarithm."""
+    return x < 0
+
+
+def is_beyond_one(x):
+    """Where there is no real arc sine."""
+    return abs(x) > 1
+
+
+def extended(ufunc, is_beyond):
+    """The function of numpy.emath for a ufunc of one operand."""
+    return lambda x: ufunc(complex_where(x, is_beyond))
+
+
+def logn(n, x):
+    """np.emath.logn."""
+    return np.log(complex_where(x, is_negative)) / np.log(complex_where(n, is_negative))
+
+
+def power(x, p):
+    """np.emath.power; negative integer exponents become floating."""
+    x, p = complex_where(x, is_negative), as_array(p)
+    if p.dtype.kind in "iu" and bool(np.any(p < 0)):
+        p = p * 1.0
+    return np.power(x, p)
+
+
+EMATH = {
+    np.emath.sqrt: extended(np.sqrt, is_negative),
+    np.emath.log: extended(np.log, is_negative),
+    np.emath.log2: extended(np.log2, is_negative),
+    np.emath.log10: extended(np.log10, is_negative),
+    np.emath.logn: logn,
+    np.emath.power: power,
+    np.emath.arccos: extended(np.arccos, is_beyond_one),
+    np.emath.arcsin: extended(np.arcsin, is_beyond_one),
+    np.emath.arctanh: extended(np.arctanh, is_beyond_one),
+}
+FUNCTIONS = {
+    **EMATH,
+    np.fix: lambda x, out=None: np.trunc(x) if out is None else np.trunc(x, out=out),
+    np.iscomplex: lambda x: PRIMITIVES["imag"](x) != 0,
+    np.isreal: lambda x: PRIMITIVES["imag"](x) == 0,
+    np.isposinf: is_infinite(False),
+    np.isneginf: is_infinite(True),
+    np.allclose: allclose,
+    np.array_equal: array_equal,
+    np.array_equiv: array_equiv,
+    np.real_if_close: real_if_close,
+    np.trim_zeros: trim_zeros,
+}

@@ -1,0 +1,279 @@
+"""NumPy functions that join, cut and turn arrays, for traced values: ``JOINS``.
+
+Each is another spelling of reshape, transpose, concatenate, split and index, on one or more arrays
+of which any may be the traced one.
+"""
+
+import operator
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.types import broadcast_shapes
+from letir.errors import ShapeError
+from letir.tracing.operands import arrayed, gathered, strong
+
+FEW = 8  # runs of places that are read as slices
+
+# ---- axes ----
+
+
+def at_least(places: tuple[tuple, ...]):
+    """np.atleast_nd: ``places[ndim]`` is the index that adds the axes that are missing."""
+
+    def raised(*arys):
+        found = []
+        for a in map(arrayed, arys):
+            item = places[a.ndim] if a.ndim < len(places) else None
+            # a number is no array, which NumPy always gives: reshape makes one
+            found.append(a if item is None else a.reshape(1)[item] if not a.ndim else a[item])
+        return found[0] if len(found) == 1 else tuple(found)
+
+    return raised
+
+
+atleast_1d = at_least(((...,),))
+atleast_2d = at_least(((None,), (None,)))
+atleast_3d = at_least(((None, ..., None), (None, ..., None), (..., None)))
+
+
+def rollaxis(a, axis, start=0):
+    """np.rollaxis as a transpose."""
+    n = a.ndim
+    axis, start = axis_of(axis, n), start + n if start < 0 else start
+    if not 0 <= start <= n:
+        raise ShapeError(f"rollaxis: start {start} is out of bounds for an array with {n} axes")
+    order = [i for i in range(n) if i != axis]
+    order.insert(start - (axis < start), axis)
+    return np.transpose(a, order)
+
+
+def axis_of(axis, ndim: int) -> int:
+    """An axis counted from the front. Raises ShapeError if it is not there."""
+    axis = operator.index(axis)
+    if not -ndim <= axis < ndim:
+        raise ShapeError(f"axis {axis} is out of bounds for an array with {ndim} axes")
+    return axis % ndim
+
+
+def rot90(m, k=1, axes=(0, 1)):
+    """np.rot90 as a transpose and flips."""
+    first, second = [axis_of(axis, m.ndim) for axis in axes]
+    if first == second:
+        raise ShapeError(f"rot90: two different axes are needed, found {axes}")
+    k %= 4
+    if k in (0, 2):
+        return m[...] if k == 0 else np.flip(m, (first, second))
+    flipped = np.flip(m, second) if k == 1 else m
+    turned = np.swapaxes(flipped, first, second)
+    return turned if k == 1 else np.flip(turned, second)
+
+
+def flipped(axis: int):
+    """np.flipud and np.fliplr, as views ``m[::-1]``."""
+
+    def flip(m):
+        if m.ndim <= axis:
+            raise ShapeError(f"an array with at least {axis + 1} axes is needed, found {m.ndim}")
+        return m[(*(slice(None),) * axis, slice(None, None, -1))]
+
+    return flip
+
+
+def matrix_transpose(x, /):
+    """np.matrix_transpose."""
+    if x.ndim < 2:
+        raise ShapeError(f"matrix_transpose: at least 2 axes are needed, found {x.ndim}")
+    return np.swapaxes(x, -1, -2)
+
+
+def unstack(x, /, *, axis=0):
+    """np.unstack: the parts along an axis, as views."""
+    axis = axis_of(axis, x.ndim)
+    front = (slice(None),) * axis
+    return tuple([x[(*front, i)] for i in range(x.shape[axis])])
+
+
+# ---- joining ----
+
+
+def vstack(tup, *, dtype=None, casting="same_kind"):
+    """np.vstack."""
+    return np.concatenate([atleast_2d(a) for a in tup], 0, dtype=dtype, casting=casting)
+
+
+def hstack(tup, *, dtype=None, casting="same_kind"):
+    """np.hstack."""
+    parts = [atleast_1d(a) for a in tup]
+    axis = 0 if parts and parts[0].ndim == 1 else 1
+    return np.concatenate(parts, axis, dtype=dtype, casting=casting)
+
+
+def dstack(tup):
+    """np.dstack."""
+    return np.concatenate([atleast_3d(a) for a in tup], 2)
+
+
+def column_stack(tup):
+    """np.column_stack: rows become columns."""
+    return np.concatenate([a if a.ndim > 1 else a.reshape(-1, 1) for a in map(arrayed, tup)], 1)
+
+
+def append(arr, values, axis=None):
+    """np.append."""
+    arr, values = arrayed(arr), arrayed(values)
+    if axis is None:
+        arr, values, axis = arr.reshape(-1), values.reshape(-1), 0
+    return np.concatenate([arr, values], axis)
+
+
+def block(arrays):
+    """np.block: the innermost lists are joined along the last axis."""
+    depth = depth_of(arrays)
+    leaves = list(leaves_of(arrays))
+    ndim = max(depth, *[a.ndim for a in leaves])
+    rest = iter(leaves)
+
+    def joined(part, level: int):
+        if isinstance(part, list):
+            return np.concatenate([joined(p, level + 1) for p in part], level - depth)
+        a = next(rest)
+        return a.reshape((1,) * (ndim - a.ndim) + a.shape)
+
+    found = joined(arrays, 0)
+    return found.copy() if depth == 0 else found
+
+
+def depth_of(arrays) -> int:
+    """How deep lists nest. Raises ShapeError if that differs, or if one is empty."""
+    if isinstance(arrays, tuple):
+        raise TypeError("block: only lists nest, not tuples")
+    if not isinstance(arrays, list):
+        return 0
+    depths = {depth_of(part) for part in arrays}
+    if len(depths) != 1:
+        raise ShapeError("block: lists are nested to one depth, and none is empty")
+    return depths.pop() + 1
+
+
+def leaves_of(arrays):
+    """The arrays in nested lists."""
+    if isinstance(arrays, list):
+        for part in arrays:
+            yield from leaves_of(part)
+    else:
+        yield strong(arrays) if isinstance(arrays, Value) else np.asarray(arrays)
+
+
+def broadcast_arrays(*args, subok=False):
+    """np.broadcast_arrays."""
+    arrays = [arrayed(a) for a in args]
+    shape = broadcast_shapes(*[a.shape for a in arrays])
+    return tuple([a if a.shape == shape else np.broadcast_to(a, shape) for a in arrays])
+
+
+# ---- cutting ----
+
+
+def cut(axis: int, least: int):
+    """np.vsplit and np.dsplit."""
+
+    def parts(ary, indices_or_sections):
+        if ary.ndim < least:
+            raise ShapeError(f"an array with at least {least} axes is needed, found {ary.ndim}")
+        return np.split(ary, indices_or_sections, axis)
+
+    return parts
+
+
+def hsplit(ary, indices_or_sections):
+    """np.hsplit."""
+    if not ary.ndim:
+        raise ShapeError("hsplit: an array with at least 1 axis is needed, found a number")
+    return np.split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
+
+
+def along(x, places: np.ndarray, axis: int):
+    """``x`` at places along an axis: as slices if they are few, whose derivatives are cheaper."""
+    front = (slice(None),) * axis
+    runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
+    if not places.size or len(runs) > FEW:
+        return x[(*front, places)]
+    parts = [x[(*front, slice(int(run[0]), int(run[-1]) + 1))] for run in runs]
+    return np.concatenate(parts, axis) if len(parts) > 1 else parts[0].copy()
+
+
+def resize(a, new_shape):
+    """np.resize: the elements over and over."""
+    a = arrayed(a).reshape(-1)
+    if not a.size:
+        return np.zeros_like(a, shape=new_shape)
+    return a[np.resize(np.arange(a.size), new_shape)]
+
+
+def known_places(obj):
+    """Places as NumPy takes them; traced ones are asked for their values, with guards."""
+    if not isinstance(gathered(obj), Value):
+        return obj
+    if not obj.ndim:
+        return operator.index(obj)
+    if obj.dtype.kind == "b":
+        return np.array([bool(o) for o in obj])
+    return np.array([operator.index(o) for o in obj], int)
+
+
+def delete(arr, obj, axis=None):
+    """np.delete: an index of what stays."""
+    arr = arrayed(arr)
+    if axis is None:
+        arr, axis = arr.reshape(-1), 0
+    axis = axis_of(axis, arr.ndim)
+    return along(arr, np.delete(np.arange(arr.shape[axis]), known_places(obj)), axis)
+
+
+def insert(arr, obj, values, axis=None):
+    """np.insert: an index into the array and the new values behind it."""
+    arr, obj = arrayed(arr), known_places(obj)
+    if axis is None:
+        arr, axis = arr.reshape(-1), 0
+    axis = axis_of(axis, arr.ndim)
+    n, values = arr.shape[axis], arrayed(values).astype(arr.dtype)
+    places = np.arange(n)[obj] if isinstance(obj, slice) else np.asarray(obj)
+    places = np.flatnonzero(places) if places.dtype == bool else places
+    if places.size == 1:  # as many as there are values, at one place
+        values = values.reshape((1,) * (arr.ndim - values.ndim) + values.shape)
+        values = np.moveaxis(values, 0, axis) if not places.ndim else values
+        count = values.shape[axis]
+    else:
+        count = places.size
+    new = np.broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
+    # NumPy inserts the numbers of the new values into those of the old
+    order = np.insert(np.arange(n), places.astype(int), n + np.arange(count))
+    return along(np.concatenate([arr, new], axis), order, axis)
+
+
+FUNCTIONS = {
+    np.atleast_1d: atleast_1d,
+    np.atleast_2d: atleast_2d,
+    np.atleast_3d: atleast_3d,
+    np.rollaxis: rollaxis,
+    np.rot90: rot90,
+    np.flipud: flipped(0),
+    np.fliplr: flipped(1),
+    np.matrix_transpose: matrix_transpose,
+    np.linalg.matrix_transpose: matrix_transpose,
+    np.unstack: unstack,
+    np.vstack: vstack,
+    np.hstack: hstack,
+    np.dstack: dstack,
+    np.column_stack: column_stack,
+    np.append: append,
+    np.block: block,
+    np.broadcast_arrays: broadcast_arrays,
+    np.vsplit: cut(0, 2),
+    np.dsplit: cut(2, 3),
+    np.hsplit: hsplit,
+    np.resize: resize,
+    np.delete: delete,
+    np.insert: insert,
+}

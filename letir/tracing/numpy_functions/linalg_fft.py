@@ -1,0 +1,102 @@
+"""NumPy's functions of numpy.fft that are other spellings, for ``plain``.
+
+Functions of numpy.linalg that are other spellings, and np.einsum_path, for traced values.
+
+``PLAIN`` of ``plain`` has them. NumPy's own functions are called again, on the traced values.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import ShapeError
+from letir.tracing.operands import arrayed
+from letir.tracing.source_locations import at_user
+
+
+def other_norm(norm):
+    """The norm of the transform in the other direction that scales as this one."""
+    return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
+
+
+def hfft(a, n=None, axis=-1, norm=None, out=None):
+    """np.fft.hfft, as NumPy computes it."""
+    n = 2 * (a.shape[axis] - 1) if n is None else n
+    return np.fft.irfft(np.conjugate(a), n, axis, other_norm(norm), out=out)
+
+
+def ihfft(a, n=None, axis=-1, norm=None, out=None):
+    """np.fft.ihfft, as NumPy computes it."""
+    found = np.conjugate(np.fft.rfft(a, n, axis, other_norm(norm)))
+    return found if out is None else out.assign(found)
+
+
+def shifted(sign: int):
+    """np.fft.fftshift (1), or ifftshift (-1)."""
+
+    def shift(x, axes=None):
+        axes = tuple(range(x.ndim)) if axes is None else axes
+        axes = (axes,) if np.ndim(axes) == 0 else tuple(axes)
+        halves = [x.shape[a] // 2 if sign > 0 else -(x.shape[a] // 2) for a in axes]
+        return np.roll(x, halves, axes)
+
+    return shift
+
+
+FUNCTIONS = {
+    np.fft.hfft: hfft,
+    np.fft.ihfft: ihfft,
+    np.fft.fftshift: shifted(1),
+    np.fft.ifftshift: shifted(-1),
+}
+
+
+def einsum_path(*operands, optimize="greedy", einsum_call=False):
+    """np.einsum_path: answered from shapes."""
+    return np.einsum_path(*map(of_its_shape, operands), optimize=optimize)
+
+
+def of_its_shape(x):
+    """An ordinary array, of one element in memory, in the place of a traced value."""
+    return np.broadcast_to(np.zeros((), x.dtype), x.shape) if isinstance(x, Value) else x
+
+
+def vecdot(x1, x2, /, *, axis=-1):
+    """np.linalg.vecdot: the ufunc along one axis."""
+    x1, x2 = arrayed(x1), arrayed(x2)
+    if axis != -1:
+        x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
+    return np.vecdot(x1, x2)
+
+
+def outer(x1, x2, /):
+    """np.linalg.outer, which takes vectors only."""
+    x1, x2 = arrayed(x1), arrayed(x2)
+    if x1.ndim != 1 or x2.ndim != 1:
+        raise ShapeError(
+            f"numpy.linalg.outer takes two vectors, found shapes {x1.shape} and {x2.shape}"
+            f"{at_user()}\n  numpy.outer flattens its operands"
+        )
+    return np.outer(x1, x2)
+
+
+def cross(x1, x2, /, *, axis=-1):
+    """np.linalg.cross, which takes vectors of three components only."""
+    x1, x2 = arrayed(x1), arrayed(x2)
+    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+        raise ShapeError(
+            f"numpy.linalg.cross takes vectors of 3 components, found shapes {x1.shape} and "
+            f"{x2.shape}{at_user()}"
+        )
+    return np.cross(x1, x2, axis=axis)
+
+
+FUNCTIONS |= {
+    np.einsum_path: einsum_path,
+    np.linalg.vecdot: vecdot,
+    np.linalg.outer: outer,
+    np.linalg.cross: cross,
+    np.linalg.matmul: lambda x1, x2, /: np.matmul(x1, x2),
+    np.linalg.tensordot: lambda x1, x2, /, *, axes=2: np.tensordot(x1, x2, axes=axes),
+    np.linalg.diagonal: lambda x, /, *, offset=0: np.diagonal(x, offset, -2, -1),
+    np.linalg.trace: lambda x, /, *, offset=0, dtype=None: np.trace(x, offset, -2, -1, dtype),
+}

@@ -1,0 +1,165 @@
+"""Polynomials, coefficients from the highest power down, for traced values.
+
+They are written with NumPy's functions, as NumPy writes them. Where the length of a result depends
+on which coefficients are zero, or its dtype on whether roots come in conjugated pairs, a guard is
+recorded [B2].
+"""
+
+import operator
+
+import numpy as np
+
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import ShapeError
+from letir.tracing.operands import arrayed
+from letir.tracing.source_locations import at_user
+
+# ---- sums and products ----
+
+
+def in_a_row(p):
+    """Coefficients as an array of one axis; a number is one of them."""
+    p = arrayed(p)
+    if p.ndim > 1:
+        raise ShapeError(f"a polynomial has coefficients in a row, found {p.shape}{at_user()}")
+    return np.reshape(p, (1,)) if not p.ndim else p
+
+
+def of_one_length(a1, a2) -> list:
+    """Both with zeros for the higher powers that only the other has."""
+    rows = [np.atleast_1d(arrayed(a)) for a in (a1, a2)]
+    n = max(len(row) for row in rows)
+    return [
+        row if len(row) == n else np.concatenate([np.zeros(n - len(row), row.dtype), row])
+        for row in rows
+    ]
+
+
+def polymul(a1, a2):
+    """np.polymul, which leaves out leading zeros."""
+    return np.convolve(*map(without_leading_zeros, (a1, a2)))
+
+
+def without_leading_zeros(p):
+    """The coefficients from the first that is not zero; one zero if all are."""
+    p = np.trim_zeros(in_a_row(p), "f")
+    return p if len(p) else np.zeros(1, p.dtype)
+
+
+# ---- derivatives and integrals ----
+
+
+def order_of(m) -> int:
+    """The order of a derivative or of an integral."""
+    m = operator.index(m)
+    if m < 0:
+        raise ShapeError(f"the order must be positive, found {m}{at_user()}")
+    return m
+
+
+def polyder(p, m=1):
+    """np.polyder."""
+    p = arrayed(p)
+    for _ in range(order_of(m)):
+        p = p[:-1] * np.arange(len(p) - 1, 0, -1)
+    return p
+
+
+def polyint(p, m=1, k=None):
+    """np.polyint, with constants of integration ``k``."""
+    p, m = arrayed(p), order_of(m)
+    k = in_a_row(np.zeros(m) if k is None else k)
+    if len(k) == 1 and m > 1:
+        k = k[0] * np.ones(m)
+    if len(k) < m:
+        raise ShapeError(
+            f"polyint: k must be a scalar or a rank-1 array of length 1 or >m, found {len(k)}"
+            f"{at_user()}"
+        )
+    for i in range(m):
+        p = np.concatenate([p / np.arange(len(p), 0, -1), k[i : i + 1]])
+    return p
+
+
+# ---- roots ----
+
+
+def poly(seq_of_zeros):
+    """np.poly: the polynomial with these roots, or with the eigenvalues of a matrix."""
+    zeros = arrayed(seq_of_zeros)
+    if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
+        zeros = np.linalg.eigvals(zeros)
+    else:
+        zeros = in_a_row(zeros)
+        zeros = zeros.astype(np.mintypecode(zeros.dtype.char))
+    if not len(zeros):
+        return 1.0
+    found = np.ones(1, zeros.dtype)
+    for i in range(len(zeros)):
+        factor = np.concatenate([np.ones(1, zeros.dtype), -zeros[i : i + 1]])
+        found = np.convolve(found, factor)
+    if zeros.dtype.kind == "c" and bool(np.all(np.sort(zeros) == np.sort(zeros.conj()))):
+        return found.real.copy()
+    return found
+
+
+def roots(p):
+    """np.roots: the eigenvalues of the companion matrix."""
+    p = in_a_row(p)
+    inner = np.trim_zeros(p, "f")
+    if not len(inner):
+        return np.array([])
+    count = len(inner)
+    inner = np.trim_zeros(inner, "b")
+    at_zero = count - len(inner)  # as many roots are 0
+    inner = inner if inner.dtype.kind in "fc" else inner.astype(float)
+    if len(inner) == 1:
+        return np.zeros(at_zero)
+    below = np.eye(len(inner) - 1, dtype=inner.dtype)[:-1]
+    first = (-inner[1:] / inner[0])[None]
+    found = np.linalg.eigvals(np.concatenate([first, below]))
+    return np.concatenate([found, np.zeros(at_zero, found.dtype)])
+
+
+# ---- least squares ----
+
+
+def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
+    """np.polyfit, with its further results if these are asked for."""
+    x, y, w = arrayed(x), arrayed(y), None if w is None else arrayed(w)
+    if not full and not cov:
+        return PRIMITIVES["polyfit"](x, y, deg, rcond, w)
+    order = operator.index(deg) + 1
+    x, y = x + 0.0, y + 0.0
+    rcond = len(x) * np.finfo(x.dtype).eps if rcond is None else rcond
+    left, right = np.vander(x, order), y
+    if w is not None:
+        left, right = left * w[:, None], right * (w if y.ndim == 1 else w[:, None])
+    scale = np.sqrt((left * left).sum(axis=0))
+    left = left / scale
+    found, residuals, rank, singular = np.linalg.lstsq(left, right, rcond)
+    found = (found.T / scale).T
+    if full:
+        return found, residuals, rank, singular, rcond
+    base = np.linalg.inv(np.dot(left.T, left)) / (scale[:, None] * scale)
+    if cov != "unscaled":
+        if len(x) <= order:
+            raise ShapeError(
+                f"polyfit: {len(x)} points do not give the covariance of {order} coefficients"
+                f"{at_user()}\n  give more than that, or cov='unscaled'"
+            )
+        residuals = residuals / (len(x) - order)
+        return found, (base if y.ndim == 1 else base[:, :, None]) * residuals
+    return found, base if y.ndim == 1 else base[:, :, None]
+
+
+FUNCTIONS = {
+    np.polyadd: lambda a1, a2: operator.add(*of_one_length(a1, a2)),
+    np.polysub: lambda a1, a2: operator.sub(*of_one_length(a1, a2)),
+    np.polymul: polymul,
+    np.polyder: polyder,
+    np.polyint: polyint,
+    np.poly: poly,
+    np.roots: roots,
+    np.polyfit: polyfit,
+}

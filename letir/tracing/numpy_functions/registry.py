@@ -1,0 +1,138 @@
+"""NumPy functions that no record takes as themselves: ``PLAIN``, what each gives for traced values.
+
+They say something of a traced value, make arrays like it, or are another spelling of operations.
+Those of the modules in ``RARE`` are loaded when a function is asked for that is not here.
+"""
+
+import functools
+import importlib
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import DTypeError, TraceError
+from letir.ops.define.records import promotable
+from letir.ops.shape.shape_and_creation import counted
+from letir.tracing.mutation.memory_order import ordered_like, raveled_as_it_lies
+from letir.tracing.numpy_functions.in_place import WRITES
+from letir.tracing.operands import gathered
+from letir.tracing.source_locations import at_user
+from letir.tracing.trace_state import refusing
+
+
+def like(name: str):
+    """np.zeros_like and np.ones_like, by the record ``name``."""
+    op = PRIMITIVES[name]
+
+    def made(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+        # `a` itself for its shape: a size that is known by name stays one
+        like_this = a if shape is None else counted(shape)
+        operands, attrs = op.prepare(like_this, dtype or a.dtype)
+        return ordered_like(a.emitter.apply(op, operands, op.complete(attrs)), a, order)
+
+    return made
+
+
+def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+    """np.full_like of a traced value."""
+    op = PRIMITIVES["full"]
+    operands, attrs = op.prepare(
+        a if shape is None else counted(shape), gathered(fill_value), dtype or a.dtype
+    )
+    return ordered_like(a.emitter.apply(op, operands, op.complete(attrs)), a, order)
+
+
+def result_type(*operands):
+    """np.result_type, in which traced Python numbers are weak."""
+    kinds = [promotable(x.type) if isinstance(x, Value) else x for x in operands]
+    # type(...): the dtype float64 equals the class float
+    weak = [type(kind) is type and kind in (int, float, complex) for kind in kinds]
+    return np.result_type(*[k(0) if w else k for k, w in zip(kinds, weak, strict=True)])
+
+
+def copyto(dst, src, casting="same_kind", where=True):
+    """np.copyto onto a traced value changes it in place; onto an ordinary array it is refused."""
+    if not isinstance(dst, Value):
+        raise into_ordinary_array()
+    kind = promotable(src.type) if isinstance(src, Value) else promoted(src)
+    # np.can_cast takes no Python numbers since NumPy 2:
+    # https://numpy.org/neps/nep-0050-scalar-promotion.html
+    found = kind if isinstance(kind, np.dtype) else np.result_type(dst.dtype, kind(0))
+    if not np.can_cast(found, dst.dtype, casting):
+        raise DTypeError(
+            f"numpy.copyto: cannot cast {found} to {dst.dtype} with casting={casting!r}{at_user()}"
+        )
+    new = dst.at[...].set(gathered(src))
+    dst.replace(new if where is True else PRIMITIVES["where"](where, new, dst))
+
+
+def promoted(x):
+    """An operand that is not traced as NumPy's promotion takes it."""
+    return type(x) if type(x) in (int, float, complex) else np.asarray(x).dtype
+
+
+def into_ordinary_array() -> TraceError:
+    """The error for writing a traced value into an ordinary array."""
+    return refusing(
+        TraceError(
+            "a traced value cannot be written into an ordinary array: its record would be lost"
+            f"{at_user()}\n  make the array with letir.numpy (zeros, full_like, asarray ...): "
+            "into that it can be written,\n"
+            "  or trace with letir.trace(..., intercept=True), where np is letir.numpy"
+        )
+    )
+
+
+# A first trace needs none of these modules. Each has a table FUNCTIONS.
+RARE = (
+    *("elementwise_functions", "join_split_rotate", "linalg_fft", "polynomial_functions"),
+    *("select_and_grid", "statistics", "value_dependent_shapes"),
+)
+
+
+class Spellings(dict):
+    """A dict that has what the modules of ``RARE`` have too, from the first miss on."""
+
+    def __contains__(self, function):
+        return super().__contains__(function) or super(Spellings, loaded()).__contains__(function)
+
+    def get(self, function, default=None):
+        """What a function gives, the default if it is not there."""
+        return super().get(function, default) if function in self else default
+
+    def __iter__(self):
+        return super(Spellings, loaded()).__iter__()
+
+
+@functools.cache
+def loaded() -> Spellings:
+    """``PLAIN`` with everything in it."""
+    for name in RARE:
+        module = importlib.import_module(f"letir.tracing.numpy_functions.{name}")
+        for function, spelling in module.FUNCTIONS.items():
+            PLAIN.setdefault(function, spelling)
+    return PLAIN
+
+
+# Answered from types where they can be: nothing is recorded, no guard is needed.
+PLAIN = Spellings(
+    {
+        **WRITES,
+        np.shape: lambda a: a.shape,
+        np.ndim: lambda a: a.ndim,
+        np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
+        np.ravel: raveled_as_it_lies,
+        np.zeros_like: like("zeros"),
+        np.ones_like: like("ones"),
+        np.empty_like: like("zeros"),
+        np.full_like: full_like,
+        np.copyto: copyto,
+        np.iscomplexobj: lambda x: x.dtype.kind == "c",
+        np.isrealobj: lambda x: x.dtype.kind != "c",
+        np.result_type: result_type,
+        np.can_cast: lambda x, to, casting="safe": np.can_cast(x.dtype, to, casting),
+        np.array_repr: lambda x, *args, **kwargs: repr(x),
+        np.array_str: lambda x, *args, **kwargs: repr(x),
+    }
+)

@@ -1,0 +1,218 @@
+"""NumPy functions that choose, make grids or call functions of the user's, for traced values:
+``CHOICES``; and what NumPy says of arrays without computing.
+"""
+
+import operator
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import DTypeError, ShapeError, TraceError
+from letir.tracing.mutation.views import root
+from letir.tracing.numpy_functions.join_split_rotate import axis_of, broadcast_arrays
+from letir.tracing.operands import arrayed
+from letir.tracing.source_locations import at_user
+
+# ---- grids ----
+
+
+def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
+    """np.meshgrid."""
+    if indexing not in ("xy", "ij"):
+        raise ShapeError(f"meshgrid: indexing={indexing!r} is neither 'xy' nor 'ij'")
+    n = len(xi)
+    shapes = [(1,) * i + (-1,) + (1,) * (n - 1 - i) for i in range(n)]
+    if indexing == "xy" and n > 1:
+        shapes[:2] = (1, -1, *shapes[0][2:]), (-1, 1, *shapes[1][2:])
+    grid = [arrayed(x).reshape(shape) for x, shape in zip(xi, shapes, strict=True)]
+    grid = grid if sparse else broadcast_arrays(*grid)
+    return tuple([x.copy() for x in grid]) if copy else grid  # NumPy's list, where it is one
+
+
+def ix_(*args):
+    """np.ix_: places along each axis, and those of masks."""
+    found, n = [], len(args)
+    for i, places in enumerate(map(arrayed, args)):
+        if places.ndim != 1:
+            raise ShapeError(f"ix_: places have one axis, found {places.ndim}")
+        kept = places.nonzero()[0] if places.dtype == bool else places
+        kept = kept if kept.size else kept.astype(np.intp)
+        found.append(kept.reshape((1,) * i + (-1,) + (1,) * (n - i - 1)))
+    return tuple(found)
+
+
+def diag_indices_from(arr):
+    """np.diag_indices_from: of the shape only."""
+    if arr.ndim < 2 or len(set(arr.shape)) > 1:
+        raise ShapeError(f"diag_indices_from: all axes must be equally long, found {arr.shape}")
+    return np.diag_indices(arr.shape[0], arr.ndim)
+
+
+def of_matrix(arr, k: int) -> tuple:
+    """(rows, k, columns) of a matrix."""
+    if arr.ndim != 2:
+        raise ShapeError(f"input array must be 2-d, found shape {arr.shape}")
+    return arr.shape[0], k, arr.shape[1]
+
+
+def diag(v, k=0):
+    """np.diag: the diagonal of a matrix, or a matrix with a diagonal."""
+    if v.ndim not in (1, 2):
+        raise ShapeError(f"diag: an array with 1 or 2 axes is needed, found {v.ndim}")
+    return np.diagflat(v, k) if v.ndim == 1 else np.diagonal(v, k)
+
+
+# ---- choices ----
+
+
+def select(condlist, choicelist, default=0):
+    """np.select as np.where in np.where."""
+    if len(condlist) != len(choicelist):
+        raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
+    if not len(condlist):
+        raise ShapeError("select: the list of conditions is empty")
+    conditions = [arrayed(c) for c in condlist]
+    if any(c.dtype != bool for c in conditions):
+        raise DTypeError("select: conditions are boolean arrays")
+    # Python numbers are weak here
+    number = (int, float, complex)
+    choices = [c if type(c) in number else arrayed(c) for c in (*choicelist, default)]
+    *choices, out = choices
+    dtype = np.result_type(*choices, out)
+    for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
+        out = np.where(condition, choice, out)
+    return out.astype(dtype, copy=False)
+
+
+def piecewise(x, condlist, funclist, *args, **kw):
+    """np.piecewise; the last function that a condition chooses counts.
+
+    A function of elementwise operations is computed everywhere, where its condition does not hold
+    at a place where it does: np.where chooses, and there is no guard. Any other gets the elements,
+    as in NumPy, and how many there are is guarded.
+    """
+    x, funclist = arrayed(x), list(funclist)
+    conditions = conditions_of(x, condlist)
+    if len(funclist) == len(conditions) + 1:  # the last is for all other elements
+        others = conditions[0]
+        for condition in conditions[1:]:
+            others = others | condition
+        conditions.append(~others)
+    if len(funclist) != len(conditions):
+        raise ShapeError(f"piecewise: {len(conditions)} conditions for {len(funclist)} functions")
+    out = np.zeros_like(x)
+    for condition, piece in zip(conditions, funclist, strict=True):
+        out = replaced(out, x, condition, piece, args, kw)
+    return out
+
+
+def conditions_of(x, condlist) -> list:
+    """The conditions of np.piecewise, of which there may be one without a list around it."""
+    is_list = isinstance(condlist, list | tuple) or np.ndim(condlist) > 0
+    if is_list and x.ndim:
+        is_list = isinstance(condlist[0], list | tuple) or getattr(condlist[0], "ndim", 0) > 0
+    return [arrayed(c).astype(bool) for c in (condlist if is_list else [condlist])]
+
+
+def replaced(out, x, condition, piece, args: tuple, kw: dict):
+    """``out`` with the values of one piece where its condition holds."""
+    if not callable(piece):
+        return np.where(condition, arrayed(piece).astype(x.dtype), out)
+    binds = getattr(x.emitter, "binds", None) if isinstance(x, Value) else None
+    before = None if binds is None else len(binds)
+    if before is not None and x.size:
+        inside = x.reshape(-1)[np.argmax(condition)]
+        found = piece(np.where(condition, x, inside), *args, **kw)
+        # a first try: if it is not elementwise nothing uses what was recorded
+        if all(map(is_elementwise, binds[before:])):
+            return np.where(condition, arrayed(found).astype(x.dtype), out)
+    out = out.copy()
+    out[condition] = piece(x[condition], *args, **kw)
+    return out
+
+
+def is_elementwise(bind) -> bool:
+    """Whether an element of a result depends on the same of the operands only."""
+    return bind.op.elementwise or bind.op.name in ("constant", "cast", "reshape", "argmax", "index")
+
+
+# ---- functions of the user's ----
+
+
+def apply_along_axis(func1d, axis, arr, *args, **kwargs):
+    """np.apply_along_axis: one call of the function for each row, as in NumPy."""
+    arr = arrayed(arr)
+    axis = axis_of(axis, arr.ndim)
+    rows = np.moveaxis(arr, axis, -1)
+    outer = rows.shape[:-1]
+    if 0 in outer:
+        raise ShapeError("apply_along_axis: there is no row to call the function on")
+    results = [arrayed(func1d(rows[i], *args, **kwargs)) for i in np.ndindex(*outer)]
+    found = np.stack(results)
+    found = found.reshape(outer + found.shape[1:])
+    n, more = len(outer), found.ndim - len(outer)
+    return np.moveaxis(found, list(range(n, n + more)), list(range(axis, axis + more)))
+
+
+def apply_over_axes(func, a, axes):
+    """np.apply_over_axes."""
+    found = arrayed(a)
+    for axis in map(operator.index, axes if np.ndim(axes) else (axes,)):
+        at = axis + found.ndim if axis < 0 else axis
+        result = func(found, at)
+        if result.ndim != found.ndim:
+            result = np.expand_dims(result, at)
+        if result.ndim != found.ndim:
+            raise ShapeError("apply_over_axes: the function gives a result of a wrong rank")
+        found = result
+    return found
+
+
+# ---- what is said of arrays ----
+
+
+def sort_complex(a):
+    """np.sort_complex: complex numbers of single precision for short integers only."""
+    found = np.sort(a)
+    if found.dtype.kind == "c":
+        return found
+    # as numpy.sort_complex does it, by characters: float32 becomes complex128
+    return found.astype("F" if found.dtype.char in "bhBH" else "D")
+
+
+def may_share_memory(a, b, /, max_work=0):
+    """np.may_share_memory: whether both are parts of one traced value."""
+    arrays = [getattr(x, "array", x) for x in (a, b)]  # of Variables
+    if not any(isinstance(x, Value) for x in arrays):
+        return np.may_share_memory(*arrays)
+    return all(isinstance(x, Value) for x in arrays) and root(a) is root(b)
+
+
+def shares_memory(a, b, /, max_work=-1):
+    """np.shares_memory, where it is known."""
+    if a is not b and may_share_memory(a, b):
+        raise TraceError(
+            f"shares_memory: of two parts of one traced value it is not known{at_user()}\n"
+            "  compare their indices, or ask numpy.may_share_memory"
+        )
+    return a is b and a.size > 0
+
+
+FUNCTIONS = {
+    np.meshgrid: meshgrid,
+    np.ix_: ix_,
+    np.diag: diag,
+    np.diag_indices_from: diag_indices_from,
+    np.tril_indices_from: lambda arr, k=0: np.tril_indices(*of_matrix(arr, k)),
+    np.triu_indices_from: lambda arr, k=0: np.triu_indices(*of_matrix(arr, k)),
+    np.select: select,
+    np.piecewise: piecewise,
+    np.apply_along_axis: apply_along_axis,
+    np.apply_over_axes: apply_over_axes,
+    np.sort_complex: sort_complex,
+    np.may_share_memory: may_share_memory,
+    np.shares_memory: shares_memory,
+    np.astype: lambda x, dtype, /, *, copy=True, device=None: x.astype(dtype, copy=copy),
+    np.common_type: lambda *arrays: np.common_type(*[np.zeros(0, a.dtype) for a in arrays]),
+    np.array2string: lambda a, *args, **kwargs: repr(a),
+}

@@ -1,0 +1,139 @@
+"""Statistics that are other spellings of operations, for traced values: np.average, the cumulative
+functions of the array standard, np.ediff1d, np.gradient.
+
+``PLAIN`` of ``plain`` has them. Any of the operands may be the traced one.
+"""
+
+import numpy as np
+
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import DTypeError, ShapeError
+from letir.tracing.operands import arrayed
+from letir.tracing.source_locations import at_user
+
+# ---- average ----
+
+
+def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
+    """np.average: a mean, or the sum of products with the weights divided by the sum of these."""
+    a, options = arrayed(a), {"axis": axis, "keepdims": keepdims is True}
+    if weights is None:
+        found = np.mean(a, **options)
+        if found.size == 0:  # as NumPy, which divides by it in any case
+            raise ZeroDivisionError("division by zero: an average of no slices")
+    else:
+        weights = arrayed(weights)
+        found = PRIMITIVES["average"](a, weights, **options)
+    if not returned:
+        return found
+    if weights is None:
+        # as NumPy has it: how many elements each mean is of, in the dtype of the mean
+        total = found.dtype.type(a.size / found.size)
+    else:
+        total = np.sum(beside(weights, a, axis), dtype=found.dtype, **options)
+    same = total.shape == found.shape
+    return found, total if same else np.broadcast_to(total, found.shape).copy()
+
+
+def beside(weights, a, axis):
+    """Weights of the shape of some axes of ``a``, as they broadcast to ``a``."""
+    if weights.shape == a.shape:
+        return weights
+    axes = [i % a.ndim for i in (axis if isinstance(axis, tuple) else (axis,))]
+    shape = [n if i in axes else 1 for i, n in enumerate(a.shape)]
+    return np.reshape(np.transpose(weights, np.argsort(axes).tolist()), shape)
+
+
+# ---- cumulative functions ----
+
+
+def cumulative(name: str):
+    """np.cumulative_sum or np.cumulative_prod, by the record ``name``."""
+    first = {"cumsum": 0, "cumprod": 1}[name]
+
+    def function(x, /, *, axis=None, dtype=None, out=None, include_initial=False):
+        if axis is None:
+            if x.ndim > 1:
+                raise ShapeError(f"{name}: give the axis of an array of {x.ndim} axes{at_user()}")
+            axis = 0
+        found = PRIMITIVES[name](x, axis=axis, dtype=dtype)
+        if include_initial:
+            shape = list(found.shape)
+            shape[axis] = 1
+            # in front of the result, which has the dtype already
+            found = np.concatenate([np.full(shape, first, found.dtype), found], axis)
+        return found if out is None else out.assign(found)
+
+    return function
+
+
+# ---- differences ----
+
+
+def ediff1d(ary, to_end=None, to_begin=None):
+    """np.ediff1d: the differences of neighbours in a row, with more at the ends."""
+    ary = arrayed(ary)
+    row = np.ravel(ary)
+    before, after = ([] if more is None else [ended(more, ary)] for more in (to_begin, to_end))
+    parts = [*before, row[1:] - row[:-1], *after]
+    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+
+
+def ended(more, ary):
+    """What stands at an end of np.ediff1d: in a row, in the dtype of the array."""
+    more = arrayed(more)
+    if not np.can_cast(more.dtype, ary.dtype, "same_kind"):
+        raise DTypeError(
+            f"ediff1d: what is added at an end must be castable to {ary.dtype}, found "
+            f"{more.dtype}{at_user()}"
+        )
+    return np.ravel(more).astype(ary.dtype)
+
+
+def gradient(f, *varargs, axis=None, edge_order=1):
+    """np.gradient: an array for each axis; in a tuple if there are several."""
+    f = arrayed(f)
+    axes = tuple(range(f.ndim)) if axis is None else axis
+    axes = axes if isinstance(axes, tuple | list) else (axes,)
+    spacings = [arrayed(v) if isinstance(v, list | tuple) else v for v in varargs]
+    if len(spacings) == 1 and np.ndim(spacings[0]) == 0:
+        spacings *= len(axes)
+    if spacings and len(spacings) != len(axes):
+        raise DTypeError(
+            f"gradient: {len(varargs)} spacings for {len(axes)} axes{at_user()}\n"
+            "  give none, one number for all axes, or one number or array for each axis"
+        )
+    pairs = zip(axes, spacings or [None] * len(axes), strict=True)
+    found = tuple([along(f, spacing, i, edge_order) for i, spacing in pairs])
+    return found[0] if len(axes) == 1 else found
+
+
+def along(f, spacing, axis, edge_order):
+    """The gradient along one axis."""
+    operands = (f,) if spacing is None else (f, spacing)
+    return PRIMITIVES["gradient"](*operands, axis=axis, edge_order=edge_order)
+
+
+# ---- histograms ----
+
+
+def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
+    """np.histogram2d: the histogram of points, and the edges along both axes."""
+    x, y = arrayed(x), arrayed(y)
+    if len(x) != len(y):
+        raise ShapeError(f"histogram2d: x and y must have the same length{at_user()}")
+    # edges alone stand for both axes
+    count = len(bins) if isinstance(bins, list | tuple) else np.size(bins)
+    bins = [arrayed(bins)] * 2 if count not in (1, 2) else bins
+    found, edges = np.histogramdd(np.stack([x, y], 1), bins, range, density, weights)
+    return found, *edges
+
+
+FUNCTIONS = {
+    np.histogram2d: histogram2d,
+    np.average: average,
+    np.cumulative_sum: cumulative("cumsum"),
+    np.cumulative_prod: cumulative("cumprod"),
+    np.ediff1d: ediff1d,
+    np.gradient: gradient,
+}

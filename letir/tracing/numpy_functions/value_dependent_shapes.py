@@ -1,0 +1,225 @@
+"""NumPy functions whose results are as long as their arguments' values say: ``SELECTING``.
+
+Each asks its argument for the value, records operations for the lengths that it found, and guards
+them [B2]. A trace without values refuses.
+"""
+
+import functools
+import operator
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import DTypeError, ShapeError
+from letir.eval.evaluator import compute
+from letir.tracing.operands import gathered
+from letir.tracing.trace_state import ABSENT, unanswered
+
+
+def selected(name: str, x, **attrs) -> tuple:
+    """The results of the operation ``name`` on ``x``, whose ``count`` is found out and guarded."""
+    op = PRIMITIVES[name]
+    if not isinstance(x, Value):
+        return compute(op, [np.asarray(x)], op.complete({"count": None, **attrs}))[:-1]
+    value = x.concrete_value()
+    if value is ABSENT:
+        raise unanswered(x, f"the length of numpy.{name}")
+    count = compute(op, [value], op.complete({"count": None, **attrs}))[-1]
+    *results, length = x.emitter.apply(op, (x,), op.complete({"count": int(count), **attrs}))
+    operator.index(length)  # of a traced value: a guard
+    return tuple(results)
+
+
+def nonzero(a) -> tuple:
+    """np.nonzero."""
+    if not np.ndim(a):  # NumPy's own words
+        raise ValueError(
+            "Calling nonzero on 0d arrays is not allowed. Use np.atleast_1d(scalar).nonzero() "
+            "instead. If the context of this error is of the form `arr[nonzero(cond)]`, just use "
+            "`arr[cond]`."
+        )
+    return selected("nonzero", gathered(a), rank=np.ndim(a))
+
+
+def flatnonzero(a):
+    """np.flatnonzero."""
+    return nonzero(np.ravel(a))[0]
+
+
+def argwhere(a):
+    """np.argwhere: a row for each place."""
+    if not np.ndim(a):
+        return argwhere(a.reshape(1))[:, :0]
+    return np.transpose(np.stack(nonzero(a)))
+
+
+def extract(condition, arr):
+    """np.extract: the elements where the condition holds."""
+    return taken(np.ravel(arr), nonzero(np.ravel(condition))[0])
+
+
+def compress(condition, a, axis=None, out=None):
+    """np.compress: the rows, along an axis, where the condition holds."""
+    if np.ndim(condition) != 1:
+        raise ShapeError(f"compress: the condition has one axis, found {np.ndim(condition)}")
+    a = gathered(a)
+    if axis is None:
+        a, axis = np.ravel(a), 0
+    found = taken(a, nonzero(condition)[0], operator.index(axis) % np.ndim(a))
+    return found if out is None else out.assign(found)
+
+
+def taken(a, places, axis: int = 0):
+    """``a`` at places along an axis."""
+    item = (*[slice(None)] * axis, places)
+    # an array that is not traced would ask the traced places for their numbers
+    return PRIMITIVES["index"](a, item) if isinstance(places, Value) else a[item]
+
+
+def trim_zeros(filt, trim="fb", axis=None):
+    """np.trim_zeros: without the zeros before the first and behind the last other element."""
+    trim = trim.lower()
+    if trim not in {"fb", "bf", "f", "b"}:
+        raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
+    filt = gathered(filt)
+    axes = range(filt.ndim) if axis is None else _axes(axis, filt.ndim)
+    if not len(axes):
+        return filt
+    mask = filt != 0
+    is_empty = not mask.any()
+    item = [slice(None)] * filt.ndim
+    for at in axes:
+        item[at] = slice(0, 0) if is_empty else _extent(mask, at, trim)
+    return filt[tuple(item)]
+
+
+def _axes(axis, ndim: int) -> tuple[int, ...]:
+    """Axes counted from the front."""
+    return tuple(operator.index(i) % ndim for i in (axis if isinstance(axis, tuple) else (axis,)))
+
+
+def _extent(mask, axis: int, trim: str) -> slice:
+    """From the first to the last place along an axis where the mask has anything."""
+    others = tuple(i for i in range(mask.ndim) if i != axis)
+    there = mask.any(axis=others) if others else mask
+    n = len(there)
+    start = operator.index(np.argmax(there)) if "f" in trim else None
+    stop = n - operator.index(np.argmax(there[::-1])) if "b" in trim else None
+    return slice(start, stop)
+
+
+# ---- sets ----
+
+
+def unique(
+    ar,
+    return_index=False,
+    return_inverse=False,
+    return_counts=False,
+    axis=None,
+    *,
+    equal_nan=True,
+    sorted=True,
+):
+    """np.unique: the values, and what else is asked for, in a tuple."""
+    flags = [bool(flag) for flag in (return_index, return_inverse, return_counts)]
+    attrs = {
+        **dict(zip(("return_index", "return_inverse", "return_counts"), flags, strict=True)),
+        "axis": None if axis is None else operator.index(axis),
+        "equal_nan": bool(equal_nan),
+        "sorted": bool(sorted),
+    }
+    found = selected("unique", gathered(ar), **attrs)
+    return found if any(flags) else found[0]
+
+
+def unique_values(x, /):
+    """np.unique_values, in NumPy's own order."""
+    return unique(x, equal_nan=False, sorted=False)
+
+
+def unique_parts(function, **flags):
+    """np.unique_all and its like, with the results under NumPy's names."""
+    made = functools.cache(lambda: type(function(np.zeros(1))))  # not asked while importing
+    return lambda x, /: made()(*unique(x, equal_nan=False, **flags))
+
+
+def chosen(values, mask):
+    """The values where a mask holds; either may be an ordinary array."""
+    return taken(values, nonzero(mask)[0])
+
+
+def union1d(ar1, ar2):
+    """np.union1d."""
+    return unique(np.concatenate((gathered(ar1), gathered(ar2)), axis=None))
+
+
+def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
+    """np.intersect1d: in order, of each value one."""
+    (u1, *i1), (u2, *i2) = [
+        unique(ar, return_index=True) if return_indices else (unique(ar),) for ar in (ar1, ar2)
+    ]
+    mask = np.isin(u1, u2)
+    values = chosen(u1, mask).astype(np.result_type(u1.dtype, u2.dtype), copy=False)
+    if not return_indices:
+        return values
+    return values, chosen(*i1, mask), chosen(*i2, np.isin(u2, u1))
+
+
+def setdiff1d(ar1, ar2, assume_unique=False):
+    """np.setdiff1d: as they stand if they are said to be unique, else in order."""
+    left = np.ravel(gathered(ar1)) if assume_unique else unique(ar1)
+    return chosen(left, np.isin(left, gathered(ar2), invert=True))
+
+
+def setxor1d(ar1, ar2, assume_unique=False):
+    """np.setxor1d, in order."""
+    u1, u2 = [np.ravel(gathered(ar)) if assume_unique else unique(ar) for ar in (ar1, ar2)]
+    only = chosen(u1, np.isin(u1, u2, invert=True)), chosen(u2, np.isin(u2, u1, invert=True))
+    return unique(np.concatenate(only), equal_nan=False)
+
+
+# ---- counts ----
+
+
+def bincount(x, weights=None, minlength=0):
+    """np.bincount: guarded is its length, which depends on the largest number."""
+    x, weights = gathered(x), gathered(weights)
+    x = x if isinstance(x, Value) else np.asarray(x)
+    if x.ndim != 1:
+        raise ShapeError(f"bincount: the numbers have one axis, found {x.ndim}")
+    if x.dtype.kind not in "biu" or x.dtype == np.uint64:
+        raise DTypeError(f"bincount: numbers of {x.dtype} are no int64 without loss; cast them")
+    least = operator.index(minlength)
+    if least < 0:
+        raise ShapeError(f"bincount: 'minlength' must not be negative, found {least}")
+    # the longer of the two is asked for: it is the same for all numbers below minlength
+    length = np.maximum(x.astype(np.int64).max() + 1, least) if len(x) else least
+    emitter = next(v.emitter for v in (x, weights) if isinstance(v, Value))
+    op = PRIMITIVES["bincount"]
+    operands = (x,) if weights is None else (x, weights)
+    return emitter.apply(op, operands, op.complete({"length": operator.index(length)}))
+
+
+FUNCTIONS = {
+    np.nonzero: nonzero,
+    np.where: nonzero,  # of a condition alone
+    np.flatnonzero: flatnonzero,
+    np.argwhere: argwhere,
+    np.extract: extract,
+    np.compress: compress,
+    np.trim_zeros: trim_zeros,
+    np.unique: unique,
+    np.unique_values: unique_values,
+    np.unique_counts: unique_parts(np.unique_counts, return_counts=True),
+    np.unique_inverse: unique_parts(np.unique_inverse, return_inverse=True),
+    np.unique_all: unique_parts(
+        np.unique_all, return_index=True, return_inverse=True, return_counts=True
+    ),
+    np.union1d: union1d,
+    np.intersect1d: intersect1d,
+    np.setdiff1d: setdiff1d,
+    np.setxor1d: setxor1d,
+    np.bincount: bincount,
+}

@@ -1,0 +1,1 @@
+"""What NumPy asks of a traced value."""

@@ -1,0 +1,111 @@
+"""``ArrayMethods``: the methods of NumPy's arrays that are no functions of that name; ``Flat``:
+what ``x.flat`` is.
+
+Those that change an array make a new one, which the value then means (``replace``).
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import DTypeError
+from letir.tracing.numpy_functions.in_place import fitted, put
+from letir.tracing.source_locations import at_user
+
+
+class Flat:
+    """The elements in a row: read, written and gone through."""
+
+    __slots__ = ("base",)
+
+    def __init__(self, base: "ArrayMethods"):
+        self.base = base
+
+    def __len__(self):
+        return self.base.size
+
+    def __iter__(self):
+        return iter(self.base.reshape(-1))
+
+    def __getitem__(self, item):
+        found = self.base.reshape(-1)[item]
+        return found.copy() if isinstance(item, slice) else found  # no view here, in NumPy
+
+    def __setitem__(self, item, new):
+        base = self.base
+        places = item if isinstance(item, Value) else np.arange(base.size)[item]
+        if isinstance(item, Value) and item.dtype.kind == "b":
+            places = item.nonzero()[0]
+        row = base.reshape(-1).at[places].set(fitted(new, places.size, base.dtype, places.shape))
+        base.replace(row.reshape(base.shape))
+
+    def copy(self):
+        """The elements in a new array."""
+        return self.base.flatten()
+
+    def __array__(self, dtype=None, copy=None):
+        return self.base.__array__(dtype, copy)
+
+
+class ArrayMethods(Value):
+    """Methods of arrays that a kind of value gets by ``numpy_call`` and ``replace``."""
+
+    __slots__ = ()
+
+    @property
+    def mT(self):
+        """The matrices transposed."""
+        return self.numpy_call(np.matrix_transpose, (self,), {})
+
+    @property
+    def flat(self) -> Flat:
+        """The elements in a row."""
+        return Flat(self)
+
+    @flat.setter
+    def flat(self, new) -> None:
+        Flat(self)[:] = new
+
+    @property
+    def device(self) -> str:
+        """NumPy's name of the device; that of a replay is where its arguments are."""
+        return "cpu"
+
+    def to_device(self, device, /, *, stream=None):
+        """NumPy's ``ndarray.to_device``."""
+        if device != "cpu":
+            raise ValueError(f"unsupported device {device!r}: only 'cpu' is allowed")
+        return self
+
+    def round(self, decimals=0, out=None):
+        """NumPy's ``ndarray.round``."""
+        return self.numpy_call(np.round, (self, decimals), {} if out is None else {"out": out})
+
+    def view(self, dtype=None, type=None):
+        """NumPy's ``ndarray.view`` of the same dtype: all of the array."""
+        if type is not None or (dtype is not None and np.dtype(dtype) != self.dtype):
+            raise DTypeError(
+                f"view: the bits of {self.type} as another type are not recorded{at_user()}\n"
+                "  convert the numbers with .astype(dtype), or take .real and .imag"
+            )
+        return self[...]
+
+    # ---- in place ----
+
+    def sort(self, axis=-1, kind=None, order=None, *, stable=None) -> None:
+        """NumPy's ``ndarray.sort``, in place."""
+        options = {"axis": axis, "kind": kind, "order": order, "stable": stable}
+        # of a copy: the derivative needs the order before, which a Variable would lose
+        self.replace(self.numpy_call(np.sort, (self.copy(),), options))
+
+    def partition(self, kth, axis=-1, kind="introselect", order=None) -> None:
+        """NumPy's ``ndarray.partition``, in place."""
+        options = {"axis": axis, "kind": kind, "order": order}
+        self.replace(self.numpy_call(np.partition, (self.copy(), kth), options))
+
+    def put(self, indices, values, mode="raise") -> None:
+        """NumPy's ``ndarray.put``, in place."""
+        put(self, indices, values, mode)
+
+    def fill(self, new) -> None:
+        """NumPy's ``ndarray.fill``, in place."""
+        self[...] = new

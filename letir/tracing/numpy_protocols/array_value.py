@@ -1,0 +1,233 @@
+"""``ArrayValue``: a Value with NumPy's protocols, which traced values and Variables have in common.
+
+What NumPy asks of an object is answered here: ufuncs, functions and methods go to its emitter, by
+``dispatch``. What Python asks (a truth value, a number) is for each kind of value to answer.
+"""
+
+import functools
+import importlib
+from types import ModuleType
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES
+from letir.errors import DTypeError, ShapeError
+from letir.ops.shape.shape_and_creation import counted
+from letir.tracing.checks.unsupported import refusal
+from letir.tracing.mutation.views import as_array
+from letir.tracing.numpy_functions.registry import PLAIN
+from letir.tracing.numpy_protocols.array_methods import ArrayMethods
+from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of, ufunc_records
+from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
+from letir.tracing.source_locations import at_user
+
+NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
+# x.sort() sorts in place, np.sort(x) gives a copy; the others differ in a like way.
+NOT_ALIKE = frozenset(  # method and function
+    ["sort", "partition", "resize", "compress", "round", "put"]
+)
+
+
+def _method(function):
+    """NumPy's method of the name of ``function``, recorded as that is."""
+
+    def method(self, *args, **kwargs):
+        return self.numpy_call(function, (self, *args), kwargs)
+
+    method.__name__ = function.__name__
+    method.__doc__ = f"NumPy's ``ndarray.{function.__name__}``, recorded."
+    return method
+
+
+def _in_place(operator):
+    """The augmented form of an operator: a scalar is replaced, an array changed."""
+
+    def change(self, other):
+        new = operator(self, other)
+        # NumPy's scalars are immutable: += makes the name mean another one
+        if not isinstance(new, ArrayValue) or self.is_scalar():
+            return new
+        return self.assign(new)
+
+    return change
+
+
+# Arrays take these powers as other ufuncs, whose roundings differ for complex numbers, and whose
+# dtype for booleans: fast_scalar_power in NumPy's number.c. Its scalars do not.
+POWERS = {
+    ("b", int, 2): "square",
+    ("c", int, 2): "square",
+    ("c", int, -1): "reciprocal",
+    ("c", float, 0.5): "sqrt",
+}
+
+
+def namespace() -> ModuleType:
+    """``letir.numpy``, on demand as letir/__init__.py does: it is right of here."""
+    return importlib.import_module("letir.numpy")
+
+
+class ArrayValue(ArrayMethods):
+    """Behaves as the NumPy array of its type in expressions, functions and methods.
+
+    A kind of value says ``is_scalar()``, whether NumPy would have a scalar here, and
+    ``replace(new)``, what a change in place does.
+    """
+
+    __slots__ = ()
+    called = "a traced value"  # in messages
+
+    # ---- what it is ----
+
+    def takes(self, other) -> bool:
+        """Whether NumPy's operators accept ``other`` beside this.
+
+        An integer scalar leaves lists to Python: ``[0.0] * n`` repeats.
+        """
+        if type(other) in (list, tuple):
+            return bool(self.shape) or self.dtype.kind not in "iu" or not self.is_scalar()
+        return type(other) not in NO_OPERANDS
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+        return self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return self.size * self.itemsize
+
+    def __getattr__(self, name):
+        if name.startswith("__"):  # asked by copy, pickle and NumPy, which expect just this
+            raise AttributeError(name)
+        if not hasattr(np.ndarray, name):
+            raise AttributeError(f"{self.called} has no attribute {name!r}, nor has numpy.ndarray")
+        # not of shape and its like, which a value of unknown type lacks
+        function = getattr(np, name, None) if callable(getattr(np.ndarray, name)) else None
+        if name not in NOT_ALIKE and self.knows(function):
+            return functools.partial(_method(function), self)
+        why = refusal(getattr(np.ndarray, name)) or refusal(function)
+        raise AttributeError(
+            f"ndarray.{name} of {self.called} is not recorded{at_user()}\n"
+            f"  {why or 'write it with functions that are: docs/operations.md lists them'}"
+        )
+
+    def knows(self, function) -> bool:
+        """Whether a NumPy function of this is recorded, or computed."""
+        return recorder_of(function) is not None or function in PLAIN
+
+    # ---- NumPy's protocols ----
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
+        record = ufunc_records.get(ufunc)
+        if record is not None and method == "__call__" and not kwargs:
+            return self.emitter.apply(record, inputs)
+        return call_ufunc(ufunc, method, inputs, kwargs)
+
+    def __array_function__(self, func, types, args, kwargs):
+        return self.numpy_call(func, args, kwargs)
+
+    def numpy_call(self, func, args: tuple, kwargs: dict):
+        """What NumPy's function ``func`` gives for arguments of which this is one."""
+        return call_function(self, func, args, kwargs)
+
+    def __array_namespace__(self, api_version=None):
+        return namespace()
+
+    # ---- methods that NumPy spells as functions, with all their arguments ----
+
+    sum, prod, mean = _method(np.sum), _method(np.prod), _method(np.mean)
+    max, min = _method(np.max), _method(np.min)
+    argmax, argmin = _method(np.argmax), _method(np.argmin)
+    any, all, cumsum = _method(np.any), _method(np.all), _method(np.cumsum)
+    clip, squeeze, dot = _method(np.clip), _method(np.squeeze), _method(np.dot)
+    ravel, nonzero = _method(np.ravel), _method(np.nonzero)
+
+    def reshape(self, *shape, order="C"):
+        """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
+        return PRIMITIVES["reshape"](self, counted(shape[0]) if len(shape) == 1 else shape, order)
+
+    def compress(self, condition, axis=None, out=None):
+        """NumPy's ``ndarray.compress``."""
+        return self.numpy_call(np.compress, (condition, self, axis, out), {})
+
+    def flatten(self, order="C"):
+        """NumPy's ``ndarray.flatten``."""
+        return PRIMITIVES["copy"](self.ravel(order))
+
+    def astype(self, dtype, order="K", casting="unsafe", subok=True, copy=True):
+        """NumPy's ``ndarray.astype``: the array itself if it may be and has the dtype."""
+        # a weak one becomes an array even so
+        if not copy and self.dtype == dtype and not self.type.weak:
+            return self
+        made = PRIMITIVES["cast"](self, dtype, casting=casting)
+        if self.is_scalar():
+            return made
+        return as_array(made if order == "K" else PRIMITIVES["copy"](made, order))
+
+    def conj(self):
+        """NumPy's ``ndarray.conj``: the array itself if it is real."""
+        return PRIMITIVES["conj"](self) if self.dtype.kind == "c" else self
+
+    conjugate = conj
+
+    def copy(self, order="C"):
+        """NumPy's ``copy``: a scalar is its own, an array has a new one."""
+        return self if self.is_scalar() else PRIMITIVES["copy"](self, order)
+
+    __copy__ = copy
+
+    # ---- sequences and pairs ----
+
+    def __iter__(self):
+        if not self.shape:
+            raise TypeError("iteration over a 0-d array")
+        # a generator: the binds are recorded as they are asked for, in the user's loop
+        return (self[i] for i in range(len(self)))
+
+    def __contains__(self, item):
+        return bool((self == item).any())
+
+    def __pow__(self, other):
+        kind = self.arg.type
+        # type(...): 2.0 and True are other exponents, and lists have no hash
+        if kind and not kind.weak and type(other) in (int, float) and not self.is_scalar():
+            name = POWERS.get((kind.dtype.kind, type(other), other))
+            if name:
+                return self.emitter.apply(PRIMITIVES[name], (self,))
+        return Value.__pow__(self, other)
+
+    def __divmod__(self, other):
+        return self // other, self % other
+
+    def __rdivmod__(self, other):
+        return other // self, other % self
+
+    # ---- in place ----
+
+    def assign(self, new: "ArrayValue", casting: str = "same_kind") -> "ArrayValue":
+        """Write ``new``, of this shape, into this array, cast as ``+=`` and ``out=`` cast."""
+        if new.shape != self.shape:
+            raise ShapeError(
+                f"a result of shape {new.shape} cannot be written in place into shape {self.shape}"
+                f"{at_user()}\n  write x = x + y, which makes a new array"
+            )
+        if not np.can_cast(new.dtype, self.dtype, casting):
+            raise DTypeError(
+                f"a result of dtype {new.dtype} cannot be written in place into {self.type}: "
+                f"casting is {casting!r}{at_user()}\n"
+                "  write x = x + y, which makes a new array, or convert first: x.astype(float)"
+            )
+        if not self.shape:
+            new = self.at[...].set(new)  # stays a 0-d array, where a result would be a scalar
+        return self.replace(new if new.dtype == self.dtype else new.astype(self.dtype))
+
+    __iadd__, __isub__ = _in_place(Value.__add__), _in_place(Value.__sub__)
+    __imul__, __itruediv__ = _in_place(Value.__mul__), _in_place(Value.__truediv__)
+    __ifloordiv__, __imod__ = _in_place(Value.__floordiv__), _in_place(Value.__mod__)
+    __ipow__, __imatmul__ = _in_place(__pow__), _in_place(Value.__matmul__)
+    __iand__, __ior__ = _in_place(Value.__and__), _in_place(Value.__or__)
+    __ixor__ = _in_place(Value.__xor__)
+    __ilshift__, __irshift__ = _in_place(Value.__lshift__), _in_place(Value.__rshift__)

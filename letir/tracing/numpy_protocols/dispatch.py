@@ -1,0 +1,206 @@
+"""From NumPy's calls to records: the tables are derived from the ``numpy`` field of records."""
+
+import functools
+import inspect
+import sys
+import threading
+
+import numpy as np
+
+from letir.ast.attrs import Attrs
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.errors import LetirError, MissingRule
+from letir.ops import load_rare
+from letir.ops.special.define import op_of_scipy
+from letir.tracing.checks.unsupported import refusal
+from letir.tracing.mutation.views import as_array
+from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
+from letir.tracing.operands import gathered
+from letir.tracing.source_locations import at_user, placed
+from letir.tracing.trace_state import refusing
+
+SUMS = frozenset(["sum", "prod", "cumsum", "cumprod"])
+WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
+# what gives arrays, also without axes, where other functions give scalars
+NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
+_table: dict = {}  # {callable: (record, prepare)}, derived from the records
+ufunc_records: dict = {}  # {ufunc: record}, of the same origin: what a plain call looks up
+_derived_from = [0]  # how many records the table was derived from
+_filling = threading.RLock()
+
+
+def recorder_of(function) -> tuple | None:
+    """(record, prepare) of a NumPy callable; None if none records it."""
+    found = _table.get(function)
+    # at a miss only: NumPy's functions are looked up for each call that is recorded
+    return _looked_for(function) if found is None else found
+
+
+def _looked_for(function) -> tuple | None:
+    with _filling:  # a miss may be that another thread is filling the tables
+        if _derived_from[0] != len(PRIMITIVES):
+            derive()
+        found = _table.get(function)
+        if found is None and function not in PLAIN:
+            load_rare()
+            if _derived_from[0] != len(PRIMITIVES):
+                derive()
+            found = _table.get(function)
+            name = None if found is not None else op_of_scipy(function)
+            if name is not None:  # SciPy's are not in the table: it may be loaded at any time
+                found = _table[function] = (PRIMITIVES[name], None)
+                ufunc_records[function] = PRIMITIVES[name]
+        return found
+
+
+def derive() -> None:
+    """Fill the tables from the records."""
+    with _filling:
+        # users' operations last: they take the place of letir's, also of those loaded later
+        records = sorted(PRIMITIVES.values(), key=lambda op: "." in op.name)
+        for op in records:
+            _table.update((f, (op, prepare)) for f, prepare in op.numpy.items())
+        ufunc_records.update((f, op) for f, (op, _) in _table.items() if isinstance(f, np.ufunc))
+        _derived_from[0] = len(records)  # others may have been loaded meanwhile
+
+
+def refresh() -> None:
+    """Derive the tables again if the user has defined an operation, or one anew."""
+    if _derived_from[0] != len(PRIMITIVES):
+        derive()
+    # the number of records tells of new operations, not of one that was replaced
+    if any(PRIMITIVES.get(op.name) is not op for op, _ in list(_table.values()) if "." in op.name):
+        with _filling:
+            _table.clear()
+            ufunc_records.clear()
+            derive()
+
+
+def is_given(value) -> bool:
+    """Whether a keyword of a reduction was given: NumPy marks "not given" in its own way."""
+    return value is not np._NoValue and value is not None
+
+
+# ---- functions ----
+
+
+def call_function(tracer, func, args: tuple, kwargs: dict):
+    """What a NumPy function on traced values records."""
+    found = recorder_of(func)
+    # of a condition alone np.where is np.nonzero
+    if found is None or (func is np.where and len(args) + len(kwargs) == 1):
+        if func in WRITERS and not isinstance(args[0], Value):
+            raise into_ordinary_array()
+        plain = PLAIN.get(func)
+        if plain is None:
+            raise unsupported(func)
+        return plain(*args, **kwargs)
+    op, prepare = found
+    out = kwargs.pop("out") if "out" in kwargs else positional_out(prepare, args)
+    operands, attrs = prepared(func, prepare, args, kwargs) if prepare else (args, kwargs)
+    operands = tuple([gathered(x) if type(x) in (list, tuple) else x for x in operands])
+    if isinstance(out, Value) and op.name in SUMS:
+        attrs |= sum_dtype(operands[0], out, **attrs)
+    emitter = next((x.emitter for x in operands if isinstance(x, Value)), tracer.emitter)
+    result = emitter.apply(op, operands, completed(op, attrs))
+    if op.returned is not None:
+        return op.returned(result, **attrs)
+    if func in NO_SCALARS:
+        return as_array(result)
+    return result if out is None else written(result, out)
+
+
+def completed(op: Primitive, attrs: dict) -> Attrs:
+    """The attributes; traced integers among them are asked for their values, which are guarded."""
+    for name, value in attrs.items():
+        if isinstance(value, Value):
+            attrs = {**attrs, name: int(value) if value.dtype.kind in "iu" else value}
+    return op.complete(attrs)
+
+
+def positional_out(prepare, args: tuple):
+    """The argument in the place of ``out``, None if there is none."""
+    place = out_place(prepare)
+    return args[place] if place is not None and len(args) > place else None
+
+
+@functools.cache
+def out_place(prepare) -> int | None:
+    """Where ``prepare`` takes ``out`` by position, None if it does not."""
+    if prepare is None:
+        return None
+    names = inspect.getfullargspec(prepare).args
+    return names.index("out") if "out" in names else None
+
+
+def prepared(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+    """(operands, attrs) of NumPy's own call; errors say the user's line."""
+    try:
+        return prepare(*args, **kwargs)
+    except LetirError as error:
+        raise placed(error) from None
+    except TypeError:
+        try:
+            # is the call at fault, or prepare's own code?
+            inspect.signature(prepare).bind(*args, **kwargs)
+        except TypeError as reason:
+            raise unsupported_arguments(func, str(reason)) from None
+        raise
+
+
+# ---- writing ----
+
+
+def sum_dtype(x, out: Value, *, dtype=None, **_) -> dict:
+    """The attribute of a sum into ``out``, whose dtype takes part in what it is computed in."""
+    dtype = np.result_type(x.dtype, out.dtype) if dtype is None else dtype
+    return {"dtype": dtype}
+
+
+def written(result, out):
+    """``result`` in the place of ``out``, which must be a traced value itself."""
+    if not isinstance(out, Value):
+        raise into_ordinary_array()
+    return out.assign(result)
+
+
+# ---- errors ----
+
+
+def name_of(function) -> str:
+    """A NumPy callable's name as users write it."""
+    name = function.__name__
+    if getattr(np, name, None) is function:
+        return f"numpy.{name}"
+    if getattr(sys.modules.get("scipy.special"), name, None) is function:
+        return f"scipy.special.{name}"
+    module = getattr(function, "__module__", None) or type(function).__module__
+    return f"{module.replace('numpy._core', 'numpy')}.{name}"
+
+
+def unsupported(function, method: str | None = None) -> MissingRule:
+    """The error for a NumPy callable that no record takes: why, or how to add one."""
+    name = name_of(function)
+    called = name if method is None else f"{name}.{method}"
+    reason = refusal(function)
+    if reason is not None:
+        told = f"{called} of traced values cannot be recorded{at_user()}\n  {reason}"
+        return refusing(MissingRule(told))
+    new = f"letir.primitive('package.{function.__name__}', impl, aval, vjp=..., numpy=({name},))"
+    add = "" if method else f"\n  or add it: {new}"
+    return refusing(
+        MissingRule(
+            f"{called} of traced values is not recorded{at_user()}\n"
+            f"  write it with functions that are: docs/operations.md lists them{add}\n"
+            f"  or call it without a derivative: letir.opaque({called}, aval)(...)"
+        )
+    )
+
+
+def unsupported_arguments(function, reason: str) -> MissingRule:
+    """The error for a call whose arguments the record does not know."""
+    return MissingRule(
+        f"{name_of(function)} of traced values is not recorded with these arguments{at_user()}\n"
+        f"  {reason}: leave it out, or write it with other functions"
+    )

@@ -1,0 +1,301 @@
+"""From calls of NumPy's ufuncs to records: keywords, ``out``, ``where``, and the ufuncs' methods.
+
+A plain call never comes here: ``protocols`` and the eager Variables look its record up themselves.
+"""
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.types import broadcast_shapes
+from letir.errors import DTypeError, ShapeError, TraceError
+from letir.ops.define.records import DISCRETE, promotable
+from letir.ops.reductions.reductions import reduced_axis
+from letir.tracing.numpy_functions.registry import into_ordinary_array, promoted
+from letir.tracing.numpy_protocols.dispatch import (
+    is_given,
+    recorder_of,
+    unsupported,
+    unsupported_arguments,
+)
+from letir.tracing.numpy_protocols.gufuncs import on_core_axes
+from letir.tracing.operands import gathered
+from letir.tracing.source_locations import at_user
+
+REDUCTIONS = {
+    np.add: "sum",
+    np.multiply: "prod",
+    np.maximum: "max",
+    np.minimum: "min",
+    np.logical_and: "all",
+    np.logical_or: "any",
+}
+CUMULATIVE = {np.add: "cumsum", np.multiply: "cumprod"}
+# where a ufunc is computed in the place of masked operands: 0.5 is in the domain of all the others
+INSIDE = {np.arccosh: 1.5}
+
+
+def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
+    """What ``ufunc`` (or one of its methods) on traced values records."""
+    found = recorder_of(ufunc)
+    if found is None:
+        raise unsupported(ufunc, None if method == "__call__" else method)
+    inputs = tuple(map(gathered, inputs))
+    if method == "at":
+        return update(ufunc, found[0], *inputs)
+    outs = kwargs.pop("out", ())  # NumPy hands `out` on as a tuple, whatever was written
+    if method == "outer":
+        method, inputs = "__call__", crossed(*inputs)
+    if method == "__call__":
+        return called(ufunc, found[0], inputs, outs, **kwargs)
+    if ufunc.signature or ufunc.nin != 2 or ufunc.nout != 1:
+        raise ValueError(f"{method} only supported for binary functions")  # as NumPy says it
+    return folded(ufunc, found[0], method, inputs, outs, kwargs)
+
+
+# ---- calls ----
+
+
+def called(ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **keywords):
+    """A ufunc's call with keywords; its results in the places of ``outs``, where there are some."""
+    casting = keywords.get("casting") or "same_kind"
+    outs = outs or (None,) * ufunc.nout
+    emitter = emitter_of(*inputs, *outs, where)
+    if ufunc.signature:
+        return called_on_stacks(ufunc, op, emitter, inputs, outs[0], casting, where, keywords)
+    if where is not True:
+        inputs = unmasked(ufunc, op, inputs, outs, where)
+    results = emitter.apply(op, converted(ufunc, inputs, **keywords))
+    several = results if ufunc.nout > 1 else (results,)
+    found = tuple(
+        result if out is None else received(ufunc, result, out, where, casting)
+        for result, out in zip(several, outs, strict=True)
+    )
+    return found if ufunc.nout > 1 else found[0]
+
+
+def called_on_stacks(ufunc, op: Primitive, emitter, inputs, out, casting: str, where, keywords):
+    """A generalised ufunc's call, which may say its axes; all of NumPy's have one result."""
+    if where is not True:  # as NumPy says it
+        raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument 'where'")
+    placing = {k: keywords.pop(k) for k in ("axes", "axis", "keepdims") if k in keywords}
+    inputs, placed = on_core_axes(ufunc, inputs, **placing)
+    result = placed(emitter.apply(op, converted(ufunc, inputs, **keywords)))
+    return result if out is None else received(ufunc, result, out, True, casting)
+
+
+def emitter_of(*values):
+    """Where a call is recorded: with its first traced value, which may be its ``out``."""
+    return next(value.emitter for value in values if isinstance(value, Value))
+
+
+def converted(
+    ufunc,
+    inputs: tuple,
+    *,
+    dtype=None,
+    casting=None,
+    signature=None,
+    order="K",
+    subok=True,
+    **others,
+) -> tuple:
+    """The operands in the dtypes of the loop that ``dtype`` or ``signature`` chooses.
+
+    Raises NumPy's TypeError if there is none, or if ``casting`` forbids it.
+    """
+    if not others.keys() <= {"order", "subok"}:
+        raise unsupported_arguments(ufunc, f"{', '.join(others)} given")
+    if dtype is None and casting is None and signature is None:
+        return inputs
+    kinds = [promotable(x.type) if isinstance(x, Value) else promoted(x) for x in inputs]
+    # NumPy chooses the loop: rules of our own would differ from it some day
+    dtypes = ufunc.resolve_dtypes(
+        (*kinds, *[None] * ufunc.nout),
+        signature=loop_of(ufunc, dtype, signature),
+        casting=casting or "same_kind",
+    )
+    # a Python integer may be beyond the dtype: NumPy compares with it, and else raises
+    stays = "iu" if dtype is None and signature is None else ""
+    return tuple(
+        x if kind is int and found.kind in stays else cast_to(x, found)
+        for x, kind, found in zip(inputs, kinds, dtypes, strict=False)
+    )
+
+
+def loop_of(ufunc, dtype, signature) -> tuple:
+    """The dtypes that are asked for of operands and results, None for those that are not."""
+    if signature is None:
+        wanted = None if dtype is None else np.dtype(dtype)
+        return (*[None] * ufunc.nin, *[wanted] * ufunc.nout)
+    if isinstance(signature, str):
+        signature = tuple(signature.replace("->", ""))
+    if not isinstance(signature, tuple):
+        signature = (signature,)
+    if len(signature) == 1:
+        signature = (*[None] * ufunc.nin, *signature * ufunc.nout)
+    return tuple(None if d is None else np.dtype(d) for d in signature)
+
+
+def cast_to(x, dtype: np.dtype):
+    """An operand in ``dtype``."""
+    if isinstance(x, Value):
+        if x.type.weak and x.dtype.kind == "c" and dtype.kind != "c":
+            x = PRIMITIVES["real"](x)  # Python makes no real number of a complex one
+        return x if x.dtype == dtype and not x.type.weak else x.astype(dtype)
+    return np.asarray(x).astype(dtype)
+
+
+def crossed(a, b) -> tuple:
+    """The operands of ``outer``, such that each element of one meets all of the other."""
+    a, b = (x if isinstance(x, Value) else np.asarray(x) for x in (a, b))
+    return a[(..., *[None] * b.ndim)] if b.ndim else a, b
+
+
+# ---- out and where ----
+
+
+def received(ufunc, result: Value, out, mask, casting: str):
+    """A result written into ``out``, where the mask holds."""
+    if not isinstance(out, Value):
+        raise into_ordinary_array()
+    if not np.can_cast(result.dtype, out.dtype, casting):
+        raise DTypeError(
+            f"numpy.{ufunc.__name__}: a result of dtype {result.dtype} cannot be written into "
+            f"{out.type}: casting is {casting!r}{at_user()}\n  convert it first, with .astype"
+        )
+    result = result if result.dtype == out.dtype else result.astype(out.dtype)
+    if mask is not True:
+        result = PRIMITIVES["where"](mask, result, out)
+    return out.assign(broadcast(result, out.shape))
+
+
+def broadcast(result: Value, shape: tuple) -> Value:
+    """A result in the shape of ``out``, if it broadcasts to that."""
+    try:
+        fits = result.shape != shape and broadcast_shapes(result.shape, shape) == shape
+    except ShapeError:
+        fits = False  # assign says both shapes
+    return PRIMITIVES["broadcast_to"](result, shape) if fits else result
+
+
+def unmasked(ufunc, op: Primitive, inputs: tuple, outs: tuple, mask) -> tuple:
+    """The operands, with a number inside the domain where the mask does not hold.
+
+    There NumPy does not compute, so that nothing may warn, or become nan in a derivative.
+    Raises TraceError unless there is something to keep in these places.
+    """
+    name = f"numpy.{ufunc.__name__}"
+    if None in outs:
+        raise TraceError(
+            f"{name}(..., where=mask) leaves elements without a value and is not recorded"
+            f"{at_user()}\n  give out=, or write numpy.where(mask, {name}(...), other)"
+        )
+    if (mask if isinstance(mask, Value) else np.asarray(mask)).dtype.kind != "b":
+        raise DTypeError(f"{name}: where= is a mask, an array of bool{at_user()}")
+    if op.vjp is DISCRETE:  # comparisons and bits, which have no domain
+        return inputs
+    return tuple([inside(x, mask, INSIDE.get(ufunc, 0.5)) for x in inputs])
+
+
+def inside(x, mask, number: float):
+    """An operand, with a number of its kind where the mask does not hold."""
+    if not isinstance(x, Value | np.ndarray):
+        return x
+    number = {"b": True, "i": 1, "u": 1}.get(x.dtype.kind, number)
+    return PRIMITIVES["where"](mask, x, number)
+
+
+# ---- reduce, accumulate, reduceat ----
+
+
+def folded(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kwargs: dict):
+    """A method along axes; its result in the place of ``out``, if there is one."""
+    x, *indices = inputs
+    if not isinstance(x, Value):
+        emitter = emitter_of(*inputs, *outs, *kwargs.values())
+        x = emitter.apply(PRIMITIVES["copy"], (np.asarray(x),), PRIMITIVES["copy"].complete({}))
+    given = {name: value for name, value in kwargs.items() if is_given(value)}
+    # np.add.reduce reduces axis 0 where np.sum reduces all; None means all, not "not given":
+    # https://numpy.org/doc/stable/reference/generated/numpy.ufunc.reduce.html
+    given["axis"] = kwargs.get("axis", 0)
+    (out,) = outs or (None,)
+    if out is not None and ufunc not in (np.logical_and, np.logical_or):
+        given.setdefault("dtype", fold_dtype(ufunc, x, out))
+    if kwargs.get("initial", 0) is None and "where" in given:
+        raise ValueError(f"reduction operation {ufunc.__name__!r}: where= needs an initial value")
+    if isinstance(given.get("initial"), Value):
+        raise unsupported_arguments(ufunc, "a traced initial value given")
+    result = FOLDS[method](ufunc, op, x, *indices, **given)
+    return result if out is None else received(ufunc, result, out, True, "same_kind")
+
+
+def fold_dtype(ufunc, x: Value, out) -> np.dtype:
+    """The dtype of a fold into ``out``: what both promote to."""
+    found = ufunc.resolve_dtypes((out.dtype, x.dtype, None), reduction=True, casting="unsafe")[-1]
+    # NumPy keeps the first element in `out` then, cast
+    if found != out.dtype and ufunc not in REDUCTIONS:
+        raise unsupported_arguments(ufunc, f"out= of dtype {out.dtype} given, to fold in {found}")
+    return found
+
+
+def reduce(ufunc, op: Primitive, x: Value, *, dtype=None, where=True, **given):
+    """``ufunc.reduce``."""
+    name = REDUCTIONS.get(ufunc)
+    if name in ("sum", "prod"):
+        return PRIMITIVES[name](x, dtype=dtype, where=where, **given)
+    if name in ("max", "min"):
+        x = x if dtype is None else x.astype(dtype)
+        return PRIMITIVES[name](x, where=where, **given)
+    if name is not None and dtype is None and "initial" not in given:  # np.any has neither
+        return PRIMITIVES[name](x, where=where, **given)
+    axis, operands = reduced_axis(x, given.pop("axis")), (x,) if where is True else (x, where)
+    dtype = None if dtype is None else np.dtype(dtype)
+    attrs = {"ufunc": op.name, "axis": axis, "dtype": dtype, **given}
+    return emitter_of(*operands).apply(
+        PRIMITIVES["ufunc_reduce"], operands, PRIMITIVES["ufunc_reduce"].complete(attrs)
+    )
+
+
+def accumulate(ufunc, op: Primitive, x: Value, *, axis=0, dtype=None):
+    """``ufunc.accumulate``."""
+    if ufunc in CUMULATIVE and x.shape:
+        return PRIMITIVES[CUMULATIVE[ufunc]](x, axis=axis, dtype=dtype)
+    dtype = None if dtype is None else np.dtype(dtype)
+    return PRIMITIVES["ufunc_accumulate"](x, ufunc=op.name, axis=axis, dtype=dtype)
+
+
+def reduceat(ufunc, op: Primitive, x: Value, indices, *, axis=0, dtype=None):
+    """``ufunc.reduceat``, with indices that are part of the program."""
+    if isinstance(indices, Value):
+        raise TraceError(
+            f"numpy.{ufunc.__name__}.reduceat at traced indices is not recorded{at_user()}\n"
+            "  pass an array, or letir.concrete(indices), which records a guard"
+        )
+    indices = tuple(np.asarray(indices, dtype=int).tolist())
+    dtype = None if dtype is None else np.dtype(dtype)
+    return PRIMITIVES["ufunc_reduceat"](x, ufunc=op.name, indices=indices, axis=axis, dtype=dtype)
+
+
+FOLDS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat}
+
+# ---- at ----
+
+
+def update(ufunc, op: Primitive, target, item, *new) -> None:
+    """``ufunc.at``: the ufunc in place, at places that may repeat."""
+    if not isinstance(target, Value):
+        raise into_ordinary_array()
+    if target.is_scalar():
+        raise TypeError("first operand must be array")  # as NumPy says it
+    # else NumPy computes in another dtype than that of the target, or refuses
+    if ufunc is np.add and all(is_alike(x, target.dtype) for x in new):
+        target.assign(target.at[item].add(*new))
+    else:
+        target.assign(PRIMITIVES["ufunc_at"](target, item, *new, ufunc=op.name))
+
+
+def is_alike(x, dtype: np.dtype) -> bool:
+    """Whether an operand has this dtype, or is a Python number that takes it on."""
+    kind = promotable(x.type) if isinstance(x, Value) else promoted(x)
+    return kind == dtype or dtype.kind in {int: "iufc", float: "fc", complex: "c"}.get(kind, "")

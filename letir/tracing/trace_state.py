@@ -1,0 +1,386 @@
+"""``Trace``: a builder that is fed by running Python code, and the one active trace of each thread.
+
+What an operation on traced values does: the active trace turns its operands into arguments (a value
+of an enclosing trace becomes a parameter, an array a constant), emits the bind with the user's
+line, and, in a concrete trace, computes it.
+"""
+
+import threading
+import weakref
+from contextvars import ContextVar
+
+import numpy as np
+
+from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
+from letir.ast.builder import LetBuilder, Value, freeze, inferred
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.symbolic_sizes import given_sizes, resized
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local
+from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
+from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
+from letir.eval.array_modules import is_array
+from letir.eval.evaluator import Environment, compute, point_at
+from letir.ops.autodiff.checkpoint_and_custom_jvp import silent
+from letir.ops.effects.writes_to_arguments import changed_params
+from letir.tracing.checks.symbolic_size_reads import unwatch, watch
+from letir.tracing.mutation.mutated_arguments import ChangesArguments
+from letir.tracing.mutation.views import PUTS, viewed
+from letir.tracing.numpy_protocols.errstate_regions import current_state, in_error_state, is_silent
+from letir.tracing.operands import as_array, captured_array, check_type
+from letir.tracing.source_locations import at_user, placed, user_place
+
+
+class Absent:
+    """The type of ``ABSENT``: the value of a traced value that has none."""
+
+    def __repr__(self):
+        return "ABSENT"
+
+
+ABSENT = Absent()
+EAGER, LAZY, ABSTRACT = (
+    "eager",
+    "lazy",
+    "abstract",
+)  # when a trace computes: at once, when asked, never
+
+
+class Trace(ChangesArguments, LetBuilder):
+    """Records one program. ``parent`` is the trace that was active when it began."""
+
+    def __init__(self, make_tracer, parent: "Trace | None", mode: str = EAGER):
+        super().__init__()
+        self.make_tracer, self.parent, self.mode = make_tracer, parent, mode
+        self.thread = threading.get_ident()  # what a message about a value that escaped says
+        self.is_open, self.error_state = True, current_state()
+        self.refusal: str | None = None  # the first error of this trace, in case nobody sees it
+        self.lifts_variables = self.watches_sizes = False
+        self.lifted: dict[
+            Local, tuple[Value, Local]
+        ] = {}  # outer local -> (outer traced value, parameter here)
+        self.known: dict[
+            Local, object
+        ] = {}  # in a lazy trace: arguments, and values that were asked for
+        # one table for nested traces: a checkpoint in a loop copied the weights once a call
+        self._copies: dict[int, tuple] = {} if parent is None else parent._copies
+        self._frozen: dict[
+            int, tuple
+        ] = {}  # id of an array -> (weak reference, frozen copy, local)
+
+    def parameter(self, kind, name: str | None, given):
+        """A traced parameter for the argument ``given``: an array, a number, a value of an outer
+        trace, or a type.
+        """
+        local = self.param(kind, name).arg
+        watch(self, kind)
+        self.note_argument(local, given)
+        if self.mode is LAZY:
+            self.known[local] = given
+            return self.make_tracer(self, local, ABSENT)
+        if isinstance(given, Value):
+            given = given.concrete_value()
+        elif isinstance(given, ShapeDtype):
+            given = ABSENT
+        return self.make_tracer(self, local, given if self.mode is EAGER else ABSENT)
+
+    # ---- recording ----
+
+    def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
+        """Record ``op`` on traced values, arrays and numbers: a traced value, or a tuple of
+        them.
+        """
+        active = ACTIVE.get()
+        if active is not self:
+            return _elsewhere(self, active, op, operands, attrs)
+        if current_state() is not self.error_state and not is_silent(op) and op.name not in PUTS:
+            return in_error_state(self, op, operands, attrs)
+        tracer = self.make_tracer
+        args = tuple(
+            [o.arg if type(o) is tracer and o.emitter is self else self.enter(o) for o in operands]
+        )
+        # 3: the two frames between here and the user's are letir's for sure
+        source, name = user_place(3)
+        types = tuple([arg.type for arg in args])
+        found = inferred.get((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
+        if found is None or op.results is not None or op.name in PUTS:
+            self.source = source
+            return self._apply(op, tuple(operands), args, attrs, name)
+        # the way of nearly all operations, without a call that it does not need: see benchmarks,
+        # row "trace"
+        local = Local(found[0], name)
+        # first: computed() takes it back
+        self.binds.append(Bind((local,), op, args, attrs, source))
+        return tracer(
+            self, local, self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
+        )
+
+    def _apply(self, op: Primitive, operands: tuple, args: tuple, attrs: Attrs, name: str | None):
+        """``apply`` for an operation on new types, of several results, or whose result is a
+        view.
+        """
+        if op.name == "write_back":  # an inlined program changes its argument: here, and so now
+            if not isinstance(operands[0], Value):
+                raise placed(
+                    TraceError(
+                        "a program that changes its argument is called on an ordinary array or "
+                        "generator while a trace is under way: the change would be lost\n"
+                        "  make that an argument of the traced function"
+                    )
+                )
+            return operands[0].written_back(operands[1])
+        binders = self.emit(op, args, attrs)
+        # without results it is an effect, which the replay has; a guard looks at once
+        is_computed = self.mode is EAGER and (binders or op.name == "guard")
+        values = self.computed(op, operands, attrs) if is_computed else (ABSENT,) * len(binders)
+        out = tuple([self.make_tracer(self, b, v) for b, v in zip(binders, values, strict=True)])
+        if op.name in PUTS:
+            for place, tracer in enumerate(out):
+                viewed(tracer, op, operands, attrs, place)
+        if op.results is not None:
+            return out
+        binders[0].name = name
+        return out[0]
+
+    def computed(self, op: Primitive, operands: tuple, attrs: Attrs) -> tuple:
+        """The results on the operands' values, ABSENT if one has none. On an exception the bind is
+        taken back.
+        """
+        values, tracer = [], self.make_tracer
+        for operand in operands:
+            if type(operand) is not tracer:
+                values.append(operand.concrete_value() if isinstance(operand, Value) else operand)
+                continue
+            value = operand.value if operand.value is not ABSENT else operand.concrete_value()
+            if value is ABSENT:
+                return (ABSENT,) * (1 if op.results is None else op.results(**attrs))
+            values.append(value)
+        try:
+            # what is printed in a body is printed when the program runs
+            out = compute(op, values, silent(attrs) if op.holds_lambdas else attrs)
+        except BaseException:
+            self.binds.pop()
+            raise
+        return (out,) if op.results is None else out
+
+    def value_of(self, op: Primitive, operands: tuple, attrs: Attrs):
+        """The result on the operands' values where results are computed at once, else ABSENT."""
+        return self.computed(op, operands, attrs)[0] if self.mode is EAGER else ABSENT
+
+    def enter(self, operand) -> Arg:
+        """``operand`` as an argument of this program: lifted if it is an enclosing trace's, bound
+        if it is an array.
+        """
+        if isinstance(operand, Value):
+            if isinstance(operand.emitter, LetBuilder):
+                return operand.arg if operand.emitter is self else self.lift(operand)
+            if self.lifts_variables:
+                return self.lifted_as(operand)
+            return self.constant(captured_array(operand))  # a Variable of eager mode
+        if is_array(operand):
+            return self.constant(operand)
+        kind = type(operand)
+        if kind in PYTHON_NUMBERS or operand is None or kind is UndefType:
+            if kind is int and not -(1 << 63) <= operand < 1 << 64:  # uint64 goes up to 2^64 - 1
+                raise placed(DTypeError(f"the integer {operand} does not fit into 64 bits"))
+            return Const(operand)
+        if isinstance(operand, list | tuple):
+            return self.enter(as_array(operand))
+        check_type(operand)
+        raise placed(DTypeError(f"{operand!r} cannot be an operand"))
+
+    def lift(self, outer: Value) -> Local:
+        """The parameter that stands for a traced value of an enclosing trace."""
+        trace = outer.emitter
+        # its local means nothing elsewhere: it would be free in this program
+        if trace not in self.enclosing() or not trace.is_open:
+            raise escaped(outer)
+        return self.lifted_as(outer)
+
+    def lifted_as(self, outer: Value) -> Local:
+        """The parameter that stands for a value from outside, made where there is none."""
+        found = self.lifted.get(outer.arg)
+        if found is None:
+            name = getattr(outer.arg, "name", None)
+            found = self.lifted[outer.arg] = (outer, self.param(outer.type, name).arg)
+            self.known[found[1]] = outer  # in a lazy trace its value is asked for there
+        return found[1]
+
+    def enclosing(self) -> list["Trace"]:
+        """The traces around this one, innermost first."""
+        found, trace = [], self.parent
+        while trace is not None:
+            found.append(trace)
+            trace = trace.parent
+        return found
+
+    def constant(self, array) -> Local:
+        """The local of an array constant; one array that did not change is bound once."""
+        return self.frozen(array)[1]
+
+    def frozen(self, array) -> tuple[np.ndarray, Local]:
+        """The frozen copy of an array constant, and its local."""
+        key = id(array)
+        found = self._frozen.get(key)
+        if found is not None and found[0]() is array and same_bits(found[1], array):
+            return found[1:]
+        check_type(array)
+        frozen = self._frozen_copy(array)
+        self.source, _ = user_place(2)
+        local = self.emit(PRIMITIVES["constant"], (), Attrs(value=frozen))[0]
+        if isinstance(array, np.ndarray):
+            self._frozen[key] = (weakref.ref(array), frozen, local)
+        return frozen, local
+
+    def _frozen_copy(self, array) -> np.ndarray:
+        """The frozen copy of an array: one for all traces inside each other, while it stays."""
+        found = self._copies.get(id(array))
+        if found is not None and found[0]() is array and same_bits(found[1], array):
+            return found[1]
+        frozen = freeze(array.get() if hasattr(array, "get") else array)  # CuPy's arrays have get
+        if isinstance(array, np.ndarray):
+            self._copies[id(array)] = (weakref.ref(array), frozen)
+        return frozen
+
+    def replay(self, fn: Lambda, leaves: list) -> list:
+        """Record the binds of ``fn`` on traced values, arrays and numbers, and return its
+        results.
+        """
+        if self.mode is not EAGER and not changed_params(fn):
+            return [self.result(r) for r in self.inline(fn, [self.enter(leaf) for leaf in leaves])]
+        # by apply, not inline: each bind is computed, and values are freed as in an evaluator
+        env = Environment(fn, leaves)
+        sizes = given_sizes([param.type for param in fn.params], leaves)
+        leaves.clear()
+        for bind in fn.binds:
+            operands = tuple(env.operands(bind.args))
+            before = len(self.binds)
+            try:
+                attrs = resized(bind.attrs, sizes) if sizes else bind.attrs
+                out = self.apply(bind.op, operands, attrs)
+            except GuardError as error:
+                point_at(error, bind.source)
+                raise
+            self._keep_line(bind, before)
+            env.bind(bind.binders, (out,) if bind.op.results is None else out)
+        return env.operands(fn.ret.args)
+
+    def _keep_line(self, bind: Bind, before: int) -> None:
+        """Give what ``bind`` became the line and the names that it had."""
+        if len(self.binds) > before:
+            copy = self.binds[-1]
+            copy.source = bind.source or copy.source
+            for binder, original in zip(copy.binders, bind.binders, strict=True):
+                binder.name = original.name
+
+    def result(self, arg: Arg):
+        """A result of inlined code as a value: traced, or a number."""
+        return self.make_tracer(self, arg, ABSENT) if type(arg) is Local else arg.value
+
+    # ---- values that are asked for ----
+
+    def demand(self, local: Local):
+        """The value of ``local`` in a lazy trace: what it needs is computed, once. ABSENT if an
+        argument has none.
+        """
+        wanted, todo = set() if local in self.known else {local}, []
+        # backwards what is needed, then forwards: linear, and Python's stack does not grow
+        for bind in reversed(self.binds):
+            if not wanted:
+                break
+            if not wanted.isdisjoint(bind.binders):
+                wanted.difference_update(bind.binders)
+                todo.append(bind)
+                wanted.update([arg for arg in bind.locals() if arg not in self.known])
+        for bind in reversed(todo):
+            values = [self._known(a) if type(a) is Local else a.value for a in bind.args]
+            if any(value is ABSENT for value in values):
+                return ABSENT
+            out = compute(
+                bind.op, values, silent(bind.attrs) if bind.op.holds_lambdas else bind.attrs
+            )
+            self.known.update(
+                zip(bind.binders, (out,) if bind.op.results is None else out, strict=True)
+            )
+        return self._known(local)
+
+    def _known(self, local: Local):
+        """A value that is known, or that an outer trace knows."""
+        value = self.known.get(local, ABSENT)
+        if isinstance(value, Value):
+            value = self.known[local] = value.concrete_value()
+        return ABSENT if isinstance(value, ShapeDtype) else value
+
+    def close(self) -> None:
+        """End the trace: nothing can be recorded any more, and no value is kept."""
+        self.is_open = False
+        unwatch(self)
+        # a tracer may outlive its trace, in a closure: the trace keeps no array alive then
+        self.known, self._frozen, self._copies = {}, {}, {}
+        self.forget_changes()
+
+
+class Paused:
+    """Stands for the active trace while tracing is paused: operations compute and are not
+    recorded.
+    """
+
+    def __init__(self, trace: Trace):
+        self.trace = trace
+
+
+# no plain global: each thread and each asyncio task has its own
+ACTIVE: ContextVar[Trace | Paused | None] = ContextVar("letir_active_trace", default=None)
+
+
+def _elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs):
+    """An operation on values of ``trace`` while another trace is active, none, or a pause."""
+    if isinstance(active, Trace):
+        return active.apply(op, operands, attrs)
+    operands = tuple(operands)
+    if active is None or not trace.is_open:
+        raise escaped(next(o for o in operands if isinstance(o, Value) and o.emitter is trace))
+    values = [o.concrete_value() if isinstance(o, Value) else o for o in operands]
+    if any(value is ABSENT for value in values):
+        raise TraceError(
+            "while tracing is paused operations compute: trace with concrete arguments"
+        )
+    return compute(op, values, attrs)
+
+
+def unanswered(value: Value, asked: str) -> TraceError:
+    """The error for a question to a traced value that has no array."""
+    return refusing(
+        TraceError(
+            f"{asked} of a traced value of type {value.type} is needed, but it has no value"
+            f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
+            "  choose with numpy.where or letir.cond, or make it a static argument"
+        )
+    )
+
+
+def refusing(error: Exception) -> Exception:
+    """``error``, of which the trace knows: NumPy would have answered, so that a function which
+    catches it goes on another way [B2].
+    """
+    active = ACTIVE.get()
+    if isinstance(active, Trace) and active.refusal is None:
+        active.refusal = str(error)  # no more of it: its frames hold arrays
+    return error
+
+
+def escaped(value: Value) -> EscapedTracerError:
+    """The error for a traced value that is used where it does not belong."""
+    trace = value.emitter
+    made = next((b.source for b in trace.binds if value.arg in b.binders), None)
+    where = f"it was made at {made}" if made else "it was an argument of the traced function"
+    if trace.thread != threading.get_ident():
+        reason = "belongs to a trace of another thread"
+    elif trace.is_open:
+        reason = "belongs to a trace that is not around this one"
+    else:
+        reason = "belongs to a trace that is over"
+    source, _ = user_place(2)
+    return EscapedTracerError(
+        f"a traced value of type {value.type} {reason}\n  {where}\n  used at {source}\n"
+        "  return it from the traced function, or pass it as an argument"
+    )
