@@ -7,20 +7,20 @@ and their history.
     letir.eager.history(y)           the program that made y
 """
 
-from letir.eager.differentiating import backward, gradients
-from letir.eager.function import Function, once_differentiable
-from letir.eager.models import jit_model
-from letir.eager.modes import (
+from letir.eager.backward.entry_points import backward, gradients
+from letir.eager.functions.function import Function, once_differentiable
+from letir.eager.grad_mode import (
     detect_anomaly,
     enable_grad,
     is_grad_enabled,
     no_grad,
     set_grad_enabled,
 )
-from letir.eager.programs import history
-from letir.eager.stages import StagedTrace, staged_trace
+from letir.eager.history import history
+from letir.eager.models.recorded_model import jit_model
+from letir.eager.models.verification import verify
+from letir.eager.staged_trace import StagedTrace, staged_trace
 from letir.eager.variable import Variable
-from letir.eager.verifying import verify
 
 __all__ = [
     "Function",

@@ -10,9 +10,9 @@ from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Const, Source
 from letir.ast.types import PYTHON_NUMBERS, Undef
-from letir.eager.forms import BY_VALUE, Form, form_of, forms, kind_of, looks_at_numbers
-from letir.eager.modes import RECORDS
-from letir.eager.steps import GOLDEN, ORDER, RARELY, Constant, Cut, Part, Step
+from letir.eager.grad_mode import RECORDS
+from letir.eager.op_cache import BY_VALUE, Form, form_of, forms, kind_of, looks_at_numbers
+from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, Part, Step
 from letir.errors import DTypeError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.operands import check_type

@@ -8,16 +8,22 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
-from letir.eager.differentiating import backward
-from letir.eager.forms import forget_kernels
+from letir.eager.backward.entry_points import backward
+from letir.eager.call_cache import numpy_call
+from letir.eager.grad_mode import RECORDS
 from letir.eager.hooks import Handle, add_hook
-from letir.eager.modes import RECORDS
-from letir.eager.plain import DISCRETE, is_recorded, is_tracer, on_arrays, writes_into_array
+from letir.eager.mutation import add_view, is_item, may_share, write
+from letir.eager.op_cache import forget_kernels
 from letir.eager.recorder import RECORDER, Recorder
-from letir.eager.replaying import replayed
-from letir.eager.sharing import add_view, is_item, may_share, write
-from letir.eager.spelling import numpy_call
-from letir.eager.steps import Constant, Leaf, Origin
+from letir.eager.replay import replayed
+from letir.eager.tape import Constant, Leaf, Origin
+from letir.eager.unrecorded_calls import (
+    DISCRETE,
+    is_recorded,
+    is_tracer,
+    on_arrays,
+    writes_into_array,
+)
 from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import type_of
 from letir.ops.indexing.index_expressions import spelled_item

@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from letir.ast.attrs import token
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import ArrayType, Size
-from letir.eager.modes import RECORDS
+from letir.eager.grad_mode import RECORDS
 from letir.eager.recorder import Recorder
 from letir.errors import DTypeError
 from letir.eval.array_modules import type_of

@@ -14,8 +14,8 @@ import optree
 from attrs import define, evolve, field, frozen
 
 from letir.ast.pytrees import NAMESPACE, flatten
-from letir.eager.attributes import is_leaf, mirrored, places, put
-from letir.eager.models import arrays_of, changes, token_of
+from letir.eager.models.attributes import is_leaf, mirrored, places, put
+from letir.eager.models.recorded_model import arrays_of, changes, token_of
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
 from letir.executor.transformed_executors import transformed_method

@@ -17,10 +17,10 @@ from letir.ops.autodiff.scripted import mapped_scripted, pulled
 from letir.ops.define.batch_rules import unmapped_types
 from letir.ops.define.records import composite_record
 from letir.passes.dead_code_elimination import dead_code
-from letir.scripting.closing import Rule, operands_of, plain
-from letir.scripting.emission import Emitter
+from letir.scripting.lowering.closing import Rule, operands_of, plain
+from letir.scripting.lowering.emission import Emitter
+from letir.scripting.script_terms import GROUP, STATIC, Group
 from letir.scripting.scripts import Script, constant_of
-from letir.scripting.terms import GROUP, STATIC, Group
 from letir.scripting.units import script
 from letir.visitors.substitution import substitute
 

@@ -20,11 +20,20 @@ from letir.errors import DTypeError, LetirError
 from letir.eval.array_modules import is_array, type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.scripted import scripted
-from letir.scripting.closing import MISSING, Closed, Rule, Spec, closed, operands_of, rule
-from letir.scripting.printing import lifted, source
-from letir.scripting.reading import FunctionReader
-from letir.scripting.sources import Text, function_of, text_of
-from letir.scripting.terms import GROUP, SCALAR, STATIC, TENSOR, Function, Group, Literal, Param
+from letir.scripting.frontend.source_text import Text, function_of, text_of
+from letir.scripting.frontend.statements import FunctionReader
+from letir.scripting.lowering.closing import MISSING, Closed, Rule, Spec, closed, operands_of, rule
+from letir.scripting.script_printer import lifted, source
+from letir.scripting.script_terms import (
+    GROUP,
+    SCALAR,
+    STATIC,
+    TENSOR,
+    Function,
+    Group,
+    Literal,
+    Param,
+)
 
 NO, CONVERTED, EXACT = range(3)  # how well an argument fits a parameter
 STATIC_KINDS = {

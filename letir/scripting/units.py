@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator, Mapping
 
 from letir.errors import ParseError
-from letir.scripting.reading import FunctionReader
+from letir.scripting.frontend.source_text import Text, text_of
+from letir.scripting.frontend.statements import FunctionReader
+from letir.scripting.script_terms import Apply, Function, parts_of, terms_in
 from letir.scripting.scripts import Script, check_distinct, read_function
-from letir.scripting.sources import Text, text_of
-from letir.scripting.terms import Apply, Function, parts_of, terms_in
 
 
 def script(source: str | Callable) -> Script:

@@ -10,9 +10,9 @@ from letir.ast.terms import Arg, Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ExportError
 from letir.passes.dead_code_elimination import dead_code
-from letir.source.literals import dtype_text, joined, literal, printable
 from letir.source.module import Module
 from letir.source.names import RESERVED, identifier
+from letir.source.numpy_literals import dtype_text, joined, literal, printable
 from letir.source.signature import (
     Signature,
     built,

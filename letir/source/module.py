@@ -4,8 +4,8 @@ import re
 
 import numpy as np
 
-from letir.source.literals import literal
 from letir.source.names import Names
+from letir.source.numpy_literals import literal
 
 MOST_INLINE = 64  # elements of an array constant that stands where it is used
 HEAD = re.compile(r"def (\w+)\(")

@@ -16,7 +16,7 @@ from attrs import define, field
 from letir.ast.pytrees import Static
 from letir.ast.terms import Lambda, Local
 from letir.errors import ExportError
-from letir.source.literals import literal, printable
+from letir.source.numpy_literals import literal, printable
 from letir.source.writer import Writer
 
 SEQUENCES = (tuple, list, deque)

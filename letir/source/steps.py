@@ -18,7 +18,7 @@ from letir.ast.primitive import Required
 from letir.ast.terms import Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import ExportError
-from letir.source.literals import literal
+from letir.source.numpy_literals import literal
 
 # On 0-d operands Python calls NumPy's scalars, which round differently or warn, where a ufunc does
 # not: complex products contract, powers take another algorithm, integers say that they overflow.

@@ -13,10 +13,10 @@ from contextlib import contextmanager
 from letir.ast.builder import located
 from letir.ast.terms import Arg, Bind, Lambda, Local, Source
 from letir.errors import ExportError
-from letir.source.expressions import spelled
-from letir.source.literals import WIDTH, joined, literal, printable
 from letir.source.module import Module
 from letir.source.names import Names
+from letir.source.numpy_expressions import spelled
+from letir.source.numpy_literals import WIDTH, joined, literal, printable
 from letir.source.steps import Step
 from letir.visitors.usedef import use_counts
 

@@ -13,7 +13,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir import Variable
 from letir.eager import gradients, no_grad
-from letir.eager.plain import array_of, on_arrays
+from letir.eager.unrecorded_calls import array_of, on_arrays
 from letir.testing import assert_same
 
 A, B = np.array([[0.5, 2.0, 1.5]]), np.array([[3.0], [1.0]])

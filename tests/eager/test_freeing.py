@@ -11,7 +11,7 @@ import pytest
 
 from letir import Function, Variable
 from letir.eager import gradients, history
-from letir.eager.steps import Cut
+from letir.eager.tape import Cut
 
 SMALL_STACK = 256 * 1024
 

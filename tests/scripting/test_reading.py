@@ -9,8 +9,8 @@ from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 import letir as lt
+from letir.scripting.frontend.vocabulary import meaning, words
 from letir.scripting.units import CompilationUnit, script
-from letir.scripting.vocabulary import meaning, words
 
 SCALE, AXES, TABLE = 2.5, (0, 1), np.ones(3)
 X = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])

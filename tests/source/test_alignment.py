@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from letir.source import alignment
-from letir.source.alignment import aligned, between, longest_increasing
+from letir.source.side_by_side import alignment
+from letir.source.side_by_side.alignment import aligned, between, longest_increasing
 
 WORDS = st.text("abcd", max_size=12)
 

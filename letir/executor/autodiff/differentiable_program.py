@@ -13,9 +13,9 @@ from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.eager.function_ops import called, function_of
-from letir.eager.modes import RECORDS
-from letir.eager.replaying import as_variable, one_bind, replayed
+from letir.eager.functions.operation import called, function_of
+from letir.eager.grad_mode import RECORDS
+from letir.eager.replay import as_variable, one_bind, replayed
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import Environment

@@ -17,7 +17,7 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Absent
 from letir.ast.terms import Bind, Lambda, Local, Ret
-from letir.eager.function_ops import function_of
+from letir.eager.functions.operation import function_of
 from letir.errors import LetirError
 from letir.ops.autodiff.subgraph import VECTORS, differentiable_graph
 from letir.passes.activity import has_derivative, propagate_requires_grad

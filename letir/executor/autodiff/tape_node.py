@@ -9,9 +9,9 @@ from attrs import define, field, frozen
 
 from letir.ast.terms import Lambda, Ret
 from letir.ast.types import ArrayType
-from letir.eager.forms import Form, array_type, picker
+from letir.eager.op_cache import Form, array_type, picker
 from letir.eager.recorder import RECORDER, Recorder
-from letir.eager.steps import (
+from letir.eager.tape import (
     FREED,
     ORDER,
     Constant,

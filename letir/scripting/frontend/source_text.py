@@ -15,7 +15,7 @@ from typing import Any
 from attrs import frozen
 
 from letir.errors import LetirError, ParseError
-from letir.scripting.terms import Place
+from letir.scripting.script_terms import Place
 
 TEXT = "<script>"
 NO_NAMES: Mapping[str, Any] = {}

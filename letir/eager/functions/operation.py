@@ -13,9 +13,9 @@ from letir.ast.attrs import Attrs, Here
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType
-from letir.eager.contexts import Context
-from letir.eager.differentiating import gradients
-from letir.eager.modes import enable_grad, no_grad
+from letir.eager.backward.entry_points import gradients
+from letir.eager.functions.context import Context
+from letir.eager.grad_mode import enable_grad, no_grad
 from letir.eager.recorder import Recorder
 from letir.errors import DTypeError, LetirError, ShapeError, TraceError
 from letir.eval.array_modules import is_array, type_of

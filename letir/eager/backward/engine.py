@@ -11,11 +11,11 @@ from heapq import heappop, heappush
 
 from letir.ad.reverse import Direct
 from letir.ast.attrs import NO_ATTRS
+from letir.eager.compiled_rules import kernel
+from letir.eager.grad_mode import ANOMALY
 from letir.eager.hooks import changed, changed_one
-from letir.eager.kernels import kernel
-from letir.eager.modes import ANOMALY
 from letir.eager.recorder import Recorder
-from letir.eager.steps import FREED, Constant, Leaf, Origin, Part, Step, at, check_unchanged, freed
+from letir.eager.tape import FREED, Constant, Leaf, Origin, Part, Step, at, check_unchanged, freed
 from letir.eval.evaluator import Executor, has_nan
 from letir.ops.elementwise.ufuncs import add
 

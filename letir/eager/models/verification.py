@@ -8,11 +8,11 @@ import numpy as np
 from letir.ast.attrs import same_bits
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.eager.models import RecordedModel
+from letir.eager.models.recorded_model import RecordedModel
 from letir.eager.variable import Variable
 from letir.errors import TraceError
 from letir.eval.array_modules import type_of
-from letir.source.comparison import diff
+from letir.source.side_by_side.comparison import diff
 from letir.tracing.entry import mark_static, record
 from letir.tracing.trace_state import EAGER
 

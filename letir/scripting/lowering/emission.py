@@ -13,10 +13,10 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import LetirError
 from letir.ops.shape.shape_and_creation import Sizes
-from letir.scripting import control
-from letir.scripting.leaves import named
-from letir.scripting.printing import Lifted
-from letir.scripting.terms import (
+from letir.scripting.control_flow import branches_and_loops
+from letir.scripting.frontend.vocabulary import QUESTIONS, SHAPED, Meaning, meaning
+from letir.scripting.script_printer import Lifted
+from letir.scripting.script_terms import (
     Apply,
     Assign,
     Block,
@@ -34,7 +34,7 @@ from letir.scripting.terms import (
     Term,
     While,
 )
-from letir.scripting.vocabulary import QUESTIONS, SHAPED, Meaning, meaning
+from letir.scripting.value_leaves import named
 
 MOST_BITS = 1 << 10  # of the integers that a script computes with
 
@@ -225,12 +225,12 @@ VALUES = {
     Group: lambda self, term: tuple([self.value(item) for item in term.items]),
     Part: Emitter.part,
     Slice: lambda self, term: slice(*[None if n is None else self.value(n) for n in term.ends]),
-    Choice: control.choice,
-    Logic: control.logic,
+    Choice: branches_and_loops.choice,
+    Logic: branches_and_loops.logic,
 }
 STATEMENTS = {
     Assign: Emitter.assign,
-    Branch: control.branch,
-    While: control.loop_while,
-    Count: control.loop_for,
+    Branch: branches_and_loops.branch,
+    While: branches_and_loops.loop_while,
+    Count: branches_and_loops.loop_for,
 }

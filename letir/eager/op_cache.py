@@ -18,8 +18,8 @@ from letir.ast.builder import result_types
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Const, Local
 from letir.ast.types import WEAK, ArrayType
-from letir.eager.kernels import kernel, straight_line
-from letir.eager.steps import FREED, Origin, Part, Step, check_unchanged, freed
+from letir.eager.compiled_rules import kernel, straight_line
+from letir.eager.tape import FREED, Origin, Part, Step, check_unchanged, freed
 from letir.errors import LetirError, MissingRule
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import placed

@@ -8,11 +8,11 @@ from attrs import frozen
 from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
-from letir.eager.contexts import Context, place_among
-from letir.eager.function_ops import HERE, attributes
-from letir.eager.modes import RECORDS, Mode
+from letir.eager.functions.context import Context, place_among
+from letir.eager.functions.operation import HERE, attributes
+from letir.eager.grad_mode import RECORDS, Mode
 from letir.eager.recorder import RECORDER, Recorder
-from letir.eager.steps import FREED, ORDER, Origin, Part, Step, check_unchanged, freed
+from letir.eager.tape import FREED, ORDER, Origin, Part, Step, check_unchanged, freed
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.source_locations import user_place

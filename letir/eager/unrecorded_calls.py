@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.eager.modes import RECORDS
+from letir.eager.grad_mode import RECORDS
 from letir.eager.recorder import Recorder
 
 DISCRETE = frozenset(

@@ -11,7 +11,8 @@ from collections.abc import Collection, Iterable
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
-from letir.scripting.terms import (
+from letir.scripting.frontend.vocabulary import meaning
+from letir.scripting.script_terms import (
     GROUP,
     SCALAR,
     STATIC,
@@ -36,7 +37,6 @@ from letir.scripting.terms import (
     names_in,
     parts_of,
 )
-from letir.scripting.vocabulary import meaning
 
 NUMBER_QUESTIONS = frozenset(["ndim", "count", "len"])
 

@@ -2,7 +2,7 @@
 
 from letir.ast.builder import Value
 from letir.ast.terms import Bind, Lambda
-from letir.eager.modes import RECORDS
+from letir.eager.grad_mode import RECORDS
 from letir.eager.recorder import RECORDER
 from letir.eval.arguments import checked_arguments
 from letir.eval.array_modules import array_module, type_of

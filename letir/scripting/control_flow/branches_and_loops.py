@@ -16,7 +16,8 @@ from letir.ast.terms import Lambda
 from letir.ast.types import WEAK
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.shape.shape_and_creation import Sizes
-from letir.scripting.agreeing import (
+from letir.scripting.frontend.vocabulary import OPERATORS
+from letir.scripting.lowering.branch_types import (
     DiffersError,
     Fixed,
     Leaf,
@@ -29,8 +30,7 @@ from letir.scripting.agreeing import (
     leaves,
     pattern_of,
 )
-from letir.scripting.leaves import is_static, leaves_of, named, plain
-from letir.scripting.terms import (
+from letir.scripting.script_terms import (
     Apply,
     Block,
     Branch,
@@ -44,7 +44,7 @@ from letir.scripting.terms import (
     names_in,
     terms_of,
 )
-from letir.scripting.vocabulary import OPERATORS
+from letir.scripting.value_leaves import is_static, leaves_of, named, plain
 
 COMPARISONS = frozenset(OPERATORS[kind] for kind in ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"))
 MOST_COUNTED = 1 << 63

@@ -16,7 +16,7 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import Printer, is_printed_in_place
 from letir.errors import DTypeError
-from letir.source.alignment import aligned, unique_pairs
+from letir.source.side_by_side.alignment import aligned, unique_pairs
 
 SAME, CHANGED, REMOVED, ADDED = " ", "|", "<", ">"
 CONTEXT = 3  # lines around a difference

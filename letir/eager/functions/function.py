@@ -3,13 +3,13 @@
 import functools
 from collections.abc import Callable
 
-from letir.eager.contexts import Context, is_among, place_among
-from letir.eager.function_forms import FunctionForm, Saved
-from letir.eager.function_ops import operation, traced
-from letir.eager.modes import RECORDS, no_grad
+from letir.eager.functions.context import Context, is_among, place_among
+from letir.eager.functions.function_cache import FunctionForm, Saved
+from letir.eager.functions.operation import operation, traced
+from letir.eager.grad_mode import RECORDS, no_grad
+from letir.eager.mutation import add_view, note_change, refuse, root
 from letir.eager.recorder import RECORDER
-from letir.eager.sharing import add_view, note_change, refuse, root
-from letir.eager.steps import ORDER, Constant, Part, step_at
+from letir.eager.tape import ORDER, Constant, Part, step_at
 from letir.eager.variable import Variable
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array

@@ -10,7 +10,7 @@ import weakref
 import numpy as np
 from attrs import define, field
 
-from letir.eager.modes import RECORDS
+from letir.eager.grad_mode import RECORDS
 from letir.errors import TraceError
 from letir.tracing.source_locations import at_user, user_place
 

@@ -15,7 +15,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
 from letir.ops.define.records import recast
 from letir.ops.shape.shape_and_creation import Sizes
-from letir.scripting.leaves import is_static, plain
+from letir.scripting.value_leaves import is_static, plain
 
 
 class DiffersError(Exception):

@@ -8,7 +8,7 @@ from letir.ast.attrs import token
 from letir.ast.builder import Value
 from letir.ast.pytrees import flatten
 from letir.ast.terms import Lambda
-from letir.eager.attributes import Place, holds_numbers, is_leaf, mirrored, places, put
+from letir.eager.models.attributes import Place, holds_numbers, is_leaf, mirrored, places, put
 from letir.errors import DTypeError, GuardError, TraceError
 from letir.eval.array_modules import type_of
 from letir.tracing.entry import KEEP, mark_static, record

@@ -5,8 +5,8 @@ from collections.abc import Sequence
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Const, Lambda, Local
-from letir.eager.differentiating import in_a_row, owner
-from letir.eager.steps import FREED, Leaf, Origin, Part, Step, at, check_unchanged
+from letir.eager.backward.entry_points import in_a_row, owner
+from letir.eager.tape import FREED, Leaf, Origin, Part, Step, at, check_unchanged
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
 from letir.tracing.source_locations import placed

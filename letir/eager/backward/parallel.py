@@ -10,8 +10,8 @@ from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextvars import copy_context
 
 from letir.ast.attrs import NO_ATTRS
-from letir.eager.engine import Backward
-from letir.eager.steps import Constant, Origin, Part, Step, owner
+from letir.eager.backward.engine import Backward
+from letir.eager.tape import Constant, Origin, Part, Step, owner
 from letir.errors import TraceError
 from letir.ops.elementwise.ufuncs import add
 from letir.tracing.source_locations import placed

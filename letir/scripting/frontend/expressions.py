@@ -13,9 +13,8 @@ import numpy as np
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS
 from letir.errors import ParseError
-from letir.scripting.sources import Text, is_module
-from letir.scripting.terms import Apply, Group, Literal, Logic, Name, Part, Place, Slice, Term
-from letir.scripting.vocabulary import (
+from letir.scripting.frontend.source_text import Text, is_module
+from letir.scripting.frontend.vocabulary import (
     CONSTANTS,
     KEYWORDS,
     MODULES,
@@ -25,6 +24,17 @@ from letir.scripting.vocabulary import (
     Meaning,
     meaning,
     words,
+)
+from letir.scripting.script_terms import (
+    Apply,
+    Group,
+    Literal,
+    Logic,
+    Name,
+    Part,
+    Place,
+    Slice,
+    Term,
 )
 from letir.tracing.numpy_protocols.dispatch import recorder_of
 

@@ -7,10 +7,10 @@ found here, in the order of their first use [G1].
 import ast
 from collections.abc import Collection
 
-from letir.scripting.flow import FLOW, FlowReader
-from letir.scripting.liveness import Liveness, Loop
-from letir.scripting.sources import Text
-from letir.scripting.terms import (
+from letir.scripting.control_flow.analysis import FLOW, FlowReader
+from letir.scripting.control_flow.script_liveness import Liveness, Loop
+from letir.scripting.frontend.source_text import Text
+from letir.scripting.script_terms import (
     GROUP,
     SCALAR,
     SHAPE,

@@ -5,11 +5,11 @@ from operator import attrgetter
 
 import numpy as np
 
-from letir.eager.engine import accumulated
-from letir.eager.modes import RECORDS, Mode
+from letir.eager.backward.engine import accumulated
+from letir.eager.backward.parallel import engine
+from letir.eager.grad_mode import RECORDS, Mode
 from letir.eager.recorder import Recorder
-from letir.eager.steps import Leaf, Origin, Part, Step, owner
-from letir.eager.workers import engine
+from letir.eager.tape import Leaf, Origin, Part, Step, owner
 from letir.errors import ShapeError, TraceError
 from letir.eval.array_modules import array_module, is_array
 from letir.tracing.source_locations import placed

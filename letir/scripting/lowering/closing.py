@@ -19,10 +19,10 @@ from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.define.records import recast
 from letir.ops.shape.shape_and_creation import Sizes
 from letir.passes.dead_code_elimination import dead_code
-from letir.scripting.emission import Emitter
-from letir.scripting.leaves import copied, leaves_of, plain
-from letir.scripting.reading import Gradients
-from letir.scripting.terms import GROUP, SCALAR, SHAPE, STATIC, Function, Group, Param
+from letir.scripting.frontend.statements import Gradients
+from letir.scripting.lowering.emission import Emitter
+from letir.scripting.script_terms import GROUP, SCALAR, SHAPE, STATIC, Function, Group, Param
+from letir.scripting.value_leaves import copied, leaves_of, plain
 
 
 @frozen(eq=False)

@@ -9,9 +9,9 @@ import ast
 
 from attrs import frozen
 
-from letir.scripting.expressions import ExpressionReader
-from letir.scripting.liveness import Liveness, Loop, assigned
-from letir.scripting.terms import (
+from letir.scripting.control_flow.script_liveness import Liveness, Loop, assigned
+from letir.scripting.frontend.expressions import ExpressionReader
+from letir.scripting.script_terms import (
     Assign,
     Block,
     Branch,

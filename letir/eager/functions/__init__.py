@@ -1,0 +1,1 @@
+"""User Functions with forward and backward."""

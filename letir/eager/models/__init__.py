@@ -1,0 +1,1 @@
+"""Lt.jit_model, lt.verify."""

@@ -1,0 +1,1 @@
+"""If / while / for of scripts."""

@@ -1,0 +1,1 @@
+"""Python source -> script terms."""
