@@ -8,7 +8,7 @@ from hypothesis import settings
 
 import letir.ops  # noqa: F401
 
-sys.path.insert(0, str(Path(__file__).parent))  # of the files that tests share
+sys.path.insert(0, str(Path(__file__).parents[1]))  # tests share files, and read benchmarks
 
 # a machine that is busy is no counterexample; tests marked slow run thousands of examples
 settings.register_profile("letir", deadline=None, max_examples=50)

@@ -148,7 +148,7 @@ def test_single_precision_stays():
     assert {np.dtype(np.float32)} == {f(x).dtype for f in calls}
 
 
-# ---- buffers [B8]; the second derivatives are in tests/ad/test_batch_norm.py ----
+# ---- buffers [B8]; the second derivatives are in tests/ops/nn/test_batch_norm_derivatives.py ----
 
 
 def test_running_statistics_go_in_and_come_out():

@@ -5,7 +5,7 @@ import numpy as np
 from letir.testing.samples.sample import EMPTY, FLOAT32, X, Y, Z, of, rough
 
 SAMPLES = {
-    # scalars, which it cannot change: tests/tracing/test_arguments.py has arrays
+    # scalars, which it cannot change: tests/tracing/mutation/test_mutated_arguments.py has arrays
     "write_back": [rough(X[0, 0], Y[0, 0]), rough(Z[0, 0], Z[0, 1])],
     "guard_order": [of(X, order="C"), of(X[0], order="C")],
     "complex_of": [

@@ -1,0 +1,167 @@
+"""The benchmarks run, on programs that are too small for their figures to say anything."""
+
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import letir as lt
+from benchmarks import eager_mode, executors, jacobians, networks, programs, residuals
+from benchmarks.__main__ import BEGIN, END, write
+from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
+from benchmarks.peers import installed
+from benchmarks.rows import ROWS, Row, taken
+from benchmarks.workloads import plain
+
+TINY = Effort(((50, 1), (100, 1)))
+IN_PROCESS = [row for row in ROWS if row.measure.__module__ == programs.__name__]
+IN_PROCESS += [row for row in ROWS if row.name in ("history", "backward")]
+
+
+@pytest.mark.parametrize("row", IN_PROCESS, ids=lambda row: row.name)
+def test_a_figure_is_taken_in_u_at_every_size(row):
+    text = row.measure(TINY)
+
+    assert " u; " in text
+    assert "drift" in text
+
+
+def test_the_figure_of_eager_mode_is_taken(monkeypatch):
+    monkeypatch.setattr(eager_mode, "OPERATIONS", 50)
+    monkeypatch.setattr(eager_mode, "ROUNDS", 1)
+
+    assert eager_mode.tiny(TINY).endswith(" u")
+    value, gradient = eager_mode.letir_tiny()
+    assert np.isfinite(value)
+    assert gradient.shape == (4,)
+
+
+def test_the_table_is_written_between_the_marks_of_a_page(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"above\n{BEGIN}\nold\n\n{END}\nbelow\n")
+
+    write(page, ["| a |", "|---|"])
+
+    assert page.read_text() == f"above\n{BEGIN}\n| a |\n|---|\n\n{END}\nbelow\n"
+
+
+def test_the_readme_has_the_marks():
+    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+
+    assert BEGIN in readme.partition(END)[0]
+
+
+def test_the_rows_have_different_names():
+    assert len({row.name for row in ROWS}) == len(ROWS)
+
+
+def test_a_row_is_a_line_of_markdown():
+    def missing(effort):
+        raise Skipped("not installed")
+
+    row = Row("size", "size of it", "2 u", lambda effort: "1 u", {"peer": missing})
+
+    assert row.markdown(TINY) == "| size of it | 2 u | 1 u | peer (not installed) |"
+    assert taken(missing, TINY) == "(not installed)"
+
+
+def test_a_package_that_is_not_there_is_skipped():
+    with pytest.raises(Skipped, match="not installed"):
+        installed("no_such_package_as_this")
+
+
+def test_the_jacobian_that_is_measured_is_right():
+    first, second, x = jacobians.operands(5)
+    columns = [
+        jacobians.layers(np, first, second, x + step)
+        - jacobians.layers(np, first, second, x - step)
+        for step in 1e-6 * np.eye(5)
+    ]
+
+    np.testing.assert_allclose(np.stack(columns, 1) / 2e-6, jacobians.letir_call(5)(), rtol=1e-6)
+    assert " ms" in jacobians.letir_jacobian(TINY, 5)
+
+
+def test_one_size_has_no_drift():
+    assert "drift" not in across_sizes(Effort(((50, 1),)), plain, lambda n, size: (n, size))
+
+
+def test_the_floor_is_subtracted():
+    assert per_op(plain, lambda n, size: (n, size), 1000, 3, floor=plain) < 1
+
+
+def test_what_a_fresh_process_prints_is_a_figure():
+    assert fresh_process("print('figure', 1.5)") == 1.5
+
+
+def test_a_process_that_fails_is_skipped_with_the_reason():
+    with pytest.raises(Skipped, match="ValueError: no"):
+        fresh_process("raise ValueError('no')")
+
+
+def test_the_machine_is_named():
+    assert "NumPy" in machine()
+
+
+def test_a_chain_has_as_many_operations_as_it_says():
+    assert len(programs.program(100, 4)) == 100
+
+
+# Bytes beside arguments, and in all, that JAX 0.10 and torch 2.15 keep for the same models.
+PEERS_KEEP = {
+    "MLP": ((1119232, 2589696), (529408, 1999872)),
+    "LSTM": ((7831552, 8224768), (4587520, 4980736)),
+    "normalisations": ((2573824, 2573824), (1583104, 1585664)),
+}
+
+
+@pytest.mark.parametrize("name", residuals.MODELS)
+def test_no_more_bytes_are_kept_than_peers_keep(name):
+    own, total = residuals.letir_bytes(name)
+
+    assert own <= min(kept for kept, _ in PEERS_KEEP[name])
+    assert total <= min(kept for _, kept in PEERS_KEEP[name])
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", residuals.MODELS)
+def test_peers_keep_what_is_written_here(name):
+    pytest.importorskip("jax")
+    pytest.importorskip("torch")
+
+    assert PEERS_KEEP[name] == (residuals.jax_bytes(name), residuals.torch_bytes(name))
+
+
+def test_the_figure_of_a_convolution_is_taken(monkeypatch):
+    monkeypatch.setattr(networks, "SIDE", 4)
+
+    assert networks.convolution(TINY).endswith(" ms")
+
+
+def test_the_figures_of_executors_are_taken(monkeypatch):
+    monkeypatch.setattr(executors, "CALLS", 5)
+    monkeypatch.setattr(executors, "STEPS", 5)
+    monkeypatch.setattr(executors, "RK4_STEPS", 2)
+
+    for measure in (executors.warm_call, executors.scan_per_step):
+        assert measure(TINY).endswith(" u")
+    assert executors.first_call(TINY).endswith(" s")
+    assert " u, " in executors.slowest_pass(TINY)
+    for measure in (executors.pipeline, executors.slots):
+        assert "drift" in measure(TINY)
+
+
+def test_programs_of_loops_do_not_grow_with_the_trip_count():
+    assert " and " in executors.loop_sizes(TINY)
+
+
+def test_the_loops_that_are_measured_are_right():
+    args = [arg[:5] if i == 3 else arg for i, arg in enumerate(executors.rnn_arguments())]
+    rnn = partial(executors.scanned_rnn, np, lt.scan)
+    value, found = executors.hand_written_rnn(*args)
+
+    assert value == pytest.approx(rnn(*args))
+    for one, other in zip(found, lt.grad(rnn, argnums=(0, 1, 2, 3))(*args), strict=True):
+        np.testing.assert_allclose(one, other)
+    assert 33 * 3 + 2 == len(lt.trace(partial(executors.rk4, np, 3), *executors.start()))

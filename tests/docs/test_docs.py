@@ -1,0 +1,102 @@
+"""The pages are true: their examples run, their outputs are real, their links lead somewhere."""
+
+import math
+import re
+import runpy
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import letir as lt
+import letir.numpy as lnp
+from letir.ast.primitive import PRIMITIVES
+from letir.cli import parser
+
+ROOT = Path(__file__).parents[2]
+OUTPUTS = runpy.run_path(str(ROOT / "docs" / "make_outputs.py"))
+OPERATIONS = runpy.run_path(str(ROOT / "docs" / "make_operations.py"))
+PAGES = [*OUTPUTS["PAGES"], "CHANGELOG.md"]
+LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
+
+
+def text_of(page: str) -> str:
+    return (ROOT / page).read_text(encoding="utf-8")
+
+
+def idioms(column: int) -> list[str]:
+    """The code in a column of the README's table of what cannot be recorded."""
+    lines = text_of("README.md").split("| instead of |")[1].split("\n\n")[0].splitlines()[2:]
+    cells = [re.split(r"(?<!\\) \| ", line.strip("| "))[column] for line in lines]
+    return [code for cell in cells for code in re.findall(r"`([^`]+)`", cell) if "..." not in code]
+
+
+def recorded(code: str) -> lt.Lambda:
+    """``code`` recorded with a traced vector, a traced number and traced integers."""
+
+    def run(t, s, i):
+        names = {"np": np, "lnp": lnp, "lt": lt, "math": math, "t": t, "s": s, "i": i}
+        exec(code, names)
+        return names["t"]
+
+    return lt.trace(run, np.array([0.5, -1.0, 2.0]), 0.5, np.array([0, 2, 2]))
+
+
+@pytest.mark.parametrize("page", OUTPUTS["PAGES"])
+def test_examples_print_what_the_page_says(page):
+    """If this fails for a good reason: python docs/make_outputs.py."""
+    assert OUTPUTS["refreshed"](text_of(page)) == text_of(page)
+
+
+def test_the_page_of_operations_is_up_to_date():
+    """If this fails: python docs/make_operations.py."""
+    assert OPERATIONS["page"]() == text_of("docs/operations.md")
+
+
+def test_every_operation_is_on_its_page():
+    page = text_of("docs/operations.md")
+
+    assert not [name for name in PRIMITIVES if "." not in name and f"\n| `{name}` |" not in page]
+
+
+@pytest.mark.parametrize("code", idioms(0))
+def test_what_cannot_be_recorded_is_an_error(code):
+    with pytest.raises((lt.LetirError, ValueError)):
+        recorded(code)
+
+
+@pytest.mark.parametrize("code", idioms(2))
+def test_what_is_written_instead_is_recorded(code):
+    lt.check(recorded(code))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_lead_to_files_and_headings(page):
+    prose = re.sub(r"```.*?```", "", text_of(page), flags=re.DOTALL)
+    for target, anchor in LINK.findall(prose):
+        path = (ROOT / page).parent / target if target else ROOT / page
+        assert path.exists(), target
+        if anchor:
+            assert anchor in map(anchor_of, re.findall(r"^#+ (.*)$", path.read_text(), re.M))
+
+
+def anchor_of(heading: str) -> str:
+    """The anchor that renderers of Markdown give to a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+
+
+def test_the_readme_names_every_command():
+    commands = parser()._subparsers._group_actions[0].choices
+
+    assert not [name for name in commands if name not in text_of("README.md")]
+
+
+def test_an_output_that_differs_is_put_right():
+    page = "```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n"
+
+    assert OUTPUTS["refreshed"](page) == page.replace("3", "2")
+
+
+def test_a_block_without_a_place_for_its_output_is_an_error():
+    with pytest.raises(ValueError, match="no text block follows"):
+        OUTPUTS["refreshed"]("```python\nprint(1)\n```\n")

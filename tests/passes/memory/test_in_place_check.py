@@ -1,0 +1,141 @@
+"""in_place_check: what an update consumes is needed by nobody else [F6]."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import letir as lt
+from letir import run_forward
+from letir.ast.primitive import PRIMITIVES as OPS
+from letir.ast.types import ArrayType
+from letir.errors import LetirError
+from letir.passes import in_place_check
+from letir.passes.memory.aliases import may_share
+from letir.testing import assert_same, functions, programs
+from tests.passes.exactness import assert_unchanged, gradient_of, ops, program
+
+SOME = settings(max_examples=30, deadline=None, suppress_health_check=list(HealthCheck))
+X = ArrayType(float, (4,))
+UPDATES = ("index_set", "index_add", "index", "reshape", "transpose", "split", "exp")
+
+
+def constant(x):
+    """An array constant in the program of ``x``."""
+    return x.emitter.apply(OPS["constant"], (), OPS["constant"].complete({"value": np.ones(4)}))
+
+
+COPIED = {
+    "used later": lambda x: ((y := x * 2), y.at[0].set(1.0)),
+    "used by the update": lambda x: (y := x * 2).at[1:].set(y[0]),
+    "through a view": lambda x: ((y := x * 2)[1:], y.at[0].set(1.0)),
+    "through a view of a view": lambda x: ((y := x * 2).reshape(2, 2).T, y.at[0].add(1.0)),
+    "of a view": lambda x: ((y := x * 2), y.reshape(2, 2).at[0].set(1.0)),
+    "twice": lambda x: ((y := x * 2).at[0].set(1.0), y.at[1].set(2.0)),
+    "a constant": lambda x: constant(x).at[0].set(x[0]),
+}
+KEPT = {
+    "used before": lambda x: ((y := x * 2).sum(), y.at[0].set(1.0)),
+    "a chain": lambda x: (x * 2).at[0].set(1.0).at[1].set(2.0),
+    "an argument": lambda x: x.at[0].set(1.0),
+    "a copy of it is used": lambda x: ((y := x * 2) + 1, y.at[0].set(1.0)),
+    "no update": lambda x: x * 2,
+}
+
+
+@pytest.mark.parametrize("name", COPIED)
+def test_what_is_needed_otherwise_is_copied(name):
+    fn = program(COPIED[name], X)
+
+    assert 1 == ops(in_place_check(fn)).count("copy")
+    assert_unchanged(in_place_check, fn, np.arange(4.0))
+
+
+@pytest.mark.parametrize("name", KEPT)
+def test_what_nobody_else_needs_is_consumed(name):
+    fn = program(KEPT[name], X)
+
+    assert fn is in_place_check(fn)
+
+
+def in_place(fn: lt.Lambda, *args):
+    """The results, with all updates done in place, ask nobody."""
+    values = dict(zip(fn.params, args, strict=True))
+    made = set()
+    for bind in fn.binds:
+        operands = [values[a] if type(a) is lt.Local else a.value for a in bind.args]
+        compute = bind.op.impl
+        if bind.op.update is not None and bind.args[0] in made:
+            compute = bind.op.update
+        out = compute(np, *operands, **bind.attrs)
+        results = (out,) if bind.op.results is None else out
+        values.update(zip(bind.binders, results, strict=True))
+        is_mine = not may_share(bind.op) or bool(made.intersection(bind.locals()))
+        if is_mine and type(results[0]) is np.ndarray:
+            made.update(bind.binders)
+    return tuple([values[a] if type(a) is lt.Local else a.value for a in fn.ret.args])
+
+
+@SOME
+@given(programs(ops=UPDATES, most_steps=25))
+def test_updates_may_then_be_done_in_place_without_asking(program):
+    fn, args = program
+    expected = run_forward(fn, *[np.copy(a) if type(a) is np.ndarray else a for a in args])
+
+    found = in_place(in_place_check(fn), *args)
+    assert_same(expected if isinstance(expected, tuple) else (expected,), found)
+
+
+def test_an_argument_is_read_before_it_changes():
+    def function(x, new):
+        view = x.reshape(2, 2)
+        changed = OPS["write_back"](x, new)
+        return view, changed
+
+    fn = program(function, X, X)
+    view, changed = run_forward(in_place_check(fn), np.zeros(4), np.ones(4))
+
+    assert_same(np.zeros((2, 2)), view)
+    assert_same(np.ones(4), changed)
+
+
+def test_what_a_function_writes_needs_no_copies():
+    def step(w, g):
+        w -= g
+        w[0] = 1.0
+        return w, w[1:]
+
+    fn = lt.trace(step, np.ones(3), np.ones(3))
+
+    assert fn is in_place_check(fn)
+
+
+def test_bodies_are_checked():
+    inner = lt.checkpoint(lambda x: ((y := x * 2), y.at[0].set(1.0)))
+    found = in_place_check(lt.trace(inner, np.ones(3)))
+
+    assert "copy" in ops(found.binds[0].attrs["body"])
+
+
+@SOME
+@given(functions())
+def test_results_of_generated_functions_are_the_same(drawn):
+    f, args = drawn
+    try:
+        fn = lt.trace(f, *[arg.copy() for arg in args])
+    except LetirError:
+        return
+
+    copied = run_forward(in_place_check(fn), *[arg.copy() for arg in args])
+    assert_same(run_forward(fn, *[arg.copy() for arg in args]), copied)
+
+
+@SOME
+@given(functions(smooth=True))
+def test_gradients_of_generated_functions_are_the_same(drawn):
+    f, args = drawn
+    try:
+        df, given = gradient_of(lt.trace(f, *[arg.copy() for arg in args]), args)
+    except (LetirError, ValueError, ArithmeticError):
+        return
+
+    assert_same(run_forward(df, *given), run_forward(in_place_check(df), *given))

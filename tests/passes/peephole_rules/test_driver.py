@@ -1,0 +1,309 @@
+"""peephole: shorter ways to say the same, to the last bit."""
+
+import itertools
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import letir as lt
+from letir.ast.primitive import PRIMITIVES as OPS
+from letir.ast.types import ArrayType
+from letir.errors import LetirError
+from letir.passes import peephole
+from letir.passes.peephole_rules.algebra import is_power
+from letir.passes.peephole_rules.movement import is_direct, splits
+from letir.testing import functions, programs
+from tests.passes.exactness import (
+    DTYPES,
+    assert_unchanged,
+    gradient_of,
+    new,
+    ops,
+    program,
+    special,
+)
+
+SOME = settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+SIGNED, FLOAT = "bhiq", "efd"
+INT, REAL = SIGNED + "BHIQ", SIGNED + "BHIQefd"
+NUMBERS = REAL + "FD"
+
+
+def shortened(function, *types: ArrayType) -> list[str]:
+    """The operations that ``peephole`` leaves of a function of Values."""
+    return ops(peephole(program(function, *types)))
+
+
+def made(name: str, x):
+    """Zeros or ones of the type of ``x``, in its program."""
+    op = OPS[name]
+    return x.emitter.apply(op, (), op.complete({"shape": x.shape, "dtype": x.dtype}))
+
+
+# ---- what adds nothing: (function, the dtypes for which nothing is left of it) ----
+
+NOTHING = {
+    "x - 0": (lambda x: x - 0, NUMBERS),
+    "x - 0.0": (lambda x: x - 0.0, "efdFD"),
+    "x - -0.0": (lambda x: x - -0.0, ""),
+    "x + 0": (lambda x: x + 0, INT),
+    "x + -0.0": (lambda x: x + -0.0, FLOAT),
+    "-0.0 + x": (lambda x: -0.0 + x, FLOAT),
+    "x * 1": (lambda x: x * 1, REAL),
+    "1.0 * x": (lambda x: 1.0 * x, FLOAT),
+    "x * True": (lambda x: x * True, "?" + REAL),
+    "x / 1": (lambda x: x / 1, FLOAT),
+    "x // 1": (lambda x: x // 1, INT),
+    "x ** 1": (lambda x: x**1, INT + FLOAT),
+    "x | 0": (lambda x: x | 0, INT),
+    "x ^ 0": (lambda x: x ^ 0, INT),
+    "x & -1": (lambda x: x & -1, SIGNED),
+    "x & True": (lambda x: x & True, "?"),
+    "x and True": (lambda x: OPS["logical_and"](x, True), "?"),
+    "x or False": (lambda x: OPS["logical_or"](False, x), "?"),
+    "x xor False": (lambda x: OPS["logical_xor"](x, False), "?"),
+    "x and x": (lambda x: OPS["logical_and"](x, x), "?"),
+    "x & x": (lambda x: x & x, "?" + INT),
+    "max(x, x)": (lambda x: OPS["maximum"](x, x), "?" + NUMBERS),
+    "--x": (lambda x: OPS["neg"](-x), NUMBERS),
+    "~~x": (lambda x: ~~x, "?" + INT),
+    "not not x": (lambda x: OPS["logical_not"](OPS["logical_not"](x)), "?"),
+    "conj conj x": (lambda x: OPS["conj"](OPS["conj"](x)), NUMBERS),
+    "conj x": (OPS["conj"], REAL),
+    "floor x": (OPS["floor"], INT),
+    "x where x": (lambda x: OPS["where"](OPS["isnan"](x), x, x), "?" + NUMBERS),
+    "x where True": (lambda x: OPS["where"](True, x, x * x), "?" + NUMBERS),
+    "x + zeros": (lambda x: x + made("zeros", x), INT),
+    "x - zeros": (lambda x: x - made("zeros", x), NUMBERS),
+    "x * ones": (lambda x: x * made("ones", x), "?" + REAL),
+    "same cast": (lambda x: OPS["cast"](x, x.dtype), "?" + NUMBERS),
+    "copy": (OPS["copy"], "?" + NUMBERS),
+    "real": (OPS["real"], "?" + REAL),
+    "same size": (lambda x: OPS["sum_to_size"](x, x.shape), "?" + NUMBERS),
+    "x * 0": (lambda x: x * 0, ""),
+    "x - x": (lambda x: x - x, ""),
+    "x / x": (lambda x: x / x, ""),
+}
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_what_adds_nothing_is_left_out_where_it_adds_nothing(name):
+    """[F4]: x * 0, x + 0 and x - x of floats stay."""
+    function, dtypes = NOTHING[name]
+    for dtype in DTYPES:
+        kind = ArrayType(dtype, (12,))
+        try:
+            fn = program(lambda x: function(new(x)), kind)
+        except LetirError:  # NumPy has no such loop
+            assert dtype.char not in dtypes
+            continue
+
+        gone = ops(peephole(fn)) == ops(program(new, kind))
+        assert (dtype.char in dtypes) == gone, dtype
+        assert_unchanged(peephole, fn, special(dtype))
+
+
+@pytest.mark.parametrize("name", NOTHING)
+def test_arguments_in_any_order_and_scalars_stay_what_they_are(name):
+    function, dtypes = NOTHING[name]
+    for dtype in map(np.dtype, dtypes):
+        x = special(dtype).reshape(3, 4)
+        views = [np.asfortranarray(x), x[::-1], x[:, ::2], np.broadcast_to(x[:1], (5, 4)), x[0, 0]]
+        for arg in (*views, np.asarray(x[1, 1]), x[:0]):
+            fn = program(lambda x: function(new(x)), ArrayType(dtype, arg.shape))
+            assert_unchanged(peephole, fn, arg)
+            assert_unchanged(peephole, program(function, ArrayType(dtype, arg.shape)), arg)
+
+
+# ---- shorter: (function, what is left for float64, the same for other dtypes) ----
+
+X = ArrayType(float, (3, 4))
+SHORTER = {
+    "--x": (lambda x: OPS["neg"](-x), ["positive"]),
+    "x ** 2": (lambda x: x**2, ["mul"]),
+    "x ** 2.0": (lambda x: x**2.0, ["mul"]),
+    "x ** 0.5": (lambda x: x**0.5, ["sqrt"]),
+    "x ** -1": (lambda x: x**-1.0, ["div"]),
+    "x ** 3": (lambda x: x**3, ["power"]),
+    "x / 8": (lambda x: x / 8, ["mul"]),
+    "x / 3": (lambda x: x / 3, ["div"]),
+    "abs -x": (lambda x: abs(-x), ["abs"]),
+    "square -x": (lambda x: OPS["square"](-x), ["square"]),
+    "abs abs x": (lambda x: abs(abs(x)), ["abs"]),
+    "floor rint x": (lambda x: OPS["floor"](OPS["rint"](x)), ["rint"]),
+    "x + -y": (lambda x: x[0] + -x[1], ["index", "index", "sub"]),
+    "-x + y": (lambda x: -x[0] + x[1], ["index", "index", "sub"]),
+    "x - -y": (lambda x: x[0] - -x[1], ["index", "index", "add"]),
+    "-x * -y": (lambda x: -x[0] * -x[1], ["index", "index", "mul"]),
+    "-x / -y": (lambda x: -x[0] / -x[1], ["index", "index", "div"]),
+    "not not x": (lambda x: OPS["logical_not"](OPS["logical_not"](x)), ["not_equal"]),
+    "x.T.T": (lambda x: x.T.T, []),
+    "no transpose": (lambda x: x.transpose(0, 1), []),
+    "flip flip": (lambda x: OPS["flip"](OPS["flip"](x, 1), -1), []),
+    "expand squeeze": (lambda x: OPS["expand_dims"](x, 1).squeeze(1), []),
+    "reshape back": (lambda x: x.reshape(3, 2, 2).reshape(3, 4), []),
+    "reshape to a row": (lambda x: x.reshape(4, 3).reshape(12), ["reshape"]),
+    "reshape of columns": (
+        lambda x: x.T.reshape(2, 6).reshape(4, 3),
+        ["transpose", "reshape", "reshape"],
+    ),
+    "reshape of rows": (
+        lambda x: made("ones", x).reshape(2, 6).reshape(4, 3),
+        ["ones", "reshape"],
+    ),
+    "broadcast": (
+        lambda x: OPS["broadcast_to"](OPS["broadcast_to"](x, (2, 3, 4)), (5, 2, 3, 4)),
+        ["broadcast_to"],
+    ),
+    "cast cast": (lambda x: x.astype("complex128").astype("complex64"), ["cast"]),
+    "cast and back": (lambda x: x.astype("float32").astype("float64"), ["cast", "cast"]),
+    "nested where": (
+        lambda x: OPS["where"](c := x[0] > 0, OPS["where"](c, x[0], 1.0), x[1]),
+        ["index", "greater", "index", "where", "index"],
+    ),
+    "size": (OPS["size"], ["constant"]),
+}
+
+
+@pytest.mark.parametrize("name", SHORTER)
+def test_two_operations_are_one(name):
+    function, expected = SHORTER[name]
+
+    # used by a sum: as a result it might have to be a new array
+    assert sorted([*expected, "sum"]) == sorted(shortened(lambda x: function(x).sum(), X))
+
+
+@pytest.mark.parametrize("name", SHORTER)
+def test_one_operation_gives_what_two_gave(name):
+    function, _ = SHORTER[name]
+    for dtype in DTYPES:
+        x = special(dtype).reshape(3, 4)
+        for arg in (x, np.asfortranarray(x), x[::-1], np.broadcast_to(x[:1], (3, 4))):
+            try:
+                fn = program(function, ArrayType(dtype, (3, 4)))
+            except LetirError:
+                continue
+            assert_unchanged(peephole, fn, arg)
+
+
+# ---- what is known only where it is: casts, reshapes, powers ----
+
+
+@pytest.mark.parametrize("first", DTYPES, ids=str)
+def test_two_casts_are_one_only_if_that_gives_the_same(first):
+    for second, third in itertools.product(DTYPES, DTYPES):
+        fn = program(lambda x, s=second, t=third: x.astype(s).astype(t), ArrayType(first, (12,)))
+        if is_direct(first, second, third):
+            assert_unchanged(peephole, fn, special(first))
+            if first.kind in "iu":
+                assert_unchanged(peephole, fn, np.asarray(special(first) - 1, first))
+        elif second != third:
+            assert fn is peephole(fn)
+
+
+def test_a_number_that_a_cast_would_round_twice_is_cast_twice():
+    assert not is_direct(np.dtype("i8"), np.dtype("f8"), np.dtype("f4"))
+    assert not is_direct(np.dtype("f8"), np.dtype("f4"), np.dtype("f2"))
+    assert is_direct(np.dtype("f4"), np.dtype("f8"), np.dtype("f2"))
+
+
+SHAPES = [(12,), (1, 12), (3, 4), (4, 3), (2, 6), (2, 2, 3), (3, 1, 4), (12, 1), (6, 2), (3, 2, 2)]
+
+
+def test_two_reshapes_lie_in_memory_as_one():
+    base = np.arange(96.0).reshape(6, 4, 4)
+    views = [base[0, :3], base[0, :3].T, base[::2, :1, :], base[2, :3, ::2]]
+    views += [np.broadcast_to(base[0, 0], (3, 4)), base[0, :3].copy("F"), base[:3, 0, :2]]
+    for x, first, second in itertools.product(views, SHAPES, SHAPES):
+        if np.prod(first) == np.prod(second) == x.size:
+            kind = ArrayType(float, x.shape)
+            assert_unchanged(
+                peephole, program(lambda v, s=first, t=second: v.reshape(s).reshape(t), kind), x
+            )
+
+
+def test_axes_are_split_or_not():
+    assert splits((12,), (3, 4))
+    assert splits((3, 4), (3, 2, 2))
+    assert splits((3, 4), (1, 3, 1, 4, 1))
+    assert not splits((3, 4), (4, 3))
+    assert not splits((3, 4), (12,))
+
+
+def test_powers_are_asked_of_numpy():
+    assert is_power(np.dtype(float), 2.0)
+    assert not is_power(np.dtype(float), 3.0)
+    assert not is_power(np.dtype(complex), 2.0)
+
+
+def test_two_sums_are_one_where_order_is_nothing():
+    """[D10]."""
+
+    def function(x):
+        return OPS["sum_to_size"](OPS["sum_to_size"](x, (3, 4)), (1, 4))
+
+    for dtype in DTYPES:
+        fn = program(function, ArrayType(dtype, (2, 3, 4)))
+        x = np.tile(special(dtype), 2).reshape(2, 3, 4)
+        assert_unchanged(peephole, fn, x)
+        assert_unchanged(peephole, program(lambda x: function(new(x)), fn.params[0].type), x)
+
+    row = ArrayType(np.int8, (5, 3))
+
+    def twice(x):
+        return OPS["sum_to_size"](OPS["sum_to_size"](new(x), (1, 3)), ())
+
+    assert ["positive", "sum_to_size"] == shortened(twice, row)
+
+
+# ---- generated programs ----
+
+
+@SOME
+@given(programs())
+def test_results_of_generated_programs_are_the_same(program):
+    fn, args = program
+
+    assert_unchanged(peephole, fn, *args)
+
+
+@SOME
+@given(programs(dtypes=[np.float64]))
+def test_gradients_of_generated_programs_are_the_same(program):
+    try:
+        df, args = gradient_of(*program)
+    except LetirError:  # an operation without a derivative
+        return
+
+    assert_unchanged(peephole, df, *args)
+
+
+@SOME
+@given(functions())
+def test_results_of_generated_functions_are_the_same(drawn):
+    f, args = drawn
+    try:
+        fn = lt.trace(f, *[arg.copy() for arg in args])
+    except LetirError:
+        return
+
+    assert_unchanged(peephole, fn, *args)
+
+
+def test_a_choice_in_columns_is_made_as_before():
+    def function(c, a, b, d):
+        a = a.T * 2
+        return OPS["where"](c, OPS["where"](c, a, b), d.T * 2)
+
+    kinds = [ArrayType(bool, (4, 3)), X, ArrayType(float, (4, 3)), X]
+    columns = np.asfortranarray(np.ones((4, 3), bool))
+
+    assert_unchanged(
+        peephole,
+        program(function, *kinds),
+        columns,
+        np.ones((3, 4)),
+        np.ones((4, 3)),
+        np.ones((3, 4)),
+    )

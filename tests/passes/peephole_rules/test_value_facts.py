@@ -1,0 +1,111 @@
+"""What ``peephole`` knows of values: who shares their memory, which bodies and sizes they have."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from letir import passes, run_forward
+from letir.ast.bodies import all_bodies
+from letir.ast.primitive import PRIMITIVES as OPS
+from letir.ast.types import ArrayType, Size
+from letir.passes import peephole
+from letir.testing import assert_same
+from tests.passes.exactness import assert_unchanged, ops, program
+
+
+def test_a_result_does_not_become_an_argument_or_another_result():
+    """[C4]."""
+    three = ArrayType(float, (3,))
+    fn = program(lambda x: (x * 1, x - 0, OPS["copy"](x)), three)
+    assert fn is peephole(fn)
+
+    twice = program(lambda x: ((y := x + x), y * 1, y * 1), three)
+    assert_unchanged(peephole, twice, np.ones(3))
+
+
+def test_a_view_of_an_argument_is_no_argument():
+    x = np.ones((2, 3))
+    y = run_forward(peephole(program(lambda x: x.T.T, ArrayType(float, (2, 3)))), x)
+
+    assert y is not x
+    assert np.shares_memory(x, y)
+
+
+def test_nothing_is_read_later_than_an_argument_changes():
+    def function(x, new):
+        y = x.astype("float64")
+        OPS["write_back"](x, new)
+        return y.astype("float32")
+
+    three = ArrayType(np.float32, (3,))
+    fn = program(function, three, three)
+
+    assert_same(
+        run_forward(fn, np.ones(3, "f"), np.zeros(3, "f")),
+        run_forward(peephole(fn), np.ones(3, "f"), np.zeros(3, "f")),
+    )
+
+
+def test_bodies_are_shortened_once_each():
+    inner = lt.checkpoint(lambda x: (x * 2).T.T * 1)
+    fn = lt.trace(lambda x: inner(inner(x)), np.ones((2, 3)))
+
+    found = peephole(fn)
+
+    bodies = {id(bind.attrs["body"]) for bind in found.binds}
+    assert len(bodies) == len({id(bind.attrs["body"]) for bind in fn.binds})
+    assert ["mul"] == ops(found.binds[0].attrs["body"])
+    assert_same(fn(np.ones((2, 3))), found(np.ones((2, 3))))
+
+
+def test_a_body_for_other_types_stays_as_it_is():
+    fn = lt.trace(lt.checkpoint(lambda x: (x * 2).astype("float64")), np.ones(3))
+    other = lt.retype(fn, ArrayType(np.float32, (3,)))
+
+    assert np.float64 == peephole(other)(np.ones(3, "f")).dtype
+
+
+def test_sizes_with_names_are_compared_by_name():
+    n = Size.named("n")
+    kind = ArrayType(float, (n, 3))
+
+    def function(x, y):
+        sizes = OPS["size"](x + y), OPS["size"](x * y)
+        return OPS["equal"](sizes[0][0], sizes[1][0]), sizes[0][1]
+
+    found = ops(peephole(program(function, kind, kind)))
+
+    assert found.count("size") == 1
+    assert "constant" in found
+
+
+def test_private_sizes_are_not_compared():
+    kind = ArrayType(float, (Size.named("_trips"),))
+    fn = program(lambda x, y: (OPS["size"](x * 2), OPS["size"](y * 2)), kind, kind)
+
+    assert fn is peephole(fn)
+
+
+EACH = [
+    *(passes.peephole, passes.canonicalize_ops, passes.remove_implicit_expands, passes.decompose),
+    *(passes.lower_tuples, passes.erase_number_types, passes.in_place_check),
+]
+
+
+@pytest.mark.parametrize("change", EACH, ids=lambda change: change.__name__)
+def test_bodies_in_bodies_are_changed_at_any_depth(change):
+    x = np.ones((2, 2))
+
+    def innermost(x):
+        y = np.square(x) * 1 + OPS["broadcast_to"](x[0], (2, 2))
+        y = OPS["linear"](y, y, x[0]) + OPS["split"](x, 2)[1]
+        return y.at[0].set(1.0) + 2 * y
+
+    fn = lt.trace(innermost, x)
+    for _ in range(50):
+        fn = lt.checkpoint(fn)
+    found = change(fn)
+
+    assert len(all_bodies(found)) == 51
+    assert all_bodies(found)[-1] != all_bodies(fn)[-1]
+    assert_same(fn(x), found(x))

@@ -1,0 +1,143 @@
+"""decompose and decompose_addmm: composites as what they stand for."""
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+
+import letir as lt
+from letir import nn, run_forward
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import Undef
+from letir.ops import load_rare
+from letir.passes import decompose, decompose_addmm
+from letir.testing import assert_close, assert_same, programs
+from letir.testing.samples import SAMPLES
+from letir.testing.samples.sample import applied
+from tests.passes.exactness import assert_unchanged, gradient_of, ops, row_of
+
+load_rare()
+COMPOSITES = sorted(name for name in SAMPLES if PRIMITIVES[name].decompose is not None)
+SMOOTH = [name for name in COMPOSITES if PRIMITIVES[name].is_differentiable]
+SOME = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))
+X, W, B = np.ones((2, 3)), np.arange(12.0).reshape(4, 3), np.ones(4)
+
+
+def deeply(fn):
+    """All that keeps the bits."""
+    return decompose(fn, keep_rules=False)
+
+
+@pytest.mark.parametrize("name", COMPOSITES)
+def test_what_is_computed_by_its_parts_gives_the_same_bits(name):
+    """[B4]."""
+    for sample in SAMPLES[name]:
+        fn, args = applied(PRIMITIVES[name], sample)
+
+        assert_unchanged(decompose, fn, *args)
+        assert_unchanged(deeply, fn, *args)
+
+
+@pytest.mark.parametrize("name", COMPOSITES)
+def test_no_composite_is_left_where_all_are_wanted(name):
+    for sample in SAMPLES[name]:
+        fn, _ = applied(PRIMITIVES[name], sample)
+        found = lt.check(decompose(fn, keep_rules=False, exact=False))
+
+        left = [bind.op.name for bind in found.binds if bind.op.decompose is not None]
+        assert left == [] or None in [a.type for a in (*fn.params, *fn.ret.args)], name
+
+
+def test_rules_are_kept_unless_nobody_will_ask_for_them():
+    fn = lt.trace(lambda x: nn.softmax(x, axis=-1), X)
+
+    assert fn is decompose(fn)
+    assert "exp" in ops(deeply(fn))
+
+
+def test_numpys_own_function_is_kept_unless_rounding_may_differ():
+    fn = lt.trace(np.var, X)
+
+    assert fn is decompose(fn, keep_rules=False)
+    found = decompose(fn, keep_rules=False, exact=False)
+    assert "var" not in ops(found)
+    assert_close(fn(W[:2]), found(W[:2]))
+
+
+def test_composites_are_named():
+    fn = lt.trace(lambda x: (np.var(x), np.std(x)), X)
+
+    assert ["std"] == [name for name in ops(decompose(fn, ops=("var",))) if name in ("var", "std")]
+
+
+def test_binders_keep_names_and_lines():
+    fn = lt.trace(lambda x: nn.linear(x, W, B) + 1, X)
+    (linear,) = [bind for bind in fn.binds if bind.op.name == "linear"]
+    found = decompose(fn)
+    made = next(bind for bind in found.binds if bind.binders == linear.binders)
+
+    assert ("add", linear.source) == (made.op.name, made.source)
+
+
+def test_bodies_are_decomposed_too():
+    inner = lt.checkpoint(lambda x: nn.linear(x, W, B))
+    found = decompose(lt.trace(lambda x: inner(inner(x)[:, :3]), X))
+
+    assert all("linear" not in ops(b.attrs["body"]) for b in found.binds if "body" in b.attrs)
+
+
+def test_a_program_without_composites_is_returned():
+    fn = lt.trace(lambda x: np.exp(x) @ x.T, X)
+
+    assert fn is decompose(fn) is decompose_addmm(fn)
+
+
+def test_a_linear_layer_with_a_bias_is_a_product_and_a_sum():
+    fn = lt.trace(nn.linear, X, W, B)
+
+    assert ["transpose", "matmul", "add"] == ops(decompose_addmm(fn))
+    assert_same(fn(X, W, B), decompose_addmm(fn)(X, W, B))
+
+
+def test_a_linear_layer_without_a_bias_stays():
+    fn = lt.trace(nn.linear, X, W)
+
+    assert fn is decompose_addmm(fn)
+
+
+@SOME
+@given(programs(ops=COMPOSITES))
+def test_generated_programs_of_composites_give_the_same_bits(program):
+    fn, args = program
+
+    assert_unchanged(deeply, fn, *args)
+
+
+def run(fn: lt.Lambda, args: list) -> tuple:
+    """The results in a row."""
+    return row_of(run_forward(fn, *args))
+
+
+@SOME
+@given(programs(ops=SMOOTH))
+def test_gradients_by_parts_are_the_same(program):
+    fn, args = program
+    try:
+        df, given = gradient_of(fn, args)
+        dg, also = gradient_of(decompose(fn), args)
+    except lt.LetirError:
+        return
+
+    assert_unchanged(deeply, df, *given)
+    with np.errstate(all="ignore"):  # a derivative may meet log(0) in the branch not taken
+        found = [[x for x in run(f, a) if x is not Undef] for f, a in ((df, given), (dg, also))]
+    assert_close(*found)
+
+
+def test_a_reduction_of_named_size_stays():
+    """For three elements it is a tree, for any number a loop, which adds in another order."""
+    f = lt.trace(
+        lambda x: lt.reduce(lambda p, q: p + q + p * q, np.float64(0.0), x),
+        lt.ShapeDtype(("n",), float),
+    )
+
+    assert f is decompose(f)

@@ -1,0 +1,423 @@
+"""The slots plan: results, errors and freeing of ``run_forward`` [C1, C2, C4, C5]."""
+
+import gc
+import itertools
+import sys
+import threading
+import tracemalloc
+import weakref
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+import letir as lt
+from letir.ast.attrs import Attrs
+from letir.ast.builder import LetBuilder
+from letir.ast.primitive import PRIMITIVES
+from letir.ast.types import ArrayType, Undef
+from letir.errors import GuardError
+from letir.eval.evaluator import root, run_flat
+from letir.plan.plan import Plan, plan_of
+from letir.testing import SAMPLES, applied, assert_same
+from letir.testing.strategies import programs
+from tests.eval.stand_in import DeviceArray, DeviceModule, modules, moved
+from tests.eval.test_memory_checks import UPDATES, filled, filled_in_columns, read_and_filled
+
+X = np.linspace(-1.0, 2.0, 6).reshape(2, 3)
+
+
+def planned(fn, *args) -> tuple:
+    """The results of the plan of ``fn``."""
+    return plan_of(fn).run(list(args))
+
+
+def check_plan(fn, args) -> None:
+    """The plan gives what run_forward gives, in value, kind and sharing of memory."""
+    args = [np.copy(a) if isinstance(a, np.ndarray) else a for a in args]
+    expected, found = run_flat(fn, list(args)), planned(fn, *args)
+    assert len(expected) == len(found)
+    for a, b in zip(expected, found, strict=True):
+        assert a is b if a is Undef else type(a) is type(b)
+        if a is not Undef:
+            assert_same(a, b)
+    # which results lie in the same memory, and in that of which arguments
+    assert [owner(expected, args, a) for a in expected] == [owner(found, args, b) for b in found]
+
+
+def owner(results, args, result) -> int:
+    """The first of arguments and results in whose memory this result is."""
+    return [id(root(x)) for x in (*args, *results)].index(id(root(result)))
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@pytest.mark.parametrize("name", SAMPLES)
+def test_every_operation_gives_what_run_forward_gives(name):
+    for sample in SAMPLES[name]:
+        for constants in (False, True):
+            check_plan(*applied(PRIMITIVES[name], sample, constants=constants))
+
+
+@given(programs())
+def test_programs_give_what_run_forward_gives(program):
+    check_plan(*program)
+
+
+@pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
+@settings(max_examples=40)
+@given(programs())
+def test_gradients_give_what_run_forward_gives(program):
+    fn, args = program
+    try:
+        df = lt.differentiate(fn).joined()
+    except lt.LetirError:
+        return
+    cts = [np.ones(p.type.shape, p.type.dtype) for p in df.params[len(args) :]]
+    check_plan(df, [*args, *cts])
+
+
+# ---- numbers among the operands ----
+
+
+@pytest.mark.parametrize("dtype", ["f2", "f4", "f8", "c8", "i1", "u1", "i8", "?"])
+@pytest.mark.parametrize("number", [2, 0.1, 1j, True, -3, float("nan"), -0.0])
+def test_a_number_is_what_numpy_makes_of_it(dtype, number):
+    """An array of the dtype that promotion gives it in that operation, made once."""
+    x = np.arange(3).astype(dtype)
+    for name in ("add", "mul", "less", "maximum", "power", "div"):
+        builder = LetBuilder()
+        try:
+            made = PRIMITIVES[name](builder.param(ArrayType(dtype, (3,))), number)
+        except lt.LetirError:
+            continue
+        check_outcome(builder.build([made]), x)
+
+
+@pytest.mark.parametrize("number", [300, -1, 1e300, 1e-300, 2**40])
+@pytest.mark.parametrize("dtype", ["u1", "f4", "f2", "i4"])
+def test_a_number_that_does_not_fit_is_numpys_error_or_warning(dtype, number):
+    for name in ("add", "less", "equal", "mul"):
+        builder = LetBuilder()
+        made = PRIMITIVES[name](builder.param(ArrayType(dtype, (3,))), number)
+        check_outcome(builder.build([made]), np.arange(3).astype(dtype))
+
+
+def check_outcome(fn, *args) -> None:
+    """The plan gives, warns of, and refuses what run_forward does."""
+    found = outcome(lambda: planned(fn, *args))
+
+    assert outcome(lambda: run_flat(fn, list(args))) == found
+
+
+def outcome(run) -> tuple:
+    """(the results or the error, which floating point flags were set)."""
+    flags: list = []
+    with np.errstate(all="call", call=lambda kind, flag: flags.append(kind)):
+        try:
+            results = [(r.dtype, r.tobytes()) for r in run()]
+        except (OverflowError, TypeError, ValueError) as error:
+            results = [repr(error)]
+    return results, flags
+
+
+def test_ufuncs_are_called_themselves():
+    fn = lt.trace(lambda x, y: np.arctan2(x, y) * y, X, X)
+
+    assert [f for _, f, *_ in plan_of(fn).tables[np].steps] == [np.arctan2, np.multiply]
+
+
+def test_python_integers_are_computed_exactly():
+    fn = lt.trace(lambda x, y: x * y, 3, 4)
+
+    with pytest.raises(OverflowError):
+        planned(fn, 2**40, 2**40)
+
+
+# ---- freeing ----
+
+ALIVE: dict[int, weakref.ref] = {}
+KEYS = itertools.count()
+
+
+def new_array(*operands, results=1):
+    """Arrays that are known while they live; fails for an operand of nan."""
+    if any(np.isnan(x).any() for x in operands):
+        raise ValueError("nan")
+    if any(np.isinf(x).any() for x in operands):
+        raise KeyboardInterrupt
+    made = []
+    for _ in range(results):
+        array, key = np.ones(3), next(KEYS)
+        ALIVE[key] = weakref.ref(array, lambda _, key=key: ALIVE.pop(key, None))
+        made.append(array)
+    COUNTS.append(len(ALIVE))
+    return tuple(made)
+
+
+COUNTS: list[int] = []
+
+
+@pytest.fixture
+def alive():
+    """A program's operation ``make`` of one array, and ``make_two``; the number that is alive."""
+    ALIVE.clear()
+    COUNTS.clear()
+    gc.disable()
+    yield ALIVE
+    gc.enable()
+    for name in ("test.make", "test.two"):
+        PRIMITIVES.pop(name, None)
+
+
+def chain(alive):
+    """x -> a -> b, (c, d) -> e of b and d, c unused; returns e."""
+    one = lt.primitive("test.make", lambda xp, *xs: new_array(*xs)[0], aval=lambda *xs: xs[0])
+    two = lt.primitive(
+        "test.two", lambda xp, x: new_array(x, results=2), aval=lambda x: (x, x), results=2
+    )
+
+    def f(x):
+        a = one(x)
+        b = one(a)
+        _, d = two(a)
+        e = one(b, d)
+        return one(e, e)
+
+    return lt.trace(f, np.ones(3))
+
+
+def test_every_array_is_freed_at_its_last_use(alive):
+    """[C1]"""
+    fn = chain(alive)
+    alive.clear()
+    COUNTS.clear()
+    results = planned(fn, np.ones(3))
+
+    # after each operation, while its operands are still its own
+    assert COUNTS == [1, 2, 4, 4 - 1, 2]
+    assert len(alive) == 1
+    del results
+    assert not alive
+
+
+@pytest.mark.parametrize(("bad", "error"), [(np.nan, ValueError), (np.inf, KeyboardInterrupt)])
+def test_after_an_error_no_array_is_alive(alive, bad, error):
+    """[C1]"""
+    fn = chain(alive)
+    alive.clear()
+    plan, kept = plan_of(fn), []
+    x = np.full(3, bad)
+    gone = weakref.ref(x)
+    leaves = [x]
+    del x
+    with pytest.raises(error) as found:
+        plan.run(leaves)
+    kept.append(found.value)
+
+    assert not alive
+    assert gone() is None
+    assert "test.make" in found.value.__notes__[0]
+
+
+def test_unused_arguments_are_not_kept():
+    fn = lt.trace(lambda x, y: np.exp(y), X, X)
+    x = X.copy()
+    gone = weakref.ref(x)
+    leaves = [x, X]
+    del x
+    seen = []
+    plan = plan_of(fn)
+    (kind, f, *rest), *_ = plan.tables[np].steps
+    plan.tables[np].steps = ((kind, lambda y: seen.append(gone()) or f(y), *rest),)
+    plan.run(leaves)
+
+    assert seen == [None]
+
+
+def test_a_plan_is_freed_with_its_program():
+    """Nothing that is kept with a program refers back to it."""
+    fn = lt.trace(lambda x: np.exp(x) * 2.0, X)
+    planned(fn, X)
+    gone = weakref.ref(fn)
+    gc.disable()
+    del fn
+    found = gone()
+    gc.enable()
+
+    assert found is None
+
+
+# ---- updates ----
+
+
+@pytest.mark.parametrize("program", [filled, read_and_filled, filled_in_columns])
+def test_updates_of_one_buffer_make_no_copies(program):
+    """[C2]"""
+    x, v = np.zeros(50_000), np.arange(1.0, UPDATES + 1) / UPDATES
+    fn = lt.trace(program, x, v)
+    expected = program(x, v)
+    tracemalloc.start()
+    try:
+        (found,) = planned(fn, x, v)
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+
+    assert_same(expected, found)
+    assert peak < 3 * x.nbytes
+
+
+def test_an_argument_is_not_updated():
+    """[C2]"""
+    fn = lt.trace(lambda x: lt.numpy.array(x).at[0].set(1.0), np.zeros(3))
+    x = np.zeros(3)
+    planned(fn, x)
+
+    assert_same(np.zeros(3), x)
+
+
+# ---- errors and effects ----
+
+
+def test_an_error_has_the_notes_that_run_forward_gives_it():
+    fn = lt.trace(lambda x: np.linalg.inv(x + 0.0) * 2.0, np.eye(2))
+    notes = []
+    for run in (run_flat, lambda f, leaves: plan_of(f).run(leaves)):
+        with pytest.raises(np.linalg.LinAlgError) as found:
+            run(fn, [np.zeros((2, 2))])
+        notes.append(found.value.__notes__)
+
+    assert notes[0] == notes[1]
+    assert "test_slots.py" in notes[0][0]
+
+
+def test_a_failed_guard_says_where_and_what():
+    fn = lt.trace(lambda x: x if x.sum() > 0 else -x, X + 9.0)
+    with pytest.raises(GuardError) as by_plan:
+        planned(fn, X - 9.0)
+    with pytest.raises(GuardError) as by_evaluator:
+        run_flat(fn, [X - 9.0])
+
+    assert str(by_plan.value) == str(by_evaluator.value)
+    assert "test_slots.py" in str(by_plan.value)
+
+
+def test_effects_happen_in_order_and_once(capsys):
+    """[C5]"""
+
+    def f(x):
+        lt.debug.print("first {}", x)
+        y = x * 2.0
+        lt.debug.print("second {}", y)
+        return y
+
+    fn = lt.trace(f, 1.0)
+    capsys.readouterr()
+    planned(fn, 3.0)
+
+    assert capsys.readouterr().out.split() == ["first", "3.0", "second", "6.0"]
+
+
+# ---- bodies, groups, constants ----
+
+
+def test_bodies_run_as_plans():
+    fn = lt.trace(lt.checkpoint(lambda x: np.sin(x) * 2.0), X)
+    (bind,) = fn.binds
+    check_plan(fn, [X])
+
+    assert Plan in bind.attrs["body"]._memo
+
+
+def test_groups_are_steps_of_the_plan_around_them():
+    inner = LetBuilder()
+    a, b = (inner.param(ArrayType(float, (3,))) for _ in range(2))
+    body = inner.build([a * b + 1.0, a])
+    outer = LetBuilder()
+    x, y = (outer.param(ArrayType(float, (3,))) for _ in range(2))
+    op = PRIMITIVES["fused"]
+    first = outer.apply(op, (x, y), Attrs(body=body))
+    second = outer.apply(op, first, Attrs(body=body))
+    fn = outer.build([*second, first[1]])
+    check_plan(fn, [np.arange(3.0), np.ones(3)])
+
+    assert [f for _, f, *_ in plan_of(fn).tables[np].steps] == [np.multiply, np.add] * 2
+
+
+def test_an_error_in_a_group_has_its_lines_inside_out():
+    inner = LetBuilder()
+    body = inner.build([PRIMITIVES["inv"](inner.param(ArrayType(float, (2, 2))))])
+    outer = LetBuilder()
+    x = outer.param(ArrayType(float, (2, 2)))
+    fn = outer.build(outer.apply(PRIMITIVES["fused"], (x,), Attrs(body=body)))
+    with pytest.raises(np.linalg.LinAlgError) as found:
+        planned(fn, np.zeros((2, 2)))
+
+    assert ["inv" in found.value.__notes__[0], "fused" in found.value.__notes__[1]] == [True, True]
+
+
+def test_results_share_no_memory_with_constants():
+    """[C4]"""
+    fn = lt.trace(lambda x: (lt.numpy.array([1.0, 2.0]), x, lt.numpy.array([1.0, 2.0])[::-1]), X)
+    for _ in range(2):
+        first, _, reversed_ = planned(fn, X)
+        assert_same(np.array([1.0, 2.0]), first)
+        assert_same(np.array([2.0, 1.0]), reversed_)
+        first[:] = reversed_[:] = 7.0
+
+
+def test_the_wrong_number_of_arguments_is_an_error():
+    with pytest.raises(lt.errors.InternalError, match="found 2"):
+        planned(lt.trace(lambda x: x * 2.0, X), X, X)
+
+
+# ---- threads, nesting, devices ----
+
+
+def test_threads_run_one_plan_at_the_same_time():
+    fn = lt.trace(lambda x, y: ((x @ y).T + x.sum()) * y[0, 0] + np.tanh(y), np.eye(3), np.eye(3))
+    plan, barrier = plan_of(fn), threading.Barrier(16)
+
+    def work(k):
+        barrier.wait()
+        x, y = np.full((3, 3), k + 1.0), np.eye(3) * k
+        expected = run_flat(fn, [x, y])
+        return all(
+            np.array_equal(plan.run([x, y])[0], expected[0], equal_nan=True) for _ in range(50)
+        )
+
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(1e-5)
+    try:
+        with ThreadPoolExecutor(16) as pool:
+            assert all(pool.map(work, range(16)))
+    finally:
+        sys.setswitchinterval(before)
+
+
+def test_a_plan_may_run_inside_itself():
+    plans = []
+    again = lt.primitive(
+        "test.again",
+        lambda xp, x: x if x.sum() > 9 else plans[0].run([x + 1.0])[0],
+        aval=lambda x: x,
+    )
+    try:
+        fn = lt.trace(lambda x: again(x * 2.0) - 1.0, np.full(3, 9.0))
+        plans.append(plan_of(fn))
+
+        assert_same(run_flat(fn, [np.ones(3)]), plans[0].run([np.ones(3)]))
+    finally:
+        PRIMITIVES.pop("test.again", None)
+
+
+def test_arrays_of_a_device_stay_there(monkeypatch):
+    device = DeviceModule()
+    for name, module in modules(device).items():
+        monkeypatch.setitem(sys.modules, name, module)
+    fn = lt.trace(lambda x, y: np.exp(x) * 2.0 + np.arange(3.0) @ y, X, np.ones((3, 3)))
+    (found,) = plan_of(fn).run([moved(X), moved(np.ones((3, 3)))], device)
+
+    assert isinstance(found, DeviceArray)
+    assert_same(run_flat(fn, [X, np.ones((3, 3))])[0], found.host)

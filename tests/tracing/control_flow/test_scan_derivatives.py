@@ -1,0 +1,198 @@
+"""Derivatives of ``lt.scan``: the programs that they are, and their values."""
+
+import numpy as np
+import pytest
+
+import letir as lt
+from tests.tracing.control_flow.scan_programs import (
+    RNG,
+    W,
+    network,
+    operations,
+    plain_network,
+    scans,
+)
+
+
+def test_the_program_has_the_same_size_for_any_number_of_steps():
+    args = W, np.zeros(3)
+    sizes = {len(lt.grad(lt.trace(network, *args, RNG.normal(size=(n, 3))))) for n in (2, 1000)}
+
+    assert 1 == len(sizes)
+
+
+def test_the_way_back_keeps_what_it_reads_and_nothing_that_is_the_same_in_all_steps():
+    def loss(w, h, xs):
+        h, _ = lt.scan(lambda h, x: (np.sin(h @ (w.T * 2)) + x, None), h, xs)
+        return h.sum()
+
+    forward, backward = scans(lt.grad(lt.trace(loss, W, np.ones(3), np.ones((5, 3))), (0, 1)))
+
+    # h, and h @ w.T * 2 for the sine
+    assert [(5, 3), (5, 3)] == [binder.type.shape for binder in forward.binders[1:]]
+    assert "transpose" not in operations(backward) or "mul" in operations(backward)
+    assert backward.attrs["reverse"] is True
+
+
+def test_the_cotangent_of_a_matrix_is_one_product_after_the_loop():
+    def loss(w, h, xs):
+        return lt.scan(lambda h, x: (np.tanh(h @ w + x), h), h, xs)[1].sum()
+
+    _, backward = scans(lt.grad(lt.trace(loss, W, np.ones(3), np.ones((5, 3)))))
+
+    assert 1 == operations(backward).count("matmul")  # that of the carry
+    assert 1 == backward.attrs["n_carry"]
+
+
+def test_a_carry_without_a_derivative_has_no_way_back():
+    def loss(x):
+        (_, total), _ = lt.scan(lambda c, x: ((c[0] + 1, c[1] + x * c[0]), None), (0, 0.0), x)
+        return total
+
+    _, backward = scans(lt.grad(lt.trace(loss, np.ones(4))))
+    assert ["float64[]"] == [str(b.type) for b in backward.binders[:1]]
+    np.testing.assert_array_equal(lt.grad(loss)(np.ones(4)), np.arange(4))
+
+
+def test_a_carry_requires_grad_if_it_does_in_any_step():
+    """[D1] y gets the derivative of x in the second step only, z in the third."""
+
+    def loss(x):
+        def step(carry, _):
+            x, y, _ = carry
+            return (x, x * 2, y * 3), None
+
+        (_, _, z), _ = lt.scan(step, (x, 1.0, 1.0), length=3)
+        return z
+
+    assert 6.0 == lt.grad(loss)(5.0)
+    assert (30.0, 6.0) == lt.jvp(loss, (5.0,), (1.0,))
+
+
+@pytest.mark.parametrize("every", [None, 2])
+def test_second_derivatives_are_those_of_the_loop(every):
+    xs, h = RNG.normal(size=(5, 3)), np.full(3, 0.2)
+
+    def loop(w):
+        return network(w, h, xs, every=every)
+
+    expected = lt.hessian(lambda w: plain_network(w, h, xs))(W)
+    np.testing.assert_allclose(lt.hessian(loop)(W), expected, rtol=1e-11, atol=1e-13)
+    _, by_hvp = lt.jvp(lt.grad(loop), (W,), (np.ones((3, 3)),))
+    np.testing.assert_allclose(by_hvp, expected.sum((2, 3)), rtol=1e-11, atol=1e-13)
+    reverse_over_forward = lt.grad(lambda w: lt.jvp(loop, (w,), (np.ones((3, 3)),))[1])(W)
+    np.testing.assert_allclose(reverse_over_forward, by_hvp, rtol=1e-11, atol=1e-13)
+
+
+def test_a_scan_in_a_scan():
+    xs = RNG.normal(size=(3, 4))
+
+    def loss(w, xs):
+        def outer(h, row):
+            h, ys = lt.scan(lambda h, x: (np.sin(h * w + x), h * x), h, row, reverse=True)
+            return h, ys.sum()
+
+        h, ys = lt.scan(outer, 0.3, xs)
+        return h * ys.sum()
+
+    def plain(w, xs):
+        h, total = 0.3, 0.0
+        for row in xs:
+            for x in row[::-1]:
+                total = total + h * x
+                h = np.sin(h * w + x)
+        return h * total
+
+    for found, expected in zip(
+        lt.grad(loss, (0, 1))(0.7, xs), lt.grad(plain, (0, 1))(0.7, xs), strict=True
+    ):
+        np.testing.assert_allclose(found, expected, rtol=1e-12)
+    np.testing.assert_allclose(lt.hessian(loss)(0.7, xs), lt.hessian(plain)(0.7, xs), rtol=1e-11)
+
+
+def test_loops_in_loops_at_any_depth_have_gradients_of_linear_size():
+    def nested(depth):
+        def loop(x):
+            if not depth:
+                return np.sin(x)
+            return lt.scan(lambda c, _: (nested(depth - 1)(c), None), x, length=1)[0]
+
+        return loop
+
+    expected = lt.grad(nested(0))(0.5)
+    assert expected == pytest.approx(lt.grad(nested(12))(0.5), rel=1e-12)
+    assert lt.jvp(nested(12), (0.5,), (1.0,))[1] == pytest.approx(expected, rel=1e-12)
+
+
+# ---- forward mode ----
+
+
+def test_values_and_tangents_are_one_loop():
+    args = W, np.full(3, 0.2), RNG.normal(size=(5, 3))
+    fn = lt.trace(lambda *args: lt.jvp(network, args, args), *args)
+
+    (bind,) = scans(fn)
+    assert 4 == bind.attrs["n_carry"]
+
+
+def test_linearize_computes_values_once():
+    """The loop of the tangents reads what the other has stacked."""
+    args = W, np.full(3, 0.2), RNG.normal(size=(5, 3))
+
+    _, lin = lt.linearize(network, *args)
+
+    (bind,) = scans(lin.program)
+    assert "tanh" not in operations(bind)
+    _, expected = lt.jvp(network, args, args)
+    np.testing.assert_allclose(lin(*args), expected, rtol=1e-12)
+
+
+def test_forward_mode_of_loops_in_loops():
+    def outer(c, row):
+        c, ys = lt.scan(lambda c, x: (np.sin(c) * x, c * c), c, row)
+        return c, ys.sum()
+
+    def f(c, xs):
+        c, ys = lt.scan(outer, c, xs)
+        return c + (ys * ys).sum()
+
+    xs = RNG.normal(size=(3, 4))
+    expected = lt.jacrev(f, (0, 1))(0.4, xs)
+    for found, row in zip(lt.jacfwd(f, (0, 1))(0.4, xs), expected, strict=True):
+        np.testing.assert_allclose(found, row, rtol=1e-12)
+    _, tangent = lt.jvp(f, (0.4, xs), (1.0, xs * 0))
+    np.testing.assert_allclose(tangent, expected[0], rtol=1e-12)
+
+
+@pytest.mark.parametrize("n, is_stacked", [(8, True), (1000, False)])
+def test_products_are_stacked_where_that_takes_no_more_room(n, is_stacked):
+    def loss(w, v, xs):
+        def step(c, x):
+            return np.tanh(c * 0.5 + (x @ w) @ v), None
+
+        return lt.scan(step, 0.1, xs)[0]
+
+    args = np.ones((2, n)) / n, np.ones(n) / n, RNG.normal(size=(4, 2))
+    _, backward = scans(lt.grad(lt.trace(loss, *args)))
+    assert is_stacked == all(binder.type.shape != (2, n) for binder in backward.binders)
+
+    def plain(w, v, xs):
+        c = 0.1
+        for x in xs:
+            c = np.tanh(c * 0.5 + (x @ w) @ v)
+        return c
+
+    np.testing.assert_allclose(lt.grad(loss)(*args), lt.grad(plain)(*args), rtol=1e-11)
+
+
+def test_a_scan_through_which_no_derivative_flows_has_none():
+    def f(xs, start):
+        def step(n, x):
+            return (n + 1).astype("int64"), np.tanh(n.astype("float64"))
+
+        return lt.scan(step, start.astype("int64"), xs, checkpoint_every=2)[1].sum()
+
+    gradients = lt.grad(f, (0, 1))(np.ones(3), np.float64(2))
+
+    np.testing.assert_array_equal(gradients[0], np.zeros(3))
+    assert gradients[1] == 0

@@ -1,0 +1,294 @@
+"""``lt.scan``: values, derivatives and errors, against the loop that it stands for."""
+
+import gc
+import itertools
+import weakref
+
+import numpy as np
+import pytest
+
+import letir as lt
+from tests.tracing.control_flow.scan_programs import RNG, W, network, plain_network, scans
+
+
+@pytest.mark.parametrize("n, reverse", [*itertools.product((0, 1, 7), (False, True))])
+@pytest.mark.parametrize("every", [None, 1, 3, 10])
+def test_value_and_gradient_are_those_of_the_python_loop(n, reverse, every):
+    args = W, np.full(3, 0.2), RNG.normal(size=(n, 3))
+
+    def loop(*args):
+        return network(*args, reverse=reverse, every=every)
+
+    def plain(*args):
+        return plain_network(*args, reverse=reverse)
+
+    value, gradient = lt.value_and_grad(loop, (0, 1, 2))(*args)
+    expected, by_loop = lt.value_and_grad(plain, (0, 1, 2))(*args)
+    np.testing.assert_allclose(value, expected, rtol=1e-13)
+    for ct, other in zip(gradient, by_loop, strict=True):
+        assert (ct.dtype, ct.shape) == (other.dtype, other.shape)
+        np.testing.assert_allclose(ct, other, rtol=1e-12, atol=1e-14)
+
+
+# ---- batches, types and values ----
+
+
+def test_batches_are_those_of_the_loop():
+    ws, xs = RNG.normal(size=(2, 3, 3)), RNG.normal(size=(5, 2, 3))
+    h = np.full(3, 0.2)
+
+    found = lt.vmap(lt.grad(network, (0, 2)), (0, None, 1))(ws, h, xs)
+    for i in range(2):
+        for ct, expected in zip(
+            found, lt.grad(plain_network, (0, 2))(ws[i], h, xs[:, i]), strict=True
+        ):
+            np.testing.assert_allclose(ct[i], expected, rtol=1e-12)
+
+
+def test_only_carries_that_meet_a_batch_have_one():
+    def f(x):
+        (count, total), _ = lt.scan(lambda c, v: ((c[0] + 1, c[1] * v), None), (0, 1.0), x)
+        return count, total
+
+    fn = lt.vmap(lt.trace(f, np.ones(3)))
+    counts, totals = fn(np.full((2, 3), 2.0))
+    np.testing.assert_array_equal(counts, [3, 3])
+    np.testing.assert_array_equal(totals, [8.0, 8.0])
+    (bind,) = scans(lt.trace(lt.vmap(f), np.ones((2, 3))))
+    assert [(), (2,)] == [binder.type.shape for binder in bind.binders[:2]]
+
+
+@pytest.mark.parametrize(
+    "init, xs, dtype",
+    [
+        (0, np.ones(3, "float32"), "float32"),
+        (0.0, np.ones(3, "float32"), "float32"),
+        (0, np.ones(3), "float64"),
+        (0.0, np.ones(3, "complex64"), "complex64"),
+        (True, np.ones(3, bool), "bool"),
+        (np.float32(0), np.ones(3, "float32"), "float32"),
+    ],
+)
+def test_a_python_number_in_the_carry_gets_the_dtype_of_what_a_step_gives(init, xs, dtype):
+    last, ys = lt.scan(lambda c, x: (c + x, c), init, xs)
+
+    assert (dtype, dtype) == (last.dtype, ys.dtype)
+
+
+def test_results_have_numpys_kinds():
+    last, (ys, ones, nothing) = lt.scan(lambda c, x: (c + x, (c, 1, None)), 0.0, np.ones(3))
+
+    assert np.float64 is type(last)
+    assert ((3,), np.dtype(int), None) == (ys.shape, ones.dtype, nothing)
+    last, _ = lt.scan(lambda c, x: (c, None), np.zeros(()), np.ones(3))
+    assert np.float64 is type(last) or () == last.shape
+
+
+@pytest.mark.parametrize("length", [0, 3])
+def test_no_array_is_needed_to_go_over(length):
+    last, ys = lt.scan(lambda c, x: (c * 2, (c, x)), 1, length=length)
+
+    assert 2**length == last
+    np.testing.assert_array_equal(ys[0], [1, 2, 4][:length])
+    assert ys[1] is None
+
+
+def test_named_sizes_are_those_of_the_run():
+    def f(w, xs):
+        h, ys = lt.scan(lambda h, x: (np.tanh(h * w + x), h * x), xs[0] * 0, xs)
+        return (ys * h).sum()
+
+    fn = lt.trace(f, lt.ShapeDtype(()), lt.ShapeDtype(("n", "m")))
+    assert scans(fn)[0].attrs["length"] is None
+    gradient = lt.grad(fn, (0, 1))
+    for n, m in ((1, 2), (4, 3)):
+        xs = RNG.normal(size=(n, m))
+        np.testing.assert_allclose(fn(0.3 * np.ones(()), xs), f(0.3, xs), rtol=1e-13)
+        for found, expected in zip(
+            gradient(np.array(0.3), xs), lt.grad(f, (0, 1))(np.array(0.3), xs), strict=True
+        ):
+            np.testing.assert_allclose(found, expected, rtol=1e-12)
+
+
+def test_a_scan_without_steps_knows_named_sizes():
+    fn = lt.trace(
+        lambda xs: lt.scan(lambda c, x: (c, x * 2), 0.0, xs)[1], lt.ShapeDtype(("n", "m"))
+    )
+
+    assert (0, 5) == fn(np.zeros((0, 5))).shape
+
+
+def test_text_file_and_source_bring_a_loop_back():
+    args = W, np.full(3, 0.2), RNG.normal(size=(5, 3))
+    fn = lt.value_and_grad(lt.trace(network, *args))
+
+    assert fn == lt.parse(lt.dumps(fn)) == lt.check(lt.canonicalize(fn))
+    space: dict = {}
+    exec(lt.to_source(fn), space)
+    for found, expected in zip(space["f"](*args), fn(*args), strict=True):
+        np.testing.assert_array_equal(found, expected)
+
+
+def test_a_pass_takes_a_loop_as_it_is():
+    fn = lt.trace(network, W, np.full(3, 0.2), RNG.normal(size=(5, 3)))
+
+    assert not lt.diff(fn, fn)
+    _, lin = lt.linearize(fn, W, np.full(3, 0.2), np.ones((5, 3)))
+    tangents = np.ones((3, 3)), np.ones(3), np.zeros((5, 3))
+    _, expected = lt.jvp(fn, (W, np.full(3, 0.2), np.ones((5, 3))), tangents)
+    np.testing.assert_allclose(lin(*tangents), expected, rtol=1e-12)
+
+
+def test_the_transpose_of_a_linear_loop():
+    def f(x):
+        return lt.scan(lambda c, v: (2 * c + v, c), 0.0, x)
+
+    matrix = np.stack([np.append(f(row)[1], f(row)[0]) for row in np.eye(4)])
+    (found,) = lt.linear_transpose(f, np.ones(4))((np.array(3.0), np.arange(4.0)))
+    np.testing.assert_allclose(found, matrix @ [*np.arange(4.0), 3.0])
+
+
+# ---- freeing ----
+
+
+def test_a_step_frees_the_carry_that_it_gets():
+    """[C1] at no time are more than two carries alive."""
+    alive, most = [], []
+
+    def count(x):
+        made = np.array(x + 1.0)
+        alive.append(weakref.ref(made))
+        most.append(sum(ref() is not None for ref in alive))
+        return made
+
+    step = lt.opaque(count, aval=lambda x: x)
+
+    def loop(h):
+        return lt.scan(lambda h, _: (step(h), h.sum()), h, length=20)
+
+    fn = lt.trace(loop, np.ones(5), abstract=True)
+    gc.collect()
+    gc.disable()
+    try:
+        last, _ = fn(np.ones(5))
+    finally:
+        gc.enable()
+
+    assert (21.0, 20, 2) == (last[0], len(most), max(most))
+
+
+def test_an_error_in_a_step_keeps_no_value():
+    """[C1] and says which step of the program, at which line."""
+    alive = []
+
+    def fail(x):
+        made = np.array(x + 1)
+        alive.append(weakref.ref(made))
+        if len(alive) > 3:
+            raise FloatingPointError("no more")
+        return made
+
+    step = lt.opaque(fail, aval=lambda x: x)
+
+    def loop(h):
+        return lt.scan(lambda h, _: (step(h), None), h, length=9)[0]
+
+    fn = lt.trace(loop, np.ones(5), abstract=True)
+    with pytest.raises(FloatingPointError, match="no more") as caught:
+        fn(np.ones(5))
+
+    assert [] == [ref for ref in alive if ref() is not None]
+    assert any("test_scan.py" in note for note in caught.value.__notes__)
+
+
+# ---- errors ----
+
+ONES = np.ones(3)
+WRONG = {
+    "dtype": (lambda: lt.scan(lambda c, x: (c + 1.5, x), np.int32(1), ONES), "int32.*float64"),
+    "leaf": (
+        lambda: lt.scan(lambda c, x: ({"a": c["a"] * ONES}, x), {"a": np.float64(1)}, ONES),
+        r"carry\['a'\]: float64\[\] comes in, float64\[3\] goes out",
+    ),
+    "no pair": (lambda: lt.scan(lambda c, x: c, 0.0, ONES), r"returns \(carry, y\)"),
+    "nesting": (lambda: lt.scan(lambda c, x: ((c, c), x), 0.0, ONES), "nests as"),
+    "no length": (lambda: lt.scan(lambda c, x: (c, x), 0.0), "length is needed"),
+    "sizes": (lambda: lt.scan(lambda c, x: (c, x), 0.0, (ONES, np.ones(4))), "differ: 3, 4"),
+    "length": (lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, length=4), "length differ: 3, 4"),
+    "text": (lambda: lt.scan(lambda c, x: (c, x), "a", ONES), "'a' of type str"),
+    "no axis": (lambda: lt.scan(lambda c, x: (c, x), 0.0, 3.0), "no axis to go over"),
+    "question": (lambda: lt.scan(lambda c, x: (c if c > 0 else -c, x), 0.0, ONES), "truth value"),
+    "negative": (lambda: lt.scan(lambda c, x: (c, x), 0.0, length=-1), "length is -1"),
+    "every": (
+        lambda: lt.scan(lambda c, x: (c, x), 0.0, ONES, checkpoint_every=0),
+        "at least one step, found 0",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_errors_say_what_was_found_and_where(name):
+    call, message = WRONG[name]
+
+    with pytest.raises(lt.LetirError, match=message) as caught:
+        call()
+    assert "test_scan.py" in str(caught.value) or name == "every"
+
+
+# ---- Variables and writes ----
+
+
+def test_variables_that_a_step_closes_over_have_gradients():
+    w, xs = lt.Variable(W, requires_grad=True), RNG.normal(size=(5, 3))
+
+    network(w, np.full(3, 0.2), xs).backward()
+
+    expected = lt.grad(plain_network)(W, np.full(3, 0.2), xs)
+    np.testing.assert_allclose(np.asarray(w.grad), expected, rtol=1e-12)
+
+
+def test_a_variable_in_a_loop_in_a_loop_has_a_gradient():
+    w = lt.Variable(0.5, requires_grad=True)
+
+    def outer(c, _):
+        return lt.scan(lambda c, _: (c * w, None), c, length=2)[0], None
+
+    lt.scan(outer, 1.0, length=3)[0].backward()
+
+    assert float(w.grad) == pytest.approx(6 * 0.5**5)
+
+
+def test_a_step_may_write_into_its_arguments():
+    start = np.ones(3)
+
+    def step(c, x):
+        c["n"][0] += x
+        c["n"] *= 2
+        return c, c["n"].sum()
+
+    last, ys = lt.scan(step, {"n": start}, np.arange(3.0))
+
+    expected, sums = np.ones(3), []
+    for x in range(3):
+        expected[0] += x
+        expected *= 2
+        sums.append(expected.sum())
+    np.testing.assert_array_equal(last["n"], expected)
+    np.testing.assert_array_equal(ys, sums)
+    np.testing.assert_array_equal(start, np.ones(3))
+
+
+def test_effects_of_a_step_happen_once(capsys):
+    def f(x):
+        def step(c, x):
+            lt.debug.print("{}", c)
+            return c * x, c
+
+        return lt.scan(step, 1.0, x)[0]
+
+    x = np.array([2.0, 3.0])
+    variable = lt.Variable(x, requires_grad=True)
+    calls = lambda: lt.grad(f)(x), lambda: lt.jvp(f, (x,), (x,)), lambda: f(variable).backward()
+    for call in calls:
+        call()
+        assert "1.0\n2.0\n" == capsys.readouterr().out
