@@ -10,7 +10,7 @@ from types import ModuleType
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, Required
 from letir.ast.text.printer import Printer
 from letir.ops import FAMILIES, load_rare
-from letir.ops.control_flow.loop_over_examples import OneByOne
+from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 
 PAGE = Path(__file__).with_name("operations.md")
 HEAD = """\
@@ -93,7 +93,7 @@ def attributes(record: Primitive) -> str:
 
 def rule(found) -> str:
     """Whether there is a rule."""
-    if type(found) is OneByOne:
+    if type(found) is LoopOverExamples:
         return "loop"
     return "yes" if type(found) is not Absent else "—" if found.final else "not yet"
 

@@ -1,12 +1,16 @@
 """All records are there before tests are made of them, and no test fails by the clock."""
 
 import gc
+import inspect
+import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import settings
 
-import letir.ops  # noqa: F401
+import letir as lt
+import letir.ops
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests share files, and read benchmarks
 
@@ -19,3 +23,46 @@ def pytest_collection_finish(session):
     """Take the tests themselves, millions of objects, out of what the collector walks through."""
     gc.collect()
     gc.freeze()
+
+
+def line_at_fault(program) -> int:
+    """The line of ``program`` that is marked "# here", its first one if none is."""
+    lines, start = inspect.getsourcelines(program)
+    marked = [start + i for i, line in enumerate(lines) if line.rstrip().endswith("# here")]
+    return marked[0] if marked else program.__code__.co_firstlineno
+
+
+def message(error: BaseException, program) -> str:
+    """The text of an error and of its notes."""
+    path = program.__code__.co_filename
+    name = os.path.basename(path)
+    text = "\n".join([str(error), *getattr(error, "__notes__", ())]).replace(path, name)
+    return text.replace(f"{name}:{line_at_fault(program)}", f"{name}:NN")
+
+
+@pytest.fixture
+def told():
+    """(type of the error, message) for a program that cannot be traced with these arguments."""
+
+    def ask(program, *args, **options):
+        try:
+            lt.trace(program, *args, **options)
+        except Exception as error:
+            return type(error), message(error, program)
+        raise AssertionError("it can be traced")
+
+    return ask
+
+
+@pytest.fixture
+def told_by():
+    """(type of the error, message) for an action that fails; ``program``: where the fault is."""
+
+    def ask(action, program=None):
+        try:
+            action()
+        except Exception as error:
+            return type(error), message(error, program or action)
+        raise AssertionError("it does not fail")
+
+    return ask

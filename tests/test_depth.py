@@ -27,7 +27,7 @@ from letir.ast.types import ArrayType
 from letir.executor.autodiff.differentiable_program import differentiable
 from letir.executor.autodiff.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
 from letir.executor.default_pipeline import optimized
-from letir.passes import carried_signs, dead_code, merged_sums
+from letir.passes import combine_sums, dead_code, sink_negations
 from letir.passes.lowering import without_combinators
 from letir.passes.pipeline import run
 from letir.plan.plan import Plan
@@ -225,8 +225,8 @@ LAWS = {
     "slice": lambda f: lt.slice(f, 0) == f,
     "diff": lambda f: not lt.diff(f, rename(f)) and bool(lt.diff(f, lt.grad(f))),
     "rewrite": lambda f: lt.rewrite(f, np.subtract, lambda x, y: x + (-y))(ONE) == f(ONE),
-    "merged_sums": lambda f: merged_sums(f) is f,
-    "carried_signs": lambda f: carried_signs(f) is f,
+    "combine_sums": lambda f: combine_sums(f) is f,
+    "sink_negations": lambda f: sink_negations(f) is f,
     "dead_code of a body": lambda f: len(dead_code(dead_twice(f)).binds[0].attrs["body"]) == len(f),
     "common_subexpressions": lambda f: len(passes.common_subexpressions(twice(f))) == len(f) + 1,
     "constant_pooling": lambda f: passes.constant_pooling(f) is f,

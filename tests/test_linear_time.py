@@ -24,7 +24,7 @@ from letir.executor.autodiff.differentiable_program import differentiable
 from letir.executor.autodiff.subgraphs import create_autodiff_subgraphs, inline_autodiff_subgraphs
 from letir.executor.default_pipeline import optimized
 from letir.ops.elementwise.ufuncs import add
-from letir.passes import carried_signs, dead_code, merged_sums
+from letir.passes import combine_sums, dead_code, sink_negations
 from letir.passes.lowering import without_combinators
 from letir.plan.plan import Plan, plan_of
 from letir.transforms.hessians import reverse_product
@@ -314,8 +314,8 @@ FUNCTIONS = {
     "slice": lambda f: lt.slice(f, [0, "%1", *(bind.binders[0] for bind in f.binds)]),
     "rewrite": lambda f: lt.rewrite(f, lambda x, y: x + y, lambda x, y: y + x),
     "rewrite of pairs": lambda f: lt.rewrite(f, lambda x, y: x * y - y, lambda x, y: (x - 1) * y),
-    "merged_sums": merged_sums,
-    "carried_signs": carried_signs,
+    "combine_sums": combine_sums,
+    "sink_negations": sink_negations,
     "dead_code of a loop": lambda f: dead_code(carrying(len(f))),
     "common_subexpressions": lambda f: passes.common_subexpressions(twice(f)),
     "constant_pooling": passes.constant_pooling,

@@ -20,7 +20,7 @@ from letir.passes.lowering import without_combinators
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 
-class Forward(ExprVisitor):
+class _Forward(ExprVisitor):
     """Emits the tangents of a body into ``builder``; ``capture(local)`` gives the operand for a
     primal value, ``saved(bind, mask)`` the loop that also gives what its tangents read.
 
@@ -48,7 +48,7 @@ class Forward(ExprVisitor):
         if not any(takes_cotangent(binder) for binder in bind.binders):
             return
         try:
-            rule = rule_body("jvp", bind, mask, None, push)
+            rule = rule_body("jvp", bind, mask, None, _push)
         except LetirError as error:
             raise with_line(error, bind) from None
         places = bind.args + bind.binders
@@ -62,7 +62,7 @@ class Forward(ExprVisitor):
                 tangents[bind.binders[position]] = tangent
 
 
-class Interleaving(Forward):
+class _Interleaving(_Forward):
     """Emits values and tangents bind by bind, so that one loop can give both."""
 
     def visit_let(self, let: Let, tangents: dict):
@@ -80,7 +80,7 @@ class Interleaving(Forward):
         args = [Value(builder, a) if type(a) is Local else a.value for a in bind.args]
         given = [Value(builder, tangents[a]) if a in tangents else None for a in bind.args]
         try:
-            outs, found = bind.op.joint(given, *args, **bind.attrs, transform=push)
+            outs, found = bind.op.joint(given, *args, **bind.attrs, transform=_push)
         except LetirError as error:
             raise with_line(error, bind) from None
         names = {out.arg: binder for out, binder in zip(outs, bind.binders, strict=True)}
@@ -129,7 +129,7 @@ def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
             loops[id(bind)] = bind.op.saving_tangents(bind, mask, linear_program)
             return loops[id(bind)]
 
-        found = Forward(builder, captures.capture, saved).visit(f.body, tangents)
+        found = _Forward(builder, captures.capture, saved).visit(f.body, tangents)
         outputs = tuple(i for i, tangent in enumerate(found) if tangent is not None)
         builder.params = [*params, *captures.params()]
         linear = builder.build([found[i] for i in outputs])
@@ -158,14 +158,14 @@ def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ..
     given = [Local(strong(f.params[i].type)) for i in inputs]
     tangents: dict[Local, Arg] = dict(zip([f.params[i] for i in inputs], given, strict=True))
     with paused_gc():
-        kind = Forward if apart else Interleaving
+        kind = _Forward if apart else _Interleaving
         found = kind(builder, lambda local: local).visit(f.body, tangents)  # nothing is captured
     builder.params = [*f.params, *given]
     outputs = tuple(i for i, tangent in enumerate(found) if tangent is not None)
     return builder.build([*f.ret.args, *(found[i] for i in outputs)]), outputs
 
 
-def push(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
+def _push(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
     """The tangents of the results of ``fn`` for those of its arguments, emitted where ``args`` are:
     for rules.
     """
@@ -177,4 +177,4 @@ def push(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
     return tuple(by_output.get(i) for i in range(len(fn.ret.args)))
 
 
-push.program, push.linear = jvp_program, linear_program  # as for reverse mode
+_push.program, _push.linear = jvp_program, linear_program  # as for reverse mode

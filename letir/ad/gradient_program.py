@@ -173,11 +173,13 @@ class Gradient:
         numbers = numbered(self.f)
         made = {binder: bind for bind in self.f.binds for binder in bind.binders}
         roles = [
-            f"vjp of {described(self.f.ret.args[i], numbers, made)}" for i in self.df_input_vjps
+            f"vjp of {_described(self.f.ret.args[i], numbers, made)}" for i in self.df_input_vjps
         ]
-        roles += [described(self.f.params[i], numbers, made) for i in self.df_input_captured_inputs]
         roles += [
-            described(self.f.ret.args[i], numbers, made) for i in self.df_input_captured_outputs
+            _described(self.f.params[i], numbers, made) for i in self.df_input_captured_inputs
+        ]
+        roles += [
+            _described(self.f.ret.args[i], numbers, made) for i in self.df_input_captured_outputs
         ]
         return plain(self.df, "df", roles)
 
@@ -216,7 +218,7 @@ def numbered(fn: Lambda) -> dict[Local, str]:
     return {local: f"%{i}" for i, local in enumerate(locals_)}
 
 
-def described(arg: Arg, numbers: dict[Local, str], made: dict[Local, Bind]) -> str:
+def _described(arg: Arg, numbers: dict[Local, str], made: dict[Local, Bind]) -> str:
     """What a reader calls a value: its name, the expression of names that makes it, or its
     number.
     """

@@ -23,11 +23,11 @@ from letir.ops.shape.shape_and_creation import constant, size, zeros
 from letir.passes.dead_code_elimination import dead_code
 
 # attributes that are numbers beside the operands
-ADDED = {"pad": "value", "unfold": "value", "sum": "initial"}
+_ADDED = {"pad": "value", "unfold": "value", "sum": "initial"}
 # the derivative does not say what the function is: jumps, an empty product, a rule of the user
-NOT_TOLD = frozenset(["remainder", "fmod", "heaviside", "nextafter", "unwrap"])
-NOT_TOLD |= {"prod", "custom_vjp"}
-FIRST_ONLY = frozenset(["ufunc_at"])  # whatever is written, the other elements stay
+_NOT_TOLD = frozenset(["remainder", "fmod", "heaviside", "nextafter", "unwrap"])
+_NOT_TOLD |= {"prod", "custom_vjp"}
+_FIRST_ONLY = frozenset(["ufunc_at"])  # whatever is written, the other elements stay
 
 
 class Linearity:
@@ -56,7 +56,7 @@ class Linearity:
 
     def step(self, bind: Bind) -> None:
         """Say what the results of ``bind`` are."""
-        if always_zero(bind):
+        if _always_zero(bind):
             self.zero.update(bind.binders)
             return
         for known in (self.linear, self.zero):  # by the same test: what is linear in zeros is zero
@@ -64,7 +64,7 @@ class Linearity:
             if chosen and bind.op is not size:  # a size says nothing of the values
                 why = self.obstacle(bind, chosen)
                 if why is None:
-                    known.update(dependent(bind, chosen))
+                    known.update(_dependent(bind, chosen))
                 elif known is self.linear:
                     raise self.nonlinear(bind, why)
                 return
@@ -73,35 +73,35 @@ class Linearity:
 
     def by_zero(self, bind: Bind) -> None:
         """Say that the results are zero, if ``bind`` multiplies by a number that is."""
-        for probe, local in probes(bind, [arg for arg in bind.args if type(arg) is not Local]):
+        for probe, local in _probes(bind, [arg for arg in bind.args if type(arg) is not Local]):
             is_zero = self.vanishes(bind.args[probe.args.index(local)])
             if is_zero and self.obstacle(probe, {local}) is None:
                 self.zero.update(bind.binders)
 
     def obstacle(self, bind: Bind, chosen: set[Local]) -> str | None:
         """Why ``bind`` is not linear in these operands; None if it is."""
-        if not all(map(has_linear_rule, computed(bind))):
+        if not all(map(_has_linear_rule, _computed(bind))):
             return "has no linear rule"
         if bind.op.name not in OFFSETS and not all(map(takes_cotangent, bind.binders)):
             return "does not give floating numbers"
         if bind.op.name in OFFSETS:
             return self.obstacle_in_bodies(bind, chosen)
-        rule = rule_of(bind, chosen)
+        rule = _rule_of(bind, chosen)
         places = {i for i, arg in enumerate(bind.args) if arg in chosen}
-        if bind.op.name in FIRST_ONLY and places != {0}:
+        if bind.op.name in _FIRST_ONLY and places != {0}:
             return "adds what does not depend on it"
-        if not places.issubset(rule.results) or reads(bind, rule, {*chosen, *bind.binders}):
+        if not places.issubset(rule.results) or _reads(bind, rule, {*chosen, *bind.binders}):
             return "is not linear"
-        if bind.attrs.get(ADDED.get(bind.op.name)):
+        if bind.attrs.get(_ADDED.get(bind.op.name)):
             return "adds a number"
         # the rule of x + c reads nothing: what betrays it is that c alone is a part of the result
         others = [a for a in bind.args if a not in chosen and not self.vanishes(a)]
-        for probe, local in probes(bind, others):
-            rule = rule_if_any(probe, {local})
+        for probe, local in _probes(bind, others):
+            rule = _rule_if_any(probe, {local})
             if (
                 rule is not None
                 and rule.results
-                and not reads(probe, rule, {*chosen, *bind.binders})
+                and not _reads(probe, rule, {*chosen, *bind.binders})
             ):
                 return "adds what does not depend on it"
         return self.obstacle_inside(bind, chosen)
@@ -123,7 +123,7 @@ class Linearity:
 
     def obstacle_in_bodies(self, bind: Bind, chosen: set[Local]) -> str | None:
         """The same for what holds bodies."""
-        depend = dependent(bind, chosen)
+        depend = _dependent(bind, chosen)
         return obstacle_in_bodies(
             bind,
             chosen,
@@ -141,18 +141,18 @@ class Linearity:
         )
 
 
-def computed(bind: Bind) -> list[Primitive]:
+def _computed(bind: Bind) -> list[Primitive]:
     """The operation, and the one that it repeats."""
     inner = bind.attrs.get("ufunc")
     return [bind.op, PRIMITIVES[inner]] if inner in PRIMITIVES else [bind.op]
 
 
-def has_linear_rule(op: Primitive) -> bool:
+def _has_linear_rule(op: Primitive) -> bool:
     """Whether the derivative of an operation tells what it is."""
-    return op.is_differentiable and op.name not in NOT_TOLD
+    return op.is_differentiable and op.name not in _NOT_TOLD
 
 
-def always_zero(bind: Bind) -> bool:
+def _always_zero(bind: Bind) -> bool:
     """Whether its result is zero whatever the arguments, or empty."""
     if all(type(b.type) is ArrayType and b.type.size == 0 for b in bind.binders):
         return bool(bind.binders)
@@ -161,7 +161,7 @@ def always_zero(bind: Bind) -> bool:
     return bind.op is zeros or (bind.op is constant and not np.any(bind.attrs["value"] != 0))
 
 
-def rule_of(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleBody:
+def _rule_of(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleBody:
     """The reverse rule of ``bind`` for the operands in ``needed``, for all cotangents or those of
     the mask.
     """
@@ -169,7 +169,7 @@ def rule_of(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleBo
     return rule_body("vjp", bind, mask, needed, pull)
 
 
-def dependent(bind: Bind, chosen: set[Local]) -> list[Local]:
+def _dependent(bind: Bind, chosen: set[Local]) -> list[Local]:
     """The results of ``bind`` that depend on these operands, in which it is linear."""
     # known to depend: ``obstacle`` has seen a cotangent for each operand
     if len(bind.binders) == 1:
@@ -178,18 +178,18 @@ def dependent(bind: Bind, chosen: set[Local]) -> list[Local]:
         return depending(bind, chosen)
     masks = [tuple(other is binder for other in bind.binders) for binder in bind.binders]
     pairs = zip(bind.binders, masks, strict=True)
-    return [binder for binder, mask in pairs if rule_of(bind, chosen, mask).results]
+    return [binder for binder, mask in pairs if _rule_of(bind, chosen, mask).results]
 
 
-def rule_if_any(bind: Bind, needed: set[Local]) -> RuleBody | None:
-    """``rule_of``, None where an operand cannot be floating: an index, a condition."""
+def _rule_if_any(bind: Bind, needed: set[Local]) -> RuleBody | None:
+    """``_rule_of``, None where an operand cannot be floating: an index, a condition."""
     try:
-        return rule_of(bind, needed)
+        return _rule_of(bind, needed)
     except LetirError:
         return None
 
 
-def reads(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> bool:
+def _reads(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> bool:
     """Whether the rule reads the values of any of these; their sizes do not count."""
     places = bind.args + bind.binders
     captured = rule.body.params[rule.attrs["n_cts"] :]
@@ -197,28 +197,28 @@ def reads(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> bool:
     return any(
         arg in asked
         for term in (*rule.body.binds, rule.body.ret)
-        if not is_size(term)
+        if not _is_size(term)
         for arg in term.locals()
     )
 
 
-def is_size(term) -> bool:
+def _is_size(term) -> bool:
     """Whether it only asks for a size."""
     return type(term) is Bind and term.op is size
 
 
-def probes(bind: Bind, others: list) -> Iterator[tuple[Bind, Local]]:
+def _probes(bind: Bind, others: list) -> Iterator[tuple[Bind, Local]]:
     """(``bind``, operand) for each of these operands; with a floating local for one that is not."""
     for other in others:
         if type(other) is Local and takes_cotangent(other):
             yield bind, other
         elif type(other) is Local or type(other.value) in PYTHON_NUMBERS:
-            local = Local(floating(other.type, bind))
+            local = Local(_floating(other.type, bind))
             args = tuple([local if arg is other else arg for arg in bind.args])
             yield Bind(bind.binders, bind.op, args, bind.attrs, bind.source), local
 
 
-def floating(kind: ArrayType, bind: Bind) -> ArrayType:
+def _floating(kind: ArrayType, bind: Bind) -> ArrayType:
     """The type of a floating operand in the place of one of this type."""
     if kind.inexact:
         return kind

@@ -11,16 +11,16 @@ from letir.ops.control_flow.loop_analysis import carried, reaching, requiring
 OFFSETS = {"cond": (1, 0), "switch": (1, 0), "while_loop": (0, 0), "while_scan": (0, 0)}
 OFFSETS |= {"fori_loop": (2, 1), "scan": (0, 0)}
 # by the name of the attribute: a body that may stand in their place
-ONE_BODY = dict.fromkeys(["checkpoint", "errstate", "fused"], "body")
-ONE_BODY |= {"differentiable_graph": "f"}
-OFFSETS |= dict.fromkeys(ONE_BODY, (0, 0))
+_ONE_BODY = dict.fromkeys(["checkpoint", "errstate", "fused"], "body")
+_ONE_BODY |= {"differentiable_graph": "f"}
+OFFSETS |= dict.fromkeys(_ONE_BODY, (0, 0))
 
 
-def alternatives(bind: Bind) -> tuple[Lambda, ...]:
+def _alternatives(bind: Bind) -> tuple[Lambda, ...]:
     """The bodies of which one is run, once, on the operands; none of a loop."""
     attrs = bind.attrs
-    if bind.op.name in ONE_BODY:
-        body = attrs[ONE_BODY[bind.op.name]]
+    if bind.op.name in _ONE_BODY:
+        body = attrs[_ONE_BODY[bind.op.name]]
         return (fitted(body, tuple([arg.type for arg in bind.args])),)
     if "body" in attrs:
         return ()
@@ -40,9 +40,9 @@ def obstacle_in_bodies(
     if min(places) < 0:
         return "is not linear"
     results = [i for i, binder in enumerate(bind.binders) if binder in dependent]
-    if bodies := alternatives(bind):
+    if bodies := _alternatives(bind):
         return (
-            None if all(is_linear(b, places, results, check) for b in bodies) else "is not linear"
+            None if all(_is_linear(b, places, results, check) for b in bodies) else "is not linear"
         )
     body = bind.attrs["body"]
     n_carry = bind.attrs.get("n_carry", len(bind.binders))
@@ -54,11 +54,11 @@ def obstacle_in_bodies(
     if not all(vanishes(bind.args[before + i]) for i in moving):
         return "adds what does not depend on it"
     params = [*moving, *[i for i in places if i >= n_carry]]
-    if "test" in bind.attrs and reads(bind.attrs["test"], params):
+    if "test" in bind.attrs and _reads(bind.attrs["test"], params):
         return "is not linear"
     inside = [leading + i for i in params]
     wanted = sorted({*results, *moving})
-    return None if is_linear(body, inside, wanted, check) else "is not linear"
+    return None if _is_linear(body, inside, wanted, check) else "is not linear"
 
 
 def depending(bind: Bind, chosen: Collection[Local]) -> list[Local]:
@@ -66,7 +66,7 @@ def depending(bind: Bind, chosen: Collection[Local]) -> list[Local]:
     before, leading = OFFSETS[bind.op.name]
     flags = [arg in chosen for arg in bind.args[before:]]
     attrs = bind.attrs
-    if bodies := alternatives(bind):
+    if bodies := _alternatives(bind):
         found = [any(row) for row in zip(*[requiring(b, flags) for b in bodies], strict=True)]
         return [binder for binder, there in zip(bind.binders, found, strict=True) if there]
     n_carry = attrs.get("n_carry", len(bind.binders))
@@ -83,13 +83,13 @@ def depending(bind: Bind, chosen: Collection[Local]) -> list[Local]:
     ]
 
 
-def reads(test: Lambda, places: Collection[int]) -> bool:
+def _reads(test: Lambda, places: Collection[int]) -> bool:
     """Whether the result of ``test`` depends on parameters in these places."""
     read = reaching(test, [True] * len(test.ret.args))
     return any(read[i] for i in places)
 
 
-def is_linear(body: Lambda, places, results, check: Callable) -> bool:
+def _is_linear(body: Lambda, places, results, check: Callable) -> bool:
     """Whether these results are linear in the parameters in these places."""
     fn = Lambda(body.params, body.binds, Ret(tuple([body.ret.args[i] for i in results])))
     try:

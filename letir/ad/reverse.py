@@ -23,9 +23,9 @@ from letir.ops.autodiff.gradient_steps import autograd_add, grad_of
 from letir.ops.control_flow.loop_analysis import is_even, with_numbers
 from letir.ops.elementwise.ufuncs import add
 from letir.passes.lowering import without_combinators, without_writes
-from letir.passes.memory.aliases import parts_apart
-from letir.passes.negation_sinking import carried_signs
-from letir.passes.sum_merging import merged_sums
+from letir.passes.memory.aliases import copy_outliving_views
+from letir.passes.negation_sinking import sink_negations
+from letir.passes.sum_merging import combine_sums
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 DEFINED = (True,)
@@ -200,7 +200,7 @@ def differentiate(
     return with_policy(again(), policy, exact=exact, again=again)
 
 
-def differentiate_body(
+def _differentiate_body(
     f: Lambda, requires_grad: Sequence[bool] | None = None, *, defined: Sequence[bool]
 ) -> Gradient:
     """``differentiate`` of what runs again and again: what it keeps has the same shape each time,
@@ -210,10 +210,10 @@ def differentiate_body(
     gradient = again()
     if all(map(is_even, gradient.f.ret.args[gradient.f_real_outputs :])):
         return gradient
-    return with_policy(gradient, keeps_even, again=again)
+    return with_policy(gradient, _keeps_even, again=again)
 
 
-def keeps_even(bind: Bind) -> bool:
+def _keeps_even(bind: Bind) -> bool:
     """The policy that keeps what has the same shape each time."""
     return all(map(is_even, bind.binders))
 
@@ -294,7 +294,7 @@ class _Recording:
         known = self.saving.get(id(bind))
         if known is None:
             flags = [type(arg) is Local and arg in needed for arg in bind.args]
-            known = bind.op.saving(bind, flags, mask, differentiate_body)
+            known = bind.op.saving(bind, flags, mask, _differentiate_body)
             if self.even and not all(map(is_even, known.binders[len(bind.binders) :])):
                 known = bind
             self.saving[id(bind)] = known
@@ -318,9 +318,9 @@ class _Recording:
         df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
         return Gradient(
             # what a step captures of a buffer must not keep the next from writing into it
-            f=parts_apart(self.primal()),
+            f=copy_outliving_views(self.primal()),
             # the raw form is as [D5] says; sums first: with signs carried some are differences
-            df=df if self.defined is None else carried_signs(merged_sums(df)),
+            df=df if self.defined is None else sink_negations(combine_sums(df)),
             f_real_outputs=len(f.ret.args),
             df_input_vjps=tuple(self.vjps),
             df_input_captured_inputs=tuple(sorted(captures.inputs)),
@@ -344,7 +344,7 @@ def pull(
     gradient = differentiate(fn, wanted, defined=[ct is not None for ct in cts])
     builder = next(v.emitter for v in (*args, *cts) if isinstance(v, Value))
     operands = [builder.enter(arg) for arg in args]  # numbers of a rule become constants
-    primal, given = knowing(gradient.f, known or {})
+    primal, given = _knowing(gradient.f, known or {})
     outs = builder.inline(primal, [*operands, *map(builder.enter, given)])
     captured = [operands[i] for i in gradient.df_input_captured_inputs]
     captured += [outs[i] for i in gradient.df_input_captured_outputs]
@@ -358,10 +358,10 @@ def pull(
     )
 
 
-pull.program = differentiate_body  # what rules of loops need, which emit no step in the place
+pull.program = _differentiate_body  # what rules of loops need, which emit no step in the place
 
 
-def knowing(fn: Lambda, known: dict[int, Value]) -> tuple[Lambda, list[Value]]:
+def _knowing(fn: Lambda, known: dict[int, Value]) -> tuple[Lambda, list[Value]]:
     """(``fn`` with further parameters for the results that are known, these Values).
 
     A bind is dropped if all its results are known.

@@ -82,7 +82,7 @@ class RuleBody(Steps):
     missing: tuple[tuple[int, str], ...] = ()
 
 
-def selector(positions: list[int]) -> Callable:
+def _selector(positions: list[int]) -> Callable:
     """A function from a list to the tuple of its elements at these positions."""
     if not positions:
         return lambda values: ()
@@ -103,7 +103,7 @@ def compiled(body: Lambda) -> tuple[tuple, tuple, Callable]:
     steps = []
 
     def select(args) -> Callable:
-        return selector([place[a] if type(a) is Local else constant_at[id(a)] for a in args])
+        return _selector([place[a] if type(a) is Local else constant_at[id(a)] for a in args])
 
     for bind in body.binds:
         steps.append(

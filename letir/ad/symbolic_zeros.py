@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs
-from letir.ast.bodies import bodies_of, throughout, with_bodies
+from letir.ast.bodies import bodies_of, map_bodies, with_bodies
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
@@ -20,7 +20,7 @@ from letir.ops.elementwise.ufuncs import add
 from letir.ops.shape.shape_and_creation import size, zeros
 
 UNDEFINED = Const(Undef)
-DECIDED = frozenset([autograd_add, grad_of, instantiate])  # by what is defined
+_DECIDED = frozenset([autograd_add, grad_of, instantiate])  # by what is defined
 
 
 class Specializer:
@@ -66,7 +66,7 @@ class Specializer:
         """Emit ``bind`` as it is, its bodies specialised; its results have this state."""
         names = self.names
         if bind.op.holds_lambdas:
-            bind = with_bodies(bind, [specialized_body(body) for body in bodies_of(bind)])
+            bind = with_bodies(bind, [_specialized_body(body) for body in bodies_of(bind)])
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
         binders = tuple([Local(binder.type, binder.name) for binder in bind.binders])
         self.builder.binds.append(
@@ -141,7 +141,7 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
         raise ShapeError(
             f"specialize_undef: {len(df.params)} parameters, {len(defined_mask)} flags"
         )
-    if is_specialized(df, defined_mask):
+    if _is_specialized(df, defined_mask):
         return df
     with paused_gc():
         builder = LetBuilder()
@@ -152,7 +152,7 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
         )
 
 
-def specialized_body(body: Lambda) -> Lambda:
+def _specialized_body(body: Lambda) -> Lambda:
     """A body of another operation, of whose parameters nothing is known."""
     # asked first: a body that is kept with itself would be a cycle
     return body.memo(_of_unknown) if body.memo(decides) else body
@@ -165,12 +165,12 @@ def _of_unknown(body: Lambda) -> Lambda:
 def decides(body: Lambda) -> bool:
     """Whether anything in it, at any depth, depends on what is defined."""
     return any(
-        bind.op in DECIDED or any(inner.memo(decides) for inner in bodies_of(bind))
+        bind.op in _DECIDED or any(inner.memo(decides) for inner in bodies_of(bind))
         for bind in body.binds
     )
 
 
-def is_specialized(df: Lambda, defined_mask: Sequence[bool | None]) -> bool:
+def _is_specialized(df: Lambda, defined_mask: Sequence[bool | None]) -> bool:
     """Whether nothing in ``df`` depends on what is defined."""
     missing = {p for p, state in zip(df.params, defined_mask, strict=True) if state is False}
     if any(arg in missing if type(arg) is Local else arg.value is None for arg in df.ret.args):
@@ -182,7 +182,7 @@ def lower_grad_of(df: Lambda) -> Lambda:
     """``df`` with every remaining ``grad_of``, in bodies too, as ``when_defined``: the body, if any
     cotangent turns out defined. Linear; ``df`` itself if there is none.
     """
-    return throughout(df, _lowered)
+    return map_bodies(df, _lowered)
 
 
 def _lowered(df: Lambda) -> Lambda:

@@ -2,7 +2,7 @@
 [A6].
 """
 
-from letir.ast.bodies import attrs_with, bodies_of, throughout
+from letir.ast.bodies import attrs_with, bodies_of, map_bodies
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local, Ret
@@ -16,7 +16,7 @@ def canonicalize(fn: Lambda) -> Lambda:
 
     Two programs that differ only in these print the same after it.
     """
-    return throughout(fn, _canonical_level)
+    return map_bodies(fn, _canonical_level)
 
 
 def _canonical_level(fn: Lambda) -> Lambda:
@@ -31,7 +31,7 @@ def _canonical_level(fn: Lambda) -> Lambda:
     return Lambda([fresh[param] for param in fn.params], binds, ret, fn.in_tree, fn.out_tree)
 
 
-def alpha_equal(f: Lambda, g: Lambda) -> bool:
+def _alpha_equal(f: Lambda, g: Lambda) -> bool:
     """Whether the programs are the same but for names and source lines; constants compare by
     bits.
     """
@@ -100,7 +100,7 @@ def _same_args(a: tuple, b: tuple, same: dict[Local, Local]) -> bool:
     return True
 
 
-def structural_hash(fn: Lambda) -> int:
+def _structural_hash(fn: Lambda) -> int:
     """Equal for alpha-equal programs; linear, and kept by the Lambda."""
     # the place where a local is bound stands for its name
     numbers: dict = {param: i for i, param in enumerate(fn.params)}
@@ -118,4 +118,4 @@ def structural_hash(fn: Lambda) -> int:
     return hash((total, *[numbers[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
 
 
-LATE_BOUND.update(equal=alpha_equal, hash=structural_hash)
+LATE_BOUND.update(equal=_alpha_equal, hash=_structural_hash)

@@ -13,14 +13,14 @@ from letir.errors import DTypeError
 
 
 @define(eq=False)
-class ArrayToken:
+class _ArrayToken:
     """Equal to another if dtype, shape and bits are; holds the array, copies nothing."""
 
     array: np.ndarray
     _hash: int | None = field(default=None, init=False)  # once asked: it reads every byte
 
     def __eq__(self, other):
-        if type(other) is not ArrayToken:
+        if type(other) is not _ArrayToken:
             return NotImplemented
         return self.array is other.array or same_bits(self.array, other.array)
 
@@ -54,7 +54,7 @@ _TOKENS = {
     complex: lambda v: (complex, struct.pack("dd", v.real, v.imag)),
     tuple: lambda v: (tuple, *map(token, v)),
     slice: lambda v: (slice, token(v.start), token(v.stop), token(v.step)),
-    np.ndarray: ArrayToken,
+    np.ndarray: _ArrayToken,
 }
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.terms import Bind, Lambda
 
-FEW = 64  # elements of an array that may stay in a cache
+_FEW = 64  # elements of an array that may stay in a cache
 
 
 def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
@@ -49,7 +49,7 @@ def holds_arrays(attrs: Attrs) -> bool:
 def _is_large(value) -> bool:
     kind = type(value)
     if kind is np.ndarray:
-        return value.size > FEW
+        return value.size > _FEW
     if kind is Lambda:
         return value.memo(_has_large_constants)
     return kind is tuple and any(map(_is_large, value))
@@ -102,7 +102,7 @@ def _with_changed(fn: Lambda, made: dict[int, Lambda]) -> Lambda:
     return fn.with_binds(tuple(binds)) if changed else fn
 
 
-def throughout(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
+def map_bodies(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
     """``change`` applied to every body in ``fn`` at any depth, innermost first, then to ``fn``.
 
     ``change`` looks at one level: the bodies in what it is given are changed already. It runs once

@@ -1,6 +1,6 @@
 """``LetBuilder``, the only way programs are made, and ``Value``, on which rules are written.
 
-A builder appends binds and infers their types; ``infer`` is the one place where type rules are
+A builder appends binds and infers their types; ``_infer`` is the one place where type rules are
 called, cached by (op, types, attrs). A ``Value`` is an operand of an emitter (a builder, a trace,
 or an executor that computes at once) with NumPy's operators and methods.
 """
@@ -33,7 +33,7 @@ def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[Arra
     key = (op, types) if attrs is NO_ATTRS else (op, types, attrs.token)
     found = inferred.get(key)
     if found is None:
-        found = infer(op, types, attrs)
+        found = _infer(op, types, attrs)
         if len(inferred) >= _INFERRED_MOST:
             inferred.clear()
         if attrs is NO_ATTRS or not holds_arrays(attrs):
@@ -41,7 +41,7 @@ def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[Arra
     return found
 
 
-def infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None, ...]:
+def _infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None, ...]:
     """``result_types``, not cached. A type rule sees None for an operand that is None or
     ``Undef``.
     """
@@ -198,7 +198,7 @@ class LetBuilder:
         return Lambda(self.params, self.binds, ret, in_tree, out_tree)
 
 
-class At:
+class _At:
     """``x.at[item]``: functional updates, ``.set(v)`` and ``.add(v)``."""
 
     __slots__ = ("item", "value")
@@ -206,16 +206,16 @@ class At:
     def __init__(self, value: "Value", item=None):
         self.value, self.item = value, item
 
-    def __getitem__(self, item) -> "At":
-        return At(self.value, item)
+    def __getitem__(self, item) -> "_At":
+        return _At(self.value, item)
 
     def set(self, new) -> "Value":
         """A copy of x with ``x[item] = new``."""
         x, mask = self.value, self.item
-        if is_mask_of(mask, x) and is_number_of(new, x):  # however many it selects: no guard
+        if _is_mask_of(mask, x) and _is_number_of(new, x):  # however many it selects: no guard
             if mask.ndim < x.ndim:
                 mask = PRIMITIVES["reshape"](mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))
-            return PRIMITIVES["where"](mask, held(new, x.dtype), x)
+            return PRIMITIVES["where"](mask, _held(new, x.dtype), x)
         return PRIMITIVES["index_set"](x, mask, new)
 
     def add(self, new) -> "Value":
@@ -225,7 +225,7 @@ class At:
         return PRIMITIVES["index_add"](self.value, self.item, new)
 
 
-def is_mask_of(item, x: "Value") -> bool:
+def _is_mask_of(item, x: "Value") -> bool:
     """Whether an index is one array of booleans, of the leading axes of ``x``, known when it runs
     only.
     """
@@ -234,7 +234,7 @@ def is_mask_of(item, x: "Value") -> bool:
     return item.dtype.kind == "b" and 0 < item.ndim <= x.ndim and x.shape[: item.ndim] == item.shape
 
 
-def is_number_of(new, x: "Value") -> bool:
+def _is_number_of(new, x: "Value") -> bool:
     """Whether it is one number that ``x`` can hold."""
     if type(new) in (bool, int, float):
         return True
@@ -243,7 +243,7 @@ def is_number_of(new, x: "Value") -> bool:
     return not new.shape and new.dtype.kind in f"biuf{x.dtype.kind}"
 
 
-def held(number, dtype: np.dtype):
+def _held(number, dtype: np.dtype):
     """``number`` as an array of this dtype holds it; a Python number of its kind as it is."""
     if type(number) in (int, float) and dtype.kind in ("fc" if type(number) is float else "iufc"):
         return number
@@ -308,9 +308,9 @@ class Value:
         return PRIMITIVES["imag"](self)
 
     @property
-    def at(self) -> At:
+    def at(self) -> _At:
         """Functional updates: ``x.at[item].set(v)``, ``x.at[item].add(v)``."""
-        return At(self)
+        return _At(self)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         # a search, no table: a rule runs once for given types, then its recorded program is used

@@ -9,20 +9,20 @@ import numpy as np
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, WEAK
 
-ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "remainder", "power")
-COUNTS_BOOLEANS = frozenset([*ARITHMETIC, "neg", "positive", "abs", "invert"])
-ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # by every kind of value, beside it
+_ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "remainder", "power")
+_COUNTS_BOOLEANS = frozenset([*_ARITHMETIC, "neg", "positive", "abs", "invert"])
+_ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # by every kind of value, beside it
 
 
-def is_python(operand) -> bool:
+def _is_python(operand) -> bool:
     """Whether it is a Python number, or the boolean that a comparison of such gave."""
     if not hasattr(operand, "emitter"):  # not isinstance: Value is built from these functions
         return type(operand) in PYTHON_NUMBERS
     kind = operand.arg.type
-    return kind is not None and (kind.weak or is_python_bool(operand))
+    return kind is not None and (kind.weak or _is_python_bool(operand))
 
 
-def is_python_bool(operand) -> bool:
+def _is_python_bool(operand) -> bool:
     """Whether it is a boolean that a comparison of Python numbers gave, as far as is known."""
     emitter = getattr(operand, "emitter", None)
     if emitter is None or operand.arg.type is not WEAK[bool]:
@@ -40,17 +40,17 @@ def weakened(out):
     return out
 
 
-def on_python(name: str, operands: tuple):
+def _on_python(name: str, operands: tuple):
     """An operator on Python numbers."""
     emitter = next(x.emitter for x in operands if hasattr(x, "emitter"))
-    if name in COUNTS_BOOLEANS:
-        operands = tuple([counted(x) for x in operands])
+    if name in _COUNTS_BOOLEANS:
+        operands = tuple([_counted(x) for x in operands])
     return weakened(emitter.apply(PRIMITIVES[name], operands))
 
 
-def counted(x):
+def _counted(x):
     """``x``, or the 0 or 1 that a Python boolean counts as."""
-    return PRIMITIVES["weaken"](x.astype(np.int64)) if is_python_bool(x) else x
+    return PRIMITIVES["weaken"](x.astype(np.int64)) if _is_python_bool(x) else x
 
 
 def binary(name: str, reflected: bool = False):
@@ -59,13 +59,13 @@ def binary(name: str, reflected: bool = False):
     def operator(self, other):
         kind = type(other)
         # takes() last: the first two tests settle nearly all operands without a call
-        if kind is not type(self) and kind not in ALWAYS_TAKEN and not self.takes(other):
+        if kind is not type(self) and kind not in _ALWAYS_TAKEN and not self.takes(other):
             return NotImplemented
         operands = (other, self) if reflected else (self, other)
         own = self.arg.type
         # the shape first: arrays, the usual case, are no Python numbers
-        if own is not None and own.shape == () and is_python(self) and is_python(other):
-            return on_python(name, operands)
+        if own is not None and own.shape == () and _is_python(self) and _is_python(other):
+            return _on_python(name, operands)
         return self.emitter.apply(PRIMITIVES[name], operands)
 
     return operator
@@ -80,8 +80,8 @@ def unary(name: str):
     """The operator of one operand that records the primitive ``name``."""
 
     def operator(self):
-        if is_python(self):
-            return on_python(name, (self,))
+        if _is_python(self):
+            return _on_python(name, (self,))
         return self.emitter.apply(PRIMITIVES[name], (self,))
 
     return operator

@@ -33,7 +33,7 @@ def todo(reason: str) -> Absent:
 
 
 NO_BATCH = todo("batching rules come with vmap")
-NO_ONNX = todo("export comes with the onnx package")
+_NO_ONNX = todo("export comes with the onnx package")
 
 
 def is_final(rule) -> bool:
@@ -91,7 +91,7 @@ class Primitive:
     vjp: Callable | Absent
     jvp: Callable | Absent
     batch: Callable | Absent = NO_BATCH
-    onnx: str | Callable | Absent = NO_ONNX
+    onnx: str | Callable | Absent = _NO_ONNX
     version: int = 1
     numpy: tuple[Callable, ...] | dict[Callable, Callable | None] = ()
     prepare: Callable | None = None
@@ -165,7 +165,7 @@ class Primitive:
         return primitive_named, (self.name,)  # by name: rules are lambdas, which no pickle takes
 
 
-class Table(dict):
+class _Table(dict):
     """A dict that others fill: a name that it lacks loads them, through ``LATE_BOUND["load"]``, and
     if that did not bring it what is rarely used, through ``LATE_BOUND["load_rare"]``.
     """
@@ -178,8 +178,8 @@ class Table(dict):
         raise KeyError(name)
 
 
-PRIMITIVES: dict[str, Primitive] = Table()
-LATE_BOUND: dict[str, Callable] = Table()  # methods of terms and records, and what loads them
+PRIMITIVES: dict[str, Primitive] = _Table()
+LATE_BOUND: dict[str, Callable] = _Table()  # methods of terms and records, and what loads them
 
 
 def register(record: Primitive) -> Primitive:

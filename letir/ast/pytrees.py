@@ -56,31 +56,31 @@ class Static:
 def flatten(tree) -> tuple[list, optree.PyTreeSpec]:
     """The leaves of ``tree`` and its structure; None has no leaves."""
     leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
-    classes = {type(leaf) for leaf in leaves if is_record(type(leaf))}
+    classes = {type(leaf) for leaf in leaves if _is_record(type(leaf))}
     if not classes:
         return leaves, spec
     for cls in classes:
-        register_class(cls)
+        _register_class(cls)
     return flatten(tree)  # their fields may hold further such classes
 
 
-def is_record(cls: type) -> bool:
+def _is_record(cls: type) -> bool:
     """Whether it is an attrs class or a dataclass of the user's, or the class of NumPy's random
     generators, not yet a node of trees.
     """
-    if is_generator(cls):
+    if _is_generator(cls):
         return cls not in _nodes
     known = attrs.has(cls) or dataclasses.is_dataclass(cls)
     # letir's own, such as ShapeDtype, are leaves
     return known and not cls.__module__.startswith("letir.") and cls not in _nodes
 
 
-def is_generator(cls: type) -> bool:
+def _is_generator(cls: type) -> bool:
     """Whether it is ``numpy.random.Generator``, which is not imported for the sake of this."""
     return cls.__name__ == "Generator" and cls.__module__.startswith("numpy.random")
 
 
-def arguments(cls: type) -> dict[str, str]:
+def _arguments(cls: type) -> dict[str, str]:
     """{field: argument of ``__init__``} of an attrs class or a dataclass."""
     if attrs.has(cls):
         # alias: a field _x is the argument x
@@ -88,27 +88,27 @@ def arguments(cls: type) -> dict[str, str]:
     return {f.name: f.name for f in dataclasses.fields(cls) if f.init}
 
 
-def register_class(cls: type) -> None:
+def _register_class(cls: type) -> None:
     """Make instances of an attrs class or a dataclass nodes of trees, with their fields as
     children.
     """
-    if is_generator(cls):
+    if _is_generator(cls):
         LATE_BOUND["generator_node"](cls)
         _nodes.add(cls)
         return
-    names = list(arguments(cls))  # once: fields of a class do not change
+    names = list(_arguments(cls))  # once: fields of a class do not change
 
     def children(instance):
         return [getattr(instance, name) for name in names], None, names
 
     def rebuild(_, values):
-        return instance(cls, dict(zip(names, values, strict=True)))
+        return _instance(cls, dict(zip(names, values, strict=True)))
 
     optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
     _nodes.add(cls)
 
 
-def bare_instance(cls: type, fields: dict):
+def _bare_instance(cls: type, fields: dict):
     """An instance with these fields, made without its ``__init__``."""
     made = object.__new__(cls)
     for name, value in fields.items():
@@ -116,13 +116,13 @@ def bare_instance(cls: type, fields: dict):
     return made
 
 
-def instance(cls: type, fields: dict):
+def _instance(cls: type, fields: dict):
     """An instance with these fields; without ``__init__``, which may compute, if they only stand
     for values.
     """
     if any(type(value) in (Leaf, Static) for value in fields.values()):
-        return bare_instance(cls, fields)
-    names = arguments(cls)
+        return _bare_instance(cls, fields)
+    names = _arguments(cls)
     return cls(**{names[name]: value for name, value in fields.items()})
 
 
@@ -144,7 +144,7 @@ class Tree:
         for i, static in self.statics:
             leaves[i] = static
         # drawn once: every comparison of programs asks for it
-        object.__setattr__(self, "text", drawn(self.spec, iter(leaves)))
+        object.__setattr__(self, "text", _drawn(self.spec, iter(leaves)))
 
     @classmethod
     def of(cls, tree) -> "Tree":
@@ -225,12 +225,12 @@ class Tree:
         return Tree, (self.spec, self.statics)
 
 
-def drawn(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
+def _drawn(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
     """The text of a tree: Python's for tuples, lists and dicts, ``Name(field=*)`` for classes."""
     kind = spec.type
     if kind is None:  # optree's mark of a leaf
         return repr(next(leaves))
-    children = [drawn(child, leaves) for child in spec.children()]
+    children = [_drawn(child, leaves) for child in spec.children()]
     inside = ", ".join(children)
     if kind is tuple:
         return f"({inside}{',' if len(children) == 1 else ''})"
@@ -252,9 +252,9 @@ def named_node(name: str, fields: dict):
     here.
     """
     cls = _named.get(name)
-    is_class = cls is not None and cls in _nodes and not is_generator(cls)
-    if is_class and arguments(cls).keys() == fields.keys():
-        return bare_instance(cls, fields)
+    is_class = cls is not None and cls in _nodes and not _is_generator(cls)
+    if is_class and _arguments(cls).keys() == fields.keys():
+        return _bare_instance(cls, fields)
     if cls is None or getattr(cls, "_fields", None) != tuple(fields):
         cls = namedtuple(name.rpartition(".")[2], fields)
         cls.__qualname__ = name

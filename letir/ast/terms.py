@@ -24,7 +24,7 @@ from letir.ast.attrs import NO_ATTRS, Attrs, token
 from letir.ast.primitive import LATE_BOUND, Primitive
 from letir.ast.types import WEAK, ArrayType
 
-MOST_CHARACTERS = 60  # of an excerpt
+_MOST_CHARACTERS = 60  # of an excerpt
 
 
 @frozen
@@ -58,7 +58,7 @@ class Source:
             lines[-1] = lines[-1].encode()[:last_column].decode(errors="replace")
             lines[0] = lines[0].encode()[first_column:].decode(errors="replace")
         found = " ".join(" ".join(lines).split())
-        return found if len(found) <= MOST_CHARACTERS else found[: MOST_CHARACTERS - 3] + "..."
+        return found if len(found) <= _MOST_CHARACTERS else found[: _MOST_CHARACTERS - 3] + "..."
 
     def __str__(self):
         return f"{self.file}:{self.line}"
@@ -82,7 +82,7 @@ class Local:
         return Local, (self.type, self.name)
 
 
-class NoTypeType:
+class _NoTypeType:
     """The type of ``NO_TYPE``, the type of None and ``Undef`` in an operand's place (None is an
     unknown type).
     """
@@ -96,7 +96,7 @@ class NoTypeType:
         return "NO_TYPE"  # the name of this module's global: a copy is the same object
 
 
-NO_TYPE = NoTypeType()
+NO_TYPE = _NoTypeType()
 
 
 @define(eq=False, repr=False)
@@ -181,7 +181,7 @@ class Let:
         return f"Let({self.bind}, ...)"
 
 
-Expr = Let | Ret
+_Expr = Let | Ret
 
 
 def _as_tuple(items: Iterable) -> tuple:

@@ -19,7 +19,7 @@ from attrs import define, frozen
 
 from letir.errors import DTypeError, ShapeError, TraceError
 
-KINDS = "biufc"  # bool, signed, unsigned, floating, complex: the dtypes of arrays of numbers
+_KINDS = "biufc"  # bool, signed, unsigned, floating, complex: the dtypes of arrays of numbers
 
 
 class UndefType:
@@ -38,7 +38,7 @@ Undef = UndefType()
 
 # words that mean something else where the text of a program says a size
 DTYPE_NAMES = frozenset(np.dtype(c).name for c in "?bhilBHILefdFD")
-NO_SIZE_NAMES = frozenset(["None", "True", "False", "Undef", "nan", "inf", "complex", "lambda"])
+_NO_SIZE_NAMES = frozenset(["None", "True", "False", "Undef", "nan", "inf", "complex", "lambda"])
 
 
 # What is told of each question that code which is not letir's asks of a size that has a name, while
@@ -109,7 +109,7 @@ class Size:
 
         Raises ShapeError for what is none, or means something else in the text of a program.
         """
-        if not re.fullmatch(r"[^\W\d]\w*", name) or name in NO_SIZE_NAMES | DTYPE_NAMES:
+        if not re.fullmatch(r"[^\W\d]\w*", name) or name in _NO_SIZE_NAMES | DTYPE_NAMES:
             raise ShapeError(f"{name!r} cannot name a size: take a word such as n or batch_size")
         return cls((((name,), 1),))
 
@@ -303,16 +303,16 @@ def number_dtype(dtype) -> np.dtype:
     """
     # longdouble is refused: its bits differ from machine to machine
     dtype = np.dtype(dtype)
-    if dtype.kind not in KINDS or dtype.itemsize > (16 if dtype.kind == "c" else 8):
+    if dtype.kind not in _KINDS or dtype.itemsize > (16 if dtype.kind == "c" else 8):
         raise DTypeError(
             "letir computes with bool, int, uint, float and complex arrays, "
             f"not with dtype {dtype}\n"
-            f"  {DTYPE_REMEDIES.get(dtype.kind, 'convert it first, with .astype(float)')}"
+            f"  {_DTYPE_REMEDIES.get(dtype.kind, 'convert it first, with .astype(float)')}"
         )
     return dtype if dtype.isnative else dtype.newbyteorder("=")
 
 
-DTYPE_REMEDIES = {
+_DTYPE_REMEDIES = {
     "O": "an object array: convert it with .astype(float), or make its rows equally long",
     "U": "strings: encode them as integers first, with np.unique(x, return_inverse=True)",
     "S": "bytes: convert them with np.frombuffer(x, dtype=np.uint8)",

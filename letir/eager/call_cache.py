@@ -13,20 +13,20 @@ from letir.tracing.numpy_protocols.dispatch import call_function, prepared, reco
 
 _calls: dict = {}  # key -> (op, attrs), None for a call that is not remembered; may be emptied
 _MOST = 1 << 12
-PLAIN = frozenset([int, bool, str, type(None)])
+_PLAIN = frozenset([int, bool, str, type(None)])
 
 
 def numpy_call(variable, func: Callable, args: tuple, kwargs: dict):
     """What a NumPy function, or an operation, records for arguments of which ``variable`` is
     one.
     """
-    key, operands = key_of(type(variable), func, args, kwargs)
+    key, operands = _key_of(type(variable), func, args, kwargs)
     # the key itself: never seen; None: not to be
     found = _calls.get(key, key) if operands else None
     if found is key:
         if len(_calls) >= _MOST:
             _calls.clear()
-        found = _calls[key] = spelled(func, args, kwargs, operands)
+        found = _calls[key] = _spelled(func, args, kwargs, operands)
     if found is not None:
         return RECORDER.apply(found[0], operands, found[1])
     if isinstance(func, Primitive):
@@ -34,7 +34,7 @@ def numpy_call(variable, func: Callable, args: tuple, kwargs: dict):
     return call_function(variable, func, args, kwargs)
 
 
-def key_of(kind: type, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, list]:
+def _key_of(kind: type, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, list]:
     """(key, operands) of a call; no operands if an argument is no Variable, number, or plain."""
     key, operands = [func], []
     for arg in args:
@@ -45,33 +45,33 @@ def key_of(kind: type, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple
         elif type(arg) is float:  # an operand as well, as in where(mask, x, 0.0)
             operands.append(arg)
             key.append(float)
-        elif (plain := plain_key(arg)) is not None:
+        elif (plain := _plain_key(arg)) is not None:
             key.append(plain)
         else:
             return (), []
     for name, arg in kwargs.items():
-        plain = plain_key(arg)
+        plain = _plain_key(arg)
         if plain is None:
             return (), []
         key += (name, plain)
     return tuple(key), operands
 
 
-def plain_key(value) -> tuple | None:
+def _plain_key(value) -> tuple | None:
     """What stands for a static argument in a key, None for one that is not plain."""
     kind = type(value)
-    if kind in PLAIN:
+    if kind in _PLAIN:
         return kind, value  # with its type: 1 == True == 1.0
     if kind is slice:
-        parts = plain_key(value.start), plain_key(value.stop), plain_key(value.step)
+        parts = _plain_key(value.start), _plain_key(value.stop), _plain_key(value.step)
     elif kind is tuple:
-        parts = tuple(map(plain_key, value))
+        parts = tuple(map(_plain_key, value))
     else:
         return None
     return None if None in parts else (kind, parts)
 
 
-def spelled(
+def _spelled(
     func: Callable, args: tuple, kwargs: dict, operands: list
 ) -> tuple[Primitive, Attrs] | None:
     """The operation and the attributes of a call, None unless its operands are these as they
@@ -89,14 +89,14 @@ def spelled(
         found, attrs = prepared(func, prepare, args, kwargs)
     else:
         found, attrs = args, kwargs
-    if has_count(attrs.get("item")):
+    if _has_count(attrs.get("item")):
         return None
     # else the key would not say what the operands are
     same = len(found) == len(operands) and all(map(lambda x, y: x is y, found, operands))
     return (op, op.complete(attrs)) if same else None
 
 
-def has_count(item) -> bool:
+def _has_count(item) -> bool:
     """Whether an index has a mask, whose attribute says how many elements it selects."""
     entries = item if type(item) is tuple else (item,)
     return any(type(entry) is Here and entry.count is not None for entry in entries)

@@ -55,11 +55,11 @@ def straight_line(body: Lambda) -> Callable:
         several = "" if bind.op.results is None else ", "
         lines.append(f"    {''.join([named(b) + several for b in bind.binders]) or '_'} = {call}")
     lines.append(f"    return ({spelled(body.ret.args)})")
-    exec(compiled("\n".join(lines)), space)  # the text has names of our own only, never the user's
+    exec(_compiled("\n".join(lines)), space)  # the text has names of our own only, never the user's
     return space["compute"]
 
 
 @functools.lru_cache(1024)
-def compiled(text: str) -> CodeType:
+def _compiled(text: str) -> CodeType:
     """The code of a text: rules for many types have the same."""
     return compile(text, "<letir rule>", "exec")

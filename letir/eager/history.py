@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Const, Lambda, Local
-from letir.eager.backward.entry_points import in_a_row, owner
-from letir.eager.tape import FREED, Leaf, Origin, Part, Step, at, check_unchanged
+from letir.eager.backward.entry_points import _flat_values, owner
+from letir.eager.tape import FREED, GradEdge, Leaf, Part, TapeNode, at, check_unchanged
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
-from letir.tracing.source_locations import placed
+from letir.tracing.source_locations import error_at_user_line
 
 
 @paused_gc()
@@ -27,26 +27,26 @@ def history(outputs, inputs: Sequence | None = None) -> Lambda:
     %2 = add %1, 1.0
     return %2
     """
-    given = in_a_row(outputs)
-    writer = Writer(None if inputs is None else in_a_row(inputs))
-    for step in steps_before([variable.arg for variable in given]):
+    given = _flat_values(outputs)
+    writer = _Writer(None if inputs is None else _flat_values(inputs))
+    for step in _steps_before([variable.arg for variable in given]):
         writer.write(step)
     return writer.builder.build([writer.output(variable) for variable in given])
 
 
-def steps_before(origins: Sequence[Origin]) -> list[Step]:
+def _steps_before(origins: Sequence[GradEdge]) -> list[TapeNode]:
     """The steps of a history, in the order in which they were computed."""
     found, todo = set(), list(origins)
     while todo:
         step = owner(todo.pop())
-        if isinstance(step, Step) and step not in found:
+        if isinstance(step, TapeNode) and step not in found:
             found.add(step)
             todo += [arg for arg in step.args if arg is not None]
     # time is an order in which operands come first
     return sorted(found, key=lambda step: step.order)
 
 
-class Writer:
+class _Writer:
     """Writes steps as binds of a program. ``inputs``: the parameters if they are given."""
 
     def __init__(self, inputs: list | None):
@@ -57,11 +57,11 @@ class Writer:
         for variable in inputs or ():
             self.names[variable.arg] = self.param(variable.arg)
 
-    def param(self, leaf: Origin) -> Local:
+    def param(self, leaf: GradEdge) -> Local:
         """A new parameter for a leaf."""
         return self.builder.param(leaf.type, getattr(leaf, "name", None)).arg
 
-    def write(self, step: Step) -> None:
+    def write(self, step: TapeNode) -> None:
         """The bind of one step."""
         form, builder = step.form, self.builder
         if step.kept is FREED and form.kept:
@@ -78,7 +78,7 @@ class Writer:
         else:
             self.names.update(((step, i), binder) for i, binder in enumerate(binders))
 
-    def operand(self, step: Step, place: int, origin: Origin | None) -> Arg:
+    def operand(self, step: TapeNode, place: int, origin: GradEdge | None) -> Arg:
         """The operand of a step in this place."""
         if origin is not None:
             found = self.origin(origin)
@@ -88,13 +88,13 @@ class Writer:
                 check_unchanged(origin, step)
         return self.value(step.kept[step.form.kept.index(place)])
 
-    def origin(self, origin: Origin) -> Local | None:
+    def origin(self, origin: GradEdge) -> Local | None:
         """The local of what requires grad, or is an input; None for others."""
         # each Variable of a result has a Part of its own: step and index say which result it is
         found = self.names.get((origin.step, origin.index) if type(origin) is Part else origin)
         if found is None and type(origin) is Leaf:
             if self.only_inputs:
-                raise placed(
+                raise error_at_user_line(
                     TraceError(
                         f"history: a leaf of type {origin.type} requires grad and is no input\n"
                         "  add it to inputs, or detach it before it is used"

@@ -10,7 +10,7 @@ from itertools import count
 
 from letir.errors import DTypeError, ShapeError, TraceError
 
-NUMBERS = count().__next__
+_NUMBERS = count().__next__
 
 
 class Handle:
@@ -34,7 +34,7 @@ def add_hook(hooks: dict, hook: Callable) -> Handle:
     """Add a hook after those that are there."""
     if not callable(hook):
         raise TraceError(f"a hook is a function of gradients, found {hook!r}")
-    key = NUMBERS()
+    key = _NUMBERS()
     hooks[key] = hook
     return Handle(hooks, key)
 
@@ -43,7 +43,7 @@ def changed_one(hooks: dict, value):
     """The gradient of a Variable after each hook was called as ``hook(value)``."""
     for hook in tuple(hooks.values()):  # a tuple: a hook may remove itself
         new = hook(value)
-        value = value if new is None else replacement(hook, 0, new, value)
+        value = value if new is None else _replacement(hook, 0, new, value)
     return value
 
 
@@ -56,39 +56,39 @@ def changed(hooks: dict, values: tuple, *others) -> tuple:
         new = new if isinstance(new, tuple | list) else (new,)
         if len(new) != len(values):
             raise ShapeError(
-                f"hook {named(hook)} returned {len(new)} gradients, expected {len(values)}"
+                f"hook {_named(hook)} returned {len(new)} gradients, expected {len(values)}"
             )
         values = tuple(
-            [replacement(hook, i, *pair) for i, pair in enumerate(zip(new, values, strict=True))]
+            [_replacement(hook, i, *pair) for i, pair in enumerate(zip(new, values, strict=True))]
         )
     return values
 
 
-def replacement(hook: Callable, position: int, new, old):
+def _replacement(hook: Callable, position: int, new, old):
     """The gradient that a hook returned. Raises unless it has the type of what it replaces."""
     if new is old:
         return old
     variable = type(old) if old is not None else None
     if new is None or old is None:
         what = "took a gradient away" if new is None else "made a gradient where there is none"
-        raise DTypeError(f"hook {named(hook)} {what}, at position {position}")
+        raise DTypeError(f"hook {_named(hook)} {what}, at position {position}")
     if not isinstance(new, variable):
         try:
             new = variable(new)
         except DTypeError as error:
-            raise DTypeError(f"hook {named(hook)} returned no gradient: {error}") from None
+            raise DTypeError(f"hook {_named(hook)} returned no gradient: {error}") from None
     if new.type is not old.type:  # is: types are interned
         error = ShapeError if new.dtype == old.dtype else DTypeError
         raise error(
-            f"hook {named(hook)} returned a gradient of type {new.type} at position {position}, "
+            f"hook {_named(hook)} returned a gradient of type {new.type} at position {position}, "
             f"expected {old.type}"
         )
     # NumPy's arrays and scalars are of one module
     if type(new.array).__module__.split(".")[0] != type(old.array).__module__.split(".")[0]:
-        raise DTypeError(f"hook {named(hook)} returned a gradient on another device")
+        raise DTypeError(f"hook {_named(hook)} returned a gradient on another device")
     return new
 
 
-def named(hook: Callable) -> str:
+def _named(hook: Callable) -> str:
     """What the user called a hook."""
     return getattr(hook, "__qualname__", None) or repr(hook)

@@ -15,7 +15,7 @@ from letir.errors import TraceError
 from letir.tracing.source_locations import at_user, user_place
 
 
-class Refs(list):
+class _Refs(list):
     """Weak references; those that died are dropped when there are 1, 2, 4, 8 ... of them."""
 
     def add(self, item) -> None:
@@ -30,15 +30,15 @@ class Refs(list):
 
 
 @define(eq=False)
-class Shared:
+class _Shared:
     """Of a Variable with views: these, and the origins of all values in its memory."""
 
-    views: Refs = field(factory=Refs)
-    origins: Refs = field(factory=Refs)
+    views: _Refs = field(factory=_Refs)
+    origins: _Refs = field(factory=_Refs)
 
 
 @define(eq=False)
-class View:
+class _View:
     """Of a Variable that shares the memory of ``base``.
 
     ``path``: the indices that lead to it, one after the other; None if it is no plain ``x[i]``.
@@ -52,9 +52,9 @@ class View:
 
 def add_view(view, operand, item=None, detached: bool = False) -> None:
     """Remember that ``view``, perhaps ``operand[item]``, may share memory with ``operand``."""
-    base, path = root(operand), path_of(operand)
+    base, path = root(operand), _path_of(operand)
     if base.sharing is None:
-        base.sharing = Shared()
+        base.sharing = _Shared()
         base.sharing.origins.add(base.arg)
     base.sharing.views.add(view)
     base.sharing.origins.add(view.arg)
@@ -63,25 +63,25 @@ def add_view(view, operand, item=None, detached: bool = False) -> None:
     else:
         path = None if item is None or path is None else (*path, item)
         detached = operand is not base and operand.sharing.detached
-    view.sharing = View(base, path, detached)
+    view.sharing = _View(base, path, detached)
 
 
 def root(variable):
     """The Variable in whose memory this one is: itself, or that of which it is a view."""
     sharing = variable.sharing
-    return sharing.base if type(sharing) is View else variable
+    return sharing.base if type(sharing) is _View else variable
 
 
-def path_of(variable) -> tuple | None:
+def _path_of(variable) -> tuple | None:
     """The indices that lead from its root to a Variable."""
     sharing = variable.sharing
-    return sharing.path if type(sharing) is View else ()
+    return sharing.path if type(sharing) is _View else ()
 
 
 def is_item(view, variable, item) -> bool:
     """Whether ``view`` is ``variable[item]``, in the same memory."""
-    path = path_of(variable)
-    return root(view) is root(variable) and path is not None and path_of(view) == (*path, item)
+    path = _path_of(variable)
+    return root(view) is root(variable) and path is not None and _path_of(view) == (*path, item)
 
 
 def may_share(array, other) -> bool:
@@ -103,32 +103,32 @@ def write(variable, new) -> None:
     if recorded:
         refuse(variable, base, is_view)
         # before the write, and with a history: of the base with the new part in its place
-        whole = replaced(base, variable.sharing.path, new) if is_view else None
+        whole = _replaced(base, variable.sharing.path, new) if is_view else None
     variable.array[...] = new.array
     note_change(variable, base)  # the old origins, whose values are gone: before they are replaced
     if recorded:
-        take_origin(variable, new, base)
+        _take_origin(variable, new, base)
         if whole is not None:
-            take_origin(base, whole, base)
+            _take_origin(base, whole, base)
         if is_view or base is variable:  # not of a detached view: its writes are not the base's
-            for view in other_views(variable, base):
-                take_origin(view, reached(base, view.sharing.path), base)
+            for view in _other_views(variable, base):
+                _take_origin(view, _reached(base, view.sharing.path), base)
 
 
-def replaced(whole, path: tuple, new):
+def _replaced(whole, path: tuple, new):
     """``whole`` with ``new`` at the end of a path."""
     item, *rest = path
-    return whole.at[item].set(replaced(whole[item], rest, new) if rest else new)
+    return whole.at[item].set(_replaced(whole[item], rest, new) if rest else new)
 
 
-def reached(whole, path: tuple):
+def _reached(whole, path: tuple):
     """What is at the end of a path."""
     for item in path:
         whole = whole[item]
     return whole
 
 
-def other_views(variable, base) -> list:
+def _other_views(variable, base) -> list:
     """The views of ``base`` that are in use, but for ``variable``: those that are as detached as
     it is.
     """
@@ -148,7 +148,7 @@ def note_change(variable, base) -> None:
         origin.note_change(source)
 
 
-def take_origin(variable, new, base) -> None:
+def _take_origin(variable, new, base) -> None:
     """Let ``variable`` come from where ``new`` came from."""
     variable.arg = new.arg
     if base.sharing is not None:
@@ -164,12 +164,12 @@ def refuse(variable, base, is_view: bool) -> None:
                 f"{what} cannot be changed in place: its gradient would be lost{at_user()}\n"
                 "  write x = x + y, which makes a new Variable; to set its value: with no_grad()"
             )
-    if path_of(variable) is None or (not is_view and path_of(variable)):
+    if _path_of(variable) is None or (not is_view and _path_of(variable)):
         raise TraceError(
             f"a view that is no plain x[i] cannot be changed in place{at_user()}\n"
             "  copy it first, y = x.T.copy(), or write into the whole: x[i] = v"
         )
-    others = [path_of(view) for view in other_views(variable, base)]
+    others = [_path_of(view) for view in _other_views(variable, base)]
     if any(path is None or (path and not is_view and base is not variable) for path in others):
         raise TraceError(
             f"{variable.type}, of which a view that is no plain x[i] is in use, cannot be changed "

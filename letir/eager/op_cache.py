@@ -1,4 +1,4 @@
-"""``Form``: what is known of an operation on operands of given types before it is computed.
+"""``OpSpecialization``: what is known of an operation on operands of given types beforehand.
 
 Computing, typing, keeping and differentiating it are all looked up once: a form is found by (op,
 attributes, types of the operands, which of them require grad).
@@ -19,21 +19,21 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Const, Local
 from letir.ast.types import WEAK, ArrayType
 from letir.eager.compiled_rules import kernel, straight_line
-from letir.eager.tape import FREED, Origin, Part, Step, check_unchanged, freed
+from letir.eager.tape import FREED, GradEdge, Part, TapeNode, check_unchanged, freed
 from letir.errors import LetirError, MissingRule
 from letir.eval.array_modules import type_of
-from letir.tracing.source_locations import placed
+from letir.tracing.source_locations import error_at_user_line
 
 forms: dict = {}  # may be emptied at any time
 _MOST = 1 << 14
 _array_types: dict = {}  # (dtype, shape) -> ArrayType; may be emptied at any time
 POWER = PRIMITIVES["power"]
-DEVICE = "device"  # a key of ``forms`` if no kernel in it is NumPy's own
+_DEVICE = "device"  # a key of ``forms`` if no kernel in it is NumPy's own
 BY_VALUE = object()  # in the place of a form: it depends on the numbers among the operands as well
 
 
 @frozen(eq=False)
-class Form:
+class OpSpecialization:
     """How an operation on such operands is computed, and what a step of it keeps.
 
     ``compute(*values)`` gives the result, or a tuple. ``bind`` is the operation on stand-ins:
@@ -70,7 +70,7 @@ class Form:
             return self.rule
         return rule_body("vjp", self.bind, mask, self.needed, pull)
 
-    def read(self, rule: RuleBody, step: Step) -> Sequence:
+    def read(self, rule: RuleBody, step: TapeNode) -> Sequence:
         """The values that ``rule`` reads, of those that ``step`` kept.
 
         Raises TraceError if one went free, or was changed in place.
@@ -88,7 +88,7 @@ class Form:
         # a rule for some results only
         return [kept[self.kept.index(place)] for place in rule.captured]
 
-    def origins(self, rule: RuleBody, step: Step) -> list[Origin | None]:
+    def origins(self, rule: RuleBody, step: TapeNode) -> list[GradEdge | None]:
         """The origins of these values, None for constants."""
         args, count = step.args, len(step.args)
         found: list = []
@@ -114,9 +114,9 @@ def forget_kernels() -> None:
     """Forget the forms whose kernels are NumPy's, when there is an array on a device: those that
     are made from now on take the module from their operands.
     """
-    if DEVICE not in forms:
+    if _DEVICE not in forms:
         forms.clear()
-        forms[DEVICE] = None  # once: from now on ``kernel`` asks the operands
+        forms[_DEVICE] = None  # once: from now on ``kernel`` asks the operands
 
 
 def array_type(array) -> ArrayType:
@@ -146,7 +146,7 @@ def kind_of(operand, by_value: bool = False):
     return array_type(operand) if hasattr(operand, "dtype") else Const(operand)
 
 
-def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> Form:
+def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecialization:
     """The form of an operation on operands given as (kind, whether it requires grad).
 
     It is kept by ``key``, of which the operation is the first item.
@@ -159,7 +159,7 @@ def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> Form:
     try:
         types = result_types(op, args, attrs)
     except LetirError as error:
-        raise placed(error) from None
+        raise error_at_user_line(error) from None
     bind = Bind(tuple([Local(kind) for kind in types]), op, args, attrs)
     found = _made(bind, needed)
     if not holds_arrays(bind.attrs):  # else the arrays would stay in the table
@@ -167,7 +167,7 @@ def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> Form:
     return found
 
 
-def _made(bind: Bind, needed: frozenset) -> Form:
+def _made(bind: Bind, needed: frozenset) -> OpSpecialization:
     op, args = bind.op, bind.args
     types = tuple([binder.type for binder in bind.binders])
     inexact = any(kind is None or kind.inexact for kind in types)
@@ -181,7 +181,7 @@ def _made(bind: Bind, needed: frozenset) -> Form:
         kept = tuple(range(len(args) + len(types)))
     run, is_single = kernel(op, bind.attrs), op.results is None
     is_builtin = "." not in op.name and not op.holds_lambdas
-    return Form(
+    return OpSpecialization(
         op=op,
         attrs=bind.attrs,
         bind=bind,
@@ -208,10 +208,10 @@ def picker(places: Sequence[int]) -> Callable:
     """A function from a sequence to those of its items that are at these places."""
     if len(places) == 1:  # faster than a Python function that makes a tuple
         return itemgetter(slice(places[0], places[0] + 1))
-    return itemgetter(*places) if places else nothing
+    return itemgetter(*places) if places else _nothing
 
 
-def nothing(values) -> tuple:
+def _nothing(values) -> tuple:
     """No items."""
     return ()
 

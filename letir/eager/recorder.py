@@ -11,14 +11,21 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import Const, Source
 from letir.ast.types import PYTHON_NUMBERS, Undef
 from letir.eager.grad_mode import RECORDS
-from letir.eager.op_cache import BY_VALUE, Form, form_of, forms, kind_of, looks_at_numbers
-from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, Part, Step
+from letir.eager.op_cache import (
+    BY_VALUE,
+    OpSpecialization,
+    form_of,
+    forms,
+    kind_of,
+    looks_at_numbers,
+)
+from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, Part, TapeNode
 from letir.errors import DTypeError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.operands import check_type
-from letir.tracing.source_locations import placed, user_place
+from letir.tracing.source_locations import error_at_user_line, user_place
 
-new = object.__new__
+_new = object.__new__
 
 
 class Recorder:
@@ -41,7 +48,7 @@ class Recorder:
         # the key has one type for an operand that requires grad, two things for other arrays
         order = ORDER()
         # a Cut now and then: see the head of steps
-        args = Step() if order * GOLDEN & RARELY else Cut()
+        args = TapeNode() if order * GOLDEN & RARELY else Cut()
         values, key = [], [op, attrs.token if attrs else None]
         for operand in operands:
             kind = type(operand)  # ``is`` below: subclasses take the way of ``apply_others``
@@ -56,14 +63,14 @@ class Recorder:
                 values.append(operand)
                 args.append(None)
                 key += (operand.dtype, operand.shape)
-            elif kind is float:  # the commonest number, before all that ``entered`` checks
+            elif kind is float:  # the commonest number, before all that ``_entered`` checks
                 values.append(operand)
                 args.append(None)
                 key.append(float)
             elif isinstance(operand, Value):
                 return self.apply_others(op, operands, attrs)
             else:
-                values.append(entered(operand))
+                values.append(_entered(operand))
                 args.append(None)
                 key += (kind_of(values[-1]), None)
         key = tuple(key)
@@ -73,7 +80,7 @@ class Recorder:
         out = form.compute(*values)
         if form.is_unknown:  # only its own result says what it is
             return self.several(form, operands, args, values, out)
-        made = new(variable)
+        made = _new(variable)
         made.array, made.sharing = out, None
         if form.requires_grad and RECORDS.get():
             values.append(out)
@@ -82,11 +89,11 @@ class Recorder:
             args.order, args.source = order, self.source or user_place(3)[0]
         else:
             made.arg = Constant(form.type)
-        if not form.is_plain and is_shared(out, values):
+        if not form.is_plain and _is_shared(out, values):
             made.share_memory(operands, form)
         return made
 
-    def form(self, key: tuple, args: list, values: list, attrs: Attrs) -> Form:
+    def form(self, key: tuple, args: list, values: list, attrs: Attrs) -> OpSpecialization:
         """The form for these operands, made where there is none."""
         by_value = looks_at_numbers(key[0])
         if by_value:
@@ -114,7 +121,7 @@ class Recorder:
         plain = [o.plain() if isinstance(o, variable) else o for o in operands]
         return self.apply(op, plain, attrs)
 
-    def several(self, form: Form, operands, args: Step, values: list, out):
+    def several(self, form: OpSpecialization, operands, args: TapeNode, values: list, out):
         """The result of an operation that has several, or one of which little is known."""
         single = form.op.results is None
         outs = (out,) if single else tuple(out)
@@ -128,7 +135,7 @@ class Recorder:
                 variable.share_memory(operands, form)
         return made[0] if single else made
 
-    def result(self, step: Step | None, single: bool, index: int, array):
+    def result(self, step: TapeNode | None, single: bool, index: int, array):
         """One result as a Variable; what is no array as it is, unless a gradient flows to it: a
         Python number, of ``weaken``, takes part in promotion weakly.
         """
@@ -145,7 +152,7 @@ class Recorder:
 
     def wrapped(self, array, arg):
         """A Variable with this array and origin."""
-        made = new(self.variable)
+        made = _new(self.variable)
         made.array, made.arg, made.sharing = array, arg, None
         return made
 
@@ -155,7 +162,7 @@ class Recorder:
         return (out,) if op.results is None else out
 
 
-def is_shared(out, values: list) -> bool:
+def _is_shared(out, values: list) -> bool:
     """Whether a result may lie in the memory of an operand, or of what only NumPy knows."""
     for value in values:  # not any(), which takes twice the time
         if value is out:
@@ -163,12 +170,12 @@ def is_shared(out, values: list) -> bool:
     return getattr(out, "base", None) is not None  # a Python boolean has none
 
 
-def entered(operand):
+def _entered(operand):
     """An operand that is no Variable. Raises DTypeError for what is no array or number."""
     if type(operand) is list or type(operand) is tuple:
         operand = np.asarray(operand)
     if type(operand) is int and not -(1 << 63) <= operand < 1 << 64:
-        raise placed(DTypeError(f"the integer {operand} does not fit into 64 bits"))
+        raise error_at_user_line(DTypeError(f"the integer {operand} does not fit into 64 bits"))
     if type(operand) not in PYTHON_NUMBERS and operand is not None and operand is not Undef:
         check_type(operand)
     return operand

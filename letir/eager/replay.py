@@ -18,9 +18,9 @@ def replayed(f: Lambda, leaves: list) -> tuple:
     checked_arguments(f, leaves, lambda x: x.type if isinstance(x, Value) else type_of(x))
     if changed := changed_params(f):
         check_writable(f, [x.array if isinstance(x, Value) else x for x in leaves], changed)
-        return bind_by_bind(f, leaves)  # so that Variables know that they were changed
+        return _bind_by_bind(f, leaves)  # so that Variables know that they were changed
     if RECORDS.get() and any(isinstance(x, Value) and x.requires_grad for x in leaves):
-        return bind_by_bind(f, leaves)
+        return _bind_by_bind(f, leaves)
     arrays = [x.array if isinstance(x, Value) else x for x in leaves]
     leaves.clear()
     return tuple(map(as_variable, Evaluator(array_module(arrays)).call(f, arrays)))
@@ -31,7 +31,7 @@ def as_variable(result):
     return RECORDER.variable(result) if hasattr(result, "dtype") else result
 
 
-def bind_by_bind(f: Lambda, leaves: list) -> tuple:
+def _bind_by_bind(f: Lambda, leaves: list) -> tuple:
     """The results, every bind recorded as if the user had written it."""
     env = Environment(f, leaves)
     leaves.clear()  # the environment alone holds them now, and frees each at its last use [C1]
@@ -53,14 +53,14 @@ def one_bind(bind: Bind, operands: list):
         return x.replace(new if isinstance(new, Value) else as_variable(new))
     if any(isinstance(operand, Value) for operand in operands):
         out = RECORDER.apply(bind.op, operands, bind.attrs)
-        relocate(out, bind)
+        _relocate(out, bind)
     else:
         out = compute(bind.op, operands, bind.attrs)
     operands.clear()
     return out
 
 
-def relocate(out, bind) -> None:
+def _relocate(out, bind) -> None:
     """Give the step that was recorded the line of ``bind``."""
     first = out[0] if type(out) is tuple and out else out
     step = getattr(getattr(first, "grad_fn", None), "form", None) and first.grad_fn

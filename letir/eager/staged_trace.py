@@ -60,9 +60,9 @@ class StagedTrace:
         self.derivatives = derivatives
         self._stages = [Stage(fn.params, fn.binds, fn.ret.args)]
         self._whole = fn  # all stages, with the results of the last
-        self._requires = [is_differentiable(value) for value in inputs]
+        self._requires = [_is_differentiable(value) for value in inputs]
         # weak: a trace holds no values, so that it can tell that the results died
-        self._inputs = [weakref.ref(v.arg) if is_differentiable(v) else None for v in inputs]
+        self._inputs = [weakref.ref(v.arg) if _is_differentiable(v) else None for v in inputs]
         self._watched: dict[int, weakref.ref] = {}  # origins of results of the last stage
         self._arrived: dict[int, bool] = {}  # which have a gradient, whether that requires grad
         self._handles: list[Handle] = []
@@ -93,7 +93,7 @@ class StagedTrace:
 
     def watch(self, position: int, result) -> None:
         """Let the gradient of a result of the last stage be seen."""
-        if is_differentiable(result) and len(self._stages) <= self.derivatives:
+        if _is_differentiable(result) and len(self._stages) <= self.derivatives:
             self._watched[position] = weakref.ref(result.arg)
             self._handles.append(result.register_hook(lambda ct: self._arrives(position, ct)))
 
@@ -141,7 +141,7 @@ class StagedTrace:
         lines = iter(dumps(self.program).splitlines()[1:])
         parts = []
         for i, stage in enumerate(self.stages):
-            params = ", ".join(named(p, numbers) for p in stage.params)
+            params = ", ".join(_named(p, numbers) for p in stage.params)
             parts.append(f"stage {i} ({params}):")
             parts += [next(lines) for _ in stage.binds]
             results = ", ".join(numbers.get(r, repr(r)) for r in stage.results)
@@ -154,13 +154,13 @@ class StagedTrace:
     __repr__ = __str__
 
 
-def named(param: Local, numbers: dict[Local, str]) -> str:
+def _named(param: Local, numbers: dict[Local, str]) -> str:
     """A parameter as texts write it."""
     name = f":{param.name}" if param.name else ""
     return f"{numbers[param]}{name}: {param.type!r}"
 
 
-def is_differentiable(value) -> bool:
+def _is_differentiable(value) -> bool:
     """Whether it is a Variable that requires grad."""
     return isinstance(value, Variable) and value.requires_grad
 

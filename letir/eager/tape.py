@@ -1,4 +1,4 @@
-"""What is recorded: one small ``Step`` an operation, linked to the origins of its operands.
+"""What is recorded: one small ``TapeNode`` an operation, linked to the origins of its operands.
 
 The origin of a value is its name in the history, as a local is in a program. It never holds the
 Variable, nor a value that no derivative rule reads; so a value goes free with its last Variable. A
@@ -23,12 +23,12 @@ from letir.errors import TraceError
 
 ORDER = itertools.count(1).__next__  # of all steps and changes in place: operands before users
 GOLDEN, RARELY = 0x9E3779B1, 0xFC000000  # multiples of the first have no pattern in these bits
-FREEING = threading.local()  # what a thread has yet to free: lists of origins
+_FREEING = threading.local()  # what a thread has yet to free: lists of origins
 FREED = None  # stands for the values that a step kept, after backward
 
 
 @frozen
-class Change:
+class _Change:
     """A change in place: when, and where in the user's code."""
 
     order: int
@@ -37,7 +37,7 @@ class Change:
 
 
 @define(eq=False)
-class Notes:
+class _Notes:
     """What few origins have: hooks, a gradient that is kept, and the last change in place."""
 
     hooks: dict = field(factory=dict)  # tensor hooks, by handle
@@ -45,30 +45,30 @@ class Notes:
     after: dict = field(factory=dict)
     grad: object = None
     keeps_grad: bool = False
-    changed: Change | None = None
+    changed: _Change | None = None
 
 
-class Origin:
+class GradEdge:
     """Where the value of a Variable comes from."""
 
     __slots__ = ()  # each kind has its own, and type and notes
     requires_grad = True
     is_leaf = False
 
-    def noted(self) -> Notes:
+    def noted(self) -> _Notes:
         """Its notes, made when they are needed."""
         if self.notes is None:
-            self.notes = Notes()
+            self.notes = _Notes()
         return self.notes
 
     def note_change(self, source: Source | None) -> None:
         """Remember that the value was changed in place now."""
         notes = self.noted()
         count = 1 if notes.changed is None else notes.changed.count + 1
-        notes.changed = Change(ORDER(), source, count)
+        notes.changed = _Change(ORDER(), source, count)
 
 
-class Constant(Origin):
+class Constant(GradEdge):
     """The origin of a value that requires no grad."""
 
     __slots__ = ("__weakref__", "notes", "type")
@@ -79,7 +79,7 @@ class Constant(Origin):
         self.type, self.notes = type, None
 
 
-class Leaf(Origin):
+class Leaf(GradEdge):
     """The origin of a value that requires grad and was made by no operation."""
 
     __slots__ = ("__weakref__", "grad", "name", "notes", "type")
@@ -89,7 +89,7 @@ class Leaf(Origin):
         self.type, self.notes, self.name, self.grad = type, None, name, None
 
 
-class Step(Origin, list):
+class TapeNode(GradEdge, list):
     """One operation: the origin of its result if it has one only, else ``Part``s are.
 
     It is the list of the origins of its operands, None for arrays and numbers: a list of its own
@@ -100,7 +100,7 @@ class Step(Origin, list):
     __slots__ = ("__weakref__", "form", "kept", "notes", "order", "parts", "source", "type")
     __hash__, __eq__, __ne__ = object.__hash__, object.__eq__, object.__ne__  # it is itself only
 
-    def filled(self, form, kept, order: int, source: Source | None) -> "Step":
+    def filled(self, form, kept, order: int, source: Source | None) -> "TapeNode":
         """Itself, with all that is known of it."""
         self.type, self.notes = form.type, None
         self.form, self.kept, self.order, self.source = form, kept, order, source
@@ -110,7 +110,7 @@ class Step(Origin, list):
         return True  # a step without operands is still a step
 
     @property
-    def args(self) -> list[Origin | None]:
+    def args(self) -> list[GradEdge | None]:
         """The origins of its operands."""
         return self
 
@@ -135,12 +135,12 @@ class Step(Origin, list):
         return f"Step({self.form.op.name}{'' if self.source is None else f', {self.source.short}'})"
 
 
-class Cut(Step):
+class Cut(TapeNode):
     """A step at which freeing a history pauses: see the head of this module."""
 
     __slots__ = ()
 
-    def __del__(self, local=FREEING):  # a default: at exit the module's names may be gone
+    def __del__(self, local=_FREEING):  # a default: at exit the module's names may be gone
         before = self[:]
         self.clear()
         waiting = getattr(local, "waiting", None)
@@ -156,21 +156,21 @@ class Cut(Step):
             local.waiting = None
 
 
-def step_at(order: int, args=()) -> Step:
+def step_at(order: int, args=()) -> TapeNode:
     """A step, or now and then a cut, whatever the pattern of the orders in a history."""
-    return Cut(args) if order * GOLDEN & RARELY == 0 else Step(args)
+    return Cut(args) if order * GOLDEN & RARELY == 0 else TapeNode(args)
 
 
-class Part(Origin):
+class Part(GradEdge):
     """The origin of one of several results of a step."""
 
     __slots__ = ("__weakref__", "index", "notes", "step", "type")
 
-    def __init__(self, type: ArrayType, step: Step, index: int):
+    def __init__(self, type: ArrayType, step: TapeNode, index: int):
         self.type, self.notes, self.step, self.index = type, None, step, index
 
     @classmethod
-    def of(cls, type: ArrayType, step: Step, index: int) -> "Part":
+    def of(cls, type: ArrayType, step: TapeNode, index: int) -> "Part":
         """The one that is in use: what reads a result once more adds to the same gradient."""
         known = getattr(step, "parts", None)
         if known is None:
@@ -187,17 +187,17 @@ class Part(Origin):
         self.step.note_change(source)
 
 
-def owner(origin: Origin) -> Origin:
+def owner(origin: GradEdge) -> GradEdge:
     """The step of a value, or its leaf."""
     return origin.step if type(origin) is Part else origin
 
 
-def at(step: Step) -> str:
+def at(step: TapeNode) -> str:
     """The line of a message that says where the user wrote a step."""
     return f"\n  at {step.source}" if step.source else ""
 
 
-def check_unchanged(origin: Origin, step: Step) -> None:
+def check_unchanged(origin: GradEdge, step: TapeNode) -> None:
     """Raise TraceError if the value was changed in place after the step kept it."""
     change = origin.notes.changed
     if change is not None and change.order > step.order:
@@ -208,7 +208,7 @@ def check_unchanged(origin: Origin, step: Step) -> None:
         )
 
 
-def freed(step: Step) -> TraceError:
+def freed(step: TapeNode) -> TraceError:
     """The error for a second run over a step whose values are gone [E4]."""
     return TraceError(
         f"backward of {step.form.op.name} a second time: its values went free after the first"

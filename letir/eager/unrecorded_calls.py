@@ -37,7 +37,7 @@ def is_tracer(value) -> bool:
 def array_of(value):
     """A Variable as its array, also in lists; others as they are."""
     if isinstance(value, list | tuple):
-        return remade(value, map(array_of, value))
+        return _remade(value, map(array_of, value))
     return value.array if isinstance(value, Recorder.variable) else value
 
 
@@ -47,16 +47,16 @@ def on_arrays(function: Callable, args: tuple, kwargs: dict):
     if writes_into_array(kwargs):
         return out
     if isinstance(out, tuple | list):
-        return remade(out, map(as_variable, out))
-    return as_variable(out)
+        return _remade(out, map(_as_variable, out))
+    return _as_variable(out)
 
 
-def remade(value: list | tuple, items: Iterable) -> list | tuple:
+def _remade(value: list | tuple, items: Iterable) -> list | tuple:
     """A list or tuple like ``value`` with other items; named tuples, as np.linalg's, stay so."""
     return value._make(items) if hasattr(value, "_make") else type(value)(items)
 
 
-def as_variable(value):
+def _as_variable(value):
     """An array of numbers as a Variable; others as they are."""
     is_array = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufc"
     return Recorder.variable(value) if is_array else value

@@ -16,7 +16,7 @@ from letir.eager.mutation import add_view, is_item, may_share, write
 from letir.eager.op_cache import forget_kernels
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.replay import replayed
-from letir.eager.tape import Constant, Leaf, Origin
+from letir.eager.tape import Constant, GradEdge, Leaf
 from letir.eager.unrecorded_calls import (
     DISCRETE,
     is_recorded,
@@ -31,12 +31,12 @@ from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.numpy_protocols.dispatch import recorder_of, ufunc_records
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
-from letir.tracing.operands import gathered
-from letir.tracing.source_locations import at_user, placed
+from letir.tracing.operands import stack_traced
+from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.tracer import Tracer
 
 INDEX, RESHAPE = PRIMITIVES["index"], PRIMITIVES["reshape"]
-ARRAY_REMEDY = (
+_ARRAY_REMEDY = (
     "compute with it as it is; x.detach() or x.numpy() is the value without its history,\n"
     "  letir.numpy.array([...]) makes an array of Variables, into Variable(buffer) they are written"
 )
@@ -64,11 +64,11 @@ class Variable(ArrayValue):
         if isinstance(array, Variable):
             array = array.array
         elif isinstance(array, Value):
-            raise placed(DTypeError(f"{array!r} is traced: a Variable holds an array"))
+            raise error_at_user_line(DTypeError(f"{array!r} is traced: a Variable holds an array"))
         elif type(array) in (bool, int, float, complex, list, tuple):
             array = np.asarray(array)
         self.array, self.sharing = array, None
-        self.arg = new_origin(type_of(array), requires_grad, name)
+        self.arg = _new_origin(type_of(array), requires_grad, name)
         if not isinstance(array, np.ndarray | np.generic):  # an array on a device
             forget_kernels()
 
@@ -91,7 +91,7 @@ class Variable(ArrayValue):
                     f"only of a leaf requires_grad can be changed{at_user()}\n"
                     "  x.detach() is a leaf with the same array"
                 )
-            self.arg = new_origin(self.type, requires_grad, None)
+            self.arg = _new_origin(self.type, requires_grad, None)
         return self
 
     @property
@@ -100,7 +100,7 @@ class Variable(ArrayValue):
         return self.arg.is_leaf
 
     @property
-    def grad_fn(self) -> Origin | None:
+    def grad_fn(self) -> GradEdge | None:
         """The recorded operation that made it, None for a leaf."""
         return None if self.arg.is_leaf else getattr(self.arg, "step", self.arg)
 
@@ -113,7 +113,9 @@ class Variable(ArrayValue):
     def data(self, array) -> None:
         array = array.array if isinstance(array, Variable) else array
         if type_of(array) is not self.type:
-            raise placed(DTypeError(f"data of type {type_of(array)}, expected {self.type}"))
+            raise error_at_user_line(
+                DTypeError(f"data of type {type_of(array)}, expected {self.type}")
+            )
         self.array = array
 
     def numpy(self):
@@ -161,7 +163,9 @@ class Variable(ArrayValue):
         if value is not None and not isinstance(value, Variable):
             value = Variable(value)
         if value is not None and (value.type is not self.type or not self.requires_grad):
-            raise placed(DTypeError(f"a gradient of type {value.type} of a {self.type}"))
+            raise error_at_user_line(
+                DTypeError(f"a gradient of type {value.type} of a {self.type}")
+            )
         if type(self.arg) is Leaf:
             self.arg.grad = value
         elif value is not None or self.arg.notes is not None:
@@ -255,7 +259,7 @@ class Variable(ArrayValue):
         if self.requires_grad and RECORDS.get():
             raise TraceError(
                 f"a Variable that requires grad cannot become an ordinary array: "
-                f"its history would be lost{at_user()}\n  {ARRAY_REMEDY}"
+                f"its history would be lost{at_user()}\n  {_ARRAY_REMEDY}"
             )
         return np.array(self.array, dtype, copy=copy)
 
@@ -346,15 +350,15 @@ class Variable(ArrayValue):
         if isinstance(new, Variable) and is_item(new, self, spelled_item(item)[1]):
             return  # the end of x[item] += y, which has been written through the view
         # the whole anew, with one rule, then written in place: a view of it stays a view
-        self.replace(self.at[item].set(gathered(new)))
+        self.replace(self.at[item].set(stack_traced(new)))
 
 
-def new_origin(kind, requires_grad: bool, name: str | None) -> Origin:
+def _new_origin(kind, requires_grad: bool, name: str | None) -> GradEdge:
     """The origin of a leaf of this type."""
     if not requires_grad:
         return Constant(kind)
     if not kind.inexact:
-        raise placed(
+        raise error_at_user_line(
             DTypeError(
                 f"only floating and complex Variables can require grad, this is {kind}\n"
                 "  convert it first: x.astype(float)"

@@ -35,7 +35,7 @@ def checked_arguments(fn: Lambda, leaves: list, type_of=type_of) -> list:
     for i, param in enumerate(fn.params):
         expected = param.type
         if expected is not None and expected.weak:
-            leaves[i] = widened(leaves[i], expected)  # in place: no second list keeps arrays alive
+            leaves[i] = _widened(leaves[i], expected)  # in place: no second list keeps arrays alive
         try:
             found = type_of(leaves[i])
         except DTypeError as error:
@@ -51,7 +51,7 @@ def checked_arguments(fn: Lambda, leaves: list, type_of=type_of) -> list:
     return leaves
 
 
-def widened(number, expected: ArrayType):
+def _widened(number, expected: ArrayType):
     """A Python int or float as the float or complex that a weak parameter is."""
     kind = {"f": float, "c": complex}.get(expected.dtype.kind)
     return kind(number) if kind and type(number) in (int, float) else number
@@ -65,7 +65,7 @@ def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> Non
     if not wrong:
         return
     # ShapeError only if no dtype is wrong: who catches it would retry with other shapes
-    only_shapes = len(misfits) == len(wrong) and all(same_kind(f, e) for _, e, f in misfits)
+    only_shapes = len(misfits) == len(wrong) and all(_same_kind(f, e) for _, e, f in misfits)
     known = f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else ""
     raise (ShapeError if only_shapes else DTypeError)(
         f"arguments do not fit the program{known}\n"
@@ -89,7 +89,7 @@ def _remedy(found: ArrayType, expected: ArrayType) -> str:
     return ": pass x.item()" if expected.weak else f": pass numpy.{expected.dtype}(x)"
 
 
-def same_kind(found: ArrayType, expected: ArrayType) -> bool:
+def _same_kind(found: ArrayType, expected: ArrayType) -> bool:
     """Whether the types differ in their shapes at most."""
     return found.dtype == expected.dtype and found.weak == expected.weak
 
@@ -122,7 +122,7 @@ def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
 
 def fits(found: ArrayType, expected: ArrayType, sizes: dict[str, int]) -> bool:
     """Whether ``found`` is ``expected`` with these sizes for its names; others may be any."""
-    if not same_kind(found, expected) or found.ndim != expected.ndim:
+    if not _same_kind(found, expected) or found.ndim != expected.ndim:
         return False
     for n, size in zip(found.shape, expected.shape, strict=True):
         if type(size) is not Size:

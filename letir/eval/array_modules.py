@@ -11,9 +11,9 @@ from letir.ast.primitive import LATE_BOUND
 from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import DTypeError, LetirError
 
-ARRAYS = (np.ndarray, np.generic)
+_ARRAYS = (np.ndarray, np.generic)
 # By name, not class: none of these packages is imported for the sake of a message.
-REFUSED = {
+_REFUSED = {
     "MaskedArray": "fill it first: x.filled(value)",
     "matrix": "convert it first: np.asarray(x)",
     "DataFrame": "convert it first: df.to_numpy()",
@@ -55,7 +55,7 @@ def scipy_function(xp, part: str, name: str):
     Raises LetirError if SciPy is not installed, or CuPy has no such function.
     """
     if xp is not np:
-        return cupyx_function(part, name)
+        return _cupyx_function(part, name)
     try:
         import scipy
 
@@ -68,7 +68,7 @@ def scipy_function(xp, part: str, name: str):
     return getattr(module, name)
 
 
-def cupyx_function(part: str, name: str):
+def _cupyx_function(part: str, name: str):
     """The function of this name of CuPy, which has some of SciPy's."""
     try:
         import cupyx.scipy.linalg
@@ -87,7 +87,7 @@ LATE_BOUND["scipy"] = scipy_function
 
 def is_array(value) -> bool:
     """Whether it is an array or a NumPy scalar."""
-    if issubclass(type(value), ARRAYS):  # a traced value says that it is an instance
+    if issubclass(type(value), _ARRAYS):  # a traced value says that it is an instance
         return True
     cupy = cupy_module()
     return cupy is not None and isinstance(value, cupy.ndarray)
@@ -110,7 +110,7 @@ def type_of(value) -> ArrayType:
     if kind is Size:
         int(value)  # raises the error that says what to do
     bases = [base.__name__ for base in kind.__mro__]  # subclasses of what is refused are refused
-    remedy = next((REFUSED[name] for name in bases if name in REFUSED), None)
+    remedy = next((_REFUSED[name] for name in bases if name in _REFUSED), None)
     if remedy is None and is_array(value):
         return ArrayType(value.dtype, value.shape)
     raise DTypeError(

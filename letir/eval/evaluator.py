@@ -72,7 +72,7 @@ class Evaluator(ExprVisitor):
         # operands are never named here: a name would keep them beyond their last use [C1]
         op, attrs = bind.op, bind.attrs
         if op.holds_lambdas:
-            out = computed_with(self.call, op, self.xp, env.operands(bind.args), attrs)
+            out = _computed_with(self.call, op, self.xp, env.operands(bind.args), attrs)
         elif op.update is not None:
             out = updated(op, self.xp, env.operands(bind.args), attrs)
         elif attrs:
@@ -108,7 +108,7 @@ class Evaluator(ExprVisitor):
                 say_where(error, fn, env.at)
             raise
         # of nested bodies too: the program around does not know their constants
-        return owned(fn, results) if fn.constants else results
+        return _owned(fn, results) if fn.constants else results
 
 
 def say_where(error: BaseException, fn: Lambda, bind: Bind) -> None:
@@ -159,7 +159,7 @@ def run_forward(
     """
     leaves = flat_arguments(f, args, kwargs)
     del args, kwargs  # else this frame holds the arguments until the end
-    return nested_results(f, run_flat(f, leaves, nan_finder(observe) if debug_nans else observe))
+    return nested_results(f, run_flat(f, leaves, _nan_finder(observe) if debug_nans else observe))
 
 
 def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
@@ -174,7 +174,7 @@ def run_flat(f: Lambda, leaves: list, observe: Callable | None = None) -> tuple:
     return Evaluator(array_module(leaves), observe).call(f, leaves)
 
 
-def owned(f: Lambda, results: tuple) -> tuple:
+def _owned(f: Lambda, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program [C4]."""
     # a caller may write into what it gets, and constants serve the next call
     constants = {id(bind.attrs["value"]) for bind in f.constants}
@@ -188,7 +188,7 @@ def root(array):
     return array
 
 
-def nan_finder(observe: Callable | None) -> Callable:
+def _nan_finder(observe: Callable | None) -> Callable:
     """An observer that raises FloatingPointError at the first nan, else asks ``observe``."""
 
     def look(bind: Bind, results: tuple) -> None:
@@ -212,10 +212,10 @@ def compute(op: Primitive, operands: Sequence, attrs: Attrs, evaluator: Evaluato
     xp = array_module(operands) if evaluator is None else evaluator.xp
     if not op.holds_lambdas:
         return op.impl(xp, *operands, **attrs) if attrs else op.impl(xp, *operands)
-    return computed_with((evaluator or Evaluator(xp)).call, op, xp, list(operands), attrs)
+    return _computed_with((evaluator or Evaluator(xp)).call, op, xp, list(operands), attrs)
 
 
-def computed_with(call: Callable, op: Primitive, xp, operands: list, attrs: Attrs):
+def _computed_with(call: Callable, op: Primitive, xp, operands: list, attrs: Attrs):
     """An operation that holds bodies, which ``call`` evaluates; ``operands`` may be emptied."""
     if op.consume is not None:
         return op.consume(xp, operands, call=call, **attrs)

@@ -17,24 +17,24 @@ from letir.ast.terms import Lambda
 from letir.errors import TraceError
 
 
-def references_to_first(operands: list) -> int:
+def _references_to_first(operands: list) -> int:
     """How many references there are to the first operand."""
     return sys.getrefcount(operands[0])
 
 
-def references_to_base(view) -> int:
+def _references_to_base(view) -> int:
     """How many references there are to the array whose memory a view has."""
     return sys.getrefcount(view.base)
 
 
 # Counted and not said, as it differs from one CPython to the next: of what has one owner.
-ALONE = references_to_first([np.empty(1)])
-BASE_ALONE = references_to_base(np.empty(1)[:])
+_ALONE = _references_to_first([np.empty(1)])
+_BASE_ALONE = _references_to_base(np.empty(1)[:])
 
 
 def is_owned(xp, operands: list) -> bool:
     """Whether the first operand is a writable array whose memory the list of operands alone has."""
-    if references_to_first(operands) > ALONE:
+    if _references_to_first(operands) > _ALONE:
         return False
     x = operands[0]
     if type(x) is not xp.ndarray:  # a scalar, or a subclass that may keep what it likes
@@ -44,7 +44,7 @@ def is_owned(xp, operands: list) -> bool:
         return flags.owndata and flags.writeable
     # a view that is the only one of its base, such as a transpose
     return (
-        references_to_base(x) <= BASE_ALONE
+        _references_to_base(x) <= _BASE_ALONE
         and type(x.base) is xp.ndarray
         and x.base.base is None
         and x.base.flags.owndata
@@ -82,7 +82,7 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
         if isinstance(array, np.ndarray) and not array.flags.writeable:
             raise ValueError(f"{name}: assignment destination is read-only")
         for j, other in enumerate(leaves):
-            if j != i and overlap(array, other):
+            if j != i and _overlap(array, other):
                 raise TraceError(
                     f"{name}, which the program changes, shares memory with "
                     f"{fn.params[j].name or f'argument {j}'}: it was recorded for arrays apart\n"
@@ -90,7 +90,7 @@ def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
                 )
 
 
-def overlap(array, other) -> bool:
+def _overlap(array, other) -> bool:
     """Whether two arguments may share memory."""
     both = isinstance(array, np.ndarray) and isinstance(other, np.ndarray)
     return bool(array.size) and (array is other or (both and np.may_share_memory(array, other)))

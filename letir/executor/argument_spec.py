@@ -21,7 +21,7 @@ from letir.tracing.entry import StaticLeaf
 from letir.tracing.tracer import Tracer
 
 # Values whose class says all that a plan depends on: Python numbers and NumPy's scalars.
-SCALARS = frozenset([int, float, complex, *(np.dtype(c).type for c in "?bhilBHILefdFD")])
+_SCALARS = frozenset([int, float, complex, *(np.dtype(c).type for c in "?bhilBHILefdFD")])
 
 
 def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
@@ -34,7 +34,7 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
             add(leaf.dtype)
             add(leaf.shape)
             add(leaf.flags.c_contiguous)
-        elif kind in SCALARS:
+        elif kind in _SCALARS:
             add(kind)
         elif kind is bool or kind is str:  # static: the type tells True from 1
             add(kind)
@@ -67,7 +67,7 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
 
 
 @frozen
-class ArraySpec:
+class _ArraySpec:
     """What a plan knows of one argument; ``requires_grad``: a gradient flows to it, here and now.
 
     ``holder`` is its class: a scalar and a 0-d array may be written to differently.
@@ -80,7 +80,7 @@ class ArraySpec:
     device: str = "cpu"
 
     @classmethod
-    def of(cls, leaf) -> "ArraySpec":
+    def of(cls, leaf) -> "_ArraySpec":
         """That of an argument. Raises DTypeError for what is no array of numbers [B11]."""
         kind, holder = type_of(leaf), type(leaf)
         if issubclass(holder, Tracer):
@@ -92,7 +92,7 @@ class ArraySpec:
         requires_grad = is_variable and leaf.requires_grad and RECORDS.get()
         return cls(kind, contiguous, requires_grad, holder, str(device))
 
-    def with_shape(self, shape: tuple) -> "ArraySpec":
+    def with_shape(self, shape: tuple) -> "_ArraySpec":
         """The same for another shape."""
         return evolve(self, kind=ArrayType(self.kind.dtype, shape, self.kind.weak))
 
@@ -103,7 +103,7 @@ class ArraySpec:
 
 
 @frozen
-class StaticSpec:
+class _StaticSpec:
     """A static argument: equal to another if type and value are."""
 
     token: object
@@ -141,18 +141,18 @@ class ArgumentSpec:
         specs, arrays = [], []
         for leaf in leaves:
             if type(leaf) is StaticLeaf:
-                specs.append(StaticSpec(token(leaf.value), leaf.value))
+                specs.append(_StaticSpec(token(leaf.value), leaf.value))
             elif type(leaf) in (bool, str):
-                specs.append(StaticSpec(token(leaf), leaf))
+                specs.append(_StaticSpec(token(leaf), leaf))
             else:
-                specs.append(ArraySpec.of(leaf))
+                specs.append(_ArraySpec.of(leaf))
                 arrays.append(leaf)
         return cls(tree, tuple(specs)), arrays
 
     @property
-    def arrays(self) -> list[ArraySpec]:
+    def arrays(self) -> list[_ArraySpec]:
         """Those of the arguments that are not static."""
-        return [leaf for leaf in self.leaves if type(leaf) is ArraySpec]
+        return [leaf for leaf in self.leaves if type(leaf) is _ArraySpec]
 
     @property
     def has_variables(self) -> bool:
@@ -164,10 +164,10 @@ class ArgumentSpec:
         """Which of these require grad."""
         return [leaf.requires_grad for leaf in self.arrays]
 
-    def with_arrays(self, arrays: Sequence[ArraySpec]) -> "ArgumentSpec":
+    def with_arrays(self, arrays: Sequence[_ArraySpec]) -> "ArgumentSpec":
         """The same with others in their places."""
         new = iter(arrays)
-        leaves = [next(new) if type(leaf) is ArraySpec else leaf for leaf in self.leaves]
+        leaves = [next(new) if type(leaf) is _ArraySpec else leaf for leaf in self.leaves]
         return ArgumentSpec(self.tree, tuple(leaves))
 
     def __eq__(self, other):

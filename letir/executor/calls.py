@@ -89,13 +89,13 @@ def with_types(marked: tuple, kinds: list) -> tuple:
     new = iter(kinds)
     return tree.unflatten(
         [
-            leaf if type(leaf) in (StaticLeaf, bool, str) else typed(leaf, next(new))
+            leaf if type(leaf) in (StaticLeaf, bool, str) else _typed(leaf, next(new))
             for leaf in leaves
         ]
     )
 
 
-def typed(leaf, kind):
+def _typed(leaf, kind):
     """The argument of which only this type is known."""
     # of one without axes also whether it is an array, which += changes, or a scalar
     return ShapeDtype(kind.shape, kind.dtype, kind.weak) if kind.shape else leaf

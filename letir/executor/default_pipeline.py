@@ -47,25 +47,25 @@ def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
 
 
-def required(defined: Sequence[bool | None] | None = None) -> Pipeline:
+def _required(defined: Sequence[bool | None] | None = None) -> Pipeline:
     """The passes without which a program may not run, or not as it should."""
     zeros = specialize_zeros if defined is None else partial(specialize_zeros, defined=defined)
     return zeros, lower_grad_of, remove_implicit_expands, canonicalize_ops, dead_code
 
 
-SIMPLIFYING: Pipeline = (
+_SIMPLIFYING: Pipeline = (
     *(constant_propagation, inline_bodies, propagate_shapes),
     *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
     *(loop_invariants, unroll, common_subexpressions, in_place_check),
 )
 # rules need not be kept where no derivative is taken any more
-PARTS: Pipeline = tuple([partial(pass_, keep_rules=False) for pass_ in (inline_bodies, decompose)])
+_PARTS: Pipeline = tuple([partial(pass_, keep_rules=False) for pass_ in (inline_bodies, decompose)])
 
 
-def finishing(exact: bool) -> Pipeline:
+def _finishing(exact: bool) -> Pipeline:
     """The passes after which a program is no longer what a derivative is taken of."""
     # batched products may sum in another order
-    return (*PARTS, fuse) if exact else (*PARTS, batch_matmuls, fuse)
+    return (*_PARTS, fuse) if exact else (*_PARTS, batch_matmuls, fuse)
 
 
 @paused_gc()
@@ -92,18 +92,18 @@ def optimized(
     """
     step = partial(run, observe=observe)
     if not optimize:
-        return step(required(defined), fn)
-    fn = step((*registered("before"), *required(defined), *SIMPLIFYING), fn)
-    last = (*registered("after"), *finishing(exact))
+        return step(_required(defined), fn)
+    fn = step((*registered("before"), *_required(defined), *_SIMPLIFYING), fn)
+    last = (*registered("after"), *_finishing(exact))
     if requires_grad is not None and (any(requires_grad) or might_require_grad(fn)):
-        cut = (cutting(requires_grad), inline_autodiff_subgraphs)
+        cut = (_cutting(requires_grad), inline_autodiff_subgraphs)
         fn = step(cut, fn)
         fn = finished_subgraphs(fn, partial(step, (*registered("gradient"), *last)))
         last = registered("after")
     return step((*last, without_barriers, dead_code), fn)
 
 
-def cutting(requires_grad: Sequence[bool]) -> Callable:
+def _cutting(requires_grad: Sequence[bool]) -> Callable:
     """``create_autodiff_subgraphs`` for parameters of which these require grad."""
 
     @functools.wraps(create_autodiff_subgraphs)  # its name is what texts say

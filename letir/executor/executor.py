@@ -42,25 +42,25 @@ from letir.executor.default_pipeline import optimized
 from letir.executor.methods import BoundExecutor, on_mirror, options_of_method
 from letir.executor.plan_cache import Entry, PlanCache
 from letir.executor.profiling import Profiled
-from letir.executor.static_arguments import Marker, Options, is_method_of, name_refused
-from letir.executor.symbolic_shapes import Families, NotNamed, check_agrees, recorded_by_name
+from letir.executor.static_arguments import Options, StaticArguments, is_method_of, name_refused
+from letir.executor.symbolic_shapes import NotNamed, ShapeFamilies, check_agrees, recorded_by_name
 from letir.executor.transformed_executors import transformed
 from letir.tracing.entry import KEEP, record
 from letir.tracing.trace_state import ABSTRACT, ACTIVE, LAZY
 from letir.transforms.jitted_functions import Transform
 
-LOG = logging.getLogger("letir.plan")
-PLANS_EACH = 16  # of one kind of arguments: a branch on every step would compile without end
-MOST_KEYS = 1 << 12  # of calls: sizes that a plan with names serves have a key each
+_LOG = logging.getLogger("letir.plan")
+_PLANS_EACH = 16  # of one kind of arguments: a branch on every step would compile without end
+_MOST_KEYS = 1 << 12  # of calls: sizes that a plan with names serves have a key each
 
 
-class Last(threading.local):
+class _Last(threading.local):
     """The graph that this thread ran last, and succeeded."""
 
     graph: Callable = staticmethod(lambda: None)  # a weak reference
 
 
-LAST = Last()
+_LAST = _Last()
 
 
 def last_executed_graph() -> Lambda | None:
@@ -75,7 +75,7 @@ def last_executed_graph() -> Lambda | None:
     >>> [bind.op.name for bind in last_executed_graph().binds if bind.op.name != "weaken"]
     ['add', 'mul']
     """
-    return LAST.graph()
+    return _LAST.graph()
 
 
 class Executor:
@@ -84,9 +84,9 @@ class Executor:
     def __init__(self, f: Callable, options: Options):
         functools.update_wrapper(self, f, updated=())
         self.f, self.options = f, options
-        self.marker = Marker(f, options.static_argnums, options.static_argnames)
-        self.cache = PlanCache(options.max_plans, PLANS_EACH, self.forget_keys)
-        self.families = Families(options.static_shapes, options.max_plans)
+        self.marker = StaticArguments(f, options.static_argnums, options.static_argnames)
+        self.cache = PlanCache(options.max_plans, _PLANS_EACH, self.forget_keys)
+        self.families = ShapeFamilies(options.static_shapes, options.max_plans)
         self.keys: dict = {}  # by the short key of a call what runs it, see ``remember``
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
@@ -118,7 +118,7 @@ class Executor:
         except BaseException:
             del args, kwargs, leaves  # an exception that is kept would keep them
             raise
-        LAST.graph = executed
+        _LAST.graph = executed
         if tree is None:
             return results[0] if len(results) == 1 else results
         return tree.unflatten(results)
@@ -137,7 +137,7 @@ class Executor:
                 continue
             promote(entry, version)
             self.remember(key, entry, version, leaves)
-            LAST.graph = version.executed
+            _LAST.graph = version.executed
             return nested_results(version.program, results)
         return self.choose(number, args, kwargs, key, leaves)
 
@@ -174,7 +174,7 @@ class Executor:
             raise
         if version is None:  # this very thread is recording the function for such arguments
             return self.f(*args, **kwargs)
-        LAST.graph = version.executed
+        _LAST.graph = version.executed
         if key is not None:
             self.remember(key, entry, version, leaves)
         return nested_results(version.program, results)
@@ -246,7 +246,7 @@ class Executor:
             self.families.keep(request.spec, key)
         else:
             fresh.append(version)
-        LOG.info(
+        _LOG.info(
             "%s: compiled for (%s) in %.3g ms, %d binds of %d, because %s",
             *(name_of(self.f), key, 1e3 * (time.perf_counter() - begun)),
             *(len(version.optimized), len(fn), reason),
@@ -288,7 +288,7 @@ class Executor:
         """Let the next call with the short key ``key`` find its plan at once."""
         if entry.gone or type(version) is Profiled or needs_log(version):
             return
-        if len(self.keys) >= MOST_KEYS:
+        if len(self.keys) >= _MOST_KEYS:
             self.keys.clear()
         places = [i for i, leaf in enumerate(leaves) if type(leaf) not in (bool, str)]
         is_plain = type(version) is Compiled and not version.changed

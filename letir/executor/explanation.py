@@ -26,7 +26,7 @@ from letir.executor.jit_api import PartialExecutor, jit
 from letir.executor.methods import BoundExecutor
 from letir.executor.profiling import Profiled
 
-MOST_LINES = 40  # of binds in a text: of more, those that take the longest
+_MOST_LINES = 40  # of binds in a text: of more, those that take the longest
 
 
 @frozen
@@ -47,7 +47,7 @@ class PassReport:
         """Of one step of a pipeline."""
         if after is before:
             return cls(name, len(before), len(after), seconds, Counter(), Counter())
-        had, has = operations(before), operations(after)
+        had, has = _operations(before), _operations(after)
         return cls(name, len(before), len(after), seconds, had - has, has - had)
 
     @property
@@ -95,9 +95,9 @@ class Explanation:
     @property
     def chosen(self) -> Sequence[BindReport]:
         """The binds that a text shows: all, or those that take the longest, in their order."""
-        if len(self.binds) <= MOST_LINES:
+        if len(self.binds) <= _MOST_LINES:
             return self.binds
-        ranked = sorted(self.binds, key=lambda bind: bind.seconds, reverse=True)[:MOST_LINES]
+        ranked = sorted(self.binds, key=lambda bind: bind.seconds, reverse=True)[:_MOST_LINES]
         kept = set(map(id, ranked))
         return [bind for bind in self.binds if id(bind) in kept]
 
@@ -133,7 +133,7 @@ class Explanation:
     def __str__(self):
         lines = list(self.heads)
         for title, heads, rows in self.tables():
-            lines += ["", f"{title}:", *in_columns([heads, *rows])]
+            lines += ["", f"{title}:", *_in_columns([heads, *rows])]
         return "\n".join([*lines, *([self.note] if self.note else [])]) + "\n"
 
     __repr__ = __str__
@@ -142,11 +142,11 @@ class Explanation:
         parts = ["<p>" + "<br>".join(map(html.escape, self.heads)) + "</p>"]
         for title, heads, rows in self.tables():
             parts.append(f"<table><caption>{html.escape(title)}</caption>")
-            parts += [html_row(heads, "th"), *[html_row(row, "td") for row in rows], "</table>"]
+            parts += [_html_row(heads, "th"), *[_html_row(row, "td") for row in rows], "</table>"]
         return "".join([*parts, f"<p>{html.escape(self.note)}</p>" if self.note else ""])
 
 
-def in_columns(rows: list[tuple]) -> list[str]:
+def _in_columns(rows: list[tuple]) -> list[str]:
     """Rows of cells as lines, columns below each other."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in texts) for i in range(len(texts[0]))]
@@ -156,7 +156,7 @@ def in_columns(rows: list[tuple]) -> list[str]:
     ]
 
 
-def html_row(cells: Sequence, tag: str) -> str:
+def _html_row(cells: Sequence, tag: str) -> str:
     """One row of a table."""
     spaced = [html.escape(str(cell)).replace("  ", "&nbsp;&nbsp;") for cell in cells]
     return "<tr>" + "".join([f"<{tag}>{cell}</{tag}>" for cell in spaced]) + "</tr>"
@@ -185,7 +185,7 @@ def explain(f: Callable, *args, **kwargs) -> Explanation:
     if isinstance(f, Compiled | Differentiable):
         leaves = flat_arguments(f.program, args, kwargs)
         f.run_flat(list(leaves))
-        return explained(f, "program", ArgumentSpec.of(tuple(leaves), {})[0], True, leaves, {})
+        return _explained(f, "program", ArgumentSpec.of(tuple(leaves), {})[0], True, leaves, {})
     if isinstance(f, BoundExecutor):
         return f.as_function(explain, *args, **kwargs)
     if not isinstance(f, Executor):
@@ -197,10 +197,10 @@ def explain(f: Callable, *args, **kwargs) -> Explanation:
     entry, version, _ = f.executed(Request(next(f.calls), spec, leaves, marked))
     is_new = f.cache.compiles > before
     options = {"optimize": f.options.optimize, "exact": f.options.exact}
-    return explained(version, name_of(f.f), entry.key, is_new, leaves, options)
+    return _explained(version, name_of(f.f), entry.key, is_new, leaves, options)
 
 
-def explained(
+def _explained(
     version, name: str, spec: ArgumentSpec, is_new: bool, leaves: list, options: dict
 ) -> Explanation:
     """The explanation of one plan, for these arguments."""
@@ -215,7 +215,7 @@ def explained(
         source, leaves = version.profiled, version.given(leaves)
     optimized(source, requires_grad=requires, observe=note, **options)
     silent = not version.changed and not any(map(has_effect, made.binds))
-    times = timed(made, leaves) if silent else {}
+    times = _timed(made, leaves) if silent else {}
     return Explanation(
         function=name,
         arguments=str(spec),
@@ -224,14 +224,14 @@ def explained(
         program=version.program,
         optimized=made,
         passes=tuple(steps),
-        binds=tuple(reports(made, times)),
+        binds=tuple(_reports(made, times)),
         graphs=tuple(map(str, getattr(version, "graphs", ()))),
         note="" if silent else "no times: a second run would have its effects again",
     )
 
 
 @define
-class Measured:
+class _Measured:
     """What was seen of one bind."""
 
     calls: int = 0
@@ -240,36 +240,36 @@ class Measured:
 
 
 @define
-class Clock:
+class _Clock:
     """Sees every bind of a run, those of bodies too, and takes the time since the one before."""
 
-    found: dict[int, Measured] = field(factory=dict)  # by the id of a bind
+    found: dict[int, _Measured] = field(factory=dict)  # by the id of a bind
     last: float = field(factory=time.perf_counter)
 
     def __call__(self, bind: Bind, results: tuple) -> None:
         seconds = time.perf_counter() - self.last
-        measured = self.found.setdefault(id(bind), Measured())
+        measured = self.found.setdefault(id(bind), _Measured())
         measured.calls += 1
         measured.seconds += seconds
-        measured.bytes = max(measured.bytes, sum(map(new_bytes, results)))
+        measured.bytes = max(measured.bytes, sum(map(_new_bytes, results)))
         self.last = time.perf_counter()
 
 
 @paused_gc()
-def timed(fn: Lambda, leaves: list) -> dict[int, Measured]:
+def _timed(fn: Lambda, leaves: list) -> dict[int, _Measured]:
     """What a run of ``fn``, bind by bind, took."""
     arrays = [leaf.array if isinstance(leaf, Value) else leaf for leaf in leaves]
-    clock = Clock()
+    clock = _Clock()
     Evaluator(array_module(arrays), clock).call(fn, arrays)
     return clock.found
 
 
-def new_bytes(result) -> int:
+def _new_bytes(result) -> int:
     """The bytes of a result that is no view."""
     return getattr(result, "nbytes", 0) if root(result) is result else 0
 
 
-def reports(fn: Lambda, times: dict[int, Measured]) -> list[BindReport]:
+def _reports(fn: Lambda, times: dict[int, _Measured]) -> list[BindReport]:
     """A report for each bind of ``fn`` and of the bodies in it, in the order in which they read."""
     found: list[BindReport] = []
     names: dict[Local, str] = {}
@@ -283,7 +283,7 @@ def reports(fn: Lambda, times: dict[int, Measured]) -> list[BindReport]:
             bind = body.binds[i]
             for binder in bind.binders:
                 names[binder] = f"%{len(names)}"
-            found.append(report(bind, names, depth, times.get(id(bind), Measured())))
+            found.append(_report(bind, names, depth, times.get(id(bind), _Measured())))
             inner = [b for b in bodies_of(bind) if any(id(one) in times for one in b.binds)]
             if inner:
                 stack.append((body, i + 1, depth))
@@ -292,7 +292,7 @@ def reports(fn: Lambda, times: dict[int, Measured]) -> list[BindReport]:
     return found
 
 
-def report(bind: Bind, names: dict[Local, str], depth: int, measured: Measured) -> BindReport:
+def _report(bind: Bind, names: dict[Local, str], depth: int, measured: _Measured) -> BindReport:
     """The report of one bind."""
     binders = ", ".join([names[binder] for binder in bind.binders])
     args = ", ".join([names[a] if type(a) is Local else repr(a) for a in bind.args])
@@ -302,6 +302,6 @@ def report(bind: Bind, names: dict[Local, str], depth: int, measured: Measured) 
     return BindReport(text, source, depth, measured.calls, measured.seconds, measured.bytes)
 
 
-def operations(fn: Lambda) -> Counter:
+def _operations(fn: Lambda) -> Counter:
     """How often each operation is in a program, bodies not included."""
     return Counter([bind.op.name for bind in fn.binds])

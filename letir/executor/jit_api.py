@@ -16,7 +16,7 @@ class PartialExecutor(Executor):
     """An executor of a partial, whose bound arrays are arguments."""
 
     def __init__(self, partial: functools.partial, options: Options):
-        super().__init__(with_bound(partial), shifted(options, 1))
+        super().__init__(with_bound(partial), _shifted(options, 1))
         self.bound = bound_arrays(partial)
 
     def __call__(self, /, *args, **kwargs):
@@ -63,26 +63,28 @@ def jit(
     ((2,), 1)
     """
     options = Options(
-        *(as_tuple(static_argnums), as_tuple(static_argnames), as_tuple(donate_argnums)),
+        *(_as_tuple(static_argnums), _as_tuple(static_argnames), _as_tuple(donate_argnums)),
         *(static_shapes, optimize, exact, max_plans, profile),
     )
-    return functools.partial(executor_of, options=options) if f is None else executor_of(f, options)
+    return (
+        functools.partial(_executor_of, options=options) if f is None else _executor_of(f, options)
+    )
 
 
-def executor_of(f: Callable, options: Options) -> Callable:
+def _executor_of(f: Callable, options: Options) -> Callable:
     """The executor of a function, a method, an object that can be called, or a partial."""
     if not callable(f):
         raise TraceError(f"jit: a function is compiled, found {type(f).__name__}")
     if isinstance(f, MethodType):
-        return Executor(f.__func__, shifted(options, 1)).__get__(f.__self__)
+        return Executor(f.__func__, _shifted(options, 1)).__get__(f.__self__)
     if isinstance(f, functools.partial) and bound_arrays(f):
         return PartialExecutor(f, options)
     if is_callable_object(f):
-        return Executor(type(f).__call__, shifted(options, 1)).__get__(f)
+        return Executor(type(f).__call__, _shifted(options, 1)).__get__(f)
     return Executor(f, options)
 
 
-def shifted(options: Options, by: int) -> Options:
+def _shifted(options: Options, by: int) -> Options:
     """The options with places of arguments for a function that takes ``by`` more before them."""
     return evolve(
         options,
@@ -93,6 +95,6 @@ def shifted(options: Options, by: int) -> Options:
     )
 
 
-def as_tuple(value) -> tuple:
+def _as_tuple(value) -> tuple:
     """One number or name, or several, as a tuple."""
     return (value,) if isinstance(value, int | str) else tuple(value)

@@ -22,12 +22,12 @@ from letir.executor.transformed_executors import transformed_method
 from letir.tracing.trace_state import ACTIVE
 from letir.transforms.jitted_functions import Transform
 
-INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # whose method is called
-ROOT = "self"
+_INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # whose method is called
+_ROOT = "self"
 
 
 @frozen
-class Held:
+class _Held:
     """What a method depends on beside arrays: their places, and the other attributes."""
 
     kind: type
@@ -35,7 +35,7 @@ class Held:
     kept: tuple = field(eq=False, repr=False)  # what is known by id only stays alive
 
     @classmethod
-    def of(cls, instance, held: dict, arrays: Sequence) -> "Held":
+    def of(cls, instance, held: dict, arrays: Sequence) -> "_Held":
         """That of an object which holds ``held``."""
         index = {id(array): i for i, array in enumerate(arrays)}
         found = [
@@ -51,7 +51,7 @@ class Held:
 
 
 @define(eq=False)
-class Changed:
+class _Changed:
     """Arrays that a method has assigned: (owner's path, attribute or item), and values."""
 
     places: tuple
@@ -59,9 +59,9 @@ class Changed:
 
 
 optree.register_pytree_node(
-    Changed,
+    _Changed,
     lambda changed: (changed.values, changed.places, None),
-    lambda places, values: Changed(places, list(values)),
+    lambda places, values: _Changed(places, list(values)),
     namespace=NAMESPACE,
 )
 
@@ -73,19 +73,19 @@ def on_mirror(method: Callable) -> Callable:
 
     @functools.wraps(method)
     def function(held, arrays, *args, **kwargs):
-        instance = INSTANCE.get()
-        originals = arrays_of(places(instance, ROOT))
+        instance = _INSTANCE.get()
+        originals = arrays_of(places(instance, _ROOT))
         stand_in = {id(a): t for a, t in zip(originals, arrays, strict=True)}
         mirror = mirrored(instance, lambda array: stand_in[id(array)], {})
-        before = places(mirror, ROOT)
+        before = places(mirror, _ROOT)
         out = method(mirror, *args, **kwargs)
         try:
-            changed = changes(before, places(mirror, ROOT))
+            changed = changes(before, places(mirror, _ROOT))
         except TraceError as error:
             error.args = (str(error).replace("jit_model: forward", "jit: the method"),)
             raise
         where = tuple([(place.owner, place.key) for place in changed.values()])
-        return out, Changed(where, [place.value for place in changed.values()])
+        return out, _Changed(where, [place.value for place in changed.values()])
 
     del function.__wrapped__  # its own parameters are others
     return function
@@ -102,13 +102,13 @@ class BoundExecutor:
         instance = self.__self__
         if ACTIVE.get() is not None:
             return self.executor.f(instance, *args, **kwargs)
-        held = places(instance, ROOT)
+        held = places(instance, _ROOT)
         arrays = arrays_of(held)
-        before = INSTANCE.set(instance)
+        before = _INSTANCE.set(instance)
         try:
-            found = self.on_arrays(Held.of(instance, held, arrays), arrays, *args, **kwargs)
+            found = self.on_arrays(_Held.of(instance, held, arrays), arrays, *args, **kwargs)
         finally:
-            INSTANCE.reset(before)
+            _INSTANCE.reset(before)
         out, changed = found
         for (owner, key), value in zip(changed.places, changed.values, strict=True):
             put(held[owner].value if owner in held else instance, key, value)
@@ -117,13 +117,13 @@ class BoundExecutor:
     def as_function(self, ask: Callable, *args, **kwargs):
         """``ask(executor, ...)`` of the executor whose arguments the arrays of the object are."""
         instance = self.__self__
-        held = places(instance, ROOT)
+        held = places(instance, _ROOT)
         arrays = arrays_of(held)
-        before = INSTANCE.set(instance)
+        before = _INSTANCE.set(instance)
         try:
-            return ask(self.on_arrays, Held.of(instance, held, arrays), arrays, *args, **kwargs)
+            return ask(self.on_arrays, _Held.of(instance, held, arrays), arrays, *args, **kwargs)
         finally:
-            INSTANCE.reset(before)
+            _INSTANCE.reset(before)
 
     def __letir_transformed__(self, transform: Transform) -> "BoundExecutor":
         """The executor of what a transform makes of the method, as a method of the same object."""

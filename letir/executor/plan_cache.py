@@ -11,7 +11,7 @@ from attrs import define, field
 
 
 @define(eq=False)
-class Flight:
+class _Flight:
     """A compile that is under way in ``thread``."""
 
     thread: int = field(factory=threading.get_ident)
@@ -27,7 +27,7 @@ class Entry:
     plans: tuple = ()
     used: int = 0  # the number of the call that used it last
     gone: bool = False  # no longer in the cache
-    flight: Flight | None = None
+    flight: _Flight | None = None
     lock: threading.Lock = field(factory=threading.Lock, repr=False)  # held for a few lines only
 
 
@@ -61,7 +61,7 @@ class PlanCache:
                 return True
             flight, mine = entry.flight, entry.flight is None
             if mine:
-                flight = entry.flight = Flight()
+                flight = entry.flight = _Flight()
         if mine:
             self._compile(entry, known, make, flight)
             return True
@@ -72,7 +72,7 @@ class PlanCache:
             raise flight.error
         return True
 
-    def _compile(self, entry: Entry, known: tuple, make: Callable, flight: Flight) -> None:
+    def _compile(self, entry: Entry, known: tuple, make: Callable, flight: _Flight) -> None:
         """``grow`` in the thread that does it."""
         plans = known
         try:

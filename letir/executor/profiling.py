@@ -17,7 +17,7 @@ from letir.ops.effects.writes_to_arguments import changed_params
 from letir.plan.plan import Plan, plan_of
 from letir.visitors.substitution import substitute
 
-VARIES = object()
+_VARIES = object()
 
 
 class Profiled:
@@ -66,11 +66,11 @@ class Profiled:
             for i in self.weak:
                 known = token(leaves[i])
                 if self.seen.setdefault(i, known) != known:
-                    self.seen[i] = VARIES
+                    self.seen[i] = _VARIES
             self.calls -= 1
             if self.calls >= 0:
                 return False
-            self.constants = {i: known for i, known in self.seen.items() if known is not VARIES}
+            self.constants = {i: known for i, known in self.seen.items() if known is not _VARIES}
             numbers = {self.program.params[i]: Const(leaves[i]) for i in self.constants}
             self.profiled = substitute(self.program, numbers)
             made = self.optimize(self.profiled)

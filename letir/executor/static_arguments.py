@@ -13,7 +13,7 @@ from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import type_of
 from letir.tracing.entry import StaticLeaf, leaf_names, mark_static, positional_names
 
-VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+_VARIADIC = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 @frozen
@@ -30,7 +30,7 @@ class Options:
     profile: int = 0
 
 
-class Marker:
+class StaticArguments:
     """Marks the static arguments of calls of ``f``."""
 
     def __init__(self, f: Callable, argnums: tuple[int, ...], argnames: tuple[str, ...]):
@@ -83,16 +83,16 @@ class Marker:
             self.signature.bind(*args, **kwargs)
         except TypeError as error:
             raise TypeError(
-                f"expected {expected(self.signature)} inputs, but got {found}: {error}"
+                f"expected {_expected(self.signature)} inputs, but got {found}: {error}"
             ) from None
 
 
-def expected(signature: inspect.Signature) -> str:
+def _expected(signature: inspect.Signature) -> str:
     """How many arguments a function takes."""
     kinds = [p.kind for p in signature.parameters.values()]
-    named = [p for p in signature.parameters.values() if p.kind not in VARIADIC]
+    named = [p for p in signature.parameters.values() if p.kind not in _VARIADIC]
     least, most = sum(p.default is p.empty for p in named), len(named)
-    if any(kind in VARIADIC for kind in kinds):
+    if any(kind in _VARIADIC for kind in kinds):
         return f"at least {least}"
     return str(most) if least == most else f"{least} to {most}"
 

@@ -20,9 +20,9 @@ from letir.eval.arguments import fits, sizes_of
 from letir.executor.argument_spec import ArgumentSpec
 from letir.plan.plan import plan_of
 
-LOG = logging.getLogger("letir.plan")
-LEAST = 2  # a size that a named one may be
-MOST_REFUSED = 3  # attempts for one function and rank
+_LOG = logging.getLogger("letir.plan")
+_LEAST = 2  # a size that a named one may be
+_MOST_REFUSED = 3  # attempts for one function and rank
 
 
 class NotNamed(LetirError):
@@ -30,7 +30,7 @@ class NotNamed(LetirError):
 
 
 @define(eq=False)
-class Family:
+class _Family:
     """Arguments that differ in their sizes only: the first that came, and the specs with names."""
 
     first: ArgumentSpec
@@ -38,21 +38,21 @@ class Family:
     refused: dict[ArgumentSpec, str] = field(factory=dict)  # and why
 
 
-class Families:
+class ShapeFamilies:
     """The families of one executor. ``static_shapes``: True for no names at all, False for names
     from the first call on, None from the second size on.
     """
 
     def __init__(self, static_shapes: bool | None, most: int):
         self.static_shapes, self.most = static_shapes, most
-        self.families: dict[ArgumentSpec, Family] = {}
+        self.families: dict[ArgumentSpec, _Family] = {}
 
-    def family(self, spec: ArgumentSpec) -> Family:
+    def family(self, spec: ArgumentSpec) -> _Family:
         """The family of a spec, which may be its first."""
         if len(self.families) >= self.most:
             self.families.clear()
-        rank = spec.with_arrays([s.with_shape((LEAST,) * s.kind.ndim) for s in spec.arrays])
-        return self.families.setdefault(rank, Family(spec))
+        rank = spec.with_arrays([s.with_shape((_LEAST,) * s.kind.ndim) for s in spec.arrays])
+        return self.families.setdefault(rank, _Family(spec))
 
     def named(self, spec: ArgumentSpec) -> ArgumentSpec | None:
         """The spec with names that serves this one, or may be tried; None if there is none."""
@@ -61,13 +61,13 @@ class Families:
         if not all(array.contiguous for array in spec.arrays):
             return None
         family = self.family(spec)
-        found = next((named for named in family.named if serves(named, spec)), None)
+        found = next((named for named in family.named if _serves(named, spec)), None)
         if found is not None or (family.first == spec and self.static_shapes is None):
             return found
-        proposal = proposed(family.first, spec)
+        proposal = _proposed(family.first, spec)
         if proposal is None:
             family.first = spec  # that was too small for names
-        is_new = proposal not in family.refused and len(family.refused) < MOST_REFUSED
+        is_new = proposal not in family.refused and len(family.refused) < _MOST_REFUSED
         return proposal if is_new else None
 
     def keep(self, spec: ArgumentSpec, named: ArgumentSpec) -> None:
@@ -79,10 +79,10 @@ class Families:
     def refuse(self, spec: ArgumentSpec, named: ArgumentSpec, reason: str) -> None:
         """Remember that there is none, and why."""
         self.family(spec).refused[named] = reason
-        LOG.debug("no plan for (%s): %s", named, reason)
+        _LOG.debug("no plan for (%s): %s", named, reason)
 
 
-def proposed(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
+def _proposed(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
     """A spec with names for the sizes in which two differ (for all sizes if they do in none): that
     of both. None if one of these is too small to have one.
     """
@@ -93,7 +93,7 @@ def proposed(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
         for n, m in zip(a.kind.shape, b.kind.shape, strict=True):
             if n == m and not same:
                 shape.append(n)
-            elif min(n, m) < LEAST:
+            elif min(n, m) < _LEAST:
                 if not same:
                     return None
                 shape.append(n)
@@ -103,11 +103,11 @@ def proposed(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
     return first.with_arrays(arrays) if names else None
 
 
-def serves(named: ArgumentSpec, spec: ArgumentSpec) -> bool:
+def _serves(named: ArgumentSpec, spec: ArgumentSpec) -> bool:
     """Whether a spec has the sizes that another one has names for."""
     pairs = [(a.kind, b.kind) for a, b in zip(named.arrays, spec.arrays, strict=True)]
     sizes = sizes_of(pairs)
-    return all(n >= LEAST for n in sizes.values()) and all(fits(b, a, sizes) for a, b in pairs)
+    return all(n >= _LEAST for n in sizes.values()) and all(fits(b, a, sizes) for a, b in pairs)
 
 
 def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
@@ -138,11 +138,11 @@ def check_agrees(named: Lambda, fixed: Lambda, leaves: Sequence) -> None:
         raise NotNamed(f"{type(error).__name__}: {error}") from None
     if named.out_tree != fixed.out_tree or len(found) != len(expected):
         raise NotNamed("its results nest in another way for other sizes")
-    if not all(map(agree, found, expected)):
+    if not all(map(_agree, found, expected)):
         raise NotNamed("its program for named sizes gives other results")
 
 
-def agree(a, b) -> bool:
+def _agree(a, b) -> bool:
     """Whether two results are the same but for the order of sums."""
     a, b = np.asarray(a), np.asarray(b)
     if a.dtype != b.dtype or a.shape != b.shape:

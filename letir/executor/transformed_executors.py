@@ -12,32 +12,32 @@ from letir.ast.terms import Lambda
 from letir.tracing.entry import mark_static
 from letir.transforms.jitted_functions import Transform
 
-MOST = 64  # transforms of one executor; functions among their options would add up
+_MOST = 64  # transforms of one executor; functions among their options would add up
 
 
 def transformed(executor, transform: Transform):
     """The executor of the transformed function, with the options of the first; the same one for
     the same transform.
     """
-    return kept(executor, transform.key, lambda: function_of(executor, transform))
+    return _kept(executor, transform.key, lambda: _function_of(executor, transform))
 
 
 def transformed_method(executor, transform: Transform):
     """The executor of the method that calls the transformed method of its object."""
-    f, options = executor.f, shifted(executor.options, -1)
+    f, options = executor.f, _shifted(executor.options, -1)
 
     def make() -> Callable:
         @functools.wraps(f)
         def method(instance, *args, **kwargs):
             bound = functools.partial(f, instance)
-            return with_static(bound, options, transform)(*args, **kwargs)
+            return _with_static(bound, options, transform)(*args, **kwargs)
 
         return method
 
-    return kept(executor, transform.key and ("method", *transform.key), make)
+    return _kept(executor, transform.key and ("method", *transform.key), make)
 
 
-def kept(executor, key: tuple | None, make: Callable):
+def _kept(executor, key: tuple | None, make: Callable):
     """The executor that is kept by this key, made where there is none."""
     known = executor.transformed
     found = known.get(key) if key is not None else None
@@ -45,24 +45,24 @@ def kept(executor, key: tuple | None, make: Callable):
         # donated arguments are read once more on the way back
         found = executor.like(make(), evolve(executor.options, donate_argnums=()))
         if key is not None:
-            while len(known) >= MOST:
+            while len(known) >= _MOST:
                 known.pop(next(iter(known)), None)
             # setdefault: threads that ask at once get one
             found = known.setdefault(key, found)
     return found
 
 
-def function_of(executor, transform: Transform) -> Callable:
+def _function_of(executor, transform: Transform) -> Callable:
     """The transformed function; what is static for the executor is so for the function in it."""
     f, options = executor.f, executor.options
     if hasattr(executor, "bound"):  # of a partial: the first argument is what that holds
-        return lambda bound, *args, **kwargs: with_static(
-            functools.partial(f, bound), shifted(options, -1), transform
+        return lambda bound, *args, **kwargs: _with_static(
+            functools.partial(f, bound), _shifted(options, -1), transform
         )(*args, **kwargs)
-    return with_static(f, options, transform)
+    return _with_static(f, options, transform)
 
 
-def with_static(f: Callable, options, transform: Transform) -> Callable:
+def _with_static(f: Callable, options, transform: Transform) -> Callable:
     """``transform(f)``, in which static arguments are marked."""
     numbers, names = options.static_argnums, options.static_argnames
     new = transform(f)
@@ -77,7 +77,7 @@ def with_static(f: Callable, options, transform: Transform) -> Callable:
     return with_marked
 
 
-def shifted(options, by: int):
+def _shifted(options, by: int):
     """The options with places of static arguments moved."""
     numbers = tuple([n + by if n >= 0 else n for n in options.static_argnums])
     return evolve(options, static_argnums=numbers)

@@ -12,7 +12,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ops.shape.shape_and_creation import counted
 from letir.tracing.mutation.views import Memory
-from letir.tracing.operands import first_traced, gathered, strong
+from letir.tracing.operands import first_traced, stack_traced, strong
 from letir.tracing.trace_state import ACTIVE, Trace
 
 ORDINARY = "copy it first: letir.numpy.array(a)"  # the array is not this namespace's
@@ -55,7 +55,7 @@ def empty(shape, dtype=float, order="C", *, device=None, like=None):
 
 def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     """numpy.full, of a traced value too; traced in a trace."""
-    fill = gathered(fill_value)
+    fill = stack_traced(fill_value)
     return _made(
         "full", np.full, counted(shape), np.asarray(fill) if type(fill) is list else fill, dtype
     )
@@ -114,14 +114,14 @@ def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None)
 
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """numpy.full_like, of a traced value too; traced in a trace."""
-    fill = gathered(fill_value)
+    fill = stack_traced(fill_value)
     make, function = functools.partial(full, fill_value=fill), np.full_like
     return _like(make, functools.partial(function, fill_value=fill), a, dtype, order, subok, shape)
 
 
 def _like(make: Callable, function: Callable, a, dtype, order, subok, shape):
     """``function`` of NumPy's, or ``make`` of the shape and dtype of ``a`` if a trace is active."""
-    a = gathered(a)
+    a = stack_traced(a)
     if isinstance(a, Value) or active_trace() is None:  # NumPy asks a Value by its protocol
         return function(a, dtype=dtype, order=order, subok=subok, shape=shape)
     a = np.asarray(a)
@@ -134,7 +134,7 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     if trace is not None:
         made = _traced(trace, object, dtype)
     elif first_traced(object) is not None:  # a Variable
-        made = strong(gathered(object))
+        made = strong(stack_traced(object))
         made = made if dtype is None else made.astype(dtype, copy=False)
     else:
         return np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
@@ -163,7 +163,7 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
 
 def _traced(trace: Trace, object, dtype) -> Value:
     """``object`` as a traced array of this dtype: itself if it is one."""
-    made = strong(gathered(object))
+    made = strong(stack_traced(object))
     if not isinstance(made, Value):
         frozen_copy, local = trace.frozen(made)
         made = trace.make_tracer(trace, local, frozen_copy)

@@ -10,7 +10,7 @@ from attrs import frozen
 from letir.numpy.making import made_constant
 from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of
-from letir.tracing.operands import first_traced, gathered
+from letir.tracing.operands import first_traced, stack_traced
 
 # These take lists of arrays, which may be lists themselves, and differ in shape.
 OF_LISTS = frozenset(
@@ -36,11 +36,11 @@ class Recorded:
             found = self.function(*args, **kwargs)
             return made_constant(found) if self.function in MAKERS else found
         if isinstance(self.function, np.ufunc):
-            return self.function(*map(gathered, args), **kwargs)
+            return self.function(*map(stack_traced, args), **kwargs)
         known = recorder_of(self.function) is not None or self.function in PLAIN
         # only the first argument: lists in others are shapes, axes and sections
         if args and self.function not in OF_LISTS and (known or type(args[0]) is list):
-            args = (gathered(args[0]), *args[1:])
+            args = (stack_traced(args[0]), *args[1:])
         if known:
             return call_function(traced, self.function, args, kwargs)
         return self.function(*args, **kwargs)  # NumPy asks the traced value, which refuses
@@ -64,7 +64,7 @@ def methods_of_lists(method: Callable) -> Callable:
 
     @functools.wraps(method)
     def call(*args, **kwargs):
-        return method(*map(gathered, args), **kwargs)
+        return method(*map(stack_traced, args), **kwargs)
 
     return call
 

@@ -7,9 +7,9 @@ import importlib
 
 from letir.passes.dead_code_elimination import dead_code
 from letir.passes.lowering import without_writes
-from letir.passes.memory.aliases import parts_apart
-from letir.passes.negation_sinking import carried_signs
-from letir.passes.sum_merging import merged_sums
+from letir.passes.memory.aliases import copy_outliving_views
+from letir.passes.negation_sinking import sink_negations
+from letir.passes.sum_merging import combine_sums
 
 _ON_USE = {  # name -> its module
     "batch_matmuls": "matmul_batching",
@@ -40,10 +40,11 @@ _ON_USE = {  # name -> its module
 __all__ = [
     "batch_matmuls",
     "canonicalize_ops",
-    "carried_signs",
+    "combine_sums",
     "common_subexpressions",
     "constant_pooling",
     "constant_propagation",
+    "copy_outliving_views",
     "dead_code",
     "decompose",
     "decompose_addmm",
@@ -54,14 +55,13 @@ __all__ = [
     "is_differentiable",
     "loop_invariants",
     "lower_tuples",
-    "merged_sums",
     "normalize_order",
-    "parts_apart",
     "peephole",
     "propagate_requires_grad",
     "propagate_shapes",
     "register",
     "remove_implicit_expands",
+    "sink_negations",
     "unregister",
     "unroll",
     "without_barriers",

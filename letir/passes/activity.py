@@ -56,11 +56,11 @@ def propagate_requires_grad(
     >>> sorted(local.name for local in propagate_requires_grad(f, [True, False]))
     ['a', 'x']
     """
-    return Requirements(introduces).locals(fn, tuple(requires_grad))
+    return _Requirements(introduces).locals(fn, tuple(requires_grad))
 
 
 @define(eq=False)
-class Requirements:
+class _Requirements:
     """One run through a program; a body is looked at once for each choice of its parameters."""
 
     introduces: Callable[[Bind], bool]

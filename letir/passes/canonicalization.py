@@ -53,11 +53,11 @@ from letir.ops.shape.transpose_join_split import (
 from letir.passes.peephole_rules.algebra import other, power_of
 from letir.passes.peephole_rules.driver import rewritten
 from letir.passes.peephole_rules.movement import order_of, remade
-from letir.passes.peephole_rules.value_facts import Known
+from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 
-MIRRORED = {less: greater, less_equal: greater_equal, greater: less, greater_equal: less_equal}
-LOGICAL = {
+_MIRRORED = {less: greater, less_equal: greater_equal, greater: less, greater_equal: less_equal}
+_LOGICAL = {
     bitwise_and: logical_and,
     bitwise_or: logical_or,
     bitwise_xor: logical_xor,
@@ -91,19 +91,19 @@ def canonicalize_ops(fn: Lambda) -> Lambda:
 
 
 def _spelled(fn: Lambda) -> Lambda:
-    return rewritten(fn, RULES)
+    return rewritten(fn, _RULES)
 
 
 # ---- operands ----
 
 
-def number_last(*kinds: str) -> Callable:
+def _number_last(*kinds: str) -> Callable:
     """The rule for an operation whose operands may change places: a number is the second; so is
     what is made later, for dtypes of these kinds.
     """
     may_swap = frozenset("".join(kinds))
 
-    def rule(bind: Bind, known: Known) -> Bind | None:
+    def rule(bind: Bind, known: ValueFacts) -> Bind | None:
         x, y = bind.args
         if type(y) is Const or x.type is None or y.type is None:
             return None
@@ -116,30 +116,30 @@ def number_last(*kinds: str) -> Callable:
     return rule
 
 
-def real_product(bind: Bind, known: Known) -> Bind | None:
+def _real_product(bind: Bind, known: ValueFacts) -> Bind | None:
     """A number last, unless the product is complex: its terms may be rounded by pairs."""
-    return None if bind.binders[0].type.dtype.kind == "c" else number_last("biu")(bind, known)
+    return None if bind.binders[0].type.dtype.kind == "c" else _number_last("biu")(bind, known)
 
 
-def whole_extremum(bind: Bind, known: Known) -> Bind | None:
+def _whole_extremum(bind: Bind, known: ValueFacts) -> Bind | None:
     """A number last, unless zeros have signs: either may be the result."""
-    return number_last("biu")(bind, known) if bind.binders[0].type.dtype.kind in "biu" else None
+    return _number_last("biu")(bind, known) if bind.binders[0].type.dtype.kind in "biu" else None
 
 
-def compared(bind: Bind, known: Known) -> Bind | None:
+def compared(bind: Bind, known: ValueFacts) -> Bind | None:
     """A number is the second operand, and of two arrays the first is less."""
     x, y = bind.args
     if any(arg.type is None or arg.type.dtype.kind == "c" for arg in bind.args):
         return None
     is_number_first = type(x) is Const and type(y) is Local
     is_greater = bind.op in (greater, greater_equal) and type(x) is type(y) is Local
-    return other(bind, MIRRORED[bind.op], y, x) if is_number_first or is_greater else None
+    return other(bind, _MIRRORED[bind.op], y, x) if is_number_first or is_greater else None
 
 
 # ---- other words for the same ----
 
 
-def negative(bind: Bind, known: Known) -> Bind | None:
+def negative(bind: Bind, known: ValueFacts) -> Bind | None:
     """x * -1, x / -1, -0.0 - x and, of integers, 0 - x are -x."""
     (y,), (x, n) = bind.binders, bind.args
     kind = y.type.dtype.kind
@@ -155,26 +155,26 @@ def negative(bind: Bind, known: Known) -> Bind | None:
     return other(bind, neg, x) if kind == "f" or x.type.dtype == y.type.dtype else None
 
 
-def own_product(bind: Bind, known: Known) -> Bind | None:
+def _own_product(bind: Bind, known: ValueFacts) -> Bind | None:
     """square(x) is x * x."""
     (x,) = bind.args
     is_real = type(x) is Local and bind.binders[0].type.dtype.kind != "c" and not x.type.weak
     return other(bind, mul, x, x) if is_real else None
 
 
-def own_quotient(bind: Bind, known: Known) -> Bind | None:
+def _own_quotient(bind: Bind, known: ValueFacts) -> Bind | None:
     """reciprocal(x) is 1 / x; that of an integer is one."""
     is_float = bind.binders[0].type.dtype.kind == "f"
     return other(bind, div, Const(1), *bind.args) if is_float else None
 
 
-def logical(bind: Bind, known: Known) -> Bind | None:
+def logical(bind: Bind, known: ValueFacts) -> Bind | None:
     """Bits of truth values are truth values."""
     is_bool = all(arg.type is not None and arg.type.dtype.kind == "b" for arg in bind.args)
-    return other(bind, LOGICAL[bind.op], *bind.args) if is_bool else None
+    return other(bind, _LOGICAL[bind.op], *bind.args) if is_bool else None
 
 
-def on_condition(bind: Bind, known: Known) -> Bind | None:
+def _on_condition(bind: Bind, known: ValueFacts) -> Bind | None:
     """where(not c, x, y) is where(c, y, x)."""
     condition, x, y = bind.args
     if known.op_of(condition) is not logical_not:
@@ -187,12 +187,12 @@ def on_condition(bind: Bind, known: Known) -> Bind | None:
 # ---- axes, shapes, parts ----
 
 
-def on_axes(added: Callable[[Bind], int], several: bool = False) -> Callable:
+def _on_axes(added: Callable[[Bind], int], several: bool = False) -> Callable:
     """The rule that counts axes from 0; ``added``: how many more of them the result has. With
     ``several``, those of all are None.
     """
 
-    def rule(bind: Bind, known: Known) -> Bind | None:
+    def rule(bind: Bind, known: ValueFacts) -> Bind | None:
         axis, x = bind.attrs["axis"], bind.args[0]
         if axis is None or x.type is None:
             return None
@@ -211,27 +211,27 @@ def on_axes(added: Callable[[Bind], int], several: bool = False) -> Callable:
     return rule
 
 
-def no_more(bind: Bind) -> int:
+def _no_more(bind: Bind) -> int:
     """As many axes as the operand has."""
     return 0
 
 
-def made_axes(bind: Bind) -> int:
+def _made_axes(bind: Bind) -> int:
     """The axes of length 1 that ``expand_dims`` makes, or the one of ``stack``."""
     axis = bind.attrs["axis"]
     return len(axis) if type(axis) is tuple else 1
 
 
-def squeezed_axes(bind: Bind, known: Known) -> Bind | None:
+def _squeezed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
     """The axes of length 1 by number."""
     x = bind.args[0]
     if bind.attrs["axis"] is not None or x.type is None or not is_known(x.type.shape):
-        return on_axes(no_more)(bind, known)
+        return _on_axes(_no_more)(bind, known)
     axes = tuple([i for i, n in enumerate(x.type.shape) if n == 1])
     return remade(bind, bind.args, axis=axes) if axes and len(axes) > 1 else None
 
 
-def transposed_axes(bind: Bind, known: Known) -> Bind | None:
+def _transposed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
     """The axes from 0; None for the reverse order."""
     if bind.attrs["axes"] is None:
         return None
@@ -240,14 +240,14 @@ def transposed_axes(bind: Bind, known: Known) -> Bind | None:
     return remade(bind, bind.args, axes=found) if found != bind.attrs["axes"] else None
 
 
-def whole_shape(bind: Bind, known: Known) -> Bind | None:
+def _whole_shape(bind: Bind, known: ValueFacts) -> Bind | None:
     """The size that -1 stands for."""
     shape = bind.binders[0].type.shape
     is_open = bind.attrs["shape"] is not None and -1 in bind.attrs["shape"]
     return remade(bind, bind.args, shape=shape) if is_open and is_known(shape) else None
 
 
-def counted_parts(bind: Bind, known: Known) -> Bind | None:
+def _counted_parts(bind: Bind, known: ValueFacts) -> Bind | None:
     """Equal parts by their number, along an axis from 0."""
     x, attrs = bind.args[0], bind.attrs
     if x.type is None or not bind.binders:
@@ -264,30 +264,30 @@ def counted_parts(bind: Bind, known: Known) -> Bind | None:
     return Bind(bind.binders, split, bind.args, Attrs(sections=sections, axis=axis), bind.source)
 
 
-SWAPS, WHOLE = (number_last("biu"),), (whole_extremum,)
-SETS, ONE = (on_axes(no_more, several=True),), (on_axes(no_more),)
-RULES: dict[Primitive, tuple[Callable, ...]] = {
-    add: SWAPS,
-    mul: (negative, real_product),
+_SWAPS, _WHOLE = (_number_last("biu"),), (_whole_extremum,)
+_SETS, _ONE = (_on_axes(_no_more, several=True),), (_on_axes(_no_more),)
+_RULES: dict[Primitive, tuple[Callable, ...]] = {
+    add: _SWAPS,
+    mul: (negative, _real_product),
     div: (negative,),
     sub: (negative,),
-    maximum: WHOLE,
-    minimum: WHOLE,
+    maximum: _WHOLE,
+    minimum: _WHOLE,
     **dict.fromkeys(
-        (equal, not_equal, logical_and, logical_or, logical_xor), (number_last("biufc"),)
+        (equal, not_equal, logical_and, logical_or, logical_xor), (_number_last("biufc"),)
     ),
-    **dict.fromkeys((bitwise_and, bitwise_or, bitwise_xor), (logical, *SWAPS)),
-    **dict.fromkeys(MIRRORED, (compared,)),
+    **dict.fromkeys((bitwise_and, bitwise_or, bitwise_xor), (logical, *_SWAPS)),
+    **dict.fromkeys(_MIRRORED, (compared,)),
     invert: (logical,),
-    square: (own_product,),
+    square: (_own_product,),
     power: (power_of,),
-    reciprocal: (own_quotient,),
-    where: (on_condition,),
-    **dict.fromkeys((sum_, mean, prod, max_, min_, any_, all_), SETS),
-    **dict.fromkeys((argmax, argmin, concatenate, flip), ONE),
-    **dict.fromkeys((expand_dims, stack), (on_axes(made_axes),)),
-    squeeze: (squeezed_axes,),
-    transpose: (transposed_axes,),
-    reshape: (whole_shape,),
-    split: (counted_parts,),
+    reciprocal: (_own_quotient,),
+    where: (_on_condition,),
+    **dict.fromkeys((sum_, mean, prod, max_, min_, any_, all_), _SETS),
+    **dict.fromkeys((argmax, argmin, concatenate, flip), _ONE),
+    **dict.fromkeys((expand_dims, stack), (_on_axes(_made_axes),)),
+    squeeze: (_squeezed_axes,),
+    transpose: (_transposed_axes,),
+    reshape: (_whole_shape,),
+    split: (_counted_parts,),
 }

@@ -7,7 +7,7 @@ import numpy as np
 from attrs import define, field
 
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import throughout
+from letir.ast.bodies import map_bodies
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
@@ -15,8 +15,8 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.eval.array_modules import type_of
 from letir.passes.memory.aliases import shown_locals, tied_locals, updated_locals
 
-LIMIT = 1 << 16  # bytes of one result
-TOTAL = 1 << 26  # of all
+_LIMIT = 1 << 16  # bytes of one result
+_TOTAL = 1 << 26  # of all
 
 # Besides ufuncs: what warns of nothing but by the state of floating-point errors, which is a
 # thread's own; Python's filters of warnings are not.
@@ -31,7 +31,7 @@ _OF_ELEMENTS = frozenset(["max", "min", "argmax", "argmin"])  # of none they rai
 
 
 @paused_gc()
-def constant_propagation(fn: Lambda, *, limit: int = LIMIT) -> Lambda:
+def constant_propagation(fn: Lambda, *, limit: int = _LIMIT) -> Lambda:
     """Compute binds of which all operands are constants, in bodies too.
 
     Left alone are binds that raise or warn then, so that they do when the program runs, results of
@@ -50,23 +50,23 @@ def constant_propagation(fn: Lambda, *, limit: int = LIMIT) -> Lambda:
     %2 = mul %0, %1
     return %2
     """
-    return throughout(fn, partial(_folded, limit=limit))
+    return map_bodies(fn, partial(_folded, limit=limit))
 
 
 def _folded(fn: Lambda, limit: int) -> Lambda:
     """``constant_propagation`` of the binds of ``fn`` itself."""
-    return Folding(fn, limit).run()
+    return _Folding(fn, limit).run()
 
 
 @define(eq=False)
-class Folding:
+class _Folding:
     """The binds that are left, and what is known of values. ``room``: bytes that may still be made,
     for a program may free one constant before it makes the next.
     """
 
     fn: Lambda
     limit: int
-    room: int = TOTAL
+    room: int = _TOTAL
     known: dict[Local, object] = field(factory=dict)
     kept: list[Bind] = field(factory=list)
     numbers: dict[Local, Const] = field(factory=dict)
@@ -80,15 +80,15 @@ class Folding:
         for bind in self.fn.binds:
             if bind.op.name == "constant":
                 known[bind.binders[0]] = bind.attrs["value"]
-            elif is_all_known(bind.args, known) and is_foldable(bind.op) and self.fold(bind):
+            elif _is_all_known(bind.args, known) and is_foldable(bind.op) and self.fold(bind):
                 changed = True
                 continue
             keep(bind)
-        return with_numbers(self.fn, self.kept, self.numbers) if changed else self.fn
+        return _with_numbers(self.fn, self.kept, self.numbers) if changed else self.fn
 
     def fold(self, bind: Bind) -> bool:
         """Whether constants stand for the results of ``bind`` now."""
-        values = evaluated(bind, self.known, min(self.limit, self.room))
+        values = _evaluated(bind, self.known, min(self.limit, self.room))
         if values is None:
             return False
         self.known.update(zip(bind.binders, values, strict=True))
@@ -108,11 +108,11 @@ class Folding:
             if type(value) in PYTHON_NUMBERS:
                 self.numbers[binder] = Const(value)
             else:
-                self.kept.append(constant_bind(binder, value, bind))
+                self.kept.append(_constant_bind(binder, value, bind))
         return True
 
 
-def is_all_known(args: Sequence[Arg], known: dict) -> bool:
+def _is_all_known(args: Sequence[Arg], known: dict) -> bool:
     """Whether all operands are constants."""
     for arg in args:  # noqa: SIM110  no generator: asked once a bind
         if type(arg) is Local and arg not in known:
@@ -129,12 +129,12 @@ def is_foldable(op: Primitive) -> bool:
     return is_ufunc or op.name in _QUIET
 
 
-def evaluated(bind: Bind, known: dict, limit: int) -> tuple | None:
+def _evaluated(bind: Bind, known: dict, limit: int) -> tuple | None:
     """The results, ready to be constants; None if they are not to be computed."""
-    if not all(is_small(binder.type, limit) for binder in bind.binders):
+    if not all(_is_small(binder.type, limit) for binder in bind.binders):
         return None
     operands = [known[arg] if type(arg) is Local else arg.value for arg in bind.args]
-    if any(getattr(x, "nbytes", 0) > limit for x in operands) or loses_parts(bind):
+    if any(getattr(x, "nbytes", 0) > limit for x in operands) or _loses_parts(bind):
         return None
     if bind.op.name in _OF_ELEMENTS and any(not getattr(x, "size", 1) for x in operands):
         return None
@@ -144,25 +144,25 @@ def evaluated(bind: Bind, known: dict, limit: int) -> tuple | None:
     except Exception:
         return None
     results = (out,) if bind.op.results is None else tuple(out)
-    if not all(is_constant(r, b.type) for r, b in zip(results, bind.binders, strict=True)):
+    if not all(_is_constant(r, b.type) for r, b in zip(results, bind.binders, strict=True)):
         return None
-    return tuple([frozen(result) for result in results])
+    return tuple([_frozen(result) for result in results])
 
 
-def loses_parts(bind: Bind) -> bool:
+def _loses_parts(bind: Bind) -> bool:
     """Whether complex operands may become real numbers, of which NumPy warns."""
     kinds = [arg.type.dtype.kind for arg in bind.args if type(arg.type) is ArrayType]
     return "c" in kinds and bind.op.name in _CASTING
 
 
-def is_small(kind: ArrayType | None, limit: int) -> bool:
+def _is_small(kind: ArrayType | None, limit: int) -> bool:
     """Whether values of this type have a known size of at most ``limit`` bytes."""
     if kind is None or not all(type(n) is int for n in kind.shape):
         return False
     return kind.size * kind.dtype.itemsize <= limit
 
 
-def is_constant(result, kind: ArrayType) -> bool:
+def _is_constant(result, kind: ArrayType) -> bool:
     """Whether a constant can stand for a result: it is what was declared, and lies in memory in
     rows or columns, which a copy keeps.
     """
@@ -174,7 +174,7 @@ def is_constant(result, kind: ArrayType) -> bool:
     return is_compact and type_of(result) is kind
 
 
-def frozen(result):
+def _frozen(result):
     """A read-only copy in the same order; scalars and numbers as they are."""
     if type(result) is not np.ndarray:
         return result
@@ -183,12 +183,12 @@ def frozen(result):
     return found
 
 
-def constant_bind(binder: Local, value, bind: Bind) -> Bind:
+def _constant_bind(binder: Local, value, bind: Bind) -> Bind:
     """What binds a constant in the place of ``bind``."""
     return Bind((binder,), PRIMITIVES["constant"], (), Attrs(value=value), bind.source)
 
 
-def with_numbers(fn: Lambda, binds: list[Bind], names: dict[Local, Const]) -> Lambda:
+def _with_numbers(fn: Lambda, binds: list[Bind], names: dict[Local, Const]) -> Lambda:
     """``fn`` with other binds, and numbers in the place of some locals."""
     ret = fn.ret
     if names:

@@ -6,7 +6,7 @@ from functools import cache
 from attrs import define, field
 
 from letir.ast.attrs import NO_ATTRS, Attrs
-from letir.ast.bodies import all_bodies, throughout
+from letir.ast.bodies import all_bodies, map_bodies
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import Primitive
@@ -32,19 +32,19 @@ def common_subexpressions(fn: Lambda) -> Lambda:
     %2 = mul %1, %1
     return %2
     """
-    return throughout(fn, _shared)
+    return map_bodies(fn, _shared)
 
 
 def _shared(fn: Lambda) -> Lambda:
     """``common_subexpressions`` of the binds of ``fn`` itself."""
     names: dict[Local, Local] = {}
     first: dict[tuple, Bind] = {}
-    aliases = Aliases(fn)
+    aliases = _Aliases(fn)
     kept: list[Bind] = []
     for given in fn.binds:
-        bind = given_names(given, names) if names else given
+        bind = _given_names(given, names) if names else given
         op, args, attrs = bind.op, bind.args, bind.attrs
-        if is_mergeable(op):
+        if _is_mergeable(op):
             # tuples of locals: hash and equality need no Python code, as locals are themselves
             key = (op, args) if attrs is NO_ATTRS else (op, args, attrs.token)
             found = first.setdefault(key, bind)
@@ -54,23 +54,23 @@ def _shared(fn: Lambda) -> Lambda:
         elif op.name == "write_back":  # an argument has new contents: views of it are others
             first.clear()
         kept.append(bind)
-    return renamed_program(fn, kept, names) if names else fn
+    return _renamed_program(fn, kept, names) if names else fn
 
 
-def given_names(bind: Bind, names: dict[Local, Local]) -> Bind:
+def _given_names(bind: Bind, names: dict[Local, Local]) -> Bind:
     """``bind`` with its operands by their other names; itself if they have none."""
     args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
     return bind if args == bind.args else Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
 
 
-def renamed_program(fn: Lambda, binds: Sequence[Bind], names: dict) -> Lambda:
+def _renamed_program(fn: Lambda, binds: Sequence[Bind], names: dict) -> Lambda:
     """``fn`` with other binds, and its results by their other ``names``."""
     ret = Ret(tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in fn.ret.args]))
     return Lambda(fn.params, tuple(binds), ret, fn.in_tree, fn.out_tree)
 
 
 @cache
-def is_mergeable(op: Primitive) -> bool:
+def _is_mergeable(op: Primitive) -> bool:
     """Whether two of its binds may be one, as far as the operation alone tells."""
     if op.effect or op.random or op.update is not None or op.name == "barrier":
         return False
@@ -78,7 +78,7 @@ def is_mergeable(op: Primitive) -> bool:
 
 
 @define(eq=False)
-class Aliases:
+class _Aliases:
     """Whose memory the results show, and what updates take over: found out when it is asked."""
 
     fn: Lambda
@@ -89,7 +89,7 @@ class Aliases:
         """Whether the results of ``first`` may stand for those of ``bind``. If so, they do from now
         on.
         """
-        if bind.op.holds_lambdas and (has_effect(bind) or has_random(bind)):
+        if bind.op.holds_lambdas and (has_effect(bind) or _has_random(bind)):
             return False
         pairs = list(zip(bind.binders, first.binders, strict=True))
         # what was declared of the one may be less than of the other
@@ -107,7 +107,7 @@ class Aliases:
         return True
 
 
-def has_random(bind: Bind) -> bool:
+def _has_random(bind: Bind) -> bool:
     """Whether it draws random numbers, or a body that it holds."""
     if bind.op.random or not bind.op.holds_lambdas:
         return bind.op.random
@@ -136,11 +136,11 @@ def constant_pooling(fn: Lambda) -> Lambda:
     %1 = mul %0, %0
     return %1
     """
-    return throughout(fn, Pool().level)
+    return map_bodies(fn, _Pool().level)
 
 
 @define(eq=False)
-class Pool:
+class _Pool:
     """The constants of a program and its bodies."""
 
     arrays: dict[tuple, Attrs] = field(factory=dict)
@@ -152,7 +152,7 @@ class Pool:
         kept: list[Bind] = []
         changed = False
         for given in fn.binds:
-            bind = given_names(given, names) if names else given
+            bind = _given_names(given, names) if names else given
             if bind.op.name == "constant":
                 attrs = self.arrays.setdefault(bind.attrs.token, bind.attrs)
                 (binder,) = bind.binders
@@ -163,4 +163,4 @@ class Pool:
                 if attrs is not bind.attrs:
                     bind, changed = Bind(bind.binders, bind.op, (), attrs, bind.source), True
             kept.append(bind)
-        return renamed_program(fn, kept, names) if names or changed else fn
+        return _renamed_program(fn, kept, names) if names or changed else fn

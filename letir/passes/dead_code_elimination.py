@@ -1,4 +1,4 @@
-"""``Narrowing``: programs without what some of their results do not need, bodies included.
+"""Dead-code elimination: binds, results and operands that nothing needs, in bodies too.
 
 A bind that holds bodies loses the results that nobody uses, and the operands that its bodies do not
 read any more. ``SHAPES`` says by an operation's name where in its operands those of the bodies are;
@@ -34,7 +34,7 @@ class Shape:
 
 
 @define(eq=False)
-class Narrowing:
+class DeadResultElimination:
     """One run through a program. Bodies that many binds share are narrowed once."""
 
     made: dict = field(factory=dict)  # (id of a body, ...) -> (that body, which keeps its id, ...)
@@ -52,8 +52,8 @@ class Narrowing:
                 live.update([arg for arg in found.args if type(arg) is Local])
                 kept.append(found)
         if not changed and len(kept) == len(fn.binds):
-            return fn if len(ret.args) == len(fn.ret.args) else with_results(fn, fn.binds, ret)
-        return with_results(fn, tuple(reversed(kept)), ret)
+            return fn if len(ret.args) == len(fn.ret.args) else _with_results(fn, fn.binds, ret)
+        return _with_results(fn, tuple(reversed(kept)), ret)
 
     def body(self, body: Lambda, wanted: tuple[int, ...] | None = None) -> Lambda:
         """As ``program``, once for each body and choice of results."""
@@ -148,18 +148,18 @@ class Narrowing:
         return [
             i
             for i, param in enumerate(bodies[-1].params)
-            if i < first or (i - first in carried if i < end else i in read or tells(bind, param))
+            if i < first or (i - first in carried if i < end else i in read or _tells(bind, param))
         ]
 
     def carried(self, body: Lambda, steps: int, n_carry: int, asked: set[int]) -> set[int]:
         """The carried values on which these results of the body of a loop depend."""
-        found = depended(body, steps, n_carry, asked)
+        found = _depended(body, steps, n_carry, asked)
         if not any(inner.op.name in SHAPES for inner in body.binds):
             return found
         return self.refined(body, steps, found, asked)
 
     def refined(self, body: Lambda, steps: int, most: set[int], wanted: set[int]) -> set[int]:
-        """As ``depended``, of which ``most`` is the answer, with the results of bodies in ``body``
+        """As ``_depended``, of which ``most`` is the answer, with the results of bodies in ``body``
         told apart.
         """
         found = most & wanted
@@ -174,13 +174,13 @@ class Narrowing:
         return found
 
 
-def with_results(fn: Lambda, binds: tuple[Bind, ...], ret: Ret) -> Lambda:
+def _with_results(fn: Lambda, binds: tuple[Bind, ...], ret: Ret) -> Lambda:
     """``fn`` with other binds and some of its results."""
     tree = fn.out_tree if len(ret.args) == len(fn.ret.args) else None
     return Lambda(fn.params, binds, ret, fn.in_tree, tree)
 
 
-def depended(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -> set[int]:
+def _depended(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -> set[int]:
     """The carried values on which these results of a loop and the effects in it depend, in any
     iteration: the least fixpoint.
     """
@@ -205,7 +205,7 @@ def depended(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -> set[in
     return found
 
 
-def tells(bind: Bind, param: Local) -> bool:
+def _tells(bind: Bind, param: Local) -> bool:
     """Whether a loop needs an operand that its body does not read: for how often it runs, or for a
     size that a result has.
     """
@@ -230,7 +230,7 @@ def counts(bind: Bind, shape: Shape, wanted: list[int], stay: list[int]) -> dict
     return {}
 
 
-def all_results(bind: Bind) -> int:
+def _all_results(bind: Bind) -> int:
     """How many values a loop carries that has no other results."""
     return len(bind.binders)
 
@@ -243,8 +243,8 @@ SHAPES = {
     "checkpoint": Shape(),
     "errstate": Shape(),
     "fused": Shape(),
-    "while_loop": Shape(n_carry=all_results),
-    "fori_loop": Shape(ahead=2, steps=1, n_carry=all_results),
+    "while_loop": Shape(n_carry=_all_results),
+    "fori_loop": Shape(ahead=2, steps=1, n_carry=_all_results),
     "scan": Shape(n_carry=lambda bind: bind.attrs["n_carry"]),
     "while_scan": Shape(
         n_carry=lambda bind: bind.attrs["n_carry"],
@@ -261,4 +261,4 @@ def dead_code(fn: Lambda) -> Lambda:
     Linear in the number of binds. Keeps binders, order, effects, parameters and results; a program
     in which nothing is dead is returned as it is.
     """
-    return Narrowing().program(fn)
+    return DeadResultElimination().program(fn)

@@ -13,7 +13,7 @@ from letir.errors import LetirError
 from letir.ops.define.records import decomposition, is_computed_by_parts, is_derived_by_parts
 from letir.passes.type_propagation import throughout_fitting
 
-ADDMM = frozenset(["linear"])
+_ADDMM = frozenset(["linear"])
 
 
 def decompose(
@@ -66,10 +66,10 @@ def decompose_addmm(fn: Lambda) -> Lambda:
     %5 = add %4, %2
     return %5
     """
-    return _decomposed(fn, lambda op: op.name in ADDMM, has_bias)
+    return _decomposed(fn, lambda op: op.name in _ADDMM, _has_bias)
 
 
-def has_bias(bind: Bind) -> bool:
+def _has_bias(bind: Bind) -> bool:
     """Whether all operands are there."""
     return len(bind.args) == 3 and all(arg.type is not NO_TYPE for arg in bind.args)
 
@@ -112,7 +112,7 @@ class Parts:
             args = tuple([names.get(a, a) if type(a) is Local else a for a in bind.args])
             if program is not None:
                 changed = True
-                put_parts(bind, program, args, binds, names)
+                _put_parts(bind, program, args, binds, names)
             elif args == bind.args:
                 binds.append(bind)
             else:
@@ -126,7 +126,7 @@ class Parts:
         """What a composite stands for, without composites; None if it has to stay."""
         types = [None if arg.type is NO_TYPE else arg.type for arg in bind.args]
         unknown = any(arg.type is None for arg in (*bind.args, *bind.binders))
-        if unknown or not self.where(bind) or (bodies_of(bind) and any(map(is_named, types))):
+        if unknown or not self.where(bind) or (bodies_of(bind) and any(map(_is_named, types))):
             return None  # what a reduction by a body stands for depends on the number of elements
         try:
             found = decomposition(bind.op.decompose, tuple(types), bind.attrs)
@@ -140,12 +140,12 @@ class Parts:
         return self.programs[id(found)][1]
 
 
-def is_named(kind: ArrayType | None) -> bool:
+def _is_named(kind: ArrayType | None) -> bool:
     """Whether a size is known by name only."""
     return kind is not None and any(type(n) is not int for n in kind.shape)
 
 
-def put_parts(
+def _put_parts(
     bind: Bind, program: Lambda, args: Iterable[Arg], binds: list[Bind], names: dict[Local, Arg]
 ) -> None:
     """Add the binds of ``program`` on ``args`` in the place of ``bind``, whose binders they keep;

@@ -41,14 +41,14 @@ def _without_expands(fn: Lambda) -> Lambda:
         if bind.op is broadcast_to:
             base = bind.args[0]
             bases[bind.binders[0]] = bases.get(base, base)
-        elif bases and bind.op.elementwise and bind.op.reusable and has_axes(bind):
+        elif bases and bind.op.elementwise and bind.op.reusable and _has_axes(bind):
             found = _implicit(bind, bases)
             changed = changed or found is not bind
         binds.append(found)
     return fn.with_binds(binds) if changed else fn
 
 
-def has_axes(bind: Bind) -> bool:
+def _has_axes(bind: Bind) -> bool:
     """Whether the result is known to have axes: without, it may be an array or a scalar as the
     operand is, and ``broadcast_to`` gives arrays.
     """

@@ -4,13 +4,13 @@ from collections.abc import Callable, Sequence
 
 from attrs import define, field
 
-from letir.ast.bodies import all_bodies, throughout
+from letir.ast.bodies import all_bodies, map_bodies
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.visitors.substitution import substitute
 
-GROWTH = 8  # times the binds of a program may be inlined: bodies that are shared may nest
+_GROWTH = 8  # times the binds of a program may be inlined: bodies that are shared may nest
 
 
 @paused_gc()
@@ -21,7 +21,7 @@ def inline_bodies(fn: Lambda, *, keep_rules: bool = True) -> Lambda:
     With ``keep_rules=False``, for a program of which no derivative will be taken, also those of
     ``checkpoint``, ``custom_jvp``, ``custom_vjp`` and scripts, which are there for these only.
     Effects keep their order. Linear in the number of binds that come out, which are at most
-    ``GROWTH`` times as many.
+    ``_GROWTH`` times as many.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[] {
@@ -35,13 +35,13 @@ def inline_bodies(fn: Lambda, *, keep_rules: bool = True) -> Lambda:
     %2 = neg %1
     return %2
     """
-    chosen = CHOSEN if keep_rules else {**CHOSEN, **FOR_DERIVATIVES}
-    inlining = Inlining(chosen, GROWTH * sum(map(len, all_bodies(fn))))
-    return throughout(fn, inlining.program)
+    chosen = _CHOSEN if keep_rules else {**_CHOSEN, **_FOR_DERIVATIVES}
+    inlining = _Inlining(chosen, _GROWTH * sum(map(len, all_bodies(fn))))
+    return map_bodies(fn, inlining.program)
 
 
 @define(eq=False)
-class Inlining:
+class _Inlining:
     """One run through a program. ``room``: how many binds may still be inlined."""
 
     chosen: dict
@@ -115,7 +115,7 @@ def without_barriers(fn: Lambda) -> Lambda:
     %1 = exp %0
     return %1
     """
-    return throughout(fn, _without_barriers)
+    return map_bodies(fn, _without_barriers)
 
 
 def _without_barriers(fn: Lambda) -> Lambda:
@@ -132,7 +132,7 @@ def _without_barriers(fn: Lambda) -> Lambda:
 
 # ---- which body, for which operands ----
 
-Found = tuple[Lambda, Sequence[Arg]]
+_Found = tuple[Lambda, Sequence[Arg]]
 
 
 def number(arg: Arg, constants: dict):
@@ -140,7 +140,7 @@ def number(arg: Arg, constants: dict):
     return arg.value if type(arg) is Const else constants.get(arg)
 
 
-def of_cond(bind: Bind, constants: dict) -> Found | None:
+def _of_cond(bind: Bind, constants: dict) -> _Found | None:
     """The branch that a constant chooses."""
     chosen = number(bind.args[0], constants)
     if chosen is None:
@@ -148,7 +148,7 @@ def of_cond(bind: Bind, constants: dict) -> Found | None:
     return bind.attrs["on_true" if bool(chosen) else "on_false"], bind.args[1:]
 
 
-def of_switch(bind: Bind, constants: dict) -> Found | None:
+def _of_switch(bind: Bind, constants: dict) -> _Found | None:
     """The branch that a constant chooses, or the only one."""
     branches, chosen = bind.attrs["branches"], number(bind.args[0], constants)
     if len(branches) == 1:
@@ -158,27 +158,27 @@ def of_switch(bind: Bind, constants: dict) -> Found | None:
     return branches[min(max(int(chosen), 0), len(branches) - 1)], bind.args[1:]
 
 
-def of_custom_vjp(bind: Bind, constants: dict) -> Found:
+def _of_custom_vjp(bind: Bind, constants: dict) -> _Found:
     """The results, which are the first operands."""
     count = bind.attrs["n_outs"]
     params = [Local(arg.type) for arg in bind.args[:count]]
     return Lambda(params, (), Ret(tuple(params))), bind.args[:count]
 
 
-def held(attribute: str) -> Callable[[Bind, dict], Found]:
+def _held(attribute: str) -> Callable[[Bind, dict], _Found]:
     """The body of this name, which takes as many of the first operands as it has parameters."""
 
-    def found(bind: Bind, constants: dict) -> Found:
+    def found(bind: Bind, constants: dict) -> _Found:
         body = bind.attrs[attribute]
         return body, bind.args[: len(body.params)]
 
     return found
 
 
-CHOSEN = {"cond": of_cond, "switch": of_switch}
-FOR_DERIVATIVES = {
-    "checkpoint": held("body"),
-    "custom_jvp": held("primal"),
-    "custom_vjp": of_custom_vjp,
-    "scripted": held("forward"),
+_CHOSEN = {"cond": _of_cond, "switch": _of_switch}
+_FOR_DERIVATIVES = {
+    "checkpoint": _held("body"),
+    "custom_jvp": _held("primal"),
+    "custom_vjp": _of_custom_vjp,
+    "scripted": _held("forward"),
 }

@@ -13,11 +13,11 @@ from letir.ops.indexing.basic import index
 from letir.ops.shape.shape_and_creation import is_known
 from letir.ops.shape.transpose_join_split import concatenate, normalized, split, split_parts, stack
 from letir.passes.peephole_rules.driver import renamed
-from letir.passes.peephole_rules.value_facts import Known
+from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 from letir.visitors.usedef import use_counts
 
-FEW = 2  # one part in so many is taken by an index of its own
+_FEW = 2  # one part in so many is taken by an index of its own
 
 
 @paused_gc()
@@ -48,14 +48,14 @@ def lower_tuples(fn: Lambda) -> Lambda:
 
 
 def _lowered(fn: Lambda) -> Lambda:
-    if not any(bind.op in LOWERED for bind in fn.binds):
+    if not any(bind.op in _LOWERED for bind in fn.binds):
         return fn
-    known, counts = Known(fn), use_counts(fn)
+    known, counts = ValueFacts(fn), use_counts(fn)
     names: dict[Local, Arg] = {}
     binds: list[Bind] = []
     for bind in fn.binds:
         one = renamed(bind, names) if names else bind
-        for each in left_of(one, known, names, counts):
+        for each in _left_of(one, known, names, counts):
             binds.append(each)
             known.note(each)
     if len(binds) == len(fn.binds) and all(map(operator.is_, binds, fn.binds)):
@@ -64,13 +64,13 @@ def _lowered(fn: Lambda) -> Lambda:
     return Lambda(fn.params, binds, ret, fn.in_tree, fn.out_tree)
 
 
-def left_of(bind: Bind, known: Known, names: dict[Local, Arg], counts: dict) -> list[Bind]:
+def _left_of(bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dict) -> list[Bind]:
     """The binds that stay of one; ``names`` gets what stands for its results."""
-    if bind.op not in LOWERED or any(binder.type is None for binder in bind.binders):
+    if bind.op not in _LOWERED or any(binder.type is None for binder in bind.binders):
         return [bind]
     if bind.op is split:
-        return parts_apart(bind, known, names, counts)
-    x = LOWERED[bind.op](bind, known)
+        return copy_outliving_views(bind, known, names, counts)
+    x = _LOWERED[bind.op](bind, known)
     if x is None:
         return [bind]
     names[bind.binders[0]] = x
@@ -80,14 +80,14 @@ def left_of(bind: Bind, known: Known, names: dict[Local, Arg], counts: dict) -> 
 # ---- a part of what was packed ----
 
 
-def is_same(y: Local, x: Arg, known: Known) -> bool:
+def _is_same(y: Local, x: Arg, known: ValueFacts) -> bool:
     """Whether ``x`` may stand for ``y``, a view of a copy of it in an array of rows."""
     if type(x) is not Local or (known.is_shown(y) and y.type.shape):
         return False  # a result shares memory with what was packed
     return (not y.type.shape or known.is_rows(x)) and known.can_be(y, x)
 
 
-def stacked_part(bind: Bind, known: Known) -> Local | None:
+def _stacked_part(bind: Bind, known: ValueFacts) -> Local | None:
     """x of stack(..., x, ...)[i]."""
     (y,), item = bind.binders, bind.attrs["item"]
     packed = known.made.get(bind.args[0]) if known.op_of(bind.args[0]) is stack else None
@@ -97,11 +97,11 @@ def stacked_part(bind: Bind, known: Known) -> Local | None:
         return None
     x = packed.args[item]
     in_rows = not y.type.shape or known.is_rows(bind.args[0])
-    return x if in_rows and is_same(y, x, known) else None
+    return x if in_rows and _is_same(y, x, known) else None
 
 
-def parts_apart(
-    bind: Bind, known: Known, names: dict[Local, Arg], counts: dict[Local, int]
+def copy_outliving_views(
+    bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dict[Local, int]
 ) -> list[Bind]:
     """What is left of a ``split``: nothing of what was concatenated so, few parts by indices."""
     whole = bind.args[0]
@@ -110,19 +110,19 @@ def parts_apart(
     (axis,) = normalized(bind.attrs["axis"], whole.type.ndim)
     packed = known.made.get(whole) if known.op_of(whole) is concatenate else None
     # parts along another axis do not lie one row after the other
-    if packed is not None and axis == 0 and known.is_rows(whole) and fits_parts(packed, bind):
+    if packed is not None and axis == 0 and known.is_rows(whole) and _fits_parts(packed, bind):
         pairs = list(zip(bind.binders, packed.args, strict=True))
-        if all(y not in counts or is_same(y, x, known) for y, x in pairs):
+        if all(y not in counts or _is_same(y, x, known) for y, x in pairs):
             names.update(pairs)
             return []
     used = [i for i, binder in enumerate(bind.binders) if binder in counts]
-    if len(used) * FEW > len(bind.binders) or not is_known((whole.type.shape[axis],)):
+    if len(used) * _FEW > len(bind.binders) or not is_known((whole.type.shape[axis],)):
         return [bind]
-    ends = part_ends(bind, whole.type.shape[axis])
-    return [indexed(bind, i, axis, *ends[i]) for i in used]
+    ends = _part_ends(bind, whole.type.shape[axis])
+    return [_indexed(bind, i, axis, *ends[i]) for i in used]
 
 
-def fits_parts(packed: Bind, bind: Bind) -> bool:
+def _fits_parts(packed: Bind, bind: Bind) -> bool:
     """Whether a ``split`` along the first axis gives back what was concatenated."""
     axis = packed.attrs["axis"]
     if len(packed.args) != len(bind.binders) or axis is None:
@@ -135,7 +135,7 @@ def fits_parts(packed: Bind, bind: Bind) -> bool:
     return in_order and all(x.type is y.type for x, y in pairs)
 
 
-def part_ends(bind: Bind, n: int) -> list[tuple[int, int]]:
+def _part_ends(bind: Bind, n: int) -> list[tuple[int, int]]:
     """Where the parts of a ``split`` begin and end."""
     sections = bind.attrs["sections"]
     sizes = split_parts(n, sections)
@@ -145,7 +145,7 @@ def part_ends(bind: Bind, n: int) -> list[tuple[int, int]]:
     return [(start, start + size) for start, size in zip(starts, sizes, strict=True)]
 
 
-def indexed(bind: Bind, i: int, axis: int, start: int, stop: int) -> Bind:
+def _indexed(bind: Bind, i: int, axis: int, start: int, stop: int) -> Bind:
     """One part of a ``split`` as an index."""
     part = slice(start, stop, None)
     item = (*[slice(None)] * axis, part) if axis else part
@@ -155,7 +155,7 @@ def indexed(bind: Bind, i: int, axis: int, start: int, stop: int) -> Bind:
 # ---- all parts packed again ----
 
 
-def packed_again(bind: Bind, known: Known) -> Local | None:
+def _packed_again(bind: Bind, known: ValueFacts) -> Local | None:
     """x of concatenate(split(x)), and of stack(x[0], x[1], ...)."""
     (y,) = bind.binders
     first = known.made.get(bind.args[0]) if bind.args and type(bind.args[0]) is Local else None
@@ -164,11 +164,11 @@ def packed_again(bind: Bind, known: Known) -> Local | None:
     x = first.args[0]
     if type(x) is not Local or x.type is not y.type or not known.is_rows(x):
         return None
-    whole = is_split_of if bind.op is concatenate else is_stack_of
+    whole = _is_split_of if bind.op is concatenate else _is_stack_of
     return x if whole(bind, first, known) and known.can_be(y, x) else None
 
 
-def is_split_of(bind: Bind, parts: Bind, known: Known) -> bool:
+def _is_split_of(bind: Bind, parts: Bind, known: ValueFacts) -> bool:
     """Whether the operands are all parts of one ``split``, in order, along its axis."""
     axis, sections, ndim = bind.attrs["axis"], parts.attrs["sections"], bind.binders[0].type.ndim
     if axis is None or normalized(axis, ndim) != normalized(parts.attrs["axis"], ndim):
@@ -177,7 +177,7 @@ def is_split_of(bind: Bind, parts: Bind, known: Known) -> bool:
     return in_order and bind.args == parts.binders
 
 
-def is_stack_of(bind: Bind, first: Bind, known: Known) -> bool:
+def _is_stack_of(bind: Bind, first: Bind, known: ValueFacts) -> bool:
     """Whether the operands are x[0], x[1] and so on, all of one x."""
     x = first.args[0]
     if bind.attrs["axis"] != 0 or len(bind.args) != x.type.shape[0]:
@@ -191,4 +191,4 @@ def is_stack_of(bind: Bind, first: Bind, known: Known) -> bool:
     return True
 
 
-LOWERED = {index: stacked_part, split: None, concatenate: packed_again, stack: packed_again}
+_LOWERED = {index: _stacked_part, split: None, concatenate: _packed_again, stack: _packed_again}

@@ -55,12 +55,12 @@ def _inlined(fn: Lambda) -> Lambda:
         builder.source = bind.source
         types = tuple([arg.type for arg in bind.args])
         program = decomposition(bind.op.decompose, types, bind.attrs)
-        bind_results(builder, bind, program)
+        _bind_results(builder, bind, program)
     found = fn.with_binds(builder.binds)
     return without_combinators(found)  # a body for many may hold others
 
 
-def bind_results(builder: LetBuilder, bind: Bind, program: Lambda) -> None:
+def _bind_results(builder: LetBuilder, bind: Bind, program: Lambda) -> None:
     """Add the binds of ``program``, whose results get the names that they had."""
     before = len(builder.binds)
     found = builder.inline(program, bind.args)

@@ -16,13 +16,13 @@ from letir.ops.indexing.basic import index
 from letir.ops.linalg.matmul_einsum import matmul
 from letir.ops.shape.transpose_join_split import concatenate
 from letir.passes.memory.aliases import is_view
-from letir.passes.sum_merging import merged_sums
+from letir.passes.sum_merging import combine_sums
 from letir.passes.type_propagation import throughout_fitting
 
-LEAST = 4  # products: below, putting factors together costs what is won
-LEAST_VECTORS = 16  # products of one row each, for which BLAS has a faster way
-MOST_ROWS = 256  # of the whole: above, one product is as fast as its parts
-MOST_ROWS_OF_ONE = 64
+_LEAST = 4  # products: below, putting factors together costs what is won
+_LEAST_VECTORS = 16  # products of one row each, for which BLAS has a faster way
+_MOST_ROWS = 256  # of the whole: above, one product is as fast as its parts
+_MOST_ROWS_OF_ONE = 64
 
 
 @paused_gc()
@@ -48,24 +48,24 @@ def batch_matmuls(fn: Lambda, *, exact: bool = False) -> Lambda:
     %10 = index %6, 6:8
     return (%7, %8, %9, %10)
     """
-    return fn if exact else throughout_fitting(fn, lambda body: together(merged_sums(body)))
+    return fn if exact else throughout_fitting(fn, lambda body: _together(combine_sums(body)))
 
 
-def together(fn: Lambda) -> Lambda:
+def _together(fn: Lambda) -> Lambda:
     """``fn`` with its own products of a common factor as one."""
-    sides = common_sides(fn)
+    sides = _common_sides(fn)
     if not sides:  # nearly all programs
         return fn
-    batches = Batches(sides)
+    batches = _Batches(sides)
     for position, bind in enumerate(fn.binds):
         batches.bind(position, bind)
     found = [batch for batch in batches.all if batch.is_worth]
-    return fn.with_binds(Emission(fn, found).binds()) if found else fn
+    return fn.with_binds(_Emission(fn, found).binds()) if found else fn
 
 
-def common_sides(fn: Lambda) -> dict[Local, int]:
+def _common_sides(fn: Lambda) -> dict[Local, int]:
     """For each small product the place of the factor that it has in common with others: 0 or 1."""
-    products = [bind for bind in fn.binds if bind.op is matmul and is_small(bind)]
+    products = [bind for bind in fn.binds if bind.op is matmul and _is_small(bind)]
     counts: dict[tuple, int] = {}
     for bind in products:
         for side in (0, 1):
@@ -74,12 +74,12 @@ def common_sides(fn: Lambda) -> dict[Local, int]:
     sides: dict[Local, int] = {}
     for bind in products:
         left, right = (counts[bind.args[side], side] for side in (0, 1))
-        if max(left, right) >= LEAST:
+        if max(left, right) >= _LEAST:
             sides[bind.binders[0]] = int(right >= left)
     return sides
 
 
-def is_small(bind: Bind) -> bool:
+def _is_small(bind: Bind) -> bool:
     """Whether it is a product of two matrices, one of few rows or columns."""
     kinds = [arg.type for arg in bind.args]
     if any(type(arg) is not Local or arg.type is None or arg.type.ndim != 2 for arg in bind.args):
@@ -87,11 +87,11 @@ def is_small(bind: Bind) -> bool:
     if kinds[0].dtype != kinds[1].dtype or kinds[0].dtype.kind not in "fc":
         return False
     (m, k), n = kinds[0].shape, kinds[1].shape[1]
-    return all(type(size) is int for size in (m, k, n)) and min(m, n) <= MOST_ROWS_OF_ONE and k > 0
+    return all(type(size) is int for size in (m, k, n)) and min(m, n) <= _MOST_ROWS_OF_ONE and k > 0
 
 
 @define(eq=False)
-class Batch:
+class _Batch:
     """Products with a common factor, which stand at ``anchor``; ``side`` is that factor's place."""
 
     side: int
@@ -104,11 +104,11 @@ class Batch:
     def is_worth(self) -> bool:
         """Whether one product is faster than all of these."""
         is_of_vectors = self.rows == len(self.members)
-        return len(self.members) >= (LEAST_VECTORS if is_of_vectors else LEAST)
+        return len(self.members) >= (_LEAST_VECTORS if is_of_vectors else _LEAST)
 
 
 @define(eq=False)
-class Batches:
+class _Batches:
     """Finds batches in one walk.
 
     ``ready`` is the position after which a value can be made: views can be made as soon as what
@@ -117,9 +117,9 @@ class Batches:
     """
 
     sides: dict[Local, int]
-    all: list[Batch] = field(factory=list)
-    open: dict[tuple, Batch] = field(factory=dict)
-    of: dict[Local, Batch] = field(factory=dict)
+    all: list[_Batch] = field(factory=list)
+    open: dict[tuple, _Batch] = field(factory=dict)
+    of: dict[Local, _Batch] = field(factory=dict)
     ready: dict[Local, int] = field(factory=dict)
 
     def bind(self, position: int, bind: Bind) -> None:
@@ -133,7 +133,7 @@ class Batches:
             return
         if has_effect(bind):  # nothing moves past it
             self.open.clear()
-        at = self.after(bind.args[0]) if may_move(bind) else position
+        at = self.after(bind.args[0]) if _may_move(bind) else position
         for binder in bind.binders:
             self.ready[binder] = at
 
@@ -150,7 +150,7 @@ class Batches:
         key = bind.args[side], side
         rows = own.type.shape[side == 0]
         batch = self.open.get(key)
-        if batch is None or rows > MOST_ROWS_OF_ONE or batch.rows + rows > MOST_ROWS:
+        if batch is None or rows > _MOST_ROWS_OF_ONE or batch.rows + rows > _MOST_ROWS:
             batch = None
         elif self.after(own) >= batch.anchor:
             if batch.is_used:
@@ -158,24 +158,24 @@ class Batches:
             else:
                 batch.anchor = position
         if batch is None:
-            batch = self.open[key] = Batch(side, position)
+            batch = self.open[key] = _Batch(side, position)
             self.all.append(batch)
         batch.members.append(bind)
         batch.rows += rows
         self.of[bind.binders[0]], self.ready[bind.binders[0]] = batch, position
 
 
-def may_move(bind: Bind) -> bool:
+def _may_move(bind: Bind) -> bool:
     """Whether it is a view of one array, which can be made as soon as that is there."""
     return is_view(bind) and len(bind.args) == 1 and type(bind.args[0]) is Local
 
 
 @define(eq=False)
-class Emission:
+class _Emission:
     """The binds of a program with products in batches."""
 
     fn: Lambda
-    batches: list[Batch]
+    batches: list[_Batch]
     builder: LetBuilder = field(factory=LetBuilder)
     done: set[int] = field(factory=set)  # ids of binds that are there, or stand for nothing
     made: dict[Local, Bind] = field(factory=dict)  # views
@@ -184,7 +184,7 @@ class Emission:
         """All binds in their order."""
         anchors = {batch.anchor: batch for batch in self.batches}
         self.done.update(id(bind) for batch in self.batches for bind in batch.members)
-        self.made = {bind.binders[0]: bind for bind in self.fn.binds if may_move(bind)}
+        self.made = {bind.binders[0]: bind for bind in self.fn.binds if _may_move(bind)}
         for position, bind in enumerate(self.fn.binds):
             if position in anchors:
                 self.product(anchors[position], bind)
@@ -193,7 +193,7 @@ class Emission:
                 self.done.add(id(bind))
         return self.builder.binds
 
-    def product(self, batch: Batch, last: Bind) -> None:
+    def product(self, batch: _Batch, last: Bind) -> None:
         """Emit the product of a batch, and its parts."""
         side, builder = batch.side, self.builder
         owns = [bind.args[1 - side] for bind in batch.members]

@@ -1,4 +1,4 @@
-"""Passes that leave out arithmetic that says nothing: carried_signs."""
+"""Passes that leave out arithmetic that says nothing: sink_negations."""
 
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.gc_pause import paused_gc
@@ -14,14 +14,14 @@ from letir.ops.shape.shape_and_creation import broadcast_to, reshape, sum_to_siz
 from letir.ops.shape.transpose_join_split import expand_dims, flip, squeeze, transpose
 
 # the sign of the result is that of all operands
-PRODUCTS = frozenset([mul, div, matmul, dot])
+_PRODUCTS = frozenset([mul, div, matmul, dot])
 # the sign of the result is that of the first operand
-MOVES = (broadcast_to, expand_dims, flip, index, reshape, squeeze, transpose)
-LINEAR = frozenset([*MOVES, cast, conj, cumsum, imag, mean, real, sum_, sum_to_size])
+_MOVES = (broadcast_to, expand_dims, flip, index, reshape, squeeze, transpose)
+_LINEAR = frozenset([*_MOVES, cast, conj, cumsum, imag, mean, real, sum_, sum_to_size])
 
 
 @paused_gc()
-def carried_signs(fn: Lambda) -> Lambda:
+def sink_negations(fn: Lambda) -> Lambda:
     """Negate as late as can be: signs go through products and linear operations, and make of a sum
     a difference.
 
@@ -34,7 +34,7 @@ def carried_signs(fn: Lambda) -> Lambda:
     ...   %3: float64[] = mul(%2, %1);
     ...   %4: float64[] = add(%0, %3);
     ...   return %4 }''')
-    >>> print(carried_signs(f).listing(), end="")
+    >>> print(sink_negations(f).listing(), end="")
     %2 = mul %0, %1
     %3 = sub %0, %2
     return %3
@@ -63,7 +63,7 @@ class _Carrier:
     def bind(self, bind: Bind) -> None:
         """Emit ``bind`` on what its operands stand for, or carry the sign of its result on."""
         signed, args, op = self.signed, bind.args, bind.op
-        if op is neg and is_inexact(bind.binders[0]):
+        if op is neg and _is_inexact(bind.binders[0]):
             arg, negative = signed.get(args[0], (args[0], False))
             signed[bind.binders[0]] = arg, not negative  # emitted by ``whole``, if anyone asks
         elif not signed or signed.keys().isdisjoint(args):  # nearly all binds
@@ -72,10 +72,10 @@ class _Carrier:
             self.sum(bind)
         else:
             signs = [signed.get(arg, (arg, False))[1] for arg in args]
-            if op in PRODUCTS:
+            if op in _PRODUCTS:
                 self.emit(bind, op, args, sum(signs) % 2 == 1)
             # an index that is negated is another index
-            elif op in LINEAR and True not in signs[1:]:
+            elif op in _LINEAR and True not in signs[1:]:
                 self.emit(bind, op, args, signs[0])
             else:
                 whole = tuple([self.whole(arg) for arg in args])
@@ -114,6 +114,6 @@ class _Carrier:
         return made
 
 
-def is_inexact(local: Local) -> bool:
+def _is_inexact(local: Local) -> bool:
     """Whether it is floating or complex: what NumPy negates exactly, and subtracts."""
     return local.type is not None and local.type.inexact

@@ -2,7 +2,7 @@
 
 from attrs import define, field
 
-from letir.ast.bodies import throughout
+from letir.ast.bodies import map_bodies
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
@@ -27,14 +27,14 @@ def normalize_order(fn: Lambda) -> Lambda:
     %3 = sub %1, %2
     return %3
     """
-    return throughout(fn, _ordered)
+    return map_bodies(fn, _ordered)
 
 
 def _ordered(fn: Lambda) -> Lambda:
     """``normalize_order`` of the binds of ``fn`` itself."""
     if changed_params(fn):
         return fn
-    order = Order({binder: bind for bind in fn.binds for binder in bind.binders})
+    order = _Order({binder: bind for bind in fn.binds for binder in bind.binders})
     for bind in fn.binds:
         if bind.op.effect or (bind.op.holds_lambdas and has_effect(bind)):
             order.demand(bind)
@@ -48,7 +48,7 @@ def _ordered(fn: Lambda) -> Lambda:
 
 
 @define(eq=False)
-class Order:
+class _Order:
     """The ``binds`` so far; ``opened``: the ids of those that have been asked for."""
 
     producers: dict[Local, Bind]

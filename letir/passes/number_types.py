@@ -18,8 +18,8 @@ from letir.ops.shape.shape_and_creation import constant, full
 from letir.passes.peephole_rules.driver import fits
 from letir.passes.type_propagation import throughout_fitting
 
-WRITTEN = frozenset([clip, full, index_set])  # what they are given is cast to the result's dtype
-LARGEST = 1 << 24  # whole numbers up to it are rounded once on every way to every float
+_WRITTEN = frozenset([clip, full, index_set])  # what they are given is cast to the result's dtype
+_LARGEST = 1 << 24  # whole numbers up to it are rounded once on every way to every float
 
 
 @paused_gc()
@@ -55,20 +55,20 @@ def _erased(fn: Lambda) -> Lambda:
     changed = False
     for bind in fn.binds:
         found = bind
-        may_hold = bind.op.elementwise or bind.op in WRITTEN
+        may_hold = bind.op.elementwise or bind.op in _WRITTEN
         if may_hold and any(type(arg) is Const for arg in bind.args):
-            found, constants = without_numbers(bind, made)
+            found, constants = _without_numbers(bind, made)
             binds += constants
             changed = changed or found is not bind
         binds.append(found)
     return fn.with_binds(binds) if changed else fn
 
 
-def without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[Bind]]:
+def _without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[Bind]]:
     """(``bind`` on constants, those that were not ``made`` yet); ``bind`` itself if it has to
     stay.
     """
-    dtypes = operand_dtypes(bind)
+    dtypes = _operand_dtypes(bind)
     if dtypes is None:
         return bind, []
     args: list[Arg] = list(bind.args)
@@ -78,7 +78,7 @@ def without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[Bi
             continue
         key = token(arg.value), dtype
         if key not in made and key not in new:
-            value = as_array(arg.value, dtype)
+            value = _as_array(arg.value, dtype)
             if value is None:
                 return bind, []
             binder = Local(ArrayType(dtype))
@@ -91,16 +91,16 @@ def without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[Bi
     return found, list(new.values())
 
 
-def operand_dtypes(bind: Bind) -> list[np.dtype] | None:
+def _operand_dtypes(bind: Bind) -> list[np.dtype] | None:
     """The dtypes in which NumPy takes the operands; None where numbers stay."""
     kinds = tuple([arg.type for arg in bind.args])
     if None in kinds or len(bind.binders) != 1 or bind.binders[0].type is None:
         return None
-    if bind.op in WRITTEN:
+    if bind.op in _WRITTEN:
         return [bind.binders[0].type.dtype] * len(kinds)
     if bind.op is where:
         return [np.dtype(bool), *[bind.binders[0].type.dtype] * 2]
-    found = loop_dtypes(bind.op, kinds)
+    found = _loop_dtypes(bind.op, kinds)
     if found is None:
         return None
     # Python's truth values have a dtype
@@ -108,9 +108,9 @@ def operand_dtypes(bind: Bind) -> list[np.dtype] | None:
 
 
 @lru_cache(1 << 12)
-def loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
+def _loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
     """The dtypes of the operands in the ufunc's loop for operands of these types."""
-    ufunc = ufunc_of(op)
+    ufunc = _ufunc_of(op)
     # of Python numbers alone an operation may be exact, where arrays wrap around
     if ufunc is None or all(kind is NO_TYPE or kind.weak for kind in kinds):
         return None
@@ -122,18 +122,18 @@ def loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
 
 
 @cache
-def ufunc_of(op: Primitive) -> np.ufunc | None:
+def _ufunc_of(op: Primitive) -> np.ufunc | None:
     """The ufunc of NumPy's that computes an operation with one result."""
     return next((f for f in op.numpy if isinstance(f, np.ufunc) and f.nout == 1), None)
 
 
-def as_array(number, dtype: np.dtype) -> np.ndarray | None:
+def _as_array(number, dtype: np.dtype) -> np.ndarray | None:
     """The 0-d array that NumPy makes of a Python number in an operation; None if it refuses it, or
     may round it in another way.
     """
     if type(number) not in PYTHON_NUMBERS:
         return None
-    if dtype.kind in "fc" and type(number) is int and abs(number) > LARGEST:
+    if dtype.kind in "fc" and type(number) is int and abs(number) > _LARGEST:
         return None
     try:
         with np.errstate(all="ignore"):

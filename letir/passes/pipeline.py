@@ -18,11 +18,11 @@ from letir.ast.terms import Lambda
 from letir.ast.text.printer import dumps
 from letir.errors import LetirError
 
-Pass = Callable[[Lambda], Lambda]
-Pipeline = tuple[Pass, ...]
+_Pass = Callable[[Lambda], Lambda]
+Pipeline = tuple[_Pass, ...]
 
-POINTS = ("before", "gradient", "after")
-_registered: dict[str, Pipeline] = dict.fromkeys(POINTS, ())
+_POINTS = ("before", "gradient", "after")
+_registered: dict[str, Pipeline] = dict.fromkeys(_POINTS, ())
 _lock = threading.Lock()
 _numbers = itertools.count(1)  # of files in the folder
 
@@ -45,31 +45,31 @@ def run(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = None) -> L
         try:
             after = pass_(fn)
         except Exception as error:
-            error.add_note(f"letir: in the pass {name_of(pass_)}")
+            error.add_note(f"letir: in the pass {_name_of(pass_)}")
             raise
         seconds = time.perf_counter() - begin
         if type(after) is not Lambda:
             raise LetirError(
-                f"the pass {name_of(pass_)} gave {type(after).__name__}\n"
+                f"the pass {_name_of(pass_)} gave {type(after).__name__}\n"
                 "  a pass returns a Lambda: the one that it got if it changes nothing"
             )
         if folder:
-            dump(folder, name_of(pass_), fn, after)
+            _dump(folder, _name_of(pass_), fn, after)
         if observe is not None:
-            observe(name_of(pass_), fn, after, seconds)
+            observe(_name_of(pass_), fn, after, seconds)
         fn = after
     return fn
 
 
-def name_of(pass_: Pass) -> str:
+def _name_of(pass_: _Pass) -> str:
     """What a pass is called: its function's name, with the options of a partial one."""
     if isinstance(pass_, functools.partial):
         options = ", ".join(f"{name}={value!r}" for name, value in pass_.keywords.items())
-        return f"{name_of(pass_.func)}({options})"
+        return f"{_name_of(pass_.func)}({options})"
     return getattr(pass_, "__name__", None) or type(pass_).__name__
 
 
-def dump(folder: str, name: str, before: Lambda, after: Lambda) -> None:
+def _dump(folder: str, name: str, before: Lambda, after: Lambda) -> None:
     """Write what a pass got and gave, as texts that ``parse`` reads."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
@@ -83,14 +83,14 @@ def dump(folder: str, name: str, before: Lambda, after: Lambda) -> None:
 
 
 @frozen
-class Registered:
+class _Registered:
     """A user's pass, of which the result is checked."""
 
-    pass_: Pass
+    pass_: _Pass
 
     @property
     def __name__(self) -> str:
-        return name_of(self.pass_)
+        return _name_of(self.pass_)
 
     def __call__(self, fn: Lambda) -> Lambda:
         found = self.pass_(fn)
@@ -111,7 +111,7 @@ def signature(fn: Lambda) -> tuple:
     return tuple([param.type for param in fn.params]), len(fn.ret.args)
 
 
-def register(point: str, pass_: Pass) -> Pass:
+def register(point: str, pass_: _Pass) -> _Pass:
     """Let ``jit`` and ``compile`` run a pass of yours, and return it.
 
     ``point``: "before" all others on the whole program, "gradient" on each part that is going to be
@@ -124,20 +124,20 @@ def register(point: str, pass_: Pass) -> Pass:
     True
     >>> unregister("after", dead_code)
     """
-    if point not in POINTS:
-        raise LetirError(f"register: there is no point {point!r}, expected one of {POINTS}")
+    if point not in _POINTS:
+        raise LetirError(f"register: there is no point {point!r}, expected one of {_POINTS}")
     if not callable(pass_):
         raise LetirError(f"register: a pass is a function from a Lambda to a Lambda: {pass_!r}")
     with _lock:
-        others = [r for r in _registered[point] if not is_same(r.pass_, pass_)]
-        _registered[point] = (*others, Registered(pass_))
+        others = [r for r in _registered[point] if not _is_same(r.pass_, pass_)]
+        _registered[point] = (*others, _Registered(pass_))
     return pass_
 
 
-def unregister(point: str, pass_: Pass) -> None:
+def unregister(point: str, pass_: _Pass) -> None:
     """Take back ``register(point, pass_)``; nothing if it is not registered there."""
     with _lock:
-        _registered[point] = tuple([r for r in _registered[point] if not is_same(r.pass_, pass_)])
+        _registered[point] = tuple([r for r in _registered[point] if not _is_same(r.pass_, pass_)])
 
 
 def registered(point: str) -> Pipeline:
@@ -145,7 +145,7 @@ def registered(point: str) -> Pipeline:
     return _registered[point]
 
 
-def is_same(one: Pass, other: Pass) -> bool:
+def _is_same(one: _Pass, other: _Pass) -> bool:
     """Whether two passes are the same, or a function and its later definition."""
     if one is other:
         return True

@@ -13,12 +13,12 @@ from letir.ops.shape.shape_and_creation import as_size
 from letir.passes.dead_code_elimination import dead_code
 from letir.visitors.usedef import use_counts, uses
 
-Wanted = int | str | Local
+_Wanted = int | str | Local
 
 
 def slice(
     f: Lambda,
-    results: Wanted | Sequence[Wanted],
+    results: _Wanted | Sequence[_Wanted],
     *,
     drop_unused: bool = False,
     effects: bool = True,
@@ -39,7 +39,7 @@ def slice(
     return %1
     """
     several = isinstance(results, Sequence) and not isinstance(results, str)
-    found = Values(f).found
+    found = _Values(f).found
     args = [found(wanted) for wanted in (results if several else [results])]
     position = uses(f).position
     # what a guard checks after the last value cannot have changed that value any more
@@ -55,12 +55,12 @@ def slice(
 
 
 @define(eq=False, slots=False)
-class Values:
+class _Values:
     """The values of a program, by what users say for them."""
 
     f: Lambda
 
-    def found(self, wanted: Wanted) -> Arg:
+    def found(self, wanted: _Wanted) -> Arg:
         """The value that ``wanted`` says. Raises ScopeError if there is none, or more than one."""
         results = self.f.ret.args
         if isinstance(wanted, str):

@@ -12,17 +12,17 @@ from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.shape.transpose_join_split import split
 from letir.visitors.usedef import use_counts
 
-LARGE = 1 << 14  # elements of a part: below, one operation on the whole is faster than many
-MOST = 8  # parts
+_LARGE = 1 << 14  # elements of a part: below, one operation on the whole is faster than many
+_MOST = 8  # parts
 
 # Rounded correctly, and so to the same bits however the elements lie in memory: of NumPy's other
 # loops those over contiguous arrays may take other instructions.
-EXACT = """
+_EXACT = """
     add sub mul div neg positive square reciprocal sqrt abs sign floor ceil trunc rint
     equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
     logical_not bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite where cast
 """
-EXACT_NAMES = frozenset(EXACT.split())
+_EXACT_NAMES = frozenset(_EXACT.split())
 
 
 def splits_first(fn: Lambda) -> Lambda:
@@ -33,12 +33,12 @@ def splits_first(fn: Lambda) -> Lambda:
     """
     if not any(bind.op is split for bind in fn.binds):
         return fn
-    specs = Specs(fn).run()
-    return Splitter(fn, specs).run() if specs else fn
+    specs = _Specs(fn).run()
+    return _Splitter(fn, specs).run() if specs else fn
 
 
 @define(eq=False)
-class Specs:
+class _Specs:
     """Which values are computed in parts: {local: (sections, axis counted from the end)}."""
 
     fn: Lambda
@@ -71,28 +71,28 @@ class Specs:
         """Whether a split makes a few large parts, which elementwise operations read."""
         kinds = [binder.type for binder in bind.binders]
         return (
-            len(kinds) <= MOST
+            len(kinds) <= _MOST
             and None not in kinds
             and all(type(n) is int for kind in kinds for n in kind.shape)
-            and all(kind.size >= LARGE for kind in kinds)
+            and all(kind.size >= _LARGE for kind in kinds)
             and self.whole.isdisjoint(bind.binders)
         )
 
     def is_split(self, arg: Local, bind: Bind, spec: tuple) -> bool:
         """Whether a value can be computed in parts as its only reader needs them."""
         kinds = [a.type for a in bind.args if type(a) is Local]
-        if bind.op.name not in EXACT_NAMES or None in (*kinds, arg.type):
+        if bind.op.name not in _EXACT_NAMES or None in (*kinds, arg.type):
             return False
-        return extent(arg, spec) > 1 and all(kind.dtype.kind in "biuf" for kind in kinds)
+        return _extent(arg, spec) > 1 and all(kind.dtype.kind in "biuf" for kind in kinds)
 
 
-def extent(arg, spec: tuple) -> int:
+def _extent(arg, spec: tuple) -> int:
     """How long an operand is along the axis that is split; 1 if it has none."""
     return arg.type.shape[spec[1]] if arg.type.ndim >= -spec[1] else 1
 
 
 @define(eq=False)
-class Splitter:
+class _Splitter:
     """Emits a program whose values in ``specs`` are computed in parts."""
 
     fn: Lambda
@@ -135,7 +135,7 @@ class Splitter:
         """An operand for each part: parts of it, or itself where it broadcasts."""
         arg = self.names.get(arg, arg)
         sections, axis = spec
-        if type(arg) is not Local or extent(arg, spec) == 1:
+        if type(arg) is not Local or _extent(arg, spec) == 1:
             return [arg] * (sections if type(sections) is int else len(sections) + 1)
         if (arg, *spec) not in self.parts:
             attrs = Attrs(sections=sections, axis=axis + arg.type.ndim)

@@ -1,4 +1,4 @@
-"""Passes that make few operations of many: merged_sums.
+"""Passes that make few operations of many: combine_sums.
 
 In a gradient program every use of a value contributes to its cotangent. Contributions that are zero
 almost everywhere, and products that are thin, cost less put together and added at once.
@@ -17,12 +17,12 @@ from letir.ops.linalg.matmul_einsum import matmul
 from letir.ops.shape.transpose_join_split import concatenate, expand_dims, stack, transpose
 from letir.visitors.usedef import use_counts
 
-FEW = 4  # parts of a 4th of an array are added to it one by one, and not as an array
+_FEW = 4  # parts of a 4th of an array are added to it one by one, and not as an array
 MOST = 4  # a sum keeps as many elements unmerged as this many results have
 
 
 @paused_gc()
-def merged_sums(fn: Lambda) -> Lambda:
+def combine_sums(fn: Lambda) -> Lambda:
     """Merge sums of ``assemble``s into one, and sums of thin matrix products into one product.
 
     ``x0 @ y0 + x1 @ y1 = [x0 x1] @ [y0; y1]``, in the order of rounding of the one product. What is
@@ -35,14 +35,14 @@ def merged_sums(fn: Lambda) -> Lambda:
     ...   %3: float64[5] = assemble(%1, items=(2:,), shape=(5,));
     ...   %4: float64[5] = add(%2, %3);
     ...   return %4 }''')
-    >>> print(merged_sums(f).listing(), end="")
+    >>> print(combine_sums(f).listing(), end="")
     %2 = assemble %0, %1, (:2, 2:), (5,)
     return %2
     """
-    absorbed, writes = absorbed_terms(fn)
+    absorbed, writes = _absorbed_terms(fn)
     if not absorbed:  # so in most programs: they stay as they are, and cost one look at each bind
         return fn
-    builder, rows = LetBuilder(), Rows(waiting_vectors(fn, absorbed))
+    builder, rows = LetBuilder(), _Rows(_waiting_vectors(fn, absorbed))
     sums: dict[Local, Sum] = {}
     for bind in fn.binds:
         if not bind.binders:
@@ -62,13 +62,13 @@ def merged_sums(fn: Lambda) -> Lambda:
                 total.end(binder, builder)
         elif binder in absorbed:
             builder.source = bind.source
-            sums[binder] = Sum(terms_of(bind, builder, rows))
+            sums[binder] = Sum(_terms_of(bind, builder, rows))
         elif binder not in rows.vectors:
             builder.binds.append(bind)
     return fn.with_binds(builder.binds)
 
 
-def absorbed_terms(fn: Lambda) -> tuple[set[Local], dict]:
+def _absorbed_terms(fn: Lambda) -> tuple[set[Local], dict]:
     """(the locals that are used once, as a term of a sum that is merged, the sums of an
     ``assemble`` and something else: what that is, and the ``assemble``).
     """
@@ -79,7 +79,7 @@ def absorbed_terms(fn: Lambda) -> tuple[set[Local], dict]:
     for bind in fn.binds:
         op = bind.op
         if op is assemble or op is matmul:
-            if is_term(bind):
+            if _is_term(bind):
                 kinds[bind.binders[0]] = op, bind.binders[0].type
         elif op is add and kinds:
             x, y = bind.args
@@ -89,7 +89,7 @@ def absorbed_terms(fn: Lambda) -> tuple[set[Local], dict]:
             # a walk of its own, for candidates
             counts = use_counts(fn) if counts is None else counts
             if kind is None or kind != kinds.get(y):
-                pair = written_into(bind, kinds, counts)
+                pair = _written_into(bind, kinds, counts)
                 if pair is not None:
                     absorbed.add(pair[1])
                     writes[bind.binders[0]] = pair
@@ -100,7 +100,7 @@ def absorbed_terms(fn: Lambda) -> tuple[set[Local], dict]:
     return absorbed, writes
 
 
-def written_into(bind: Bind, kinds: dict, counts: dict) -> tuple[Local, Local] | None:
+def _written_into(bind: Bind, kinds: dict, counts: dict) -> tuple[Local, Local] | None:
     """(base, term) of a sum whose one term is an ``assemble``, which nobody else uses.
 
     So the cotangent of an array that is read and written in a loop is one buffer.
@@ -113,7 +113,7 @@ def written_into(bind: Bind, kinds: dict, counts: dict) -> tuple[Local, Local] |
     return None
 
 
-def waiting_vectors(fn: Lambda, absorbed: set[Local]) -> dict[Local, Bind]:
+def _waiting_vectors(fn: Lambda, absorbed: set[Local]) -> dict[Local, Bind]:
     """The binds that make a column or a row of a vector, for a product that is absorbed only."""
     factors = {
         arg for b in fn.binds if b.op is matmul and b.binders[0] in absorbed for arg in b.args
@@ -129,7 +129,7 @@ def waiting_vectors(fn: Lambda, absorbed: set[Local]) -> dict[Local, Bind]:
     }
 
 
-def is_term(bind: Bind) -> bool:
+def _is_term(bind: Bind) -> bool:
     """Whether a bind may be merged: an ``assemble`` of known type, a product of thin matrices."""
     if any(type(arg) is not Local or arg.type is None for arg in bind.args):
         return False
@@ -184,7 +184,7 @@ class Parts:
 
 
 @define(eq=False)
-class Rows:
+class _Rows:
     """What factors are made of: vectors that wait, and the rows of factors that were put together,
     which weights of one layer share.
     """
@@ -223,7 +223,7 @@ class Products:
     left: list[Local]
     right: list[Local]
     kept: int  # elements
-    rows: Rows
+    rows: _Rows
 
     def take(self, other: "Products", builder: LetBuilder) -> None:
         """Add the products of another sum."""
@@ -238,7 +238,7 @@ class Products:
         return builder.emit(matmul, (left, right))[0]
 
 
-def terms_of(bind: Bind, builder: LetBuilder, rows: Rows) -> Parts | Products:
+def _terms_of(bind: Bind, builder: LetBuilder, rows: _Rows) -> Parts | Products:
     """The one term that a bind is, or the parts of an ``assemble``."""
     if bind.op is matmul:
         x, y = bind.args
@@ -282,7 +282,7 @@ class Sum:
         if base is not None:
             self.add_before(base, builder)
         size = binder.type.size  # of named sizes nobody knows which is less
-        few = type(size) is not int or self.terms.kept * FEW <= size
+        few = type(size) is not int or self.terms.kept * _FEW <= size
         if base is not None and few:
             self.terms.add_to(self.before, builder)
         else:

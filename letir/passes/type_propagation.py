@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from attrs import define, field
 
-from letir.ast.bodies import all_bodies, bodies_of, throughout, with_bodies
+from letir.ast.bodies import all_bodies, bodies_of, map_bodies, with_bodies
 from letir.ast.builder import result_types
 from letir.ast.checker import retype
 from letir.ast.gc_pause import paused_gc
@@ -18,7 +18,7 @@ from letir.passes.dead_code_elimination import SHAPES
 
 
 def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
-    """``throughout`` for a ``change`` that looks at types and keeps parameters: bodies whose
+    """``map_bodies`` for a ``change`` that looks at types and keeps parameters: bodies whose
     parameters are declared with other types than they get stay as they are.
     """
     if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
@@ -29,16 +29,16 @@ def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda
         for bind in outer.binds
         if bind.op.holds_lambdas
         for body in bodies_of(bind)
-        if not is_fit(bind, body)
+        if not _is_fit(bind, body)
     }
     if not unfit:
-        return throughout(fn, change)
-    return throughout(fn, lambda body: body if id(body.params) in unfit else change(body))
+        return map_bodies(fn, change)
+    return map_bodies(fn, lambda body: body if id(body.params) in unfit else change(body))
 
 
-def is_fit(bind: Bind, body: Lambda) -> bool:
+def _is_fit(bind: Bind, body: Lambda) -> bool:
     """Whether a body is declared for the types that it gets, as far as its bind tells."""
-    given = given_types(bind)
+    given = _given_types(bind)
     if len(given) != len(body.params):  # another loop, whose type rule has looked
         return True
     pairs = zip(given, body.params, strict=True)
@@ -46,7 +46,7 @@ def is_fit(bind: Bind, body: Lambda) -> bool:
     return all(kind is param.type or kind is NO_TYPE for kind, param in pairs)
 
 
-def given_types(bind: Bind) -> list:
+def _given_types(bind: Bind) -> list:
     """The types of what the bodies of a bind get, where that is the operands or their elements."""
     types, attrs = [arg.type for arg in bind.args], bind.attrs
     n_xs = attrs.get("n_xs")
@@ -76,11 +76,11 @@ def propagate_shapes(fn: Lambda) -> Lambda:
       return %2
     }
     """
-    return Propagation().program(fn)
+    return _Propagation().program(fn)
 
 
 @define(eq=False)
-class Propagation:
+class _Propagation:
     """One run through a program; ``made``: bodies by their ids and the types of their operands."""
 
     made: dict = field(factory=dict)
@@ -90,15 +90,15 @@ class Propagation:
         names: dict[Local, Local] = {}
         binds, changed = list(fn.binds), False
         for i, given in enumerate(fn.binds):
-            bind = renamed(given, names) if names else given
+            bind = _renamed(given, names) if names else given
             fit = self.with_fitting_bodies(bind) if bind.op.holds_lambdas else bind
-            if fit is not given or is_unknown(fit):
+            if fit is not given or _is_unknown(fit):
                 # what its rule would not type so stays as it was recorded
-                binds[i] = typed(fit, names) or bind
+                binds[i] = _typed(fit, names) or bind
                 changed = changed or binds[i] is not given
         if not changed:
             return fn
-        ret = Ret(tuple([name_of(arg, names) for arg in fn.ret.args]))
+        ret = Ret(tuple([_name_of(arg, names) for arg in fn.ret.args]))
         return Lambda(fn.params, tuple(binds), ret, fn.in_tree, fn.out_tree)
 
     def with_fitting_bodies(self, bind: Bind) -> Bind:
@@ -121,11 +121,11 @@ class Propagation:
             ]
         key = id(body), tuple(params)
         if key not in self.made:
-            self.made[key] = body, self.program(fitted(body, params))
+            self.made[key] = body, self.program(_fitted(body, params))
         return self.made[key][1]
 
 
-def fitted(body: Lambda, types: list) -> Lambda:
+def _fitted(body: Lambda, types: list) -> Lambda:
     """``body`` with parameters of these types; itself if they have them, or its type rules refuse
     them.
     """
@@ -137,7 +137,7 @@ def fitted(body: Lambda, types: list) -> Lambda:
         return body
 
 
-def is_unknown(bind: Bind) -> bool:
+def _is_unknown(bind: Bind) -> bool:
     """Whether the type of a result is not known."""
     for binder in bind.binders:  # noqa: SIM110  no generator: asked once a bind
         if binder.type is None:
@@ -145,18 +145,18 @@ def is_unknown(bind: Bind) -> bool:
     return False
 
 
-def name_of(arg: Arg, names: dict[Local, Local]) -> Arg:
+def _name_of(arg: Arg, names: dict[Local, Local]) -> Arg:
     """What stands for an operand now."""
     return names.get(arg, arg) if type(arg) is Local else arg
 
 
-def renamed(bind: Bind, names: dict[Local, Local]) -> Bind:
+def _renamed(bind: Bind, names: dict[Local, Local]) -> Bind:
     """``bind`` with the locals that stand for its operands now; itself if none does."""
     args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
     return bind if args == bind.args else Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
 
 
-def typed(bind: Bind, names: dict[Local, Local]) -> Bind | None:
+def _typed(bind: Bind, names: dict[Local, Local]) -> Bind | None:
     """``bind`` with the types that its operands give, its binders by other ``names`` where that is
     more than was known; None if the type rule refuses it.
     """

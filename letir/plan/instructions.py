@@ -51,7 +51,7 @@ def spliced(fn: Lambda) -> tuple[Lambda, dict]:
     return Lambda(fn.params, binds, Ret(tuple(ret))), origins
 
 
-PLAIN = (int, float, complex)
+_PLAIN = (int, float, complex)
 _resolved: dict = {}  # (ufunc, types) -> dtypes that its loop takes; may be emptied at any time
 _ready: dict = {}  # (token of a number, dtype) -> the array that stands for it; likewise
 _MOST = 1 << 12
@@ -78,7 +78,7 @@ def is_simple(bind: Bind) -> bool:
 
 def numerics(bind: Bind, xp) -> Callable:
     """What computes a bind, as a function of the operands alone."""
-    return with_attributes(bind.op.impl, xp, bind.attrs)
+    return _with_attributes(bind.op.impl, xp, bind.attrs)
 
 
 def special(bind: Bind, xp, call: Callable, log: int | None = None) -> Callable:
@@ -89,23 +89,23 @@ def special(bind: Bind, xp, call: Callable, log: int | None = None) -> Callable:
     if op.holds_lambdas:
         given = {**bind.attrs, "call": call}
         if op.consume is not None:
-            f = with_attributes(op.consume, xp, given)
+            f = _with_attributes(op.consume, xp, given)
         else:
-            f = in_a_list(with_attributes(op.impl, xp, given))
+            f = _in_a_list(_with_attributes(op.impl, xp, given))
     elif op.update is not None:
         f = partial(updated, op, xp, attrs=bind.attrs)
     else:
-        f = in_a_list(numerics(bind, xp))
+        f = _in_a_list(numerics(bind, xp))
     if log is not None:
-        return storing_logged(logged(f, log), op.results is None)
-    return storing_one(f) if op.results is None else storing(f)
+        return _storing_logged(logged(f, log), op.results is None)
+    return _storing_one(f) if op.results is None else _storing(f)
 
 
-def storing_logged(f: Callable, is_one: bool) -> Callable:
+def _storing_logged(f: Callable, is_one: bool) -> Callable:
     """The step of a function of the slots and a list of operands."""
 
     def step(v, i, k, c):
-        out = f(v, taken(v, i, c))
+        out = f(v, _taken(v, i, c))
         for slot, result in zip(k, (out,) if is_one else out, strict=True):
             if slot is not None:
                 v[slot] = result
@@ -121,7 +121,7 @@ def in_donated(bind: Bind, xp, counts: int) -> Callable:
     op, attrs = bind.op, bind.attrs
 
     def step(v, i, k, c):
-        known, operands = v[counts], taken(v, i, c)
+        known, operands = v[counts], _taken(v, i, c)
         # the caller's references are still there, and nobody's else: no view, no second name
         if sys.getrefcount(operands[0]) <= known.get(id(operands[0]), 0):
             result = op.update(xp, *operands, **attrs)
@@ -139,45 +139,45 @@ def references(v: list, donated: tuple) -> dict[int, int]:
     for n in donated:
         x = v[n]
         apart = type(x) is np.ndarray and x.base is None and x.flags.writeable and x.flags.owndata
-        if apart and not any(may_share(x, y) for m, y in enumerate(v) if m != n):
+        if apart and not any(_may_share(x, y) for m, y in enumerate(v) if m != n):
             del x  # one of the references
             found[id(v[n])] = sys.getrefcount(v[n])
     return found
 
 
-def may_share(x, y) -> bool:
+def _may_share(x, y) -> bool:
     """Whether two values may lie in the same memory."""
     return isinstance(y, np.ndarray) and np.may_share_memory(x, y)
 
 
-def in_a_list(f: Callable) -> Callable:
+def _in_a_list(f: Callable) -> Callable:
     """``f`` of operands in a list."""
     return lambda operands: f(*operands)
 
 
-def storing_one(f: Callable) -> Callable:
+def _storing_one(f: Callable) -> Callable:
     """The step of a function of a list of operands, which has one result."""
 
     def step(v, i, k, c):
-        v_k = f(taken(v, i, c))
+        v_k = f(_taken(v, i, c))
         if k[0] is not None:
             v[k[0]] = v_k
 
     return step
 
 
-def storing(f: Callable) -> Callable:
+def _storing(f: Callable) -> Callable:
     """The step of a function of a list of operands, which has several results, or none."""
 
     def step(v, i, k, c):
-        for slot, result in zip(k, f(taken(v, i, c)), strict=True):
+        for slot, result in zip(k, f(_taken(v, i, c)), strict=True):
             if slot is not None:
                 v[slot] = result
 
     return step
 
 
-def taken(v: list, i: tuple, c: tuple) -> list:
+def _taken(v: list, i: tuple, c: tuple) -> list:
     """The operands, moved out of the slots ``c``: the list alone has them then [C1]."""
     operands = [v[n] for n in i]
     for n in c:
@@ -185,7 +185,7 @@ def taken(v: list, i: tuple, c: tuple) -> list:
     return operands
 
 
-def with_attributes(impl: Callable, xp, attrs: dict) -> Callable:
+def _with_attributes(impl: Callable, xp, attrs: dict) -> Callable:
     """``impl`` with the array module and these keywords filled in."""
     if type(impl) is not FunctionType:
         return partial(impl, xp, **attrs)
@@ -250,7 +250,7 @@ def ready(number, dtype: np.dtype):
     """The 0-d array that NumPy makes of a Python number for a loop of this dtype, so that it is
     made once; the number itself where that is an error or a warning.
     """
-    if type(number) not in PLAIN:
+    if type(number) not in _PLAIN:
         return number
     key = (token(number), dtype)
     found = _ready.get(key)

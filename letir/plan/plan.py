@@ -32,7 +32,7 @@ class Plan:
     def __init__(self, fn: Lambda, donated: tuple = ()):
         # not fn, which keeps its plan: a cycle would outlive it
         self.params, self.binds, self.ret, self.donated = fn.params, fn.binds, fn.ret, donated
-        self.tables: dict[object, Table] = {np: laid_out(fn, np, call, donated)}  # by array module
+        self.tables: dict[object, Table] = {np: laid_out(fn, np, _call, donated)}  # by array module
 
     def run(self, leaves: list, xp=np, tries: bool = False, log: EffectLog | None = None) -> tuple:
         """The results in a row; ``leaves`` is emptied.
@@ -79,11 +79,11 @@ class Plan:
             forget_values(error, outer)
             self.say_where(error, table, len(table.steps) - length_hint(steps) - 1)
             raise
-        return owned(table, results) if table.constants else results
+        return _owned(table, results) if table.constants else results
 
     def table_for(self, xp) -> Table:
         """The table for another array module."""
-        found = self.tables[xp] = laid_out(self.program(), xp, partial(call, xp=xp))
+        found = self.tables[xp] = laid_out(self.program(), xp, partial(_call, xp=xp))
         return found
 
     def program(self) -> Lambda:
@@ -100,7 +100,7 @@ class Plan:
             say_where(error, fn, bind)
 
 
-def owned(table: Table, results: tuple) -> tuple:
+def _owned(table: Table, results: tuple) -> tuple:
     """The results, copied where they share memory with a constant of the program [C4]."""
     found, constants = list(results), table.constants
     for i in table.shared:
@@ -114,6 +114,6 @@ def plan_of(fn: Lambda) -> Plan:
     return fn.memo(Plan)
 
 
-def call(fn: Lambda, args: Sequence, xp=np) -> tuple:
+def _call(fn: Lambda, args: Sequence, xp=np) -> tuple:
     """The results of a body: how operations that hold Lambdas run them."""
     return fn.memo(Plan).run(args if type(args) is list else list(args), xp)

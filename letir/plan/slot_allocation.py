@@ -28,8 +28,8 @@ from letir.visitors.usedef import use_counts
 
 # How a step is done: f is what it calls, i and j are slots of operands, k is that of the result,
 # c what is cleared after it (OTHER clears before it).
-ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, OTHER = range(6)
-KEPT = 1 << 60  # uses left of a constant
+ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, _OTHER = range(6)
+_KEPT = 1 << 60  # uses left of a constant
 
 
 @define(eq=False)
@@ -60,7 +60,7 @@ def laid_out(fn: Lambda, xp, call: Callable, donated: tuple = ()) -> Table:
     ``donated``: positions of parameters whose arrays may be written to.
     """
     program, origins = spliced(fn)
-    layout, effects = Layout(program, xp, call, donated), before_guards(program)
+    layout, effects = _Layout(program, xp, call, donated), before_guards(program)
     if effects:
         layout.log = layout.new(None)
     with paused_gc():
@@ -72,7 +72,7 @@ def laid_out(fn: Lambda, xp, call: Callable, donated: tuple = ()) -> Table:
     return layout.table(program)
 
 
-class Layout:
+class _Layout:
     """The state of laying out one program: where each local is, and which slots are free."""
 
     def __init__(self, fn: Lambda, xp, call: Callable, donated: tuple):
@@ -107,7 +107,7 @@ class Layout:
         (binder,) = bind.binders
         if binder in self.left:
             value = bind.attrs["value"]
-            self.at[binder], self.left[binder] = self.new(value), KEPT
+            self.at[binder], self.left[binder] = self.new(value), _KEPT
             self.arrays.append(value)
 
     def place(self, bind: Bind, where, is_logged: bool) -> None:
@@ -125,7 +125,7 @@ class Layout:
                 f = special(bind, self.xp, self.call, self.log if is_logged else None)
             self.free += dying
             k = tuple([self.slot_for(b) if b in self.left else None for b in bind.binders])
-            self.steps.append((OTHER, f, tuple(slots), None, k, tuple(dying)))
+            self.steps.append((_OTHER, f, tuple(slots), None, k, tuple(dying)))
             return
         (binder,) = bind.binders
         if ufunc is not None:

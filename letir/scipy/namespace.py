@@ -10,7 +10,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.errors import MissingRule
 from letir.eval.array_modules import scipy_function
-from letir.tracing.operands import first_traced, gathered
+from letir.tracing.operands import first_traced, stack_traced
 from letir.tracing.source_locations import at_user
 
 
@@ -43,7 +43,7 @@ def drop_in(part: str) -> Callable:
 
 def array(x):
     """An argument as an array: a traced value, or what NumPy makes of it."""
-    x = gathered(x)
+    x = stack_traced(x)
     return x if isinstance(x, Value) else np.asarray(x)
 
 

@@ -51,7 +51,7 @@ def script_op(name: str, source: str | Callable | None = None) -> Primitive | Ca
         return functools.partial(script_op, name)
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
         raise LetirError(f"an operation of yours is named package.name, found {name!r}")
-    operation = Operation(name, script(source))
+    operation = _Operation(name, script(source))
     record = composite_record(
         name,
         operation.decompose,
@@ -64,7 +64,7 @@ def script_op(name: str, source: str | Callable | None = None) -> Primitive | Ca
     return record
 
 
-class Operation:
+class _Operation:
     """The rules of an operation that a script defines."""
 
     def __init__(self, name: str, made: Script):
@@ -141,7 +141,7 @@ class Operation:
         bound = self.bound(args, attrs)
         rule, operands = self.script.rule(bound), operands_of(bound.values, bound.function)
         # a composite has no results beside its own to keep them in
-        captured = recomputed(rule, operands, outs)
+        captured = _recomputed(rule, operands, outs)
         given = pulled(cts, outs, (*operands, *outs, *captured), rule.backward, rule.context)
         by_operand = dict(zip(rule.gradients, given, strict=True))
         places = iter(range(len(operands)))
@@ -150,7 +150,7 @@ class Operation:
     def batch(self, args, axes, *, transform, **attrs):
         """The script for all examples at once, which keeps its backward."""
         kinds = unmapped_types(args, axes)
-        bound = self.bound(tuple(map(stand_in, kinds)), attrs)
+        bound = self.bound(tuple(map(_stand_in, kinds)), attrs)
         pairs = [pair for pair in zip(args, axes, strict=True) if pair[0] is not None]
         # as ``scripted``, which has both programs
         attrs = self.script.attrs(self.script.rule(bound))
@@ -160,12 +160,12 @@ class Operation:
         return found[: self.n_outs], out_axes[: self.n_outs]
 
 
-def stand_in(kind: ArrayType | None) -> ShapeDtype | None:
+def _stand_in(kind: ArrayType | None) -> ShapeDtype | None:
     """What stands for an operand of this type where overloads are picked."""
     return None if kind is None else ShapeDtype(kind.shape, kind.dtype, kind.weak)
 
 
-def recomputed(rule: Rule, operands: list, outs: tuple) -> tuple:
+def _recomputed(rule: Rule, operands: list, outs: tuple) -> tuple:
     """The captured values that are neither operands nor results, computed from those."""
     fn, count = rule.forward, rule.n_outs
     if len(fn.ret.args) == count:

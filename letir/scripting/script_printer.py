@@ -38,7 +38,7 @@ from letir.scripting.script_terms import (
     parts_of,
 )
 
-NUMBER_QUESTIONS = frozenset(["ndim", "count", "len"])
+_NUMBER_QUESTIONS = frozenset(["ndim", "count", "len"])
 
 
 # ---- before lifting ----
@@ -83,16 +83,16 @@ def _unparsed(node: ast.expr) -> str:
 # ---- constants ----
 
 
-def constants(function: Function) -> set[str]:
+def _constants(function: Function) -> set[str]:
     """The names of a function that are made of constants alone: they are in no context."""
     known: set[str] = set()
     for statement in function.body:
-        if type(statement) is Assign and is_constant(statement.value, known):
+        if type(statement) is Assign and _is_constant(statement.value, known):
             known.update(statement.targets)
     return known
 
 
-def is_constant(term: Term, known: set[str]) -> bool:
+def _is_constant(term: Term, known: set[str]) -> bool:
     """Whether a term is a number, or computed of numbers alone; ``known`` names are."""
     match term:
         case Name(id=name):
@@ -104,7 +104,7 @@ def is_constant(term: Term, known: set[str]) -> bool:
             record = PRIMITIVES.get(function)
             if record is None or not record.elementwise:
                 return False
-    return type(term) is not Slice and all(is_constant(part, known) for part in parts_of(term))
+    return type(term) is not Slice and all(_is_constant(part, known) for part in parts_of(term))
 
 
 # ---- after lifting ----
@@ -119,7 +119,7 @@ class Lifted:
     def __init__(self, function: Function, others: Collection[str] = ()):
         self.function, self.others = function, others
         self.types: dict[str, str] = {}
-        self.constants = constants(function)
+        self.constants = _constants(function)
         # in order of first use [G1]
         captured = () if function.inner is None else function.inner.captured
         self.context = tuple(name for name in captured if name not in self.constants)
@@ -136,7 +136,7 @@ class Lifted:
         lines = []
         if context is not None:
             name = self.context_name(function)
-            params.insert(0, f"{name}: {tuple_type([self.types[n] for n in context])}")
+            params.insert(0, f"{name}: {_tuple_type([self.types[n] for n in context])}")
             if context:
                 lines.append(f"{''.join(f'{n}, ' for n in context)}= {name}")
             # made again there: constants are in no context [G1]
@@ -167,7 +167,7 @@ class Lifted:
 
     def param(self, param: Param) -> str:
         """``name: type``, with its default."""
-        kind = self.types[param.name] = type_of_param(param)
+        kind = self.types[param.name] = _type_of_param(param)
         default = "" if param.default is None else f" = {self.term(param.default)}"
         return f"{param.name}: {kind}{default}"
 
@@ -239,15 +239,15 @@ class Lifted:
             return self.term(results), self.type(results)
         several = type(results) is Group and len(inner.params) > 1
         items = list(results.items) if several else [results]
-        found = [*map(self.term, items), tuple_text(self.context)]
-        types = [*map(self.type, items), tuple_type([self.types[n] for n in self.context])]
-        return tuple_text(found), tuple_type(types)
+        found = [*map(self.term, items), _tuple_text(self.context)]
+        types = [*map(self.type, items), _tuple_type([self.types[n] for n in self.context])]
+        return _tuple_text(found), _tuple_type(types)
 
     # ---- terms ----
 
     def term(self, term: Term | None) -> str:
         """The text of a term."""
-        return "" if term is None else WRITERS[type(term)](self, term)
+        return "" if term is None else _WRITERS[type(term)](self, term)
 
     def apply(self, term: Apply) -> str:
         """``operation(argument, name=argument)``."""
@@ -278,14 +278,14 @@ class Lifted:
         """The type of a term, as annotations write it."""
         match term:
             case Literal(value=value):
-                return literal_type(value)
+                return _literal_type(value)
             case Group(items=items):
-                return tuple_type([self.type(item) for item in items])
+                return _tuple_type([self.type(item) for item in items])
             case Name(id=name):
                 return self.types.get(name, "Tensor")
             case Apply(function="size", args=args, keywords=keywords):
                 return "int" if len(args) + len(keywords) > 1 else "List[int]"
-            case Apply(function=function) if function in NUMBER_QUESTIONS:
+            case Apply(function=function) if function in _NUMBER_QUESTIONS:
                 return "int"
             case Apply(function="dtype"):
                 return "dtype"
@@ -298,46 +298,46 @@ class Lifted:
         return "Tensor"
 
 
-def literal_text(value) -> str:
+def _literal_text(value) -> str:
     """A constant as scripts write it."""
     if isinstance(value, np.dtype):
         return value.name
     return "..." if value is ... else repr(value)
 
 
-def literal_type(value) -> str:
+def _literal_type(value) -> str:
     """The annotation of a constant."""
     return {type(None): "None", type(...): "Tensor"}.get(
         type(value), "dtype" if isinstance(value, np.dtype) else type(value).__name__
     )
 
 
-def type_of_param(param: Param) -> str:
+def _type_of_param(param: Param) -> str:
     """The annotation of a parameter; the user's own, if there is one."""
     if param.annotation is not None:
         return param.annotation
     if param.kind in (SCALAR, STATIC):
         default = param.default
         known = type(default) is Literal and default.value is not None
-        return literal_type(default.value) if known else "Optional[List[int]]"
+        return _literal_type(default.value) if known else "Optional[List[int]]"
     return "Tuple[Tensor, ...]" if param.kind == GROUP else "Tensor"
 
 
-def tuple_text(items: Collection[str]) -> str:
+def _tuple_text(items: Collection[str]) -> str:
     """``(a, b)``, ``(a,)``, ``()``."""
     return f"({', '.join(items)}{',' if len(items) == 1 else ''})"
 
 
-def tuple_type(items: Collection[str]) -> str:
+def _tuple_type(items: Collection[str]) -> str:
     """``Tuple[...]`` of these types."""
     return f"Tuple[{', '.join(items) or '()'}]"
 
 
-WRITERS = {
+_WRITERS = {
     Name: lambda self, term: term.id,
-    Literal: lambda self, term: literal_text(term.value),
+    Literal: lambda self, term: _literal_text(term.value),
     Apply: Lifted.apply,
-    Group: lambda self, term: tuple_text([self.term(item) for item in term.items]),
+    Group: lambda self, term: _tuple_text([self.term(item) for item in term.items]),
     Part: Lifted.part,
     Slice: lambda self, term: ":".join(map(self.term, term.ends)).removesuffix(":"),
     Choice: lambda self, term: (
@@ -350,13 +350,13 @@ WRITERS = {
 def lifted(function: Function, scripts: Collection[str] = ()) -> str:
     """The text of a function after lambda lifting, which is a script again."""
     is_lifted = any(param.kind == GROUP for param in function.params)
-    locals_ = {name for name in names_of(function) if meaning(name)}
+    locals_ = {name for name in _names_of(function) if meaning(name)}
     others = {word for word in scripts if word != function.name and meaning(word) and not is_lifted}
     return Lifted(function, others | locals_).text()
 
 
-def names_of(function: Function) -> set[str]:
+def _names_of(function: Function) -> set[str]:
     """The names that a function and its backward bind."""
     found = {param.name for param in function.params}
     found.update(names_bound(function.body))
-    return found if function.inner is None else found | names_of(function.inner)
+    return found if function.inner is None else found | _names_of(function.inner)

@@ -35,8 +35,8 @@ from letir.scripting.script_terms import (
     Param,
 )
 
-NO, CONVERTED, EXACT = range(3)  # how well an argument fits a parameter
-STATIC_KINDS = {
+_NO, _CONVERTED, _EXACT = range(3)  # how well an argument fits a parameter
+_STATIC_KINDS = {
     "bool": (bool,),
     "int": (int,),
     "str": (str,),
@@ -46,7 +46,7 @@ _MOST = 1 << 10
 
 
 @frozen(eq=False)
-class Bound:
+class _Bound:
     """An overload with a value for each of its parameters."""
 
     function: Function
@@ -168,7 +168,7 @@ class Script:
     def at(self, *args, **kwargs) -> Closed:
         """The two programs for arguments like these: arrays, numbers, ``ShapeDtype``."""
         bound = self.pick(args, kwargs)
-        return closed(bound.function, spec_of(bound), self.scripts)
+        return closed(bound.function, _spec_of(bound), self.scripts)
 
     # ---- calls ----
 
@@ -207,9 +207,9 @@ class Script:
             }
         )
 
-    def rule(self, bound: Bound) -> Rule:
+    def rule(self, bound: _Bound) -> Rule:
         """The rule for these arguments, kept by their types."""
-        spec = spec_of(bound)
+        spec = _spec_of(bound)
         key = (bound.function, token(spec.kinds))  # token: 1, 1.0 and True are other programs
         found = self._rules.get(key)
         if found is None:
@@ -218,29 +218,29 @@ class Script:
             found = self._rules[key] = rule(bound.function, spec, self.scripts)
         return found
 
-    def pick(self, args: Sequence, kwargs: Mapping) -> Bound:
+    def pick(self, args: Sequence, kwargs: Mapping) -> _Bound:
         """The overload that fits these arguments best; of several the first.
 
         Raises DTypeError that lists the overloads if none does.
         """
         tried = [self.bound(function, args, kwargs) for function in self.overloads]
-        found = [bound for bound in tried if type(bound) is Bound]
+        found = [bound for bound in tried if type(bound) is _Bound]
         if not found:
             raise self.misfit(args, kwargs, [reason for reason in tried if type(reason) is str])
         # the worst fit counts; max takes the first
-        return max(found, key=lambda bound: min(bound.fit, default=EXACT))
+        return max(found, key=lambda bound: min(bound.fit, default=_EXACT))
 
     def misfit(self, args: Sequence, kwargs: Mapping, reasons: list[str]) -> DTypeError:
         """The error for arguments that no overload takes."""
-        keywords = [f"{name}={described(value)}" for name, value in kwargs.items()]
-        found = ", ".join([*map(described, args), *keywords])
+        keywords = [f"{name}={_described(value)}" for name, value in kwargs.items()]
+        found = ", ".join([*map(_described, args), *keywords])
         listed = "\n".join(
             f"  {function.signature}: {reason}"
             for function, reason in zip(self.overloads, reasons, strict=True)
         )
         return DTypeError(f"{self.__name__}: no overload takes ({found})\n{listed}")
 
-    def bound(self, function: Function, args: Sequence, kwargs: Mapping) -> Bound | str:
+    def bound(self, function: Function, args: Sequence, kwargs: Mapping) -> _Bound | str:
         """The arguments by parameter, or why they do not fit."""
         params = function.params
         if len(args) > len(params):
@@ -257,11 +257,11 @@ class Script:
             is_given = param.name in given
             value = given[param.name] if is_given else constant_of(param.default)
             # part of a key: hashable
-            values.append(frozen_value(value) if param.kind == STATIC else value)
-            fits.append(EXACT if not is_given else fit(values[-1], param))
-            if fits[-1] == NO:
-                return f"{param.name} is {kind_text(param)}, found {described(value)}"
-        return Bound(function, tuple(values), tuple(fits))
+            values.append(_frozen_value(value) if param.kind == STATIC else value)
+            fits.append(_EXACT if not is_given else _fit(values[-1], param))
+            if fits[-1] == _NO:
+                return f"{param.name} is {_kind_text(param)}, found {_described(value)}"
+        return _Bound(function, tuple(values), tuple(fits))
 
 
 # ---- functions ----
@@ -290,45 +290,45 @@ def check_distinct(text: Text, function: Function, others: list[Function]) -> No
 # ---- kinds of arguments ----
 
 
-def fit(value, param: Param) -> int:
+def _fit(value, param: Param) -> int:
     """How well an argument fits a parameter."""
     if param.kind == GROUP:
         fits = isinstance(value, tuple) and len(param.parts or value) == len(value)
-        return CONVERTED if fits else NO
+        return _CONVERTED if fits else _NO
     if param.kind == STATIC:
-        return fit_static(value, param)
+        return _fit_static(value, param)
     if value is None:
         optional = param.annotation is not None and "Optional" in param.annotation
-        return EXACT if optional else NO
-    if is_scalar(value):
+        return _EXACT if optional else _NO
+    if _is_scalar(value):
         # a number fits a number better than an array [G2]
-        return EXACT if param.kind == SCALAR else CONVERTED
+        return _EXACT if param.kind == SCALAR else _CONVERTED
     if isinstance(value, Value | ShapeDtype) or is_array(value):
         if param.kind == SCALAR:
-            return CONVERTED if isinstance(value, Value) and value.type is None else NO
-        return EXACT
-    return NO
+            return _CONVERTED if isinstance(value, Value) and value.type is None else _NO
+        return _EXACT
+    return _NO
 
 
-def is_scalar(value) -> bool:
+def _is_scalar(value) -> bool:
     """Whether it is a Python number, or stands for one."""
     if isinstance(value, Value | ShapeDtype):
         return value.type is not None and value.type.weak
     return type(value) in PYTHON_NUMBERS
 
 
-def fit_static(value, param: Param) -> int:
+def _fit_static(value, param: Param) -> int:
     """How well an argument fits a parameter that is part of the program."""
-    if not is_static(value):
-        return NO
-    known = STATIC_KINDS.get(param.annotation or "")
-    return EXACT if known is None or type(value) in known else NO
+    if not _is_static(value):
+        return _NO
+    known = _STATIC_KINDS.get(param.annotation or "")
+    return _EXACT if known is None or type(value) in known else _NO
 
 
-def is_static(value) -> bool:
+def _is_static(value) -> bool:
     """Whether it can be part of a program."""
     if isinstance(value, tuple):
-        return all(map(is_static, value))
+        return all(map(_is_static, value))
     return (
         value is None
         or type(value) in (bool, int, float, complex, str)
@@ -336,28 +336,28 @@ def is_static(value) -> bool:
     )
 
 
-def frozen_value(value):
+def _frozen_value(value):
     """A static argument: lists are tuples, dtypes may be given by their classes."""
     if isinstance(value, list | tuple):
-        return tuple(map(frozen_value, value))
+        return tuple(map(_frozen_value, value))
     if isinstance(value, type) and issubclass(value, np.generic | float | int | complex):
         return np.dtype(value)
     return int(value) if isinstance(value, np.integer) else value
 
 
-def kind_text(param: Param) -> str:
+def _kind_text(param: Param) -> str:
     """What a parameter takes, for messages."""
     words = {TENSOR: "an array", SCALAR: "a number", GROUP: "a tuple of arrays"}
     return words.get(param.kind, f"{param.annotation or 'static'}, part of the program")
 
 
-def described(value) -> str:
+def _described(value) -> str:
     """An argument, for messages."""
     if isinstance(value, Value | ShapeDtype):
         return str(value.type)
     if is_array(value):
         return f"{value.dtype}[{', '.join(map(str, value.shape))}]"
-    return f"{type(value).__name__} {value!r}" if is_static(value) else type(value).__name__
+    return f"{type(value).__name__} {value!r}" if _is_static(value) else type(value).__name__
 
 
 def constant_of(term) -> Any:
@@ -368,20 +368,20 @@ def constant_of(term) -> Any:
     return term.value
 
 
-def spec_of(bound: Bound) -> Spec:
+def _spec_of(bound: _Bound) -> Spec:
     """What a program depends on of its arguments."""
     return Spec(
         tuple(
-            value if param.kind == STATIC else kind_of(value)
+            value if param.kind == STATIC else _kind_of(value)
             for value, param in zip(bound.values, bound.function.params, strict=True)
         )
     )
 
 
-def kind_of(value):
+def _kind_of(value):
     """The type of an operand, or of each in a tuple."""
     if isinstance(value, tuple):
-        return tuple(map(kind_of, value))
+        return tuple(map(_kind_of, value))
     if value is None:
         return MISSING
     return value.type if isinstance(value, Value | ShapeDtype) else type_of(value)

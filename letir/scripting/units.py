@@ -76,7 +76,7 @@ class CompilationUnit(Mapping):
             others = overloads.setdefault(function.name, [])
             check_distinct(read, function, others)
             others.append(function)
-        check_cycles(read, overloads)  # before anything is entered: all functions or none
+        _check_cycles(read, overloads)  # before anything is entered: all functions or none
         for function in functions:
             own = self._scripts.setdefault(function.name, Script(function.name, [], self._scripts))
             # they see self._scripts, which grows: calls are by reference [G3]
@@ -121,7 +121,7 @@ class CompilationUnit(Mapping):
 # ---- calls ----
 
 
-def calls(function: Function) -> Iterator[Apply]:
+def _calls(function: Function) -> Iterator[Apply]:
     """The calls of other scripts in a function and its backward."""
     for part in (function, function.inner):
         if part is not None:
@@ -133,9 +133,9 @@ def calls(function: Function) -> Iterator[Apply]:
                     yield term
 
 
-def check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:
+def _check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:
     """Raise ParseError that names a cycle of calls, if there is one."""
-    called = {name: [c for f in fs for c in calls(f)] for name, fs in overloads.items()}
+    called = {name: [c for f in fs for c in _calls(f)] for name, fs in overloads.items()}
     done: set[str] = set()
     for start in called:
         path, waiting = [start], [iter(called[start])]  # a depth-first walk with a stack of its own
@@ -146,13 +146,13 @@ def check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:
                 waiting.pop()
             elif call.function in path:
                 cycle = [*path[path.index(call.function) :], call.function]
-                raise recursion(text, call, cycle)
+                raise _recursion(text, call, cycle)
             elif call.function not in done:
                 path.append(call.function)
                 waiting.append(iter(called[call.function]))
 
 
-def recursion(text: Text, call: Apply, cycle: list[str]) -> ParseError:
+def _recursion(text: Text, call: Apply, cycle: list[str]) -> ParseError:
     """The error for functions that call each other in a circle."""
     message = f"recursion: {' -> '.join(cycle)}\n  a script must end: write a loop"
     return text.error(call.at, message)

@@ -52,9 +52,9 @@ def to_source(f: Lambda | Gradient, name: str = "f") -> str:
         raise ExportError(f"to_source: {name!r} cannot name a function: take another word")
     with paused_gc():
         if isinstance(f, Lambda):
-            return lambda_source(f, name)
+            return _lambda_source(f, name)
         if isinstance(f, Gradient):
-            return gradient_source(f, name)
+            return _gradient_source(f, name)
     held = hasattr(f, "program")  # as what vjp and linearize return
     remedy = (
         "take its .program" if held else "record it first: letir.to_source(letir.trace(f, *args))"
@@ -64,27 +64,27 @@ def to_source(f: Lambda | Gradient, name: str = "f") -> str:
     )
 
 
-def lambda_source(fn: Lambda, name: str) -> str:
+def _lambda_source(fn: Lambda, name: str) -> str:
     """The source of a Lambda."""
     module = Module()
     module.names.take(name)
     writer = Writer(module)
-    head = parameters(writer, fn)
+    head = _parameters(writer, fn)
     # df is a Lambda: None is Undef
     writer.nullable.update([writer.texts[param] for param in fn.params])
     writer.write(fn)
     results = [writer.arg(arg) for arg in fn.ret.args]
-    returned(writer, nested(writer, results, fn.out_tree))
-    add_function(writer, name, head)
+    _returned(writer, _nested(writer, results, fn.out_tree))
+    _add_function(writer, name, head)
     return module.text()
 
 
-def add_function(writer: Writer, name: str, head: list[str]) -> None:
+def _add_function(writer: Writer, name: str, head: list[str]) -> None:
     """Put the function that ``writer`` wrote into its module."""
     writer.module.functions.append(f"def {name}({joined(head, '    ')}):\n{''.join(writer.lines)}")
 
 
-def parameters(writer: Writer, fn: Lambda) -> list[str]:
+def _parameters(writer: Writer, fn: Lambda) -> list[str]:
     """The parameters of a function; what takes them apart is written."""
     signature = Signature(writer, leaf_names(fn))
     tree = fn.in_tree
@@ -103,11 +103,11 @@ def parameters(writer: Writer, fn: Lambda) -> list[str]:
         signature.head += ["*"] if kwargs.num_children else []
         for word, spec in zip(words, kwargs.children(), strict=True):
             signature.argument(spec, [next(leaves) for _ in range(spec.num_leaves)], word)
-    widen(writer, fn)
+    _widen(writer, fn)
     return signature.head
 
 
-def widen(writer: Writer, fn: Lambda) -> None:
+def _widen(writer: Writer, fn: Lambda) -> None:
     """Let Python numbers be those that the program was recorded for, as a call of it does."""
     for param in fn.params:
         kind = param.type
@@ -116,17 +116,17 @@ def widen(writer: Writer, fn: Lambda) -> None:
             writer.line(f"{writer.texts[param]} = {convert}({writer.texts[param]})")
 
 
-def nested(writer: Writer, texts: Sequence[str], tree: Tree | None) -> str:
+def _nested(writer: Writer, texts: Sequence[str], tree: Tree | None) -> str:
     """The expression of results that nest as ``tree`` says."""
     if tree is None:
-        return texts[0] if len(texts) == 1 else tuple_text(texts)
+        return texts[0] if len(texts) == 1 else _tuple_text(texts)
     if not can_build(tree.spec):
         writer.line(f"# the results are those of {printable(str(tree))}, in a row")
-        return nested(writer, texts, None)
+        return _nested(writer, texts, None)
     return built(writer, tree.spec, iter(texts))
 
 
-def returned(writer: Writer, text: str) -> None:
+def _returned(writer: Writer, text: str) -> None:
     """Write ``return``."""
     writer.line(f"return {text}")
 
@@ -134,26 +134,26 @@ def returned(writer: Writer, text: str) -> None:
 # ---- gradients ----
 
 
-def gradient_source(g: Gradient, name: str) -> str:
+def _gradient_source(g: Gradient, name: str) -> str:
     """The source of the two functions of a Gradient."""
     module = Module()
     for part in ("forward", "backward"):
         module.names.take(f"{name}_{part}")  # before all others, which go round them
     forward = Writer(module)
-    head = parameters(forward, g.f)
+    head = _parameters(forward, g.f)
     forward.nullable.update([forward.texts[p] for p in g.f.params if p.type is None])
     forward.write(g.f)
     texts = [forward.arg(arg) for arg in g.f.ret.args]
     kept = [forward.texts[g.f.params[i]] for i in g.df_input_captured_inputs]
     kept += [texts[i] for i in g.df_input_captured_outputs]
-    results = nested(forward, texts[: g.f_real_outputs], g.out_tree)
-    returned(forward, f"{results}, {tuple_text(kept)}")
-    add_function(forward, f"{name}_forward", head)
-    backward_source(g, module, texts, kept, f"{name}_backward")
+    results = _nested(forward, texts[: g.f_real_outputs], g.out_tree)
+    _returned(forward, f"{results}, {_tuple_text(kept)}")
+    _add_function(forward, f"{name}_forward", head)
+    _backward_source(g, module, texts, kept, f"{name}_backward")
     return module.text()
 
 
-def backward_source(
+def _backward_source(
     g: Gradient, module: Module, results: list[str], kept: list[str], name: str
 ) -> None:
     """Add the backward function. Values that the forward one keeps have the names that they have
@@ -167,24 +167,24 @@ def backward_source(
     df = dead_code(specialize_undef(g.df, states + rest))  # no grad_of where it is known
     writer = Writer(module)
     residuals = writer.names.fresh("residuals")
-    cts = cotangents(writer, df, real, results)
-    zeros = [zero_text(g.f.params[i].type) for i in g.df_output_vjps]
+    cts = _cotangents(writer, df, real, results)
+    zeros = [_zero_text(g.f.params[i].type) for i in g.df_output_vjps]
     if len(cts) == 1:
         with writer.block(f"if {cts[0]} is None:"):
-            returned(writer, tuple_text(zeros))
+            _returned(writer, _tuple_text(zeros))
     writer.nullable.update(cts if len(cts) > 1 else ())
     writer.texts |= dict.fromkeys(df.params[len(cts) : count], "None")  # temporaries get none
     names = [writer.parameter(p, text) for p, text in zip(df.params[count:], kept, strict=True)]
     if names:
-        writer.line(f"{unbracketed(tuple_text(names))} = {residuals}")
-    name_gradients(writer, g, df)
+        writer.line(f"{unbracketed(_tuple_text(names))} = {residuals}")
+    _name_gradients(writer, g, df)
     writer.write(df)
-    found = [or_zeros(writer, *pair) for pair in zip(df.ret.args, zeros, strict=True)]
-    returned(writer, tuple_text(found))
-    add_function(writer, name, [residuals, *cts])
+    found = [_or_zeros(writer, *pair) for pair in zip(df.ret.args, zeros, strict=True)]
+    _returned(writer, _tuple_text(found))
+    _add_function(writer, name, [residuals, *cts])
 
 
-def cotangents(writer: Writer, df: Lambda, real: list[int], results: list[str]) -> list[str]:
+def _cotangents(writer: Writer, df: Lambda, real: list[int], results: list[str]) -> list[str]:
     """The parameters for the cotangents of the results at ``real``."""
     if len(real) == 1:
         return [writer.parameter(df.params[0], "ct")]
@@ -194,7 +194,7 @@ def cotangents(writer: Writer, df: Lambda, real: list[int], results: list[str]) 
     ]
 
 
-def name_gradients(writer: Writer, g: Gradient, df: Lambda) -> None:
+def _name_gradients(writer: Writer, g: Gradient, df: Lambda) -> None:
     """Let the cotangent of a parameter ``x`` be called ``d_x``."""
     names = leaf_names(g.f)
     bound = {b for bind in df.binds for b in bind.binders}
@@ -204,7 +204,7 @@ def name_gradients(writer: Writer, g: Gradient, df: Lambda) -> None:
             writer.wanted[arg] = writer.names.fresh(f"d_{names[g.f.params[i]]}")
 
 
-def zero_text(kind: ArrayType | None) -> str:
+def _zero_text(kind: ArrayType | None) -> str:
     """Zeros of a type; None where it is unknown."""
     if kind is None or not all(type(n) is int for n in kind.shape):
         return "None"
@@ -212,7 +212,7 @@ def zero_text(kind: ArrayType | None) -> str:
     return f"np.zeros({literal(kind.shape)}{dtype})"
 
 
-def or_zeros(writer: Writer, arg: Arg, zeros: str) -> str:
+def _or_zeros(writer: Writer, arg: Arg, zeros: str) -> str:
     """A cotangent that is returned: zeros where it is, or turns out to be, undefined."""
     text = writer.arg(arg)
     if text == "None":
@@ -220,7 +220,7 @@ def or_zeros(writer: Writer, arg: Arg, zeros: str) -> str:
     return f"{zeros} if {text} is None else {text}" if text in writer.nullable else text
 
 
-def tuple_text(texts: Sequence[str]) -> str:
+def _tuple_text(texts: Sequence[str]) -> str:
     """A tuple of these."""
     inside = joined(list(texts), "        ")
     end = "\n    " if "\n" in inside else ""

@@ -7,8 +7,8 @@ import numpy as np
 from letir.source.names import Names
 from letir.source.numpy_literals import literal
 
-MOST_INLINE = 64  # elements of an array constant that stands where it is used
-HEAD = re.compile(r"def (\w+)\(")
+_MOST_INLINE = 64  # elements of an array constant that stands where it is used
+_HEAD = re.compile(r"def (\w+)\(")
 
 
 class Module:
@@ -26,7 +26,7 @@ class Module:
 
         A large one has a name of the module, and each call gets a copy: results are the caller's.
         """
-        if array.size <= MOST_INLINE:
+        if array.size <= _MOST_INLINE:
             return literal(array, "    ")
         key = "constant", id(array)  # the program holds it, so that the id stays its own
         if key not in self.known:
@@ -38,7 +38,7 @@ class Module:
         """The name of a function with this text, which is added once."""
         found = self.known.get(text)  # by its text: however many binds ask for it
         if found is None:
-            (wanted,) = HEAD.findall(text)[:1]
+            (wanted,) = _HEAD.findall(text)[:1]
             found = self.known[text] = self.names.fresh(wanted)
             self.functions.append(text.replace(f"def {wanted}(", f"def {found}(", 1).strip() + "\n")
         return found

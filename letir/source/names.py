@@ -8,11 +8,11 @@ import unicodedata
 from letir.errors import ExportError
 
 # what the text of a function uses; a module hides nothing of Python's at all
-USED = (
+_USED = (
     *("_", "np", "complex", "float", "hasattr", "int", "len", "map", "range", "repr", "slice"),
     *("tuple", "zip", "ValueError"),
 )
-RESERVED = frozenset([*USED, *keyword.kwlist])
+RESERVED = frozenset([*_USED, *keyword.kwlist])
 
 
 class Names:

@@ -18,25 +18,25 @@ def spelled(write: Step, operands: list[str]):
         return op.source.format(*operands, **{k: write.literal(v) for k, v in attrs.items()})
     if op.source is not None:
         return op.source(write, *operands, **attrs)
-    if op.decompose is not None and not is_numpys(op):
-        return composite_call(write, operands)
+    if op.decompose is not None and not _is_numpys(op):
+        return _composite_call(write, operands)
     if op.symbol and len(operands) == 2 and write.is_exact_infix(op.symbol):
-        return infix(op.symbol, *operands)
+        return _infix(op.symbol, *operands)
     return write.numpy_call(*operands, **attrs)
 
 
-def is_numpys(op: Primitive) -> bool:
+def _is_numpys(op: Primitive) -> bool:
     """Whether a composite is one of NumPy's functions, which computes it."""
     return bool(op.numpy) and "." not in op.name
 
 
-def infix(symbol: str, x: str, y: str) -> str:
+def _infix(symbol: str, x: str, y: str) -> str:
     """``x + y``; a negative number to the left of ``**`` in brackets."""
     x = f"({x})" if symbol == "**" and x.startswith("-") else x
     return f"{x} {symbol} {y}"
 
 
-def composite_call(write: Step, operands: list[str]) -> str:
+def _composite_call(write: Step, operands: list[str]) -> str:
     """A call of a function of its own, with the decomposition for these types as its body."""
     bind = write.bind
     given = [i for i, arg in enumerate(bind.args) if operands[i] != "None"]
@@ -50,12 +50,12 @@ def composite_call(write: Step, operands: list[str]) -> str:
     fn = decomposition(bind.op.decompose, types, dict(bind.attrs))
     settings = ", ".join(f"{name}={value!r}" for name, value in bind.attrs.items())
     about = f"{bind.op.name}({settings})" if settings else bind.op.name
-    names = [parameter_names(bind.op.decompose, len(operands))[i] for i in given]
+    names = [_parameter_names(bind.op.decompose, len(operands))[i] for i in given]
     name = write.writer.function(fn, bind.op.name.rpartition(".")[2], about, names)
     return f"{name}({', '.join([operands[i] for i in given])})"
 
 
-def parameter_names(decompose: Callable, count: int) -> list[str]:
+def _parameter_names(decompose: Callable, count: int) -> list[str]:
     """What the author of a composite calls its operands, as far as they have names."""
     found = inspect.signature(decompose).parameters.values()
     names = [p.name for p in found if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]

@@ -11,7 +11,7 @@ from letir.errors import ExportError
 
 WIDTH = 100
 # what np.array makes of plain elements
-NATURAL = frozenset(map(np.dtype, ("bool", "int64", "float64", "complex128")))
+_NATURAL = frozenset(map(np.dtype, ("bool", "int64", "float64", "complex128")))
 
 
 def literal(value, indent: str = "") -> str:
@@ -25,13 +25,13 @@ def literal(value, indent: str = "") -> str:
     if kind in (int, bool, type(None)):
         return repr(value)
     if kind is str:
-        return string_text(value)
+        return _string_text(value)
     if kind is UndefType:
         return "None"
     if kind is float:
-        return float_text(value)
+        return _float_text(value)
     if kind is complex:
-        return complex_text(value)
+        return _complex_text(value)
     if kind is tuple:
         items = ", ".join([literal(item, indent) for item in value])
         return f"({items}{',' if len(value) == 1 else ''})"
@@ -45,20 +45,20 @@ def literal(value, indent: str = "") -> str:
     if isinstance(value, np.dtype):
         return dtype_text(value)
     if isinstance(value, np.generic):
-        return f"{dtype_text(value.dtype)}({element_text(value)})"
+        return f"{dtype_text(value.dtype)}({_element_text(value)})"
     if kind is np.ndarray:
-        return array_text(value, indent)
-    raise ExportError(f"to_source: {value!r} cannot be written in NumPy{size_remedy(value)}")
+        return _array_text(value, indent)
+    raise ExportError(f"to_source: {value!r} cannot be written in NumPy{_size_remedy(value)}")
 
 
-def size_remedy(value) -> str:
+def _size_remedy(value) -> str:
     """What to do about a size that has a name and no value."""
     if type(value) is not Size:
         return ""
     return "\n  trace with arrays, so that sizes are numbers"
 
 
-def string_text(value: str) -> str:
+def _string_text(value: str) -> str:
     """A string in double quotes where those need no escape."""
     text = repr(value)
     return f'"{text[1:-1]}"' if text[0] == "'" and '"' not in text and "'" not in value else text
@@ -74,7 +74,7 @@ def dtype_text(dtype: np.dtype) -> str:
     return "np.bool_" if dtype.kind == "b" else f"np.{dtype.name}"
 
 
-def float_text(value: float) -> str:
+def _float_text(value: float) -> str:
     """``repr``, with NumPy's names for what has none; a nan of unusual bits from these."""
     if math.isinf(value):
         return "np.inf" if value > 0 else "-np.inf"
@@ -85,12 +85,12 @@ def float_text(value: float) -> str:
     return "np.nan" if usual else f"np.uint64({bits:#x}).view(np.float64).item()"
 
 
-def complex_text(value: complex) -> str:
+def _complex_text(value: complex) -> str:
     """``(1+2j)`` where that is exact: a sum loses the signs of zeros, and nan and inf."""
-    return pair_text(value.real, value.imag, float_text(value.real), float_text(value.imag))
+    return _pair_text(value.real, value.imag, _float_text(value.real), _float_text(value.imag))
 
 
-def pair_text(real, imag, first: str, second: str) -> str:
+def _pair_text(real, imag, first: str, second: str) -> str:
     """The complex number of two parts with these texts."""
     if not all(math.isfinite(x) and (x or math.copysign(1, x) > 0) for x in (real, imag)):
         return f"complex({first}, {second})"
@@ -98,46 +98,46 @@ def pair_text(real, imag, first: str, second: str) -> str:
     return f"({first}{sign}{second}j)" if real or not sign else f"{second}j"  # -2j has -0.0
 
 
-def element_text(value: np.generic) -> str:
+def _element_text(value: np.generic) -> str:
     """The Python number that gives this NumPy scalar in a call of its dtype or in an array."""
     kind = value.dtype.kind
     if kind == "c":
         parts = value.real, value.imag
-        return pair_text(*parts, *map(element_text, parts))
+        return _pair_text(*parts, *map(_element_text, parts))
     if kind != "f":
         return str(value)
     if np.isnan(value):
         return "np.nan"
     if np.isinf(value):
         return "np.inf" if value > 0 else "-np.inf"
-    return float_digits(value) if value.dtype.itemsize == 8 else short_digits(value)
+    return float_digits(value) if value.dtype.itemsize == 8 else _short_digits(value)
 
 
-def short_digits(value: np.floating) -> str:
+def _short_digits(value: np.floating) -> str:
     """The shortest digits that a reader of float64 brings back exactly, also if it rounds then."""
     short = str(value)
     return short if value.dtype.type(float(short)) == value else repr(float(value))
 
 
-def array_text(array: np.ndarray, indent: str = "") -> str:
+def _array_text(array: np.ndarray, indent: str = "") -> str:
     """``np.array([...], dtype=...)``, shorter where all elements are the same."""
     dtype, shape = array.dtype, array.shape
-    if has_odd_nans(array):
+    if _has_odd_nans(array):
         bits = f"u{array.real.dtype.itemsize}"
         # as integers
-        words = array_text(np.ascontiguousarray(array).reshape(-1).view(bits), indent)
+        words = _array_text(np.ascontiguousarray(array).reshape(-1).view(bits), indent)
         return f"{words}.view({dtype_text(dtype)}).reshape({literal(shape)})"
-    suffix = "" if dtype in NATURAL else f", dtype={dtype_text(dtype)}"
+    suffix = "" if dtype in _NATURAL else f", dtype={dtype_text(dtype)}"
     if array.size == 0:
         return f"np.zeros({literal(shape)}, dtype={dtype_text(dtype)})"
-    if array.size > 8 and is_uniform(array):
-        first = element_text(array.reshape(-1)[0])
+    if array.size > 8 and _is_uniform(array):
+        first = _element_text(array.reshape(-1)[0])
         return f"np.full({literal(shape)}, {first}{suffix})"
-    texts = list(map(element_text, array.reshape(-1)))
-    return f"np.array({rows(texts, shape, indent + '    ')}{suffix})"
+    texts = list(map(_element_text, array.reshape(-1)))
+    return f"np.array({_rows(texts, shape, indent + '    ')}{suffix})"
 
 
-def has_odd_nans(array: np.ndarray) -> bool:
+def _has_odd_nans(array: np.ndarray) -> bool:
     """Whether it holds a nan whose bits are not those of ``np.nan``."""
     if array.dtype.kind not in "fc":
         return False
@@ -147,14 +147,14 @@ def has_odd_nans(array: np.ndarray) -> bool:
     return bool((nans.view(bits) != np.full(1, np.nan, parts.dtype).view(bits)).any())
 
 
-def is_uniform(array: np.ndarray) -> bool:
+def _is_uniform(array: np.ndarray) -> bool:
     """Whether all elements have the same bits."""
     # bytes: 0.0 == -0.0
     words = np.ascontiguousarray(array).reshape(-1).view(np.uint8).reshape(array.size, -1)
     return bool((words == words[0]).all())
 
 
-def rows(texts: list[str], shape: tuple, indent: str) -> str:
+def _rows(texts: list[str], shape: tuple, indent: str) -> str:
     """Elements in a row as nested lists of this shape."""
     if not shape:
         return texts[0]

@@ -19,10 +19,10 @@ from letir.errors import ExportError
 from letir.source.numpy_literals import literal, printable
 from letir.source.writer import Writer
 
-SEQUENCES = (tuple, list, deque)
-MAPPINGS = (dict, OrderedDict)
-PLAIN_KINDS = {None, type(None), *SEQUENCES, *MAPPINGS}
-PLAIN = ("'", '"', "True", "False", *"-0123456789")  # how texts of static leaves of values begin
+_SEQUENCES = (tuple, list, deque)
+_MAPPINGS = (dict, OrderedDict)
+_PLAIN_KINDS = {None, type(None), *_SEQUENCES, *_MAPPINGS}
+_PLAIN = ("'", '"', "True", "False", *"-0123456789")  # how texts of static leaves of values begin
 
 
 # ---- parameters ----
@@ -45,7 +45,7 @@ class Signature:
         if spec.type is None and type(leaves[0]) is Local:
             name = writer.parameter(leaves[0], keyword or self.names[leaves[0]], keyword)
         else:
-            name = keyword or writer.names.fresh(common(leaves, f"arg{len(self.head)}", 1))
+            name = keyword or writer.names.fresh(_common(leaves, f"arg{len(self.head)}", 1))
             # it must be assigned before it is taken apart
             self.later.append((spec, leaves, name))
         self.head.append(name)
@@ -57,34 +57,34 @@ class Signature:
         rest = iter(leaves)
         if spec.type is None:
             self.check(leaves[0], name)
-        elif is_pattern(spec) and leaves:
+        elif _is_pattern(spec) and leaves:
             self.writer.line(f"{unbracketed(self.target(spec, rest))} = {name}")
         else:
             for child, key in zip(spec.children(), spec.entries(), strict=True):
                 if child.num_leaves:
-                    part = f"{name}[{literal(key)}]" if spec.type in MAPPINGS else f"{name}.{key}"
+                    part = f"{name}[{literal(key)}]" if spec.type in _MAPPINGS else f"{name}.{key}"
                     self.writer.line(f"{self.target(child, rest)} = {part}")
 
     def target(self, spec: optree.PyTreeSpec, leaves: Iterator, name: str | None = None) -> str:
         """What a structure is assigned to; what no pattern takes apart is added to ``later``."""
         if not spec.num_leaves:  # an empty container in a pattern: nothing to name
             return "_"
-        if is_pattern(spec):
+        if _is_pattern(spec):
             targets = [
                 self.target(child, leaves, field if child.type is None else None)
-                for child, field in zip(spec.children(), fields_of(spec), strict=True)
+                for child, field in zip(spec.children(), _fields_of(spec), strict=True)
             ]
             return f"({', '.join(targets)}{',' if len(targets) == 1 else ''})"
         own = [next(leaves) for _ in range(spec.num_leaves)]
         if spec.type is None and type(own[0]) is Local:
             return self.writer.parameter(own[0], name or self.names[own[0]])
-        name = self.writer.names.fresh(name or common(own, "static"))
+        name = self.writer.names.fresh(name or _common(own, "static"))
         self.later.append((spec, own, name))
         return name
 
     def check(self, static: Static, name: str) -> None:
         """Refuse another value than the function was recorded with, where that can be written."""
-        if static.text.startswith(PLAIN):
+        if static.text.startswith(_PLAIN):
             expected = literal(f"this source is for {name} = {static.text}, found ")
             with self.writer.block(f"if {name} != {static.text}:"):
                 self.writer.line(f"raise ValueError({expected} + repr({name}))")
@@ -92,10 +92,10 @@ class Signature:
             self.writer.line(f"# recorded for {name} = {printable(static.text)}")
 
 
-def is_pattern(spec: optree.PyTreeSpec) -> bool:
+def _is_pattern(spec: optree.PyTreeSpec) -> bool:
     """Whether an assignment takes it apart."""
     kind = spec.type
-    return kind in SEQUENCES or (kind is not None and optree.is_namedtuple_class(kind))
+    return kind in _SEQUENCES or (kind is not None and optree.is_namedtuple_class(kind))
 
 
 def unbracketed(pattern: str) -> str:
@@ -103,23 +103,23 @@ def unbracketed(pattern: str) -> str:
     return pattern if pattern.endswith(",)") or "\n" in pattern else pattern[1:-1]
 
 
-def fields_of(spec: optree.PyTreeSpec) -> Sequence[str | None]:
+def _fields_of(spec: optree.PyTreeSpec) -> Sequence[str | None]:
     """What a named tuple calls its parts."""
     return getattr(spec.type, "_fields", None) or [None] * spec.num_children
 
 
-def common(leaves: list, otherwise: str, most: int | None = None) -> str:
+def _common(leaves: list, otherwise: str, most: int | None = None) -> str:
     """What the user calls a structure: the beginning that the names of its leaves share, of at most
     that many parts.
     """
     paths = [leaf.name.split(".") for leaf in leaves if type(leaf) is Local and leaf.name]
     if not paths:
         return otherwise
-    shared = [parts[0] for parts in itertools.takewhile(is_one, zip(*paths, strict=False))]
+    shared = [parts[0] for parts in itertools.takewhile(_is_one, zip(*paths, strict=False))]
     return ".".join(((shared[:-1] if len(paths) == 1 else shared) or paths[0])[:most])
 
 
-def is_one(parts: tuple) -> bool:
+def _is_one(parts: tuple) -> bool:
     """Whether all are the same."""
     return len(set(parts)) == 1
 
@@ -139,7 +139,7 @@ def leaf_names(fn: Lambda) -> dict[Local, str]:
     return names
 
 
-def kinds_of(spec: optree.PyTreeSpec) -> set:
+def _kinds_of(spec: optree.PyTreeSpec) -> set:
     """The kinds of containers in a structure; None stands for its leaves."""
     kinds, pending = set(), [spec]
     while pending:
@@ -149,18 +149,18 @@ def kinds_of(spec: optree.PyTreeSpec) -> set:
     return kinds
 
 
-def has_plain_keys(spec: optree.PyTreeSpec) -> bool:
+def _has_plain_keys(spec: optree.PyTreeSpec) -> bool:
     """Whether the keys of all dicts in a structure can be written."""
     pending = [spec]
     while pending:
         spec = pending.pop()
         pending += spec.children()
-        if spec.type in MAPPINGS and not all(map(is_plain, spec.entries())):
+        if spec.type in _MAPPINGS and not all(map(_is_plain, spec.entries())):
             return False
     return True
 
 
-def is_plain(key) -> bool:
+def _is_plain(key) -> bool:
     """Whether a key can be written."""
     try:
         return bool(literal(key)) and key == key  # a nan is found by identity only
@@ -170,12 +170,12 @@ def is_plain(key) -> bool:
 
 def can_take_apart(spec: optree.PyTreeSpec) -> bool:
     """Whether a source can take arguments of this structure."""
-    return has_plain_keys(spec) and all(
-        kind in PLAIN_KINDS
+    return _has_plain_keys(spec) and all(
+        kind in _PLAIN_KINDS
         or optree.is_namedtuple_class(kind)
         or attrs.has(kind)
         or dataclasses.is_dataclass(kind)
-        for kind in kinds_of(spec)
+        for kind in _kinds_of(spec)
     )
 
 
@@ -184,8 +184,8 @@ def can_take_apart(spec: optree.PyTreeSpec) -> bool:
 
 def can_build(spec: optree.PyTreeSpec) -> bool:
     """Whether a source can give results of this structure."""
-    return has_plain_keys(spec) and all(
-        kind in PLAIN_KINDS or optree.is_namedtuple_class(kind) for kind in kinds_of(spec)
+    return _has_plain_keys(spec) and all(
+        kind in _PLAIN_KINDS or optree.is_namedtuple_class(kind) for kind in _kinds_of(spec)
     )
 
 
@@ -202,7 +202,7 @@ def built(writer: Writer, spec: optree.PyTreeSpec, texts: Iterator[str]) -> str:
         return f"({inside}{',' if len(children) == 1 else ''})"
     if kind is list:
         return f"[{inside}]"
-    if kind in MAPPINGS:
+    if kind in _MAPPINGS:
         items = [f"{literal(k)}: {v}" for k, v in zip(spec.entries(), children, strict=True)]
         inside = f"{{{', '.join(items)}}}"
         if kind is dict:

@@ -22,9 +22,9 @@ from letir.source.numpy_literals import literal
 
 # On 0-d operands Python calls NumPy's scalars, which round differently or warn, where a ufunc does
 # not: complex products contract, powers take another algorithm, integers say that they overflow.
-EXACT_ON_SCALARS = frozenset(["+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!="])
+_EXACT_ON_SCALARS = frozenset(["+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!="])
 
-NAMESPACES = ((np, "np"), (np.linalg, "np.linalg"), (np.fft, "np.fft"))
+_NAMESPACES = ((np, "np"), (np.linalg, "np.linalg"), (np.fft, "np.fft"))
 
 
 class Step:
@@ -62,7 +62,7 @@ class Step:
             return has_axes
         real = all(kind is not None and kind.dtype.kind in "fiu" for kind in kinds)
         has_float = any(kind.dtype.kind == "f" for kind in arrays)
-        return real and has_float and symbol in EXACT_ON_SCALARS
+        return real and has_float and symbol in _EXACT_ON_SCALARS
 
     def is_exact_power(self, base: ArrayType, exponent: ArrayType) -> bool:
         """Whether ``**`` of arrays is np.power: not for booleans, half precision, complex numbers,
@@ -100,7 +100,7 @@ class Step:
         op = self.bind.op
         for function in op.numpy if "." not in op.name else ():
             for name in (op.name, function.__name__):
-                for module, prefix in NAMESPACES:
+                for module, prefix in _NAMESPACES:
                     # by identity: a name may mean another function in NumPy
                     if getattr(module, name, None) is function:
                         return f"{prefix}.{name}"

@@ -61,7 +61,7 @@ class Writer:
         """Add the user's line above the first bind that comes from it."""
         if source is None or source == self.source:
             return
-        self.source, text = source, commented(source)
+        self.source, text = source, _commented(source)
         if self.lines and self.lines[-1] == self.last_comment:
             self.lines.pop()  # nothing came of it, or nothing that is written
         if text:
@@ -164,7 +164,7 @@ class Writer:
             inner.write(fn)
             inner.line(f"return {', '.join([inner.arg(arg) for arg in fn.ret.args])}")
             found = known[key] = self.module.names.fresh(name)
-            head = f"def {found}({', '.join(heads)}):\n    {docstring(about)}\n"
+            head = f"def {found}({', '.join(heads)}):\n    {_docstring(about)}\n"
             self.module.functions.append(head + "".join(inner.lines))
         return known[key]
 
@@ -178,13 +178,13 @@ class Writer:
         return self.module.imported(module, name)
 
 
-def docstring(about: str) -> str:
+def _docstring(about: str) -> str:
     """A text of one line as a docstring."""
     text = printable(about)
     return f'"""{text}"""' if not {'"', "\\"} & set(text) else literal(text)
 
 
-def commented(source: Source) -> str:
+def _commented(source: Source) -> str:
     """``# model.py:12  the line``, as far as the file can be read; nothing for an odd name."""
     place = f"# {source.short}"
     if not place.isprintable():

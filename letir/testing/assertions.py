@@ -8,7 +8,7 @@ import optree
 from letir.ast.pytrees import NAMESPACE, flatten
 from letir.ast.types import PYTHON_NUMBERS
 
-TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-9}  # by the bytes of a floating number
+_TOLERANCES = {2: 1e-2, 4: 1e-5, 8: 1e-9}  # by the bytes of a floating number
 
 
 def assert_same(expected, found) -> None:
@@ -21,8 +21,8 @@ def assert_same(expected, found) -> None:
     Traceback (most recent call last):
     AssertionError: found: 1 of 2 elements differ, first at (1,): expected 0.0, found 1.0
     """
-    for path, a, b in pairs(expected, found):
-        difference = kind_difference(a, b) or bit_difference(a, b)
+    for path, a, b in _pairs(expected, found):
+        difference = _kind_difference(a, b) or _bit_difference(a, b)
         if difference:
             raise AssertionError(f"{path}: {difference}")
 
@@ -36,14 +36,14 @@ def assert_close(expected, found, *, rtol: float | None = None, atol: float | No
 
     >>> assert_close([1.0, np.float32(2.0)], [1.0, 2.000001])
     """
-    for path, *leaves in pairs(expected, found):
-        a, b = (np.asarray(host(leaf)) for leaf in leaves)
-        difference = shape_difference(a, b) or value_difference(a, b, rtol, atol)
+    for path, *leaves in _pairs(expected, found):
+        a, b = (np.asarray(_host(leaf)) for leaf in leaves)
+        difference = _shape_difference(a, b) or _value_difference(a, b, rtol, atol)
         if difference:
             raise AssertionError(f"{path}: {difference}")
 
 
-def pairs(expected, found) -> Iterator[tuple]:
+def _pairs(expected, found) -> Iterator[tuple]:
     """(path, expected leaf, found leaf) of trees. Raises AssertionError if these do not match."""
     expected_leaves, expected_spec = flatten(expected)
     found_leaves, found_spec = flatten(found)
@@ -54,58 +54,58 @@ def pairs(expected, found) -> Iterator[tuple]:
     yield from zip(paths, expected_leaves, found_leaves, strict=True)
 
 
-def host(leaf):
+def _host(leaf):
     """An array of a device as a NumPy array; others as they are."""
     return leaf.get() if hasattr(leaf, "__cuda_array_interface__") else leaf
 
 
-def is_number(leaf) -> bool:
+def _is_number(leaf) -> bool:
     """Whether it is an array, a NumPy scalar or a Python number."""
     return hasattr(leaf, "dtype") or type(leaf) in PYTHON_NUMBERS
 
 
-def kind_difference(expected, found) -> str | None:
+def _kind_difference(expected, found) -> str | None:
     """How kinds, dtypes or shapes differ."""
-    if not (is_number(expected) and is_number(found)):
+    if not (_is_number(expected) and _is_number(found)):
         same = expected is found or (type(expected) is type(found) and expected == found)
         return None if same else f"expected {expected!r}, found {found!r}"
-    if kind_of(expected) is not kind_of(found):
-        return f"expected {kind_text(expected)}, found {kind_text(found)}"
+    if _kind_of(expected) is not _kind_of(found):
+        return f"expected {_kind_text(expected)}, found {_kind_text(found)}"
     if getattr(expected, "dtype", None) != getattr(found, "dtype", None):
         return f"expected dtype {expected.dtype}, found {found.dtype}"
-    return shape_difference(np.asarray(host(expected)), np.asarray(host(found)))
+    return _shape_difference(np.asarray(_host(expected)), np.asarray(_host(found)))
 
 
-def kind_of(leaf) -> type:
+def _kind_of(leaf) -> type:
     """The class of a number or array; of NumPy's scalars the one that their dtype has."""
     # C has two types of 64 bits, for which NumPy has two classes and one dtype
     return np.dtype(leaf.dtype.str).type if isinstance(leaf, np.generic) else type(leaf)
 
 
-def kind_text(leaf) -> str:
+def _kind_text(leaf) -> str:
     """What kind of value it is, and the value."""
     if hasattr(leaf, "ndim") and not isinstance(leaf, np.generic):
         return f"an array {leaf.dtype}{list(leaf.shape)}"
     return f"the {'NumPy' if isinstance(leaf, np.generic) else 'Python'} scalar {leaf!r}"
 
 
-def shape_difference(expected, found) -> str | None:
+def _shape_difference(expected, found) -> str | None:
     """How shapes differ."""
     if expected.shape != found.shape:
         return f"expected shape {expected.shape}, found {found.shape}"
     return None
 
 
-def bit_difference(expected, found) -> str | None:
+def _bit_difference(expected, found) -> str | None:
     """How many elements differ in a bit, and the first of them."""
-    if not is_number(expected):
+    if not _is_number(expected):
         return None
-    a, b = np.asarray(host(expected)), np.asarray(host(found))
-    differ = a != b if a.dtype == object else differing_bits(a, b)
-    return listed(differ, a, b)
+    a, b = np.asarray(_host(expected)), np.asarray(_host(found))
+    differ = a != b if a.dtype == object else _differing_bits(a, b)
+    return _listed(differ, a, b)
 
 
-def differing_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
+def _differing_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     """True where two arrays of one dtype and shape differ in a bit, unless both are nan."""
     part = a.real.dtype  # complex numbers are two of these
     x, y = (np.ascontiguousarray(v).reshape(a.size, 1).view(part) for v in (a, b))
@@ -117,23 +117,23 @@ def differing_bits(a: np.ndarray, b: np.ndarray) -> np.ndarray:
     return differ.any(axis=1).reshape(a.shape)
 
 
-def value_difference(expected, found, rtol, atol) -> str | None:
+def _value_difference(expected, found, rtol, atol) -> str | None:
     """How many elements differ by more than the tolerance, and the first of them."""
-    default = tolerance(expected, found)
+    default = _tolerance(expected, found)
     rtol, atol = default if rtol is None else rtol, default if atol is None else atol
     with np.errstate(all="ignore"):
         differ = ~np.isclose(found, expected, rtol=rtol, atol=atol, equal_nan=True)
-    text = listed(differ, expected, found)
+    text = _listed(differ, expected, found)
     return text and f"{text} (rtol={rtol:g}, atol={atol:g})"
 
 
-def tolerance(*arrays: np.ndarray) -> float:
+def _tolerance(*arrays: np.ndarray) -> float:
     """What the coarsest dtype among the arrays allows; 0 for integers."""
     widths = [a.real.dtype.itemsize for a in arrays if a.dtype.kind in "fc"]
-    return TOLERANCES.get(min(widths), 1e-9) if widths else 0.0  # min: what the coarsest can tell
+    return _TOLERANCES.get(min(widths), 1e-9) if widths else 0.0  # min: what the coarsest can tell
 
 
-def listed(differ: np.ndarray, expected: np.ndarray, found: np.ndarray) -> str | None:
+def _listed(differ: np.ndarray, expected: np.ndarray, found: np.ndarray) -> str | None:
     """The text about the elements where ``differ`` holds."""
     if not differ.any():
         return None

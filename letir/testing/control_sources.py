@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from letir.testing.plain_control import PLAIN
 from letir.tracing.control_flow import conditionals, map_reduce, scans, while_and_fori
 
-RECORDED = SimpleNamespace(
+_RECORDED = SimpleNamespace(
     cond=conditionals.cond,
     switch=conditionals.switch,
     while_loop=while_and_fori.while_loop,
@@ -28,43 +28,43 @@ RECORDED = SimpleNamespace(
     reduce_by_index=map_reduce.reduce_by_index,
     scatter=map_reduce.scatter,
 )
-SCALAR, ROW, COLUMN, TABLE = (), (2,), ("n",), ("n", 2)
-SMOOTH = (
+_SCALAR, _ROW, _COLUMN, _TABLE = (), (2,), ("n",), ("n", 2)
+_SMOOTH = (
     "np.tanh({a})",
     "{a} * 0.5 + {b}",
     "np.sin({a} - {b})",
     "{a} * {b}",
     "{a} / (2 + {b} ** 2)",
 )
-TIES = (
+_TIES = (
     "np.maximum({a}, {b})",
     "np.minimum({a}, 0.25)",
     "np.where({a} > 0.3, {a}, {b})",
     "abs({a})",
 )
-WHOLE = ("{a} + 1", "{a} * {b} % 7", "{a} // 2 - {b}", "np.maximum({a}, {b})")
-BOOLEAN = ("{a} & {b}", "~{a}", "{a} ^ {b}")
-ALONG = ("np.cumsum({a}, axis=0)", "{a}[::-1]", "np.roll({a}, 1, axis=0)", "{a}[..., ::-1]")
+_WHOLE = ("{a} + 1", "{a} * {b} % 7", "{a} // 2 - {b}", "np.maximum({a}, {b})")
+_BOOLEAN = ("{a} & {b}", "~{a}", "{a} ^ {b}")
+_ALONG = ("np.cumsum({a}, axis=0)", "{a}[::-1]", "np.roll({a}, 1, axis=0)", "{a}[..., ::-1]")
 # how a value of one shape is made of one of another
-MADE = {
-    SCALAR: ("{s}", "{t}.sum()", "{r}[0]", "{c}.sum(axis=0)"),
-    ROW: ("{s} + {r}", "{t}.sum(axis=0)", "np.stack([{s}, {s}])"),
-    COLUMN: ("{s} * {c}", "{t}.sum(axis=1)", "{t}[:, 1]"),
-    TABLE: ("{s} - {t}", "{r} * {t}", "{c}[:, None] + {t}", "np.stack([{c}, {c}], axis=1)"),
+_MADE = {
+    _SCALAR: ("{s}", "{t}.sum()", "{r}[0]", "{c}.sum(axis=0)"),
+    _ROW: ("{s} + {r}", "{t}.sum(axis=0)", "np.stack([{s}, {s}])"),
+    _COLUMN: ("{s} * {c}", "{t}.sum(axis=1)", "{t}[:, 1]"),
+    _TABLE: ("{s} - {t}", "{r} * {t}", "{c}[:, None] + {t}", "np.stack([{c}, {c}], axis=1)"),
 }
 # in a counted loop, of a column and a scalar; ordinary arrays cannot be indexed by its number
-COUNTED = ("{t}[:, i % 2]", "{r}[i % 2]")
-BOUNDS = ("0, 3", "0, k", "k - 1, 3", "2, 1", "-1, 2", "np.int64(1), k + 1")
-OPERATORS = ("np.add", "lambda p, q: p + q + p * q", "lambda p, q: p * q")
-EXTREMA = ("np.maximum", "np.minimum", "lambda p, q: np.minimum(q, p)")
-NEUTRAL = {"np.add": "0.0", "np.maximum": "-1e6", "np.minimum": "1e6"}
-NEUTRAL |= {OPERATORS[1]: "0.0", OPERATORS[2]: "1.0", EXTREMA[2]: "1e6"}
-KINDS = ("expression", "cond", "switch", "fori", "repeat", "scan", "map", "combine", "place")
-SHAPES = {"t": TABLE, "c": COLUMN, "r": ROW, "s": SCALAR}
-DTYPES = tuple(map(np.dtype, ("f8", "f8", "f4", "i8", "?")))
+_COUNTED = ("{t}[:, i % 2]", "{r}[i % 2]")
+_BOUNDS = ("0, 3", "0, k", "k - 1, 3", "2, 1", "-1, 2", "np.int64(1), k + 1")
+_OPERATORS = ("np.add", "lambda p, q: p + q + p * q", "lambda p, q: p * q")
+_EXTREMA = ("np.maximum", "np.minimum", "lambda p, q: np.minimum(q, p)")
+_NEUTRAL = {"np.add": "0.0", "np.maximum": "-1e6", "np.minimum": "1e6"}
+_NEUTRAL |= {_OPERATORS[1]: "0.0", _OPERATORS[2]: "1.0", _EXTREMA[2]: "1e6"}
+_KINDS = ("expression", "cond", "switch", "fori", "repeat", "scan", "map", "combine", "place")
+_SHAPES = {"t": _TABLE, "c": _COLUMN, "r": _ROW, "s": _SCALAR}
+_DTYPES = tuple(map(np.dtype, ("f8", "f8", "f4", "i8", "?")))
 
 
-class ControlFunction:
+class _ControlFunction:
     """A function made of source text, and the same on plain arrays. Prints as its source."""
 
     def __init__(self, source: str, call: Callable, plain: Callable):
@@ -81,7 +81,7 @@ def control_functions(
     *,
     smooth: bool = False,
     named: bool = False,
-    kinds: tuple[str, ...] = KINDS,
+    kinds: tuple[str, ...] = _KINDS,
     deepest: int = 2,
     longest: int = 3,
     most_steps: int = 4,
@@ -105,12 +105,12 @@ def control_functions(
     ...     assert_close(f.plain(*args), trace(f, *args)(*args))
     >>> test_loops_are_those_of_python()
     """
-    style = Style(smooth, named, tuple(kinds), deepest)
-    return drawn(style, longest, most_steps)
+    style = _Style(smooth, named, tuple(kinds), deepest)
+    return _drawn(style, longest, most_steps)
 
 
 @frozen
-class Style:
+class _Style:
     """What functions are like; see ``control_functions``."""
 
     smooth: bool
@@ -120,23 +120,23 @@ class Style:
 
 
 @st.composite
-def drawn(draw, style: Style, longest: int, most_steps: int):
+def _drawn(draw, style: _Style, longest: int, most_steps: int):
     """A function and its arguments; a composite, so that failures show the source."""
     smooth = style.smooth
     n = draw(st.integers(0, longest))
-    letters = [np.dtype(float)] * 4 if smooth else draw(st.tuples(*[st.sampled_from(DTYPES)] * 4))
-    known = [Known(name, d, SHAPES[name]) for name, d in zip(SHAPES, letters, strict=True)]
-    args = [drawn_array(draw, value, n) for value in known]
+    letters = [np.dtype(float)] * 4 if smooth else draw(st.tuples(*[st.sampled_from(_DTYPES)] * 4))
+    known = [_Known(name, d, _SHAPES[name]) for name, d in zip(_SHAPES, letters, strict=True)]
+    args = [_drawn_array(draw, value, n) for value in known]
     args.append(np.asarray(draw(st.integers(-1, 4))))
     args.append(np.array(draw(st.lists(st.integers(-1, 3), min_size=n, max_size=n)), int))
-    writer = Writer(draw, style)
+    writer = _Writer(draw, style)
     lines = writer.block(known, 0, most_steps)
     results = ", ".join(value.name for value in known[-3:])
-    source = "\n".join(["def f(t, c, r, s, k, j):", *indented([*lines, f"return {results}"])])
-    return control_function(source + "\n"), args
+    source = "\n".join(["def f(t, c, r, s, k, j):", *_indented([*lines, f"return {results}"])])
+    return _control_function(source + "\n"), args
 
 
-def drawn_array(draw, known: "Known", n: int) -> np.ndarray:
+def _drawn_array(draw, known: "_Known", n: int) -> np.ndarray:
     """An array of small numbers of this kind."""
     shape = tuple(n if size == "n" else size for size in known.shape)
     count = int(np.prod(shape, dtype=int))
@@ -147,7 +147,7 @@ def drawn_array(draw, known: "Known", n: int) -> np.ndarray:
 
 
 @frozen
-class Known:
+class _Known:
     """A value by name."""
 
     name: str
@@ -155,17 +155,17 @@ class Known:
     shape: tuple
 
 
-def indented(lines: list[str]) -> list[str]:
+def _indented(lines: list[str]) -> list[str]:
     """The lines of a body."""
     return [f"    {line}" for line in lines]
 
 
 @define(eq=False)
-class Writer:
+class _Writer:
     """Writes the lines of a function. ``known`` values are those that a place in it can read."""
 
     draw: Callable
-    style: Style
+    style: _Style
     count: int = field(default=0)
 
     def pick(self, options):
@@ -177,7 +177,7 @@ class Writer:
         self.count += 1
         return f"{letter}{self.count}"
 
-    def block(self, known: list[Known], depth: int, most: int) -> list[str]:
+    def block(self, known: list[_Known], depth: int, most: int) -> list[str]:
         """Statements; what they bind is added to ``known``."""
         lines = []
         for _ in range(self.draw(st.integers(1, most))):
@@ -187,7 +187,7 @@ class Writer:
 
     # ---- expressions ----
 
-    def value(self, known: list[Known], shape: tuple, dtype=None) -> str:
+    def value(self, known: list[_Known], shape: tuple, dtype=None) -> str:
         """An expression of this shape, and of this dtype if one is given."""
         fitting = [v for v in known if v.shape == shape]
         found = self.pick(fitting[::-1])
@@ -195,19 +195,23 @@ class Writer:
             return found.name
         return f"{found.name}.astype({dtype.char!r})"
 
-    def expression_of(self, known: list[Known], shape: tuple, dtype, index: bool = False) -> str:
+    def expression_of(self, known: list[_Known], shape: tuple, dtype, index: bool = False) -> str:
         """An expression that computes something of this type, of small numbers."""
-        templates = {"f": SMOOTH if self.style.smooth else SMOOTH + TIES, "i": WHOLE, "b": BOOLEAN}
+        templates = {
+            "f": _SMOOTH if self.style.smooth else _SMOOTH + _TIES,
+            "i": _WHOLE,
+            "b": _BOOLEAN,
+        }
         options = [*templates[dtype.kind]]
         if shape and dtype.kind != "b":
-            options += ALONG[:1] if self.style.named else ALONG
+            options += _ALONG[:1] if self.style.named else _ALONG
         if dtype.kind == "f":
-            options += MADE[shape]
-            options += COUNTED[:1] * (index and shape == COLUMN) + COUNTED[1:] * (
-                index and shape == SCALAR
+            options += _MADE[shape]
+            options += _COUNTED[:1] * (index and shape == _COLUMN) + _COUNTED[1:] * (
+                index and shape == _SCALAR
             )
         a, b = (self.value(known, shape, dtype) for _ in "ab")
-        parts = {x: self.value(known, kind, dtype) for x, kind in SHAPES.items()}
+        parts = {x: self.value(known, kind, dtype) for x, kind in _SHAPES.items()}
         text = self.pick(options).format(a=a, b=b, **parts)
         if dtype.kind == "f":
             text = f"np.tanh({text}{' + i' * index * self.draw(st.booleans())})"
@@ -215,56 +219,56 @@ class Writer:
 
     def dtype(self) -> np.dtype:
         """The dtype of a value."""
-        return np.dtype(float) if self.style.smooth else self.pick(DTYPES)
+        return np.dtype(float) if self.style.smooth else self.pick(_DTYPES)
 
     def shape(self) -> tuple:
         """The shape of a value."""
-        return self.pick(SHAPES.values())
+        return self.pick(_SHAPES.values())
 
-    def test(self, known: list[Known]) -> str:
+    def test(self, known: list[_Known]) -> str:
         """A truth value that rounding does not change."""
         a = self.value(known, self.shape())
         return self.pick([f"{a}.sum() > 0.3", "k > 1", f"{a}.sum() < 1.7", "k % 2"])
 
-    def body(self, head: str, known: list[Known], depth: int, results, index=False) -> list[str]:
+    def body(self, head: str, known: list[_Known], depth: int, results, index=False) -> list[str]:
         """A function with ``head``; it returns an expression for each (shape, dtype)."""
         inner = list(known)
         lines = self.block(inner, depth + 1, 2) if self.draw(st.booleans()) else []
         texts = [self.expression_of(inner, *result, index) for result in results]
-        return [f"def {head}:", *indented([*lines, f"return {', '.join(texts)}"])]
+        return [f"def {head}:", *_indented([*lines, f"return {', '.join(texts)}"])]
 
-    def bound(self, known: list[Known], shape: tuple, dtype, letter: str = "v") -> str:
+    def bound(self, known: list[_Known], shape: tuple, dtype, letter: str = "v") -> str:
         """The name of a new value."""
-        known.append(Known(self.fresh(letter), dtype, shape))
+        known.append(_Known(self.fresh(letter), dtype, shape))
         return known[-1].name
 
     # ---- statements ----
 
-    def expression(self, known: list[Known], depth: int) -> list[str]:
+    def expression(self, known: list[_Known], depth: int) -> list[str]:
         """An assignment."""
         shape, dtype = self.shape(), self.dtype()
         text = self.expression_of(known, shape, dtype)
         return [f"{self.bound(known, shape, dtype)} = {text}"]
 
-    def chosen(self, known: list[Known], depth: int, count: int) -> tuple[list[str], list, tuple]:
+    def chosen(self, known: list[_Known], depth: int, count: int) -> tuple[list[str], list, tuple]:
         """(lines, names of functions of one parameter, (operand, shape, dtype of the result))."""
         kinds = [(self.shape(), self.dtype()) for _ in range(2)]
         operand = self.value(known, *kinds[0])
         lines, names = [], []
         for _ in range(count):
             names.append(self.fresh("f"))
-            param = Known(self.fresh("p"), kinds[0][1], kinds[0][0])
+            param = _Known(self.fresh("p"), kinds[0][1], kinds[0][0])
             lines += self.body(f"{names[-1]}({param.name})", [*known, param], depth, kinds[1:])
         return lines, names, (operand, *kinds[1])
 
-    def cond(self, known: list[Known], depth: int) -> list[str]:
+    def cond(self, known: list[_Known], depth: int) -> list[str]:
         """A conditional."""
         test = self.test(known)
         lines, names, (operand, *kind) = self.chosen(known, depth, 2)
         new = self.bound(known, *kind)
         return [*lines, f"{new} = lt.cond({test}, {', '.join(names)}, {operand})"]
 
-    def switch(self, known: list[Known], depth: int) -> list[str]:
+    def switch(self, known: list[_Known], depth: int) -> list[str]:
         """A choice of several."""
         index = self.pick(["k", "k - 1", "(k > 1).astype(int)"])
         lines, names, (operand, *kind) = self.chosen(known, depth, self.draw(st.integers(1, 3)))
@@ -275,21 +279,21 @@ class Writer:
         """The option of a loop to keep less."""
         return self.pick(["", "", ", checkpoint_every=2"])
 
-    def fori(self, known: list[Known], depth: int) -> list[str]:
+    def fori(self, known: list[_Known], depth: int) -> list[str]:
         """A counted loop, of one value."""
         kind, name = (self.shape(), self.dtype()), self.fresh("f")
         init = self.value(known, *kind)
-        param = Known(self.fresh("p"), kind[1], kind[0])
+        param = _Known(self.fresh("p"), kind[1], kind[0])
         head = f"{name}(i, {param.name})"
         lines = self.body(head, [*known, param], depth, [kind], index=True)
-        call = f"lt.fori_loop({self.pick(BOUNDS)}, {name}, {init}{self.every()})"
+        call = f"lt.fori_loop({self.pick(_BOUNDS)}, {name}, {init}{self.every()})"
         return [*lines, f"{self.bound(known, *kind)} = {call}"]
 
-    def repeat(self, known: list[Known], depth: int) -> list[str]:
+    def repeat(self, known: list[_Known], depth: int) -> list[str]:
         """A loop with a test, of a number and a value."""
         kind, name, test = (self.shape(), self.dtype()), self.fresh("f"), self.fresh("f")
         init = self.value(known, *kind)
-        param = Known(self.fresh("p"), kind[1], kind[0])
+        param = _Known(self.fresh("p"), kind[1], kind[0])
         inner = self.body(f"{name}(carry)", [*known, param], depth, [kind])
         inner.insert(1, f"    i, {param.name} = carry")
         inner[-1] = inner[-1].replace("return ", "return i + 1, ", 1)
@@ -298,21 +302,21 @@ class Writer:
         call = f"lt.while_loop({test}, {name}, ({self.pick(['0', 'k'])}, {init}){self.every()})"
         return [*inner, *tested, f"_, {self.bound(known, *kind)} = {call}"]
 
-    def elements(self, known: list[Known]) -> tuple[str, list[Known]]:
+    def elements(self, known: list[_Known]) -> tuple[str, list[_Known]]:
         """(arrays to go over, the parameters for their elements)."""
         texts, params = [], []
         for _ in range(self.draw(st.integers(1, 2))):
-            shape, dtype = self.pick([COLUMN, TABLE]), self.dtype()
+            shape, dtype = self.pick([_COLUMN, _TABLE]), self.dtype()
             texts.append(self.value(known, shape, dtype))
-            params.append(Known(self.fresh("p"), dtype, shape[1:]))
+            params.append(_Known(self.fresh("p"), dtype, shape[1:]))
         return texts, params
 
-    def scan(self, known: list[Known], depth: int) -> list[str]:
+    def scan(self, known: list[_Known], depth: int) -> list[str]:
         """A loop over elements."""
         kind, out, name = (self.shape(), self.dtype()), self.row_kind(), self.fresh("f")
         init = self.value(known, *kind)
         texts, params = self.elements(known)
-        param = Known(self.fresh("p"), kind[1], kind[0])
+        param = _Known(self.fresh("p"), kind[1], kind[0])
         inner = self.body(f"{name}({param.name}, x)", [*known, param, *params], depth, [kind, out])
         inner.insert(1, f"    {', '.join(p.name for p in params)}, = x")
         options = self.pick(["", ", reverse=True"]) + ("" if self.style.named else self.every())
@@ -322,9 +326,9 @@ class Writer:
 
     def row_kind(self) -> tuple:
         """The shape and dtype of a row."""
-        return self.pick([SCALAR, ROW]), self.dtype()
+        return self.pick([_SCALAR, _ROW]), self.dtype()
 
-    def map(self, known: list[Known], depth: int) -> list[str]:
+    def map(self, known: list[_Known], depth: int) -> list[str]:
         """A function of each element."""
         out, name = self.row_kind(), self.fresh("f")
         texts, params = self.elements(known)
@@ -335,38 +339,38 @@ class Writer:
 
     def operator(self) -> str:
         """An associative operation."""
-        return self.pick(OPERATORS if self.style.smooth else OPERATORS + EXTREMA)
+        return self.pick(_OPERATORS if self.style.smooth else _OPERATORS + _EXTREMA)
 
-    def combine(self, known: list[Known], depth: int) -> list[str]:
+    def combine(self, known: list[_Known], depth: int) -> list[str]:
         """Elements combined by an associative operation."""
-        shape, op, dtype = self.pick([COLUMN, TABLE]), self.operator(), np.dtype(float)
+        shape, op, dtype = self.pick([_COLUMN, _TABLE]), self.operator(), np.dtype(float)
         xs = f"np.tanh({self.value(known, shape, dtype)})"
         if self.draw(st.booleans()):
-            start = f"np.full({shape[1:]}, {NEUTRAL[op]})"
+            start = f"np.full({shape[1:]}, {_NEUTRAL[op]})"
             call = f"lt.reduce({op}, {start}, {xs})"
             return [f"{self.bound(known, shape[1:], dtype)} = {call}"]
         options = self.pick(["", ", reverse=True"])
         new = self.bound(known, shape, dtype)
         return [f"{new} = lt.associative_scan({op}, {xs}{options})"]
 
-    def place(self, known: list[Known], depth: int) -> list[str]:
+    def place(self, known: list[_Known], depth: int) -> list[str]:
         """Elements written to places, or combined with what is there."""
-        shape, op, dtype = self.pick([COLUMN, ROW]), self.operator(), np.dtype(float)
+        shape, op, dtype = self.pick([_COLUMN, _ROW]), self.operator(), np.dtype(float)
         dest = self.value(known, shape, dtype)
-        values = f"np.tanh({self.value(known, COLUMN, dtype)})"
+        values = f"np.tanh({self.value(known, _COLUMN, dtype)})"
         new = self.bound(known, shape, dtype)
         if self.draw(st.booleans()):
             return [f"{new} = lt.scatter({dest}, j, {values})"]
-        return [f"{new} = lt.reduce_by_index({dest}, {op}, {NEUTRAL[op]}, j, {values})"]
+        return [f"{new} = lt.reduce_by_index({dest}, {op}, {_NEUTRAL[op]}, j, {values})"]
 
 
-def control_function(source: str) -> ControlFunction:
+def _control_function(source: str) -> _ControlFunction:
     """The function of this source, on recorded and on plain control flow."""
     file = f"<function {hash(source):x}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     found = []
-    for namespace in (RECORDED, PLAIN):
+    for namespace in (_RECORDED, PLAIN):
         names: dict = {"np": np, "lt": namespace}
         exec(compile(source, file, "exec"), names)
         found.append(names["f"])
-    return ControlFunction(source, *found)
+    return _ControlFunction(source, *found)

@@ -19,13 +19,13 @@ from letir.eval.array_modules import type_of
 from letir.tracing.entry import trace
 from letir.transforms.vjp_jvp import jvp, vjp
 
-MODES = {"rev": "reverse mode", "fwd": "forward mode"}
-WIDE = {"f": np.float64, "c": np.complex128}
-IMAGINARY_STEP = 1e-30  # its square is far below any rounding, the step itself no subnormal
+_MODES = {"rev": "reverse mode", "fwd": "forward mode"}
+_WIDE = {"f": np.float64, "c": np.complex128}
+_IMAGINARY_STEP = 1e-30  # its square is far below any rounding, the step itself no subnormal
 
 
 @frozen(eq=False)
-class Point:
+class _Point:
     """A function of arrays in a row that returns a tuple of arrays, and where it is checked.
 
     All arguments and results are floating or complex. ``names``: what messages call the arguments.
@@ -39,17 +39,17 @@ class Point:
 
 
 @frozen(eq=False)
-class Case:
+class _Case:
     """A point, its program, and the random directions along which that is differentiated."""
 
-    point: Point
+    point: _Point
     program: Lambda
     tangents: tuple
     cts: tuple
 
 
 @frozen(eq=False)
-class Method:
+class _Method:
     """A way to tell how results change along a direction, and how exact it is."""
 
     name: str
@@ -86,23 +86,23 @@ def check_grads(
     >>> check_grads(lambda x, y: np.sin(x) * y["a"], (np.ones(3), {"a": 2.0}), analytic=True)
     """
     modes = tuple(modes)
-    if not modes or set(modes) - MODES.keys():
+    if not modes or set(modes) - _MODES.keys():
         raise LetirError(f"check_grads: modes are 'rev' and 'fwd', found {modes}")
-    point = point_of(f, tuple(args))
+    point = _point_of(f, tuple(args))
     eps = coarsest_eps(*point.args, *point.f(*point.args))
     # a central difference errs by h**2 + eps / h: least, about eps**(2/3), for h = eps**(1/3)
     rtol = max(1e-6, 50 * eps ** (2 / 3)) if rtol is None else rtol
-    difference = central_difference(eps ** (1 / 3) if step is None else step)
-    methods = [Method("central differences", difference, rtol)]
+    difference = _central_difference(eps ** (1 / 3) if step is None else step)
+    methods = [_Method("central differences", difference, rtol)]
     if analytic:
-        methods.append(Method("a complex step", complex_step, 1000 * eps))
+        methods.append(_Method("a complex step", _complex_step, 1000 * eps))
     check(point, order, modes, methods, np.random.default_rng(seed))
 
 
 # ---- what is checked ----
 
 
-def point_of(f: Callable, args: tuple) -> Point:
+def _point_of(f: Callable, args: tuple) -> _Point:
     """``f`` as a function of its floating arguments in a row."""
     leaves, spec = flatten(args)
     paths = optree.tree_accessors(args, namespace=NAMESPACE)
@@ -110,27 +110,27 @@ def point_of(f: Callable, args: tuple) -> Point:
     if not places:
         raise LetirError("check_grads: no argument is floating or complex, nothing can be checked")
     # at the types that were given
-    differentiable = [is_inexact(out) for out in flatten(f(*spec.unflatten(copies(leaves))))[0]]
+    differentiable = [is_inexact(out) for out in flatten(f(*spec.unflatten(_copies(leaves))))[0]]
 
     def flat(*given):
         filled = list(leaves)
         for i, arg in zip(places, given, strict=True):
             filled[i] = arg
-        filled = copies(filled)
-        outs = flatten(at_types_of(f, filled)(*spec.unflatten(filled)))[0]
+        filled = _copies(filled)
+        outs = flatten(_at_types_of(f, filled)(*spec.unflatten(filled)))[0]
         return tuple(out for out, there in zip(outs, differentiable, strict=True) if there)
 
-    chosen = [leaves[i] if isinstance(f, Lambda) else widened(leaves[i]) for i in places]
+    chosen = [leaves[i] if isinstance(f, Lambda) else _widened(leaves[i]) for i in places]
     names = [f"argument {paths[i][0].entry}{paths[i][1:].codify('')}" for i in places]
-    return Point(flat, tuple(chosen), tuple(names))
+    return _Point(flat, tuple(chosen), tuple(names))
 
 
-def copies(leaves: list) -> list:
+def _copies(leaves: list) -> list:
     """The arrays among the leaves copied: f may write into its arguments, and is called often."""
     return [leaf.copy() if hasattr(leaf, "dtype") else leaf for leaf in leaves]
 
 
-def at_types_of(f: Callable, leaves: list) -> Callable:
+def _at_types_of(f: Callable, leaves: list) -> Callable:
     """``f``; a real Lambda retyped if an argument is complex."""
     if not isinstance(f, Lambda) or any(hasattr(leaf, "emitter") for leaf in leaves):
         return f
@@ -141,12 +141,12 @@ def at_types_of(f: Callable, leaves: list) -> Callable:
 
 def is_inexact(leaf) -> bool:
     """Whether it is a floating or complex array or number."""
-    return leaf.dtype.kind in WIDE if hasattr(leaf, "dtype") else type(leaf) in (float, complex)
+    return leaf.dtype.kind in _WIDE if hasattr(leaf, "dtype") else type(leaf) in (float, complex)
 
 
-def widened(leaf):
+def _widened(leaf):
     """An array in double precision; a Python number as it is."""
-    return leaf.astype(WIDE[leaf.dtype.kind]) if hasattr(leaf, "dtype") else leaf
+    return leaf.astype(_WIDE[leaf.dtype.kind]) if hasattr(leaf, "dtype") else leaf
 
 
 def coarsest_eps(*leaves) -> float:
@@ -174,10 +174,10 @@ def moved(arg, change):
     )
 
 
-def central_difference(step: float) -> Callable:
+def _central_difference(step: float) -> Callable:
     """The ``change`` of a method that goes a step ahead and a step back."""
 
-    def change(point: Point, i: int, tangent) -> list:
+    def change(point: _Point, i: int, tangent) -> list:
         before, arg, after = point.args[:i], point.args[i], point.args[i + 1 :]
         ahead = point.f(*before, moved(arg, step * tangent), *after)
         behind = point.f(*before, moved(arg, -step * tangent), *after)
@@ -187,69 +187,69 @@ def central_difference(step: float) -> Callable:
     return change
 
 
-def complex_step(point: Point, i: int, tangent) -> list:
+def _complex_step(point: _Point, i: int, tangent) -> list:
     """The ``change`` of a method that goes an imaginary step, so that nothing cancels.
 
     Squire and Trapp, Using complex variables to estimate derivatives of real functions, SIAM Review
     40, 1998.
     """
-    steps = [IMAGINARY_STEP * tangent if j == i else 0.0 for j in range(len(point.args))]
+    steps = [_IMAGINARY_STEP * tangent if j == i else 0.0 for j in range(len(point.args))]
     args = [arg + 1j * step for arg, step in zip(point.args, steps, strict=True)]
-    return [np.imag(out) / IMAGINARY_STEP for out in point.f(*args)]
+    return [np.imag(out) / _IMAGINARY_STEP for out in point.f(*args)]
 
 
 # ---- the laws ----
 
 
-def check(point: Point, order: int, modes: tuple, methods: list[Method], rng) -> None:
+def check(point: _Point, order: int, modes: tuple, methods: list[_Method], rng) -> None:
     """Check the derivatives at ``point`` up to ``order``; only the first with all methods."""
     if order < 1:
         return
     tangents = tuple(direction(arg, rng) for arg in point.args)
     cts = tuple(direction(out, rng) for out in point.f(*point.args))
-    case = Case(point, trace(point.f, *point.args), tangents, cts)  # recorded once for all laws
+    case = _Case(point, trace(point.f, *point.args), tangents, cts)  # recorded once for all laws
     for method in methods:
         changes = [method.change(point, i, tangent) for i, tangent in enumerate(tangents)]
         for mode in modes:
-            LAWS[mode](case, changes, method)
+            _LAWS[mode](case, changes, method)
     if len(modes) == 2:
-        check_pairing(case)
+        _check_pairing(case)
     for mode in modes:
         # a derivative has its cotangents as arguments, and no analytic form: differences only
-        check(derivative(case, mode), order - 1, modes, methods[:1], rng)
+        check(_derivative(case, mode), order - 1, modes, methods[:1], rng)
 
 
-def check_forward(case: Case, changes: list, method: Method) -> None:
+def _check_forward(case: _Case, changes: list, method: _Method) -> None:
     """The tangents of the results, for one argument's tangent at a time."""
     for i, name in enumerate(case.point.names):
         tangents = tuple(t if j == i else None for j, t in enumerate(case.tangents))
         found = jvp(case.program, case.point.args, tangents)[1]
         for expected, tangent in zip(changes[i], found, strict=True):
-            compare(case, "fwd", name, expected, tangent, method)
+            _compare(case, "fwd", name, expected, tangent, method)
 
 
-def check_reverse(case: Case, changes: list, method: Method) -> None:
+def _check_reverse(case: _Case, changes: list, method: _Method) -> None:
     """The cotangent of each argument, paired with its tangent."""
     cotangents = vjp(case.program, *case.point.args)[1](case.cts)
     for name, ct, tangent, change in zip(
         case.point.names, cotangents, case.tangents, changes, strict=True
     ):
         expected, size = paired(case.cts, change)  # size: where terms cancel, their rounding stays
-        compare(case, "rev", name, expected, paired([ct], [tangent])[0], method, size)
+        _compare(case, "rev", name, expected, paired([ct], [tangent])[0], method, size)
 
 
-LAWS = {"rev": check_reverse, "fwd": check_forward}
+_LAWS = {"rev": _check_reverse, "fwd": _check_forward}
 
 
-def check_pairing(case: Case) -> None:
+def _check_pairing(case: _Case) -> None:
     """<ct, jvp(t)> = <vjp(ct), t>."""
     pushed = jvp(case.program, case.point.args, case.tangents)[1]
     pulled = vjp(case.program, *case.point.args)[1](case.cts)
     expected, size = paired(case.cts, pushed)
     found, other = paired(pulled, case.tangents)
     rtol = 1000 * coarsest_eps(*case.cts, *case.tangents)
-    law = Method("<ct, jvp(t)>, where reverse and forward mode must agree", None, rtol)
-    compare(case, "rev", ", ".join(case.point.names), expected, found, law, size + other)
+    law = _Method("<ct, jvp(t)>, where reverse and forward mode must agree", None, rtol)
+    _compare(case, "rev", ", ".join(case.point.names), expected, found, law, size + other)
 
 
 def paired(cts: Sequence, tangents: Sequence) -> tuple[float, float]:
@@ -259,7 +259,7 @@ def paired(cts: Sequence, tangents: Sequence) -> tuple[float, float]:
     return total, sum(float(np.sum(np.abs(product))) for product in products)
 
 
-def compare(case: Case, mode: str, name: str, expected, found, method: Method, size=0.0) -> None:
+def _compare(case: _Case, mode: str, name: str, expected, found, method: _Method, size=0.0) -> None:
     """Raise AssertionError unless the values are close; where differences are nan, all is."""
     expected, found = np.broadcast_arrays(expected, found)
     with np.errstate(invalid="ignore"):
@@ -269,7 +269,7 @@ def compare(case: Case, mode: str, name: str, expected, found, method: Method, s
         return
     first = tuple(np.argwhere(wrong)[0])
     path = case.point.path
-    modes = " of ".join(MODES[m] for m in (mode, *reversed(path)))
+    modes = " of ".join(_MODES[m] for m in (mode, *reversed(path)))
     raise AssertionError(
         f"the derivative by {name} is wrong in {modes}, order {len(path) + 1}\n"
         f"  expected {expected[first]} by {method.name}, got {found[first]}"
@@ -279,7 +279,7 @@ def compare(case: Case, mode: str, name: str, expected, found, method: Method, s
 # ---- the next order ----
 
 
-def derivative(case: Case, mode: str) -> Point:
+def _derivative(case: _Case, mode: str) -> _Point:
     """The derivative in ``mode`` as a function of the directions and the arguments."""
     point, program = case.point, case.program
     directions = case.cts if mode == "rev" else case.tangents
@@ -295,4 +295,4 @@ def derivative(case: Case, mode: str) -> Point:
     what = "cotangent" if mode == "rev" else "tangent"
     names = (*(f"{what} {i}" for i in range(count)), *point.names)
     f = backward if mode == "rev" else forward
-    return Point(f, (*directions, *point.args), names, (*point.path, mode))
+    return _Point(f, (*directions, *point.args), names, (*point.path, mode))

@@ -6,31 +6,31 @@ from types import SimpleNamespace
 import numpy as np
 
 
-def mapped(f: Callable, *trees):
+def _mapped(f: Callable, *trees):
     """``f`` on the leaves of nested tuples that nest alike."""
     if isinstance(trees[0], tuple):
-        return tuple([mapped(f, *parts) for parts in zip(*trees, strict=True)])
+        return tuple([_mapped(f, *parts) for parts in zip(*trees, strict=True)])
     return f(*trees)
 
 
-def rows(tree) -> list:
+def _rows(tree) -> list:
     """The elements along the leading axes."""
     first = tree
     while isinstance(first, tuple):
         first = first[0]
-    return [mapped(lambda x, i=i: x[i], tree) for i in range(len(first))]
+    return [_mapped(lambda x, i=i: x[i], tree) for i in range(len(first))]
 
 
-def stacked(trees: list, example: Callable):
+def _stacked(trees: list, example: Callable):
     """Trees as one, of stacked arrays; ``example()`` says what one would be if there is none."""
     if trees:
-        return mapped(lambda *leaves: np.stack(leaves), *trees)
-    return mapped(lambda x: np.zeros((0, *np.shape(x)), np.asarray(x).dtype), example())
+        return _mapped(lambda *leaves: np.stack(leaves), *trees)
+    return _mapped(lambda x: np.zeros((0, *np.shape(x)), np.asarray(x).dtype), example())
 
 
-def blank(tree):
+def _blank(tree):
     """An element of zeros, like those along the leading axes."""
-    return mapped(lambda x: np.zeros(x.shape[1:], x.dtype)[()], tree)
+    return _mapped(lambda x: np.zeros(x.shape[1:], x.dtype)[()], tree)
 
 
 def cond(pred, true_fun, false_fun, *operands):
@@ -59,23 +59,23 @@ def fori_loop(lower, upper, body_fun, init, *, checkpoint_every=None):
 
 def scan(f, init, xs=None, length=None, reverse=False, *, checkpoint_every=None):
     """A loop over elements, which keeps what each step gives."""
-    elements = [None] * length if xs is None else rows(xs)
+    elements = [None] * length if xs is None else _rows(xs)
     carry, ys = init, []
     for x in elements[::-1] if reverse else elements:
         carry, y = f(carry, x)
         ys.append(y)
-    example = lambda: f(carry, None if xs is None else blank(xs))[1]  # noqa: E731
-    return carry, stacked(ys[::-1] if reverse else ys, example)
+    example = lambda: f(carry, None if xs is None else _blank(xs))[1]  # noqa: E731
+    return carry, _stacked(ys[::-1] if reverse else ys, example)
 
 
-def each(f, *xs):
+def _each(f, *xs):
     """A call for each element."""
-    return stacked([f(*x) for x in rows(xs)], lambda: f(*blank(xs)))
+    return _stacked([f(*x) for x in _rows(xs)], lambda: f(*_blank(xs)))
 
 
 def reduce(op, init, xs):
     """All elements combined, one after the other."""
-    for x in rows(xs):
+    for x in _rows(xs):
         init = op(init, x)
     return init
 
@@ -83,10 +83,10 @@ def reduce(op, init, xs):
 def associative_scan(op, xs, reverse=False):
     """The elements combined up to each, one after the other."""
     found: list = []
-    elements = rows(xs)
+    elements = _rows(xs)
     for x in elements[::-1] if reverse else elements:
         found.append(op(found[-1], x) if found else x)
-    return stacked(found[::-1] if reverse else found, lambda: blank(xs))
+    return _stacked(found[::-1] if reverse else found, lambda: _blank(xs))
 
 
 def reduce_by_index(dest, op, ne, indices, values):
@@ -109,7 +109,7 @@ PLAIN = SimpleNamespace(
     while_loop=while_loop,
     fori_loop=fori_loop,
     scan=scan,
-    map=each,
+    map=_each,
     reduce=reduce,
     associative_scan=associative_scan,
     reduce_by_index=reduce_by_index,

@@ -16,14 +16,14 @@ from hypothesis import strategies as st
 from letir.testing.control_sources import control_functions
 from letir.testing.strategies import arrays, avals
 
-LARGEST = 1e3
-SMOOTH = (
+_LARGEST = 1e3
+_SMOOTH = (
     *("np.sin({a})", "np.tanh({a})", "np.exp(-{a} * {a})", "{a} + {b}", "{a} - {b}", "{a} * {b}"),
     *("{a} * 0.5 + 1", "{a} ** 2", "{a} / (2 + {b} * {b})", "np.where({a} > {b}, {a}, {b})"),
     *("{a}.sum()", "{a}.sum(axis=-1)", "{a}.mean(axis=0, keepdims=True)", "np.cumsum({a}, axis=0)"),
     *("{a} @ {b}", "np.outer({a}, {b})", "np.sqrt(1 + {a} * {a})", "-{a}", "2.0 / (3 + {a} ** 2)"),
 )
-ROUGH = (
+_ROUGH = (
     *("abs({a})", "np.floor({a})", "{a} // 2", "{a} % 3", "np.sign({a})", "{a} > {b}"),
     *("np.maximum({a}, {b})", "{a}.max(axis=-1)", "np.min({a})", "{a}.argmax()", "{a}.any(axis=0)"),
     *("np.sort({a}, axis=-1)", "{a}.astype('f4')", "{a}.astype('i2')", "{a}.astype(complex)"),
@@ -36,25 +36,25 @@ ROUGH = (
         "np.arctan2({a}, {b})",
     ),
 )
-SHAPES = (
+_SHAPES = (
     *("{a}.T", "{a}.reshape(-1)", "{a}.copy()", "{a}[None]", "np.concatenate([{a}, {b}])"),
     *("np.stack([{a}, {a} * 2], axis=-1)", "np.swapaxes({a}, 0, -1)", "np.flip({a}, -1)"),
     *("np.broadcast_to({a}, (2, *{a}.shape))", "np.expand_dims({a}, -1)", "np.squeeze({a})"),
     *("np.roll({a}, 1)", "np.tile({a}, 2)", "np.repeat({a}, 2, axis=0)", "np.atleast_2d({a})"),
 )
-ITEMS = (
+_ITEMS = (
     *("0", "-1", "1:", ":-1", "::-1", "::2", "..., 0", "..., 1:", ":, 0", ":, None", "...", ":0"),
     *("[0, -1]", "[[0], [-1]], 0", ":, [0, 0]", "{a} > 0", "np.array([0, -1])", "0, ..., [0]"),
 )
-PARTS = ("{a}[{item}]",)
-WRITES = (
+_PARTS = ("{a}[{item}]",)
+_WRITES = (
     *("{v}[{item}] = {b}", "{v}[{item}] += {b}", "{v}[{item}] *= 2", "{v} += {b}", "{v} *= 2"),
     *("{v}[{item}] = {v}[{item}][..., ::-1]", "{v}[[0, -1]] = {v}[[-1, 0]]", "{v} -= {v}"),
     *("np.add({v}, {b}, out={v})", "np.multiply({v}, {b}, out={v}[...])"),
     *("{v}[{item}], {v}[-1] = {v}[-1], {v}[{item}]", "{v}.T[0] = {b}"),
     "{v}[:0] = 0\nnp.add.at({v}, [0, 0], 1)",  # at: NumPy forgets to look whether it may write
 )
-BLOCKS = (
+_BLOCKS = (
     "if {a}.sum() > 0.5:\n    {new} = {a} * 2\nelse:\n    {new} = {b}",
     "{new} = {b}\nif {a}.size and {a}.ravel()[0] > {b}.sum():\n    {new} = {a}",
     "{new} = {a}\nfor i in range(3):\n    {new} = {new} * 0.5 + {b}",
@@ -66,7 +66,7 @@ BLOCKS = (
 )
 
 
-class Written:
+class _Written:
     """A function made of source text. Prints as its source."""  # no attrs: Hypothesis prints those
 
     def __init__(self, source: str, call: Callable):
@@ -107,23 +107,23 @@ def functions(
     kinds = avals([np.dtype(float)] if smooth else dtypes) if smooth or dtypes else avals()
     strong = kinds.filter(lambda kind: not kind.weak)
     values = st.lists(strong.flatmap(arrays), min_size=1, max_size=2)
-    tables = [SMOOTH, SMOOTH, SHAPES, BLOCKS, PARTS, PARTS]
-    tables += [] if smooth else [ROUGH]
-    tables += [WRITES, WRITES] if writes else []
+    tables = [_SMOOTH, _SMOOTH, _SHAPES, _BLOCKS, _PARTS, _PARTS]
+    tables += [] if smooth else [_ROUGH]
+    tables += [_WRITES, _WRITES] if writes else []
     pick = st.integers(0, 255)
     line = st.tuples(st.sampled_from(range(len(tables))), pick, pick, pick, pick)
-    return drawn(values, st.lists(line, min_size=1, max_size=most_lines), tuple(tables))
+    return _drawn(values, st.lists(line, min_size=1, max_size=most_lines), tuple(tables))
 
 
 @st.composite
-def drawn(draw, values: st.SearchStrategy, lines: st.SearchStrategy, tables: tuple):
+def _drawn(draw, values: st.SearchStrategy, lines: st.SearchStrategy, tables: tuple):
     """A function and its arguments; a composite, so that failures show the source."""
     args = draw(values)
-    return function_of(args, [(tables[table], *picks) for table, *picks in draw(lines)])
+    return _function_of(args, [(tables[table], *picks) for table, *picks in draw(lines)])
 
 
 @define(eq=False)
-class Growing:
+class _Growing:
     """The lines so far, and the values that they have at the arguments."""
 
     args: dict[str, np.ndarray]
@@ -144,7 +144,7 @@ class Growing:
             return None
         names.pop("i", None)
         names.pop("row", None)
-        return names if all(map(is_moderate, names.values())) else None
+        return names if all(map(_is_moderate, names.values())) else None
 
     def grow(self, templates: tuple[str, ...], which: int, a: int, b: int, item: int) -> None:
         """Add the lines of one template, filled in with values, unless they fail."""
@@ -154,10 +154,10 @@ class Growing:
             a=known[a % len(known)],
             b=known[b % len(known)],
             v=free[a % len(free)],
-            item=ITEMS[item % len(ITEMS)].format(a=known[a % len(known)]),
+            item=_ITEMS[item % len(_ITEMS)].format(a=known[a % len(known)]),
             new=f"v{len(self.lines)}",
         )
-        if templates not in (WRITES, BLOCKS):
+        if templates not in (_WRITES, _BLOCKS):
             text = f"v{len(self.lines)} = {text}"
         names = self.run(text)
         if names is not None:
@@ -165,18 +165,18 @@ class Growing:
             self.lines.append(text)
 
 
-def is_moderate(value) -> bool:
+def _is_moderate(value) -> bool:
     """Whether it is an array or a number, small, finite and of moderate numbers."""
     if not isinstance(value, np.ndarray | np.generic | int | float | complex):
         return False
     array = np.asarray(value)
-    return array.size < 200 and bool(np.all(abs(array.astype(complex)) < LARGEST))
+    return array.size < 200 and bool(np.all(abs(array.astype(complex)) < _LARGEST))
 
 
-def function_of(values: list, lines: list[tuple]) -> tuple[Written, list]:
+def _function_of(values: list, lines: list[tuple]) -> tuple[_Written, list]:
     """The function of these lines that NumPy accepts, with its arguments."""
     params = [f"x{i}" for i in range(len(values))]
-    growing = Growing(dict(zip(params, values, strict=True)))
+    growing = _Growing(dict(zip(params, values, strict=True)))
     for i, name in enumerate(params):
         growing.grow((f"{name}.copy()",), 0, 0, 0, i)
     for templates, *picks in lines:
@@ -184,13 +184,13 @@ def function_of(values: list, lines: list[tuple]) -> tuple[Written, list]:
     results = [name for name in growing.names if name not in params]
     body = "\n".join([*growing.lines, f"return {', '.join(results)},"])
     source = f"def f({', '.join(params)}):\n" + "".join(f"    {t}\n" for t in body.splitlines())
-    return written(source), values
+    return _written(source), values
 
 
-def written(source: str) -> Written:
+def _written(source: str) -> _Written:
     """The function of the source, which Python's and letir's messages show."""
     file = f"<function {hash(source):x}>"
     linecache.cache[file] = (len(source), None, source.splitlines(keepends=True), file)
     names: dict = {"np": np}
     exec(compile(source, file, "exec"), names)
-    return Written(source, names["f"])
+    return _Written(source, names["f"])

@@ -29,8 +29,8 @@ from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import Sample, applied
 from letir.tracing.entry import trace
 
-DTYPES = tuple(np.dtype(c) for c in "?bhiqBHIQefdFD")
-ELEMENTS = {
+_DTYPES = tuple(np.dtype(c) for c in "?bhiqBHIQefdFD")
+_ELEMENTS = {
     "b": st.booleans(),
     "i": st.integers(-9, 9),
     "u": st.integers(0, 9),
@@ -40,12 +40,12 @@ ELEMENTS = {
 # drawn more often: aliases are where evaluators go wrong
 VIEWS = ("index", "index_set", "index_add", "reshape", "transpose", "broadcast_to", "flip")
 APART = {"write_back"}  # it changes arguments: a program is then no function of them
-LARGEST = 1e4  # values beyond are not used any further
-MOST_OPERANDS, MOST_RESULTS = 4, 6
+_LARGEST = 1e4  # values beyond are not used any further
+_MOST_OPERANDS, _MOST_RESULTS = 4, 6
 
 
 def avals(
-    dtypes: Collection = DTYPES, *, most_axes: int = 3, longest: int = 3
+    dtypes: Collection = _DTYPES, *, most_axes: int = 3, longest: int = 3
 ) -> st.SearchStrategy:
     """Types of small arrays (``ArrayType``), weak ones included; they shrink towards ``bool[]``."""
     shapes = numpy_strategies.array_shapes(
@@ -64,7 +64,7 @@ def arrays(types: "ArrayType | st.SearchStrategy | None" = None) -> st.SearchStr
 
 
 def _arrays_of(kind: ArrayType) -> st.SearchStrategy:
-    elements = ELEMENTS[kind.dtype.kind]
+    elements = _ELEMENTS[kind.dtype.kind]
     if kind.weak:
         return elements.map(type(np.zeros((), kind.dtype).item()))
     return numpy_strategies.arrays(kind.dtype, kind.shape, elements=elements)
@@ -93,21 +93,21 @@ def programs(
     >>> test_replay_is_deterministic()
     """
     if control_flow:
-        return control_functions(most_steps=max(1, most_steps // 3)).map(recorded)
+        return control_functions(most_steps=max(1, most_steps // 3)).map(_recorded)
     chosen = None if dtypes is None else frozenset(dtypes)
-    names = [name for name in sorted(ops or SAMPLES.keys() - APART) if samples_with(name, chosen)]
+    names = [name for name in sorted(ops or SAMPLES.keys() - APART) if _samples_with(name, chosen)]
     favoured = [name for name in VIEWS if name in names] or names
     name = st.one_of(st.sampled_from(names), st.sampled_from(names), st.sampled_from(favoured))
-    picks = st.tuples(*[st.integers(0, 15)] * MOST_OPERANDS)
+    picks = st.tuples(*[st.integers(0, 15)] * _MOST_OPERANDS)
     step = st.builds(Step, name, st.integers(0, 63), picks)
     # two lists, because one alone would hold six steps on average, however many are allowed
     first = st.lists(step, max_size=most_steps - most_steps // 2)
     # either may be empty, or a program of one step in the second would not be the smallest
     steps = st.builds(add, first, st.lists(step, max_size=most_steps // 2)).filter(bool)
-    return st.builds(program_of, steps, st.integers(0, MOST_RESULTS - 1), st.just(chosen))
+    return st.builds(program_of, steps, st.integers(0, _MOST_RESULTS - 1), st.just(chosen))
 
 
-def recorded(program: tuple) -> tuple[Lambda, list]:
+def _recorded(program: tuple) -> tuple[Lambda, list]:
     """The program of a function, and its arguments."""
     function, args = program
     with np.errstate(all="ignore"):
@@ -115,23 +115,23 @@ def recorded(program: tuple) -> tuple[Lambda, list]:
 
 
 @functools.cache
-def samples_with(name: str, dtypes: frozenset | None) -> list[Sample]:
+def _samples_with(name: str, dtypes: frozenset | None) -> list[Sample]:
     """The samples of an operation that are of these dtypes and tell the types of their results."""
     typed = [s for s in SAMPLES[name] if s.attrs.get("shape", ()) is not None]
     if dtypes is None:
         return typed
     has_complex = any(np.dtype(dtype).kind == "c" for dtype in dtypes)
-    found = [s for s in typed if dtypes_of(s) <= dtypes]
-    return [s for s in found if has_complex or not makes_complex(name, s)]
+    found = [s for s in typed if _dtypes_of(s) <= dtypes]
+    return [s for s in found if has_complex or not _makes_complex(name, s)]
 
 
-def makes_complex(name: str, sample: Sample) -> bool:
+def _makes_complex(name: str, sample: Sample) -> bool:
     """Whether a result of an operation is complex, as a Fourier transform of real numbers is."""
     results = applied(PRIMITIVES[name], sample)[0].ret.args
     return any(r.type is not None and r.type.dtype.kind == "c" for r in results)
 
 
-def dtypes_of(sample: Sample) -> set:
+def _dtypes_of(sample: Sample) -> set:
     """The dtypes of the operands, and the one among the attributes."""
     arrays = [arg for arg in sample.args if arg is not None and arg is not Undef]
     asked = sample.attrs.get("dtype")
@@ -151,17 +151,17 @@ def program_of(
     steps: list[Step], more: int, dtypes: frozenset | None = None
 ) -> tuple[Lambda, list]:
     """The program of these steps; its results are the last value and up to ``more`` before it."""
-    growth = Growth()
+    growth = _Growth()
     for number, step in enumerate(steps, start=1):
         growth.builder.source = Source("program.py", number)
-        choices = samples_with(step.name, dtypes)
+        choices = _samples_with(step.name, dtypes)
         growth.grow(PRIMITIVES[step.name], choices[step.sample % len(choices)], step.picks)
     results = [known.value for known in growth.values[-1 - more :]]
     return growth.builder.build(results), growth.args
 
 
 @frozen(eq=False)
-class Known:
+class _Known:
     """A value of the program and the array that it is at the arguments.
 
     Only a ``usable`` one, of finite and moderate numbers, becomes an operand of further operations.
@@ -173,19 +173,19 @@ class Known:
 
 
 @define(eq=False)
-class Growth:
+class _Growth:
     """A program that grows, evaluated at its arguments as it does."""
 
     builder: LetBuilder = field(factory=LetBuilder)
     args: list = field(factory=list)
-    values: list[Known] = field(factory=list)
+    values: list[_Known] = field(factory=list)
 
     def grow(self, op: Primitive, sample: Sample, picks: tuple[int, ...]) -> None:
         """Add ``op`` on values of the program if it computes there, else on the sample's own."""
         # operands beyond MOST_OPERANDS: 0, a new parameter
         picks = picks + (0,) * len(sample.args)
         chosen = [
-            self.given(arg) if is_mask(arg, sample) else self.chosen(arg, pick)
+            self.given(arg) if _is_mask(arg, sample) else self.chosen(arg, pick)
             for arg, pick in zip(sample.args, picks, strict=False)
         ]
         if not self.added(op, chosen, sample.attrs):
@@ -195,18 +195,18 @@ class Growth:
     def added(self, op: Primitive, operands: list, attrs, *, trusted: bool = False) -> bool:
         """Whether ``op`` computes on these as is declared, quietly; then it is in the program."""
         attrs = op.complete(attrs)
-        results = quietly(op, [array_of(operand) for operand in operands], attrs)
+        results = _quietly(op, [_array_of(operand) for operand in operands], attrs)
         if results is None:
             return False
-        args = tuple(self.builder.enter(value_of(operand)) for operand in operands)
+        args = tuple(self.builder.enter(_value_of(operand)) for operand in operands)
         declared = result_types(op, args, attrs)
         outs = [(r, t) for r, t in zip(results, declared, strict=True) if type(r) is not UndefType]
-        usable = [t is type_of(r) and is_moderate(r) for r, t in outs]  # declared as computed
+        usable = [t is type_of(r) and _is_moderate(r) for r, t in outs]  # declared as computed
         if not (trusted or all(usable)):
             return False
         binders = self.builder.emit(op, args, attrs)
         self.values += [
-            Known(Value(self.builder, binder), result, moderate)
+            _Known(Value(self.builder, binder), result, moderate)
             for binder, (result, _), moderate in zip(binders, outs, usable, strict=False)
         ]
         return True
@@ -218,7 +218,7 @@ class Growth:
         kind = type_of(arg)
         usable = [known for known in self.values if known.usable]
         fitting = [known for known in usable if known.value.type is kind]
-        near = fitting or [known for known in usable if is_near(known.value.type, kind)]
+        near = fitting or [known for known in usable if _is_near(known.value.type, kind)]
         if pick % 4 == 0 or not near:  # 0 is what Hypothesis shrinks to: a program of one operation
             return self.given(arg)
         # -1: the latest first, for depth
@@ -230,10 +230,10 @@ class Growth:
             return arg
         self.args.append(arg.copy() if isinstance(arg, np.ndarray) else arg)
         value = self.builder.param(type_of(arg), f"x{len(self.args)}")
-        self.values.append(Known(value, self.args[-1], is_moderate(arg)))
+        self.values.append(_Known(value, self.args[-1], _is_moderate(arg)))
         return self.values[-1]
 
-    def fitted(self, known: Known, kind: ArrayType) -> Known:
+    def fitted(self, known: _Known, kind: ArrayType) -> _Known:
         """``known`` cut or repeated to the type ``kind``, by binds of the program."""
         count = math.prod(kind.shape)
         if known.value.shape != kind.shape:
@@ -247,29 +247,29 @@ class Growth:
         same = known.value.dtype == kind.dtype
         return known if same else self.applied("cast", [known], dtype=kind.dtype)
 
-    def applied(self, name: str, operands: list, **attrs) -> Known:
+    def applied(self, name: str, operands: list, **attrs) -> _Known:
         """The result of an operation that is sure to compute."""
         self.added(PRIMITIVES[name], operands, attrs, trusted=True)
         return self.values[-1]
 
 
-def array_of(operand):
+def _array_of(operand):
     """What an operand is at the arguments."""
-    return operand.array if type(operand) is Known else operand
+    return operand.array if type(operand) is _Known else operand
 
 
-def value_of(operand):
+def _value_of(operand):
     """What an operand is in the program."""
-    return operand.value if type(operand) is Known else operand
+    return operand.value if type(operand) is _Known else operand
 
 
-def is_mask(arg, sample: Sample) -> bool:
+def _is_mask(arg, sample: Sample) -> bool:
     """Whether it is a mask of an index, which must select as many elements as the index says."""
     is_indexed = "item" in sample.attrs or "items" in sample.attrs
     return is_indexed and type(arg) is np.ndarray and arg.dtype.kind == "b"
 
 
-def is_near(found: ArrayType, wanted: ArrayType) -> bool:
+def _is_near(found: ArrayType, wanted: ArrayType) -> bool:
     """Whether a value of one type can be cut, repeated and cast to another without a loss."""
     if found.weak or wanted.weak or (found.size == 0) != (wanted.size == 0):
         return False
@@ -278,7 +278,7 @@ def is_near(found: ArrayType, wanted: ArrayType) -> bool:
     )
 
 
-def quietly(op: Primitive, arrays: list, attrs) -> tuple | None:
+def _quietly(op: Primitive, arrays: list, attrs) -> tuple | None:
     """The results of an operation; None where it warns or fails."""
     try:
         # an underflow to 0 is no mistake, and depends on the library
@@ -291,6 +291,6 @@ def quietly(op: Primitive, arrays: list, attrs) -> tuple | None:
     return (out,) if op.results is None else out
 
 
-def is_moderate(array) -> bool:
-    """Whether an array holds finite numbers no larger than ``LARGEST``."""
-    return bool(np.all(np.abs(np.asarray(array).astype(complex)) <= LARGEST))
+def _is_moderate(array) -> bool:
+    """Whether an array holds finite numbers no larger than ``_LARGEST``."""
+    return bool(np.all(np.abs(np.asarray(array).astype(complex)) <= _LARGEST))

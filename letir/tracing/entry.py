@@ -27,7 +27,7 @@ from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace, es
 from letir.tracing.tracer import Tracer
 
 KEEP, DROP = "keep", "drop"  # what becomes of writes into arguments
-OPTIONS = ("static_argnums", "static_argnames", "abstract", "intercept", "check")
+_OPTIONS = ("static_argnums", "static_argnames", "abstract", "intercept", "check")
 
 
 @frozen
@@ -125,7 +125,7 @@ def record(
             raise
         if writes is KEEP:
             new.write_back()
-        fn, lifted = finished(new, result, None if is_flat(args, kwargs, statics) else tree)
+        fn, lifted = finished(new, result, None if _is_flat(args, kwargs, statics) else tree)
         watch.check(fn)
         return Recording(fn, tree, lifted)
 
@@ -146,16 +146,16 @@ def mark_static(f, args: tuple, kwargs: dict, argnums, argnames) -> tuple[tuple,
         if not -len(args) <= number < len(args):
             raise TraceError(f"static_argnums: there is no argument {number} among {len(args)}")
     for name in argnames:
-        if name not in kwargs and name not in parameters_of(f):
+        if name not in kwargs and name not in _parameters_of(f):
             raise TraceError(f"static_argnames: the function has no parameter {name!r}")
     static = {n % len(args) for n in argnums} | {i for i, n in enumerate(names) if n in argnames}
     labels = dict(enumerate(names))
-    marked = [static_leaf(a, labels.get(i, i)) if i in static else a for i, a in enumerate(args)]
-    named = {k: static_leaf(v, k) if k in argnames else v for k, v in kwargs.items()}
+    marked = [_static_leaf(a, labels.get(i, i)) if i in static else a for i, a in enumerate(args)]
+    named = {k: _static_leaf(v, k) if k in argnames else v for k, v in kwargs.items()}
     return tuple(marked), named
 
 
-def static_leaf(value, name) -> StaticLeaf:
+def _static_leaf(value, name) -> StaticLeaf:
     """``value`` marked as static. Raises DTypeError if it is not hashable, and so may change."""
     if type(value).__name__ in ("Generator", "RandomState", "Random"):
         raise DTypeError(
@@ -181,7 +181,7 @@ def unmarked(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     return spec.unflatten([x.value if type(x) is StaticLeaf else x for x in leaves])
 
 
-def parameters_of(f) -> dict[str, inspect.Parameter]:
+def _parameters_of(f) -> dict[str, inspect.Parameter]:
     """The parameters of ``f`` by name, as far as they are known."""
     try:
         return dict(inspect.signature(f).parameters)
@@ -192,12 +192,12 @@ def parameters_of(f) -> dict[str, inspect.Parameter]:
 def positional_names(f) -> list[str]:
     """The names of the positional parameters of ``f``, as far as they are known."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return [p.name for p in parameters_of(f).values() if p.kind in kinds]
+    return [p.name for p in _parameters_of(f).values() if p.kind in kinds]
 
 
 def _refuse_ambiguous_options(f) -> None:
     bound = f.keywords if isinstance(f, functools.partial) else ()
-    clash = [name for name in parameters_of(f) if name in OPTIONS and name not in bound]
+    clash = [name for name in _parameters_of(f) if name in _OPTIONS and name not in bound]
     if clash:
         raise TraceError(
             f"{clash[0]!r} is an option of trace and a parameter of the function: "
@@ -206,7 +206,7 @@ def _refuse_ambiguous_options(f) -> None:
         )
 
 
-def is_flat(args: tuple, kwargs: dict, statics: dict) -> bool:
+def _is_flat(args: tuple, kwargs: dict, statics: dict) -> bool:
     """Whether the arguments are arrays in a row, so that no tree is needed."""
     if kwargs or statics:
         return False
@@ -276,7 +276,7 @@ def finished(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tr
             f"been with NumPy:\n  {new.refusal}\n  or let the error through"
         )
     leaves, spec = flatten(result)
-    args = [result_arg(new, leaf) for leaf in leaves]
+    args = [_result_arg(new, leaf) for leaf in leaves]
     # (y,) is not y: a tuple of one needs its tree
     in_a_row = len(leaves) != 1 and spec == optree.tree_structure(tuple(leaves))
     plain = optree.treespec_is_leaf(spec) or in_a_row
@@ -285,7 +285,7 @@ def finished(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tr
     return new.build(args, None if lifted else in_tree, None if plain else Tree(spec)), lifted
 
 
-def result_arg(new: Trace, leaf):
+def _result_arg(new: Trace, leaf):
     """A result as an argument of Ret. Raises TraceError for what is no array or number."""
     is_lifted = new.lifts_variables and isinstance(leaf, Value)
     if isinstance(leaf, Tracer) or type(leaf) in PYTHON_NUMBERS or is_lifted:

@@ -11,10 +11,10 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import type_of
-from letir.tracing.source_locations import at_user, placed
+from letir.tracing.source_locations import at_user, error_at_user_line
 
 
-def gathered(items):
+def stack_traced(items):
     """A list that holds traced values as the traced array that numpy.array makes of it.
 
     Anything else as it is. Numbers in it are float64, int64 or complex128, as in NumPy.
@@ -22,12 +22,12 @@ def gathered(items):
     if not isinstance(items, list | tuple) or first_traced(items) is None:
         return items
     # strong: np.array([x, 1.0]) makes float64 of float32 x, where x + 1.0 does not
-    return PRIMITIVES["stack"]([strong(gathered(item)) for item in items])
+    return PRIMITIVES["stack"]([strong(stack_traced(item)) for item in items])
 
 
 def arrayed(x):
     """An operand as a traced value or an ordinary array; lists are gathered."""
-    x = gathered(x)
+    x = stack_traced(x)
     return x if isinstance(x, Value) else np.asarray(x)
 
 
@@ -64,7 +64,7 @@ def check_type(operand) -> None:
     try:
         type_of(operand)
     except DTypeError as error:
-        raise placed(error) from None
+        raise error_at_user_line(error) from None
 
 
 def as_array(items) -> np.ndarray:

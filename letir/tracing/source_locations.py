@@ -28,7 +28,7 @@ _places: dict = {}
 _codes: dict[int, CodeType] = {}  # keeps the codes of _places alive, so that ids stay theirs
 # id of code -> instructions, assigned names, spans
 _assigned: dict[int, tuple[list[int], list, list]] = {}
-NOWHERE = (None, None)
+_NOWHERE = (None, None)
 _STORES = ("STORE_FAST", "STORE_NAME", "STORE_GLOBAL", "STORE_DEREF")
 
 
@@ -39,13 +39,13 @@ def user_place(depth: int) -> tuple[Source | None, str | None]:
         code = frame.f_code
         # the id: hash and equality of code objects go through their constants and names
         key = (id(code), frame.f_lasti)
-        found = _places.get(key, NOWHERE)
-        if found is NOWHERE:
+        found = _places.get(key, _NOWHERE)
+        if found is _NOWHERE:
             found = _places[key] = _look(code, frame.f_lasti, frame.f_lineno)
         if found is not None:
             return found
         frame = frame.f_back
-    return NOWHERE
+    return _NOWHERE
 
 
 def at_user() -> str:
@@ -54,7 +54,7 @@ def at_user() -> str:
     return f"\n  at {source}" if source else ""
 
 
-def placed(error: LetirError) -> LetirError:
+def error_at_user_line(error: LetirError) -> LetirError:
     """``error`` with the user's line below the first line of its message, unless it says one."""
     first, newline, rest = str(error.args[0]).partition("\n")
     if "\n  at " not in newline + rest:

@@ -20,14 +20,14 @@ from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
 from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
 from letir.eval.array_modules import is_array
 from letir.eval.evaluator import Environment, compute, point_at
-from letir.ops.autodiff.checkpoint_and_custom_jvp import silent
+from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.checks.symbolic_size_reads import unwatch, watch
 from letir.tracing.mutation.mutated_arguments import ChangesArguments
 from letir.tracing.mutation.views import PUTS, viewed
 from letir.tracing.numpy_protocols.errstate_regions import current_state, in_error_state, is_silent
 from letir.tracing.operands import as_array, captured_array, check_type
-from letir.tracing.source_locations import at_user, placed, user_place
+from letir.tracing.source_locations import at_user, error_at_user_line, user_place
 
 
 class Absent:
@@ -120,7 +120,7 @@ class Trace(ChangesArguments, LetBuilder):
         """
         if op.name == "write_back":  # an inlined program changes its argument: here, and so now
             if not isinstance(operands[0], Value):
-                raise placed(
+                raise error_at_user_line(
                     TraceError(
                         "a program that changes its argument is called on an ordinary array or "
                         "generator while a trace is under way: the change would be lost\n"
@@ -156,7 +156,7 @@ class Trace(ChangesArguments, LetBuilder):
             values.append(value)
         try:
             # what is printed in a body is printed when the program runs
-            out = compute(op, values, silent(attrs) if op.holds_lambdas else attrs)
+            out = compute(op, values, attrs_without_effects(attrs) if op.holds_lambdas else attrs)
         except BaseException:
             self.binds.pop()
             raise
@@ -181,12 +181,14 @@ class Trace(ChangesArguments, LetBuilder):
         kind = type(operand)
         if kind in PYTHON_NUMBERS or operand is None or kind is UndefType:
             if kind is int and not -(1 << 63) <= operand < 1 << 64:  # uint64 goes up to 2^64 - 1
-                raise placed(DTypeError(f"the integer {operand} does not fit into 64 bits"))
+                raise error_at_user_line(
+                    DTypeError(f"the integer {operand} does not fit into 64 bits")
+                )
             return Const(operand)
         if isinstance(operand, list | tuple):
             return self.enter(as_array(operand))
         check_type(operand)
-        raise placed(DTypeError(f"{operand!r} cannot be an operand"))
+        raise error_at_user_line(DTypeError(f"{operand!r} cannot be an operand"))
 
     def lift(self, outer: Value) -> Local:
         """The parameter that stands for a traced value of an enclosing trace."""
@@ -296,7 +298,9 @@ class Trace(ChangesArguments, LetBuilder):
             if any(value is ABSENT for value in values):
                 return ABSENT
             out = compute(
-                bind.op, values, silent(bind.attrs) if bind.op.holds_lambdas else bind.attrs
+                bind.op,
+                values,
+                attrs_without_effects(bind.attrs) if bind.op.holds_lambdas else bind.attrs,
             )
             self.known.update(
                 zip(bind.binders, (out,) if bind.op.results is None else out, strict=True)

@@ -27,7 +27,7 @@ from letir.tracing.mutation.writes import (
     written,
 )
 from letir.tracing.numpy_protocols.array_value import ArrayValue
-from letir.tracing.operands import gathered
+from letir.tracing.operands import stack_traced
 from letir.tracing.source_locations import at_user
 from letir.tracing.trace_state import (
     ABSENT,
@@ -40,15 +40,15 @@ from letir.tracing.trace_state import (
     unanswered,
 )
 
-MATH_REMEDY = (
+_MATH_REMEDY = (
     "use numpy's functions in place of math's, and letir.numpy.zeros for a buffer to write into\n"
     "  (or letir.trace(..., intercept=True), where numpy.zeros is that);\n"
     "  letir.concrete(x) gives the value, with a guard and without a derivative"
 )
-VALUE_REMEDY = (
+_VALUE_REMEDY = (
     "keep it an array; letir.concrete(x) gives the value, with a guard and without a derivative"
 )
-ARRAY_REMEDY = """\
+_ARRAY_REMEDY = """\
 numpy.array, numpy.full and C functions take values, not recordings; these record:
     letir.numpy.array([x, 1.0]), letir.numpy.full(3, x), letir.numpy.sum([x, y])
     letir.numpy.asarray(table)[x]
@@ -56,7 +56,7 @@ numpy.array, numpy.full and C functions take values, not recordings; these recor
   or trace with letir.trace(..., intercept=True), where np is letir.numpy"""
 
 
-CLASS = object.__dict__["__class__"]  # past the property: what type() tells
+_CLASS = object.__dict__["__class__"]  # past the property: what type() tells
 
 
 class Tracer(ArrayValue):
@@ -103,7 +103,7 @@ class Tracer(ArrayValue):
 
     @__class__.setter
     def __class__(self, kind):
-        CLASS.__set__(self, kind)
+        _CLASS.__set__(self, kind)
 
     def is_scalar(self) -> bool:
         """Whether NumPy would have a scalar here, which ``+=`` replaces instead of changing it."""
@@ -201,7 +201,7 @@ class Tracer(ArrayValue):
             return self.guarded(convert, f"{convert.__name__}()")
         if (value := self.paused()) is not None:
             return convert(value)
-        raise self.refused(f"{convert.__name__}()", MATH_REMEDY)
+        raise self.refused(f"{convert.__name__}()", _MATH_REMEDY)
 
     def item(self, *args):
         """``item()`` of an integer is recorded as a guard; of other values refused."""
@@ -209,13 +209,13 @@ class Tracer(ArrayValue):
             return bool(self) if self.dtype.kind == "b" else int(self)
         if (value := self.paused()) is not None:
             return value.item(*args)
-        raise self.refused("item()", VALUE_REMEDY)
+        raise self.refused("item()", _VALUE_REMEDY)
 
     def tolist(self):
         """Refused: its numbers would be baked into the program."""
         if (value := self.paused()) is not None:
             return value.tolist()
-        raise self.refused("tolist()", VALUE_REMEDY)
+        raise self.refused("tolist()", _VALUE_REMEDY)
 
     def __array__(self, dtype=None, copy=None):
         if (value := self.paused()) is not None:
@@ -223,7 +223,7 @@ class Tracer(ArrayValue):
         raise refusing(
             TraceError(
                 f"a traced value of type {self.type} cannot become an ordinary array: "
-                f"its record would be lost{at_user()}\n  {ARRAY_REMEDY}"
+                f"its record would be lost{at_user()}\n  {_ARRAY_REMEDY}"
             )
         )
 
@@ -231,7 +231,7 @@ class Tracer(ArrayValue):
         """Refused, as ``float()``: statistics and fractions ask it of a number."""
         if (value := self.paused()) is not None:
             return value.as_integer_ratio()
-        raise self.refused("as_integer_ratio()", MATH_REMEDY)
+        raise self.refused("as_integer_ratio()", _MATH_REMEDY)
 
     def __format__(self, spec):
         if spec:
@@ -263,7 +263,7 @@ class Tracer(ArrayValue):
             raise TraceError(f"{what} cannot be changed in place{at_user()}\n  {remedy}")
         base, whole = written(self, new)
         if base.value is not ABSENT and base.ndim:
-            whole = in_order_of(base, whole)
+            whole = _in_order_of(base, whole)
         elif base.ndim > 1 and not base.emitter.in_c_order:
             whole = base.at[...].set(whole)  # in the order of the base, whatever that is
         base.emitter.note_change(base)
@@ -296,7 +296,7 @@ class Tracer(ArrayValue):
                 f"{type(self.value).__name__!r} object does not support item assignment"
             )
         target, item = whole_place(self, item)
-        target.replace(target.at[item].set(gathered(new)))
+        target.replace(target.at[item].set(stack_traced(new)))
 
     def written_back(self, new: "Tracer") -> "Tracer":
         """Take the new contents that an inlined program gives to its argument."""
@@ -308,7 +308,7 @@ class Tracer(ArrayValue):
 
         def write(self, new):
             part = read(self)
-            if isinstance(new, Tracer) and (new is part or is_same_part(new, self, name)):
+            if isinstance(new, Tracer) and (new is part or _is_same_part(new, self, name)):
                 return
             part[...] = new
 
@@ -318,35 +318,35 @@ class Tracer(ArrayValue):
     del part
 
 
-def in_order_of(base: Tracer, new: Tracer) -> Tracer:
+def _in_order_of(base: Tracer, new: Tracer) -> Tracer:
     """``new`` in the memory order of ``base``, which a write does not change.
 
     Sums, and what is a view of it, depend on that order.
     """
     old, found = base.value, new.value
-    if not isinstance(old, np.ndarray) or steps_of(old) == steps_of(found):
+    if not isinstance(old, np.ndarray) or _steps_of(old) == _steps_of(found):
         return new
-    if math.prod(old.shape) * old.itemsize == extent_of(old):  # a copy of it lies as it does
+    if math.prod(old.shape) * old.itemsize == _extent_of(old):  # a copy of it lies as it does
         return base.at[...].set(new)
-    made = Tracer(new.emitter, new.arg, np.empty_like(old, shape=extent_of(old), dtype=np.uint8))
+    made = Tracer(new.emitter, new.arg, np.empty_like(old, shape=_extent_of(old), dtype=np.uint8))
     lowest = sum(min(0, (n - 1) * step) for n, step in zip(old.shape, old.strides, strict=True))
     made.value = np.ndarray(old.shape, old.dtype, made.value, -lowest, old.strides)
     made.value[...] = found
     return made
 
 
-def steps_of(array) -> list:
+def _steps_of(array) -> list:
     """The strides of an array, of axes along which there are any."""
     return [s for s, n in zip(array.strides, array.shape, strict=True) if n > 1 and array.size]
 
 
-def extent_of(array) -> int:
+def _extent_of(array) -> int:
     """How many bytes of memory an array spans."""
     pairs = zip(array.strides, array.shape, strict=True)
     return array.itemsize + sum(abs(s) * (n - 1) for s, n in pairs) if array.size else 0
 
 
-def is_same_part(new: Tracer, whole: Tracer, name: str) -> bool:
+def _is_same_part(new: Tracer, whole: Tracer, name: str) -> bool:
     """Whether ``new`` is the view ``whole.real`` (or imag): the end of ``x.real += y``."""
     view = new.sharing
     return (
@@ -356,7 +356,7 @@ def is_same_part(new: Tracer, whole: Tracer, name: str) -> bool:
     )
 
 
-class Stale(Tracer):
+class _Stale(Tracer):
     """A view of what has changed: read from its base anew when its value is asked for.
 
     A class of its own, which a traced value has for that time, so that others pay nothing.
@@ -377,8 +377,8 @@ class Stale(Tracer):
     @property
     def type(self):
         """Its type, which no write changes."""
-        return LAST_ARG(self).type
+        return _LAST_ARG(self).type
 
 
-LAST_ARG = Value.arg.__get__  # past the property: what the slot holds
-Tracer.stale, Tracer.fresh = Stale, Tracer
+_LAST_ARG = Value.arg.__get__  # past the property: what the slot holds
+Tracer.stale, Tracer.fresh = _Stale, Tracer

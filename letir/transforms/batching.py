@@ -1,6 +1,6 @@
 """The batching transform: from a program for one example to the program for many at once.
 
-``Batching`` visits a body; what no mapped value reaches stays as it is, everything else becomes
+``_Batching`` visits a body; what no mapped value reaches stays as it is, everything else becomes
 what the ``batch`` rule of its operation makes of it, with the batch as axis 0. ``batched`` is the
 transform of Lambdas on which ``vmap`` stands (``letir.transforms.vmapping``).
 """
@@ -21,7 +21,7 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.autodiff.scripted import mapped_scripted
-from letir.ops.control_flow.loop_over_examples import OneByOne
+from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.batch_rules import to_front, unmapped_types
 from letir.ops.define.records import decomposition
 from letir.visitors.visitor import ExprVisitor, TailCall
@@ -58,15 +58,15 @@ def batched(
             if axis is None:
                 builder.params.append(param)
             else:
-                batch = builder.param(mapped_type(param.type, axis, size), param.name)
+                batch = builder.param(_mapped_type(param.type, axis, size), param.name)
                 names[param] = to_front(batch, axis).arg
         mapped = set(names)
-        results = Batching(builder, size).visit(fn.body, names, mapped)
+        results = _Batching(builder, size).visit(fn.body, names, mapped)
         program = builder.build([names.get(a, a) if type(a) is Local else a for a in results])
         return program, tuple([0 if a in mapped else None for a in results])
 
 
-def mapped_type(kind: ArrayType | None, axis: int, size) -> ArrayType | None:
+def _mapped_type(kind: ArrayType | None, axis: int, size) -> ArrayType | None:
     """The type of a batch along ``axis`` of values of this type; one of Python numbers is an
     array.
     """
@@ -76,7 +76,7 @@ def mapped_type(kind: ArrayType | None, axis: int, size) -> ArrayType | None:
     return kind.with_shape((*kind.shape[:place], size, *kind.shape[place:]))
 
 
-class Batching(ExprVisitor):
+class _Batching(ExprVisitor):
     """Emits the binds of a body for many examples; returns its results as they were named.
 
     ``names`` says what stands for a local, ``mapped`` which locals have a batch there, as axis 0.
@@ -93,7 +93,7 @@ class Batching(ExprVisitor):
         elif bind.op.name == "generator_draw":  # a loop would draw anew for each example
             raise with_line(MissingRule(bind.op.batch.reason), bind)
         else:
-            self.builder.binds.append(renamed(bind, names))
+            self.builder.binds.append(_renamed(bind, names))
         return TailCall(let.body, names, mapped)
 
     def visit_ret(self, ret: Ret, names: dict, mapped: set):
@@ -103,7 +103,7 @@ class Batching(ExprVisitor):
         """Emit the rule of ``bind`` for the operands that are mapped."""
         args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
         try:
-            body = batch_body(bind, args, there, self.size)
+            body = _batch_body(bind, args, there, self.size)
         except LetirError as error:
             raise with_line(error, bind) from None
         self.builder.source = bind.source
@@ -119,7 +119,7 @@ class Batching(ExprVisitor):
                 result.name = binder.name
 
 
-def renamed(bind: Bind, names: dict) -> Bind:
+def _renamed(bind: Bind, names: dict) -> Bind:
     """``bind`` on what stands for its operands."""
     if not any(type(arg) is Local and arg in names for arg in bind.args):
         return bind
@@ -131,7 +131,7 @@ def renamed(bind: Bind, names: dict) -> Bind:
 
 
 @frozen(eq=False)
-class BatchBody(Steps):
+class _BatchBody(Steps):
     """What a bind becomes: its operands are the locals among the bind's, in order.
 
     ``axes``: 0 for each result that has the batch, None for one that has not.
@@ -140,9 +140,9 @@ class BatchBody(Steps):
     axes: tuple[int | None, ...]
 
 
-def batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBody:
+def _batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBody:
     """The rule of ``bind`` on ``args``, which stand for its operands; cached by their types."""
-    operands = [arg.type if type(arg) is Local else constant_key(arg.value) for arg in args]
+    operands = [arg.type if type(arg) is Local else _constant_key(arg.value) for arg in args]
     attrs = None if bind.attrs is NO_ATTRS else bind.attrs.token
     # all that a rule can see of a bind: types, never locals, so that many binds share one body
     key = (bind.op, attrs, size, there, *operands)
@@ -156,16 +156,16 @@ def batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBo
     return found
 
 
-def constant_key(value):
+def _constant_key(value):
     """What tells constants apart: zeros by their text, 0.0 == -0.0."""
     return token(value) if type(value) is complex else (type(value), value or repr(value))
 
 
-def _recorded(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBody:
+def _recorded(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _BatchBody:
     builder = LetBuilder()
     operands = [builder.param(a.type) if type(a) is Local else a.value for a in args]
     axes = tuple([0 if mapped else None for mapped in there])
-    rule = batching_rule(bind.op)
+    rule = _batching_rule(bind.op)
     keywords = {"transform": batched} if bind.op.holds_lambdas else {}  # bodies are batched too
     found, out_axes = rule(operands, axes, **bind.attrs, **keywords)
     if bind.op.results is None:
@@ -175,27 +175,31 @@ def _recorded(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> BatchBod
             f"{bind.op.name}: its batch rule gave {len(found)} results and {len(out_axes)} axes "
             f"for {len(bind.binders)} results"
         )
-    types = slice_types(bind, args, there)
-    results = [settled(bind, *triple, size) for triple in zip(found, out_axes, types, strict=True)]
+    types = _slice_types(bind, args, there)
+    results = [_settled(bind, *triple, size) for triple in zip(found, out_axes, types, strict=True)]
     fn = builder.build(results)
-    return BatchBody(*compiled(fn), tuple([None if a is None else 0 for a in out_axes]))
+    return _BatchBody(*compiled(fn), tuple([None if a is None else 0 for a in out_axes]))
 
 
-def batching_rule(op: Primitive) -> Callable:
+def _batching_rule(op: Primitive) -> Callable:
     """The batch rule of ``op``; of a composite with a gradient of its own one that keeps that; one
     example after the other where there is none.
     """
     if op.batch is not NO_BATCH:
         return op.rule("batch")
     # slow but right, and to be seen: the text of the program says ``looped``
-    return OneByOne(lambda: op) if op.decompose is None else functools.partial(with_gradient, op)
+    return (
+        LoopOverExamples(lambda: op)
+        if op.decompose is None
+        else functools.partial(_with_gradient, op)
+    )
 
 
-def with_gradient(op: Primitive, args, axes, *, transform, **attrs):
+def _with_gradient(op: Primitive, args, axes, *, transform, **attrs):
     """The rule of a composite with a gradient of its own: both programs, batched."""
     kinds = unmapped_types(args, axes)
     forward = decomposition(op.decompose, kinds, attrs)
-    backward, context, gradients = gradient_of_slices(op, kinds, forward, attrs)
+    backward, context, gradients = _gradient_of_slices(op, kinds, forward, attrs)
     there = [i for i, kind in enumerate(kinds) if kind is not None]
     place = {position: i for i, position in enumerate(there)}
     count = len(forward.ret.args)
@@ -214,7 +218,7 @@ def with_gradient(op: Primitive, args, axes, *, transform, **attrs):
     return (found[0], out_axes[0]) if op.results is None else (found, out_axes)
 
 
-def gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dict) -> tuple:
+def _gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dict) -> tuple:
     """(program, what it reads, what its results belong to) of the op's own rule on one example.
 
     Positions are those of operands, then of results.
@@ -230,7 +234,7 @@ def gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dict
     return program, rule.captured, rule.results
 
 
-def slice_types(bind: Bind, args: tuple[Arg, ...], there: tuple) -> tuple:
+def _slice_types(bind: Bind, args: tuple[Arg, ...], there: tuple) -> tuple:
     """The result types of ``bind`` on the slices of ``args``."""
     slices = [
         Local(arg.type.with_shape(arg.type.shape[1:])) if mapped and arg.type is not None else arg
@@ -239,7 +243,7 @@ def slice_types(bind: Bind, args: tuple[Arg, ...], there: tuple) -> tuple:
     return result_types(bind.op, tuple(slices), bind.attrs)
 
 
-def settled(bind: Bind, result, axis: int | None, expected: ArrayType | None, size):
+def _settled(bind: Bind, result, axis: int | None, expected: ArrayType | None, size):
     """A rule's result with the batch in front, in the dtype of its slices' results.
 
     Raises ShapeError if it has not their shape.

@@ -52,7 +52,7 @@ def checkpoint(
     if policy is not None:
         check_policy(policy)
     if isinstance(f, Lambda):
-        return as_one_bind(f, policy)
+        return _as_one_bind(f, policy)
     argnums = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
 
     @functools.wraps(f)
@@ -63,7 +63,7 @@ def checkpoint(
         static, given = apart(args, argnums)
         call = called(given_apart(f, static, argnums), given, kwargs, writes=None)
         return call.out_tree.unflatten(
-            run_flat(as_one_bind(call.fn, policy, source), list(call.leaves))
+            run_flat(_as_one_bind(call.fn, policy, source), list(call.leaves))
         )
 
     return checkpointed
@@ -74,23 +74,23 @@ def is_recorded(*values) -> bool:
     return is_tracing() or any(hasattr(type(leaf), "__letir_run__") for leaf in flatten(values)[0])
 
 
-def as_one_bind(fn: Lambda, policy: Policy | None, source: Source | None = None) -> Lambda:
+def _as_one_bind(fn: Lambda, policy: Policy | None, source: Source | None = None) -> Lambda:
     """The program whose one bind computes what ``fn`` does."""
-    saved = saved_locals(fn, policy)
+    saved = _saved_locals(fn, policy)
     body = Lambda(fn.params, fn.binds, Ret((*fn.ret.args, *saved)))
     attrs = Attrs(body=body, saved=len(saved))
     found = one_bind(checkpoint_op, attrs, fn.params, fn.ret, source)
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
 
 
-def saved_locals(fn: Lambda, policy: Policy | None) -> tuple[Local, ...]:
+def _saved_locals(fn: Lambda, policy: Policy | None) -> tuple[Local, ...]:
     """The locals that the policy keeps, but for parameters and what nobody reads."""
     read = {local for bind in fn.binds for local in bind.locals()}
     used = [bind for bind in fn.binds if not read.isdisjoint(bind.binders)]
-    return tuple([binder for bind in used if keeps(policy, bind) for binder in bind.binders])
+    return tuple([binder for bind in used if _keeps(policy, bind) for binder in bind.binders])
 
 
-def keeps(policy: Policy | None, bind: Bind) -> bool:
+def _keeps(policy: Policy | None, bind: Bind) -> bool:
     """Whether the results of ``bind`` are kept: what has an effect always is."""
     if bind.op.effect or policy is None:
         return bind.op.effect

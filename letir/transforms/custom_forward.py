@@ -34,8 +34,10 @@ from letir.transforms.checkpointing import is_recorded, one_bind
 from letir.transforms.custom_reverse import CustomFunction
 from letir.transforms.program_call import apart, given_apart, joined, tree_of_results
 
-MOST_ORDERS = 4  # how often a rule that calls its function on other arguments is recorded in itself
-LINEAR = "a rule is linear in the tangents: add them up, times what does not depend on them"
+_MOST_ORDERS = (
+    4  # how often a rule that calls its function on other arguments is recorded in itself
+)
+_LINEAR = "a rule is linear in the tangents: add them up, times what does not depend on them"
 
 
 class custom_jvp(CustomFunction):
@@ -91,7 +93,7 @@ class custom_jvp(CustomFunction):
             return self.function(*args)
         if self.rule is None:
             raise LetirError(f"{self}: it has no rule\n  call its defjvp(rule) or defjvps(...)")
-        for call in RULES.get():  # in its own rule: the result that is there already [D9]
+        for call in _RULES.get():  # in its own rule: the result that is there already [D9]
             if call.is_of(self, args):
                 return call.result
         source, _ = user_place(2)
@@ -100,13 +102,13 @@ class custom_jvp(CustomFunction):
         primal = record(function, given, {}, LAZY)
         rule, captured = self.recorded_rule(primal, fixed, given)
         attrs = Attrs(
-            name=self.name, primal=flat(primal.fn), rule=rule, closed_over=len(primal.lifted)
+            name=self.name, primal=_flat(primal.fn), rule=rule, closed_over=len(primal.lifted)
         )
         # as the leaves below, and as ``linear_rule`` orders its parameters
         taken = [*primal.fn.params, *(Local(value.type) for value in captured)]
         program = one_bind(custom_jvp_op, attrs, taken, primal.fn.ret, source)
         leaves = primal.tree.leaves_of((given, {}), self.name)
-        return results_tree(primal.fn).unflatten(
+        return _results_tree(primal.fn).unflatten(
             run_flat(program, [*leaves, *primal.lifted, *captured])
         )
 
@@ -118,20 +120,22 @@ class custom_jvp(CustomFunction):
         """
         # on other arguments the function records its rule in its rule, without an end of its own;
         # the missing rule is an error only where a derivative of that order is asked for
-        if sum(call.custom is self for call in RULES.get()) >= MOST_ORDERS:
+        if sum(call.custom is self for call in _RULES.get()) >= _MOST_ORDERS:
             return None, ()
         # count: without the values that f closes over [D9]
         fn, count = primal.fn, primal.tree.arrays
-        tree = results_tree(fn)
-        tangents = [example(p.type, self.name) for p in fn.params[:count] if has_tangent(p)]
+        tree = _results_tree(fn)
+        tangents = [_example(p.type, self.name) for p in fn.params[:count] if _has_tangent(p)]
 
         def rule(given, outs, tangents):
             result = tree.unflatten(outs)
-            with under_rule(RuleCall.of(self, joined(fixed, given, self.nondiff_argnums), result)):
-                found = self.rule(*fixed, given, nested_tangents(given, tangents))
+            with _under_rule(
+                _RuleCall.of(self, joined(fixed, given, self.nondiff_argnums), result)
+            ):
+                found = self.rule(*fixed, given, _nested_tangents(given, tangents))
             return self.tangents_of(found, tree, outs)
 
-        outs = [example(arg.type, self.name) for arg in fn.ret.args]
+        outs = [_example(arg.type, self.name) for arg in fn.ret.args]
         recording = record(rule, (given, outs, tangents), {}, LAZY)
         return self.linear_rule(recording, primal, len(outs)), recording.lifted
 
@@ -141,8 +145,8 @@ class custom_jvp(CustomFunction):
             raise ShapeError(f"{self}: its rule returns (result, tangent), found {found!r}")
         out, tangent = found  # out is checked only: the result is that of the function itself
         for again, expected in zip(tree.leaves_of(out, f"{self}: its rule"), outs, strict=True):
-            self.check_type("result", type_of_value(again), expected.type)
-        leaves = [None] * len(outs) if tangent is None else spread(tree, tangent)
+            self.check_type("result", _type_of_value(again), expected.type)
+        leaves = [None] * len(outs) if tangent is None else _tangent_leaves(tree, tangent)
         if leaves is None:
             raise ShapeError(
                 f"{self}: the tangent of its rule nests as the result, {tree}, found {tangent!r}"
@@ -154,7 +158,7 @@ class custom_jvp(CustomFunction):
         """A tangent as the result's type wants it; zeros for None."""
         if tangent is None:
             return zeros_like(out)
-        self.check_type("tangent", type_of_value(tangent), out.type)
+        self.check_type("tangent", _type_of_value(tangent), out.type)
         return recast(tangent, out.dtype) if isinstance(tangent, Tracer) else tangent
 
     def check_type(self, what: str, found: ArrayType | None, expected: ArrayType | None) -> None:
@@ -178,7 +182,7 @@ class custom_jvp(CustomFunction):
         ordered = (*params[:count], *over, *params[end:], *outs, *tangents)
         fn = Lambda(ordered, recording.fn.binds, recording.fn.ret)
         with suppress(MissingRule):  # of an operation with a forward rule only nothing tells
-            Linearity(fn, tangents, f"{self}: its rule", LINEAR)
+            Linearity(fn, tangents, f"{self}: its rule", _LINEAR)
         return fn
 
 
@@ -186,7 +190,7 @@ class custom_jvp(CustomFunction):
 
 
 @frozen(eq=False)
-class RuleCall:
+class _RuleCall:
     """A rule that is being recorded: of what, for which arguments, and what the result is called
     there.
     """
@@ -197,10 +201,10 @@ class RuleCall:
     result: Any
 
     @classmethod
-    def of(cls, custom: custom_jvp, args: tuple, result) -> "RuleCall":
+    def of(cls, custom: custom_jvp, args: tuple, result) -> "_RuleCall":
         """The call with these arguments."""
         leaves = flatten(args)[0]
-        return cls(custom, leaves, list(map(place_of, leaves)), result)
+        return cls(custom, leaves, list(map(_place_of, leaves)), result)
 
     def is_of(self, custom: custom_jvp, args: tuple) -> bool:
         """Whether ``custom(*args)`` is the result: the same arguments, not written to since."""
@@ -210,24 +214,24 @@ class RuleCall:
             and len(leaves) == len(self.leaves)
             # == of traced values is an operation
             and all(a is b for a, b in zip(leaves, self.leaves, strict=True))
-            and all(place_of(a) is b for a, b in zip(leaves, self.known_as, strict=True))
+            and all(_place_of(a) is b for a, b in zip(leaves, self.known_as, strict=True))
         )
 
 
-RULES: ContextVar[tuple[RuleCall, ...]] = ContextVar("letir_custom_rules", default=())
+_RULES: ContextVar[tuple[_RuleCall, ...]] = ContextVar("letir_custom_rules", default=())
 
 
 @contextmanager
-def under_rule(call: RuleCall):
+def _under_rule(call: _RuleCall):
     """Inside, the rule of this call is being recorded."""
-    token = RULES.set((*RULES.get(), call))
+    token = _RULES.set((*_RULES.get(), call))
     try:
         yield
     finally:
-        RULES.reset(token)
+        _RULES.reset(token)
 
 
-def place_of(leaf):
+def _place_of(leaf):
     """What a traced value is bound to, which a write in place changes."""
     return leaf.arg if isinstance(leaf, Tracer) else None
 
@@ -235,12 +239,12 @@ def place_of(leaf):
 # ---- types and nesting ----
 
 
-def has_tangent(param: Local) -> bool:
+def _has_tangent(param: Local) -> bool:
     """Whether the rule gets a tangent for this argument."""
     return directed(param.type)
 
 
-def nested_tangents(given, tangents: list):
+def _nested_tangents(given, tangents: list):
     """The tangents nested as the arguments, None for an argument that has none."""
     leaves, spec = flatten(given)
     rest = iter(tangents)
@@ -249,7 +253,7 @@ def nested_tangents(given, tangents: list):
     )
 
 
-def spread(tree: Tree, tangent) -> list | None:
+def _tangent_leaves(tree: Tree, tangent) -> list | None:
     """The leaves of a tangent that nests as ``tree``, None for a zero; None if it does not."""
     try:
         leaves = tree.spec.flatten_up_to(tangent)
@@ -258,7 +262,7 @@ def spread(tree: Tree, tangent) -> list | None:
     return leaves if all(leaf is None or is_leaf(leaf) for leaf in leaves) else None
 
 
-def example(kind: ArrayType | None, name: str) -> ShapeDtype:
+def _example(kind: ArrayType | None, name: str) -> ShapeDtype:
     """What stands for a value of this type while a rule is recorded."""
     if kind is None:
         raise DTypeError(
@@ -268,16 +272,16 @@ def example(kind: ArrayType | None, name: str) -> ShapeDtype:
     return ShapeDtype(kind.shape, kind.dtype, kind.weak)
 
 
-def type_of_value(value) -> ArrayType | None:
+def _type_of_value(value) -> ArrayType | None:
     """The type of what a rule returned."""
     return value.type if isinstance(value, Tracer) else type_of(value)
 
 
-def results_tree(fn: Lambda) -> Tree:
+def _results_tree(fn: Lambda) -> Tree:
     """How the results of ``fn`` nest."""
     return fn.out_tree or tree_of_results(len(fn.ret.args))
 
 
-def flat(fn: Lambda) -> Lambda:
+def _flat(fn: Lambda) -> Lambda:
     """``fn`` of arrays in a row."""
     return Lambda(fn.params, fn.binds, fn.ret)

@@ -118,7 +118,7 @@ class custom_vjp(CustomFunction):
         outs, out_spec = flatten(out)
         kept = flatten(residuals)[0]
         inputs = [leaf for leaf in flatten(given)[0] if isinstance(leaf, Tracer)]
-        closed_over = closed_over_by(trace, before, outs, inputs)
+        closed_over = _closed_over_by(trace, before, outs, inputs)
         rule = self._recorded_backward(residuals, out, fixed, given)
         captured = rule.lifted
         attrs = Attrs(
@@ -168,7 +168,7 @@ class custom_vjp(CustomFunction):
         return recast(ct, leaf.dtype) if isinstance(ct, Tracer) else ct
 
 
-def closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list[Local]:
+def _closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list[Local]:
     """The floating locals, other than inputs, that are read by what was recorded since ``before``.
 
     The rule says nothing of the derivative by these.

@@ -90,7 +90,7 @@ def _gradient(
         check_inputs(call.fn, positions)
         check_result(call.fn, holomorphic)
         flat = gradient_program(call.fn, positions, with_value, keeping)
-        outs = nested_outputs(example(call.out_tree), example(tree), has_aux, with_value)
+        outs = _nested_outputs(example(call.out_tree), example(tree), has_aux, with_value)
         # taken as f is, by all its arguments
         return Lambda(flat.params, flat.binds, flat.ret, call.fn.in_tree, outs)
 
@@ -109,7 +109,7 @@ def _gradient(
     return gradient
 
 
-def nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | None:
+def _nested_outputs(out, gradients, has_aux: bool, with_value: bool) -> Tree | None:
     """How value, gradients and aux nest; None for one array or arrays in a row."""
     if has_aux and not (isinstance(out, tuple) and len(out) == 2):
         raise ShapeError("has_aux: the function must return (value, aux)")

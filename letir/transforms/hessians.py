@@ -57,17 +57,17 @@ def hessian(
         return outer(inner, argnums, **options)
 
     if isinstance(inner, Lambda):
-        return either(lambda: of(jacfwd), lambda: of(jacrev))
+        return _either(lambda: of(jacfwd), lambda: of(jacrev))
 
     # a function is recorded when it is called: only then is it known which rules there are
     @functools.wraps(inner)
     def hessian_of(*args, **kwargs):
-        return either(lambda: of(jacfwd)(*args, **kwargs), lambda: of(jacrev)(*args, **kwargs))
+        return _either(lambda: of(jacfwd)(*args, **kwargs), lambda: of(jacrev)(*args, **kwargs))
 
     return hessian_of
 
 
-def either(first: Callable, second: Callable):
+def _either(first: Callable, second: Callable):
     """``first()``; ``second()`` where a rule is missing for that."""
     try:
         return first()
@@ -95,13 +95,13 @@ def hvp(f: Callable, primals=None, tangents=None):
     """
     f = as_program(f)
     if primals is None:
-        return product_of(f, functools.partial(hvp, f), product_program)
-    primals, tangents = entries(primals, tangents)
+        return _product_of(f, functools.partial(hvp, f), _product_program)
+    primals, tangents = _entries(primals, tangents)
     call = called(f, primals, {})
-    wanted = floating(call)
+    wanted = _floating(call)
     inputs, directions = directions_of(call, primals, tangents)
-    program = hvp_program(call.fn, wanted, inputs)
-    return nested(call, wanted, separate(run_flat(program, [*call.leaves, *directions])))
+    program = _hvp_program(call.fn, wanted, inputs)
+    return _nested(call, wanted, separate(run_flat(program, [*call.leaves, *directions])))
 
 
 def ggnvp(f: Callable, g: Callable, primals=None, tangents=None):
@@ -119,29 +119,29 @@ def ggnvp(f: Callable, g: Callable, primals=None, tangents=None):
     """
     f = as_program(f)
     if primals is None:
-        return product_of(
-            f, functools.partial(ggnvp, f, g), functools.partial(ggn_product_program, g=g)
+        return _product_of(
+            f, functools.partial(ggnvp, f, g), functools.partial(_ggn_product_program, g=g)
         )
-    primals, tangents = entries(primals, tangents)
+    primals, tangents = _entries(primals, tangents)
     call = called(f, primals, {})
-    wanted = floating(call)
+    wanted = _floating(call)
     inputs, directions = directions_of(call, primals, tangents)
     given = dict(zip(inputs, directions, strict=True))
-    found = ggn_product(call, wanted, [given.get(i) for i in wanted], g)
-    return nested(call, wanted, separate(found))
+    found = _ggn_product(call, wanted, [given.get(i) for i in wanted], g)
+    return _nested(call, wanted, separate(found))
 
 
 # ---- arguments and results ----
 
 
-def entries(primals, tangents) -> tuple[tuple, tuple]:
+def _entries(primals, tangents) -> tuple[tuple, tuple]:
     """Both as tuples of one entry an argument."""
     if type(primals) is tuple:
         return primals, tuple(tangents) if tangents is not None else (None,) * len(primals)
     return (primals,), (tangents,)
 
 
-def floating(call: Call) -> list[int]:
+def _floating(call: Call) -> list[int]:
     """The positions of the floating parameters that belong to positional arguments."""
     args, _ = call.tree.example()
     positions, _ = arguments_of(call.tree, tuple(range(len(args))))
@@ -149,17 +149,17 @@ def floating(call: Call) -> list[int]:
     return [i for i, kind in zip(positions, types, strict=True) if kind is None or kind.inexact]
 
 
-def nested(call: Call, positions: list[int], found):
+def _nested(call: Call, positions: list[int], found):
     """The product nested as the positional arguments, None where there is none."""
     by_position = dict(zip(positions, found, strict=True))
     args = call.tree.nest([by_position.get(i) for i in range(call.tree.arrays)])[0]
     return args[0] if len(args) == 1 else args
 
 
-def product_of(f: Callable, product: Callable, program: Callable) -> Callable:
+def _product_of(f: Callable, product: Callable, program: Callable) -> Callable:
     """A product as a function, for a Lambda as a Lambda, of arguments followed by tangents."""
     if isinstance(f, Lambda):
-        return product_lambda(f, program)
+        return _product_lambda(f, program)
 
     @functools.wraps(f)
     def of(*args):
@@ -172,23 +172,23 @@ def product_of(f: Callable, product: Callable, program: Callable) -> Callable:
 
 
 @paused_gc()
-def product_lambda(fn: Lambda, program: Callable) -> Lambda:
+def _product_lambda(fn: Lambda, program: Callable) -> Lambda:
     """The program of ``fn``'s positional arguments, their tangents, and its keyword arguments."""
     call = Call(fn, tree_of_arguments(fn), [])
     args, kwargs = call.tree.example()
-    wanted = floating(call)
+    wanted = _floating(call)
     flat = program(call, wanted)
     count, ends = len(fn.params), Tree.of(args).arrays
     # keyword arguments stay last: ends is where they begin among the parameters of f
     params = [*flat.params[:ends], *flat.params[count:], *flat.params[ends:count]]
-    spots = nest_of(call, dict.fromkeys(wanted, LEAF))
+    spots = _nest_of(call, dict.fromkeys(wanted, LEAF))
     out = Tree.of(spots[0] if len(spots) == 1 else spots)
     in_tree = Tree.of(((*args, *spots), kwargs))
     plain = out == tree_of_results(len(wanted))  # said by the number of results alone
     return Lambda(params, flat.binds, flat.ret, in_tree, None if plain else out)
 
 
-def nest_of(call: Call, leaves: dict):
+def _nest_of(call: Call, leaves: dict):
     """The positional arguments with these leaves, None for others."""
     return call.tree.nest([leaves.get(i) for i in range(call.tree.arrays)])[0]
 
@@ -196,13 +196,13 @@ def nest_of(call: Call, leaves: dict):
 # ---- Hessian ----
 
 
-def product_program(call: Call, wanted: list[int]) -> Lambda:
+def _product_program(call: Call, wanted: list[int]) -> Lambda:
     """The program of ``hvp`` for all tangents."""
-    return hvp_program(call.fn, wanted, wanted)
+    return _hvp_program(call.fn, wanted, wanted)
 
 
 @paused_gc()
-def hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
+def _hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
     """(parameters of ``fn``, tangents of ``inputs``) -> products for ``wanted``.
 
     Linear in the number of binds.
@@ -212,8 +212,8 @@ def hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
     check_result(fn, holomorphic=False)
     # its one program is transformed again
     gradients = gradient_program(fn, wanted, with_value=False)
-    builder, found = either(
-        lambda: forward_product(gradients, inputs),
+    builder, found = _either(
+        lambda: _forward_product(gradients, inputs),
         lambda: reverse_product(gradients, wanted, inputs),
     )
     results = [
@@ -223,7 +223,7 @@ def hvp_program(fn: Lambda, wanted: list[int], inputs: list[int]) -> Lambda:
     return dead_code(builder.build(results))
 
 
-def forward_product(gradients: Lambda, inputs: list[int]) -> tuple[LetBuilder, dict]:
+def _forward_product(gradients: Lambda, inputs: list[int]) -> tuple[LetBuilder, dict]:
     """The tangents of the gradients, by position."""
     program, outputs = jvp_program(gradients, inputs)
     builder = LetBuilder()
@@ -253,7 +253,7 @@ def reverse_product(
 # ---- Gauss-Newton ----
 
 
-def ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) -> list:
+def _ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) -> list:
     """The products for ``wanted``; ``directions``: one for each of these, None for zeros."""
     pair = linear_program(call.fn, wanted)
     arguments, count = list(call.leaves), len(call.fn.ret.args)
@@ -279,7 +279,7 @@ def ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) ->
     return run_flat(transpose, [*(cts[k] for k in pair.outputs), *captured])
 
 
-def ggn_product_program(call: Call, wanted: list[int], g: Callable) -> Lambda:
+def _ggn_product_program(call: Call, wanted: list[int], g: Callable) -> Lambda:
     """The program of ``ggnvp`` for all tangents."""
     count, types = len(call.fn.params), [param.type for param in call.fn.params]
     if None in types:
@@ -289,6 +289,6 @@ def ggn_product_program(call: Call, wanted: list[int], g: Callable) -> Lambda:
 
     def products(*leaves):
         at = Call(call.fn, call.tree, list(leaves[:count]))
-        return tuple(ggn_product(at, wanted, list(leaves[count:]), g))
+        return tuple(_ggn_product(at, wanted, list(leaves[count:]), g))
 
     return record(products, (*examples, *directions), {}, ABSTRACT).fn

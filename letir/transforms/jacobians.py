@@ -56,7 +56,7 @@ def jacrev(
     array([[3., 0., 1.],
            [0., 3., 2.]])
     """
-    return transformed(f, Request("jacrev", argnums, has_aux, holomorphic), by_rows)
+    return _transformed(f, _Request("jacrev", argnums, has_aux, holomorphic), _by_rows)
 
 
 @shared_with_executors
@@ -72,7 +72,7 @@ def jacfwd(
     >>> jacfwd(lambda x: x * np.arange(3.0))(2.0)
     array([0., 1., 2.])
     """
-    return transformed(f, Request("jacfwd", argnums, has_aux, holomorphic), by_columns)
+    return _transformed(f, _Request("jacfwd", argnums, has_aux, holomorphic), _by_columns)
 
 
 @shared_with_executors
@@ -87,14 +87,14 @@ def jacobian(
     array([[1., 0.],
            [0., 1.]])
     """
-    return transformed(f, Request("jacobian", argnums, has_aux, holomorphic), by_size)
+    return _transformed(f, _Request("jacobian", argnums, has_aux, holomorphic), _by_size)
 
 
 # ---- what is asked, and of what ----
 
 
 @frozen
-class Request:
+class _Request:
     """The name of the transform, for messages, and its options."""
 
     name: str
@@ -104,13 +104,13 @@ class Request:
 
 
 @frozen(eq=False)
-class Task:
+class _Task:
     """A program, and by which parameters which of its results are differentiated.
 
     The results that are differentiated come first.
     """
 
-    asked: Request
+    asked: _Request
     fn: Lambda
     inputs: list[int]
     results: int
@@ -152,16 +152,16 @@ class Task:
                 )
 
 
-def transformed(f: Callable, asked: Request, blocks_of: Callable) -> Callable:
+def _transformed(f: Callable, asked: _Request, blocks_of: Callable) -> Callable:
     """The Jacobian of a function as a function, of a Lambda as a Lambda."""
     f = as_program(f)
     if isinstance(f, Lambda):
-        return program(Call(f, tree_of_arguments(f), []), asked, blocks_of)
+        return _program(Call(f, tree_of_arguments(f), []), asked, blocks_of)
 
     @functools.wraps(f)
     def jacobian_of(*args, **kwargs):
         call = called(f, args, kwargs)
-        found = program(call, asked, blocks_of)
+        found = _program(call, asked, blocks_of)
         tree = found.out_tree or tree_of_results(len(found.ret.args))
         return tree.unflatten(separate(run_flat(found, list(call.leaves))))
 
@@ -169,7 +169,7 @@ def transformed(f: Callable, asked: Request, blocks_of: Callable) -> Callable:
 
 
 @paused_gc()
-def program(call: Call, asked: Request, blocks_of: Callable) -> Lambda:
+def _program(call: Call, asked: _Request, blocks_of: Callable) -> Lambda:
     """The Jacobian of a call as a program of its arguments."""
     inputs, columns = arguments_of(call.tree, asked.argnums)
     out, aux = example(call.out_tree), ()
@@ -178,7 +178,7 @@ def program(call: Call, asked: Request, blocks_of: Callable) -> Lambda:
             raise ShapeError("has_aux: the function must return (result, aux)")
         out, aux = out
     rows = Tree.of(out)
-    task = Task(asked, call.fn, inputs, rows.arrays)
+    task = _Task(asked, call.fn, inputs, rows.arrays)
     task.check()
     builder, found = blocks_of(task)
     results = [*found, *call.fn.ret.args[rows.arrays :]]
@@ -191,15 +191,17 @@ def program(call: Call, asked: Request, blocks_of: Callable) -> Lambda:
 # ---- the blocks, row by row: a derivative for each result and argument ----
 
 
-def by_size(task: Task) -> tuple[LetBuilder, list]:
+def _by_size(task: _Task) -> tuple[LetBuilder, list]:
     """The blocks by the mode that takes fewer directions, or for which all rules are there."""
     rows, columns = (sum(kind.size for kind in kinds) for kinds in (task.rows, task.columns))
     # between real and complex numbers only the real side has all directions as unit vectors
     complex_ = [any(k.dtype.kind == "c" for k in kinds) for kinds in (task.rows, task.columns)]
     if any(complex_) and not all(complex_):
-        modes = [by_rows] if complex_[1] else [by_columns]
+        modes = [_by_rows] if complex_[1] else [_by_columns]
     else:
-        modes = [by_columns, by_rows] if columns < rows else [by_rows, by_columns]  # ties: reverse
+        modes = (
+            [_by_columns, _by_rows] if columns < rows else [_by_rows, _by_columns]
+        )  # ties: reverse
     try:
         return modes[0](task)
     except MissingRule:
@@ -208,58 +210,58 @@ def by_size(task: Task) -> tuple[LetBuilder, list]:
         return modes[1](task)
 
 
-def by_rows(task: Task) -> tuple[LetBuilder, list]:
+def _by_rows(task: _Task) -> tuple[LetBuilder, list]:
     """The blocks from pulling back all unit cotangents at once."""
     task.check_real(task.rows, "a result", "take its real part, or letir.jacfwd")
     fn, wanted = task.fn, set(task.inputs)
     defined = [i < task.results for i in range(len(fn.ret.args))]
     gradient = differentiate(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
-    builder, rows = started(gradient.f, fn), task.rows
+    builder, rows = _started(gradient.f, fn), task.rows
     kinds = [rows[i] for i in gradient.df_input_vjps]
     captured = [fn.params[i] for i in gradient.df_input_captured_inputs]
     captured += [gradient.f.ret.args[i] for i in gradient.df_input_captured_outputs]
-    cts = along_units(builder, gradient.df, kinds, captured)
+    cts = _along_units(builder, gradient.df, kinds, captured)
     found = dict(zip(gradient.df_output_vjps, cts, strict=True))
-    start = dict(zip(gradient.df_input_vjps, offsets(kinds), strict=True))
+    start = dict(zip(gradient.df_input_vjps, _offsets(kinds), strict=True))
     return builder, [
-        rows_of(builder, found.get(i), start.get(k), row, fn.params[i].type)
+        _rows_of(builder, found.get(i), start.get(k), row, fn.params[i].type)
         for k, row in enumerate(rows)
         for i in task.inputs
     ]
 
 
-def by_columns(task: Task) -> tuple[LetBuilder, list]:
+def _by_columns(task: _Task) -> tuple[LetBuilder, list]:
     """The blocks from pushing all unit tangents forward at once."""
     task.check_real(task.columns, "an argument", "take letir.jacrev for a real result")
     fn = task.fn
     # an argument may be asked for twice
     pair = linear_program(fn, list(dict.fromkeys(task.inputs)))
-    builder, kinds = started(pair.f, fn), [fn.params[i].type for i in pair.inputs]
+    builder, kinds = _started(pair.f, fn), [fn.params[i].type for i in pair.inputs]
     captured = pair.captured(fn.params, pair.f.ret.args)
-    tangents = along_units(builder, pair.linear, kinds, captured)
+    tangents = _along_units(builder, pair.linear, kinds, captured)
     found = dict(zip(pair.outputs, tangents, strict=True))
-    start = dict(zip(pair.inputs, offsets(kinds), strict=True))
+    start = dict(zip(pair.inputs, _offsets(kinds), strict=True))
     return builder, [
-        columns_of(builder, found.get(k), start[i], row, fn.params[i].type)
+        _columns_of(builder, found.get(k), start[i], row, fn.params[i].type)
         for k, row in enumerate(task.rows)
         for i in task.inputs
     ]
 
 
-def started(primal: Lambda, fn: Lambda) -> LetBuilder:
+def _started(primal: Lambda, fn: Lambda) -> LetBuilder:
     """A builder with the parameters of ``fn`` and the binds of ``primal``, which are its own."""
     builder = LetBuilder()
     builder.params, builder.binds = list(fn.params), list(primal.binds)
     return builder
 
 
-def offsets(kinds: list[ArrayType]) -> list[int]:
+def _offsets(kinds: list[ArrayType]) -> list[int]:
     """Where the numbers of each begin in a row."""
     # [: n]: of nothing it still gives a 0
     return list(itertools.accumulate([kind.size for kind in kinds[:-1]], initial=0))[: len(kinds)]
 
 
-def along_units(
+def _along_units(
     builder: LetBuilder, linear: Lambda, kinds: list[ArrayType], captured: list[Local]
 ) -> list[Value | None]:
     """The results of a linear program for all unit directions, as axis 0; None for zeros.
@@ -270,11 +272,11 @@ def along_units(
     if not total:
         return [None] * len(linear.ret.args)
     if total == 1 == len(kinds):  # as it is: a batch of one would only add axes
-        units = builder.emit(ones, (), made(kinds[0].shape, kinds[0].dtype))
+        units = builder.emit(ones, (), _made(kinds[0].shape, kinds[0].dtype))
         results = axes = builder.inline(linear, [*units, *captured])
     else:
-        starts = zip(kinds, offsets(kinds), strict=True)
-        units = [unit_block(builder, *pair, total) for pair in starts]
+        starts = zip(kinds, _offsets(kinds), strict=True)
+        units = [_unit_block(builder, *pair, total) for pair in starts]
         # one pass for the directions of all values, each zero in the others' places; all of them
         # share what is captured
         program, axes = batched(linear, [0] * len(kinds) + [None] * len(captured), total)
@@ -285,44 +287,44 @@ def along_units(
     ]
 
 
-def unit_block(builder: LetBuilder, kind: ArrayType, offset: int, total: int) -> Local:
+def _unit_block(builder: LetBuilder, kind: ArrayType, offset: int, total: int) -> Local:
     """The part of ``total`` unit vectors in a row that belongs to a value of this type."""
     # a slice of columns of the unit matrix: 1 where row = offset + column
     attrs = eye.complete({"n": total, "m": kind.size, "k": -offset, "dtype": kind.dtype})
     (matrix,) = builder.emit(eye, (), attrs)
-    return shaped(Value(builder, matrix), (total, *kind.shape)).arg
+    return _shaped(Value(builder, matrix), (total, *kind.shape)).arg
 
 
-def rows_of(builder, ct: Value | None, start: int | None, row, column) -> Value | Local:
+def _rows_of(builder, ct: Value | None, start: int | None, row, column) -> Value | Local:
     """The derivative of a result by an argument, from the argument's cotangents."""
     shape = row.shape + column.shape
     if ct is None or start is None:
-        return zeros_of(builder, shape, column.dtype)
+        return _zeros_of(builder, shape, column.dtype)
     whole = ct.size == row.size * column.size  # there is no other result: all rows are this one's
-    return shaped(ct if whole else ct[start : start + row.size], shape)
+    return _shaped(ct if whole else ct[start : start + row.size], shape)
 
 
-def columns_of(builder, tangent: Value | None, start: int, row, column) -> Value | Local:
+def _columns_of(builder, tangent: Value | None, start: int, row, column) -> Value | Local:
     """The derivative of a result by an argument, from the result's tangents."""
     shape = row.shape + column.shape
     if tangent is None:
-        return zeros_of(builder, shape, row.dtype)
+        return _zeros_of(builder, shape, row.dtype)
     if tangent.shape != row.shape:  # along_units: equal only for a single direction, without axis
         whole = tangent.shape[0] == column.size
         tangent = to_place(tangent if whole else tangent[start : start + column.size], -1)
-    return shaped(tangent, shape)
+    return _shaped(tangent, shape)
 
 
-def shaped(x: Value, shape: tuple[int, ...]) -> Value:
+def _shaped(x: Value, shape: tuple[int, ...]) -> Value:
     """``x`` in this shape."""
     return x if x.shape == shape else reshape(x, shape)
 
 
-def zeros_of(builder: LetBuilder, shape: tuple[int, ...], dtype) -> Local:
+def _zeros_of(builder: LetBuilder, shape: tuple[int, ...], dtype) -> Local:
     """Zeros, for what does not depend on an argument."""
-    return builder.emit(zeros, (), made(shape, dtype))[0]
+    return builder.emit(zeros, (), _made(shape, dtype))[0]
 
 
-def made(shape: tuple[int, ...], dtype) -> Attrs:
+def _made(shape: tuple[int, ...], dtype) -> Attrs:
     """The attributes of zeros and ones."""
     return Attrs(shape=shape, dtype=dtype)

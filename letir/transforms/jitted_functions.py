@@ -31,7 +31,7 @@ class Transform:
         return self.of(f, **self.options)
 
 
-signature_of = functools.cache(inspect.signature)  # when it is asked for, not at import
+_signature_of = functools.cache(inspect.signature)  # when it is asked for, not at import
 
 
 def shared_with_executors(transform: Callable) -> Callable:
@@ -45,26 +45,26 @@ def shared_with_executors(transform: Callable) -> Callable:
         answer = getattr(type(f), "__letir_transformed__", None)
         if answer is None:
             return transform(f, *args, **kwargs)
-        bound = signature_of(transform).bind(f, *args, **kwargs)
+        bound = _signature_of(transform).bind(f, *args, **kwargs)
         bound.apply_defaults()  # grad(f) and grad(f, argnums=0) are one
         _, *options = bound.arguments.items()
-        return answer(f, Transform(transform, dict(options), key_of(transform, options)))
+        return answer(f, Transform(transform, dict(options), _key_of(transform, options)))
 
     return asking
 
 
-def key_of(transform: Callable, options: list) -> tuple | None:
+def _key_of(transform: Callable, options: list) -> tuple | None:
     """A hashable stand-in for a transform with options, None if there is none."""
     try:
-        return (transform, *[(name, token_of(value)) for name, value in options])
+        return (transform, *[(name, _token_of(value)) for name, value in options])
     except DTypeError:
         return None
 
 
-def token_of(option):
+def _token_of(option):
     """A token of an option; lists and dicts too, as they are trees of axes."""
     if isinstance(option, dict):
-        return dict, *[(token(name), token_of(value)) for name, value in option.items()]
+        return dict, *[(token(name), _token_of(value)) for name, value in option.items()]
     if type(option) in (list, tuple):
-        return type(option), *map(token_of, option)
+        return type(option), *map(_token_of, option)
     return token(option)

@@ -33,7 +33,7 @@ def ravel(tree) -> tuple[Any, "Unravel"]:
     jac=True)``.
     """
     leaves, spec = flatten(tree)
-    parts = tuple([Part.of(leaf) for leaf in leaves])
+    parts = tuple([_Part.of(leaf) for leaf in leaves])
     numbers = [leaf for leaf, part in zip(leaves, parts, strict=True) if part.type is not None]
     kinds = [part.type for part in parts if part.type is not None]
     if not numbers:
@@ -44,7 +44,7 @@ def ravel(tree) -> tuple[Any, "Unravel"]:
 
 
 @frozen(eq=False)
-class Part:
+class _Part:
     """A leaf: its type, None for a ``static`` one, and whether NumPy has a scalar there."""
 
     type: ArrayType | None
@@ -52,7 +52,7 @@ class Part:
     static: Any = None
 
     @classmethod
-    def of(cls, leaf) -> "Part":
+    def of(cls, leaf) -> "_Part":
         """What is to be known of a leaf."""
         if type(leaf) in (bool, str):  # static leaves, as in all trees: no numbers to differentiate
             return cls(None, static=leaf)
@@ -83,7 +83,7 @@ class Unravel:
     """Nests vectors of ``type`` again, as ``ravel`` found the pytree: ``tree``, ``parts``."""
 
     tree: Tree
-    parts: tuple[Part, ...]
+    parts: tuple[_Part, ...]
     type: ArrayType
 
     def __repr__(self):

@@ -19,11 +19,11 @@ from letir.errors import LetirError
 from letir.ops.autodiff.gradient_steps import grad_of
 from letir.transforms.program_call import called
 
-MOST = 4  # rules, operations and places that one line of the table names
-LONGEST = 64  # operations that are counted
-MOST_ROWS = 200  # what str shows
-WIDEST = 60  # what the table shows of a bind
-HEAD = ("kept", "type", "bytes", "read by the rule of", "made by", "at", "instead")
+_MOST = 4  # rules, operations and places that one line of the table names
+_LONGEST = 64  # operations that are counted
+_MOST_ROWS = 200  # what str shows
+_WIDEST = 60  # what the table shows of a bind
+_HEAD = ("kept", "type", "bytes", "read by the rule of", "made by", "at", "instead")
 
 
 @frozen(eq=False)
@@ -64,9 +64,9 @@ class Residual:
         kind = "unknown" if self.type is None else repr(self.type)
         size = "unknown" if self.nbytes is None else str(self.nbytes)
         place = self.source.short if self.source else ""
-        made = self.text if len(self.text) <= WIDEST else self.text[:WIDEST] + " ..."
+        made = self.text if len(self.text) <= _WIDEST else self.text[:_WIDEST] + " ..."
         made = " ".join(made.split())
-        return (label + shared, kind, size, few(self.readers), made, place, self.instead)
+        return (label + shared, kind, size, _few(self.readers), made, place, self.instead)
 
 
 @frozen(eq=False, repr=False)
@@ -97,15 +97,15 @@ class Residuals:
         return self.rows[index]
 
     def __str__(self):
-        rows, left_out = self.rows, len(self.rows) - MOST_ROWS
+        rows, left_out = self.rows, len(self.rows) - _MOST_ROWS
         if left_out > 0:
-            rows = rows[: MOST_ROWS // 2] + rows[-MOST_ROWS // 2 :]
-        table = [HEAD, *[row.row() for row in rows]]
+            rows = rows[: _MOST_ROWS // 2] + rows[-_MOST_ROWS // 2 :]
+        table = [_HEAD, *[row.row() for row in rows]]
         widths = [max(map(len, column)) for column in zip(*table, strict=True)]
         lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in table]
         if left_out > 0:
             lines.insert(
-                1 + MOST_ROWS // 2, f"... {left_out} left out: iterate for all of them ..."
+                1 + _MOST_ROWS // 2, f"... {left_out} left out: iterate for all of them ..."
             )
         return "\n".join([self.summary, *lines])
 
@@ -142,20 +142,20 @@ def explain_residuals(
     >>> found.total, found.instead
     (48, 0)
     """
-    gradient = as_gradient(g, args)
+    gradient = _as_gradient(g, args)
     gradient = with_policy(gradient, policy, exact=exact)
     parts = halves(gradient)
-    others = alternative(parts, instead)
+    others = _alternative(parts, instead)
     inputs = set(gradient.f.params)
-    total, unknown = held(gradient.f, parts.captured)
-    temporaries, _ = held(gradient.f, [v for v in parts.captured if v not in inputs])
-    less, _ = held(gradient.f, [v for v in others if v not in inputs])
+    total, unknown = _held(gradient.f, parts.captured)
+    temporaries, _ = _held(gradient.f, [v for v in parts.captured if v not in inputs])
+    less, _ = _held(gradient.f, [v for v in others if v not in inputs])
     name = instead if isinstance(instead, str) else getattr(instead, "__name__", "the policy")
-    rows = tuple(rows_of(parts, others))
+    rows = tuple(_rows_of(parts, others))
     return Residuals(rows, total, temporaries, unknown, name, less, gradient)
 
 
-def as_gradient(g: Gradient | Callable, args: tuple) -> Gradient:
+def _as_gradient(g: Gradient | Callable, args: tuple) -> Gradient:
     """``g``, or the Gradient of a Lambda or of a function at these arguments."""
     if isinstance(g, Gradient):
         return g
@@ -168,7 +168,7 @@ def as_gradient(g: Gradient | Callable, args: tuple) -> Gradient:
     return differentiate(fn, defined=[True] * len(fn.ret.args))  # the form that grad and vjp run
 
 
-def alternative(parts: Halves, policy: Policy) -> set[Local]:
+def _alternative(parts: Halves, policy: Policy) -> set[Local]:
     """What another policy would keep of the same gradient."""
     check_policy(policy)
     if policy == "keep_all":
@@ -179,7 +179,7 @@ def alternative(parts: Halves, policy: Policy) -> set[Local]:
 # ---- bytes ----
 
 
-def bases(fn: Lambda) -> dict[Local, Local]:
+def _bases(fn: Lambda) -> dict[Local, Local]:
     """For each view the value whose memory it shares."""
     found: dict[Local, Local] = {}
     for bind in fn.binds:
@@ -189,9 +189,9 @@ def bases(fn: Lambda) -> dict[Local, Local]:
     return found
 
 
-def held(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
+def _held(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
     """(bytes of these values, how many are of unknown type); what several share counts once."""
-    base_of, groups, unknown = fn.memo(bases), {}, 0
+    base_of, groups, unknown = fn.memo(_bases), {}, 0
     for local in values:
         if local.type is None:
             unknown += 1
@@ -208,15 +208,15 @@ def held(fn: Lambda, values: Iterable[Local]) -> tuple[int | Size, int]:
 # ---- who reads it ----
 
 
-def rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
+def _rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
     """The operations whose rules read a captured value, also by way of what is computed again.
 
     They are found in the gradient that keeps all; what that knows nothing of, because a part of a
     rule was moved into ``f``, belongs to the rules of that line.
     """
     kept, f = set(parts.captured), parts.gradient.f
-    plain = halves(keeping_all(parts.gradient))
-    readers, at_line = steps_reading(plain)
+    plain = halves(_keeping_all(parts.gradient))
+    readers, at_line = _steps_reading(plain)
     moved = [bind for bind in f.binds if not kept.isdisjoint(bind.binders)]
     moved = [bind for bind in moved if not any(b in readers for b in bind.binders)]
     for bind in moved:
@@ -232,14 +232,14 @@ def rules_reading(parts: Halves) -> dict[Local, dict[str, None]]:
     for bind in reversed(plain.known):  # users first, so that names go all the way back
         if id(bind) in again and (bind.op, bind.source) in done:
             # bounded, so that a long chain does not carry all names along: a table shows MOST
-            through = [name for b in bind.binders for name in names.get(b, ())][: MOST + 1]
+            through = [name for b in bind.binders for name in names.get(b, ())][: _MOST + 1]
             for local in bind.locals():
-                if len(names.setdefault(local, {})) <= MOST:
+                if len(names.setdefault(local, {})) <= _MOST:
                     names[local].update(dict.fromkeys(through))
     return names
 
 
-def keeping_all(gradient: Gradient) -> Gradient:
+def _keeping_all(gradient: Gradient) -> Gradient:
     """The Gradient of the same function that keeps all, with a ``grad_of`` for each step."""
     f = gradient.f
     real = Ret(f.ret.args[: gradient.f_real_outputs])
@@ -249,7 +249,7 @@ def keeping_all(gradient: Gradient) -> Gradient:
     )
 
 
-def steps_reading(plain: Halves) -> tuple[dict, dict]:
+def _steps_reading(plain: Halves) -> tuple[dict, dict]:
     """({local: {line: names of the rules that read it}}, {line: names of the rules there})."""
     readers: dict[Local, dict] = {}
     at_line: dict = {}
@@ -262,19 +262,19 @@ def steps_reading(plain: Halves) -> tuple[dict, dict]:
     return readers, at_line
 
 
-def few(names: Iterable[str]) -> str:
+def _few(names: Iterable[str]) -> str:
     """The first of some names."""
     names = list(names)
-    return ", ".join(names[:MOST]) + (", ..." if len(names) > MOST else "")
+    return ", ".join(names[:_MOST]) + (", ..." if len(names) > _MOST else "")
 
 
 # ---- the table ----
 
 
-def rows_of(parts: Halves, others: set[Local]) -> Iterator[Residual]:
+def _rows_of(parts: Halves, others: set[Local]) -> Iterator[Residual]:
     """One ``Residual`` for each value that is captured now."""
     f, captured = parts.gradient.f, set(parts.captured)
-    readers, base_of = rules_reading(parts), f.memo(bases)
+    readers, base_of = _rules_reading(parts), f.memo(_bases)
     printer = Printer(types=False, sources=False, names=False, bounded=True)
     for param in f.params:
         printer.number(param)
@@ -297,11 +297,11 @@ def rows_of(parts: Halves, others: set[Local]) -> Iterator[Residual]:
             readers=tuple(readers.get(local, ())),
             source=None if bind is None else bind.source,
             view_of=None if base is None else printer.numbers[base],
-            instead=instead_text(parts, local, others, again, printer.numbers),
+            instead=_instead_text(parts, local, others, again, printer.numbers),
         )
 
 
-def instead_text(
+def _instead_text(
     parts: Halves, local: Local, others: set[Local], again: dict[int, Bind], numbers: dict
 ) -> str:
     """What another policy, which keeps ``others``, does with ``local``: the operations that compute
@@ -312,7 +312,7 @@ def instead_text(
     if id(parts.producers.get(local)) not in again:
         return "not needed"
     made, origins, stack = {}, {}, deque([local])
-    while stack and len(made) < LONGEST:
+    while stack and len(made) < _LONGEST:
         value = stack.popleft()
         bind = parts.producers.get(value)
         if bind is None or value in others:
@@ -321,7 +321,7 @@ def instead_text(
             made[id(bind)] = bind
             stack += bind.locals()
     if stack:
-        return f"more than {LONGEST} operations"
+        return f"more than {_LONGEST} operations"
     ops = ", ".join(bind.op.name for bind in reversed(made.values()))
-    ops = ops if len(made) <= MOST else f"{len(made)} operations"
-    return f"{ops} of {few(origins)}" if origins else ops
+    ops = ops if len(made) <= _MOST else f"{len(made)} operations"
+    return f"{ops} of {_few(origins)}" if origins else ops

@@ -26,8 +26,8 @@ from letir.transforms.program_call import (
 )
 from letir.transforms.vjp_jvp import as_direction
 
-ASKED = "linear_transpose"
-REMEDY = "take letir.linearize for another function, or leave the argument out of argnums"
+_ASKED = "linear_transpose"
+_REMEDY = "take letir.linearize for another function, or leave the argument out of argnums"
 
 
 def linear_transpose(
@@ -52,9 +52,9 @@ def linear_transpose(
     """
     f = as_program(f)
     if isinstance(f, Lambda):
-        return Transpose(Call(f, tree_of_arguments(f), []), argnums).program
+        return _Transpose(Call(f, tree_of_arguments(f), []), argnums).program
     call = called(f, examples, {})
-    transpose = Transpose(call, argnums)
+    transpose = _Transpose(call, argnums)
     lifted = call.leaves[call.tree.arrays :]  # traced values that f closes over
 
     @functools.wraps(f)
@@ -64,7 +64,7 @@ def linear_transpose(
     return transposed
 
 
-class Transpose:
+class _Transpose:
     """The transposed program of a call: how its arguments nest, and which are linear."""
 
     def __init__(self, call: Call, argnums: int | Sequence[int] | None):
@@ -72,7 +72,7 @@ class Transpose:
         chosen = tuple(range(len(args))) if argnums is None else argnums
         chosen = (chosen,) if isinstance(chosen, int) else tuple(chosen)
         positions, self.cotangents = arguments_of(call.tree, chosen)
-        check_inputs(call.fn, positions, ASKED)
+        check_inputs(call.fn, positions, _ASKED)
         flat = transposed_program(call.fn, positions)
         linear = {n % len(args) for n in chosen}
         others = [arg for i, arg in enumerate(args) if i not in linear]
@@ -85,15 +85,15 @@ class Transpose:
     def __call__(self, args: tuple, lifted: list) -> tuple:
         """The cotangents for (cotangent of the result, arguments that are not linear)."""
         if not args:
-            raise ShapeError(f"{ASKED}: the transpose takes the cotangent of the result first")
+            raise ShapeError(f"{_ASKED}: the transpose takes the cotangent of the result first")
         count = self.out.arrays
         cts = [
             as_direction(ct, param.type, "cotangent")
             for ct, param in zip(
-                self.out.leaves_of(args[0], ASKED), self.program.params[:count], strict=True
+                self.out.leaves_of(args[0], _ASKED), self.program.params[:count], strict=True
             )
         ]
-        others = self.others.leaves_of((args[1:], {}), ASKED)
+        others = self.others.leaves_of((args[1:], {}), _ASKED)
         return self.cotangents.unflatten(separate(run_flat(self.program, [*cts, *others, *lifted])))
 
 
@@ -104,7 +104,7 @@ def transposed_program(fn: Lambda, positions: list[int]) -> Lambda:
     Linear in the number of binds.
     """
     inputs = [fn.params[i] for i in positions]
-    linearity = Linearity(fn, inputs, ASKED, REMEDY)
+    linearity = Linearity(fn, inputs, _ASKED, _REMEDY)
     fn, chosen = linearity.fn, set(positions)
     defined = [arg in linearity.linear for arg in fn.ret.args]  # others are zeros: no way back
     gradient = differentiate(fn, [i in chosen for i in range(len(fn.params))], defined=defined)
@@ -118,14 +118,14 @@ def transposed_program(fn: Lambda, positions: list[int]) -> Lambda:
     cts = [vjps.get(i) or Local(strong(arg.type)) for i, arg in enumerate(fn.ret.args)]
     others = [param for i, param in enumerate(fn.params) if i not in chosen]
     builder.params = [*cts, *others]
-    builder.binds = [*stand_ins(primal, inputs), *primal.binds, *gradient.df.binds]
+    builder.binds = [*_stand_ins(primal, inputs), *primal.binds, *gradient.df.binds]
     found = dict(zip(gradient.df_output_vjps, gradient.df.ret.args, strict=True))
     return builder.build(
         found[i] if type(found.get(i)) is Local else zero(builder, fn.params[i]) for i in positions
     )
 
 
-def stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
+def _stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
     """Zeros for linear arguments that ``primal`` reads: for a size, or in a loop that also computes
     what does not depend on them. Raises DTypeError where their sizes are not known.
     """
@@ -135,7 +135,7 @@ def stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
         if local in read:
             if local.type is None or not all(type(n) is int for n in local.type.shape):
                 raise DTypeError(
-                    f"{ASKED}: the sizes of {local!r} are not known\n"
+                    f"{_ASKED}: the sizes of {local!r} are not known\n"
                     "  give the program types that say them: letir.retype"
                 )
             attrs = {"shape": local.type.shape, "dtype": local.type.dtype}

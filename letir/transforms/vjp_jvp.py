@@ -141,30 +141,30 @@ def directions_of(call: Call, primals: tuple, tangents: tuple) -> tuple[list[int
     if len(primals) != len(tangents):
         raise ShapeError(f"jvp: {len(primals)} primals, {len(tangents)} tangents")
     positions, _ = arguments_of(call.tree, tuple(range(len(primals))))
-    leaves = call.tree.leaves_of((none_filled(tangents, primals), {}), "jvp")
+    leaves = call.tree.leaves_of((_none_filled(tangents, primals), {}), "jvp")
     inputs, directions = [], []
     for i, leaf in zip(positions, leaves, strict=True):
         kind = call.fn.params[i].type
-        if leaf is not MISSING and (kind is None or kind.inexact):
+        if leaf is not _MISSING and (kind is None or kind.inexact):
             inputs.append(i)
             directions.append(as_direction(leaf, kind, "tangent"))
     return inputs, directions
 
 
-class Missing:
-    """The type of ``MISSING``, a tangent that was not given."""
+class _Missing:
+    """The type of ``_MISSING``, a tangent that was not given."""
 
 
-MISSING = Missing()
+_MISSING = _Missing()
 
 
-def none_filled(tangents: tuple, primals: tuple) -> tuple:
-    """The tangents with a tree of ``MISSING`` for a primal whose tangent is None."""
+def _none_filled(tangents: tuple, primals: tuple) -> tuple:
+    """The tangents with a tree of ``_MISSING`` for a primal whose tangent is None."""
     filled = []
     for tangent, primal in zip(tangents, primals, strict=True):
         leaves, spec = flatten(primal)
         # None is no leaf of a tree, so that it could not stand where the primal is an array
-        filled.append(spec.unflatten([MISSING] * len(leaves)) if tangent is None else tangent)
+        filled.append(spec.unflatten([_MISSING] * len(leaves)) if tangent is None else tangent)
     return tuple(filled)
 
 
@@ -190,7 +190,7 @@ def linearize(f: Callable, *primals):
     def flat(tangents) -> list:
         given, directions = directions_of(call, primals, tangents)
         found = dict(zip(given, directions, strict=True))
-        return [found.get(i, MISSING) for i in inputs]
+        return [found.get(i, _MISSING) for i in inputs]
 
     def nested(tangents):
         found = dict(zip(pair.outputs, tangents, strict=True))

@@ -47,16 +47,16 @@ def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None
     """
     f = as_program(f)
     if isinstance(f, Lambda):
-        return mapped_lambda(f, in_axes, out_axes, axis_size)
+        return _mapped_lambda(f, in_axes, out_axes, axis_size)
 
     @functools.wraps(f)
     def mapped(*args, **kwargs):
         leaves, spec = flatten((args, kwargs))
-        mapping = Mapping.of(
-            leaves, axes_of(in_axes, args, kwargs), leaf_names(f, args, kwargs), axis_size
+        mapping = _Mapping.of(
+            leaves, _axes_of(in_axes, args, kwargs), leaf_names(f, args, kwargs), axis_size
         )
         examples = spec.unflatten(mapping.examples(leaves))
-        recording = recorded(f, *examples)
+        recording = _recorded(f, *examples)
         static = dict(recording.tree.statics)
         # one for each parameter
         axes = [axis for i, axis in enumerate(mapping.axes) if i not in static]
@@ -64,14 +64,14 @@ def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None
         fn = recording.fn
         tree = fn.out_tree or tree_of_results(len(fn.ret.args))
         shared = [None] * len(recording.lifted)
-        program = mapped_program(fn, [*axes, *shared], mapping.size, tree, out_axes)
+        program = _mapped_program(fn, [*axes, *shared], mapping.size, tree, out_axes)
         # separate: what all examples share may be an argument itself, or a view of one
         return tree.unflatten(separate(run_flat(program, [*given, *recording.lifted]), given))
 
     return mapped
 
 
-def recorded(f: Callable, args: tuple, kwargs: dict) -> Recording:
+def _recorded(f: Callable, args: tuple, kwargs: dict) -> Recording:
     """``f`` on one example, of which only the type is known."""
     try:
         return record(f, *mark_static(f, args, kwargs, (), ()), LAZY, DROP)
@@ -83,35 +83,35 @@ def recorded(f: Callable, args: tuple, kwargs: dict) -> Recording:
         raise
 
 
-def mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
+def _mapped_lambda(fn: Lambda, in_axes, out_axes, axis_size) -> Lambda:
     """``vmap`` of a program: its parameters and results nest as those of ``fn``."""
-    fn, tree = typed(fn), tree_of_arguments(fn)
+    fn, tree = _typed(fn), tree_of_arguments(fn)
     static = dict(tree.statics)
     args, kwargs = tree.unflatten([Leaf(i) for i in range(tree.spec.num_leaves)])
-    axes = [a for i, a in enumerate(axes_of(in_axes, args, kwargs)) if i not in static]
-    axes = [normal_of(fn.params[i], axis, i) for i, axis in enumerate(axes)]
+    axes = [a for i, a in enumerate(_axes_of(in_axes, args, kwargs)) if i not in static]
+    axes = [_normal_of(fn.params[i], axis, i) for i, axis in enumerate(axes)]
     is_mapped = any(axis is not None for axis in axes)
     # a program is batched once for any number of examples
-    size = fresh_size(fn) if axis_size is None and is_mapped else the_size({}, axis_size)
+    size = _fresh_size(fn) if axis_size is None and is_mapped else _the_size({}, axis_size)
     out_tree = fn.out_tree or tree_of_results(len(fn.ret.args))
-    found = mapped_program(fn, axes, size, out_tree, out_axes)
+    found = _mapped_program(fn, axes, size, out_tree, out_axes)
     return Lambda(found.params, found.binds, found.ret, fn.in_tree, fn.out_tree)
 
 
-def typed(fn: Lambda) -> Lambda:
+def _typed(fn: Lambda) -> Lambda:
     """``fn`` with all types that its parameters tell, where any is not known."""
     kinds = [param.type for param in fn.params]
     unknown = any(b.type is None for bind in fn.binds for b in bind.binders)
     return retype(fn, *kinds) if unknown and None not in kinds else fn
 
 
-def normal_of(param: Local, axis: int | None, position: int) -> int | None:
+def _normal_of(param: Local, axis: int | None, position: int) -> int | None:
     """``axis`` of a batch of what a parameter takes, counted from the front."""
     rank = None if param.type is None else param.type.ndim + 1
-    return normal(axis, rank, param.name or f"argument {position}", "in_axes")
+    return _normal(axis, rank, param.name or f"argument {position}", "in_axes")
 
 
-def fresh_size(fn: Lambda) -> Size:
+def _fresh_size(fn: Lambda) -> Size:
     """A size called batch, or batch2 and so on where the parameters have that already."""
     kinds = [param.type for param in fn.params if param.type is not None]
     used = {name for kind in kinds for n in kind.shape if type(n) is Size for name in n.names}
@@ -123,7 +123,7 @@ def fresh_size(fn: Lambda) -> Size:
 
 
 @frozen
-class Mapping:
+class _Mapping:
     """Along which axis each leaf is mapped, None where all examples share it, and how many there
     are.
     """
@@ -132,7 +132,7 @@ class Mapping:
     size: int | Size
 
     @classmethod
-    def of(cls, leaves: list, axes: list, names: list, axis_size) -> "Mapping":
+    def of(cls, leaves: list, axes: list, names: list, axis_size) -> "_Mapping":
         """The mapping of these leaves. Raises ShapeError where sizes differ or an axis is not
         there.
         """
@@ -143,21 +143,21 @@ class Mapping:
                 found.append(None)
                 continue
             name = names[i] or f"argument {i}"
-            shape = kind_of(leaf, name).shape
-            place = normal(axis, len(shape), name, "in_axes")
+            shape = _kind_of(leaf, name).shape
+            place = _normal(axis, len(shape), name, "in_axes")
             found.append(place)
             sizes[f"{name} has {shape[place]} along axis {axis}"] = shape[place]
-        return cls(tuple(found), the_size(sizes, axis_size))
+        return cls(tuple(found), _the_size(sizes, axis_size))
 
     def examples(self, leaves: list) -> list:
         """What ``f`` is recorded on: types for what is mapped, the value itself for the rest."""
         return [
-            leaf if axis is None else slice_of(kind_of(leaf, "argument"), axis)
+            leaf if axis is None else _slice_of(_kind_of(leaf, "argument"), axis)
             for leaf, axis in zip(leaves, self.axes, strict=True)
         ]
 
 
-def kind_of(leaf, name: str) -> ArrayType:
+def _kind_of(leaf, name: str) -> ArrayType:
     """The type of an argument, which may be traced. Raises DTypeError with its name."""
     try:
         return leaf.type if hasattr(leaf, "emitter") else type_of(leaf)
@@ -166,16 +166,16 @@ def kind_of(leaf, name: str) -> ArrayType:
         raise
 
 
-def slice_of(kind: ArrayType, axis: int) -> ShapeDtype:
+def _slice_of(kind: ArrayType, axis: int) -> ShapeDtype:
     """One example of a batch along ``axis``."""
     return ShapeDtype(kind.shape[:axis] + kind.shape[axis + 1 :], kind.dtype)
 
 
-def the_size(sizes: dict[str, int], axis_size):
+def _the_size(sizes: dict[str, int], axis_size):
     """The one size of all mapped axes. Raises ShapeError that lists them if they differ."""
     if axis_size is not None:
         if type(axis_size) is not Size:
-            axis_size = as_axis(axis_size, "axis_size")
+            axis_size = _as_axis(axis_size, "axis_size")
         sizes = sizes | {f"axis_size is {axis_size}": axis_size}
     if not sizes:
         raise ShapeError(
@@ -187,7 +187,7 @@ def the_size(sizes: dict[str, int], axis_size):
     return next(iter(sizes.values()))
 
 
-def axes_of(in_axes, args: tuple, kwargs: dict) -> list[int | None]:
+def _axes_of(in_axes, args: tuple, kwargs: dict) -> list[int | None]:
     """An axis or None for each leaf of the arguments; keyword arguments are mapped along axis 0."""
     prefix = tuple(in_axes) if type(in_axes) is list else in_axes
     if isinstance(prefix, tuple) and len(prefix) != len(args):
@@ -195,15 +195,15 @@ def axes_of(in_axes, args: tuple, kwargs: dict) -> list[int | None]:
             f"vmap: in_axes has {len(prefix)} entries for {len(args)} positional arguments: "
             f"{in_axes!r}"
         )
-    return prefix_leaves(prefix, args, "in_axes", "arguments") + [0] * len(flatten(kwargs)[0])
+    return _prefix_leaves(prefix, args, "in_axes", "arguments") + [0] * len(flatten(kwargs)[0])
 
 
-def prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
+def _prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
     """The axis for each leaf of ``tree`` that a prefix of it says."""
     _, spec = flatten(tree)  # registers the classes that it is made of
     # optree sees None as an empty tree: with it in the prefix, leaves would get no axis
     marked = optree.tree_map(
-        lambda axis: SHARED if axis is None else axis,
+        lambda axis: _SHARED if axis is None else axis,
         prefix,
         is_leaf=lambda node: node is None,
         namespace=NAMESPACE,
@@ -214,20 +214,20 @@ def prefix_leaves(prefix, tree, name: str, what: str) -> list[int | None]:
         raise ShapeError(
             f"vmap: {name}={prefix!r} is no prefix of the {what}, which nest as {Tree(spec)}"
         ) from None
-    return [None if axis is SHARED else as_axis(axis, name) for axis in found]
+    return [None if axis is _SHARED else _as_axis(axis, name) for axis in found]
 
 
-SHARED = object()  # stands for None where a tree has it as a leaf
+_SHARED = object()  # stands for None where a tree has it as a leaf
 
 
-def as_axis(axis, name: str) -> int:
+def _as_axis(axis, name: str) -> int:
     """An axis as an int. Raises DTypeError for what is none."""
     if isinstance(axis, bool) or not hasattr(axis, "__index__"):
         raise DTypeError(f"vmap: {name} takes ints (or None), found {axis!r}")
     return operator.index(axis)
 
 
-def normal(axis: int | None, rank: int | None, name: str, option: str) -> int | None:
+def _normal(axis: int | None, rank: int | None, name: str, option: str) -> int | None:
     """``axis`` of a batch counted from the front. Raises BoundsError where it is not there."""
     if axis is None or (rank is None and axis >= 0):
         return axis
@@ -244,22 +244,22 @@ def normal(axis: int | None, rank: int | None, name: str, option: str) -> int | 
 # ---- the program ----
 
 
-def mapped_program(fn: Lambda, axes: list, size, tree: Tree, out_axes) -> Lambda:
+def _mapped_program(fn: Lambda, axes: list, size, tree: Tree, out_axes) -> Lambda:
     """``fn`` batched along these axes, its results with the batch where ``out_axes`` says."""
     program, found = batched(fn, axes, size)
-    wanted = prefix_leaves(out_axes, example(tree), "out_axes", "result")
+    wanted = _prefix_leaves(out_axes, example(tree), "out_axes", "result")
     builder = LetBuilder()
     builder.params, builder.binds = list(program.params), list(program.binds)
     # where the size of the batch is a name, a mapped argument has it when the program runs
     like = next((p for p, axis in zip(program.params, axes, strict=True) if axis is not None), None)
     results = [
-        placed(builder, *quadruple, size, None if like is None else Value(builder, like), i)
+        _placed(builder, *quadruple, size, None if like is None else Value(builder, like), i)
         for i, quadruple in enumerate(zip(program.ret.args, found, wanted, strict=True))
     ]
     return builder.build(results)
 
 
-def placed(builder, arg: Arg, axis: int | None, wanted: int | None, size, like, position: int):
+def _placed(builder, arg: Arg, axis: int | None, wanted: int | None, size, like, position: int):
     """A result with its batch along ``wanted``, by broadcasting it if it has none."""
     name = f"result {position}"
     if wanted is None:
@@ -270,7 +270,7 @@ def placed(builder, arg: Arg, axis: int | None, wanted: int | None, size, like, 
             )
         return arg
     value = Value(builder, arg) if type(arg) is Local else arg.value
-    place = normal(wanted, 1 + rank(value, axis is not None), name, "out_axes")
+    place = _normal(wanted, 1 + rank(value, axis is not None), name, "out_axes")
     if axis is None:
         shape = (size, *shape_of(value))
         value = resized("broadcast_to", value, shape, like, builder)

@@ -15,7 +15,7 @@ from letir.errors import LetirError, ScopeError
 from letir.visitors.visitor import ArgVisitor
 
 
-class Substitution(ArgVisitor):
+class _Substitution(ArgVisitor):
     """An argument with locals replaced by ``mapping``; others stay."""
 
     def visit_local(self, local: Local, mapping: Mapping[Local, Arg]) -> Arg:
@@ -28,7 +28,7 @@ class Substitution(ArgVisitor):
 def substitute(fn: Lambda, mapping: Mapping[Local, Arg]) -> Lambda:
     """``fn`` with every use of a local in ``mapping`` replaced; parameters that are drop out."""
     # bodies in attributes are closed: nothing of theirs is in the mapping
-    visit = Substitution().visit
+    visit = _Substitution().visit
     binds = [
         _with_args(bind, tuple([visit(arg, mapping) for arg in bind.args])) for bind in fn.binds
     ]

@@ -8,7 +8,7 @@ import pytest
 import letir.ops  # noqa: F401  fills the table of operations
 from letir.ast.alpha_equality import canonicalize
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import all_bodies, bodies_of, throughout, with_bodies
+from letir.ast.bodies import all_bodies, bodies_of, map_bodies, with_bodies
 from letir.ast.checker import check
 from letir.ast.liveness import has_effect
 from letir.ast.primitive import PRIMITIVES, never
@@ -16,7 +16,7 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.text.parser import parse
 from letir.ast.text.printer import dumps, listing
 from letir.eval.evaluator import run_forward
-from letir.ops.define.records import op
+from letir.ops.define.records import define
 from letir.storage import load, save
 
 CHOICE = """lambda %0: float64[3], %1: int64[] {
@@ -34,7 +34,7 @@ CHOICE = """lambda %0: float64[3], %1: int64[] {
 @pytest.fixture
 def branching():
     """An operation with its bodies in a tuple."""
-    made = op(
+    made = define(
         "branching",
         lambda xp, which, *args, call, branches: call(branches[int(which)], list(args))[0],
         lambda which, *types, branches: branches[0].ret.args[0].type,
@@ -102,7 +102,7 @@ def test_bodies_are_replaced_where_they_stand(branching):
 def test_what_changes_nothing_gives_the_same_program(branching):
     fn = parse(CHOICE)
 
-    assert throughout(fn, lambda body: body) is fn
+    assert map_bodies(fn, lambda body: body) is fn
 
 
 def test_a_shared_body_is_changed_once_at_any_depth(branching):
@@ -113,7 +113,7 @@ def test_a_shared_body_is_changed_once_at_any_depth(branching):
         return body.with_binds(body.binds)
 
     assert len(all_bodies(fn)) == 51
-    assert throughout(fn, change) == fn
+    assert map_bodies(fn, change) == fn
     assert len(seen) == 51
 
 

@@ -44,7 +44,7 @@ def test_every_bind_has_a_time_and_the_bytes_of_its_result():
     assert all(bind.calls == 1 and bind.seconds > 0 for bind in found.binds)
     (product,) = [bind for bind in found.binds if "matmul" in bind.text][:1]
     assert 96 == product.bytes
-    assert "test_explaining.py" in product.source
+    assert "test_explanation.py" in product.source
     assert any(bind.depth == 1 for bind in found.binds)  # in the group
     assert found.seconds > 0
 

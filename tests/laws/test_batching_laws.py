@@ -12,7 +12,7 @@ from letir.ast.primitive import NO_BATCH, PRIMITIVES, Absent, Primitive
 from letir.ast.types import Size, Undef
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.control_flow.loop_over_examples import OneByOne
+from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.testing import SAMPLES, Sample, applied, assert_close, check_grads
 from letir.transforms.batching import batched
 
@@ -24,7 +24,7 @@ EVERY = [
     if any(arg is not None and arg is not Undef for arg in sample.args)
 ]
 NEVER = {"zeros", "ones", "eye", "arange", "constant", "generator_draw"}  # no operand but a shape
-BY_LOOP = {name for name in OWN if type(PRIMITIVES[name].batch) is OneByOne}
+BY_LOOP = {name for name in OWN if type(PRIMITIVES[name].batch) is LoopOverExamples}
 RESIZING = {"sum_to_size", "broadcast_to", "reshape", "full", "instantiate", "random_draw"}
 NEED_SIZE = {"index", "index_set", "index_add", "ufunc_at", "assemble"}  # for mapped masks
 NEED_SIZE |= {"conv", "conv_transpose", "conv_weight"}  # for groups

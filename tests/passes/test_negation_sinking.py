@@ -1,4 +1,4 @@
-"""carried_signs: negations wait until they are needed."""
+"""sink_negations: negations wait until they are needed."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import given
 import letir as lt
 from letir import run_forward
 from letir.ast.text.parser import parse
-from letir.passes import carried_signs
+from letir.passes import sink_negations
 from letir.testing import assert_close, programs
 
 HEAD = "lambda %0: float64[3], %1: float64[3] { %2: float64[3] = neg(%0); "
@@ -36,7 +36,7 @@ def test_a_sign_goes_as_far_as_it_can(body):
     f = parse(f"{HEAD}{body} }}")
     args = np.array([0.5, -1.5, 2.0]), np.array([1.0, 0.25, -3.0])
 
-    carried = lt.check(carried_signs(f))
+    carried = lt.check(sink_negations(f))
 
     assert SUMS[body] == ops(carried)
     assert_close(run_forward(f, *args), run_forward(carried, *args))
@@ -45,7 +45,7 @@ def test_a_sign_goes_as_far_as_it_can(body):
 def test_integers_are_negated_where_they_are():
     f = parse("lambda %0: uint8[3] { %1: uint8[3] = neg(%0); %2: uint8[3] = neg(%1); return %2 }")
 
-    assert f == carried_signs(f)
+    assert f == sink_negations(f)
 
 
 def test_the_gradient_of_a_sigmoid_negates_nothing_on_the_way_back():
@@ -65,7 +65,7 @@ def finite(results) -> list:
 @given(programs())
 def test_carrying_keeps_results(program):
     f, args = program
-    carried = lt.check(carried_signs(f))
+    carried = lt.check(sink_negations(f))
 
     with np.errstate(all="ignore"):
         assert_close(finite(run_forward(f, *args)), finite(run_forward(carried, *args)))

@@ -1,4 +1,4 @@
-"""merged_sums: what is added up in a gradient program is put together first."""
+"""combine_sums: what is added up in a gradient program is put together first."""
 
 import numpy as np
 from hypothesis import given
@@ -7,7 +7,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir import run_forward
 from letir.ast.text.parser import parse
-from letir.passes import dead_code, merged_sums
+from letir.passes import combine_sums, dead_code
 from letir.passes.sum_merging import MOST
 from letir.testing import assert_close, assert_same, check_grads, programs
 
@@ -38,7 +38,7 @@ def results_of(f: lt.Lambda, seed: int = 0):
 def test_parts_at_different_places_are_put_together_once():
     f = parse(PARTS.format(":2", "2:", "%4"))
 
-    merged = lt.check(merged_sums(f))
+    merged = lt.check(combine_sums(f))
 
     assert ["assemble"] == ops(merged)
     assert_same(results_of(f), results_of(merged))
@@ -47,7 +47,7 @@ def test_parts_at_different_places_are_put_together_once():
 def test_parts_that_overlap_add_up():
     f = parse(PARTS.format(":2", "1:4", "%4"))
 
-    assert_same(results_of(f), results_of(merged_sums(f)))
+    assert_same(results_of(f), results_of(combine_sums(f)))
 
 
 def test_a_guard_beside_a_sum_stays():
@@ -55,7 +55,7 @@ def test_a_guard_beside_a_sum_stays():
         return x.T @ x + y.T @ y if x.sum() > 0 else x
 
     traced = lt.trace(f, np.ones((1, 3)), np.ones((1, 3)))
-    merged = lt.check(merged_sums(traced))
+    merged = lt.check(combine_sums(traced))
 
     assert "guard" in ops(merged)
     assert 1 == ops(merged).count("matmul")
@@ -73,13 +73,13 @@ def test_parts_at_one_place_are_added_before():
 def test_a_sum_that_is_read_in_between_is_not_merged_with_what_follows():
     f = parse(PARTS.format(":2", "2:", "(%4, %2)"))
 
-    assert f is merged_sums(f)
+    assert f is combine_sums(f)
 
 
 def test_thin_products_become_one_product():
     f = parse(PRODUCTS.format(4))
 
-    merged = lt.check(merged_sums(f))
+    merged = lt.check(combine_sums(f))
 
     assert ["concatenate", "concatenate", "matmul"] == ops(merged)
     assert_close(results_of(f), results_of(merged))
@@ -88,7 +88,7 @@ def test_thin_products_become_one_product():
 def test_products_that_are_not_thin_stay():
     f = parse(PRODUCTS.format(1))
 
-    assert f is merged_sums(f)
+    assert f is combine_sums(f)
 
 
 def test_a_sum_keeps_no_more_than_a_few_results_unmerged():
@@ -178,7 +178,7 @@ def test_the_cotangent_of_a_buffer_that_is_read_and_written_is_updated():
 @given(programs())
 def test_merging_keeps_results(program):
     f, args = program
-    merged = lt.check(merged_sums(f))
+    merged = lt.check(combine_sums(f))
 
     with np.errstate(all="ignore"):
         assert_close(run_forward(f, *args), run_forward(dead_code(merged), *args))

@@ -289,7 +289,7 @@ def test_an_error_has_the_notes_that_run_forward_gives_it():
         notes.append(found.value.__notes__)
 
     assert notes[0] == notes[1]
-    assert "test_slots.py" in notes[0][0]
+    assert "test_plan.py" in notes[0][0]
 
 
 def test_a_failed_guard_says_where_and_what():
@@ -300,7 +300,7 @@ def test_a_failed_guard_says_where_and_what():
         run_flat(fn, [X - 9.0])
 
     assert str(by_plan.value) == str(by_evaluator.value)
-    assert "test_slots.py" in str(by_plan.value)
+    assert "test_plan.py" in str(by_plan.value)
 
 
 def test_effects_happen_in_order_and_once(capsys):

@@ -16,7 +16,7 @@ def line_of(text: str) -> str:
     """The place of the first line of the calling test that holds ``text``."""
     code = inspect.currentframe().f_back.f_code
     lines, start = inspect.getsourcelines(code)
-    return f"test_tracing.py:{start + next(i for i, line in enumerate(lines) if text in line)}"
+    return f"test_entry.py:{start + next(i for i, line in enumerate(lines) if text in line)}"
 
 
 # ---- what is recorded ----

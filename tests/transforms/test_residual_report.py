@@ -92,7 +92,7 @@ def test_it_prints_as_a_table():
     assert "2 values of 192 bytes and 2 arguments, 360 bytes in all; min_bytes: 96 bytes" == summary
     assert "kept type bytes read by the rule of made by at instead" == " ".join(head.split())
     assert tanh.startswith("%3:h  float64[4, 3]  96     mul, tanh")
-    assert tanh.endswith(f"%3 = tanh(%2)  test_residuals.py:{LINE + 1}  kept")
+    assert tanh.endswith(f"%3 = tanh(%2)  test_residual_report.py:{LINE + 1}  kept")
 
 
 def test_long_tables_are_bounded():

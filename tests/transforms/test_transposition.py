@@ -114,7 +114,7 @@ def test_the_first_operation_that_is_not_linear_is_named_with_its_line(f, messag
     ) as e:
         lt.linear_transpose(f, X)
 
-    assert "test_transposing.py" in str(e.value)
+    assert "test_transposition.py" in str(e.value)
 
 
 def test_a_constant_result_is_not_linear():

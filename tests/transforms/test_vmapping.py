@@ -169,7 +169,7 @@ def test_a_result_that_all_share_may_stay_one():
 
 def test_a_choice_by_a_mapped_value_is_an_error_with_the_line():
     with pytest.raises(
-        lt.TraceError, match=r"test_mapping.py:\d+\n(.|\n)*vmap records one example"
+        lt.TraceError, match=r"test_vmapping.py:\d+\n(.|\n)*vmap records one example"
     ):
         lt.vmap(lambda x: x if x[0] > 0 else -x)(X)
 

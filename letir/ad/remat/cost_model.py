@@ -12,13 +12,13 @@ from letir.ops.autodiff.gradient_steps import grad_of, when_defined
 from letir.ops.define.records import decomposition
 
 FREE, CHEAP, MODERATE, DEAR = range(4)  # the grades; None: it is never computed again
-NOMINAL = 1024  # stands for a size that is known by name only, and for the sides of unknown arrays
+_NOMINAL = 1024  # stands for a size that is known by name only, and for the sides of unknown arrays
 
 # Views of an operand, and arrays that are made of nothing.
-VIEWS = "transpose expand_dims squeeze reshape broadcast_to split stop_gradient barrier real imag"
-MADE = "constant zeros ones full eye arange size weaken"
+_VIEWS = "transpose expand_dims squeeze reshape broadcast_to split stop_gradient barrier real imag"
+_MADE = "constant zeros ones full eye arange size weaken"
 # One pass over the operands, of a few instructions an element.
-SIMPLE = """
+_SIMPLE = """
     add sub mul div neg positive conj maximum minimum square reciprocal sqrt abs sign
     floor ceil trunc rint
     equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
@@ -26,13 +26,13 @@ SIMPLE = """
     instantiate autograd_add
 """
 # One pass or a few: sums of elements, elements in other places.
-PASSES = """
+_PASSES = """
     sum_to_size sum mean prod max min any all argmax argmin cumsum flip concatenate stack pad
     index index_set index_add assemble
 """
-GRADES = dict.fromkeys((VIEWS + " " + MADE).split(), FREE)
-GRADES |= dict.fromkeys(SIMPLE.split(), CHEAP) | dict.fromkeys(PASSES.split(), MODERATE)
-VIEW_OPS = frozenset(VIEWS.split())
+GRADES = dict.fromkeys((_VIEWS + " " + _MADE).split(), FREE)
+GRADES |= dict.fromkeys(_SIMPLE.split(), CHEAP) | dict.fromkeys(_PASSES.split(), MODERATE)
+_VIEW_OPS = frozenset(_VIEWS.split())
 
 
 def recomputation(bind: Bind) -> int | None:
@@ -51,10 +51,10 @@ def recomputation(bind: Bind) -> int | None:
         return MODERATE
     if "." in op.name:  # module.name: the user's own, about which nothing else is known
         return None
-    return of_bodies(bind) if op.holds_lambdas else DEAR
+    return _of_bodies(bind) if op.holds_lambdas else DEAR
 
 
-def of_bodies(bind: Bind) -> int | None:
+def _of_bodies(bind: Bind) -> int | None:
     """The grade of an operation that holds Lambdas or stands for one: that of its dearest bind.
 
     Other than composites and steps of gradients these are loops and branches, which are dear.
@@ -85,13 +85,13 @@ def nbytes(local: Local) -> int | Size | None:
 
 
 def weight(local: Local, op: Primitive | None = None) -> int:
-    """``nbytes`` as a number: with ``NOMINAL`` for each name; ``op`` is what makes the value."""
+    """``nbytes`` as a number: with ``_NOMINAL`` for each name; ``op`` is what makes the value."""
     if op is PRIMITIVES["size"]:  # a few integers, also where the rank is unknown
         return 8
     found = nbytes(local)
     if type(found) is Size:
-        return found.evaluate(dict.fromkeys(found.names, NOMINAL))
-    return 8 * NOMINAL**2 if found is None else found  # a float64 matrix of nominal sides
+        return found.evaluate(dict.fromkeys(found.names, _NOMINAL))
+    return 8 * _NOMINAL**2 if found is None else found  # a float64 matrix of nominal sides
 
 
 def is_view(bind: Bind) -> bool:
@@ -104,4 +104,4 @@ def is_view(bind: Bind) -> bool:
         return len(args) == 1  # slices and integers only; index arrays, further operands, copy
     if name in ("real", "imag"):
         return args[0].type is not None
-    return name in VIEW_OPS and bool(args) and type(args[0]) is Local
+    return name in _VIEW_OPS and bool(args) and type(args[0]) is Local

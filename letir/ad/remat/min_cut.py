@@ -21,13 +21,13 @@ def minimum_cut(choice, kept: set[Local]) -> set[Local]:
     """
     kept = set(kept)
     available = kept.difference(choice.parts.producers)  # inputs: kept without a choice
-    wanted = wanted_by_segment(choice, kept)
+    wanted = _wanted_by_segment(choice, kept)
     # from front to back: what a segment can compute again depends on what those before it keep
     for number, start in enumerate(range(0, len(choice.graded), SEGMENT)):
         segment = choice.graded[start : start + SEGMENT]
         inside = {b for bind, _ in segment for b in bind.binders}
-        graph = flow(choice, segment, available, wanted.get(number, {}))
-        found = cut(graph)
+        graph = _flow(choice, segment, available, wanted.get(number, {}))
+        found = _cut(graph)
         kept.difference_update(inside)
         kept |= found
         available |= found - inside
@@ -39,7 +39,7 @@ def minimum_cut(choice, kept: set[Local]) -> set[Local]:
     return kept
 
 
-def wanted_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]:
+def _wanted_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]:
     """For each segment the values that the linear part or a later segment reads of it."""
     parts = choice.parts
     _, again = parts.needed(kept)
@@ -56,7 +56,7 @@ def wanted_by_segment(choice, kept: set[Local]) -> dict[int, dict[Local, None]]:
     return found
 
 
-def networkx_module():
+def _networkx_module():
     """networkx, or an error that says how to get it."""
     try:
         import networkx
@@ -68,9 +68,9 @@ def networkx_module():
     return networkx
 
 
-def flow(choice, segment: list[tuple[Bind, int | None]], available: set[Local], wanted: dict):
+def _flow(choice, segment: list[tuple[Bind, int | None]], available: set[Local], wanted: dict):
     """The graph of a segment: values are edges from "in" to "out", which cost their bytes."""
-    graph = networkx_module().DiGraph()
+    graph = _networkx_module().DiGraph()
     graph.add_nodes_from(("source", "sink"))
     made = {b: (bind, choice.allows(grade)) for bind, grade in segment for b in bind.binders}
     stack, seen = list(wanted), set(wanted)
@@ -97,11 +97,11 @@ def flow(choice, segment: list[tuple[Bind, int | None]], available: set[Local], 
     return graph
 
 
-def cut(graph) -> set[Local]:
+def _cut(graph) -> set[Local]:
     """The values at which the minimum cut cuts that is nearest to the sink.
 
     networkx puts on the side of the sink only what must be there.
     """
-    _, (_, near) = networkx_module().minimum_cut(graph, "source", "sink")
+    _, (_, near) = _networkx_module().minimum_cut(graph, "source", "sink")
     ends = [node for node in near if node != "sink" and node[1] == "out"]
     return {local for local, _ in ends if (local, "in") not in near}

@@ -27,8 +27,8 @@ from letir.errors import LetirError
 
 Policy = str | Callable[[Bind], bool]
 GRADES = {"recompute_cheap": CHEAP, "min_bytes": MODERATE}
-FEWEST = 24  # binds that may always be computed again for one value
-NO_EFFORT = (0, math.inf)
+_FEWEST = 24  # binds that may always be computed again for one value
+_NO_EFFORT = (0, math.inf)
 
 
 @paused_gc()
@@ -68,7 +68,7 @@ def with_policy(
     if not missing:
         return rebuilt(parts, kept)
     after = halves(again(missing))
-    found = Choice(after, policy).closed(never, translated(kept, parts, after))
+    found = Choice(after, policy).closed(never, _translated(kept, parts, after))
     if callable(policy) or choosing.total(found) <= choosing.total(kept):
         return rebuilt(after, found)
     # the new cotangents have steps of their own, which read more than what was saved
@@ -110,7 +110,7 @@ class Choice:
         self.parts, self.policy = parts, policy
         self.most = GRADES.get("min_bytes" if policy == "keep_all" else policy, DEAR)
         self.inputs = {p for p in parts.captured if p not in parts.producers}
-        self.limit = max(FEWEST, math.isqrt(parts.lifted))  # the root of n: as Chen et al., 2016
+        self.limit = max(_FEWEST, math.isqrt(parts.lifted))  # the root of n: as Chen et al., 2016
         self.graded = [(bind, recomputation(bind)) for bind in parts.known[: parts.lifted]]
         self.graded += [(bind, CHEAP) for bind in parts.known[parts.lifted :]]  # as ``df`` does
         self.closing = parts.is_raw and not anything  # only what is captured may be kept
@@ -172,32 +172,32 @@ class Choice:
         """
         roots: dict[Local, Local | None] = {p: p for p in self.parts.gradient.f.params}
         roots.update(dict.fromkeys(self.inputs))
-        efforts = dict.fromkeys(roots, NO_EFFORT)
+        efforts = dict.fromkeys(roots, _NO_EFFORT)
         for place, (bind, grade) in enumerate(self.graded[: self.parts.lifted]):
             found = {roots[a] for a in bind.locals()} - {None}
-            effort = effort_of(place, bind, grade, efforts)
+            effort = _effort_of(place, bind, grade, efforts)
             if self.allows(grade) and len(found) < 2 and effort[0] <= self.limit:
                 root = found.pop() if found else None
                 roots.update(dict.fromkeys(bind.binders, root))
                 efforts.update(dict.fromkeys(bind.binders, effort))
             else:
                 roots.update((b, b) for b in bind.binders)
-                efforts.update(dict.fromkeys(bind.binders, NO_EFFORT))
+                efforts.update(dict.fromkeys(bind.binders, _NO_EFFORT))
         return roots
 
     def thinned(self, kept: set[Local]) -> set[Local]:
         """``kept`` without what few binds compute from the others."""
-        efforts = dict.fromkeys(kept.difference(self.parts.producers), NO_EFFORT)
+        efforts = dict.fromkeys(kept.difference(self.parts.producers), _NO_EFFORT)
         kept = set(kept)
         for place, (bind, grade) in enumerate(self.graded[: self.parts.lifted]):
             reached = self.allows(grade) and all(a in efforts for a in bind.locals())
-            effort = effort_of(place, bind, grade, efforts) if reached else None
+            effort = _effort_of(place, bind, grade, efforts) if reached else None
             if reached and effort[0] <= self.limit:
                 kept.difference_update(bind.binders)
                 efforts.update(dict.fromkeys(bind.binders, effort))
             else:
                 # else it stays out of reach
-                efforts.update((b, NO_EFFORT) for b in bind.binders if b in kept)
+                efforts.update((b, _NO_EFFORT) for b in bind.binders if b in kept)
         return kept
 
     def pushed_on(self, kept: set[Local]) -> set[Local]:
@@ -266,7 +266,7 @@ class Choice:
         ]
 
 
-def effort_of(place: int, bind: Bind, grade: int | None, efforts: dict) -> tuple[int, float]:
+def _effort_of(place: int, bind: Bind, grade: int | None, efforts: dict) -> tuple[int, float]:
     """(how many binds it takes at most to compute ``bind`` from what is kept, the first of these).
 
     They are no more than the sum over its operands, nor than what stands between the first and it.
@@ -280,7 +280,7 @@ def effort_of(place: int, bind: Bind, grade: int | None, efforts: dict) -> tuple
     return (size, first) if first == math.inf else (min(size, place - first + 1), first)
 
 
-def translated(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
+def _translated(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
     """``kept`` with the sizes and masks of another recording of the same gradient."""
     made: dict = {}
     for bind in before.known[before.lifted :]:

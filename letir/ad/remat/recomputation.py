@@ -77,7 +77,7 @@ def halves(gradient: Gradient) -> Halves:
         args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in found.args])
         bind = found if args == found.args else evolve(found, args=args)
         if bind.op is grad_of:
-            linear.append(lifting(bind, known))
+            linear.append(_lifting(bind, known))
         elif bind.op is barrier and cotangents.isdisjoint(args):
             names[bind.binders[0]] = args[0]  # what is computed again is decided anew
             continue
@@ -97,7 +97,7 @@ def halves(gradient: Gradient) -> Halves:
     )
 
 
-def lifting(step: Bind, known: list[Bind]) -> Bind:
+def _lifting(step: Bind, known: list[Bind]) -> Bind:
     """A ``grad_of`` without the sizes and masks in its body, which are added to ``known``: they
     need no cotangent, and less memory than what they are made of.
     """
@@ -107,7 +107,7 @@ def lifting(step: Bind, known: list[Bind]) -> Bind:
     for bind in body.binds:
         # None: made in the body by a bind that stays there, so that this one cannot leave it either
         args = [operands.get(arg) if type(arg) is Local else arg for arg in bind.args]
-        if is_discrete(bind) and None not in args and cts.isdisjoint(bind.args):
+        if _is_discrete(bind) and None not in args and cts.isdisjoint(bind.args):
             binders = renamed(bind.binders, operands)
             source = bind.source or step.source
             known.append(Bind(binders, bind.op, tuple(args), bind.attrs, source))
@@ -115,10 +115,10 @@ def lifting(step: Bind, known: list[Bind]) -> Bind:
             rest.append(bind)
     if len(rest) == len(body.binds):
         return step
-    return with_body(step, rest, body.ret, operands, step.binders)
+    return _with_body(step, rest, body.ret, operands, step.binders)
 
 
-def with_body(step: Bind, binds, ret: Ret, operands: dict[Local, Arg], binders) -> Bind:
+def _with_body(step: Bind, binds, ret: Ret, operands: dict[Local, Arg], binders) -> Bind:
     """A ``grad_of`` with another body, whose free locals stand for these operands."""
     cts = step.attrs["body"].params[: step.attrs["n_cts"]]
     captured = [local for local in free_locals((), binds, ret) if local not in cts]
@@ -128,7 +128,7 @@ def with_body(step: Bind, binds, ret: Ret, operands: dict[Local, Arg], binders) 
     return Bind(tuple(binders), step.op, args, attrs, step.source)
 
 
-def is_discrete(bind: Bind) -> bool:
+def _is_discrete(bind: Bind) -> bool:
     """Whether all results are sizes, integers or truth values."""
     if bind.op is size:
         return True
@@ -143,13 +143,13 @@ def rebuilt(parts: Halves, kept: set[Local]) -> Gradient:
     of binds.
     """
     found, _ = parts.needed(kept)
-    recomputing = Recomputing(parts, primal_of(parts, found), found)
+    recomputing = _Recomputing(parts, _primal_of(parts, found), found)
     for bind in parts.linear:
         recomputing.linear(bind)
     return recomputing.gradient()
 
 
-def primal_of(parts: Halves, kept: set[Local]) -> Lambda:
+def _primal_of(parts: Halves, kept: set[Local]) -> Lambda:
     """``f`` without temporaries, with those binds of ``df`` whose results are kept."""
     gradient, known, count = parts.gradient, parts.known, parts.lifted
     real = gradient.f.ret.args[: gradient.f_real_outputs]
@@ -161,7 +161,7 @@ def primal_of(parts: Halves, kept: set[Local]) -> Lambda:
     return Lambda(gradient.f.params, binds, Ret(real), gradient.f.in_tree)
 
 
-class Recomputing:
+class _Recomputing:
     """Emits the linear binds of a Gradient, and before each what it reads and is not kept."""
 
     def __init__(self, parts: Halves, primal: Lambda, kept: set[Local]):
@@ -238,7 +238,7 @@ class Recomputing:
         return Gradient(
             f=captures.primal(),
             # else nothing has become undefined
-            df=without(df, vjps.values(), dropped) if dropped else df,
+            df=_without(df, vjps.values(), dropped) if dropped else df,
             f_real_outputs=old.f_real_outputs,
             df_input_vjps=tuple(vjps),
             df_input_captured_inputs=tuple(sorted(captures.inputs)),
@@ -248,7 +248,7 @@ class Recomputing:
         )
 
 
-def without(df: Lambda, vjps, dropped: list[Local]) -> Lambda:
+def _without(df: Lambda, vjps, dropped: list[Local]) -> Lambda:
     """``df`` where the cotangents ``dropped``, which are no parameters any more, are undefined and
     the others may be.
     """

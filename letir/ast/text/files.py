@@ -30,19 +30,19 @@ from letir.ast.text.parser import parse
 from letir.ast.text.printer import Printer
 from letir.errors import LetirError, ParseError
 
-FORMAT = 1
+_FORMAT = 1
 MOST_BYTES = 4 << 30
-HEAD = "letir.json"
-EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can say
-PROGRAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # it names a member: no path can be in it
-NPY = b"\x93NUMPY\x01\x00"
+_HEAD = "letir.json"
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can say
+_PROGRAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # it names a member: no path can be in it
+_NPY = b"\x93NUMPY\x01\x00"
 # np.load would parse the head as Python; this knows the one form that NumPy writes.
-NPY_HEAD = re.compile(
+_NPY_HEAD = re.compile(
     r"\{'descr': '([<>|])([biufc][0-9]{1,2})', 'fortran_order': (True|False), "
     r"'shape': \(([0-9, ]*)\), \} *\n"
 )
-NPY_DTYPES = {dtype.str[1:]: dtype for dtype in DTYPES.values()}  # without the byte order
-DAMAGED = (  # what zipfile and zlib raise on bytes that are no sound zip
+_NPY_DTYPES = {dtype.str[1:]: dtype for dtype in DTYPES.values()}  # without the byte order
+_DAMAGED = (  # what zipfile and zlib raise on bytes that are no sound zip
     # RuntimeError: encrypted members; NotImplementedError, a subclass: newer zips
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
     *(KeyError, ValueError, OverflowError, IndexError),
@@ -56,16 +56,16 @@ def save_programs(
     arrays: list[np.ndarray] = []
     texts = {}
     for name, fn in programs.items():
-        if not PROGRAM_NAME.fullmatch(name):
+        if not _PROGRAM_NAME.fullmatch(name):
             raise LetirError(f"{name!r} cannot name a program in a file: use letters, digits and _")
         texts[f"{name}.txt"] = "".join(Printer(arrays=arrays).lambda_lines(fn, ""))
     head = {
-        "format": FORMAT,
-        "ops": versions(programs.values()),
+        "format": _FORMAT,
+        "ops": _versions(programs.values()),
         "programs": list(programs),
         "about": dict(about or {}),
     }
-    _write(Path(path), {HEAD: json.dumps(head, indent=1), **texts}, arrays)
+    _write(Path(path), {_HEAD: json.dumps(head, indent=1), **texts}, arrays)
 
 
 def load_programs(
@@ -80,10 +80,10 @@ def load_programs(
     with open(path, "rb") as stream:
         try:
             archive = zipfile.ZipFile(stream)
-        except DAMAGED as error:
+        except _DAMAGED as error:
             raise ParseError(f"{path} is no letir file: {error}") from None
         with archive:
-            members = Members(archive, max_bytes)
+            members = _Members(archive, max_bytes)
             try:
                 return _programs(members)
             except ParseError as error:
@@ -91,10 +91,10 @@ def load_programs(
                 raise
 
 
-def _programs(members: "Members") -> tuple[dict[str, Lambda], dict]:
+def _programs(members: "_Members") -> tuple[dict[str, Lambda], dict]:
     """What ``load_programs`` returns, from the members of a file."""
     members.check_sizes()  # first: a bomb is refused before anything is unpacked
-    head = checked_head(members.read(HEAD))
+    head = _checked_head(members.read(_HEAD))
     names = (f"constants/{i}.npy" for i in itertools.count())
     arrays = [array_from(members.read(name)) for name in itertools.takewhile(members.has, names)]
     programs = {}
@@ -109,12 +109,12 @@ def _programs(members: "Members") -> tuple[dict[str, Lambda], dict]:
 
 
 @define
-class Members:
+class _Members:
     """The members of an open zip, of which ``left`` bytes may still be read."""
 
     archive: zipfile.ZipFile
     left: int
-    last: str = HEAD  # the member that was asked for last
+    last: str = _HEAD  # the member that was asked for last
 
     def check_sizes(self) -> None:
         """Raise ParseError if the members say that they are larger than what may be read."""
@@ -139,7 +139,7 @@ class Members:
             with self.archive.open(info) as stream:
                 # what a member says of its size may be a lie: one byte too many tells
                 content = stream.read(self.left + 1)
-        except DAMAGED as error:
+        except _DAMAGED as error:
             raise ParseError(f"the file is damaged: {error}") from None
         self.left -= len(content)
         if self.left < 0:
@@ -147,7 +147,7 @@ class Members:
         return content
 
 
-def versions(programs: Iterable[Lambda]) -> dict[str, int]:
+def _versions(programs: Iterable[Lambda]) -> dict[str, int]:
     """The operations that occur in the programs, nested ones too, and the versions they need."""
     found: dict[str, int] = {}
     for bind in (bind for fn in programs for body in all_bodies(fn) for bind in body.binds):
@@ -157,24 +157,24 @@ def versions(programs: Iterable[Lambda]) -> dict[str, int]:
     return dict(sorted(found.items()))  # sorted: the same bytes for equal programs
 
 
-def checked_head(content: bytes) -> dict:
+def _checked_head(content: bytes) -> dict:
     """The head of a file that can be read here: its format is known, its operations are there."""
     try:
         head = json.loads(content)
     except (ValueError, RecursionError) as error:
         raise ParseError(f"it is no JSON: {error}") from None
     match head:
-        case {"format": int(version)} if version > FORMAT:
-            raise ParseError(f"it has format {version}, a newer letir's; this one reads {FORMAT}")
+        case {"format": int(version)} if version > _FORMAT:
+            raise ParseError(f"it has format {version}, a newer letir's; this one reads {_FORMAT}")
         case {"format": int(), "ops": dict(ops), "programs": list(names), "about": dict()}:
             for name, version in ops.items():
-                check_operation(name, version)
-            if all(type(name) is str and PROGRAM_NAME.fullmatch(name) for name in names):
+                _check_operation(name, version)
+            if all(type(name) is str and _PROGRAM_NAME.fullmatch(name) for name in names):
                 return head
     raise ParseError("it does not say format, ops, programs and about as letir writes them")
 
 
-def check_operation(name: str, version: int) -> None:
+def _check_operation(name: str, version: int) -> None:
     """Raise ParseError if there is no such operation here, or only an older version of it."""
     try:
         here = primitive_named(name).version
@@ -187,12 +187,12 @@ def check_operation(name: str, version: int) -> None:
 
 def array_from(content: bytes) -> np.ndarray:
     """The frozen array of a .npy as NumPy writes it; what its head says is not evaluated."""
-    end = len(NPY) + 2
-    size = int.from_bytes(content[len(NPY) : end], "little")
-    head = NPY_HEAD.fullmatch(content[end : end + size].decode("latin-1"))
-    if not content.startswith(NPY) or head is None or head[2] not in NPY_DTYPES:
+    end = len(_NPY) + 2
+    size = int.from_bytes(content[len(_NPY) : end], "little")
+    head = _NPY_HEAD.fullmatch(content[end : end + size].decode("latin-1"))
+    if not content.startswith(_NPY) or head is None or head[2] not in _NPY_DTYPES:
         raise ParseError("this is no .npy of an array of numbers")
-    dtype = NPY_DTYPES[head[2]].newbyteorder(head[1])
+    dtype = _NPY_DTYPES[head[2]].newbyteorder(head[1])
     elements = content[end + size :]
     try:
         shape = tuple([int(n) for n in head[4].split(",") if n.strip()])
@@ -226,7 +226,7 @@ def _write(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
 
 def _undated(name: str) -> zipfile.ZipInfo:
     """A member that does not say when and on what system it was written."""
-    info = zipfile.ZipInfo(name, EPOCH)
+    info = zipfile.ZipInfo(name, _EPOCH)
     # 3 is Unix: without it the bytes would depend on the system that wrote them
     info.create_system, info.external_attr = 3, 0o644 << 16
     return info

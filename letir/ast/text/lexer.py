@@ -13,8 +13,8 @@ from letir.errors import ParseError
 
 MOST_DEPTH = 120  # levels of tuples, trees and lambdas: well within Python's default stack
 
-SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
-EXCERPT = re.compile(r"\w[\w.]{0,30}|->|\S?")
+_SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
+_EXCERPT = re.compile(r"\w[\w.]{0,30}|->|\S?")
 ABBREVIATED = (
     "this text is abbreviated: str(f) leaves parts out, parse the text that dumps(f) gives"
 )
@@ -39,7 +39,7 @@ class Reader:
         self.skip()
         if self.text.startswith("...", self.pos):
             raise self.error(ABBREVIATED)
-        found = EXCERPT.match(self.text, self.pos)[0]
+        found = _EXCERPT.match(self.text, self.pos)[0]
         raise self.error(f"expected {expected}, found {repr(found) if found else 'the end'}")
 
     def convert(self, meaning: Callable, *args, at: int):
@@ -49,7 +49,7 @@ class Reader:
         except (ValueError, OverflowError) as error:
             raise self.error(str(error), at) from None
 
-    def skip(self, space: re.Pattern = SPACE) -> int:
+    def skip(self, space: re.Pattern = _SPACE) -> int:
         """Pass white space and comments; where the next word begins."""
         self.pos = space.match(self.text, self.pos).end()
         return self.pos

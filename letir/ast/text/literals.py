@@ -25,17 +25,17 @@ DTYPES = {
 # text, however wrong, takes more than linear time.
 NAME = r"[^\W\d]\w*+"
 REAL = r"-?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
-FLOAT = re.compile(rf"{REAL}|-?inf|nan")
-INT = re.compile(r"-?[0-9]++")
-NAN = re.compile(r"nan@([0-9a-f]++)")
-PAIR = re.compile(r"complex\s*\(([^(),]*),([^(),]*)\)")
-ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"  # those that repr writes
-STRING = rf"'(?:[^'\\\n]|{ESCAPE})*+'" + rf'|"(?:[^"\\\n]|{ESCAPE})*+"'
-FACTOR = rf"(?:[0-9]++|{NAME})"
-SIZE = rf"-?\s*{FACTOR}(?:\s*[-+*]\s*{FACTOR})*+"
-SIZE_TERM = re.compile(r"([-+]?)([^-+]+)")
+_FLOAT = re.compile(rf"{REAL}|-?inf|nan")
+_INT = re.compile(r"-?[0-9]++")
+_NAN = re.compile(r"nan@([0-9a-f]++)")
+_PAIR = re.compile(r"complex\s*\(([^(),]*),([^(),]*)\)")
+_ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"  # those that repr writes
+STRING = rf"'(?:[^'\\\n]|{_ESCAPE})*+'" + rf'|"(?:[^"\\\n]|{_ESCAPE})*+"'
+_FACTOR = rf"(?:[0-9]++|{NAME})"
+SIZE = rf"-?\s*{_FACTOR}(?:\s*[-+*]\s*{_FACTOR})*+"
+_SIZE_TERM = re.compile(r"([-+]?)([^-+]+)")
 TYPE = rf"{NAME}\s*+\*?\s*+\[[^\[\]]*+\]"
-LARGEST = 1 << 63
+_LARGEST = 1 << 63
 
 
 def string_of(text: str) -> str:
@@ -48,7 +48,7 @@ def string_of(text: str) -> str:
 
 def int_of(text: str) -> int:
     """A decimal number."""
-    if not INT.fullmatch(text):
+    if not _INT.fullmatch(text):
         raise ValueError(f"expected an integer, found {text!r}")
     return int(text)
 
@@ -57,7 +57,7 @@ def float_of(text: str) -> float:
     """A decimal number, inf or nan, or the nan with the bits after ``nan@``."""
     if text.startswith("nan@"):
         return array_of(DTYPES["float64"], (), text).item()
-    if not FLOAT.fullmatch(text):
+    if not _FLOAT.fullmatch(text):
         raise ValueError(f"expected a number, found {text!r}")
     return float(text)
 
@@ -93,9 +93,9 @@ def dtype_of(name: str) -> np.dtype:
     return DTYPES[name]
 
 
-def within_64_bits(number: int) -> int:
+def _within_64_bits(number: int) -> int:
     """``number``, if an array can have that many elements: arithmetic of larger ones is slow."""
-    if abs(number) > LARGEST:
+    if abs(number) > _LARGEST:
         raise ValueError("a number in a size is beyond 64 bits")
     return number
 
@@ -105,7 +105,7 @@ def size_of(text: str) -> Size | int:
     if not re.fullmatch(SIZE, text):
         raise ValueError(f"expected a size such as 3, n or 2*n+1, found {text!r}")
     coefficients: dict = {}
-    for sign, product in SIZE_TERM.findall(text):
+    for sign, product in _SIZE_TERM.findall(text):
         names, coefficient = [], -1 if sign == "-" else 1
         for factor in map(str.strip, product.split("*")):
             if factor[0] in "0123456789":
@@ -113,9 +113,9 @@ def size_of(text: str) -> Size | int:
             else:
                 Size.named(factor)  # raises for a word that cannot name a size
                 names.append(factor)
-            coefficient = within_64_bits(coefficient)
+            coefficient = _within_64_bits(coefficient)
         key = tuple(sorted(names))
-        coefficients[key] = within_64_bits(coefficients.get(key, 0) + coefficient)
+        coefficients[key] = _within_64_bits(coefficients.get(key, 0) + coefficient)
     return Size.of(coefficients)
 
 
@@ -135,7 +135,7 @@ def array_of(dtype: np.dtype, shape: tuple, text: str) -> np.ndarray:
         raise ValueError("the shape of an array is made of numbers, not of names")
     pairs = dtype.kind == "c"
     if pairs:
-        text, found = PAIR.subn(r"\1,\2", text)
+        text, found = _PAIR.subn(r"\1,\2", text)
     parts = [part.strip() for part in text.split(",")] if text.strip() else []
     count = len(parts) // 2 if pairs else len(parts)
     expected = ArrayType(dtype, shape).size
@@ -170,7 +170,7 @@ def _bool_of(text: str) -> bool:
 
 
 def _nan_bits(text: str, dtype: np.dtype) -> int:
-    digits = NAN.fullmatch(text)
+    digits = _NAN.fullmatch(text)
     if digits is None or len(digits[1]) != 2 * dtype.itemsize:
         raise ValueError(f"expected nan@ and {2 * dtype.itemsize} digits 0-9a-f, found {text!r}")
     bits = int(digits[1], 16)

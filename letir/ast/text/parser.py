@@ -23,32 +23,32 @@ from letir.ast.text.value_parser import ATTRIBUTE, TreeReader
 from letir.ast.types import PYTHON_NUMBERS, WEAK, Size, UndefType
 from letir.errors import LetirError
 
-LOCAL_TEXT = r"%(?:0|[1-9][0-9]*+)"
-DOTTED = r"[^\W\d][\w.]*+"
-LOCAL = re.compile(LOCAL_TEXT)
+_LOCAL_TEXT = r"%(?:0|[1-9][0-9]*+)"
+_DOTTED = r"[^\W\d][\w.]*+"
+_LOCAL = re.compile(_LOCAL_TEXT)
 # A word before a bracket is a type, not a name: `%0: float64[3]` and `%0:x: float64[3]`.
-BINDER = re.compile(
-    rf"({LOCAL_TEXT})(?:\s*+:\s*+({DOTTED})(?!\s*+\*?\s*+\[))?(?:\s*+:\s*+({TYPE}))?"
+_BINDER = re.compile(
+    rf"({_LOCAL_TEXT})(?:\s*+:\s*+({_DOTTED})(?!\s*+\*?\s*+\[))?(?:\s*+:\s*+({TYPE}))?"
 )
-OPERATION = re.compile(rf"({DOTTED})\s*+([(\[])")
-WORD = re.compile(DOTTED)
-LAMBDA = re.compile(r"lambda(?!\w)")
-RETURN = re.compile(r"return(?!\w)")
-ARROW = re.compile(r"->")
-BETWEEN = re.compile(r"(?:[\s;]++|#[^\n]*+)*+")
+_OPERATION = re.compile(rf"({_DOTTED})\s*+([(\[])")
+_WORD = re.compile(_DOTTED)
+_LAMBDA = re.compile(r"lambda(?!\w)")
+_RETURN = re.compile(r"return(?!\w)")
+_ARROW = re.compile(r"->")
+_BETWEEN = re.compile(r"(?:[\s;]++|#[^\n]*+)*+")
 
 # A source line ends at a semicolon only where a term follows, as in an example on one line.
-TAIL = re.compile(
+_TAIL = re.compile(
     r"[^\S\n]*+(?P<semicolon>;)?[^\S\n]*+"
     r"(?:#(?:(?P<source>[^\n]*?:[0-9]++)(?=[^\S\n]*;\s*(?:%|return\b|->))|(?P<comment>[^\n]*)))?"
 )
-AFTER_BIND = re.compile(r"[\n;}]|->|\Z")
-SOURCE = re.compile(r"\s*(.*?):([0-9]{1,9})(?:: (.*?))?\s*")  # the condition of a guard comes last
+_AFTER_BIND = re.compile(r"[\n;}]|->|\Z")
+_SOURCE = re.compile(r"\s*(.*?):([0-9]{1,9})(?:: (.*?))?\s*")  # the condition of a guard comes last
 
 # Exactly what the printer writes of most binds, blanks included; the general rules read the rest.
-SIMPLE = re.compile(
-    rf"[\s;]*+({LOCAL_TEXT})(?::({DOTTED}))?(?:: ({TYPE}))? = ({DOTTED})"
-    rf"\(({LOCAL_TEXT}(?:, {LOCAL_TEXT})*+)?\)(?:  # ([^\n;]*:[0-9]{{1,9}}))?\n"
+_SIMPLE = re.compile(
+    rf"[\s;]*+({_LOCAL_TEXT})(?::({_DOTTED}))?(?:: ({TYPE}))? = ({_DOTTED})"
+    rf"\(({_LOCAL_TEXT}(?:, {_LOCAL_TEXT})*+)?\)(?:  # ([^\n;]*:[0-9]{{1,9}}))?\n"
 )
 
 
@@ -64,7 +64,7 @@ def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
       return %2
     }
     """
-    parser = Parser(text, arrays)
+    parser = _Parser(text, arrays)
     try:
         with paused_gc():  # terms are no garbage until the program goes
             return parser.program()
@@ -73,7 +73,7 @@ def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
 
 
 @define(eq=False)
-class Scope:
+class _Scope:
     """The locals that a body may use, by their text.
 
     The body of a ``grad_of`` has an ``outer`` scope: what it uses of that is lifted into
@@ -81,7 +81,7 @@ class Scope:
     """
 
     bound: dict[str, Local] = field(factory=dict)
-    outer: "Scope | None" = None
+    outer: "_Scope | None" = None
     lifted: dict[Local, Local] = field(factory=dict)
 
     def find(self, key: str) -> Local | None:
@@ -99,18 +99,18 @@ class Scope:
         return key in self.bound or (self.outer is not None and self.outer.binds(key))
 
 
-class Parser(TreeReader):
+class _Parser(TreeReader):
     """Reads terms."""
 
     def __init__(self, text: str, arrays: Sequence[np.ndarray] | None):
         super().__init__(text, arrays)
-        self.scope = Scope()
+        self.scope = _Scope()
         self.sources: dict[str | None, Source | None] = {None: None}  # by text
         self.plain: dict[str, tuple[Primitive, Attrs]] = {}  # calls without attributes, by name
 
     def program(self) -> Lambda:
         """The whole text."""
-        self.need(LAMBDA, "'lambda'")
+        self.need(_LAMBDA, "'lambda'")
         fn = self.function()
         if self.skip() < len(self.text):
             self.fail("the end of the text after the program")
@@ -120,12 +120,12 @@ class Parser(TreeReader):
         """``params in TREE out TREE { body }``, in a scope of its own."""
         self.descend()
         # no outer: a lambda is closed, only grad_of captures
-        around, self.scope = self.scope, Scope()
+        around, self.scope = self.scope, _Scope()
         params = self.binders() if self.text.startswith("%", self.skip()) else []
         self.enter(params)
         trees = [self.tree_after("in"), self.tree_after("out")]
         self.expect("{")
-        binds, ret = self.body(RETURN, "a bind or 'return'")
+        binds, ret = self.body(_RETURN, "a bind or 'return'")
         self.scope = around
         self.depth -= 1
         return Lambda([param for _, param, _ in params], binds, ret, *trees)
@@ -135,7 +135,7 @@ class Parser(TreeReader):
         found = []
         while True:
             at = self.skip()
-            key, name, kind = self.need(BINDER, "a local such as %0").groups()
+            key, name, kind = self.need(_BINDER, "a local such as %0").groups()
             if self.text.startswith(":", self.skip()):
                 self.pos += 1
                 self.fail("a name or a type such as float64[3]")
@@ -156,12 +156,12 @@ class Parser(TreeReader):
         while True:
             # again after each other bind: a long program is nearly all such lines
             self.simple_binds(binds)
-            self.skip(BETWEEN)
+            self.skip(_BETWEEN)
             if self.accept(end):
                 break
             binds.append(self.bind(expected))
         ret = Ret(tuple(self.results()))
-        self.skip(BETWEEN)
+        self.skip(_BETWEEN)
         self.expect("}")
         return binds, ret
 
@@ -173,7 +173,7 @@ class Parser(TreeReader):
         """
         if self.scope.outer is not None:  # a grad_of: find() has to lift its free locals
             return
-        text, bound, match = self.text, self.scope.bound, SIMPLE.match
+        text, bound, match = self.text, self.scope.bound, _SIMPLE.match
         types, plain, sources = self.types, self.plain, self.sources
         while line := match(text, self.pos):
             key, name, kind, op, operands, place = line.groups()
@@ -199,7 +199,7 @@ class Parser(TreeReader):
             self.expect("=")
             expected = "an operation such as mul(%0, %1)"
         at = self.skip()
-        name, bracket = self.need(OPERATION, expected).groups()
+        name, bracket = self.need(_OPERATION, expected).groups()
         if bracket == "[":
             op, args, attrs = self.grad_of(name, at)
         else:
@@ -213,15 +213,15 @@ class Parser(TreeReader):
 
     def line_end(self) -> Source | None:
         """The end of a bind, and the place in its comment."""
-        tail = TAIL.match(self.text, self.pos)
+        tail = _TAIL.match(self.text, self.pos)
         self.pos = tail.end()
-        if tail["semicolon"] is None and not AFTER_BIND.match(self.text, self.pos):
+        if tail["semicolon"] is None and not _AFTER_BIND.match(self.text, self.pos):
             self.fail("a new line or ';' after the bind")
         return self.source(tail["source"] or tail["comment"])
 
     def source(self, comment: str | None) -> Source | None:
         """The place that a comment names, None if it names none."""
-        place = SOURCE.fullmatch(comment) if comment else None
+        place = _SOURCE.fullmatch(comment) if comment else None
         if place is None:
             return None
         # text: a file of this name here may be another, and is not opened
@@ -252,7 +252,7 @@ class Parser(TreeReader):
             name = self.accept(ATTRIBUTE)
             if name is not None:
                 self.check_attribute(op, name[1], attrs, at)
-                attrs[name[1]] = ATTRIBUTES.get(name[1], Parser.value)(self)
+                attrs[name[1]] = _ATTRIBUTES.get(name[1], _Parser.value)(self)
             elif attrs:
                 self.fail("an attribute name=value: operands come first")
             else:
@@ -270,7 +270,7 @@ class Parser(TreeReader):
     def operation(self) -> Primitive:
         """The name of an operation as an attribute."""
         at = self.skip()
-        return self.primitive(self.need(WORD, "the name of an operation")[0], at)
+        return self.primitive(self.need(_WORD, "the name of an operation")[0], at)
 
     def dtype(self):
         """The value of an attribute ``dtype``: here an unknown word is not the name of a size."""
@@ -281,7 +281,7 @@ class Parser(TreeReader):
     def arg(self) -> Arg:
         """An operand: a local that is bound, a number, None or ``Undef``."""
         at = self.skip()
-        local = self.accept(LOCAL)
+        local = self.accept(_LOCAL)
         if local is None:
             return self.const(at)
         return self.scope.find(local[0]) or self.unbound(local[0], at)
@@ -316,11 +316,11 @@ class Parser(TreeReader):
         self.expect("]")
         self.expect("(")
         # set below, after the parentheses: cotangents are operands of the scope around
-        inner = Scope(outer=self.scope)
+        inner = _Scope(outer=self.scope)
         cts = self.items(")", lambda: self.cotangent(inner))[0]
         self.expect("{")
         self.scope = inner
-        binds, ret = self.body(ARROW, "a bind or '->'")
+        binds, ret = self.body(_ARROW, "a bind or '->'")
         self.scope = inner.outer
         self.depth -= 1
         # this order of parameters is what is_printed_in_place (printer) relies on
@@ -329,10 +329,10 @@ class Parser(TreeReader):
         record = self.primitive(name, at)
         return record, args, self.complete(record, {"op": op, "n_cts": len(cts), "body": fn}, at)
 
-    def cotangent(self, inner: Scope) -> tuple[Arg, Local]:
+    def cotangent(self, inner: _Scope) -> tuple[Arg, Local]:
         """An operand in the parentheses of a ``grad_of``, and the body's parameter for it."""
         at = self.skip()
-        key = LOCAL.match(self.text, at)
+        key = _LOCAL.match(self.text, at)
         arg = self.arg()
         if key is None:
             return arg, Local(WEAK.get(type(arg.value)))
@@ -342,4 +342,4 @@ class Parser(TreeReader):
         return arg, param
 
 
-ATTRIBUTES = {"op": Parser.operation, "dtype": Parser.dtype}  # those read in a way of their own
+_ATTRIBUTES = {"op": _Parser.operation, "dtype": _Parser.dtype}  # those read in a way of their own

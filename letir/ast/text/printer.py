@@ -19,10 +19,10 @@ from letir.ast.primitive import LATE_BOUND, Primitive, Required
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size, UndefType
 
-NAME = re.compile(r"[A-Za-z_][\w.]*")
-MOST_BINDS = 200  # what str shows
-MOST_ELEMENTS = 8
-INLINE_BODY = 4  # a grad_of body of at most this many binds stands on one line
+_NAME = re.compile(r"[A-Za-z_][\w.]*")
+_MOST_BINDS = 200  # what str shows
+_MOST_ELEMENTS = 8
+_INLINE_BODY = 4  # a grad_of body of at most this many binds stands on one line
 
 
 def dumps(fn: Lambda) -> str:
@@ -38,7 +38,7 @@ def dumps(fn: Lambda) -> str:
     return "".join(Printer().lambda_lines(fn, ""))
 
 
-def text(fn: Lambda) -> str:
+def _text(fn: Lambda) -> str:
     """The readable text of ``fn``: head and tail of long programs, short arrays and file names."""
     return "".join(Printer(bounded=True).lambda_lines(fn, ""))
 
@@ -68,7 +68,7 @@ def plain(fn: Lambda, name: str = "lambda", params: list[str] | None = None) -> 
 
 def html(fn: Lambda) -> str:
     """The readable text for notebooks."""
-    escaped = text(fn).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    escaped = _text(fn).replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
     return f"<pre style='line-height: 1.25'>{escaped}</pre>"
 
 
@@ -153,11 +153,11 @@ class Printer:
         # pieces, joined by the caller: adding to a text each time would be quadratic
         pieces = [f"lambda {params}{trees} {{\n" if params else f"lambda{trees} {{\n"]
         inner = indent + "  "
-        left_out = len(fn.binds) - MOST_BINDS if self.bounded else 0
+        left_out = len(fn.binds) - _MOST_BINDS if self.bounded else 0
         for i, bind in enumerate(fn.binds):
-            if left_out > 0 and MOST_BINDS // 2 <= i < MOST_BINDS // 2 + left_out:
+            if left_out > 0 and _MOST_BINDS // 2 <= i < _MOST_BINDS // 2 + left_out:
                 self.skip(bind)
-                if i == MOST_BINDS // 2:
+                if i == _MOST_BINDS // 2:
                     pieces.append(
                         f"{inner}... {left_out} binds left out: dumps(f) has them all ...\n"
                     )
@@ -191,7 +191,7 @@ class Printer:
             return line.rstrip()  # the positional form of no operands ends in a blank
         line += self.texts.get(id(source)) or self.source_text(source)
         # what Python asked, for whom a line has several conditions or is not at hand [B2]
-        return line + condition_text(source) if bind.op.name == "guard" else line
+        return line + _condition_text(source) if bind.op.name == "guard" else line
 
     def source_text(self, source) -> str:
         """The comment that says the line; kept by the object, which the binds of one line share."""
@@ -202,7 +202,7 @@ class Printer:
 
     def name_text(self, name: str) -> str:
         """``:name``, or nothing for a name that ``parse`` would not read."""
-        text = self.texts[name] = f":{name}" if NAME.fullmatch(name) else ""
+        text = self.texts[name] = f":{name}" if _NAME.fullmatch(name) else ""
         return text
 
     def attr_texts(self, bind: Bind, indent: str) -> list[str]:
@@ -227,7 +227,7 @@ class Printer:
         binds = [self.bind_text(inner_bind, inner) for inner_bind in body.binds]
         head = f"grad_of[{bind.attrs['op'].name}]({', '.join(operands[:n_cts])}) {{"
         ret = f"-> ({', '.join([self.arg(arg) for arg in body.ret.args])})"
-        if len(binds) <= INLINE_BODY and not any(b.source for b in body.binds):
+        if len(binds) <= _INLINE_BODY and not any(b.source for b in body.binds):
             return f"{head} {'; '.join(binds)}{' ' if binds else ''}{ret} }}"
         lines = "".join(f"{inner}{line}\n" for line in binds)
         return f"{head}\n{lines}{inner}{ret}\n{indent}}}"
@@ -244,14 +244,14 @@ class Printer:
         if kind in (int, bool, str, type(None), Size, UndefType, Here, ArrayType):
             return repr(value)
         if kind is float:
-            return float_text(value)
+            return _float_text(value)
         if kind is tuple:
             items = ", ".join([self.value(v, indent) for v in value])
             return f"({items}{',' if len(value) == 1 else ''})"
         if kind is complex:
-            return f"complex({float_text(value.real)}, {float_text(value.imag)})"
+            return f"complex({_float_text(value.real)}, {_float_text(value.imag)})"
         if kind is slice:
-            return slice_text(value)
+            return _slice_text(value)
         if kind is Lambda:
             return "".join(self.lambda_lines(value, indent)) if self.bodies else "{...}"
         if kind is np.ndarray:
@@ -263,7 +263,7 @@ class Printer:
         if isinstance(value, Primitive):
             return value.name
         if isinstance(value, np.generic):
-            return f"{value.dtype.name}({array_element(value)})"
+            return f"{value.dtype.name}({_array_element(value)})"
         return repr(value)
 
     def array(self, value: np.ndarray) -> str:
@@ -273,15 +273,15 @@ class Printer:
             self.arrays.append(value)
             return f"{kind}@{len(self.arrays) - 1}"
         flat = value.reshape(-1)
-        if self.bounded and flat.size > MOST_ELEMENTS:
-            half = MOST_ELEMENTS // 2
-            shown = [*map(array_element, flat[:half]), "...", *map(array_element, flat[-half:])]
+        if self.bounded and flat.size > _MOST_ELEMENTS:
+            half = _MOST_ELEMENTS // 2
+            shown = [*map(_array_element, flat[:half]), "...", *map(_array_element, flat[-half:])]
         else:
-            shown = map(array_element, flat)
+            shown = map(_array_element, flat)
         return f"{kind}{{{', '.join(shown)}}}"
 
 
-def condition_text(source) -> str:
+def _condition_text(source) -> str:
     """What a comment says behind the line of a guard: the user's condition, as far as it is known.
 
     No semicolon: that would end a comment in a program on one line.
@@ -320,7 +320,7 @@ def is_printed_in_place(bind: Bind) -> bool:
     return [p for p in used if p not in set(body.params[:n_cts])] == captured
 
 
-def float_text(value: float) -> str:
+def _float_text(value: float) -> str:
     """``repr``, with the bits of a nan that is not the usual one."""
     if not math.isnan(value):
         return repr(value)
@@ -328,10 +328,10 @@ def float_text(value: float) -> str:
     return "nan" if bits == 0x7FF8000000000000 else f"nan@{bits:016x}"
 
 
-def array_element(value: np.generic) -> str:
+def _array_element(value: np.generic) -> str:
     """An element, in as few digits as bring it back exactly."""
     if value.dtype.kind == "c":
-        return f"complex({array_element(value.real)}, {array_element(value.imag)})"
+        return f"complex({_array_element(value.real)}, {_array_element(value.imag)})"
     if value.dtype.kind != "f":
         return str(value)
     if not np.isnan(value):
@@ -354,7 +354,7 @@ def float_digits(value: np.floating) -> str:
     return short if value.dtype.type(float(short)) == value else repr(float(value))
 
 
-def slice_text(value: slice) -> str:
+def _slice_text(value: slice) -> str:
     """``start:stop:step`` without what is None."""
     start, stop, step = (
         "" if n is None else repr(n) for n in (value.start, value.stop, value.step)
@@ -362,4 +362,4 @@ def slice_text(value: slice) -> str:
     return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
 
 
-LATE_BOUND.update(text=text, listing=listing, html=html, bind_text=bind_text)
+LATE_BOUND.update(text=_text, listing=listing, html=html, bind_text=bind_text)

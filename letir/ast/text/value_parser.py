@@ -33,18 +33,18 @@ from letir.ast.text.literals import (
 from letir.ast.types import ArrayType, Undef
 
 ATTRIBUTE = re.compile(rf"({NAME})\s*+=")
-ARRAY_BODY = re.compile(r"((?:[^}#]++|#[^\n]*+)*+)\}")
-REFERENCE = re.compile(r"@([0-9]++)")
-NONE = re.compile(r"None(?!\w)")
-NODE = re.compile(r"([^\W\d][\w.<>]*+)\s*+\(")
-TREES = {"in": re.compile(r"in(?!\w)"), "out": re.compile(r"out(?!\w)")}
+_ARRAY_BODY = re.compile(r"((?:[^}#]++|#[^\n]*+)*+)\}")
+_REFERENCE = re.compile(r"@([0-9]++)")
+_NONE = re.compile(r"None(?!\w)")
+_NODE = re.compile(r"([^\W\d][\w.<>]*+)\s*+\(")
+_TREES = {"in": re.compile(r"in(?!\w)"), "out": re.compile(r"out(?!\w)")}
 
-SLICE = r"(?P<slice>(?:-?[0-9]++\s*+)?:(?:\s*+-?[0-9]++)?(?:\s*+:(?:\s*+-?[0-9]++)?)?)"
-STRINGS = rf"(?P<string>{STRING})"
+_SLICE = r"(?P<slice>(?:-?[0-9]++\s*+)?:(?:\s*+-?[0-9]++)?(?:\s*+:(?:\s*+-?[0-9]++)?)?)"
+_STRINGS = rf"(?P<string>{STRING})"
 # Tried from first to last, so that the order counts: what begins with a word and a bracket before
 # words, floats before ints, both before sizes (2*n+1), of which they are a beginning.
-LITERALS = (
-    STRINGS,
+_LITERALS = (
+    _STRINGS,
     r"(?P<complex>complex\s*+\([^()]*+\))",
     rf"(?P<scalar>{NAME}\s*+\((?:[^()]++|\([^()]*+\))*+\))",
     rf"(?P<array>{TYPE})",
@@ -56,11 +56,11 @@ LITERALS = (
     r"(?P<ellipsis>\.\.\.)",
     r"(?P<here>@[0-9]*+)",
 )
-TEXT = re.compile(STRINGS)
+_TEXT = re.compile(_STRINGS)
 # without SLICE: the keys of a dict stand before a colon
-LITERAL = re.compile("|".join(LITERALS))
-VALUE = re.compile("|".join([SLICE, *LITERALS]))
-WORDS = {"None": None, "True": True, "False": False, "Undef": Undef}
+_LITERAL = re.compile("|".join(_LITERALS))
+_VALUE = re.compile("|".join([_SLICE, *_LITERALS]))
+_WORDS = {"None": None, "True": True, "False": False, "Undef": Undef}
 
 
 class ValueReader(Reader):
@@ -82,7 +82,7 @@ class ValueReader(Reader):
             found = self.types[text] = self.convert(type_of, text, at=at)
         return found
 
-    def value(self, expected: str = "a value", pattern: re.Pattern = VALUE):
+    def value(self, expected: str = "a value", pattern: re.Pattern = _VALUE):
         """A constant or an attribute."""
         at = self.skip()
         found = pattern.match(self.text, at)
@@ -93,17 +93,17 @@ class ValueReader(Reader):
                 )
             self.fail(expected)
         self.pos = found.end()
-        meaning = MEANINGS.get(found.lastgroup)
+        meaning = _MEANINGS.get(found.lastgroup)
         if meaning is not None:
             return self.convert(meaning, found[0], at=at)
-        return READERS[found.lastgroup](self, found[0], at)
+        return _READERS[found.lastgroup](self, found[0], at)
 
     def word(self, text: str, at: int):
         """A lambda, a word with a meaning of its own, a dtype, or else the name of a size."""
         if text == "lambda":
             return self.function()
-        if text in WORDS:
-            return WORDS[text]
+        if text in _WORDS:
+            return _WORDS[text]
         return DTYPES[text] if text in DTYPES else self.convert(size_of, text, at=at)
 
     def array(self, text: str, at: int) -> ArrayType | np.ndarray:
@@ -111,7 +111,7 @@ class ValueReader(Reader):
         kind = self.type_at(text, at)
         if self.text.startswith("{", self.pos):
             return self.elements(kind, at)
-        reference = REFERENCE.match(self.text, self.pos)
+        reference = _REFERENCE.match(self.text, self.pos)
         if reference is None:
             return kind
         self.pos = reference.end()
@@ -120,7 +120,7 @@ class ValueReader(Reader):
     def elements(self, kind: ArrayType, at: int) -> np.ndarray:
         """The array of this type whose elements follow in braces."""
         self.pos += 1
-        body = ARRAY_BODY.match(self.text, self.pos)
+        body = _ARRAY_BODY.match(self.text, self.pos)
         if body is None:
             raise self.error("unterminated array: no '}' follows", at)
         self.pos = body.end()
@@ -154,7 +154,7 @@ class TreeReader(ValueReader):
 
     def tree_after(self, word: str) -> Tree | None:
         """The tree after ``in`` or ``out``, None if the word is not there."""
-        if self.accept(TREES[word]) is None:
+        if self.accept(_TREES[word]) is None:
             return None
         at = self.skip()
         node = self.tree()
@@ -167,7 +167,7 @@ class TreeReader(ValueReader):
         """A tree of ``LEAF``, ``Static``, None, containers and instances of classes."""
         self.descend()
         at = self.skip()
-        container = CONTAINERS.get(self.text[at : at + 1])
+        container = _CONTAINERS.get(self.text[at : at + 1])
         self.pos += container is not None
         node = self.named(at) if container is None else container(self)
         self.depth -= 1
@@ -193,8 +193,8 @@ class TreeReader(ValueReader):
     def entry(self) -> tuple:
         """``key: tree``."""
         at = self.skip()
-        key = self.value("a key", LITERAL)
-        if not is_key(key):
+        key = self.value("a key", _LITERAL)
+        if not _is_key(key):
             raise self.error("a key is a number, a string, None or a tuple of those", at)
         self.expect(":")
         return key, self.tree()
@@ -212,14 +212,14 @@ class TreeReader(ValueReader):
 
     def named(self, at: int):
         """None, a static leaf, a container with a name, or a class with fields."""
-        if self.accept(NONE):
+        if self.accept(_NONE):
             return None
-        name = self.need(NODE, "a tree: *, None, (...), [...], {...} or Name(field=...)")[1]
+        name = self.need(_NODE, "a tree: *, None, (...), [...], {...} or Name(field=...)")[1]
         if name == "static":
-            static = Static(self.value("a string", TEXT))
+            static = Static(self.value("a string", _TEXT))
             self.expect(")")
             return static
-        if name in NAMED_CONTAINERS:
+        if name in _NAMED_CONTAINERS:
             return self.named_container(name)
         fields = self.keyed(self.items(")", self.field)[0], at)
         try:
@@ -229,32 +229,32 @@ class TreeReader(ValueReader):
 
     def named_container(self, name: str):
         """An OrderedDict, a defaultdict or a deque."""
-        content, make = NAMED_CONTAINERS[name]
+        content, make = _NAMED_CONTAINERS[name]
         self.expect(content)
-        children = CONTAINERS[content](self)
+        children = _CONTAINERS[content](self)
         self.expect(")")
         return make(children)
 
 
-def is_key(value) -> bool:
+def _is_key(value) -> bool:
     """Whether a value can be the key of a dict in a tree."""
     if type(value) is tuple:
-        return all(map(is_key, value))
+        return all(map(_is_key, value))
     return value is None or type(value) in (bool, int, float, str)
 
 
-CONTAINERS: dict[str, Callable] = {
+_CONTAINERS: dict[str, Callable] = {
     "*": TreeReader.leaf,
     "(": TreeReader.children,
     "[": TreeReader.sequence,
     "{": TreeReader.mapping,
 }
-NAMED_CONTAINERS: dict[str, tuple[str, Callable]] = {
+_NAMED_CONTAINERS: dict[str, tuple[str, Callable]] = {
     "OrderedDict": ("{", OrderedDict),
     "defaultdict": ("{", lambda content: defaultdict(None, content)),
     "deque": ("[", deque),
 }
-MEANINGS: dict[str, Callable] = {
+_MEANINGS: dict[str, Callable] = {
     "string": string_of,
     "complex": complex_of,
     "scalar": scalar_of,
@@ -265,7 +265,7 @@ MEANINGS: dict[str, Callable] = {
     "here": here_of,
     "ellipsis": lambda text: ...,
 }
-READERS: dict[str, Callable] = {
+_READERS: dict[str, Callable] = {
     "array": ValueReader.array,
     "word": ValueReader.word,
     "tuple": ValueReader.group,

@@ -15,14 +15,24 @@ from letir.eager.compiled_rules import kernel
 from letir.eager.grad_mode import ANOMALY
 from letir.eager.hooks import changed, changed_one
 from letir.eager.recorder import Recorder
-from letir.eager.tape import FREED, Constant, Leaf, Origin, Part, Step, at, check_unchanged, freed
+from letir.eager.tape import (
+    FREED,
+    Constant,
+    GradEdge,
+    Leaf,
+    Part,
+    TapeNode,
+    at,
+    check_unchanged,
+    freed,
+)
 from letir.eval.evaluator import Executor, has_nan
 from letir.ops.elementwise.ufuncs import add
 
-SUM = kernel(add, NO_ATTRS)  # NumPy's own where it can be: called for every second use of a value
+_SUM = kernel(add, NO_ATTRS)  # NumPy's own where it can be: called for every second use of a value
 
 
-class Everything:
+class _Everything:
     """Contains all: what is needed where nothing says otherwise."""
 
     def __contains__(self, item) -> bool:
@@ -41,16 +51,18 @@ class Backward(Direct):
         self.records, self.keeps = records, keeps
         self.emitter = Recorder() if records else Executor()
         self.needs_all = needed is None
-        self.needed = Everything() if needed is None else needed
+        self.needed = _Everything() if needed is None else needed
         self.wanted = frozenset(wanted)
-        self.found: dict[Origin, object] = {}
-        self.cotangents: dict[Origin, object] = {}
-        self.parts: dict[Step, list] = {}  # of steps with several results: those with a gradient
-        self.queue: list[tuple[int, Step]] = []
+        self.found: dict[GradEdge, object] = {}
+        self.cotangents: dict[GradEdge, object] = {}
+        self.parts: dict[
+            TapeNode, list
+        ] = {}  # of steps with several results: those with a gradient
+        self.queue: list[tuple[int, TapeNode]] = []
         self.finds_nan = ANOMALY.get()
         self.is_short = not (records or self.finds_nan)
 
-    def run(self, seeds) -> dict[Origin, object]:
+    def run(self, seeds) -> dict[GradEdge, object]:
         """Carry the gradients ``seeds``, of (origin, gradient), to the leaves."""
         for origin, ct in seeds:
             self.contribute(origin, ct)
@@ -61,7 +73,7 @@ class Backward(Direct):
             self.taken(leaf)
         return self.found
 
-    def step(self, step: Step) -> None:
+    def step(self, step: TapeNode) -> None:
         """Run one step; an exception says which.
 
         Nearly all steps go the short way, without the calls that hooks, several results and a
@@ -92,7 +104,7 @@ class Backward(Direct):
             error.add_note(f"letir: in the backward of {step.form.op.name}{at(step)}")
             raise
 
-    def contribute(self, origin: Origin, ct) -> None:
+    def contribute(self, origin: GradEdge, ct) -> None:
         """Add ``ct`` to the gradient of a value, and let its step be run."""
         if ct is None:
             return
@@ -101,7 +113,7 @@ class Backward(Direct):
             cts[origin] = self.plus(cts[origin], ct)
             return
         cts[origin] = ct
-        if isinstance(origin, Step):
+        if isinstance(origin, TapeNode):
             # no two orders are equal: steps never compare
             heappush(self.queue, (-origin.order, origin))
         elif type(origin) is Part:
@@ -109,7 +121,7 @@ class Backward(Direct):
 
     def plus(self, x, y):
         """The sum of two gradients."""
-        return self.emitter.apply(add, (x, y), NO_ATTRS) if self.records else SUM(x, y)
+        return self.emitter.apply(add, (x, y), NO_ATTRS) if self.records else _SUM(x, y)
 
     def contribute_part(self, origin: Part) -> None:
         """Note that one of several results has a gradient."""
@@ -119,17 +131,17 @@ class Backward(Direct):
             heappush(self.queue, (-step.order, step))
         self.parts[step][origin.index] = origin
 
-    def has_cotangent(self, step: Step) -> bool:
+    def has_cotangent(self, step: TapeNode) -> bool:
         """It has: only such steps are in the queue."""
         return True
 
-    def rule(self, step: Step):
+    def rule(self, step: TapeNode):
         """The rule for the gradients that there are."""
         parts = self.parts.get(step)
         mask = None if parts is None else tuple([part is not None for part in parts])
         return step.form.rule_for(mask)
 
-    def captured(self, rule, step: Step) -> Sequence:
+    def captured(self, rule, step: TapeNode) -> Sequence:
         """The kept values that the rule reads, with their history where this is recorded."""
         if not rule.captured:
             return ()
@@ -139,12 +151,12 @@ class Backward(Direct):
         origins = step.form.origins(rule, step)
         return [self.variable(*pair) for pair in zip(values, origins, strict=True)]
 
-    def variable(self, value, origin: Origin | None):
+    def variable(self, value, origin: GradEdge | None):
         """A kept value as the Variable that it was."""
         constant = origin is None or type(origin) is Constant
         return value if constant else self.emitter.wrapped(value, origin)
 
-    def emit(self, rule, step: Step, captured) -> tuple:
+    def emit(self, rule, step: TapeNode, captured) -> tuple:
         """What the rule computes, between the hooks; then the step's values go free."""
         parts = self.parts.pop(step, None)  # None: one result, which is the step itself
         if parts is None:
@@ -161,10 +173,10 @@ class Backward(Direct):
         if not self.keeps:
             step.kept = FREED
         if self.finds_nan:
-            check_nan(step, found)
+            _check_nan(step, found)
         return found
 
-    def taken(self, origin: Origin):
+    def taken(self, origin: GradEdge):
         """The full gradient of a value, as its hooks leave it."""
         ct = self.cotangents.pop(origin)
         notes = origin.notes
@@ -192,7 +204,7 @@ class Backward(Direct):
         found = changed(hooks, tuple(map(self.shown, cts)), *others)
         return list(map(self.hidden, found))
 
-    def after(self, hooks: dict, rule, step: Step, found: tuple, cts) -> tuple:
+    def after(self, hooks: dict, rule, step: TapeNode, found: tuple, cts) -> tuple:
         """The gradients of the operands after the post-hooks, which see those of the results."""
         inputs: list = [None] * len(step.args)
         for position, ct in zip(rule.results, found, strict=True):
@@ -207,7 +219,7 @@ def accumulated(previous, ct):
     return ct if previous is None else previous + ct
 
 
-def check_nan(step: Step, found: tuple) -> None:
+def _check_nan(step: TapeNode, found: tuple) -> None:
     """Raise FloatingPointError that names the step if it made a nan."""
     for ct in found:
         if ct is not None and has_nan(getattr(ct, "array", ct)):

@@ -9,13 +9,13 @@ from letir.eager.backward.engine import accumulated
 from letir.eager.backward.parallel import engine
 from letir.eager.grad_mode import RECORDS, Mode
 from letir.eager.recorder import Recorder
-from letir.eager.tape import Leaf, Origin, Part, Step, owner
+from letir.eager.tape import GradEdge, Leaf, Part, TapeNode, owner
 from letir.errors import ShapeError, TraceError
 from letir.eval.array_modules import array_module, is_array
-from letir.tracing.source_locations import placed
+from letir.tracing.source_locations import error_at_user_line
 from letir.transforms.vjp_jvp import as_direction
 
-ACCUMULATING = threading.Lock()  # of two threads that add to one gradient
+_ACCUMULATING = threading.Lock()  # of two threads that add to one gradient
 
 
 def backward(
@@ -30,16 +30,16 @@ def backward(
 
     As ``Variable.backward``, with a gradient for each output.
     """
-    outputs = in_a_row(outputs)
-    given = seeds(outputs, in_a_row(gradient), create_graph)
+    outputs = _flat_values(outputs)
+    given = _seeds(outputs, _flat_values(gradient), create_graph)
     keeps = create_graph if retain_graph is None else retain_graph
     # after the seeds: what is wrong with these changes nothing
     run = engine(workers, create_graph, keeps)
     with Mode(RECORDS, create_graph):
-        owned = Owned(given)
+        owned = _Owned(given)
         for origin, ct in run.run(given).items():
             if type(origin) is Leaf:
-                with ACCUMULATING:
+                with _ACCUMULATING:
                     origin.grad = accumulated(origin.grad, owned(ct))
 
 
@@ -65,28 +65,30 @@ def gradients(
     >>> dx, gradients(dx, x)
     (Variable(27., requires_grad=True), Variable(18.))
     """
-    outputs, wanted = in_a_row(outputs), in_a_row(inputs)
-    given = seeds(outputs, in_a_row(grad_outputs), create_graph)
+    outputs, wanted = _flat_values(outputs), _flat_values(inputs)
+    given = _seeds(outputs, _flat_values(grad_outputs), create_graph)
     for i, variable in enumerate(wanted):
         if not isinstance(variable, Recorder.variable) or not variable.requires_grad:
-            raise placed(TraceError(f"gradients: input {i} is no Variable that requires grad"))
+            raise error_at_user_line(
+                TraceError(f"gradients: input {i} is no Variable that requires grad")
+            )
     origins = [variable.arg for variable in wanted]
-    needed = on_the_way([origin for origin, _ in given], origins)
+    needed = _on_the_way([origin for origin, _ in given], origins)
     keeps = create_graph if retain_graph is None else retain_graph
     run = engine(workers, create_graph, keeps, origins, needed)
     with Mode(RECORDS, create_graph):
         found = run.run([(origin, ct) for origin, ct in given if origin in needed])
-    owned = Owned(given)
+    owned = _Owned(given)
     results = tuple(
         [
-            result(i, variable, found, needed, allow_unused, owned)
+            _result(i, variable, found, needed, allow_unused, owned)
             for i, variable in enumerate(wanted)
         ]
     )
     return results[0] if isinstance(inputs, Recorder.variable) else results
 
 
-def result(i: int, variable, found: dict, needed: set, allow_unused: bool, owned):
+def _result(i: int, variable, found: dict, needed: set, allow_unused: bool, owned):
     """The gradient by input ``i``: zeros where rules gave none, None where no output depends on
     it.
     """
@@ -97,7 +99,7 @@ def result(i: int, variable, found: dict, needed: set, allow_unused: bool, owned
         return Recorder.variable(array_module([variable.array]).zeros_like(variable.array))
     if allow_unused:
         return None
-    raise placed(
+    raise error_at_user_line(
         TraceError(
             f"gradients: no output depends on input {i}, {variable.type}\n"
             "  leave it out, or say allow_unused=True, which gives None"
@@ -105,35 +107,37 @@ def result(i: int, variable, found: dict, needed: set, allow_unused: bool, owned
     )
 
 
-def in_a_row(values) -> list:
+def _flat_values(values) -> list:
     """A sequence of Variables as a list; None as an empty one."""
     if values is None:
         return []
     return list(values) if isinstance(values, tuple | list) else [values]
 
 
-def seeds(outputs: list, given: list, records: bool) -> list[tuple[Origin, object]]:
+def _seeds(outputs: list, given: list, records: bool) -> list[tuple[GradEdge, object]]:
     """(origin, gradient) of each output that requires grad. Raises for what has no gradient."""
     if given and len(given) != len(outputs):
-        raise placed(ShapeError(f"{len(outputs)} outputs need as many gradients, not {len(given)}"))
+        raise error_at_user_line(
+            ShapeError(f"{len(outputs)} outputs need as many gradients, not {len(given)}")
+        )
     found = []
     for output, ct in zip(outputs, given or [None] * len(outputs), strict=True):
         if not isinstance(output, Recorder.variable) or not output.requires_grad:
-            raise placed(
+            raise error_at_user_line(
                 TraceError(
                     f"backward of {output!r}: it does not require grad, nothing was recorded\n"
                     "  make what it is computed from with requires_grad=True, outside no_grad()"
                 )
             )
-        found.append((output.arg, seed(output, ct, records)))
+        found.append((output.arg, _seed(output, ct, records)))
     return found
 
 
-def seed(output, ct, records: bool):
+def _seed(output, ct, records: bool):
     """The gradient of an output: 1 for a real scalar, else as given."""
     if ct is None:
         if output.size != 1 or output.dtype.kind == "c":
-            raise placed(
+            raise error_at_user_line(
                 ShapeError(
                     f"backward of {output.type}, which is no real scalar, needs a gradient\n"
                     "  pass one of this type, or sum it first"
@@ -146,7 +150,7 @@ def seed(output, ct, records: bool):
     return ct.array if isinstance(ct, Recorder.variable) else ct
 
 
-class Owned:
+class _Owned:
     """Gives each gradient that is handed to the user memory of its own.
 
     Rules hand one gradient to several operands, and views of it.
@@ -170,7 +174,7 @@ class Owned:
         return ct
 
 
-def on_the_way(outputs: list[Origin], inputs: list[Origin]) -> set[Origin]:
+def _on_the_way(outputs: list[GradEdge], inputs: list[GradEdge]) -> set[GradEdge]:
     """The origins between ``outputs`` and ``inputs``: all that a gradient passes, both included.
 
     An input on which no output depends is not among them.
@@ -178,7 +182,7 @@ def on_the_way(outputs: list[Origin], inputs: list[Origin]) -> set[Origin]:
     reached, steps, todo = set(outputs), [], [*outputs]
     while todo:
         step = owner(todo.pop())
-        if isinstance(step, Step):
+        if isinstance(step, TapeNode):
             steps.append(step)
             for arg in step.args:
                 if arg is not None and arg.requires_grad and arg not in reached:

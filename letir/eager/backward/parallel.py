@@ -11,15 +11,15 @@ from contextvars import copy_context
 
 from letir.ast.attrs import NO_ATTRS
 from letir.eager.backward.engine import Backward
-from letir.eager.tape import Constant, Origin, Part, Step, owner
+from letir.eager.tape import Constant, GradEdge, Part, TapeNode, owner
 from letir.errors import TraceError
 from letir.ops.elementwise.ufuncs import add
-from letir.tracing.source_locations import placed
+from letir.tracing.source_locations import error_at_user_line
 
-FIRST = (float("-inf"), 0)  # the place of a seed: before the contributions of all steps
+_FIRST = (float("-inf"), 0)  # the place of a seed: before the contributions of all steps
 
 
-class ParallelBackward(Backward):
+class _ParallelBackward(Backward):
     """``Backward`` whose steps run in ``workers`` threads; NumPy computes large arrays in parallel.
 
     Hooks run in these threads, each with the context (``no_grad`` and others) of the caller.
@@ -29,17 +29,17 @@ class ParallelBackward(Backward):
         super().__init__(*args)
         self.workers = workers
         self.made = threading.local()  # .by_step: the contributions of the step of this thread
-        self.contributions: dict[Origin, list] = defaultdict(list)  # (place, gradient) of each
+        self.contributions: dict[GradEdge, list] = defaultdict(list)  # (place, gradient) of each
 
-    def run(self, seeds) -> dict[Origin, object]:
+    def run(self, seeds) -> dict[GradEdge, object]:
         """Carry the gradients ``seeds`` to the leaves. The first exception, in the order of the
         steps, is raised when the steps that run have ended.
         """
         for origin, ct in seeds:
-            self.add(origin, FIRST, ct)
+            self.add(origin, _FIRST, ct)
         waits_for = self.users([owner(origin) for origin, _ in seeds])
         ready = [step for step, count in waits_for.items() if count == 0]
-        running: dict[Future, Step] = {}
+        running: dict[Future, TapeNode] = {}
         with ThreadPoolExecutor(self.workers, "letir-backward") as pool:
             try:
                 while ready or running:
@@ -52,7 +52,9 @@ class ParallelBackward(Backward):
                 raise
         return self.finish()
 
-    def ended(self, running: dict[Future, Step], waits_for: dict[Step, int]) -> list[Step]:
+    def ended(
+        self, running: dict[Future, TapeNode], waits_for: dict[TapeNode, int]
+    ) -> list[TapeNode]:
         """Wait until some steps have ended, note what they contribute, and return those that are
         ready now.
         """
@@ -66,10 +68,10 @@ class ParallelBackward(Backward):
             ready += self.freed_by(step, waits_for)
         return ready
 
-    def users(self, starts: list[Origin]) -> dict[Step, int]:
+    def users(self, starts: list[GradEdge]) -> dict[TapeNode, int]:
         """How many steps contribute to each step that ``starts`` lead to."""
-        count: dict[Step, int] = {}
-        todo = [start for start in starts if isinstance(start, Step)]
+        count: dict[TapeNode, int] = {}
+        todo = [start for start in starts if isinstance(start, TapeNode)]
         while todo:
             step = todo.pop()
             if step not in count:  # each once; the second loop counts its uses
@@ -80,13 +82,13 @@ class ParallelBackward(Backward):
                 count[user_of] += 1
         return count
 
-    def made_by(self, step: Step) -> list[Step]:
+    def made_by(self, step: TapeNode) -> list[TapeNode]:
         """The steps, once for each use, whose results ``step`` gives a gradient to."""
         args = [a for a in step.args if a is not None and type(a) is not Constant]
         found = [owner(arg) for arg in args if arg in self.needed]
-        return [made for made in found if isinstance(made, Step)]
+        return [made for made in found if isinstance(made, TapeNode)]
 
-    def freed_by(self, step: Step, waits_for: dict[Step, int]) -> list[Step]:
+    def freed_by(self, step: TapeNode, waits_for: dict[TapeNode, int]) -> list[TapeNode]:
         """The steps that waited for ``step`` only."""
         found = []
         for made in self.made_by(step):
@@ -95,14 +97,14 @@ class ParallelBackward(Backward):
                 found.append(made)
         return found
 
-    def add(self, origin: Origin, place: tuple, ct) -> None:
+    def add(self, origin: GradEdge, place: tuple, ct) -> None:
         """Note a contribution to the gradient of a value."""
         self.contributions[origin].append((place, ct))
         if type(origin) is Part:
             parts = self.parts.setdefault(origin.step, [None] * len(origin.step.form.types))
             parts[origin.index] = origin
 
-    def work(self, step: Step) -> list[tuple[Origin, object]]:
+    def work(self, step: TapeNode) -> list[tuple[GradEdge, object]]:
         """Run one step, in a worker, and return what it contributes."""
         self.made.by_step = found = []
         results = [part for part in self.parts.get(step, [step]) if part is not None]
@@ -113,23 +115,23 @@ class ParallelBackward(Backward):
             self.step(step)
         return found
 
-    def contribute(self, origin: Origin, ct) -> None:
+    def contribute(self, origin: GradEdge, ct) -> None:
         """Collect what the step of this thread contributes."""
         if ct is not None:
             self.made.by_step.append((origin, ct))
 
-    def total(self, origin: Origin) -> None:
+    def total(self, origin: GradEdge) -> None:
         """Sum the contributions to a value, in the order in which one thread would make them."""
         (_, ct), *others = sorted(self.contributions.pop(origin), key=lambda pair: pair[0])
         for _, other in others:
             ct = self.emitter.apply(add, (ct, other), NO_ATTRS)
         self.cotangents[origin] = ct
 
-    def first_place(self, origin: Origin) -> tuple:
+    def first_place(self, origin: GradEdge) -> tuple:
         """That of the first contribution to a value."""
         return min(place for place, _ in self.contributions[origin])
 
-    def finish(self) -> dict[Origin, object]:
+    def finish(self) -> dict[GradEdge, object]:
         """The gradients of the leaves, and of what else is wanted."""
         for origin in sorted(self.contributions, key=self.first_place):
             self.total(origin)
@@ -144,6 +146,8 @@ def engine(workers: int, *args) -> Backward:
     Gradients with a history are recorded in one thread: their history has an order too.
     """
     if type(workers) is not int or workers < 1:
-        raise placed(TraceError(f"backward: workers is a number of threads, found {workers!r}"))
+        raise error_at_user_line(
+            TraceError(f"backward: workers is a number of threads, found {workers!r}")
+        )
     records = args[0]
-    return Backward(*args) if workers == 1 or records else ParallelBackward(workers, *args)
+    return Backward(*args) if workers == 1 or records else _ParallelBackward(workers, *args)

@@ -69,16 +69,16 @@ class Function:
         with no_grad():
             given = cls.forward(ctx, *args)
         results = given if isinstance(given, tuple) else (given,)
-        outs = [output(result, args, ctx) for result in results]
-        check_dirty(ctx, args, results)
+        outs = [_output(result, args, ctx) for result in results]
+        _check_dirty(ctx, args, results)
         if any(needs) and RECORDS.get():  # of the caller: forward itself ran without
-            record(cls, ctx, args, origins, outs, single=not isinstance(given, tuple))
+            _record(cls, ctx, args, origins, outs, single=not isinstance(given, tuple))
         # the step has what it needs; a ctx that held results would keep them alive [E4]
         ctx._saved, ctx._dirty, ctx._without_gradient = None, (), ()
         return tuple(outs) if isinstance(given, tuple) else outs[0]
 
 
-def record(function, ctx: Context, args: tuple, origins: list, outs: list, single: bool) -> None:
+def _record(function, ctx: Context, args: tuple, origins: list, outs: list, single: bool) -> None:
     """Give the results of a call their origins: a step with what was saved."""
     saved = [Saved.of(value, args, origins, outs) for value in ctx.saved_tensors]
     form = FunctionForm(function, ctx, args, saved, outs)
@@ -100,7 +100,7 @@ def record(function, ctx: Context, args: tuple, origins: list, outs: list, singl
             root(out).sharing.origins.add(out.arg)
 
 
-def output(result, args: tuple, ctx: Context):
+def _output(result, args: tuple, ctx: Context):
     """A result of forward as a Variable of its own; what is no array as it is."""
     if is_array(result):
         return Variable(result)
@@ -115,7 +115,7 @@ def output(result, args: tuple, ctx: Context):
     return found
 
 
-def check_dirty(ctx: Context, args: tuple, results: tuple) -> None:
+def _check_dirty(ctx: Context, args: tuple, results: tuple) -> None:
     """Note the changes of what is marked as dirty. Raises TraceError for what cannot be."""
     for variable in ctx._dirty:
         if not is_among(variable, args) or not is_among(variable, results):

@@ -12,7 +12,7 @@ from letir.eager.functions.context import Context, place_among
 from letir.eager.functions.operation import HERE, attributes
 from letir.eager.grad_mode import RECORDS, Mode
 from letir.eager.recorder import RECORDER, Recorder
-from letir.eager.tape import FREED, ORDER, Origin, Part, Step, check_unchanged, freed
+from letir.eager.tape import FREED, ORDER, GradEdge, Part, TapeNode, check_unchanged, freed
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.source_locations import user_place
@@ -26,7 +26,7 @@ class Saved:
     """
 
     is_variable: bool
-    origin: Origin | None = None
+    origin: GradEdge | None = None
     result: int | None = None
 
     @classmethod
@@ -45,7 +45,7 @@ class Saved:
         place = place_among(value, args)
         return cls(True, value.arg if place is None else origins[place])
 
-    def origin_in(self, step: Step) -> Origin | None:
+    def origin_in(self, step: TapeNode) -> GradEdge | None:
         """The origin, found again for a result of ``step``."""
         if self.result is None:
             return self.origin
@@ -55,7 +55,7 @@ class Saved:
 
 
 @frozen
-class FunctionRule:
+class _FunctionRule:
     """What the engine asks of a rule."""
 
     results: tuple[int, ...]
@@ -75,25 +75,25 @@ class FunctionForm:
     def __init__(self, function, ctx: Context, args: tuple, saved: list[Saved], outs: list):
         needs = ctx.needs_input_grad
         self.function, self.ctx, self.saved, self.op = function, ctx, saved, function.operation
-        self.operands = [i for i, arg in enumerate(args) if is_operand(arg)]
+        self.operands = [i for i, arg in enumerate(args) if _is_operand(arg)]
         self.operand_types = [type_of(args[i]) for i in self.operands]
         self.arguments = [HERE if i in self.operands else arg for i, arg in enumerate(args)]
-        self.types = tuple([out.type if is_operand(out) else None for out in outs])
+        self.types = tuple([out.type if _is_operand(out) else None for out in outs])
         self.type = None
         self.kept = tuple([k for k, i in enumerate(self.operands) if not needs[i]])
         results = tuple([k for k, i in enumerate(self.operands) if needs[i]])
-        self.rule = FunctionRule(results, tuple(range(len(saved))))
+        self.rule = _FunctionRule(results, tuple(range(len(saved))))
 
     @property
     def attrs(self) -> Attrs:
         """The attributes of the operation in a history."""
         return attributes(self.function, self.arguments, self.types)
 
-    def rule_for(self, mask: tuple | None) -> FunctionRule:
+    def rule_for(self, mask: tuple | None) -> _FunctionRule:
         """The same for all: backward gets zeros for what is missing."""
         return self.rule
 
-    def read(self, rule: FunctionRule, step: Step) -> Sequence:
+    def read(self, rule: _FunctionRule, step: TapeNode) -> Sequence:
         """The saved values. Raises TraceError if they went free, or one was changed in place."""
         if step.kept is FREED:
             raise freed(step)
@@ -103,11 +103,11 @@ class FunctionForm:
                 check_unchanged(origin, step)
         return step.kept[len(self.kept) :]
 
-    def origins(self, rule: FunctionRule, step: Step) -> list[Origin | None]:
+    def origins(self, rule: _FunctionRule, step: TapeNode) -> list[GradEdge | None]:
         """The origins of the saved values, None for arrays."""
         return [saved.origin_in(step) for saved in self.saved]
 
-    def pull(self, rule: FunctionRule, emitter, cts: list, captured: Sequence) -> tuple:
+    def pull(self, rule: _FunctionRule, emitter, cts: list, captured: Sequence) -> tuple:
         """The gradients that backward returns for the operands that require grad."""
         records, variable = isinstance(emitter, Recorder), Recorder.variable
         once = getattr(self.function.backward, "is_once_differentiable", False)
@@ -118,14 +118,14 @@ class FunctionForm:
         ]
         with Mode(RECORDS, records and not once):  # once: what it computes shall have no history
             found = self.function.backward(self.ctx.with_saved(saved), *grads)
-        found = checked(self, found if isinstance(found, tuple | list) else (found,))
+        found = _checked(self, found if isinstance(found, tuple | list) else (found,))
         if not records:
             return tuple([None if ct is None else ct.array for ct in found])
         if not once:
             return tuple(found)
         # where a second derivative would have gone on
         through = [v.arg for v in (*grads, *saved) if isinstance(v, variable) and v.requires_grad]
-        return tuple([None if ct is None else refusing(self, ct, through) for ct in found])
+        return tuple([None if ct is None else _refusing(self, ct, through) for ct in found])
 
     def gradient(self, i: int, ct):
         """The gradient of a result as backward gets it: zeros for one that is missing."""
@@ -135,12 +135,12 @@ class FunctionForm:
         return ct if ct is None or isinstance(ct, Recorder.variable) else Recorder.variable(ct)
 
 
-def is_operand(arg) -> bool:
+def _is_operand(arg) -> bool:
     """Whether an argument or result of a Function is an array."""
     return isinstance(arg, Value) or is_array(arg)
 
 
-def checked(form: FunctionForm, found: Sequence) -> list:
+def _checked(form: FunctionForm, found: Sequence) -> list:
     """The gradients of the operands that require grad. Raises unless there is one for each
     argument, of its type.
     """
@@ -159,10 +159,10 @@ def checked(form: FunctionForm, found: Sequence) -> list:
                 "  return None for it"
             )
     needed = [(form.operands[k], form.operand_types[k]) for k in form.rule.results]
-    return [as_gradient(name, i, found[i], kind) for i, kind in needed]
+    return [_as_gradient(name, i, found[i], kind) for i, kind in needed]
 
 
-def as_gradient(name: str, position: int, ct, kind: ArrayType):
+def _as_gradient(name: str, position: int, ct, kind: ArrayType):
     """A gradient that backward returned as a Variable, None for a zero."""
     if ct is None or isinstance(ct, Recorder.variable):
         found = ct
@@ -179,7 +179,7 @@ def as_gradient(name: str, position: int, ct, kind: ArrayType):
     return found
 
 
-class Refusing:
+class _Refusing:
     """The form of the gradients that a once differentiable backward returned."""
 
     kept, is_short = (), False
@@ -192,8 +192,8 @@ class Refusing:
         raise TraceError(f"the backward of {self.name} is marked as once_differentiable")
 
 
-def refusing(form: FunctionForm, ct, through: list[Origin]):
+def _refusing(form: FunctionForm, ct, through: list[GradEdge]):
     """``ct`` as a result of a step that has no derivative."""
     source, _ = user_place(2)
-    step = Step(through).filled(Refusing(form, ct.type), (), ORDER(), source)
+    step = TapeNode(through).filled(_Refusing(form, ct.type), (), ORDER(), source)
     return RECORDER.wrapped(ct.array, step)

@@ -22,7 +22,7 @@ from letir.eval.array_modules import is_array, type_of
 from letir.ops.define.records import takes_gradient
 from letir.ops.define.user_operations import primitive
 from letir.ops.shape.shape_and_creation import zeros_like
-from letir.tracing.source_locations import at_user, placed, user_place
+from letir.tracing.source_locations import at_user, error_at_user_line, user_place
 from letir.tracing.trace_state import ABSENT, ACTIVE, EAGER
 from letir.tracing.tracer import Tracer
 from letir.transforms.custom_reverse import custom_vjp
@@ -34,13 +34,13 @@ def operation(function) -> Primitive:
     """The operation of a Function, registered by the name of the class."""
     # classes of functions too: m.f.<locals>.C is m.f.C
     name = re.sub(r"<locals>\.|[^\w.]", "", f"{function.__module__}.{function.__qualname__}")
-    backward = backward_operation(function, f"{name}.backward")
+    backward = _backward_operation(function, f"{name}.backward")
 
     def impl(xp, *arrays, arguments, types):
         with no_grad():
             found, _ = called(function, arguments, arrays)
         found = tuple([out.array for out in found])
-        check_types(name, tuple(map(type_of, found)), types)
+        _check_types(name, tuple(map(type_of, found)), types)
         return found
 
     impl.function = function  # what eager mode calls in its place, see ``function_of``
@@ -62,7 +62,7 @@ def operation(function) -> Primitive:
     )
 
 
-def backward_operation(function, name: str) -> Primitive:
+def _backward_operation(function, name: str) -> Primitive:
     """The operation of its backward: the gradients of the arrays at ``places``, of ``types``."""
 
     def impl(xp, *arrays, arguments, places, types):
@@ -99,7 +99,7 @@ def function_of(op: Primitive):
 def called(function, arguments: Sequence, arrays: Sequence) -> tuple[tuple, bool]:
     """(Variables, whether they are a tuple): a call with these arrays in the places of ``HERE``."""
     rest = iter(arrays)
-    filled = [as_variable(next(rest)) if arg is HERE else arg for arg in arguments]
+    filled = [_as_variable(next(rest)) if arg is HERE else arg for arg in arguments]
     out = function.apply(*filled)
     outs = out if isinstance(out, tuple) else (out,)
     for result in outs:
@@ -111,12 +111,12 @@ def called(function, arguments: Sequence, arrays: Sequence) -> tuple[tuple, bool
     return outs, isinstance(out, tuple)
 
 
-def as_variable(array):
+def _as_variable(array):
     """An array as a Variable."""
     return array if isinstance(array, Recorder.variable) else Recorder.variable(array)
 
 
-def check_types(name: str, found: tuple, expected: tuple) -> None:
+def _check_types(name: str, found: tuple, expected: tuple) -> None:
     """Raise ShapeError unless a call gave results of the types that were recorded."""
     if found != expected:
         raise ShapeError(
@@ -133,7 +133,7 @@ def attributes(function, arguments: Sequence, types: tuple) -> Attrs:
     try:
         hash(found.token)
     except (LetirError, TypeError) as error:
-        raise placed(
+        raise error_at_user_line(
             DTypeError(f"{function.__name__}: an argument is not hashable: {error}")
         ) from None
     return found
@@ -145,12 +145,12 @@ def attributes(function, arguments: Sequence, types: tuple) -> Attrs:
 def traced(function, args: tuple):
     """The results of a call on traced values."""
     if function.traceable:
-        return recorded(function, args)
+        return _recorded(function, args)
     active = ACTIVE.get()
     arguments = [HERE if is_array(arg) or isinstance(arg, Value) else arg for arg in args]
     operands = [arg for arg, mark in zip(args, arguments, strict=True) if mark is HERE]
     with no_grad():
-        outs, several = called(function, arguments, [value_of(operand) for operand in operands])
+        outs, several = called(function, arguments, [_value_of(operand) for operand in operands])
     attrs = attributes(function, arguments, tuple([out.type for out in outs]))
     active.source, name = user_place(3)
     binders = active.emit(
@@ -164,7 +164,7 @@ def traced(function, args: tuple):
     return made if several else made[0]
 
 
-def value_of(operand):
+def _value_of(operand):
     """The array of an operand; zeros of its type where a traced value has none."""
     if not isinstance(operand, Value):
         return operand
@@ -179,7 +179,7 @@ def value_of(operand):
     return np.zeros(operand.shape, operand.dtype)
 
 
-def recorded(function, args: tuple):
+def _recorded(function, args: tuple):
     """A traceable Function: its forward in the trace, its backward as the rule."""
     arguments = [HERE if isinstance(arg, Value) else arg for arg in args]
     operands = [arg for arg in args if isinstance(arg, Value)]

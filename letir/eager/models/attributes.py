@@ -13,7 +13,7 @@ from letir.ast.terms import Lambda
 from letir.eval.array_modules import is_array
 
 # from these a walk would reach everything that is imported
-NO_CONTAINERS = (type, types.ModuleType, types.FunctionType, Lambda, Primitive)
+_NO_CONTAINERS = (type, types.ModuleType, types.FunctionType, Lambda, Primitive)
 
 
 @frozen(eq=False)
@@ -44,9 +44,9 @@ def holds_numbers(value) -> bool:
     return is_array(value) or hasattr(type(value), "__letir_run__")
 
 
-def parts(value) -> Iterator[tuple[object, object, str]]:
+def _parts(value) -> Iterator[tuple[object, object, str]]:
     """(key, part, what Python writes for it) of a container or an object; nothing of others."""
-    if holds_numbers(value) or isinstance(value, NO_CONTAINERS):
+    if holds_numbers(value) or isinstance(value, _NO_CONTAINERS):
         return
     if isinstance(value, dict):
         yield from ((key, part, f"[{key!r}]") for key, part in value.items())
@@ -55,10 +55,10 @@ def parts(value) -> Iterator[tuple[object, object, str]]:
     elif isinstance(value, types.MethodType):
         yield "__self__", value.__self__, ".__self__"
     else:
-        yield from ((name, part, f".{name}") for name, part in attributes(value))
+        yield from ((name, part, f".{name}") for name, part in _attributes(value))
 
 
-def attributes(value) -> Iterator[tuple[str, object]]:
+def _attributes(value) -> Iterator[tuple[str, object]]:
     """(name, value) of the attributes that an object has of its own."""
     yield from getattr(value, "__dict__", {}).items()
     for cls in type(value).__mro__:
@@ -74,7 +74,7 @@ def places(root, name: str) -> dict[str, Place]:
     seen, todo = {id(root)}, [(name, root)]  # objects may hold each other in a circle
     while todo:
         owner, container = todo.pop()
-        for key, part, text in parts(container):
+        for key, part, text in _parts(container):
             if not is_leaf(part):
                 if id(part) in seen:
                     continue
@@ -86,7 +86,7 @@ def places(root, name: str) -> dict[str, Place]:
 
 def is_leaf(value) -> bool:
     """Whether it is an array, or holds nothing."""
-    return next(parts(value), None) is None
+    return next(_parts(value), None) is None
 
 
 def mirrored(value, swap: Callable, memo: dict):
@@ -106,15 +106,15 @@ def mirrored(value, swap: Callable, memo: dict):
     elif isinstance(value, types.MethodType):
         out = types.MethodType(value.__func__, mirrored(value.__self__, swap, memo))
     else:
-        out = memo[id(value)] = copied(value)  # before its parts, which may hold it again
+        out = memo[id(value)] = _copied(value)  # before its parts, which may hold it again
         if out is not value:
-            for key, part, _ in list(parts(value)):
+            for key, part, _ in list(_parts(value)):
                 put(out, key, mirrored(part, swap, memo))
     memo[id(value)] = out
     return out
 
 
-def copied(value):
+def _copied(value):
     """A shallow copy; the value itself if it cannot be copied, as an open file."""
     try:
         return copy.copy(value)

@@ -15,11 +15,11 @@ from letir.tracing.entry import KEEP, mark_static, record
 from letir.tracing.trace_state import LAZY
 from letir.tracing.tracer import Tracer
 
-MOST = 16  # programs of one kind of arguments: a branch on every step would record without end
+_MOST = 16  # programs of one kind of arguments: a branch on every step would record without end
 
 
 @frozen(eq=False)
-class RecordedForward:
+class _RecordedForward:
     """One program of a model: of its arrays and the arguments, giving (result, changed values).
 
     ``changed``: (path of the owner, attribute or item) of each of those.
@@ -40,12 +40,12 @@ class RecordedModel:
                     f"{type(model).__name__} has no {name}"
                 )
         self.model = model
-        self._recorded: dict[tuple, tuple[RecordedForward, ...]] = {}  # the last used one first
+        self._recorded: dict[tuple, tuple[_RecordedForward, ...]] = {}  # the last used one first
 
     @property
     def programs(self) -> list[Lambda]:
         """What was recorded so far: for each kind of arguments one program, or one for each way
-        that Python's decisions went, at most ``MOST``.
+        that Python's decisions went, at most ``_MOST``.
         """
         return [one.program for found in self._recorded.values() for one in found]
 
@@ -57,7 +57,7 @@ class RecordedModel:
         """What the model's ``forward`` returns; arrays that it changes are handed back to it."""
         held = places(self.model, "model")
         arrays = arrays_of(held)
-        key = key_of(held, arrays, args, kwargs)  # anew each time: attributes may have changed
+        key = _key_of(held, arrays, args, kwargs)  # anew each time: attributes may have changed
         found, (out, changed) = self._replayed(key, arrays, args, kwargs)
         for (owner, name), value in zip(found.changed, changed, strict=True):
             put(held[owner].value if owner in held else self.model, name, value)
@@ -78,12 +78,12 @@ class RecordedModel:
                 self._recorded[key] = (found, *[one for one in known if one is not found])
             return found, results
         found = self._record(arrays, args, kwargs)
-        self._recorded[key] = (found, *known[: MOST - 1])
+        self._recorded[key] = (found, *known[: _MOST - 1])
         return found, found.program(arrays, *args, **kwargs)
 
-    def _record(self, arrays: list, args: tuple, kwargs: dict) -> RecordedForward:
+    def _record(self, arrays: list, args: tuple, kwargs: dict) -> _RecordedForward:
         """``forward`` as a program of the model's arrays."""
-        check_reached(self.model.parameters(), arrays)
+        _check_reached(self.model.parameters(), arrays)
         changed: dict[str, Place] = {}
 
         def forward(traced, *args, **kwargs):
@@ -98,10 +98,10 @@ class RecordedModel:
 
         marked = mark_static(forward, (arrays, *args), kwargs, (), ())
         fn = record(forward, *marked, LAZY, KEEP).fn
-        return RecordedForward(fn, tuple((p.owner, p.key) for p in changed.values()))
+        return _RecordedForward(fn, tuple((p.owner, p.key) for p in changed.values()))
 
 
-NOTHING = Place("", "", None, object())
+_NOTHING = Place("", "", None, object())
 
 
 def changes(before: dict[str, Place], after: dict[str, Place]) -> dict[str, Place]:
@@ -111,18 +111,18 @@ def changes(before: dict[str, Place], after: dict[str, Place]) -> dict[str, Plac
     """
     found = {}
     for path, place in after.items():
-        old = before.get(path, NOTHING)
+        old = before.get(path, _NOTHING)
         if old.value is place.value or not is_leaf(place.value):
             continue
         if not isinstance(place.value, Tracer):
-            check_unchanged(old, place)
+            _check_unchanged(old, place)
             continue
-        known = known_place(place, before, after)
+        known = _known_place(place, before, after)
         found[known.path] = known
     return found
 
 
-def known_place(place: Place, before: dict[str, Place], after: dict[str, Place]) -> Place:
+def _known_place(place: Place, before: dict[str, Place], after: dict[str, Place]) -> Place:
     """What holds ``place`` in an object that was there before."""
     while place.owner in after and place.owner not in before:  # an object that forward has made
         place = after[place.owner]
@@ -134,10 +134,10 @@ def arrays_of(held: dict[str, Place]) -> list:
     return list({id(p.value): p.value for p in held.values() if holds_numbers(p.value)}.values())
 
 
-def check_unchanged(old: Place, new: Place) -> None:
+def _check_unchanged(old: Place, new: Place) -> None:
     """Raise TraceError if what is no array changed."""
-    if old is NOTHING or token_of(old.value) != token_of(new.value):
-        was = "absent" if old is NOTHING else repr(old.value)
+    if old is _NOTHING or token_of(old.value) != token_of(new.value):
+        was = "absent" if old is _NOTHING else repr(old.value)
         raise TraceError(
             f"jit_model: forward changes {new.path} from {was} to {new.value!r}, "
             "which a replay would not do\n"
@@ -146,7 +146,7 @@ def check_unchanged(old: Place, new: Place) -> None:
         )
 
 
-def check_reached(parameters, arrays: Sequence) -> None:
+def _check_reached(parameters, arrays: Sequence) -> None:
     """Raise TraceError for a parameter that is none of the model's attributes."""
     known = {id(array) for array in arrays}
     for i, parameter in enumerate(parameters):
@@ -158,7 +158,7 @@ def check_reached(parameters, arrays: Sequence) -> None:
             )
 
 
-def key_of(held: dict[str, Place], arrays: Sequence, args: tuple, kwargs: dict) -> tuple:
+def _key_of(held: dict[str, Place], arrays: Sequence, args: tuple, kwargs: dict) -> tuple:
     """What a program depends on: where arrays are, their types, and the other attributes and
     arguments.
     """

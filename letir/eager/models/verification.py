@@ -31,11 +31,11 @@ def verify(f: Callable, *args, **kwargs) -> Lambda:
     %2 = mul %1, 2
     return %2
     """
-    recorded = replay_model if isinstance(f, RecordedModel) else replay
+    recorded = _replay_model if isinstance(f, RecordedModel) else _replay
     # twice: what the function counts or reads elsewhere shows as a difference of the programs
-    (first, found), (second, _) = (same_start(recorded, f, args, kwargs) for _ in range(2))
-    expected = same_start(plain_call, f, args, kwargs)
-    wrong = differences(expected, found)
+    (first, found), (second, _) = (_same_start(recorded, f, args, kwargs) for _ in range(2))
+    expected = _same_start(_plain_call, f, args, kwargs)
+    wrong = _differences(expected, found)
     if not wrong and first == second:
         return first
     programs = (
@@ -47,7 +47,7 @@ def verify(f: Callable, *args, **kwargs) -> Lambda:
     raise TraceError("\n  ".join(["verify: the program is not the function", *wrong, programs]))
 
 
-def same_start(call: Callable, f: Callable, args: tuple, kwargs: dict):
+def _same_start(call: Callable, f: Callable, args: tuple, kwargs: dict):
     """``call(f, args, kwargs)`` on copies; the global random numbers of NumPy then go on as
     before.
     """
@@ -60,45 +60,45 @@ def same_start(call: Callable, f: Callable, args: tuple, kwargs: dict):
         np.random.set_state(state)
 
 
-def plain_call(f: Callable, args: tuple, kwargs: dict) -> list:
+def _plain_call(f: Callable, args: tuple, kwargs: dict) -> list:
     """The results of ``f`` itself."""
     function = f.model.forward if isinstance(f, RecordedModel) else f
-    return arrays_of(function(*args, **kwargs))
+    return _arrays_of(function(*args, **kwargs))
 
 
-def replay(f: Callable, args: tuple, kwargs: dict) -> tuple[Lambda, list]:
+def _replay(f: Callable, args: tuple, kwargs: dict) -> tuple[Lambda, list]:
     """(the program of a function, what it gives)."""
     fn = record(f, *mark_static(f, args, kwargs, (), ()), EAGER).fn
-    return fn, arrays_of(fn(*args, **kwargs))
+    return fn, _arrays_of(fn(*args, **kwargs))
 
 
-def replay_model(model: RecordedModel, args: tuple, kwargs: dict) -> tuple[Lambda, list]:
+def _replay_model(model: RecordedModel, args: tuple, kwargs: dict) -> tuple[Lambda, list]:
     """(the program of a model, what it gives)."""
     out = model(*args, **kwargs)
-    return model.programs[0], arrays_of(out)
+    return model.programs[0], _arrays_of(out)
 
 
-def arrays_of(results) -> list:
+def _arrays_of(results) -> list:
     """The leaves of results, arrays for Variables."""
     return [leaf.array if isinstance(leaf, Variable) else leaf for leaf in flatten(results)[0]]
 
 
-def differences(expected: list, found: list) -> list[str]:
+def _differences(expected: list, found: list) -> list[str]:
     """How the results differ, a line each."""
     if len(expected) != len(found):
         return [f"the function gives {len(expected)} results, the program {len(found)}"]
     pairs = enumerate(zip(expected, found, strict=True))
-    return [difference(i, *pair) for i, pair in pairs if not agree(*pair)]
+    return [_difference(i, *pair) for i, pair in pairs if not _agree(*pair)]
 
 
-def agree(expected, found) -> bool:
+def _agree(expected, found) -> bool:
     """Whether two results have the same type and bits; any nan is as good as another."""
     if type_of(expected) != type_of(found):
         return False
-    return same_bits(one_nan(expected), one_nan(found))
+    return same_bits(_one_nan(expected), _one_nan(found))
 
 
-def one_nan(array) -> np.ndarray:
+def _one_nan(array) -> np.ndarray:
     """The elements in a row, with the same bits for every nan."""
     flat = np.array(array).reshape(-1)  # a copy: nans are written below
     if flat.dtype.kind == "c":
@@ -108,7 +108,7 @@ def one_nan(array) -> np.ndarray:
     return flat
 
 
-def difference(i: int, expected, found) -> str:
+def _difference(i: int, expected, found) -> str:
     """How a result differs."""
     if type_of(expected) != type_of(found):
         return f"result {i}: the function gives {type_of(expected)}, the program {type_of(found)}"

@@ -44,7 +44,7 @@ class Differentiable:
         self.program, self.optimized, self.making = program, made, making
         self.requires_grad, self.reason = tuple(requires_grad), "it was asked for"
         self.changed, self.executed = changed_params(program), weakref.ref(made)
-        self.parts = parts_of(made, requires_grad, making)
+        self.parts = _parts_of(made, requires_grad, making)
         self.graphs = [part.graph for part in self.parts if part.graph is not None]
         # whose uses are counted: each part reads its operands at once
         binds = [Bind(part.binders, write_back, part.args) for part in self.parts]
@@ -63,7 +63,7 @@ class Differentiable:
         tracer = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)
         if tracer is not None:  # the program as it was recorded [B5]
             return tracer.__letir_run__(self.program, leaves)
-        checked_arguments(self.program, leaves, kind_of)
+        checked_arguments(self.program, leaves, _kind_of)
         return self.run(leaves)
 
     def run_fallback(self, leaves: list) -> tuple:
@@ -73,7 +73,7 @@ class Differentiable:
     def run(self, leaves: list, *, tries: bool = False) -> tuple:
         """``run_flat`` for arguments of which it is known that they fit."""
         if self.changed:
-            check_writable(self.program, list(map(array_of, leaves)), self.changed)
+            check_writable(self.program, list(map(_array_of, leaves)), self.changed)
         env, records = Environment(self.outer, leaves), RECORDS.get()
         wraps = any(isinstance(leaf, Value) for leaf in leaves)
         leaves.clear()
@@ -90,7 +90,7 @@ class Differentiable:
 
 
 @frozen(eq=False)
-class Part:
+class _Part:
     """What is run at once: ``run(operands, records)`` gives one result for each of ``binders``."""
 
     args: tuple[Arg, ...]
@@ -99,7 +99,7 @@ class Part:
     graph: Graph | None = None
 
 
-def parts_of(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list[Part]:
+def _parts_of(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list[_Part]:
     """The parts of a program: graphs, stretches that require no grad, and single operations."""
     needs, parts, stretch = requiring_grad(fn, requires_grad), [], []
     last = {arg: i for i, term in enumerate((*fn.binds, fn.ret)) for arg in term.locals()}
@@ -108,36 +108,36 @@ def parts_of(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list[
         if not touches:
             stretch.append(bind)
             continue
-        parts += stretch_part(stretch, last, i)
+        parts += _stretch_part(stretch, last, i)
         stretch = []
-        parts.append(single_part(bind, making))
-    return parts + stretch_part(stretch, last, len(fn.binds))
+        parts.append(_single_part(bind, making))
+    return parts + _stretch_part(stretch, last, len(fn.binds))
 
 
-def single_part(bind: Bind, making: Making) -> Part:
+def _single_part(bind: Bind, making: Making) -> _Part:
     """The part of one bind, of which some operand requires grad."""
     if bind.op is differentiable_graph:
         graph = Graph(bind, making)
-        return Part(bind.args, bind.binders[: graph.count], GraphStep(graph).run, graph)
+        return _Part(bind.args, bind.binders[: graph.count], GraphStep(graph).run, graph)
     if function_of(bind.op) is not None:
-        return Part(bind.args, bind.binders, partial(applied, bind))
-    return Part(bind.args, bind.binders, partial(recorded, bind))
+        return _Part(bind.args, bind.binders, partial(_applied, bind))
+    return _Part(bind.args, bind.binders, partial(_recorded, bind))
 
 
-def applied(bind: Bind, operands: list, records: bool) -> tuple:
+def _applied(bind: Bind, operands: list, records: bool) -> tuple:
     """The results of a Function, whose own backward is recorded."""
     found, _ = called(function_of(bind.op), bind.attrs["arguments"], operands)
     operands.clear()
     return found
 
 
-def recorded(bind: Bind, operands: list, records: bool) -> tuple:
+def _recorded(bind: Bind, operands: list, records: bool) -> tuple:
     """The results of one bind, recorded as a step of its own."""
     out = one_bind(bind, operands)
     return (out,) if bind.op.results is None else out
 
 
-def stretch_part(binds: list[Bind], last: dict[Local, int], end: int) -> list[Part]:
+def _stretch_part(binds: list[Bind], last: dict[Local, int], end: int) -> list[_Part]:
     """The part of binds one after the other that require no grad; ``last`` says where locals are
     used last.
     """
@@ -145,22 +145,22 @@ def stretch_part(binds: list[Bind], last: dict[Local, int], end: int) -> list[Pa
         return []
     results = tuple([b for bind in binds for b in bind.binders if last.get(b, -1) >= end])
     body, operands = lambda_lift((), binds, Ret(results))
-    return [Part(tuple(operands), results, partial(computed, plan_of(body)))]
+    return [_Part(tuple(operands), results, partial(_computed, plan_of(body)))]
 
 
-def computed(plan: Plan, operands: list, records: bool) -> tuple:
+def _computed(plan: Plan, operands: list, records: bool) -> tuple:
     """The results of a stretch, which are no Variables."""
-    arrays = list(map(array_of, operands))
+    arrays = list(map(_array_of, operands))
     operands.clear()
     return plan.run(arrays, array_module(arrays))
 
 
-def array_of(leaf):
+def _array_of(leaf):
     """The array of a Variable; what is none as it is."""
     return leaf.array if isinstance(leaf, Value) else leaf
 
 
-def kind_of(leaf):
+def _kind_of(leaf):
     """The type of an argument."""
     return leaf.type if isinstance(leaf, Value) else type_of(leaf)
 

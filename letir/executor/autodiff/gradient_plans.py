@@ -15,14 +15,14 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import Undef
 from letir.eval.array_modules import array_module
 from letir.passes.dead_code_elimination import dead_code
-from letir.passes.negation_sinking import carried_signs
-from letir.passes.sum_merging import merged_sums
+from letir.passes.negation_sinking import sink_negations
+from letir.passes.sum_merging import combine_sums
 from letir.plan.plan import plan_of
 from letir.tracing.mutation.memory_order import IN_C_ORDER, NEW
 from letir.visitors.usedef import use_counts
 
 # Operations whose results are new arrays, beside the elementwise ones.
-FRESH = NEW | IN_C_ORDER | {"fused", "matmul", "dot", "index_set", "index_add", "copy"}
+_FRESH = NEW | IN_C_ORDER | {"fused", "matmul", "dot", "index_set", "index_add", "copy"}
 
 
 @define(eq=False)
@@ -90,7 +90,7 @@ class Graph:
 
     def __attrs_post_init__(self):
         self.flows = frozenset(self.bind.attrs["df_input_vjps"])
-        self.exposed = exposed(self.bind)
+        self.exposed = _exposed(self.bind)
 
     @property
     def f(self) -> Lambda:
@@ -134,7 +134,7 @@ class Graph:
         pairs = zip(attrs["df_output_vjps"], found.ret.args, strict=True)
         wanted = [(i, ct) for i, ct in pairs if requires[i] and ct is not UNDEFINED]
         program = Lambda(found.params, found.binds, Ret(tuple([ct for _, ct in wanted])))
-        program = carried_signs(merged_sums(dead_code(program)))
+        program = sink_negations(combine_sums(dead_code(program)))
         used = use_counts(program)
         cts = [p for p, there in zip(found.params[:count], defined, strict=True) if there]
         read = [(p, at) for p, at in zip(found.params[count:], captures, strict=True) if p in used]
@@ -143,14 +143,14 @@ class Graph:
         return Backward(program, places, tuple([i for i, _ in wanted]), self.making)
 
 
-def exposed(bind: Bind) -> frozenset:
+def _exposed(bind: Bind) -> frozenset:
     """The positions, among operands then results, of captured results that a change in place of
     what the user gets may change.
     """
     attrs, f = bind.attrs, bind.attrs["f"]
     owner: dict[Local, Local] = {}
     for one in f.binds:
-        if one.op.elementwise or one.op.name in FRESH:
+        if one.op.elementwise or one.op.name in _FRESH:
             continue
         of = next((owner.get(arg, arg) for arg in one.locals()), None)
         if of is not None:  # it may be a view of any operand; nearly always there is one

@@ -23,24 +23,24 @@ from letir.ops.autodiff.subgraph import VECTORS, differentiable_graph
 from letir.passes.activity import has_derivative, propagate_requires_grad
 from letir.visitors.substitution import lambda_lift, substitute
 
-FEWEST_DIFFERENTIABLE = 2  # binds that require grad, for a graph of their own
-FEWEST_KEPT = 5  # binds: below, a step for each of them costs less than a gradient program
-SMALLEST: ContextVar[bool] = ContextVar("letir_smallest_subgraphs", default=False)
+_FEWEST_DIFFERENTIABLE = 2  # binds that require grad, for a graph of their own
+_FEWEST_KEPT = 5  # binds: below, a step for each of them costs less than a gradient program
+_SMALLEST: ContextVar[bool] = ContextVar("letir_smallest_subgraphs", default=False)
 
 
 @contextmanager
 def smallest_subgraphs():
     """Inside, single operations are subgraphs too: to find bugs with small programs."""
-    before = SMALLEST.set(True)
+    before = _SMALLEST.set(True)
     try:
         yield
     finally:
-        SMALLEST.reset(before)
+        _SMALLEST.reset(before)
 
 
-def threshold(usual: int) -> int:
+def _threshold(usual: int) -> int:
     """The number of binds from which a subgraph counts."""
-    return 1 if SMALLEST.get() else usual
+    return 1 if _SMALLEST.get() else usual
 
 
 # ---- which binds ----
@@ -48,22 +48,22 @@ def threshold(usual: int) -> int:
 
 def requiring_grad(fn: Lambda, requires_grad: Sequence[bool]) -> set[Local]:
     """The locals that require grad, or might, if the parameters where ``requires_grad`` do [D1]."""
-    return propagate_requires_grad(fn, requires_grad, introduces=is_opaque)
+    return propagate_requires_grad(fn, requires_grad, introduces=_is_opaque)
 
 
 def might_require_grad(fn: Lambda) -> bool:
     """Whether a result may require grad though no parameter does: of a function that is taken as it
     is, and may have a Variable of its own.
     """
-    return any(is_opaque(bind) for bind in fn.binds)
+    return any(_is_opaque(bind) for bind in fn.binds)
 
 
-def is_opaque(bind: Bind) -> bool:
+def _is_opaque(bind: Bind) -> bool:
     """Whether a bind calls a function of the user's of which no derivative is known."""
     return "." in bind.op.name and type(bind.op.vjp) is Absent and not bind.op.vjp.final
 
 
-def is_groupable(bind: Bind, needs: set[Local]) -> bool:
+def _is_groupable(bind: Bind, needs: set[Local]) -> bool:
     """Whether a bind can be part of a graph: where its results require grad, it has a rule."""
     if bind.op.name in ("write_back", "differentiable_graph"):
         return False
@@ -75,14 +75,14 @@ def is_groupable(bind: Bind, needs: set[Local]) -> bool:
 
 
 @define(eq=False)
-class Level:
+class _Level:
     """The binds that depend on equally many binds that are in no group, one after the other."""
 
     group: list[Bind] = field(factory=list)
     others: list[Bind] = field(factory=list)
 
 
-def levels(fn: Lambda, needs: set[Local]) -> list[Level]:
+def _levels(fn: Lambda, needs: set[Local]) -> list[_Level]:
     """The binds by level: a group, and then what is in none.
 
     A path that leaves a group goes through another bind, or through a result of the program, and so
@@ -90,13 +90,13 @@ def levels(fn: Lambda, needs: set[Local]) -> list[Level]:
     end of a group: its gradient is the user's to see, and a hook of it gets the full sum. Effects
     keep their order: what comes after one is of its level or above.
     """
-    found, floor, above = [Level()], 0, {}
+    found, floor, above = [_Level()], 0, {}
     returned = needs.intersection(fn.ret.locals())
     for bind in fn.binds:
         level = max([floor, *[above.get(arg, 0) for arg in bind.args if type(arg) is Local]])
         while len(found) <= level:
-            found.append(Level())
-        is_in = is_groupable(bind, needs)
+            found.append(_Level())
+        is_in = _is_groupable(bind, needs)
         (found[level].group if is_in else found[level].others).append(bind)
         if has_effect(bind):
             floor = level + (not is_in)
@@ -130,23 +130,23 @@ def create_autodiff_subgraphs(
     >>> [bind.op.name for bind in create_autodiff_subgraphs(f, [True]).binds]
     ['differentiable_graph']
     """
-    fewest = threshold(FEWEST_DIFFERENTIABLE) if fewest is None else fewest
+    fewest = _threshold(_FEWEST_DIFFERENTIABLE) if fewest is None else fewest
     needs = requiring_grad(fn, requires_grad)
-    parts = levels(fn, needs)
-    if not any(is_worth_it(part.group, needs, fewest) for part in parts):
+    parts = _levels(fn, needs)
+    if not any(_is_worth_it(part.group, needs, fewest) for part in parts):
         return fn
-    read = read_outside(fn, parts)
+    read = _read_outside(fn, parts)
     binds: list[Bind] = []
     for i, part in enumerate(parts):
-        if is_worth_it(part.group, needs, fewest):
-            binds += as_graph(part.group, needs, read[i], optimize)
+        if _is_worth_it(part.group, needs, fewest):
+            binds += _as_graph(part.group, needs, read[i], optimize)
         else:
             binds += part.group
         binds += part.others
     return fn.with_binds(binds)
 
 
-def is_worth_it(group: list[Bind], needs: set[Local], fewest: int) -> bool:
+def _is_worth_it(group: list[Bind], needs: set[Local], fewest: int) -> bool:
     """Whether enough binds of a group require grad."""
     count = 0
     for bind in group:
@@ -156,7 +156,7 @@ def is_worth_it(group: list[Bind], needs: set[Local], fewest: int) -> bool:
     return False
 
 
-def read_outside(fn: Lambda, parts: list[Level]) -> list[set[Local]]:
+def _read_outside(fn: Lambda, parts: list[_Level]) -> list[set[Local]]:
     """For each level, the locals of its group that others read, or that are returned."""
     home = {b: i for i, part in enumerate(parts) for bind in part.group for b in bind.binders}
     found: list[set[Local]] = [set() for _ in parts]
@@ -176,7 +176,7 @@ def read_outside(fn: Lambda, parts: list[Level]) -> list[set[Local]]:
     return found
 
 
-def as_graph(
+def _as_graph(
     group: list[Bind], needs: set[Local], read: set[Local], optimize: Callable
 ) -> list[Bind]:
     """The bind of a graph of ``group``; the group itself where a rule turns out to be missing."""
@@ -208,20 +208,20 @@ def inline_autodiff_subgraphs(fn: Lambda, *, fewest: int | None = None) -> Lambd
     >>> [bind.op.name for bind in again.binds]
     ['sin', 'exp']
     """
-    fewest = threshold(FEWEST_KEPT) if fewest is None else fewest
+    fewest = _threshold(_FEWEST_KEPT) if fewest is None else fewest
     if not any(b.op is differentiable_graph and len(b.attrs["f"]) < fewest for b in fn.binds):
         return fn
     binds: list[Bind] = []
     names: dict[Local, object] = {}
     for bind in fn.binds:
         if bind.op is differentiable_graph and len(bind.attrs["f"]) < fewest:
-            binds += in_place(bind, names)
+            binds += _in_place(bind, names)
         else:
             binds.append(bind)
     return substitute(fn.with_binds(binds), names)
 
 
-def in_place(bind: Bind, names: dict) -> list[Bind]:
+def _in_place(bind: Bind, names: dict) -> list[Bind]:
     """The binds of one graph; ``names`` gets what its results are."""
     f = bind.attrs["f"]
     inner: dict = dict(zip(f.params, bind.args, strict=True))

@@ -1,6 +1,6 @@
 """``GraphStep``: a differentiable graph as eager mode runs it, one step of a history.
 
-Its forward is a plan on arrays; ``GraphForm`` answers the engine what it asks of a step.
+Its forward is a plan on arrays; ``_GraphForm`` answers the engine what it asks of a step.
 """
 
 from collections.abc import Sequence
@@ -9,15 +9,15 @@ from attrs import define, field, frozen
 
 from letir.ast.terms import Lambda, Ret
 from letir.ast.types import ArrayType
-from letir.eager.op_cache import Form, array_type, picker
+from letir.eager.op_cache import OpSpecialization, array_type, picker
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.tape import (
     FREED,
     ORDER,
     Constant,
-    Origin,
+    GradEdge,
     Part,
-    Step,
+    TapeNode,
     check_unchanged,
     freed,
     step_at,
@@ -29,8 +29,8 @@ from letir.plan.plan import plan_of
 
 
 @frozen(eq=False)
-class GraphForm(Form):
-    """Answers for one graph what a ``Form`` answers for one operation."""
+class _GraphForm(OpSpecialization):
+    """Answers for one graph what a ``OpSpecialization`` answers for one operation."""
 
     graph: Graph
     requires: tuple[bool, ...]  # by operand, as in this call
@@ -41,7 +41,7 @@ class GraphForm(Form):
         mask = (True,) * len(self.types) if mask is None else mask
         return self.graph.backward(mask, self.requires)
 
-    def read(self, rule: Backward, step: Step) -> Sequence:
+    def read(self, rule: Backward, step: TapeNode) -> Sequence:
         """The values that the gradient program reads.
 
         Raises TraceError if one went free, or was changed in place.
@@ -58,7 +58,7 @@ class GraphForm(Form):
                 check_unchanged(origin, step)
         return [kept[places[place]] for place in rule.captured]
 
-    def origins(self, rule: Backward, step: Step) -> list[Origin | None]:
+    def origins(self, rule: Backward, step: TapeNode) -> list[GradEdge | None]:
         """The origins of these values; None for constants, also among the results of the graph."""
         count, flows = len(step), self.graph.flows
         found: list = []
@@ -90,7 +90,7 @@ class GraphStep:
 
     def __attrs_post_init__(self):
         found = tuple([arg.type for arg in self.graph.f.ret.args])
-        self.types = found if all(map(is_known, found)) else None
+        self.types = found if all(map(_is_known, found)) else None
 
     @property
     def plain(self) -> Lambda:
@@ -123,7 +123,7 @@ class GraphStep:
         operands.clear()
         return made
 
-    def wrapped(self, step: Step, form: GraphForm, outs: tuple, operands: list) -> tuple:
+    def wrapped(self, step: TapeNode, form: _GraphForm, outs: tuple, operands: list) -> tuple:
         """The real results as Variables."""
         made, seen = [], {id(x.array) for x in operands if isinstance(x, RECORDER.variable)}
         for i, out in enumerate(outs):
@@ -139,7 +139,7 @@ class GraphStep:
             seen.add(id(out))
         return tuple(made)
 
-    def form(self, requires: tuple, outs: tuple) -> GraphForm:
+    def form(self, requires: tuple, outs: tuple) -> _GraphForm:
         """The form for operands of which these require grad."""
         types = self.types
         if types is None:  # as they are in this call
@@ -149,14 +149,14 @@ class GraphStep:
             found = self.forms[requires, types] = self.new_form(requires, types)
         return found
 
-    def new_form(self, requires: tuple, types: tuple) -> GraphForm:
+    def new_form(self, requires: tuple, types: tuple) -> _GraphForm:
         """``form``, made."""
         attrs, args = self.graph.bind.attrs, self.graph.bind.args
         count = len(args)
         constants = [i for i in range(count) if not requires[i]]  # for ``history``
         captured = [count + i for i in attrs["df_input_captured_outputs"]]
         kept = tuple(sorted({*constants, *attrs["df_input_captured_inputs"], *captured}))
-        return GraphForm(
+        return _GraphForm(
             op=self.graph.bind.op,
             attrs=attrs,
             bind=self.graph.bind,
@@ -181,6 +181,6 @@ class GraphStep:
         )
 
 
-def is_known(kind: ArrayType | None) -> bool:
+def _is_known(kind: ArrayType | None) -> bool:
     """Whether a type and all its sizes are known."""
     return kind is not None and all(type(n) is int for n in kind.shape)

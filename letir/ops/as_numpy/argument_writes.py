@@ -2,7 +2,7 @@
 ``letir.ops.as_numpy.table``.
 """
 
-COMPLEX_OF = '''
+_COMPLEX_OF = '''
 def complex_of(re, im):
     """Both parts to the bit, which re + 1j * im would not keep."""
     is_array = isinstance(re, np.ndarray) or isinstance(im, np.ndarray)
@@ -15,7 +15,7 @@ def complex_of(re, im):
 
 def complex_of(write, re, im):
     """A function that fills both parts."""
-    return f"{write.helper(COMPLEX_OF)}({re}, {im})"
+    return f"{write.helper(_COMPLEX_OF)}({re}, {im})"
 
 
 def write_back(write, x, new):

@@ -59,7 +59,7 @@ def reduction(write, x, *mask, **attrs):
 
 # ---- shapes ----
 
-SUM_TO_SIZE = '''
+_SUM_TO_SIZE = '''
 def sum_to_size(x, shape):
     """x summed over the axes that broadcasting from this shape would add."""
     if np.shape(x) == shape:
@@ -84,8 +84,8 @@ def size(write, x):
 def sum_to_size(write, x, *sizes, shape):
     """A sum over the axes that are known; a function that finds them if they are not."""
     kind = write.type(0)
-    if sizes or kind is None or not write.is_array(0) or not is_known((*kind.shape, *shape)):
-        return f"{write.helper(SUM_TO_SIZE)}({x}, {shape_text(write, sizes, shape)})"
+    if sizes or kind is None or not write.is_array(0) or not _is_known((*kind.shape, *shape)):
+        return f"{write.helper(_SUM_TO_SIZE)}({x}, {shape_text(write, sizes, shape)})"
     if kind.shape == shape:
         return (x,)
     lead = kind.ndim - len(shape)
@@ -100,7 +100,7 @@ def sum_to_size(write, x, *sizes, shape):
     return f"{total}.reshape({write.literal(shape)})" if lead else total
 
 
-def is_known(shape: tuple) -> bool:
+def _is_known(shape: tuple) -> bool:
     """Whether all sizes are numbers."""
     return all(type(n) is int for n in shape)
 
@@ -175,7 +175,7 @@ def split(write, x, *, sections, axis):
     return write.call("np.split", x, write.literal(parts), axis=axis)
 
 
-PAD_VALUES = {"constant": "constant_values", "linear_ramp": "end_values"}
+_PAD_VALUES = {"constant": "constant_values", "linear_ramp": "end_values"}
 
 
 def pad(write, x, *, width, value, mode, of):
@@ -183,7 +183,7 @@ def pad(write, x, *, width, value, mode, of):
     if not width:
         return f"np.array({x})"
     # 0.0 is written: == says 0
-    more = {} if token(value) == token(0) else {PAD_VALUES[mode]: value}
+    more = {} if token(value) == token(0) else {_PAD_VALUES[mode]: value}
     modes = {} if mode == "constant" else {"mode": mode}
     name = "reflect_type" if type(of) is str else "stat_length"
     return write.call(
@@ -203,11 +203,11 @@ def item_text(write, item, arrays: tuple[str, ...]) -> str:
     """An index as it stands in brackets."""
     rest = iter(arrays)
     if type(item) is not tuple:
-        return entry_text(write, item, rest)
-    return ", ".join([entry_text(write, entry, rest) for entry in item]) or "()"
+        return _entry_text(write, item, rest)
+    return ", ".join([_entry_text(write, entry, rest) for entry in item]) or "()"
 
 
-def entry_text(write, entry, rest) -> str:
+def _entry_text(write, entry, rest) -> str:
     """One entry of an index."""
     if type(entry) is Here:
         return next(rest)
@@ -236,10 +236,10 @@ def index_add(write, x, new, *arrays, item):
     """A copy with something added to a part, also where an index repeats."""
     out = write.result()
     write.line(f"{out} = np.array({x})")
-    add_at(write, out, item, 1, arrays, write.type(0))
+    _add_at(write, out, item, 1, arrays, write.type(0))
 
 
-def add_at(write, out: str, item, position: int, arrays: tuple[str, ...], kind) -> None:
+def _add_at(write, out: str, item, position: int, arrays: tuple[str, ...], kind) -> None:
     """Add the operand at ``position`` to a part of ``out``, an array of type ``kind``."""
     new, place = write.operands[position], item_text(write, item, arrays)
     entries = item if type(item) is tuple else (item,)
@@ -259,7 +259,7 @@ def add_at(write, out: str, item, position: int, arrays: tuple[str, ...], kind) 
 
 def assemble(write, *operands, items, shape):
     """Zeros, with each part added in place."""
-    at = sizes = 0 if shape is not None and is_known(shape) else 1
+    at = sizes = 0 if shape is not None and _is_known(shape) else 1
     parts = []
     for item in items:
         count = sum(type(e) is Here for e in (item if type(item) is tuple else (item,)))
@@ -270,4 +270,4 @@ def assemble(write, *operands, items, shape):
     dtype = known or f"np.result_type({', '.join([operands[at] for _, at, _ in parts])})"
     write.line(f"{out} = np.zeros({shape_text(write, operands[:sizes], shape)}, {dtype})")
     for item, position, arrays in parts:
-        add_at(write, out, item, position, arrays, kind)
+        _add_at(write, out, item, position, arrays, kind)

@@ -17,9 +17,9 @@ def scan(write, *args, body, n_carry, n_xs, length, reverse):
     end, names = n_carry + n_xs, write.results()
     carry = [name or write.named("carry") for name in names[:n_carry]]
     for i, (name, start) in enumerate(zip(carry, args, strict=False)):
-        write.line(f"{name} = {start if write.is_array(i) else number(write, start, body, i)}")
+        write.line(f"{name} = {start if write.is_array(i) else _number(write, start, body, i)}")
     rows = [
-        stack_target(write, name, write.bind.binders[i].type, args)
+        _stack_target(write, name, write.bind.binders[i].type, args)
         for i, name in enumerate(names[n_carry:], n_carry)
     ]
     i = write.named("i")
@@ -31,25 +31,25 @@ def scan(write, *args, body, n_carry, n_xs, length, reverse):
         write.line(f"{', '.join(targets)} = {call}" if targets else call)
 
 
-def number(write, start: str, body, i: int) -> str:
+def _number(write, start: str, body, i: int) -> str:
     """A Python number as the first value of the carry."""
     kind = body.params[i].type
     return f"np.asarray({start}{f', {write.literal(kind.dtype)}' if kind else ''})[()]"
 
 
-def stack_target(write, name: str | None, kind: ArrayType | None, args: tuple) -> str | None:
+def _stack_target(write, name: str | None, kind: ArrayType | None, args: tuple) -> str | None:
     """The name of a result, as an array to be filled; None if nothing uses it."""
     if name is None:
         return None
     if kind is None:
         raise ExportError("to_source: the type of a result of scan is not known\n  retype it first")
-    sizes = [str(n) if type(n) is int else named_size(write, n, args) for n in kind.shape]
+    sizes = [str(n) if type(n) is int else _named_size(write, n, args) for n in kind.shape]
     shape = f"({sizes[0]},)" if len(sizes) == 1 else f"({', '.join(sizes)})"
     write.line(f"{name} = np.empty({shape}, {write.literal(kind.dtype)})")
     return name
 
 
-def named_size(write, n, args: tuple) -> str:
+def _named_size(write, n, args: tuple) -> str:
     """A size that has a name, asked of an operand that has it."""
     for i, arg in enumerate(args):
         kind = write.type(i)
@@ -60,7 +60,7 @@ def named_size(write, n, args: tuple) -> str:
 
 def cond(write, pred, *args, on_true, on_false):
     """``if`` and ``else``."""
-    choose(write, [f"if {pred}:", "else:"], [on_true, on_false], args)
+    _choose(write, [f"if {pred}:", "else:"], [on_true, on_false], args)
 
 
 def switch(write, index, *args, branches):
@@ -70,11 +70,11 @@ def switch(write, index, *args, branches):
     number = write.named("index")
     write.line(f"{number} = int({index})")
     between = [f"elif {number} == {i}:" for i in range(1, len(branches) - 1)]
-    choose(write, [f"if {number} <= 0:", *between, "else:"], branches, args)
+    _choose(write, [f"if {number} <= 0:", *between, "else:"], branches, args)
     return None
 
 
-def choose(write, heads: Sequence[str], bodies: Sequence[Lambda], args: Sequence[str]) -> None:
+def _choose(write, heads: Sequence[str], bodies: Sequence[Lambda], args: Sequence[str]) -> None:
     """Each body below its head, with the same names for the results."""
     names = write.results()
     for head, body in zip(heads, bodies, strict=True):
@@ -82,7 +82,7 @@ def choose(write, heads: Sequence[str], bodies: Sequence[Lambda], args: Sequence
             write.writer.body(body, args, names)
 
 
-def started(write, names: Sequence[str | None], args: Sequence[str]) -> list[str]:
+def _started(write, names: Sequence[str | None], args: Sequence[str]) -> list[str]:
     """Names for what a loop carries, which begin as its operands."""
     carry = [name or write.named("carry") for name in names]
     for name, start in zip(carry, args, strict=False):
@@ -90,7 +90,7 @@ def started(write, names: Sequence[str | None], args: Sequence[str]) -> list[str
     return carry
 
 
-def carried_on(write, carry: Sequence[str], found: Sequence[str]) -> None:
+def _carried_on(write, carry: Sequence[str], found: Sequence[str]) -> None:
     """What is carried, as this iteration leaves it."""
     changed = [(name, text) for name, text in zip(carry, found, strict=True) if name != text]
     if changed:
@@ -98,7 +98,7 @@ def carried_on(write, carry: Sequence[str], found: Sequence[str]) -> None:
         write.line(f"{', '.join(names)} = {', '.join(texts)}")  # at once: texts read old names
 
 
-def leave_unless(write, test: Lambda, values: Sequence[str]) -> None:
+def _leave_unless(write, test: Lambda, values: Sequence[str]) -> None:
     """The end of the loop where the test fails."""
     (goes_on,) = write.writer.body(test, values)
     with write.block(f"if not {goes_on}:"):
@@ -107,27 +107,27 @@ def leave_unless(write, test: Lambda, values: Sequence[str]) -> None:
 
 def while_loop(write, *args, test, body):
     """``while True``, left where the test fails."""
-    carry, captured = started(write, write.results(), args), args[len(body.ret.args) :]
+    carry, captured = _started(write, write.results(), args), args[len(body.ret.args) :]
     with write.block("while True:"):
-        leave_unless(write, test, [*carry, *captured])
-        carried_on(write, carry, write.writer.body(body, [*carry, *captured]))
+        _leave_unless(write, test, [*carry, *captured])
+        _carried_on(write, carry, write.writer.body(body, [*carry, *captured]))
 
 
 def fori_loop(write, lower, upper, *args, body):
     """``for`` over a range."""
-    carry, captured = started(write, write.results(), args), args[len(body.ret.args) :]
+    carry, captured = _started(write, write.results(), args), args[len(body.ret.args) :]
     index = body.params[0]
     i = write.named(index.name or "i")
     with write.block(f"for {i} in range({lower}, {upper}):"):
         if index.type is not None and not index.type.weak:
             write.line(f"{i} = np.int64({i})")
-        carried_on(write, carry, write.writer.body(body, [i, *carry, *captured]))
+        _carried_on(write, carry, write.writer.body(body, [i, *carry, *captured]))
 
 
 def while_scan(write, *args, test, body, n_carry, numbered):
     """``while True``, with a list for what each iteration gives."""
     names, captured = write.results(), args[n_carry:]
-    carry = started(write, names[:n_carry], args)
+    carry = _started(write, names[:n_carry], args)
     rows = names[n_carry + (not numbered) :]
     lists = [write.named("rows") if name else None for name in rows]
     numbers = None if numbered else names[n_carry]
@@ -136,27 +136,27 @@ def while_scan(write, *args, test, body, n_carry, numbered):
     for row in filter(None, lists):
         write.line(f"{row} = []")
     with write.block("while True:"):
-        leave_unless(write, test, [*carry, *captured])
+        _leave_unless(write, test, [*carry, *captured])
         found = write.writer.body(body, [*carry, *captured])
         for row, text in zip(lists, found[n_carry:], strict=True):
             if row:
                 write.line(f"{row}.append({text})")
-        carried_on(write, carry, found[:n_carry])
+        _carried_on(write, carry, found[:n_carry])
         if numbers:
             write.line(f"{numbers} += 1")
     if numbers:
         write.line(f"{numbers} = np.arange({numbers})")
     for name, row, arg in zip(rows, lists, body.ret.args[n_carry:], strict=True):
         if name:
-            write.line(f"{name} = np.stack({row}) if {row} else {empty(write, arg.type, args)}")
+            write.line(f"{name} = np.stack({row}) if {row} else {_empty(write, arg.type, args)}")
 
 
-def empty(write, kind, args: Sequence[str]) -> str:
+def _empty(write, kind, args: Sequence[str]) -> str:
     """An array for no iteration at all."""
     if kind is None:
         raise ExportError(
             "to_source: the type of a result of a loop is not known\n  retype the program first"
         )
-    sizes = ["0", *[str(n) if type(n) is int else named_size(write, n, args) for n in kind.shape]]
+    sizes = ["0", *[str(n) if type(n) is int else _named_size(write, n, args) for n in kind.shape]]
     comma = "," if len(sizes) == 1 else ""
     return f"np.empty(({', '.join(sizes)}{comma}), {write.literal(kind.dtype)})"

@@ -2,25 +2,25 @@
 
 from letir.ops.as_numpy.arrays import shape_text
 
-PHILOX = '''
+_PHILOX = '''
 def philox(key, counter=(0, 0, 0, 0)):
     """The counter-based generator of each key of a batch, from this counter on."""
     words = np.asarray(key).astype(np.uint64).reshape(-1, 2)
     return [np.random.Philox(counter=np.array(counter, np.uint64), key=word) for word in words]
 '''
-KEY = '''
+_KEY = '''
 def random_key(seed):
     """A seed as its low and its high word."""
     low = np.asarray(seed).astype(np.uint64)
     return np.stack([low, np.where(np.asarray(seed) < 0, ~np.zeros_like(low), 0 * low)], -1)
 '''
-SPLIT = '''
+_SPLIT = '''
 def random_split(key, num):
     """New keys for each key of a batch."""
     found = [p.random_raw(2 * int(np.prod(num))) for p in philox(key, (0, 0, 0, 1))]
     return np.array(found, np.uint64).reshape((*key.shape[:-1], *num, 2))
 '''
-FOLD_IN = '''
+_FOLD_IN = '''
 def random_fold_in(key, data):
     """For each key and number a new key."""
     shape = np.broadcast_shapes(key.shape[:-1], np.shape(data))
@@ -29,13 +29,13 @@ def random_fold_in(key, data):
     found = [philox(k, (n, 0, 0, 2))[0].random_raw(2) for k, n in zip(keys, numbers)]
     return np.array(found, np.uint64).reshape((*shape, 2))
 '''
-DRAW = '''
+_DRAW = '''
 def random_draw(key, shape, draw, dtype):
     """What each key of a batch draws."""
     found = [np.asarray(draw(np.random.Generator(p), shape)) for p in philox(key)]
     return np.array(found).reshape((*key.shape[:-1], *shape)).astype(dtype)[()]
 '''
-GENERATED = {
+_GENERATED = {
     "uniform": "g.random(s, {0})",
     "normal": "g.standard_normal(s, {0})",
     "exponential": "g.standard_exponential(s, {0})",
@@ -44,32 +44,32 @@ GENERATED = {
 }
 
 
-def keyed(write, text: str) -> str:
+def _keyed(write, text: str) -> str:
     """The name of a function beside the source that calls ``philox``."""
-    return write.helper(text.replace("philox(", f"{write.helper(PHILOX)}("))
+    return write.helper(text.replace("philox(", f"{write.helper(_PHILOX)}("))
 
 
 def key(write, seed):
     """The words of a seed."""
-    return f"{write.helper(KEY)}({seed})"
+    return f"{write.helper(_KEY)}({seed})"
 
 
 def split(write, key, *, num):
     """New keys."""
-    return f"{keyed(write, SPLIT)}({key}, {write.literal(num)})"
+    return f"{_keyed(write, _SPLIT)}({key}, {write.literal(num)})"
 
 
 def fold_in(write, key, data):
     """New keys by number."""
-    return f"{keyed(write, FOLD_IN)}({key}, {data})"
+    return f"{_keyed(write, _FOLD_IN)}({key}, {data})"
 
 
 def draw(write, key, *sizes, distribution, shape, dtype):
     """What the generators of the keys draw."""
     single = "np.float32" if dtype.itemsize < 8 else write.literal(dtype)
-    drawn = GENERATED[distribution].format(single)
+    drawn = _GENERATED[distribution].format(single)
     shape = shape_text(write, sizes, shape)
-    return f"{keyed(write, DRAW)}({key}, {shape}, lambda g, s: {drawn}, {write.literal(dtype)})"
+    return f"{_keyed(write, _DRAW)}({key}, {shape}, lambda g, s: {drawn}, {write.literal(dtype)})"
 
 
 def places(write, key, *p, n, shape, replace):
@@ -85,11 +85,11 @@ def places(write, key, *p, n, shape, replace):
     else:
         total = f"np.cumsum({p[0]})"
         drawn = f'np.searchsorted({total}, g.random(s) * {total}[-1], side="right")'
-    return f"{keyed(write, DRAW)}({key}, {write.literal(shape)}, lambda g, s: {drawn}, np.int64)"
+    return f"{_keyed(write, _DRAW)}({key}, {write.literal(shape)}, lambda g, s: {drawn}, np.int64)"
 
 
 def gamma_draw(write, key, a, *sizes, shape, dtype):
     """Gamma numbers."""
     shape = shape_text(write, sizes, shape)
     drawn = f"lambda g, s: g.standard_gamma({a}, s)"
-    return f"{keyed(write, DRAW)}({key}, {shape}, {drawn}, {write.literal(dtype)})"
+    return f"{_keyed(write, _DRAW)}({key}, {shape}, {drawn}, {write.literal(dtype)})"

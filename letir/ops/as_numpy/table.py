@@ -73,15 +73,15 @@ def itself(function: Callable, *others: Callable) -> Callable:
     """
 
     def source(write, *operands, **attrs):
-        text = numpy_text(function)
+        text = _numpy_text(function)
         for other in others:
             # under another name if the source has one like it already
-            text = text.replace(f"{other.__name__}(", f"{write.helper(numpy_text(other))}(")
+            text = text.replace(f"{other.__name__}(", f"{write.helper(_numpy_text(other))}(")
         return write.call(write.helper(text), *operands, **attrs)
 
     return source
 
 
-def numpy_text(function: Callable) -> str:
+def _numpy_text(function: Callable) -> str:
     """The text of a function of an array module, as one of NumPy."""
     return inspect.getsource(function).replace("(xp, ", "(").replace("xp.", "np.")

@@ -7,7 +7,7 @@ Their derivatives are those of the bodies, which the transforms hand in.
 from collections.abc import Sequence
 
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import attrs_with, bodies_in, throughout
+from letir.ast.bodies import attrs_with, bodies_in, map_bodies
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
 from letir.ast.primitive import Primitive, todo
@@ -15,7 +15,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import MissingRule
 from letir.ops.autodiff.gradient_step_batching import mapped_checkpoint, mapped_custom_jvp
-from letir.ops.define.records import op, recast
+from letir.ops.define.records import define, recast
 from letir.ops.elementwise.casting import barrier
 from letir.ops.shape.shape_and_creation import zeros_like
 
@@ -36,13 +36,13 @@ def suited(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
     arrays as such (``as_numbers``).
     """
     own = [
-        param.type if is_number_for(kind, param.type) else kind
+        param.type if _is_number_for(kind, param.type) else kind
         for kind, param in zip(types, body.params, strict=True)
     ]
     return fitted(body, own)
 
 
-def is_number_for(kind: ArrayType | None, declared: ArrayType | None) -> bool:
+def _is_number_for(kind: ArrayType | None, declared: ArrayType | None) -> bool:
     """Whether a value of type ``kind`` can be taken as the Python number that is declared."""
     if kind is None or declared is None or not declared.weak:
         return False
@@ -51,13 +51,13 @@ def is_number_for(kind: ArrayType | None, declared: ArrayType | None) -> bool:
 
 def as_numbers(body: Lambda, operands: list, start: int = 0) -> None:
     """Replace 0-d arrays among the operands by Python numbers, where ``body`` takes these."""
-    for place in body.memo(number_places):
+    for place in body.memo(_number_places):
         value = operands[start + place]
         if hasattr(value, "item"):
             operands[start + place] = value.item()
 
 
-def number_places(body: Lambda) -> tuple[int, ...]:
+def _number_places(body: Lambda) -> tuple[int, ...]:
     """Which parameters are Python numbers."""
     return tuple([i for i, p in enumerate(body.params) if p.type is not None and p.type.weak])
 
@@ -72,7 +72,7 @@ def body_op(name: str, run, aval, **fields) -> Primitive:
 
     ``run(xp, operands, *, call, **attrs)`` computes it, and empties the list of operands.
     """
-    return op(
+    return define(
         name,
         lambda xp, *operands, **keywords: run(xp, list(operands), **keywords),
         aval,
@@ -92,7 +92,7 @@ def without_effects(body: Lambda) -> Lambda:
 
 
 def _silent(body: Lambda) -> Lambda:
-    return throughout(body, _without_own_effects)
+    return map_bodies(body, _without_own_effects)
 
 
 def _without_own_effects(body: Lambda) -> Lambda:
@@ -100,18 +100,18 @@ def _without_own_effects(body: Lambda) -> Lambda:
     return body if len(kept) == len(body.binds) else body.with_binds(kept)
 
 
-def silent(attrs: Attrs) -> Attrs:
+def attrs_without_effects(attrs: Attrs) -> Attrs:
     """Attributes with bodies that are computed for the sake of their results only."""
     bodies = bodies_in(attrs.values())
     return attrs_with(attrs, bodies, [without_effects(body) for body in bodies])
 
 
-def checkpoint_aval(*types, body, saved):
+def _checkpoint_aval(*types, body, saved):
     """The types of the body's results."""
     return tuple(arg.type for arg in fitted(body, types).ret.args)
 
 
-def checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
+def _checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
     """Compute the body again, but for what is saved, and go back through it."""
     # the last results are what a policy saves
     known = {i: outs[i] for i in range(len(outs) - saved, len(outs))}
@@ -120,7 +120,7 @@ def checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
     return transform(body, again, cts, wanted=wanted, known=known)
 
 
-def checkpoint_jvp(tangents, outs, *args, body, saved, transform):
+def _checkpoint_jvp(tangents, outs, *args, body, saved, transform):
     """One bind again, of the tangents' program, so that its backward computes again too."""
     body = without_effects(fitted(body, tuple(map(body_type, args))))
     inner = LetBuilder()
@@ -140,9 +140,9 @@ def _one(program: Lambda):
 checkpoint = body_op(
     "checkpoint",
     lambda xp, operands, *, call, body, saved: call(body, operands),
-    checkpoint_aval,
-    vjp=checkpoint_vjp,
-    jvp=checkpoint_jvp,
+    _checkpoint_aval,
+    vjp=_checkpoint_vjp,
+    jvp=_checkpoint_jvp,
     batch=mapped_checkpoint(fitted),
     results=lambda *, body, saved: len(body.ret.args),
 )
@@ -150,12 +150,12 @@ checkpoint = body_op(
 # ---- custom_jvp ----
 
 
-def custom_jvp_aval(*types, name, primal, rule, closed_over):
+def _custom_jvp_aval(*types, name, primal, rule, closed_over):
     """The types of the function's results."""
     return tuple(arg.type for arg in fitted(primal, types[: len(primal.params)]).ret.args)
 
 
-def custom_jvp_rule(operands, tangents, *, name, primal, rule, closed_over) -> Lambda:
+def _custom_jvp_rule(operands, tangents, *, name, primal, rule, closed_over) -> Lambda:
     """The user's rule for operands (arguments, what it captures, results) of these types."""
     if rule is None:
         raise MissingRule(
@@ -166,50 +166,50 @@ def custom_jvp_rule(operands, tangents, *, name, primal, rule, closed_over) -> L
     return fitted(rule, [body_type(value) for value in (*operands, *tangents)])
 
 
-def tangents_of(args, tangents) -> list:
+def _tangents_of(args, tangents) -> list:
     """A tangent for each floating argument of the function; zeros for one that is missing."""
-    pairs = [(t, x) for t, x in zip(tangents, args, strict=True) if has_tangent(x)]
-    return [zero_tangent(x) if t is None else t for t, x in pairs]
+    pairs = [(t, x) for t, x in zip(tangents, args, strict=True) if _has_tangent(x)]
+    return [_zero_tangent(x) if t is None else t for t, x in pairs]
 
 
-def custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
+def _custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
     """What the user's rule makes of the tangents."""
     end = len(attrs["primal"].params)
     count = end - attrs["closed_over"]
     if any(t is not None for t in tangents[count:end]):
-        raise MissingRule(closed_over_reason(attrs["name"]))
+        raise MissingRule(_closed_over_reason(attrs["name"]))
     emitter = next(t.emitter for t in tangents if t is not None)
-    operands, given = (*args, *outs), tangents_of(args[:count], tangents[:count])
-    rule = custom_jvp_rule(operands, given, **attrs)
+    operands, given = (*args, *outs), _tangents_of(args[:count], tangents[:count])
+    rule = _custom_jvp_rule(operands, given, **attrs)
     found = iter(emitter.call(rule, (*operands, *given)))
-    return tuple(tangent_like(next(found), out) if directed(out.type) else None for out in outs)
+    return tuple(_tangent_like(next(found), out) if directed(out.type) else None for out in outs)
 
 
-def tangent_like(tangent, out: Value) -> Value:
+def _tangent_like(tangent, out: Value) -> Value:
     """A tangent in the dtype of the result, which one of a Python number may have widened."""
     known = isinstance(tangent, Value) and tangent.type is not None and out.type is not None
     return recast(tangent, out.dtype) if known else tangent
 
 
-def custom_jvp_vjp(cts, outs, *args, transform, **attrs):
+def _custom_jvp_vjp(cts, outs, *args, transform, **attrs):
     """The user's rule transposed: it is linear in the tangents, whose values do not matter."""
     end = len(attrs["primal"].params)
     given = args[: end - attrs["closed_over"]]
-    operands, zeros = (*args, *outs), tangents_of(given, [None] * len(given))
-    wanted = [isinstance(x, Value) for x in given if has_tangent(x)]
-    rule = custom_jvp_rule(operands, zeros, **attrs)
+    operands, zeros = (*args, *outs), _tangents_of(given, [None] * len(given))
+    wanted = [isinstance(x, Value) for x in given if _has_tangent(x)]
+    rule = _custom_jvp_rule(operands, zeros, **attrs)
     directions = [ct for ct, out in zip(cts, outs, strict=True) if directed(out.type)]
     found = transform(
         rule, (*operands, *zeros), directions, wanted=[*[False] * len(operands), *wanted]
     )
     rest = iter(found[len(operands) :])
     # an error when something asks for it, not None, which would say that it is zero
-    missing = [todo(closed_over_reason(attrs["name"]))] * attrs["closed_over"]
+    missing = [todo(_closed_over_reason(attrs["name"]))] * attrs["closed_over"]
     captured = [None] * (len(args) - end)
-    return *[next(rest) if has_tangent(x) else None for x in given], *missing, *captured
+    return *[next(rest) if _has_tangent(x) else None for x in given], *missing, *captured
 
 
-def closed_over_reason(name: str) -> str:
+def _closed_over_reason(name: str) -> str:
     """Why there is no derivative by a value that the function uses and that is no argument."""
     return (
         f"custom_jvp {name}: its rule says nothing of a traced value that the function uses and "
@@ -217,12 +217,12 @@ def closed_over_reason(name: str) -> str:
     )
 
 
-def has_tangent(operand) -> bool:
+def _has_tangent(operand) -> bool:
     """Whether the user's rule takes a tangent of this operand."""
     return operand is not None and directed(body_type(operand))
 
 
-def zero_tangent(operand):
+def _zero_tangent(operand):
     """A tangent of zeros for an operand: a number where that is one, which widens nothing."""
     kind = body_type(operand)
     if kind is not None and kind.weak:
@@ -230,7 +230,7 @@ def zero_tangent(operand):
     return zeros_like(operand)
 
 
-def run_custom_jvp(xp, operands: list, *, call, name, primal, rule, closed_over):
+def _run_custom_jvp(xp, operands: list, *, call, name, primal, rule, closed_over):
     """What the function computes."""
     del operands[len(primal.params) :]
     return call(primal, operands)
@@ -238,10 +238,10 @@ def run_custom_jvp(xp, operands: list, *, call, name, primal, rule, closed_over)
 
 custom_jvp = body_op(
     "custom_jvp",
-    run_custom_jvp,
-    custom_jvp_aval,
-    vjp=custom_jvp_vjp,
-    jvp=custom_jvp_jvp,
+    _run_custom_jvp,
+    _custom_jvp_aval,
+    vjp=_custom_jvp_vjp,
+    jvp=_custom_jvp_jvp,
     batch=mapped_custom_jvp(fitted, directed),
     results=lambda *, name, primal, rule, closed_over: len(primal.ret.args),
 )

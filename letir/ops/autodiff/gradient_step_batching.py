@@ -12,11 +12,11 @@ from letir.errors import TraceError
 from letir.ops.define.batch_rules import (
     emitted,
     first_mapped,
-    in_a_row,
     in_front,
     integers,
     known_size,
     spread_out,
+    stack_sizes,
     unmapped,
 )
 from letir.ops.shape.shape_batching import shared
@@ -137,11 +137,11 @@ def mapped_autograd_add(args, mapped):
     defined.
     """
     like = first_mapped(args, mapped)
-    operands = [spread_if_defined(*pair, like) for pair in zip(args, mapped, strict=True)]
+    operands = [_spread_if_defined(*pair, like) for pair in zip(args, mapped, strict=True)]
     return emitted("autograd_add", operands)
 
 
-def spread_if_defined(ct, is_mapped: bool, like: Value):
+def _spread_if_defined(ct, is_mapped: bool, like: Value):
     """``ct`` with the batch of ``like``; ``Undef`` where it turns out to be."""
     if is_mapped or not isinstance(ct, Value):
         return ct
@@ -159,6 +159,6 @@ def mapped_instantiate(args, mapped, *, shape, dtype):
     shared("instantiate", sizes, mapped)
     n = known_size(ct.shape[0], "instantiate")
     if sizes:
-        sizes = [in_a_row([integers(ct.emitter, [n]), *sizes])]
+        sizes = [stack_sizes([integers(ct.emitter, [n]), *sizes])]
     shape = None if shape is None else (n, *shape)
     return emitted("instantiate", (ct, *sizes), shape=shape, dtype=dtype)

@@ -18,13 +18,13 @@ from letir.ops.autodiff.gradient_step_batching import (
     mapped_instantiate,
     mapped_step,
 )
-from letir.ops.define.records import op
+from letir.ops.define.records import define
 from letir.ops.shape.shape_and_creation import declared, size
 
 # ---- guards and custom rules ----
 
 
-def guard_impl(xp, x, *, value):
+def _guard_impl(xp, x, *, value):
     """Nothing, or GuardError if the value is not what it was when the program was recorded."""
     found = x.get() if hasattr(x, "get") else x  # CuPy's arrays have get
     if not hasattr(value, "shape"):  # a truth value or an integer
@@ -37,9 +37,9 @@ def guard_impl(xp, x, *, value):
     return ()
 
 
-guard = op(
+guard = define(
     "guard",
-    guard_impl,
+    _guard_impl,
     lambda x, *, value: (),
     vjp=never("it has no result"),
     jvp=never("it has no result"),
@@ -49,13 +49,13 @@ guard = op(
 )
 
 
-CLOSED_OVER = todo(
+_CLOSED_OVER = todo(
     "custom_vjp: its rule says nothing of a traced value that the function uses and that is no "
     "argument\n  make it one"
 )
 
 
-def custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
+def _custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
     """What the user's backward makes of the residuals and the cotangents.
 
     The last operands, of which it says nothing, are values that the function closes over.
@@ -65,17 +65,17 @@ def custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
     found = cts[0].emitter.call(backward, (*residuals, *cts))
     closed_over = len(args) - n_outs - n_residuals - len(found)
     # the absent rule is an error when something asks for it; None would say zero
-    return *[None] * (n_outs + n_residuals), *found, *[CLOSED_OVER] * closed_over
+    return *[None] * (n_outs + n_residuals), *found, *[_CLOSED_OVER] * closed_over
 
 
-custom_vjp = op(
+custom_vjp = define(
     "custom_vjp",
     # what forward computes was recorded before this bind: its results are the first operands
     lambda xp, *args, call, n_outs, n_residuals, backward: args[:n_outs],
     lambda *types, n_outs, n_residuals, backward: tuple(
         ArrayType(t.dtype, t.shape) for t in types[:n_outs]
     ),
-    vjp=custom_vjp_vjp,
+    vjp=_custom_vjp_vjp,
     jvp=todo(
         "custom_vjp defines the reverse mode only"
     ),  # not never: that would be a derivative of zero
@@ -87,16 +87,16 @@ custom_vjp = op(
 # ---- gradient programs ----
 
 
-def autograd_add_impl(xp, x, y):
+def _autograd_add_impl(xp, x, y):
     """x + y; the one that is defined where the other is not; ``Undef`` if none is [D6]."""
     if x is Undef:  # not zeros: nothing is allocated or added for what no result depends on
         return y
     return x if y is Undef else x + y
 
 
-autograd_add = op(
+autograd_add = define(
     "autograd_add",
-    autograd_add_impl,
+    _autograd_add_impl,
     lambda x, y: x if y is None else y,
     vjp=lambda ct, out, x, y: (ct, ct),
     jvp=lambda t, out, x, y: t[0] if t[1] is None else t[1] if t[0] is None else autograd_add(*t),
@@ -104,14 +104,14 @@ autograd_add = op(
 )
 
 
-def instantiate_impl(xp, x, *sizes, shape, dtype):
+def _instantiate_impl(xp, x, *sizes, shape, dtype):
     """``x`` itself, or zeros of the declared type where it is ``Undef``."""
     return x if x is not Undef else xp.zeros(declared(shape, sizes), dtype)
 
 
-instantiate = op(
+instantiate = define(
     "instantiate",
-    instantiate_impl,
+    _instantiate_impl,
     lambda x, *sizes, shape, dtype: None if shape is None else ArrayType(dtype, shape),
     vjp=lambda ct, y, x, *sizes, shape, dtype: (ct, *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape, dtype: t[0],
@@ -132,57 +132,57 @@ def instantiated(ct, like):
     return instantiate(ct, *(() if known else (size(like),)), shape=like.shape, dtype=like.dtype)
 
 
-def grad_of_impl(xp, *args, call, op, n_cts, body):
+def _grad_of_impl(xp, *args, call, op, n_cts, body):
     """The body's results, or ``Undef`` for all if no cotangent is defined."""
     if all(ct is Undef for ct in args[:n_cts]):
         return (Undef,) * len(body.ret.args)  # linear: of zero it is zero
     return tuple([Undef if out is None else out for out in call(body, args)])
 
 
-def linearly(args, n_cts, body):
+def _linearly(args, n_cts, body):
     """The operands with the cotangents instantiated, so that the body can be differentiated
     whatever is missing.
     """
     types = [param.type for param in body.params[:n_cts]]
     cts = [
-        ct if kind is None else defined(ct, kind)
+        ct if kind is None else _defined(ct, kind)
         for ct, kind in zip(args[:n_cts], types, strict=True)
     ]
     return [*cts, *args[n_cts:]]
 
 
-def defined(ct, kind: ArrayType):
+def _defined(ct, kind: ArrayType):
     """``ct``, or zeros of the type ``kind`` if it is ``Undef`` or turns out to be."""
     return (
         instantiate(ct, shape=kind.shape, dtype=kind.dtype) if ct is Undef else instantiated(ct, ct)
     )
 
 
-grad_of = op(
+grad_of = define(
     "grad_of",
-    grad_of_impl,
+    _grad_of_impl,
     lambda *types, op, n_cts, body: tuple(arg.type for arg in body.ret.args),
     vjp=lambda cts, outs, *args, op, n_cts, body, transform: transform(
-        body, linearly(args, n_cts, body), cts
+        body, _linearly(args, n_cts, body), cts
     ),
     jvp=lambda ts, outs, *args, op, n_cts, body, transform: transform(
-        body, linearly(args, n_cts, body), ts
+        body, _linearly(args, n_cts, body), ts
     ),
     batch=mapped_step("grad_of"),
     results=lambda *, op, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
 )
-when_defined = op(
+when_defined = define(
     "when_defined",
-    lambda xp, *args, call, n_cts, body: grad_of_impl(
+    lambda xp, *args, call, n_cts, body: _grad_of_impl(
         xp, *args, call=call, op=None, n_cts=n_cts, body=body
     ),
     lambda *types, n_cts, body: tuple(arg.type for arg in body.ret.args),
     vjp=lambda cts, outs, *args, n_cts, body, transform: transform(
-        body, linearly(args, n_cts, body), cts
+        body, _linearly(args, n_cts, body), cts
     ),
     jvp=lambda ts, outs, *args, n_cts, body, transform: transform(
-        body, linearly(args, n_cts, body), ts
+        body, _linearly(args, n_cts, body), ts
     ),
     batch=mapped_step("when_defined"),
     results=lambda *, n_cts, body: len(body.ret.args),

@@ -9,11 +9,11 @@ from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body
 from letir.ops.define.batch_rules import emitted, first_mapped, in_front
-from letir.ops.define.records import added, op
+from letir.ops.define.records import added, define
 from letir.ops.shape.shape_and_creation import zeros_like
 
 
-def scripted_aval(*types, forward: Lambda, **_):
+def _scripted_aval(*types, forward: Lambda, **_):
     """The types of the program's results for operands of these types."""
     # nearly always
     if all(kind is param.type for kind, param in zip(types, forward.params, strict=True)):
@@ -23,7 +23,7 @@ def scripted_aval(*types, forward: Lambda, **_):
     return tuple([result.type for result in results])
 
 
-def scripted_vjp(
+def _scripted_vjp(
     cts, outs, *args, script, forward, backward, context, gradients, n_outs, transform
 ):
     """What the backward gives; and, where something else differentiated reads a captured value,
@@ -69,16 +69,16 @@ def mapped_scripted(args, mapped, *, forward, backward, context, gradients, tran
     )
 
 
-def scripted_impl(xp, *args, call, script, forward, backward, context, gradients, n_outs):
+def _scripted_impl(xp, *args, call, script, forward, backward, context, gradients, n_outs):
     """The results of the forward program."""
     return call(forward, args)
 
 
-scripted = op(
+scripted = define(
     "scripted",
-    scripted_impl,
-    scripted_aval,
-    vjp=scripted_vjp,
+    _scripted_impl,
+    _scripted_aval,
+    vjp=_scripted_vjp,
     jvp=lambda tangents, outs, *args, forward, transform, **_: transform(
         forward, list(args), tangents
     ),

@@ -9,7 +9,7 @@ from letir.ops.as_numpy import control
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body
 from letir.ops.define.batch_rules import first_mapped, in_front
-from letir.ops.define.records import op
+from letir.ops.define.records import define
 
 VECTORS = (
     *("f_real_outputs", "df_input_vjps", "df_input_captured_inputs"),
@@ -17,7 +17,7 @@ VECTORS = (
 )
 
 
-def graph_impl(
+def _graph_impl(
     xp,
     *args,
     call,
@@ -33,17 +33,17 @@ def graph_impl(
     return call(f, list(args))
 
 
-def run_graph(xp, operands: list, *, call, f, **others):
+def _run_graph(xp, operands: list, *, call, f, **others):
     """The same; the list is emptied, so that each value goes free at its last use in ``f``."""
     return call(f, operands)
 
 
-def graph_aval(*types, f, df, **vectors):
+def _graph_aval(*types, f, df, **vectors):
     """The types of the results of ``f``."""
     return tuple([arg.type for arg in fitted(f, types).ret.args])
 
 
-def graph_vjp(cts, outs, *args, f, df, transform, wanted=None, **vectors):
+def _graph_vjp(cts, outs, *args, f, df, transform, wanted=None, **vectors):
     """Back through ``f``, of which all results are known.
 
     Not ``df``: here it is known which cotangents there are, so that nothing is left to the run.
@@ -52,38 +52,38 @@ def graph_vjp(cts, outs, *args, f, df, transform, wanted=None, **vectors):
     return transform(body, args, cts, wanted=wanted, known=dict(enumerate(outs)))
 
 
-def graph_jvp(tangents, outs, *args, f, df, transform, **vectors):
+def _graph_jvp(tangents, outs, *args, f, df, transform, **vectors):
     """Forwards through ``f``."""
     return transform(fitted(f, tuple(map(body_type, args))), args, tangents)
 
 
 @in_front
-def graph_batch(args, mapped, *, f, df, transform, **vectors):
+def _graph_batch(args, mapped, *, f, df, transform, **vectors):
     """``f`` for all examples, inlined: a graph of its own would need another ``df``."""
     like, summed = first_mapped(args, mapped), [False] * len(f.ret.args)
     program = mapped_body(f, axes_of(mapped), like.shape[0], transform, summed)
     return like.emitter.call(program, args)
 
 
-def n_results(*, f: Lambda, **others) -> int:
+def _n_results(*, f: Lambda, **others) -> int:
     """How many results a graph has: those of ``f``."""
     return len(f.ret.args)
 
 
-def graph_source(write, *args, f, **others):
+def _graph_source(write, *args, f, **others):
     """The forward program, in its place."""
     return control.body(write, *args, body=f)
 
 
-differentiable_graph = op(
+differentiable_graph = define(
     "differentiable_graph",
-    graph_impl,
-    graph_aval,
-    vjp=graph_vjp,
-    jvp=graph_jvp,
-    batch=graph_batch,
-    results=n_results,
+    _graph_impl,
+    _graph_aval,
+    vjp=_graph_vjp,
+    jvp=_graph_jvp,
+    batch=_graph_batch,
+    results=_n_results,
     holds_lambdas=True,
-    consume=run_graph,
-    source=graph_source,
+    consume=_run_graph,
+    source=_graph_source,
 )

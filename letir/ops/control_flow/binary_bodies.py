@@ -19,7 +19,7 @@ from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import concatenate, stack
 
 # ufuncs that are associative, by the records that they compute
-ASSOCIATIVE = frozenset(
+_ASSOCIATIVE = frozenset(
     ("add", "mul", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2")
 ) | frozenset(f"{how}_{name}" for how in ("bitwise", "logical") for name in ("and", "or", "xor"))
 
@@ -30,7 +30,7 @@ def known_ufunc(body: Lambda, n_xs: int) -> str | None:
     if len(binds) != 1:
         return None
     (bind,), (a, b) = binds, body.params[:2]
-    if bind.op.name not in ASSOCIATIVE or body.ret.args != bind.binders:
+    if bind.op.name not in _ASSOCIATIVE or body.ret.args != bind.binders:
         return None
     if bind.args != (a, b) or a.type is not b.type or bind.binders[0].type is not a.type:
         return None  # b + a is not a + b where there are nans with signs
@@ -38,7 +38,7 @@ def known_ufunc(body: Lambda, n_xs: int) -> str | None:
 
 
 @frozen
-class ForMany:
+class _ForMany:
     """The analysis of a body that ``Lambda.memo`` keeps: the program for ``count`` pairs."""
 
     count: int
@@ -52,7 +52,7 @@ class ForMany:
 
 def for_many(body: Lambda, mapped: Sequence[bool], count: int) -> Lambda:
     """``body`` for ``count`` elements at once; each result has the batch as axis 0."""
-    return body.memo(ForMany(count, tuple(mapped)))
+    return body.memo(_ForMany(count, tuple(mapped)))
 
 
 def can_batch(body: Lambda, mapped: Sequence[bool]) -> bool:
@@ -84,12 +84,12 @@ class Pairwise:
         return list(emitter.call(self.body, [*a, *b, *self.captured]))
 
 
-def joined(*parts: Sequence[Value]) -> list[Value]:
+def _joined(*parts: Sequence[Value]) -> list[Value]:
     """The elements of several arrays of elements, one after the other."""
     return [concatenate(list(arrays)) for arrays in zip(*parts, strict=True)]
 
 
-def picked(elements: Sequence[Value], item) -> list[Value]:
+def _picked(elements: Sequence[Value], item) -> list[Value]:
     """``elements[item]``."""
     return [x[item] for x in elements]
 
@@ -99,10 +99,10 @@ def fold(combine: Pairwise, elements: list[Value]) -> list[Value]:
     n = elements[0].shape[0]
     while n > 1:
         even = n - n % 2
-        found = combine(picked(elements, slice(0, even, 2)), picked(elements, slice(1, even, 2)))
-        elements = joined(found, picked(elements, slice(even, n))) if n % 2 else found
+        found = combine(_picked(elements, slice(0, even, 2)), _picked(elements, slice(1, even, 2)))
+        elements = _joined(found, _picked(elements, slice(even, n))) if n % 2 else found
         n = elements[0].shape[0]
-    return picked(elements, 0)
+    return _picked(elements, 0)
 
 
 def prefixes(combine: Pairwise, elements: list[Value]) -> list[Value]:
@@ -114,21 +114,21 @@ def prefixes(combine: Pairwise, elements: list[Value]) -> list[Value]:
     levels = [elements]
     while (n := levels[-1][0].shape[0]) > 1:
         last, even = levels[-1], n - n % 2
-        levels.append(combine(picked(last, slice(0, even, 2)), picked(last, slice(1, even, 2))))
+        levels.append(combine(_picked(last, slice(0, even, 2)), _picked(last, slice(1, even, 2))))
     odd = levels.pop()
     while levels:
         last = levels.pop()
         n = last[0].shape[0]
-        rest = picked(last, slice(2, None, 2))
-        even = picked(last, slice(0, 1))
+        rest = _picked(last, slice(2, None, 2))
+        even = _picked(last, slice(0, 1))
         if n > 2:
-            before = odd if n % 2 else picked(odd, slice(0, -1))
-            even = joined(even, combine(before, rest))
-        odd = alternating(even, odd)
+            before = odd if n % 2 else _picked(odd, slice(0, -1))
+            even = _joined(even, combine(before, rest))
+        odd = _alternating(even, odd)
     return odd
 
 
-def alternating(even: Sequence[Value], odd: Sequence[Value]) -> list[Value]:
+def _alternating(even: Sequence[Value], odd: Sequence[Value]) -> list[Value]:
     """The elements of ``even`` and ``odd`` in turns; ``even`` may have one more."""
     found = []
     for a, b in zip(even, odd, strict=True):

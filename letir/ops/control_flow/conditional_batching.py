@@ -31,15 +31,15 @@ def choice_batch(name: str) -> Callable:
         types = slice_types(args, mapped)[1:]
         bodies = [suited(body, types) for body in branches_in(attrs)]
         programs = [transform(body, axes_of(mapped[1:]), size) for body in bodies]
-        kinds = result_types(bodies)
+        kinds = _result_types(bodies)
         if mapped[0]:
-            return each_its_own(name, args, mapped, programs, kinds)
-        return one_for_all(name, args, mapped, programs, kinds)
+            return _each_its_own(name, args, mapped, programs, kinds)
+        return _one_for_all(name, args, mapped, programs, kinds)
 
     return rule
 
 
-def result_types(bodies: Sequence[Lambda]) -> list[ArrayType | None]:
+def _result_types(bodies: Sequence[Lambda]) -> list[ArrayType | None]:
     """The types of one example's results."""
     return [arg.type for arg in bodies[0].ret.args]
 
@@ -47,16 +47,16 @@ def result_types(bodies: Sequence[Lambda]) -> list[ArrayType | None]:
 # ---- all choose the same ----
 
 
-def one_for_all(name: str, args, mapped, programs, kinds) -> tuple:
+def _one_for_all(name: str, args, mapped, programs, kinds) -> tuple:
     """One choice among the bodies for all examples."""
     places = zip(*[axes for _, axes in programs], strict=True)
     out = [any(axis is not None for axis in axes) for axes in places]
-    bodies = [with_batch(*pair, out, mapped[1:], kinds) for pair in programs]
+    bodies = [_with_batch(*pair, out, mapped[1:], kinds) for pair in programs]
     found = emitted(name, args, **choice_attrs(name, bodies))
     return found, tuple([0 if there else None for there in out])
 
 
-def with_batch(program: Lambda, axes, out: Sequence[bool], mapped, kinds) -> Lambda:
+def _with_batch(program: Lambda, axes, out: Sequence[bool], mapped, kinds) -> Lambda:
     """``program`` with the batch in the results where ``out`` says so, in their dtypes."""
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in program.params]
@@ -64,11 +64,11 @@ def with_batch(program: Lambda, axes, out: Sequence[bool], mapped, kinds) -> Lam
     results = []
     for i, found in enumerate(builder.call(program, params)):
         value = spread_out(found, axes[i] is not None, like) if out[i] else found
-        results.append(in_dtype(value, kinds[i]))
+        results.append(_in_dtype(value, kinds[i]))
     return builder.build(results)
 
 
-def in_dtype(value, kind: ArrayType | None):
+def _in_dtype(value, kind: ArrayType | None):
     """A result of a body in the dtype that it has for one example."""
     if not isinstance(value, Value) or kind is None or value.type is None:
         return value
@@ -78,26 +78,26 @@ def in_dtype(value, kind: ArrayType | None):
 # ---- each has its own ----
 
 
-def each_its_own(name: str, args, mapped, programs, kinds) -> tuple:
+def _each_its_own(name: str, args, mapped, programs, kinds) -> tuple:
     """All branches that are taken, and a choice between their results."""
-    masks = chosen_by(name, args[0], len(programs))
+    masks = _chosen_by(name, args[0], len(programs))
     found = [
-        taken(mask, args[1:], mapped[1:], program, axes, kinds)
+        _taken(mask, args[1:], mapped[1:], program, axes, kinds)
         for mask, (program, axes) in zip(masks, programs, strict=True)
     ]
     results = []
     for i, kind in enumerate(kinds):
-        value = in_dtype(found[-1][i], kind)
+        value = _in_dtype(found[-1][i], kind)
         if len(masks) == 1:
             value = spread_out(value, programs[-1][1][i] is not None, args[0])
         for mask, others in zip(masks[:-1], found[:-1], strict=True):
             is_its = like_rank(mask, len(kind.shape))
-            value = emitted("where", (is_its, in_dtype(others[i], kind), value))
+            value = emitted("where", (is_its, _in_dtype(others[i], kind), value))
         results.append(value)
     return tuple(results), (0,) * len(results)
 
 
-def chosen_by(name: str, choice: Value, count: int) -> list[Value]:
+def _chosen_by(name: str, choice: Value, count: int) -> list[Value]:
     """For each branch, which examples take it."""
     if name == "cond":
         is_true = choice if choice.dtype.kind == "b" else choice != 0
@@ -115,7 +115,7 @@ def first_in(mask: Value) -> Value:
     return emitted("argmax", (mask,), axis=None, keepdims=False)
 
 
-def taken(mask: Value, operands, mapped, program: Lambda, axes, kinds) -> tuple:
+def _taken(mask: Value, operands, mapped, program: Lambda, axes, kinds) -> tuple:
     """The results of a branch for the examples in ``mask``; if there is none it is not
     evaluated.
     """

@@ -52,10 +52,10 @@ def choose(name: str, choice, operands: Sequence, branches: Sequence[Callable], 
         [zero(i, params) if found[i] is None else found[i] for i in given]
         for _, params, found in made
     ]
-    pairs = zip(made, alike(results), strict=True)
-    programs = [live(builder, found) for (builder, *_), found in pairs]
+    pairs = zip(made, _alike(results), strict=True)
+    programs = [_live(builder, found) for (builder, *_), found in pairs]
     there = [operand for operand in operands if isinstance(operand, Value)]
-    programs, there = read_only(programs, there)
+    programs, there = _read_only(programs, there)
     emitter = next(v.emitter for v in (choice, *operands) if isinstance(v, Value))
     op = PRIMITIVES[name]
     attrs = op.complete(choice_attrs(name, programs))
@@ -63,25 +63,25 @@ def choose(name: str, choice, operands: Sequence, branches: Sequence[Callable], 
     return tuple([answers.get(i) for i in counts])
 
 
-def alike(results: Sequence[list]) -> Sequence[list]:
+def _alike(results: Sequence[list]) -> Sequence[list]:
     """The results of several branches, Python numbers as arrays where others have arrays."""
     kinds = [list(map(body_type, column)) for column in zip(*results, strict=True)]
     strong = [next((kind for kind in row if kind and not kind.weak), None) for row in kinds]
     return [[as_kind(x, kind) for x, kind in zip(found, strong, strict=True)] for found in results]
 
 
-def taken(body: Lambda, args: Sequence) -> list:
+def _taken(body: Lambda, args: Sequence) -> list:
     """The arguments, as Python numbers where the body takes these."""
     return [as_kind(arg, param.type) for arg, param in zip(args, body.params, strict=True)]
 
 
-def live(builder: LetBuilder, results: Sequence) -> Lambda:
+def _live(builder: LetBuilder, results: Sequence) -> Lambda:
     """The program with these results, of what they need."""
     program = builder.build(results)
     return program.with_binds(live_binds(program))
 
 
-def read_only(programs: Sequence[Lambda], operands: Sequence) -> tuple[list[Lambda], list]:
+def _read_only(programs: Sequence[Lambda], operands: Sequence) -> tuple[list[Lambda], list]:
     """The programs, and their operands, without those that none of them reads."""
     used = {local for fn in programs for term in (*fn.binds, fn.ret) for local in term.locals()}
     kept = [
@@ -110,7 +110,7 @@ def choice_vjp(name: str) -> Callable:
                 results = params[count : count + len(outs)]
                 known = {i: v for i, v in enumerate(results) if isinstance(v, Value)}
                 cts = params[count + len(outs) :]
-                args = taken(body, params[:count])
+                args = _taken(body, params[:count])
                 return transform(body, args, cts, wanted=needed, known=known)
 
             return branch
@@ -130,25 +130,25 @@ def choice_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], d
     types, count = [arg.type for arg in bind.args[1:]], len(bind.binders)
     bodies = [suited(body, types) for body in branches_in(bind.attrs)]
     programs = [differentiate(body, needed[1:], defined=defined).f for body in bodies]
-    extra = [list(filter(has_shape, program.ret.args[count:])) for program in programs]
+    extra = [list(filter(_has_shape, program.ret.args[count:])) for program in programs]
     if not any(extra):
         return bind
     kinds: list = []  # of the further results
-    placed = [slots(residuals, kinds) for residuals in extra]
+    placed = [_slots(residuals, kinds) for residuals in extra]
     bodies = [
-        with_results(program, count, [there.get(i) or kind for i, kind in enumerate(kinds)])
+        _with_results(program, count, [there.get(i) or kind for i, kind in enumerate(kinds)])
         for program, there in zip(programs, placed, strict=True)
     ]
     attrs = bind.op.complete(choice_attrs(bind.op.name, bodies))
     return Bind((*bind.binders, *map(Local, kinds)), bind.op, bind.args, attrs, bind.source)
 
 
-def has_shape(local: Local) -> bool:
+def _has_shape(local: Local) -> bool:
     """Whether its shape is known, so that there are zeros like it."""
     return local.type is not None and all(type(n) is int for n in local.type.shape)
 
 
-def slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:
+def _slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:
     """A place among the further results, whose types ``kinds`` are, for each residual; types are
     added where there is no place left.
     """
@@ -165,7 +165,7 @@ def slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:
     return found
 
 
-def with_results(fn: Lambda, count: int, further: Sequence) -> Lambda:
+def _with_results(fn: Lambda, count: int, further: Sequence) -> Lambda:
     """``fn`` with its first ``count`` results and further ones: its locals, or types of zeros."""
     binds, results = list(fn.binds), list(fn.ret.args[:count])
     for what in further:
@@ -194,7 +194,7 @@ def choice_joint(name: str) -> Callable:
 
         def together(body: Lambda, program: Lambda, outputs) -> Callable:
             def branch(params):
-                given = [*taken(body, params[:count]), *params[count:]]
+                given = [*_taken(body, params[:count]), *params[count:]]
                 emitter = next(v.emitter for v in params if isinstance(v, Value))
                 found = emitter.call(program, given)
                 along = dict(zip(outputs, found[width:], strict=True))
@@ -222,7 +222,7 @@ def choice_jvp(name: str) -> Callable:
             body = without_effects(suited(body, types))
 
             def branch(params):
-                return transform(body, taken(body, params[:count]), params[count : 2 * count])
+                return transform(body, _taken(body, params[:count]), params[count : 2 * count])
 
             return branch
 

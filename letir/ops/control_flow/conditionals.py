@@ -21,7 +21,7 @@ from letir.ops.control_flow.conditional_derivatives import (
 )
 
 
-def choice(name: str, run: Callable, aval: Callable, results: Callable) -> Primitive:
+def _choice(name: str, run: Callable, aval: Callable, results: Callable) -> Primitive:
     """The record of a choice between bodies."""
     return body_op(
         name,
@@ -39,7 +39,7 @@ def choice(name: str, run: Callable, aval: Callable, results: Callable) -> Primi
 # ---- types ----
 
 
-def joined_types(name: str, bodies: Sequence[Lambda], labels: Sequence[str], types) -> tuple:
+def _joined_types(name: str, bodies: Sequence[Lambda], labels: Sequence[str], types) -> tuple:
     """The types of the results, which all bodies have in common.
 
     Raises ShapeError or DTypeError for a result in which they differ.
@@ -49,11 +49,14 @@ def joined_types(name: str, bodies: Sequence[Lambda], labels: Sequence[str], typ
     if len(set(counts)) > 1:
         raise ShapeError(f"{name}: its branches have {', '.join(map(str, counts))} results")
     return tuple(
-        [joined_type(name, i, kinds, labels) for i, kinds in enumerate(zip(*returned, strict=True))]
+        [
+            _joined_type(name, i, kinds, labels)
+            for i, kinds in enumerate(zip(*returned, strict=True))
+        ]
     )
 
 
-def joined_type(name: str, place: int, kinds: Sequence, labels: Sequence[str]) -> ArrayType | None:
+def _joined_type(name: str, place: int, kinds: Sequence, labels: Sequence[str]) -> ArrayType | None:
     """The type of one result; None if it is unknown in a branch."""
     if None in kinds:
         return None
@@ -69,7 +72,7 @@ def joined_type(name: str, place: int, kinds: Sequence, labels: Sequence[str]) -
     return next((kind for kind in kinds if not kind.weak), kinds[0])
 
 
-def check_choice(name: str, kind: ArrayType | None, kinds: str) -> None:
+def _check_choice(name: str, kind: ArrayType | None, kinds: str) -> None:
     """Raise unless ``kind`` is one number of these kinds of dtypes."""
     if kind is None:
         raise DTypeError(f"{name}: it chooses by a number, found None")
@@ -85,25 +88,25 @@ def check_choice(name: str, kind: ArrayType | None, kinds: str) -> None:
 # ---- cond ----
 
 
-def run_cond(xp, operands: list, *, call, on_true, on_false):
+def _run_cond(xp, operands: list, *, call, on_true, on_false):
     """The results of the branch that the first operand chooses; ``operands`` is emptied."""
     body = on_true if operands.pop(0) else on_false
     as_numbers(body, operands)
     return call(body, operands)
 
 
-def cond_aval(pred, *types, on_true, on_false):
+def _cond_aval(pred, *types, on_true, on_false):
     """The types that both branches give."""
-    check_choice("cond", pred, "biufc")
-    return joined_types("cond", (on_true, on_false), ("on_true", "on_false"), types)
+    _check_choice("cond", pred, "biufc")
+    return _joined_types("cond", (on_true, on_false), ("on_true", "on_false"), types)
 
 
-cond = choice("cond", run_cond, cond_aval, lambda *, on_true, on_false: len(on_true.ret.args))
+cond = _choice("cond", _run_cond, _cond_aval, lambda *, on_true, on_false: len(on_true.ret.args))
 
 # ---- switch ----
 
 
-def run_switch(xp, operands: list, *, call, branches):
+def _run_switch(xp, operands: list, *, call, branches):
     """The results of the branch of this number, the first or last for a number beyond them;
     ``operands`` is emptied.
     """
@@ -113,11 +116,11 @@ def run_switch(xp, operands: list, *, call, branches):
     return call(body, operands)
 
 
-def switch_aval(index, *types, branches):
+def _switch_aval(index, *types, branches):
     """The types that all branches give."""
-    check_choice("switch", index, "biu")
+    _check_choice("switch", index, "biu")
     labels = [f"branch {i}" for i in range(len(branches))]
-    return joined_types("switch", branches, labels, types)
+    return _joined_types("switch", branches, labels, types)
 
 
-switch = choice("switch", run_switch, switch_aval, lambda *, branches: len(branches[0].ret.args))
+switch = _choice("switch", _run_switch, _switch_aval, lambda *, branches: len(branches[0].ret.args))

@@ -22,7 +22,7 @@ def counting(body: Lambda, kind: ArrayType, n_carry: int, bound: ArrayType | Non
     Without one it is the body of a ``scan``, which carries no Python numbers.
     """
     builder, own = LetBuilder(), body.params[1 : 1 + n_carry]
-    kinds = [param.type if bound is not None else strong(param.type) for param in own]
+    kinds = [param.type if bound is not None else _strong(param.type) for param in own]
     given = [builder.param(*pair) for pair in zip(kinds, [p.name for p in own], strict=True)]
     carry = [as_kind(x, param.type) for x, param in zip(given, own, strict=True)]
     index = builder.param(kind, body.params[0].name)
@@ -34,7 +34,7 @@ def counting(body: Lambda, kind: ArrayType, n_carry: int, bound: ArrayType | Non
     return builder.build([*last, as_kind(index + 1, kind)])
 
 
-def strong(kind: ArrayType | None) -> ArrayType | None:
+def _strong(kind: ArrayType | None) -> ArrayType | None:
     """The type of an array where ``kind`` is that of a Python number."""
     return ArrayType(kind.dtype, kind.shape) if is_weak(kind) else kind
 

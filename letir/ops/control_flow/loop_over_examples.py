@@ -11,10 +11,10 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import emitted, to_front, unmapped
-from letir.ops.define.records import op
+from letir.ops.define.records import define
 
 
-def looped_impl(xp, *args, call, body, mapped):
+def _looped_impl(xp, *args, call, body, mapped):
     """The results of the body for each example, stacked."""
     count = next(len(arg) for arg, there in zip(args, mapped, strict=True) if there)
     if not count:
@@ -32,14 +32,14 @@ def looped_impl(xp, *args, call, body, mapped):
     return tuple([xp.stack(results) for results in zip(*found, strict=True)])
 
 
-def looped_aval(*types, body, mapped):
+def _looped_aval(*types, body, mapped):
     """The types of the body's results, with the batch in front."""
     n = next(kind.shape[0] for kind, there in zip(types, mapped, strict=True) if there)
     results = [arg.type for arg in body.ret.args]
     return tuple([None if r is None else ArrayType(r.dtype, (n, *r.shape)) for r in results])
 
 
-def slices(builder: LetBuilder, values: Sequence, mapped: Sequence[bool]) -> list[Value | None]:
+def _slices(builder: LetBuilder, values: Sequence, mapped: Sequence[bool]) -> list[Value | None]:
     """A parameter for one example of each value, None for one that is not there."""
     return [
         None if v is None else builder.param(unmapped(v, 0 if there else None))
@@ -47,7 +47,7 @@ def slices(builder: LetBuilder, values: Sequence, mapped: Sequence[bool]) -> lis
     ]
 
 
-def run(program: LetBuilder, results: Sequence, operands: Sequence, mapped: Sequence) -> tuple:
+def _run(program: LetBuilder, results: Sequence, operands: Sequence, mapped: Sequence) -> tuple:
     """``looped`` of what the body that ``program`` builds needs; None for results that are None."""
     body = program.build([r for r in results if r is not None])
     body = body.with_binds(live_binds(body))  # a rule records more than what is wanted
@@ -63,12 +63,12 @@ def run(program: LetBuilder, results: Sequence, operands: Sequence, mapped: Sequ
     return tuple([None if r is None else next(found) for r in results])
 
 
-def looped_vjp(cts, outs, *args, body, mapped, transform, wanted=None):
+def _looped_vjp(cts, outs, *args, body, mapped, transform, wanted=None):
     """One example after the other again; the cotangents of what they share are summed."""
     builder, all_mapped = LetBuilder(), (True,) * len(cts)
-    primals, directions = slices(builder, args, mapped), slices(builder, cts, all_mapped)
+    primals, directions = _slices(builder, args, mapped), _slices(builder, cts, all_mapped)
     results = transform(body, primals, directions, wanted=wanted)
-    found = run(builder, results, (*args, *cts), (*mapped, *all_mapped))
+    found = _run(builder, results, (*args, *cts), (*mapped, *all_mapped))
     return tuple(
         [
             ct if ct is None or there else emitted("sum", (ct,), axis=0)
@@ -77,15 +77,15 @@ def looped_vjp(cts, outs, *args, body, mapped, transform, wanted=None):
     )
 
 
-def looped_jvp(tangents, outs, *args, body, mapped, transform):
+def _looped_jvp(tangents, outs, *args, body, mapped, transform):
     """One example after the other again."""
     builder = LetBuilder()
-    primals, directions = slices(builder, args, mapped), slices(builder, tangents, mapped)
+    primals, directions = _slices(builder, args, mapped), _slices(builder, tangents, mapped)
     results = transform(body, primals, directions)
-    return run(builder, results, (*args, *tangents), (*mapped, *mapped))
+    return _run(builder, results, (*args, *tangents), (*mapped, *mapped))
 
 
-def looped_batch(args, axes, *, body, mapped, transform):
+def _looped_batch(args, axes, *, body, mapped, transform):
     """A loop over the same examples, of the body for a batch of each."""
     n = next(a.shape[axis] for a, axis in zip(args, axes, strict=True) if axis is not None)
     operands = [
@@ -97,20 +97,20 @@ def looped_batch(args, axes, *, body, mapped, transform):
     return found, tuple([None if axis is None else 1 for axis in out_axes])
 
 
-looped = op(
+looped = define(
     "looped",
-    looped_impl,
-    looped_aval,
-    vjp=looped_vjp,
-    jvp=looped_jvp,
-    batch=looped_batch,
+    _looped_impl,
+    _looped_aval,
+    vjp=_looped_vjp,
+    jvp=_looped_jvp,
+    batch=_looped_batch,
     results=lambda *, body, mapped: len(body.ret.args),
     holds_lambdas=True,
 )
 
 
 @frozen
-class OneByOne:
+class LoopOverExamples:
     """The batching rule of an operation that takes one example at a time.
 
     ``record`` gives the operation, which may not be there yet when this is made.

@@ -19,7 +19,7 @@ from letir.ops.autodiff.checkpoint_and_custom_jvp import fitted
 from letir.ops.control_flow.binary_bodies import Pairwise, fold, for_many, known_ufunc, prefixes
 from letir.ops.control_flow.scan_vjp import emit_scan
 from letir.ops.define.batch_rules import decomposed
-from letir.ops.define.records import composite_numerics, composite_rules, decomposition, op
+from letir.ops.define.records import composite_numerics, composite_rules, decomposition, define
 from letir.ops.elementwise.ufuncs import where
 from letir.ops.reductions.cumulative import cumsum
 from letir.ops.reductions.reductions import max_, min_, prod, sum_
@@ -39,7 +39,7 @@ def combinator(name: str, decompose: Callable, aval: Callable, results: Callable
 
     impl, _ = composite_numerics(decompose, several=True)
     vjp, jvp = composite_rules(decompose, several=True)
-    return op(
+    return define(
         name,
         impl,
         aval,
@@ -80,7 +80,7 @@ def is_number(n) -> bool:
 # ---- map ----
 
 
-def map_decompose(*args: Value, body, n_xs, batched):
+def _map_decompose(*args: Value, body, n_xs, batched):
     """The body for all elements at once; one after the other where that cannot be."""
     xs, n = args[:n_xs], args[0].shape[0]
     kinds = [element(x.type) for x in xs] + [arg.type for arg in args[n_xs:]]
@@ -92,7 +92,7 @@ def map_decompose(*args: Value, body, n_xs, batched):
     return emit_scan(args, body=body, n_carry=0, n_xs=n_xs, length=length, reverse=False)
 
 
-def map_aval(*types, body, n_xs, batched):
+def _map_aval(*types, body, n_xs, batched):
     """The types of the results for one element, along a new first axis."""
     kinds = [element(kind) for kind in types[:n_xs]]
     n = count_of(types[:n_xs], "map")
@@ -100,38 +100,38 @@ def map_aval(*types, body, n_xs, batched):
     return tuple([kind and ArrayType(kind.dtype, (n, *kind.shape)) for kind in found])
 
 
-map_ = combinator("map", map_decompose, map_aval, lambda *, body, **_: len(body.ret.args))
+map_ = combinator("map", _map_decompose, _map_aval, lambda *, body, **_: len(body.ret.args))
 
 # ---- reduce ----
 
-REDUCTIONS = {"add": sum_, "mul": prod, "maximum": max_, "minimum": min_}
+_REDUCTIONS = {"add": sum_, "mul": prod, "maximum": max_, "minimum": min_}
 
 
-def reduced(ufunc: str, x: Value) -> Value:
+def _reduced(ufunc: str, x: Value) -> Value:
     """All elements of ``x``, at least one, combined by a ufunc; in the dtype of ``x``."""
     if ufunc in ("maximum", "minimum"):
-        return REDUCTIONS[ufunc](x, axis=0)
-    if ufunc in REDUCTIONS:
-        return REDUCTIONS[ufunc](x, axis=0, dtype=x.dtype)  # else small integers would widen
+        return _REDUCTIONS[ufunc](x, axis=0)
+    if ufunc in _REDUCTIONS:
+        return _REDUCTIONS[ufunc](x, axis=0, dtype=x.dtype)  # else small integers would widen
     return ufunc_reduce(x, ufunc=ufunc, axis=0)
 
 
-EXTREMES = {"maximum": "min", "minimum": "max"}  # which end of a dtype changes nothing
+_EXTREMES = {"maximum": "min", "minimum": "max"}  # which end of a dtype changes nothing
 
 
-def reduced_if_any(ufunc: str, x: Value) -> Value:
-    """``reduced`` of elements of a named number: where there are none, what changes nothing."""
+def _reduced_if_any(ufunc: str, x: Value) -> Value:
+    """``_reduced`` of elements of a named number: where there are none, what changes nothing."""
     if ufunc == "add":
-        return reduced(ufunc, x)
-    end = EXTREMES[ufunc]
+        return _reduced(ufunc, x)
+    end = _EXTREMES[ufunc]
     if x.dtype.kind == "f":
         initial = -np.inf if end == "min" else np.inf
     else:
         initial = int(getattr(np.iinfo(x.dtype), end))
-    return REDUCTIONS[ufunc](x, axis=0, initial=initial)
+    return _REDUCTIONS[ufunc](x, axis=0, initial=initial)
 
 
-def reduce_decompose(*args: Value, body, n_xs, batched):
+def _reduce_decompose(*args: Value, body, n_xs, batched):
     """NumPy's reduction; else neighbours in pairs, again and again; else one after the other."""
     start, xs, captured = args[:n_xs], list(args[n_xs : 2 * n_xs]), args[2 * n_xs :]
     n = xs[0].shape[0]
@@ -141,16 +141,16 @@ def reduce_decompose(*args: Value, body, n_xs, batched):
         return start
     combine, ufunc = Pairwise(body, n_xs, captured), known_ufunc(body, n_xs)
     if ufunc is not None and is_number(n):
-        return tuple(combine.one(start, [reduced(ufunc, xs[0])]))
+        return tuple(combine.one(start, [_reduced(ufunc, xs[0])]))
     if batched and is_number(n):
         return tuple(combine.one(start, fold(combine, xs)))
-    if ufunc in ("add", *EXTREMES) and xs[0].dtype.kind in "fiu":
-        return tuple(combine.one(start, [reduced_if_any(ufunc, xs[0])]))
+    if ufunc in ("add", *_EXTREMES) and xs[0].dtype.kind in "fiu":
+        return tuple(combine.one(start, [_reduced_if_any(ufunc, xs[0])]))
     length = n if is_number(n) else None
     return emit_scan(args, body=body, n_carry=n_xs, n_xs=n_xs, length=length, reverse=False)
 
 
-def reduce_aval(*types, body, n_xs, batched):
+def _reduce_aval(*types, body, n_xs, batched):
     """The types of one element."""
     kinds = [element(kind) for kind in types[n_xs : 2 * n_xs]]
     count_of(types[n_xs : 2 * n_xs], "reduce")
@@ -170,12 +170,12 @@ def check_element(name: str, body: Lambda, kinds: Sequence, captured: Sequence) 
             raise error(f"{name}: the operation makes {out} of two elements of type {kind}")
 
 
-reduce_ = combinator("reduce", reduce_decompose, reduce_aval, lambda *, n_xs, **_: n_xs)
+reduce_ = combinator("reduce", _reduce_decompose, _reduce_aval, lambda *, n_xs, **_: n_xs)
 
 # ---- associative_scan ----
 
 
-def accumulated(ufunc: str, x: Value) -> Value:
+def _accumulated(ufunc: str, x: Value) -> Value:
     """The prefixes of ``x`` by a ufunc, in the dtype of ``x``."""
     if ufunc == "add":
         return cumsum(x, 0, dtype=x.dtype)
@@ -184,7 +184,7 @@ def accumulated(ufunc: str, x: Value) -> Value:
     return ufunc_accumulate(x, ufunc=ufunc, axis=0)
 
 
-def scan_decompose(*args: Value, body, n_xs, reverse, batched):
+def _scan_decompose(*args: Value, body, n_xs, reverse, batched):
     """NumPy's accumulation; else the prefixes of pairs; else one element after the other."""
     xs, captured = list(args[:n_xs]), args[n_xs:]
     n = xs[0].shape[0]
@@ -196,15 +196,15 @@ def scan_decompose(*args: Value, body, n_xs, reverse, batched):
         xs = [flip(x, 0) for x in xs]
     ufunc = known_ufunc(body, n_xs)
     if ufunc is not None:
-        found = [accumulated(ufunc, xs[0])]
+        found = [_accumulated(ufunc, xs[0])]
     elif batched and is_number(n):
         found = prefixes(Pairwise(body, n_xs, captured), xs)
     else:
-        found = one_by_one(body, xs, captured)
+        found = _one_by_one(body, xs, captured)
     return tuple([flip(x, 0) for x in found] if reverse else found)
 
 
-def one_by_one(body: Lambda, xs: list[Value], captured: Sequence) -> list[Value]:
+def _one_by_one(body: Lambda, xs: list[Value], captured: Sequence) -> list[Value]:
     """The prefixes by a loop, which begins with any elements and a flag that says so."""
     k, n = len(xs), xs[0].shape[0]
     builder = LetBuilder()
@@ -222,7 +222,7 @@ def one_by_one(body: Lambda, xs: list[Value], captured: Sequence) -> list[Value]
     return list(emit_scan([yes, *start, *xs, *captured], body=step, **attrs)[1 + k :])
 
 
-def scan_aval(*types, body, n_xs, reverse, batched):
+def _scan_aval(*types, body, n_xs, reverse, batched):
     """The types of the operands."""
     kinds = [element(kind) for kind in types[:n_xs]]
     count_of(types[:n_xs], "associative_scan")
@@ -231,5 +231,5 @@ def scan_aval(*types, body, n_xs, reverse, batched):
 
 
 associative_scan = combinator(
-    "associative_scan", scan_decompose, scan_aval, lambda *, n_xs, **_: n_xs
+    "associative_scan", _scan_decompose, _scan_aval, lambda *, n_xs, **_: n_xs
 )

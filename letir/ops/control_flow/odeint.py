@@ -10,14 +10,14 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import never
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
-from letir.ops.control_flow.loop_over_examples import OneByOne
-from letir.ops.define.records import match, op, takes_gradient
+from letir.ops.control_flow.loop_over_examples import LoopOverExamples
+from letir.ops.define.records import define, takes_gradient, unbroadcast
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.ops.shape.transpose_join_split import concatenate, stack
 from letir.ops.special.define import by_scipy
 
 
-def odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None):
+def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None):
     """The solution at every time, the first of which is that of ``y0``."""
     if len(t) == 0 or y0.size == 0:
         return xp.zeros((len(t), *y0.shape))
@@ -28,7 +28,7 @@ def odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None):
     return by_scipy(xp, "integrate", "odeint")(slope, y0, t, rtol=rtol, atol=atol)
 
 
-def odeint_aval(y0, t, *args, body, rtol, atol):
+def _odeint_aval(y0, t, *args, body, rtol, atol):
     """A row of ``y0``'s shape for every time, in double precision."""
     if y0.ndim != 1 or t.ndim != 1:
         raise ShapeError(f"odeint: y0 and t have one axis, found {y0} and {t}")
@@ -40,12 +40,12 @@ def odeint_aval(y0, t, *args, body, rtol, atol):
 # ---- reverse mode ----
 
 
-def flat(ct, like) -> Value:
+def _flat(ct, like) -> Value:
     """A cotangent as a vector, zeros for None."""
     return (zeros_like(like) if ct is None else ct).reshape(-1)
 
 
-def adjoint_body(body, args, wanted: list[bool], transform):
+def _adjoint_body(body, args, wanted: list[bool], transform):
     """(y, a, ...) -> (f, -a df/dy, -a df/dargs ...) in one vector, of the arguments wanted."""
     builder = LetBuilder()
     y_type, t_type = (param.type for param in body.params[:2])
@@ -57,23 +57,23 @@ def adjoint_body(body, args, wanted: list[bool], transform):
     y, a = state[:n], state[n : 2 * n]
     (slope,) = builder.call(body, [y, s, *inner])
     by_y, _, *by_args = transform(body, [y, s, *inner], [a])
-    parts = [slope, -flat(by_y, y)]
+    parts = [slope, -_flat(by_y, y)]
     triples = zip(by_args, inner, wanted, strict=True)
-    parts += [-flat(ct, like) for ct, like, there in triples if there]
+    parts += [-_flat(ct, like) for ct, like, there in triples if there]
     return builder.build([concatenate(parts)])
 
 
-def odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, transform):
+def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, transform):
     """The adjoint state, and what it gives to the arguments, from the last time to the first."""
     if ys.type is None or type(t.shape[0]) is not int:
         raise MissingRule("odeint: its derivative needs the number of times; trace with arrays")
     options = {"rtol": rtol, "atol": atol}
     wanted = [takes_gradient(arg) for arg in args]
-    backward = adjoint_body(body, args, wanted, transform)
+    backward = _adjoint_body(body, args, wanted, transform)
     n, count = y0.shape[0], t.shape[0]
     emitter = ct.emitter
     a = zeros_like(y0)
-    pieces = [flat(None, arg) for arg, there in zip(args, wanted, strict=True) if there]
+    pieces = [_flat(None, arg) for arg, there in zip(args, wanted, strict=True) if there]
     by_t: list = []
     for i in range(count - 1, 0, -1):
         (slope,) = emitter.call(body, [ys[i], t[i], *args])
@@ -92,15 +92,17 @@ def odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, transform):
         if not there:
             found.append(None)
             continue
-        found.append(match(rest[at : at + arg.size].reshape(arg.shape), arg) if count > 1 else None)
+        found.append(
+            unbroadcast(rest[at : at + arg.size].reshape(arg.shape), arg) if count > 1 else None
+        )
         at += arg.size
-    return match(a, y0), match(stack(by_t[::-1]), t) if by_t else None, *found
+    return unbroadcast(a, y0), unbroadcast(stack(by_t[::-1]), t) if by_t else None, *found
 
 
 # ---- forward mode ----
 
 
-def sensitivity_body(body, args, tangents, transform):
+def _sensitivity_body(body, args, tangents, transform):
     """(y, dy) -> (f, df) in one vector; the tangents that there are follow the arguments."""
     builder = LetBuilder()
     y_type, t_type = (param.type for param in body.params[:2])
@@ -111,10 +113,10 @@ def sensitivity_body(body, args, tangents, transform):
     y, dy = state[:n], state[n:]
     (slope,) = builder.call(body, [y, s, *inner])
     (change,) = transform(body, [y, s, *inner], [dy, None, *along])
-    return builder.build([concatenate([slope, flat(change, y)])])
+    return builder.build([concatenate([slope, _flat(change, y)])])
 
 
-def odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, transform):
+def _odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, transform):
     """The sensitivities along the tangents."""
     by_y0, by_t, *by_args = tangents
     dy = zeros_like(y0) if by_y0 is None else by_y0
@@ -122,7 +124,7 @@ def odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, transform):
     if by_t is not None:
         (slope,) = emitter.call(body, [y0, t[0], *args])
         dy = dy - slope * by_t[0]
-    forward = sensitivity_body(body, args, by_args, transform)
+    forward = _sensitivity_body(body, args, by_args, transform)
     given = [g for g in by_args if g is not None]
     state = concatenate([y0, dy])
     found = odeint(state, t, *args, *given, body=forward, rtol=rtol, atol=atol)
@@ -133,7 +135,7 @@ def odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, transform):
     return found + stack(slopes) * by_t[:, None]
 
 
-def odeint_source(write, y0, t, *args, body, rtol, atol):
+def _odeint_source(write, y0, t, *args, body, rtol, atol):
     """A call of SciPy's function on the right side as a function of its own."""
     solve = write.writer.module.imported("scipy.integrate", "odeint")
     slope = write.function(body, "slope", "The right side of the differential equation.")
@@ -142,14 +144,14 @@ def odeint_source(write, y0, t, *args, body, rtol, atol):
     return f"{solve}({inner}, {y0}, {t}, rtol={rtol}, atol={atol})"
 
 
-odeint = op(
+odeint = define(
     "odeint",
-    odeint_impl,
-    odeint_aval,
-    vjp=odeint_vjp,
-    jvp=odeint_jvp,
-    batch=OneByOne(lambda: odeint),
+    _odeint_impl,
+    _odeint_aval,
+    vjp=_odeint_vjp,
+    jvp=_odeint_jvp,
+    batch=LoopOverExamples(lambda: odeint),
     holds_lambdas=True,
-    source=odeint_source,
+    source=_odeint_source,
     onnx=never("ONNX has no differential equations"),
 )

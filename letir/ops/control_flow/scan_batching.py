@@ -23,7 +23,7 @@ def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
     if any(kind is not param.type for kind, param in zip(kinds, body.params, strict=True)):
         body = retype(body, *kinds)
     if is_ragged:
-        body = skipping(body, n_carry)
+        body = _skipping(body, n_carry)
     program, mapped, out_mapped = batched_body(body, mapped, n_carry, size, transform)
     operands = [
         arg if axis is None else to_front(arg, axis) for arg, axis in zip(args, axes, strict=True)
@@ -43,7 +43,7 @@ def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
     return outs, tuple(places)
 
 
-def skipping(body: Lambda, n_carry: int) -> Lambda:
+def _skipping(body: Lambda, n_carry: int) -> Lambda:
     """``body`` with nothing done for a step without a number: of an example that took fewer."""
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in body.params]
@@ -66,7 +66,7 @@ def skipping(body: Lambda, n_carry: int) -> Lambda:
     return builder.build(choose("cond", is_step, params, [step, skip], zero))
 
 
-def is_of_another(value, kind) -> bool:
+def _is_of_another(value, kind) -> bool:
     """Whether a value has another dtype than ``kind``, as far as both are known."""
     found = getattr(value, "type", None)
     return (
@@ -88,7 +88,7 @@ def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, trans
         mapped = grown
     kinds = [param.type for param in body.params[:n_carry]]
     pairs = list(zip(program.ret.args, kinds, strict=False))
-    if out[:n_carry] == mapped[:n_carry] and not any(is_of_another(*pair) for pair in pairs):
+    if out[:n_carry] == mapped[:n_carry] and not any(_is_of_another(*pair) for pair in pairs):
         return program, mapped, out
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in program.params]
@@ -97,6 +97,6 @@ def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, trans
     for i in range(n_carry):
         if mapped[i] and not out[i]:
             found[i] = spread_out(found[i], False, like)
-        if is_of_another(found[i], kinds[i]):  # a batch of numbers promotes as an array
+        if _is_of_another(found[i], kinds[i]):  # a batch of numbers promotes as an array
             found[i] = found[i].astype(kinds[i].dtype)
     return builder.build(found), mapped, [*mapped[:n_carry], *out[n_carry:]]

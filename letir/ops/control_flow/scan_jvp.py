@@ -24,7 +24,7 @@ from letir.ops.control_flow.scan_vjp import (
 )
 from letir.ops.shape.shape_and_creation import zeros, zeros_like
 
-MOST_ROUNDS = 4  # as of saving for the reverse mode
+_MOST_ROUNDS = 4  # as of saving for the reverse mode
 
 
 def scan_joint(tangents, *args, body, n_carry, n_xs, length, reverse, transform):
@@ -38,7 +38,7 @@ def scan_joint(tangents, *args, body, n_carry, n_xs, length, reverse, transform)
     if is_counted(list(map(body_type, args)), n_carry, n_xs):
         loop.numbers = primals[n_carry]
     primals += [loop.share(arg) for arg in args[end:]]
-    along = [tangent_param(loop, i, tangents[i], args, n_carry, end) for i in inputs]
+    along = [_tangent_param(loop, i, tangents[i], args, n_carry, end) for i in inputs]
     found = loop.builder.call(program, [*primals, *along])
     by_output = dict(zip(outputs, found[count:], strict=True))
     first = [by_output[i] if i in by_output else zeros_like(carry[i]) for i in moving]
@@ -51,14 +51,14 @@ def scan_joint(tangents, *args, body, n_carry, n_xs, length, reverse, transform)
     return outs, tuple([answers.get(i) for i in range(count)])
 
 
-def tangent_param(loop: Loop, i: int, tangent, args: Sequence, n_carry: int, end: int) -> Value:
+def _tangent_param(loop: Loop, i: int, tangent, args: Sequence, n_carry: int, end: int) -> Value:
     """The parameter for the tangent of an operand."""
     if i < n_carry:
-        return loop.carried(zero_tangent(args, i) if tangent is None else tangent)
+        return loop.carried(_zero_tangent(args, i) if tangent is None else tangent)
     return loop.row(tangent) if i < end else loop.share(tangent)
 
 
-def zero_tangent(args: Sequence, i: int) -> Value:
+def _zero_tangent(args: Sequence, i: int) -> Value:
     """A tangent of zeros for an operand, also for a number."""
     if isinstance(args[i], Value):
         return zeros_like(args[i])
@@ -71,7 +71,7 @@ def zero_tangent(args: Sequence, i: int) -> Value:
 
 
 @frozen
-class LinearOf:
+class _LinearOf:
     """The analysis of a body that ``Lambda.memo`` keeps: the linear program of its tangents."""
 
     linear: Callable
@@ -82,7 +82,7 @@ class LinearOf:
 
 
 @frozen(eq=False)
-class Along(Reading):
+class _Along(Reading):
     """How the tangents of one step's parameters become those of its results."""
 
     body: Lambda
@@ -91,21 +91,21 @@ class Along(Reading):
     program: object
 
     @classmethod
-    def of(cls, body: Lambda, n_carry: int, n_xs: int, there: Sequence[bool], linear) -> "Along":
+    def of(cls, body: Lambda, n_carry: int, n_xs: int, there: Sequence[bool], linear) -> "_Along":
         """The way of the tangents through a body, for operands of the loop that have one."""
         inputs = {i for i, flag in enumerate(there) if flag}
         while True:  # it only ever grows
-            made = body.memo(LinearOf(linear, tuple(sorted(inputs))))
+            made = body.memo(_LinearOf(linear, tuple(sorted(inputs))))
             grown = inputs | {i for i in made.outputs if i < n_carry}
             if grown == inputs:
                 return cls(body, n_carry, n_xs, made)
             inputs = grown
 
     @classmethod
-    def saving(cls, body: Lambda, n_carry: int, n_xs: int, there, linear) -> "Along":
+    def saving(cls, body: Lambda, n_carry: int, n_xs: int, there, linear) -> "_Along":
         """As ``of``, with further results of the body so that nothing is missing."""
         found = cls.of(body, n_carry, n_xs, there, linear)
-        for _ in range(MOST_ROUNDS):
+        for _ in range(_MOST_ROUNDS):
             if not found.missing():
                 break
             found = cls.of(found.saving_body(), n_carry, n_xs, there, linear)
@@ -127,7 +127,7 @@ class Along(Reading):
 def scan_saving_tangents(bind: Bind, there: Sequence[bool], linear: Callable) -> Bind:
     """``bind`` with further results, which its tangents read; itself where it has them."""
     attrs = bind.attrs
-    along = Along.saving(attrs["body"], attrs["n_carry"], attrs["n_xs"], there, linear)
+    along = _Along.saving(attrs["body"], attrs["n_carry"], attrs["n_xs"], there, linear)
     if not all(map(is_even, along.body.ret.args[len(bind.binders) :])):
         return bind  # no array can stack them: values are computed again beside the tangents
     return with_body(bind, along.body)
@@ -138,19 +138,19 @@ def scan_jvp(tangents, outs, *args, body, n_carry, n_xs, length, reverse, transf
     attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
     body = fitted(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
     there = [t is not None for t in tangents]
-    along = Along.of(body, n_carry, n_xs, there, transform.linear)
+    along = _Along.of(body, n_carry, n_xs, there, transform.linear)
     if along.missing():  # effects happened the first time
         attrs["body"] = without_effects(body)
         return scan_joint(tangents, *args, **attrs, transform=transform)[1]
-    return go_along(along, tangents, outs, args, length, reverse)
+    return _go_along(along, tangents, outs, args, length, reverse)
 
 
-def go_along(along: Along, tangents, outs, args, length: int | None, reverse: bool) -> tuple:
+def _go_along(along: _Along, tangents, outs, args, length: int | None, reverse: bool) -> tuple:
     """The tangents of the results by a loop that has no values in its carry."""
     p, n_carry, end = along.program, along.n_carry, along.n_carry + along.n_xs
     is_ragged = is_counted(list(map(body_type, args)), n_carry, along.n_xs)
     loop = Loop(length, reverse, args[n_carry] if is_ragged else None)
-    given = [tangent_param(loop, i, tangents[i], outs, n_carry, end) for i in p.inputs]
+    given = [_tangent_param(loop, i, tangents[i], outs, n_carry, end) for i in p.inputs]
     reads = residuals(along, outs, args, loop)
     found = dict(zip(p.outputs, loop.builder.call(p.linear, [*given, *reads]), strict=True))
     moving = [i for i in p.inputs if i < n_carry]

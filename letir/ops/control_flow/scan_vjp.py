@@ -24,11 +24,11 @@ from letir.ops.control_flow.loop_analysis import (
     is_counted,
     part,
 )
-from letir.ops.define.records import added, match, takes_gradient
+from letir.ops.define.records import added, takes_gradient, unbroadcast
 from letir.ops.elementwise.casting import weaken
 from letir.ops.shape.shape_and_creation import zeros_like
 
-MOST_ROUNDS = 4  # of saving: what saves more values may read more of them, in theory for ever
+_MOST_ROUNDS = 4  # of saving: what saves more values may read more of them, in theory for ever
 
 
 # ---- what every step gives to the way back ----
@@ -102,7 +102,7 @@ class Back(Reading):
 def saving_way(body: Lambda, n_carry, n_xs, needed, defined, differentiate) -> Back:
     """The way back through ``body``, with further results so that nothing is missing."""
     back = Back.of(body, n_carry, n_xs, needed, defined, differentiate)
-    for _ in range(MOST_ROUNDS):
+    for _ in range(_MOST_ROUNDS):
         if not back.missing():
             break
         body = back.saving_body()
@@ -128,13 +128,13 @@ def with_body(bind: Bind, body: Lambda) -> Bind:
         return bind
     attrs = bind.op.complete({**attrs, "body": body})
     stacked = bind.binders[n_carry].type if len(bind.binders) > n_carry else None
-    n = trips_of(bind, stacked)
+    n = _trips_of(bind, stacked)
     more = [arg.type for arg in body.ret.args[len(bind.binders) :]]
     fresh = [Local(kind and ArrayType(kind.dtype, (n, *kind.shape))) for kind in more]
     return Bind((*bind.binders, *fresh), bind.op, bind.args, attrs, bind.source)
 
 
-def trips_of(bind: Bind, stacked: ArrayType | None):
+def _trips_of(bind: Bind, stacked: ArrayType | None):
     """The number of steps, as the types of results say it."""
     if stacked is not None:
         return stacked.shape[0]
@@ -255,16 +255,16 @@ def go_back(back: Back, cts: Sequence, outs: Sequence, args: Sequence, loop: Loo
     pairs = zip(g.df_output_vjps, found, strict=True)
     by_param = {i: ct for i, ct in pairs if isinstance(ct, Value)}
     xs = [i for i in by_param if n_carry <= i < end]
-    sums = Sums(loop, {i: (args[i], ct) for i, ct in by_param.items() if i >= end})
+    sums = _Sums(loop, {i: (args[i], ct) for i, ct in by_param.items() if i >= end})
     results = [by_param[i] if i in by_param else zeros_like(by_result[i]) for i in carry]
     ys = [by_param[i] for i in xs]
     first, rows = loop.emit([*results, *sums.carry], [*ys, *sums.factors], args[n_carry:])
     answers = dict(zip([*carry, *xs], [*first[: len(carry)], *rows[: len(xs)]], strict=True))
     answers |= sums.totals(first[len(carry) :], rows[len(xs) :])
-    return tuple([match(answers.get(i), arg) for i, arg in enumerate(args)])
+    return tuple([unbroadcast(answers.get(i), arg) for i, arg in enumerate(args)])
 
 
-class Sums:
+class _Sums:
     """The cotangents of what all steps read: sums over the steps, in the carry or, for products of
     matrices, after the loop.
 

@@ -24,7 +24,7 @@ def strong(kind: ArrayType | None) -> ArrayType | None:
     return ArrayType(kind.dtype, kind.shape) if kind is not None and kind.weak else kind
 
 
-def trip_count(xs: Sequence[ArrayType], length: int | None):
+def _trip_count(xs: Sequence[ArrayType], length: int | None):
     """How many steps there are: an int, or a named size. Raises ShapeError where sizes differ."""
     for kind in xs:
         if not kind.shape:
@@ -48,9 +48,9 @@ def step_types(types: Sequence, n_carry: int, n_xs: int) -> list[ArrayType | Non
     return [*map(strong, types[:n_carry]), *sliced, *types[end:]]
 
 
-def scan_aval(*types, body, n_carry, n_xs, length, reverse):
+def _scan_aval(*types, body, n_carry, n_xs, length, reverse):
     """The types of the last carry, and of the results of all steps, stacked."""
-    n = trip_count(types[n_carry : n_carry + n_xs], length)
+    n = _trip_count(types[n_carry : n_carry + n_xs], length)
     body = fitted(body, step_types(types, n_carry, n_xs))
     found = [strong(arg.type) for arg in body.ret.args]
     for param, kind in zip(body.params[:n_carry], found, strict=False):
@@ -68,7 +68,7 @@ def scan_aval(*types, body, n_carry, n_xs, length, reverse):
 # ---- numerics ----
 
 
-def started(xp, values: Sequence, params: Sequence[Local]) -> list:
+def _started(xp, values: Sequence, params: Sequence[Local]) -> list:
     """The first carry; Python numbers as arrays of their parameters' dtypes."""
     return [
         xp.asarray(value, param.type and param.type.dtype)[()]
@@ -78,13 +78,13 @@ def started(xp, values: Sequence, params: Sequence[Local]) -> list:
     ]
 
 
-def stacks(xp, n_carry: int, count: int, found: tuple) -> list:
+def _stacks(xp, n_carry: int, count: int, found: tuple) -> list:
     """Empty arrays for what the steps give, like what the first one gave."""
     first = [xp.asarray(y) if type(y) in PYTHON_NUMBERS else y for y in found[n_carry:]]
     return [xp.empty((count, *y.shape), y.dtype) for y in first]
 
 
-def run_scan(xp, operands: list, *, call, body, n_carry, n_xs, length, reverse):
+def _run_scan(xp, operands: list, *, call, body, n_carry, n_xs, length, reverse):
     """One step after the other; ``operands`` is emptied, and each step frees the carry that it
     gets.
     """
@@ -93,7 +93,7 @@ def run_scan(xp, operands: list, *, call, body, n_carry, n_xs, length, reverse):
     count = len(xs[0]) if length is None else length
     if any(len(x) != count for x in xs):
         raise ShapeError(f"scan: {count} steps over arrays of {', '.join(str(len(x)) for x in xs)}")
-    carry = started(xp, operands[:n_carry], body.params)
+    carry = _started(xp, operands[:n_carry], body.params)
     if not count:
         return (*carry, *no_steps(xp, operands, body, n_carry, n_xs))
     operands.clear()
@@ -104,7 +104,7 @@ def run_scan(xp, operands: list, *, call, body, n_carry, n_xs, length, reverse):
         found = call(body, carry)  # which empties the list: a value is freed at its last use
         carry = [*found[:n_carry]]
         if not ys:
-            ys = stacks(xp, n_carry, count, found)
+            ys = _stacks(xp, n_carry, count, found)
         # no name for the values: it would keep the last one through the next step
         for k, y in enumerate(ys, n_carry):
             y[i] = found[k]
@@ -137,8 +137,8 @@ def no_steps(xp, args: Sequence, body: Lambda, n_carry: int, n_xs: int) -> list:
 
 scan = body_op(
     "scan",
-    run_scan,
-    scan_aval,
+    _run_scan,
+    _scan_aval,
     vjp=scan_vjp,
     jvp=scan_jvp,
     batch=scan_batch,

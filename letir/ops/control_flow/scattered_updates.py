@@ -27,19 +27,19 @@ from letir.ops.shape.shape_and_creation import Sizes, broadcast_to, reshape, zer
 from letir.ops.shape.transpose_join_split import concatenate
 
 
-def places(indices: Value, count) -> Value:
+def _places(indices: Value, count) -> Value:
     """The indices as places among ``count`` and one more, which is that of all that lie outside."""
     count = count if is_number(count) else count.astype("uint64")
     # without a sign a negative index is a large one: three passes, where two comparisons take five
     return minimum(indices.astype("uint64"), count).astype("int64")
 
 
-def one_longer(dest: Value, more: Value) -> Value:
+def _one_longer(dest: Value, more: Value) -> Value:
     """``dest`` and one more element."""
     return concatenate([dest, reshape(more, (1, *dest.shape[1:]))])
 
 
-def check_places(name: str, dests, indices, values) -> None:
+def _check_places(name: str, dests, indices, values) -> None:
     """Raise unless there is an index for each element, and elements are as in the destination."""
     if indices.dtype.kind not in "iu" or len(indices.shape) != 1:
         raise DTypeError(f"{name}: indices are integers in a row, found {indices}")
@@ -56,36 +56,36 @@ def check_places(name: str, dests, indices, values) -> None:
 # ---- scatter ----
 
 
-def scatter_decompose(*args: Value, n_xs):
+def _scatter_decompose(*args: Value, n_xs):
     """A write at the places, of a copy that has room for what lies outside."""
     dests, indices, values = args[:n_xs], args[n_xs], args[n_xs + 1 :]
-    place = places(indices, Sizes.of(dests[0])[0])
+    place = _places(indices, Sizes.of(dests[0])[0])
     found = []
     for dest, value in zip(dests, values, strict=True):
-        rest = dest.emitter.apply(zeros, (), made((), dest, zeros))
-        whole = one_longer(dest, broadcast_to(rest, dest.shape[1:]))
+        rest = dest.emitter.apply(zeros, (), _made((), dest, zeros))
+        whole = _one_longer(dest, broadcast_to(rest, dest.shape[1:]))
         found.append(index_set(whole, place, value)[:-1])
     return tuple(found)
 
 
-def made(shape: tuple, like: Value, op):
+def _made(shape: tuple, like: Value, op):
     """The attributes of zeros of a shape, in the dtype of ``like``."""
     return op.complete({"shape": shape, "dtype": like.dtype})
 
 
-def scatter_aval(*types, n_xs):
+def _scatter_aval(*types, n_xs):
     """The types of the destinations."""
     dests = types[:n_xs]
-    check_places("scatter", dests, types[n_xs], types[n_xs + 1 :])
+    _check_places("scatter", dests, types[n_xs], types[n_xs + 1 :])
     return tuple([kind.with_shape(kind.shape) for kind in dests])
 
 
-scatter = combinator("scatter", scatter_decompose, scatter_aval, lambda *, n_xs: n_xs)
+scatter = combinator("scatter", _scatter_decompose, _scatter_aval, lambda *, n_xs: n_xs)
 
 # ---- reduce_by_index ----
 
 
-def histogram_decompose(*args: Value, body, n_xs, batched):
+def _histogram_decompose(*args: Value, body, n_xs, batched):
     """``np.add.at`` and its like; else the elements in the order of their places, combined within
     each; else one after the other.
     """
@@ -96,35 +96,35 @@ def histogram_decompose(*args: Value, body, n_xs, batched):
         return dests
     kinds = [element(x.type) for x in values]
     body = fitted(body, [*kinds, *kinds, *[arg.type for arg in captured]])
-    place = places(indices, Sizes.of(dests[0])[0])
-    whole = [one_longer(*pair) for pair in zip(dests, neutral, strict=True)]
-    at = AT.get(known_ufunc(body, n_xs))
-    if at is not None and can_at(at, values[0]):
-        return (at_places(at, whole[0], place, values[0])[:-1],)
+    place = _places(indices, Sizes.of(dests[0])[0])
+    whole = [_one_longer(*pair) for pair in zip(dests, neutral, strict=True)]
+    at = _AT.get(known_ufunc(body, n_xs))
+    if at is not None and _can_at(at, values[0]):
+        return (_at_places(at, whole[0], place, values[0])[:-1],)
     if batched and is_number(values[0].shape[0]):
         combine = Pairwise(body, n_xs, captured)
-        found = by_segments(combine, whole, neutral, place, values)
+        found = _by_segments(combine, whole, neutral, place, values)
         return tuple(combine([d[:-1] for d in whole], [x[:-1] for x in found]))
-    return tuple([x[:-1] for x in one_at_a_time(body, whole, place, values, captured)])
+    return tuple([x[:-1] for x in _one_at_a_time(body, whole, place, values, captured)])
 
 
 # bodies that are ufuncs whose method ``at`` has derivatives of all orders
-AT = {"add": "add", "mul": "mul", "maximum": "maximum", "minimum": "minimum"}
+_AT = {"add": "add", "mul": "mul", "maximum": "maximum", "minimum": "minimum"}
 
 
-def can_at(ufunc: str, values: Value) -> bool:
+def _can_at(ufunc: str, values: Value) -> bool:
     """Whether the derivatives of ``ufunc.at`` are right to second order: not those of products."""
     return ufunc != "mul" or values.dtype.kind in "biu"
 
 
-def at_places(ufunc: str, dest: Value, place: Value, values: Value) -> Value:
+def _at_places(ufunc: str, dest: Value, place: Value, values: Value) -> Value:
     """``np.add.at(dest, place, values)`` on a copy."""
     if ufunc == "add":
         return index_add(dest, place, values)
     return PRIMITIVES["ufunc_at"](dest, place, values, ufunc=ufunc)
 
 
-def by_segments(
+def _by_segments(
     combine: Pairwise, whole: Sequence, neutral: Sequence, place: Value, values: list[Value]
 ) -> list[Value]:
     """For each place what its elements combine to, in their order; the neutral element where there
@@ -135,7 +135,7 @@ def by_segments(
     differs = place[1:] != place[:-1]
     yes = place[:1] >= 0
     begins, ends = concatenate([yes, differs]), concatenate([differs, yes])
-    found = prefixes(Segmented(combine, neutral), [begins, *values])[1:]
+    found = prefixes(_Segmented(combine, neutral), [begins, *values])[1:]
     # of a segment the last prefix is all of it; the others go where nobody looks
     target = where(ends, place, Sizes.of(whole[0])[0] - 1)
     return [
@@ -144,7 +144,7 @@ def by_segments(
     ]
 
 
-class Segmented(Pairwise):
+class _Segmented(Pairwise):
     """A binary operation that begins anew where an element is the first of a segment.
 
     There the first operand is replaced by the neutral element, so that no derivative goes through
@@ -163,7 +163,7 @@ class Segmented(Pairwise):
         return [a[0] | first, *self.combine(left, b[1:])]
 
 
-def one_at_a_time(
+def _one_at_a_time(
     body: Lambda, whole: Sequence, place: Value, values: Sequence, captured: Sequence
 ) -> tuple:
     """A loop that changes one place after the other."""
@@ -180,11 +180,11 @@ def one_at_a_time(
     return emit_scan(operands, length=n if is_number(n) else None, **attrs)
 
 
-def histogram_aval(*types, body, n_xs, batched):
+def _histogram_aval(*types, body, n_xs, batched):
     """The types of the destinations."""
     dests, neutral = types[:n_xs], types[n_xs : 2 * n_xs]
     indices, rest = types[2 * n_xs], types[2 * n_xs + 1 :]
-    check_places("reduce_by_index", dests, indices, rest[:n_xs])
+    _check_places("reduce_by_index", dests, indices, rest[:n_xs])
     kinds = [element(kind) for kind in dests]
     for kind, start in zip(kinds, neutral, strict=True):
         if ArrayType(start.dtype, start.shape) is not kind:
@@ -194,5 +194,5 @@ def histogram_aval(*types, body, n_xs, batched):
 
 
 reduce_by_index = combinator(
-    "reduce_by_index", histogram_decompose, histogram_aval, lambda *, n_xs, **_: n_xs
+    "reduce_by_index", _histogram_decompose, _histogram_aval, lambda *, n_xs, **_: n_xs
 )

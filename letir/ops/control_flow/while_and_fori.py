@@ -29,14 +29,14 @@ from letir.ops.control_flow.while_and_fori_derivatives import (
 )
 
 INDEX_AS_NUMBER = WEAK[int]  # of the number of an iteration
-INDEX = ArrayType(INDEX_AS_NUMBER.dtype)
+_INDEX = ArrayType(INDEX_AS_NUMBER.dtype)
 # a size that is known when the loop has run; the leading underscore: no two of them are compared
-TRIPS = Size.named("_trips")
+_TRIPS = Size.named("_trips")
 
 # ---- types ----
 
 
-def carried_types(name: str, body: Lambda, types, leading: int, n_carry: int | None = None):
+def _carried_types(name: str, body: Lambda, types, leading: int, n_carry: int | None = None):
     """(types of what ``body`` carries, types of its further results).
 
     Carried are ``n_carry`` of its operands after the ``leading`` ones, by default as many as it has
@@ -58,7 +58,7 @@ def carried_types(name: str, body: Lambda, types, leading: int, n_carry: int | N
     return tuple(given), returned[n_carry:]
 
 
-def check_test(name: str, test: Lambda) -> None:
+def _check_test(name: str, test: Lambda) -> None:
     """Raise unless the test of a loop gives one number."""
     kinds = [arg.type for arg in test.ret.args]
     if len(kinds) != 1 or (kinds[0] is not None and kinds[0].shape):
@@ -68,7 +68,7 @@ def check_test(name: str, test: Lambda) -> None:
 # ---- while_loop ----
 
 
-def run_while(xp, operands: list, *, call, test, body):
+def _run_while(xp, operands: list, *, call, test, body):
     """What is carried when the test fails; ``operands`` is emptied."""
     as_numbers(body, operands)
     count = len(body.ret.args)
@@ -80,17 +80,17 @@ def run_while(xp, operands: list, *, call, test, body):
     return tuple(carry)
 
 
-def while_aval(*types, test, body):
+def _while_aval(*types, test, body):
     """The types of what is carried."""
-    carried, _ = carried_types("while_loop", body, types, 0)
-    check_test("while_loop", suited(test, types))
+    carried, _ = _carried_types("while_loop", body, types, 0)
+    _check_test("while_loop", suited(test, types))
     return carried
 
 
 while_loop = body_op(
     "while_loop",
-    run_while,
-    while_aval,
+    _run_while,
+    _while_aval,
     vjp=while_vjp,
     jvp=while_jvp,
     joint=while_joint,
@@ -102,7 +102,7 @@ while_loop = body_op(
 # ---- while_scan ----
 
 
-def run_while_scan(xp, operands: list, *, call, test, body, n_carry, numbered):
+def _run_while_scan(xp, operands: list, *, call, test, body, n_carry, numbered):
     """What is carried at last, the numbers of the iterations, and what each of them gave, stacked;
     ``operands`` is emptied. ``numbered``: the first that they give are the numbers.
     """
@@ -120,13 +120,13 @@ def run_while_scan(xp, operands: list, *, call, test, body, n_carry, numbered):
         del found  # else the next iteration would run while this is held
         count += 1
     if count:
-        stacked = [stack_freeing(xp, row) for row in rows]
+        stacked = [_stack_freeing(xp, row) for row in rows]
     else:
         stacked = no_steps(xp, [*carry, *captured], body, n_carry, 0)
     return (*carry, *([] if numbered else [xp.arange(count)]), *stacked)
 
 
-def stack_freeing(xp, row: list):
+def _stack_freeing(xp, row: list):
     """The values in ``row`` as one array, each freed when it has been copied."""
     first = xp.asarray(row[0])
     out = xp.empty((len(row), *first.shape), first.dtype)
@@ -137,18 +137,18 @@ def stack_freeing(xp, row: list):
     return out
 
 
-def while_scan_aval(*types, test, body, n_carry, numbered):
+def _while_scan_aval(*types, test, body, n_carry, numbered):
     """The types of what is carried, of the numbers of the iterations, and of what these give."""
-    carried, further = carried_types("while_scan", body, types, 0, n_carry)
-    check_test("while_scan", suited(test, types))
-    stacked = [kind and ArrayType(kind.dtype, (TRIPS, *kind.shape)) for kind in further]
-    return (*carried, *([] if numbered else [ArrayType(INDEX.dtype, (TRIPS,))]), *stacked)
+    carried, further = _carried_types("while_scan", body, types, 0, n_carry)
+    _check_test("while_scan", suited(test, types))
+    stacked = [kind and ArrayType(kind.dtype, (_TRIPS, *kind.shape)) for kind in further]
+    return (*carried, *([] if numbered else [ArrayType(_INDEX.dtype, (_TRIPS,))]), *stacked)
 
 
 while_scan = body_op(
     "while_scan",
-    run_while_scan,
-    while_scan_aval,
+    _run_while_scan,
+    _while_scan_aval,
     vjp=while_scan_vjp,
     jvp=while_scan_jvp,
     joint=while_scan_joint,
@@ -160,7 +160,7 @@ while_scan = body_op(
 # ---- fori_loop ----
 
 
-def run_fori(xp, operands: list, *, call, body):
+def _run_fori(xp, operands: list, *, call, body):
     """What is carried when all numbers from ``lower`` to ``upper`` were passed; ``operands`` is
     emptied.
     """
@@ -176,19 +176,19 @@ def run_fori(xp, operands: list, *, call, body):
     return tuple(carry)
 
 
-def fori_aval(lower, upper, *types, body):
+def _fori_aval(lower, upper, *types, body):
     """The types of what is carried."""
     for kind in (lower, upper):
-        if kind not in (INDEX, INDEX_AS_NUMBER):
+        if kind not in (_INDEX, INDEX_AS_NUMBER):
             raise DTypeError(f"fori_loop: its bounds are of int64, found {kind!r}")
-    index = INDEX_AS_NUMBER if is_weak(body.params[0].type) else INDEX  # as the body takes it
-    return carried_types("fori_loop", body, (index, *types), 1)[0]
+    index = INDEX_AS_NUMBER if is_weak(body.params[0].type) else _INDEX  # as the body takes it
+    return _carried_types("fori_loop", body, (index, *types), 1)[0]
 
 
 fori_loop = body_op(
     "fori_loop",
-    run_fori,
-    fori_aval,
+    _run_fori,
+    _fori_aval,
     vjp=fori_vjp,
     jvp=fori_jvp,
     joint=fori_joint,

@@ -18,14 +18,14 @@ from letir.ops.control_flow.scan_batching import batched_body
 from letir.ops.define.batch_rules import emitted, first_mapped, spread_out, to_front
 
 
-def in_front(args: Sequence, axes: Sequence) -> tuple[list, list[bool]]:
+def _in_front(args: Sequence, axes: Sequence) -> tuple[list, list[bool]]:
     """(operands with the batch in front, which of them have it)."""
     pairs = zip(args, axes, strict=True)
     operands = [arg if axis is None else to_front(arg, axis) for arg, axis in pairs]
     return operands, [axis is not None for axis in axes]
 
 
-def spread_carry(operands: list, before: Sequence[bool], mapped: Sequence[bool]) -> list:
+def _spread_carry(operands: list, before: Sequence[bool], mapped: Sequence[bool]) -> list:
     """The operands, with the batch where only ``mapped`` has it."""
     like = first_mapped(operands, before)
     return [
@@ -34,7 +34,7 @@ def spread_carry(operands: list, before: Sequence[bool], mapped: Sequence[bool])
     ]
 
 
-def places(mapped: Sequence[bool], axis: int = 0) -> tuple:
+def _places(mapped: Sequence[bool], axis: int = 0) -> tuple:
     """The axes of results that have the batch there."""
     return tuple([axis if there else None for there in mapped])
 
@@ -44,19 +44,19 @@ def places(mapped: Sequence[bool], axis: int = 0) -> tuple:
 
 def while_batch(args, axes, *, test, body, transform):
     """The rule of ``while_loop``."""
-    loop = Batched(args, axes, test, body, len(body.ret.args), transform)
+    loop = _Batched(args, axes, test, body, len(body.ret.args), transform)
     if not loop.is_masked:
         found = emitted("while_loop", loop.operands, test=loop.test, body=loop.body)
-        return found, places(loop.out)
+        return found, _places(loop.out)
     test, body, operands = loop.masked(stacks=False, numbered=False)
     found = emitted("while_loop", operands, test=test, body=body)
-    return found[1:], places(loop.out)
+    return found[1:], _places(loop.out)
 
 
 def while_scan_batch(args, axes, *, test, body, n_carry, numbered, transform):
     """The rule of ``while_scan``: the number of an iteration is -1 for examples that are done."""
-    loop = Batched(args, axes, test, body, n_carry, transform)
-    carry, rows = places(loop.out[:n_carry]), places(loop.out[n_carry:], 1)
+    loop = _Batched(args, axes, test, body, n_carry, transform)
+    carry, rows = _places(loop.out[:n_carry]), _places(loop.out[n_carry:], 1)
     if not loop.is_masked:
         attrs = {"test": loop.test, "body": loop.body, "n_carry": n_carry, "numbered": numbered}
         found = emitted("while_scan", loop.operands, **attrs)
@@ -67,11 +67,11 @@ def while_scan_batch(args, axes, *, test, body, n_carry, numbered, transform):
     return tuple(found), (*carry, 1, *rows[numbered:])
 
 
-class Batched:
+class _Batched:
     """A loop for all examples: its programs, its operands, and which of them have the batch."""
 
     def __init__(self, args, axes, test: Lambda, body: Lambda, n_carry: int, transform):
-        operands, before = in_front(args, axes)
+        operands, before = _in_front(args, axes)
         size, kinds = first_mapped(operands, before).shape[0], slice_types(operands, before)
         body, test = suited(body, kinds), suited(test, kinds)
         self.n_carry = n_carry
@@ -83,14 +83,14 @@ class Batched:
             made = batched_body(body, every, n_carry, size, transform)
             self.test, _ = transform(test, axes_of(made[1]), size)
         self.body, self.mapped, self.out = made
-        self.operands = spread_carry(operands, before, self.mapped)
+        self.operands = _spread_carry(operands, before, self.mapped)
 
     def masked(self, stacks: bool, numbered: bool) -> tuple[Lambda, Lambda, list]:
         """(test, body, operands) of the loop that carries first which examples go on; ``stacks``:
         and whose iterations give first their number, -1 for those that are done.
         """
         first = self.operands[0].emitter.call(self.test, self.operands)[0]
-        operands = [truth(first), *self.operands]
+        operands = [_truth(first), *self.operands]
         body = self.masked_body(operands, stacks, numbered)
         return self.any_left(operands), body, operands
 
@@ -122,10 +122,10 @@ class Batched:
             number = further.pop(0) if numbered else 0
             rank = number.ndim - self.out[self.n_carry] if numbered else 0
             further.insert(0, emitted("where", (like_rank(mask, rank), number, -1)))
-        return mask.emitter.build([mask & truth(left), *carry, *further])
+        return mask.emitter.build([mask & _truth(left), *carry, *further])
 
 
-def truth(found: Value) -> Value:
+def _truth(found: Value) -> Value:
     """Numbers as truth values."""
     return found if found.dtype.kind == "b" else found != 0
 
@@ -136,10 +136,10 @@ def truth(found: Value) -> Value:
 def fori_batch(args, axes, *, body, transform):
     """The rule of ``fori_loop``; bounds of its own for each example make it a ``while_loop``."""
     if axes[0] is None and axes[1] is None:
-        return same_bounds(args, axes, body, transform)
+        return _same_bounds(args, axes, body, transform)
     lower, upper, *rest = args
     n_carry = len(body.ret.args)
-    kinds = slice_types(*in_front(args, axes))
+    kinds = slice_types(*_in_front(args, axes))
     loop = counting(body, kinds[0], n_carry, kinds[1])
     operands = [*rest[:n_carry], lower, *rest[n_carry:], upper]
     along = [*axes[2 : 2 + n_carry], axes[0], *axes[2 + n_carry :], axes[1]]
@@ -148,9 +148,9 @@ def fori_batch(args, axes, *, body, transform):
     return found[:n_carry], out[:n_carry]
 
 
-def same_bounds(args, axes, body: Lambda, transform):
+def _same_bounds(args, axes, body: Lambda, transform):
     """One loop for all examples."""
-    operands, before = in_front(args[2:], axes[2:])
+    operands, before = _in_front(args[2:], axes[2:])
     size = first_mapped(operands, before).shape[0]
     index, n_carry = body.params[0], len(body.ret.args)
     body = suited(body, (index.type, *slice_types(operands, before)))
@@ -160,5 +160,5 @@ def same_bounds(args, axes, body: Lambda, transform):
     program, mapped, out = batched_body(last, [*before, False], n_carry, size, transform)
     *params, index = program.params
     program = Lambda([index, *params], program.binds, program.ret)
-    operands = spread_carry(operands, before, mapped[:-1])
-    return emitted("fori_loop", [*args[:2], *operands], body=program), places(out)
+    operands = _spread_carry(operands, before, mapped[:-1])
+    return emitted("fori_loop", [*args[:2], *operands], body=program), _places(out)

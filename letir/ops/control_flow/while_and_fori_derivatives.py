@@ -22,22 +22,22 @@ from letir.ops.shape.shape_and_creation import zeros, zeros_like
 # ---- reverse: loops that run until a test fails ----
 
 
-def stacking(bind: Bind) -> Bind:
+def _stacking(bind: Bind) -> Bind:
     """A ``while_loop`` as the ``while_scan`` that stacks nothing."""
     op, attrs = PRIMITIVES["while_scan"], bind.attrs
     attrs = op.complete({**attrs, "n_carry": len(bind.binders), "numbered": False})
-    numbers = Local(while_scan_types(bind.args, attrs)[len(bind.binders)])
+    numbers = Local(_while_scan_types(bind.args, attrs)[len(bind.binders)])
     return Bind((*bind.binders, numbers), op, bind.args, attrs, bind.source)
 
 
-def while_scan_types(args: Sequence[Arg], attrs: dict) -> tuple:
+def _while_scan_types(args: Sequence[Arg], attrs: dict) -> tuple:
     """The result types of a ``while_scan``."""
     return PRIMITIVES["while_scan"].aval(*[arg.type for arg in args], **attrs)
 
 
 def while_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
     """The ``while_scan`` that stacks what the way back reads."""
-    return while_scan_saving(stacking(bind), needed, [*defined, False], differentiate)
+    return while_scan_saving(_stacking(bind), needed, [*defined, False], differentiate)
 
 
 def while_scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
@@ -45,17 +45,17 @@ def while_scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool
     them.
     """
     attrs, n_carry = bind.attrs, bind.attrs["n_carry"]
-    defined = of_body(defined, n_carry, attrs["numbered"])
+    defined = _of_body(defined, n_carry, attrs["numbered"])
     body = suited(attrs["body"], [arg.type for arg in bind.args])
     back = saving_way(body, n_carry, 0, needed, defined, differentiate)
     if back.body is body:
         return bind
     attrs = bind.op.complete({**attrs, "body": back.body})
-    more = while_scan_types(bind.args, attrs)[len(bind.binders) :]
+    more = _while_scan_types(bind.args, attrs)[len(bind.binders) :]
     return Bind((*bind.binders, *map(Local, more)), bind.op, bind.args, attrs, bind.source)
 
 
-def of_body(values: Sequence, n_carry: int, numbered: bool) -> list:
+def _of_body(values: Sequence, n_carry: int, numbered: bool) -> list:
     """Of what belongs to the results of a ``while_scan`` that of the body's results."""
     return [*values[:n_carry], *values[n_carry + (not numbered) :]]
 
@@ -65,20 +65,20 @@ def while_scan_vjp(cts, outs, *args, test, body, n_carry, numbered, transform, w
     wanted = [True] * len(args) if wanted is None else wanted
     needed = [w and takes_gradient(arg) for w, arg in zip(wanted, args, strict=True)]
     body = suited(without_effects(body), tuple(map(body_type, args)))
-    cts = of_body(cts, n_carry, numbered)
+    cts = _of_body(cts, n_carry, numbered)
     defined = [ct is not None for ct in cts]
     back = Back.of(body, n_carry, 0, needed, defined, transform.program)
     if back.missing():  # the loop again, which stacks what is missing
         back = saving_way(body, n_carry, 0, needed, defined, transform.program)
         attrs = {"test": without_effects(test), "body": back.body}
         attrs |= {"n_carry": n_carry, "numbered": numbered}
-        outs = emit("while_scan", args, attrs)
+        outs = _emit("while_scan", args, attrs)
     more = [None] * (len(back.body.ret.args) - len(cts))
     loop = Loop(None, True, outs[n_carry])
-    return go_back(back, [*cts, *more], of_body(outs, n_carry, numbered), args, loop)
+    return go_back(back, [*cts, *more], _of_body(outs, n_carry, numbered), args, loop)
 
 
-def emit(name: str, operands: Sequence, attrs: dict) -> tuple:
+def _emit(name: str, operands: Sequence, attrs: dict) -> tuple:
     """The operation where the operands are recorded."""
     emitter = next(v.emitter for v in operands if isinstance(v, Value))
     op = PRIMITIVES[name]
@@ -88,10 +88,10 @@ def emit(name: str, operands: Sequence, attrs: dict) -> tuple:
 def while_vjp(cts, outs, *args, transform, wanted=None, **attrs):
     """That of the loop run again, which stacks what the way back reads."""
     attrs = {name: without_effects(fn) for name, fn in attrs.items()}
-    return by_another("while_loop", stacking, cts, args, attrs, transform, wanted)
+    return _by_another("while_loop", _stacking, cts, args, attrs, transform, wanted)
 
 
-def by_another(name: str, change: Callable, cts, args, attrs: dict, transform, wanted) -> tuple:
+def _by_another(name: str, change: Callable, cts, args, attrs: dict, transform, wanted) -> tuple:
     """The cotangents of the operands of a bind through what ``change`` makes of it."""
     op, params = PRIMITIVES[name], [Local(arg.type) for arg in args if isinstance(arg, Value)]
     rest = iter(params)
@@ -111,19 +111,19 @@ def by_another(name: str, change: Callable, cts, args, attrs: dict, transform, w
 def fori_vjp(cts, outs, *args, body, transform, wanted=None):
     """That of the loop run again, as one that stacks what the way back reads."""
     attrs = {"body": without_effects(body)}
-    return by_another("fori_loop", counted, cts, args, attrs, transform, wanted)
+    return _by_another("fori_loop", _counted, cts, args, attrs, transform, wanted)
 
 
 def fori_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
     """The loop that also stacks what the way back reads."""
-    made, n_carry = counted(bind), len(bind.binders)
+    made, n_carry = _counted(bind), len(bind.binders)
     flags = [*needed[2 : 2 + n_carry], False, *needed[2 + n_carry :]]
     flags += [False] * (len(made.args) - len(flags))
     more = [False] * (len(made.binders) - len(defined))
     return made.op.saving(made, flags, [*defined, *more], differentiate)
 
 
-def counted(bind: Bind) -> Bind:
+def _counted(bind: Bind) -> Bind:
     """A ``fori_loop`` as a ``scan`` of as many steps, or as a ``while_scan`` where their number is
     known when it runs only. What it carries is followed by the number of the iteration.
     """
@@ -146,7 +146,7 @@ def counted(bind: Bind) -> Bind:
     attrs = {"test": test, "body": body, "n_carry": n_carry + 1, "numbered": False}
     attrs = op.complete(attrs)
     operands = (*carry, lower, *captured, upper)
-    index, numbers = while_scan_types(operands, attrs)[n_carry : n_carry + 2]
+    index, numbers = _while_scan_types(operands, attrs)[n_carry : n_carry + 2]
     binders = (*bind.binders, Local(index), Local(numbers))
     return Bind(binders, op, operands, attrs, bind.source)
 
@@ -156,32 +156,32 @@ def counted(bind: Bind) -> Bind:
 
 def while_joint(tangents, *args, test, body, transform):
     """(results, their tangents) by one loop, which carries tangents beside values."""
-    made = Moving.of(tangents, args, body, len(body.ret.args), 0, transform)
+    made = _Moving.of(tangents, args, body, len(body.ret.args), 0, transform)
     attrs = {"test": made.same(test), "body": made.body()}
-    found = emit("while_loop", made.operands, attrs)
+    found = _emit("while_loop", made.operands, attrs)
     return found[: made.n_carry], made.answers(found)
 
 
 def fori_joint(tangents, lower, upper, *args, body, transform):
     """(results, their tangents) by one loop, which carries tangents beside values."""
-    made = Moving.of(tangents[2:], args, body, len(body.ret.args), 1, transform)
-    found = emit("fori_loop", (lower, upper, *made.operands), {"body": made.body()})
+    made = _Moving.of(tangents[2:], args, body, len(body.ret.args), 1, transform)
+    found = _emit("fori_loop", (lower, upper, *made.operands), {"body": made.body()})
     return found[: made.n_carry], made.answers(found)
 
 
 def while_scan_joint(tangents, *args, test, body, n_carry, numbered, transform):
     """(results, their tangents) by one loop, which also stacks tangents beside values."""
-    made = Moving.of(tangents, args, body, n_carry, 0, transform)
+    made = _Moving.of(tangents, args, body, n_carry, 0, transform)
     carry, count = n_carry + len(made.moving), len(body.ret.args)
     attrs = {"test": made.same(test), "body": made.body(), "n_carry": carry, "numbered": numbered}
-    outs = emit("while_scan", made.operands, attrs)
+    outs = _emit("while_scan", made.operands, attrs)
     rest = outs[carry : carry + (not numbered) + count - n_carry]
-    found = made.answers(of_body(outs, carry, numbered))
+    found = made.answers(_of_body(outs, carry, numbered))
     along = (*found[:n_carry], *([] if numbered else [None]), *found[n_carry:])
     return (*outs[:n_carry], *rest), along
 
 
-def again(joint: Callable) -> Callable:
+def _again(joint: Callable) -> Callable:
     """The jvp of a loop: it runs once more, with tangents and without effects."""
 
     def jvp(tangents, outs, *args, transform, **attrs):
@@ -191,10 +191,10 @@ def again(joint: Callable) -> Callable:
     return jvp
 
 
-while_jvp, fori_jvp, while_scan_jvp = map(again, (while_joint, fori_joint, while_scan_joint))
+while_jvp, fori_jvp, while_scan_jvp = map(_again, (while_joint, fori_joint, while_scan_joint))
 
 
-class Moving:
+class _Moving:
     """A loop whose body also gives the tangents of what it carries.
 
     Its operands are what is carried, the tangents of those that ``moving`` lists, what is captured,
@@ -210,16 +210,16 @@ class Moving:
         self.operands: tuple = ()
 
     @classmethod
-    def of(cls, tangents, args, body, n_carry, leading, transform) -> "Moving":
+    def of(cls, tangents, args, body, n_carry, leading, transform) -> "_Moving":
         """The loop for operands that have these tangents."""
         types = (*[param.type for param in body.params[:leading]], *map(body_type, args))
         body = suited(body, types)
         given = [*[None] * leading, *tangents]
-        inputs, (program, outputs) = moving_body(body, leading, n_carry, given, transform.program)
+        inputs, (program, outputs) = _moving_body(body, leading, n_carry, given, transform.program)
         made = cls(program, outputs, inputs, n_carry, leading, len(body.ret.args))
         emitter = next(t.emitter for t in tangents if t is not None)
         pairs = [(tangents[i], args[i]) for i in made.moving]
-        along = [zero_tangent(arg, emitter) if t is None else t for t, arg in pairs]
+        along = [_zero_tangent(arg, emitter) if t is None else t for t, arg in pairs]
         captured = [tangents[i] for i in made.shared]
         made.operands = (*args[:n_carry], *along, *args[n_carry:], *captured)
         return made
@@ -268,7 +268,7 @@ class Moving:
         return tuple([answers.get(i) for i in range(self.count)])
 
 
-def zero_tangent(arg, emitter) -> Value:
+def _zero_tangent(arg, emitter) -> Value:
     """A tangent of zeros, also of a number."""
     if isinstance(arg, Value):
         return zeros_like(arg)
@@ -276,7 +276,7 @@ def zero_tangent(arg, emitter) -> Value:
     return emitter.apply(zeros, (), attrs)
 
 
-def moving_body(body: Lambda, leading: int, n_carry: int, tangents: Sequence, program: Callable):
+def _moving_body(body: Lambda, leading: int, n_carry: int, tangents: Sequence, program: Callable):
     """As ``tangent_body``, of a body that has ``leading`` operands before those that it carries."""
     if not leading:
         return tangent_body(body, n_carry, tangents, program)

@@ -149,10 +149,10 @@ def sizes_operand(shape: tuple, values: list[Value]) -> Value:
             raise ShapeError(f"batching needs the size {n} as a number: pass axis_size")
         value, axis = found[0]
         parts.append(emitted("index", (emitted("size", (value,)),), item=slice(axis, axis + 1)))
-    return in_a_row(parts)
+    return stack_sizes(parts)
 
 
-def in_a_row(sizes: Sequence[Value]) -> Value:
+def stack_sizes(sizes: Sequence[Value]) -> Value:
     """Parts of a shape as one: copied to where constants are, for sizes are made on the host."""
     if len(sizes) == 1:
         return sizes[0]
@@ -219,7 +219,7 @@ def reduction(name: str) -> Callable:
     return in_front(rule)
 
 
-def rows(x: Value) -> Value:
+def as_rows(x: Value) -> Value:
     """The elements of each slice in a row."""
     shape = x.shape[1:]
     return x if len(shape) == 1 else resized("reshape", x, (x.shape[0], math.prod(shape)), x)
@@ -231,7 +231,7 @@ def along_axis(name: str) -> Callable:
     def rule(args, mapped, *, axis, transform=None, **attrs):
         (x,) = args
         if axis is None or not rank(x, True):  # of numbers too: NumPy makes rows of one
-            return emitted(name, (rows(x),), axis=1, **attrs)
+            return emitted(name, (as_rows(x),), axis=1, **attrs)
         return emitted(name, args, axis=shifted(axis, rank(x, True)), **attrs)
 
     return in_front(rule)
@@ -244,7 +244,7 @@ def place_along(name: str) -> Callable:
         (x,) = args
         if axis is not None:
             return emitted(name, args, axis=shifted(axis, rank(x, True)), keepdims=keepdims)
-        out = emitted(name, (rows(x),), axis=1, keepdims=False)
+        out = emitted(name, (as_rows(x),), axis=1, keepdims=False)
         return widened(out, rank(x, True)) if keepdims else out
 
     return in_front(rule)
@@ -256,7 +256,7 @@ def joined(name: str) -> Callable:
     def rule(args, mapped, *, axis, **attrs):
         parts = all_mapped(args, mapped)  # joined arrays do not broadcast: each needs the batch
         if axis is None:
-            parts, axis = [rows(part) for part in parts], 0
+            parts, axis = [as_rows(part) for part in parts], 0
         return emitted(name, parts, axis=shifted(axis, 0), **attrs)
 
     return in_front(rule)

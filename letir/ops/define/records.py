@@ -1,8 +1,9 @@
-"""How records are made: ``op`` in general, ``unary``, ``binary`` and ``elementwise`` for NumPy's
-ufuncs.
+"""How records are made: ``define`` in general, ``unary``, ``binary`` and ``elementwise`` for
+NumPy's ufuncs.
 
-Also what every rule needs: ``match`` (a cotangent as its operand's type wants it) and ``spread`` (a
-tangent as the result's type wants it). Read this before the other files of ``ops``.
+Also what every rule needs: ``unbroadcast`` (sum a cotangent to its operand's shape) and
+``broadcast_tangent`` (broadcast a tangent to the result's shape). Read this before the other files
+of ``ops``.
 """
 
 import operator
@@ -22,7 +23,7 @@ from letir.ops.define.composite_programs import decomposition
 DISCRETE = never("the result is not floating, so there is nothing to differentiate")
 FLAT = never("the derivative is zero wherever it exists")
 PYTHON_TYPES = {"i": int, "f": float, "c": complex}
-PYTHON_INTEGERS = {  # ufuncs that may leave 64 bits, as Python computes them
+_PYTHON_INTEGERS = {  # ufuncs that may leave 64 bits, as Python computes them
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
@@ -36,7 +37,7 @@ PYTHON_INTEGERS = {  # ufuncs that may leave 64 bits, as Python computes them
 }
 
 
-def op(name: str, impl: Callable, aval: Callable, *, vjp, jvp, **fields) -> Primitive:
+def define(name: str, impl: Callable, aval: Callable, *, vjp, jvp, **fields) -> Primitive:
     """Register the record of an operation; ``fields`` as in ``Primitive``."""
     fields.setdefault("source", SOURCES.get(name))
     return register(Primitive(name, impl, aval, vjp, jvp, **fields))
@@ -90,17 +91,17 @@ def ufunc_impl(ufunc: np.ufunc) -> Callable:
     exactly.
     """
     name = ufunc.__name__  # by name: CuPy has its own ufunc of it
-    exact = name in PYTHON_INTEGERS
+    exact = name in _PYTHON_INTEGERS
 
     def impl(xp, *arrays):
         return getattr(xp, name)(*arrays)
 
     def unary_impl(xp, x):
-        return getattr(xp, name)(x) if type(x) is not int else whole(xp, name, x)
+        return getattr(xp, name)(x) if type(x) is not int else _whole(xp, name, x)
 
     def binary_impl(xp, x, y):
         if type(x) is int and type(y) is int:
-            return whole(xp, name, x, y)
+            return _whole(xp, name, x, y)
         return getattr(xp, name)(x, y)
 
     made = impl if not exact else unary_impl if ufunc.nin == 1 else binary_impl
@@ -110,7 +111,7 @@ def ufunc_impl(ufunc: np.ufunc) -> Callable:
     return made
 
 
-def whole(xp, name: str, *numbers: int):
+def _whole(xp, name: str, *numbers: int):
     """A ufunc of Python integers, as Python computes it.
 
     Raises OverflowError where NumPy's 64 bits would wrap around, ZeroDivisionError as Python does.
@@ -120,7 +121,7 @@ def whole(xp, name: str, *numbers: int):
     # else 9**9**9 would be computed
     grows = {"power": abs(numbers[0]) > 1, "left_shift": numbers[0] != 0}.get(name, False)
     is_huge = grows and numbers[1] > 64
-    found = None if is_huge else PYTHON_INTEGERS[name](*numbers)
+    found = None if is_huge else _PYTHON_INTEGERS[name](*numbers)
     if found is None or not -(2**63) <= found < 2**63:
         listed = ", ".join(map(str, numbers))
         raise OverflowError(
@@ -140,7 +141,7 @@ def takes_gradient(arg) -> bool:
     return isinstance(arg, Value) and (arg.type is None or arg.type.inexact)
 
 
-def match(ct: Value | None, arg) -> Value | None:
+def unbroadcast(ct: Value | None, arg) -> Value | None:
     """``ct`` summed and cast to the type of the operand ``arg``; None if that takes no
     cotangent.
     """
@@ -165,7 +166,7 @@ def recast(ct: Value, dtype: np.dtype) -> Value:
     return ct if ct.dtype == dtype else PRIMITIVES["cast"](ct, dtype)
 
 
-def spread(tangent: Value | None, out: Value) -> Value | None:
+def broadcast_tangent(tangent: Value | None, out: Value) -> Value | None:
     """``tangent`` broadcast and cast to the type of the result ``out``; None stays None."""
     if tangent is None:
         return None
@@ -193,14 +194,14 @@ def diagonal(terms: tuple[Callable | Absent | None, ...]) -> tuple[Callable, Cal
         )
 
     def along(term, ct, out, args, arg):
-        return term if type(term) is Absent else match(term(ct, out, *args), arg)
+        return term if type(term) is Absent else unbroadcast(term(ct, out, *args), arg)
 
     def terms_jvp(tangents, out, *args):
         there = [(t, g) for t, g in zip(terms, tangents, strict=True) if t and g is not None]
         absent = next((t for t, _ in there if type(t) is Absent), None)
         if absent is not None:
             raise MissingRule(absent.reason)
-        return spread(added(t(g, out, *args) for t, g in there), out)
+        return broadcast_tangent(added(t(g, out, *args) for t, g in there), out)
 
     return terms_vjp, terms_jvp
 
@@ -212,7 +213,7 @@ def elementwise(
     ``diagonal``.
     """
     by_vjp, by_jvp = diagonal(terms)
-    return op(
+    return define(
         name,
         ufunc_impl(numpy),
         ufunc_aval(numpy),
@@ -281,7 +282,7 @@ def composite_record(
         fields.setdefault("batch", decomposed(partial(decomposition, decompose), several))
     return Primitive(
         name,
-        own_or_made(impl, made_impl, fields.get("numpy", ())) if impl else made_impl,
+        _own_or_made(impl, made_impl, fields.get("numpy", ())) if impl else made_impl,
         aval or made_aval,
         vjp=vjp or by_vjp,
         jvp=jvp or by_jvp,
@@ -292,7 +293,7 @@ def composite_record(
     )
 
 
-def own_or_made(impl: Callable, made: Callable, functions) -> Callable:
+def _own_or_made(impl: Callable, made: Callable, functions) -> Callable:
     """``impl``, which calls the first of NumPy's functions; ``made`` where the array module has no
     such function.
     """
@@ -302,14 +303,14 @@ def own_or_made(impl: Callable, made: Callable, functions) -> Callable:
 
     def numerics(xp, *args, call, **attrs):
         # CuPy has not all of numpy.linalg, nor the youngest ufuncs
-        if xp is np or found(xp, path) is not None or found(np, path) is not function:
+        if xp is np or _found(xp, path) is not None or _found(np, path) is not function:
             return impl(xp, *args, **attrs)
         return made(xp, *args, call=call, **attrs)
 
     return numerics
 
 
-def found(xp, path: list[str]):
+def _found(xp, path: list[str]):
     """What an array module has under these names, from outside in; None if nothing."""
     for name in filter(None, path):
         xp = getattr(xp, name, None)

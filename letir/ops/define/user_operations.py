@@ -10,7 +10,7 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.as_numpy.control import imported_call
 
-NO_RULE = todo("no rule was given; pass one to letir.primitive or letir.opaque")
+_NO_RULE = todo("no rule was given; pass one to letir.primitive or letir.opaque")
 
 
 def primitive(
@@ -18,8 +18,8 @@ def primitive(
     impl: Callable,
     aval: Callable,
     *,
-    vjp: Callable | Absent = NO_RULE,
-    jvp: Callable | Absent = NO_RULE,
+    vjp: Callable | Absent = _NO_RULE,
+    jvp: Callable | Absent = _NO_RULE,
     **fields,
 ) -> Primitive:
     """A new operation, called ``package.name``: a callable on arrays and traced values.
@@ -68,7 +68,7 @@ def opaque(
         _check_results(name, out if several is not None else (out,), fixed, args, several)
         return out
 
-    rule = NO_RULE if vjp is None else vjp if traceable else _opaque_vjp(name, vjp)
+    rule = _NO_RULE if vjp is None else vjp if traceable else _opaque_vjp(name, vjp)
     results = None if several is None else lambda: several
     source = imported_call(function, name)
     return primitive(name, impl, fixed, vjp=rule, results=results, source=source)

@@ -10,10 +10,10 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body, slice_types
 from letir.ops.define.batch_rules import emitted, first_mapped, in_front
-from letir.ops.define.records import op
+from letir.ops.define.records import define
 
 
-def errstate_impl(xp, *args, call, body, divide, over, under, invalid):
+def _errstate_impl(xp, *args, call, body, divide, over, under, invalid):
     """The body in this state, which only NumPy has."""
     if not hasattr(xp, "errstate"):
         return call(body, list(args))
@@ -21,12 +21,12 @@ def errstate_impl(xp, *args, call, body, divide, over, under, invalid):
         return call(body, list(args))
 
 
-def errstate_aval(*types, body, **_):
+def _errstate_aval(*types, body, **_):
     """The types of the body's results."""
     return tuple(arg.type for arg in fitted(body, types).ret.args)
 
 
-def in_state(rule: Callable, values: tuple, state: dict) -> tuple:
+def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
     """What ``rule`` makes of ``values``, as one bind in this state; answers that are no values as
     they are.
     """
@@ -41,7 +41,7 @@ def in_state(rule: Callable, values: tuple, state: dict) -> tuple:
     return tuple(next(results) if isinstance(answer, Value) else answer for answer in found)
 
 
-def errstate_vjp(cts, outs, *args, body, transform, wanted=None, **state):
+def _errstate_vjp(cts, outs, *args, body, transform, wanted=None, **state):
     """Back through the body, in the same state."""
     body = fitted(body, tuple(map(body_type, args)))
     count, results = len(args), len(outs)
@@ -51,10 +51,10 @@ def errstate_vjp(cts, outs, *args, body, transform, wanted=None, **state):
         operands, directions = values[:count], values[count + results :]
         return transform(body, operands, directions, wanted=wanted, known=known)
 
-    return in_state(rule, (*args, *outs, *cts), state)
+    return _in_state(rule, (*args, *outs, *cts), state)
 
 
-def errstate_jvp(tangents, outs, *args, body, transform, **state):
+def _errstate_jvp(tangents, outs, *args, body, transform, **state):
     """Forward through the body, in the same state."""
     body = fitted(body, tuple(map(body_type, args)))
     count = len(args)
@@ -62,11 +62,11 @@ def errstate_jvp(tangents, outs, *args, body, transform, **state):
     def rule(*values):
         return transform(body, values[:count], values[count:])
 
-    return in_state(rule, (*args, *tangents), state)
+    return _in_state(rule, (*args, *tangents), state)
 
 
 @in_front
-def batched_errstate(args, mapped, *, body, transform, **state):
+def _batched_errstate(args, mapped, *, body, transform, **state):
     """The body for all examples, in the same state."""
     body = fitted(body, slice_types(args, mapped))
     size, apart = first_mapped(args, mapped).shape[0], [False] * len(body.ret.args)
@@ -74,7 +74,7 @@ def batched_errstate(args, mapped, *, body, transform, **state):
     return emitted("errstate", args, body=body, **state)
 
 
-def errstate_source(write, *args, body, **state):
+def _errstate_source(write, *args, body, **state):
     """The body in a ``with`` statement."""
     words = ", ".join(f"{name}={value!r}" for name, value in state.items())
     names = write.results()
@@ -82,14 +82,14 @@ def errstate_source(write, *args, body, **state):
         write.body(body, args, names)
 
 
-errstate = op(
+errstate = define(
     "errstate",
-    errstate_impl,
-    errstate_aval,
-    vjp=errstate_vjp,
-    jvp=errstate_jvp,
-    batch=batched_errstate,
+    _errstate_impl,
+    _errstate_aval,
+    vjp=_errstate_vjp,
+    jvp=_errstate_jvp,
+    batch=_batched_errstate,
     results=lambda *, body, **_: len(body.ret.args),
     holds_lambdas=True,
-    source=errstate_source,
+    source=_errstate_source,
 )

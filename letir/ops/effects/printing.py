@@ -5,16 +5,16 @@ import string
 
 from letir.ast.primitive import never
 from letir.ops.define.batch_rules import emitted, in_front
-from letir.ops.define.records import op
+from letir.ops.define.records import define
 
 
-def shown(values: tuple, names: tuple) -> tuple[tuple, dict]:
+def _shown(values: tuple, names: tuple) -> tuple[tuple, dict]:
     """(by place, by name): the values of a print, of which the last have names."""
     count = len(values) - len(names)
     return values[:count], dict(zip(names, values[count:], strict=True))
 
 
-class Elements(string.Formatter):
+class _Elements(string.Formatter):
     """``str.format`` in which the format of an array is that of its elements."""
 
     def format_field(self, value, spec: str) -> str:
@@ -26,11 +26,11 @@ class Elements(string.Formatter):
 def print_impl(xp, *values, text, names=()):
     """Nothing: the text is printed, with the values in its braces."""
     on_host = tuple([v.get() if hasattr(v, "get") else v for v in values])  # CuPy's have get
-    builtins.print(Elements().vformat(text, *shown(on_host, names)))
+    builtins.print(_Elements().vformat(text, *_shown(on_host, names)))
     return ()
 
 
-ELEMENTS = """
+_ELEMENTS = """
 def elements(text, *values, **named):
     '''text.format, in which the format of an array is that of its elements.'''
 
@@ -45,17 +45,17 @@ def elements(text, *values, **named):
 """
 
 
-def print_source(write, *values, text, names):
+def _print_source(write, *values, text, names):
     """Python's print."""
-    by_place, by_name = shown(values, names)
+    by_place, by_name = _shown(values, names)
     named = [f"{name}={value}" for name, value in by_name.items()]
     arguments = ", ".join([repr(text), *by_place, *named])
     formatter = write.writer.module.imported("string", "Formatter")
-    function = write.helper(ELEMENTS.replace("FORMATTER", formatter))
+    function = write.helper(_ELEMENTS.replace("FORMATTER", formatter))
     write.line(f"print({function}({arguments}))")
 
 
-print_ = op(
+print_ = define(
     "print",
     print_impl,
     lambda *values, text, names: (),
@@ -65,5 +65,5 @@ print_ = op(
     batch=in_front(lambda args, mapped, **attrs: emitted("print", args, **attrs)),
     results=lambda **_: 0,
     effect=True,
-    source=print_source,
+    source=_print_source,
 )

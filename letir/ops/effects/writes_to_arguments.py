@@ -12,13 +12,13 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import GuardError, ShapeError
 from letir.ops.define.batch_rules import pointwise
-from letir.ops.define.records import match, op
+from letir.ops.define.records import define, unbroadcast
 from letir.ops.shape.shape_and_creation import zeros_like
 
 # ---- what a program does to its arguments ----
 
 
-def write_back_impl(xp, x, new):
+def _write_back_impl(xp, x, new):
     """Write ``new`` into the caller's array ``x``, and give that; a scalar cannot be written to."""
     if not isinstance(x, xp.ndarray) or not x.flags.writeable:  # a scalar, a constant
         return new
@@ -26,18 +26,18 @@ def write_back_impl(xp, x, new):
     return x
 
 
-def write_back_aval(x, new):
+def _write_back_aval(x, new):
     """The operand's type; what is written has the same."""
     if (x.dtype, x.shape) != (new.dtype, new.shape):
         raise ShapeError(f"write_back: {new} cannot be the new contents of {x}")
     return ArrayType(x.dtype, x.shape)
 
 
-write_back = op(
+write_back = define(
     "write_back",
-    write_back_impl,
-    write_back_aval,
-    vjp=lambda ct, y, x, new: (None, match(ct, new)),
+    _write_back_impl,
+    _write_back_aval,
+    vjp=lambda ct, y, x, new: (None, unbroadcast(ct, new)),
     jvp=lambda t, y, x, new: zeros_like(y) if t[1] is None else t[1],
     batch=lambda args, axes: (args[1], axes[1]),  # transforms change no arguments
     effect=True,
@@ -64,7 +64,7 @@ def order_of(x) -> "str | tuple":
     return "F" if x.flags.f_contiguous else tuple(x.strides)
 
 
-def guard_order_impl(xp, x, *, order):
+def _guard_order_impl(xp, x, *, order):
     """Nothing, or GuardError if the memory order is not what it was in the trace."""
     found = order_of(x)
     # short arrays are in several orders at once
@@ -77,9 +77,9 @@ def guard_order_impl(xp, x, *, order):
     return ()
 
 
-guard_order = op(
+guard_order = define(
     "guard_order",
-    guard_order_impl,
+    _guard_order_impl,
     lambda x, *, order: (),
     vjp=never("it has no result"),
     jvp=never("it has no result"),
@@ -91,7 +91,7 @@ guard_order = op(
 # ---- complex numbers ----
 
 
-def complex_of_impl(xp, re, im):
+def _complex_of_impl(xp, re, im):
     """Both parts to the bit: ``re + 1j * im`` would make nan of inf, and 0.0 of -0.0."""
     is_array = isinstance(re, xp.ndarray) or isinstance(im, xp.ndarray)
     re, im = xp.broadcast_arrays(re, im)
@@ -100,23 +100,23 @@ def complex_of_impl(xp, re, im):
     return out if is_array else out[()]
 
 
-def complex_of_aval(re, im):
+def _complex_of_aval(re, im):
     """The complex dtype of the parts' precision."""
     dtype = np.result_type(re.dtype, im.dtype, np.complex64)
     return ArrayType(dtype, broadcast_shapes(re.shape, im.shape))
 
 
-def complex_of_jvp(tangents, y, re, im):
+def _complex_of_jvp(tangents, y, re, im):
     """The same of the tangents, zeros where there are none."""
     zero = zeros_like(y).real
     return complex_of(*[zero if t is None else t for t in tangents])
 
 
-complex_of = op(
+complex_of = define(
     "complex_of",
-    complex_of_impl,
-    complex_of_aval,
-    vjp=lambda ct, y, re, im: (match(ct, re), match(ct * 1j, im)),
-    jvp=complex_of_jvp,
+    _complex_of_impl,
+    _complex_of_aval,
+    vjp=lambda ct, y, re, im: (unbroadcast(ct, re), unbroadcast(ct * 1j, im)),
+    jvp=_complex_of_jvp,
     batch=pointwise("complex_of"),
 )

@@ -7,12 +7,12 @@ from letir.ast.primitive import never, todo
 from letir.ast.types import WEAK, ArrayType, number_dtype
 from letir.errors import DTypeError
 from letir.ops.define.batch_rules import pointwise, unchanged
-from letir.ops.define.records import match, op, recast
+from letir.ops.define.records import define, recast, unbroadcast
 
 # ---- another dtype ----
 
 
-def cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
+def _cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
     """``ndarray.astype``; the order of memory and ``subok`` do not matter here, ``casting`` is
     checked.
     """
@@ -22,15 +22,15 @@ def cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
     return (x,), {"dtype": dtype}
 
 
-cast = op(
+cast = define(
     "cast",
     # a weak operand is a Python number at run time, which has no astype
     lambda xp, x, *, dtype: x.astype(dtype) if hasattr(x, "astype") else xp.asarray(x, dtype)[()],
     lambda x, *, dtype: x.with_dtype(dtype),
     # to integers: piecewise constant
-    vjp=lambda ct, y, x, *, dtype: (match(ct, x) if dtype.kind in "fc" else None,),
+    vjp=lambda ct, y, x, *, dtype: (unbroadcast(ct, x) if dtype.kind in "fc" else None,),
     jvp=lambda t, y, x, *, dtype: recast(t[0], dtype) if dtype.kind in "fc" else None,
-    prepare=cast_prepare,
+    prepare=_cast_prepare,
     batch=pointwise("cast"),
     elementwise=True,
     reusable=True,
@@ -38,16 +38,16 @@ cast = op(
 )
 
 
-def weaken_aval(x):
+def _weaken_aval(x):
     """The weak type of the Python number that ``item`` gives."""
     return WEAK[type(np.zeros((), x.dtype).item())]
 
 
-weaken = op(
+weaken = define(
     "weaken",
     lambda xp, x: x.item() if hasattr(x, "item") else x,
-    weaken_aval,
-    vjp=lambda ct, y, x: (match(ct, x),),
+    _weaken_aval,
+    vjp=lambda ct, y, x: (unbroadcast(ct, x),),
     jvp=lambda t, y, x: t[0],
     batch=unchanged,  # a batch of Python numbers is an array
     onnx=todo("Python numbers become 0-d arrays first"),
@@ -57,25 +57,25 @@ weaken = op(
 # ---- the same elements ----
 
 
-def copy_prepare(a, order="K", subok=False):
+def _copy_prepare(a, order="K", subok=False):
     """np.copy's call; the order of memory matters where a reshape of the copy is written to."""
     is_row = a.type is not None and a.type.ndim < 2 if isinstance(a, Value) else True
     return (a,), {"order": "K" if is_row else order}
 
 
-copy = op(
+copy = define(
     "copy",
     lambda xp, x, *, order="K": xp.array(x, copy=True, order=order),
     lambda x, *, order: ArrayType(x.dtype, x.shape),
     vjp=lambda ct, y, x, *, order: (ct,),
     jvp=lambda t, y, x, *, order: t[0],
-    prepare=copy_prepare,
+    prepare=_copy_prepare,
     numpy=(np.copy,),
     batch=pointwise("copy"),
     reusable=True,
     onnx="Identity",
 )
-stop_gradient = op(
+stop_gradient = define(
     "stop_gradient",
     lambda xp, x: x,
     lambda x: x,
@@ -86,7 +86,7 @@ stop_gradient = op(
     onnx="Identity",
 )
 # x itself, of which no pass knows that: what is computed of it again is not merged with the first
-barrier = op(
+barrier = define(
     "barrier",
     lambda xp, x: x,
     lambda x: x,

@@ -22,16 +22,16 @@ from letir.ops.define.batch_rules import on_axes, pointwise
 from letir.ops.define.records import (
     added,
     binary,
+    broadcast_tangent,
     composite,
+    define,
     discrete,
     elementwise,
     flat,
-    match,
-    op,
     recast,
-    spread,
     ufunc_aval,
     ufunc_impl,
+    unbroadcast,
 )
 from letir.ops.elementwise.casting import stop_gradient
 from letir.ops.elementwise.ufuncs import (
@@ -51,7 +51,7 @@ from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose_join_split import normalized
 
 
-def angle_decompose(x, *, deg=False):
+def _angle_decompose(x, *, deg=False):
     """The arc tangent of the imaginary part and the real part."""
     parts = (imag(x), real(x)) if x.dtype.kind == "c" else (0, stop_gradient(x))
     found = arctan2(*parts)
@@ -60,33 +60,33 @@ def angle_decompose(x, *, deg=False):
 
 angle = composite(
     "angle",
-    angle_decompose,
+    _angle_decompose,
     impl=lambda xp, x, *, deg: xp.angle(x, deg),
     prepare=lambda z, deg=False: ((z,), {"deg": bool(deg)}),
     numpy=(np.angle,),
 )
 
 
-def unwrap_aval(x, *, discont, axis, period):
+def _unwrap_aval(x, *, discont, axis, period):
     """What the operand and the period promote to."""
     normalized(axis, x.ndim)
     return ArrayType(np.result_type(x.dtype, period), x.shape)
 
 
-def unwrap_prepare(p, discont=None, axis=-1, *, period=2 * math.pi):
+def _unwrap_prepare(p, discont=None, axis=-1, *, period=2 * math.pi):
     """np.unwrap's call."""
     return (p,), {"discont": discont, "axis": as_size(axis), "period": period}
 
 
-unwrap = op(
+unwrap = define(
     "unwrap",
     lambda xp, x, *, discont=None, axis=-1, period=2 * math.pi: xp.unwrap(
         x, discont, axis, period=period
     ),
-    unwrap_aval,
-    vjp=lambda ct, y, x, **_: (match(ct, x),),
+    _unwrap_aval,
+    vjp=lambda ct, y, x, **_: (unbroadcast(ct, x),),
     jvp=lambda t, y, x, **_: recast(t[0], y.dtype),
-    prepare=unwrap_prepare,
+    prepare=_unwrap_prepare,
     numpy=(np.unwrap,),
     batch=on_axes("unwrap"),
 )
@@ -94,9 +94,9 @@ unwrap = op(
 
 # ---- angles ----
 
-DEGREE = math.pi / 180
-radians = elementwise("radians", lambda g, y, x: g * DEGREE, numpy=np.radians, also=(np.deg2rad,))
-degrees = elementwise("degrees", lambda g, y, x: g / DEGREE, numpy=np.degrees, also=(np.rad2deg,))
+_DEGREE = math.pi / 180
+radians = elementwise("radians", lambda g, y, x: g * _DEGREE, numpy=np.radians, also=(np.deg2rad,))
+degrees = elementwise("degrees", lambda g, y, x: g / _DEGREE, numpy=np.degrees, also=(np.rad2deg,))
 
 # ---- signs and neighbours ----
 
@@ -130,15 +130,15 @@ fmod = binary(
 )
 
 
-def wide(x, out: Value):
+def _wide(x, out: Value):
     """An operand in the double precision of the result."""
     return x.astype(out.dtype) if isinstance(x, Value) and x.dtype != out.dtype else x
 
 
 float_power = binary(
     "float_power",
-    lambda g, out, x, y: power_by_base(g, out, wide(x, out), wide(y, out)),
-    lambda g, out, x, y: power_by_exponent(g, out, wide(x, out), wide(y, out)),
+    lambda g, out, x, y: power_by_base(g, out, _wide(x, out), _wide(y, out)),
+    lambda g, out, x, y: power_by_exponent(g, out, _wide(x, out), _wide(y, out)),
     numpy=np.float_power,
 )
 logaddexp2 = binary(
@@ -152,9 +152,9 @@ ldexp = elementwise("ldexp", lambda g, out, x, i: ldexp(g, i), None, numpy=np.ld
 # ---- two results ----
 
 
-def in_two(name: str, numpy: np.ufunc, vjp, jvp) -> Primitive:
+def _in_two(name: str, numpy: np.ufunc, vjp, jvp) -> Primitive:
     """Register an elementwise function with two results."""
-    return op(
+    return define(
         name,
         ufunc_impl(numpy),
         ufunc_aval(numpy),
@@ -166,40 +166,40 @@ def in_two(name: str, numpy: np.ufunc, vjp, jvp) -> Primitive:
     )
 
 
-modf = in_two(
+modf = _in_two(
     "modf",
     np.modf,
-    lambda cts, outs, x: (match(cts[0], x),),  # the integral part is a step function
-    lambda tangents, outs, x: (spread(tangents[0], outs[0]), None),
+    lambda cts, outs, x: (unbroadcast(cts[0], x),),  # the integral part is a step function
+    lambda tangents, outs, x: (broadcast_tangent(tangents[0], outs[0]), None),
 )
 
 
-def frexp_vjp(cts, outs, x):
+def _frexp_vjp(cts, outs, x):
     """The mantissa is x / 2**exponent."""
-    return (None if cts[0] is None else match(ldexp(cts[0], -outs[1]), x),)
+    return (None if cts[0] is None else unbroadcast(ldexp(cts[0], -outs[1]), x),)
 
 
-frexp = in_two(
+frexp = _in_two(
     "frexp",
     np.frexp,
-    frexp_vjp,
-    lambda tangents, outs, x: (ldexp(spread(tangents[0], outs[0]), -outs[1]), None),
+    _frexp_vjp,
+    lambda tangents, outs, x: (ldexp(broadcast_tangent(tangents[0], outs[0]), -outs[1]), None),
 )
 
 
-def divmod_vjp(cts, outs, x, y):
+def _divmod_vjp(cts, outs, x, y):
     """The remainder is x - quotient * y."""
     _, ct = cts
     if ct is None:
         return None, None
-    return match(ct, x), match(-ct * outs[0], y)
+    return unbroadcast(ct, x), unbroadcast(-ct * outs[0], y)
 
 
-def divmod_jvp(tangents, outs, x, y):
+def _divmod_jvp(tangents, outs, x, y):
     """No tangent of the quotient, a step function."""
     by_x, by_y = tangents
     terms = (by_x, None if by_y is None else -by_y * outs[0])
-    return None, spread(added(terms), outs[1])
+    return None, broadcast_tangent(added(terms), outs[1])
 
 
-divmod_ = in_two("divmod", np.divmod, divmod_vjp, divmod_jvp)
+divmod_ = _in_two("divmod", np.divmod, _divmod_vjp, _divmod_jvp)

@@ -7,31 +7,31 @@ of the body, put in its place: a transformed program is fused again when it is o
 from letir.ops.as_numpy.control import body as body_in_place
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
 from letir.ops.define.batch_rules import unmapped_types
-from letir.ops.define.records import op
+from letir.ops.define.records import define
 
 
-def run_fused(xp, operands: list, *, call, body):
+def _run_fused(xp, operands: list, *, call, body):
     """The results of the body, in which each operand is freed at its last use."""
     return call(body, operands)
 
 
-def fused_aval(*types, body):
+def _fused_aval(*types, body):
     """The types of the body's results."""
     return tuple([arg.type for arg in fitted(body, types).ret.args])
 
 
-def fused_vjp(cts, outs, *args, body, transform, wanted=None):
+def _fused_vjp(cts, outs, *args, body, transform, wanted=None):
     """Back through the body, whose results are known."""
     body = fitted(body, tuple(map(body_type, args)))
     return transform(body, args, cts, wanted=wanted, known=dict(enumerate(outs)))
 
 
-def fused_jvp(tangents, outs, *args, body, transform):
+def _fused_jvp(tangents, outs, *args, body, transform):
     """Forward through the body."""
     return transform(fitted(body, tuple(map(body_type, args))), args, tangents)
 
 
-def fused_batch(args, axes, /, *, body, transform):
+def _fused_batch(args, axes, /, *, body, transform):
     """The body for all examples, in its place."""
     like, axis = next((a, i) for a, i in zip(args, axes, strict=True) if i is not None)
     body = fitted(body, unmapped_types(args, axes))
@@ -39,15 +39,15 @@ def fused_batch(args, axes, /, *, body, transform):
     return like.emitter.call(program, args), out_axes
 
 
-fused = op(
+fused = define(
     "fused",
     lambda xp, *args, call, body: call(body, list(args)),
-    fused_aval,
-    vjp=fused_vjp,
-    jvp=fused_jvp,
-    batch=fused_batch,
+    _fused_aval,
+    vjp=_fused_vjp,
+    jvp=_fused_jvp,
+    batch=_fused_batch,
     results=lambda *, body: len(body.ret.args),
     holds_lambdas=True,
-    consume=run_fused,
+    consume=_run_fused,
     source=body_in_place,
 )

@@ -6,22 +6,22 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, TraceError
 from letir.ops.define.batch_rules import pointwise
-from letir.ops.define.records import DISCRETE, FLAT, match, op, spread
+from letir.ops.define.records import DISCRETE, FLAT, broadcast_tangent, define, unbroadcast
 from letir.ops.elementwise.ufuncs import imag, isfinite, real, where
 from letir.ops.shape.shape_and_creation import as_size
 
 # ---- round ----
 
 
-def round_aval(x, *, decimals):
+def _round_aval(x, *, decimals):
     """The operand's dtype, but for booleans."""
     return ArrayType(np.round(np.zeros(1, x.dtype), decimals).dtype, x.shape)
 
 
-round_ = op(
+round_ = define(
     "round",
     lambda xp, x, *, decimals=0: xp.round(x, decimals),
-    round_aval,
+    _round_aval,
     vjp=FLAT,
     jvp=FLAT,
     prepare=lambda a, decimals=0, out=None: ((a,), {"decimals": as_size(decimals)}),
@@ -32,12 +32,12 @@ round_ = op(
 # ---- isclose ----
 
 
-def isclose_prepare(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
+def _isclose_prepare(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """np.isclose's call; the tolerances are operands too."""
     return (a, b, rtol, atol), {"equal_nan": bool(equal_nan)}
 
 
-isclose = op(
+isclose = define(
     "isclose",
     lambda xp, x, y, rtol, atol, *, equal_nan=False: xp.isclose(
         x, y, rtol, atol, equal_nan=equal_nan
@@ -45,7 +45,7 @@ isclose = op(
     lambda *types, equal_nan: ArrayType(bool, broadcast_shapes(*[kind.shape for kind in types])),
     vjp=DISCRETE,
     jvp=DISCRETE,
-    prepare=isclose_prepare,
+    prepare=_isclose_prepare,
     numpy=(np.isclose,),
     batch=pointwise("isclose"),
 )
@@ -53,7 +53,7 @@ isclose = op(
 # ---- nan_to_num ----
 
 
-def finite_part(g: Value, x: Value) -> Value:
+def _finite_part(g: Value, x: Value) -> Value:
     """``g`` where ``x`` is finite, its parts one by one; 0 where a number took its place."""
     if x.dtype.kind != "c":
         return where(isfinite(x), g, 0)
@@ -61,7 +61,7 @@ def finite_part(g: Value, x: Value) -> Value:
     return by_real + 1j * where(isfinite(imag(x)), imag(g), 0)
 
 
-def nan_to_num_prepare(x, copy=True, nan=0.0, posinf=None, neginf=None):
+def _nan_to_num_prepare(x, copy=True, nan=0.0, posinf=None, neginf=None):
     """np.nan_to_num's call that makes a new array, with numbers to be put in."""
     if not copy:
         raise TraceError(
@@ -78,15 +78,15 @@ def nan_to_num_prepare(x, copy=True, nan=0.0, posinf=None, neginf=None):
     return (x,), fills
 
 
-nan_to_num = op(
+nan_to_num = define(
     "nan_to_num",
     lambda xp, x, *, nan=0.0, posinf=None, neginf=None: xp.nan_to_num(
         x, nan=nan, posinf=posinf, neginf=neginf
     ),
     lambda x, **_: ArrayType(x.dtype, x.shape),
-    vjp=lambda ct, y, x, **_: (match(finite_part(ct, x), x),),
-    jvp=lambda t, y, x, **_: spread(finite_part(t[0], x), y),
-    prepare=nan_to_num_prepare,
+    vjp=lambda ct, y, x, **_: (unbroadcast(_finite_part(ct, x), x),),
+    jvp=lambda t, y, x, **_: broadcast_tangent(_finite_part(t[0], x), y),
+    prepare=_nan_to_num_prepare,
     numpy=(np.nan_to_num,),
     batch=pointwise("nan_to_num"),
 )

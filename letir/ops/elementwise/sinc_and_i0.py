@@ -12,13 +12,13 @@ import numpy as np
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError
 from letir.ops.define.batch_rules import pointwise
-from letir.ops.define.records import composite, match, op, spread
+from letir.ops.define.records import broadcast_tangent, composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import abs_, sin, where
 
 # ---- sinc ----
 
 
-def sinc_decompose(x):
+def _sinc_decompose(x):
     """sin(pi * x) / (pi * x), and 1 at 0."""
     y = math.pi * x
     near = abs_(y) < 0.5
@@ -30,28 +30,28 @@ def sinc_decompose(x):
     return where(near, series, sin(y) / y)
 
 
-sinc = composite("sinc", sinc_decompose, impl=lambda xp, x: xp.sinc(x), numpy=(np.sinc,))
+sinc = composite("sinc", _sinc_decompose, impl=lambda xp, x: xp.sinc(x), numpy=(np.sinc,))
 
 # ---- i0 ----
 
 
-def bessel_aval(x):
+def _bessel_aval(x):
     """A real floating dtype; double precision for integers."""
     if x.dtype.kind == "c":
         raise DTypeError(f"i0 takes no complex numbers, found {x}")
     return ArrayType(x.dtype if x.dtype.kind == "f" else float, x.shape)
 
 
-i0 = op(
+i0 = define(
     "i0",
     lambda xp, x: xp.i0(x),
-    bessel_aval,
-    vjp=lambda ct, y, x: (match(ct * i0_slope(x), x),),
-    jvp=lambda t, y, x: spread(t[0] * i0_slope(x), y),
+    _bessel_aval,
+    vjp=lambda ct, y, x: (unbroadcast(ct * i0_slope(x), x),),
+    jvp=lambda t, y, x: broadcast_tangent(t[0] * i0_slope(x), y),
     numpy=(np.i0,),
     batch=pointwise("i0"),
 )
-WITHIN_8 = (
+_WITHIN_8 = (
     *(0.126293593221816827, -0.176416518357834055, 0.102643658689847095, -0.0529459812080949914),
     *(0.0247264490306265168, -0.0105640848946261982, 0.00415642294431288816),
     *(-0.00151357245063125315, 0.000512285956168575773, -0.000161760815825896746),
@@ -62,7 +62,7 @@ WITHIN_8 = (
     *(3.22379336594557471e-13, -5.04218550472791169e-14, 7.60068429473540693e-15),
     *(-1.10559694773538631e-15, 1.55363195773620047e-16, -2.11142121435816608e-17),
 )
-BEYOND_8 = (
+_BEYOND_8 = (
     *(0.38928811750914006, -0.00976109749136146841, -0.000110588938762623716),
     *(-3.88256480887769039e-6, -2.51223623787020893e-7, -2.63146884688951951e-8),
     *(-3.83538038596423702e-9, -5.58974346219658381e-10, -1.89749581235054123e-11),
@@ -74,7 +74,7 @@ BEYOND_8 = (
 )
 
 
-def chebyshev(t, coefficients: tuple):
+def _chebyshev(t, coefficients: tuple):
     """The series at ``t``, by Clenshaw's recurrence."""
     ahead = further = 0.0 * t
     for c in coefficients[:0:-1]:
@@ -82,18 +82,18 @@ def chebyshev(t, coefficients: tuple):
     return coefficients[0] + t * ahead - further
 
 
-def i0_slope_impl(xp, x):
+def _i0_slope_impl(xp, x):
     """I1(x): the exponential times a series in x / 4 - 1, or beyond 8 in 16 / x - 1."""
     x = xp.asarray(x)
     x = x if x.dtype.kind == "f" else x.astype(float)
     size = xp.abs(x)
     small, large = xp.minimum(size, 8), xp.maximum(size, 8)
-    inner = chebyshev(small / 4 - 1, WITHIN_8) * small * xp.exp(small)
-    outer = chebyshev(16 / large - 1, BEYOND_8) * xp.exp(large) / xp.sqrt(large)
+    inner = _chebyshev(small / 4 - 1, _WITHIN_8) * small * xp.exp(small)
+    outer = _chebyshev(16 / large - 1, _BEYOND_8) * xp.exp(large) / xp.sqrt(large)
     return xp.copysign(xp.where(size <= 8, inner, outer), x)
 
 
-def curvature(x):
+def _curvature(x):
     """The second derivative of i0: I0(x) - I1(x) / x, of which the quotient is a series near 0."""
     near = abs_(x) < 1
     quarter = where(near, 0.25 * (x * x), 0)
@@ -104,11 +104,11 @@ def curvature(x):
     return i0(x) - where(near, 0.5 * series, i0_slope(x_far) / x_far)
 
 
-SLOPE = f'''
+_SLOPE = f'''
 def i0_slope(x):
     """The Bessel function I1, the derivative of I0, by its Chebyshev series."""
-    within = {WITHIN_8}
-    beyond = {BEYOND_8}
+    within = {_WITHIN_8}
+    beyond = {_BEYOND_8}
 
     def series(t, coefficients):
         ahead = further = 0.0 * t
@@ -124,12 +124,12 @@ def i0_slope(x):
     outer = series(16 / large - 1, beyond) * np.exp(large) / np.sqrt(large)
     return np.copysign(np.where(size <= 8, inner, outer), x)
 '''
-i0_slope = op(
+i0_slope = define(
     "i0_slope",
-    i0_slope_impl,
-    bessel_aval,
-    vjp=lambda ct, y, x: (match(ct * curvature(x), x),),
-    jvp=lambda t, y, x: spread(t[0] * curvature(x), y),
+    _i0_slope_impl,
+    _bessel_aval,
+    vjp=lambda ct, y, x: (unbroadcast(ct * _curvature(x), x),),
+    jvp=lambda t, y, x: broadcast_tangent(t[0] * _curvature(x), y),
     batch=pointwise("i0_slope"),
-    source=lambda write, x: f"{write.helper(SLOPE)}({x})",
+    source=lambda write, x: f"{write.helper(_SLOPE)}({x})",
 )

@@ -19,18 +19,18 @@ from letir.ops.define.batch_rules import pointwise
 from letir.ops.define.records import (
     added,
     binary,
+    broadcast_tangent,
+    define,
     discrete,
     elementwise,
     flat,
-    match,
-    op,
     recast,
     result_dtype,
-    spread,
     takes_gradient,
     unary,
+    unbroadcast,
 )
-from letir.ops.define.safe_division import quotient
+from letir.ops.define.safe_division import safe_divide
 
 # ---- arithmetic ----
 
@@ -39,11 +39,11 @@ add = binary(
 )
 
 
-def sub_vjp(ct, out, x, y):
+def _sub_vjp(ct, out, x, y):
     """The cotangent and its negative, which is taken of what is left after summing."""
     # -match(ct, y), not match(-ct, y): after summing there may be less to negate
-    by_y = match(ct, y)
-    return match(ct, x), None if by_y is None else -by_y
+    by_y = unbroadcast(ct, y)
+    return unbroadcast(ct, x), None if by_y is None else -by_y
 
 
 sub = binary(
@@ -51,7 +51,7 @@ sub = binary(
     lambda g, out, x, y: g,
     lambda g, out, x, y: -g,
     numpy=np.subtract,
-    vjp=sub_vjp,
+    vjp=_sub_vjp,
     symbol="-",
     onnx="Sub",
 )
@@ -65,17 +65,17 @@ mul = binary(
 )
 
 
-def div_vjp(ct, out, x, y):
+def _div_vjp(ct, out, x, y):
     """ct / y, and the negative of that times the result, taken of what is left after summing.
 
     ``1 / y`` needs the result only.
     """
-    each = ct * out if is_one(x) else ct / y
-    by_y = match(each * out, y) if takes_gradient(y) else None
-    return match(each, x), None if by_y is None else -by_y
+    each = ct * out if _is_one(x) else ct / y
+    by_y = unbroadcast(each * out, y) if takes_gradient(y) else None
+    return unbroadcast(each, x), None if by_y is None else -by_y
 
 
-def is_one(x) -> bool:
+def _is_one(x) -> bool:
     """Whether an operand is the Python number 1."""
     return type(x) in (int, float) and x == 1
 
@@ -85,7 +85,7 @@ div = binary(
     lambda g, out, x, y: g / y,
     lambda g, out, x, y: -(g / y) * out,  # by out, not x / (y * y), which overflows sooner
     numpy=np.divide,
-    vjp=div_vjp,
+    vjp=_div_vjp,
     symbol="/",
     onnx="Div",
 )
@@ -163,8 +163,8 @@ logaddexp = binary(
     numpy=np.logaddexp,
 )
 # by y: x is not kept for the backward; quotient: 0 at 0 where the root is not used
-sqrt = elementwise("sqrt", lambda g, y, x: quotient(g, 2 * y), numpy=np.sqrt, onnx="Sqrt")
-cbrt = elementwise("cbrt", lambda g, y, x: quotient(g, 3 * y * y), numpy=np.cbrt)
+sqrt = elementwise("sqrt", lambda g, y, x: safe_divide(g, 2 * y), numpy=np.sqrt, onnx="Sqrt")
+cbrt = elementwise("cbrt", lambda g, y, x: safe_divide(g, 3 * y * y), numpy=np.cbrt)
 square = unary("square", lambda y, x: 2 * x, numpy=np.square)
 reciprocal = unary("reciprocal", lambda y, x: -y * y, numpy=np.reciprocal, onnx="Reciprocal")
 
@@ -175,15 +175,15 @@ cos = unary("cos", lambda y, x: -sin(x), numpy=np.cos, onnx="Cos")
 tan = unary("tan", lambda y, x: 1 + y * y, numpy=np.tan, onnx="Tan")
 
 
-def leg(x, side, angle):
+def _leg(x, side, angle):
     """sqrt(1 - x**2); for a complex x ``side(angle)``, which is right on both sides of a branch
     cut.
     """
     return side(angle) if x.type is not None and x.dtype.kind == "c" else sqrt(1 - x * x)
 
 
-arcsin = elementwise("arcsin", lambda g, y, x: g / leg(x, cos, y), numpy=np.arcsin, onnx="Asin")
-arccos = elementwise("arccos", lambda g, y, x: -g / leg(x, sin, y), numpy=np.arccos, onnx="Acos")
+arcsin = elementwise("arcsin", lambda g, y, x: g / _leg(x, cos, y), numpy=np.arcsin, onnx="Asin")
+arccos = elementwise("arccos", lambda g, y, x: -g / _leg(x, sin, y), numpy=np.arccos, onnx="Acos")
 arctan = elementwise("arctan", lambda g, y, x: g / (1 + x * x), numpy=np.arctan, onnx="Atan")
 arctan2 = binary(
     "arctan2",
@@ -218,14 +218,14 @@ trunc = flat("trunc", np.trunc)
 rint = flat("rint", np.rint, onnx="Round")
 
 
-def sign_vjp(ct, y, x):
+def _sign_vjp(ct, y, x):
     """Zero for a real array; for a complex one the part of ``ct`` across z, divided by abs(z)."""
     if x.type is not None and x.dtype.kind != "c":
         return (None,)
-    return (match(sign_jvp((conj(ct),), y, x).conj(), x),)
+    return (unbroadcast(_sign_jvp((conj(ct),), y, x).conj(), x),)
 
 
-def sign_jvp(tangents, y, x):
+def _sign_jvp(tangents, y, x):
     """i * y * imag(t * conj(y)) / abs(x), which is 0 for real arrays."""
     across = imag(tangents[0] * conj(y))  # along z the sign does not change
     return 1j * y * (across / where(x == 0, 1, abs_(x))) if x.dtype.kind == "c" else None
@@ -233,43 +233,43 @@ def sign_jvp(tangents, y, x):
 
 # z / abs(z) of complex z since NumPy 2:
 # https://numpy.org/doc/stable/reference/generated/numpy.sign.html
-sign = elementwise("sign", numpy=np.sign, vjp=sign_vjp, jvp=sign_jvp, onnx="Sign")
+sign = elementwise("sign", numpy=np.sign, vjp=_sign_vjp, jvp=_sign_jvp, onnx="Sign")
 
 
-def abs_vjp(ct, y, x):
+def _abs_vjp(ct, y, x):
     """ct * sign(x), conjugated if it is complex."""
-    return (match(ct * sign(x).conj(), x),)
+    return (unbroadcast(ct * sign(x).conj(), x),)
 
 
-def abs_jvp(tangents, y, x):
+def _abs_jvp(tangents, y, x):
     """The part of the tangent along ``sign(x)``."""
     return recast(tangents[0] * sign(x).conj(), y.dtype)
 
 
-abs_ = elementwise("abs", numpy=np.absolute, vjp=abs_vjp, jvp=abs_jvp, onnx="Abs")
+abs_ = elementwise("abs", numpy=np.absolute, vjp=_abs_vjp, jvp=_abs_jvp, onnx="Abs")
 
 
 conj = elementwise("conj", lambda g, y, x: conj(g), numpy=np.conjugate)
 
 
-def part_aval(x):
+def _part_aval(x):
     """The real dtype of the parts; those of a Python number are Python numbers."""
     return ArrayType(np.empty(0, x.dtype).real.dtype, x.shape, x.weak)
 
 
-real = op(
+real = define(
     "real",
     lambda xp, x: xp.real(x),
-    part_aval,
-    vjp=lambda ct, y, x: (match(ct, x) if x.dtype.kind != "c" else ct * (1 + 0j),),
+    _part_aval,
+    vjp=lambda ct, y, x: (unbroadcast(ct, x) if x.dtype.kind != "c" else ct * (1 + 0j),),
     jvp=lambda t, y, x: recast(t[0], y.dtype),
     numpy=(np.real,),
     batch=pointwise("real"),
 )
-imag = op(
+imag = define(
     "imag",
     lambda xp, x: xp.imag(x),
-    part_aval,
+    _part_aval,
     vjp=lambda ct, y, x: (None if x.dtype.kind != "c" else ct * -1j,),  # df/dx - i df/dy
     jvp=lambda t, y, x: imag(t[0]),
     numpy=(np.imag,),
@@ -299,38 +299,40 @@ isfinite = discrete("isfinite", np.isfinite)
 # ---- choice ----
 
 
-def where_aval(condition, x, y):
+def _where_aval(condition, x, y):
     """NumPy's promotion of the two choices, all three shapes broadcast."""
     return ArrayType(result_dtype(x, y), broadcast_shapes(condition.shape, x.shape, y.shape))
 
 
-def where_vjp(ct, out, condition, x, y):
+def _where_vjp(ct, out, condition, x, y):
     """Choose, never multiply: a nan in the branch not taken stays there."""
-    by_x = match(where(condition, ct, 0), x) if takes_gradient(x) else None
-    by_y = match(where(condition, 0, ct), y) if takes_gradient(y) else None
+    by_x = unbroadcast(where(condition, ct, 0), x) if takes_gradient(x) else None
+    by_y = unbroadcast(where(condition, 0, ct), y) if takes_gradient(y) else None
     return None, by_x, by_y
 
 
-def where_jvp(tangents, out, condition, x, y):
+def _where_jvp(tangents, out, condition, x, y):
     """The tangent of the chosen branch."""
     _, by_x, by_y = tangents
-    return spread(where(condition, 0 if by_x is None else by_x, 0 if by_y is None else by_y), out)
+    return broadcast_tangent(
+        where(condition, 0 if by_x is None else by_x, 0 if by_y is None else by_y), out
+    )
 
 
-def where_prepare(condition, *choices):
+def _where_prepare(condition, *choices):
     """np.where's call with both choices; with none it is np.nonzero's."""
     if len(choices) != 2:
         raise ShapeError("where: either both or neither of x and y should be given")
     return (condition, *choices), {}
 
 
-where = op(
+where = define(
     "where",
     lambda xp, condition, x, y: xp.where(condition, x, y),
-    where_aval,
-    vjp=where_vjp,
-    jvp=where_jvp,
-    prepare=where_prepare,
+    _where_aval,
+    vjp=_where_vjp,
+    jvp=_where_jvp,
+    prepare=_where_prepare,
     numpy=(np.where,),
     batch=pointwise("where"),
     elementwise=True,
@@ -339,13 +341,13 @@ where = op(
 )
 
 
-def clip_aval(x, low, high):
+def _clip_aval(x, low, high):
     """NumPy's promotion of the array and the bounds that are there."""
     there = [kind for kind in (x, low, high) if kind is not None]
     return ArrayType(result_dtype(*there), broadcast_shapes(*[kind.shape for kind in there]))
 
 
-def clip_terms(g, out, x, low, high):
+def _clip_terms(g, out, x, low, high):
     """``g`` sent to the operand that the result is: the array within the bounds, else the bound
     that it meets.
     """
@@ -358,32 +360,32 @@ def clip_terms(g, out, x, low, high):
     return rest if low is None else where(below, 0, rest), to_low, to_high
 
 
-def clip_vjp(ct, out, x, low, high):
+def _clip_vjp(ct, out, x, low, high):
     """Each operand gets the cotangent where it is the result."""
-    terms = clip_terms(ct, out, x, low, high)
+    terms = _clip_terms(ct, out, x, low, high)
     return tuple(
-        None if t is None else match(t, a) for t, a in zip(terms, (x, low, high), strict=True)
+        None if t is None else unbroadcast(t, a) for t, a in zip(terms, (x, low, high), strict=True)
     )
 
 
-def clip_jvp(tangents, out, x, low, high):
+def _clip_jvp(tangents, out, x, low, high):
     """The tangent of the operand that is the result."""
-    picked = (clip_terms(g, out, x, low, high)[i] for i, g in enumerate(tangents) if g is not None)
-    return spread(added(picked), out)
+    picked = (_clip_terms(g, out, x, low, high)[i] for i, g in enumerate(tangents) if g is not None)
+    return broadcast_tangent(added(picked), out)
 
 
-def clip_prepare(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
+def _clip_prepare(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
     """np.clip's bounds under either of their names."""
     return (a, a_min if min is None else min, a_max if max is None else max), {}
 
 
-clip = op(
+clip = define(
     "clip",
     lambda xp, x, low, high: xp.clip(x, low, high),
-    clip_aval,
-    vjp=clip_vjp,
-    jvp=clip_jvp,
-    prepare=clip_prepare,
+    _clip_aval,
+    vjp=_clip_vjp,
+    jvp=_clip_jvp,
+    prepare=_clip_prepare,
     numpy=(np.clip,),
     batch=pointwise("clip"),
     elementwise=True,

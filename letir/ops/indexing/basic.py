@@ -12,7 +12,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, ShapeError
-from letir.ops.define.records import array_dtype, match, op, recast
+from letir.ops.define.records import array_dtype, define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
 from letir.ops.indexing.index_expressions import (
     filled,
@@ -41,7 +41,7 @@ def index_prepare(x, item, arrays=None):
     return (x, *arrays), {"item": item}
 
 
-def write_prepare(x, item, new, arrays=None):
+def _write_prepare(x, item, new, arrays=None):
     """``x[item] = new`` or ``+= new``."""
     (x, *arrays), attrs = index_prepare(x, item, arrays)
     return (x, new if type(new) is not list else np.asarray(new), *arrays), attrs
@@ -50,37 +50,37 @@ def write_prepare(x, item, new, arrays=None):
 # ---- reading ----
 
 
-def index_aval(x, *arrays, item):
+def _index_aval(x, *arrays, item):
     """The operand's dtype in the indexed shape."""
     return x.with_shape(indexed_shape(x.shape, item, arrays))
 
 
-def keeps_all(item) -> bool:
+def _keeps_all(item) -> bool:
     """Whether an index only adds axes of length 1: ``x[:, None]``, ``x[...]``."""
     entries = item if type(item) is tuple else (item,)
     return all(entry in (None, ..., slice(None)) for entry in entries if type(entry) is not Here)
 
 
-def index_vjp(ct, y, x, *arrays, item):
+def _index_vjp(ct, y, x, *arrays, item):
     """The cotangent in zeros, where it was read."""
-    if not arrays and keeps_all(item):  # no zeros, no writing
+    if not arrays and _keeps_all(item):  # no zeros, no writing
         return (reshape(ct, x),)
-    # assemble, not index_add: merged_sums (passes) makes one of several, in one buffer
+    # assemble, not index_add: combine_sums (passes) makes one of several, in one buffer
     return assemble(x, ((item, ct, arrays),)), *[None] * len(arrays)
 
 
-def index_impl(xp, x, *arrays, item):
+def _index_impl(xp, x, *arrays, item):
     """The item; of a Python number as of the array that it is."""
     if type(x) in PYTHON_NUMBERS:
         x = xp.asarray(x)
     return x[filled(item, arrays)]
 
 
-index = op(
+index = define(
     "index",
-    index_impl,
-    index_aval,
-    vjp=index_vjp,
+    _index_impl,
+    _index_aval,
+    vjp=_index_vjp,
     jvp=lambda t, y, x, *arrays, item: index(t[0], item, arrays),
     batch=batched_index,
     prepare=index_prepare,
@@ -89,14 +89,14 @@ index = op(
 # ---- writing ----
 
 
-def written_aval(x, new, *arrays, item):
+def _written_aval(x, new, *arrays, item):
     """The first operand's type; the second must broadcast to what it replaces and is cast to its
     dtype.
     """
     shape = indexed_shape(x.shape, item, arrays)
     lead = new.shape[: max(new.ndim - len(shape), 0)]
     rest = new.shape[len(lead) :]
-    is_wide = any(n != 1 for n in lead) and not (0 in rest and picks_places(x, arrays))
+    is_wide = any(n != 1 for n in lead) and not (0 in rest and _picks_places(x, arrays))
     if is_wide or broadcast_shapes(rest, shape) != shape:
         raise ShapeError(
             f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}"
@@ -108,7 +108,7 @@ def written_aval(x, new, *arrays, item):
     return x.with_shape(x.shape)
 
 
-def picks_places(x, arrays) -> bool:
+def _picks_places(x, arrays) -> bool:
     """Whether an index has arrays, and not only a mask of all of ``x``: NumPy does not look at how
     often nothing is written there.
     """
@@ -120,7 +120,7 @@ def added_aval(x, new, *arrays, item):
     """As for writing, but ``new`` cannot have leading axes that the part has not: NumPy's ``+=``
     refuses them.
     """
-    found, shape = written_aval(x, new, *arrays, item=item), indexed_shape(x.shape, item, arrays)
+    found, shape = _written_aval(x, new, *arrays, item=item), indexed_shape(x.shape, item, arrays)
     if new.ndim > len(shape):
         raise ShapeError(
             f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}"
@@ -128,33 +128,33 @@ def added_aval(x, new, *arrays, item):
     return found
 
 
-def index_set_impl(xp, x, new, *arrays, item):
+def _index_set_impl(xp, x, new, *arrays, item):
     """A copy of ``x`` with the part replaced."""
     out = xp.array(x, copy=True)
     out[filled(item, arrays)] = new
     return out
 
 
-def index_set_update(xp, x, new, *arrays, item):
+def _index_set_update(xp, x, new, *arrays, item):
     """``x`` itself with the part replaced."""
     x[filled(item, arrays)] = new
     return x
 
 
-def index_add_impl(xp, x, new, *arrays, item):
+def _index_add_impl(xp, x, new, *arrays, item):
     """A copy of ``x`` with ``new`` added to the part, also where an index repeats."""
     out = xp.array(x, copy=True)
-    add_at(xp, out, item, new, arrays)
+    _add_at(xp, out, item, new, arrays)
     return out
 
 
-def index_add_update(xp, x, new, *arrays, item):
+def _index_add_update(xp, x, new, *arrays, item):
     """``x`` itself with ``new`` added to the part, also where an index repeats."""
-    add_at(xp, x, item, new, arrays)
+    _add_at(xp, x, item, new, arrays)
     return x
 
 
-def add_at(xp, out, item, new, arrays) -> None:
+def _add_at(xp, out, item, new, arrays) -> None:
     """Add ``new`` to a part of ``out`` in place, also where an index repeats."""
     place = filled(item, arrays)
     # one integer, which may be a Python number, names one place
@@ -168,7 +168,7 @@ def add_at(xp, out, item, new, arrays) -> None:
         out[place] += new  # of masks, which name no place twice
 
 
-def wins(x: Value, read: Value, item, arrays) -> Value:
+def _wins(x: Value, read: Value, item, arrays) -> Value:
     """Where what was written stays: of several writes to one place the last wins."""
     # real parts: only the shapes are read
     x, read = (v if v.type is None else v.real for v in (x, read))
@@ -182,41 +182,41 @@ def wins(x: Value, read: Value, item, arrays) -> Value:
 def to_new(ct: Value, new) -> Value | None:
     """The cotangent of what was written, which may have had further leading axes of length 1."""
     if not isinstance(new, Value) or new.type is None or new.ndim <= ct.ndim:
-        return match(ct, new)
-    return match(reshape(sum_to_size(ct, new.shape[new.ndim - ct.ndim :]), new), new)
+        return unbroadcast(ct, new)
+    return unbroadcast(reshape(sum_to_size(ct, new.shape[new.ndim - ct.ndim :]), new), new)
 
 
-def index_set_vjp(ct, y, x, new, *arrays, item):
+def _index_set_vjp(ct, y, x, new, *arrays, item):
     """Nothing for what was replaced; for the new values the cotangent where they stayed."""
     by_new = None
     if isinstance(new, Value) and new.type is not None and new.type.inexact:
         by_new = index(ct, item, arrays)
         if any(a.dtype.kind != "b" for a in arrays):
-            by_new = where(wins(x, by_new, item, arrays), by_new, 0)
+            by_new = where(_wins(x, by_new, item, arrays), by_new, 0)
         elif not arrays and by_new.shape:
             # a view would keep the cotangent alive, and so from being updated in its own memory
             by_new = PRIMITIVES["copy"](by_new)
         by_new = to_new(by_new, new)
-    by_x = None if covers_all(item, arrays) else match(index_set(ct, item, 0, arrays), x)
+    by_x = None if _covers_all(item, arrays) else unbroadcast(index_set(ct, item, 0, arrays), x)
     return by_x, by_new, *[None] * len(arrays)
 
 
-def covers_all(item, arrays) -> bool:
+def _covers_all(item, arrays) -> bool:
     """Whether all is replaced, so that nothing of the operand is left."""
-    return not arrays and keeps_all(item)
+    return not arrays and _keeps_all(item)
 
 
-def index_add_vjp(ct, y, x, new, *arrays, item):
+def _index_add_vjp(ct, y, x, new, *arrays, item):
     """The cotangent itself, and what is read of it at the index."""
-    return match(ct, x), to_new(index(ct, item, arrays), new), *[None] * len(arrays)
+    return unbroadcast(ct, x), to_new(index(ct, item, arrays), new), *[None] * len(arrays)
 
 
-def write_jvp(name: str):
+def _write_jvp(name: str):
     """The same write on the tangents, zeros where there are none."""
 
     def jvp(tangents, y, x, new, *arrays, item):
         by_x, by_new = tangents[:2]
-        if name == "index_set" and covers_all(item, arrays):
+        if name == "index_set" and _covers_all(item, arrays):
             by_x = None  # nothing of it is left
             if by_new is None:
                 return zeros_like(y)
@@ -226,43 +226,43 @@ def write_jvp(name: str):
     return jvp
 
 
-index_set = op(
+index_set = define(
     "index_set",
-    index_set_impl,
-    written_aval,
-    vjp=index_set_vjp,
-    jvp=write_jvp("index_set"),
+    _index_set_impl,
+    _written_aval,
+    vjp=_index_set_vjp,
+    jvp=_write_jvp("index_set"),
     batch=batched_write("index_set"),
-    prepare=write_prepare,
+    prepare=_write_prepare,
     reusable=True,
-    update=index_set_update,
+    update=_index_set_update,
 )
-index_add = op(
+index_add = define(
     "index_add",
-    index_add_impl,
+    _index_add_impl,
     added_aval,
-    vjp=index_add_vjp,
-    jvp=write_jvp("index_add"),
+    vjp=_index_add_vjp,
+    jvp=_write_jvp("index_add"),
     batch=batched_write("index_add"),
-    prepare=write_prepare,
+    prepare=_write_prepare,
     reusable=True,
-    update=index_add_update,
+    update=_index_add_update,
 )
 
 # ---- putting parts together ----
 
 
-def assemble_impl(xp, *operands, items, shape):
+def _assemble_impl(xp, *operands, items, shape):
     """Zeros, with each part added in place."""
     sizes, rest = sizes_in(operands, shape)
     parts = parts_of(items, rest)
     out = xp.zeros(declared(shape, sizes), xp.result_type(*[part for _, part, _ in parts]))
     for item, part, arrays in parts:
-        add_at(xp, out, item, part, arrays)
+        _add_at(xp, out, item, part, arrays)
     return out
 
 
-def assemble_aval(*operands, items, shape):
+def _assemble_aval(*operands, items, shape):
     """The parts' dtype in the declared shape; each part has the shape of its item."""
     parts = parts_of(items, sizes_in(operands, shape)[1])
     if shape is None:
@@ -274,16 +274,16 @@ def assemble_aval(*operands, items, shape):
     return ArrayType(array_dtype(*[part for _, part, _ in parts]), shape)
 
 
-def assemble_vjp(ct, y, *operands, items, shape):
+def _assemble_vjp(ct, y, *operands, items, shape):
     """What is read of the cotangent at each item."""
     sizes, rest = sizes_in(operands, shape)
     found: list = [None] * len(sizes)
     for item, part, arrays in parts_of(items, rest):
-        found += [match(index(ct, item, arrays), part), *[None] * len(arrays)]
+        found += [unbroadcast(index(ct, item, arrays), part), *[None] * len(arrays)]
     return tuple(found)
 
 
-def assemble_jvp(tangents, y, *operands, items, shape):
+def _assemble_jvp(tangents, y, *operands, items, shape):
     """The tangents of the parts put together."""
     sizes, rest = sizes_in(operands, shape)
     directions = iter(parts_of(items, tangents[len(sizes) :]))
@@ -295,19 +295,19 @@ def assemble_jvp(tangents, y, *operands, items, shape):
     return recast(assemble(y, there), y.dtype)
 
 
-def assemble_prepare(like, parts):
+def _assemble_prepare(like, parts):
     """Parts ``(item, part, arrays)`` in the shape of the value ``like``."""
     sizes, shape = spelled(like)
     rest = [operand for _, part, arrays in parts for operand in (part, *arrays)]
     return (*sizes, *rest), {"items": tuple([item for item, _, _ in parts]), "shape": shape}
 
 
-assemble = op(
+assemble = define(
     "assemble",
-    assemble_impl,
-    assemble_aval,
-    vjp=assemble_vjp,
-    jvp=assemble_jvp,
+    _assemble_impl,
+    _assemble_aval,
+    vjp=_assemble_vjp,
+    jvp=_assemble_jvp,
     batch=batched_assemble,
-    prepare=assemble_prepare,
+    prepare=_assemble_prepare,
 )

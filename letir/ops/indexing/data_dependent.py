@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import GuardError, TraceError
 from letir.ops.define.batch_rules import decomposed
-from letir.ops.define.records import DISCRETE, composite, decomposition, match, op
+from letir.ops.define.records import DISCRETE, composite, decomposition, define, unbroadcast
 from letir.ops.elementwise.ufuncs import logical_not
 from letir.ops.indexing.basic import assemble, index, index_add
 from letir.ops.indexing.index_expressions import spelled_item
@@ -21,21 +21,21 @@ from letir.ops.reductions.reductions import any_
 from letir.ops.shape.shape_and_creation import reshape, zeros
 from letir.ops.shape.transpose_join_split import normalized
 
-INTEGER = np.dtype(np.int64)
-NONZERO = """
+_INTEGER = np.dtype(np.int64)
+_NONZERO = """
 def nonzero(x):
     \"\"\"np.nonzero, and how many there are.\"\"\"
     found = np.nonzero(x)
     return *found, np.int64(found[0].size)
 """
-UNIQUE = """
+_UNIQUE = """
 def unique(x, axis=None, **wanted):
     \"\"\"The results of np.unique, and how many values there are.\"\"\"
     found = np.unique(x, axis=axis, **wanted)
     found = found if type(found) is tuple else (found,)
     return *found, np.int64(found[0].shape[axis or 0])
 """
-FIRST_PLACES = """
+_FIRST_PLACES = """
 def first_places(x, values):
     \"\"\"Where the values stand first in x.\"\"\"
     known, places = np.unique(x, return_index=True)
@@ -43,7 +43,7 @@ def first_places(x, values):
 """
 
 
-def mapped_size(args, axes, **attrs):
+def _mapped_size(args, axes, **attrs):
     """No rule: the examples of a batch would have results of different lengths."""
     raise TraceError(
         "vmap: the length of a result depends on a mapped value, so that no batch can hold it\n"
@@ -51,7 +51,7 @@ def mapped_size(args, axes, **attrs):
     )
 
 
-def length_of(xp, length: int, count: int | None):
+def _length_of(xp, length: int, count: int | None):
     """The length as a value. Raises GuardError if it is not what was recorded: also where a pass
     or a text has left the guard out, no result has another shape than its type says.
     """
@@ -60,39 +60,39 @@ def length_of(xp, length: int, count: int | None):
             f"the program was recorded where this length was {count}, now it is {length}\n"
             "  trace again with these arguments, or use a mask: numpy.where(mask, x, 0)"
         )
-    return xp.asarray(length, INTEGER)[()]
+    return xp.asarray(length, _INTEGER)[()]
 
 
 # ---- nonzero ----
 
 
-def nonzero_impl(xp, x, *, count, rank):
+def _nonzero_impl(xp, x, *, count, rank):
     """NumPy's indices, and how many there are of each."""
     found = xp.nonzero(x)
-    return *found, length_of(xp, found[0].size, count)
+    return *found, _length_of(xp, found[0].size, count)
 
 
-nonzero = op(
+nonzero = define(
     "nonzero",
-    nonzero_impl,
-    lambda x, *, count, rank: (*[ArrayType(INTEGER, (count,))] * rank, ArrayType(INTEGER)),
+    _nonzero_impl,
+    lambda x, *, count, rank: (*[ArrayType(_INTEGER, (count,))] * rank, ArrayType(_INTEGER)),
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=mapped_size,
+    batch=_mapped_size,
     results=lambda *, count, rank: rank + 1,
-    source=lambda write, x, *, count, rank: f"{write.helper(NONZERO)}({x})",
+    source=lambda write, x, *, count, rank: f"{write.helper(_NONZERO)}({x})",
 )
 
 # ---- unique ----
 
 
-def wanted(return_index, return_inverse, return_counts, **_) -> list[str]:
+def _wanted(return_index, return_inverse, return_counts, **_) -> list[str]:
     """The results between the values and the length."""
     flags = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
     return [name for name, is_wanted in flags.items() if is_wanted]
 
 
-def unique_attributes(
+def _unique_attributes(
     *,
     count,
     return_index=False,
@@ -105,37 +105,37 @@ def unique_attributes(
     """The attributes of unique: NumPy's keywords, and how many values there were."""
 
 
-def keywords(count, sorted, **attrs) -> dict:
+def _keywords(count, sorted, **attrs) -> dict:
     """NumPy's keywords, ``sorted`` among them only where it is not the default."""
     return attrs if sorted else attrs | {"sorted": False}
 
 
-def takes_sorted(xp) -> bool:
+def _takes_sorted(xp) -> bool:
     """Whether ``unique`` of a module has ``sorted``: NumPy's since 2.3; others sort always."""
     function = getattr(xp.unique, "__wrapped__", xp.unique)
     return "sorted" in (getattr(function, "__kwdefaults__", None) or {})
 
 
-def unique_impl(xp, x, **attrs):
+def _unique_impl(xp, x, **attrs):
     """NumPy's results, and how many unique values there are."""
-    is_sorted = attrs["sorted"] or not takes_sorted(xp)
-    found = xp.unique(x, **keywords(**{**attrs, "sorted": is_sorted}))
+    is_sorted = attrs["sorted"] or not _takes_sorted(xp)
+    found = xp.unique(x, **_keywords(**{**attrs, "sorted": is_sorted}))
     found = found if type(found) is tuple else (found,)
-    return *found, length_of(xp, found[0].shape[attrs["axis"] or 0], attrs["count"])
+    return *found, _length_of(xp, found[0].shape[attrs["axis"] or 0], attrs["count"])
 
 
-def unique_aval(x, *, count, axis, **attrs):
+def _unique_aval(x, *, count, axis, **attrs):
     """``count`` values; the inverse has the shape of what was flattened."""
     shape, inverse = (count,), x.shape
     if axis is not None:
         (at,) = normalized(axis, x.ndim)
         shape, inverse = (*x.shape[:at], count, *x.shape[at + 1 :]), (x.shape[at],)
     sizes = {"index": (count,), "inverse": inverse, "counts": (count,)}
-    others = [ArrayType(INTEGER, sizes[name]) for name in wanted(**attrs)]
-    return ArrayType(x.dtype, shape), *others, ArrayType(INTEGER)
+    others = [ArrayType(_INTEGER, sizes[name]) for name in _wanted(**attrs)]
+    return ArrayType(x.dtype, shape), *others, ArrayType(_INTEGER)
 
 
-def places_of(x: Value, y: Value, *, count, axis, **attrs) -> tuple[Value, tuple]:
+def _places_of(x: Value, y: Value, *, count, axis, **attrs) -> tuple[Value, tuple]:
     """(``x``, flat without an axis, and the index where each of the values ``y`` is first)."""
     if axis is None:
         x = reshape(x, -1)
@@ -145,55 +145,55 @@ def places_of(x: Value, y: Value, *, count, axis, **attrs) -> tuple[Value, tuple
     return x, (*[slice(None)] * normalized(axis, x.ndim)[0], first)
 
 
-def unique_vjp(cts, outs, x, **attrs):
+def _unique_vjp(cts, outs, x, **attrs):
     """Each value's cotangent goes to where the value stands first."""
     if cts[0] is None:
         return (None,)
-    flat, places = places_of(x, outs[0], **attrs)
+    flat, places = _places_of(x, outs[0], **attrs)
     arrays, item = spelled_item(places)
-    return (match(reshape(assemble(flat, ((item, cts[0], arrays),)), x), x),)
+    return (unbroadcast(reshape(assemble(flat, ((item, cts[0], arrays),)), x), x),)
 
 
-def unique_jvp(tangents, outs, x, **attrs):
+def _unique_jvp(tangents, outs, x, **attrs):
     """The tangents of where the values stand first."""
-    _, places = places_of(x, outs[0], **attrs)
+    _, places = _places_of(x, outs[0], **attrs)
     t = tangents[0] if attrs["axis"] is not None else reshape(tangents[0], -1)
     return index(t, places), *[None] * (len(outs) - 1)
 
 
-unique = op(
+unique = define(
     "unique",
-    unique_impl,
-    unique_aval,
-    vjp=unique_vjp,
-    jvp=unique_jvp,
-    batch=mapped_size,
-    attributes=unique_attributes,
-    results=lambda **attrs: 2 + len(wanted(**attrs)),
-    source=lambda write, x, **attrs: write.call(write.helper(UNIQUE), x, **keywords(**attrs)),
+    _unique_impl,
+    _unique_aval,
+    vjp=_unique_vjp,
+    jvp=_unique_jvp,
+    batch=_mapped_size,
+    attributes=_unique_attributes,
+    results=lambda **attrs: 2 + len(_wanted(**attrs)),
+    source=lambda write, x, **attrs: write.call(write.helper(_UNIQUE), x, **_keywords(**attrs)),
 )
 
 
-def first_places_impl(xp, x, values):
+def _first_places_impl(xp, x, values):
     """By the sorted values, of which NumPy tells where they stand first."""
     known, places = xp.unique(x, return_index=True)
     return places[xp.searchsorted(known, values)]
 
 
-first_places = op(
+first_places = define(
     "first_places",
-    first_places_impl,
-    lambda x, values: ArrayType(INTEGER, values.shape),
+    _first_places_impl,
+    lambda x, values: ArrayType(_INTEGER, values.shape),
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=mapped_size,
-    source=lambda write, x, values: f"{write.helper(FIRST_PLACES)}({x}, {values})",
+    batch=_mapped_size,
+    source=lambda write, x, values: f"{write.helper(_FIRST_PLACES)}({x}, {values})",
 )
 
 # ---- membership and counts ----
 
 
-def isin_decompose(element, test_elements, *, invert=False):
+def _isin_decompose(element, test_elements, *, invert=False):
     """Every element beside every other; computed as NumPy does, which sorts."""
     element = reshape(element, (*element.shape, 1))
     found = any_(element == reshape(test_elements, -1), -1)
@@ -202,13 +202,13 @@ def isin_decompose(element, test_elements, *, invert=False):
 
 isin = composite(
     "isin",
-    isin_decompose,
+    _isin_decompose,
     impl=lambda xp, element, test_elements, *, invert=False: xp.isin(
         element, test_elements, invert=invert
     ),
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=decomposed(partial(decomposition, isin_decompose), False),
+    batch=decomposed(partial(decomposition, _isin_decompose), False),
     prepare=lambda element, test_elements, assume_unique=False, invert=False, *, kind=None: (
         (element, test_elements),
         {"invert": bool(invert)},
@@ -217,15 +217,15 @@ isin = composite(
 )
 
 
-def bincount_decompose(x, *weights, length):
+def _bincount_decompose(x, *weights, length):
     """A one, or the weight, added at each number."""
-    dtype = np.dtype(np.float64) if weights else INTEGER
+    dtype = np.dtype(np.float64) if weights else _INTEGER
     attrs = zeros.complete({"shape": (length,), "dtype": dtype})
     return index_add(x.emitter.apply(zeros, (), attrs), x, *(weights or (1,)))
 
 
 bincount = composite(
     "bincount",
-    bincount_decompose,
+    _bincount_decompose,
     impl=lambda xp, x, *weights, length: xp.bincount(x, *weights, minlength=length),
 )

@@ -7,8 +7,8 @@ import numpy as np
 
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError
-from letir.ops.define.batch_rules import aligned, emitted, in_front, rank, rows, shifted
-from letir.ops.define.records import DISCRETE, op
+from letir.ops.define.batch_rules import aligned, as_rows, emitted, in_front, rank, shifted
+from letir.ops.define.records import DISCRETE, define
 from letir.ops.indexing.take import known_mode, places
 from letir.ops.shape.repeat_and_diagonal import one_or_more
 from letir.ops.shape.shape_and_creation import as_size
@@ -17,23 +17,23 @@ from letir.ops.shape.transpose_join_split import normalized
 # ---- places in arrays of several axes ----
 
 
-def checked_integers(name: str, *types) -> None:
+def _checked_integers(name: str, *types) -> None:
     """Raise DTypeError for what is no integer."""
     for kind in types:
         if kind.dtype.kind not in "biu":
             raise DTypeError(f"{name}: only integers are places, found {kind}")
 
 
-def unravel_aval(indices, *, shape, order):
+def _unravel_aval(indices, *, shape, order):
     """One array of places for each axis."""
-    checked_integers("unravel_index", indices)
+    _checked_integers("unravel_index", indices)
     return (ArrayType(np.intp, indices.shape),) * len(shape)
 
 
-unravel_index = op(
+unravel_index = define(
     "unravel_index",
     lambda xp, indices, *, shape, order="C": xp.unravel_index(indices, shape, order),
-    unravel_aval,
+    _unravel_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
     prepare=lambda indices, shape, order="C": (
@@ -46,28 +46,28 @@ unravel_index = op(
 )
 
 
-def ravel_aval(*indices, dims, mode, order):
+def _ravel_aval(*indices, dims, mode, order):
     """One place for each place of the indices, which broadcast."""
-    checked_integers("ravel_multi_index", *indices)
+    _checked_integers("ravel_multi_index", *indices)
     return ArrayType(np.intp, broadcast_shapes(*[kind.shape for kind in indices]))
 
 
-def ravel_prepare(multi_index, dims, mode="raise", order="C"):
+def _ravel_prepare(multi_index, dims, mode="raise", order="C"):
     """np.ravel_multi_index' call; there may be a mode for each axis."""
     modes = tuple(map(known_mode, mode)) if type(mode) is tuple else known_mode(mode)
     indices = tuple([places(index) for index in multi_index])
     return indices, {"dims": one_or_more(dims), "mode": modes, "order": order}
 
 
-ravel_multi_index = op(
+ravel_multi_index = define(
     "ravel_multi_index",
     lambda xp, *indices, dims, mode="raise", order="C": xp.ravel_multi_index(
         indices, dims, mode, order
     ),
-    ravel_aval,
+    _ravel_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    prepare=ravel_prepare,
+    prepare=_ravel_prepare,
     numpy=(np.ravel_multi_index,),
     source=lambda write, *indices, **attrs: write.numpy_call(f"({', '.join(indices)},)", **attrs),
     batch=in_front(
@@ -78,7 +78,7 @@ ravel_multi_index = op(
 # ---- bits ----
 
 
-def bits_aval(name: str, count_of):
+def _bits_aval(name: str, count_of):
     """The type rule of packbits or unpackbits: uint8, ``count_of(n)`` along the axis."""
 
     def aval(x, *, axis, **attrs):
@@ -93,29 +93,29 @@ def bits_aval(name: str, count_of):
     return aval
 
 
-def bits_batch(name: str):
+def _bits_batch(name: str):
     """The batching rule of packbits or unpackbits."""
 
     def rule(args, mapped, *, axis, **attrs):
         (x,) = args
         if axis is None:
-            return emitted(name, (rows(x),), axis=1, **attrs)
+            return emitted(name, (as_rows(x),), axis=1, **attrs)
         return emitted(name, args, axis=shifted(axis, rank(x, True)), **attrs)
 
     return in_front(rule)
 
 
-def unpacked_count(n: int, *, count, bitorder) -> int:
+def _unpacked_count(n: int, *, count, bitorder) -> int:
     """How many bits ``n`` bytes give; a negative ``count`` leaves that many away."""
     if count is None:
         return 8 * n
     return count if count >= 0 else 8 * n + count
 
 
-packbits = op(
+packbits = define(
     "packbits",
     lambda xp, x, *, axis=None, bitorder="big": xp.packbits(x, axis=axis, bitorder=bitorder),
-    bits_aval("packbits", lambda n, *, bitorder: -(-n // 8)),
+    _bits_aval("packbits", lambda n, *, bitorder: -(-n // 8)),
     vjp=DISCRETE,
     jvp=DISCRETE,
     prepare=lambda a, axis=None, bitorder="big": (
@@ -123,14 +123,14 @@ packbits = op(
         {"axis": None if axis is None else as_size(axis), "bitorder": bitorder},
     ),
     numpy=(np.packbits,),
-    batch=bits_batch("packbits"),
+    batch=_bits_batch("packbits"),
 )
-unpackbits = op(
+unpackbits = define(
     "unpackbits",
     lambda xp, x, *, axis=None, count=None, bitorder="big": xp.unpackbits(
         x, axis=axis, count=count, bitorder=bitorder
     ),
-    bits_aval("unpackbits", unpacked_count),
+    _bits_aval("unpackbits", _unpacked_count),
     vjp=DISCRETE,
     jvp=DISCRETE,
     prepare=lambda a, axis=None, count=None, bitorder="big": (
@@ -142,5 +142,5 @@ unpackbits = op(
         },
     ),
     numpy=(np.unpackbits,),
-    batch=bits_batch("unpackbits"),
+    batch=_bits_batch("unpackbits"),
 )

@@ -20,13 +20,13 @@ def spelled_item(item) -> tuple[tuple, object]:
     """(arrays, item with ``Here`` in their places) of an index as users write it."""
     arrays: list = []
     if type(item) is tuple:
-        spelled = tuple([spelled_entry(entry, arrays) for entry in item])
+        spelled = tuple([_spelled_entry(entry, arrays) for entry in item])
     else:
-        spelled = spelled_entry(item, arrays)
+        spelled = _spelled_entry(item, arrays)
     return tuple(arrays), spelled
 
 
-def spelled_entry(entry, arrays: list):
+def _spelled_entry(entry, arrays: list):
     """One entry of an index as an attribute; an array is added to ``arrays``."""
     # exactly int: True is a mask, not 1
     if entry is None or entry is Ellipsis or type(entry) is int:
@@ -62,10 +62,10 @@ def item_along(x, indices, axis: int) -> tuple:
     if not -x.ndim <= axis < x.ndim:
         raise BoundsError(f"axis {axis} is out of bounds for an array with {x.ndim} axes")
     axis %= x.ndim
-    return tuple([indices if i == axis else all_along(x, indices, i) for i in range(x.ndim)])
+    return tuple([indices if i == axis else _all_along(x, indices, i) for i in range(x.ndim)])
 
 
-def all_along(x, indices, axis: int):
+def _all_along(x, indices, axis: int):
     """All places along an axis of ``x``, in a shape that broadcasts to that of ``indices``."""
     n = x.shape[axis]
     if type(n) is int:
@@ -100,7 +100,7 @@ def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
             kept += [1] * (entry is None)
             continue
         if type(entry) is slice:
-            kept.append(sliced(shape[axis], entry))
+            kept.append(_sliced(shape[axis], entry))
             axis += 1
             continue
         # an integer too: beside arrays it counts as one (see NumPy's page)
@@ -155,7 +155,7 @@ def expanded(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> list:
     return entries
 
 
-def sliced(n, part: slice):
+def _sliced(n, part: slice):
     """The size that a slice leaves of an axis of size ``n``."""
     if type(n) is int:
         return len(range(*part.indices(n)))
@@ -183,11 +183,11 @@ def parts_of(items: tuple, operands: tuple) -> list[tuple]:
     """
     rest = iter(operands)
     return [
-        (item, next(rest), tuple([next(rest) for _ in range(arrays_in(item))])) for item in items
+        (item, next(rest), tuple([next(rest) for _ in range(_arrays_in(item))])) for item in items
     ]
 
 
-def arrays_in(item) -> int:
+def _arrays_in(item) -> int:
     """How many arrays an index has."""
     return sum(type(entry) is Here for entry in (item if type(item) is tuple else (item,)))
 

@@ -16,13 +16,13 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Size
 from letir.ops.define.batch_rules import (
+    as_rows,
     emitted,
     first_mapped,
     in_front,
     known_size,
     rank,
     resized,
-    rows,
     shape_of,
     sizes_operand,
     spread_out,
@@ -32,11 +32,11 @@ from letir.ops.define.batch_rules import (
 from letir.ops.indexing.index_expressions import expanded, parts_of, sizes_in
 from letir.ops.shape.shape_batching import rank_of_shape, shared, with_batch
 
-EVERY = slice(None)
+_EVERY = slice(None)
 
 
 @frozen
-class Layout:
+class _Layout:
     """How an index on one example lies: ``depth`` axes that its arrays make, after ``start`` axes
     that are kept, of ``kept``; ``apart``: its arrays stand apart, so that their axes come first.
     """
@@ -47,7 +47,7 @@ class Layout:
     apart: bool
 
     @classmethod
-    def of(cls, entries: list, kinds: list[tuple[int, bool]]) -> "Layout":
+    def of(cls, entries: list, kinds: list[tuple[int, bool]]) -> "_Layout":
         """``entries`` as spelled out; ``kinds``: (rank, whether it is a mask) of each array."""
         places, kept = [], 0  # (entry, number of kept axes before it) of arrays and integers
         for position, entry in enumerate(entries):
@@ -71,7 +71,7 @@ class Index:
         kinds = [a.type.with_shape(shape_of(a, m)) for a, m in zip(arrays, mapped, strict=True)]
         entries = expanded(shape, item, tuple(kinds))
         masks = [(kind.ndim, kind.dtype.kind == "b") for kind in kinds]
-        self.layout = Layout.of(entries, masks)
+        self.layout = _Layout.of(entries, masks)
         self.arrays: list[Value] = []
         self.entries: list = []
         rest = iter(zip(arrays, mapped, masks, strict=True))
@@ -86,24 +86,26 @@ class Index:
         # a 0-d mask makes an axis and consumes none: it stays a mask, the same for all examples
         if not is_mapped or kind == (0, True):
             self.entries.append(entry)
-            self.arrays.append(array if not is_mapped else truth(array, bool(entry.count)))
+            self.arrays.append(array if not is_mapped else _truth(array, bool(entry.count)))
             return
-        found = places_of(array, entry.count) if kind[1] else [array]
+        found = _places_of(array, entry.count) if kind[1] else [array]
         self.entries += [Here()] * len(found)
         self.arrays += [widened(places, self.layout.depth) for places in found]
 
     def sliced(self) -> tuple[tuple, list]:
         """(item, arrays) on an array with the batch in front, where no array is mapped."""
-        return (EVERY, *self.entries), self.arrays
+        return (_EVERY, *self.entries), self.arrays
 
     def counted(self) -> tuple[tuple, list]:
         """(item, arrays) on an array with the batch in front; the axes of the arrays come first."""
         n = self.like.shape[0]
-        steps = resized("reshape", counting(self.like, n), (n, *[1] * self.layout.depth), self.like)
+        steps = resized(
+            "reshape", _counting(self.like, n), (n, *[1] * self.layout.depth), self.like
+        )
         return (Here(), *self.entries), [steps, *self.arrays]
 
 
-def counting(like: Value, n: int | Size) -> Value:
+def _counting(like: Value, n: int | Size) -> Value:
     """The integers below ``n``, which is a number or a size of ``like``."""
     if type(n) is Size:
         op, dtype = PRIMITIVES["ones"], np.dtype(np.int64)
@@ -115,19 +117,19 @@ def counting(like: Value, n: int | Size) -> Value:
     return like.emitter.apply(op, (), op.complete(attrs))
 
 
-def truth(like: Value, value: bool) -> Value:
+def _truth(like: Value, value: bool) -> Value:
     """A boolean that all examples share."""
     op = PRIMITIVES["constant"]
     return like.emitter.apply(op, (), op.complete({"value": np.bool_(value)}))
 
 
-def places_of(mask: Value, count: int) -> list[Value]:
+def _places_of(mask: Value, count: int) -> list[Value]:
     """The places that a mapped mask selects, ``count`` in each example, as an integer array for
     each axis.
     """
     shape, n = shape_of(mask, True), known_size(mask.shape[0], "a mask")
-    flat, size = rows(mask), math.prod(shape)
-    everywhere = resized("broadcast_to", counting(mask, size), (n, size), mask)
+    flat, size = as_rows(mask), math.prod(shape)
+    everywhere = resized("broadcast_to", _counting(mask, size), (n, size), mask)
     # as each example selects `count`, the places form a rectangle
     found = emitted("index", (everywhere, flat), item=Here(n * count))
     rest, axes = resized("reshape", found, (n, count), mask), []
@@ -147,20 +149,20 @@ def batched_index(args, mapped, *, item):
     found = Index(first_mapped(args, mapped), shape_of(x, by_x), item, arrays, by_arrays)
     layout = found.layout
     if not found.mapped:
-        out = read(x, *found.sliced())
+        out = _read(x, *found.sliced())
         return to_front(out, layout.depth if layout.apart else 0)
     if not by_x:
-        out = read(x, tuple(found.entries), found.arrays)
+        out = _read(x, tuple(found.entries), found.arrays)
         return to_front(out, layout.start)
-    return behind(read(x, *found.counted()), layout)
+    return _behind(_read(x, *found.counted()), layout)
 
 
-def read(x: Value, item: tuple, arrays: list) -> Value:
+def _read(x: Value, item: tuple, arrays: list) -> Value:
     """``x[item]``."""
     return emitted("index", (x, *arrays), item=item)
 
 
-def behind(out: Value, layout: Layout) -> Value:
+def _behind(out: Value, layout: _Layout) -> Value:
     """The axes that the arrays made, which are the first behind the batch, in their place."""
     if layout.start == 0 or layout.depth == 0:
         return out
@@ -183,19 +185,19 @@ def batched_write(name: str) -> Callable:
         x = spread_out(x, by_x, like)
         found = Index(like, shape_of(x, True), item, arrays, by_arrays)
         layout = found.layout
-        new = fitting(new, by_new, layout.depth + layout.kept)
+        new = _fitting(new, by_new, layout.depth + layout.kept)
         # apart: a slice for the batch would come behind the axes of the arrays, and `new` not fit
         if not found.mapped and not layout.apart:
             item, arrays = found.sliced()
         else:
             item, arrays = found.counted()
-            new = in_front_of(new, by_new, layout)
+            new = _in_front_of(new, by_new, layout)
         return emitted(name, (x, new, *arrays), item=item, **attrs)
 
     return rule
 
 
-def fitting(new, is_mapped: bool, ndim: int):
+def _fitting(new, is_mapped: bool, ndim: int):
     """What is written, aligned with a part of rank ``ndim``: without leading axes of length 1 that
     the part has not.
     """
@@ -209,7 +211,7 @@ def fitting(new, is_mapped: bool, ndim: int):
     return widened(new, ndim) if is_mapped else new
 
 
-def in_front_of(new, is_mapped: bool, layout: Layout):
+def _in_front_of(new, is_mapped: bool, layout: _Layout):
     """What is written, with the axes that the arrays make before those that are kept."""
     start, depth, ndim = layout.start, layout.depth, layout.depth + layout.kept
     if start == 0 or depth == 0 or rank(new, is_mapped) <= layout.kept - start:
@@ -234,7 +236,7 @@ def batched_assemble(args, mapped, *, items, shape):
     places = shape or (1,) * rank_of_shape(sizes, shape)
     operands, spelled = [], []
     for part, flags in zip(parts_of(items, rest), parts_of(items, there), strict=True):
-        item, operand, arrays = placed_part(part, flags, places, like)
+        item, operand, arrays = _placed_part(part, flags, places, like)
         spelled.append(item)
         operands += [operand, *arrays]
     sizes, shape = with_batch(like, list(sizes), shape)
@@ -243,7 +245,7 @@ def batched_assemble(args, mapped, *, items, shape):
     return emitted("assemble", (*sizes, *operands), items=tuple(spelled), shape=shape)
 
 
-def placed_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple:
+def _placed_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple:
     """(item, part, arrays) of one part on an array with the batch in front."""
     (item, operand, arrays), (_, is_mapped, by_arrays) = part, flags
     found = Index(like, shape, item, arrays, by_arrays)
@@ -252,4 +254,4 @@ def placed_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple:
         spelled, arrays = found.sliced()
         return spelled, operand, arrays
     spelled, arrays = found.counted()
-    return spelled, in_front_of(operand, True, found.layout), arrays
+    return spelled, _in_front_of(operand, True, found.layout), arrays

@@ -7,14 +7,14 @@ import numpy as np
 
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
-from letir.ops.control_flow.loop_over_examples import OneByOne
+from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.batch_rules import emitted, in_front
-from letir.ops.define.records import DISCRETE, op
+from letir.ops.define.records import DISCRETE, define
 
 
-def searching_batch(name: str, values: int, record):
+def _searching_batch(name: str, values: int, record):
     """The rule of a search whose operand ``values`` is searched for element by element."""
-    one_by_one = OneByOne(record)
+    one_by_one = LoopOverExamples(record)
 
     def rule(args, mapped, **attrs):
         return emitted(name, args, **attrs)
@@ -27,53 +27,53 @@ def searching_batch(name: str, values: int, record):
     return batch
 
 
-def in_a_row(name: str, kind: ArrayType) -> None:
+def _in_a_row(name: str, kind: ArrayType) -> None:
     """Raise ShapeError unless the array to search in has one axis."""
     if kind.ndim != 1:
         raise ShapeError(f"{name}: what is searched in must have one axis, found {kind.shape}")
 
 
-def searchsorted_aval(a, v, sorter=None, *, side):
+def _searchsorted_aval(a, v, sorter=None, *, side):
     """Integers in the shape of the values."""
-    in_a_row("searchsorted", a)
+    _in_a_row("searchsorted", a)
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side is 'left' or 'right', found {side!r}")
     return ArrayType(np.intp, v.shape)
 
 
-def searchsorted_prepare(a, v, side="left", sorter=None):
+def _searchsorted_prepare(a, v, side="left", sorter=None):
     """np.searchsorted's call."""
     return (a, v) if sorter is None else (a, v, sorter), {"side": side}
 
 
-searchsorted = op(
+searchsorted = define(
     "searchsorted",
     lambda xp, a, v, sorter=None, *, side="left": xp.searchsorted(a, v, side, sorter),
-    searchsorted_aval,
+    _searchsorted_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    prepare=searchsorted_prepare,
+    prepare=_searchsorted_prepare,
     numpy=(np.searchsorted,),
-    batch=searching_batch("searchsorted", 1, lambda: searchsorted),
+    batch=_searching_batch("searchsorted", 1, lambda: searchsorted),
     source=lambda write, a, v, *sorter, side: write.numpy_call(
         a, v, *[f"sorter={s}" for s in sorter], side=side
     ),
 )
 
 
-def digitize_aval(x, bins, *, right):
+def _digitize_aval(x, bins, *, right):
     """Integers in the shape of the values."""
-    in_a_row("digitize", bins)
+    _in_a_row("digitize", bins)
     return ArrayType(np.intp, x.shape)
 
 
-digitize = op(
+digitize = define(
     "digitize",
     lambda xp, x, bins, *, right=False: xp.digitize(x, bins, right),
-    digitize_aval,
+    _digitize_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
     prepare=lambda x, bins, right=False: ((x, bins), {"right": bool(right)}),
     numpy=(np.digitize,),
-    batch=searching_batch("digitize", 0, lambda: digitize),
+    batch=_searching_batch("digitize", 0, lambda: digitize),
 )

@@ -12,27 +12,27 @@ from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.as_numpy.arrays import listed
 from letir.ops.define.batch_rules import all_mapped, along_axis, emitted, in_front, shifted
-from letir.ops.define.records import DISCRETE, match, op
+from letir.ops.define.records import DISCRETE, define, unbroadcast
 from letir.ops.indexing.basic import assemble
 from letir.ops.indexing.index_expressions import item_along, spelled_item
 from letir.ops.indexing.take import take_along_axis
 from letir.ops.shape.shape_and_creation import as_size, reshape
 from letir.ops.shape.transpose_join_split import normalized
 
-KINDS = ("quicksort", "heapsort", "mergesort", "stable")
+_KINDS = ("quicksort", "heapsort", "mergesort", "stable")
 
 
-def sort_prepare(a, axis=-1, kind=None, order=None, *, stable=None):
+def _sort_prepare(a, axis=-1, kind=None, order=None, *, stable=None):
     """np.sort's call; ``stable=True`` is the kind stable."""
     if order is not None:
         raise ShapeError("sort: order= names fields of structured arrays, and this has none")
-    if kind is not None and kind not in KINDS:
-        raise ShapeError(f"sort: kind={kind!r} is none of {', '.join(KINDS)}")
+    if kind is not None and kind not in _KINDS:
+        raise ShapeError(f"sort: kind={kind!r} is none of {', '.join(_KINDS)}")
     kind = "stable" if stable else kind
     return (a,), {"axis": None if axis is None else as_size(axis), "kind": kind}
 
 
-def sorted_type(x, *, axis, **_):
+def _sorted_type(x, *, axis, **_):
     """The operand's type; in a row without an axis."""
     if axis is None:
         return x.with_shape((x.size,))
@@ -40,7 +40,7 @@ def sorted_type(x, *, axis, **_):
     return x.with_shape(x.shape)
 
 
-def sources_type(x, *, axis, **_):
+def _sources_type(x, *, axis, **_):
     """Places in the shape of what is sorted; of a number NumPy makes a row of one."""
     if axis is None or not x.shape:
         return ArrayType(np.intp, (x.size,))
@@ -48,47 +48,47 @@ def sources_type(x, *, axis, **_):
     return ArrayType(np.intp, x.shape)
 
 
-def moved_to(ct: Value, sources: Value, axis) -> Value:
+def _moved_to(ct: Value, sources: Value, axis) -> Value:
     """``ct`` at the places from which sorting took its elements."""
     axis = 0 if axis is None else axis
     arrays, item = spelled_item(item_along(ct, sources, axis))
     return assemble(ct, ((item, ct, arrays),))
 
 
-def sort_vjp(ct, y, x, *, axis, kind):
+def _sort_vjp(ct, y, x, *, axis, kind):
     """Send each cotangent back to the place its element came from."""
-    by_row = moved_to(ct, argsort(x, axis, "stable"), axis)
-    return (match(reshape(by_row, x) if axis is None else by_row, x),)
+    by_row = _moved_to(ct, argsort(x, axis, "stable"), axis)
+    return (unbroadcast(reshape(by_row, x) if axis is None else by_row, x),)
 
 
-def sort_jvp(tangents, y, x, *, axis, kind):
+def _sort_jvp(tangents, y, x, *, axis, kind):
     """Each tangent at the place its element goes to."""
     return take_along_axis(tangents[0], argsort(x, axis, "stable"), axis)
 
 
-def chosen(xp, name: str, x, axis, **attrs):
+def _chosen(xp, name: str, x, axis, **attrs):
     """``xp.sort`` or its like, with the keywords that are not None."""
     given = {key: value for key, value in attrs.items() if value is not None}
     return getattr(xp, name)(x, axis=axis, **given)
 
 
-sort = op(
+sort = define(
     "sort",
-    lambda xp, x, *, axis=-1, kind=None: chosen(xp, "sort", x, axis, kind=kind),
-    sorted_type,
-    vjp=sort_vjp,
-    jvp=sort_jvp,
-    prepare=sort_prepare,
+    lambda xp, x, *, axis=-1, kind=None: _chosen(xp, "sort", x, axis, kind=kind),
+    _sorted_type,
+    vjp=_sort_vjp,
+    jvp=_sort_jvp,
+    prepare=_sort_prepare,
     numpy=(np.sort,),
     batch=along_axis("sort"),
 )
-argsort = op(
+argsort = define(
     "argsort",
-    lambda xp, x, *, axis=-1, kind=None: chosen(xp, "argsort", x, axis, kind=kind),
-    sources_type,
+    lambda xp, x, *, axis=-1, kind=None: _chosen(xp, "argsort", x, axis, kind=kind),
+    _sources_type,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    prepare=sort_prepare,
+    prepare=_sort_prepare,
     numpy=(np.argsort,),
     batch=along_axis("argsort"),
 )
@@ -96,7 +96,7 @@ argsort = op(
 # ---- partition ----
 
 
-def partition_prepare(a, kth, axis=-1, kind="introselect", order=None):
+def _partition_prepare(a, kth, axis=-1, kind="introselect", order=None):
     """np.partition's call."""
     if order is not None or kind != "introselect":
         raise ShapeError("partition: only kind='introselect' without order= is recorded")
@@ -104,7 +104,7 @@ def partition_prepare(a, kth, axis=-1, kind="introselect", order=None):
     return (a,), {"kth": kth, "axis": None if axis is None else as_size(axis)}
 
 
-def partition_sources(x, y, axis) -> Value:
+def _partition_sources(x, y, axis) -> Value:
     """The place in ``x`` of each element of its partition ``y``, by sorting both."""
     # np.argpartition may order a part in another way than np.partition does
     along = 0 if axis is None else axis
@@ -112,34 +112,34 @@ def partition_sources(x, y, axis) -> Value:
     return take_along_axis(argsort(x, axis, "stable"), ranks, along)
 
 
-def partition_vjp(ct, y, x, *, kth, axis):
+def _partition_vjp(ct, y, x, *, kth, axis):
     """Send each cotangent back to the place its element came from."""
-    by_row = moved_to(ct, partition_sources(x, y, axis), axis)
-    return (match(reshape(by_row, x) if axis is None else by_row, x),)
+    by_row = _moved_to(ct, _partition_sources(x, y, axis), axis)
+    return (unbroadcast(reshape(by_row, x) if axis is None else by_row, x),)
 
 
-def partition_jvp(tangents, y, x, *, kth, axis):
+def _partition_jvp(tangents, y, x, *, kth, axis):
     """Each tangent at the place its element goes to."""
-    return take_along_axis(tangents[0], partition_sources(x, y, axis), axis)
+    return take_along_axis(tangents[0], _partition_sources(x, y, axis), axis)
 
 
-partition = op(
+partition = define(
     "partition",
     lambda xp, x, *, kth, axis=-1: xp.partition(x, kth, axis),
-    sorted_type,
-    vjp=partition_vjp,
-    jvp=partition_jvp,
-    prepare=partition_prepare,
+    _sorted_type,
+    vjp=_partition_vjp,
+    jvp=_partition_jvp,
+    prepare=_partition_prepare,
     numpy=(np.partition,),
     batch=along_axis("partition"),
 )
-argpartition = op(
+argpartition = define(
     "argpartition",
     lambda xp, x, *, kth, axis=-1: xp.argpartition(x, kth, axis),
-    sources_type,
+    _sources_type,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    prepare=partition_prepare,
+    prepare=_partition_prepare,
     numpy=(np.argpartition,),
     batch=along_axis("argpartition"),
 )
@@ -147,7 +147,7 @@ argpartition = op(
 # ---- several keys ----
 
 
-def lexsort_aval(*keys, axis):
+def _lexsort_aval(*keys, axis):
     """Places in the shape of a key."""
     if len({key.shape for key in keys}) != 1:
         listed = ", ".join(str(key.shape) for key in keys) or "none"
@@ -158,20 +158,20 @@ def lexsort_aval(*keys, axis):
 
 
 @in_front
-def batched_lexsort(args, mapped, *, axis):
+def _batched_lexsort(args, mapped, *, axis):
     """The rule of lexsort: each key has the batch."""
     keys = all_mapped(args, mapped)
     return emitted("lexsort", keys, axis=shifted(axis, keys[0].ndim - 1))
 
 
-lexsort = op(
+lexsort = define(
     "lexsort",
     lambda xp, *keys, axis=-1: xp.lexsort(keys, axis),
-    lexsort_aval,
+    _lexsort_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
     prepare=lambda keys, axis=-1: (tuple(keys), {"axis": as_size(axis)}),
     numpy=(np.lexsort,),
     source=listed,
-    batch=batched_lexsort,
+    batch=_batched_lexsort,
 )

@@ -16,13 +16,13 @@ from letir.ops.reductions.reductions import reduced_axis
 from letir.ops.shape.shape_and_creation import as_size, reshape
 from letir.ops.shape.transpose_join_split import normalized
 
-MODES = ("raise", "wrap", "clip")
+_MODES = ("raise", "wrap", "clip")
 
 
 def known_mode(mode) -> str:
     """``mode`` of an index that is out of bounds."""
-    if mode not in MODES:
-        raise ShapeError(f"mode={mode!r} is none of {', '.join(MODES)}")
+    if mode not in _MODES:
+        raise ShapeError(f"mode={mode!r} is none of {', '.join(_MODES)}")
     return mode
 
 
@@ -33,7 +33,7 @@ def places(indices):
     return np.asarray(indices) if len(indices) else np.zeros(0, np.intp)
 
 
-def within(indices, n: int, mode: str):
+def _within(indices, n: int, mode: str):
     """The indices as they mean places below ``n``."""
     if mode == "raise":
         return indices
@@ -45,50 +45,50 @@ def within(indices, n: int, mode: str):
 # ---- take ----
 
 
-def take_decompose(x, indices, *, axis=None, mode="raise"):
+def _take_decompose(x, indices, *, axis=None, mode="raise"):
     """An index along the axis."""
     if indices.type.weak:
         indices = indices.astype(indices.dtype)  # an index is an array
     if axis is None:
         x, axis = reshape(x, -1), 0
     (axis,) = normalized(axis, x.ndim)
-    return x[(*(slice(None),) * axis, within(indices, x.shape[axis], mode))]
+    return x[(*(slice(None),) * axis, _within(indices, x.shape[axis], mode))]
 
 
-def take_impl(xp, x, indices, *, axis=None, mode="raise"):
+def _take_impl(xp, x, indices, *, axis=None, mode="raise"):
     """np.take, with the mode applied first: CuPy's has none, and wraps."""
-    n = extent(x, axis)
+    n = _extent(x, axis)
     if mode == "clip":
         indices = xp.clip(indices, 0, n - 1)
     return xp.take(x, indices % n if mode == "wrap" else indices, axis)
 
 
-def extent(x, axis) -> int:
+def _extent(x, axis) -> int:
     """How long an array is along ``axis``, or in all."""
     shape = getattr(x, "shape", ())
     return math.prod(shape) if axis is None else shape[axis]
 
 
-def take_prepare(a, indices, axis=None, out=None, mode="raise"):
+def _take_prepare(a, indices, axis=None, out=None, mode="raise"):
     """np.take's call."""
     return (a, places(indices)), {"axis": reduced_axis(a, axis), "mode": known_mode(mode)}
 
 
 take = composite(
     "take",
-    take_decompose,
-    impl=take_impl,
-    prepare=take_prepare,
+    _take_decompose,
+    impl=_take_impl,
+    prepare=_take_prepare,
     numpy=(np.take,),
 )
 
 
-def take_along_axis_prepare(arr, indices, axis=-1):
+def _take_along_axis_prepare(arr, indices, axis=-1):
     """np.take_along_axis' call."""
     return (arr, places(indices)), {"axis": None if axis is None else as_size(axis)}
 
 
-def take_along_axis_decompose(x, indices, *, axis=-1):
+def _take_along_axis_decompose(x, indices, *, axis=-1):
     """An index with steps along all other axes."""
     if axis is None:
         x, axis = reshape(x, -1), 0
@@ -97,42 +97,42 @@ def take_along_axis_decompose(x, indices, *, axis=-1):
 
 take_along_axis = composite(
     "take_along_axis",
-    take_along_axis_decompose,
+    _take_along_axis_decompose,
     impl=lambda xp, x, indices, *, axis=-1: xp.take_along_axis(x, indices, axis),
-    prepare=take_along_axis_prepare,
+    prepare=_take_along_axis_prepare,
     numpy=(np.take_along_axis,),
 )
 
 # ---- choose ----
 
 
-def choose_decompose(a, *choices, mode="raise"):
+def _choose_decompose(a, *choices, mode="raise"):
     """Of each choice what is chosen, one after the other."""
-    chosen, out = within(a, len(choices), mode), choices[-1]
+    chosen, out = _within(a, len(choices), mode), choices[-1]
     # also of a single one, which is broadcast by it
     for i, choice in reversed(list(enumerate(choices[:-1] or choices))):
         out = where(equal(chosen, i), choice, out)
     return out.astype(array_dtype(*[choice.type for choice in choices]))
 
 
-def choose_prepare(a, choices, out=None, mode="raise"):
+def _choose_prepare(a, choices, out=None, mode="raise"):
     """np.choose's call: the choices in a list, or along the first axis of an array."""
     return (a, *choices), {"mode": known_mode(mode)}
 
 
-def choose_batch(args, mapped, *, transform=None, **attrs):
+def _choose_batch(args, mapped, *, transform=None, **attrs):
     """All operands broadcast."""
     return emitted("choose", aligned(args, mapped), **attrs)
 
 
 choose = composite(
     "choose",
-    choose_decompose,
+    _choose_decompose,
     impl=lambda xp, a, *choices, mode="raise": xp.choose(a, choices, mode=mode),
-    prepare=choose_prepare,
+    prepare=_choose_prepare,
     numpy=(np.choose,),
     source=lambda write, a, *choices, **attrs: write.numpy_call(
         a, f"[{', '.join(choices)}]", **attrs
     ),
-    batch=in_front(choose_batch),
+    batch=in_front(_choose_batch),
 )

@@ -14,7 +14,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import MissingRule
 from letir.ops.as_numpy.arrays import item_text
 from letir.ops.define.batch_rules import emitted, first_mapped, in_front, shape_of, spread_out
-from letir.ops.define.records import added, match, op, spread
+from letir.ops.define.records import added, broadcast_tangent, define, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
 from letir.ops.indexing.basic import added_aval, index, index_add, index_prepare, to_new
 from letir.ops.indexing.index_expressions import filled, indexed_shape
@@ -23,23 +23,23 @@ from letir.ops.reductions.ufunc_methods import ufunc_of
 from letir.ops.shape.shape_and_creation import broadcast_to, ones_like, zeros_like
 
 
-def parted(rest: tuple, ufunc: str) -> tuple[tuple, tuple]:
+def _parted(rest: tuple, ufunc: str) -> tuple[tuple, tuple]:
     """(what is written, the arrays of the index)."""
     count = ufunc_of(ufunc).nin - 1
     return rest[:count], rest[count:]
 
 
-def ufunc_at_impl(xp, x, *rest, ufunc, item):
+def _ufunc_at_impl(xp, x, *rest, ufunc, item):
     """A copy of ``x``, changed in place by NumPy's own method."""
-    new, arrays = parted(rest, ufunc)
+    new, arrays = _parted(rest, ufunc)
     out = xp.array(x, copy=True)
     getattr(xp, ufunc_of(ufunc).__name__).at(out, filled(item, arrays), *new)
     return out
 
 
-def ufunc_at_aval(x, *rest, ufunc, item):
+def _ufunc_at_aval(x, *rest, ufunc, item):
     """The first operand's type, to which NumPy casts whatever it computes."""
-    new, arrays = parted(rest, ufunc)
+    new, arrays = _parted(rest, ufunc)
     # whether there is a loop at all
     PRIMITIVES[ufunc].aval(*[kind.with_shape(()) if kind.shape else kind for kind in (x, *new)])
     if new:
@@ -51,10 +51,10 @@ def ufunc_at_aval(x, *rest, ufunc, item):
 # ---- derivatives: by x, of its shape, and by what is written, of the shape of the part ----
 
 
-def product_partials(y, x, new, item, arrays):
+def _product_partials(y, x, new, item, arrays):
     """The product of all factors, and of all others: of those that are not 0, if no other is 0."""
     by_x = ufunc_at(ones_like(x), item, new, arrays, ufunc="mul")
-    if not may_repeat(item, arrays):
+    if not _may_repeat(item, arrays):
         return by_x, index(x, item, arrays)
     is_zero = equal(new, 0)
     factor = where(is_zero, 1, new)
@@ -64,13 +64,13 @@ def product_partials(y, x, new, item, arrays):
     return by_x, where(equal(other_zeros, 0), index(product, item, arrays) / factor, 0)
 
 
-def quotient_partials(y, x, new, item, arrays):
+def _quotient_partials(y, x, new, item, arrays):
     """1 by all divisors, and the quotient by this one again."""
     by_x = ufunc_at(ones_like(x), item, new, arrays, ufunc="div")
     return by_x, -index(y, item, arrays) / new
 
 
-def extremum_partials(y, x, new, item, arrays):
+def _extremum_partials(y, x, new, item, arrays):
     """Whoever is the extremum, with equal shares."""
     won = equal(index(y, item, arrays), new).astype(x.dtype)
     stayed = equal(x, y).astype(x.dtype)
@@ -79,55 +79,55 @@ def extremum_partials(y, x, new, item, arrays):
     return stayed * share, won * index(share, item, arrays)
 
 
-def may_repeat(item, arrays) -> bool:
+def _may_repeat(item, arrays) -> bool:
     """Whether an index may name a place twice."""
     return any(array.dtype.kind != "b" for array in arrays)
 
 
-PARTIALS: dict[str, Callable] = {
+_PARTIALS: dict[str, Callable] = {
     "add": lambda y, x, new, item, arrays: (ones_like(x), ones_like(index(x, item, arrays))),
     "sub": lambda y, x, new, item, arrays: (ones_like(x), -ones_like(index(x, item, arrays))),
-    "mul": product_partials,
-    "div": quotient_partials,
-    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), extremum_partials),
+    "mul": _product_partials,
+    "div": _quotient_partials,
+    **dict.fromkeys(("maximum", "minimum", "fmax", "fmin"), _extremum_partials),
 }
 
 
-def partials(y, x, rest, ufunc: str, item) -> tuple[Value, Value, tuple]:
+def _partials(y, x, rest, ufunc: str, item) -> tuple[Value, Value, tuple]:
     """(derivative by x, by what is written, arrays of the index). Raises MissingRule without."""
-    if ufunc not in PARTIALS:
+    if ufunc not in _PARTIALS:
         raise MissingRule(
             f"{ufunc_of(ufunc).__name__}.at has no derivative\n"
             "  write x[i] = f(x[i], new), if no place is named twice"
         )
-    (new,), arrays = parted(rest, ufunc)
-    return *PARTIALS[ufunc](y, x, new, item, arrays), arrays
+    (new,), arrays = _parted(rest, ufunc)
+    return *_PARTIALS[ufunc](y, x, new, item, arrays), arrays
 
 
-def ufunc_at_vjp(ct, y, x, *rest, ufunc, item):
+def _ufunc_at_vjp(ct, y, x, *rest, ufunc, item):
     """The cotangent times the derivatives, read at the index for what is written."""
-    by_x, by_new, arrays = partials(y, x, rest, ufunc, item)
+    by_x, by_new, arrays = _partials(y, x, rest, ufunc, item)
     found = to_new(index(ct, item, arrays) * by_new, rest[0])
-    return match(ct * by_x, x), found, *[None] * len(arrays)
+    return unbroadcast(ct * by_x, x), found, *[None] * len(arrays)
 
 
-def ufunc_at_jvp(tangents, y, x, *rest, ufunc, item):
+def _ufunc_at_jvp(tangents, y, x, *rest, ufunc, item):
     """The tangents times the derivatives, added up at each place."""
-    by_x, by_new, arrays = partials(y, x, rest, ufunc, item)
+    by_x, by_new, arrays = _partials(y, x, rest, ufunc, item)
     t_x, t_new = tangents[:2]
     pushed = None
     if t_new is not None:
         pushed = index_add(zeros_like(y), item, broadcast_to(t_new * by_new, by_new), arrays)
-    return spread(added((None if t_x is None else t_x * by_x, pushed)), y)
+    return broadcast_tangent(added((None if t_x is None else t_x * by_x, pushed)), y)
 
 
 # ---- batches, sources, the record ----
 
-write_batch = batched_write("ufunc_at")
+_write_batch = batched_write("ufunc_at")
 
 
 @in_front
-def change_batch(args, mapped, *, ufunc, item):
+def _change_batch(args, mapped, *, ufunc, item):
     """The rule of a ufunc of one operand, which writes nothing but what it makes."""
     (x, *arrays), (by_x, *by_arrays) = args, mapped
     like = first_mapped(args, mapped)
@@ -138,15 +138,15 @@ def change_batch(args, mapped, *, ufunc, item):
     return emitted("ufunc_at", (x, *arrays), ufunc=ufunc, item=item)
 
 
-def ufunc_at_batch(args, axes, *, ufunc, item):
+def _ufunc_at_batch(args, axes, *, ufunc, item):
     """The update of all examples at once, each at its own places."""
-    rule = write_batch if ufunc_of(ufunc).nin == 2 else change_batch
+    rule = _write_batch if ufunc_of(ufunc).nin == 2 else _change_batch
     return rule(args, axes, ufunc=ufunc, item=item)
 
 
-def ufunc_at_source(write, x, *rest, ufunc, item):
+def _ufunc_at_source(write, x, *rest, ufunc, item):
     """A copy, and the call of the method."""
-    new, arrays = parted(rest, ufunc)
+    new, arrays = _parted(rest, ufunc)
     out, place = write.result(), item_text(write, item, arrays)
     entries = item if type(item) is tuple else (item,)
     if any(type(entry) is slice for entry in entries):
@@ -157,20 +157,20 @@ def ufunc_at_source(write, x, *rest, ufunc, item):
     write.line(f"np.{ufunc_of(ufunc).__name__}.at({', '.join((out, place, *new))})")
 
 
-def ufunc_at_prepare(x, item, new=None, arrays=None, *, ufunc):
+def _ufunc_at_prepare(x, item, new=None, arrays=None, *, ufunc):
     """``np.<ufunc>.at(x, item, new)``; with ``arrays`` the item is spelled already."""
     (x, *arrays), attrs = index_prepare(x, item, arrays)
     return (x, *(() if new is None else (new,)), *arrays), attrs | {"ufunc": ufunc}
 
 
-ufunc_at = op(
+ufunc_at = define(
     "ufunc_at",
-    ufunc_at_impl,
-    ufunc_at_aval,
-    vjp=ufunc_at_vjp,
-    jvp=ufunc_at_jvp,
-    batch=ufunc_at_batch,
-    prepare=ufunc_at_prepare,
-    source=ufunc_at_source,
+    _ufunc_at_impl,
+    _ufunc_at_aval,
+    vjp=_ufunc_at_vjp,
+    jvp=_ufunc_at_jvp,
+    batch=_ufunc_at_batch,
+    prepare=_ufunc_at_prepare,
+    source=_ufunc_at_source,
     reusable=True,
 )

@@ -14,7 +14,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
-from letir.ops.define.records import added, match, op
+from letir.ops.define.records import added, define, unbroadcast
 from letir.ops.elementwise.ufuncs import imag, where
 from letir.ops.linalg.matmul_einsum import swapped
 from letir.ops.linalg.matrix_parts import (
@@ -39,17 +39,17 @@ from letir.ops.shape.transpose_join_split import concatenate
 # ---- cholesky ----
 
 
-def cholesky_vjp(ct, y, x, *, upper):
+def _cholesky_vjp(ct, y, x, *, upper):
     """Murray's formula: half of the diagonal and what is below it of L^H G, between inverses."""
     known_type("cholesky", ct, x)
     factor, g = (adjoint(y), swapped(ct)) if upper else (y, conjugated(ct))
     inner = lower(adjoint(factor) @ g)
     inverse = inv(factor)
     by_x = adjoint(inverse) @ inner @ inverse
-    return (match(conjugated(hermitian_part(by_x)), x),)
+    return (unbroadcast(conjugated(hermitian_part(by_x)), x),)
 
 
-def cholesky_jvp(tangents, y, x, *, upper):
+def _cholesky_jvp(tangents, y, x, *, upper):
     """L times the lower part of inv(L) dA inv(L)^H."""
     factor = adjoint(y) if upper else y
     inverse = inv(factor)
@@ -57,12 +57,12 @@ def cholesky_jvp(tangents, y, x, *, upper):
     return adjoint(change) if upper else change
 
 
-cholesky = op(
+cholesky = define(
     "cholesky",
     lambda xp, x, *, upper=False: xp.linalg.cholesky(x, **({"upper": True} if upper else {})),
     square_aval("cholesky"),
-    vjp=cholesky_vjp,
-    jvp=cholesky_jvp,
+    vjp=_cholesky_vjp,
+    jvp=_cholesky_jvp,
     prepare=lambda a, /, *, upper=False: ((a,), {"upper": bool(upper)}),
     numpy=(np.linalg.cholesky,),
     batch=stacked("cholesky"),
@@ -71,7 +71,7 @@ cholesky = op(
 # ---- qr ----
 
 
-def qr_aval(x, *, mode):
+def _qr_aval(x, *, mode):
     """Q and R, or R alone; square Q in mode "complete"."""
     lead, m, n = matrix_shape("qr", x)
     if mode == "complete" or m == n:
@@ -85,7 +85,7 @@ def qr_aval(x, *, mode):
     return (r,) if mode == "r" else (ArrayType(dtype, (*lead, m, k)), r)
 
 
-def qr_prepare(a, mode="reduced"):
+def _qr_prepare(a, mode="reduced"):
     """np.linalg.qr's call."""
     if mode not in ("reduced", "complete", "r"):
         raise MissingRule(
@@ -95,37 +95,37 @@ def qr_prepare(a, mode="reduced"):
     return (a,), {"mode": mode}
 
 
-def thin(q: Value, r: Value) -> tuple[Value, Value]:
+def _thin(q: Value, r: Value) -> tuple[Value, Value]:
     """Of Q and R the parts that belong to the columns on the left that Q spans."""
     if q.shape[-2] == r.shape[-1]:  # square: the sizes may be names
         return q, r
     k = min(r.shape[-1], q.shape[-2])
-    return left(q, k), top(r, k)
+    return _left(q, k), _top(r, k)
 
 
-def left(x: Value, k) -> Value:
+def _left(x: Value, k) -> Value:
     """The first ``k`` columns."""
     return x if x.shape[-1] == k else x[..., :k]
 
 
-def top(x: Value, k) -> Value:
+def _top(x: Value, k) -> Value:
     """The first ``k`` rows."""
     return x if x.shape[-2] == k else x[..., :k, :]
 
 
-def qr_factors(outs: tuple, x: Value, mode: str) -> tuple[Value, Value]:
+def _qr_factors(outs: tuple, x: Value, mode: str) -> tuple[Value, Value]:
     """Thin Q and R of ``x``, of the results if Q is among them."""
-    return tuple(qr(x, "reduced")) if mode == "r" else thin(*outs)
+    return tuple(qr(x, "reduced")) if mode == "r" else _thin(*outs)
 
 
-def qr_vjp(cts, outs, x, *, mode):
+def _qr_vjp(cts, outs, x, *, mode):
     """The rule of a thin Q and a square R, with the columns on the right as products with Q^H.
 
     For a tall matrix in mode "complete" the further columns of Q turn with the others, but not
     among themselves. Without full column rank on the left there is no derivative: R is singular.
     """
     known_type("qr", x)
-    q, r = qr_factors(outs, x, mode)
+    q, r = _qr_factors(outs, x, mode)
     by_q, by_r = (None, *cts) if mode == "r" else cts
     by_q, by_r = [None if ct is None else conjugated(ct) for ct in (by_q, by_r)]
     k, by_rest = q.shape[-1], None
@@ -134,20 +134,20 @@ def qr_vjp(cts, outs, x, *, mode):
         by_q, by_others = by_q[..., :k], by_q[..., k:]
         by_q = by_q - rest @ (adjoint(by_others) @ q)
     if by_r is not None:
-        by_r = top(by_r, k)
+        by_r = _top(by_r, k)
     if r.shape[-1] != k:  # wide: R2 = Q^H A2
         by_r2 = zeros_like(r[..., k:]) if by_r is None else by_r[..., k:]
         by_rest = q @ by_r2
         turned = x[..., k:] @ adjoint(by_r2)
         by_q = turned if by_q is None else by_q + turned
         by_r = None if by_r is None else by_r[..., :k]
-    found = qr_square_vjp(by_q, by_r, q, left(r, k))
+    found = _qr_square_vjp(by_q, by_r, q, _left(r, k))
     if by_rest is not None:
         found = concatenate([found, by_rest], axis=-1)
-    return (match(conjugated(found), x),)
+    return (unbroadcast(conjugated(found), x),)
 
 
-def qr_square_vjp(by_q, by_r, q: Value, r: Value) -> Value:
+def _qr_square_vjp(by_q, by_r, q: Value, r: Value) -> Value:
     """Seeger et al.: (G_Q + Q copyltu(M)) R^-H with M = R G_R^H - G_Q^H Q."""
     terms = [] if by_r is None else [r @ adjoint(by_r)]
     terms += [] if by_q is None else [-(adjoint(by_q) @ q)]
@@ -159,11 +159,11 @@ def qr_square_vjp(by_q, by_r, q: Value, r: Value) -> Value:
     return (found if by_q is None else by_q + found) @ adjoint(inv(r))
 
 
-def qr_jvp(tangents, outs, x, *, mode):
+def _qr_jvp(tangents, outs, x, *, mode):
     """dQ = Q X + (I - Q Q^H) dA inv(R), with X skew-Hermitian, and dR = Q^H dA - X R."""
-    q, r = qr_factors(outs, x, mode)
+    q, r = _qr_factors(outs, x, mode)
     change, k = tangents[0], q.shape[-1]
-    scaled = left(change, k) @ inv(left(r, k))
+    scaled = _left(change, k) @ inv(_left(r, k))
     inner = adjoint(q) @ scaled
     below = where(below_diagonal(inner), inner, 0)
     skew = below - adjoint(below)
@@ -182,26 +182,26 @@ def qr_jvp(tangents, outs, x, *, mode):
     return dq, dr
 
 
-def qr_source(write, x, *, mode):
+def _qr_source(write, x, *, mode):
     """np.linalg.qr, of which mode "r" gives no tuple."""
     text = f"np.linalg.qr({x}, mode={mode!r})"
     return f"({text},)" if mode == "r" else text
 
 
-qr = op(
+qr = define(
     "qr",
     lambda xp, x, *, mode="reduced": (
         (xp.linalg.qr(x, mode="r"),) if mode == "r" else tuple(xp.linalg.qr(x, mode=mode))
     ),
-    qr_aval,
-    vjp=qr_vjp,
-    jvp=qr_jvp,
+    _qr_aval,
+    vjp=_qr_vjp,
+    jvp=_qr_jvp,
     results=lambda *, mode: 1 if mode == "r" else 2,
     returned=lambda results, *, mode: (
         results[0] if mode == "r" else named_tuple(np.linalg.qr)(*results)
     ),
-    prepare=qr_prepare,
+    prepare=_qr_prepare,
     numpy=(np.linalg.qr,),
     batch=stacked("qr"),
-    source=qr_source,
+    source=_qr_source,
 )

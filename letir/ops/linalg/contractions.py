@@ -13,7 +13,14 @@ from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.as_numpy.arrays import listed
 from letir.ops.define.batch_rules import decomposed
-from letir.ops.define.records import added, array_dtype, composite, decomposition, match, spread
+from letir.ops.define.records import (
+    added,
+    array_dtype,
+    broadcast_tangent,
+    composite,
+    decomposition,
+    unbroadcast,
+)
 from letir.ops.elementwise.ufuncs import mul
 from letir.ops.linalg.matmul_einsum import dot, einsum, known_rank, matmul
 from letir.ops.linalg.matrix_parts import conjugated
@@ -29,23 +36,23 @@ from letir.ops.shape.transpose_join_split import (
 # ---- tensordot ----
 
 
-def tensordot_prepare(a, b, axes=2):
+def _tensordot_prepare(a, b, axes=2):
     """np.tensordot's call; the axes as two tuples."""
     try:
         of_a, of_b = axes
     except TypeError:
         count = as_size(axes)
         of_a, of_b = tuple(range(-count, 0)), tuple(range(count))
-    return (a, b), {"axes": (in_tuple(of_a), in_tuple(of_b))}
+    return (a, b), {"axes": (_in_tuple(of_a), _in_tuple(of_b))}
 
 
-def in_tuple(axis) -> tuple:
+def _in_tuple(axis) -> tuple:
     """One axis or several as a tuple."""
     found = int_or_tuple(axis.tolist() if isinstance(axis, np.ndarray) else axis)
     return found if type(found) is tuple else (found,)
 
 
-def summed_axes(x, y, axes: tuple) -> tuple[tuple, tuple]:
+def _summed_axes(x, y, axes: tuple) -> tuple[tuple, tuple]:
     """The axes of each operand that are summed. Raises ShapeError if they do not fit."""
     of_x, of_y = normalized(axes[0], x.ndim), normalized(axes[1], y.ndim)
     sizes = [x.shape[i] for i in of_x], [y.shape[i] for i in of_y]
@@ -54,22 +61,22 @@ def summed_axes(x, y, axes: tuple) -> tuple[tuple, tuple]:
     return of_x, of_y
 
 
-def rest(x, axes: tuple) -> tuple:
+def _rest(x, axes: tuple) -> tuple:
     """The other axes."""
     return tuple(i for i in range(x.ndim) if i not in axes)
 
 
-def tensordot_aval(x, y, *, axes):
+def _tensordot_aval(x, y, *, axes):
     """The axes that are not summed, those of ``x`` first."""
-    of_x, of_y = summed_axes(x, y, axes)
-    kept = [x.shape[i] for i in rest(x, of_x)] + [y.shape[i] for i in rest(y, of_y)]
+    of_x, of_y = _summed_axes(x, y, axes)
+    kept = [x.shape[i] for i in _rest(x, of_x)] + [y.shape[i] for i in _rest(y, of_y)]
     return ArrayType(array_dtype(x, y), tuple(kept))
 
 
-def tensordot_decompose(x, y, *, axes):
+def _tensordot_decompose(x, y, *, axes):
     """One product of matrices, as NumPy computes it."""
-    of_x, of_y = summed_axes(x, y, axes)
-    kept = rest(x, of_x), rest(y, of_y)
+    of_x, of_y = _summed_axes(x, y, axes)
+    kept = _rest(x, of_x), _rest(y, of_y)
     shape = (*[x.shape[i] for i in kept[0]], *[y.shape[i] for i in kept[1]])
     n = math.prod(x.shape[i] for i in of_x)
     rows, columns = [math.prod(z.shape[i] for i in k) for z, k in zip((x, y), kept, strict=True)]
@@ -78,58 +85,58 @@ def tensordot_decompose(x, y, *, axes):
     return reshape(matmul(left, right), shape)
 
 
-def tensordot_vjp(ct, out, x, y, *, axes, transform):
+def _tensordot_vjp(ct, out, x, y, *, axes, transform):
     """The cotangent summed with each operand over the axes of the other."""
     known_rank("tensordot", ct, x, y)
-    of_x, of_y = summed_axes(x, y, axes)
-    kept_x, kept_y = rest(x, of_x), rest(y, of_y)
+    of_x, of_y = _summed_axes(x, y, axes)
+    kept_x, kept_y = _rest(x, of_x), _rest(y, of_y)
     n = len(kept_x)
     # what comes out has its summed axes in ascending order of the other operand's
     by_x = tensordot(ct, y, (tuple(range(n, ct.ndim)), kept_y))
     by_y = tensordot(x, ct, (kept_x, tuple(range(n))))
     return (
-        match(to_order(by_x, (*kept_x, *in_order_of(of_y, of_x))), x),
-        match(to_order(by_y, (*in_order_of(of_x, of_y), *kept_y)), y),
+        unbroadcast(_to_order(by_x, (*kept_x, *_in_order_of(of_y, of_x))), x),
+        unbroadcast(_to_order(by_y, (*_in_order_of(of_x, of_y), *kept_y)), y),
     )
 
 
-def in_order_of(keys: tuple, values: tuple) -> tuple:
+def _in_order_of(keys: tuple, values: tuple) -> tuple:
     """``values`` sorted by ``keys``."""
     return tuple(value for _, value in sorted(zip(keys, values, strict=True)))
 
 
-def to_order(x, places: tuple):
+def _to_order(x, places: tuple):
     """``x``, whose axis i belongs at ``places[i]``, transposed so."""
     order = tuple(sorted(range(len(places)), key=places.__getitem__))
     return x if order == tuple(range(len(order))) else transpose(x, order)
 
 
-def tensordot_jvp(tangents, out, x, y, *, axes, transform):
+def _tensordot_jvp(tangents, out, x, y, *, axes, transform):
     """The product rule."""
     by_x, by_y = tangents
     terms = (
         None if by_x is None else tensordot(by_x, y, axes),
         None if by_y is None else tensordot(x, by_y, axes),
     )
-    return spread(added(terms), out)
+    return broadcast_tangent(added(terms), out)
 
 
 tensordot = composite(
     "tensordot",
-    tensordot_decompose,
+    _tensordot_decompose,
     impl=lambda xp, x, y, *, axes: xp.tensordot(x, y, axes),
-    aval=tensordot_aval,
-    vjp=tensordot_vjp,
-    jvp=tensordot_jvp,
-    prepare=tensordot_prepare,
+    aval=_tensordot_aval,
+    vjp=_tensordot_vjp,
+    jvp=_tensordot_jvp,
+    prepare=_tensordot_prepare,
     numpy=(np.tensordot,),
-    batch=decomposed(functools.partial(decomposition, tensordot_decompose), False),
+    batch=decomposed(functools.partial(decomposition, _tensordot_decompose), False),
 )
 
 # ---- inner, outer, vdot ----
 
 
-def inner_decompose(x, y):
+def _inner_decompose(x, y):
     """The sum over both last axes; a product with a scalar."""
     if not x.shape or not y.shape:
         return mul(x, y)
@@ -138,7 +145,7 @@ def inner_decompose(x, y):
 
 inner = composite(
     "inner",
-    inner_decompose,
+    _inner_decompose,
     impl=lambda xp, x, y: xp.inner(x, y),
     prepare=lambda a, b, /: ((a, b), {}),
     numpy=(np.inner,),
@@ -161,31 +168,31 @@ vdot = composite(
 # ---- products of stacked vectors ----
 
 
-def with_axes(name: str, x, y, ranks: tuple[int, int]) -> None:
+def _with_axes(name: str, x, y, ranks: tuple[int, int]) -> None:
     """Raise ShapeError if an operand has fewer axes than its core."""
     if x.ndim < ranks[0] or y.ndim < ranks[1]:
         raise ShapeError(f"{name}: operands of shapes {x.shape} and {y.shape} have too few axes")
 
 
-def vecdot_decompose(x, y):
+def _vecdot_decompose(x, y):
     """The sum over the last axis, with the first operand conjugated."""
-    with_axes("vecdot", x, y, (1, 1))
+    _with_axes("vecdot", x, y, (1, 1))
     return einsum("...i,...i->...", conjugated(x), y)
 
 
-def matvec_decompose(x, y):
+def _matvec_decompose(x, y):
     """A matrix times a vector, both stacked."""
-    with_axes("matvec", x, y, (2, 1))
+    _with_axes("matvec", x, y, (2, 1))
     return squeeze(matmul(x, expand_dims(y, -1)), -1)
 
 
-def vecmat_decompose(x, y):
+def _vecmat_decompose(x, y):
     """A conjugated vector times a matrix, both stacked."""
-    with_axes("vecmat", x, y, (1, 2))
+    _with_axes("vecmat", x, y, (1, 2))
     return squeeze(matmul(expand_dims(conjugated(x), -2), y), -2)
 
 
-def product_of_vectors(name: str, decompose):
+def _product_of_vectors(name: str, decompose):
     """Register a generalised ufunc of NumPy's."""
     return composite(
         name,
@@ -195,14 +202,14 @@ def product_of_vectors(name: str, decompose):
     )
 
 
-vecdot = product_of_vectors("vecdot", vecdot_decompose)
-matvec = product_of_vectors("matvec", matvec_decompose)
-vecmat = product_of_vectors("vecmat", vecmat_decompose)
+vecdot = _product_of_vectors("vecdot", _vecdot_decompose)
+matvec = _product_of_vectors("matvec", _matvec_decompose)
+vecmat = _product_of_vectors("vecmat", _vecmat_decompose)
 
 # ---- multi_dot ----
 
 
-def multi_dot_decompose(*arrays):
+def _multi_dot_decompose(*arrays):
     """Products in the order that takes the fewest multiplications."""
     if len(arrays) < 2:
         raise ShapeError("multi_dot: expecting at least two arrays")
@@ -211,12 +218,12 @@ def multi_dot_decompose(*arrays):
     first, last = arrays[0], arrays[-1]
     chain = [expand_dims(first, 0) if first.ndim == 1 else first, *arrays[1:]]
     chain[-1] = expand_dims(last, 1) if last.ndim == 1 else last
-    out = in_best_order(chain)
+    out = _in_best_order(chain)
     gone = (*[0] * (first.ndim == 1), *[1] * (last.ndim == 1))
     return squeeze(out, gone) if gone else out
 
 
-def in_best_order(chain: list):
+def _in_best_order(chain: list):
     """The product of matrices (Cormen et al., Introduction to Algorithms, chapter 15.2)."""
     sizes = [chain[0].shape[0], *[x.shape[1] for x in chain]]
     if not all(type(n) is int for n in sizes):
@@ -230,20 +237,20 @@ def in_best_order(chain: list):
                 for k in range(i, j)
             )
             best[i, j] = (cost, (i, k, j))
-    return product_of(best, 0, len(chain) - 1)
+    return _product_of(best, 0, len(chain) - 1)
 
 
-def product_of(best: dict, i: int, j: int):
+def _product_of(best: dict, i: int, j: int):
     """The product of the matrices from i to j in the order that was found."""
     if i == j:
         return best[i, i][1]
     _, k, _ = best[i, j][1]
-    return product_of(best, i, k) @ product_of(best, k + 1, j)
+    return _product_of(best, i, k) @ _product_of(best, k + 1, j)
 
 
 multi_dot = composite(
     "multi_dot",
-    multi_dot_decompose,
+    _multi_dot_decompose,
     impl=lambda xp, *arrays: xp.linalg.multi_dot(arrays),
     prepare=lambda arrays, *, out=None: (tuple(arrays), {}),
     numpy=(np.linalg.multi_dot,),

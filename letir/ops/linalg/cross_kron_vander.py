@@ -24,7 +24,7 @@ from letir.ops.shape.transpose_join_split import (
 # ---- the cross product ----
 
 
-def parts(x: Value, axis: int, dtype) -> list:
+def _parts(x: Value, axis: int, dtype) -> list:
     """The two or three components of vectors along an axis."""
     if not x.shape or x.shape[normalized(axis, x.ndim)[0]] not in (2, 3):
         raise ShapeError(f"cross: vectors have 2 or 3 components, found {x.shape} along {axis}")
@@ -32,10 +32,10 @@ def parts(x: Value, axis: int, dtype) -> list:
     return [last[..., i] for i in range(last.shape[-1])]
 
 
-def cross_decompose(a, b, *, axisa=-1, axisb=-1, axisc=-1) -> Value:
+def _cross_decompose(a, b, *, axisa=-1, axisb=-1, axisc=-1) -> Value:
     """The products of the components, two by two; a third component that is not there is 0."""
     dtype = array_dtype(a.type, b.type)
-    a, b = parts(a, axisa, dtype), parts(b, axisb, dtype)
+    a, b = _parts(a, axisa, dtype), _parts(b, axisb, dtype)
     third = a[0] * b[1] - a[1] * b[0]
     if len(a) == len(b) == 2:
         return third
@@ -48,32 +48,32 @@ def cross_decompose(a, b, *, axisa=-1, axisb=-1, axisc=-1) -> Value:
     return stack(found, axisc)
 
 
-def cross_prepare(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
+def _cross_prepare(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
     """np.cross' call; ``axis`` stands for all three."""
     axes = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     return (a, b), dict(zip(("axisa", "axisb", "axisc"), map(as_size, axes), strict=True))
 
 
-def linalg_cross_prepare(x1, x2, /, *, axis=-1):
+def _linalg_cross_prepare(x1, x2, /, *, axis=-1):
     """The call of np.linalg.cross, which takes three components only."""
     for x in (x1, x2):
         if np.shape(x)[axis] != 3:
             raise ShapeError(f"cross: vectors have 3 components, found {np.shape(x)} along {axis}")
-    return cross_prepare(x1, x2, axis=axis)
+    return _cross_prepare(x1, x2, axis=axis)
 
 
 cross = composite(
     "cross",
-    cross_decompose,
+    _cross_decompose,
     impl=lambda xp, a, b, *, axisa=-1, axisb=-1, axisc=-1: xp.cross(a, b, axisa, axisb, axisc),
-    prepare=cross_prepare,
-    numpy={np.cross: cross_prepare, np.linalg.cross: linalg_cross_prepare},
+    prepare=_cross_prepare,
+    numpy={np.cross: _cross_prepare, np.linalg.cross: _linalg_cross_prepare},
 )
 
 # ---- the Kronecker product ----
 
 
-def kron_decompose(a, b) -> Value:
+def _kron_decompose(a, b) -> Value:
     """Every element of ``a`` times all of ``b``, as blocks."""
     rank = max(type_of_operand(x).ndim for x in (a, b))
     if not all(type_of_operand(x).ndim for x in (a, b)):
@@ -87,7 +87,7 @@ def kron_decompose(a, b) -> Value:
 
 kron = composite(
     "kron",
-    kron_decompose,
+    _kron_decompose,
     impl=lambda xp, a, b: xp.kron(a, b),
     prepare=lambda a, b: ((a, b), {}),
     numpy=(np.kron,),

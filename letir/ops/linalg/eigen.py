@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, GuardError, ShapeError, TraceError
-from letir.ops.define.records import added, match, op
+from letir.ops.define.records import added, define, unbroadcast
 from letir.ops.elementwise.ufuncs import abs_, imag, where
 from letir.ops.linalg.matrix_parts import (
     adjoint,
@@ -40,75 +40,75 @@ from letir.ops.shape.transpose_join_split import expand_dims
 # ---- Hermitian matrices ----
 
 
-def differences(w: Value) -> Value:
+def _differences(w: Value) -> Value:
     """1 / (w_j - w_i) for row i and column j; 0 where they are equal."""
     return inverse_or_zero(expand_dims(w, -2) - expand_dims(w, -1))
 
 
-def eigh_aval(x, *, UPLO):
+def _eigh_aval(x, *, UPLO):
     """Real eigenvalues, and eigenvectors as columns."""
     lead, n = square_shape("eigh", x)
     dtype = linalg_dtype("eigh", x)
     return ArrayType(real_dtype(dtype), (*lead, n)), ArrayType(dtype, x.shape)
 
 
-def eigh_vjp(cts, outs, x, *, UPLO):
+def _eigh_vjp(cts, outs, x, *, UPLO):
     """V (diag(gw) + F * (V^H G)) V^H, of which both triangles have their share."""
     known_type("eigh", x)
     (by_w, by_v), (w, v) = cts, outs
     terms = [] if by_w is None else [columns_times(v, by_w)]
     if by_v is not None:
-        terms.append(v @ (differences(w) * (adjoint(v) @ conjugated(by_v))))
-    return (match(conjugated(hermitian_part(added(terms) @ adjoint(v))), x),)
+        terms.append(v @ (_differences(w) * (adjoint(v) @ conjugated(by_v))))
+    return (unbroadcast(conjugated(hermitian_part(added(terms) @ adjoint(v))), x),)
 
 
-def eigh_jvp(tangents, outs, x, *, UPLO):
+def _eigh_jvp(tangents, outs, x, *, UPLO):
     """The real diagonal of V^H dA V, and V times its other elements over differences."""
     w, v = outs
     inner = adjoint(v) @ hermitian_part(tangents[0]) @ v
-    return real_part(diagonal_of(inner)), v @ (differences(w) * inner)
+    return real_part(diagonal_of(inner)), v @ (_differences(w) * inner)
 
 
-def triangle(UPLO: str) -> str:
+def _triangle(UPLO: str) -> str:
     """``UPLO`` as NumPy takes it."""
     if str(UPLO).upper() not in ("L", "U"):
         raise ShapeError(f"UPLO argument must be 'L' or 'U', found {UPLO!r}")
     return str(UPLO).upper()
 
 
-eigh = op(
+eigh = define(
     "eigh",
     lambda xp, x, *, UPLO="L": tuple(xp.linalg.eigh(x, UPLO)),
-    eigh_aval,
-    vjp=eigh_vjp,
-    jvp=eigh_jvp,
+    _eigh_aval,
+    vjp=_eigh_vjp,
+    jvp=_eigh_jvp,
     results=lambda *, UPLO: 2,
     returned=lambda results, *, UPLO: named_tuple(np.linalg.eigh)(*results),
-    prepare=lambda a, UPLO="L": ((a,), {"UPLO": triangle(UPLO)}),
+    prepare=lambda a, UPLO="L": ((a,), {"UPLO": _triangle(UPLO)}),
     numpy=(np.linalg.eigh,),
     batch=stacked("eigh"),
 )
 
 
-def eigvalsh_vjp(ct, y, x, *, UPLO):
+def _eigvalsh_vjp(ct, y, x, *, UPLO):
     """V diag(ct) V^H."""
     _, v = eigh(x, UPLO)
-    return (match(conjugated(columns_times(v, ct) @ adjoint(v)), x),)
+    return (unbroadcast(conjugated(columns_times(v, ct) @ adjoint(v)), x),)
 
 
-def eigvalsh_jvp(tangents, y, x, *, UPLO):
+def _eigvalsh_jvp(tangents, y, x, *, UPLO):
     """The real diagonal of V^H dA V."""
     _, v = eigh(x, UPLO)
     return real_part(diagonal_of(adjoint(v) @ hermitian_part(tangents[0]) @ v))
 
 
-eigvalsh = op(
+eigvalsh = define(
     "eigvalsh",
     lambda xp, x, *, UPLO="L": xp.linalg.eigvalsh(x, UPLO),
-    lambda x, *, UPLO: eigh_aval(x, UPLO=UPLO)[0],
-    vjp=eigvalsh_vjp,
-    jvp=eigvalsh_jvp,
-    prepare=lambda a, UPLO="L": ((a,), {"UPLO": triangle(UPLO)}),
+    lambda x, *, UPLO: _eigh_aval(x, UPLO=UPLO)[0],
+    vjp=_eigvalsh_vjp,
+    jvp=_eigvalsh_jvp,
+    prepare=lambda a, UPLO="L": ((a,), {"UPLO": _triangle(UPLO)}),
     numpy=(np.linalg.eigvalsh,),
     batch=stacked("eigvalsh"),
 )
@@ -116,7 +116,7 @@ eigvalsh = op(
 # ---- all square matrices ----
 
 
-def is_real(a) -> bool:
+def _is_real(a) -> bool:
     """Whether NumPy's eigenvalues of ``a`` are real numbers, which depends on a real matrix.
 
     Raises TraceError for a real matrix without a value.
@@ -133,12 +133,12 @@ def is_real(a) -> bool:
     return np.isrealobj(np.linalg.eigvals(value))
 
 
-def eig_prepare(a):
+def _eig_prepare(a):
     """np.linalg.eig's call: ``real`` says whether the results are."""
-    return (a,), {"real": bool(is_real(a))}
+    return (a,), {"real": bool(_is_real(a))}
 
 
-def eigvals_aval(x, *, real):
+def _eigvals_aval(x, *, real):
     """Complex numbers, or real ones for a real matrix that has such."""
     lead, n = square_shape("eig", x)
     dtype = linalg_dtype("eig", x)
@@ -148,13 +148,13 @@ def eigvals_aval(x, *, real):
     return ArrayType(wide, (*lead, n))
 
 
-def eig_aval(x, *, real):
+def _eig_aval(x, *, real):
     """Eigenvalues, and eigenvectors as columns."""
-    values = eigvals_aval(x, real=real)
+    values = _eigvals_aval(x, real=real)
     return values, ArrayType(values.dtype, x.shape)
 
 
-def as_recorded(found, real: bool):
+def _as_recorded(found, real: bool):
     """Eigenvalues or eigenvectors of the recorded kind. Raises GuardError if they are not."""
     if real and found.dtype.kind == "c" and found.size:
         raise GuardError(
@@ -166,13 +166,13 @@ def as_recorded(found, real: bool):
     return found.astype(found.dtype.char.upper())  # all real this time: the same numbers
 
 
-def eig_impl(xp, x, *, real):
+def _eig_impl(xp, x, *, real):
     """numpy.linalg.eig, whose results are of the recorded kind."""
     w, v = xp.linalg.eig(x)
-    return as_recorded(w, real), as_recorded(v, real)
+    return _as_recorded(w, real), _as_recorded(v, real)
 
 
-def of_unit_length(by_v: Value, v: Value) -> Value:
+def _of_unit_length(by_v: Value, v: Value) -> Value:
     """The cotangent of eigenvectors without what their normalisation takes away.
 
     LAPACK gives them length 1, and makes the largest component of complex ones real.
@@ -181,11 +181,11 @@ def of_unit_length(by_v: Value, v: Value) -> Value:
     along = columns_times(v, real_part(h))
     if v.dtype.kind != "c":
         return by_v - along
-    largest, size = real_component(v)
+    largest, size = _real_component(v)
     return by_v - along - where(largest, 1j * expand_dims(imag(h) / size, -2), 0)
 
 
-def real_component(v: Value) -> tuple[Value, Value]:
+def _real_component(v: Value) -> tuple[Value, Value]:
     """Where each eigenvector has the component that is real, and that component."""
     size = where(imag(v) == 0, abs_(v), -1)
     place = expand_dims(argmax(size, axis=-2), -2)
@@ -193,69 +193,71 @@ def real_component(v: Value) -> tuple[Value, Value]:
     return largest, sum_(where(largest, real_part(v), 0), axis=-2)
 
 
-def eig_vjp(cts, outs, x, *, real):
+def _eig_vjp(cts, outs, x, *, real):
     """V^-H (diag(gw) + conj(F) * (V^H G)) V^H. A defective matrix has no derivative."""
     known_type("eig", x)
     (by_w, by_v), (w, v) = cts, outs
     terms = [] if by_w is None else [rows_times(conjugated(by_w), adjoint(v))]
     if by_v is not None:
-        g = of_unit_length(conjugated(by_v), v)
-        terms.append((conjugated(differences(w)) * (adjoint(v) @ g)) @ adjoint(v))
-    return (match(conjugated(solve(adjoint(v), added(terms))), x),)
+        g = _of_unit_length(conjugated(by_v), v)
+        terms.append((conjugated(_differences(w)) * (adjoint(v) @ g)) @ adjoint(v))
+    return (unbroadcast(conjugated(solve(adjoint(v), added(terms))), x),)
 
 
-def eig_jvp(tangents, outs, x, *, real):
+def _eig_jvp(tangents, outs, x, *, real):
     """The diagonal of inv(V) dA V, and V times its other elements over differences."""
     w, v = outs
     inner = solve(v, tangents[0] @ v)
-    dw, dv = diagonal_of(inner), v @ (differences(w) * inner)
+    dw, dv = diagonal_of(inner), v @ (_differences(w) * inner)
     length = real_part(diagonal_of(adjoint(v) @ dv))
     if v.dtype.kind != "c":
         return dw, dv - columns_times(v, length)
-    largest, size = real_component(v)
+    largest, size = _real_component(v)
     phase = sum_(where(largest, imag(dv), 0), axis=-2) / size
     return dw, dv - columns_times(v, length + 1j * phase)
 
 
-eig = op(
+eig = define(
     "eig",
-    eig_impl,
-    eig_aval,
-    vjp=eig_vjp,
-    jvp=eig_jvp,
+    _eig_impl,
+    _eig_aval,
+    vjp=_eig_vjp,
+    jvp=_eig_jvp,
     results=lambda *, real: 2,
     returned=lambda results, *, real: named_tuple(np.linalg.eig)(*results),
-    prepare=eig_prepare,
+    prepare=_eig_prepare,
     numpy=(np.linalg.eig,),
     batch=stacked("eig"),
     source="np.linalg.eig({0})",
 )
 
 
-def eigvals_vjp(ct, y, x, *, real):
+def _eigvals_vjp(ct, y, x, *, real):
     """V^-H diag(ct) V^H."""
-    _, v = eig_of(x, real)
-    return (match(conjugated(columns_times(adjoint(inv(v)), conjugated(ct)) @ adjoint(v)), x),)
+    _, v = _eig_of(x, real)
+    return (
+        unbroadcast(conjugated(columns_times(adjoint(inv(v)), conjugated(ct)) @ adjoint(v)), x),
+    )
 
 
-def eig_of(x: Value, real: bool) -> tuple[Value, Value]:
+def _eig_of(x: Value, real: bool) -> tuple[Value, Value]:
     """``eig`` of the recorded kind."""
     return x.emitter.apply(eig, (x,), eig.complete({"real": real}))
 
 
-def eigvals_jvp(tangents, y, x, *, real):
+def _eigvals_jvp(tangents, y, x, *, real):
     """The diagonal of inv(V) dA V."""
-    _, v = eig_of(x, real)
+    _, v = _eig_of(x, real)
     return diagonal_of(solve(v, tangents[0] @ v))
 
 
-eigvals = op(
+eigvals = define(
     "eigvals",
-    lambda xp, x, *, real: as_recorded(xp.linalg.eigvals(x), real),
-    eigvals_aval,
-    vjp=eigvals_vjp,
-    jvp=eigvals_jvp,
-    prepare=eig_prepare,
+    lambda xp, x, *, real: _as_recorded(xp.linalg.eigvals(x), real),
+    _eigvals_aval,
+    vjp=_eigvals_vjp,
+    jvp=_eigvals_jvp,
+    prepare=_eig_prepare,
     numpy=(np.linalg.eigvals,),
     batch=stacked("eigvals"),
     source="np.linalg.eigvals({0})",

@@ -23,7 +23,7 @@ from letir.ops.reductions.reductions import sum_
 from letir.ops.shape.transpose_join_split import expand_dims
 
 
-def lstsq_prepare(a, b, rcond=None):
+def _lstsq_prepare(a, b, rcond=None):
     """np.linalg.lstsq's call; ``full_rank`` says whether there are residuals.
 
     NumPy gives an empty array of residuals if the rank is less than the number of columns. Where
@@ -31,15 +31,15 @@ def lstsq_prepare(a, b, rcond=None):
     """
     known, columns = known_value(a), np.shape(a)[-1]
     full = known is None or np.linalg.lstsq(known, known[:, :0], rcond)[2] == columns
-    return (a, b), {"rcond": as_number(rcond), "full_rank": bool(full)}
+    return (a, b), {"rcond": _as_number(rcond), "full_rank": bool(full)}
 
 
-def as_number(rcond):
+def _as_number(rcond):
     """``rcond`` as an attribute."""
     return None if rcond is None else float(rcond)
 
 
-def lstsq_aval(a, b, *, rcond, full_rank):
+def _lstsq_aval(a, b, *, rcond, full_rank):
     """The solution, the sums of squared residuals, the rank, and the singular values."""
     lead, m, n = matrix_shape("lstsq", a)
     if lead or b.ndim not in (1, 2) or b.shape[0] != m:
@@ -56,7 +56,7 @@ def lstsq_aval(a, b, *, rcond, full_rank):
     )
 
 
-def lstsq_impl(xp, a, b, *, rcond=None, full_rank=True):
+def _lstsq_impl(xp, a, b, *, rcond=None, full_rank=True):
     """numpy.linalg.lstsq. Raises GuardError if the rank is not of the recorded kind."""
     x, residuals, rank, s = xp.linalg.lstsq(a, b, rcond)
     m, n = a.shape
@@ -70,7 +70,7 @@ def lstsq_impl(xp, a, b, *, rcond=None, full_rank=True):
     return x, residuals, xp.asarray(rank)[()], s
 
 
-def lstsq_decompose(a, b, *, rcond=None, full_rank=True):
+def _lstsq_decompose(a, b, *, rcond=None, full_rank=True):
     """By the pseudoinverse of the matrix."""
     m, n = a.shape[-2:]
     dtype = real_dtype(linalg_dtype("lstsq", a.type, b.type))
@@ -90,12 +90,12 @@ def lstsq_decompose(a, b, *, rcond=None, full_rank=True):
 
 lstsq = composite(
     "lstsq",
-    lstsq_decompose,
-    impl=lstsq_impl,
-    aval=lstsq_aval,
+    _lstsq_decompose,
+    impl=_lstsq_impl,
+    aval=_lstsq_aval,
     results=lambda **_: 4,
     returned=lambda results, **_: results,
-    prepare=lstsq_prepare,
+    prepare=_lstsq_prepare,
     numpy=(np.linalg.lstsq,),
     source="np.linalg.lstsq({0}, {1}, {rcond})",
 )

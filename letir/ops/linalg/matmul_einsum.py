@@ -12,7 +12,15 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import MissingRule, ShapeError
-from letir.ops.define.records import added, array_dtype, match, op, recast, spread, takes_gradient
+from letir.ops.define.records import (
+    added,
+    array_dtype,
+    broadcast_tangent,
+    define,
+    recast,
+    takes_gradient,
+    unbroadcast,
+)
 from letir.ops.elementwise.ufuncs import where
 from letir.ops.linalg.product_batching import batched_dot, batched_einsum, batched_matmul
 from letir.ops.reductions.cumulative import numbered
@@ -33,7 +41,7 @@ def known_rank(name: str, *args) -> None:
 # ---- matmul ----
 
 
-def matmul_aval(x, y):
+def _matmul_aval(x, y):
     """Rows by columns; leading axes broadcast; vectors stand for a row on the left and a column on
     the right.
     """
@@ -54,15 +62,15 @@ def matmul_aval(x, y):
     )
 
 
-def matmul_vjp(ct, out, x, y):
+def _matmul_vjp(ct, out, x, y):
     """ct @ y.T and x.T @ ct; for a vector the product of a row or a column."""
     known_rank("matmul", ct, x, y)
-    by_x = match(matmul_by_left(ct, x, y), x) if takes_gradient(x) else None
-    by_y = match(matmul_by_right(ct, x, y), y) if takes_gradient(y) else None
+    by_x = unbroadcast(_matmul_by_left(ct, x, y), x) if takes_gradient(x) else None
+    by_y = unbroadcast(_matmul_by_right(ct, x, y), y) if takes_gradient(y) else None
     return by_x, by_y
 
 
-def matmul_by_left(ct, x, y) -> Value:
+def _matmul_by_left(ct, x, y) -> Value:
     """The cotangent of ``x`` before its broadcast axes are summed."""
     if y.ndim == 1:
         return ct * y if x.ndim == 1 else outer(ct, y)
@@ -76,7 +84,7 @@ def outer(column: Value, row: Value) -> Value:
     return expand_dims(column, -1) @ expand_dims(row, -2)
 
 
-def matmul_by_right(ct, x, y) -> Value:
+def _matmul_by_right(ct, x, y) -> Value:
     """The cotangent of ``y`` before its broadcast axes are summed."""
     if x.ndim == 1 and y.ndim == 1:
         return ct * x
@@ -92,7 +100,7 @@ def swapped(x: Value) -> Value:
     return x.T if x.ndim == 2 else moved(x, (-1,), (-2,))
 
 
-def product_jvp(name: str):
+def _product_jvp(name: str):
     """The product rule."""
 
     def jvp(tangents, out, x, y):
@@ -101,17 +109,17 @@ def product_jvp(name: str):
             None if by_x is None else product(by_x, y),
             None if by_y is None else product(x, by_y),
         )
-        return spread(added(terms), out)
+        return broadcast_tangent(added(terms), out)
 
     return jvp
 
 
-matmul = op(
+matmul = define(
     "matmul",
     lambda xp, x, y: xp.matmul(x, y),
-    matmul_aval,
-    vjp=matmul_vjp,
-    jvp=product_jvp("matmul"),
+    _matmul_aval,
+    vjp=_matmul_vjp,
+    jvp=_product_jvp("matmul"),
     numpy=(np.matmul,),
     batch=batched_matmul,
     symbol="@",
@@ -121,7 +129,7 @@ matmul = op(
 # ---- dot ----
 
 
-def dot_aval(x, y):
+def _dot_aval(x, y):
     """Matrix product of matrices, inner product over the last and the last but one axis, product
     with a scalar.
     """
@@ -133,7 +141,7 @@ def dot_aval(x, y):
     return ArrayType(array_dtype(x, y), (*x.shape[:-1], *y.shape[:axis], *y.shape[axis + 1 :]))
 
 
-def dot_labels(x, y) -> str:
+def _dot_labels(x, y) -> str:
     """``dot`` as an einsum."""
     letters = iter(string.ascii_letters)
     left = [next(letters) for _ in range(x.ndim)]
@@ -143,31 +151,31 @@ def dot_labels(x, y) -> str:
     return f"{''.join(left)},{''.join(right)}->{''.join(out)}"
 
 
-def dot_vjp(ct, out, x, y):
+def _dot_vjp(ct, out, x, y):
     """That of matmul for matrices, of a product for scalars, of an einsum beyond."""
     known_rank("dot", ct, x, y)
     ranks = [arg.ndim if isinstance(arg, Value) else 0 for arg in (x, y)]
     if 0 in ranks:
-        return match(ct * y, x) if takes_gradient(x) else None, match(ct * x, y) if takes_gradient(
-            y
-        ) else None
+        return unbroadcast(ct * y, x) if takes_gradient(x) else None, unbroadcast(
+            ct * x, y
+        ) if takes_gradient(y) else None
     if max(ranks) <= 2:  # dot and matmul differ beyond matrices only
-        return matmul_vjp(ct, out, x, y)
-    return einsum_vjp(ct, out, x, y, subscripts=dot_labels(x, y), optimize=False)
+        return _matmul_vjp(ct, out, x, y)
+    return _einsum_vjp(ct, out, x, y, subscripts=_dot_labels(x, y), optimize=False)
 
 
-def dot_prepare(a, b, out=None):
+def _dot_prepare(a, b, out=None):
     """np.dot's call."""
     return (a, b), {}
 
 
-dot = op(
+dot = define(
     "dot",
     lambda xp, x, y: xp.dot(x, y),
-    dot_aval,
-    vjp=dot_vjp,
-    jvp=product_jvp("dot"),
-    prepare=dot_prepare,
+    _dot_aval,
+    vjp=_dot_vjp,
+    jvp=_product_jvp("dot"),
+    prepare=_dot_prepare,
     numpy=(np.dot,),
     batch=batched_dot,
 )
@@ -175,7 +183,7 @@ dot = op(
 # ---- einsum ----
 
 
-def parsed(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
+def _parsed(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     """The labels of each operand and of the result, ``...`` spelled out with upper-case letters at
     the end.
 
@@ -210,7 +218,7 @@ def parsed(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     return labelled, output.replace("...", dots)
 
 
-def label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
+def _label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
     """The size of each label; 1 gives way. Raises ShapeError where sizes differ."""
     sizes: dict = {}
     for part, shape in zip(labels, shapes, strict=True):
@@ -224,10 +232,10 @@ def label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
     return sizes
 
 
-def einsum_aval(*arrays, subscripts, optimize):
+def _einsum_aval(*arrays, subscripts, optimize):
     """The sizes of the result's labels."""
-    labels, out = parsed(subscripts, [x.ndim for x in arrays])
-    sizes = label_sizes(labels, [x.shape for x in arrays])
+    labels, out = _parsed(subscripts, [x.ndim for x in arrays])
+    sizes = _label_sizes(labels, [x.shape for x in arrays])
     if any(label not in sizes for label in out) or len(set(out)) < len(out):
         raise ShapeError(
             f"einsum: the result's labels {out!r} are not each once among the operands'"
@@ -235,22 +243,22 @@ def einsum_aval(*arrays, subscripts, optimize):
     return ArrayType(array_dtype(*arrays), tuple(sizes[label] for label in out))
 
 
-def einsum_vjp(ct, out, *arrays, subscripts, optimize):
+def _einsum_vjp(ct, out, *arrays, subscripts, optimize):
     """For each operand the einsum of the cotangent and the other operands into its labels."""
     known_rank("einsum", ct, *arrays)
     optimize = optimize if type(optimize) is bool else True  # a path is one of these operands
     shapes = [x.shape if isinstance(x, Value) else () for x in arrays]
-    labels, result = parsed(subscripts, [len(shape) for shape in shapes])
-    sizes = label_sizes(labels, shapes)
+    labels, result = _parsed(subscripts, [len(shape) for shape in shapes])
+    sizes = _label_sizes(labels, shapes)
     return tuple(
-        match(einsum_by(i, ct, arrays, labels, result, sizes, optimize), x)
+        unbroadcast(_einsum_by(i, ct, arrays, labels, result, sizes, optimize), x)
         if takes_gradient(x)
         else None
         for i, x in enumerate(arrays)
     )
 
 
-def einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
+def _einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
     """The cotangent of operand ``i`` before its broadcast axes are summed."""
     part, x = labels[i], arrays[i]
     others = [(labels[j], y) for j, y in enumerate(arrays) if j != i]
@@ -271,7 +279,7 @@ def einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
     return by
 
 
-def einsum_jvp(tangents, out, *arrays, subscripts, optimize):
+def _einsum_jvp(tangents, out, *arrays, subscripts, optimize):
     """The product rule."""
     terms = (
         einsum(subscripts, *arrays[:i], t, *arrays[i + 1 :], optimize=optimize)
@@ -281,60 +289,60 @@ def einsum_jvp(tangents, out, *arrays, subscripts, optimize):
     return recast(added(terms), out.dtype)
 
 
-def einsum_prepare(
+def _einsum_prepare(
     subscripts, *operands, out=None, dtype=None, order="K", casting="safe", optimize=False
 ):
     """np.einsum's call, with subscripts as text or as lists of axes beside each operand; ``dtype``
     is that of the operands.
     """
     if not isinstance(subscripts, str):
-        subscripts, operands = from_lists((subscripts, *operands))
+        subscripts, operands = _from_lists((subscripts, *operands))
     if dtype is not None:
-        operands = tuple([in_dtype(x, dtype, casting) for x in operands])
-    return operands, {"subscripts": subscripts, "optimize": as_order(optimize)}
+        operands = tuple([_in_dtype(x, dtype, casting) for x in operands])
+    return operands, {"subscripts": subscripts, "optimize": _as_order(optimize)}
 
 
-def as_order(optimize):
+def _as_order(optimize):
     """``optimize`` as an attribute: a truth value, a strategy, or a path in a tuple."""
     if isinstance(optimize, list | tuple):
         return tuple([tuple(step) if isinstance(step, list) else step for step in optimize])
     return optimize if isinstance(optimize, str) else bool(optimize)
 
 
-def in_dtype(x, dtype, casting: str):
+def _in_dtype(x, dtype, casting: str):
     """An operand cast to ``dtype``. Raises a TypeError if ``casting`` forbids it."""
     if isinstance(x, Value):
         return PRIMITIVES["cast"](x, dtype, casting=casting)
     return np.asarray(x).astype(dtype, casting=casting)
 
 
-def from_lists(operands) -> tuple[str, tuple]:
+def _from_lists(operands) -> tuple[str, tuple]:
     """The text for ``einsum(x, [0, 1], y, [1, 2], [0, 2])``."""
     # an odd last one is the result's
     arrays, lists = operands[: len(operands) // 2 * 2 : 2], operands[1::2]
-    spelled = [part_text(part) for part in lists]
-    return ",".join(spelled) + ("->" + part_text(operands[-1]) if len(operands) % 2 else ""), tuple(
-        arrays
-    )
+    spelled = [_part_text(part) for part in lists]
+    return ",".join(spelled) + (
+        "->" + _part_text(operands[-1]) if len(operands) % 2 else ""
+    ), tuple(arrays)
 
 
-def part_text(part) -> str:
+def _part_text(part) -> str:
     """One list of axes as letters."""
     # capitals first, so that the alphabet has NumPy's order of numbers where no result is given
     letters = string.ascii_uppercase + string.ascii_lowercase
     return "".join("..." if axis is Ellipsis else letters[axis] for axis in part)
 
 
-einsum = op(
+einsum = define(
     "einsum",
     lambda xp, *arrays, subscripts, optimize=False: xp.einsum(
         subscripts, *arrays, optimize=optimize
     ),
-    einsum_aval,
-    vjp=einsum_vjp,
-    jvp=einsum_jvp,
-    prepare=einsum_prepare,
+    _einsum_aval,
+    vjp=_einsum_vjp,
+    jvp=_einsum_jvp,
+    prepare=_einsum_prepare,
     numpy=(np.einsum,),
-    batch=batched_einsum(parsed),
+    batch=batched_einsum(_parsed),
     onnx="Einsum",
 )

@@ -11,7 +11,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.ops.define.batch_rules import emitted, first_mapped, in_front, rank, spread_out
-from letir.ops.define.records import added, composite, match, op
+from letir.ops.define.records import added, composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import log, where
 from letir.ops.linalg.matmul_einsum import swapped
 from letir.ops.linalg.matrix_parts import known_type, square_shape
@@ -21,7 +21,7 @@ from letir.ops.special.define import by_scipy
 from letir.ops.special.densities import LOG_ROOT_TWO_PI
 
 
-def lapack_dtype(*operands) -> np.dtype:
+def _lapack_dtype(*operands) -> np.dtype:
     """The dtype in which SciPy computes with arrays, or types: single precision stays."""
     found = np.result_type(*[x.dtype for x in operands])
     if found.kind in "biu":
@@ -32,7 +32,7 @@ def lapack_dtype(*operands) -> np.dtype:
 # ---- analytic functions ----
 
 
-def derivative_of(f, a, e):
+def _derivative_of(f, a, e):
     """The derivative of ``f`` at ``a`` along ``e``."""
     n = a.shape[-1]
     above = concatenate([a, e], axis=-1)
@@ -40,12 +40,12 @@ def derivative_of(f, a, e):
     return f(concatenate([above, below], axis=-2))[..., :n, n:]
 
 
-def analytic(name: str):
+def _analytic(name: str):
     """Register a function of square matrices, by that of SciPy."""
 
     def aval(a):
         square_shape(name, a)
-        return ArrayType(lapack_dtype(a), a.shape)
+        return ArrayType(_lapack_dtype(a), a.shape)
 
     def impl(xp, a):
         out = by_scipy(xp, "linalg", name)(a)
@@ -53,53 +53,53 @@ def analytic(name: str):
             raise DTypeError(
                 f"{name} of this real matrix is complex\n  compute it of a.astype(complex)"
             )
-        return out.astype(lapack_dtype(a), copy=False)
+        return out.astype(_lapack_dtype(a), copy=False)
 
     def source(write, a):
         return f"{write.writer.module.imported('scipy.linalg', name)}({a})"
 
-    record = op(
+    record = define(
         name,
         impl,
         aval,
-        vjp=lambda ct, y, a: (match(derivative_of(record, swapped(a), ct), a),),
-        jvp=lambda t, y, a: derivative_of(record, a, t[0]),
+        vjp=lambda ct, y, a: (unbroadcast(_derivative_of(record, swapped(a), ct), a),),
+        jvp=lambda t, y, a: _derivative_of(record, a, t[0]),
         batch=in_front(lambda args, mapped: emitted(name, args)),
         source=source,
     )
     return record
 
 
-expm = analytic("expm")
-sqrtm = analytic("sqrtm")
+expm = _analytic("expm")
+sqrtm = _analytic("sqrtm")
 
 # ---- triangular systems ----
 
 
-def triangular_impl(xp, a, b, *, transposed=False, lower=False, unit_diagonal=False):
+def _triangular_impl(xp, a, b, *, transposed=False, lower=False, unit_diagonal=False):
     """SciPy's solver, which reads one triangle only."""
     if not b.size:  # SciPy takes no empty batch
-        return xp.zeros(b.shape, lapack_dtype(a, b))
+        return xp.zeros(b.shape, _lapack_dtype(a, b))
     solve = by_scipy(xp, "linalg", "solve_triangular")
     found = solve(a, b, trans=int(transposed), lower=lower, unit_diagonal=unit_diagonal)
-    return found.astype(lapack_dtype(a, b), copy=False)
+    return found.astype(_lapack_dtype(a, b), copy=False)
 
 
-def triangular_aval(a, b, *, transposed, lower, unit_diagonal):
+def _triangular_aval(a, b, *, transposed, lower, unit_diagonal):
     """The right side's shape; a vector is 1-d."""
     lead, n = square_shape("solve_triangular", a)
     rows = b.shape[-1:] if b.ndim == 1 else b.shape[-2:-1]
     if rows != (n,) or (b.ndim > 1 and b.shape[:-2] != tuple(lead)):
         raise ShapeError(f"solve_triangular: {a.shape} and {b.shape} are no linear system")
-    return ArrayType(lapack_dtype(a, b), b.shape)
+    return ArrayType(_lapack_dtype(a, b), b.shape)
 
 
-def column(x, is_vector: bool):
+def _column(x, is_vector: bool):
     """A vector as a matrix of one column."""
     return expand_dims(x, -1) if is_vector else x
 
 
-def triangle(x, lower: bool, unit_diagonal: bool):
+def _triangle(x, lower: bool, unit_diagonal: bool):
     """The part of a matrix that the solver reads."""
     n = x.shape[-1]
     rows, columns = np.arange(n)[:, None], np.arange(n)
@@ -109,21 +109,21 @@ def triangle(x, lower: bool, unit_diagonal: bool):
     return where(kept, x, 0)
 
 
-def triangular_vjp(ct, x, a, b, *, transposed, lower, unit_diagonal):
+def _triangular_vjp(ct, x, a, b, *, transposed, lower, unit_diagonal):
     """Giles, Collected matrix derivative results, 2.3: another system, and an outer product."""
     known_type("solve_triangular", ct, a, b)
     form = {"lower": lower, "unit_diagonal": unit_diagonal}
     by_b = solve_triangular(a, ct, transposed=not transposed, **form)
-    left, right = column(by_b, b.ndim == 1), column(x, b.ndim == 1)
+    left, right = _column(by_b, b.ndim == 1), _column(x, b.ndim == 1)
     product = right @ swapped(left) if transposed else left @ swapped(right)
-    return match(-triangle(product, lower, unit_diagonal), a), match(by_b, b)
+    return unbroadcast(-_triangle(product, lower, unit_diagonal), a), unbroadcast(by_b, b)
 
 
-def triangular_jvp(tangents, x, a, b, *, transposed, lower, unit_diagonal):
+def _triangular_jvp(tangents, x, a, b, *, transposed, lower, unit_diagonal):
     """The same system with the tangents on its right side."""
     by_a, by_b = tangents
     if by_a is not None:
-        by_a = triangle(by_a, lower, unit_diagonal)
+        by_a = _triangle(by_a, lower, unit_diagonal)
         by_a = -((swapped(by_a) if transposed else by_a) @ x)
     right = added(t for t in (by_b, by_a) if t is not None)
     return solve_triangular(
@@ -132,24 +132,24 @@ def triangular_jvp(tangents, x, a, b, *, transposed, lower, unit_diagonal):
 
 
 @in_front
-def triangular_batch(args, mapped, **form):
+def _triangular_batch(args, mapped, **form):
     """Batches of both; a vector becomes a column."""
     like = first_mapped(args, mapped)
     a, b = [spread_out(arg, there, like) for arg, there in zip(args, mapped, strict=True)]
     is_vector = rank(args[1], mapped[1]) == 1
     if is_vector and a.ndim > 3:
         raise ShapeError("solve_triangular: a batch of matrices needs a matrix on the right")
-    out = emitted("solve_triangular", (a, column(b, is_vector)), **form)
+    out = emitted("solve_triangular", (a, _column(b, is_vector)), **form)
     return squeeze(out, -1) if is_vector else out
 
 
-solve_triangular = op(
+solve_triangular = define(
     "solve_triangular",
-    triangular_impl,
-    triangular_aval,
-    vjp=triangular_vjp,
-    jvp=triangular_jvp,
-    batch=triangular_batch,
+    _triangular_impl,
+    _triangular_aval,
+    vjp=_triangular_vjp,
+    jvp=_triangular_jvp,
+    batch=_triangular_batch,
     source=lambda write, a, b, *, transposed, lower, unit_diagonal: (
         f"{write.writer.module.imported('scipy.linalg', 'solve_triangular')}({a}, {b}, "
         f"trans={int(transposed)}, lower={lower}, unit_diagonal={unit_diagonal})"
@@ -160,7 +160,7 @@ solve_triangular = op(
 # ---- the normal density of vectors ----
 
 
-def normal_logpdf_decompose(x, mean, cov):
+def _normal_logpdf_decompose(x, mean, cov):
     """Of rows ``x``, by the Cholesky factor of the covariance."""
     n = cov.shape[-1]
     factor = PRIMITIVES["cholesky"](cov)
@@ -171,4 +171,4 @@ def normal_logpdf_decompose(x, mean, cov):
     return found.reshape(x.shape[:-1])
 
 
-multivariate_normal_logpdf = composite("multivariate_normal_logpdf", normal_logpdf_decompose)
+multivariate_normal_logpdf = composite("multivariate_normal_logpdf", _normal_logpdf_decompose)

@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import emitted, in_front, rank, shifted
-from letir.ops.define.records import composite, composite_rules, match
+from letir.ops.define.records import composite, composite_rules, unbroadcast
 from letir.ops.elementwise.ufuncs import abs_, isnan, sqrt, where
 from letir.ops.linalg.matrix_parts import conjugated, matrix_shape, real_part, stacked
 from letir.ops.linalg.solve_inv_det import inv
@@ -24,33 +24,33 @@ from letir.ops.shape.transpose_join_split import expand_dims, int_or_tuple, move
 # ---- the Euclidean norm, which has rules of its own ----
 
 
-def floating(x: Value) -> Value:
+def _floating(x: Value) -> Value:
     """``x``, integers as float64."""
     return x if x.type.inexact else x.astype(np.float64)
 
 
-def euclidean(x: Value, axis, keepdims: bool) -> Value:
+def _euclidean(x: Value, axis, keepdims: bool) -> Value:
     """The root of the sum of squares."""
     total = sum_(real_part(conjugated(x) * x), axis=axis, keepdims=keepdims)
     return where(total == 0, 0, sqrt(where(total == 0, 1, total)))
 
 
-def share(g: Value, y: Value) -> Value:
+def _share(g: Value, y: Value) -> Value:
     """``g / y``, and ``g`` where the norm is 0: x is 0 there too."""
     return g / where(y == 0, 1, y)
 
 
-def euclidean_vjp(ct, y, x, axis, keepdims) -> tuple:
+def _euclidean_vjp(ct, y, x, axis, keepdims) -> tuple:
     """ct * conj(x) / norm, and 0 for a norm of 0."""
-    return (match(back(share(ct, y), x, axis, keepdims) * conjugated(x), x),)
+    return (unbroadcast(back(_share(ct, y), x, axis, keepdims) * conjugated(x), x),)
 
 
-def euclidean_jvp(t, y, x, axis, keepdims) -> Value:
+def _euclidean_jvp(t, y, x, axis, keepdims) -> Value:
     """The part of the tangent along x / norm."""
-    return share(sum_(real_part(conjugated(x) * t), axis=axis, keepdims=keepdims), y)
+    return _share(sum_(real_part(conjugated(x) * t), axis=axis, keepdims=keepdims), y)
 
 
-def with_euclidean_rules(name: str, decompose, place, **fields):
+def _with_euclidean_rules(name: str, decompose, place, **fields):
     """Register a norm: ``place(x, **attrs)`` is the axis of a Euclidean one, ABSENT of others.
 
     A Euclidean norm is differentiated by its own result, others by what they decompose into.
@@ -59,33 +59,33 @@ def with_euclidean_rules(name: str, decompose, place, **fields):
 
     def vjp(ct, y, x, *, transform, **attrs):
         axis = place(x, **attrs)
-        if axis is ABSENT:
+        if axis is _ABSENT:
             return by_vjp(ct, y, x, transform=transform, **attrs)
-        return euclidean_vjp(ct, y, x, axis, attrs["keepdims"])
+        return _euclidean_vjp(ct, y, x, axis, attrs["keepdims"])
 
     def jvp(tangents, y, x, *, transform, **attrs):
         axis = place(x, **attrs)
-        if axis is ABSENT:
+        if axis is _ABSENT:
             return by_jvp(tangents, y, x, transform=transform, **attrs)
-        return euclidean_jvp(tangents[0], y, x, axis, attrs["keepdims"])
+        return _euclidean_jvp(tangents[0], y, x, axis, attrs["keepdims"])
 
     return composite(name, decompose, vjp=vjp, jvp=jvp, **fields)
 
 
-ABSENT = object()
+_ABSENT = object()
 
 # ---- vector_norm ----
 
 
-def vector_norm_decompose(x, *, axis=None, keepdims=False, ord=2):
+def _vector_norm_decompose(x, *, axis=None, keepdims=False, ord=2):
     """By the order: the largest or least absolute value, how many are not 0, or a root of sums."""
-    x, reduced = floating(x), {"axis": axis, "keepdims": keepdims}
+    x, reduced = _floating(x), {"axis": axis, "keepdims": keepdims}
     if axis is not None:
         normalized(axis, x.ndim)  # of a number NumPy's norms have no axis, unlike its sums
     if isinstance(ord, str):
         raise ShapeError(f"norm: the order {ord!r} is one of matrices, not of vectors")
     if ord is None or ord == 2:
-        return euclidean(x, **reduced)
+        return _euclidean(x, **reduced)
     size = abs_(x)
     if ord == math.inf:
         return max_(size, **reduced, initial=0)
@@ -103,71 +103,71 @@ def vector_norm_decompose(x, *, axis=None, keepdims=False, ord=2):
     return where(is_end, total if ord > 0 else 1 / total, root)
 
 
-def vector_norm_place(x, *, axis, keepdims, ord):
+def _vector_norm_place(x, *, axis, keepdims, ord):
     """The axis if the norm is Euclidean."""
-    return axis if ord is None or (not isinstance(ord, str) and ord == 2) else ABSENT
+    return axis if ord is None or (not isinstance(ord, str) and ord == 2) else _ABSENT
 
 
 @in_front
-def batched_vector_norm(args, mapped, *, axis, transform, **attrs):
+def _batched_vector_norm(args, mapped, *, axis, transform, **attrs):
     """The rule of vector_norm: each example by itself."""
     return emitted("vector_norm", args, axis=shifted(axis, rank(args[0], True)), **attrs)
 
 
-vector_norm = with_euclidean_rules(
+vector_norm = _with_euclidean_rules(
     "vector_norm",
-    vector_norm_decompose,
-    vector_norm_place,
+    _vector_norm_decompose,
+    _vector_norm_place,
     impl=lambda xp, x, *, axis=None, keepdims=False, ord=2: xp.linalg.vector_norm(
         x, axis=axis, keepdims=keepdims, ord=ord
     ),
     prepare=lambda x, /, *, axis=None, keepdims=False, ord=2: (
         (x,),
-        {"axis": int_or_tuple(axis), "keepdims": bool(keepdims), "ord": order(ord)},
+        {"axis": int_or_tuple(axis), "keepdims": bool(keepdims), "ord": _order(ord)},
     ),
     numpy=(np.linalg.vector_norm,),
-    batch=batched_vector_norm,
+    batch=_batched_vector_norm,
 )
 
 
-def order(ord):
+def _order(ord):
     """The order of a norm as an attribute."""
     return ord.item() if isinstance(ord, np.generic) else ord
 
 
 # ---- matrix_norm ----
 
-BY_SUMS = {1: (-2, max_), math.inf: (-1, max_), -1: (-2, min_), -math.inf: (-1, min_)}
-BY_SINGULAR_VALUES = {2: max_, -2: min_, "nuc": sum_}
+_BY_SUMS = {1: (-2, max_), math.inf: (-1, max_), -1: (-2, min_), -math.inf: (-1, min_)}
+_BY_SINGULAR_VALUES = {2: max_, -2: min_, "nuc": sum_}
 
 
-def matrix_norm_decompose(x, *, keepdims=False, ord="fro"):
+def _matrix_norm_decompose(x, *, keepdims=False, ord="fro"):
     """The Frobenius norm, sums of columns or rows, or what singular values give."""
-    x = floating(x)
+    x = _floating(x)
     matrix_shape("matrix_norm", x.type)
     if ord in (None, "fro", "f"):
-        return euclidean(x, (-2, -1), keepdims)
+        return _euclidean(x, (-2, -1), keepdims)
     start = {"initial": 0} if ord in (1, math.inf, 2) else {}
-    if ord in BY_SINGULAR_VALUES:
-        found = BY_SINGULAR_VALUES[ord](svdvals(x), axis=-1, **start)
-    elif ord in BY_SUMS:
-        axis, reduce = BY_SUMS[ord]
+    if ord in _BY_SINGULAR_VALUES:
+        found = _BY_SINGULAR_VALUES[ord](svdvals(x), axis=-1, **start)
+    elif ord in _BY_SUMS:
+        axis, reduce = _BY_SUMS[ord]
         found = reduce(sum_(abs_(x), axis=axis), axis=-1, **start)
     else:
         raise ShapeError(f"norm: {ord!r} is no order of a norm of matrices")
     return expand_dims(found, (-2, -1)) if keepdims else found
 
 
-matrix_norm = with_euclidean_rules(
+matrix_norm = _with_euclidean_rules(
     "matrix_norm",
-    matrix_norm_decompose,
-    lambda x, *, keepdims, ord: (-2, -1) if ord in (None, "fro", "f") else ABSENT,
+    _matrix_norm_decompose,
+    lambda x, *, keepdims, ord: (-2, -1) if ord in (None, "fro", "f") else _ABSENT,
     impl=lambda xp, x, *, keepdims=False, ord="fro": xp.linalg.matrix_norm(
         x, keepdims=keepdims, ord=ord
     ),
     prepare=lambda x, /, *, keepdims=False, ord="fro": (
         (x,),
-        {"keepdims": bool(keepdims), "ord": order(ord)},
+        {"keepdims": bool(keepdims), "ord": _order(ord)},
     ),
     numpy=(np.linalg.matrix_norm,),
     batch=stacked("matrix_norm"),
@@ -176,7 +176,7 @@ matrix_norm = with_euclidean_rules(
 # ---- norm ----
 
 
-def axes_of_norm(ndim: int, ord, axis):
+def _axes_of_norm(ndim: int, ord, axis):
     """The axis of a vector norm, or the two of a matrix norm; None for all elements in a row."""
     if axis is None:
         if ord is None:
@@ -189,9 +189,9 @@ def axes_of_norm(ndim: int, ord, axis):
     return axis
 
 
-def norm_decompose(x, *, ord=None, axis=None, keepdims=False):
+def _norm_decompose(x, *, ord=None, axis=None, keepdims=False):
     """A vector norm along one axis, a matrix norm along two."""
-    axis = axes_of_norm(x.ndim, ord, axis)
+    axis = _axes_of_norm(x.ndim, ord, axis)
     if type(axis) is not tuple:
         return vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
     kept, last = normalized(axis, x.ndim), (x.ndim - 2, x.ndim - 1)
@@ -200,43 +200,43 @@ def norm_decompose(x, *, ord=None, axis=None, keepdims=False):
     return expand_dims(found, kept) if keepdims else found
 
 
-def norm_place(x, *, ord, axis, keepdims):
+def _norm_place(x, *, ord, axis, keepdims):
     """The axes if the norm is Euclidean."""
-    axis = axes_of_norm(x.ndim, ord, axis)
+    axis = _axes_of_norm(x.ndim, ord, axis)
     if type(axis) is tuple:
-        return axis if ord in (None, "fro", "f") else ABSENT
-    return axis if ord is None or ord == 2 else ABSENT
+        return axis if ord in (None, "fro", "f") else _ABSENT
+    return axis if ord is None or ord == 2 else _ABSENT
 
 
 @in_front
-def batched_norm(args, mapped, *, ord, axis, keepdims, transform):
+def _batched_norm(args, mapped, *, ord, axis, keepdims, transform):
     """The rule of norm: of all elements in a row it has no axes, of which there may be many."""
     ndim = rank(args[0], True)
-    axis = axes_of_norm(ndim, ord, axis)
+    axis = _axes_of_norm(ndim, ord, axis)
     if axis is None:
         return emitted("vector_norm", args, axis=shifted(None, ndim), keepdims=keepdims, ord=2)
     return emitted("norm", args, ord=ord, axis=shifted(axis, ndim), keepdims=keepdims)
 
 
-norm = with_euclidean_rules(
+norm = _with_euclidean_rules(
     "norm",
-    norm_decompose,
-    norm_place,
+    _norm_decompose,
+    _norm_place,
     impl=lambda xp, x, *, ord=None, axis=None, keepdims=False: xp.linalg.norm(
         x, ord, axis, keepdims
     ),
     prepare=lambda x, ord=None, axis=None, keepdims=False: (
         (x,),
-        {"ord": order(ord), "axis": int_or_tuple(axis), "keepdims": bool(keepdims)},
+        {"ord": _order(ord), "axis": int_or_tuple(axis), "keepdims": bool(keepdims)},
     ),
     numpy=(np.linalg.norm,),
-    batch=batched_norm,
+    batch=_batched_norm,
 )
 
 # ---- condition_number ----
 
 
-def condition_number_decompose(x, *, p=None):
+def _condition_number_decompose(x, *, p=None):
     """The ratio of the extreme singular values, or of norms of the matrix and its inverse."""
     if p is None or p in (2, -2):
         s = svdvals(x)
@@ -250,8 +250,8 @@ def condition_number_decompose(x, *, p=None):
 
 condition_number = composite(
     "condition_number",
-    condition_number_decompose,
+    _condition_number_decompose,
     impl=lambda xp, x, *, p=None: xp.linalg.cond(x, p),
-    prepare=lambda x, p=None: ((x,), {"p": order(p)}),
+    prepare=lambda x, p=None: ((x,), {"p": _order(p)}),
     numpy=(np.linalg.cond,),
 )

@@ -20,12 +20,12 @@ from letir.ops.define.batch_rules import (
 )
 
 
-def product(x: Value, y: Value) -> Value:
+def _product(x: Value, y: Value) -> Value:
     """``x @ y``."""
     return emitted("matmul", (x, y))
 
 
-def swapped(x: Value) -> Value:
+def _swapped(x: Value) -> Value:
     """``x`` with its last two axes exchanged."""
     order = list(range(rank(x)))
     order[-2:] = order[:-3:-1]
@@ -41,59 +41,59 @@ def batched_matmul(args, mapped):
     x, y = args
     ranks = rank(x, mapped[0]), rank(y, mapped[1])
     if mapped == (True, False):
-        return rows_times(x, y, ranks)
+        return _rows_times(x, y, ranks)
     if mapped == (False, True):
-        return times_columns(x, y, ranks)
+        return _times_columns(x, y, ranks)
     if ranks[0] == 1:
         x = emitted("expand_dims", (x,), axis=-2)  # a row, whose axis goes at the end
     if ranks[1] == 1:
         y = emitted("expand_dims", (y,), axis=-1)
     most = max(rank(x, True), rank(y, True))
-    out = product(widened(x, most), widened(y, most))
+    out = _product(widened(x, most), widened(y, most))
     gone = tuple([axis for axis, n in ((-2, ranks[0]), (-1, ranks[1])) if n == 1])
     return emitted("squeeze", (out,), axis=gone) if gone else out
 
 
-def rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
+def _rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
     """Mapped ``x`` times shared ``y``: rows of all examples below each other, where ``y`` is a
     matrix.
     """
     if ranks[1] > 2:
         if ranks[0] == 1:  # a row beside which the axes of y stand
             x = emitted("expand_dims", (x,), axis=1)
-            return emitted("squeeze", (product(widened(x, ranks[1]), y),), axis=-2)
-        return product(widened(x, ranks[1]), y)
+            return emitted("squeeze", (_product(widened(x, ranks[1]), y),), axis=-2)
+        return _product(widened(x, ranks[1]), y)
     lead = x.shape[:-1]
     # vectors of all examples are the rows of a matrix already; named sizes have no product to
     # reshape to
     if ranks[0] == 1 or not all(type(n) is int for n in lead):
-        return product(x, y)
+        return _product(x, y)
     below = resized("reshape", x, (math.prod(lead), x.shape[-1]), x)
-    out = product(below, y)
+    out = _product(below, y)
     return resized("reshape", out, (*lead, *out.shape[1:]), x)
 
 
-def times_columns(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
-    """Shared ``x`` times mapped ``y``: as ``rows_times`` of the transposes, where ``x`` is a
+def _times_columns(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
+    """Shared ``x`` times mapped ``y``: as ``_rows_times`` of the transposes, where ``x`` is a
     matrix.
     """
     if ranks[0] > 2:
         if ranks[1] == 1:
             y = emitted("expand_dims", (y,), axis=-1)
-            return emitted("squeeze", (product(x, widened(y, ranks[0])),), axis=-1)
-        return product(x, widened(y, ranks[0]))
+            return emitted("squeeze", (_product(x, widened(y, ranks[0])),), axis=-1)
+        return _product(x, widened(y, ranks[0]))
     if ranks[1] == 1:
         # (x @ v).T is v.T @ x.T: one product
-        return product(y, emitted("transpose", (x,), axes=None))
-    if ranks[0] == 2 and ranks[1] == 2 and type(y.shape[-1]) is int and y.shape[-1] <= FEW_COLUMNS:
-        return swapped(rows_times(swapped(y), x.T, (2, 2)))
-    return product(x, y)
+        return _product(y, emitted("transpose", (x,), axes=None))
+    if ranks[0] == 2 and ranks[1] == 2 and type(y.shape[-1]) is int and y.shape[-1] <= _FEW_COLUMNS:
+        return _swapped(_rows_times(_swapped(y), x.T, (2, 2)))
+    return _product(x, y)
 
 
 # ---- dot and einsum ----
 
-LABELS = string.ascii_letters
-FEW_COLUMNS = 8  # below, a stack of products is slower than the copy that makes one of it
+_LABELS = string.ascii_letters
+_FEW_COLUMNS = 8  # below, a stack of products is slower than the copy that makes one of it
 
 
 @in_front
@@ -112,10 +112,10 @@ def batched_dot(args, mapped):
         if ranks[1] == 1:
             return to_front(emitted("dot", (x, emitted("transpose", (y,), axes=None))), -1)
         return to_front(emitted("dot", (x, y)), ranks[0] - 1)
-    return contracted(x, y)
+    return _contracted(x, y)
 
 
-def contracted(x: Value, y: Value) -> Value:
+def _contracted(x: Value, y: Value) -> Value:
     """``dot`` of two mapped arrays, as a product of matrices."""
     shape, other = shape_of(x, True), shape_of(y, True)
     axis = max(len(other) - 2, 0)
@@ -125,7 +125,7 @@ def contracted(x: Value, y: Value) -> Value:
     n, inner = x.shape[0], shape[-1]
     left = resized("reshape", x, (n, math.prod(shape[:-1]), inner), x)
     right = resized("reshape", y, (n, inner, math.prod(kept)), y)
-    return resized("reshape", product(left, right), (n, *shape[:-1], *kept), x)
+    return resized("reshape", _product(left, right), (n, *shape[:-1], *kept), x)
 
 
 def batched_einsum(parsed):
@@ -136,7 +136,7 @@ def batched_einsum(parsed):
         ranks = [rank(arg, there) for arg, there in zip(args, mapped, strict=True)]
         labels, out = parsed(subscripts, ranks)
         # einsum has 52 letters; parsed() spells ... out with the last ones
-        label = next(c for c in LABELS if c not in "".join(labels) + out)
+        label = next(c for c in _LABELS if c not in "".join(labels) + out)
         labels = [label * there + part for part, there in zip(labels, mapped, strict=True)]
         text = f"{','.join(labels)}->{label}{out}"
         return emitted("einsum", args, subscripts=text, optimize=optimize or not all(mapped))

@@ -14,7 +14,7 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import aligned, emitted, in_front, rank
-from letir.ops.define.records import added, composite, match, op
+from letir.ops.define.records import added, composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import imag, where
 from letir.ops.linalg.matmul_einsum import outer, swapped
 from letir.ops.linalg.matrix_parts import (
@@ -49,7 +49,7 @@ from letir.ops.shape.transpose_join_split import concatenate, expand_dims, flip,
 # ---- solve ----
 
 
-def solve_aval(a, b):
+def _solve_aval(a, b):
     """A vector if ``b`` has one axis, else stacked matrices with the columns of ``b``."""
     lead, n = square_shape("solve", a)
     if not b.shape or b.shape[-1 if b.ndim == 1 else -2] != n:
@@ -65,33 +65,33 @@ def is_vector(b) -> bool:
     return b.ndim == 1
 
 
-def solved(a: Value, y: Value, vector: bool) -> Value:
+def _solved(a: Value, y: Value, vector: bool) -> Value:
     """``solve``, of stacked vectors if ``vector``."""
     stacked = vector and y.ndim > 1  # NumPy takes a vector, but not several
     return squeeze(solve(a, expand_dims(y, -1)), -1) if stacked else solve(a, y)
 
 
-def solve_vjp(ct, x, a, b):
+def _solve_vjp(ct, x, a, b):
     """The solution for the transpose, and its product with the solution."""
     known_type("solve", ct, a, b)
     vector = is_vector(b)
-    by_b = solved(swapped(a), ct, vector)
+    by_b = _solved(swapped(a), ct, vector)
     by_a = -(outer(by_b, x) if vector else by_b @ swapped(x))
-    return match(by_a, a), match(by_b, b)
+    return unbroadcast(by_a, a), unbroadcast(by_b, b)
 
 
-def solve_jvp(tangents, x, a, b):
+def _solve_jvp(tangents, x, a, b):
     """The solution for ``db - da @ x``."""
     by_a, by_b = tangents
     vector = is_vector(b)
     if by_a is not None:
         product = squeeze(by_a @ expand_dims(x, -1), -1) if vector else by_a @ x
         by_a = -product
-    return solved(a, broadcast_to(added(t for t in (by_b, by_a) if t is not None), x), vector)
+    return _solved(a, broadcast_to(added(t for t in (by_b, by_a) if t is not None), x), vector)
 
 
 @in_front
-def batched_solve(args, mapped):
+def _batched_solve(args, mapped):
     """The rule of solve: a batch of vectors becomes one of columns."""
     a, b = args
     vector = rank(b, mapped[1]) == 1
@@ -101,20 +101,20 @@ def batched_solve(args, mapped):
     return emitted("squeeze", (out,), axis=-1) if vector else out
 
 
-solve = op(
+solve = define(
     "solve",
     lambda xp, a, b: xp.linalg.solve(a, b),
-    solve_aval,
-    vjp=solve_vjp,
-    jvp=solve_jvp,
+    _solve_aval,
+    vjp=_solve_vjp,
+    jvp=_solve_jvp,
     numpy=(np.linalg.solve,),
-    batch=batched_solve,
+    batch=_batched_solve,
 )
-inv = op(
+inv = define(
     "inv",
     lambda xp, x: xp.linalg.inv(x),
     square_aval("inv"),
-    vjp=lambda ct, y, x: (match(-(swapped(y) @ ct @ swapped(y)), x),),
+    vjp=lambda ct, y, x: (unbroadcast(-(swapped(y) @ ct @ swapped(y)), x),),
     jvp=lambda t, y, x: -(y @ t[0] @ y),
     numpy=(np.linalg.inv,),
     batch=stacked("inv"),
@@ -123,22 +123,22 @@ inv = op(
 # ---- determinants ----
 
 
-def cofactors_decompose(x):
+def _cofactors_decompose(x):
     """The derivative of det by each element, also of a singular matrix.
 
     With x = U diag(s) Vh they are det(U) det(Vh) conj(U) diag(products of all other s) conj(Vh).
     """
     u, s, vh = svd(x, full_matrices=False)
-    return around(u, rows_times(others(s), conjugated(vh)), vh)
+    return _around(u, rows_times(_others(s), conjugated(vh)), vh)
 
 
-def others(s: Value) -> Value:
+def _others(s: Value) -> Value:
     """For each number in a row the product of the others: of those before times those after."""
-    after = flip(cumprod(shifted(flip(s, -1)), axis=-1), -1)
-    return cumprod(shifted(s), axis=-1) * after
+    after = flip(cumprod(_shifted(flip(s, -1)), axis=-1), -1)
+    return cumprod(_shifted(s), axis=-1) * after
 
 
-def shifted(s: Value) -> Value:
+def _shifted(s: Value) -> Value:
     """1, and the numbers in a row without the last one."""
     if type(s.shape[-1]) is int:
         return concatenate([ones_like(s[..., :1]), s[..., :-1]], axis=-1)
@@ -149,13 +149,13 @@ def shifted(s: Value) -> Value:
     return where(numbered(s, -1) == 1, 1, moved)
 
 
-def around(u: Value, inner: Value, vh: Value) -> Value:
+def _around(u: Value, inner: Value, vh: Value) -> Value:
     """det(U) det(Vh) conj(U) @ inner."""
     scale = expand_dims(det(u) * det(vh), (-2, -1))
     return scale * (conjugated(u) @ inner)
 
 
-def cofactors_change(direction, x):
+def _cofactors_change(direction, x):
     """The derivative of the cofactors of ``x`` in a direction, also where ``x`` is singular.
 
     For a diagonal matrix diag(s), the products of all s but those of a row and a column are all
@@ -166,46 +166,46 @@ def cofactors_change(direction, x):
     moved = adjoint(u) @ direction @ adjoint(vh)
     # row i: the singular values without the i-th, so that others are without i and j
     without = where(on_diagonal(moved), 1, broadcast_to(expand_dims(s, -2), moved))
-    pairs = where(on_diagonal(moved), 0, others(without))
+    pairs = where(on_diagonal(moved), 0, _others(without))
     on = squeeze(pairs @ expand_dims(diagonal_of(moved), -1), -1)
     inner = where(on_diagonal(moved), expand_dims(on, -1), -(pairs * swapped(moved)))
-    return around(u, inner @ conjugated(vh), vh)
+    return _around(u, inner @ conjugated(vh), vh)
 
 
 cofactors = composite(
     "cofactors",
-    cofactors_decompose,
-    vjp=lambda ct, y, x, *, transform: (match(cofactors_change(ct, x), x),),
-    jvp=lambda t, y, x, *, transform: cofactors_change(t[0], x),
+    _cofactors_decompose,
+    vjp=lambda ct, y, x, *, transform: (unbroadcast(_cofactors_change(ct, x), x),),
+    jvp=lambda t, y, x, *, transform: _cofactors_change(t[0], x),
     batch=stacked("cofactors"),
 )
 
 
-def det_aval(x):
+def _det_aval(x):
     """A number for each matrix."""
     lead, _ = square_shape("det", x)
     return ArrayType(linalg_dtype("det", x), lead)
 
 
-det = op(
+det = define(
     "det",
     lambda xp, x: xp.linalg.det(x),
-    det_aval,
-    vjp=lambda ct, y, x: (match(expand_dims(ct, (-2, -1)) * cofactors(x), x),),
+    _det_aval,
+    vjp=lambda ct, y, x: (unbroadcast(expand_dims(ct, (-2, -1)) * cofactors(x), x),),
     jvp=lambda t, y, x: sum_(t[0] * cofactors(x), axis=(-2, -1)),
     numpy=(np.linalg.det,),
     batch=stacked("det"),
 )
 
 
-def slogdet_aval(x):
+def _slogdet_aval(x):
     """The sign and the logarithm of the absolute value."""
     lead, _ = square_shape("slogdet", x)
     dtype = linalg_dtype("slogdet", x)
     return ArrayType(dtype, lead), ArrayType(real_dtype(dtype), lead)
 
 
-def slogdet_vjp(cts, outs, x):
+def _slogdet_vjp(cts, outs, x):
     """By the transposed inverse: log(det) changes by trace(inv(x) @ dx).
 
     Its real part is the change of the logarithm, its imaginary part that of the sign's angle.
@@ -219,10 +219,10 @@ def slogdet_vjp(cts, outs, x):
         total = turned if by_log is None else by_log + turned
     if total is None:
         return (None,)
-    return (match(expand_dims(total, (-2, -1)) * swapped(inv(x)), x),)
+    return (unbroadcast(expand_dims(total, (-2, -1)) * swapped(inv(x)), x),)
 
 
-def slogdet_jvp(tangents, outs, x):
+def _slogdet_jvp(tangents, outs, x):
     """The real and the imaginary part of trace(inv(x) @ dx)."""
     sign, _ = outs
     change = sum_(swapped(inv(x)) * tangents[0], axis=(-2, -1))
@@ -231,12 +231,12 @@ def slogdet_jvp(tangents, outs, x):
     return sign * (1j * imag(change)), real_part(change)
 
 
-slogdet = op(
+slogdet = define(
     "slogdet",
     lambda xp, x: xp.linalg.slogdet(x),
-    slogdet_aval,
-    vjp=slogdet_vjp,
-    jvp=slogdet_jvp,
+    _slogdet_aval,
+    vjp=_slogdet_vjp,
+    jvp=_slogdet_jvp,
     results=lambda: 2,
     returned=lambda results: named_tuple(np.linalg.slogdet)(*results),
     numpy=(np.linalg.slogdet,),
@@ -246,7 +246,7 @@ slogdet = op(
 # ---- powers ----
 
 
-def matrix_power_decompose(x, *, n):
+def _matrix_power_decompose(x, *, n):
     """Powers of two by squaring; a negative power is that of the inverse."""
     square_shape("matrix_power", x.type)
     if n == 0:
@@ -264,7 +264,7 @@ def matrix_power_decompose(x, *, n):
 
 matrix_power = composite(
     "matrix_power",
-    matrix_power_decompose,
+    _matrix_power_decompose,
     impl=lambda xp, x, *, n: xp.linalg.matrix_power(x, n),
     prepare=lambda a, n: ((a,), {"n": as_size(n)}),
     numpy=(np.linalg.matrix_power,),
@@ -273,7 +273,7 @@ matrix_power = composite(
 # ---- tensors as matrices ----
 
 
-def tensorsolve_decompose(a, b, *, axes=None):
+def _tensorsolve_decompose(a, b, *, axes=None):
     """``solve`` of the matrix whose rows have the elements of ``b``."""
     if axes is not None:  # to the end, in this order
         moved = [i % a.ndim for i in axes]
@@ -290,7 +290,7 @@ def tensorsolve_decompose(a, b, *, axes=None):
 
 tensorsolve = composite(
     "tensorsolve",
-    tensorsolve_decompose,
+    _tensorsolve_decompose,
     impl=lambda xp, a, b, *, axes=None: xp.linalg.tensorsolve(a, b, axes),
     prepare=lambda a, b, axes=None: (
         (a, b),
@@ -300,7 +300,7 @@ tensorsolve = composite(
 )
 
 
-def tensorinv_decompose(a, *, ind=2):
+def _tensorinv_decompose(a, *, ind=2):
     """``inv`` of the matrix whose rows have the first ``ind`` axes."""
     if ind < 1:
         raise ShapeError(f"tensorinv: ind must be positive, found {ind}")
@@ -311,7 +311,7 @@ def tensorinv_decompose(a, *, ind=2):
 
 tensorinv = composite(
     "tensorinv",
-    tensorinv_decompose,
+    _tensorinv_decompose,
     impl=lambda xp, a, *, ind=2: xp.linalg.tensorinv(a, ind),
     prepare=lambda a, ind=2: ((a,), {"ind": as_size(ind)}),
     numpy=(np.linalg.tensorinv,),

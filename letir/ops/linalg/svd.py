@@ -14,7 +14,7 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, ShapeError
 from letir.ops.define.batch_rules import decomposed, emitted, in_front, rank, spread_out, widened
-from letir.ops.define.records import DISCRETE, added, composite, decomposition, match, op
+from letir.ops.define.records import DISCRETE, added, composite, decomposition, define, unbroadcast
 from letir.ops.elementwise.ufuncs import imag, where
 from letir.ops.linalg.matmul_einsum import swapped
 from letir.ops.linalg.matrix_parts import (
@@ -42,7 +42,7 @@ from letir.ops.shape.transpose_join_split import concatenate, expand_dims
 # ---- svd ----
 
 
-def svd_sizes(x, hermitian: bool) -> tuple:
+def _svd_sizes(x, hermitian: bool) -> tuple:
     """(leading axes, rows, columns, number of singular values)."""
     lead, m, n = matrix_shape("svd", x)
     if hermitian:
@@ -56,9 +56,9 @@ def svd_sizes(x, hermitian: bool) -> tuple:
     return lead, m, n, min(m, n)
 
 
-def svd_aval(x, *, full_matrices, compute_uv, hermitian):
+def _svd_aval(x, *, full_matrices, compute_uv, hermitian):
     """U, the singular values, and Vh; or the singular values alone."""
-    lead, m, n, k = svd_sizes(x, hermitian)
+    lead, m, n, k = _svd_sizes(x, hermitian)
     dtype = linalg_dtype("svd", x)
     s = ArrayType(real_dtype(dtype), (*lead, k))
     if not compute_uv:
@@ -67,7 +67,7 @@ def svd_aval(x, *, full_matrices, compute_uv, hermitian):
     return ArrayType(dtype, (*lead, m, rows)), s, ArrayType(dtype, (*lead, columns, n))
 
 
-def svd_prepare(a, full_matrices=True, compute_uv=True, hermitian=False):
+def _svd_prepare(a, full_matrices=True, compute_uv=True, hermitian=False):
     """np.linalg.svd's call."""
     return (a,), {
         "full_matrices": bool(full_matrices),
@@ -76,20 +76,20 @@ def svd_prepare(a, full_matrices=True, compute_uv=True, hermitian=False):
     }
 
 
-def svd_impl(xp, x, *, full_matrices=True, compute_uv=True, hermitian=False):
+def _svd_impl(xp, x, *, full_matrices=True, compute_uv=True, hermitian=False):
     """numpy.linalg.svd; CuPy's has no ``hermitian``."""
     flags = {"hermitian": True} if hermitian else {}
     found = xp.linalg.svd(x, full_matrices, compute_uv, **flags)
     return tuple(found) if compute_uv else (found,)
 
 
-def quotients(s: Value) -> Value:
+def _quotients(s: Value) -> Value:
     """1 / (s_j^2 - s_i^2) for row i and column j; 0 where they are equal."""
     i, j = expand_dims(s, -1), expand_dims(s, -2)
     return inverse_or_zero((j + i) * (j - i))
 
 
-def factors_of(outs: tuple, x: Value, attrs: dict) -> tuple[Value, Value, Value]:
+def _factors_of(outs: tuple, x: Value, attrs: dict) -> tuple[Value, Value, Value]:
     """Thin U, s and Vh of ``x``: from the results where they are there."""
     if not attrs["compute_uv"]:
         return svd(x, full_matrices=False, hermitian=attrs["hermitian"])
@@ -98,21 +98,21 @@ def factors_of(outs: tuple, x: Value, attrs: dict) -> tuple[Value, Value, Value]
     return (u if u.shape[-1] == k else u[..., :k]), s, (vh if vh.shape[-2] == k else vh[..., :k, :])
 
 
-def svd_vjp(cts, outs, x, **attrs):
+def _svd_vjp(cts, outs, x, **attrs):
     """Townsend's formulas, transposed; complex phases turn with U.
 
     Further columns of U and rows of Vh (``full_matrices``) turn with the others, but not among
     themselves: what depends on them only by their span has its derivative.
     """
     known_type("svd", x)
-    u, s, vh = factors_of(outs, x, attrs)
+    u, s, vh = _factors_of(outs, x, attrs)
     by_u, by_s, by_vh = cts if attrs["compute_uv"] else (None, *cts, None)
-    v, quotient, inverse = adjoint(vh), quotients(s), inverse_or_zero(s)
+    v, quotient, inverse = adjoint(vh), _quotients(s), inverse_or_zero(s)
     inner, terms = [], []
     if by_s is not None:
         terms.append(columns_times(u, by_s) @ vh)
     if by_u is not None:
-        by_u = turned_along(conjugated(by_u), u, outs[0])
+        by_u = _turned_along(conjugated(by_u), u, outs[0])
         m = adjoint(u) @ by_u
         inner.append(columns_times(quotient * (m - adjoint(m)), s))
         if u.dtype.kind == "c":
@@ -120,7 +120,7 @@ def svd_vjp(cts, outs, x, **attrs):
         if u.shape[-2] != u.shape[-1]:
             terms.append(columns_times(by_u - u @ m, inverse) @ vh)
     if by_vh is not None:
-        by_v = turned_along(swapped(by_vh), v, adjoint(outs[2]))
+        by_v = _turned_along(swapped(by_vh), v, adjoint(outs[2]))
         m = adjoint(v) @ by_v
         inner.append(rows_times(s, quotient * (m - adjoint(m))))
         if v.shape[-2] != v.shape[-1]:
@@ -128,10 +128,10 @@ def svd_vjp(cts, outs, x, **attrs):
     if inner:
         terms.append(u @ added(inner) @ vh)
     total = hermitian_part(added(terms)) if attrs["hermitian"] else added(terms)
-    return (match(conjugated(total), x),)
+    return (unbroadcast(conjugated(total), x),)
 
 
-def turned_along(by_full: Value, thin: Value, full: Value) -> Value:
+def _turned_along(by_full: Value, thin: Value, full: Value) -> Value:
     """The cotangent of thin U, with that of the further columns of ``full``, which turn with it."""
     k = thin.shape[-1]
     if by_full.shape[-1] == k:
@@ -140,15 +140,15 @@ def turned_along(by_full: Value, thin: Value, full: Value) -> Value:
     return by_full[..., :k] - full[..., k:] @ (adjoint(by_full[..., k:]) @ thin)
 
 
-def svd_jvp(tangents, outs, x, **attrs):
+def _svd_jvp(tangents, outs, x, **attrs):
     """Townsend's formulas."""
-    u, s, vh = factors_of(outs, x, attrs)
+    u, s, vh = _factors_of(outs, x, attrs)
     change = hermitian_part(tangents[0]) if attrs["hermitian"] else tangents[0]
     v, inner = adjoint(vh), adjoint(u) @ change @ adjoint(vh)
     ds = real_part(diagonal_of(inner))
     if not attrs["compute_uv"]:
         return (ds,)
-    quotient, inverse = quotients(s), inverse_or_zero(s)
+    quotient, inverse = _quotients(s), inverse_or_zero(s)
     right, left = columns_times(inner, s), rows_times(s, inner)
     du = u @ (quotient * (right + adjoint(right)))
     dv = v @ (quotient * (left + adjoint(left)))
@@ -160,11 +160,11 @@ def svd_jvp(tangents, outs, x, **attrs):
     if v.shape[-2] != v.shape[-1]:
         rest = adjoint(change) @ u
         dv = dv + columns_times(rest - v @ adjoint(inner), inverse)
-    du, dv = further(du, u, outs[0]), further(dv, v, adjoint(outs[2]))
+    du, dv = _further(du, u, outs[0]), _further(dv, v, adjoint(outs[2]))
     return du, ds, adjoint(dv)
 
 
-def further(change: Value, thin: Value, full: Value) -> Value:
+def _further(change: Value, thin: Value, full: Value) -> Value:
     """The change of thin U with that of the further columns of ``full``."""
     k = thin.shape[-1]
     if full.shape[-1] == k:
@@ -172,53 +172,53 @@ def further(change: Value, thin: Value, full: Value) -> Value:
     return concatenate([change, -(thin @ (adjoint(change) @ full[..., k:]))], axis=-1)
 
 
-def svd_source(write, x, **attrs):
+def _svd_source(write, x, **attrs):
     """np.linalg.svd, which without vectors gives no tuple."""
     text = write.call("np.linalg.svd", x, **attrs)
     return text if attrs["compute_uv"] else f"({text},)"
 
 
-svd = op(
+svd = define(
     "svd",
-    svd_impl,
-    svd_aval,
-    vjp=svd_vjp,
-    jvp=svd_jvp,
+    _svd_impl,
+    _svd_aval,
+    vjp=_svd_vjp,
+    jvp=_svd_jvp,
     results=lambda *, compute_uv, **_: 3 if compute_uv else 1,
     returned=lambda results, *, compute_uv, **_: (
         named_tuple(np.linalg.svd)(*results) if compute_uv else results[0]
     ),
-    prepare=svd_prepare,
+    prepare=_svd_prepare,
     numpy=(np.linalg.svd,),
     batch=stacked("svd"),
-    source=svd_source,
+    source=_svd_source,
 )
 
 
-def svdvals_aval(x):
+def _svdvals_aval(x):
     """The singular values of each matrix."""
-    lead, _, _, k = svd_sizes(x, False)
+    lead, _, _, k = _svd_sizes(x, False)
     return ArrayType(real_dtype(linalg_dtype("svdvals", x)), (*lead, k))
 
 
-def svdvals_jvp(tangents, y, x):
+def _svdvals_jvp(tangents, y, x):
     """The real diagonal of U^H dA V."""
     u, _, vh = svd(x, full_matrices=False)
     return real_part(diagonal_of(adjoint(u) @ tangents[0] @ adjoint(vh)))
 
 
-def svdvals_vjp(ct, y, x):
+def _svdvals_vjp(ct, y, x):
     """U diag(ct) Vh."""
     u, _, vh = svd(x, full_matrices=False)
-    return (match(conjugated(columns_times(u, ct) @ vh), x),)
+    return (unbroadcast(conjugated(columns_times(u, ct) @ vh), x),)
 
 
-svdvals = op(
+svdvals = define(
     "svdvals",
     lambda xp, x: xp.linalg.svd(x, compute_uv=False),
-    svdvals_aval,
-    vjp=svdvals_vjp,
-    jvp=svdvals_jvp,
+    _svdvals_aval,
+    vjp=_svdvals_vjp,
+    jvp=_svdvals_jvp,
     numpy=(np.linalg.svdvals,),
     batch=stacked("svdvals"),
 )
@@ -226,7 +226,7 @@ svdvals = op(
 # ---- pinv ----
 
 
-def pinv_aval(x, *cutoff, hermitian, relative):
+def _pinv_aval(x, *cutoff, hermitian, relative):
     """The shape with rows and columns exchanged."""
     lead, m, n = matrix_shape("pinv", x)
     if cutoff and broadcast_shapes(lead, cutoff[0].shape) != lead:
@@ -237,7 +237,7 @@ def pinv_aval(x, *cutoff, hermitian, relative):
     return ArrayType(dtype, (*lead, n, m))
 
 
-def pinv_prepare(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
+def _pinv_prepare(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
     """np.linalg.pinv's call: a relative cutoff as a further operand where one is given.
 
     ``relative``: that of the precision, which NumPy takes for ``rtol=None``.
@@ -253,23 +253,23 @@ def pinv_prepare(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
     }
 
 
-def pinv_impl(xp, x, *cutoff, hermitian=False, relative=False):
+def _pinv_impl(xp, x, *cutoff, hermitian=False, relative=False):
     """numpy.linalg.pinv with the cutoff as it was given."""
     flags = {"hermitian": True} if hermitian else {}  # CuPy has no such argument, nor rtol
     return xp.linalg.pinv(x, *cutoff, **flags, **({"rtol": None} if relative else {}))
 
 
-def pinv_vjp(ct, y, x, *cutoff, hermitian, relative):
+def _pinv_vjp(ct, y, x, *cutoff, hermitian, relative):
     """Golub and Pereyra's formula, transposed: the rank is taken for constant."""
     known_type("pinv", ct, x)
     g, yh = conjugated(ct), adjoint(y)
     first, second = adjoint(g) @ y @ yh, yh @ y @ adjoint(g)
     total = -(yh @ g @ yh) + (first - x @ (y @ first)) + (second - (second @ y) @ x)
     found = conjugated(hermitian_part(total) if hermitian else total)
-    return match(found, x), *[None] * len(cutoff)
+    return unbroadcast(found, x), *[None] * len(cutoff)
 
 
-def pinv_jvp(tangents, y, x, *cutoff, hermitian, relative):
+def _pinv_jvp(tangents, y, x, *cutoff, hermitian, relative):
     """Golub and Pereyra's formula."""
     if tangents[0] is None:  # the cutoff moves alone
         return None
@@ -280,7 +280,7 @@ def pinv_jvp(tangents, y, x, *cutoff, hermitian, relative):
 
 
 @in_front
-def batched_pinv(args, mapped, **attrs):
+def _batched_pinv(args, mapped, **attrs):
     """The rule of pinv; the cutoffs have the leading axes of the matrices."""
     x, *cutoff = args
     if not cutoff:
@@ -291,28 +291,28 @@ def batched_pinv(args, mapped, **attrs):
     return emitted("pinv", (x, limit), **attrs)
 
 
-def pinv_source(write, x, *cutoff, hermitian, relative):
+def _pinv_source(write, x, *cutoff, hermitian, relative):
     """np.linalg.pinv with the arguments that were given."""
     rtol = {"rtol": None} if relative else {}
     return write.call("np.linalg.pinv", x, *cutoff, hermitian=hermitian, **rtol)
 
 
-pinv = op(
+pinv = define(
     "pinv",
-    pinv_impl,
-    pinv_aval,
-    vjp=pinv_vjp,
-    jvp=pinv_jvp,
-    prepare=pinv_prepare,
+    _pinv_impl,
+    _pinv_aval,
+    vjp=_pinv_vjp,
+    jvp=_pinv_jvp,
+    prepare=_pinv_prepare,
     numpy=(np.linalg.pinv,),
-    batch=batched_pinv,
-    source=pinv_source,
+    batch=_batched_pinv,
+    source=_pinv_source,
 )
 
 # ---- matrix_rank ----
 
 
-def matrix_rank_prepare(A, tol=None, hermitian=False, *, rtol=None):
+def _matrix_rank_prepare(A, tol=None, hermitian=False, *, rtol=None):
     """np.linalg.matrix_rank's call: a cutoff as a further operand where one is given.
 
     ``relative``: the cutoff is that of singular values beside the largest one.
@@ -323,7 +323,7 @@ def matrix_rank_prepare(A, tol=None, hermitian=False, *, rtol=None):
     return (A, *cutoff), {"hermitian": bool(hermitian), "relative": rtol is not None}
 
 
-def matrix_rank_aval(x, *cutoff, hermitian, relative):
+def _matrix_rank_aval(x, *cutoff, hermitian, relative):
     """An integer for each matrix; a vector has the rank 0 or 1."""
     if x.ndim < 2:
         return ArrayType(np.intp)
@@ -331,7 +331,7 @@ def matrix_rank_aval(x, *cutoff, hermitian, relative):
     return ArrayType(np.intp, broadcast_shapes(x.shape[:-2], *[c.shape for c in cutoff]))
 
 
-def matrix_rank_impl(xp, x, *cutoff, hermitian=False, relative=False):
+def _matrix_rank_impl(xp, x, *cutoff, hermitian=False, relative=False):
     """numpy.linalg.matrix_rank; of a vector it gives a Python number."""
     flags = {"hermitian": True} if hermitian else {}
     named = {"rtol" if relative else "tol": cutoff[0]} if cutoff else {}
@@ -339,7 +339,7 @@ def matrix_rank_impl(xp, x, *cutoff, hermitian=False, relative=False):
     return xp.asarray(found)[()] if xp.ndim(x) < 2 else found
 
 
-def matrix_rank_decompose(x, *cutoff, hermitian=False, relative=False):
+def _matrix_rank_decompose(x, *cutoff, hermitian=False, relative=False):
     """How many singular values are above the cutoff."""
     if x.ndim < 2:
         return any_(x != 0).astype(np.intp)
@@ -351,7 +351,7 @@ def matrix_rank_decompose(x, *cutoff, hermitian=False, relative=False):
     return sum_(s > limit, axis=-1, dtype=np.intp)
 
 
-def matrix_rank_source(write, x, *cutoff, hermitian, relative):
+def _matrix_rank_source(write, x, *cutoff, hermitian, relative):
     """np.linalg.matrix_rank with the arguments that were given."""
     named = [f"{'rtol' if relative else 'tol'}={c}" for c in cutoff]
     return write.call("np.linalg.matrix_rank", x, *named, hermitian=hermitian)
@@ -359,13 +359,13 @@ def matrix_rank_source(write, x, *cutoff, hermitian, relative):
 
 matrix_rank = composite(
     "matrix_rank",
-    matrix_rank_decompose,
-    impl=matrix_rank_impl,
-    aval=matrix_rank_aval,
+    _matrix_rank_decompose,
+    impl=_matrix_rank_impl,
+    aval=_matrix_rank_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    prepare=matrix_rank_prepare,
+    prepare=_matrix_rank_prepare,
     numpy=(np.linalg.matrix_rank,),
-    source=matrix_rank_source,
-    batch=decomposed(functools.partial(decomposition, matrix_rank_decompose), False),
+    source=_matrix_rank_source,
+    batch=decomposed(functools.partial(decomposition, _matrix_rank_decompose), False),
 )

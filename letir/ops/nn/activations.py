@@ -28,7 +28,7 @@ from letir.ops.shape.transpose_join_split import split, squeeze
 from letir.ops.special.normal_cdf import normal_cdf
 
 
-def kept(name: str):
+def _kept(name: str):
     """The batching rule of an elementwise composite, which stays one in a batch."""
 
     def rule(args, mapped, *, transform, **attrs):
@@ -49,121 +49,121 @@ def of_reals(name: str, decompose):
     return real_aval
 
 
-def activation(name: str, decompose, **fields):
+def _activation(name: str, decompose, **fields):
     """Register an elementwise function of one real array."""
-    fields = {"aval": of_reals(name, decompose), "batch": kept(name), **fields}
+    fields = {"aval": of_reals(name, decompose), "batch": _kept(name), **fields}
     return composite(name, decompose, **fields)
 
 
 # ---- in pieces ----
 
 
-def relu_decompose(x):
+def _relu_decompose(x):
     """x, or 0 where x is negative."""
     return where(x <= 0, 0, x)  # a nan stays nan
 
 
-def leaky_relu_decompose(x, *, negative_slope=0.01):
+def _leaky_relu_decompose(x, *, negative_slope=0.01):
     """x, or ``negative_slope * x`` where x is not positive."""
     return where(x > 0, x, negative_slope * x)
 
 
-def elu_decompose(x, *, alpha=1.0):
+def _elu_decompose(x, *, alpha=1.0):
     """x, or ``alpha * (exp(x) - 1)`` where x is not positive."""
-    return where(x > 0, x, alpha * expm1(negative(x)))
+    return where(x > 0, x, alpha * expm1(_negative(x)))
 
 
-def negative(x):
+def _negative(x):
     """x where it is negative, else 0."""
     # not minimum, which halves the derivative at 0
     return where(x > 0, 0, x)
 
 
-def celu_decompose(x, *, alpha=1.0):
+def _celu_decompose(x, *, alpha=1.0):
     """x, or ``alpha * (exp(x / alpha) - 1)`` where x is not positive."""
-    return where(x > 0, x, alpha * expm1(negative(x) / alpha))
+    return where(x > 0, x, alpha * expm1(_negative(x) / alpha))
 
 
-def selu_decompose(x):
+def _selu_decompose(x):
     """elu with the constants that keep mean 0 and variance 1.
 
     Klambauer, Unterthiner, Mayr and Hochreiter, Self-normalizing neural networks, NeurIPS 2017.
     """
     alpha, scale = 1.6732632423543772, 1.0507009873554805
-    return scale * where(x > 0, x, alpha * expm1(negative(x)))
+    return scale * where(x > 0, x, alpha * expm1(_negative(x)))
 
 
-def cut(x, low, high):
+def _cut(x, low, high):
     """x between the bounds; unlike that of clip the derivative is 0 at the bounds."""
     return where(x <= low, low, where(x >= high, high, x))
 
 
-def hardtanh_decompose(x, *, low=-1.0, high=1.0):
+def _hardtanh_decompose(x, *, low=-1.0, high=1.0):
     """x, cut off at ``low`` and ``high``."""
-    return cut(x, low, high)
+    return _cut(x, low, high)
 
 
-def hardsigmoid_decompose(x):
+def _hardsigmoid_decompose(x):
     """A line from 0 at -3 to 1 at 3."""
-    return cut(x + 3, 0, 6) / 6
+    return _cut(x + 3, 0, 6) / 6
 
 
-def hardshrink_decompose(x, *, threshold=0.5):
+def _hardshrink_decompose(x, *, threshold=0.5):
     """x, or 0 where abs(x) is at most ``threshold``."""
     return where(abs_(x) <= threshold, 0, x)
 
 
-def softshrink_decompose(x, *, threshold=0.5):
+def _softshrink_decompose(x, *, threshold=0.5):
     """x moved towards 0 by ``threshold``, and 0 where abs(x) is less."""
     return where(x > threshold, x - threshold, where(x < -threshold, x + threshold, 0 * x))
 
 
-relu = activation("relu", relu_decompose, onnx="Relu")
-relu6 = activation("relu6", lambda x: cut(x, 0, 6))
-leaky_relu = activation("leaky_relu", leaky_relu_decompose, onnx="LeakyRelu")
-elu = activation("elu", elu_decompose, onnx="Elu")
-celu = activation("celu", celu_decompose, onnx="Celu")
-selu = activation("selu", selu_decompose, onnx="Selu")
-hardtanh = activation("hardtanh", hardtanh_decompose)
-hardsigmoid = activation("hardsigmoid", hardsigmoid_decompose)
-hardswish = activation("hardswish", lambda x: x * hardsigmoid(x), onnx="HardSwish")
-hardshrink = activation("hardshrink", hardshrink_decompose)
-softshrink = activation("softshrink", softshrink_decompose)
+relu = _activation("relu", _relu_decompose, onnx="Relu")
+relu6 = _activation("relu6", lambda x: _cut(x, 0, 6))
+leaky_relu = _activation("leaky_relu", _leaky_relu_decompose, onnx="LeakyRelu")
+elu = _activation("elu", _elu_decompose, onnx="Elu")
+celu = _activation("celu", _celu_decompose, onnx="Celu")
+selu = _activation("selu", _selu_decompose, onnx="Selu")
+hardtanh = _activation("hardtanh", _hardtanh_decompose)
+hardsigmoid = _activation("hardsigmoid", _hardsigmoid_decompose)
+hardswish = _activation("hardswish", lambda x: x * hardsigmoid(x), onnx="HardSwish")
+hardshrink = _activation("hardshrink", _hardshrink_decompose)
+softshrink = _activation("softshrink", _softshrink_decompose)
 
 
-def prelu_decompose(x, weight):
+def _prelu_decompose(x, weight):
     """leaky_relu with slopes that are learnt: a number, or one a channel (axis 1 of x)."""
     if weight.ndim == 1 and x.ndim > 1:
         weight = reshape(weight, (-1, *[1] * (x.ndim - 2)))
     return where(x > 0, x, weight * x)
 
 
-prelu = composite("prelu", prelu_decompose, aval=of_reals("prelu", prelu_decompose), onnx="PRelu")
+prelu = composite("prelu", _prelu_decompose, aval=of_reals("prelu", _prelu_decompose), onnx="PRelu")
 
 # ---- smooth ----
 
 
-def sigmoid_decompose(x):
+def _sigmoid_decompose(x):
     """1 / (1 + exp(-x)), of which no exponential overflows."""
     small = exp(-abs_(x))
     return where(x >= 0, 1, small) / (1 + small)
 
 
-sigmoid = activation(
+sigmoid = _activation(
     "sigmoid",
-    sigmoid_decompose,
+    _sigmoid_decompose,
     vjp=lambda ct, y, x, *, transform: (ct * (y * (1 - y)),),
     jvp=lambda t, y, x, *, transform: t[0] * (y * (1 - y)),
     onnx="Sigmoid",
 )
 
 
-def softplus_decompose(x, *, beta=1.0):
+def _softplus_decompose(x, *, beta=1.0):
     """log(1 + exp(beta * x)) / beta."""
     return logaddexp(x, 0) if beta == 1 else logaddexp(beta * x, 0) / beta
 
 
-def gelu_decompose(x, *, approximate="none"):
+def _gelu_decompose(x, *, approximate="none"):
     """x times the normal distribution function of x, or its approximation by ``"tanh"``.
 
     Hendrycks and Gimpel, Gaussian error linear units, arXiv:1606.08415.
@@ -174,32 +174,32 @@ def gelu_decompose(x, *, approximate="none"):
     return 0.5 * x * (1 + tanh(inner))
 
 
-def softsign_decompose(x):
+def _softsign_decompose(x):
     """x / (1 + abs(x))."""
     return x / (1 + abs_(x))
 
 
-softplus = activation("softplus", softplus_decompose, onnx="Softplus")
-log_sigmoid = activation("log_sigmoid", lambda x: -logaddexp(-x, 0))
-silu = activation("silu", lambda x: x * sigmoid(x))
-mish = activation("mish", lambda x: x * tanh(logaddexp(x, 0)), onnx="Mish")
-gelu = activation("gelu", gelu_decompose, onnx="Gelu")
-softsign = activation("softsign", softsign_decompose, onnx="Softsign")
-tanhshrink = activation("tanhshrink", lambda x: x - tanh(x))
+softplus = _activation("softplus", _softplus_decompose, onnx="Softplus")
+log_sigmoid = _activation("log_sigmoid", lambda x: -logaddexp(-x, 0))
+silu = _activation("silu", lambda x: x * sigmoid(x))
+mish = _activation("mish", lambda x: x * tanh(logaddexp(x, 0)), onnx="Mish")
+gelu = _activation("gelu", _gelu_decompose, onnx="Gelu")
+softsign = _activation("softsign", _softsign_decompose, onnx="Softsign")
+tanhshrink = _activation("tanhshrink", lambda x: x - tanh(x))
 
 
-def glu_decompose(x, *, axis=-1):
+def _glu_decompose(x, *, axis=-1):
     """The first half of x along ``axis`` times the sigmoid of the second."""
     first, second = split(x, 2, axis)
     return first * sigmoid(second)
 
 
-glu = composite("glu", glu_decompose, batch=on_axes("glu"))
+glu = composite("glu", _glu_decompose, batch=on_axes("glu"))
 
 # ---- along an axis ----
 
 
-def softmax_decompose(x, *, axis=-1):
+def _softmax_decompose(x, *, axis=-1):
     """exp(x) divided by its sum along ``axis``, with the maximum subtracted first.
 
     -inf gives 0 with a derivative of 0; along an axis of -inf alone the result is nan, as in SciPy.
@@ -209,23 +209,23 @@ def softmax_decompose(x, *, axis=-1):
     return powers / sum_(powers, axis=axis, keepdims=True)
 
 
-def softmax_rule(g, y, axis):
+def _softmax_rule(g, y, axis):
     """Its derivative, which is symmetric: that of both modes."""
     return y * (g - sum_(g * y, axis=axis, keepdims=True))
 
 
 softmax = composite(
     "softmax",
-    softmax_decompose,
-    aval=of_reals("softmax", softmax_decompose),
-    vjp=lambda ct, y, x, *, axis, transform: (softmax_rule(ct, y, axis),),
-    jvp=lambda t, y, x, *, axis, transform: softmax_rule(t[0], y, axis),
+    _softmax_decompose,
+    aval=of_reals("softmax", _softmax_decompose),
+    vjp=lambda ct, y, x, *, axis, transform: (_softmax_rule(ct, y, axis),),
+    jvp=lambda t, y, x, *, axis, transform: _softmax_rule(t[0], y, axis),
     batch=on_axes("softmax"),
     onnx="Softmax",
 )
 
 
-def logsumexp_decompose(x, *, axis=-1, keepdims=False):
+def _logsumexp_decompose(x, *, axis=-1, keepdims=False):
     """log(sum(exp(x))) along ``axis`` (None: of all elements), without overflow.
 
     All -inf along the axis gives -inf, and a zero gradient. The maximum is subtracted first
@@ -240,28 +240,28 @@ def logsumexp_decompose(x, *, axis=-1, keepdims=False):
     return found if keepdims else squeeze(found, axes)
 
 
-def weights(y, x, axis, keepdims):
+def _weights(y, x, axis, keepdims):
     """The derivative by each element: exp(x - y), which is 0 for -inf."""
     # not -inf - -inf
     return exp(x - back(where(isfinite(y), y, 0), x, axis, keepdims))
 
 
-def logsumexp_vjp(ct, y, x, *, axis, keepdims, transform):
+def _logsumexp_vjp(ct, y, x, *, axis, keepdims, transform):
     """Each element its share of the cotangent."""
-    return (back(ct, x, axis, keepdims) * weights(y, x, axis, keepdims),)
+    return (back(ct, x, axis, keepdims) * _weights(y, x, axis, keepdims),)
 
 
-def logsumexp_jvp(tangents, y, x, *, axis, keepdims, transform):
+def _logsumexp_jvp(tangents, y, x, *, axis, keepdims, transform):
     """The mean of the tangents, weighted by the shares."""
-    return sum_(tangents[0] * weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims)
+    return sum_(tangents[0] * _weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims)
 
 
 logsumexp = composite(
     "logsumexp",
-    logsumexp_decompose,
-    aval=of_reals("logsumexp", logsumexp_decompose),
-    vjp=logsumexp_vjp,
-    jvp=logsumexp_jvp,
+    _logsumexp_decompose,
+    aval=of_reals("logsumexp", _logsumexp_decompose),
+    vjp=_logsumexp_vjp,
+    jvp=_logsumexp_jvp,
     batch=on_axes("logsumexp"),
     onnx="ReduceLogSumExp",
 )

@@ -13,7 +13,7 @@ from letir.ops.shape.shape_and_creation import ones_like
 from letir.ops.shape.transpose_join_split import expand_dims, moved
 
 
-def attention_decompose(query, key, value, mask=None, *, causal=False, scale=None):
+def _attention_decompose(query, key, value, mask=None, *, causal=False, scale=None):
     """softmax(query @ key.T * scale) @ value, over the last two axes.
 
     ``query``: (..., L, E); ``key``: (..., S, E); ``value``: (..., S, V); result (..., L, V).
@@ -36,7 +36,7 @@ def attention_decompose(query, key, value, mask=None, *, causal=False, scale=Non
     elif mask is not None:
         scores = scores + mask
     if causal:
-        earlier = before(scores)
+        earlier = _before(scores)
         seen = earlier if seen is None else logical_and(seen, earlier)
     if seen is None:
         return matmul(softmax(scores), value)
@@ -46,17 +46,17 @@ def attention_decompose(query, key, value, mask=None, *, causal=False, scale=Non
     return matmul(where(something, softmax(scores), 0), value)
 
 
-def before(scores):
+def _before(scores):
     """Booleans of shape (L, S): whether position j is not after i."""
-    rows, columns = (positions(scores, axis) for axis in (-2, -1))
+    rows, columns = (_positions(scores, axis) for axis in (-2, -1))
     return less_equal(columns, expand_dims(rows, -1))
 
 
-def positions(scores, axis: int):
+def _positions(scores, axis: int):
     """The numbers from 1 along one axis."""
     lead = (0,) * (scores.ndim - 2)
     ones = ones_like(scores[(*lead, slice(None), 0) if axis == -2 else (*lead, 0)])
     return cumsum(ones, 0)  # not arange, which takes no size that is known by name
 
 
-attention = composite("attention", attention_decompose, onnx="Attention")
+attention = composite("attention", _attention_decompose, onnx="Attention")

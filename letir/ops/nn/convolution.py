@@ -14,14 +14,14 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy.table import itself
-from letir.ops.control_flow.loop_over_examples import OneByOne
+from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.batch_rules import emitted, known_size, resized, to_front, unmapped
-from letir.ops.define.records import added, array_dtype, match, op, recast, takes_gradient
+from letir.ops.define.records import added, array_dtype, define, recast, takes_gradient, unbroadcast
 
 # ---- numerics ----
 
 
-def product(xp, sizes):
+def _product(xp, sizes):
     """The product of integers."""
     found = 1
     for n in sizes:
@@ -29,7 +29,7 @@ def product(xp, sizes):
     return found
 
 
-def patches(xp, x, kernel, stride, padding, dilation, groups):
+def _patches(xp, x, kernel, stride, padding, dilation, groups):
     """What each place of a kernel sees, of shape (groups, I * kernel, N * places), and the sizes
     of the places.
     """
@@ -48,32 +48,32 @@ def patches(xp, x, kernel, stride, padding, dilation, groups):
             for i, m, s, d in zip(at, places, stride, dilation, strict=True)
         )
         out[(slice(None), *at)] = x[(slice(None), slice(None), *seen)]
-    rows = x.shape[0] // groups * product(xp, kernel)
-    return out.reshape(groups, rows, x.shape[1] * product(xp, places)), places
+    rows = x.shape[0] // groups * _product(xp, kernel)
+    return out.reshape(groups, rows, x.shape[1] * _product(xp, places)), places
 
 
-def conv_impl(xp, x, w, *, stride, padding, dilation, groups=1):
+def _conv_impl(xp, x, w, *, stride, padding, dilation, groups=1):
     """The sums of products of ``w`` with the patches of ``x``."""
-    columns, places = patches(xp, x, w.shape[2:], stride, padding, dilation, groups)
+    columns, places = _patches(xp, x, w.shape[2:], stride, padding, dilation, groups)
     rows = w.reshape(groups, w.shape[0] // groups, columns.shape[1])
     out = xp.matmul(rows, columns).reshape(w.shape[0], x.shape[0], *places)
     return xp.ascontiguousarray(xp.moveaxis(out, 0, 1))
 
 
-def conv_weight_impl(xp, x, y, *, kernel, stride, padding, dilation, groups=1):
+def _conv_weight_impl(xp, x, y, *, kernel, stride, padding, dilation, groups=1):
     """The sums of products of ``y`` with the patches of ``x``."""
-    columns, _ = patches(xp, x, kernel, stride, padding, dilation, groups)
+    columns, _ = _patches(xp, x, kernel, stride, padding, dilation, groups)
     rows = xp.moveaxis(y, 1, 0).reshape(groups, y.shape[1] // groups, columns.shape[2])
     out = xp.matmul(rows, xp.swapaxes(columns, 1, 2))
     return out.reshape(y.shape[1], x.shape[1] // groups, *kernel)
 
 
-def conv_transpose_impl(xp, y, w, *, sizes, stride, padding, dilation, groups=1):
+def _conv_transpose_impl(xp, y, w, *, sizes, stride, padding, dilation, groups=1):
     """Each element of ``y`` times ``w``, added where conv reads its input of these ``sizes``."""
     kernel, places = w.shape[2:], y.shape[2:]
     each, channels = w.shape[0] // groups, groups * w.shape[1]
-    rows = w.reshape(groups, each, w.shape[1] * product(xp, kernel))
-    values = xp.moveaxis(y, 1, 0).reshape(groups, each, y.shape[0] * product(xp, places))
+    rows = w.reshape(groups, each, w.shape[1] * _product(xp, kernel))
+    values = xp.moveaxis(y, 1, 0).reshape(groups, each, y.shape[0] * _product(xp, places))
     columns = xp.matmul(xp.swapaxes(rows, 1, 2), values)
     columns = columns.reshape(channels, *kernel, y.shape[0], *places)
     padded = [low + n + high for n, (low, high) in zip(sizes, padding, strict=True)]
@@ -107,7 +107,7 @@ def places_of(sizes, kernel, stride, padding, dilation) -> tuple:
     return tuple(found)
 
 
-def checked(x_shape, w_shape, y_shape, *, stride, padding, dilation, groups) -> None:
+def _checked(x_shape, w_shape, y_shape, *, stride, padding, dilation, groups) -> None:
     """Raise ShapeError unless the three shapes belong together; None is not looked at."""
     ndim = len(next(shape for shape in (x_shape, w_shape) if shape)) - 2
     if any(len(each) != ndim for each in (stride, padding, dilation)) or groups < 1:
@@ -127,66 +127,66 @@ def checked(x_shape, w_shape, y_shape, *, stride, padding, dilation, groups) -> 
         raise ShapeError(f"conv: its result has the shape {expected}, not {y_shape}")
 
 
-def conv_aval(x, w, *, stride, padding, dilation, groups):
+def _conv_aval(x, w, *, stride, padding, dilation, groups):
     """A result for each place of the kernel."""
     where = {"stride": stride, "padding": padding, "dilation": dilation}
-    checked(x.shape, w.shape, None, groups=groups, **where)
+    _checked(x.shape, w.shape, None, groups=groups, **where)
     places = places_of(x.shape[2:], w.shape[2:], **where)
     return ArrayType(array_dtype(x, w), (x.shape[0], w.shape[0], *places))
 
 
-def conv_transpose_aval(y, w, *, sizes, groups, **where):
+def _conv_transpose_aval(y, w, *, sizes, groups, **where):
     """The input of a convolution whose result is ``y``."""
     shape = (y.shape[0], groups * w.shape[1], *sizes) if w.ndim > 1 else ()
-    checked(shape, w.shape, y.shape, groups=groups, **where)
+    _checked(shape, w.shape, y.shape, groups=groups, **where)
     return ArrayType(array_dtype(y, w), shape)
 
 
-def conv_weight_aval(x, y, *, kernel, groups, **where):
+def _conv_weight_aval(x, y, *, kernel, groups, **where):
     """The weight of a convolution of ``x`` whose result is ``y``."""
     shape = (y.shape[1], x.shape[1] // groups, *kernel)
-    checked(x.shape, shape, y.shape, groups=groups, **where)
+    _checked(x.shape, shape, y.shape, groups=groups, **where)
     return ArrayType(array_dtype(x, y), shape)
 
 
 # ---- derivatives: each from the two others ----
 
 
-def known(x, name: str) -> tuple:
+def _known(x, name: str) -> tuple:
     """The sizes and the kernel of an operand. Raises MissingRule if they are unknown."""
     if x.type is None or not all(type(n) is int for n in x.shape[2:]):
         raise MissingRule(f"{name}: its derivative needs the sizes as numbers; retype the program")
     return x.shape[2:]
 
 
-def conv_vjp(ct, y, x, w, **where):
+def _conv_vjp(ct, y, x, w, **where):
     """The transpose applied to the cotangent, and its products with the patches."""
     by_x = by_w = None
     if takes_gradient(x):
-        by_x = match(conv_transpose(ct, w, sizes=known(x, "conv"), **where), x)
+        by_x = unbroadcast(conv_transpose(ct, w, sizes=_known(x, "conv"), **where), x)
     if takes_gradient(w):
-        by_w = match(conv_weight(x, ct, kernel=known(w, "conv"), **where), w)
+        by_w = unbroadcast(conv_weight(x, ct, kernel=_known(w, "conv"), **where), w)
     return by_x, by_w
 
 
-def conv_transpose_vjp(ct, x, y, w, *, sizes, **where):
+def _conv_transpose_vjp(ct, x, y, w, *, sizes, **where):
     """A convolution of the cotangent, and its patches times ``y``."""
-    by_y = match(conv(ct, w, **where), y) if takes_gradient(y) else None
+    by_y = unbroadcast(conv(ct, w, **where), y) if takes_gradient(y) else None
     by_w = None
     if takes_gradient(w):
-        by_w = match(conv_weight(ct, y, kernel=known(w, "conv_transpose"), **where), w)
+        by_w = unbroadcast(conv_weight(ct, y, kernel=_known(w, "conv_transpose"), **where), w)
     return by_y, by_w
 
 
-def conv_weight_vjp(ct, w, x, y, *, kernel, **where):
+def _conv_weight_vjp(ct, w, x, y, *, kernel, **where):
     """The transpose and the convolution with the cotangent as weight."""
     by_x = None
     if takes_gradient(x):
-        by_x = match(conv_transpose(y, ct, sizes=known(x, "conv_weight"), **where), x)
-    return by_x, match(conv(x, ct, **where), y) if takes_gradient(y) else None
+        by_x = unbroadcast(conv_transpose(y, ct, sizes=_known(x, "conv_weight"), **where), x)
+    return by_x, unbroadcast(conv(x, ct, **where), y) if takes_gradient(y) else None
 
 
-def bilinear_jvp(record: Callable) -> Callable:
+def _bilinear_jvp(record: Callable) -> Callable:
     """The product rule."""
 
     def jvp(tangents, out, a, b, **attrs):
@@ -203,53 +203,53 @@ def bilinear_jvp(record: Callable) -> Callable:
 # ---- batches ----
 
 # which axes an array has beside those of space: two of them in one, the groups first
-AXES = {
+_AXES = {
     "x": (("n",), ("groups", "i")),
     "w": (("groups", "o"), ("i",)),
     "y": (("n",), ("groups", "o")),
 }
 
 
-def place(role: str, label: str) -> tuple[int, bool]:
+def _place(role: str, label: str) -> tuple[int, bool]:
     """(axis that has this label in it, whether another one is before it there)."""
-    axis = next(i for i, labels in enumerate(AXES[role]) if label in labels)
-    return axis, AXES[role][axis].index(label) == 1
+    axis = next(i for i, labels in enumerate(_AXES[role]) if label in labels)
+    return axis, _AXES[role][axis].index(label) == 1
 
 
-def count(*sizes):
+def _count(*sizes):
     """The product of sizes for a reshape, in which -1 stands for one that is known by name."""
-    return -1 if any(type(n) is not int for n in sizes) else product(None, sizes)
+    return -1 if any(type(n) is not int for n in sizes) else _product(None, sizes)
 
 
-def joined(v: Value, role: str, label: str, groups: int) -> Value:
+def _joined(v: Value, role: str, label: str, groups: int) -> Value:
     """``v`` with its batch, the first axis, put in front of what ``label`` says."""
-    axis, inner = place(role, label)
+    axis, inner = _place(role, label)
     batch, *shape = v.shape
     before, n, after = shape[:axis], shape[axis], shape[axis + 1 :]
     if inner:
-        parts = (count(batch), *before, groups, n // groups, *after)
+        parts = (_count(batch), *before, groups, n // groups, *after)
         v = resized("reshape", v, parts, v)
-    v = moved(v, 0, axis + inner)
-    return resized("reshape", v, (*before, count(batch, n), *after), v)
+    v = _moved(v, 0, axis + inner)
+    return resized("reshape", v, (*before, _count(batch, n), *after), v)
 
 
-def parted(v: Value, role: str, label: str, groups: int, shape: tuple, batch) -> Value:
-    """What ``joined`` undoes: the batch is the first axis again, then come those of ``shape``."""
-    axis, inner = place(role, label)
+def _parted(v: Value, role: str, label: str, groups: int, shape: tuple, batch) -> Value:
+    """What ``_joined`` undoes: the batch is the first axis again, then come those of ``shape``."""
+    axis, inner = _place(role, label)
     before, n, after = shape[:axis], shape[axis], shape[axis + 1 :]
-    parts = (groups, count(batch), n // groups) if inner else (count(batch), n)
-    v = moved(resized("reshape", v, (*before, *parts, *after), v), axis + inner, 0)
-    return resized("reshape", v, (count(batch), *shape), v) if inner else v
+    parts = (groups, _count(batch), n // groups) if inner else (_count(batch), n)
+    v = _moved(resized("reshape", v, (*before, *parts, *after), v), axis + inner, 0)
+    return resized("reshape", v, (_count(batch), *shape), v) if inner else v
 
 
-def moved(v: Value, source: int, destination: int) -> Value:
+def _moved(v: Value, source: int, destination: int) -> Value:
     """``v`` with one axis moved."""
     order = [i for i in range(v.ndim) if i != source]
     order.insert(destination, source)
     return emitted("transpose", (v,), axes=tuple(order)) if source != destination else v
 
 
-def batched_conv(record: Callable, roles: str) -> Callable:
+def _batched_conv(record: Callable, roles: str) -> Callable:
     """The rule of one of the three, of which ``roles`` are the operands and the result.
 
     The batch joins an axis that the mapped operand shares with the result, but not with the other
@@ -263,49 +263,54 @@ def batched_conv(record: Callable, roles: str) -> Callable:
         shape = record().aval(*map(unmapped, args, axes), groups=groups, **attrs).shape
         if n == 0 or (type(n) is not int and (both or 0 in shape)):
             known_size(n, record().name)
-            return OneByOne(record)(args, axes, groups=groups, **attrs)
-        label = "groups" if both else shared_label(operands[axes[0] is None], result)
+            return LoopOverExamples(record)(args, axes, groups=groups, **attrs)
+        label = "groups" if both else _shared_label(operands[axes[0] is None], result)
         found = [
-            arg if axis is None else joined(to_front(arg, axis), role, label, groups)
+            arg if axis is None else _joined(to_front(arg, axis), role, label, groups)
             for arg, axis, role in zip(args, axes, operands, strict=True)
         ]
         out = record()(*found, groups=groups * n if both else groups, **attrs)
-        return parted(out, result, label, groups, shape, n), 0
+        return _parted(out, result, label, groups, shape, n), 0
 
     return batch
 
 
-def shared_label(role: str, result: str) -> str:
+def _shared_label(role: str, result: str) -> str:
     """The axis beside groups that an operand has in common with the result."""
-    own, others = ({label for labels in AXES[r] for label in labels} for r in (role, result))
+    own, others = ({label for labels in _AXES[r] for label in labels} for r in (role, result))
     return next(label for label in ("n", "i", "o") if label in own & others)
 
 
 # ---- records ----
 
-NUMERICS = {
-    "conv": conv_impl,
-    "conv_transpose": conv_transpose_impl,
-    "conv_weight": conv_weight_impl,
+_NUMERICS = {
+    "conv": _conv_impl,
+    "conv_transpose": _conv_transpose_impl,
+    "conv_weight": _conv_weight_impl,
 }
 
 
-def record(name: str, aval: Callable, vjp: Callable, roles: str, *functions: Callable, **fields):
+def _record(name: str, aval: Callable, vjp: Callable, roles: str, *functions: Callable, **fields):
     """Register one of the three."""
-    return op(
+    return define(
         name,
-        NUMERICS[name],
+        _NUMERICS[name],
         aval,
         vjp=vjp,
-        jvp=bilinear_jvp(lambda: PRIMITIVES[name]),
-        batch=batched_conv(lambda: PRIMITIVES[name], roles),
-        source=itself(NUMERICS[name], *functions),
+        jvp=_bilinear_jvp(lambda: PRIMITIVES[name]),
+        batch=_batched_conv(lambda: PRIMITIVES[name], roles),
+        source=itself(_NUMERICS[name], *functions),
         **fields,
     )
 
 
-conv = record("conv", conv_aval, conv_vjp, "xwy", patches, product, onnx="Conv")
-conv_transpose = record(
-    "conv_transpose", conv_transpose_aval, conv_transpose_vjp, "ywx", product, onnx="ConvTranspose"
+conv = _record("conv", _conv_aval, _conv_vjp, "xwy", _patches, _product, onnx="Conv")
+conv_transpose = _record(
+    "conv_transpose",
+    _conv_transpose_aval,
+    _conv_transpose_vjp,
+    "ywx",
+    _product,
+    onnx="ConvTranspose",
 )
-conv_weight = record("conv_weight", conv_weight_aval, conv_weight_vjp, "xyw", patches, product)
+conv_weight = _record("conv_weight", _conv_weight_aval, _conv_weight_vjp, "xyw", _patches, _product)

@@ -14,7 +14,7 @@ from letir.ops.reductions.reductions import max_, sum_
 # ---- composites without random numbers ----
 
 
-def log_softmax_decompose(x, *, axis=-1):
+def _log_softmax_decompose(x, *, axis=-1):
     """x - log(sum(exp(x))) with the maximum subtracted first, so that nothing overflows."""
     # any shift gives the same result, so that there is no derivative by it, nor by its ties
     shifted = x - stop_gradient(max_(x, axis=axis, keepdims=True))
@@ -23,7 +23,7 @@ def log_softmax_decompose(x, *, axis=-1):
 
 log_softmax = composite(
     "log_softmax",
-    log_softmax_decompose,
+    _log_softmax_decompose,
     # by y: softmax is exp(y)
     vjp=lambda ct, y, x, *, axis, transform: (ct - exp(y) * sum_(ct, axis=axis, keepdims=True),),
     batch=on_axes("log_softmax"),
@@ -31,16 +31,16 @@ log_softmax = composite(
 )
 
 
-def linear_decompose(x, weight, bias=None):
+def _linear_decompose(x, weight, bias=None):
     """x @ weight.T + bias, for a weight of shape (outputs, inputs)."""
     out = x @ weight.T
     return out if bias is None else out + bias
 
 
-linear = composite("linear", linear_decompose, onnx="Gemm")
+linear = composite("linear", _linear_decompose, onnx="Gemm")
 
 
-def embedding_decompose(
+def _embedding_decompose(
     weight,
     indices,
     *,
@@ -67,12 +67,12 @@ def embedding_decompose(
     return where((indices == padding_idx)[..., None], stop_gradient(rows), rows)
 
 
-embedding = composite("embedding", embedding_decompose, onnx="Gather")
+embedding = composite("embedding", _embedding_decompose, onnx="Gather")
 
 # ---- dropout ----
 
 
-def dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
+def _dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
     """``x`` with elements set to 0 with probability ``rate`` and the others scaled by 1 / (1 -
     rate).
     """
@@ -91,20 +91,20 @@ def dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
     return where(kept, x / (1 - rate), 0) if rate < 1 else where(kept, x, 0)
 
 
-def dropout_aval(x, key=None, **attrs):
+def _dropout_aval(x, key=None, **attrs):
     """That of x as floating; also without a key, which only what is computed needs: the program of
     a network can be recorded from the types of its arguments [A2].
     """
     key = ArrayType(np.uint64, (2,)) if key is None else key
-    return composite_numerics(dropout_decompose, False)[1](x, key, **attrs)
+    return composite_numerics(_dropout_decompose, False)[1](x, key, **attrs)
 
 
-def dropout_prepare(x, key=None, *, rate=0.5, train=True, inplace=False):
+def _dropout_prepare(x, key=None, *, rate=0.5, train=True, inplace=False):
     """A key that is not there is no operand."""
     operands = (x,) if key is None else (x, key)
     return operands, {"rate": rate, "train": train, "inplace": inplace}
 
 
 dropout = composite(
-    "dropout", dropout_decompose, aval=dropout_aval, prepare=dropout_prepare, random=True
+    "dropout", _dropout_decompose, aval=_dropout_aval, prepare=_dropout_prepare, random=True
 )

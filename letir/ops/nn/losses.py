@@ -39,34 +39,34 @@ from letir.ops.reductions.reductions import max_, mean, sum_
 from letir.ops.shape.shape_and_creation import arange, reshape
 from letir.ops.shape.transpose_join_split import expand_dims
 
-FLOAT64 = np.dtype("float64")
+_FLOAT64 = np.dtype("float64")
 
 
-def loss(name: str, decompose: Callable, **fields) -> Primitive:
+def _loss(name: str, decompose: Callable, **fields) -> Primitive:
     """Register a loss, of real arrays."""
     return composite(name, decompose, aval=of_reals(name, decompose), **fields)
 
 
-def reduced(losses, reduction: str):
+def _reduced(losses, reduction: str):
     """The mean or the sum of the losses, or these as they are."""
     if reduction not in ("mean", "sum", "none"):
         raise ShapeError(f"a reduction is 'mean', 'sum' or 'none', found {reduction!r}")
     return {"mean": mean, "sum": sum_, "none": lambda x: x}[reduction](losses)
 
 
-def alike(name: str, *operands) -> None:
+def _alike(name: str, *operands) -> None:
     """Raise ShapeError unless the operands have one shape: broadcast losses are mistakes."""
     shapes = [x.shape for x in operands if x is not None and x.type is not None]
     if len(set(shapes)) > 1:
         raise ShapeError(f"{name}: its operands have one shape, found {shapes}")
 
 
-def times_log(p, q):
+def _times_log(p, q):
     """p * log(q), which is 0 where p is 0."""
     return where(equal(p, 0), 0, p * log(where(equal(p, 0), 1, q)))
 
 
-def times(p, q):
+def _times(p, q):
     """p * q, which is 0 where p is 0 also for an infinite q."""
     return p * where(equal(p, 0) & isinf(q), 0, q)
 
@@ -74,22 +74,22 @@ def times(p, q):
 # ---- classes as integers ----
 
 
-def numbers(n: int, like, dtype):
+def _numbers(n: int, like, dtype):
     """``arange(n)``, recorded where ``like`` is."""
     operands, attrs = arange.prepare(n, dtype=dtype)
     return like.emitter.apply(arange, operands, arange.complete(attrs))
 
 
-def one_hot_decompose(x, *, classes, dtype=FLOAT64):
+def _one_hot_decompose(x, *, classes, dtype=_FLOAT64):
     """1 at the place that each integer of ``x`` says, among zeros, along a new last axis."""
     if x.dtype.kind not in "iu":
         raise DTypeError(f"one_hot takes integers, found {x.type}")
-    return cast(equal(expand_dims(x, -1), numbers(classes, x, x.dtype)), dtype)
+    return cast(equal(expand_dims(x, -1), _numbers(classes, x, x.dtype)), dtype)
 
 
 one_hot = composite(
     "one_hot",
-    one_hot_decompose,
+    _one_hot_decompose,
     vjp=DISCRETE,
     jvp=DISCRETE,
     batch=in_front(lambda args, mapped, *, transform, **attrs: one_hot(*args, **attrs)),
@@ -97,57 +97,57 @@ one_hot = composite(
 )
 
 
-def class_axis(x) -> int:
+def _class_axis(x) -> int:
     """Where the classes are: the only axis, or the second."""
     if not x.ndim or type(x.shape[min(x.ndim - 1, 1)]) is not int:
         raise ShapeError(f"classes have an axis of known size, found {x.type}")
     return min(x.ndim - 1, 1)
 
 
-def along_classes(weight, x):
+def _along_classes(weight, x):
     """``weight``, one number a class, with the axes of x."""
-    return reshape(weight, (-1, *[1] * (x.ndim - 1 - class_axis(x))))
+    return reshape(weight, (-1, *[1] * (x.ndim - 1 - _class_axis(x))))
 
 
-def picked(x, target, weight, ignore_index: int):
+def _picked(x, target, weight, ignore_index: int):
     """(minus the log probability of each example's class, its weight)."""
     if target.dtype.kind not in "iu":
         raise DTypeError(f"a target of classes is of integers, found {target.type}")
-    axis = class_axis(x)
+    axis = _class_axis(x)
     if target.shape != x.shape[:axis] + x.shape[axis + 1 :]:
         raise ShapeError(f"a target of {target.shape} does not fit log probabilities of {x.shape}")
-    classes = along_classes(numbers(x.shape[axis], x, target.dtype), x)
+    classes = _along_classes(_numbers(x.shape[axis], x, target.dtype), x)
     # chosen, not read at an index: so do the sizes of the batch not matter, nor the order of sums
     here = equal(expand_dims(target, axis), classes)
     losses = -sum_(where(here, x, 0), axis=axis)
     if weight is None:
         weights = cast(not_equal(target, ignore_index), x.dtype)
         return where(equal(target, ignore_index), 0, losses), weights
-    weights = sum_(where(here, along_classes(weight, x), 0), axis=axis)
+    weights = sum_(where(here, _along_classes(weight, x), 0), axis=axis)
     weights = where(equal(target, ignore_index), 0, weights)
     return where(equal(weights, 0), 0, losses * weights), weights
 
 
-def weighted(losses, weights, reduction: str):
+def _weighted(losses, weights, reduction: str):
     """The losses reduced, the mean by the sum of their weights; 0 if that is 0."""
     if reduction != "mean":
-        return reduced(losses, reduction)
+        return _reduced(losses, reduction)
     total = sum_(weights)
     return sum_(losses) / where(equal(total, 0), 1, total)
 
 
-def nll_loss_decompose(x, target, weight=None, *, ignore_index=-100, reduction="mean"):
+def _nll_loss_decompose(x, target, weight=None, *, ignore_index=-100, reduction="mean"):
     """Minus the log probability of each example's class.
 
     ``x``: log probabilities of shape (N, classes, *sizes) or (classes,); ``target``: integers of
     shape (N, *sizes) or (). A target of ``ignore_index`` counts for nothing; the mean is by the
     ``weight`` of the classes.
     """
-    losses, weights = picked(x, target, weight, ignore_index)
-    return weighted(losses, weights, reduction)
+    losses, weights = _picked(x, target, weight, ignore_index)
+    return _weighted(losses, weights, reduction)
 
 
-def cross_entropy_decompose(
+def _cross_entropy_decompose(
     x, target, weight=None, *, ignore_index=-100, label_smoothing=0.0, reduction="mean"
 ):
     """nll_loss of ``log_softmax(x)``; ``x``: logits of shape (N, classes, *sizes) or (classes,).
@@ -155,146 +155,146 @@ def cross_entropy_decompose(
     ``target``: classes as integers, or a probability for each class, of the shape of x. With
     ``label_smoothing`` all classes share that much of the target's probability.
     """
-    axis = class_axis(x)
+    axis = _class_axis(x)
     logs, share = log_softmax(x, axis=axis), label_smoothing / x.shape[axis]
     if target.dtype.kind == "f":
-        alike("cross_entropy", x, target)
+        _alike("cross_entropy", x, target)
         expected = target * (1 - label_smoothing) + share if label_smoothing else target
-        terms = times(expected, logs)
-        terms = terms if weight is None else terms * along_classes(weight, x)
-        return reduced(-sum_(terms, axis=axis), reduction)
-    losses, weights = picked(logs, target, weight, ignore_index)
+        terms = _times(expected, logs)
+        terms = terms if weight is None else terms * _along_classes(weight, x)
+        return _reduced(-sum_(terms, axis=axis), reduction)
+    losses, weights = _picked(logs, target, weight, ignore_index)
     if label_smoothing:
-        each = logs if weight is None else logs * along_classes(weight, x)
+        each = logs if weight is None else logs * _along_classes(weight, x)
         spread = where(equal(target, ignore_index), 0, -sum_(each, axis=axis))
         losses = losses * (1 - label_smoothing) + spread * share
-    return weighted(losses, weights, reduction)
+    return _weighted(losses, weights, reduction)
 
 
-nll_loss = loss("nll_loss", nll_loss_decompose)
-cross_entropy = loss("cross_entropy", cross_entropy_decompose)
+nll_loss = _loss("nll_loss", _nll_loss_decompose)
+cross_entropy = _loss("cross_entropy", _cross_entropy_decompose)
 
 # ---- probabilities ----
 
 
-def binary_cross_entropy_decompose(x, target, weight=None, *, reduction="mean"):
+def _binary_cross_entropy_decompose(x, target, weight=None, *, reduction="mean"):
     """-(target * log(x) + (1 - target) * log(1 - x)) for probabilities x."""
-    alike("binary_cross_entropy", x, target)
+    _alike("binary_cross_entropy", x, target)
     rest = 1 - target
     no = where(equal(rest, 0), 0, rest * log1p(-where(equal(rest, 0), 0, x)))
-    losses = -(times_log(target, x) + no)
-    return reduced(losses if weight is None else losses * weight, reduction)
+    losses = -(_times_log(target, x) + no)
+    return _reduced(losses if weight is None else losses * weight, reduction)
 
 
-def binary_cross_entropy_with_logits_decompose(
+def _binary_cross_entropy_with_logits_decompose(
     x, target, weight=None, pos_weight=None, *, reduction="mean"
 ):
     """binary_cross_entropy of ``sigmoid(x)``, whose first term counts ``pos_weight`` times."""
-    alike("binary_cross_entropy_with_logits", x, target)
+    _alike("binary_cross_entropy_with_logits", x, target)
     positive = 1 if pos_weight is None else 1 + (pos_weight - 1) * target
     losses = (1 - target) * x + positive * logaddexp(-x, 0)
-    return reduced(losses if weight is None else losses * weight, reduction)
+    return _reduced(losses if weight is None else losses * weight, reduction)
 
 
-def kl_div_decompose(x, target, *, log_target=False, reduction="mean"):
+def _kl_div_decompose(x, target, *, log_target=False, reduction="mean"):
     """The divergence of the distribution with log probabilities ``x`` from ``target``.
 
     ``log_target``: the target is given as log probabilities too. A reduction more: ``"batchmean"``,
     the sum divided by the number of examples.
     """
-    alike("kl_div", x, target)
+    _alike("kl_div", x, target)
     losses = exp(target) * (target - x)
     if not log_target:
-        losses = times_log(target, target) - times(target, x)
+        losses = _times_log(target, target) - _times(target, x)
     if reduction == "batchmean":
         return mean(sum_(losses, axis=tuple(range(1, x.ndim))))
-    return reduced(losses, reduction)
+    return _reduced(losses, reduction)
 
 
-binary_cross_entropy = loss("binary_cross_entropy", binary_cross_entropy_decompose)
-binary_cross_entropy_with_logits = loss(
-    "binary_cross_entropy_with_logits", binary_cross_entropy_with_logits_decompose
+binary_cross_entropy = _loss("binary_cross_entropy", _binary_cross_entropy_decompose)
+binary_cross_entropy_with_logits = _loss(
+    "binary_cross_entropy_with_logits", _binary_cross_entropy_with_logits_decompose
 )
-kl_div = loss("kl_div", kl_div_decompose)
+kl_div = _loss("kl_div", _kl_div_decompose)
 
 
 # ---- regression ----
 
 
-def mse_loss_decompose(x, target, *, reduction="mean"):
+def _mse_loss_decompose(x, target, *, reduction="mean"):
     """(x - target)**2."""
-    alike("mse_loss", x, target)
-    return reduced(square(x - target), reduction)
+    _alike("mse_loss", x, target)
+    return _reduced(square(x - target), reduction)
 
 
-def l1_loss_decompose(x, target, *, reduction="mean"):
+def _l1_loss_decompose(x, target, *, reduction="mean"):
     """abs(x - target), with a derivative of 0 at 0."""
-    alike("l1_loss", x, target)
-    return reduced(abs_(x - target), reduction)
+    _alike("l1_loss", x, target)
+    return _reduced(abs_(x - target), reduction)
 
 
-def huber_loss_decompose(x, target, *, delta=1.0, reduction="mean"):
+def _huber_loss_decompose(x, target, *, delta=1.0, reduction="mean"):
     """Half the square of what is at most ``delta``, else a line that goes on smoothly.
 
     Huber, Robust estimation of a location parameter, Ann. Math. Statist., 1964.
     """
-    alike("huber_loss", x, target)
+    _alike("huber_loss", x, target)
     far = abs_(x - target)
     losses = where(far <= delta, 0.5 * square(x - target), delta * (far - 0.5 * delta))
-    return reduced(losses, reduction)
+    return _reduced(losses, reduction)
 
 
-def smooth_l1_loss_decompose(x, target, *, beta=1.0, reduction="mean"):
+def _smooth_l1_loss_decompose(x, target, *, beta=1.0, reduction="mean"):
     """huber_loss divided by ``beta``; abs(x - target) for a beta of 0."""
     if beta == 0:
-        return l1_loss_decompose(x, target, reduction=reduction)
-    return huber_loss_decompose(x, target, delta=beta, reduction=reduction) / beta
+        return _l1_loss_decompose(x, target, reduction=reduction)
+    return _huber_loss_decompose(x, target, delta=beta, reduction=reduction) / beta
 
 
-def poisson_nll_loss_decompose(x, target, *, log_input=True, reduction="mean"):
+def _poisson_nll_loss_decompose(x, target, *, log_input=True, reduction="mean"):
     """Minus the log likelihood of Poisson counts without its constant; ``x``: logs of the rates."""
-    alike("poisson_nll_loss", x, target)
-    return reduced(exp(x) - target * x if log_input else x - target * log(x), reduction)
+    _alike("poisson_nll_loss", x, target)
+    return _reduced(exp(x) - target * x if log_input else x - target * log(x), reduction)
 
 
-def gaussian_nll_loss_decompose(x, target, var, *, eps=1e-6, reduction="mean"):
+def _gaussian_nll_loss_decompose(x, target, var, *, eps=1e-6, reduction="mean"):
     """Minus the log likelihood of normal numbers without its constant; ``var`` at least ``eps``."""
-    alike("gaussian_nll_loss", x, target)
+    _alike("gaussian_nll_loss", x, target)
     var = where(var < eps, eps, var)
-    return reduced(0.5 * (log(var) + square(x - target) / var), reduction)
+    return _reduced(0.5 * (log(var) + square(x - target) / var), reduction)
 
 
-mse_loss = loss("mse_loss", mse_loss_decompose)
-l1_loss = loss("l1_loss", l1_loss_decompose)
-huber_loss = loss("huber_loss", huber_loss_decompose)
-smooth_l1_loss = loss("smooth_l1_loss", smooth_l1_loss_decompose)
-poisson_nll_loss = loss("poisson_nll_loss", poisson_nll_loss_decompose)
-gaussian_nll_loss = loss("gaussian_nll_loss", gaussian_nll_loss_decompose)
+mse_loss = _loss("mse_loss", _mse_loss_decompose)
+l1_loss = _loss("l1_loss", _l1_loss_decompose)
+huber_loss = _loss("huber_loss", _huber_loss_decompose)
+smooth_l1_loss = _loss("smooth_l1_loss", _smooth_l1_loss_decompose)
+poisson_nll_loss = _loss("poisson_nll_loss", _poisson_nll_loss_decompose)
+gaussian_nll_loss = _loss("gaussian_nll_loss", _gaussian_nll_loss_decompose)
 
 # ---- margins ----
 
 
-def soft_margin_loss_decompose(x, target, *, reduction="mean"):
+def _soft_margin_loss_decompose(x, target, *, reduction="mean"):
     """log(1 + exp(-target * x)) for targets of 1 and -1."""
-    alike("soft_margin_loss", x, target)
-    return reduced(logaddexp(-target * x, 0), reduction)
+    _alike("soft_margin_loss", x, target)
+    return _reduced(logaddexp(-target * x, 0), reduction)
 
 
-def hinge_embedding_loss_decompose(x, target, *, margin=1.0, reduction="mean"):
+def _hinge_embedding_loss_decompose(x, target, *, margin=1.0, reduction="mean"):
     """x where the target is 1; what it lacks to ``margin`` where that is -1."""
-    alike("hinge_embedding_loss", x, target)
-    return reduced(where(equal(target, 1), x, relu(margin - x)), reduction)
+    _alike("hinge_embedding_loss", x, target)
+    return _reduced(where(equal(target, 1), x, relu(margin - x)), reduction)
 
 
-def margin_ranking_loss_decompose(x, y, target, *, margin=0.0, reduction="mean"):
+def _margin_ranking_loss_decompose(x, y, target, *, margin=0.0, reduction="mean"):
     """What x, for a target of 1, lacks to be ``margin`` greater than y; or y than x for -1."""
-    alike("margin_ranking_loss", x, y, target)
-    return reduced(relu(margin - target * (x - y)), reduction)
+    _alike("margin_ranking_loss", x, y, target)
+    return _reduced(relu(margin - target * (x - y)), reduction)
 
 
-soft_margin_loss = loss("soft_margin_loss", soft_margin_loss_decompose)
-hinge_embedding_loss = loss("hinge_embedding_loss", hinge_embedding_loss_decompose)
-margin_ranking_loss = loss("margin_ranking_loss", margin_ranking_loss_decompose)
+soft_margin_loss = _loss("soft_margin_loss", _soft_margin_loss_decompose)
+hinge_embedding_loss = _loss("hinge_embedding_loss", _hinge_embedding_loss_decompose)
+margin_ranking_loss = _loss("margin_ranking_loss", _margin_ranking_loss_decompose)
 
 # ---- distances ----
 
@@ -304,9 +304,9 @@ def root(total):
     return where(equal(total, 0), 0, sqrt(where(equal(total, 0), 1, total)))
 
 
-def pairwise_distance_decompose(x, y, *, p=2.0, eps=1e-6):
+def _pairwise_distance_decompose(x, y, *, p=2.0, eps=1e-6):
     """The p-norm of x - y + eps along the last axis."""
-    alike("pairwise_distance", x, y)
+    _alike("pairwise_distance", x, y)
     far = x - y + eps
     if p == 2:
         return root(sum_(square(far), axis=-1))
@@ -318,20 +318,20 @@ def pairwise_distance_decompose(x, y, *, p=2.0, eps=1e-6):
     return where(equal(total, 0), 0, where(equal(total, 0), 1, total) ** (1 / p))
 
 
-def cosine_similarity_decompose(x, y, *, axis=1, eps=1e-8):
+def _cosine_similarity_decompose(x, y, *, axis=1, eps=1e-8):
     """The cosine of the angle between x and y along ``axis``; norms count as ``eps`` at least."""
     lengths = [maximum(root(sum_(square(v), axis=axis)), eps) for v in (x, y)]
     return sum_(x * y, axis=axis) / (lengths[0] * lengths[1])
 
 
-def cosine_embedding_loss_decompose(x, y, target, *, margin=0.0, reduction="mean"):
+def _cosine_embedding_loss_decompose(x, y, target, *, margin=0.0, reduction="mean"):
     """1 minus the cosine where the target is 1; its excess over ``margin`` where that is -1."""
-    alike("cosine_embedding_loss", x, y)
+    _alike("cosine_embedding_loss", x, y)
     cosine = cosine_similarity(x, y, axis=-1)
-    return reduced(where(equal(target, 1), 1 - cosine, relu(cosine - margin)), reduction)
+    return _reduced(where(equal(target, 1), 1 - cosine, relu(cosine - margin)), reduction)
 
 
-def triplet_margin_loss_decompose(
+def _triplet_margin_loss_decompose(
     anchor, positive, negative, *, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction="mean"
 ):
     """How much farther the positive is than the negative, less ``margin``, from the anchor.
@@ -344,10 +344,10 @@ def triplet_margin_loss_decompose(
     if swap:
         other = pairwise_distance(positive, negative, p=p, eps=eps)
         far = where(other < far, other, far)
-    return reduced(relu(near - far + margin), reduction)
+    return _reduced(relu(near - far + margin), reduction)
 
 
-pairwise_distance = loss("pairwise_distance", pairwise_distance_decompose)
-cosine_similarity = loss("cosine_similarity", cosine_similarity_decompose)
-cosine_embedding_loss = loss("cosine_embedding_loss", cosine_embedding_loss_decompose)
-triplet_margin_loss = loss("triplet_margin_loss", triplet_margin_loss_decompose)
+pairwise_distance = _loss("pairwise_distance", _pairwise_distance_decompose)
+cosine_similarity = _loss("cosine_similarity", _cosine_similarity_decompose)
+cosine_embedding_loss = _loss("cosine_embedding_loss", _cosine_embedding_loss_decompose)
+triplet_margin_loss = _loss("triplet_margin_loss", _triplet_margin_loss_decompose)

@@ -13,7 +13,7 @@ from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import normalized
 
 
-def standardized(x, axes: tuple, eps: float):
+def _standardized(x, axes: tuple, eps: float):
     """(x with mean 0 and variance 1 along ``axes``, the mean, the variance), axes kept."""
     middle = mean(x, axis=axes, keepdims=True)
     centered = x - middle
@@ -22,15 +22,15 @@ def standardized(x, axes: tuple, eps: float):
     return centered / sqrt(variance + eps), middle, variance
 
 
-def affine(x, weight, bias, axes: tuple):
+def _affine(x, weight, bias, axes: tuple):
     """``x * weight + bias``, whose axes are the ``axes`` of x; either may be None."""
     for operand, combine in ((weight, lambda a, b: a * b), (bias, lambda a, b: a + b)):
         if operand is not None:
-            x = combine(x, along(operand, axes, x.ndim))
+            x = combine(x, _along(operand, axes, x.ndim))
     return x
 
 
-def along(operand, axes: tuple, ndim: int):
+def _along(operand, axes: tuple, ndim: int):
     """``operand`` with axes of length 1 for those of x that it has not."""
     if operand.ndim != len(axes):
         raise ShapeError(f"a weight of shape {operand.shape} for {len(axes)} axes: {axes}")
@@ -43,7 +43,7 @@ def along(operand, axes: tuple, ndim: int):
 # ---- over the batch ----
 
 
-def batch_norm_decompose(
+def _batch_norm_decompose(
     x,
     running_mean=None,
     running_var=None,
@@ -68,19 +68,19 @@ def batch_norm_decompose(
     if not train:
         if running_mean is None or running_var is None:
             raise ShapeError("batch_norm: without train it needs the running mean and variance")
-        scale = along(sqrt(running_var + eps), channels, x.ndim)
-        found = (x - along(running_mean, channels, x.ndim)) / scale
-        return affine(found, weight, bias, channels), running_mean * 1, running_var * 1
+        scale = _along(sqrt(running_var + eps), channels, x.ndim)
+        found = (x - _along(running_mean, channels, x.ndim)) / scale
+        return _affine(found, weight, bias, channels), running_mean * 1, running_var * 1
     axes = (0, *range(2, x.ndim))
-    found, middle, variance = standardized(x, axes, eps)
+    found, middle, variance = _standardized(x, axes, eps)
     return (
-        affine(found, weight, bias, channels),
-        towards(running_mean, reshape(middle, (-1,)), momentum),
-        towards(running_var, reshape(estimated(variance, x, axes), (-1,)), momentum),
+        _affine(found, weight, bias, channels),
+        _towards(running_mean, reshape(middle, (-1,)), momentum),
+        _towards(running_var, reshape(_estimated(variance, x, axes), (-1,)), momentum),
     )
 
 
-def estimated(variance, x, axes: tuple):
+def _estimated(variance, x, axes: tuple):
     """The variance divided by n - 1, of one that was divided by n."""
     n = count(variance, x, (), axes, True)
     if type(n) is int:
@@ -88,39 +88,39 @@ def estimated(variance, x, axes: tuple):
     return recast(variance * (n / maximum(n - 1, 1)), variance.dtype)
 
 
-def towards(old, new, momentum: float):
+def _towards(old, new, momentum: float):
     """The mean of both, in which the new one counts as ``momentum``."""
     return new if old is None else old * (1 - momentum) + new * momentum
 
 
 batch_norm = composite(
-    "batch_norm", batch_norm_decompose, results=lambda **_: 3, onnx="BatchNormalization"
+    "batch_norm", _batch_norm_decompose, results=lambda **_: 3, onnx="BatchNormalization"
 )
 
 # ---- of each example ----
 
 
-def layer_norm_decompose(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
+def _layer_norm_decompose(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
     """x with mean 0 and variance 1 along ``axis``, times ``weight`` plus ``bias``.
 
     ``axis``: an int or a tuple, of which the axes of ``weight`` and ``bias`` are. Ba, Kiros and
     Hinton, Layer normalization, arXiv:1607.06450.
     """
     axes = normalized(axis, x.ndim)
-    return affine(standardized(x, axes, eps)[0], weight, bias, axes)
+    return _affine(_standardized(x, axes, eps)[0], weight, bias, axes)
 
 
-def rms_norm_decompose(x, weight=None, *, axis=-1, eps=1e-6):
+def _rms_norm_decompose(x, weight=None, *, axis=-1, eps=1e-6):
     """x divided by the root of its mean square along ``axis``, times ``weight``.
 
     Zhang and Sennrich, Root mean square layer normalization, NeurIPS 2019.
     """
     axes = normalized(axis, x.ndim)
     scale = sqrt(mean(square(x), axis=axes, keepdims=True) + eps)
-    return affine(x / scale, weight, None, axes)
+    return _affine(x / scale, weight, None, axes)
 
 
-def group_norm_decompose(x, weight=None, bias=None, *, groups, eps=1e-5):
+def _group_norm_decompose(x, weight=None, bias=None, *, groups, eps=1e-5):
     """layer_norm over the sizes and the channels of each of ``groups`` groups of channels.
 
     ``x``: shape (N, channels, *sizes); ``weight`` and ``bias`` have one number a channel. Wu and
@@ -131,10 +131,10 @@ def group_norm_decompose(x, weight=None, bias=None, *, groups, eps=1e-5):
     examples, channels, *sizes = x.shape
     each = channels // groups * math.prod(sizes)
     apart = reshape(x, (examples if type(examples) is int else -1, groups, each))
-    found = reshape(standardized(apart, (2,), eps)[0], x)
-    return affine(found, weight, bias, (1,))
+    found = reshape(_standardized(apart, (2,), eps)[0], x)
+    return _affine(found, weight, bias, (1,))
 
 
-layer_norm = composite("layer_norm", layer_norm_decompose, onnx="LayerNormalization")
-rms_norm = composite("rms_norm", rms_norm_decompose)
-group_norm = composite("group_norm", group_norm_decompose, onnx="GroupNormalization")
+layer_norm = composite("layer_norm", _layer_norm_decompose, onnx="LayerNormalization")
+rms_norm = composite("rms_norm", _rms_norm_decompose)
+group_norm = composite("group_norm", _group_norm_decompose, onnx="GroupNormalization")

@@ -9,7 +9,7 @@ import math
 from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy.table import itself
 from letir.ops.define.batch_rules import in_front, rank, to_front
-from letir.ops.define.records import composite, match, op
+from letir.ops.define.records import composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
 from letir.ops.nn.convolution import places_of
 from letir.ops.reductions.reductions import divided, max_, sum_
@@ -18,7 +18,7 @@ from letir.ops.shape.shape_and_creation import ones_like
 # ---- unfold and fold ----
 
 
-def unfold_impl(xp, x, *, window, stride, padding, dilation, value=0.0):
+def _unfold_impl(xp, x, *, window, stride, padding, dilation, value=0.0):
     """A copy for each element of the window."""
     lead = x.ndim - len(window)
     if any(low or high for low, high in padding):
@@ -37,7 +37,7 @@ def unfold_impl(xp, x, *, window, stride, padding, dilation, value=0.0):
     return out
 
 
-def fold_impl(xp, y, *, sizes, stride, padding, dilation):
+def _fold_impl(xp, y, *, sizes, stride, padding, dilation):
     """The sum of all copies."""
     n = len(sizes)
     padded = [low + size + high for size, (low, high) in zip(sizes, padding, strict=True)]
@@ -52,7 +52,7 @@ def fold_impl(xp, y, *, sizes, stride, padding, dilation):
     return xp.ascontiguousarray(out[(..., *inner)])
 
 
-def unfold_aval(x, *, window, stride, padding, dilation, value):
+def _unfold_aval(x, *, window, stride, padding, dilation, value):
     """The axes of the window, leading axes, places."""
     lead = x.ndim - len(window)
     if lead < 0 or any(len(each) != len(window) for each in (stride, padding, dilation)):
@@ -61,7 +61,7 @@ def unfold_aval(x, *, window, stride, padding, dilation, value):
     return x.with_shape((*window, *x.shape[:lead], *places))
 
 
-def fold_aval(y, *, sizes, stride, padding, dilation):
+def _fold_aval(y, *, sizes, stride, padding, dilation):
     """What ``unfold`` takes."""
     n = len(sizes)
     if y.ndim < 2 * n or n < 1:
@@ -72,21 +72,21 @@ def fold_aval(y, *, sizes, stride, padding, dilation):
     return y.with_shape((*y.shape[n:-n], *sizes))
 
 
-def unfold_vjp(ct, y, x, *, window, value, **spacing):
+def _unfold_vjp(ct, y, x, *, window, value, **spacing):
     """The cotangents added where they belong."""
     sizes = () if x.type is None else x.shape[x.ndim - len(window) :]
     if not sizes or not all(type(n) is int for n in sizes):
         raise MissingRule("unfold: its derivative needs the sizes as numbers; retype the program")
-    return (match(fold(ct, sizes=sizes, **spacing), x),)
+    return (unbroadcast(fold(ct, sizes=sizes, **spacing), x),)
 
 
-def batched_unfold(args, axes, *, window, **attrs):
+def _batched_unfold(args, axes, *, window, **attrs):
     """The rule of unfold: a batch is one more leading axis."""
     out = unfold(to_front(args[0], axes[0]), window=window, **attrs)
     return out, len(window)
 
 
-def batched_fold(args, axes, *, sizes, **attrs):
+def _batched_fold(args, axes, *, sizes, **attrs):
     """The rule of fold."""
     (y,), (axis,), n = args, axes, len(sizes)
     y, ndim = to_front(y, axis), rank(args[0])
@@ -94,73 +94,73 @@ def batched_fold(args, axes, *, sizes, **attrs):
     return fold(y.transpose(order), sizes=sizes, **attrs), 0
 
 
-unfold = op(
+unfold = define(
     "unfold",
-    unfold_impl,
-    unfold_aval,
-    vjp=unfold_vjp,
+    _unfold_impl,
+    _unfold_aval,
+    vjp=_unfold_vjp,
     jvp=lambda t, y, x, *, value, **attrs: unfold(t[0], **attrs),  # the padding is constant
-    batch=batched_unfold,
-    source=itself(unfold_impl),
+    batch=_batched_unfold,
+    source=itself(_unfold_impl),
 )
-fold = op(
+fold = define(
     "fold",
-    fold_impl,
-    fold_aval,
+    _fold_impl,
+    _fold_aval,
     vjp=lambda ct, x, y, *, sizes, **spacing: (
-        match(unfold(ct, window=y.shape[: len(sizes)], **spacing), y),
+        unbroadcast(unfold(ct, window=y.shape[: len(sizes)], **spacing), y),
     ),
     jvp=lambda t, x, y, **attrs: fold(t[0], **attrs),
-    batch=batched_fold,
-    source=itself(fold_impl),
+    batch=_batched_fold,
+    source=itself(_fold_impl),
 )
 
 # ---- pooling ----
 
 
-def least(x):
+def _least(x):
     """The padding that no maximum takes."""
     if x.dtype.kind in "fc":
         return -math.inf
     return 0 if x.dtype.kind in "bu" else -(2 ** (8 * x.dtype.itemsize - 1))
 
 
-def seen_by(x, window, stride, padding, dilation):
+def _seen_by(x, window, stride, padding, dilation):
     """What each place of the window sees, with the padding never the maximum."""
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
-    return unfold(x, window=window, value=least(x), **spacing)
+    return unfold(x, window=window, value=_least(x), **spacing)
 
 
-def max_pool_decompose(x, *, window, stride, padding, dilation):
+def _max_pool_decompose(x, *, window, stride, padding, dilation):
     """The maximum in each window."""
-    return max_(seen_by(x, window, stride, padding, dilation), axis=tuple(range(len(window))))
+    return max_(_seen_by(x, window, stride, padding, dilation), axis=tuple(range(len(window))))
 
 
-def max_pool_vjp(ct, y, x, *, window, stride, padding, dilation, transform):
+def _max_pool_vjp(ct, y, x, *, window, stride, padding, dilation, transform):
     """Ties in a window share the cotangent equally."""
-    seen, axes = seen_by(x, window, stride, padding, dilation), tuple(range(len(window)))
+    seen, axes = _seen_by(x, window, stride, padding, dilation), tuple(range(len(window)))
     here = equal(seen, y)
-    each = divided(ct, ties_of(here, axes))
+    each = divided(ct, _ties_of(here, axes))
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
     by = where(here, each, 0)
-    return (match(fold(by, sizes=x.shape[x.ndim - len(window) :], **spacing), x),)
+    return (unbroadcast(fold(by, sizes=x.shape[x.ndim - len(window) :], **spacing), x),)
 
 
-def ties_of(here, axes):
+def _ties_of(here, axes):
     """How many elements of each window are the maximum; 1 where none is, as nan equals nothing."""
     ties = sum_(here, axis=axes)
     return where(ties == 0, 1, ties)
 
 
-def max_pool_jvp(tangents, y, x, *, window, stride, padding, dilation, transform):
+def _max_pool_jvp(tangents, y, x, *, window, stride, padding, dilation, transform):
     """The mean of the tangents at the ties."""
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
-    here, axes = equal(seen_by(x, window, **spacing), y), tuple(range(len(window)))
+    here, axes = equal(_seen_by(x, window, **spacing), y), tuple(range(len(window)))
     moved = unfold(tangents[0], window=window, **spacing)
-    return divided(sum_(where(here, moved, 0), axis=axes), ties_of(here, axes))
+    return divided(sum_(where(here, moved, 0), axis=axes), _ties_of(here, axes))
 
 
-def leading(name: str):
+def _leading(name: str):
     """The rule of a composite on trailing axes: a batch is one more leading axis."""
 
     def rule(args, mapped, *, transform, **attrs):
@@ -170,7 +170,7 @@ def leading(name: str):
     return in_front(rule)
 
 
-def avg_pool_decompose(x, *, window, stride, padding, count_padding=True):
+def _avg_pool_decompose(x, *, window, stride, padding, count_padding=True):
     """The mean in each window; padding counts as 0, or with ``count_padding=False`` not at all."""
     axes = tuple(range(len(window)))
     spacing = {"window": window, "stride": stride, "padding": padding, "dilation": (1,) * len(axes)}
@@ -182,10 +182,12 @@ def avg_pool_decompose(x, *, window, stride, padding, count_padding=True):
 
 max_pool = composite(
     "max_pool",
-    max_pool_decompose,
-    vjp=max_pool_vjp,
-    jvp=max_pool_jvp,
-    batch=leading("max_pool"),
+    _max_pool_decompose,
+    vjp=_max_pool_vjp,
+    jvp=_max_pool_jvp,
+    batch=_leading("max_pool"),
     onnx="MaxPool",
 )
-avg_pool = composite("avg_pool", avg_pool_decompose, batch=leading("avg_pool"), onnx="AveragePool")
+avg_pool = composite(
+    "avg_pool", _avg_pool_decompose, batch=_leading("avg_pool"), onnx="AveragePool"
+)

@@ -39,10 +39,10 @@ def call(key, parameters: tuple, shape, dtype) -> tuple[tuple, dict]:
         if not is_known(shape):
             shape = next(p for p in parameters if typed(p).shape == shape)
     sizes, shape = spelled(shape)
-    return (key, *parameters, *sizes), {"shape": shape, "dtype": number_of(kinds, dtype)}
+    return (key, *parameters, *sizes), {"shape": shape, "dtype": _number_of(kinds, dtype)}
 
 
-def number_of(kinds: list[ArrayType], dtype) -> np.dtype:
+def _number_of(kinds: list[ArrayType], dtype) -> np.dtype:
     """The floating dtype asked for, or that of the parameters, float64 of integers and numbers."""
     found = result_dtype(*kinds) if dtype is None else number_dtype(dtype)
     if dtype is None and found.kind in "biu":
@@ -95,7 +95,7 @@ def distribution(name: str, decompose, *, parameters: int, result=None, **fields
 # ---- floating numbers ----
 
 
-def normal_decompose(key, loc, scale, *sizes, shape, dtype):
+def _normal_decompose(key, loc, scale, *sizes, shape, dtype):
     """loc + scale * z."""
     z = drawn(key, "normal", sizes, shape, dtype)
     return in_dtype(loc, dtype) + in_dtype(scale, dtype) * z
@@ -103,7 +103,7 @@ def normal_decompose(key, loc, scale, *sizes, shape, dtype):
 
 random_normal = distribution(
     "random_normal",
-    normal_decompose,
+    _normal_decompose,
     parameters=2,
     prepare=lambda key, shape=None, loc=0.0, scale=1.0, dtype=None: call(
         key, (loc, scale), shape, dtype
@@ -111,7 +111,7 @@ random_normal = distribution(
 )
 
 
-def uniform_decompose(key, low, high, *sizes, shape, dtype):
+def _uniform_decompose(key, low, high, *sizes, shape, dtype):
     """low + (high - low) * u."""
     u, low = drawn(key, "uniform", sizes, shape, dtype), in_dtype(low, dtype)
     return low + (in_dtype(high, dtype) - low) * u
@@ -119,7 +119,7 @@ def uniform_decompose(key, low, high, *sizes, shape, dtype):
 
 random_uniform = distribution(
     "random_uniform",
-    uniform_decompose,
+    _uniform_decompose,
     parameters=2,
     prepare=lambda key, shape=None, low=0.0, high=1.0, dtype=None: call(
         key, (low, high), shape, dtype
@@ -137,21 +137,21 @@ random_exponential = distribution(
 # ---- choices ----
 
 
-def bernoulli_decompose(key, p, *sizes, shape, dtype):
+def _bernoulli_decompose(key, p, *sizes, shape, dtype):
     """u < p."""
     return less(drawn(key, "uniform", sizes, shape, dtype), in_dtype(p, dtype))
 
 
 random_bernoulli = distribution(
     "random_bernoulli",
-    bernoulli_decompose,
+    _bernoulli_decompose,
     parameters=1,
     result=bool,
     prepare=lambda key, p=0.5, shape=None: call(key, (p,), shape, None),
 )
 
 
-def randint_decompose(key, low, high, *sizes, shape, dtype):
+def _randint_decompose(key, low, high, *sizes, shape, dtype):
     """low + bits % (high - low): the bias is below (high - low) / 2**64."""
     bits = drawn(key, "bits", sizes, shape, np.uint64)
     span = high - low
@@ -159,7 +159,7 @@ def randint_decompose(key, low, high, *sizes, shape, dtype):
     return ((bits % span).astype(np.int64) + low).astype(dtype)
 
 
-def randint_prepare(key, shape, low, high, dtype=np.int64):
+def _randint_prepare(key, shape, low, high, dtype=np.int64):
     """Integers from ``low`` up to, but not including, ``high``."""
     for bound in (low, high):
         if typed(bound).dtype.kind not in "iu":
@@ -171,11 +171,11 @@ def randint_prepare(key, shape, low, high, dtype=np.int64):
 
 
 random_randint = distribution(
-    "random_randint", randint_decompose, parameters=2, prepare=randint_prepare
+    "random_randint", _randint_decompose, parameters=2, prepare=_randint_prepare
 )
 
 
-def categorical_decompose(key, logits, *, axis, shape):
+def _categorical_decompose(key, logits, *, axis, shape):
     """The place of the largest of logits + Gumbel noise, which is -log of exponential numbers.
 
     Gumbel, Statistical theory of extreme values, 1954.
@@ -186,7 +186,7 @@ def categorical_decompose(key, logits, *, axis, shape):
     return argmax(logits - log(noise), axis=-1)
 
 
-def categorical_aval(key, logits, *, axis, shape):
+def _categorical_aval(key, logits, *, axis, shape):
     """A place along the axis for each row of logits, or for each element of ``shape``."""
     check_key(key)
     if logits.dtype.kind != "f":
@@ -199,8 +199,8 @@ def categorical_aval(key, logits, *, axis, shape):
 
 random_categorical = composite(
     "random_categorical",
-    categorical_decompose,
-    aval=categorical_aval,
+    _categorical_decompose,
+    aval=_categorical_aval,
     prepare=lambda key, logits, axis=-1, shape=None: (
         (key, logits),
         {"axis": as_size(axis), "shape": None if shape is None else spelled(shape)[1]},

@@ -1,8 +1,8 @@
 """Random numbers that need special functions: gamma and truncated normal numbers."""
 
 from letir.ops.as_numpy.random import gamma_draw
-from letir.ops.control_flow.loop_over_examples import OneByOne
-from letir.ops.define.records import match, op, recast, spread
+from letir.ops.control_flow.loop_over_examples import LoopOverExamples
+from letir.ops.define.records import broadcast_tangent, define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import clip, where
 from letir.ops.random.distributions import call, checked, distribution, drawn, in_dtype
 from letir.ops.random.keys_and_draws import NO_ONNX, generators, in_a_batch
@@ -13,7 +13,7 @@ from letir.ops.special.special_functions import ndtr, ndtri
 # ---- gamma numbers, drawn by rejection ----
 
 
-def gamma_impl(xp, key, a, *sizes, shape, dtype):
+def _gamma_impl(xp, key, a, *sizes, shape, dtype):
     """By the method of Marsaglia and Tsang, A simple method for generating gamma variables, ACM
     Trans. Math. Softw., 2000, as NumPy and CuPy have it.
     """
@@ -26,24 +26,24 @@ def gamma_impl(xp, key, a, *sizes, shape, dtype):
     return out if out.shape else out[()]
 
 
-def gamma_vjp(ct, y, key, a, *sizes, shape, dtype):
+def _gamma_vjp(ct, y, key, a, *sizes, shape, dtype):
     """The implicit derivative by the shape parameter."""
-    return None, match(ct * gamma_slope(in_dtype(a, dtype), y), a), *[None] * len(sizes)
+    return None, unbroadcast(ct * gamma_slope(in_dtype(a, dtype), y), a), *[None] * len(sizes)
 
 
-def gamma_jvp(tangents, y, key, a, *sizes, shape, dtype):
+def _gamma_jvp(tangents, y, key, a, *sizes, shape, dtype):
     """The implicit derivative by the shape parameter."""
-    return spread(tangents[1] * recast(gamma_slope(in_dtype(a, dtype), y), y.dtype), y)
+    return broadcast_tangent(tangents[1] * recast(gamma_slope(in_dtype(a, dtype), y), y.dtype), y)
 
 
-random_gamma = op(
+random_gamma = define(
     "random_gamma",
-    gamma_impl,
+    _gamma_impl,
     checked(1),
-    vjp=gamma_vjp,
-    jvp=gamma_jvp,
+    vjp=_gamma_vjp,
+    jvp=_gamma_jvp,
     prepare=lambda key, a, shape=None, dtype=None: call(key, (a,), shape, dtype),
-    batch=OneByOne(lambda: random_gamma),
+    batch=LoopOverExamples(lambda: random_gamma),
     random=True,
     source=gamma_draw,
     onnx=NO_ONNX,
@@ -52,7 +52,7 @@ random_gamma = op(
 # ---- normal numbers between bounds ----
 
 
-def truncated_normal_decompose(key, lower, upper, *sizes, shape, dtype):
+def _truncated_normal_decompose(key, lower, upper, *sizes, shape, dtype):
     """The inverse of the normal distribution function between its values at the bounds.
 
     Above 0 of the mirrored numbers: there the function is near 1, and its inverse inexact.
@@ -69,7 +69,7 @@ def truncated_normal_decompose(key, lower, upper, *sizes, shape, dtype):
 
 random_truncated_normal = distribution(
     "random_truncated_normal",
-    truncated_normal_decompose,
+    _truncated_normal_decompose,
     parameters=2,
     prepare=lambda key, lower, upper, shape=None, dtype=None: call(
         key, (lower, upper), shape, dtype

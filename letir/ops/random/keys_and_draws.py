@@ -16,24 +16,24 @@ from letir.ast.primitive import never
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError
 from letir.ops.define.batch_rules import emitted, in_front, rank, widened
-from letir.ops.define.records import DISCRETE, op
+from letir.ops.define.records import DISCRETE, define
 from letir.ops.shape.shape_and_creation import as_size, declared, spelled
 
-SPLITTING, FOLDING, SEEDING = 1, 2, 3  # purposes
-NO_PARAMETERS = never("the numbers depend on the key only")
+_SPLITTING, _FOLDING, _SEEDING = 1, 2, 3  # purposes
+_NO_PARAMETERS = never("the numbers depend on the key only")
 NO_ONNX = never("ONNX has no keyed random numbers")
-FLOATS = {np.dtype(c): np.dtype(drawn) for c, drawn in (("e", "f"), ("f", "f"), ("d", "d"))}
+_FLOATS = {np.dtype(c): np.dtype(drawn) for c, drawn in (("e", "f"), ("f", "f"), ("d", "d"))}
 
 # ---- Philox, on the host ----
 
 
-def words_of(key) -> np.ndarray:
+def _words_of(key) -> np.ndarray:
     """The words of a batch of keys, on the host: Philox is keyed there also for CuPy."""
     host = np.asarray(key.get() if hasattr(key, "get") else key)
     return host.astype(np.uint64, copy=False).reshape(-1, 2)
 
 
-def blocks(words: np.ndarray, counter: tuple, count: int) -> np.ndarray:
+def _blocks(words: np.ndarray, counter: tuple, count: int) -> np.ndarray:
     """``count`` words of Philox for one key, from this counter on."""
     return np.random.Philox(counter=np.array(counter, np.uint64), key=words).random_raw(count)
 
@@ -41,12 +41,12 @@ def blocks(words: np.ndarray, counter: tuple, count: int) -> np.ndarray:
 def generators(key, xp):
     """A generator of ``xp`` for each key of a batch, one after the other."""
     if xp is not np:
-        for words in words_of(key):  # CuPy's takes a seed of one word
-            seed = int(blocks(words, (0, 0, 0, SEEDING), 1)[0] >> np.uint64(1))
+        for words in _words_of(key):  # CuPy's takes a seed of one word
+            seed = int(_blocks(words, (0, 0, 0, _SEEDING), 1)[0] >> np.uint64(1))
             yield xp.random.Generator(xp.random.Philox4x3210(seed))
         return
     philox = None
-    for words in words_of(key):
+    for words in _words_of(key):
         if philox is None:
             philox = np.random.Philox(key=words)
             fresh = philox.state
@@ -81,24 +81,24 @@ def check_key(key: ArrayType) -> None:
 # ---- keys ----
 
 
-def key_impl(xp, seed):
+def _key_impl(xp, seed):
     """A seed as its low and its high word, which is 0, or all ones for a negative one."""
     seed = xp.asarray(seed)
     low = seed.astype("uint64")
     return xp.stack([low, xp.where(seed < 0, ~xp.zeros_like(low), xp.zeros_like(low))], -1)
 
 
-def key_aval(seed):
+def _key_aval(seed):
     """Two words for each seed."""
     if seed.dtype.kind not in "iu":
         raise DTypeError(f"a seed is an integer, found {seed}")
     return ArrayType(np.uint64, (*seed.shape, 2))
 
 
-random_key = op(
+random_key = define(
     "random_key",
-    key_impl,
-    key_aval,
+    _key_impl,
+    _key_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
     batch=in_front(lambda args, mapped: emitted("random_key", args)),
@@ -106,18 +106,18 @@ random_key = op(
 )
 
 
-def new_keys(key, count: int) -> np.ndarray:
+def _new_keys(key, count: int) -> np.ndarray:
     """``count`` keys for each key of a batch, from counters that no draw reaches."""
-    found = [blocks(words, (0, 0, 0, SPLITTING), 2 * count) for words in words_of(key)]
+    found = [_blocks(words, (0, 0, 0, _SPLITTING), 2 * count) for words in _words_of(key)]
     return np.array(found, np.uint64).reshape(len(found), count, 2)
 
 
-def split_impl(xp, key, *, num):
+def _split_impl(xp, key, *, num):
     """New keys for each key of a batch."""
-    return xp.asarray(new_keys(key, math.prod(num)).reshape(*key.shape[:-1], *num, 2))
+    return xp.asarray(_new_keys(key, math.prod(num)).reshape(*key.shape[:-1], *num, 2))
 
 
-def split_aval(key, *, num):
+def _split_aval(key, *, num):
     """As many keys as asked for, in this shape."""
     check_key(key)
     if any(n < 0 for n in num):
@@ -125,10 +125,10 @@ def split_aval(key, *, num):
     return ArrayType(np.uint64, (*key.shape[:-1], *num, 2))
 
 
-random_split = op(
+random_split = define(
     "random_split",
-    split_impl,
-    split_aval,
+    _split_impl,
+    _split_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
     batch=in_front(lambda args, mapped, **attrs: emitted("random_split", args, **attrs)),
@@ -141,20 +141,20 @@ random_split = op(
 )
 
 
-def folded(key, data) -> np.ndarray:
+def _folded(key, data) -> np.ndarray:
     """For each key and number the key at the counter that the number says."""
     numbers = np.asarray(data.get() if hasattr(data, "get") else data).astype(np.uint64)
     lead = np.broadcast_shapes(key.shape[:-1], numbers.shape)
-    keys = np.broadcast_to(words_of(key).reshape(key.shape), (*lead, 2)).reshape(-1, 2)
+    keys = np.broadcast_to(_words_of(key).reshape(key.shape), (*lead, 2)).reshape(-1, 2)
     numbers = np.broadcast_to(numbers, lead).reshape(-1).tolist()
     found = [
-        blocks(words, (number, 0, 0, FOLDING), 2)
+        _blocks(words, (number, 0, 0, _FOLDING), 2)
         for words, number in zip(keys, numbers, strict=True)
     ]
     return np.array(found, np.uint64).reshape(*lead, 2)
 
 
-def fold_in_aval(key, data):
+def _fold_in_aval(key, data):
     """One key for each key and number."""
     check_key(key)
     if data.dtype.kind not in "iu":
@@ -163,7 +163,7 @@ def fold_in_aval(key, data):
 
 
 @in_front
-def folded_in(args, mapped):
+def _folded_in(args, mapped):
     """Keys and numbers of each example, with their batches in front."""
     key, data = args
     lead, ndim = rank(key, mapped[0]) - 1, rank(data, mapped[1])
@@ -174,20 +174,20 @@ def folded_in(args, mapped):
     return emitted("random_fold_in", (key, data))
 
 
-random_fold_in = op(
+random_fold_in = define(
     "random_fold_in",
-    lambda xp, key, data: xp.asarray(folded(key, data)),
-    fold_in_aval,
+    lambda xp, key, data: xp.asarray(_folded(key, data)),
+    _fold_in_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=folded_in,
+    batch=_folded_in,
     random=True,
     onnx=NO_ONNX,
 )
 
 # ---- draws ----
 
-DRAWS = {  # of NumPy's and CuPy's generators alike
+_DRAWS = {  # of NumPy's and CuPy's generators alike
     "uniform": lambda g, shape, dtype: g.random(shape, dtype),
     "normal": lambda g, shape, dtype: g.standard_normal(shape, dtype),
     "exponential": lambda g, shape, dtype: g.standard_exponential(shape, dtype),
@@ -195,30 +195,30 @@ DRAWS = {  # of NumPy's and CuPy's generators alike
 }
 
 
-def draw_impl(xp, key, *sizes, distribution, shape, dtype):
+def _draw_impl(xp, key, *sizes, distribution, shape, dtype):
     """The same numbers in every evaluator of one array module."""
     shape = declared(shape, sizes)
     if distribution == "permutation":
         # ranks of 64 bits: CuPy's generators have no permutation
-        bits = [DRAWS["bits"](g, shape, "uint64") for g in generators(key, xp)]
+        bits = [_DRAWS["bits"](g, shape, "uint64") for g in generators(key, xp)]
         results = [xp.argsort(b).astype(dtype, copy=False) for b in bits]
     else:
-        drawn = FLOATS.get(dtype, dtype)  # generators know float32 and float64
+        drawn = _FLOATS.get(dtype, dtype)  # generators know float32 and float64
         results = [
-            xp.asarray(DRAWS[distribution](g, shape, drawn)).astype(dtype, copy=False)
+            xp.asarray(_DRAWS[distribution](g, shape, drawn)).astype(dtype, copy=False)
             for g in generators(key, xp)
         ]
     out = in_a_batch(key, results, shape, dtype, xp)
     return out if out.shape else out[()]
 
 
-def draw_aval(key, *sizes, distribution, shape, dtype):
+def _draw_aval(key, *sizes, distribution, shape, dtype):
     """The declared type for each key of a batch."""
     check_key(key)
     return None if shape is None else ArrayType(dtype, (*key.shape[:-1], *shape))
 
 
-def draw_prepare(key, distribution, shape, dtype=float):
+def _draw_prepare(key, distribution, shape, dtype=float):
     """The key, what says the shape, and how the numbers are distributed."""
     sizes, shape = spelled(shape)
     return (key, *sizes), {
@@ -228,15 +228,15 @@ def draw_prepare(key, distribution, shape, dtype=float):
     }
 
 
-random_draw = op(
+random_draw = define(
     "random_draw",
-    draw_impl,
-    draw_aval,
-    vjp=NO_PARAMETERS,
-    jvp=NO_PARAMETERS,
+    _draw_impl,
+    _draw_aval,
+    vjp=_NO_PARAMETERS,
+    jvp=_NO_PARAMETERS,
     # a batch of keys is an operand as any other; a shape has no batch
     batch=in_front(lambda args, mapped, **attrs: emitted("random_draw", args, **attrs)),
-    prepare=draw_prepare,
+    prepare=_draw_prepare,
     random=True,
     onnx=NO_ONNX,
 )

@@ -16,7 +16,7 @@ from letir.ast.primitive import LATE_BOUND, PRIMITIVES, never
 from letir.ast.pytrees import NAMESPACE, Leaf, Static
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, MissingRule, ShapeError, TraceError
-from letir.ops.define.records import match, op, spread
+from letir.ops.define.records import broadcast_tangent, define, unbroadcast
 from letir.ops.indexing.basic import index
 from letir.ops.random.distributions import typed
 from letir.ops.shape.shape_and_creation import as_size, is_known
@@ -41,7 +41,7 @@ def state_of(generator):
     return np.array([kind, *found], np.uint64)
 
 
-def generator_of(words):
+def _generator_of(words):
     """A generator in the state that the words say."""
     kind, *rest = [int(word) for word in np.asarray(words)]
     name = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"][kind]
@@ -63,7 +63,7 @@ def generator_of(words):
     return generator
 
 
-class StateArray(np.ndarray):
+class _StateArray(np.ndarray):
     """The state of a generator: what is written into it moves the generator."""
 
     generator = None
@@ -71,20 +71,20 @@ class StateArray(np.ndarray):
     def __setitem__(self, item, new):
         super().__setitem__(item, new)
         if self.generator is not None:
-            self.generator.bit_generator.state = generator_of(self).bit_generator.state
+            self.generator.bit_generator.state = _generator_of(self).bit_generator.state
 
 
-def state_in(traced) -> tuple:
+def _state_in(traced) -> tuple:
     """The children of a traced generator."""
     return [traced.state], None, ["state"]
 
 
-def register_node(cls: type) -> None:
+def _register_node(cls: type) -> None:
     """Make generators nodes of trees, with the state as their leaf."""
 
     def children(generator):
         try:
-            state = state_of(generator).view(StateArray)
+            state = state_of(generator).view(_StateArray)
         except ValueError:
             name = type(generator.bit_generator).__name__
             raise DTypeError(f"the state of a generator of {name} cannot be recorded") from None
@@ -94,22 +94,22 @@ def register_node(cls: type) -> None:
     def rebuild(_, leaves):
         (state,) = leaves
         if isinstance(state, Value):
-            return TracedGenerator(state)
+            return _TracedGenerator(state)
         if type(state) in (Leaf, Static) or state is None:
             return None
-        return generator_of(state)
+        return _generator_of(state)
 
     optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
     # a program that is called in a trace gets the traced one
-    TracedGenerator.__qualname__ = cls.__qualname__
-    optree.register_pytree_node(TracedGenerator, state_in, rebuild, namespace=NAMESPACE)
+    _TracedGenerator.__qualname__ = cls.__qualname__
+    optree.register_pytree_node(_TracedGenerator, _state_in, rebuild, namespace=NAMESPACE)
 
 
-LATE_BOUND["generator_node"] = register_node
+LATE_BOUND["generator_node"] = _register_node
 
 # ---- one draw ----
 
-CONTINUOUS = {  # method -> its parameters, with defaults; the size comes after them
+_CONTINUOUS = {  # method -> its parameters, with defaults; the size comes after them
     "random": {},
     "standard_normal": {},
     "standard_exponential": {},
@@ -132,7 +132,7 @@ CONTINUOUS = {  # method -> its parameters, with defaults; the size comes after 
     "wald": {"mean": None, "scale": None},
     "triangular": {"left": None, "mode": None, "right": None},
 }
-DISCRETE = {
+_DISCRETE = {
     "integers": {"low": None, "high": None},
     "poisson": {"lam": 1.0},
     "binomial": {"n": None, "p": None},
@@ -143,18 +143,18 @@ DISCRETE = {
     "permutation": {"n": None},
     "choice": {"p": None},
 }
-STORED = ("random", "standard_normal", "standard_exponential", "standard_gamma")  # have a dtype
-NO_FORM = never("numbers of this distribution are drawn by no formula of this parameter")
+_STORED = ("random", "standard_normal", "standard_exponential", "standard_gamma")  # have a dtype
+_NO_FORM = never("numbers of this distribution are drawn by no formula of this parameter")
 
 
-def generator_draw_impl(xp, state, *operands, method, shape, dtype, options=()):
+def _generator_draw_impl(xp, state, *operands, method, shape, dtype, options=()):
     """What the method draws from the state, and the next state."""
-    return drawn(state, operands, method, shape, dtype, dict(options))
+    return _drawn(state, operands, method, shape, dtype, dict(options))
 
 
-def drawn(state, operands: tuple, method: str, shape, dtype, options: dict) -> tuple:
+def _drawn(state, operands: tuple, method: str, shape, dtype, options: dict) -> tuple:
     """A draw, on the host: its result and the next state."""
-    generator = generator_of(state)
+    generator = _generator_of(state)
     if method == "permutation":
         found = generator.permutation(options["n"])
     elif method == "choice":
@@ -169,7 +169,7 @@ def drawn(state, operands: tuple, method: str, shape, dtype, options: dict) -> t
     return np.asarray(found, dtype)[()], state_of(generator)
 
 
-def generator_draw_aval(state, *operands, method, shape, dtype, options):
+def _generator_draw_aval(state, *operands, method, shape, dtype, options):
     """The declared type, and that of the state."""
     if method not in ("permutation", "choice"):
         found = broadcast_shapes(shape, *[kind.shape for kind in operands])
@@ -178,24 +178,24 @@ def generator_draw_aval(state, *operands, method, shape, dtype, options):
     return ArrayType(dtype, shape), ArrayType(state.dtype, state.shape)
 
 
-def generator_draw_vjp(cts, outs, state, *operands, method, **attrs):
+def _generator_draw_vjp(cts, outs, state, *operands, method, **attrs):
     """Of gamma numbers the implicit derivative; others have none by their parameters."""
     if method == "standard_gamma":
-        return None, match(cts[0] * gamma_slope(operands[0], outs[0]), operands[0])
-    return None, *[NO_FORM] * len(operands)
+        return None, unbroadcast(cts[0] * gamma_slope(operands[0], outs[0]), operands[0])
+    return None, *[_NO_FORM] * len(operands)
 
 
-def generator_draw_jvp(tangents, outs, state, *operands, method, **attrs):
+def _generator_draw_jvp(tangents, outs, state, *operands, method, **attrs):
     """Of gamma numbers the implicit derivative; others have none by their parameters."""
     if method == "standard_gamma":
-        return spread(tangents[1] * gamma_slope(operands[0], outs[0]), outs[0]), None
-    raise MissingRule(NO_FORM.reason)
+        return broadcast_tangent(tangents[1] * gamma_slope(operands[0], outs[0]), outs[0]), None
+    raise MissingRule(_NO_FORM.reason)
 
 
-def generator_draw_source(write, state, *operands, method, shape, dtype, options):
+def _generator_draw_source(write, state, *operands, method, shape, dtype, options):
     """The function that draws, beside the source."""
-    texts = [inspect.getsource(f) for f in (state_of, generator_of)]
-    text = inspect.getsource(drawn).replace(": tuple, method: str", ", method")
+    texts = [inspect.getsource(f) for f in (state_of, _generator_of)]
+    text = inspect.getsource(_drawn).replace(": tuple, method: str", ", method")
     text = text.replace(", options: dict) -> tuple", ", options)")
     for name, other in zip(("state_of(", "generator_of("), texts, strict=True):
         text = text.replace(name, f"{write.helper(other)}(")
@@ -205,23 +205,23 @@ def generator_draw_source(write, state, *operands, method, shape, dtype, options
     return f"{write.helper(text)}({state}, ({given}), {attrs}, {{{options}}})"
 
 
-generator_draw = op(
+generator_draw = define(
     "generator_draw",
-    generator_draw_impl,
-    generator_draw_aval,
-    vjp=generator_draw_vjp,
-    jvp=generator_draw_jvp,
+    _generator_draw_impl,
+    _generator_draw_aval,
+    vjp=_generator_draw_vjp,
+    jvp=_generator_draw_jvp,
     batch=never("a generator has one sequence of numbers: map over keys of letir.random"),
     results=lambda **attrs: 2,
     random=True,
-    source=generator_draw_source,
+    source=_generator_draw_source,
     onnx=never("ONNX has no generators of NumPy's"),
 )
 
 # ---- the traced generator ----
 
 
-class TracedGenerator:
+class _TracedGenerator:
     """A ``numpy.random.Generator`` in a trace: its methods record draws from its state."""
 
     def __init__(self, state: Value):
@@ -234,7 +234,7 @@ class TracedGenerator:
     def draw(self, method: str, operands: tuple, size, dtype=float, /, **options):
         """One draw; ``size`` None is the shape of the parameters together."""
         asked = size
-        operands = tuple([x if type(x) in (int, float) else as_operand(x) for x in operands])
+        operands = tuple([x if type(x) in (int, float) else _as_operand(x) for x in operands])
         if size is None:
             size = broadcast_shapes(*[typed(x).shape for x in operands])
         shape = tuple(map(as_size, size if isinstance(size, tuple | list) else (size,)))
@@ -246,12 +246,12 @@ class TracedGenerator:
         # that of the active trace: the state may belong to an enclosing one
         found, state = self.state.emitter.apply(generator_draw, (self.state, *operands), record)
         self.state[...] = state
-        return found if method == "integers" else as_number(found, asked)
+        return found if method == "integers" else _as_number(found, asked)
 
     def __getattr__(self, name: str):
         if name.startswith("__"):
             raise AttributeError(name)
-        parameters = CONTINUOUS.get(name, DISCRETE.get(name))
+        parameters = _CONTINUOUS.get(name, _DISCRETE.get(name))
         if parameters is None:
             if not hasattr(np.random.Generator, name):
                 raise AttributeError(f"a traced generator has no attribute {name!r}")
@@ -259,14 +259,14 @@ class TracedGenerator:
                 f"Generator.{name} is not recorded\n"
                 "  draw before the trace and pass the array, or use letir.random with a key"
             )
-        dtype = float if name in CONTINUOUS else np.int64
+        dtype = float if name in _CONTINUOUS else np.int64
         kinds = [inspect.Parameter.POSITIONAL_OR_KEYWORD] * 3
         names = [
             inspect.Parameter(p, kinds[0], default=inspect.Parameter.empty if d is None else d)
             for p, d in parameters.items()
         ]
         names.append(inspect.Parameter("size", kinds[0], default=None))
-        if name in STORED:
+        if name in _STORED:
             names.append(inspect.Parameter("dtype", kinds[0], default=float))
         if name == "standard_exponential":
             names.append(inspect.Parameter("method", kinds[0], default="zig"))
@@ -286,24 +286,24 @@ class TracedGenerator:
 
     def normal(self, loc=0.0, scale=1.0, size=None):
         """Normal numbers."""
-        found = self.draw("standard_normal", (), common(size, loc, scale))
-        return as_number(as_operand(loc) + as_operand(scale) * found, size)
+        found = self.draw("standard_normal", (), _common(size, loc, scale))
+        return _as_number(_as_operand(loc) + _as_operand(scale) * found, size)
 
     def uniform(self, low=0.0, high=1.0, size=None):
         """Numbers in [low, high)."""
-        low, high = as_operand(low), as_operand(high)
-        found = self.draw("random", (), common(size, low, high))
-        return as_number(low + (high - low) * found, size)
+        low, high = _as_operand(low), _as_operand(high)
+        found = self.draw("random", (), _common(size, low, high))
+        return _as_number(low + (high - low) * found, size)
 
     def exponential(self, scale=1.0, size=None):
         """Exponential numbers."""
-        found = self.draw("standard_exponential", (), common(size, scale))
-        return as_number(as_operand(scale) * found, size)
+        found = self.draw("standard_exponential", (), _common(size, scale))
+        return _as_number(_as_operand(scale) * found, size)
 
     def gamma(self, shape, scale=1.0, size=None):
         """Gamma numbers."""
-        found = self.draw("standard_gamma", (shape,), common(size, shape, scale))
-        return as_number(as_operand(scale) * found, size)
+        found = self.draw("standard_gamma", (shape,), _common(size, shape, scale))
+        return _as_number(_as_operand(scale) * found, size)
 
     def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
         """Integers from ``low`` up to ``high``."""
@@ -315,10 +315,10 @@ class TracedGenerator:
         """``x`` in random order along the axis."""
         if np.ndim(x) == 0:
             return self.draw("permutation", (), as_size(x), np.int64, n=as_size(x))
-        x = as_operand(x)
+        x = _as_operand(x)
         axis = axis % x.ndim
         order = self.draw("permutation", (), x.shape[axis], np.int64, n=x.shape[axis])
-        return index_of(x, order, axis)
+        return _index_of(x, order, axis)
 
     def choice(self, a, size=None, replace=True, p=None, axis=0, shuffle=True):
         """Elements of ``a``, or numbers below it."""
@@ -326,30 +326,30 @@ class TracedGenerator:
         options = {"a": n, "replace": bool(replace), "shuffle": bool(shuffle)}
         places = self.draw("choice", () if p is None else (p,), size or (), np.int64, **options)
         if np.ndim(a) == 0:
-            return as_number(places, size)
-        return index_of(as_operand(a), places, axis % np.ndim(a))
+            return _as_number(places, size)
+        return _index_of(_as_operand(a), places, axis % np.ndim(a))
 
     def shuffle(self, x, axis=0):
         """``x``, a traced array, in random order, in place."""
         x[...] = self.permutation(x, axis)
 
 
-def as_number(found: Value, size):
+def _as_number(found: Value, size):
     """One number without a size as NumPy gives it: a Python number, which promotes weakly."""
     return PRIMITIVES["weaken"](found) if size is None and not found.shape else found
 
 
-def index_of(x, places, axis: int):
+def _index_of(x, places, axis: int):
     """``x`` at these places along the axis."""
     return index(x, (*[slice(None)] * axis, places))
 
 
-def as_operand(x):
+def _as_operand(x):
     """A parameter as a traced value, an array or a Python number."""
     return x if isinstance(x, Value) or type(x) in (int, float) else np.asarray(x)
 
 
-def common(size, *parameters):
+def _common(size, *parameters):
     """The size, or the shape of the parameters together."""
     if size is not None:
         return size

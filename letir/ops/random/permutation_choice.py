@@ -8,9 +8,9 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
-from letir.ops.control_flow.loop_over_examples import OneByOne
+from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.batch_rules import known_size
-from letir.ops.define.records import DISCRETE, composite, op
+from letir.ops.define.records import DISCRETE, composite, define
 from letir.ops.elementwise.casting import copy
 from letir.ops.indexing.basic import index
 from letir.ops.random.keys_and_draws import (
@@ -25,7 +25,7 @@ from letir.ops.shape.shape_and_creation import as_size, spelled
 from letir.ops.shape.transpose_join_split import normalized
 
 
-def taken(x: Value, places: Value, axis: int) -> Value:
+def _taken(x: Value, places: Value, axis: int) -> Value:
     """``x`` at these places along ``axis``: never a view, which what is at one place would be."""
     found = index(x, (*[slice(None)] * axis, places))
     return copy(found) if found.ndim == x.ndim - 1 > 0 else found
@@ -34,13 +34,13 @@ def taken(x: Value, places: Value, axis: int) -> Value:
 # ---- permutations ----
 
 
-def permutation_decompose(key, x, *, axis):
+def _permutation_decompose(key, x, *, axis):
     """``x`` in the order of random bits."""
     n = known_size(x.shape[axis], "permutation")
-    return taken(x, random_draw(as_key(key), "permutation", (n,), np.int64), axis)
+    return _taken(x, random_draw(as_key(key), "permutation", (n,), np.int64), axis)
 
 
-def permutation_aval(key, x, *, axis):
+def _permutation_aval(key, x, *, axis):
     """The type of the array."""
     check_key(key)
     if key.ndim > 1:
@@ -48,7 +48,7 @@ def permutation_aval(key, x, *, axis):
     return x.with_shape(x.shape)
 
 
-def permutation_prepare(key, x, axis=0):
+def _permutation_prepare(key, x, axis=0):
     """The key and the array; the axis counts from the front."""
     x = x if hasattr(x, "dtype") else np.asarray(x)
     return (key, x), {"axis": normalized(as_size(axis), len(x.shape))[0]}
@@ -56,9 +56,9 @@ def permutation_prepare(key, x, axis=0):
 
 random_permutation = composite(
     "random_permutation",
-    permutation_decompose,
-    aval=permutation_aval,
-    prepare=permutation_prepare,
+    _permutation_decompose,
+    aval=_permutation_aval,
+    prepare=_permutation_prepare,
     random=True,
     onnx=NO_ONNX,
 )
@@ -66,7 +66,7 @@ random_permutation = composite(
 # ---- choices ----
 
 
-def places_impl(xp, key, *p, n, shape, replace):
+def _places_impl(xp, key, *p, n, shape, replace):
     """Places among ``n``, each with its probability."""
     results = []
     for generator in generators(key, xp):
@@ -87,7 +87,7 @@ def places_impl(xp, key, *p, n, shape, replace):
     return out if out.shape else out[()]
 
 
-def places_aval(key, *p, n, shape, replace):
+def _places_aval(key, *p, n, shape, replace):
     """Integers of this shape."""
     check_key(key)
     if p and p[0].shape != (n,):
@@ -100,13 +100,13 @@ def places_aval(key, *p, n, shape, replace):
     return ArrayType(np.int64, (*key.shape[:-1], *shape))
 
 
-random_places = op(
+random_places = define(
     "random_places",
-    places_impl,
-    places_aval,
+    _places_impl,
+    _places_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=OneByOne(lambda: random_places),
+    batch=LoopOverExamples(lambda: random_places),
     prepare=lambda key, n, shape=(), replace=True, p=None: (
         (key,) if p is None else (key, p),
         {"n": as_size(n), "shape": spelled(shape)[1], "replace": bool(replace)},
@@ -116,21 +116,21 @@ random_places = op(
 )
 
 
-def choice_decompose(key, x, *p, axis, shape, replace):
+def _choice_decompose(key, x, *p, axis, shape, replace):
     """``x`` at random places."""
     n = known_size(x.shape[axis], "choice")
-    return taken(x, random_places(as_key(key), n, shape, replace, *p), axis)
+    return _taken(x, random_places(as_key(key), n, shape, replace, *p), axis)
 
 
-def choice_aval(key, x, *p, axis, shape, replace):
+def _choice_aval(key, x, *p, axis, shape, replace):
     """The chosen shape in the place of the axis."""
-    places_aval(key, *p, n=x.shape[axis], shape=shape, replace=replace)
+    _places_aval(key, *p, n=x.shape[axis], shape=shape, replace=replace)
     if key.ndim > 1:
         raise ShapeError("choice takes one key; use letir.vmap for a batch of them")
     return x.with_shape((*x.shape[:axis], *shape, *x.shape[axis + 1 :]))
 
 
-def choice_prepare(key, a, shape=(), replace=True, p=None, axis=0):
+def _choice_prepare(key, a, shape=(), replace=True, p=None, axis=0):
     """The key, the array and the probabilities; the axis counts from the front."""
     a = a if hasattr(a, "dtype") else np.asarray(a)
     if not len(a.shape):
@@ -141,9 +141,9 @@ def choice_prepare(key, a, shape=(), replace=True, p=None, axis=0):
 
 random_choice = composite(
     "random_choice",
-    choice_decompose,
-    aval=choice_aval,
-    prepare=choice_prepare,
+    _choice_decompose,
+    aval=_choice_aval,
+    prepare=_choice_prepare,
     random=True,
     onnx=NO_ONNX,
 )

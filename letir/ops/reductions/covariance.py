@@ -20,7 +20,7 @@ from letir.ops.shape.transpose_join_split import concatenate, squeeze
 # ---- covariance ----
 
 
-def table(x: Value, rowvar: bool) -> Value:
+def _table(x: Value, rowvar: bool) -> Value:
     """Variables in rows, observations in columns."""
     if x.ndim > 2:
         raise ShapeError(f"cov: an array of {x.ndim} axes has more than 2")
@@ -29,40 +29,40 @@ def table(x: Value, rowvar: bool) -> Value:
     return x if rowvar else x.T
 
 
-def variables(m, y, rowvar: bool, dtype) -> Value:
+def _variables(m, y, rowvar: bool, dtype) -> Value:
     """All variables in rows."""
     there = [a.dtype for a in (m, y) if a is not None]
     kind = np.result_type(*there, np.float64) if dtype is None else dtype
-    x = table(cast(m, kind), rowvar)
+    x = _table(cast(m, kind), rowvar)
     if y is None:
         return x
-    rows = table(cast(y, kind), True)
+    rows = _table(cast(y, kind), True)
     # as NumPy has it: one observation in a row each is not transposed
     return concatenate([x, rows if rowvar or rows.shape[0] == 1 else rows.T], 0)
 
 
-def no_variable(m: Value, rowvar: bool) -> bool:
+def _no_variable(m: Value, rowvar: bool) -> bool:
     """Whether there is no variable at all, for which NumPy gives an empty result."""
     return m.ndim == 2 and m.shape[0 if rowvar else 1] == 0
 
 
-def nothing(m: Value) -> Value:
+def _nothing(m: Value) -> Value:
     """The covariances of no variables, which are real."""
     return reshape(cast(real(m), np.float64), -1)[:0][:, None][:, :0]
 
 
-def adjoint(x: Value) -> Value:
+def _adjoint(x: Value) -> Value:
     """The conjugate transpose."""
     return conj(x).T if x.dtype.kind == "c" else x.T
 
 
-def cov_decompose(
+def _cov_decompose(
     m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
 ) -> Value:
     """The products of the deviations of every pair of variables, averaged."""
-    if no_variable(m, rowvar):
-        return nothing(m)
-    x = variables(m, y, rowvar, dtype)
+    if _no_variable(m, rowvar):
+        return _nothing(m)
+    x = _variables(m, y, rowvar, dtype)
     weights = fweights
     if aweights is not None:
         weights = aweights if weights is None else weights * aweights
@@ -73,10 +73,10 @@ def cov_decompose(
     center = mean(x, axis=1) if weights is None else dot(x, weights) / total
     around = x - center[:, None]
     other = around if weights is None else around * weights
-    return squeeze(dot(around, adjoint(other)) / degrees(total, weights, aweights, ddof))
+    return squeeze(dot(around, _adjoint(other)) / _degrees(total, weights, aweights, ddof))
 
 
-def degrees(total, weights, aweights, ddof):
+def _degrees(total, weights, aweights, ddof):
     """By what the products are divided, at least 0."""
     if isinstance(total, int):
         return max(total - ddof, 0)
@@ -88,7 +88,7 @@ def degrees(total, weights, aweights, ddof):
     return maximum(total - less, 0)
 
 
-def cov_prepare(
+def _cov_prepare(
     m,
     y=None,
     rowvar=True,
@@ -108,7 +108,7 @@ def cov_prepare(
     }
 
 
-def cov_impl(
+def _cov_impl(
     xp, m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
 ):
     """np.cov, with its operands in another order."""
@@ -117,31 +117,31 @@ def cov_impl(
 
 cov = composite(
     "cov",
-    cov_decompose,
-    impl=cov_impl,
-    prepare=cov_prepare,
+    _cov_decompose,
+    impl=_cov_impl,
+    prepare=_cov_prepare,
     numpy=(np.cov,),
     source=by_keyword("y", "fweights", "aweights"),
 )
 
 
-def corrcoef_decompose(x, y=None, *, rowvar=True, dtype=None) -> Value:
+def _corrcoef_decompose(x, y=None, *, rowvar=True, dtype=None) -> Value:
     """The covariances, divided by the deviations of both variables.
 
     Its derivative is not cut where rounding takes a coefficient beyond 1, where NumPy clips it.
     """
-    if no_variable(x, rowvar):
-        return nothing(x)
-    rows = variables(x, y, rowvar, dtype)
+    if _no_variable(x, rowvar):
+        return _nothing(x)
+    rows = _variables(x, y, rowvar, dtype)
     around = rows - mean(rows, axis=1, keepdims=True)
     length = sqrt(sum_(real(around * conj(around)), axis=1))
-    found = dot(around, adjoint(around)) / length[:, None] / length[None, :]
+    found = dot(around, _adjoint(around)) / length[:, None] / length[None, :]
     return squeeze(found)
 
 
 corrcoef = composite(
     "corrcoef",
-    corrcoef_decompose,
+    _corrcoef_decompose,
     impl=lambda xp, x, y=None, *, rowvar=True, dtype=None: xp.corrcoef(x, y, rowvar, dtype=dtype),
     prepare=lambda x, y=None, rowvar=True, *, dtype=None: (
         trimmed(x, y),

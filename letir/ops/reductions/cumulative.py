@@ -12,14 +12,14 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import along_axis
-from letir.ops.define.records import match, op, recast
+from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import real
 from letir.ops.reductions.reductions import widened
 from letir.ops.shape.shape_and_creation import as_size, ones_like, reshape
 from letir.ops.shape.transpose_join_split import concatenate, flip, moved, normalized
 
 
-def cumsum_aval(x, *, axis, dtype):
+def _cumsum_aval(x, *, axis, dtype):
     """The shape of the operand, or its elements in a row without an axis."""
     if axis is not None:
         normalized(axis, max(x.ndim, 1))
@@ -29,19 +29,19 @@ def cumsum_aval(x, *, axis, dtype):
     )
 
 
-def cumsum_vjp(ct, y, x, *, axis, dtype):
+def _cumsum_vjp(ct, y, x, *, axis, dtype):
     """The cumulative sum from the other end."""
     along = 0 if axis is None else axis
     # element i is in all sums from i on; no ct.sum() - cumsum, which would cancel
     total = flip(cumsum(flip(ct, along), along), along)
-    return (match(reshape(total, x) if axis is None else total, x),)
+    return (unbroadcast(reshape(total, x) if axis is None else total, x),)
 
 
-cumsum = op(
+cumsum = define(
     "cumsum",
     lambda xp, x, *, axis=None, dtype=None: xp.cumsum(x, axis=axis, dtype=dtype),
-    cumsum_aval,
-    vjp=cumsum_vjp,
+    _cumsum_aval,
+    vjp=_cumsum_vjp,
     jvp=lambda t, y, x, *, axis, dtype: cumsum(t[0], axis, y.dtype),
     prepare=lambda a, axis=None, dtype=None, out=None: (
         (a,),
@@ -62,7 +62,7 @@ def numbered(x: Value, axis: int) -> Value:
     return cumsum(ones, axis=axis, dtype=np.int64)  # half precision counts to 2048 only
 
 
-def recurrence(a: Value, b: Value) -> Value:
+def _recurrence(a: Value, b: Value) -> Value:
     """y with ``y[i] = a[i] * y[i - 1] + b[i]`` along the last axis, from 0.
 
     By doubling: log2(n) steps on whole arrays (Hillis and Steele, Data parallel algorithms, CACM
@@ -78,7 +78,7 @@ def recurrence(a: Value, b: Value) -> Value:
     return b
 
 
-def in_rows(x: Value, axis) -> Value:
+def _in_rows(x: Value, axis) -> Value:
     """``x`` with the axis of the cumulation as its last.
 
     Raises MissingRule if its size is unknown: how many steps a recurrence has depends on it.
@@ -94,46 +94,46 @@ def in_rows(x: Value, axis) -> Value:
     return rows
 
 
-def as_before(rows: Value, x: Value, axis) -> Value:
-    """What ``in_rows`` made of an array of the shape of ``x``, undone."""
+def _as_before(rows: Value, x: Value, axis) -> Value:
+    """What ``_in_rows`` made of an array of the shape of ``x``, undone."""
     if axis is None or not x.shape:
         return reshape(rows, x)
     return moved(rows, (-1,), (axis,))
 
 
-def before(y: Value) -> Value:
+def _before(y: Value) -> Value:
     """The products before each element: ``y`` moved on by one, from 1."""
     return concatenate([ones_like(y[..., :1]), y[..., :-1]], -1)
 
 
-def cumprod_vjp(ct, y, x, *, axis, dtype):
+def _cumprod_vjp(ct, y, x, *, axis, dtype):
     """The product before each factor, times the sum of the cotangents of all later products, each
     divided by all that came before.
     """
     # of the factors as they are multiplied, which are real for a real dtype
-    row, cts = in_rows(recast(x, y.dtype), axis), in_rows(ct, axis)
+    row, cts = _in_rows(recast(x, y.dtype), axis), _in_rows(ct, axis)
     if 0 in x.shape:
         return (None,)
     factors = concatenate([row[..., 1:], ones_like(row[..., :1])], -1)
-    later = flip(recurrence(flip(factors, -1), flip(cts, -1)), -1)
-    return (match(as_before(before(in_rows(y, axis)) * later, x, axis), x),)
+    later = flip(_recurrence(flip(factors, -1), flip(cts, -1)), -1)
+    return (unbroadcast(_as_before(_before(_in_rows(y, axis)) * later, x, axis), x),)
 
 
-def cumprod_jvp(tangents, y, x, *, axis, dtype):
+def _cumprod_jvp(tangents, y, x, *, axis, dtype):
     """The product rule from element to element."""
-    row, along = (in_rows(recast(v, y.dtype), axis) for v in (x, tangents[0]))
+    row, along = (_in_rows(recast(v, y.dtype), axis) for v in (x, tangents[0]))
     if 0 in x.shape:
         return reshape(recast(tangents[0], y.dtype), y)
-    found = recurrence(row, before(in_rows(y, axis)) * along)
-    return as_before(found, y, axis)
+    found = _recurrence(row, _before(_in_rows(y, axis)) * along)
+    return _as_before(found, y, axis)
 
 
-cumprod = op(
+cumprod = define(
     "cumprod",
     lambda xp, x, *, axis=None, dtype=None: xp.cumprod(x, axis=axis, dtype=dtype),
-    cumsum_aval,
-    vjp=cumprod_vjp,
-    jvp=cumprod_jvp,
+    _cumsum_aval,
+    vjp=_cumprod_vjp,
+    jvp=_cumprod_jvp,
     prepare=cumsum.prepare,
     numpy=(np.cumprod,),
     batch=along_axis("cumprod"),

@@ -12,8 +12,8 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
-from letir.ops.control_flow.loop_over_examples import OneByOne
-from letir.ops.define.records import DISCRETE, composite, op
+from letir.ops.control_flow.loop_over_examples import LoopOverExamples
+from letir.ops.define.records import DISCRETE, composite, define
 from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.ufuncs import clip, where
 from letir.ops.indexing.searchsorted import searchsorted
@@ -25,12 +25,12 @@ from letir.ops.shape.transpose_join_split import stack, transpose
 # ---- the number of bins ----
 
 
-def one_by_one(args, axes, /, **attrs):
+def _one_by_one(args, axes, /, **attrs):
     """The rule of bin_count: a number for each example."""
-    return OneByOne(lambda: bin_count)(args, axes, **attrs)
+    return LoopOverExamples(lambda: bin_count)(args, axes, **attrs)
 
 
-bin_count = op(
+bin_count = define(
     "bin_count",
     lambda xp, a, *, rule, range=None: xp.asarray(len(xp.histogram_bin_edges(a, rule, range)) - 1)[
         ()
@@ -38,12 +38,12 @@ bin_count = op(
     lambda a, *, rule, range: ArrayType(np.int64, ()),
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=one_by_one,
+    batch=_one_by_one,
     source="np.int64(len(np.histogram_bin_edges({0}, {rule}, {range})) - 1)",
 )
 
 
-def number_of_bins(a, bins, range) -> int:
+def _number_of_bins(a, bins, range) -> int:
     """The number itself, or what a rule finds, for which a guard is recorded."""
     if not isinstance(bins, str):
         return as_size(bins)
@@ -52,17 +52,17 @@ def number_of_bins(a, bins, range) -> int:
     return bin_count(a, rule=bins, range=range).__index__()
 
 
-def as_range(range):
+def _as_range(range):
     """``range`` as an attribute."""
     return None if range is None else tuple([getattr(n, "tolist", lambda n=n: n)() for n in range])
 
 
-def as_array(numbers):
+def _as_array(numbers):
     """A list of numbers as an array."""
     return np.asarray(numbers) if isinstance(numbers, list | tuple) else numbers
 
 
-def is_row(bins) -> bool:
+def _is_row(bins) -> bool:
     """Whether bins are given by their edges, or for each axis."""
     return isinstance(bins, list | tuple) or (not isinstance(bins, str) and np.ndim(bins) > 0)
 
@@ -70,16 +70,16 @@ def is_row(bins) -> bool:
 # ---- edges ----
 
 
-def edges_dtype(a: ArrayType, range) -> np.dtype:
+def _edges_dtype(a: ArrayType, range) -> np.dtype:
     """The dtype of the edges: NumPy is asked."""
     return np.histogram_bin_edges(np.zeros(1, a.dtype), 1, range).dtype
 
 
-def edges_decompose(a, *, bins, range=None) -> Value:
+def _edges_decompose(a, *, bins, range=None) -> Value:
     """Edges at equal distances from the least to the greatest element, or over ``range``."""
     if bins < 1:
         raise ShapeError(f"histogram: the number of bins must be positive, found {bins}")
-    dtype = edges_dtype(a.type, range)
+    dtype = _edges_dtype(a.type, range)
     none = cast(sum_(a) * 0, dtype)  # 0, where the program has its values
     if range is not None:
         first, last = none + range[0], none + range[1]
@@ -94,22 +94,22 @@ def edges_decompose(a, *, bins, range=None) -> Value:
     return where(steps == bins, last, steps * ((last - first) / bins) + first)
 
 
-def edges_prepare(a, bins=10, range=None, weights=None):
+def _edges_prepare(a, bins=10, range=None, weights=None):
     """np.histogram_bin_edges' call; weights do not matter."""
-    range = as_range(range)
-    return (a,), {"bins": number_of_bins(a, bins, range), "range": range}
+    range = _as_range(range)
+    return (a,), {"bins": _number_of_bins(a, bins, range), "range": range}
 
 
 histogram_bin_edges = composite(
     "histogram_bin_edges",
-    edges_decompose,
+    _edges_decompose,
     impl=lambda xp, a, *, bins, range=None: xp.histogram_bin_edges(a, bins, range),
-    prepare=edges_prepare,
+    prepare=_edges_prepare,
     numpy=(np.histogram_bin_edges,),
 )
 
 
-def bins_of(a: Value, edges: Value) -> tuple[Value, Value]:
+def _bins_of(a: Value, edges: Value) -> tuple[Value, Value]:
     """(the bin of each element, whether it is in any)."""
     last = edges[-1]
     found = searchsorted(edges, a, "right") - 1
@@ -119,7 +119,7 @@ def bins_of(a: Value, edges: Value) -> tuple[Value, Value]:
     return clip(where(a == last, count - 1, found), 0, max(count - 1, 0)), inside
 
 
-def contents(inside: Value, weights, dtype) -> Value:
+def _contents(inside: Value, weights, dtype) -> Value:
     """What each element adds to its bin."""
     return cast(inside, dtype) if weights is None else where(inside, weights, 0)
 
@@ -127,7 +127,7 @@ def contents(inside: Value, weights, dtype) -> Value:
 # ---- along one axis ----
 
 
-def histogram_decompose(
+def _histogram_decompose(
     a, edges=None, weights=None, *, bins=None, range=None, density=False
 ) -> tuple[Value, Value]:
     """(what is in each bin, the edges)."""
@@ -137,32 +137,32 @@ def histogram_decompose(
     row = cast(row, np.uint8) if row.dtype.kind == "b" else row
     weights = None if weights is None else reshape(weights, -1)
     if edges is None:
-        edges = edges_decompose(row, bins=bins, range=range)
-    place, inside = bins_of(row, edges)
+        edges = _edges_decompose(row, bins=bins, range=range)
+    place, inside = _bins_of(row, edges)
     dtype = np.dtype(np.intp) if weights is None else weights.dtype
     empty = cast(zeros_like(edges[1:]), dtype)
-    found = empty.at[place].add(contents(inside, weights, dtype))
+    found = empty.at[place].add(_contents(inside, weights, dtype))
     if density:
         found = found / cast(edges[1:] - edges[:-1], np.float64) / sum_(found)
     return found, edges
 
 
-def histogram_prepare(a, bins=10, range=None, density=None, weights=None):
+def _histogram_prepare(a, bins=10, range=None, density=None, weights=None):
     """np.histogram's call: (data, edges or None, weights), as far as given."""
-    weights, bins, range = as_array(weights), as_array(bins), as_range(range)
-    a = as_array(a)
+    weights, bins, range = _as_array(weights), _as_array(bins), _as_range(range)
+    a = _as_array(a)
     attrs = {"bins": None, "range": range, "density": bool(density)}
-    if is_row(bins):
+    if _is_row(bins):
         return trimmed(a, bins, weights), attrs
-    return trimmed(a, None, weights), {**attrs, "bins": number_of_bins(a, bins, range)}
+    return trimmed(a, None, weights), {**attrs, "bins": _number_of_bins(a, bins, range)}
 
 
-def histogram_impl(xp, a, edges=None, weights=None, *, bins=None, range=None, density=False):
+def _histogram_impl(xp, a, edges=None, weights=None, *, bins=None, range=None, density=False):
     """np.histogram."""
     return xp.histogram(a, bins if edges is None else edges, range, density, weights)
 
 
-def histogram_source(write, a, edges="None", weights="None", *, bins, range, density):
+def _histogram_source(write, a, edges="None", weights="None", *, bins, range, density):
     """np.histogram, with its operands as keywords."""
     given = {"bins": write.literal(bins) if edges == "None" else edges, "weights": weights}
     named = [f"{name}={text}" for name, text in given.items() if text != "None"]
@@ -171,18 +171,18 @@ def histogram_source(write, a, edges="None", weights="None", *, bins, range, den
 
 histogram = composite(
     "histogram",
-    histogram_decompose,
-    impl=histogram_impl,
-    prepare=histogram_prepare,
+    _histogram_decompose,
+    impl=_histogram_impl,
+    prepare=_histogram_prepare,
     numpy=(np.histogram,),
     results=lambda **_: 2,
-    source=histogram_source,
+    source=_histogram_source,
 )
 
 # ---- along several axes ----
 
 
-def histogramdd_decompose(
+def _histogramdd_decompose(
     sample, weights=None, *edges, bins, ranges=None, density=False
 ) -> tuple[Value, ...]:
     """(what is in each block, the edges along each axis)."""
@@ -194,20 +194,20 @@ def histogramdd_decompose(
     for i, column in enumerate(columns):
         limits = None if ranges is None else ranges[i]
         lines = (
-            next(given) if bins[i] is None else edges_decompose(column, bins=bins[i], range=limits)
+            next(given) if bins[i] is None else _edges_decompose(column, bins=bins[i], range=limits)
         )
-        at, within = bins_of(column, lines)
+        at, within = _bins_of(column, lines)
         place, inside = place * (lines.shape[0] - 1) + at, inside & within
         found.append(lines)
     shape = tuple(lines.shape[0] - 1 for lines in found)
     kind = np.dtype(np.float64)
     flat = cast(zeros_like(found[0][:1]), kind)[np.zeros(math.prod(shape), np.int64)]
     weights = None if weights is None else cast(weights, kind)
-    blocks = reshape(flat.at[place].add(contents(inside, weights, kind)), shape)
-    return (dense(blocks, found) if density else blocks), *found
+    blocks = reshape(flat.at[place].add(_contents(inside, weights, kind)), shape)
+    return (_dense(blocks, found) if density else blocks), *found
 
 
-def dense(blocks: Value, edges: list[Value]) -> Value:
+def _dense(blocks: Value, edges: list[Value]) -> Value:
     """The contents by volume, which add up to 1."""
     total = sum_(blocks)
     for i, lines in enumerate(edges):
@@ -218,37 +218,37 @@ def dense(blocks: Value, edges: list[Value]) -> Value:
     return blocks / total
 
 
-def histogramdd_prepare(sample, bins=10, range=None, density=None, weights=None):
+def _histogramdd_prepare(sample, bins=10, range=None, density=None, weights=None):
     """np.histogramdd's call: (points, weights or None, the edges that are given)."""
     if isinstance(sample, list | tuple):
-        sample = transpose(stack([as_array(row) for row in sample]))
+        sample = transpose(stack([_as_array(row) for row in sample]))
     count = np.shape(sample)[1] if not isinstance(sample, Value) else sample.shape[1]
-    bins = [as_array(b) for b in (bins if is_row(bins) else (bins,) * count)]
-    ranges = None if range is None else tuple([as_range(limits) for limits in range])
+    bins = [_as_array(b) for b in (bins if _is_row(bins) else (bins,) * count)]
+    ranges = None if range is None else tuple([_as_range(limits) for limits in range])
     if len(bins) != count or (ranges is not None and len(ranges) != count):
         raise ShapeError(f"histogramdd: bins and ranges must have an entry for each of {count}")
-    edges = [b for b in bins if is_row(b)]
-    numbers = tuple([None if is_row(b) else as_size(b) for b in bins])
+    edges = [b for b in bins if _is_row(b)]
+    numbers = tuple([None if _is_row(b) else as_size(b) for b in bins])
     attrs = {"bins": numbers, "ranges": ranges, "density": bool(density)}
-    operands = (sample, as_array(weights), *edges)
+    operands = (sample, _as_array(weights), *edges)
     return (operands if edges else trimmed(*operands)), attrs
 
 
-def chosen_bins(bins: tuple, edges: tuple) -> list:
+def _chosen_bins(bins: tuple, edges: tuple) -> list:
     """The number of bins, or the edges, for each axis."""
     rest = iter(edges)
     return [next(rest) if n is None else n for n in bins]
 
 
-def histogramdd_impl(xp, sample, weights=None, *edges, bins, ranges=None, density=False):
+def _histogramdd_impl(xp, sample, weights=None, *edges, bins, ranges=None, density=False):
     """np.histogramdd, with its results in a row."""
-    found, lines = xp.histogramdd(sample, chosen_bins(bins, edges), ranges, density, weights)
+    found, lines = xp.histogramdd(sample, _chosen_bins(bins, edges), ranges, density, weights)
     return (found, *lines)
 
 
-def histogramdd_source(write, sample, weights="None", *edges, bins, ranges, density):
+def _histogramdd_source(write, sample, weights="None", *edges, bins, ranges, density):
     """np.histogramdd, with its results in a row."""
-    texts = ", ".join(str(b) for b in chosen_bins(bins, edges))
+    texts = ", ".join(str(b) for b in _chosen_bins(bins, edges))
     call = write.call(
         "np.histogramdd",
         sample,
@@ -262,11 +262,11 @@ def histogramdd_source(write, sample, weights="None", *edges, bins, ranges, dens
 
 histogramdd = composite(
     "histogramdd",
-    histogramdd_decompose,
-    impl=histogramdd_impl,
-    prepare=histogramdd_prepare,
+    _histogramdd_decompose,
+    impl=_histogramdd_impl,
+    prepare=_histogramdd_prepare,
     numpy=(np.histogramdd,),
     results=lambda *, bins, **_: 1 + len(bins),
     returned=lambda results, **_: (results[0], list(results[1:])),
-    source=histogramdd_source,
+    source=_histogramdd_source,
 )

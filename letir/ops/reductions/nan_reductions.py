@@ -44,12 +44,12 @@ from letir.ops.shape.shape_and_creation import broadcast_to
 # ---- what is no number ----
 
 
-def filled(x: Value, number) -> Value:
+def _filled(x: Value, number) -> Value:
     """``x`` with ``number`` in the place of each nan."""
     return where(isnan(x), number, x) if x.type is None or x.type.inexact else x
 
 
-def numbers(x: Value, mask):
+def _numbers(x: Value, mask):
     """Where ``x`` is a number and the mask holds; True if that is everywhere."""
     there = ~isnan(x) if x.type is None or x.type.inexact else True
     if mask is None:
@@ -60,21 +60,23 @@ def numbers(x: Value, mask):
 # ---- sums and products ----
 
 
-def nansum_decompose(x, mask=None, *, axis=None, dtype=None, keepdims=False, initial=None) -> Value:
+def _nansum_decompose(
+    x, mask=None, *, axis=None, dtype=None, keepdims=False, initial=None
+) -> Value:
     """The sum with 0 for nan."""
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "initial": initial}
-    return sum_(filled(x, 0), where=True if mask is None else mask, **options)
+    return sum_(_filled(x, 0), where=True if mask is None else mask, **options)
 
 
-def nanprod_decompose(
+def _nanprod_decompose(
     x, mask=None, *, axis=None, dtype=None, keepdims=False, initial=None
 ) -> Value:
     """The product with 1 for nan."""
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "initial": initial}
-    return prod(filled(x, 1), where=True if mask is None else mask, **options)
+    return prod(_filled(x, 1), where=True if mask is None else mask, **options)
 
 
-def reducing(name: str, numpy, decompose, prepare, **fields):
+def _reducing(name: str, numpy, decompose, prepare, **fields):
     """Register a reduction that takes NumPy's keywords and a mask."""
 
     def impl(xp, x, *mask, **attrs):
@@ -93,32 +95,32 @@ def reducing(name: str, numpy, decompose, prepare, **fields):
     )
 
 
-nansum = reducing("nansum", np.nansum, nansum_decompose, reduction_prepare)
-nanprod = reducing("nanprod", np.nanprod, nanprod_decompose, reduction_prepare)
+nansum = _reducing("nansum", np.nansum, _nansum_decompose, reduction_prepare)
+nanprod = _reducing("nanprod", np.nanprod, _nanprod_decompose, reduction_prepare)
 
 
-def nanmean_decompose(x, mask=None, *, axis=None, dtype=None, keepdims=False) -> Value:
+def _nanmean_decompose(x, mask=None, *, axis=None, dtype=None, keepdims=False) -> Value:
     """The mean of what is not nan; nan where there is nothing."""
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
-    return mean(filled(x, 0), where=numbers(x, mask), **options)
+    return mean(_filled(x, 0), where=_numbers(x, mask), **options)
 
 
-def nanmean_prepare(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
+def _nanmean_prepare(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
     """The call of np.nanmean, which takes an axis of a 0-d array."""
-    return mean_prepare(a, axis_of(a, axis), dtype, out, keepdims, where=where)
+    return mean_prepare(a, _axis_of(a, axis), dtype, out, keepdims, where=where)
 
 
-def axis_of(a, axis):
+def _axis_of(a, axis):
     """``axis``, which a 0-d array has too if it may be nan: others go to np.mean or np.var."""
     return reduced_axis(a, axis) if isinstance(a, Value) and a.type.inexact else axis
 
 
-nanmean = reducing("nanmean", np.nanmean, nanmean_decompose, nanmean_prepare)
+nanmean = _reducing("nanmean", np.nanmean, _nanmean_decompose, _nanmean_prepare)
 
 # ---- variance and deviation ----
 
 
-def center_of(x: Value, there: Value, axis, dtype) -> Value:
+def _center_of(x: Value, there: Value, axis, dtype) -> Value:
     """The mean of what is there, 0 where nothing is: nan would reach derivatives."""
     part = real_part(x) if dtype is not None and dtype.kind != "c" else x
     total = sum_(part, axis=axis, keepdims=True, where=there)
@@ -126,17 +128,17 @@ def center_of(x: Value, there: Value, axis, dtype) -> Value:
     return recast(total / maximum(n, 1), total.dtype)
 
 
-def nanvar_decompose(
+def _nanvar_decompose(
     x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False
 ) -> Value:
     """The variance of what is not nan."""
-    there = numbers(x, mask)
+    there = _numbers(x, mask)
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
     if there is True:
         return var_decompose(x, None, mean, ddof=ddof, **options)
-    x = filled(x, 0)
+    x = _filled(x, 0)
     if mean is None:
-        mean = center_of(x, there, axis, dtype)
+        mean = _center_of(x, there, axis, dtype)
     found = var_decompose(x, there, mean, **options)
     # where there are too few it is nan in NumPy, and here no derivative gets infinite
     n = sum_(broadcast_to(there, x), axis=axis, keepdims=keepdims)
@@ -145,65 +147,65 @@ def nanvar_decompose(
     return recast(where(few, math.nan, scaled), found.dtype)
 
 
-def nanstd_decompose(
+def _nanstd_decompose(
     x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False
 ) -> Value:
     """The square root of the variance, whose derivative at 0 is 0."""
     options = {"axis": axis, "dtype": dtype, "ddof": ddof, "keepdims": keepdims}
-    found = nanvar_decompose(x, mask, mean, **options)
+    found = _nanvar_decompose(x, mask, mean, **options)
     return where(found == 0, 0, sqrt(where(found == 0, 1, found)))
 
 
-def nanvar_prepare(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **others):
+def _nanvar_prepare(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **others):
     """The call of np.nanvar and np.nanstd, which take an axis of a 0-d array."""
-    return var_prepare(a, axis_of(a, axis), dtype, out, ddof, keepdims, **others)
+    return var_prepare(a, _axis_of(a, axis), dtype, out, ddof, keepdims, **others)
 
 
-def spreading(name: str, numpy, decompose):
+def _spreading(name: str, numpy, decompose):
     """Register np.nanvar or np.nanstd."""
     return composite(
         name,
         decompose,
         impl=spread_impl(name),
         aval=var_aval,
-        prepare=nanvar_prepare,
+        prepare=_nanvar_prepare,
         numpy=(numpy,),
         batch=spread_batch(name),
         source=by_keyword("where", "mean"),
     )
 
 
-nanvar = spreading("nanvar", np.nanvar, nanvar_decompose)
-nanstd = spreading("nanstd", np.nanstd, nanstd_decompose)
+nanvar = _spreading("nanvar", np.nanvar, _nanvar_decompose)
+nanstd = _spreading("nanstd", np.nanstd, _nanstd_decompose)
 
 # ---- extrema ----
 
 
-def extreme(reduce, beyond: float, x, mask, axis, keepdims, initial) -> Value:
+def _extreme(reduce, beyond: float, x, mask, axis, keepdims, initial) -> Value:
     """The extremum of what is not nan; nan where there is nothing and no initial value."""
     if x.type is not None and not x.type.inexact:
         return reduce(x, axis, None, keepdims, initial, True if mask is None else mask)
-    there = numbers(x, mask)
+    there = _numbers(x, mask)
     start = beyond if initial is None else initial
-    found = reduce(filled(x, 0), axis, None, keepdims, start, there)
+    found = reduce(_filled(x, 0), axis, None, keepdims, start, there)
     if initial is not None:
         return found
     some = any_(there, axis=axis, keepdims=keepdims)
     return where(some, found, math.nan)
 
 
-def nanmax_decompose(x, mask=None, *, axis=None, keepdims=False, initial=None) -> Value:
+def _nanmax_decompose(x, mask=None, *, axis=None, keepdims=False, initial=None) -> Value:
     """The greatest of what is not nan."""
-    return extreme(max_, -math.inf, x, mask, axis, keepdims, initial)
+    return _extreme(max_, -math.inf, x, mask, axis, keepdims, initial)
 
 
-def nanmin_decompose(x, mask=None, *, axis=None, keepdims=False, initial=None) -> Value:
+def _nanmin_decompose(x, mask=None, *, axis=None, keepdims=False, initial=None) -> Value:
     """The least of what is not nan."""
-    return extreme(min_, math.inf, x, mask, axis, keepdims, initial)
+    return _extreme(min_, math.inf, x, mask, axis, keepdims, initial)
 
 
-nanmax = reducing("nanmax", np.nanmax, nanmax_decompose, extremum_prepare, aval=max_aval)
-nanmin = reducing("nanmin", np.nanmin, nanmin_decompose, extremum_prepare, aval=max_aval)
+nanmax = _reducing("nanmax", np.nanmax, _nanmax_decompose, extremum_prepare, aval=max_aval)
+nanmin = _reducing("nanmin", np.nanmin, _nanmin_decompose, extremum_prepare, aval=max_aval)
 nanargmax = place(
     "nanargmax",
     np.nanargmax,
@@ -218,7 +220,7 @@ nanargmin = place(
 # ---- cumulative ----
 
 
-def accumulating(name: str, numpy, decompose):
+def _accumulating(name: str, numpy, decompose):
     """Register np.nancumsum or np.nancumprod."""
     return composite(
         name,
@@ -230,15 +232,15 @@ def accumulating(name: str, numpy, decompose):
     )
 
 
-def nancumsum_decompose(x, *, axis=None, dtype=None) -> Value:
+def _nancumsum_decompose(x, *, axis=None, dtype=None) -> Value:
     """The cumulative sum with 0 for nan."""
-    return cumsum(filled(x, 0), axis, dtype)
+    return cumsum(_filled(x, 0), axis, dtype)
 
 
-def nancumprod_decompose(x, *, axis=None, dtype=None) -> Value:
+def _nancumprod_decompose(x, *, axis=None, dtype=None) -> Value:
     """The cumulative product with 1 for nan."""
-    return cumprod(filled(x, 1), axis, dtype)
+    return cumprod(_filled(x, 1), axis, dtype)
 
 
-nancumsum = accumulating("nancumsum", np.nancumsum, nancumsum_decompose)
-nancumprod = accumulating("nancumprod", np.nancumprod, nancumprod_decompose)
+nancumsum = _accumulating("nancumsum", np.nancumsum, _nancumsum_decompose)
+nancumprod = _accumulating("nancumprod", np.nancumprod, _nancumprod_decompose)

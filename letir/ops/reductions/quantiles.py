@@ -29,7 +29,7 @@ from letir.ops.shape.shape_and_creation import Sizes, broadcast_to, reshape
 from letir.ops.shape.transpose_join_split import int_or_tuple, moved, normalized
 
 # alpha and beta of the continuous methods, by which Hyndman and Fan define them
-CONTINUOUS = {
+_CONTINUOUS = {
     "interpolated_inverted_cdf": (0, 1),
     "hazen": (0.5, 0.5),
     "weibull": (0, 0),
@@ -39,26 +39,26 @@ CONTINUOUS = {
 }
 
 
-def rounded_up(place: Value, stays) -> Value:
+def _rounded_up(place: Value, stays) -> Value:
     """The integer above ``place`` unless it ``stays`` at the one below."""
     below = floor(place)
     return where(stays(place - below, below), below, below + 1)
 
 
-DISCRETE = {
-    "inverted_cdf": lambda q, n: rounded_up(n * q - 1, lambda rest, below: rest == 0),
-    "closest_observation": lambda q, n: rounded_up(
+_DISCRETE = {
+    "inverted_cdf": lambda q, n: _rounded_up(n * q - 1, lambda rest, below: rest == 0),
+    "closest_observation": lambda q, n: _rounded_up(
         n * q - 1.5, lambda rest, below: (rest == 0) & (below % 2 == 1)
     ),
     "lower": lambda q, n: floor((n - 1) * q),
     "higher": lambda q, n: ceil((n - 1) * q),
     "nearest": lambda q, n: rint((n - 1) * q),
 }
-OTHERS = ("averaged_inverted_cdf", "midpoint")
-METHODS = frozenset([*CONTINUOUS, *DISCRETE, *OTHERS])
+_OTHERS = ("averaged_inverted_cdf", "midpoint")
+METHODS = frozenset([*_CONTINUOUS, *_DISCRETE, *_OTHERS])
 
 
-def known_method(name: str, method: str) -> str:
+def _known_method(name: str, method: str) -> str:
     """The method. Raises ShapeError for one that is not NumPy's."""
     if method not in METHODS:
         raise ShapeError(
@@ -67,15 +67,15 @@ def known_method(name: str, method: str) -> str:
     return method
 
 
-def within(place: Value, n) -> Value:
+def _within(place: Value, n) -> Value:
     """The place as an index of ``n`` elements; 0 where there are none."""
     return cast(maximum(minimum(place, n - 1), 0), np.int64)
 
 
-def positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
+def _positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
     """(the element before, the one behind, the share of that); None for a single element."""
-    if method in DISCRETE:
-        return within(DISCRETE[method](q, n), n), None, None
+    if method in _DISCRETE:
+        return _within(_DISCRETE[method](q, n), n), None, None
     if method == "averaged_inverted_cdf":
         virtual = n * q - 1
     elif method == "midpoint":
@@ -83,7 +83,7 @@ def positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
     elif method == "linear":  # the formula below rounds more
         virtual = (n - 1) * q
     else:
-        alpha, beta = CONTINUOUS[method]
+        alpha, beta = _CONTINUOUS[method]
         virtual = n * q + (alpha + q * (1 - alpha - beta)) - 1
     before = floor(virtual)
     share = virtual - before
@@ -91,13 +91,13 @@ def positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
         share = where(share == 0, 0.5, 1.0)
     elif method == "midpoint":
         share = where(share == 0, 0.0, 0.5)
-    return within(before, n), within(before + 1, n), share
+    return _within(before, n), _within(before + 1, n), share
 
 
 # ---- sorted columns ----
 
 
-def columns(x: Value, axis) -> Value:
+def _columns(x: Value, axis) -> Value:
     """``x`` with its reduced axes as one, the first."""
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
     in_front = moved(x, axes, tuple(range(len(axes))))
@@ -111,31 +111,31 @@ def columns(x: Value, axis) -> Value:
     return reshape(in_front, (math.prod(in_front.shape[: len(axes)]), *kept))
 
 
-def may_be_nan(x: Value) -> bool:
+def _may_be_nan(x: Value) -> bool:
     """Whether elements can be nan."""
     return x.type.inexact
 
 
-def cleared(x: Value) -> Value:
+def _cleared(x: Value) -> Value:
     """``x`` with 0 for nan, which would reach derivatives of what is computed with it."""
-    return where(isnan(x), 0, x) if may_be_nan(x) else x
+    return where(isnan(x), 0, x) if _may_be_nan(x) else x
 
 
-def counted(x: Value, skips: bool) -> tuple:
+def _counted(x: Value, skips: bool) -> tuple:
     """(how many elements of each column count, whether columns differ in that)."""
-    if skips and may_be_nan(x):
+    if skips and _may_be_nan(x):
         return sum_(~isnan(x), axis=0), True
     return Sizes.of(x)[0], False
 
 
-def nowhere(x: Value, n, differ: bool):
+def _nowhere(x: Value, n, differ: bool):
     """Where a column has no quantile: a nan in it, or nothing that counts; False if nowhere."""
     if differ:
         return n == 0
-    return sum_(isnan(x), axis=0) > 0 if may_be_nan(x) else False
+    return sum_(isnan(x), axis=0) > 0 if _may_be_nan(x) else False
 
 
-def picked(x: Value, places: Value, differ: bool) -> Value:
+def _picked(x: Value, places: Value, differ: bool) -> Value:
     """The elements of sorted columns at these places, the same for all or one for each."""
     if not differ:
         return x[places]
@@ -144,7 +144,7 @@ def picked(x: Value, places: Value, differ: bool) -> Value:
     return reshape(take_along_axis(x, flat, 0), places.shape)
 
 
-def finished(found: Value, absent, x: Value, axis, keepdims: bool, dtype, lead: int = 0) -> Value:
+def _finished(found: Value, absent, x: Value, axis, keepdims: bool, dtype, lead: int = 0) -> Value:
     """The result in its dtype and shape, nan where it is absent."""
     found = cast(found, dtype)
     if absent is not False:
@@ -153,27 +153,27 @@ def finished(found: Value, absent, x: Value, axis, keepdims: bool, dtype, lead: 
     return reshape(found, (*found.shape[:lead], *shape)) if keepdims else found
 
 
-def of_nothing(rows: Value, x: Value, axis, keepdims: bool, dtype) -> Value:
+def _of_nothing(rows: Value, x: Value, axis, keepdims: bool, dtype) -> Value:
     """nan for each column of no elements."""
-    return finished(sum_(rows, axis=0), True, x, axis, keepdims, dtype)
+    return _finished(sum_(rows, axis=0), True, x, axis, keepdims, dtype)
 
 
 # ---- medians ----
 
 
-def median_dtype(x) -> np.dtype:
+def _median_dtype(x) -> np.dtype:
     """The dtype of a mean."""
     return x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
 
 
-def median_of(x, axis, keepdims, skips: bool) -> Value:
+def _median_of(x, axis, keepdims, skips: bool) -> Value:
     """The mean of the two elements in the middle, which may be one."""
-    dtype = median_dtype(x)
-    rows = cast(columns(x, axis), dtype)
+    dtype = _median_dtype(x)
+    rows = cast(_columns(x, axis), dtype)
     if rows.shape[0] == 0:
-        return of_nothing(rows, x, axis, keepdims, dtype)
-    n, differ = counted(rows, skips)
-    absent, rows = nowhere(rows, n, differ), cleared(sort(rows, 0))
+        return _of_nothing(rows, x, axis, keepdims, dtype)
+    n, differ = _counted(rows, skips)
+    absent, rows = _nowhere(rows, n, differ), _cleared(sort(rows, 0))
     if differ:
         ends = ((n - 1) // 2, minimum(n // 2, Sizes.of(rows)[0] - 1))
         one, other = (take_along_axis(rows, i[None], 0)[0] for i in ends)
@@ -181,26 +181,26 @@ def median_of(x, axis, keepdims, skips: bool) -> Value:
         one, other = rows[(n - 1) // 2], rows[n // 2]
     # not their sum, which may overflow; and not by halves where they are one, which may be infinite
     middle = one * 0.5 + other * 0.5
-    return finished(middle, absent, x, axis, keepdims, dtype)
+    return _finished(middle, absent, x, axis, keepdims, dtype)
 
 
-def median_decompose(x, *, axis=None, keepdims=False) -> Value:
+def _median_decompose(x, *, axis=None, keepdims=False) -> Value:
     """The middle of the sorted elements."""
-    return median_of(x, axis, keepdims, skips=False)
+    return _median_of(x, axis, keepdims, skips=False)
 
 
-def nanmedian_decompose(x, *, axis=None, keepdims=False) -> Value:
+def _nanmedian_decompose(x, *, axis=None, keepdims=False) -> Value:
     """The middle of the sorted elements that are not nan."""
-    return median_of(x, axis, keepdims, skips=True)
+    return _median_of(x, axis, keepdims, skips=True)
 
 
-def median_prepare(a, axis=None, out=None, overwrite_input=False, keepdims=False):
+def _median_prepare(a, axis=None, out=None, overwrite_input=False, keepdims=False):
     """The call of np.median and np.nanmedian."""
     keepdims = bool(keepdims) if is_given(keepdims) else False
     return (a,), {"axis": int_or_tuple(axis), "keepdims": keepdims}
 
 
-def median_record(name: str, numpy, decompose):
+def _median_record(name: str, numpy, decompose):
     """Register np.median or np.nanmedian."""
     return composite(
         name,
@@ -209,20 +209,20 @@ def median_record(name: str, numpy, decompose):
             x, axis, keepdims=keepdims
         ),
         aval=lambda x, *, axis, keepdims: ArrayType(
-            median_dtype(x), reduced_shape(x.shape, axis, keepdims)
+            _median_dtype(x), reduced_shape(x.shape, axis, keepdims)
         ),
-        prepare=median_prepare,
+        prepare=_median_prepare,
         numpy=(numpy,),
     )
 
 
-median = median_record("median", np.median, median_decompose)
-nanmedian = median_record("nanmedian", np.nanmedian, nanmedian_decompose)
+median = _median_record("median", np.median, _median_decompose)
+nanmedian = _median_record("nanmedian", np.nanmedian, _nanmedian_decompose)
 
 # ---- quantiles ----
 
 
-def quantile_dtype(name: str, x: ArrayType, q: ArrayType, weights, method: str) -> np.dtype:
+def _quantile_dtype(name: str, x: ArrayType, q: ArrayType, weights, method: str) -> np.dtype:
     """The dtype that NumPy's function of this name gives: it is asked."""
     numbers = {"i": 0, "f": 0.0}
     one = numbers[q.dtype.kind] if q.weak and q.dtype.kind in numbers else np.zeros(1, q.dtype)
@@ -236,11 +236,11 @@ def quantile_dtype(name: str, x: ArrayType, q: ArrayType, weights, method: str) 
         raise DTypeError(f"{name} of {x} at {q}: {error}") from None
 
 
-def quantile_aval(name: str):
+def _quantile_aval(name: str):
     """The type rule: the shape of ``q``, then that of the reduced array."""
 
     def aval(x, q, weights=None, *, axis, method, keepdims):
-        dtype = quantile_dtype(name, x, q, weights, method)
+        dtype = _quantile_dtype(name, x, q, weights, method)
         # of an array of nothing NumPy takes one mean, however many quantiles are asked for
         lead = () if x.size == 0 and name.startswith("nan") else q.shape
         return ArrayType(dtype, lead + reduced_shape(x.shape, axis, keepdims))
@@ -248,44 +248,44 @@ def quantile_aval(name: str):
     return aval
 
 
-def quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
+def _quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
     """Between which sorted elements the quantile lies, and what is there."""
     kinds, skips = [type_of_operand(value) for value in (x, q)], name.startswith("nan")
-    dtype = quantile_dtype(name, *kinds, weights, method)
+    dtype = _quantile_dtype(name, *kinds, weights, method)
     q = q / 100 if name.endswith("percentile") else q
-    rows, lead = columns(x, axis), len(kinds[1].shape)
+    rows, lead = _columns(x, axis), len(kinds[1].shape)
     if skips and x.size == 0:
-        return of_nothing(rows, x, axis, keepdims, dtype)
+        return _of_nothing(rows, x, axis, keepdims, dtype)
     if rows.shape[0] == 0:
         raise ShapeError("quantile: an empty axis has no quantile")
-    n, differ = counted(rows, skips)
-    absent = nowhere(rows, n, differ)
+    n, differ = _counted(rows, skips)
+    absent = _nowhere(rows, n, differ)
     if weights is not None:
-        found = weighted(rows, columns(broadcast_to(along(weights, x, axis), x), axis), q)
+        found = _weighted(rows, _columns(broadcast_to(along(weights, x, axis), x), axis), q)
     else:
         if differ and lead:  # each q for each column
             q = reshape(q, q.shape + (1,) * (rows.ndim - 1))
-        rows = cleared(sort(rows, 0))
-        before, behind, share = positions(method, q, n)
-        found = picked(rows, before, differ)
+        rows = _cleared(sort(rows, 0))
+        before, behind, share = _positions(method, q, n)
+        found = _picked(rows, before, differ)
         if behind is not None:
             if not differ:
                 share = reshape(share, share.shape + (1,) * (rows.ndim - 1))
-            found = between(found, picked(rows, behind, differ), cast(share, dtype))
-    return finished(found, absent, x, axis, keepdims, dtype, lead)
+            found = _between(found, _picked(rows, behind, differ), cast(share, dtype))
+    return _finished(found, absent, x, axis, keepdims, dtype, lead)
 
 
-def between(a: Value, b: Value, share: Value) -> Value:
+def _between(a: Value, b: Value, share: Value) -> Value:
     """The line from ``a`` to ``b``, from the nearer end, as NumPy computes it."""
     step = b - a
     return where(share >= 0.5, b - step * (1 - share), a + step * share)
 
 
-def weighted(rows: Value, weights: Value, q) -> Value:
+def _weighted(rows: Value, weights: Value, q) -> Value:
     """The first element at which the sum of the weights so far is the part ``q`` of all."""
     order = argsort(rows, 0)
     weights = cast(take_along_axis(weights, order, 0), np.float64)
-    if may_be_nan(rows):
+    if _may_be_nan(rows):
         weights = where(isnan(take_along_axis(rows, order, 0)), 0, weights)
     sums = cumsum(weights, 0)
     parts = sums / where(sums[-1] == 0, 1, sums[-1])
@@ -296,37 +296,37 @@ def weighted(rows: Value, weights: Value, q) -> Value:
     apart = q if not kind.shape else reshape(q, (*kind.shape, *[1] * rows.ndim))
     places = minimum(sum_(parts < apart, axis=len(kind.shape)), rows.shape[0] - 1)
     flat = reshape(places, (math.prod(kind.shape), *rows.shape[1:]))
-    rows = cleared(take_along_axis(rows, order, 0))
+    rows = _cleared(take_along_axis(rows, order, 0))
     return reshape(take_along_axis(rows, flat, 0), places)
 
 
-def quantile_decompose(x, q, weights=None, *, axis=None, method="linear", keepdims=False) -> Value:
+def _quantile_decompose(x, q, weights=None, *, axis=None, method="linear", keepdims=False) -> Value:
     """What lies at the part ``q`` of the sorted elements."""
-    return quantile_of("quantile", x, q, weights, axis, method, keepdims)
+    return _quantile_of("quantile", x, q, weights, axis, method, keepdims)
 
 
-def nanquantile_decompose(
+def _nanquantile_decompose(
     x, q, weights=None, *, axis=None, method="linear", keepdims=False
 ) -> Value:
     """What lies at the part ``q`` of the sorted elements that are not nan."""
-    return quantile_of("nanquantile", x, q, weights, axis, method, keepdims)
+    return _quantile_of("nanquantile", x, q, weights, axis, method, keepdims)
 
 
-def percentile_decompose(
+def _percentile_decompose(
     x, q, weights=None, *, axis=None, method="linear", keepdims=False
 ) -> Value:
     """The quantile of a hundredth."""
-    return quantile_of("percentile", x, q, weights, axis, method, keepdims)
+    return _quantile_of("percentile", x, q, weights, axis, method, keepdims)
 
 
-def nanpercentile_decompose(
+def _nanpercentile_decompose(
     x, q, weights=None, *, axis=None, method="linear", keepdims=False
 ) -> Value:
     """The quantile of a hundredth, of what is not nan."""
-    return quantile_of("nanpercentile", x, q, weights, axis, method, keepdims)
+    return _quantile_of("nanpercentile", x, q, weights, axis, method, keepdims)
 
 
-def quantile_prepare(
+def _quantile_prepare(
     a,
     q,
     axis=None,
@@ -339,22 +339,22 @@ def quantile_prepare(
     interpolation=None,
 ):
     """The call of np.quantile and its like: (array, quantiles, weights if there are some)."""
-    method = known_method("quantile", method if interpolation is None else interpolation)
+    method = _known_method("quantile", method if interpolation is None else interpolation)
     if weights is not None and method != "inverted_cdf":
         raise ShapeError(f"quantile: only method='inverted_cdf' supports weights, found {method!r}")
     keepdims = bool(keepdims) if is_given(keepdims) else False
     attrs = {"axis": int_or_tuple(axis), "method": method, "keepdims": keepdims}
-    return trimmed(a, as_array(q), as_array(weights)), attrs
+    return trimmed(a, _as_array(q), _as_array(weights)), attrs
 
 
-def as_array(numbers):
+def _as_array(numbers):
     """A list of numbers as an array; others, and lists with traced values, as they are."""
     if not isinstance(numbers, list | tuple) or any(isinstance(n, Value) for n in numbers):
         return numbers
     return np.asarray(numbers)
 
 
-def quantile_record(name: str, numpy, decompose):
+def _quantile_record(name: str, numpy, decompose):
     """Register np.quantile or one of its like."""
 
     def impl(xp, x, q, weights=None, *, axis=None, method="linear", keepdims=False):
@@ -364,14 +364,14 @@ def quantile_record(name: str, numpy, decompose):
             return found
         # NumPy gives a single nan in the dtype of the array, whatever that of q is
         kinds = [WEAK[type(v)] if type(v) in WEAK else ArrayType(v.dtype, v.shape) for v in (x, q)]
-        return found.astype(quantile_dtype(name, *kinds, weights, method))
+        return found.astype(_quantile_dtype(name, *kinds, weights, method))
 
     return composite(
         name,
         decompose,
         impl=impl,
-        aval=quantile_aval(name),
-        prepare=quantile_prepare,
+        aval=_quantile_aval(name),
+        prepare=_quantile_prepare,
         numpy=(numpy,),
         source=lambda write, x, q, *weights, **attrs: write.numpy_call(
             x, q, *[f"weights={w}" for w in weights], **attrs
@@ -379,7 +379,7 @@ def quantile_record(name: str, numpy, decompose):
     )
 
 
-quantile = quantile_record("quantile", np.quantile, quantile_decompose)
-percentile = quantile_record("percentile", np.percentile, percentile_decompose)
-nanquantile = quantile_record("nanquantile", np.nanquantile, nanquantile_decompose)
-nanpercentile = quantile_record("nanpercentile", np.nanpercentile, nanpercentile_decompose)
+quantile = _quantile_record("quantile", np.quantile, _quantile_decompose)
+percentile = _quantile_record("percentile", np.percentile, _percentile_decompose)
+nanquantile = _quantile_record("nanquantile", np.nanquantile, _nanquantile_decompose)
+nanpercentile = _quantile_record("nanpercentile", np.nanpercentile, _nanpercentile_decompose)

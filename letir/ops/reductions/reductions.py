@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
 from letir.ops.define.batch_rules import place_along, reduction
-from letir.ops.define.records import DISCRETE, match, op, recast
+from letir.ops.define.records import DISCRETE, define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
 from letir.ops.shape.shape_and_creation import broadcast_to, ones_like, reshape, size
 from letir.ops.shape.transpose_join_split import (
@@ -74,7 +74,7 @@ def extremum_prepare(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, w
     return operands, attrs
 
 
-def logical_prepare(a, axis=None, out=None, keepdims=False, *, where=True):
+def _logical_prepare(a, axis=None, out=None, keepdims=False, *, where=True):
     """The call of np.any and np.all."""
     operands, attrs = extremum_prepare(a, axis, out, keepdims, NO_VALUE, where)
     del attrs["initial"]
@@ -115,23 +115,23 @@ def no_gradient(mask: tuple) -> tuple:
 # ---- sum, mean, prod ----
 
 
-def sum_aval(x, *mask, axis, dtype, keepdims, initial=None):
+def _sum_aval(x, *mask, axis, dtype, keepdims, initial=None):
     """The widened dtype unless one is asked for."""
     return ArrayType(dtype or widened(x.dtype), reduced_shape(x.shape, axis, keepdims))
 
 
-def sum_vjp(ct, y, x, *mask, axis, keepdims, **_):
+def _sum_vjp(ct, y, x, *mask, axis, keepdims, **_):
     """Every element that was summed gets the cotangent."""
-    return match(masked(back(ct, x, axis, keepdims), mask), x), *no_gradient(mask)
+    return unbroadcast(masked(back(ct, x, axis, keepdims), mask), x), *no_gradient(mask)
 
 
-sum_ = op(
+sum_ = define(
     "sum",
     lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.sum(
         x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype, initial=initial)
     ),
-    sum_aval,
-    vjp=sum_vjp,
+    _sum_aval,
+    vjp=_sum_vjp,
     jvp=lambda t, y, x, *mask, initial, **attrs: sum_(  # without initial, a constant
         t[0], where=mask[0] if mask else True, **attrs
     ),
@@ -142,7 +142,7 @@ sum_ = op(
 )
 
 
-def mean_aval(x, *mask, axis, dtype, keepdims):
+def _mean_aval(x, *mask, axis, dtype, keepdims):
     """float64 for integers, else the operand's dtype, unless one is asked for."""
     found = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
     return ArrayType(dtype or found, reduced_shape(x.shape, axis, keepdims))
@@ -159,10 +159,10 @@ def count(y: Value, x: Value, mask: tuple, axis, keepdims):
     return prod(size(x)) // prod(size(y))  # when it runs: x // y of unknown shapes
 
 
-def mean_vjp(ct, y, x, *mask, axis, dtype, keepdims):
+def _mean_vjp(ct, y, x, *mask, axis, dtype, keepdims):
     """Every element that was averaged gets its share of the cotangent."""
     each = divided(ct, count(y, x, mask, axis, keepdims))  # before it is broadcast: fewer quotients
-    return match(masked(back(each, x, axis, keepdims), mask), x), *no_gradient(mask)
+    return unbroadcast(masked(back(each, x, axis, keepdims), mask), x), *no_gradient(mask)
 
 
 def divided(g: Value, count) -> Value:
@@ -172,13 +172,13 @@ def divided(g: Value, count) -> Value:
     return g / count if g.type is None else recast(g / count, g.dtype)
 
 
-mean = op(
+mean = define(
     "mean",
     lambda xp, x, *mask, axis=None, dtype=None, keepdims=False: xp.mean(
         x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype)
     ),
-    mean_aval,
-    vjp=mean_vjp,
+    _mean_aval,
+    vjp=_mean_vjp,
     jvp=lambda t, y, x, *mask, **attrs: mean(t[0], where=mask[0] if mask else True, **attrs),
     prepare=mean_prepare,
     numpy=(np.mean,),
@@ -187,7 +187,7 @@ mean = op(
 )
 
 
-def factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
+def _factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
     """For each element along the (flattened, last) reduced axes: the product, and the product of
     all others.
 
@@ -218,41 +218,41 @@ def factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
     return total, others[..., :n]
 
 
-def others_like(x: Value, mask, axis, initial) -> Value:
+def _others_like(x: Value, mask, axis, initial) -> Value:
     """The product of all other factors, in the shape of ``x``."""
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
-    _, others = factors(x, mask, axis, initial)
+    _, others = _factors(x, mask, axis, initial)
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     apart = reshape(others, (*kept, *[x.shape[i] for i in axes]))
     return moved(apart, tuple(range(-len(axes), 0)), axes)
 
 
-def in_dtype_of(y: Value, x: Value) -> Value:
+def _in_dtype_of(y: Value, x: Value) -> Value:
     """``x`` as its elements are multiplied: their real parts for a real dtype."""
     return x if y.type is None or x.type is None else recast(x, y.dtype)
 
 
-def prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
+def _prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
     """The cotangent times the product of all other factors."""
-    others = others_like(in_dtype_of(y, x), mask, axis, initial)
-    return match(masked(back(ct, x, axis, keepdims) * others, mask), x), *no_gradient(mask)
+    others = _others_like(_in_dtype_of(y, x), mask, axis, initial)
+    return unbroadcast(masked(back(ct, x, axis, keepdims) * others, mask), x), *no_gradient(mask)
 
 
-def prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
+def _prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
     """The sum of each tangent times the product of all other factors."""
-    others = others_like(in_dtype_of(y, x), mask, axis, initial)
-    each = masked(in_dtype_of(y, tangents[0]) * others, mask)
+    others = _others_like(_in_dtype_of(y, x), mask, axis, initial)
+    each = masked(_in_dtype_of(y, tangents[0]) * others, mask)
     return recast(sum_(each, axis=axis, keepdims=keepdims), y.dtype)
 
 
-prod = op(
+prod = define(
     "prod",
     lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.prod(
         x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype, initial=initial)
     ),
-    sum_aval,
-    vjp=prod_vjp,
-    jvp=prod_jvp,
+    _sum_aval,
+    vjp=_prod_vjp,
+    jvp=_prod_jvp,
     prepare=reduction_prepare,
     numpy=(np.prod,),
     batch=reduction("prod"),
@@ -270,7 +270,7 @@ def max_aval(x, *mask, axis, keepdims, initial):
     return ArrayType(x.dtype, shape)
 
 
-def chosen(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
+def _chosen(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
     """Where ``x`` is the extremum, and how many such places each result has (1 where it has
     none).
     """
@@ -281,26 +281,28 @@ def chosen(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
     return here, where(ties == 0, 1, ties)
 
 
-def max_vjp(ct, y, x, *mask, axis, keepdims, initial):
+def _max_vjp(ct, y, x, *mask, axis, keepdims, initial):
     """Ties share the cotangent equally."""
-    here, ties = chosen(y, x, mask, axis, keepdims)
-    return match(where(here, back(divided(ct, ties), x, axis, keepdims), 0), x), *no_gradient(mask)
+    here, ties = _chosen(y, x, mask, axis, keepdims)
+    return unbroadcast(where(here, back(divided(ct, ties), x, axis, keepdims), 0), x), *no_gradient(
+        mask
+    )
 
 
-def max_jvp(tangents, y, x, *mask, axis, keepdims, initial):
+def _max_jvp(tangents, y, x, *mask, axis, keepdims, initial):
     """The mean of the tangents at the ties."""
-    here, ties = chosen(y, x, mask, axis, keepdims)
+    here, ties = _chosen(y, x, mask, axis, keepdims)
     return divided(sum_(where(here, tangents[0], 0), axis=axis, keepdims=keepdims), ties)
 
 
-def extremum(name, numpy, impl, **fields):
+def _extremum(name, numpy, impl, **fields):
     """Register np.max or np.min."""
-    return op(
+    return define(
         name,
         impl,
         max_aval,
-        vjp=max_vjp,
-        jvp=max_jvp,
+        vjp=_max_vjp,
+        jvp=_max_jvp,
         prepare=extremum_prepare,
         numpy=numpy,
         batch=reduction(name),
@@ -308,7 +310,7 @@ def extremum(name, numpy, impl, **fields):
     )
 
 
-max_ = extremum(
+max_ = _extremum(
     "max",
     (np.max, np.amax),
     lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.max(
@@ -316,7 +318,7 @@ max_ = extremum(
     ),
     onnx="ReduceMax",
 )
-min_ = extremum(
+min_ = _extremum(
     "min",
     (np.min, np.amin),
     lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.min(
@@ -328,28 +330,28 @@ min_ = extremum(
 # ---- logical reductions and places ----
 
 
-def logical(name, numpy, impl):
+def _logical(name, numpy, impl):
     """Register np.any or np.all."""
-    return op(
+    return define(
         name,
         impl,
         lambda x, *mask, axis, keepdims: ArrayType(bool, reduced_shape(x.shape, axis, keepdims)),
         vjp=DISCRETE,
         jvp=DISCRETE,
-        prepare=logical_prepare,
+        prepare=_logical_prepare,
         numpy=(numpy,),
         batch=reduction(name),
     )
 
 
-any_ = logical(
+any_ = _logical(
     "any",
     np.any,
     lambda xp, x, *mask, axis=None, keepdims=False: xp.any(
         x, axis=axis, keepdims=keepdims, **keywords(mask)
     ),
 )
-all_ = logical(
+all_ = _logical(
     "all",
     np.all,
     lambda xp, x, *mask, axis=None, keepdims=False: xp.all(
@@ -366,7 +368,7 @@ def place(name, numpy, impl):
             raise ShapeError(f"{name}: no place along an empty axis of an array of shape {x.shape}")
         return ArrayType(np.intp, reduced_shape(x.shape, axis, keepdims))
 
-    return op(
+    return define(
         name,
         impl,
         aval,

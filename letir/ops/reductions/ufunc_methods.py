@@ -25,7 +25,15 @@ from letir.ops.define.batch_rules import (
     shifted,
     to_place,
 )
-from letir.ops.define.records import added, composite, composite_rules, match, op, recast, spread
+from letir.ops.define.records import (
+    added,
+    broadcast_tangent,
+    composite,
+    composite_rules,
+    define,
+    recast,
+    unbroadcast,
+)
 from letir.ops.elementwise.ufuncs import equal, exp, exp2, log_share, where
 from letir.ops.indexing.index_expressions import check_bounds
 from letir.ops.reductions.reductions import (
@@ -49,12 +57,12 @@ def ufunc_of(name: str) -> np.ufunc:
     return next(f for f in PRIMITIVES[name].numpy if isinstance(f, np.ufunc))
 
 
-def method(xp, name: str, which: str) -> Callable:
+def _method(xp, name: str, which: str) -> Callable:
     """The method of the ufunc in the array module."""
     return getattr(getattr(xp, ufunc_of(name).__name__), which)
 
 
-def folded_dtype(name: str, dtype: np.dtype, wanted: np.dtype | None) -> np.dtype:
+def _folded_dtype(name: str, dtype: np.dtype, wanted: np.dtype | None) -> np.dtype:
     """The dtype in which a ufunc folds arrays of ``dtype``. Raises DTypeError if it cannot."""
     ufunc = ufunc_of(name)
     try:
@@ -72,7 +80,7 @@ def folded_dtype(name: str, dtype: np.dtype, wanted: np.dtype | None) -> np.dtyp
 # ---- linear recurrences ----
 
 
-def linear_recurrence_impl(xp, a, b):
+def _linear_recurrence_impl(xp, a, b):
     """s[0] = b[0], s[i] = b[i] + a[i - 1] * s[i - 1], row after row."""
     out = xp.array(b, dtype=xp.result_type(a, b), copy=True)
     for i in range(1, len(out)):  # slices: NumPy rounds products of complex scalars otherwise
@@ -80,44 +88,44 @@ def linear_recurrence_impl(xp, a, b):
     return out
 
 
-def linear_recurrence_aval(a, b):
+def _linear_recurrence_aval(a, b):
     """The second operand's shape; of the coefficients there is one row less."""
     if a.shape[1:] != b.shape[1:] or len(a.shape) != len(b.shape):
         raise ShapeError(f"linear_recurrence: shapes {a.shape} and {b.shape} differ")
     return ArrayType(np.result_type(a.dtype, b.dtype), b.shape)
 
 
-def linear_recurrence_vjp(ct, s, a, b):
+def _linear_recurrence_vjp(ct, s, a, b):
     """The same recurrence from the other end."""
     by_b = flip(linear_recurrence(flip(a, 0), flip(ct, 0)), 0)
-    return match(by_b[1:] * s[:-1], a), match(by_b, b)
+    return unbroadcast(by_b[1:] * s[:-1], a), unbroadcast(by_b, b)
 
 
-def linear_recurrence_jvp(tangents, s, a, b):
+def _linear_recurrence_jvp(tangents, s, a, b):
     """The same recurrence, driven by the tangents."""
     by_a, by_b = tangents
     first = zeros_like(s[:1])
     pushed = None if by_a is None else concatenate([first, by_a * s[:-1]])
-    return spread(linear_recurrence(a, added((pushed, by_b))), s)
+    return broadcast_tangent(linear_recurrence(a, added((pushed, by_b))), s)
 
 
 @in_front
-def batched_recurrence(args, mapped):
+def _batched_recurrence(args, mapped):
     """The rule of linear_recurrence: the batch behind the rows."""
     a, b = (to_place(arg, 1) for arg in all_mapped(args, mapped))
     return to_place(linear_recurrence(a, b), 1)
 
 
-linear_recurrence = op(
+linear_recurrence = define(
     "linear_recurrence",
-    linear_recurrence_impl,
-    linear_recurrence_aval,
-    vjp=linear_recurrence_vjp,
-    jvp=linear_recurrence_jvp,
-    batch=batched_recurrence,
-    source=lambda write, a, b: f"{write.helper(RECURRENCE)}({a}, {b})",
+    _linear_recurrence_impl,
+    _linear_recurrence_aval,
+    vjp=_linear_recurrence_vjp,
+    jvp=_linear_recurrence_jvp,
+    batch=_batched_recurrence,
+    source=lambda write, a, b: f"{write.helper(_RECURRENCE)}({a}, {b})",
 )
-RECURRENCE = '''
+_RECURRENCE = '''
 def linear_recurrence(a, b):
     """s[0] = b[0], s[i] = b[i] + a[i - 1] * s[i - 1]."""
     out = np.array(b, dtype=np.result_type(a, b))
@@ -129,15 +137,15 @@ def linear_recurrence(a, b):
 # ---- accumulate ----
 
 
-def accumulate_aval(x, *, ufunc, axis, dtype):
+def _accumulate_aval(x, *, ufunc, axis, dtype):
     """The operand's shape."""
     if not x.shape:
         raise ShapeError("accumulate: a 0-d array has no axis to go along")
     normalized(axis, x.ndim)
-    return ArrayType(folded_dtype(ufunc, x.dtype, dtype), x.shape)
+    return ArrayType(_folded_dtype(ufunc, x.dtype, dtype), x.shape)
 
 
-def partials(y: Value, x: Value, ufunc: str) -> list[Value]:
+def _partials(y: Value, x: Value, ufunc: str) -> list[Value]:
     """The derivatives of each step of an accumulation along axis 0: by what came before, by x."""
     rule, before, after = PRIMITIVES[ufunc].vjp, y[:-1], y[1:]
     here = x[1:].astype(y.dtype) if x.dtype != y.dtype else x[1:]
@@ -145,31 +153,31 @@ def partials(y: Value, x: Value, ufunc: str) -> list[Value]:
     return [zeros_like(after) if d is None else d for d in found]
 
 
-def accumulate_vjp(ct, y, x, *, ufunc, axis, dtype):
+def _accumulate_vjp(ct, y, x, *, ufunc, axis, dtype):
     """The chain backwards."""
-    check_length(x, axis, ufunc)
+    _check_length(x, axis, ufunc)
     if not x.shape[axis]:
-        return (match(ct, x),)
+        return (unbroadcast(ct, x),)
     y, x_first, ct = (moved(v, (axis,), (0,)) for v in (y, x, ct))
-    by_before, by_x = partials(y, x_first, ufunc)
+    by_before, by_x = _partials(y, x_first, ufunc)
     sums = flip(linear_recurrence(flip(by_before, 0), flip(ct, 0)), 0)
     found = concatenate([sums[:1], sums[1:] * by_x])
-    return (match(moved(found, (0,), (axis,)), x),)
+    return (unbroadcast(moved(found, (0,), (axis,)), x),)
 
 
-def accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
+def _accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
     """The chain of the tangents."""
-    check_length(x, axis, ufunc)
+    _check_length(x, axis, ufunc)
     (t,) = tangents
     if not x.shape[axis]:
         return recast(t, y.dtype)
     y_first, x, t = (moved(v, (axis,), (0,)) for v in (y, x, recast(t, y.dtype)))
-    by_before, by_x = partials(y_first, x, ufunc)
+    by_before, by_x = _partials(y_first, x, ufunc)
     found = linear_recurrence(by_before, concatenate([t[:1], t[1:] * by_x]))
     return recast(moved(found, (0,), (axis,)), y.dtype)
 
 
-def check_length(x: Value, axis, ufunc: str) -> None:
+def _check_length(x: Value, axis, ufunc: str) -> None:
     """Raise MissingRule unless the length of the axis is known: the derivative is a chain."""
     kind = x.type
     axes = None if kind is None else range(x.ndim) if axis is None else normalized(axis, x.ndim)
@@ -180,27 +188,27 @@ def check_length(x: Value, axis, ufunc: str) -> None:
         )
 
 
-def folded(write, which: str, ufunc: str, *operands: str, **attrs) -> str:
+def _folded(write, which: str, ufunc: str, *operands: str, **attrs) -> str:
     """A call of a method of a ufunc."""
     return write.call(f"np.{ufunc_of(ufunc).__name__}.{which}", *operands, **attrs)
 
 
-ufunc_accumulate = op(
+ufunc_accumulate = define(
     "ufunc_accumulate",
-    lambda xp, x, *, ufunc, axis=0, dtype=None: method(xp, ufunc, "accumulate")(
+    lambda xp, x, *, ufunc, axis=0, dtype=None: _method(xp, ufunc, "accumulate")(
         x, axis=axis, dtype=dtype
     ),
-    accumulate_aval,
-    vjp=accumulate_vjp,
-    jvp=accumulate_jvp,
+    _accumulate_aval,
+    vjp=_accumulate_vjp,
+    jvp=_accumulate_jvp,
     batch=on_axes("ufunc_accumulate"),
-    source=lambda write, x, *, ufunc, **attrs: folded(write, "accumulate", ufunc, x, **attrs),
+    source=lambda write, x, *, ufunc, **attrs: _folded(write, "accumulate", ufunc, x, **attrs),
 )
 
 # ---- reduce ----
 
 # what an element must be so that the step leaves what came before as it is
-NEUTRAL = {
+_NEUTRAL = {
     **{"sub": 0, "div": 1, "power": 1, "float_power": 1, "hypot": 0},
     **dict.fromkeys(("logaddexp", "logaddexp2"), -np.inf),
     **dict.fromkeys(("fmax", "fmin"), np.nan),
@@ -208,29 +216,29 @@ NEUTRAL = {
 }
 
 
-def chosen_weight(y, x, axis):
+def _chosen_weight(y, x, axis):
     """Ties share the derivative equally."""
     here = equal(x, y)
     ties = sum_(here, axis=axis, keepdims=True)
     return where(here, 1 / where(ties == 0, 1, ties).astype(y.dtype), 0)
 
 
-WEIGHTS = {  # weight(y, x, axis): derivatives by each element, where no chain is needed
+_WEIGHTS = {  # weight(y, x, axis): derivatives by each element, where no chain is needed
     "logaddexp": lambda y, x, axis: log_share(1, y, x, exp),  # 0 by what is -inf
     "logaddexp2": lambda y, x, axis: log_share(1, y, x, exp2),
     "hypot": lambda y, x, axis: x / where(equal(y, 0), 1, y),
-    "fmax": chosen_weight,
-    "fmin": chosen_weight,
+    "fmax": _chosen_weight,
+    "fmin": _chosen_weight,
 }
 
 
-def weights(y, x, mask, ufunc: str, axis, keepdims: bool) -> Value:
+def _weights(y, x, mask, ufunc: str, axis, keepdims: bool) -> Value:
     """The derivative of a reduction by each element, 0 where it is masked."""
-    x = where(mask[0], x, NEUTRAL[ufunc]) if mask else x
-    return WEIGHTS[ufunc](back(y, x, axis, keepdims), x, axis)
+    x = where(mask[0], x, _NEUTRAL[ufunc]) if mask else x
+    return _WEIGHTS[ufunc](back(y, x, axis, keepdims), x, axis)
 
 
-def reduce_aval(x, *mask, ufunc, axis, dtype, keepdims, initial):
+def _reduce_aval(x, *mask, ufunc, axis, dtype, keepdims, initial):
     """The operand's shape without the axes."""
     found, shape = ufunc_of(ufunc), reduced_shape(x.shape, axis, keepdims)
     if found.identity is None and initial is None:
@@ -240,16 +248,16 @@ def reduce_aval(x, *mask, ufunc, axis, dtype, keepdims, initial):
             raise ShapeError(
                 f"{found.__name__}.reduce of an empty axis of {x.shape} has no value: give initial="
             )
-    return ArrayType(folded_dtype(ufunc, x.dtype, dtype), shape)
+    return ArrayType(_folded_dtype(ufunc, x.dtype, dtype), shape)
 
 
-def reduce_decompose(x, *mask, ufunc, axis=0, dtype=None, keepdims=False, initial=None):
+def _reduce_decompose(x, *mask, ufunc, axis=0, dtype=None, keepdims=False, initial=None):
     """The last of an accumulation, of which its derivatives are made."""
-    found = folded_dtype(ufunc, x.dtype, dtype)
-    if mask and ufunc not in NEUTRAL:
+    found = _folded_dtype(ufunc, x.dtype, dtype)
+    if mask and ufunc not in _NEUTRAL:
         raise MissingRule(f"{ufunc}: reduce with where= has no derivative: use numpy.where before")
     x = x if x.dtype == found else x.astype(found)
-    x = where(mask[0], x, NEUTRAL[ufunc]) if mask else x
+    x = where(mask[0], x, _NEUTRAL[ufunc]) if mask else x
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     rows = moved(x, axes, tuple(range(len(axes))))
@@ -265,30 +273,30 @@ def reduce_decompose(x, *mask, ufunc, axis=0, dtype=None, keepdims=False, initia
     return reshape(last, reduced_shape(x.shape, axis, keepdims)) if keepdims else last
 
 
-chain_vjp, chain_jvp = composite_rules(reduce_decompose, several=False)
+_chain_vjp, _chain_jvp = composite_rules(_reduce_decompose, several=False)
 
 
-def reduce_vjp(ct, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
+def _reduce_vjp(ct, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
     """The cotangent times the derivative by each element, or that of the chain."""
-    if ufunc not in WEIGHTS:
-        check_length(x, axis, ufunc)
+    if ufunc not in _WEIGHTS:
+        _check_length(x, axis, ufunc)
         attrs |= {"ufunc": ufunc, "axis": axis, "keepdims": keepdims}
-        return chain_vjp(ct, y, x, *mask, transform=transform, **attrs)
-    each = weights(y, x, mask, ufunc, axis, keepdims)
-    return match(back(ct, x, axis, keepdims) * each, x), *no_gradient(mask)
+        return _chain_vjp(ct, y, x, *mask, transform=transform, **attrs)
+    each = _weights(y, x, mask, ufunc, axis, keepdims)
+    return unbroadcast(back(ct, x, axis, keepdims) * each, x), *no_gradient(mask)
 
 
-def reduce_jvp(tangents, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
+def _reduce_jvp(tangents, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
     """The sum of the tangents times the derivatives, or that of the chain."""
-    if ufunc not in WEIGHTS:
-        check_length(x, axis, ufunc)
+    if ufunc not in _WEIGHTS:
+        _check_length(x, axis, ufunc)
         attrs |= {"ufunc": ufunc, "axis": axis, "keepdims": keepdims}
-        return chain_jvp(tangents, y, x, *mask, transform=transform, **attrs)
-    each = weights(y, x, mask, ufunc, axis, keepdims)
-    return spread(sum_(tangents[0] * each, axis=axis, keepdims=keepdims), y)
+        return _chain_jvp(tangents, y, x, *mask, transform=transform, **attrs)
+    each = _weights(y, x, mask, ufunc, axis, keepdims)
+    return broadcast_tangent(sum_(tangents[0] * each, axis=axis, keepdims=keepdims), y)
 
 
-def without_transform(rule: Callable) -> Callable:
+def _without_transform(rule: Callable) -> Callable:
     """A batching rule for a record whose other rules need the transform."""
 
     def batch(args, axes, *, transform, **attrs):
@@ -299,25 +307,25 @@ def without_transform(rule: Callable) -> Callable:
 
 ufunc_reduce = composite(
     "ufunc_reduce",
-    reduce_decompose,
-    impl=lambda xp, x, *mask, ufunc, axis, dtype, keepdims, initial: method(xp, ufunc, "reduce")(
+    _reduce_decompose,
+    impl=lambda xp, x, *mask, ufunc, axis, dtype, keepdims, initial: _method(xp, ufunc, "reduce")(
         x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype, initial=initial)
     ),
-    aval=reduce_aval,
-    vjp=reduce_vjp,
-    jvp=reduce_jvp,
-    batch=without_transform(reduction("ufunc_reduce")),
-    source=lambda write, x, *mask, ufunc, **attrs: folded(
+    aval=_reduce_aval,
+    vjp=_reduce_vjp,
+    jvp=_reduce_jvp,
+    batch=_without_transform(reduction("ufunc_reduce")),
+    source=lambda write, x, *mask, ufunc, **attrs: _folded(
         write, "reduce", ufunc, x, *[f"where={m}" for m in mask], **attrs
     ),
 )
 
 # ---- reduceat ----
 
-SEGMENT = {"add": sum_, "mul": prod, "maximum": max_, "minimum": min_}
+_SEGMENT = {"add": sum_, "mul": prod, "maximum": max_, "minimum": min_}
 
 
-def reduceat_aval(x, *, ufunc, indices, axis, dtype):
+def _reduceat_aval(x, *, ufunc, indices, axis, dtype):
     """One element for each index along the axis."""
     if not x.shape:
         raise ShapeError("reduceat: a 0-d array has no axis to go along")
@@ -327,19 +335,19 @@ def reduceat_aval(x, *, ufunc, indices, axis, dtype):
         if i < 0:
             raise ShapeError(f"reduceat: index {i} is negative")
     shape = (*x.shape[:axis], len(indices), *x.shape[axis + 1 :])
-    return ArrayType(folded_dtype(ufunc, x.dtype, dtype), shape)
+    return ArrayType(_folded_dtype(ufunc, x.dtype, dtype), shape)
 
 
-def reduceat_decompose(x, *, ufunc, indices, axis=0, dtype=None):
+def _reduceat_decompose(x, *, ufunc, indices, axis=0, dtype=None):
     """A reduction for each segment; an index that is not before the next one names an element."""
-    found = folded_dtype(ufunc, x.dtype, dtype)
+    found = _folded_dtype(ufunc, x.dtype, dtype)
     x = moved(x if x.dtype == found else x.astype(found), (axis % x.ndim,), (0,))
     parts = []
     for start, end in itertools.pairwise((*indices, x.shape[0])):
         if end <= start:
             parts.append(x[start])
-        elif ufunc in SEGMENT:
-            parts.append(SEGMENT[ufunc](x[start:end], axis=0))
+        elif ufunc in _SEGMENT:
+            parts.append(_SEGMENT[ufunc](x[start:end], axis=0))
         else:
             parts.append(ufunc_reduce(x[start:end], ufunc=ufunc, axis=0))
     if not parts:
@@ -348,20 +356,20 @@ def reduceat_decompose(x, *, ufunc, indices, axis=0, dtype=None):
 
 
 @in_front
-def batched_reduceat(args, mapped, *, axis, transform, **attrs):
+def _batched_reduceat(args, mapped, *, axis, transform, **attrs):
     """The rule of reduceat."""
     return ufunc_reduceat(*args, axis=shifted(axis, rank(args[0], True)), **attrs)
 
 
 ufunc_reduceat = composite(
     "ufunc_reduceat",
-    reduceat_decompose,
-    impl=lambda xp, x, *, ufunc, indices, axis, dtype: method(xp, ufunc, "reduceat")(
+    _reduceat_decompose,
+    impl=lambda xp, x, *, ufunc, indices, axis, dtype: _method(xp, ufunc, "reduceat")(
         x, xp.asarray(indices, dtype=int), axis=axis, dtype=dtype
     ),
-    aval=reduceat_aval,
-    batch=batched_reduceat,
-    source=lambda write, x, *, ufunc, indices, **attrs: folded(
+    aval=_reduceat_aval,
+    batch=_batched_reduceat,
+    source=lambda write, x, *, ufunc, indices, **attrs: _folded(
         write, "reduceat", ufunc, x, f"np.array({list(indices)}, dtype=int)", **attrs
     ),
 )

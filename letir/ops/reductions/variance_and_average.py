@@ -20,7 +20,7 @@ from letir.ops.define.batch_rules import (
     spread_out,
     widened,
 )
-from letir.ops.define.records import DISCRETE, composite, match, op, recast
+from letir.ops.define.records import DISCRETE, composite, define, recast, unbroadcast
 from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.ufuncs import conj, maximum, real, sqrt, where
 from letir.ops.reductions.reductions import (
@@ -79,7 +79,7 @@ def var_aval(x, mask=None, mean=None, *, axis, dtype, ddof, keepdims):
     return ArrayType(dtype, reduced_shape(x.shape, axis, keepdims))
 
 
-def deviations(x, mask, center, axis, dtype) -> Value:
+def _deviations(x, mask, center, axis, dtype) -> Value:
     """``x`` less its mean, or less the mean that was given."""
     if center is None:
         # in a real dtype NumPy takes the mean of the real parts, and the whole of the others
@@ -93,7 +93,7 @@ def real_part(x: Value) -> Value:
     return real(x) if x.type is not None and x.dtype.kind == "c" else x
 
 
-def freedom(y: Value, x: Value, mask, axis, ddof, keepdims):
+def _freedom(y: Value, x: Value, mask, axis, ddof, keepdims):
     """By what a sum of squares is divided: the number of elements less ``ddof``, at least 0."""
     n = count(y, x, () if mask is None else (mask,), axis, keepdims)
     return max(n - ddof, 0) if isinstance(n, int) else maximum(n - ddof, 0)
@@ -107,35 +107,35 @@ def var_decompose(
     if x.type is not None:
         kind = var_aval(x.type, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
     x = x if kind is None or x.type.inexact else cast(x, kind.dtype)
-    around = deviations(x, mask, mean, axis, dtype)
+    around = _deviations(x, mask, mean, axis, dtype)
     squares = real(around * conj(around))
     total = sum_(squares, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
-    found = total / freedom(total, x, mask, axis, ddof, keepdims)
+    found = total / _freedom(total, x, mask, axis, ddof, keepdims)
     return found if kind is None else recast(found, kind.dtype)
 
 
-def var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):
+def _var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):
     """Twice the conjugated deviations, each with its share of the cotangent.
 
     There is no term by the mean of ``x`` itself: the deviations from it add up to 0.
     """
-    around = conj(deviations(x, mask, mean, axis, dtype))
-    each = divided(2 * real_part(ct), freedom(y, x, mask, axis, ddof, keepdims))
+    around = conj(_deviations(x, mask, mean, axis, dtype))
+    each = divided(2 * real_part(ct), _freedom(y, x, mask, axis, ddof, keepdims))
     slopes = masked(back(each, x, axis, keepdims) * around, () if mask is None else (mask,))
-    found = match(slopes, x), None, None if mean is None else match(-slopes, mean)
+    found = unbroadcast(slopes, x), None, None if mean is None else unbroadcast(-slopes, mean)
     return found[: 1 + (mask is not None or mean is not None) + (mean is not None)]
 
 
-def var_jvp(tangents, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):
+def _var_jvp(tangents, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):
     """The sum of the deviations times the tangents, twice, with the same divisor."""
     by_x, by_mean = tangents[0], tangents[2] if mean is not None else None
     toward = by_x if by_mean is None else -by_mean if by_x is None else by_x - by_mean
-    each = 2 * real(conj(deviations(x, mask, mean, axis, dtype)) * toward)
+    each = 2 * real(conj(_deviations(x, mask, mean, axis, dtype)) * toward)
     total = sum_(each, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
-    return recast(divided(total, freedom(y, x, mask, axis, ddof, keepdims)), y.dtype)
+    return recast(divided(total, _freedom(y, x, mask, axis, ddof, keepdims)), y.dtype)
 
 
-def nonzero(y: Value) -> Value:
+def _nonzero(y: Value) -> Value:
     """``y`` with 1 for 0."""
     return where(y == 0, 1, y)
 
@@ -174,7 +174,7 @@ def spread_batch(name: str):
     return in_front(rule)
 
 
-def spread_record(name: str, numpy, decompose, vjp, jvp):
+def _spread_record(name: str, numpy, decompose, vjp, jvp):
     """Register np.var or np.std."""
     return composite(
         name,
@@ -190,21 +190,21 @@ def spread_record(name: str, numpy, decompose, vjp, jvp):
     )
 
 
-var = spread_record("var", np.var, var_decompose, var_vjp, var_jvp)
+var = _spread_record("var", np.var, var_decompose, _var_vjp, _var_jvp)
 
 
-def std_vjp(ct, y, x, *rest, transform=None, **attrs):
+def _std_vjp(ct, y, x, *rest, transform=None, **attrs):
     """That of the variance by the chain rule."""
     # where y is 0, so are all deviations: then 0, not 0 / 0
-    return var_vjp(real_part(ct) / (2 * nonzero(real_part(y))), y, x, *rest, **attrs)
+    return _var_vjp(real_part(ct) / (2 * _nonzero(real_part(y))), y, x, *rest, **attrs)
 
 
-def std_jvp(tangents, y, x, *rest, transform=None, **attrs):
+def _std_jvp(tangents, y, x, *rest, transform=None, **attrs):
     """That of the variance by the chain rule."""
-    return var_jvp(tangents, y, x, *rest, **attrs) / (2 * nonzero(y))
+    return _var_jvp(tangents, y, x, *rest, **attrs) / (2 * _nonzero(y))
 
 
-def std_decompose(
+def _std_decompose(
     x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False
 ) -> Value:
     """The square root of the variance."""
@@ -212,20 +212,20 @@ def std_decompose(
     return sqrt(var_decompose(x, mask, mean, **options))
 
 
-std = spread_record("std", np.std, std_decompose, std_vjp, std_jvp)
+std = _spread_record("std", np.std, _std_decompose, _std_vjp, _std_jvp)
 
 # ---- average ----
 
 
-def average_decompose(x, weights, *, axis=None, keepdims=False) -> Value:
+def _average_decompose(x, weights, *, axis=None, keepdims=False) -> Value:
     """The sum of products with the weights, divided by the sum of these."""
-    dtype = average_dtype(x, weights)
+    dtype = _average_dtype(x, weights)
     weights = along(weights, x, axis)
     total = sum_(weights, axis=axis, dtype=dtype, keepdims=keepdims)
     return sum_(cast(x * weights, dtype), axis=axis, keepdims=keepdims) / total
 
 
-def average_dtype(x, weights) -> np.dtype:
+def _average_dtype(x, weights) -> np.dtype:
     """The dtype of a weighted average."""
     exact = (np.float64,) if x.dtype.kind in "biu" else ()
     return np.result_type(x.dtype, weights.dtype, *exact)
@@ -248,7 +248,7 @@ def along(weights: Value, x: Value, axis) -> Value:
 
 average = composite(
     "average",
-    average_decompose,
+    _average_decompose,
     impl=lambda xp, x, weights, *, axis=None, keepdims=False: xp.average(
         x, axis, weights, keepdims=keepdims
     ),
@@ -260,12 +260,12 @@ average = composite(
 # ---- range and count ----
 
 
-def ptp_decompose(x, *, axis=None, keepdims=False) -> Value:
+def _ptp_decompose(x, *, axis=None, keepdims=False) -> Value:
     """The maximum less the minimum."""
     return max_(x, axis=axis, keepdims=keepdims) - min_(x, axis=axis, keepdims=keepdims)
 
 
-def ptp_prepare(a, axis=None, out=None, keepdims=False):
+def _ptp_prepare(a, axis=None, out=None, keepdims=False):
     """np.ptp's call."""
     return (a,), {
         "axis": reduced_axis(a, axis),
@@ -275,23 +275,23 @@ def ptp_prepare(a, axis=None, out=None, keepdims=False):
 
 ptp = composite(
     "ptp",
-    ptp_decompose,
+    _ptp_decompose,
     impl=lambda xp, x, *, axis=None, keepdims=False: xp.ptp(x, axis, keepdims=keepdims),
-    prepare=ptp_prepare,
+    prepare=_ptp_prepare,
     numpy=(np.ptp,),
     batch=on_axes("ptp"),
 )
 
 
-def count_nonzero_impl(xp, x, *, axis=None, keepdims=False):
+def _count_nonzero_impl(xp, x, *, axis=None, keepdims=False):
     """np.count_nonzero, which gave a Python int before NumPy 2.4."""
     found = xp.count_nonzero(x, axis, keepdims=keepdims)
     return xp.asarray(found)[()] if type(found) is int else found
 
 
-count_nonzero = op(
+count_nonzero = define(
     "count_nonzero",
-    count_nonzero_impl,
+    _count_nonzero_impl,
     lambda x, *, axis, keepdims: ArrayType(np.intp, reduced_shape(x.shape, axis, keepdims)),
     vjp=DISCRETE,
     jvp=DISCRETE,

@@ -11,20 +11,28 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import aligned, emitted, in_front, rank, shifted
-from letir.ops.define.records import added, match, op, promotable, recast, spread, takes_gradient
+from letir.ops.define.records import (
+    added,
+    broadcast_tangent,
+    define,
+    promotable,
+    recast,
+    takes_gradient,
+    unbroadcast,
+)
 from letir.ops.elementwise.ufuncs import log
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose_join_split import moved, normalized
 
 
-def spaced_dtype(function, types: tuple, dtype) -> np.dtype:
+def _spaced_dtype(function, types: tuple, dtype) -> np.dtype:
     """The dtype that NumPy's ``function`` gives for ends of these types: it is asked."""
     ends = [promotable(kind)(1) if kind.weak else np.ones((), kind.dtype)[()] for kind in types]
     named = dict(zip(("start", "stop", "base"), ends, strict=False))
     return function(**named, num=1, dtype=dtype).dtype
 
 
-def spaced_aval(name: str, function):
+def _spaced_aval(name: str, function):
     """The type rule: a further axis of ``num`` elements."""
 
     def aval(*types, num, endpoint, dtype, axis):
@@ -32,12 +40,12 @@ def spaced_aval(name: str, function):
             raise ShapeError(f"{name}: the number of samples is {num}, and must not be negative")
         shape = broadcast_shapes(*[kind.shape for kind in types])
         (axis,) = normalized(axis, len(shape) + 1)
-        return ArrayType(spaced_dtype(function, types, dtype), (*shape[:axis], num, *shape[axis:]))
+        return ArrayType(_spaced_dtype(function, types, dtype), (*shape[:axis], num, *shape[axis:]))
 
     return aval
 
 
-def spaced_impl(name: str):
+def _spaced_impl(name: str):
     """The array module's function; its ends go by name, since ``base`` comes after ``num``."""
 
     def impl(xp, *ends, num, endpoint=True, dtype=None, axis=0):
@@ -47,7 +55,7 @@ def spaced_impl(name: str):
     return impl
 
 
-def spaced_prepare(start, stop, num=50, endpoint=True, *further, dtype=None, axis=0, **others):
+def _spaced_prepare(start, stop, num=50, endpoint=True, *further, dtype=None, axis=0, **others):
     """The attributes that the three have in common."""
     return (start, stop, *further), {
         "num": as_size(num),
@@ -57,7 +65,7 @@ def spaced_prepare(start, stop, num=50, endpoint=True, *further, dtype=None, axi
     }
 
 
-def linspace_prepare(
+def _linspace_prepare(
     start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None
 ):
     """np.linspace's call."""
@@ -66,51 +74,51 @@ def linspace_prepare(
             "linspace: retstep=True is not recorded\n"
             "  the step is (stop - start) / (num - 1), or / num without the endpoint"
         )
-    return spaced_prepare(start, stop, num, endpoint, dtype=dtype, axis=axis)
+    return _spaced_prepare(start, stop, num, endpoint, dtype=dtype, axis=axis)
 
 
-def logspace_prepare(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
+def _logspace_prepare(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
     """np.logspace's call."""
-    return spaced_prepare(start, stop, num, endpoint, base, dtype=dtype, axis=axis)
+    return _spaced_prepare(start, stop, num, endpoint, base, dtype=dtype, axis=axis)
 
 
-def geomspace_prepare(start, stop, num=50, endpoint=True, dtype=None, axis=0):
+def _geomspace_prepare(start, stop, num=50, endpoint=True, dtype=None, axis=0):
     """np.geomspace's call."""
-    return spaced_prepare(start, stop, num, endpoint, dtype=dtype, axis=axis)
+    return _spaced_prepare(start, stop, num, endpoint, dtype=dtype, axis=axis)
 
 
 # ---- derivatives, with the new axis in front ----
 
 
-def weights(y: Value, num: int, endpoint: bool) -> np.ndarray:
+def _weights(y: Value, num: int, endpoint: bool) -> np.ndarray:
     """``w`` for each sample, against results with the axis in front."""
     steps = num - 1 if endpoint else num
     w = np.arange(num) / max(steps, 1)
     return w.reshape(-1, *(1,) * (y.ndim - 1)).astype(y.dtype)
 
 
-def linear_terms(g, y, start, stop, *, num, endpoint):
+def _linear_terms(g, y, start, stop, *, num, endpoint):
     """``g`` times the derivative of linspace by each end."""
-    w = weights(y, num, endpoint)
+    w = _weights(y, num, endpoint)
     return g * (1 - w), g * w
 
 
-def geometric_terms(g, y, start, stop, *, num, endpoint):
+def _geometric_terms(g, y, start, stop, *, num, endpoint):
     """``g`` times the derivative of geomspace by each end."""
-    w = weights(y, num, endpoint)
+    w = _weights(y, num, endpoint)
     return g * (y * (1 - w) / start), g * (y * w / stop)
 
 
-def power_terms(g, y, start, stop, base, *, num, endpoint):
+def _power_terms(g, y, start, stop, base, *, num, endpoint):
     """``g`` times the derivative of logspace by each end and by the base."""
-    w = weights(y, num, endpoint)
+    w = _weights(y, num, endpoint)
     # in the dtype of y: the logarithm of a Python number would be wide
     slope = y * (log(base).astype(y.dtype) if isinstance(base, Value) else np.log(base).item())
     exponent = start * (1 - w) + w * stop
     return g * (slope * (1 - w)), g * (slope * w), g * (y * exponent / base)
 
 
-def spaced(name: str, function, terms, prepare):
+def _spaced(name: str, function, terms, prepare):
     """Register one of the three; ``terms`` are of both modes: the Jacobian has one row a sample."""
 
     def vjp(ct, y, *ends, num, endpoint, dtype, axis):
@@ -118,7 +126,7 @@ def spaced(name: str, function, terms, prepare):
         found = terms(*front, *ends, num=num, endpoint=endpoint)
         return tuple(
             [
-                match(term, end) if takes_gradient(end) else None
+                unbroadcast(term, end) if takes_gradient(end) else None
                 for term, end in zip(found, ends, strict=True)
             ]
         )
@@ -130,7 +138,7 @@ def spaced(name: str, function, terms, prepare):
             for i, t in enumerate(tangents)
             if t is not None
         ]
-        return moved(spread(added(found), front), (0,), (axis,))
+        return moved(broadcast_tangent(added(found), front), (0,), (axis,))
 
     @in_front
     def batch(args, mapped, *, axis, **attrs):
@@ -138,24 +146,24 @@ def spaced(name: str, function, terms, prepare):
         ndim = max(rank(arg, there) for arg, there in zip(args, mapped, strict=True))
         return emitted(name, ends, axis=shifted(axis, ndim + 1), **attrs)
 
-    return op(
+    return define(
         name,
-        spaced_impl(name),
-        spaced_aval(name, function),
+        _spaced_impl(name),
+        _spaced_aval(name, function),
         vjp=vjp,
         jvp=jvp,
         prepare=prepare,
         numpy=(function,),
         batch=batch,
-        source=spaced_source,
+        source=_spaced_source,
     )
 
 
-def spaced_source(write, start, stop, *base, **attrs):
+def _spaced_source(write, start, stop, *base, **attrs):
     """NumPy's function, with the base as a keyword."""
     return write.numpy_call(start, stop, *[f"base={b}" for b in base], **attrs)
 
 
-linspace = spaced("linspace", np.linspace, linear_terms, linspace_prepare)
-geomspace = spaced("geomspace", np.geomspace, geometric_terms, geomspace_prepare)
-logspace = spaced("logspace", np.logspace, power_terms, logspace_prepare)
+linspace = _spaced("linspace", np.linspace, _linear_terms, _linspace_prepare)
+geomspace = _spaced("geomspace", np.geomspace, _geometric_terms, _geomspace_prepare)
+logspace = _spaced("logspace", np.logspace, _power_terms, _logspace_prepare)

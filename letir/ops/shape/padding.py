@@ -2,7 +2,7 @@
 
 The constant mode has rules of its own. In all others the border of an axis is linear in what the
 axis holds (edge, reflect, symmetric, wrap, linear_ramp, mean) or an extremum or median of it: the
-derivative is that of ``pad_decompose``, which goes from axis to axis as NumPy does. An empty
+derivative is that of ``_pad_decompose``, which goes from axis to axis as NumPy does. An empty
 border, which NumPy leaves to chance, is of zeros.
 """
 
@@ -17,18 +17,18 @@ from letir.ops.shape.repeat_and_diagonal import axes_of
 from letir.ops.shape.shape_and_creation import as_size, broadcast_to, full
 from letir.ops.shape.transpose_join_split import concatenate, moved
 
-COPIED = frozenset(["edge", "wrap", "reflect", "symmetric"])
-REDUCED = {"maximum": "max", "minimum": "min", "median": "median"}
-OPTIONS = {  # mode -> the keyword that NumPy takes with it
+_COPIED = frozenset(["edge", "wrap", "reflect", "symmetric"])
+_REDUCED = {"maximum": "max", "minimum": "min", "median": "median"}
+_OPTIONS = {  # mode -> the keyword that NumPy takes with it
     "constant": "constant_values",
     "linear_ramp": "end_values",
-    **dict.fromkeys(("mean", *REDUCED), "stat_length"),
+    **dict.fromkeys(("mean", *_REDUCED), "stat_length"),
     **dict.fromkeys(("reflect", "symmetric"), "reflect_type"),
     **dict.fromkeys(("edge", "wrap", "empty")),
 }
 
 
-def pairs_of(numbers, ndim: int, convert) -> tuple:
+def _pairs_of(numbers, ndim: int, convert) -> tuple:
     """(before, after) for each axis, of NumPy's many spellings."""
     if isinstance(numbers, dict):  # axis -> width; the others stay as they are
         full = [(0, 0)] * ndim
@@ -41,56 +41,56 @@ def pairs_of(numbers, ndim: int, convert) -> tuple:
     return tuple([tuple([convert(n) for n in pair]) for pair in pairs])
 
 
-def pad_prepare(array, pad_width, mode="constant", **options):
+def _pad_prepare(array, pad_width, mode="constant", **options):
     """np.pad's call: ``value`` is what the border has, or ramps to; ``of`` what else is given."""
-    if mode not in OPTIONS:
+    if mode not in _OPTIONS:
         raise ShapeError(
-            f"pad: mode={mode!r} is none of {', '.join(sorted(OPTIONS))}\n"
+            f"pad: mode={mode!r} is none of {', '.join(sorted(_OPTIONS))}\n"
             "  build a border of your own with concatenate"
         )
-    if not options.keys() <= {OPTIONS[mode]}:
+    if not options.keys() <= {_OPTIONS[mode]}:
         raise ShapeError(f"pad: {', '.join(options)} cannot be given with mode={mode!r}")
     ndim = axes_of(array)
-    attrs = {"width": pairs_of(pad_width, ndim, as_size)}
+    attrs = {"width": _pairs_of(pad_width, ndim, as_size)}
     given = next(iter(options.values()), None)
     if mode != "constant" and mode != "empty":
         attrs["mode"] = mode
     if given is not None and mode in ("constant", "linear_ramp"):
-        attrs["value"] = border_values(given, ndim)
+        attrs["value"] = _border_values(given, ndim)
     elif given is not None:
-        attrs["of"] = given if type(given) is str else pairs_of(given, ndim, as_size)
+        attrs["of"] = given if type(given) is str else _pairs_of(given, ndim, as_size)
     return (array,), attrs
 
 
-def border_values(values, ndim: int):
+def _border_values(values, ndim: int):
     """Values of the border, one or a pair for each axis. Raises ShapeError for traced ones."""
-    if first_value(values) is not None:
+    if _first_value(values) is not None:
         raise ShapeError(
             "pad: the values of the border are attributes, and cannot be traced\n"
             "  make an array of them, letir.numpy.full(shape, value), and write x into it"
         )
     if isinstance(values, int | float | complex | np.generic):
         return values
-    return pairs_of(values, ndim, lambda n: n)
+    return _pairs_of(values, ndim, lambda n: n)
 
 
-def first_value(values) -> Value | None:
+def _first_value(values) -> Value | None:
     """A Value among these numbers, None if there is none."""
     if isinstance(values, list | tuple):
-        return next((found for v in values if (found := first_value(v)) is not None), None)
+        return next((found for v in values if (found := _first_value(v)) is not None), None)
     return values if isinstance(values, Value) else None
 
 
-def pad_impl(xp, x, *, width, value=0, mode="constant", of=None):
+def _pad_impl(xp, x, *, width, value=0, mode="constant", of=None):
     """np.pad; a 0-d array has no border."""
     if not width:
         return xp.array(x)
-    name = OPTIONS[mode]
+    name = _OPTIONS[mode]
     given = value if mode in ("constant", "linear_ramp") else of
     return xp.pad(x, width, mode, **({} if given is None else {name: given}))
 
 
-def pad_aval(x, *, width, value, mode, of):
+def _pad_aval(x, *, width, value, mode, of):
     """Each axis longer by its two widths."""
     if len(width) != x.ndim or any(n < 0 for pair in width for n in pair):
         raise ShapeError(f"pad: widths {width} do not fit an array of shape {x.shape}")
@@ -101,7 +101,7 @@ def pad_aval(x, *, width, value, mode, of):
 
 
 @in_front
-def padded(args, mapped, *, width, value, mode, of, transform=None):
+def _padded(args, mapped, *, width, value, mode, of, transform=None):
     """The batching rule: no border along the batch."""
     if type(value) is tuple:
         value = ((0, 0), *value)
@@ -113,7 +113,7 @@ def padded(args, mapped, *, width, value, mode, of, transform=None):
 # ---- derivatives ----
 
 
-def pad_decompose(x, *, width, value=0, mode="constant", of=None):
+def _pad_decompose(x, *, width, value=0, mode="constant", of=None):
     """One axis after the other."""
     for axis, pair in enumerate(width):
         if not sum(pair):
@@ -121,79 +121,80 @@ def pad_decompose(x, *, width, value=0, mode="constant", of=None):
         values = value[axis] if type(value) is tuple else (value, value)
         if mode in ("constant", "empty"):
             x = concatenate(
-                [filled(x, axis, pair[0], values[0]), x, filled(x, axis, pair[1], values[1])], axis
+                [_filled(x, axis, pair[0], values[0]), x, _filled(x, axis, pair[1], values[1])],
+                axis,
             )
         else:
-            x = extended(x, axis, pair, mode, of[axis] if type(of) is tuple else of)
+            x = _extended(x, axis, pair, mode, of[axis] if type(of) is tuple else of)
         if mode == "linear_ramp" and values != (0, 0):  # where it goes, beside what is linear
             ends = np.pad(np.zeros(x.shape[axis] - sum(pair)), pair, mode, end_values=values)
             x = x + ends.astype(x.dtype).reshape(-1, *(1,) * (x.ndim - axis - 1))
     return x
 
 
-def filled(x: Value, axis: int, width: int, value) -> Value:
+def _filled(x: Value, axis: int, width: int, value) -> Value:
     """A border of one value."""
     shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
     return x.emitter.apply(full, (value,), full.complete({"shape": shape, "dtype": x.dtype}))
 
 
-def extended(x: Value, axis: int, pair: tuple, mode: str, of) -> Value:
+def _extended(x: Value, axis: int, pair: tuple, mode: str, of) -> Value:
     """``x`` with a border along one axis, of what is linear or an extremum."""
     n = known_size(x.shape[axis], "pad")
-    if mode in REDUCED:
+    if mode in _REDUCED:
         lengths = [n if of is None else min(k, n) for k in of or (n, n)]
         ends = slice(lengths[0]), slice(n - lengths[1], None)
         before, after = (
-            end_of(x, axis, end, width, REDUCED[mode])
+            _end_of(x, axis, end, width, _REDUCED[mode])
             for end, width in zip(ends, pair, strict=True)
         )
         return concatenate([before, x, after], axis)
-    if mode in COPIED and of != "odd":
+    if mode in _COPIED and of != "odd":
         places = np.pad(np.arange(n), pair, mode)
         ends = np.split(places, [pair[0], pair[0] + n])
         borders = [x[(*(slice(None),) * axis, ends[i])] for i in (0, 2)]
         return concatenate([borders[0], x, borders[1]], axis)
     # linear: as a matrix, of what it does to each element alone
-    options = {} if of is None else {OPTIONS[mode]: of if type(of) is str else (of, of)}
+    options = {} if of is None else {_OPTIONS[mode]: of if type(of) is str else (of, of)}
     matrix = np.pad(np.eye(n), (pair, (0, 0)), mode, **options)
     return moved(moved(x, (axis,), (-1,)) @ matrix.T.astype(x.dtype), (-1,), (axis,))
 
 
-def end_of(x: Value, axis: int, end: slice, width: int, reduction: str) -> Value:
+def _end_of(x: Value, axis: int, end: slice, width: int, reduction: str) -> Value:
     """A border of the extremum or median of one end of the axis."""
     part = x[(*(slice(None),) * axis, end)]
     found = PRIMITIVES[reduction](part, axis=axis, keepdims=True)
     return broadcast_to(found, (*x.shape[:axis], width, *x.shape[axis + 1 :])).astype(x.dtype)
 
 
-linear_vjp, linear_jvp = composite_rules(pad_decompose, several=False)
+_linear_vjp, _linear_jvp = composite_rules(_pad_decompose, several=False)
 
 
-def pad_vjp(ct, y, x, *, transform, **attrs):
+def _pad_vjp(ct, y, x, *, transform, **attrs):
     """The part within a constant border; else that of the decomposition."""
     if attrs["mode"] != "constant":
-        return linear_vjp(ct, y, x, transform=transform, **attrs)
+        return _linear_vjp(ct, y, x, transform=transform, **attrs)
     # x[1:-0] is empty
     inner = [slice(before, None if after == 0 else -after) for before, after in attrs["width"]]
     return (ct[tuple(inner)],)
 
 
-def pad_jvp(tangents, y, x, *, transform, **attrs):
+def _pad_jvp(tangents, y, x, *, transform, **attrs):
     """The tangent in a border of zeros; else that of the decomposition."""
     if attrs["mode"] != "constant":
-        return linear_jvp(tangents, y, x, transform=transform, **attrs)
+        return _linear_jvp(tangents, y, x, transform=transform, **attrs)
     return pad(tangents[0], attrs["width"])
 
 
 pad = composite(
     "pad",
-    pad_decompose,
-    impl=pad_impl,
-    aval=pad_aval,
-    vjp=pad_vjp,
-    jvp=pad_jvp,
-    prepare=pad_prepare,
+    _pad_decompose,
+    impl=_pad_impl,
+    aval=_pad_aval,
+    vjp=_pad_vjp,
+    jvp=_pad_jvp,
+    prepare=_pad_prepare,
     numpy=(np.pad,),
-    batch=padded,
+    batch=_padded,
     onnx="Pad",
 )

@@ -9,8 +9,8 @@ import numpy as np
 
 from letir.ast.attrs import Here
 from letir.errors import ShapeError
-from letir.ops.define.batch_rules import emitted, in_front, rank, resized, rows, shifted
-from letir.ops.define.records import composite, match, op
+from letir.ops.define.batch_rules import as_rows, emitted, in_front, rank, resized, shifted
+from letir.ops.define.records import composite, define, unbroadcast
 from letir.ops.indexing.basic import assemble
 from letir.ops.linalg.matmul_einsum import einsum
 from letir.ops.reductions.reductions import reduced_axis, sum_
@@ -23,7 +23,7 @@ def axes_of(a) -> int:
     return a.ndim if hasattr(a, "ndim") else np.ndim(a)
 
 
-def whole_numbers(numbers):
+def _whole_numbers(numbers):
     """Counts as an attribute: an int, or a tuple of them; traced ones record a guard."""
     if getattr(numbers, "shape", ()) or isinstance(numbers, list | tuple):
         return tuple([as_size(n) for n in numbers])
@@ -33,51 +33,51 @@ def whole_numbers(numbers):
 # ---- roll ----
 
 
-def roll_prepare(a, shift, axis=None):
+def _roll_prepare(a, shift, axis=None):
     """np.roll's call: as many shifts as axes."""
-    shift, axis = whole_numbers(shift), int_or_tuple(axis)
+    shift, axis = _whole_numbers(shift), int_or_tuple(axis)
     if axis is None or (type(shift) is int and type(axis) is int):
         return (a,), {"shift": int(np.sum(shift)), "axis": axis}
     shifts, axes = np.broadcast_arrays(shift, axis)
     return (a,), {"shift": tuple(shifts.tolist()), "axis": tuple(axes.tolist())}
 
 
-def roll_aval(x, *, shift, axis):
+def _roll_aval(x, *, shift, axis):
     """The operand's type."""
     for a in axis if type(axis) is tuple else (axis,):  # one may be there twice
         normalized(() if a is None else a, x.ndim)
     return x.with_shape(x.shape)
 
 
-def back(shift):
+def _back(shift):
     """The shift that undoes ``shift``."""
     return tuple([-n for n in shift]) if type(shift) is tuple else -shift
 
 
 @in_front
-def batched_roll(args, mapped, *, shift, axis):
+def _batched_roll(args, mapped, *, shift, axis):
     """The rule of roll: each example in a row where no axis is given."""
     (x,) = args
     if axis is None:
-        return resized("reshape", emitted("roll", (rows(x),), shift=shift, axis=1), x.shape, x)
+        return resized("reshape", emitted("roll", (as_rows(x),), shift=shift, axis=1), x.shape, x)
     return emitted("roll", args, shift=shift, axis=shifted(axis, rank(x, True)))
 
 
-roll = op(
+roll = define(
     "roll",
     lambda xp, x, *, shift, axis=None: xp.roll(x, shift, axis),
-    roll_aval,
-    vjp=lambda ct, y, x, *, shift, axis: (match(roll(ct, back(shift), axis), x),),
+    _roll_aval,
+    vjp=lambda ct, y, x, *, shift, axis: (unbroadcast(roll(ct, _back(shift), axis), x),),
     jvp=lambda t, y, x, *, shift, axis: roll(t[0], shift, axis),
-    prepare=roll_prepare,
+    prepare=_roll_prepare,
     numpy=(np.roll,),
-    batch=batched_roll,
+    batch=_batched_roll,
 )
 
 # ---- tile and repeat ----
 
 
-def tile_decompose(x, *, reps):
+def _tile_decompose(x, *, reps):
     """A new axis in front of each, broadcast and merged with it."""
     ndim = max(x.ndim, len(reps))
     shape = (1,) * (ndim - x.ndim) + x.shape
@@ -92,7 +92,7 @@ def tile_decompose(x, *, reps):
 
 tile = composite(
     "tile",
-    tile_decompose,
+    _tile_decompose,
     impl=lambda xp, x, *, reps: xp.tile(x, reps),
     prepare=lambda A, reps: ((A,), {"reps": one_or_more(reps)}),
     numpy=(np.tile,),
@@ -101,11 +101,11 @@ tile = composite(
 
 def one_or_more(numbers) -> tuple:
     """Counts, sizes or axes as a tuple."""
-    numbers = whole_numbers(numbers)
+    numbers = _whole_numbers(numbers)
     return numbers if type(numbers) is tuple else (numbers,)
 
 
-def repeat_decompose(x, *, repeats, axis=None):
+def _repeat_decompose(x, *, repeats, axis=None):
     """A further axis, broadcast and merged; an index where the counts differ."""
     if axis is None:
         x, axis = reshape(x, -1), 0
@@ -123,13 +123,13 @@ def repeat_decompose(x, *, repeats, axis=None):
 
 repeat = composite(
     "repeat",
-    repeat_decompose,
+    _repeat_decompose,
     impl=lambda xp, x, *, repeats, axis=None: xp.repeat(
         x, list(repeats) if type(repeats) is tuple else repeats, axis
     ),
     prepare=lambda a, repeats, axis=None: (
         (a,),
-        {"repeats": whole_numbers(repeats), "axis": reduced_axis(a, axis)},
+        {"repeats": _whole_numbers(repeats), "axis": reduced_axis(a, axis)},
     ),
     numpy=(np.repeat,),
 )
@@ -137,14 +137,14 @@ repeat = composite(
 # ---- triangles ----
 
 
-def triangle_prepare(m, k=0):
+def _triangle_prepare(m, k=0):
     """np.tril's call; of a row NumPy makes a square of it first."""
     if axes_of(m) == 1:
         m = broadcast_to(m, (len(m), len(m)))
     return (m,), {"k": as_size(k)}
 
 
-def triangle(name: str, numpy, impl):
+def _triangle(name: str, numpy, impl):
     """Register np.tril or np.triu."""
 
     def aval(x, *, k):
@@ -152,87 +152,87 @@ def triangle(name: str, numpy, impl):
             raise ShapeError(f"{name}: an array with at least 2 axes is needed, found {x.shape}")
         return x
 
-    return op(
+    return define(
         name,
         impl,
         aval,
         vjp=lambda ct, y, x, *, k: (emitted(name, (ct,), k=k),),
         jvp=lambda t, y, x, *, k: emitted(name, (t[0],), k=k),
-        prepare=triangle_prepare,
+        prepare=_triangle_prepare,
         numpy=(numpy,),
         batch=in_front(lambda args, mapped, *, k: emitted(name, args, k=k)),
     )
 
 
-tril = triangle("tril", np.tril, lambda xp, x, *, k=0: xp.tril(x, k))
-triu = triangle("triu", np.triu, lambda xp, x, *, k=0: xp.triu(x, k))
+tril = _triangle("tril", np.tril, lambda xp, x, *, k=0: xp.tril(x, k))
+triu = _triangle("triu", np.triu, lambda xp, x, *, k=0: xp.triu(x, k))
 
 # ---- diagonals ----
 
 
-def diagonal_places(n: int, m: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
+def _diagonal_places(n: int, m: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
     """(rows, columns) of a diagonal of an n x m matrix."""
     count = min(n + min(offset, 0), m - max(offset, 0))
     steps = np.arange(max(count, 0))
     return steps + max(-offset, 0), steps + max(offset, 0)
 
 
-def diagonal_decompose(x, *, offset=0, axis1=0, axis2=1):
+def _diagonal_decompose(x, *, offset=0, axis1=0, axis2=1):
     """The elements, read one by one along the two axes put last."""
     first, second = normalized((axis1, axis2), x.ndim)
     last = moved(x, (first, second), (-2, -1))
     rows, columns = last.shape[-2:]
     if offset == 0 and rows == columns and type(rows) is not int:  # a name: there are no places
         return einsum("...ii->...i", last)
-    return last[(..., *diagonal_places(*last.shape[-2:], offset))]
+    return last[(..., *_diagonal_places(*last.shape[-2:], offset))]
 
 
-def diagonal_prepare(a, offset=0, axis1=0, axis2=1):
+def _diagonal_prepare(a, offset=0, axis1=0, axis2=1):
     """np.diagonal's call."""
     return (a,), {"offset": as_size(offset), "axis1": as_size(axis1), "axis2": as_size(axis2)}
 
 
 diagonal = composite(
     "diagonal",
-    diagonal_decompose,
+    _diagonal_decompose,
     impl=lambda xp, x, *, offset=0, axis1=0, axis2=1: xp.diagonal(x, offset, axis1, axis2),
-    prepare=diagonal_prepare,
+    prepare=_diagonal_prepare,
     numpy=(np.diagonal,),
 )
 
 
-def trace_decompose(x, *, offset=0, axis1=0, axis2=1, dtype=None):
+def _trace_decompose(x, *, offset=0, axis1=0, axis2=1, dtype=None):
     """The sum of the diagonal."""
     return sum_(diagonal(x, offset, axis1, axis2), axis=-1, dtype=dtype)
 
 
-def trace_prepare(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
+def _trace_prepare(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
     """np.trace's call."""
-    operands, attrs = diagonal_prepare(a, offset, axis1, axis2)
+    operands, attrs = _diagonal_prepare(a, offset, axis1, axis2)
     return operands, {**attrs, "dtype": None if dtype is None else np.dtype(dtype)}
 
 
 trace = composite(
     "trace",
-    trace_decompose,
+    _trace_decompose,
     impl=lambda xp, x, *, offset=0, axis1=0, axis2=1, dtype=None: xp.trace(
         x, offset, axis1, axis2, dtype
     ),
-    prepare=trace_prepare,
+    prepare=_trace_prepare,
     numpy=(np.trace,),
 )
 
 
-def diagflat_decompose(x, *, k=0):
+def _diagflat_decompose(x, *, k=0):
     """The elements put into zeros."""
     x = reshape(x, -1)
     n = len(x) + abs(k)
-    return assemble((n, n), (((Here(), Here()), x, diagonal_places(n, n, k)),))
+    return assemble((n, n), (((Here(), Here()), x, _diagonal_places(n, n, k)),))
 
 
 diagflat = composite(
     "diagflat",
-    diagflat_decompose,
+    _diagflat_decompose,
     impl=lambda xp, x, *, k=0: xp.diagflat(x, k),
     prepare=lambda v, k=0: ((v,), {"k": as_size(k)}),
     numpy=(np.diagflat,),

@@ -15,7 +15,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.ops.define.records import DISCRETE, composite, match, op
+from letir.ops.define.records import DISCRETE, composite, define, unbroadcast
 from letir.ops.shape.shape_batching import (
     NO_BATCHED_OPERAND,
     NO_BATCHED_SIZE,
@@ -26,13 +26,13 @@ from letir.ops.shape.shape_batching import (
     summed_to_size,
 )
 
-NO_OPERAND = never("it has no floating operand")
+_NO_OPERAND = never("it has no floating operand")
 
 # ---- size, and how a shape is said ----
 
-size = op(
+size = define(
     "size",
-    lambda xp, x: np_shape(x),
+    lambda xp, x: _np_shape(x),
     lambda x: ArrayType(np.int64, (x.ndim,)),
     vjp=DISCRETE,
     jvp=DISCRETE,
@@ -41,7 +41,7 @@ size = op(
 )
 
 
-def np_shape(x) -> np.ndarray:
+def _np_shape(x) -> np.ndarray:
     """The shape of ``x`` as a NumPy array: sizes stay on the host, also for a CuPy ``x``."""
     return np.array(getattr(x, "shape", ()), dtype=np.int64)
 
@@ -111,7 +111,7 @@ def declared(shape: tuple | None, sizes: tuple) -> tuple:
     return tuple(int(n) for n in sizes[0]) if sizes else shape
 
 
-def sized_aval(x, *sizes, shape):
+def _sized_aval(x, *sizes, shape):
     """The operand's dtype in the declared shape; unknown where it is not declared."""
     return None if shape is None else x.with_shape(shape)
 
@@ -119,7 +119,7 @@ def sized_aval(x, *sizes, shape):
 # ---- sum_to_size ----
 
 
-def sum_to_size_impl(xp, x, *sizes, shape):
+def _sum_to_size_impl(xp, x, *sizes, shape):
     """Sum away leading axes, and those that are 1 in the target; the same object where the shapes
     are equal [D10].
     """
@@ -134,58 +134,58 @@ def sum_to_size_impl(xp, x, *sizes, shape):
     return total.reshape(shape) if shape else total.reshape(())[()]  # [()]: NumPy's scalar
 
 
-def sum_to_size_aval(x, *sizes, shape):
+def _sum_to_size_aval(x, *sizes, shape):
     """The operand's dtype in a shape that broadcasts to the operand's."""
     if shape is not None and broadcast_shapes(x.shape, shape) != x.shape:
         raise ShapeError(f"sum_to_size: {shape} does not broadcast to {x.shape}")
-    return sized_aval(x, *sizes, shape=shape)
+    return _sized_aval(x, *sizes, shape=shape)
 
 
-def resize_prepare(x, shape):
+def _resize_prepare(x, shape):
     """The operand and what says the shape."""
     sizes, shape = spelled(shape)
     return (x, *sizes), {"shape": shape}
 
 
-sum_to_size = op(
+sum_to_size = define(
     "sum_to_size",
-    sum_to_size_impl,
-    sum_to_size_aval,
+    _sum_to_size_impl,
+    _sum_to_size_aval,
     vjp=lambda ct, y, x, *sizes, shape: (broadcast_to(ct, x), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape: sum_to_size(t[0], y),
     batch=summed_to_size,
-    prepare=resize_prepare,
+    prepare=_resize_prepare,
 )
 
 # ---- broadcast_to and reshape ----
 
 
-def broadcast_to_aval(x, *sizes, shape):
+def _broadcast_to_aval(x, *sizes, shape):
     """The operand's dtype in the new shape, to which the operand's must broadcast."""
     if shape is not None and broadcast_shapes(x.shape, shape) != shape:
         raise ShapeError(f"broadcast_to: {x.shape} does not broadcast to {shape}")
-    return sized_aval(x, *sizes, shape=shape)
+    return _sized_aval(x, *sizes, shape=shape)
 
 
-def broadcast_to_call(array, shape, subok=False):
+def _broadcast_to_call(array, shape, subok=False):
     """np.broadcast_to's call."""
-    return resize_prepare(array, counted(shape))
+    return _resize_prepare(array, counted(shape))
 
 
-broadcast_to = op(
+broadcast_to = define(
     "broadcast_to",
     lambda xp, x, *sizes, shape: xp.broadcast_to(x, declared(shape, sizes)),
-    broadcast_to_aval,
-    vjp=lambda ct, y, x, *sizes, shape: (match(ct, x), *[None] * len(sizes)),
+    _broadcast_to_aval,
+    vjp=lambda ct, y, x, *sizes, shape: (unbroadcast(ct, x), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape: broadcast_to(t[0], y),
-    prepare=lambda array, shape, subok=False: resize_prepare(array, shape),
+    prepare=lambda array, shape, subok=False: _resize_prepare(array, shape),
     batch=broadcast_further,
-    numpy={np.broadcast_to: broadcast_to_call},
+    numpy={np.broadcast_to: _broadcast_to_call},
     onnx="Expand",
 )
 
 
-def reshape_aval(x, *sizes, shape, order):
+def _reshape_aval(x, *sizes, shape, order):
     """The operand's dtype in the new shape; one -1 stands for what is left."""
     if shape is None:
         return None
@@ -204,7 +204,7 @@ def reshape_aval(x, *sizes, shape, order):
     return x.with_shape(shape)
 
 
-def reshape_prepare(a, shape, order="C"):
+def _reshape_prepare(a, shape, order="C"):
     """Operands and attributes; a Value says its shape."""
     if order not in ("C", "F"):  # A is one of them, as the array happens to lie in memory
         raise DTypeError(f"reshape: order is 'C' or 'F', found {order!r}\n  copy it in one of them")
@@ -212,25 +212,25 @@ def reshape_prepare(a, shape, order="C"):
     return (a, *sizes), {"shape": shape, "order": order}
 
 
-def reshape_call(a, /, shape=None, order="C", *, newshape=None, copy=None):
+def _reshape_call(a, /, shape=None, order="C", *, newshape=None, copy=None):
     """np.reshape's call."""
-    return reshape_prepare(a, counted(newshape if shape is None else shape), order)
+    return _reshape_prepare(a, counted(newshape if shape is None else shape), order)
 
 
-reshape = op(
+reshape = define(
     "reshape",
     lambda xp, x, *sizes, shape, order="C": xp.reshape(x, declared(shape, sizes), order=order),
-    reshape_aval,
+    _reshape_aval,
     vjp=lambda ct, y, x, *sizes, shape, order: (reshape(ct, x, order), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape, order: reshape(t[0], y, order),
-    prepare=reshape_prepare,
+    prepare=_reshape_prepare,
     batch=reshaped,
-    numpy={np.reshape: reshape_call},
+    numpy={np.reshape: _reshape_call},
     onnx="Reshape",
 )
 
 
-def ravel_prepare(a, order="C"):
+def _ravel_prepare(a, order="C"):
     """The operand and the order, C or F."""
     return (a,), {"order": order}
 
@@ -240,44 +240,44 @@ ravel = composite(
     "ravel",
     lambda x, *, order: reshape(x, -1, order),
     impl=lambda xp, x, *, order="C": xp.ravel(x, order),
-    prepare=ravel_prepare,
+    prepare=_ravel_prepare,
 )
 
 # ---- arrays made from nothing ----
 
 
-def made_aval(*sizes, shape, dtype, **_):
+def _made_aval(*sizes, shape, dtype, **_):
     """The declared type."""
     return None if shape is None else ArrayType(dtype, shape)
 
 
-def made_prepare(shape, dtype=float, order="C", *, device=None, like=None):
+def _made_prepare(shape, dtype=float, order="C", *, device=None, like=None):
     """np.zeros' call; ``shape`` may be a Value whose shape is meant."""
     sizes, shape = spelled(shape)
     return sizes, {"shape": shape, "dtype": number_dtype(dtype)}
 
 
-zeros = op(
+zeros = define(
     "zeros",
     lambda xp, *sizes, shape, dtype: xp.zeros(declared(shape, sizes), dtype),
-    made_aval,
-    vjp=NO_OPERAND,
-    jvp=NO_OPERAND,
+    _made_aval,
+    vjp=_NO_OPERAND,
+    jvp=_NO_OPERAND,
     batch=NO_BATCHED_SIZE,
-    prepare=made_prepare,
+    prepare=_made_prepare,
 )
-ones = op(
+ones = define(
     "ones",
     lambda xp, *sizes, shape, dtype: xp.ones(declared(shape, sizes), dtype),
-    made_aval,
-    vjp=NO_OPERAND,
-    jvp=NO_OPERAND,
+    _made_aval,
+    vjp=_NO_OPERAND,
+    jvp=_NO_OPERAND,
     batch=NO_BATCHED_SIZE,
-    prepare=made_prepare,
+    prepare=_made_prepare,
 )
 
 
-def full_prepare(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
+def _full_prepare(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     """np.full's call; the dtype is that of the filling value unless given."""
     sizes, shape = spelled(shape)
     if dtype is None:
@@ -285,28 +285,28 @@ def full_prepare(shape, fill_value, dtype=None, order="C", *, device=None, like=
     return (fill_value, *sizes), {"shape": shape, "dtype": number_dtype(dtype)}
 
 
-def full_aval(fill, *sizes, shape, dtype):
+def _full_aval(fill, *sizes, shape, dtype):
     """The declared type; the filling value must broadcast to it."""
     if shape is not None:
-        broadcast_to_aval(fill, shape=shape)
-    return made_aval(shape=shape, dtype=dtype)
+        _broadcast_to_aval(fill, shape=shape)
+    return _made_aval(shape=shape, dtype=dtype)
 
 
-full = op(
+full = define(
     "full",
     lambda xp, fill, *sizes, shape, dtype: xp.full(declared(shape, sizes), fill, dtype),
-    full_aval,
-    vjp=lambda ct, y, fill, *sizes, shape, dtype: (match(ct, fill), *[None] * len(sizes)),
+    _full_aval,
+    vjp=lambda ct, y, fill, *sizes, shape, dtype: (unbroadcast(ct, fill), *[None] * len(sizes)),
     jvp=lambda t, y, fill, *sizes, shape, dtype: broadcast_to(PRIMITIVES["cast"](t[0], dtype), y),
     batch=filled,
-    prepare=full_prepare,
+    prepare=_full_prepare,
 )
-eye = op(
+eye = define(
     "eye",
     lambda xp, *, n, m, k, dtype: xp.eye(n, m, k, dtype),
     lambda *, n, m, k, dtype: ArrayType(dtype, (n, m)),
-    vjp=NO_OPERAND,
-    jvp=NO_OPERAND,
+    vjp=_NO_OPERAND,
+    jvp=_NO_OPERAND,
     batch=NO_BATCHED_OPERAND,
     prepare=lambda n, m=None, k=0, dtype=float, **_: (
         (),
@@ -320,27 +320,27 @@ eye = op(
 )
 
 
-def arange_prepare(start, stop=None, step=1, dtype=None, **_):
+def _arange_prepare(start, stop=None, step=1, dtype=None, **_):
     """np.arange's call: one bound is the stop."""
     start, stop = (0, start) if stop is None else (start, stop)
     dtype = np.arange(start, start, step).dtype if dtype is None else number_dtype(dtype)  # empty
     return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
 
 
-def arange_aval(*, start, stop, step, dtype):
+def _arange_aval(*, start, stop, step, dtype):
     """As many elements as steps fit before the stop."""
     # https://numpy.org/doc/stable/reference/generated/numpy.arange.html has this rule
     return ArrayType(dtype, (max(math.ceil((stop - start) / step), 0),))
 
 
-arange = op(
+arange = define(
     "arange",
     lambda xp, *, start, stop, step, dtype: xp.arange(start, stop, step, dtype),
-    arange_aval,
-    vjp=NO_OPERAND,
-    jvp=NO_OPERAND,
+    _arange_aval,
+    vjp=_NO_OPERAND,
+    jvp=_NO_OPERAND,
     batch=NO_BATCHED_OPERAND,
-    prepare=arange_prepare,
+    prepare=_arange_prepare,
 )
 
 
@@ -356,17 +356,17 @@ def ones_like(x: Value) -> Value:
 
 def _made(x: Value):
     # x for its shape, known or not
-    sizes, attrs = made_prepare(x, float if x.type is None else x.dtype)
+    sizes, attrs = _made_prepare(x, float if x.type is None else x.dtype)
     return sizes, zeros.complete(attrs)
 
 
-constant = op(
+constant = define(
     "constant",
     # no copy: it is frozen, and the evaluator copies results that share its memory
     lambda xp, *, value: value if xp is np else xp.asarray(value),
     lambda *, value: ArrayType(value.dtype, value.shape),
-    vjp=NO_OPERAND,
-    jvp=NO_OPERAND,
+    vjp=_NO_OPERAND,
+    jvp=_NO_OPERAND,
     batch=NO_BATCHED_OPERAND,
     onnx="Constant",
 )

@@ -10,13 +10,13 @@ from letir.ast.primitive import never
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import (
     emitted,
-    in_a_row,
     in_front,
     integers,
     permuted,
     rank,
     resized,
     shape_of,
+    stack_sizes,
 )
 
 NO_BATCHED_OPERAND = never("it has no operand that could be mapped")
@@ -38,11 +38,11 @@ def with_batch(x: Value, sizes: list, shape: tuple | None, ones: int = 0) -> tup
         return [], (x.shape[0], *lead, *shape)
     # a slice: 1-d, to be joined
     size_of = emitted("index", (emitted("size", (x,)),), item=slice(0, 1))
-    longer = in_a_row([size_of, *([integers(x.emitter, lead)] if ones else []), *sizes])
+    longer = stack_sizes([size_of, *([integers(x.emitter, lead)] if ones else []), *sizes])
     return [longer], None if shape is None else (x.shape[0], *lead, *shape)
 
 
-def sized(name: str, x: Value, sizes: list, shape: tuple | None, **attrs) -> Value:
+def _sized(name: str, x: Value, sizes: list, shape: tuple | None, **attrs) -> Value:
     """The operation on a shape that is an operand or an attribute."""
     if sizes:
         return emitted(name, (x, *sizes), shape=shape, **attrs)
@@ -65,7 +65,7 @@ def sliced_size(args, axes):
     if axis == 0:
         return emitted("index", (found,), item=slice(1, None)), None
     parts = [emitted("index", (found,), item=part) for part in (slice(axis), slice(axis + 1, None))]
-    return in_a_row(parts), None
+    return stack_sizes(parts), None
 
 
 @in_front
@@ -77,7 +77,7 @@ def summed_to_size(args, mapped, *, shape):
         return x
     lead = rank(x, True) - rank_of_shape(sizes, shape)
     # axes of length 1 behind the batch: else leading axes of an example would align with it
-    total = sized("sum_to_size", x, *with_batch(x, sizes, shape, lead))
+    total = _sized("sum_to_size", x, *with_batch(x, sizes, shape, lead))
     return emitted("squeeze", (total,), axis=tuple(range(1, lead + 1))) if lead else total
 
 
@@ -88,7 +88,7 @@ def broadcast_further(args, mapped, *, shape):
     shared("broadcast_to", sizes, mapped)
     more = rank_of_shape(sizes, shape) - rank(x, True)
     operand = emitted("expand_dims", (x,), axis=tuple(range(1, more + 1))) if more else x
-    return sized("broadcast_to", operand, *with_batch(x, sizes, shape))
+    return _sized("broadcast_to", operand, *with_batch(x, sizes, shape))
 
 
 @in_front
@@ -100,7 +100,7 @@ def reshaped(args, mapped, *, shape, order):
         rest = math.prod([n for n in shape if n != -1])
         shape = tuple([math.prod(shape_of(x, True)) // rest if n == -1 else n for n in shape])
     if order == "C" or max(rank(x, True), rank_of_shape(sizes, shape)) < 2:
-        return sized("reshape", x, *with_batch(x, sizes, shape), order="C")
+        return _sized("reshape", x, *with_batch(x, sizes, shape), order="C")
     if shape is None:
         raise MissingRule(
             "reshape in Fortran's order has no batch rule for a shape that is unknown"

@@ -8,23 +8,23 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import emitted, in_front, rank, shifted
-from letir.ops.define.records import op
+from letir.ops.define.records import define
 from letir.ops.indexing.basic import assemble
 from letir.ops.indexing.index_expressions import spelled_item
 from letir.ops.shape.repeat_and_diagonal import one_or_more
 from letir.ops.shape.transpose_join_split import normalized
 
-FEW = 64  # elements of a window, up to which a slice for each is faster than one index of places
+_FEW = 64  # elements of a window, up to which a slice for each is faster than one index of places
 
 
-def axes_of(ndim: int, axis) -> list[int]:
+def _axes_of(ndim: int, axis) -> list[int]:
     """The axes of an array along which the windows slide; one may be there twice."""
     return [*range(ndim)] if axis is None else [normalized(a, ndim)[0] for a in axis]
 
 
-def windows_aval(x, *, window, axis):
+def _windows_aval(x, *, window, axis):
     """As many windows along each axis as fit, and an axis for each of their sizes."""
-    axes, shape = axes_of(x.ndim, axis), list(x.shape)
+    axes, shape = _axes_of(x.ndim, axis), list(x.shape)
     if len(axes) != len(window):
         raise ShapeError(f"sliding_window_view: {len(window)} window sizes for {len(axes)} axes")
     for a, width in zip(axes, window, strict=True):
@@ -36,11 +36,11 @@ def windows_aval(x, *, window, axis):
     return x.with_shape((*shape, *window))
 
 
-def windows_vjp(ct, y, x, *, window, axis):
+def _windows_vjp(ct, y, x, *, window, axis):
     """Each element of the windows is added where it came from."""
-    counts, axes = ct.shape[: x.ndim], axes_of(x.ndim, axis)
-    if math.prod(window) > FEW:
-        arrays, item = spelled_item(places(counts, window, axes))
+    counts, axes = ct.shape[: x.ndim], _axes_of(x.ndim, axis)
+    if math.prod(window) > _FEW:
+        arrays, item = spelled_item(_places(counts, window, axes))
         return (assemble(x, ((item, ct, arrays),)),)
     if 0 in window:
         return (None,)
@@ -59,7 +59,7 @@ def windows_vjp(ct, y, x, *, window, axis):
     return (assemble(x, parts),)
 
 
-def places(counts: tuple, window: tuple, axes: list[int]) -> tuple:
+def _places(counts: tuple, window: tuple, axes: list[int]) -> tuple:
     """The index of an array that reads its windows: where each begins, plus the way into it."""
     ndim = len(counts) + len(window)
 
@@ -73,14 +73,14 @@ def places(counts: tuple, window: tuple, axes: list[int]) -> tuple:
 
 
 @in_front
-def batched_windows(args, mapped, *, window, axis):
+def _batched_windows(args, mapped, *, window, axis):
     """The batching rule: no window slides along the batch."""
     return emitted(
         "sliding_window_view", args, window=window, axis=shifted(axis, rank(args[0], True))
     )
 
 
-def windows_prepare(x, window_shape, axis=None, *, subok=False, writeable=False):
+def _windows_prepare(x, window_shape, axis=None, *, subok=False, writeable=False):
     """NumPy's call. Raises ShapeError for a view that is to be written into."""
     if writeable:
         raise ShapeError(
@@ -91,14 +91,14 @@ def windows_prepare(x, window_shape, axis=None, *, subok=False, writeable=False)
     return (x,), {"window": one_or_more(window_shape), "axis": axis}
 
 
-windows = op(
+windows = define(
     "sliding_window_view",
     lambda xp, x, *, window, axis=None: xp.lib.stride_tricks.sliding_window_view(x, window, axis),
-    windows_aval,
-    vjp=windows_vjp,
+    _windows_aval,
+    vjp=_windows_vjp,
     jvp=lambda t, y, x, *, window, axis: windows(t[0], window, axis),
-    prepare=windows_prepare,
+    prepare=_windows_prepare,
     numpy=(sliding_window_view,),
-    batch=batched_windows,
+    batch=_batched_windows,
     source="np.lib.stride_tricks.sliding_window_view({0}, {window}, {axis})",
 )

@@ -9,7 +9,7 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import BoundsError, MissingRule, ShapeError
 from letir.ops.define.batch_rules import joined, on_axes, permuted, squeezed
-from letir.ops.define.records import added, array_dtype, match, op, result_dtype
+from letir.ops.define.records import added, array_dtype, define, result_dtype, unbroadcast
 from letir.ops.shape.shape_and_creation import as_size, is_known, reshape, zeros_like
 
 
@@ -39,7 +39,7 @@ def int_or_tuple(axis):
 # ---- transpose and axes of length 1 ----
 
 
-def transpose_aval(x, *, axes):
+def _transpose_aval(x, *, axes):
     """The shape permuted."""
     order = range(x.ndim)[::-1] if axes is None else normalized(axes, x.ndim)
     if len(order) != x.ndim:
@@ -47,13 +47,13 @@ def transpose_aval(x, *, axes):
     return x.with_shape(tuple(x.shape[i] for i in order))
 
 
-def transpose_vjp(ct, y, x, *, axes):
+def _transpose_vjp(ct, y, x, *, axes):
     """The inverse permutation."""
     inverse = None if axes is None else tuple(np.argsort([a % len(axes) for a in axes]).tolist())
-    return (match(transpose(ct, inverse), x),)
+    return (unbroadcast(transpose(ct, inverse), x),)
 
 
-def moveaxis_prepare(a, source, destination):
+def _moveaxis_prepare(a, source, destination):
     """np.moveaxis as a transpose."""
     source, destination = (
         normalized(int_or_tuple(source), a.ndim),
@@ -67,7 +67,7 @@ def moveaxis_prepare(a, source, destination):
     return (a,), {"axes": tuple(order)}
 
 
-def swapaxes_prepare(a, axis1, axis2):
+def _swapaxes_prepare(a, axis1, axis2):
     """np.swapaxes as a transpose."""
     order = list(range(a.ndim))
     (i,), (j,) = normalized(axis1, a.ndim), normalized(axis2, a.ndim)
@@ -75,23 +75,23 @@ def swapaxes_prepare(a, axis1, axis2):
     return (a,), {"axes": tuple(order)}
 
 
-def transpose_prepare(a, axes=None):
+def _transpose_prepare(a, axes=None):
     """np.transpose's call."""
     return (a,), {"axes": int_or_tuple(axes)}
 
 
-transpose = op(
+transpose = define(
     "transpose",
     lambda xp, x, *, axes=None: xp.transpose(x, axes),
-    transpose_aval,
-    vjp=transpose_vjp,
+    _transpose_aval,
+    vjp=_transpose_vjp,
     jvp=lambda t, y, x, *, axes: transpose(t[0], axes),
     batch=permuted,
-    prepare=transpose_prepare,
+    prepare=_transpose_prepare,
     numpy={
-        np.transpose: transpose_prepare,
-        np.moveaxis: moveaxis_prepare,
-        np.swapaxes: swapaxes_prepare,
+        np.transpose: _transpose_prepare,
+        np.moveaxis: _moveaxis_prepare,
+        np.swapaxes: _swapaxes_prepare,
     },
     onnx="Transpose",
 )
@@ -99,11 +99,11 @@ transpose = op(
 
 def moved(x: Value, source: tuple, destination: tuple) -> Value:
     """``x`` with axes moved, as np.moveaxis."""
-    operands, attrs = moveaxis_prepare(x, source, destination)
+    operands, attrs = _moveaxis_prepare(x, source, destination)
     return transpose(*operands, **attrs)
 
 
-def expand_dims_aval(x, *, axis):
+def _expand_dims_aval(x, *, axis):
     """The shape with axes of length 1 at these places of the result."""
     places = axis if type(axis) is tuple else (axis,)
     ndim = x.ndim + len(places)
@@ -111,11 +111,11 @@ def expand_dims_aval(x, *, axis):
     return x.with_shape(tuple(1 if i in places else next(sizes) for i in range(ndim)))
 
 
-expand_dims = op(
+expand_dims = define(
     "expand_dims",
     lambda xp, x, *, axis: xp.expand_dims(x, axis),
-    expand_dims_aval,
-    vjp=lambda ct, y, x, *, axis: (match(squeeze(ct, axis), x),),
+    _expand_dims_aval,
+    vjp=lambda ct, y, x, *, axis: (unbroadcast(squeeze(ct, axis), x),),
     jvp=lambda t, y, x, *, axis: expand_dims(t[0], axis),
     prepare=lambda a, axis: ((a,), {"axis": int_or_tuple(axis)}),
     numpy=(np.expand_dims,),
@@ -124,7 +124,7 @@ expand_dims = op(
 )
 
 
-def squeeze_aval(x, *, axis):
+def _squeeze_aval(x, *, axis):
     """The shape without these axes of length 1."""
     axes = (
         [i for i, n in enumerate(x.shape) if n == 1] if axis is None else normalized(axis, x.ndim)
@@ -134,12 +134,12 @@ def squeeze_aval(x, *, axis):
     return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
-squeeze = op(
+squeeze = define(
     "squeeze",
     lambda xp, x, *, axis=None: xp.squeeze(x, axis),
-    squeeze_aval,
+    _squeeze_aval,
     vjp=lambda ct, y, x, *, axis: (
-        match(reshape(ct, x) if axis is None else expand_dims(ct, axis), x),
+        unbroadcast(reshape(ct, x) if axis is None else expand_dims(ct, axis), x),
     ),
     jvp=lambda t, y, x, *, axis: squeeze(t[0], axis),
     prepare=lambda a, axis=None: ((a,), {"axis": int_or_tuple(axis)}),
@@ -149,16 +149,16 @@ squeeze = op(
 )
 
 
-def flip_aval(x, *, axis):
+def _flip_aval(x, *, axis):
     """The operand's type."""
     normalized(axis if axis is not None else (), x.ndim)
     return x
 
 
-flip = op(
+flip = define(
     "flip",
     lambda xp, x, *, axis=None: xp.flip(x, axis),
-    flip_aval,
+    _flip_aval,
     vjp=lambda ct, y, x, *, axis: (flip(ct, axis),),
     jvp=lambda t, y, x, *, axis: flip(t[0], axis),
     prepare=lambda m, axis=None: ((m,), {"axis": int_or_tuple(axis)}),
@@ -169,7 +169,7 @@ flip = op(
 # ---- several arrays: concatenate, stack, split ----
 
 
-def concatenate_aval(*parts, axis, dtype):
+def _concatenate_aval(*parts, axis, dtype):
     """Shapes agree except along ``axis``, where sizes add up."""
     if not parts:
         raise ShapeError("concatenate: need at least one array")
@@ -188,21 +188,21 @@ def concatenate_aval(*parts, axis, dtype):
     return ArrayType(dtype, tuple(shape))
 
 
-def concatenate_vjp(ct, y, *parts, axis, dtype):
+def _concatenate_vjp(ct, y, *parts, axis, dtype):
     """The slices of the cotangent."""
     if any(isinstance(part, Value) and part.type is None for part in parts):
         raise MissingRule("concatenate: its derivative needs the sizes of its parts; retype first")
-    sections = sections_of([extent(part, axis) for part in parts])
+    sections = _sections_of([_extent(part, axis) for part in parts])
     pieces = split(ct, sections, 0 if axis is None else axis)
     if axis is None:
         pieces = [
             reshape(c, part) if isinstance(part, Value) else c
             for c, part in zip(pieces, parts, strict=True)
         ]
-    return tuple(match(piece, part) for piece, part in zip(pieces, parts, strict=True))
+    return tuple(unbroadcast(piece, part) for piece, part in zip(pieces, parts, strict=True))
 
 
-def sections_of(extents: list):
+def _sections_of(extents: list):
     """The sections that parts of these sizes are: their number where all have one named size, else
     where all but the last end, counted from the end where only that is a number.
     """
@@ -220,7 +220,7 @@ def sections_of(extents: list):
     return tuple(places)
 
 
-def extent(part, axis):
+def _extent(part, axis):
     """How long a part is along ``axis``, or in all if that is None; a Python number is one
     element.
     """
@@ -229,7 +229,7 @@ def extent(part, axis):
     return part.size if axis is None else part.shape[axis]
 
 
-def tangents_or_zeros(tangents, parts) -> list[Value]:
+def _tangents_or_zeros(tangents, parts) -> list[Value]:
     """The tangents, zeros where there are none (a Python number among the parts is 0-d, and so is
     0).
     """
@@ -237,13 +237,13 @@ def tangents_or_zeros(tangents, parts) -> list[Value]:
     return [zero if t is None else t for t, zero in zip(tangents, zeros, strict=True)]
 
 
-concatenate = op(
+concatenate = define(
     "concatenate",
     lambda xp, *parts, axis=0, dtype=None: xp.concatenate(parts, axis=axis, dtype=dtype),
-    concatenate_aval,
-    vjp=concatenate_vjp,
+    _concatenate_aval,
+    vjp=_concatenate_vjp,
     jvp=lambda t, y, *parts, axis, dtype: concatenate(
-        tangents_or_zeros(t, parts), axis, dtype=y.dtype
+        _tangents_or_zeros(t, parts), axis, dtype=y.dtype
     ),
     prepare=lambda arrays, axis=0, out=None, *, dtype=None, casting="same_kind": (
         tuple(arrays),
@@ -255,7 +255,7 @@ concatenate = op(
 )
 
 
-def stack_aval(*parts, axis):
+def _stack_aval(*parts, axis):
     """Equal shapes with a new axis."""
     if len({part.shape for part in parts}) != 1:
         listed = ", ".join(str(part.shape) for part in parts) or "none"
@@ -266,25 +266,25 @@ def stack_aval(*parts, axis):
     return ArrayType(array_dtype(*parts), tuple(shape))
 
 
-def stack_vjp(ct, y, *parts, axis):
+def _stack_vjp(ct, y, *parts, axis):
     """The cotangent's slices along the new axis."""
     pieces = split(ct, len(parts), axis)
     return tuple(
-        match(squeeze(piece, axis), part) for piece, part in zip(pieces, parts, strict=True)
+        unbroadcast(squeeze(piece, axis), part) for piece, part in zip(pieces, parts, strict=True)
     )
 
 
-def stack_jvp(tangents, y, *parts, axis):
+def _stack_jvp(tangents, y, *parts, axis):
     """The tangents stacked, in the dtype of the result."""
-    return stack(tangents_or_zeros(tangents, parts), axis).astype(y.dtype)
+    return stack(_tangents_or_zeros(tangents, parts), axis).astype(y.dtype)
 
 
-stack = op(
+stack = define(
     "stack",
     lambda xp, *parts, axis=0: xp.stack(parts, axis=axis),
-    stack_aval,
-    vjp=stack_vjp,
-    jvp=stack_jvp,
+    _stack_aval,
+    vjp=_stack_vjp,
+    jvp=_stack_jvp,
     prepare=lambda arrays, axis=0, out=None: (tuple(arrays), {"axis": as_size(axis)}),
     numpy=(np.stack,),
     batch=joined("stack"),
@@ -299,7 +299,7 @@ def split_parts(n, sections) -> list:
     return [max(b - a, 0) for a, b in itertools.pairwise(edges)]
 
 
-def split_aval(x, *, sections, axis):
+def _split_aval(x, *, sections, axis):
     """The parts; a number of sections must divide the axis."""
     (axis,) = normalized(axis, x.ndim)
     n = x.shape[axis]
@@ -313,15 +313,15 @@ def split_aval(x, *, sections, axis):
     )
 
 
-def split_vjp(cts, outs, x, *, sections, axis):
+def _split_vjp(cts, outs, x, *, sections, axis):
     """The cotangents of the parts one after the other, zeros for those without."""
-    if overlap(x, sections, axis):
-        parts = [part_into(ct, x, sections, axis, i) for i, ct in enumerate(cts) if ct is not None]
+    if _overlap(x, sections, axis):
+        parts = [_part_into(ct, x, sections, axis, i) for i, ct in enumerate(cts) if ct is not None]
         return (added(parts),)
-    return (concatenate(tangents_or_zeros(cts, outs), axis),)
+    return (concatenate(_tangents_or_zeros(cts, outs), axis),)
 
 
-def overlap(x: Value, sections, axis: int) -> bool:
+def _overlap(x: Value, sections, axis: int) -> bool:
     """Whether parts overlap, or leave something out: their edges are in no order."""
     if type(sections) is int:
         return False
@@ -331,7 +331,7 @@ def overlap(x: Value, sections, axis: int) -> bool:
     return sum(split_parts(n, sections)) != n
 
 
-def part_into(ct, x, sections, axis, i) -> Value:
+def _part_into(ct, x, sections, axis, i) -> Value:
     """The cotangent of part ``i`` in zeros of the shape of ``x``, for parts that overlap."""
     (axis,) = normalized(axis, x.ndim)
     start = ([0, *sections])[i]
@@ -339,12 +339,12 @@ def part_into(ct, x, sections, axis, i) -> Value:
     return zeros_like(x).at[place].add(ct)
 
 
-def split_jvp(tangents, outs, x, *, sections, axis):
+def _split_jvp(tangents, outs, x, *, sections, axis):
     """The tangent, split."""
     return split(tangents[0], sections, axis)
 
 
-def split_prepare(ary, indices_or_sections, axis=0):
+def _split_prepare(ary, indices_or_sections, axis=0):
     """np.split's call."""
     try:
         sections = tuple(as_size(i) for i in indices_or_sections)
@@ -353,9 +353,9 @@ def split_prepare(ary, indices_or_sections, axis=0):
     return (ary,), {"sections": sections, "axis": as_size(axis)}
 
 
-def array_split_prepare(ary, indices_or_sections, axis=0):
+def _array_split_prepare(ary, indices_or_sections, axis=0):
     """np.array_split's call: the first parts are longer by one where the axis does not divide."""
-    operands, attrs = split_prepare(ary, indices_or_sections, axis)
+    operands, attrs = _split_prepare(ary, indices_or_sections, axis)
     parts, n = attrs["sections"], ary.shape[axis]
     if type(parts) is int and n % parts:
         longer, size = n % parts, n // parts
@@ -363,18 +363,18 @@ def array_split_prepare(ary, indices_or_sections, axis=0):
     return operands, attrs
 
 
-split = op(
+split = define(
     "split",
     lambda xp, x, *, sections, axis=0: tuple(
         xp.split(x, sections if type(sections) is int else list(sections), axis)
     ),
-    split_aval,
-    vjp=split_vjp,
-    jvp=split_jvp,
+    _split_aval,
+    vjp=_split_vjp,
+    jvp=_split_jvp,
     results=lambda *, sections, axis: sections if type(sections) is int else len(sections) + 1,
     returned=lambda parts, **_: list(parts),
-    prepare=split_prepare,
+    prepare=_split_prepare,
     batch=on_axes("split"),
-    numpy={np.split: split_prepare, np.array_split: array_split_prepare},
+    numpy={np.split: _split_prepare, np.array_split: _array_split_prepare},
     onnx="Split",
 )

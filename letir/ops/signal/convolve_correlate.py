@@ -13,11 +13,11 @@ from letir.ops.define.batch_rules import emitted, first_mapped, in_front, spread
 from letir.ops.define.records import (
     added,
     array_dtype,
+    broadcast_tangent,
     composite,
-    match,
-    op,
-    spread,
+    define,
     takes_gradient,
+    unbroadcast,
 )
 from letir.ops.elementwise.ufuncs import conj
 from letir.ops.linalg.matmul_einsum import einsum
@@ -25,19 +25,19 @@ from letir.ops.shape.padding import pad
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import expand_dims, flip
 
-MODES = ("valid", "same", "full")  # in the order of NumPy's numbers for them
+_MODES = ("valid", "same", "full")  # in the order of NumPy's numbers for them
 
 
-def mode_of(mode) -> str:
+def _mode_of(mode) -> str:
     """The mode by its name, for which NumPy also takes its number."""
     if type(mode) is int and 0 <= mode < 3:
-        return MODES[mode]
-    if mode not in MODES:
+        return _MODES[mode]
+    if mode not in _MODES:
         raise ShapeError(f"a convolution's mode is 'full', 'same' or 'valid', found {mode!r}")
     return mode
 
 
-def length(n: int, m: int, mode: str) -> int:
+def _length(n: int, m: int, mode: str) -> int:
     """How many elements the convolution of ``n`` and ``m`` elements has."""
     if mode == "full":
         return n + m - 1
@@ -46,21 +46,21 @@ def length(n: int, m: int, mode: str) -> int:
     return max(n, m) if mode == "same" else abs(n - m) + 1
 
 
-def start(n: int, m: int, mode: str) -> int:
+def _start(n: int, m: int, mode: str) -> int:
     """Where the mode's part begins in the full convolution."""
-    return (n + m - 1 - length(n, m, mode)) // 2
+    return (n + m - 1 - _length(n, m, mode)) // 2
 
 
-def convolve_aval(a, v, *, mode):
+def _convolve_aval(a, v, *, mode):
     """The promoted dtype, in a row."""
     if a.ndim > 1 or v.ndim > 1:
         raise ShapeError(f"convolve: operands have one axis, found {a.shape} and {v.shape}")
     if 0 in (a.size, v.size):
         raise ShapeError("convolve: an operand is empty")
-    return ArrayType(array_dtype(a, v), (length(a.size, v.size, mode),))
+    return ArrayType(array_dtype(a, v), (_length(a.size, v.size, mode),))
 
 
-def count(x) -> int:
+def _count(x) -> int:
     """The number of elements of an operand; a Python number is one."""
     if not isinstance(x, Value):
         return 1
@@ -71,73 +71,73 @@ def count(x) -> int:
     return x.size
 
 
-def convolve_vjp(ct, y, a, v, *, mode):
+def _convolve_vjp(ct, y, a, v, *, mode):
     """The cotangent against the other operand, reversed."""
-    n, m = count(a), count(v)
-    first = start(n, m, mode)
-    full = ct if mode == "full" else pad(ct, ((first, n + m - 1 - first - length(n, m, mode)),))
+    n, m = _count(a), _count(v)
+    first = _start(n, m, mode)
+    full = ct if mode == "full" else pad(ct, ((first, n + m - 1 - first - _length(n, m, mode)),))
     return tuple(
-        match(like(against(full, other), x), x) if takes_gradient(x) else None
+        unbroadcast(_like(_against(full, other), x), x) if takes_gradient(x) else None
         for x, other in ((a, v), (v, a))
     )
 
 
-def against(full: Value, other) -> Value:
+def _against(full: Value, other) -> Value:
     """The sums of products with the other operand, at every place where it fits."""
     if not isinstance(other, Value) or not other.shape:
         return full * other
     return convolve(full, flip(other, 0), mode="valid")
 
 
-def like(row: Value, x: Value) -> Value:
+def _like(row: Value, x: Value) -> Value:
     """A row in the shape of an operand, which may be 0-d."""
     return row if x.shape else reshape(row, x)
 
 
-def convolve_jvp(tangents, y, a, v, *, mode):
+def _convolve_jvp(tangents, y, a, v, *, mode):
     """The product rule."""
     by_a, by_v = tangents
     terms = (
         None if by_a is None else convolve(by_a, v, mode=mode),
         None if by_v is None else convolve(a, by_v, mode=mode),
     )
-    return spread(added(terms), y)
+    return broadcast_tangent(added(terms), y)
 
 
 @in_front
-def convolved(args, mapped, *, mode):
+def _convolved(args, mapped, *, mode):
     """The rule of convolve: the windows of the longer operand times the shorter, reversed."""
     like = first_mapped(args, mapped)
     # every operand with the batch: one formula, whichever of them is mapped
-    found = [row_of(x, there, like) for x, there in zip(args, mapped, strict=True)]
+    found = [_row_of(x, there, like) for x, there in zip(args, mapped, strict=True)]
     long, short = sorted(found, key=lambda row: -row.shape[1])
     n, m = long.shape[1], short.shape[1]
-    places = start(n, m, mode) + np.arange(length(n, m, mode))[:, None] + np.arange(m)
+    places = _start(n, m, mode) + np.arange(_length(n, m, mode))[:, None] + np.arange(m)
     windows = emitted("pad", (long,), width=((0, 0), (m - 1, m - 1)), value=0)[:, places]
     return einsum("blm,bm->bl", windows, flip(short, 1))
 
 
-def row_of(x, is_mapped: bool, like: Value) -> Value:
+def _row_of(x, is_mapped: bool, like: Value) -> Value:
     """An operand with the batch, each slice in a row."""
     x = spread_out(x, is_mapped, like)
     return x if x.ndim == 2 else expand_dims(x, 1)
 
 
-convolve = op(
+convolve = define(
     "convolve",
     lambda xp, a, v, *, mode="full": xp.convolve(a, v, mode),
-    convolve_aval,
-    vjp=convolve_vjp,
-    jvp=convolve_jvp,
-    prepare=lambda a, v, mode="full": ((a, v), {"mode": mode_of(mode)}),
+    _convolve_aval,
+    vjp=_convolve_vjp,
+    jvp=_convolve_jvp,
+    prepare=lambda a, v, mode="full": ((a, v), {"mode": _mode_of(mode)}),
     numpy=(np.convolve,),
-    batch=convolved,
+    batch=_convolved,
 )
 
 # ---- correlation ----
 
 
-def correlate_decompose(a, v, *, mode="valid") -> Value:
+def _correlate_decompose(a, v, *, mode="valid") -> Value:
     """The convolution with the second operand reversed and conjugated."""
     if a.ndim != 1 or v.ndim != 1:
         raise ShapeError(f"correlate: operands have one axis, found {a.shape} and {v.shape}")
@@ -146,14 +146,14 @@ def correlate_decompose(a, v, *, mode="valid") -> Value:
     if mode == "full":
         return full
     # where the second is longer NumPy exchanges them, and reverses what it finds
-    first = (n + m - length(n, m, mode) - (m <= n)) // 2
-    return full[first : first + length(n, m, mode)]
+    first = (n + m - _length(n, m, mode) - (m <= n)) // 2
+    return full[first : first + _length(n, m, mode)]
 
 
 correlate = composite(
     "correlate",
-    correlate_decompose,
+    _correlate_decompose,
     impl=lambda xp, a, v, *, mode="valid": xp.correlate(a, v, mode),
-    prepare=lambda a, v, mode="valid": ((a, v), {"mode": mode_of(mode)}),
+    prepare=lambda a, v, mode="valid": ((a, v), {"mode": _mode_of(mode)}),
     numpy=(np.correlate,),
 )

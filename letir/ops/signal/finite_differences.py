@@ -9,7 +9,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import on_axes
-from letir.ops.define.records import composite, match, recast
+from letir.ops.define.records import composite, recast, unbroadcast
 from letir.ops.elementwise.casting import cast
 from letir.ops.reductions.reductions import NO_VALUE, sum_
 from letir.ops.shape.padding import pad
@@ -19,32 +19,32 @@ from letir.ops.shape.transpose_join_split import concatenate, expand_dims, moved
 # ---- differences of neighbours ----
 
 
-def neighbours(x: Value, axis: int) -> tuple[Value, Value]:
+def _neighbours(x: Value, axis: int) -> tuple[Value, Value]:
     """All elements along an axis but the first, and all but the last."""
     before = (slice(None),) * normalized(axis, x.ndim)[0]
     return x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
 
 
-def diff_decompose(x, *, n=1, axis=-1) -> Value:
+def _diff_decompose(x, *, n=1, axis=-1) -> Value:
     """Each element less the one before, ``n`` times."""
     if n < 0:
         raise ShapeError(f"diff: order must be non-negative, found {n}")
     if n and not x.shape:
         raise ShapeError("diff requires input that is at least one dimensional")
     for _ in range(n):
-        later, earlier = neighbours(x, axis)
+        later, earlier = _neighbours(x, axis)
         x = later != earlier if x.dtype.kind == "b" else later - earlier
     return x
 
 
-def diff_prepare(a, n=1, axis=-1, prepend=NO_VALUE, append=NO_VALUE):
+def _diff_prepare(a, n=1, axis=-1, prepend=NO_VALUE, append=NO_VALUE):
     """np.diff's call; what is put before and behind is joined first."""
     n, axis = as_size(n), as_size(axis)
-    parts = [as_part(part, a, axis) for part in (prepend, a, append) if part is not NO_VALUE]
+    parts = [_as_part(part, a, axis) for part in (prepend, a, append) if part is not NO_VALUE]
     return (a if len(parts) == 1 else concatenate(parts, axis),), {"n": n, "axis": axis}
 
 
-def as_part(part, a, axis: int):
+def _as_part(part, a, axis: int):
     """What is put beside ``a``: a number as one element along the axis."""
     if part is a:
         return a
@@ -56,7 +56,7 @@ def as_part(part, a, axis: int):
     return broadcast_to(part, tuple(shape))
 
 
-def diff_vjp(ct, y, x, *, n, axis, transform=None):
+def _diff_vjp(ct, y, x, *, n, axis, transform=None):
     """The differences of the cotangent, with zeros at both ends: the signs are exchanged."""
     if n == 0:
         return (ct,)
@@ -65,16 +65,16 @@ def diff_vjp(ct, y, x, *, n, axis, transform=None):
     width = [(0, 0)] * x.ndim
     width[axis] = (n, n)
     found = diff(pad(ct, tuple(width)), n, axis)
-    return (match(-found if n % 2 else found, x),)
+    return (unbroadcast(-found if n % 2 else found, x),)
 
 
 diff = composite(
     "diff",
-    diff_decompose,
+    _diff_decompose,
     impl=lambda xp, x, *, n=1, axis=-1: xp.diff(x, n, axis),
-    vjp=diff_vjp,
+    vjp=_diff_vjp,
     jvp=lambda t, y, x, *, n, axis, transform: diff(t[0], n, axis),
-    prepare=diff_prepare,
+    prepare=_diff_prepare,
     numpy=(np.diff,),
     batch=on_axes("diff"),
 )
@@ -82,7 +82,7 @@ diff = composite(
 # ---- slopes ----
 
 
-def gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
+def _gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
     """Central differences inside, one-sided ones at the two ends.
 
     ``spacing``: the distance between neighbours, or where each lies along the axis.
@@ -99,14 +99,14 @@ def gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
     if isinstance(spacing, Value) and spacing.shape:
         if spacing.shape != (f.shape[axis],):
             raise ShapeError(f"gradient: {spacing.shape} places for an axis of {f.shape[axis]}")
-        inside, weights = uneven(row, spacing, edge_order)
+        inside, weights = _uneven(row, spacing, edge_order)
     else:
-        inside, weights = even(row, 1.0 if spacing is None else spacing, edge_order)
-    first, last = (recast(expand_dims(weighted(row, w), -1), f.dtype) for w in weights)
+        inside, weights = _even(row, 1.0 if spacing is None else spacing, edge_order)
+    first, last = (recast(expand_dims(_weighted(row, w), -1), f.dtype) for w in weights)
     return moved(concatenate([first, recast(inside, f.dtype), last], -1), (-1,), (axis,))
 
 
-def weighted(row: Value, weights: dict) -> Value:
+def _weighted(row: Value, weights: dict) -> Value:
     """The sum of the elements at some places, with weights."""
     total = None
     for place, weight in weights.items():
@@ -115,7 +115,7 @@ def weighted(row: Value, weights: dict) -> Value:
     return total
 
 
-def even(row: Value, h, edge_order: int) -> tuple:
+def _even(row: Value, h, edge_order: int) -> tuple:
     """(central differences, the weights of some elements for each end) for equal distances."""
     inside = (row[..., 2:] - row[..., :-2]) / (2.0 * h)
     if edge_order == 1:
@@ -124,7 +124,7 @@ def even(row: Value, h, edge_order: int) -> tuple:
     return inside, (dict(enumerate(first)), dict(enumerate(last, -3)))
 
 
-def uneven(row: Value, places: Value, edge_order: int) -> tuple:
+def _uneven(row: Value, places: Value, edge_order: int) -> tuple:
     """The same for elements at these places."""
     places = places if places.type.inexact else cast(places, np.float64)
     steps = places[1:] - places[:-1]
@@ -145,7 +145,7 @@ def uneven(row: Value, places: Value, edge_order: int) -> tuple:
 
 gradient = composite(
     "gradient",
-    gradient_decompose,
+    _gradient_decompose,
     impl=lambda xp, f, *spacing, axis, edge_order=1: xp.gradient(
         f, *spacing, axis=axis, edge_order=edge_order
     ),
@@ -155,11 +155,11 @@ gradient = composite(
 # ---- the trapezoidal rule ----
 
 
-def trapezoid_decompose(y, x=None, dx=1.0, *, axis=-1) -> Value:
+def _trapezoid_decompose(y, x=None, dx=1.0, *, axis=-1) -> Value:
     """The mean of neighbours times their distance, summed."""
-    later, earlier = neighbours(y, axis)
+    later, earlier = _neighbours(y, axis)
     if x is not None:
-        dx = diff_decompose(x, axis=axis if x.ndim > 1 else 0)
+        dx = _diff_decompose(x, axis=axis if x.ndim > 1 else 0)
         if x.ndim == 1:
             shape = [1] * y.ndim
             shape[axis] = dx.shape[0]
@@ -167,7 +167,7 @@ def trapezoid_decompose(y, x=None, dx=1.0, *, axis=-1) -> Value:
     return sum_(dx * (later + earlier) / 2.0, axis=axis)
 
 
-def trapezoid_prepare(y, x=None, dx=1.0, axis=-1):
+def _trapezoid_prepare(y, x=None, dx=1.0, axis=-1):
     """np.trapezoid's call: (values, places), or (values, None, distance)."""
     is_one = type(dx) is float and dx == 1.0
     operands = (y, x) if x is not None else (y,) if is_one else (y, None, dx)
@@ -176,8 +176,8 @@ def trapezoid_prepare(y, x=None, dx=1.0, axis=-1):
 
 trapezoid = composite(
     "trapezoid",
-    trapezoid_decompose,
+    _trapezoid_decompose,
     impl=lambda xp, y, x=None, dx=1.0, *, axis=-1: xp.trapezoid(y, x, dx, axis),
-    prepare=trapezoid_prepare,
+    prepare=_trapezoid_prepare,
     numpy=(np.trapezoid,),
 )

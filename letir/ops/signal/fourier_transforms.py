@@ -15,24 +15,24 @@ from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, LetirError, MissingRule, ShapeError, TraceError
 from letir.ops.define.batch_rules import emitted, in_front, rank, shifted
-from letir.ops.define.records import match, op
+from letir.ops.define.records import define, unbroadcast
 from letir.ops.elementwise.ufuncs import conj, real
 from letir.ops.indexing.basic import assemble
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose_join_split import int_or_tuple, normalized
 
-OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
+_OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
 # ---- calls ----
 
 
-def along_one(a, n=None, axis=-1, norm=None, out=None):
+def _along_one(a, n=None, axis=-1, norm=None, out=None):
     """The call of np.fft.fft and its like."""
     s = None if n is None else (as_size(n),)
     return (a,), {"s": s, "axes": (as_size(axis),), "norm": norm}
 
 
-def along_several(a, s=None, axes=None, norm=None, out=None):
+def _along_several(a, s=None, axes=None, norm=None, out=None):
     """The call of np.fft.fftn and its like."""
     if s is not None and None in s:
         raise TraceError("fftn: a length of None is deprecated in NumPy: -1 stands for the own one")
@@ -42,15 +42,15 @@ def along_several(a, s=None, axes=None, norm=None, out=None):
     return (a,), {"s": s, "axes": axes, "norm": norm}
 
 
-def along_two(a, s=None, axes=(-2, -1), norm=None, out=None):
+def _along_two(a, s=None, axes=(-2, -1), norm=None, out=None):
     """The call of np.fft.fft2 and its like."""
-    return along_several(a, s, axes, norm)
+    return _along_several(a, s, axes, norm)
 
 
 # ---- types ----
 
 
-def axes_of(x, axes) -> tuple[int, ...]:
+def _axes_of(x, axes) -> tuple[int, ...]:
     """The axes that are transformed. Raises ShapeError if there is none."""
     every = range(x.ndim) if axes is None else axes
     found = tuple([i for a in every for i in normalized(a, x.ndim)])
@@ -63,7 +63,7 @@ def axes_of(x, axes) -> tuple[int, ...]:
     return found
 
 
-def lengths_of(x, s, axes: tuple, *, halved: bool = False) -> list:
+def _lengths_of(x, s, axes: tuple, *, halved: bool = False) -> list:
     """The lengths of the transforms along ``axes``; ``halved``: ``x`` is half of a spectrum."""
     found = [x.shape[a] for a in axes]
     if s is None:
@@ -75,34 +75,34 @@ def lengths_of(x, s, axes: tuple, *, halved: bool = False) -> list:
     return [own if n == -1 else n for own, n in zip(found, s, strict=True)]
 
 
-def transformed_shape(x, s, axes, norm, *, to_half=False, halved=False) -> tuple:
+def _transformed_shape(x, s, axes, norm, *, to_half=False, halved=False) -> tuple:
     """The shape of a result. Raises an error for lengths and norms that NumPy refuses."""
-    if norm not in OTHER_NORM:
+    if norm not in _OTHER_NORM:
         raise LetirError(f"fft: norm is 'backward', 'ortho' or 'forward', found {norm!r}")
-    axes = axes_of(x, axes)
-    lengths, shape = lengths_of(x, s, axes, halved=halved), list(x.shape)
+    axes = _axes_of(x, axes)
+    lengths, shape = _lengths_of(x, s, axes, halved=halved), list(x.shape)
     if any(type(n) is int and n < 1 for n in lengths):
         raise ShapeError(f"fft: invalid number of data points {lengths} for shape {x.shape}")
     for a, n in zip(axes, lengths, strict=True):
         shape[a] = n
     if to_half:
-        shape[axes[-1]] = half(lengths[-1])
+        shape[axes[-1]] = _half(lengths[-1])
     return tuple(shape)
 
 
-def half(n: int) -> int:
+def _half(n: int) -> int:
     """How many elements of a spectrum of length ``n`` are kept. Raises ShapeError for a name."""
     if type(n) is not int:
         raise ShapeError(f"rfft: half of the size {n} is not known: pass the number")
     return n // 2 + 1
 
 
-def complex_of(dtype: np.dtype) -> np.dtype:
+def _complex_of(dtype: np.dtype) -> np.dtype:
     """The dtype of a spectrum."""
     return np.result_type(dtype, 1j)
 
 
-def real_of(dtype: np.dtype) -> np.dtype:
+def _real_of(dtype: np.dtype) -> np.dtype:
     """The dtype of a signal that a spectrum of ``dtype`` belongs to."""
     return np.result_type(np.empty(0, dtype).real.dtype, 1.0)
 
@@ -110,7 +110,7 @@ def real_of(dtype: np.dtype) -> np.dtype:
 # ---- derivatives ----
 
 
-def refitted(ct: Value, x: Value, axes: tuple) -> Value:
+def _refitted(ct: Value, x: Value, axes: tuple) -> Value:
     """``ct`` in the shape of ``x``: what cutting and padding along ``axes`` is transposed to."""
     if ct.shape == x.shape:
         return ct
@@ -121,52 +121,52 @@ def refitted(ct: Value, x: Value, axes: tuple) -> Value:
     return part if part.shape == x.shape else assemble(x, ((tuple(kept), part, ()),))
 
 
-def known_axes(x: Value, axes, name: str) -> tuple[int, ...]:
+def _known_axes(x: Value, axes, name: str) -> tuple[int, ...]:
     """The axes that are transformed. Raises MissingRule unless their lengths are known."""
     if x.type is not None:
-        axes = axes_of(x, axes)
+        axes = _axes_of(x, axes)
         if all(type(x.shape[a]) is int for a in axes):
             return axes
     raise MissingRule(f"{name}: its derivative needs the lengths of the axes as numbers")
 
 
-def transform_vjp(name: str):
+def _transform_vjp(name: str):
     """The same transform of the cotangent."""
 
     def vjp(ct, y, x, *, s, axes, norm):
         found = emitted(name, (ct,), s=None, axes=axes, norm=norm)
         if s is not None:
-            found = refitted(found, x, known_axes(x, axes, name))
-        return (match(found, x),)
+            found = _refitted(found, x, _known_axes(x, axes, name))
+        return (unbroadcast(found, x),)
 
     return vjp
 
 
-def rfftn_vjp(ct, y, x, *, s, axes, norm):
+def _rfftn_vjp(ct, y, x, *, s, axes, norm):
     """The transform of the cotangent, with zeros for the half that was not kept."""
-    axes = known_axes(x, axes, "rfftn")
-    whole = tuple(lengths_of(x, s, axes))
-    return (match(refitted(real(fftn(ct, whole, axes, norm)), x, axes), x),)
+    axes = _known_axes(x, axes, "rfftn")
+    whole = tuple(_lengths_of(x, s, axes))
+    return (unbroadcast(_refitted(real(fftn(ct, whole, axes, norm)), x, axes), x),)
 
 
-def irfftn_vjp(ct, y, x, *, s, axes, norm):
+def _irfftn_vjp(ct, y, x, *, s, axes, norm):
     """Half of the transform of the cotangent, where an element that stands for two counts twice."""
-    axes = known_axes(x, axes, "irfftn")
+    axes = _known_axes(x, axes, "irfftn")
     n = y.shape[axes[-1]]
-    found = conj(rfftn(ct, None, axes, OTHER_NORM[norm]))
-    counts = np.full(half(n), 2, real_of(y.dtype))
+    found = conj(rfftn(ct, None, axes, _OTHER_NORM[norm]))
+    counts = np.full(_half(n), 2, _real_of(y.dtype))
     counts[0] = 1
     if n % 2 == 0:
         counts[-1] = 1  # the highest frequency of an even length is its own mirror image
     place = [1] * x.ndim
-    place[axes[-1]] = half(n)
-    return (match(refitted(found * counts.reshape(place), x, axes), x),)
+    place[axes[-1]] = _half(n)
+    return (unbroadcast(_refitted(found * counts.reshape(place), x, axes), x),)
 
 
 # ---- records ----
 
 
-def transform(name: str, vjp, aval, calls: dict) -> Primitive:
+def _transform(name: str, vjp, aval, calls: dict) -> Primitive:
     """Register a transform. ``calls``: NumPy's functions and their ``prepare``."""
 
     @in_front
@@ -174,7 +174,7 @@ def transform(name: str, vjp, aval, calls: dict) -> Primitive:
         axes = shifted(axes, rank(args[0], True))
         return emitted(name, args, s=s, axes=axes, norm=norm)
 
-    return op(
+    return define(
         name,
         lambda xp, x, *, s=None, axes=None, norm=None: getattr(xp.fft, name)(
             x, s=s, axes=axes, norm=norm
@@ -182,50 +182,50 @@ def transform(name: str, vjp, aval, calls: dict) -> Primitive:
         aval,
         vjp=vjp,
         jvp=lambda t, y, x, **attrs: emitted(name, t, **attrs),
-        prepare=along_several,
+        prepare=_along_several,
         numpy=calls,
         batch=batch,
     )
 
 
-def whole_aval(x, *, s, axes, norm):
+def _whole_aval(x, *, s, axes, norm):
     """A spectrum of the given lengths."""
-    return ArrayType(complex_of(x.dtype), transformed_shape(x, s, axes, norm))
+    return ArrayType(_complex_of(x.dtype), _transformed_shape(x, s, axes, norm))
 
 
-def rfftn_aval(x, *, s, axes, norm):
+def _rfftn_aval(x, *, s, axes, norm):
     """Half of a spectrum of the given lengths."""
     if x.dtype.kind == "c":
         raise DTypeError(f"rfft takes real arrays, found {x}: transform with fft, or take .real")
-    return ArrayType(complex_of(x.dtype), transformed_shape(x, s, axes, norm, to_half=True))
+    return ArrayType(_complex_of(x.dtype), _transformed_shape(x, s, axes, norm, to_half=True))
 
 
-def irfftn_aval(x, *, s, axes, norm):
+def _irfftn_aval(x, *, s, axes, norm):
     """A signal of the given lengths."""
-    return ArrayType(real_of(x.dtype), transformed_shape(x, s, axes, norm, halved=True))
+    return ArrayType(_real_of(x.dtype), _transformed_shape(x, s, axes, norm, halved=True))
 
 
-fftn = transform(
+fftn = _transform(
     "fftn",
-    transform_vjp("fftn"),
-    whole_aval,
-    {np.fft.fftn: along_several, np.fft.fft: along_one, np.fft.fft2: along_two},
+    _transform_vjp("fftn"),
+    _whole_aval,
+    {np.fft.fftn: _along_several, np.fft.fft: _along_one, np.fft.fft2: _along_two},
 )
-ifftn = transform(
+ifftn = _transform(
     "ifftn",
-    transform_vjp("ifftn"),
-    whole_aval,
-    {np.fft.ifftn: along_several, np.fft.ifft: along_one, np.fft.ifft2: along_two},
+    _transform_vjp("ifftn"),
+    _whole_aval,
+    {np.fft.ifftn: _along_several, np.fft.ifft: _along_one, np.fft.ifft2: _along_two},
 )
-rfftn = transform(
+rfftn = _transform(
     "rfftn",
-    rfftn_vjp,
-    rfftn_aval,
-    {np.fft.rfftn: along_several, np.fft.rfft: along_one, np.fft.rfft2: along_two},
+    _rfftn_vjp,
+    _rfftn_aval,
+    {np.fft.rfftn: _along_several, np.fft.rfft: _along_one, np.fft.rfft2: _along_two},
 )
-irfftn = transform(
+irfftn = _transform(
     "irfftn",
-    irfftn_vjp,
-    irfftn_aval,
-    {np.fft.irfftn: along_several, np.fft.irfft: along_one, np.fft.irfft2: along_two},
+    _irfftn_vjp,
+    _irfftn_aval,
+    {np.fft.irfftn: _along_several, np.fft.irfft: _along_one, np.fft.irfft2: _along_two},
 )

@@ -17,25 +17,25 @@ from letir.ops.reductions.variance_and_average import trimmed
 from letir.ops.shape.transpose_join_split import concatenate
 
 
-def interp_decompose(x, xp, fp, left=None, right=None, *, period=None) -> Value:
+def _interp_decompose(x, xp, fp, left=None, right=None, *, period=None) -> Value:
     """The line through the neighbouring points ``xp``, ``fp``; ``left`` and ``right`` of them these
     values.
     """
-    check_points(xp, fp)
-    x, xp = as_real(x), as_real(xp)
+    _check_points(xp, fp)
+    x, xp = _as_real(x), _as_real(xp)
     fp = cast(fp, np.complex128 if fp.dtype.kind == "c" else np.float64)
     if period is not None:
         left = right = None
-        x, xp, fp = periodic(x, xp, fp, abs(period))
+        x, xp, fp = _periodic(x, xp, fp, abs(period))
     first, last = xp[0], xp[-1]
     left, right = fp[0] if left is None else left, fp[-1] if right is None else right
-    inside = fp[0] if xp.shape[0] == 1 else between(clip(x, first, last), xp, fp)
+    inside = fp[0] if xp.shape[0] == 1 else _between(clip(x, first, last), xp, fp)
     found = where(x < first, left, where(x > last, right, inside))
     # nan is neither beyond nor between
     return cast(where(x == x, found, x), fp.dtype)
 
 
-def check_points(xp: Value, fp: Value) -> None:
+def _check_points(xp: Value, fp: Value) -> None:
     """Raise ShapeError unless there are as many places as values, in a row, and some."""
     if xp.ndim != 1 or fp.shape != xp.shape:
         raise ShapeError(f"interp: points of shapes {xp.shape} and {fp.shape} are no two rows")
@@ -43,12 +43,12 @@ def check_points(xp: Value, fp: Value) -> None:
         raise ShapeError("interp: there is no point to take a value from")
 
 
-def as_real(x: Value) -> Value:
+def _as_real(x: Value) -> Value:
     """``x`` in double precision; of complex numbers NumPy takes the real parts, with a warning."""
     return recast(x, np.dtype(np.float64))
 
 
-def periodic(x, xp, fp, period) -> tuple:
+def _periodic(x, xp, fp, period) -> tuple:
     """Places within one period, in order, with one more point at each end."""
     x, xp = x % period, xp % period
     order = argsort(xp)
@@ -57,7 +57,7 @@ def periodic(x, xp, fp, period) -> tuple:
     return x, concatenate(around), concatenate([fp[-1:], fp, fp[:1]])
 
 
-def between(x: Value, xp: Value, fp: Value) -> Value:
+def _between(x: Value, xp: Value, fp: Value) -> Value:
     """The line between the two points around each ``x``."""
     i = clip(searchsorted(xp, x, "right") - 1, 0, xp.shape[0] - 2)
     start, step = xp[i], xp[i + 1] - xp[i]
@@ -66,7 +66,7 @@ def between(x: Value, xp: Value, fp: Value) -> Value:
     return fp[i] + share * (fp[i + 1] - fp[i])
 
 
-def interp_prepare(x, xp, fp, left=None, right=None, period=None):
+def _interp_prepare(x, xp, fp, left=None, right=None, period=None):
     """np.interp's call: (x, places, values, value to the left, to the right)."""
     if period is not None:
         period = float(period)
@@ -75,11 +75,11 @@ def interp_prepare(x, xp, fp, left=None, right=None, period=None):
     return trimmed(x, xp, fp, left, right), {"period": period}
 
 
-def interp_impl(xp, x, places, values, left=None, right=None, *, period=None):
+def _interp_impl(xp, x, places, values, left=None, right=None, *, period=None):
     """np.interp."""
     return xp.interp(x, places, values, left, right, period)
 
 
 interp = composite(
-    "interp", interp_decompose, impl=interp_impl, prepare=interp_prepare, numpy=(np.interp,)
+    "interp", _interp_decompose, impl=_interp_impl, prepare=_interp_prepare, numpy=(np.interp,)
 )

@@ -22,7 +22,7 @@ from letir.ops.shape.transpose_join_split import stack
 # ---- values ----
 
 
-def polyval_decompose(p, x) -> Value:
+def _polyval_decompose(p, x) -> Value:
     """Horner's scheme, from the highest power down."""
     if not p.shape:
         raise ShapeError("polyval: the coefficients are a row, found a number")
@@ -37,7 +37,7 @@ def polyval_decompose(p, x) -> Value:
 
 polyval = composite(
     "polyval",
-    polyval_decompose,
+    _polyval_decompose,
     impl=lambda xp, p, x: xp.polyval(p, x),
     prepare=lambda p, x: ((p, x), {}),
     numpy=(np.polyval,),
@@ -46,18 +46,18 @@ polyval = composite(
 # ---- quotients ----
 
 
-def polydiv_prepare(u, v):
+def _polydiv_prepare(u, v):
     """np.polydiv's call; ``length`` is that of the remainder, from which NumPy drops what is 0."""
-    known = [known_value(in_a_row(x)) for x in (u, v)]
+    known = [known_value(_in_a_row(x)) for x in (u, v)]
     if any(x is None for x in known):
         raise TraceError(
             "polydiv: the length of the remainder depends on values, and there are none\n"
             "  trace with concrete arguments"
         )
-    return (in_a_row(u), in_a_row(v)), {"length": len(np.polydiv(*known)[1])}
+    return (_in_a_row(u), _in_a_row(v)), {"length": len(np.polydiv(*known)[1])}
 
 
-def in_a_row(p):
+def _in_a_row(p):
     """Coefficients as an array of one axis; a number is one of them."""
     p = p if isinstance(p, Value) else np.asarray(p)
     if p.ndim > 1:
@@ -65,7 +65,7 @@ def in_a_row(p):
     return p if p.ndim else reshape(p, (1,)) if isinstance(p, Value) else p.reshape(1)
 
 
-def polydiv_impl(xp, u, v, *, length):
+def _polydiv_impl(xp, u, v, *, length):
     """np.polydiv. Raises GuardError if the remainder has another length than when recorded."""
     quotient, rest = xp.polydiv(u, v)
     if len(rest) != length:
@@ -76,7 +76,7 @@ def polydiv_impl(xp, u, v, *, length):
     return quotient, rest
 
 
-def polydiv_decompose(u, v, *, length) -> tuple[Value, Value]:
+def _polydiv_decompose(u, v, *, length) -> tuple[Value, Value]:
     """Long division."""
     dtype = np.result_type(u.dtype, v.dtype, *[np.float64] * (u.dtype.kind in "biu"))
     dtype = np.result_type(dtype, *[np.float64] * (v.dtype.kind in "biu"))
@@ -90,10 +90,10 @@ def polydiv_decompose(u, v, *, length) -> tuple[Value, Value]:
 
 polydiv = composite(
     "polydiv",
-    polydiv_decompose,
-    impl=polydiv_impl,
+    _polydiv_decompose,
+    impl=_polydiv_impl,
     results=lambda *, length: 2,
-    prepare=polydiv_prepare,
+    prepare=_polydiv_prepare,
     numpy=(np.polydiv,),
     source=lambda write, u, v, *, length: f"np.polydiv({u}, {v})",
 )
@@ -101,9 +101,9 @@ polydiv = composite(
 # ---- least squares ----
 
 
-def polyfit_decompose(x, y, w=None, *, deg, rcond=None) -> Value:
+def _polyfit_decompose(x, y, w=None, *, deg, rcond=None) -> Value:
     """The pseudoinverse of the powers, in columns of length 1, times the values."""
-    check_points(x, y, w, deg)
+    _check_points(x, y, w, deg)
     places = x if x.type.inexact else cast(x, np.float64)
     left, right = vander_decompose(places, n=deg + 1), y if y.type.inexact else cast(y, np.float64)
     if w is not None:
@@ -116,7 +116,7 @@ def polyfit_decompose(x, y, w=None, *, deg, rcond=None) -> Value:
     return (found.T / scale).T
 
 
-def check_points(x, y, w, deg: int) -> None:
+def _check_points(x, y, w, deg: int) -> None:
     """Raise as np.polyfit does for what is no row of points."""
     if deg < 0:
         raise ShapeError(f"polyfit: the degree is at least 0, found {deg}")
@@ -126,7 +126,7 @@ def check_points(x, y, w, deg: int) -> None:
         raise DTypeError(f"polyfit: {x.shape} points have weights of shape {w.shape}")
 
 
-def polyfit_prepare(x, y, deg, rcond=None, w=None):
+def _polyfit_prepare(x, y, deg, rcond=None, w=None):
     """np.polyfit's call without its further results."""
     return trimmed(x, y, w), {
         "deg": operator.index(deg),
@@ -136,9 +136,9 @@ def polyfit_prepare(x, y, deg, rcond=None, w=None):
 
 polyfit = composite(
     "polyfit",
-    polyfit_decompose,
+    _polyfit_decompose,
     impl=lambda xp, x, y, w=None, *, deg, rcond=None: xp.polyfit(x, y, deg, rcond, w=w),
-    prepare=polyfit_prepare,
+    prepare=_polyfit_prepare,
     source=lambda write, x, y, w="None", *, deg, rcond: write.call(
         "np.polyfit", x, y, str(deg), f"w={w}", rcond=rcond
     ),

@@ -21,20 +21,20 @@ yn = special("yn", NO_FORM, lambda g, y, n, x: g * (0.5 * (yn(n - 1, x) - yn(n +
 kn = special("kn", NO_FORM, lambda g, y, n, x: g * (-0.5 * (kn(n - 1, x) + kn(n + 1, x))))
 
 
-def kve_by_argument(g, y, v, x):
+def _kve_by_argument(g, y, v, x):
     """Of exp(x) * kv(v, x)."""
     return g * (y - 0.5 * (kve(v - 1, x) + kve(v + 1, x)))
 
 
-def ive_by_argument(g, y, v, x):
+def _ive_by_argument(g, y, v, x):
     """Of exp(-abs(real(x))) * iv(v, x), for a real x."""
     if x.type is not None and x.dtype.kind == "c":
         raise MissingRule("ive of complex numbers is no analytic function: take iv")
     return g * (0.5 * (ive(v - 1, x) + ive(v + 1, x)) - sign(x) * y)
 
 
-kve = special("kve", NO_FORM, kve_by_argument)
-ive = special("ive", NO_FORM, ive_by_argument)
+kve = special("kve", NO_FORM, _kve_by_argument)
+ive = special("ive", NO_FORM, _ive_by_argument)
 
 # ---- of orders 0 and 1 ----
 

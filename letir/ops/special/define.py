@@ -11,7 +11,7 @@ import numpy as np
 
 from letir.ast.primitive import LATE_BOUND, Primitive, never
 from letir.ops.define.batch_rules import pointwise
-from letir.ops.define.records import FLAT, diagonal, op, ufunc_aval
+from letir.ops.define.records import FLAT, define, diagonal, ufunc_aval
 
 NO_FORM = never("the derivative by this operand has no closed form")
 OF_SCIPY: dict[str, str] = {}  # ufunc of scipy.special -> operation
@@ -41,7 +41,7 @@ def op_of_scipy(function) -> str | None:
 
 
 @functools.cache
-def rule_of(name: str) -> Callable:
+def _rule_of(name: str) -> Callable:
     """The type rule of a ufunc of SciPy, which is that of a ufunc."""
     return ufunc_aval(ufunc_named(np, name))
 
@@ -50,12 +50,12 @@ def special_aval(name: str) -> Callable:
     """The type rule of a function, found when it is needed."""
 
     def aval(*types):
-        return rule_of(name)(*types)
+        return _rule_of(name)(*types)
 
     return aval
 
 
-def special_impl(name: str) -> Callable:
+def _special_impl(name: str) -> Callable:
     """``impl`` that calls the ufunc of this name."""
 
     def impl(xp, *arrays):
@@ -64,7 +64,7 @@ def special_impl(name: str) -> Callable:
     return impl
 
 
-def special_source(name: str) -> Callable:
+def _special_source(name: str) -> Callable:
     """A call of the function, which is imported from SciPy."""
 
     def source(write, *operands):
@@ -83,14 +83,14 @@ def special(name: str, *terms, ufunc: str | None = None, **fields) -> Primitive:
     ufunc = ufunc or name
     OF_SCIPY[ufunc] = name
     vjp, jvp = diagonal(terms) if terms else (FLAT, FLAT)
-    return op(
+    return define(
         name,
-        special_impl(ufunc),
+        _special_impl(ufunc),
         special_aval(ufunc),
         vjp=vjp,
         jvp=jvp,
         batch=pointwise(name),
         elementwise=True,
-        source=special_source(ufunc),
+        source=_special_source(ufunc),
         **fields,
     )

@@ -34,7 +34,7 @@ from letir.ops.special.special_functions import (
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
-def double(x):
+def _double(x):
     """A parameter in double precision; a Python number is so already."""
     if not isinstance(x, Value) or x.type is None or x.type.weak or x.dtype == np.float64:
         return x
@@ -44,19 +44,19 @@ def double(x):
 # ---- Student's functions, which SciPy has as such ----
 
 
-def t_logpdf(z, df):
+def _t_logpdf(z, df):
     """The logarithm of Student's density."""
     half = 0.5 * (df + 1)
     head = gammaln(half) - gammaln(0.5 * df) - 0.5 * log(math.pi * df)
     return head - half * log1p(z * z / df)
 
 
-stdtr = special("stdtr", NO_FORM, lambda g, y, df, z: g * exp(t_logpdf(z, df)))
-stdtrit = special("stdtrit", NO_FORM, lambda g, y, df, p: g / exp(t_logpdf(y, df)))
+stdtr = special("stdtr", NO_FORM, lambda g, y, df, z: g * exp(_t_logpdf(z, df)))
+stdtrit = special("stdtrit", NO_FORM, lambda g, y, df, p: g / exp(_t_logpdf(y, df)))
 
 # ---- formulas: of z and the shape parameters, in terms of the standard distribution ----
 
-NORM = {
+_NORM = {
     "logpdf": lambda z: -0.5 * (z * z) - LOG_ROOT_TWO_PI,
     "cdf": ndtr,
     "sf": lambda z: ndtr(-z),
@@ -65,81 +65,81 @@ NORM = {
     "ppf": ndtri,
     "isf": lambda q: -ndtri(q),
 }
-T = {
-    "logpdf": t_logpdf,
+_T = {
+    "logpdf": _t_logpdf,
     "cdf": lambda z, df: stdtr(df, z),
     "sf": lambda z, df: stdtr(df, -z),
     "ppf": lambda q, df: stdtrit(df, q),
     "isf": lambda q, df: -stdtrit(df, q),
 }
-BETA = {
+_BETA = {
     "logpdf": lambda z, a, b: xlogy(a - 1, z) + xlog1py(b - 1, -z) - betaln(a, b),
     "cdf": lambda z, a, b: betainc(a, b, z),
     "sf": lambda z, a, b: betaincc(a, b, z),
     "ppf": lambda q, a, b: betaincinv(a, b, q),
 }
-GAMMA = {
+_GAMMA = {
     "logpdf": lambda z, a: xlogy(a - 1, z) - z - gammaln(a),
     "cdf": lambda z, a: gammainc(a, z),
     "sf": lambda z, a: gammaincc(a, z),
     "ppf": lambda q, a: gammaincinv(a, q),
 }
-CHI2 = {
-    "logpdf": lambda z, df: GAMMA["logpdf"](0.5 * z, 0.5 * df) - math.log(2),
+_CHI2 = {
+    "logpdf": lambda z, df: _GAMMA["logpdf"](0.5 * z, 0.5 * df) - math.log(2),
     "cdf": lambda z, df: gammainc(0.5 * df, 0.5 * z),
     "sf": lambda z, df: gammaincc(0.5 * df, 0.5 * z),
     "ppf": lambda q, df: 2 * gammaincinv(0.5 * df, q),
 }
-EXPON = {
+_EXPON = {
     "logpdf": lambda z: -z,
     "cdf": lambda z: -expm1(-z),
     "sf": lambda z: exp(-z),
     "ppf": lambda q: -log1p(-q),
 }
-POISSON = {
+_POISSON = {
     "logpmf": lambda k, mu: xlogy(k, mu) - gammaln(k + 1) - mu,
     "cdf": lambda k, mu: gammaincc(floor(k) + 1, mu),
     "sf": lambda k, mu: gammainc(floor(k) + 1, mu),
 }
 # name -> (formulas, number of shape parameters, bounds of the support)
-DISTRIBUTIONS = {
-    "norm": (NORM, 0, (None, None)),
-    "t": (T, 1, (None, None)),
-    "beta": (BETA, 2, (0.0, 1.0)),
-    "gamma": (GAMMA, 1, (0.0, None)),
-    "chi2": (CHI2, 1, (0.0, None)),
-    "expon": (EXPON, 0, (0.0, None)),
+_DISTRIBUTIONS = {
+    "norm": (_NORM, 0, (None, None)),
+    "t": (_T, 1, (None, None)),
+    "beta": (_BETA, 2, (0.0, 1.0)),
+    "gamma": (_GAMMA, 1, (0.0, None)),
+    "chi2": (_CHI2, 1, (0.0, None)),
+    "expon": (_EXPON, 0, (0.0, None)),
 }
-OUTSIDE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-math.inf, 0.0)}
-INSIDE = 0.5  # is in every support
+_OUTSIDE = {"cdf": (0.0, 1.0), "sf": (1.0, 0.0), "logcdf": (-math.inf, 0.0)}
+_INSIDE = 0.5  # is in every support
 
 
 # ---- from formulas to composites ----
 
 
-def within(z, low, high):
+def _within(z, low, high):
     """Where z is in the support; None where that is everywhere."""
     if low is None:
         return None
     return z >= low if high is None else (z >= low) & (z <= high)
 
 
-def of_number(method: str, formula, bounds: tuple, shapes: int):
+def _of_number(method: str, formula, bounds: tuple, shapes: int):
     """logpdf, cdf and so on: of a number, standardised."""
     low, high = bounds
 
     def decompose(x, *parameters):
-        *shape, loc, scale = [double(p) for p in parameters]
+        *shape, loc, scale = [_double(p) for p in parameters]
         scale = where(scale > 0, scale, math.nan)
-        z = (double(x) - loc) / scale
-        inside = within(z, low, high)
-        safe = z if inside is None else where(inside, z, INSIDE)
+        z = (_double(x) - loc) / scale
+        inside = _within(z, low, high)
+        safe = z if inside is None else where(inside, z, _INSIDE)
         found = formula(safe, *shape)
         if method == "logpdf":
             found = found - log(scale)
         if inside is None:
             return found
-        below, above = OUTSIDE.get(method, (-math.inf, -math.inf))
+        below, above = _OUTSIDE.get(method, (-math.inf, -math.inf))
         beyond = below if high is None else where(z < low, below, above)
         # a nan is outside of every support, and stays nan
         return where(inside, found, where(z == z, beyond, z))
@@ -147,45 +147,45 @@ def of_number(method: str, formula, bounds: tuple, shapes: int):
     return decompose
 
 
-def of_probability(method: str, formula, bounds: tuple, shapes: int):
+def _of_probability(method: str, formula, bounds: tuple, shapes: int):
     """ppf and isf: of a probability, scaled back."""
 
     def decompose(q, *parameters):
-        *shape, loc, scale = [double(p) for p in parameters]
-        return formula(double(q), *shape) * where(scale > 0, scale, math.nan) + loc
+        *shape, loc, scale = [_double(p) for p in parameters]
+        return formula(_double(q), *shape) * where(scale > 0, scale, math.nan) + loc
 
     return decompose
 
 
-def exponential_of(decompose):
+def _exponential_of(decompose):
     """pdf of logpdf."""
     return lambda *operands: exp(decompose(*operands))
 
 
-def of_count(method: str, formula):
+def _of_count(method: str, formula):
     """The functions of a Poisson number, which is a whole one."""
 
     def decompose(k, mu, loc):
-        k, mu = double(k) - loc, double(mu)
+        k, mu = _double(k) - loc, _double(mu)
         inside = k >= 0
         if method == "logpmf":
             inside = inside & (floor(k) == k)
         found = formula(where(inside, k, 0.0), mu)
-        return where(inside, found, where(k == k, OUTSIDE.get(method, (-math.inf,))[0], k))
+        return where(inside, found, where(k == k, _OUTSIDE.get(method, (-math.inf,))[0], k))
 
     return decompose
 
 
 RECORDS = {}  # (distribution, method) -> record
-for _name, (_formulas, _shapes, _bounds) in DISTRIBUTIONS.items():
+for _name, (_formulas, _shapes, _bounds) in _DISTRIBUTIONS.items():
     for _method, _formula in _formulas.items():
-        _make = of_probability if _method in ("ppf", "isf") else of_number
+        _make = _of_probability if _method in ("ppf", "isf") else _of_number
         _decompose = _make(_method, _formula, _bounds, _shapes)
         RECORDS[_name, _method] = composite(f"{_name}_{_method}", _decompose)
         if _method == "logpdf":
-            RECORDS[_name, "pdf"] = composite(f"{_name}_pdf", exponential_of(_decompose))
-for _method, _formula in POISSON.items():
-    RECORDS["poisson", _method] = composite(f"poisson_{_method}", of_count(_method, _formula))
+            RECORDS[_name, "pdf"] = composite(f"{_name}_pdf", _exponential_of(_decompose))
+for _method, _formula in _POISSON.items():
+    RECORDS["poisson", _method] = composite(f"poisson_{_method}", _of_count(_method, _formula))
 RECORDS["poisson", "pmf"] = composite(
-    "poisson_pmf", exponential_of(of_count("logpmf", POISSON["logpmf"]))
+    "poisson_pmf", _exponential_of(_of_count("logpmf", _POISSON["logpmf"]))
 )

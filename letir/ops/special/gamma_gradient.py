@@ -10,11 +10,11 @@ from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.ops.as_numpy.table import itself
 from letir.ops.define.batch_rules import pointwise
-from letir.ops.define.records import diagonal, op, result_dtype
+from letir.ops.define.records import define, diagonal, result_dtype
 from letir.ops.elementwise.ufuncs import log
 
 
-def digamma(xp, a):
+def _digamma(xp, a):
     """psi(a) and psi'(a) of positive numbers: Abramowitz and Stegun, 6.3.18 and 6.4.12, from a + 8
     down.
     """
@@ -29,7 +29,7 @@ def digamma(xp, a):
     return first, second + 1 / b + r / 2 + series * r / b
 
 
-def slope_impl(xp, a, x, *, order=1):
+def _slope_impl(xp, a, x, *, order=1):
     """dx/da at a fixed F(x; a), and its derivative by a at a fixed x, from the series of F.
 
     Abramowitz and Stegun, 6.5.29, of which each term is differentiated. Beyond a = 1e6, where there
@@ -39,7 +39,7 @@ def slope_impl(xp, a, x, *, order=1):
     a, x = xp.broadcast_arrays(xp.asarray(a, "float64"), xp.asarray(x, "float64"))
     near = xp.where((a > 0) & (a <= 1e6), a, 1.0)
     y = xp.where(a > 1e6, 1.0, xp.where(x > 0, x, 1.0))
-    psi, trigamma = digamma(xp, near)
+    psi, trigamma = _digamma(xp, near)
     start = xp.log(y) - psi
     ratio, by_a, twice = y / near, xp.zeros_like(y), xp.zeros_like(y)
     level, curve, shift = start - 1 / near, trigamma - 1 / near**2, near
@@ -59,36 +59,36 @@ def slope_impl(xp, a, x, *, order=1):
     return xp.where(x > 0, xp.where(a > 0, out, xp.nan), 0.0).astype(dtype)[()]
 
 
-def slope_aval(a, x, *, order):
+def _slope_aval(a, x, *, order):
     """A floating dtype, broadcast."""
     dtype = result_dtype(a, x)
     dtype = dtype if dtype.kind == "f" else float
     return ArrayType(dtype, broadcast_shapes(a.shape, x.shape))
 
 
-THIRD = never("there are two derivatives of the incomplete gamma function by a, and no third")
+_THIRD = never("there are two derivatives of the incomplete gamma function by a, and no third")
 
 
-def second_by_shape(g, y, a, x):
+def _second_by_shape(g, y, a, x):
     """By a, at a fixed x."""
     return g * gamma_slope(a, x, order=2)
 
 
-def second_by_number(g, y, a, x):
+def _second_by_number(g, y, a, x):
     """By x: that of dF/da + f * dx/da = 0."""
     return g * ((1 - (a - 1) / x) * y - log(x) + PRIMITIVES["psi"](a))
 
 
-FIRST = diagonal((second_by_shape, second_by_number))
-SECOND = diagonal((THIRD, THIRD))
+_FIRST = diagonal((_second_by_shape, _second_by_number))
+_SECOND = diagonal((_THIRD, _THIRD))
 
-gamma_slope = op(
+gamma_slope = define(
     "gamma_slope",
-    slope_impl,
-    slope_aval,
-    vjp=lambda ct, y, a, x, *, order: (SECOND if order > 1 else FIRST)[0](ct, y, a, x),
-    jvp=lambda t, y, a, x, *, order: (SECOND if order > 1 else FIRST)[1](t, y, a, x),
+    _slope_impl,
+    _slope_aval,
+    vjp=lambda ct, y, a, x, *, order: (_SECOND if order > 1 else _FIRST)[0](ct, y, a, x),
+    jvp=lambda t, y, a, x, *, order: (_SECOND if order > 1 else _FIRST)[1](t, y, a, x),
     batch=pointwise("gamma_slope"),
     elementwise=True,
-    source=itself(slope_impl, digamma),
+    source=itself(_slope_impl, _digamma),
 )

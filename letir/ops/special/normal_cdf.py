@@ -6,11 +6,11 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError
 from letir.ops.as_numpy.table import itself
 from letir.ops.define.batch_rules import pointwise
-from letir.ops.define.records import match, op, recast
+from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import exp
 
 
-def normal_cdf_impl(xp, x):
+def _normal_cdf_impl(xp, x):
     """The probability of less than ``x``, exact to 1e-15 in the relative sense, far to the left
     too.
 
@@ -47,25 +47,25 @@ def normal_cdf_impl(xp, x):
     return out.reshape(given.shape).astype(dtype)[()]
 
 
-def normal_cdf_aval(x):
+def _normal_cdf_aval(x):
     """The floating dtype of the operand, double precision for others."""
     if x.dtype.kind == "c":
         raise DTypeError(f"the normal distribution function takes real numbers, found {x}")
     return ArrayType(x.dtype if x.dtype.kind == "f" else float, x.shape)
 
 
-def density(x):
+def _density(x):
     """The density of the normal distribution."""
     return exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
 
 
-normal_cdf = op(
+normal_cdf = define(
     "normal_cdf",
-    normal_cdf_impl,
-    normal_cdf_aval,
-    vjp=lambda ct, y, x: (match(ct * density(x), x),),
-    jvp=lambda t, y, x: recast(t[0] * density(x), y.dtype),
+    _normal_cdf_impl,
+    _normal_cdf_aval,
+    vjp=lambda ct, y, x: (unbroadcast(ct * _density(x), x),),
+    jvp=lambda t, y, x: recast(t[0] * _density(x), y.dtype),
     elementwise=True,
     batch=pointwise("normal_cdf"),
-    source=itself(normal_cdf_impl),
+    source=itself(_normal_cdf_impl),
 )

@@ -11,13 +11,13 @@ import math
 from letir.ast.builder import Value
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import pointwise
-from letir.ops.define.records import match, op, recast
+from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import abs_, cos, exp, log, sin, where
 from letir.ops.special.define import NO_FORM, by_scipy, special, special_aval
 from letir.ops.special.gamma_gradient import gamma_slope
 
-TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
-ROOT_TWO_PI = math.sqrt(2 * math.pi)
+_TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
+_ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
 def curve(name: str, derivative, **fields):
@@ -32,7 +32,7 @@ logit = special("logit", lambda g, y, x: g / (x * (1 - x)))
 log_expit = curve("log_expit", lambda y, x: expit(-x))
 
 
-def exprel_slope(y, x):
+def _exprel_slope(y, x):
     """(exp(x) - y) / x; near 0, where that cancels, its series."""
     near = abs_(x) < 0.05
     t, series = where(near, x, 0), 0.0
@@ -41,68 +41,68 @@ def exprel_slope(y, x):
     return where(near, series, (exp(x) - y) / where(near, 1, x))
 
 
-exprel = curve("exprel", exprel_slope)
+exprel = curve("exprel", _exprel_slope)
 
 
 # ---- the error function and the normal distribution ----
 
-erf = curve("erf", lambda y, x: TWO_OVER_ROOT_PI * exp(-x * x))
-erfc = curve("erfc", lambda y, x: -TWO_OVER_ROOT_PI * exp(-x * x))
-erfcx = curve("erfcx", lambda y, x: 2 * x * y - TWO_OVER_ROOT_PI)
-erfi = curve("erfi", lambda y, x: TWO_OVER_ROOT_PI * exp(x * x))
+erf = curve("erf", lambda y, x: _TWO_OVER_ROOT_PI * exp(-x * x))
+erfc = curve("erfc", lambda y, x: -_TWO_OVER_ROOT_PI * exp(-x * x))
+erfcx = curve("erfcx", lambda y, x: 2 * x * y - _TWO_OVER_ROOT_PI)
+erfi = curve("erfi", lambda y, x: _TWO_OVER_ROOT_PI * exp(x * x))
 dawsn = curve("dawsn", lambda y, x: 1 - 2 * x * y)
-wofz = curve("wofz", lambda y, x: TWO_OVER_ROOT_PI * 1j - 2 * x * y)
-erfinv = curve("erfinv", lambda y, x: exp(y * y) / TWO_OVER_ROOT_PI)
-erfcinv = curve("erfcinv", lambda y, x: exp(y * y) / -TWO_OVER_ROOT_PI)
-ndtr = curve("ndtr", lambda y, x: exp(x * x * -0.5) / ROOT_TWO_PI)
-ndtri = curve("ndtri", lambda y, x: exp(y * y * 0.5) * ROOT_TWO_PI)
+wofz = curve("wofz", lambda y, x: _TWO_OVER_ROOT_PI * 1j - 2 * x * y)
+erfinv = curve("erfinv", lambda y, x: exp(y * y) / _TWO_OVER_ROOT_PI)
+erfcinv = curve("erfcinv", lambda y, x: exp(y * y) / -_TWO_OVER_ROOT_PI)
+ndtr = curve("ndtr", lambda y, x: exp(x * x * -0.5) / _ROOT_TWO_PI)
+ndtri = curve("ndtri", lambda y, x: exp(y * y * 0.5) * _ROOT_TWO_PI)
 # by erfcx: the density and the probability both vanish far to the left, their quotient does not
 log_ndtr = special(
     "log_ndtr", lambda g, y, x: g * math.sqrt(2 / math.pi) / erfcx(x * -math.sqrt(0.5))
 )
-ndtri_exp = curve("ndtri_exp", lambda y, x: exp(x + y * y * 0.5) * ROOT_TWO_PI)
+ndtri_exp = curve("ndtri_exp", lambda y, x: exp(x + y * y * 0.5) * _ROOT_TWO_PI)
 
 # ---- gamma functions ----
 
 
-def polygamma_prepare(n, x):
+def _polygamma_prepare(n, x):
     """scipy.special.polygamma's call, with an int for the order."""
     return (x,), {"n": int(n)}
 
 
-def polygamma_source(write, x, *, n):
+def _polygamma_source(write, x, *, n):
     """A call of the function."""
     return f"{write.writer.module.imported('scipy.special', 'polygamma')}({n}, {x})[()]"
 
 
-polygamma = op(
+polygamma = define(
     "polygamma",
     lambda xp, x, *, n: by_scipy(xp, "special", "polygamma")(n, x)[()],
     lambda x, *, n: special_aval("zetac")(x).with_dtype(float),
-    vjp=lambda ct, y, x, *, n: (match(ct * polygamma(n + 1, x), x),),
+    vjp=lambda ct, y, x, *, n: (unbroadcast(ct * polygamma(n + 1, x), x),),
     jvp=lambda t, y, x, *, n: recast(t[0] * polygamma(n + 1, x), y.dtype),
-    prepare=polygamma_prepare,
+    prepare=_polygamma_prepare,
     batch=pointwise("polygamma"),
     elementwise=True,
-    source=polygamma_source,
+    source=_polygamma_source,
 )
 
 
-def trigamma(x: Value):
+def _trigamma(x: Value):
     """The derivative of psi, A&S 6.4.10; SciPy has none of complex numbers."""
     if x.type is not None and x.dtype.kind == "c":
         raise MissingRule("psi of complex numbers: SciPy has no derivative of it")
     return zeta(2.0, x)
 
 
-psi = curve("psi", lambda y, x: trigamma(x))
+psi = curve("psi", lambda y, x: _trigamma(x))
 gamma = curve("gamma", lambda y, x: y * psi(x))
 gammaln = curve("gammaln", lambda y, x: psi(x))
 loggamma = curve("loggamma", lambda y, x: psi(x))
 gammasgn = special("gammasgn")
 
 
-def rgamma_slope(y, x):
+def _rgamma_slope(y, x):
     """-y * psi(x); at the poles of psi its limit, (-1)**n * n!, by A&S 6.1.17."""
     if x.type is not None and x.dtype.kind == "c":
         return -y * psi(x)
@@ -111,7 +111,7 @@ def rgamma_slope(y, x):
     return where(at_pole, limit, -y * psi(where(at_pole, 1, x)))
 
 
-rgamma = curve("rgamma", rgamma_slope)
+rgamma = curve("rgamma", _rgamma_slope)
 binom = special(
     "binom",
     lambda g, y, n, k: g * (y * (psi(n + 1) - psi(n - k + 1))),
@@ -124,36 +124,36 @@ poch = special(
 )
 
 
-def times_log(c, x):
+def _times_log(c, x):
     """c * log(x), and 0 where both are 0: unlike xlogy in the precision of x, whatever c is."""
     return c * log(where((c == 0) & (x == 0), 1, x))
 
 
-def gamma_density(a, x):
+def _gamma_density(a, x):
     """x**(a - 1) * exp(-x) / gamma(a), A&S 6.5.1; 1 or 0 at 0 where a is 1 or more."""
-    return exp(times_log(a - 1, x) - x - gammaln(a))
+    return exp(_times_log(a - 1, x) - x - gammaln(a))
 
 
 # By a: gamma_slope is -(dP/da) / density, from the series A&S 6.5.29.
 gammainc = special(
     "gammainc",
-    lambda g, y, a, x: -g * (gamma_density(a, x) * gamma_slope(a, x)),
-    lambda g, y, a, x: g * gamma_density(a, x),
+    lambda g, y, a, x: -g * (_gamma_density(a, x) * gamma_slope(a, x)),
+    lambda g, y, a, x: g * _gamma_density(a, x),
 )
 gammaincc = special(
     "gammaincc",
-    lambda g, y, a, x: g * (gamma_density(a, x) * gamma_slope(a, x)),
-    lambda g, y, a, x: -g * gamma_density(a, x),
+    lambda g, y, a, x: g * (_gamma_density(a, x) * gamma_slope(a, x)),
+    lambda g, y, a, x: -g * _gamma_density(a, x),
 )
 gammaincinv = special(
     "gammaincinv",
     lambda g, y, a, p: g * gamma_slope(a, y),
-    lambda g, y, a, p: g / gamma_density(a, y),
+    lambda g, y, a, p: g / _gamma_density(a, y),
 )
 gammainccinv = special(
     "gammainccinv",
     lambda g, y, a, p: g * gamma_slope(a, y),
-    lambda g, y, a, p: -g / gamma_density(a, y),
+    lambda g, y, a, p: -g / _gamma_density(a, y),
 )
 
 # ---- beta and zeta functions ----
@@ -170,15 +170,15 @@ betaln = special(
 )
 
 
-def beta_density(a, b, x):
+def _beta_density(a, b, x):
     """x**(a - 1) * (1 - x)**(b - 1) / beta(a, b), A&S 6.6.1."""
-    return exp(times_log(a - 1, x) + times_log(b - 1, 1 - x) - betaln(a, b))
+    return exp(_times_log(a - 1, x) + _times_log(b - 1, 1 - x) - betaln(a, b))
 
 
-betainc = special("betainc", NO_FORM, NO_FORM, lambda g, y, a, b, x: g * beta_density(a, b, x))
-betaincc = special("betaincc", NO_FORM, NO_FORM, lambda g, y, a, b, x: -g * beta_density(a, b, x))
+betainc = special("betainc", NO_FORM, NO_FORM, lambda g, y, a, b, x: g * _beta_density(a, b, x))
+betaincc = special("betaincc", NO_FORM, NO_FORM, lambda g, y, a, b, x: -g * _beta_density(a, b, x))
 betaincinv = special(
-    "betaincinv", NO_FORM, NO_FORM, lambda g, y, a, b, p: g / beta_density(a, b, y)
+    "betaincinv", NO_FORM, NO_FORM, lambda g, y, a, b, p: g / _beta_density(a, b, y)
 )
 zeta = special("zeta", NO_FORM, lambda g, y, x, q: -g * (x * zeta(x + 1, q)), ufunc="_zeta")
 riemann_zeta = special("riemann_zeta", NO_FORM, ufunc="_riemann_zeta")
@@ -187,7 +187,7 @@ zetac = special("zetac", NO_FORM)
 # ---- entropies: no nan at 0, where they are defined ----
 
 
-def quotient(x, y):
+def _quotient(x, y):
     """x / y, and 0 where both are 0."""
     return x / where((x == 0) & (y == 0), 1, y)
 
@@ -195,37 +195,37 @@ def quotient(x, y):
 xlogy = special(
     "xlogy",
     lambda g, out, x, y: xlogy(g, y),  # 0 for g = 0, whatever y is
-    lambda g, out, x, y: g * quotient(x, y),
+    lambda g, out, x, y: g * _quotient(x, y),
 )
 xlog1py = special(
     "xlog1py",
     lambda g, out, x, y: xlog1py(g, y),
-    lambda g, out, x, y: g * quotient(x, 1 + y),
+    lambda g, out, x, y: g * _quotient(x, 1 + y),
 )
 entr = special("entr", lambda g, y, x: -xlogy(g, x) - g)
 rel_entr = special(
     "rel_entr",
     lambda g, out, x, y: xlogy(g, x) - xlogy(g, y) + g,
-    lambda g, out, x, y: -g * quotient(x, y),
+    lambda g, out, x, y: -g * _quotient(x, y),
 )
 special_kl_div = special(  # kl_div is the loss
     "special_kl_div",
     lambda g, out, x, y: xlogy(g, x) - xlogy(g, y),
-    lambda g, out, x, y: g - g * quotient(x, y),
+    lambda g, out, x, y: g - g * _quotient(x, y),
     ufunc="kl_div",
 )
 
 # ---- losses ----
 
 
-def huber_by_delta(g, out, delta, r):
+def _huber_by_delta(g, out, delta, r):
     """abs(r) - delta beyond delta."""
     return g * where(abs_(r) <= delta, 0, abs_(r) - delta)
 
 
 huber = special(
     "huber",
-    huber_by_delta,
+    _huber_by_delta,
     lambda g, out, delta, r: g * where(abs_(r) <= delta, r, where(r > 0, delta, -delta)),
 )
 pseudo_huber = special(

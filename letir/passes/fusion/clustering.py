@@ -14,25 +14,25 @@ from letir.ast.types import ArrayType, Size
 from letir.ops.shape.transpose_join_split import concatenate
 from letir.passes.memory.aliases import VIEWS
 
-NOMINAL = 1024  # stands for a size that is known by name only
-UNKNOWN = 8 * NOMINAL**2  # bytes of a value of unknown type
-SMALL = 1 << 16  # bytes that are of no account, for all that comes between binds of one cluster
+_NOMINAL = 1024  # stands for a size that is known by name only
+_UNKNOWN = 8 * _NOMINAL**2  # bytes of a value of unknown type
+_SMALL = 1 << 16  # bytes that are of no account, for all that comes between binds of one cluster
 PARTS = VIEWS | {"index", "split", "real", "imag"}  # results may show the memory of the operand
 WEIGHTLESS = PARTS | {"constant"}  # they allocate nothing
 
 
 def bytes_of(kind: ArrayType | None) -> int:
     """The bytes of a value of this type, as far as they are known."""
-    return UNKNOWN if kind is None else elements_of(kind) * kind.dtype.itemsize
+    return _UNKNOWN if kind is None else elements_of(kind) * kind.dtype.itemsize
 
 
 def elements_of(kind: ArrayType) -> int:
-    """The number of elements, with ``NOMINAL`` for each named size."""
+    """The number of elements, with ``_NOMINAL`` for each named size."""
     size = kind.size
-    return size.evaluate(dict.fromkeys(size.names, NOMINAL)) if type(size) is Size else size
+    return size.evaluate(dict.fromkeys(size.names, _NOMINAL)) if type(size) is Size else size
 
 
-class Bytes(dict):
+class _Bytes(dict):
     """``bytes_of``, computed once a type."""
 
     def __missing__(self, kind: ArrayType | None) -> int:
@@ -40,7 +40,7 @@ class Bytes(dict):
         return found
 
 
-def has_fixed_shape(kind: ArrayType | None) -> bool:
+def _has_fixed_shape(kind: ArrayType | None) -> bool:
     """Whether arrays of this type all have one shape in one run of the program."""
     if kind is None:
         return False
@@ -67,7 +67,7 @@ class Cluster:
     into: "Cluster | None" = None
 
 
-def final(cluster: Cluster) -> Cluster:
+def _final(cluster: Cluster) -> Cluster:
     """What a cluster is part of now."""
     end = cluster
     while end.into is not None:
@@ -92,7 +92,7 @@ class Grouping:
     roots: dict = field(factory=dict)
     last: dict = field(factory=dict)
     readers: dict = field(factory=dict)
-    nbytes: dict = field(factory=Bytes)
+    nbytes: dict = field(factory=_Bytes)
     open: list = field(factory=list)
     clusters: list = field(factory=list)
     clock: int = 0
@@ -106,7 +106,7 @@ class Grouping:
             if op.elementwise:
                 kind = bind.binders[0].type
                 if kind not in shapes:
-                    shapes[kind] = kind.shape if has_fixed_shape(kind) else None
+                    shapes[kind] = kind.shape if _has_fixed_shape(kind) else None
                 if shapes[kind] is not None:
                     self.join(position, bind, shapes[kind])
                     continue
@@ -139,7 +139,7 @@ class Grouping:
             if found is None or found is cluster:
                 continue
             if found.into is not None:
-                found = final(found)
+                found = _final(found)
             if found is cluster or not found.is_open:
                 continue
             if found.shape != shape or not self.may_grow(found):
@@ -170,7 +170,7 @@ class Grouping:
                 continue
             found = of.get(arg)
             if found is not None:
-                final(found).is_open = False
+                _final(found).is_open = False
             root = roots.get(arg, arg)
             if root in readers and self.last[root] == position:
                 for reader in self.charge(root):
@@ -197,7 +197,7 @@ class Grouping:
         for arg in bind.args:
             readers = self.readers.get(self.roots.get(arg, arg)) if type(arg) is Local else None
             if readers:
-                found = final(readers[-1])
+                found = _final(readers[-1])
                 if found.is_open and found.shape == shape and found.clock == self.clock:
                     return found
         return None
@@ -205,12 +205,12 @@ class Grouping:
     def cluster_of(self, arg) -> Cluster | None:
         """The cluster that computes an operand."""
         cluster = self.of.get(arg) if type(arg) is Local else None
-        return cluster if cluster is None or cluster.into is None else final(cluster)
+        return cluster if cluster is None or cluster.into is None else _final(cluster)
 
     def may_grow(self, cluster: Cluster) -> bool:
         """Whether it may wait for one more bind."""
         between = cluster.gaps + self.clock - cluster.clock
-        return between <= SMALL or self.clock == cluster.clock or cluster.held <= cluster.saved
+        return between <= _SMALL or self.clock == cluster.clock or cluster.held <= cluster.saved
 
     def merged(self, a: Cluster, b: Cluster) -> Cluster:
         """Two open clusters as one, which keeps the longer list."""
@@ -232,7 +232,7 @@ class Grouping:
             if type(arg) is not Local:
                 continue
             owner = of.get(arg)
-            if owner is not None and (owner is cluster or final(owner) is cluster):
+            if owner is not None and (owner is cluster or _final(owner) is cluster):
                 uses = left[arg] = left[arg] - 1
                 if not uses:
                     cluster.saved -= nbytes[arg.type]
@@ -266,9 +266,9 @@ class Grouping:
         size = self.nbytes[root.type]
         readers = self.readers.pop(root)
         if len(readers) > 1:
-            readers = [*{id(c): c for c in map(final, readers)}.values()]
+            readers = [*{id(c): c for c in map(_final, readers)}.values()]
         elif readers[0].into is not None:
-            readers = [final(readers[0])]
+            readers = [_final(readers[0])]
         for reader in readers:
             reader.held += size
         return readers

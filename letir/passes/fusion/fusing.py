@@ -1,8 +1,8 @@
 """``fuse``: elementwise binds of one shape become one bind ``fused``, which a plan compiles as one.
 
-``Group`` is what a plan sees of such a bind. Who belongs together is decided in
+``_Group`` is what a plan sees of such a bind. Who belongs together is decided in
 ``letir.passes.fusion.clustering``; what stands in between is moved, and the binds are made, in
-``Fuser``.
+``_Fuser``.
 """
 
 from attrs import define, field, frozen
@@ -47,23 +47,23 @@ def fuse(fn: Lambda) -> Lambda:
     return %3
     """
     if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
-        return fused_level(fn)
+        return _fused_level(fn)
     held = {id(b.attrs["body"]) for body in all_bodies(fn) for b in body.binds if b.op is fused}
-    return throughout_fitting(fn, lambda body: body if id(body) in held else fused_level(body))
+    return throughout_fitting(fn, lambda body: body if id(body) in held else _fused_level(body))
 
 
-def fused_level(fn: Lambda) -> Lambda:
+def _fused_level(fn: Lambda) -> Lambda:
     """``fn`` with its own binds fused."""
     if sum([bind.op.elementwise for bind in fn.binds]) < 2:
         return fn
     grouping = Grouping(splits_first(fn.with_binds(live_binds(fn))))
     grouping.run()
-    binds = Fuser(grouping).binds()
+    binds = _Fuser(grouping).binds()
     return fn if binds is None else fn.with_binds(binds)
 
 
 @define(eq=False)
-class Fuser:
+class _Fuser:
     """Makes the binds of clusters."""
 
     grouping: Grouping
@@ -128,7 +128,7 @@ class Fuser:
 
 
 @frozen
-class Cost:
+class _Cost:
     """What a group computes and moves: ``elements`` that are computed, bytes that are ``read`` and
     ``written``, and bytes of values inside, ``spared`` if they never reach memory.
     """
@@ -140,7 +140,7 @@ class Cost:
 
 
 @frozen(eq=False)
-class Group:
+class _Group:
     """A fused bind as a plan compiles it: ``outputs`` are computed of ``inputs`` by ``body``.
 
     ``binds`` of the body are elementwise and give arrays of one ``shape``, to which their operands
@@ -171,16 +171,16 @@ class Group:
         return last.binders[0].type.shape if last.op.elementwise else None
 
     @property
-    def cost(self) -> Cost:
+    def cost(self) -> _Cost:
         """Elements and bytes; a size that is known by name only counts as 1024."""
         made = [binder.type for bind in self.binds for binder in bind.binders]
         read = sum([bytes_of(param.type) for param in self.body.params])
         written = sum([bytes_of(output.type) for output in self.outputs])
         spared = sum(map(bytes_of, made)) - written
-        return Cost(sum(map(elements_of, made)), read, written, spared)
+        return _Cost(sum(map(elements_of, made)), read, written, spared)
 
 
-def group_of(bind: Bind) -> Group:
+def group_of(bind: Bind) -> _Group:
     """The group that a bind of ``fused`` is, for the types of its operands."""
     body = fitted(bind.attrs["body"], [arg.type for arg in bind.args])
-    return Group(bind.args, bind.binders, body)
+    return _Group(bind.args, bind.binders, body)

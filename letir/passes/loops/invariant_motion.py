@@ -1,8 +1,8 @@
 """``loop_invariants``: what every step of a loop computes anew from the same operands is computed
 once, before the loop.
 
-Read ``Loop`` first, which says what the records of loops have in common, then ``Invariants``, which
-looks for such binds in one body, then ``moved``.
+Read ``Loop`` first, which says what the records of loops have in common, then ``_Invariants``,
+which looks for such binds in one body, then ``_moved``.
 """
 
 import itertools
@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from attrs import define, field, frozen
 
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import bodies_of, throughout, with_bodies
+from letir.ast.bodies import bodies_of, map_bodies, with_bodies
 from letir.ast.builder import LetBuilder, renamed
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
@@ -24,21 +24,21 @@ from letir.passes.fusion.clustering import PARTS, bytes_of
 from letir.visitors.substitution import lambda_lift
 from letir.visitors.usedef import use_counts
 
-COUNTS = (ArrayType("int64"), WEAK[int])  # the bounds of a loop
-FEW, LITTLE = 4, 1 << 11  # binds and bytes that cost less than a question
-ROOM = 1 << 20  # bytes that may be kept through a loop where its operands are smaller
+_COUNTS = (ArrayType("int64"), WEAK[int])  # the bounds of a loop
+_FEW, _LITTLE = 4, 1 << 11  # binds and bytes that cost less than a question
+_ROOM = 1 << 20  # bytes that may be kept through a loop where its operands are smaller
 
 # They neither raise nor warn, whatever the values are: a loop that takes no step may compute them.
-QUIET = """
+_QUIET = """
     transpose expand_dims squeeze flip concatenate stack split copy size
     neg positive sign conj real imag abs floor ceil trunc rint minimum maximum where
     equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
     logical_not bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite signbit
 """
-QUIET_NAMES = frozenset(QUIET.split())
+QUIET_NAMES = frozenset(_QUIET.split())
 # These too, if their operands are the arrays alone: then all is known when they are recorded.
-QUIET_ALONE = frozenset(["constant", "zeros", "ones", "full", "index", "reshape", "broadcast_to"])
-EXACT_NUMBERS = frozenset(["add", "sub", "mul"])  # of integers, which wrap around
+_QUIET_ALONE = frozenset(["constant", "zeros", "ones", "full", "index", "reshape", "broadcast_to"])
+_EXACT_NUMBERS = frozenset(["add", "sub", "mul"])  # of integers, which wrap around
 
 
 @paused_gc()
@@ -69,20 +69,20 @@ def loop_invariants(fn: Lambda) -> Lambda:
     """
     if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
         return fn
-    return throughout(fn, moved_level)
+    return map_bodies(fn, _moved_level)
 
 
-def moved_level(fn: Lambda) -> Lambda:
+def _moved_level(fn: Lambda) -> Lambda:
     """``fn`` with what its own loops need not compute again before them."""
-    if not any(bind.op.name in LOOPS for bind in fn.binds):
+    if not any(bind.op.name in _LOOPS for bind in fn.binds):
         return fn
     numbers: dict[Local, int] = {}
     binds: list[Bind] = []
     for bind in fn.binds:
-        if bind.op.name == "constant" and bind.binders[0].type in COUNTS:
+        if bind.op.name == "constant" and bind.binders[0].type in _COUNTS:
             numbers[bind.binders[0]] = int(bind.attrs["value"])
-        if bind.op.name in LOOPS:
-            binds += moved(LOOPS[bind.op.name](bind, numbers))
+        if bind.op.name in _LOOPS:
+            binds += _moved(_LOOPS[bind.op.name](bind, numbers))
         else:
             binds.append(bind)
     # a loop that stays is the same object
@@ -149,7 +149,7 @@ def scan(bind: Bind, numbers: dict) -> Loop:
     return Loop(bind, start + n_xs, (any(type(n) is int and n > 0 for n in sizes),))
 
 
-LOOPS = {
+_LOOPS = {
     "fori_loop": fori_loop,
     "while_loop": while_loop,
     "while_scan": while_loop,
@@ -161,7 +161,7 @@ LOOPS = {
 
 
 @define(eq=False)
-class Invariants:
+class _Invariants:
     """The binds of a body that move before the loop, and those of their results that it reads."""
 
     body: Lambda
@@ -183,7 +183,7 @@ class Invariants:
             elif self.may_move(bind):
                 candidates.append(bind)
                 self.same.update(bind.binders)
-        if not any(map(is_work, candidates)):
+        if not any(map(_is_work, candidates)):
             return
         ids = set(map(id, candidates))
         read = {arg for b in self.body.binds if id(b) not in ids for arg in b.locals()}
@@ -198,14 +198,14 @@ class Invariants:
             return False
         if any(type(arg) is Local and arg not in self.same for arg in bind.args):
             return False
-        return self.is_certain or is_quiet(bind)
+        return self.is_certain or _is_quiet(bind)
 
     def decide(self, bind: Bind, read: set[Local]) -> None:
         """Move a bind, unless its results are too large to be kept, or cost nothing to make."""
         results = [binder for binder in bind.binders if binder in read]
         size = 0 if bind.op.name in PARTS else sum([bytes_of(r.type) for r in results])
         is_needed = not self.needed.isdisjoint(bind.binders)
-        if results and is_work(bind) and size <= self.room:
+        if results and _is_work(bind) and size <= self.room:
             self.room -= size
             self.kept.update(dict.fromkeys(results))
             self.leaving.add(id(bind))
@@ -223,12 +223,12 @@ class Invariants:
         return Lambda(params, binds, self.body.ret)
 
 
-def is_work(bind: Bind) -> bool:
+def _is_work(bind: Bind) -> bool:
     """Whether a bind computes something of something."""
     return any(type(arg) is Local for arg in bind.args)
 
 
-def is_quiet(bind: Bind) -> bool:
+def _is_quiet(bind: Bind) -> bool:
     """Whether a bind neither raises nor warns, whatever its operands are."""
     name = bind.op.name
     kinds = [arg.type for arg in bind.args]
@@ -236,24 +236,24 @@ def is_quiet(bind: Bind) -> bool:
         return False
     if any(type(n) is not int for kind in kinds for n in kind.shape):  # it may not fit
         return False
-    if name in QUIET_ALONE:
+    if name in _QUIET_ALONE:
         return len(bind.args) <= 1
-    if name in EXACT_NUMBERS:
+    if name in _EXACT_NUMBERS:
         return all(kind.dtype.kind in "biu" for kind in kinds)
     is_cast = bind.attrs.get("dtype") is not None  # a concatenate may be one as well
     return name in QUIET_NAMES and not is_cast and all(kind.dtype.kind != "c" for kind in kinds)
 
 
-def moved(loop: Loop) -> list[Bind]:
+def _moved(loop: Loop) -> list[Bind]:
     """The binds before a loop that compute what is the same in all of its steps, then the loop."""
     bind, captured = loop.bind, loop.captured
-    room = max(ROOM, sum([bytes_of(arg.type) for arg in bind.locals()]))
-    found: list[Invariants] = []
+    room = max(_ROOM, sum([bytes_of(arg.type) for arg in bind.locals()]))
+    found: list[_Invariants] = []
     for body, is_certain in zip(bodies_of(bind), loop.certain, strict=True):
         given = zip(body.params[len(body.params) - len(captured) :], captured, strict=True)
         if any(param.type is not arg.type for param, arg in given):
             return [bind]
-        found.append(inside_of(loop, body, is_certain, room))
+        found.append(_inside_of(loop, body, is_certain, room))
         room = found[-1].room
     if not any(inside.kept for inside in found):
         return [bind]
@@ -270,44 +270,44 @@ def moved(loop: Loop) -> list[Bind]:
             for local in other.kept
         ]
         programs.append(inside.rest([*inside.body.params, *more]))
-    return [*builder.binds, without_unread(bind, loop.first, operands, programs)]
+    return [*builder.binds, _without_unread(bind, loop.first, operands, programs)]
 
 
-def inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> Invariants:
+def _inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> _Invariants:
     """What moves out of a body: all that can, if it can be told whether the body runs at all."""
     same = body.params[len(body.params) - len(loop.captured) :]
     if not is_certain and loop.enters is not None:
-        found = Invariants(body, set(same), True, room)
+        found = _Invariants(body, set(same), True, room)
         found.find()
-        found.is_asked = not all(map(is_quiet, found.moving))
-        if not found.is_asked or (all(map(is_plain, found.kept)) and costs(found.moving)):
+        found.is_asked = not all(map(_is_quiet, found.moving))
+        if not found.is_asked or (all(map(_is_plain, found.kept)) and _costs(found.moving)):
             return found
-    found = Invariants(body, set(same), is_certain, room)
+    found = _Invariants(body, set(same), is_certain, room)
     found.find()
     return found
 
 
-def costs(binds: Sequence[Bind]) -> bool:
+def _costs(binds: Sequence[Bind]) -> bool:
     """Whether computing these in every step costs more than asking once."""
-    if len(binds) >= FEW or not all(b.op.elementwise or b.op.name in PARTS for b in binds):
+    if len(binds) >= _FEW or not all(b.op.elementwise or b.op.name in PARTS for b in binds):
         return True
-    return any(bytes_of(binder.type) >= LITTLE for bind in binds for binder in bind.binders)
+    return any(bytes_of(binder.type) >= _LITTLE for bind in binds for binder in bind.binders)
 
 
-def is_plain(local: Local) -> bool:
+def _is_plain(local: Local) -> bool:
     """Whether it is an array of known type and size, for which zeros can stand."""
     kind = local.type
     return kind is not None and not kind.weak and all(type(n) is int for n in kind.shape)
 
 
-def before(inside: Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]:
+def before(inside: _Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]:
     """Emit what moves, on the operands of the loop; what the loop reads of it."""
     params, captured = inside.body.params, loop.captured
     names: dict[Local, Arg] = dict(
         zip(params[len(params) - len(captured) :], captured, strict=True)
     )
     if inside.is_asked:
-        return if_entered(inside, loop.enters(builder), names, builder)
+        return _if_entered(inside, loop.enters(builder), names, builder)
     for bind in inside.moving:
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
         made = Bind(renamed(bind.binders, names), bind.op, args, bind.attrs, bind.source)
@@ -315,7 +315,7 @@ def before(inside: Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]
     return [names[local] for local in inside.kept]
 
 
-def if_entered(inside: Invariants, enters: Arg, names: dict, builder: LetBuilder) -> tuple:
+def _if_entered(inside: _Invariants, enters: Arg, names: dict, builder: LetBuilder) -> tuple:
     """Emit what moves if the loop takes a step, else zeros, which nothing reads."""
     program, free = lambda_lift((), inside.moving, Ret(tuple(inside.kept)))
     nothing = LetBuilder()
@@ -332,7 +332,7 @@ def if_entered(inside: Invariants, enters: Arg, names: dict, builder: LetBuilder
     return made
 
 
-def without_unread(bind: Bind, first: int, operands: list, programs: list[Lambda]) -> Bind:
+def _without_unread(bind: Bind, first: int, operands: list, programs: list[Lambda]) -> Bind:
     """The loop on these operands and bodies, without captured operands that no body reads."""
     count = len(operands) - first
     read = [set(use_counts(program)) for program in programs]

@@ -17,7 +17,7 @@ from letir.ops.shape.transpose_join_split import concatenate, stack
 
 
 @frozen(eq=False)
-class ScanSteps:
+class _ScanSteps:
     """A ``scan`` of a known number of steps.
 
     ``given`` and ``returned`` are the types of what its body gets and gives in a step.
@@ -36,7 +36,7 @@ class ScanSteps:
         """The results: of all steps in a row, or of blocks of ``size`` steps and the rest in a
         row.
         """
-        carry = [started(builder, *pair) for pair in zip(self.carry, self.returned, strict=False)]
+        carry = [_started(builder, *pair) for pair in zip(self.carry, self.returned, strict=False)]
         covered = self.length // size * size if size else 0
         rest, blocks = range(covered, self.length), range(covered)
         if self.is_reverse:  # the blocks come first, which are the last elements
@@ -50,12 +50,12 @@ class ScanSteps:
             parts.append(found)
         if self.is_reverse:
             parts.reverse()
-        return [*carry, *(joined(builder, ys) for ys in zip(*parts, strict=True))]
+        return [*carry, *(_joined(builder, ys) for ys in zip(*parts, strict=True))]
 
     def in_a_row(self, builder: LetBuilder, carry: Sequence, places: range) -> tuple:
         """(carry, stacked results) of the steps for the elements at ``places``."""
         slices = [
-            [emitted(builder, index, (x,), item=i) for x in self.xs] for i in self.order(places)
+            [_emitted(builder, index, (x,), item=i) for x in self.xs] for i in self.order(places)
         ]
         return self.steps(builder, carry, slices, self.captured)
 
@@ -71,7 +71,7 @@ class ScanSteps:
         body = inner.build([*last, *ys])
         # every eighth element, from one of the first eight on: views of rows as they are
         xs = [
-            emitted(builder, index, (x,), item=slice(places.start + i, places.stop, size))
+            _emitted(builder, index, (x,), item=slice(places.start + i, places.stop, size))
             for i in range(size)
             for x in self.xs
         ]
@@ -85,7 +85,7 @@ class ScanSteps:
         found = builder.emit(scan, (*carry, *xs, *self.captured), attrs)
         shapes = [(len(places), *kind.shape) for kind in self.returned[count:]]
         stacked = [
-            emitted(builder, reshape, (y,), shape=shape, order="C")
+            _emitted(builder, reshape, (y,), shape=shape, order="C")
             for y, shape in zip(found[count:], shapes, strict=True)
         ]
         return found[:count], stacked
@@ -103,7 +103,7 @@ class ScanSteps:
             results.append(found[count:])
         ys = zip(*self.order(results), strict=True) if results else [()] * len(self.added)
         return carry, [
-            stacked(builder, parts, kind) for parts, kind in zip(ys, self.added, strict=True)
+            _stacked(builder, parts, kind) for parts, kind in zip(ys, self.added, strict=True)
         ]
 
     @property
@@ -112,7 +112,7 @@ class ScanSteps:
         return self.returned[len(self.carry) :]
 
 
-def scan_steps(bind: Bind) -> ScanSteps | None:
+def scan_steps(bind: Bind) -> _ScanSteps | None:
     """The steps of a ``scan``; None if it is not known how many there are, or of what types."""
     attrs, args = bind.attrs, bind.args
     start, end = attrs["n_carry"], attrs["n_carry"] + attrs["n_xs"]
@@ -126,7 +126,7 @@ def scan_steps(bind: Bind) -> ScanSteps | None:
     shapes = [kind.shape for kind in added]
     if len(sizes) != 1 or any(type(n) is not int for n in (*sizes, *sum(shapes, ()))):
         return None
-    return ScanSteps(
+    return _ScanSteps(
         attrs["body"],
         args[:start],
         xs,
@@ -138,25 +138,25 @@ def scan_steps(bind: Bind) -> ScanSteps | None:
     )
 
 
-def emitted(builder: LetBuilder, op: Primitive, args: tuple, **attrs) -> Local:
+def _emitted(builder: LetBuilder, op: Primitive, args: tuple, **attrs) -> Local:
     """The one result of an operation."""
     return builder.emit(op, args, Attrs(attrs))[0]
 
 
-def started(builder: LetBuilder, arg: Arg, kind: ArrayType) -> Arg:
+def _started(builder: LetBuilder, arg: Arg, kind: ArrayType) -> Arg:
     """What is carried first: a Python number as the scalar that it is in the loop."""
-    return arg if arg.type is kind else emitted(builder, cast, (arg,), dtype=kind.dtype)
+    return arg if arg.type is kind else _emitted(builder, cast, (arg,), dtype=kind.dtype)
 
 
-def stacked(builder: LetBuilder, parts: Sequence, kind: ArrayType) -> Local:
+def _stacked(builder: LetBuilder, parts: Sequence, kind: ArrayType) -> Local:
     """What the steps give, in one array."""
     if not parts:
-        return emitted(builder, zeros, (), shape=(0, *kind.shape), dtype=kind.dtype)
-    return emitted(builder, stack, tuple(parts), axis=0)
+        return _emitted(builder, zeros, (), shape=(0, *kind.shape), dtype=kind.dtype)
+    return _emitted(builder, stack, tuple(parts), axis=0)
 
 
-def joined(builder: LetBuilder, parts: Sequence) -> Local:
+def _joined(builder: LetBuilder, parts: Sequence) -> Local:
     """Stacked results one after the other."""
     if len(parts) == 1:
         return parts[0]
-    return emitted(builder, concatenate, tuple(parts), axis=0, dtype=None)
+    return _emitted(builder, concatenate, tuple(parts), axis=0, dtype=None)

@@ -11,7 +11,7 @@ import numpy as np
 from attrs import define, field
 
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import throughout
+from letir.ast.bodies import map_bodies
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
@@ -26,12 +26,12 @@ from letir.passes.fusion.clustering import bytes_of
 from letir.passes.loops.scan_unrolling import scan_steps
 from letir.visitors.usedef import use_counts
 
-MOST_BINDS = 32  # of a body
-WHOLE = 64  # fewer steps than this are put in a row
-BLOCK = 8
-MOST_BYTES = 1 << 20  # of stacked results
-COUNT = ArrayType(np.int64)
-NUMBERS = frozenset([constant, remainder])
+_MOST_BINDS = 32  # of a body
+_WHOLE = 64  # fewer steps than this are put in a row
+_BLOCK = 8
+_MOST_BYTES = 1 << 20  # of stacked results
+_COUNT = ArrayType(np.int64)
+_NUMBERS = frozenset([constant, remainder])
 
 
 @paused_gc()
@@ -56,14 +56,14 @@ def unroll(fn: Lambda) -> Lambda:
     """
     if not any(bind.op.holds_lambdas for bind in fn.binds):
         return fn
-    return throughout(fn, unrolled_level)
+    return map_bodies(fn, _unrolled_level)
 
 
-def unrolled_level(fn: Lambda) -> Lambda:
+def _unrolled_level(fn: Lambda) -> Lambda:
     """``fn`` with its own loops unrolled."""
-    if not any(bind.op in LOOPS for bind in fn.binds):
+    if not any(bind.op in _LOOPS for bind in fn.binds):
         return fn
-    unroller = Unroller()
+    unroller = _Unroller()
     for bind in fn.binds:
         unroller.bind(bind)
     if not unroller.is_changed:
@@ -74,7 +74,7 @@ def unrolled_level(fn: Lambda) -> Lambda:
 
 
 @define(eq=False)
-class Unroller:
+class _Unroller:
     """Emits the binds of one level; ``names`` has what stands for results of loops."""
 
     builder: LetBuilder = field(factory=LetBuilder)
@@ -89,9 +89,9 @@ class Unroller:
             args = tuple([names.get(arg, arg) for arg in bind.args])
             bind = Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
         self.builder.source = bind.source
-        found = LOOPS[bind.op](self, bind) if bind.op in LOOPS else None
+        found = _LOOPS[bind.op](self, bind) if bind.op in _LOOPS else None
         if found is None:
-            if bind.op in NUMBERS and is_number(bind.binders[0]):
+            if bind.op in _NUMBERS and _is_number(bind.binders[0]):
                 self.made[bind.binders[0]] = bind
             self.builder.binds.append(bind)
             return
@@ -111,9 +111,9 @@ class Unroller:
         return int(bind.attrs["value"]) if bind is not None and bind.op is constant else None
 
     def is_rest(self, arg: Arg) -> bool:
-        """Whether an operand is known to be less than ``BLOCK``: what an unrolled loop leaves."""
+        """Whether an operand is known to be less than ``_BLOCK``: what an unrolled loop leaves."""
         bind = self.made.get(arg)
-        return bind is not None and bind.op is remainder and self.known(bind.args[1]) == BLOCK
+        return bind is not None and bind.op is remainder and self.known(bind.args[1]) == _BLOCK
 
     def number(self, op: Primitive, *args: Arg) -> Local:
         """The result of an operation on numbers."""
@@ -123,9 +123,9 @@ class Unroller:
 
     def counter(self, arg: Arg) -> Arg:
         """A bound of a loop as a number of 64 bits."""
-        if type(arg) is Const or arg.type is COUNT:
+        if type(arg) is Const or arg.type is _COUNT:
             return arg
-        return self.builder.emit(cast, (arg,), Attrs(dtype=COUNT.dtype))[0]
+        return self.builder.emit(cast, (arg,), Attrs(dtype=_COUNT.dtype))[0]
 
     # ---- fori_loop ----
 
@@ -134,18 +134,18 @@ class Unroller:
         lower, upper, *operands = bind.args
         body = bind.attrs["body"]
         kinds = [arg.type for arg in operands]
-        if not is_small(body, [body.params[0].type, *kinds], kinds[: len(body.ret.args)]):
+        if not _is_small(body, [body.params[0].type, *kinds], kinds[: len(body.ret.args)]):
             return None
         start, end = self.known(lower), self.known(upper)
-        if start is not None and end is not None and end - start < WHOLE:
+        if start is not None and end is not None and end - start < _WHOLE:
             return self.row(body, range(start, end), operands)
         # a Python number as the index: of arithmetic with it numbers of NumPy would come
-        if body.params[0].type is not COUNT and body.params[0] in use_counts(body):
+        if body.params[0].type is not _COUNT and body.params[0] in use_counts(body):
             return None
         if start is not None and end is not None:
-            blocks = (end - start) // BLOCK
-            carry = self.loop(body, Const(blocks), Const(start), operands, BLOCK)
-            rest = range(start + blocks * BLOCK, end)
+            blocks = (end - start) // _BLOCK
+            carry = self.loop(body, Const(blocks), Const(start), operands, _BLOCK)
+            rest = range(start + blocks * _BLOCK, end)
             return self.row(body, rest, [*carry, *operands[len(carry) :]])
         numbers = [arg.type for arg in (lower, upper)]
         if self.is_rest(upper) or None in numbers or any(k.dtype == np.uint64 for k in numbers):
@@ -157,7 +157,7 @@ class Unroller:
         count, is_read = len(body.ret.args), body.params[0] in use_counts(body)
         carry, captured, i = tuple(operands[:count]), operands[count:], Const(0)
         for number in numbers:
-            if is_read and body.params[0].type is COUNT:
+            if is_read and body.params[0].type is _COUNT:
                 i = self.builder.constant(np.int64(number))
             elif is_read:
                 i = Const(number)
@@ -167,10 +167,10 @@ class Unroller:
     def blocks_and_rest(self, body: Lambda, lower: Arg, upper: Arg, operands: list) -> tuple:
         """A loop whose bounds are known when it runs: one over the blocks, one over the rest."""
         steps = self.number(maximum, self.number(sub, upper, lower), Const(0))
-        blocks = self.number(floor_divide, steps, Const(BLOCK))
-        rest = self.number(remainder, steps, Const(BLOCK))
-        carry = self.loop(body, blocks, lower, operands, BLOCK)
-        start = self.number(add, self.number(mul, blocks, Const(BLOCK)), lower)
+        blocks = self.number(floor_divide, steps, Const(_BLOCK))
+        rest = self.number(remainder, steps, Const(_BLOCK))
+        carry = self.loop(body, blocks, lower, operands, _BLOCK)
+        start = self.number(add, self.number(mul, blocks, Const(_BLOCK)), lower)
         return self.loop(body, rest, start, [*carry, *operands[len(carry) :]], 1)
 
     def loop(self, body: Lambda, count: Arg, start: Arg, operands: list, size: int) -> tuple:
@@ -191,7 +191,7 @@ def block(body: Lambda, start: Arg, size: int) -> Lambda:
     if is_read and size > 1:
         (at,) = builder.emit(mul, (at, Const(size)))
     if is_read and type(start) is Local:
-        (at,) = builder.emit(add, (at, builder.param(COUNT).arg))
+        (at,) = builder.emit(add, (at, builder.param(_COUNT).arg))
         start = Const(0)
     for i in range(size):
         number = at
@@ -201,30 +201,30 @@ def block(body: Lambda, start: Arg, size: int) -> Lambda:
     return builder.build(carry)
 
 
-def is_small(body: Lambda, given: Sequence, returned: Sequence) -> bool:
+def _is_small(body: Lambda, given: Sequence, returned: Sequence) -> bool:
     """Whether a body may be unrolled: for operands of the types ``given``, with results of these
     types.
     """
-    if len(body.binds) > MOST_BINDS or len(given) != len(body.params):
+    if len(body.binds) > _MOST_BINDS or len(given) != len(body.params):
         return False
     pairs = [*zip(body.params, given, strict=True), *zip(body.ret.args, returned, strict=True)]
     return all(arg.type is kind for arg, kind in pairs)
 
 
-def scan_of(unroller: Unroller, bind: Bind) -> Sequence[Arg] | None:
+def _scan_of(unroller: _Unroller, bind: Bind) -> Sequence[Arg] | None:
     """The results of a ``scan``; None if it stays as it is."""
     steps = scan_steps(bind)
-    if steps is None or not is_small(bind.attrs["body"], steps.given, steps.returned):
+    if steps is None or not _is_small(bind.attrs["body"], steps.given, steps.returned):
         return None
     # the loop writes each step's results where they stay, which a row of steps holds twice
-    if steps.length * sum(map(bytes_of, steps.added)) > MOST_BYTES:
+    if steps.length * sum(map(bytes_of, steps.added)) > _MOST_BYTES:
         return None
-    return steps.unrolled(unroller.builder, BLOCK if steps.length >= WHOLE else None)
+    return steps.unrolled(unroller.builder, _BLOCK if steps.length >= _WHOLE else None)
 
 
-LOOPS = {fori_loop: Unroller.fori, scan: scan_of}
+_LOOPS = {fori_loop: _Unroller.fori, scan: _scan_of}
 
 
-def is_number(local: Local) -> bool:
+def _is_number(local: Local) -> bool:
     """Whether it is one integer."""
     return local.type is not None and not local.type.shape and local.type.dtype.kind in "biu"

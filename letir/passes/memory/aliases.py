@@ -5,7 +5,7 @@ Here by name, as most of these are loaded on use; ``letir.passes.peephole_rules.
 more of the few that
 ``peephole`` rewrites. A law over all samples keeps the list complete.
 
-Passes that look at how long values live: parts_apart.
+Passes that look at how long values live: copy_outliving_views.
 """
 
 from collections import Counter
@@ -73,10 +73,10 @@ def updated_locals(fn: Lambda) -> set[Local]:
 
 
 VIEWS = frozenset(["reshape", "transpose", "expand_dims", "squeeze", "flip", "broadcast_to"])
-SMALL = 2  # a part of at most a half is copied, so that the whole need not be
+_SMALL = 2  # a part of at most a half is copied, so that the whole need not be
 
 
-def parts_apart(fn: Lambda) -> Lambda:
+def copy_outliving_views(fn: Lambda) -> Lambda:
     """Copy parts ``x[i]`` that are needed longer than the array, whose last use is an update.
 
     As views they would keep it from being updated in its own memory: the gradient of a loop that
@@ -89,7 +89,7 @@ def parts_apart(fn: Lambda) -> Lambda:
     ...   %2: float64[2] = index(%1, item=0);
     ...   %3: float64[4, 2] = index_set(%1, 1.0, item=1);
     ...   return (%2, %3) }''')
-    >>> print(parts_apart(f).listing(), end="")
+    >>> print(copy_outliving_views(f).listing(), end="")
     %1 = exp %0
     %2 = index %1, 0
     %3 = copy %2, 'K'
@@ -98,7 +98,7 @@ def parts_apart(fn: Lambda) -> Lambda:
     """
     if not any(bind.op.update for bind in fn.binds):
         return fn
-    marked = outliving_parts(fn)
+    marked = _outliving_parts(fn)
     if not marked:
         return fn
     builder = LetBuilder()
@@ -114,7 +114,7 @@ def parts_apart(fn: Lambda) -> Lambda:
     return fn.with_binds(builder.binds)
 
 
-def outliving_parts(fn: Lambda) -> set[Local]:
+def _outliving_parts(fn: Lambda) -> set[Local]:
     """The views of an array that are used after the update that is its last use."""
     last = {arg: i for i, term in enumerate((*fn.binds, fn.ret)) for arg in term.locals()}
     views: dict[Local, list[Local]] = {}  # by the array whose memory they share
@@ -125,7 +125,7 @@ def outliving_parts(fn: Lambda) -> set[Local]:
         first = bind.args[0] if bind.args else None
         if bind.op.update is not None and last.get(first) == i and first in mine:
             later = [view for view in views.pop(first, ()) if last.get(view, 0) > i]
-            marked.update([view for view in later if is_small(view, first)])
+            marked.update([view for view in later if _is_small(view, first)])
         if is_view(bind):
             root = roots[bind.binders[0]] = roots.get(first, first)
             views.setdefault(root, []).append(bind.binders[0])
@@ -141,7 +141,7 @@ def is_view(bind: Bind) -> bool:
     return bind.op.name in VIEWS and type(bind.args[0]) is Local
 
 
-def is_small(part: Local, whole: Local) -> bool:
+def _is_small(part: Local, whole: Local) -> bool:
     """Whether copying a part is cheaper than copying the whole."""
     sizes = [0 if x.type is None else x.type.size for x in (part, whole)]
-    return all(type(size) is int for size in sizes) and sizes[0] * SMALL <= sizes[1]
+    return all(type(size) is int for size in sizes) and sizes[0] * _SMALL <= sizes[1]

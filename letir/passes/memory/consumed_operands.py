@@ -7,7 +7,7 @@ program that somebody has.
 
 from attrs import define, field
 
-from letir.ast.bodies import throughout
+from letir.ast.bodies import map_bodies
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ops.effects.writes_to_arguments import write_back
 from letir.ops.elementwise.casting import copy
@@ -36,13 +36,13 @@ def in_place_check(fn: Lambda) -> Lambda:
     %4 = index_set %3, 2.0, 1
     return (%1, %4)
     """
-    return throughout(fn, _checked)
+    return map_bodies(fn, _checked)
 
 
 def _checked(fn: Lambda) -> Lambda:
     if not any(bind.op.update is not None or bind.op is write_back for bind in fn.binds):
         return fn
-    memory = Memory(fn)
+    memory = _Memory(fn)
     binds: list[Bind] = []
     names: dict[Local, Local] = {}
     for i, bind in enumerate(fn.binds):
@@ -76,7 +76,7 @@ def shares(bind: Bind) -> bool:
 
 
 @define(eq=False)
-class Memory:
+class _Memory:
     """Which locals of a program may share memory, and when each such group is used last."""
 
     fn: Lambda

@@ -41,13 +41,13 @@ from letir.tracing.trace_state import ABSTRACT
 from letir.visitors.usedef import UseDef, use_counts
 
 # bit for bit: x + y is y + x, but (x + y) + z is not x + (y + z)
-COMMUTATIVE = frozenset(
+_COMMUTATIVE = frozenset(
     (
         *(add, mul, maximum, minimum, equal, not_equal, logaddexp, hypot, autograd_add),
         *(logical_and, logical_or, logical_xor, bitwise_and, bitwise_or, bitwise_xor),
     )
 )
-MOST_SWAPS, MOST_ATTRIBUTES = 6, 1000  # 2**6 variants, and as many for each choice of attributes
+_MOST_SWAPS, _MOST_ATTRIBUTES = 6, 1000  # 2**6 variants, and as many for each choice of attributes
 
 
 @frozen(eq=False)
@@ -94,8 +94,8 @@ class Pattern:
     def __attrs_post_init__(self):
         made = {binder: bind for bind in self.fn.binds for binder in bind.binders}
         object.__setattr__(self, "definitions", made)
-        object.__setattr__(self, "root", root_of(self.fn, made))
-        check_used(self.fn)
+        object.__setattr__(self, "root", _root_of(self.fn, made))
+        _check_used(self.fn)
 
     def match(self, bind: Bind, ud: UseDef) -> dict[Local, Arg] | None:
         """What the locals of the pattern stand for if its root fits ``bind``; else None."""
@@ -104,23 +104,23 @@ class Pattern:
         pending = [(self.root, bind)]
         while pending:
             expected, bind = pending.pop()
-            if not (fits(expected, bind) and agrees(values, expected.binders, bind.binders)):
+            if not (_fits(expected, bind) and _agrees(values, expected.binders, bind.binders)):
                 return None
             for wanted, arg in zip(expected.args, bind.args, strict=True):
                 inner = self.definitions.get(wanted) if type(wanted) is Local else None
                 # met before: it must stand for the same again
                 if inner is None or wanted in values:
-                    if not agrees(values, (wanted,), (arg,)):
+                    if not _agrees(values, (wanted,), (arg,)):
                         return None
                     continue
                 made = ud.definition(arg) if type(arg) is Local else None
-                if made is None or not is_result(inner, wanted, made, arg):
+                if made is None or not _is_result(inner, wanted, made, arg):
                     return None
                 pending.append((inner, made))
         return values
 
 
-def fits(expected: Bind, bind: Bind) -> bool:
+def _fits(expected: Bind, bind: Bind) -> bool:
     """Whether two binds are alike but for their operands."""
     return (
         bind.op is expected.op
@@ -130,12 +130,12 @@ def fits(expected: Bind, bind: Bind) -> bool:
     )
 
 
-def is_result(expected: Bind, wanted: Local, bind: Bind, arg: Local) -> bool:
+def _is_result(expected: Bind, wanted: Local, bind: Bind, arg: Local) -> bool:
     """Whether both locals are the same result of their binds."""
     return bind.op is expected.op and bind.binders.index(arg) == expected.binders.index(wanted)
 
 
-def agrees(values: dict[Local, Arg], wanted: Sequence[Arg], args: Sequence[Arg]) -> bool:
+def _agrees(values: dict[Local, Arg], wanted: Sequence[Arg], args: Sequence[Arg]) -> bool:
     """Enter what locals stand for; False if one stands for something else already, or a constant
     is another.
     """
@@ -145,7 +145,7 @@ def agrees(values: dict[Local, Arg], wanted: Sequence[Arg], args: Sequence[Arg])
     )
 
 
-def root_of(fn: Lambda, made: dict[Local, Bind]) -> Bind:
+def _root_of(fn: Lambda, made: dict[Local, Bind]) -> Bind:
     """The last bind of a pattern, from which all its others are reached."""
     computed = fn.ret.args and all(arg in made for arg in fn.ret.args)
     if not computed or any(map(has_effect, fn.binds)):
@@ -167,7 +167,7 @@ def root_of(fn: Lambda, made: dict[Local, Bind]) -> Bind:
     return root
 
 
-def check_used(fn: Lambda) -> None:
+def _check_used(fn: Lambda) -> None:
     """Raise LetirError for a parameter that could stand for anything."""
     used = use_counts(fn)
     unused = [param.name or f"%{i}" for i, param in enumerate(fn.params) if param not in used]
@@ -186,7 +186,7 @@ def recorded(function: Callable, operands: dict[str, Any], attributes: dict[str,
     with tracing([], [], ABSTRACT) as (new, _):
         values = [
             # a number as itself: NumPy's promotion and letir's rules see what it is
-            new.make_tracer(new, new.param(kind, name).arg) if is_type(kind) else kind.value
+            new.make_tracer(new, new.param(kind, name).arg) if _is_type(kind) else kind.value
             for name, kind in operands.items()
         ]
         fn, lifted = finished(new, function(*values, **attributes), None)
@@ -198,7 +198,7 @@ def recorded(function: Callable, operands: dict[str, Any], attributes: dict[str,
     return fn
 
 
-def is_type(kind) -> bool:
+def _is_type(kind) -> bool:
     """Whether an operand is to be recorded: of a type, known or not, and no constant."""
     return type(kind) is not Const
 
@@ -222,10 +222,10 @@ def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> lis
     not.
     """
     if isinstance(pattern, Lambda):
-        programs = [(needed(pattern), {})]
+        programs = [(_needed(pattern), {})]
     else:
         names, wanted = parameters(pattern)
-        programs = list(recordings(pattern, dict.fromkeys(names), choices(f, wanted)))
+        programs = list(_recordings(pattern, dict.fromkeys(names), choices(f, wanted)))
     return [
         Pattern(variant, values)
         for fn, values in programs
@@ -233,19 +233,19 @@ def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> lis
     ]
 
 
-def needed(fn: Lambda) -> Lambda:
+def _needed(fn: Lambda) -> Lambda:
     """``fn`` without dead binds; those that stay keep all their results, as in the program that is
     searched.
     """
     return fn.with_binds(live_binds(fn))
 
 
-def recordings(pattern: Callable, operands: dict, choices: list[dict]) -> Iterator[tuple]:
+def _recordings(pattern: Callable, operands: dict, choices: list[dict]) -> Iterator[tuple]:
     """(program, attributes) for those attributes with which the pattern can be recorded."""
     failed, count = None, 0
     for values in choices:
         try:
-            fn = needed(recorded(pattern, operands, values))
+            fn = _needed(recorded(pattern, operands, values))
         except AttributeError as error:
             raise TraceError(
                 "rewrite: the pattern asks a parameter for its shape, dtype or truth value, but "
@@ -277,8 +277,8 @@ def choices(f: Lambda, wanted: list[str]) -> list[dict]:
         there = [bind.attrs[base] for bind in f.binds if base in bind.attrs]
         # 1 is not True or 1.0
         domains.append(list({token(value): value for value in there}.values()))
-    found = list(itertools.islice(itertools.product(*domains), MOST_ATTRIBUTES + 1))
-    if len(found) > MOST_ATTRIBUTES:
+    found = list(itertools.islice(itertools.product(*domains), _MOST_ATTRIBUTES + 1))
+    if len(found) > _MOST_ATTRIBUTES:
         raise LetirError(f"rewrite: the attributes {', '.join(wanted)} have too many values")
     return [dict(zip(wanted, values, strict=True)) for values in found]
 
@@ -286,10 +286,10 @@ def choices(f: Lambda, wanted: list[str]) -> list[dict]:
 def swapped(fn: Lambda) -> list[Lambda]:
     """``fn`` with the operands of commutative operations in all orders."""
     places = [
-        i for i, b in enumerate(fn.binds) if b.op in COMMUTATIVE and b.args[0] is not b.args[1]
+        i for i, b in enumerate(fn.binds) if b.op in _COMMUTATIVE and b.args[0] is not b.args[1]
     ]
-    if len(places) > MOST_SWAPS:
-        raise LetirError(f"rewrite: a pattern of more than {MOST_SWAPS} commutative operations")
+    if len(places) > _MOST_SWAPS:
+        raise LetirError(f"rewrite: a pattern of more than {_MOST_SWAPS} commutative operations")
     found = []
     for chosen in itertools.product([False, True], repeat=len(places)):
         turned = {i for i, turn in zip(places, chosen, strict=True) if turn}

@@ -49,15 +49,15 @@ def rewrite(
     %1 = add %0, %0
     return %1
     """
-    finder = Finder(f, shared, where)
+    finder = _Finder(f, shared, where)
     matches = finder.run(patterns_of(pattern, f, commutative))
     if not matches:
         return f
-    return Replacer(f, matches, replacement).run()
+    return _Replacer(f, matches, replacement).run()
 
 
 @define(eq=False)
-class Found:
+class _Found:
     """A match to be replaced, with its pattern and where its binds are in the program."""
 
     match: Match
@@ -66,7 +66,7 @@ class Found:
 
 
 @define(eq=False)
-class Finder:
+class _Finder:
     """Finds the places that a pattern fits and that may be replaced."""
 
     f: Lambda
@@ -74,7 +74,7 @@ class Finder:
     where: Callable | None
     consumed: set[int] = field(factory=set)
 
-    def run(self, patterns: list[Pattern]) -> dict[int, Found]:
+    def run(self, patterns: list[Pattern]) -> dict[int, _Found]:
         """{position of the last bind: match}, none of them overlapping."""
         by_root: dict = {}
         for pattern in patterns:
@@ -93,7 +93,7 @@ class Finder:
                     break
         return found
 
-    def at(self, pattern: Pattern, at: int) -> Found | None:
+    def at(self, pattern: Pattern, at: int) -> _Found | None:
         """The match whose last bind is at this position."""
         ud = uses(self.f)
         values = pattern.match(self.f.binds[at], ud)
@@ -103,14 +103,14 @@ class Finder:
         results = tuple([values[arg] for arg in pattern.fn.ret.args])
         if not inner.isdisjoint(self.consumed) or not self.is_free(inner, results, at):
             return None
-        names = names_of(pattern.fn)
+        names = _names_of(pattern.fn)
         given = {n: plain(values[p]) for n, p in zip(names, pattern.fn.params, strict=True)}
         binds = tuple([self.f.binds[i] for i in sorted(inner)])
         match = Match(given | pattern.attributes, binds, results, ud)
         # last: the user sees what could be replaced
         if self.where is not None and not self.where(match):
             return None
-        return Found(match, pattern, inner)
+        return _Found(match, pattern, inner)
 
     def is_free(self, inner: set[int], results: tuple, at: int) -> bool:
         """Whether values inside are not used elsewhere, and results not before the last bind."""
@@ -132,7 +132,7 @@ class Finder:
         return True
 
 
-def names_of(fn: Lambda) -> list[str]:
+def _names_of(fn: Lambda) -> list[str]:
     """What the parameters of a pattern are called."""
     return [param.name or f"%{i}" for i, param in enumerate(fn.params)]
 
@@ -143,11 +143,11 @@ def plain(arg: Arg):
 
 
 @define(eq=False)
-class Replacer:
+class _Replacer:
     """Builds the program with the matches replaced."""
 
     f: Lambda
-    matches: dict[int, Found]
+    matches: dict[int, _Found]
     replacement: Callable | Lambda
     names: dict[Local, Arg] = field(factory=dict)  # what stands for a result that was replaced
     programs: dict = field(factory=dict)
@@ -158,14 +158,14 @@ class Replacer:
         inside = set().union(*[found.inner for found in self.matches.values()])
         inner: set[Bind] = set()
         for at, bind in enumerate(f.binds):
-            # also what was matched: ``needed`` sees who still uses it
+            # also what was matched: ``_needed`` sees who still uses it
             builder.binds.append(self.renamed(bind))
             if at in inside:
                 inner.add(builder.binds[-1])
             if at in self.matches:
                 self.replace(builder, self.matches[at], bind)
         ret = Ret(tuple([self.name(arg) for arg in f.ret.args]))
-        binds = needed(builder.binds, ret, inner)
+        binds = _needed(builder.binds, ret, inner)
         return Lambda(f.params, binds, ret, f.in_tree, f.out_tree)
 
     def name(self, arg: Arg) -> Arg:
@@ -179,7 +179,7 @@ class Replacer:
         args = tuple([self.name(arg) for arg in bind.args])
         return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
 
-    def replace(self, builder: LetBuilder, found: Found, bind: Bind) -> None:
+    def replace(self, builder: LetBuilder, found: _Found, bind: Bind) -> None:
         """Emit the replacement for a match whose last bind is ``bind``."""
         given = {
             name: self.name(value) if type(value) is Local else Const(value)
@@ -190,12 +190,12 @@ class Replacer:
         args = [given[name] for name in names]
         builder.source, start = bind.source, len(builder.binds)
         results = builder.inline(program, args)  # one recording, renamed for each match
-        check_count(found.match.results, results)
+        _check_count(found.match.results, results)
         pairs = zip(found.match.results, results, strict=True)
-        results = [strengthened(builder, old, new) for old, new in pairs]
+        results = [_strengthened(builder, old, new) for old, new in pairs]
         made = {binder for new in builder.binds[start:] for binder in new.binders}
         for old, new in zip(found.match.results, results, strict=True):
-            check_type(old, new, bind)
+            _check_type(old, new, bind)
             # an operand that is handed through keeps its own name
             if new in made and new.name is None:
                 new.name = old.name
@@ -212,20 +212,20 @@ class Replacer:
         key = (*operands.items(), *((n, token(v)) for n, v in attributes.items()))
         if key not in self.programs:
             names, keywords = parameters(self.replacement)
-            check_names(names, keywords, operands, attributes)
+            _check_names(names, keywords, operands, attributes)
             wanted = {name: operands[name] for name in names}
             fn = recorded(self.replacement, wanted, {n: attributes[n] for n in keywords})
             names = [name for name, kind in wanted.items() if type(kind) is not Const]
-            self.programs[key] = without_places(fn), names
+            self.programs[key] = _without_places(fn), names
         return self.programs[key]
 
 
-def without_places(fn: Lambda) -> Lambda:
+def _without_places(fn: Lambda) -> Lambda:
     """``fn`` without source lines, so that its binds get that of what they replace."""
     return fn.with_binds([Bind(b.binders, b.op, b.args, b.attrs) for b in fn.binds])
 
 
-def check_names(names: list, keywords: list, operands: dict, attributes: dict) -> None:
+def _check_names(names: list, keywords: list, operands: dict, attributes: dict) -> None:
     """Raise LetirError if a replacement has a parameter that the pattern has not."""
     unknown = [name for name in names if name not in operands]
     unknown += [name for name in keywords if name not in attributes]
@@ -237,7 +237,7 @@ def check_names(names: list, keywords: list, operands: dict, attributes: dict) -
         )
 
 
-def strengthened(builder: LetBuilder, old: Local, new: Arg) -> Arg:
+def _strengthened(builder: LetBuilder, old: Local, new: Arg) -> Arg:
     """``new`` as NumPy's scalar where it is a Python number that stands for one: in a program an
     operation on Python numbers is the NumPy function, then ``weaken``.
     """
@@ -249,7 +249,7 @@ def strengthened(builder: LetBuilder, old: Local, new: Arg) -> Arg:
     return builder.emit(cast, (new,), cast.complete({"dtype": kind.dtype}))[0]
 
 
-def check_count(old: tuple, new: tuple) -> None:
+def _check_count(old: tuple, new: tuple) -> None:
     """Raise LetirError if a replacement has another number of results."""
     if len(old) != len(new):
         raise LetirError(
@@ -257,7 +257,7 @@ def check_count(old: tuple, new: tuple) -> None:
         )
 
 
-def check_type(old: Local, new: Arg, bind: Bind) -> None:
+def _check_type(old: Local, new: Arg, bind: Bind) -> None:
     """Raise DTypeError or ShapeError if a replacement is of another type than what it replaces."""
     if None in (old.type, new.type) or old.type is new.type:
         return
@@ -269,7 +269,7 @@ def check_type(old: Local, new: Arg, bind: Bind) -> None:
     )
 
 
-def needed(binds: list[Bind], ret: Ret, inner: set[Bind]) -> list[Bind]:
+def _needed(binds: list[Bind], ret: Ret, inner: set[Bind]) -> list[Bind]:
     """``binds`` without those of ``inner`` that nothing uses any more."""
     live, kept = set(ret.locals()), []
     for bind in reversed(binds):

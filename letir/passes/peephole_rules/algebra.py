@@ -36,9 +36,9 @@ from letir.ops.elementwise.ufuncs import (
     sub,
     trunc,
 )
-from letir.passes.peephole_rules.value_facts import Known
+from letir.passes.peephole_rules.value_facts import ValueFacts
 
-MOST_EXPONENT = 14  # 2.0**-14 is the least normal number of float16: halves and doubles are exact
+_MOST_EXPONENT = 14  # 2.0**-14 is the least normal number of float16: halves and doubles are exact
 
 
 def other(bind: Bind, op: Primitive, *args: Arg) -> Bind:
@@ -49,42 +49,42 @@ def other(bind: Bind, op: Primitive, *args: Arg) -> Bind:
 # ---- what adds nothing ----
 
 
-def is_plus_zero(n, kind: str) -> bool:
+def _is_plus_zero(n, kind: str) -> bool:
     """Whether x - n is x."""
     parts = (n.real, n.imag) if type(n) is complex else (n,)
     return n == 0 and (kind in "iu" or all(math.copysign(1, part) > 0 for part in parts))
 
 
-def is_minus_zero(n, kind: str) -> bool:
+def _is_minus_zero(n, kind: str) -> bool:
     """Whether x + n is x: 0.0 makes 0.0 of -0.0."""
     if kind in "iu":
         return n == 0
     parts = (n.real, n.imag) if type(n) is complex else (n,)
     # a real -0.0 added to a complex number has the imaginary part 0.0
-    return n == 0 and len(parts) == 1 + (kind == "c") and is_negative(parts)
+    return n == 0 and len(parts) == 1 + (kind == "c") and _is_negative(parts)
 
 
-def is_negative(parts: tuple) -> bool:
+def _is_negative(parts: tuple) -> bool:
     """Whether all have the sign bit."""
     return all(math.copysign(1, part) < 0 for part in parts)
 
 
-def is_one(n, kind: str) -> bool:
+def _is_one(n, kind: str) -> bool:
     """Whether x * n and x / n are x; in a complex product inf meets a 0."""
     return n == 1 and kind != "c"
 
 
-def is_whole_one(n, kind: str) -> bool:
+def _is_whole_one(n, kind: str) -> bool:
     """Whether the whole quotient x // n is x."""
     return n == 1 and kind in "iu"
 
 
-def is_no_bit(n, kind: str) -> bool:
+def _is_no_bit(n, kind: str) -> bool:
     """Whether x | n is x."""
     return n == 0
 
 
-def is_every_bit(n, kind: str) -> bool:
+def _is_every_bit(n, kind: str) -> bool:
     """Whether x & n is x."""
     return n is True if kind == "b" else kind == "i" and n == -1
 
@@ -92,7 +92,7 @@ def is_every_bit(n, kind: str) -> bool:
 def neutral(is_neutral: Callable, *, first: bool) -> Callable:
     """The rule for an operation that gives its one operand if the other is neutral."""
 
-    def rule(bind: Bind, known: Known) -> Local | None:
+    def rule(bind: Bind, known: ValueFacts) -> Local | None:
         (y,), (a, b) = bind.binders, bind.args
         kind = y.type.dtype.kind
         for x, n in ((a, b), (b, a)) if first else ((a, b),):
@@ -107,7 +107,7 @@ def neutral(is_neutral: Callable, *, first: bool) -> Callable:
 # ---- twice ----
 
 
-def twice(bind: Bind, known: Known) -> Local | Bind | None:
+def twice(bind: Bind, known: ValueFacts) -> Local | Bind | None:
     """What an operation that is its own inverse makes of its own result."""
     (y,), (inner,) = bind.binders, bind.args
     if known.op_of(inner) is not bind.op:
@@ -122,7 +122,7 @@ def twice(bind: Bind, known: Known) -> Local | Bind | None:
 def again(*ops: Primitive) -> Callable:
     """The rule for an operation that changes nothing in what these give."""
 
-    def rule(bind: Bind, known: Known) -> Local | None:
+    def rule(bind: Bind, known: ValueFacts) -> Local | None:
         (y,), (x,) = bind.binders, bind.args
         is_done = known.op_of(x) in ops and y.type.dtype.kind != "c"
         return x if is_done and known.can_be(y, x) else None
@@ -130,14 +130,14 @@ def again(*ops: Primitive) -> Callable:
     return rule
 
 
-def whole_already(bind: Bind, known: Known) -> Local | None:
+def _whole_already(bind: Bind, known: ValueFacts) -> Local | None:
     """An integer rounded, and what has no imaginary part conjugated."""
     (y,), (x,) = bind.binders, bind.args
     kinds = "iuf" if bind.op is conj else "iu"
     return x if y.type.dtype.kind in kinds and known.can_be(y, x) else None
 
 
-def copied_already(bind: Bind, known: Known) -> Local | None:
+def _copied_already(bind: Bind, known: ValueFacts) -> Local | None:
     """``positive`` of a new array."""
     return bind.args[0] if known.can_be(bind.binders[0], bind.args[0]) else None
 
@@ -145,7 +145,7 @@ def copied_already(bind: Bind, known: Known) -> Local | None:
 # ---- signs ----
 
 
-def negated(arg: Arg, bind: Bind, known: Known) -> Arg | None:
+def _negated(arg: Arg, bind: Bind, known: ValueFacts) -> Arg | None:
     """What an operand of ``bind`` is the negative of."""
     if known.op_of(arg) is not neg:
         return None
@@ -155,19 +155,19 @@ def negated(arg: Arg, bind: Bind, known: Known) -> Arg | None:
     return x if is_same and known.is_plain(x) else None
 
 
-def signed_sum(bind: Bind, known: Known) -> Bind | None:
+def _signed_sum(bind: Bind, known: ValueFacts) -> Bind | None:
     """x + -y = x - y and the like."""
     x, y = bind.args
-    negative = negated(y, bind, known)
+    negative = _negated(y, bind, known)
     if negative is not None:
         return other(bind, sub if bind.op is add else add, x, negative)
-    negative = negated(x, bind, known) if bind.op is add else None
+    negative = _negated(x, bind, known) if bind.op is add else None
     return None if negative is None else other(bind, sub, y, negative)
 
 
-def signed_product(bind: Bind, known: Known) -> Bind | None:
+def _signed_product(bind: Bind, known: ValueFacts) -> Bind | None:
     """-x * -y = x * y; of the least integer the negative is itself, which a quotient shows."""
-    x, y = [negated(arg, bind, known) for arg in bind.args]
+    x, y = [_negated(arg, bind, known) for arg in bind.args]
     kinds = "f" if bind.op is div else "iuf"
     if x is None or y is None or bind.binders[0].type.dtype.kind not in kinds:
         return None
@@ -176,7 +176,7 @@ def signed_product(bind: Bind, known: Known) -> Bind | None:
     return other(bind, bind.op, x, y)
 
 
-def without_sign(bind: Bind, known: Known) -> Bind | None:
+def _without_sign(bind: Bind, known: ValueFacts) -> Bind | None:
     """abs(-x) = abs(x), abs(conj(z)) = abs(z), square(-x) = square(x)."""
     (arg,) = bind.args
     if known.op_of(arg) is conj and bind.op is abs_:
@@ -191,7 +191,7 @@ def without_sign(bind: Bind, known: Known) -> Bind | None:
 # ---- powers and quotients ----
 
 
-def power_of(bind: Bind, known: Known) -> Bind | Local | None:
+def power_of(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     """x**2 = x * x, x**0.5 = sqrt(x), x**-1 = 1 / x where NumPy computes them so."""
     (y,), (x, n) = bind.binders, bind.args
     if type(n) is not Const or type(x) is not Local or type(n.value) not in (int, float):
@@ -209,14 +209,14 @@ def power_of(bind: Bind, known: Known) -> Bind | Local | None:
     return other(bind, sqrt, x) if exponent == 0.5 else other(bind, div, Const(1), x)
 
 
-SIMPLE = {1.0: np.positive, 2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal}
+_SIMPLE = {1.0: np.positive, 2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal}
 
 
 @cache
 def is_power(dtype: np.dtype, exponent: float) -> bool:
     """Whether NumPy's ``power`` gives what the simple operation for this exponent gives."""
     # asked, not known: NumPy's releases and machines differ in when they take the short way
-    simple = SIMPLE.get(exponent)
+    simple = _SIMPLE.get(exponent)
     if simple is None or dtype.kind != "f":
         return False
     info = np.finfo(dtype)
@@ -234,38 +234,38 @@ def is_power(dtype: np.dtype, exponent: float) -> bool:
     )
 
 
-def by_power_of_two(bind: Bind, known: Known) -> Bind | None:
+def _by_power_of_two(bind: Bind, known: ValueFacts) -> Bind | None:
     """x / 8 = x * 0.125: both are rounded once, from the same number."""
     x, n = bind.args
     if type(n) is not Const or type(n.value) not in (int, float) or not n.value:
         return None
     mantissa, exponent = math.frexp(n.value)
-    if abs(mantissa) != 0.5 or abs(exponent - 1) > MOST_EXPONENT or n.value == 1:
+    if abs(mantissa) != 0.5 or abs(exponent - 1) > _MOST_EXPONENT or n.value == 1:
         return None
     if type(x) is not Local or bind.binders[0].type.dtype.kind != "f":
         return None
     return other(bind, mul, x, Const(1 / n.value))
 
 
-SUM, PRODUCT = neutral(is_minus_zero, first=True), neutral(is_one, first=True)
-BITS = neutral(is_no_bit, first=True)
-ROUND = (whole_already, again(ceil, floor, rint, trunc))
+_SUM, _PRODUCT = neutral(_is_minus_zero, first=True), neutral(_is_one, first=True)
+_BITS = neutral(_is_no_bit, first=True)
+_ROUND = (_whole_already, again(ceil, floor, rint, trunc))
 RULES: dict[Primitive, tuple[Callable, ...]] = {
-    add: (SUM, signed_sum),
-    sub: (neutral(is_plus_zero, first=False), signed_sum),
-    mul: (PRODUCT, signed_product),
-    div: (neutral(is_one, first=False), signed_product, by_power_of_two),
-    floor_divide: (neutral(is_whole_one, first=False),),
+    add: (_SUM, _signed_sum),
+    sub: (neutral(_is_plus_zero, first=False), _signed_sum),
+    mul: (_PRODUCT, _signed_product),
+    div: (neutral(_is_one, first=False), _signed_product, _by_power_of_two),
+    floor_divide: (neutral(_is_whole_one, first=False),),
     power: (power_of,),
-    bitwise_or: (BITS,),
-    bitwise_xor: (BITS,),
-    bitwise_and: (neutral(is_every_bit, first=True),),
+    bitwise_or: (_BITS,),
+    bitwise_xor: (_BITS,),
+    bitwise_and: (neutral(_is_every_bit, first=True),),
     neg: (twice,),
-    conj: (whole_already, twice),
+    conj: (_whole_already, twice),
     invert: (twice,),
-    positive: (copied_already,),
-    abs_: (again(abs_), without_sign),
-    square: (without_sign,),
+    positive: (_copied_already,),
+    abs_: (again(abs_), _without_sign),
+    square: (_without_sign,),
     sign: (again(sign),),
-    **dict.fromkeys((ceil, floor, rint, trunc), ROUND),
+    **dict.fromkeys((ceil, floor, rint, trunc), _ROUND),
 }

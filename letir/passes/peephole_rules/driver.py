@@ -11,10 +11,10 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.errors import LetirError
 from letir.ops.effects.writes_to_arguments import write_back
 from letir.passes.peephole_rules import algebra, fast_math, movement, selection
-from letir.passes.peephole_rules.value_facts import Known
+from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 
-MOST_REWRITES = 16  # of one bind: each makes it simpler, so that there are two or three
+_MOST_REWRITES = 16  # of one bind: each makes it simpler, so that there are two or three
 
 
 def _table(*tables: dict) -> dict:
@@ -25,8 +25,8 @@ def _table(*tables: dict) -> dict:
     return merged
 
 
-EXACT = _table(algebra.RULES, movement.RULES, selection.RULES)
-FAST = _table(fast_math.RULES, EXACT)
+_EXACT = _table(algebra.RULES, movement.RULES, selection.RULES)
+_FAST = _table(fast_math.RULES, _EXACT)
 
 
 @paused_gc()
@@ -59,11 +59,11 @@ def peephole(fn: Lambda, *, fast_math: bool = False) -> Lambda:
 
 
 def _exact(fn: Lambda) -> Lambda:
-    return rewritten(fn, EXACT)
+    return rewritten(fn, _EXACT)
 
 
 def _fast(fn: Lambda) -> Lambda:
-    return rewritten(fn, FAST)
+    return rewritten(fn, _FAST)
 
 
 def rewritten(fn: Lambda, rules: dict) -> Lambda:
@@ -72,7 +72,7 @@ def rewritten(fn: Lambda, rules: dict) -> Lambda:
     A rule ``(bind, known)`` answers with a bind of the same binders, with what stands for the one
     result, or with None. Results of unknown type stay as they are.
     """
-    known = Known(fn)
+    known = ValueFacts(fn)
     names: dict[Local, Arg] = {}
     binds: list[Bind] = []
     changed = False
@@ -80,7 +80,7 @@ def rewritten(fn: Lambda, rules: dict) -> Lambda:
         found = renamed(bind, names) if names else bind
         if bind.op in rules and is_typed(bind):
             known.at = bind
-            found = simplest(found, rules, known)
+            found = _simplest(found, rules, known)
             if type(found) is Local:
                 names[bind.binders[0]] = found
                 continue
@@ -95,9 +95,9 @@ def rewritten(fn: Lambda, rules: dict) -> Lambda:
     return Lambda(fn.params, binds, ret, fn.in_tree, fn.out_tree)
 
 
-def simplest(bind: Bind, rules: dict, known: Known) -> Bind | Local:
+def _simplest(bind: Bind, rules: dict, known: ValueFacts) -> Bind | Local:
     """What is left of ``bind`` when no rule has anything to say any more."""
-    for _ in range(MOST_REWRITES):
+    for _ in range(_MOST_REWRITES):
         for rule in rules.get(bind.op, ()):
             found = rule(bind, known)
             if found is not None and fits(found, bind):

@@ -11,7 +11,7 @@ from letir.ops.shape.shape_and_creation import is_known, sum_to_size, zeros
 from letir.passes.peephole_rules.algebra import neutral
 from letir.passes.peephole_rules.movement import summed_at_once
 from letir.passes.peephole_rules.selection import array
-from letir.passes.peephole_rules.value_facts import Known
+from letir.passes.peephole_rules.value_facts import ValueFacts
 
 
 def nothing(bind: Bind) -> Bind | None:
@@ -25,38 +25,38 @@ def nothing(bind: Bind) -> Bind | None:
     return Bind(bind.binders, zeros, (), attrs, bind.source)
 
 
-def is_zero(n, kind: str) -> bool:
+def _is_zero(n, kind: str) -> bool:
     """Whether it is a zero of either sign."""
     return n == 0
 
 
-def is_any_one(n, kind: str) -> bool:
+def _is_any_one(n, kind: str) -> bool:
     """Whether it is 1, of complex numbers too."""
     return n == 1
 
 
-def times_zero(bind: Bind, known: Known) -> Bind | None:
+def _times_zero(bind: Bind, known: ValueFacts) -> Bind | None:
     """x * 0 = 0."""
     numbers = [known.number(arg) for arg in bind.args]
     return nothing(bind) if any(n is not None and n == 0 for n in numbers) else None
 
 
-def zero_by(bind: Bind, known: Known) -> Bind | None:
+def _zero_by(bind: Bind, known: ValueFacts) -> Bind | None:
     """0 / x = 0."""
     n = known.number(bind.args[0])
     return nothing(bind) if n is not None and n == 0 else None
 
 
-def less_itself(bind: Bind, known: Known) -> Bind | None:
+def _less_itself(bind: Bind, known: ValueFacts) -> Bind | None:
     """x - x = 0."""
     x, y = bind.args
     return nothing(bind) if x is y and type(x) is Local else None
 
 
 RULES: dict[Primitive, tuple[Callable, ...]] = {
-    add: (neutral(is_zero, first=True),),
-    sub: (neutral(is_zero, first=False), less_itself),
-    mul: (neutral(is_any_one, first=True), times_zero),
-    div: (neutral(is_any_one, first=False), zero_by),
+    add: (neutral(_is_zero, first=True),),
+    sub: (neutral(_is_zero, first=False), _less_itself),
+    mul: (neutral(_is_any_one, first=True), _times_zero),
+    div: (neutral(_is_any_one, first=False), _zero_by),
     sum_to_size: (summed_at_once,),
 }

@@ -15,10 +15,10 @@ from letir.ops.elementwise.casting import cast, copy
 from letir.ops.elementwise.ufuncs import real
 from letir.ops.shape.shape_and_creation import broadcast_to, is_known, ravel, reshape, sum_to_size
 from letir.ops.shape.transpose_join_split import expand_dims, flip, normalized, squeeze, transpose
-from letir.passes.peephole_rules.value_facts import Known
+from letir.passes.peephole_rules.value_facts import ValueFacts
 
 # bits of whole numbers that a float holds exactly
-MANTISSA = {2: 11, 4: 24, 8: 53}
+_MANTISSA = {2: 11, 4: 24, 8: 53}
 
 
 def remade(bind: Bind, args: tuple[Arg, ...], **attrs) -> Bind:
@@ -26,7 +26,7 @@ def remade(bind: Bind, args: tuple[Arg, ...], **attrs) -> Bind:
     return Bind(bind.binders, bind.op, args, Attrs({**bind.attrs, **attrs}), bind.source)
 
 
-def before(bind: Bind, op: Primitive, known: Known) -> Bind | None:
+def before(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | None:
     """The bind that makes the first operand, if it is this operation, its type is known, and it
     has an operand.
     """
@@ -46,7 +46,7 @@ def order_of(bind: Bind) -> tuple[int, ...]:
     return tuple(range(ndim))[::-1] if axes is None else normalized(axes, ndim)
 
 
-def transposed(bind: Bind, known: Known) -> Bind | Local | None:
+def transposed(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     """No transpose, or one for two."""
     (y,), (x,) = bind.binders, bind.args
     order, base = order_of(bind), x
@@ -59,7 +59,7 @@ def transposed(bind: Bind, known: Known) -> Bind | Local | None:
     return None if inner is None else remade(bind, (base,), axes=order)
 
 
-def flipped(bind: Bind, known: Known) -> Local | None:
+def flipped(bind: Bind, known: ValueFacts) -> Local | None:
     """Twice along the same axes is not at all."""
     inner = before(bind, flip, known)
     if inner is None or places(bind.attrs["axis"], bind) != places(inner.attrs["axis"], bind):
@@ -74,7 +74,7 @@ def places(axis, bind: Bind) -> frozenset[int]:
     return frozenset(range(ndim) if axis is None else normalized(axis, ndim))
 
 
-def squeezed(bind: Bind, known: Known) -> Local | None:
+def _squeezed(bind: Bind, known: ValueFacts) -> Local | None:
     """The axes that ``expand_dims`` has just made taken away again."""
     inner = before(bind, expand_dims, known)
     if inner is None or bind.attrs["axis"] is None:
@@ -85,7 +85,7 @@ def squeezed(bind: Bind, known: Known) -> Local | None:
     return x if set(made) == set(taken) and known.can_be_view(bind.binders[0], x) else None
 
 
-def expanded(bind: Bind, known: Known) -> Local | None:
+def _expanded(bind: Bind, known: ValueFacts) -> Local | None:
     """The axes that ``squeeze`` has just taken away made again, for an array in rows: those of
     length 1 may have any stride in a view.
     """
@@ -99,7 +99,7 @@ def expanded(bind: Bind, known: Known) -> Local | None:
 # ---- reshape, broadcast_to, sum_to_size ----
 
 
-def without_sizes(bind: Bind, known: Known) -> Bind | None:
+def _without_sizes(bind: Bind, known: ValueFacts) -> Bind | None:
     """The shape as an attribute where it is known, and no operand."""
     kind = bind.binders[0].type
     if len(bind.args) == 1 or not is_known(kind.shape):
@@ -107,7 +107,7 @@ def without_sizes(bind: Bind, known: Known) -> Bind | None:
     return remade(bind, bind.args[:1], shape=kind.shape)
 
 
-def same_shape(bind: Bind) -> bool:
+def _same_shape(bind: Bind) -> bool:
     """Whether the operand has the shape already, whatever the sizes are that have names."""
     x, (y,) = bind.args[0].type, bind.binders
     # a name with an underscore may mean another number elsewhere
@@ -119,12 +119,12 @@ def has_private_names(shape: tuple) -> bool:
     return any(type(n) is not int and any(m.startswith("_") for m in n.names) for n in shape)
 
 
-def reshaped(bind: Bind, known: Known) -> Bind | Local | None:
+def _reshaped(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     """No reshape, or one for two."""
     (y,), x = bind.binders, bind.args[0]
     if bind.attrs["order"] != "C" or type(x) is not Local:
         return None
-    if same_shape(bind):
+    if _same_shape(bind):
         return x if known.can_be_view(y, x) else None
     inner = before(bind, reshape, known)
     if inner is None or inner.attrs["order"] != "C" or len(bind.args) > 1 or not y.type.shape:
@@ -137,7 +137,7 @@ def reshaped(bind: Bind, known: Known) -> Bind | Local | None:
     return remade(bind, (base,), shape=shape) if is_view or known.is_rows(base) else None
 
 
-def raveled(bind: Bind, known: Known) -> Bind | None:
+def _raveled(bind: Bind, known: ValueFacts) -> Bind | None:
     """A reshape, which other rules know, where the elements lie in a row."""
     (y,), x = bind.binders, bind.args[0]
     if bind.attrs["order"] != "C" or type(x) is not Local or not known.is_rows(x):
@@ -163,11 +163,11 @@ def splits(shape: tuple, finer: tuple) -> bool:
     return all(n == 1 for n in rest)
 
 
-def broadcast(bind: Bind, known: Known) -> Bind | Local | None:
+def broadcast(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     """No ``broadcast_to``, or one for two."""
     (y,), x = bind.binders, bind.args[0]
     # NumPy's view cannot be written to: a result that was one stays one
-    if type(x) is Local and same_shape(bind) and not known.is_shown(y):
+    if type(x) is Local and _same_shape(bind) and not known.is_shown(y):
         return x if known.can_be_view(y, x) else None
     inner = before(bind, broadcast_to, known)
     if inner is None or (not inner.args[0].type.shape and known.is_shown(y)):
@@ -175,17 +175,17 @@ def broadcast(bind: Bind, known: Known) -> Bind | Local | None:
     return remade(bind, (inner.args[0], *bind.args[1:]))
 
 
-def summed(bind: Bind, known: Known) -> Bind | Local | None:
+def _summed(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     """No ``sum_to_size`` of what has the size: it gives its operand itself. Of integers, whose sums
     wrap around in any order, one for two [D10].
     """
     (y,), x = bind.binders, bind.args[0]
-    if type(x) is Local and same_shape(bind):
+    if type(x) is Local and _same_shape(bind):
         return x if known.can_be_operand(y, x) else None
     return summed_at_once(bind, known) if y.type.dtype.kind in "biu" else None
 
 
-def summed_at_once(bind: Bind, known: Known) -> Bind | None:
+def summed_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
     """One ``sum_to_size`` for two, which sums in another order."""
     inner = before(bind, sum_to_size, known)
     if inner is None or not known.is_plain(inner.args[0]):
@@ -196,7 +196,7 @@ def summed_at_once(bind: Bind, known: Known) -> Bind | None:
 # ---- casts and copies ----
 
 
-def cast_again(bind: Bind, known: Known) -> Bind | Local | None:
+def _cast_again(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     """No cast, or one for two."""
     (y,), (x,) = bind.binders, bind.args
     if type(x) is Local and x.type is y.type and y.type.shape and known.can_be(y, x):
@@ -212,8 +212,8 @@ def is_direct(first: np.dtype, second: np.dtype, third: np.dtype) -> bool:
     """Whether a cast by way of ``second`` gives what a direct one gives."""
     if {first.kind, second.kind, third.kind} <= set("iu"):
         # modulo the width, which must not shrink in between
-        return second.itemsize >= third.itemsize or is_lossless(first, second)
-    if first.kind == "c" != third.kind or not is_lossless(first, second):
+        return second.itemsize >= third.itemsize or _is_lossless(first, second)
+    if first.kind == "c" != third.kind or not _is_lossless(first, second):
         return False
     if third == np.float16 and first.kind in "iu" and first.itemsize > 2:
         return False  # NumPy rounds those twice, by way of float32
@@ -221,18 +221,18 @@ def is_direct(first: np.dtype, second: np.dtype, third: np.dtype) -> bool:
     return third.kind in "fcb" or first == third or first.kind == "b"
 
 
-def is_lossless(first: np.dtype, second: np.dtype) -> bool:
+def _is_lossless(first: np.dtype, second: np.dtype) -> bool:
     """Whether ``second`` holds every number of ``first``."""
     if first == second or first.kind == "b":
         return True
     if second.kind in "fc" and first.kind in "iu":
         part = second.itemsize // (1 + (second.kind == "c"))
-        return 8 * first.itemsize <= MANTISSA[part]
+        return 8 * first.itemsize <= _MANTISSA[part]
     # among integers and among floats NumPy's answer is exact
     return second.kind != "b" and np.can_cast(first, second, "safe")
 
 
-def copied(bind: Bind, known: Known) -> Local | None:
+def copied(bind: Bind, known: ValueFacts) -> Local | None:
     """No copy of a new array that has the order already."""
     (y,), (x,) = bind.binders, bind.args
     if type(x) is not Local or not y.type.shape or x.type is not y.type:
@@ -241,7 +241,7 @@ def copied(bind: Bind, known: Known) -> Local | None:
     return x if has_order and known.can_be(y, x) else None
 
 
-def real_already(bind: Bind, known: Known) -> Local | None:
+def _real_already(bind: Bind, known: ValueFacts) -> Local | None:
     """The real part of a real array is the array itself."""
     (y,), (x,) = bind.binders, bind.args
     is_itself = type(x) is Local and y.type.dtype.kind != "c" and not y.type.weak
@@ -251,13 +251,13 @@ def real_already(bind: Bind, known: Known) -> Local | None:
 RULES: dict[Primitive, tuple[Callable, ...]] = {
     transpose: (transposed,),
     flip: (flipped,),
-    squeeze: (squeezed,),
-    expand_dims: (expanded,),
-    reshape: (without_sizes, reshaped),
-    ravel: (raveled,),
-    broadcast_to: (without_sizes, broadcast),
-    sum_to_size: (without_sizes, summed),
-    cast: (cast_again,),
+    squeeze: (_squeezed,),
+    expand_dims: (_expanded,),
+    reshape: (_without_sizes, _reshaped),
+    ravel: (_raveled,),
+    broadcast_to: (_without_sizes, broadcast),
+    sum_to_size: (_without_sizes, _summed),
+    cast: (_cast_again,),
     copy: (copied,),
-    real: (real_already,),
+    real: (_real_already,),
 }

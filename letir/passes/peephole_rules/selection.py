@@ -29,7 +29,7 @@ from letir.ops.indexing.basic import index
 from letir.ops.shape.shape_and_creation import constant, is_known, size
 from letir.passes.peephole_rules.algebra import neutral, other
 from letir.passes.peephole_rules.movement import has_private_names
-from letir.passes.peephole_rules.value_facts import Known
+from letir.passes.peephole_rules.value_facts import ValueFacts
 
 
 def array(bind: Bind, value) -> Bind:
@@ -40,7 +40,7 @@ def array(bind: Bind, value) -> Bind:
 # ---- where ----
 
 
-def chosen(bind: Bind, known: Known) -> Local | Bind | None:
+def _chosen(bind: Bind, known: ValueFacts) -> Local | Bind | None:
     """The choice that does not depend on the condition; choices inside choices by the same."""
     (y,), (condition, a, b) = bind.binders, bind.args
     if not y.type.shape or any(arg.type is None for arg in bind.args):
@@ -51,22 +51,22 @@ def chosen(bind: Bind, known: Known) -> Local | Bind | None:
     if type(decided) is bool:
         taken, left = (a, b) if decided else (b, a)
         return taken if known.can_be(y, taken, left) else None
-    return nested_choice(bind, known)
+    return _nested_choice(bind, known)
 
 
-def nested_choice(bind: Bind, known: Known) -> Bind | None:
+def _nested_choice(bind: Bind, known: ValueFacts) -> Bind | None:
     """where(c, where(c, a, _), b) = where(c, a, b), and so in the other branch."""
     condition, *branches = bind.args
     if type(condition) is not Local:
         return None
-    found = [inner_choice(condition, branch, i, known) for i, branch in enumerate(branches)]
+    found = [_inner_choice(condition, branch, i, known) for i, branch in enumerate(branches)]
     if found == [None, None]:
         return None
     kept = [new or old for new, old in zip(found, branches, strict=True)]
     return other(bind, where, condition, *kept)
 
 
-def inner_choice(condition: Local, branch: Arg, i: int, known: Known) -> Local | None:
+def _inner_choice(condition: Local, branch: Arg, i: int, known: ValueFacts) -> Local | None:
     """What a branch is, if it was chosen by the same condition."""
     inner = known.made.get(branch) if known.op_of(branch) is where else None
     if inner is None or inner.args[0] is not condition:
@@ -81,7 +81,7 @@ def inner_choice(condition: Local, branch: Arg, i: int, known: Known) -> Local |
 # ---- logic ----
 
 
-def not_not(bind: Bind, known: Known) -> Local | Bind | None:
+def _not_not(bind: Bind, known: ValueFacts) -> Local | Bind | None:
     """not not x is x for truth values, else whether it is not 0."""
     (y,), (inner,) = bind.binders, bind.args
     if known.op_of(inner) is not logical_not:
@@ -92,23 +92,23 @@ def not_not(bind: Bind, known: Known) -> Local | Bind | None:
     return None if x.type is None or x.type.weak else other(bind, not_equal, x, Const(0))
 
 
-def with_itself(bind: Bind, known: Known) -> Local | None:
+def _with_itself(bind: Bind, known: ValueFacts) -> Local | None:
     """x and x, x or x, and the larger of x and x."""
     x, y = bind.args
     return x if x is y and known.can_be(bind.binders[0], x) else None
 
 
-def is_false(n, kind: str) -> bool:
+def _is_false(n, kind: str) -> bool:
     """Whether x or n is x."""
     return n is False
 
 
-def is_true(n, kind: str) -> bool:
+def _is_true(n, kind: str) -> bool:
     """Whether x and n is x."""
     return n is True
 
 
-def compared(bind: Bind, known: Known) -> Bind | None:
+def compared(bind: Bind, known: ValueFacts) -> Bind | None:
     """An integer, such as a size, compared with itself."""
     (y,), (a, b) = bind.binders, bind.args
     if a is not b or y.type.shape or type(a) is not Local or a.type.dtype.kind not in "biu":
@@ -119,7 +119,7 @@ def compared(bind: Bind, known: Known) -> Bind | None:
 # ---- sizes ----
 
 
-def size_of(bind: Bind, known: Known) -> Local | Bind | None:
+def _size_of(bind: Bind, known: ValueFacts) -> Local | Bind | None:
     """A size that is known as a constant; else that of the first value of this shape."""
     (y,), (x,) = bind.binders, bind.args
     if x.type is None or type(x) is Const:
@@ -133,7 +133,7 @@ def size_of(bind: Bind, known: Known) -> Local | Bind | None:
     return first if first is not y and known.joined(y, first) else None
 
 
-def one_size(bind: Bind, known: Known) -> Bind | None:
+def _one_size(bind: Bind, known: ValueFacts) -> Bind | None:
     """One number of a size that is known."""
     x, axis = bind.args[0], bind.attrs["item"]
     if known.op_of(x) is not size or type(axis) is not int or len(bind.args) > 1:
@@ -143,18 +143,18 @@ def one_size(bind: Bind, known: Known) -> Bind | None:
     return array(bind, np.int64(n)) if type(n) is int else None
 
 
-SAME = (with_itself,)
+_SAME = (_with_itself,)
 RULES: dict[Primitive, tuple[Callable, ...]] = {
-    where: (chosen,),
-    logical_not: (not_not,),
-    logical_and: (with_itself, neutral(is_true, first=True)),
-    logical_or: (with_itself, neutral(is_false, first=True)),
-    logical_xor: (neutral(is_false, first=True),),
-    bitwise_and: SAME,
-    bitwise_or: SAME,
-    maximum: SAME,
-    minimum: SAME,
+    where: (_chosen,),
+    logical_not: (_not_not,),
+    logical_and: (_with_itself, neutral(_is_true, first=True)),
+    logical_or: (_with_itself, neutral(_is_false, first=True)),
+    logical_xor: (neutral(_is_false, first=True),),
+    bitwise_and: _SAME,
+    bitwise_or: _SAME,
+    maximum: _SAME,
+    minimum: _SAME,
     **dict.fromkeys((equal, not_equal, less, less_equal, greater, greater_equal), (compared,)),
-    size: (size_of,),
-    index: (one_size,),
+    size: (_size_of,),
+    index: (_one_size,),
 }

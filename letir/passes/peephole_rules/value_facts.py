@@ -1,5 +1,5 @@
-"""``Known``: what a pass knows of values before they exist, beside their types: how they are made,
-who shares their memory, and how they lie in it.
+"""``ValueFacts``: what a pass knows of values beside their types: which bind makes them, which
+values share their memory, and their memory order.
 
 A pass that lets one value stand for another must not make a result share memory with an argument,
 a constant or another result where NumPy's own does not [C4], nor change the order in memory, on
@@ -38,43 +38,43 @@ from letir.ops.shape.transpose_join_split import (
 )
 
 # new memory, compact, and NumPy's scalar if it has no axes; so are the results of ufuncs
-SCALARS = frozenset([dot, matmul, all_, any_, max_, min_, prod, sum_])
+_SCALARS = frozenset([dot, matmul, all_, any_, max_, min_, prod, sum_])
 # new memory, compact, and a 0-d array if it has no axes
-ARRAYS = frozenset([arange, cast, concatenate, copy, eye, full, ones, stack, where, zeros])
+_ARRAYS = frozenset([arange, cast, concatenate, copy, eye, full, ones, stack, where, zeros])
 # one row after the other, whatever the operands are
-ROWS = frozenset([arange, dot, eye, full, matmul, ones, zeros])
+_ROWS = frozenset([arange, dot, eye, full, matmul, ones, zeros])
 # one row after the other if all operands are
-KEEPS_ROWS = frozenset([cast, concatenate, copy, expand_dims, reshape, squeeze])
+_KEEPS_ROWS = frozenset([cast, concatenate, copy, expand_dims, reshape, squeeze])
 # another array object for the memory of the operand, always
-VIEWS = frozenset([broadcast_to, expand_dims, flip, reshape, transpose])
+_VIEWS = frozenset([broadcast_to, expand_dims, flip, reshape, transpose])
 # all elements may be one known number
-UNIFORM = frozenset([broadcast_to, constant, expand_dims, full, ones, reshape, zeros])
+_UNIFORM = frozenset([broadcast_to, constant, expand_dims, full, ones, reshape, zeros])
 # without repeated elements if the operand is
-PLAIN_VIEWS = frozenset([expand_dims, flip, reshape, squeeze, transpose])
-MOST_VIEWS = 8  # how many of them are looked through
-MOST_OPERANDS = 64  # how many are looked at to know the order in memory of one
+_PLAIN_VIEWS = frozenset([expand_dims, flip, reshape, squeeze, transpose])
+_MOST_VIEWS = 8  # how many of them are looked through
+_MOST_OPERANDS = 64  # how many are looked at to know the order in memory of one
 
 
 @cache
-def is_ufunc(op: Primitive) -> bool:
+def _is_ufunc(op: Primitive) -> bool:
     """Whether one of NumPy's ufuncs computes it, with one result."""
     return op.elementwise and op.reusable and any(isinstance(f, np.ufunc) for f in op.numpy)
 
 
 @cache
-def is_new(op: Primitive) -> bool:
+def _is_new(op: Primitive) -> bool:
     """Whether its result shares memory with nothing."""
-    return op in SCALARS or op in ARRAYS or is_ufunc(op)
+    return op in _SCALARS or op in _ARRAYS or _is_ufunc(op)
 
 
-def escaping(fn: Lambda) -> set[Local]:
+def _escaping(fn: Lambda) -> set[Local]:
     """The locals whose memory a result may show."""
-    return _leading_to_results(fn, is_new)
+    return _leading_to_results(fn, _is_new)
 
 
-def given_back(fn: Lambda) -> set[Local]:
+def _given_back(fn: Lambda) -> set[Local]:
     """The locals that may be a result, as the object that they are."""
-    return _leading_to_results(fn, lambda op: op in VIEWS or is_new(op))
+    return _leading_to_results(fn, lambda op: op in _VIEWS or _is_new(op))
 
 
 def _leading_to_results(fn: Lambda, ends: Callable[[Primitive], bool]) -> set[Local]:
@@ -86,7 +86,7 @@ def _leading_to_results(fn: Lambda, ends: Callable[[Primitive], bool]) -> set[Lo
 
 
 @define(eq=False)
-class Known:
+class ValueFacts:
     """What is known of the values of the program that a pass makes of ``fn``, bind by bind.
 
     ``made``: the binds so far, by their binders. ``sizes``: the shapes that are there as values.
@@ -120,7 +120,7 @@ class Known:
         if len(arg.type.shape) < 2:  # new memory is compact, and a reshape of it to a row
             bind = self.made.get(arg)
             of = self.op_of(bind.args[0]) if bind is not None and bind.op is reshape else None
-            return bind is not None and is_new(of or bind.op)
+            return bind is not None and _is_new(of or bind.op)
         found = self.rows.get(arg)
         if found is None:
             found = self.rows[arg] = self.comes_from_rows(arg)
@@ -134,7 +134,7 @@ class Known:
             x = pending.pop()
             if x in seen or self.rows.get(x):
                 continue
-            if len(seen) == MOST_OPERANDS or x in self.rows:
+            if len(seen) == _MOST_OPERANDS or x in self.rows:
                 return False
             seen.add(x)
             above = self.asked_for_rows(self.made.get(x))
@@ -149,12 +149,12 @@ class Known:
         if it is not even then.
         """
         op = None if bind is None else bind.op
-        if op in ROWS or (op is constant and bind.attrs["value"].flags.c_contiguous):
+        if op in _ROWS or (op is constant and bind.attrs["value"].flags.c_contiguous):
             return []
-        if op in KEEPS_ROWS and bind.attrs.get("order", "C") in "CK":
+        if op in _KEEPS_ROWS and bind.attrs.get("order", "C") in "CK":
             flat = [x for x in bind.locals() if x.type is None or len(x.type.shape) < 2]
             return list(bind.locals()) if all(map(self.is_rows, flat)) else None
-        if op in (stack, where) or (op is not None and is_ufunc(op)):
+        if op in (stack, where) or (op is not None and _is_ufunc(op)):
             # those of one axis say nothing
             return [x for x in bind.locals() if x.type is None or len(x.type.shape) > 1]
         return None
@@ -166,11 +166,11 @@ class Known:
         if type(arg) is Const or (arg.type is not None and len(arg.type.shape) < 2):
             return True
         bind = self.made.get(arg)
-        for _ in range(MOST_VIEWS):
-            if bind is None or bind.op not in PLAIN_VIEWS:
+        for _ in range(_MOST_VIEWS):
+            if bind is None or bind.op not in _PLAIN_VIEWS:
                 break
             bind = self.made.get(bind.args[0])
-        return bind is not None and is_new(bind.op)
+        return bind is not None and _is_new(bind.op)
 
     def is_before(self, x: Local, y: Local) -> bool:
         """Whether ``x`` is bound before ``y``."""
@@ -189,7 +189,7 @@ class Known:
         if type(arg) is Const:
             return arg.value
         bind = self.made.get(arg)
-        if bind is None or bind.op not in UNIFORM:  # nearly always
+        if bind is None or bind.op not in _UNIFORM:  # nearly always
             return None
         return self.uniform(bind)
 
@@ -211,9 +211,9 @@ class Known:
         elements are the same. If so, it does from now on.
         """
         op = self.op_of(x)
-        if op is None or x.type is not y.type or not is_new(op):
+        if op is None or x.type is not y.type or not _is_new(op):
             return False
-        if not y.type.shape and op in ARRAYS:  # no scalar
+        if not y.type.shape and op in _ARRAYS:  # no scalar
             return False
         # of two orders in memory that of rows wins
         if type(beside) is Local and len(beside.type.shape) > 1 and not self.is_rows(x):
@@ -253,7 +253,7 @@ class Known:
             return False
         if self.is_shown(y):
             op = self.op_of(x)
-            is_own = op is not None and (is_new(op) or op in VIEWS)
+            is_own = op is not None and (_is_new(op) or op in _VIEWS)
             # a result is no object that somebody else has
             if y in self.given_back and (x in self.given_back or not is_own):
                 return False
@@ -263,7 +263,7 @@ class Known:
     def is_shown(self, local: Local) -> bool:
         """Whether a result may be, or share memory with, this value."""
         if self.shown is None:  # only a program in which a rule fits pays for it
-            self.shown, self.given_back = escaping(self.fn), given_back(self.fn)
+            self.shown, self.given_back = _escaping(self.fn), _given_back(self.fn)
         return local in self.shown
 
     def stands_for(self, y: Local, x: Local) -> None:

@@ -2,7 +2,7 @@
 
 A name that a branch binds means the branch's result from then on, one that a loop binds a value
 that is carried from step to step; ``liveness`` says which are needed. A name without a value on
-some way is ``Unbound``, and an error where it is read.
+some way is ``_Unbound``, and an error where it is read.
 """
 
 import ast
@@ -27,20 +27,20 @@ from letir.scripting.script_terms import (
     While,
 )
 
-MOST_BLOCKS = 40  # inside each other: Python's stack is used for them
-COUNTED = "a script counts: for i in range(n): a step may read x[i]"
-ENDLESS = "a loop ends by its condition: write while i < n and not done, and set done"
-LATE = "return is the last statement: give the result a name in every branch, and return it there"
+_MOST_BLOCKS = 40  # inside each other: Python's stack is used for them
+_COUNTED = "a script counts: for i in range(n): a step may read x[i]"
+_ENDLESS = "a loop ends by its condition: write while i < n and not done, and set done"
+_LATE = "return is the last statement: give the result a name in every branch, and return it there"
 FLOW = {
-    ast.Break: f"break: {ENDLESS}",
+    ast.Break: f"break: {_ENDLESS}",
     ast.Continue: "continue: put what follows under an if",
-    ast.Return: f"early return: {LATE}",
+    ast.Return: f"early return: {_LATE}",
     ast.Match: "match: write if and elif",
 }
 
 
 @frozen
-class Unbound:
+class _Unbound:
     """What a name means that has no value here: why it has none."""
 
     reason: str
@@ -51,7 +51,7 @@ class FlowReader(ExpressionReader):
 
     def __init__(self, text, scripts, own: str):
         super().__init__(text, scripts, own)
-        self.scope: dict[str, str | Unbound] = {}
+        self.scope: dict[str, str | _Unbound] = {}
         self.body: list[Statement] = []
         self.blocks = 0  # around what is being read
         self.liveness: Liveness | None = None
@@ -67,7 +67,7 @@ class FlowReader(ExpressionReader):
     def meaning(self, node: ast.AST, name: str) -> Name:
         """What a name of the scope means. Raises ParseError where it has no value."""
         found = self.scope[name]
-        if type(found) is Unbound:
+        if type(found) is _Unbound:
             raise self.error(node, found.reason)
         return Name(found, self.place(node))
 
@@ -91,7 +91,7 @@ class FlowReader(ExpressionReader):
     def nested(self, node: ast.AST) -> None:
         """Enter one more block around what is read. Raises ParseError if they are too many."""
         self.blocks += 1
-        if self.blocks > MOST_BLOCKS:
+        if self.blocks > _MOST_BLOCKS:
             raise self.error(node, "nested too deeply: make a function of the inner part")
 
     def inside(self, statements: list[ast.stmt]) -> tuple[Statement, ...]:
@@ -113,9 +113,9 @@ class FlowReader(ExpressionReader):
             ends.append((self.inside(block), self.scope))
         self.scope = scope
         names, needed = assigned([node]), self.liveness.needed[node]
-        joined = [n for n in names if n in needed and all(is_bound(s, n) for _, s in ends)]
+        joined = [n for n in names if n in needed and all(_is_bound(s, n) for _, s in ends)]
         for name in names:
-            scope[name] = lost_in_branch(name, at, [end for _, end in ends])
+            scope[name] = _lost_in_branch(name, at, [end for _, end in ends])
         blocks = [Block(b, tuple(Name(end[n], at) for n in joined)) for b, end in ends]
         targets = tuple(self.bind(node, name) for name in joined)
         if targets:
@@ -128,18 +128,18 @@ class FlowReader(ExpressionReader):
         is_counted, at = isinstance(node, ast.For), self.place(node)
         bounds = self.bounds(node) if is_counted else ()
         names, needed, scope = assigned([node]), self.liveness.needed[node], self.scope
-        carried = [n for n in names if n in needed and is_bound(scope, n)]
+        carried = [n for n in names if n in needed and _is_bound(scope, n)]
         initial = tuple(Name(scope[name], at) for name in carried)
-        self.scope = scope | {n: Unbound(before_loop(n, at)) for n in names if n not in carried}
+        self.scope = scope | {n: _Unbound(_before_loop(n, at)) for n in names if n not in carried}
         params = tuple(self.bind(node, name) for name in carried)
         head = self.bind(node.target, node.target.id) if is_counted else self.truth(node.test)
         if type(head) is Literal and head.value:
-            raise self.error(node.test, f"the loop would never end\n  {ENDLESS}")
+            raise self.error(node.test, f"the loop would never end\n  {_ENDLESS}")
         body = self.inside(node.body)
         block = Block(body, tuple(self.meaning(node, name) for name in carried))
         self.scope = scope
         for name in names:
-            scope[name] = Unbound(after_loop(name, at))
+            scope[name] = _Unbound(_after_loop(name, at))
         targets = tuple(self.bind(node, name) for name in carried)
         if not targets:  # nobody would see that it ran
             return
@@ -154,7 +154,7 @@ class FlowReader(ExpressionReader):
         call = node.iter
         is_range = isinstance(call, ast.Call) and isinstance(call.func, ast.Name)
         if not is_range or call.func.id != "range" or self.local(call.func) is not None:
-            raise self.error(call, COUNTED)
+            raise self.error(call, _COUNTED)
         if call.keywords or not 1 <= len(call.args) <= 3:
             raise self.error(call, "range takes one to three integers: range(start, stop, step)")
         if not isinstance(node.target, ast.Name):
@@ -189,26 +189,26 @@ class FlowReader(ExpressionReader):
         return Choice(*parts, self.place(node))
 
 
-def is_bound(scope: dict[str, str | Unbound], name: str) -> bool:
+def _is_bound(scope: dict[str, str | _Unbound], name: str) -> bool:
     """Whether a name has a value in this scope."""
     return type(scope.get(name)) is str
 
 
-def lost_in_branch(name: str, at: Place, ends: list[dict]) -> Unbound:
+def _lost_in_branch(name: str, at: Place, ends: list[dict]) -> _Unbound:
     """Why a name has no value after a branch; the reason of an inner one if that is it."""
-    inner = next((end[name] for end in ends if type(end.get(name)) is Unbound), None)
-    return inner or Unbound(
+    inner = next((end[name] for end in ends if type(end.get(name)) is _Unbound), None)
+    return inner or _Unbound(
         f"{name!r} is assigned in only one branch of the if at line {at.line}\n"
         "  give it a value before, or in both"
     )
 
 
-def before_loop(name: str, at: Place) -> str:
+def _before_loop(name: str, at: Place) -> str:
     """Why a name has no value in the first step of a loop."""
     return f"{name!r} has no value before the loop at line {at.line}: give it one there"
 
 
-def after_loop(name: str, at: Place) -> str:
+def _after_loop(name: str, at: Place) -> str:
     """Why a name has no value after a loop."""
     return (
         f"{name!r} is assigned only inside of the loop at line {at.line}, which may run no times\n"

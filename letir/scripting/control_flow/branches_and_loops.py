@@ -46,15 +46,15 @@ from letir.scripting.script_terms import (
 )
 from letir.scripting.value_leaves import is_static, leaves_of, named, plain
 
-COMPARISONS = frozenset(OPERATORS[kind] for kind in ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"))
-MOST_COUNTED = 1 << 63
-START = ".start"  # of a range, among the names of its loop: no name of a script has a dot
+_COMPARISONS = frozenset(OPERATORS[kind] for kind in ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"))
+_MOST_COUNTED = 1 << 63
+_START = ".start"  # of a range, among the names of its loop: no name of a script has a dot
 
 
 # ---- bodies ----
 
 
-class Lifting:
+class _Lifting:
     """The outer values that bodies read; each array is an operand once, however often named."""
 
     def __init__(self, env: dict, names: Iterable[str]):
@@ -66,26 +66,26 @@ class Lifting:
     def env(self, builder: LetBuilder) -> dict:
         """The values inside of a body: a parameter for each array."""
         made = {value.arg: builder.param(value.type, value.arg.name) for value in self.operands}
-        return {name: replaced(value, made) for name, value in self.values.items()}
+        return {name: _replaced(value, made) for name, value in self.values.items()}
 
 
-def replaced(value, made: dict):
+def _replaced(value, made: dict):
     """``value`` with its arrays replaced."""
     if isinstance(value, tuple):
-        return tuple([replaced(part, made) for part in value])
+        return tuple([_replaced(part, made) for part in value])
     if type(value) is Sizes:
         return Sizes(made[value.array.arg], value.known)
     return made[value.arg] if isinstance(value, Value) else value
 
 
-def emitted(emitter, name: str, operands: Sequence, at, **attrs) -> tuple:
+def _emitted(emitter, name: str, operands: Sequence, at, **attrs) -> tuple:
     """The results of a bind that holds bodies."""
     emitter.builder.source = emitter.function.source(at)
     record = PRIMITIVES[name]
     return emitter.builder.apply(record, operands, record.complete(attrs))
 
 
-def give(emitter, targets: Sequence[str], values: Sequence) -> None:
+def _give(emitter, targets: Sequence[str], values: Sequence) -> None:
     """Give values their names."""
     for name, value in zip(targets, values, strict=True):
         emitter.env[name] = named(value, name)
@@ -94,7 +94,7 @@ def give(emitter, targets: Sequence[str], values: Sequence) -> None:
 # ---- truth values ----
 
 
-def truth(emitter, term: Term) -> bool | Value:
+def _truth(emitter, term: Term) -> bool | Value:
     """The truth value of a term: a boolean where it is known, else one number."""
     value = emitter.value(term)
     if type(value) is Sizes:
@@ -118,7 +118,7 @@ def truth(emitter, term: Term) -> bool | Value:
 def logic(emitter, term: Logic) -> bool | Value:
     """``and``, ``or`` and ``not``: what is not needed is not computed."""
     first, *rest = term.operands
-    test = truth(emitter, first)
+    test = _truth(emitter, first)
     if term.word == "not":
         return not test if type(test) is bool else PRIMITIVES["logical_not"](test)
     if not rest:
@@ -126,19 +126,19 @@ def logic(emitter, term: Logic) -> bool | Value:
     further, decided = Logic(term.word, tuple(rest), rest[0].at), term.word == "or"
     if type(test) is bool:
         return test if test is decided else emitter.value(further)
-    if all(map(is_cheap, rest)):
+    if all(map(_is_cheap, rest)):
         other = emitter.value(further)
         if type(other) is bool:
             return other if other is decided else test
         return PRIMITIVES[f"logical_{term.word}"](test, other)
     blocks = [Block((), (further,)), Block((), (Literal(decided, term.at),))]
-    (value,) = chosen(emitter, test, blocks[::-1] if decided else blocks, ("it",), term.at)
+    (value,) = _chosen(emitter, test, blocks[::-1] if decided else blocks, ("it",), term.at)
     return value
 
 
-def is_cheap(term: Term) -> bool:
+def _is_cheap(term: Term) -> bool:
     """Whether a term compares names and numbers, which never fails and costs less than a branch."""
-    if type(term) is Apply and term.function in COMPARISONS:
+    if type(term) is Apply and term.function in _COMPARISONS:
         return all(type(arg) in (Name, Literal) for arg in term.args)
     return type(term) is Name
 
@@ -149,28 +149,28 @@ def is_cheap(term: Term) -> bool:
 def branch(emitter, statement: Branch) -> None:
     """``if``."""
     blocks = statement.on_true, statement.on_false
-    give(emitter, statement.targets, picked(emitter, statement, blocks, statement.names))
+    _give(emitter, statement.targets, _picked(emitter, statement, blocks, statement.names))
 
 
 def choice(emitter, term: Choice):
     """``a if test else b``."""
     blocks = [Block((), (part,)) for part in (term.on_true, term.on_false)]
-    (value,) = picked(emitter, term, blocks, ("it",))
+    (value,) = _picked(emitter, term, blocks, ("it",))
     return value
 
 
-def picked(emitter, term: Branch | Choice, blocks: Sequence[Block], names) -> list:
+def _picked(emitter, term: Branch | Choice, blocks: Sequence[Block], names) -> list:
     """What the block gives that the test picks."""
-    test = truth(emitter, term.test)
+    test = _truth(emitter, term.test)
     if type(test) is bool:
         return emitter.block(blocks[not test])
-    return chosen(emitter, test, blocks, names, term.at)
+    return _chosen(emitter, test, blocks, names, term.at)
 
 
-def chosen(emitter, test: Value, blocks: Sequence[Block], names, at) -> list:
+def _chosen(emitter, test: Value, blocks: Sequence[Block], names, at) -> list:
     """What two blocks give, of which one is run."""
     used = [name for block in blocks for name in names_in(*terms_of(block))]
-    lifting = Lifting(emitter.env, used)
+    lifting = _Lifting(emitter.env, used)
     inside = []
     for block in blocks:
         builder = LetBuilder()
@@ -183,19 +183,19 @@ def chosen(emitter, test: Value, blocks: Sequence[Block], names, at) -> list:
             patterns.append(joined(Fixed(one) if is_static(one) else pattern_of(one), other))
         except DiffersError:
             found = f"{described(one)} where the condition holds, {described(other)} where not"
-            raise differing(emitter, one, other, f"{name!r} is {found}", at) from None
+            raise _differing(emitter, one, other, f"{name!r} is {found}", at) from None
     bodies = [builder.build(flattened(patterns, values)) for builder, values in inside]
     if not bodies[0].ret.args:  # all is known, and the same on both ways
         return all_rebuilt(patterns, ())
     on_true, on_false = bodies
     operands = (test, *lifting.operands)
-    found = emitted(emitter, "cond", operands, at, on_true=on_true, on_false=on_false)
+    found = _emitted(emitter, "cond", operands, at, on_true=on_true, on_false=on_false)
     return all_rebuilt(patterns, found)
 
 
-def differing(emitter, one, other, message: str, at) -> LetirError:
+def _differing(emitter, one, other, message: str, at) -> LetirError:
     """The error for values of one name that have no type in common."""
-    shapes = [shape_of(value) for value in (one, other)]
+    shapes = [_shape_of(value) for value in (one, other)]
     error = DTypeError if shapes[0] == shapes[1] else ShapeError
     return error(
         f"{emitter.function.name}: {message}\n"
@@ -204,7 +204,7 @@ def differing(emitter, one, other, message: str, at) -> LetirError:
     )
 
 
-def shape_of(value) -> tuple | None:
+def _shape_of(value) -> tuple | None:
     """The shape of a value or of the pattern of one; None where it is no array."""
     leaf = value if type(value) is Leaf else None if type(value) is Fixed else leaf_of(value)
     return leaf and leaf.kind and leaf.kind.shape
@@ -214,7 +214,7 @@ def shape_of(value) -> tuple | None:
 
 
 @frozen(eq=False)
-class Step:
+class _Step:
     """A loop's body for values of these patterns, and its test where it has one."""
 
     patterns: tuple[Pattern, ...]
@@ -224,23 +224,23 @@ class Step:
 
 def loop_while(emitter, statement: While) -> None:
     """``while``."""
-    lifting = Lifting(emitter.env, names_in(statement.test, *terms_of(statement.block)))
+    lifting = _Lifting(emitter.env, names_in(statement.test, *terms_of(statement.block)))
     initial = [emitter.value(term) for term in statement.initial]
-    step = agreed(emitter, statement, lifting, initial)
+    step = _agreed(emitter, statement, lifting, initial)
     if step.test is True:
         raise emitter.error(statement.test, "the loop would never end: this is always true")
     if step.test is False or not step.body.ret.args:
-        give(emitter, statement.targets, initial)
+        _give(emitter, statement.targets, initial)
         return
     operands = (*flattened(step.patterns, initial), *lifting.operands)
     attrs = {"test": step.test, "body": step.body}
-    found = emitted(emitter, "while_loop", operands, statement.at, **attrs)
-    give(emitter, statement.targets, all_rebuilt(step.patterns, found))
+    found = _emitted(emitter, "while_loop", operands, statement.at, **attrs)
+    _give(emitter, statement.targets, all_rebuilt(step.patterns, found))
 
 
 def loop_for(emitter, statement: Count) -> None:
     """Counted ``for``."""
-    start, stop, stride = [integer(emitter, term) for term in statement.bounds]
+    start, stop, stride = [_integer(emitter, term) for term in statement.bounds]
     if type(stride) is not int or stride == 0:
         raise emitter.error(statement.bounds[2], "the step of a range is a number, and not 0")
     if stride != 1:
@@ -250,22 +250,22 @@ def loop_for(emitter, statement: Count) -> None:
         origin = None
     initial = [emitter.value(term) for term in statement.initial]
     is_empty = type(start) is int and type(stop) is int and start >= stop
-    names = [START, *names_in(*terms_of(statement.block))]
-    lifting = Lifting({**emitter.env, START: origin}, names)
-    step = None if is_empty else agreed(emitter, statement, lifting, initial, stride)
+    names = [_START, *names_in(*terms_of(statement.block))]
+    lifting = _Lifting({**emitter.env, _START: origin}, names)
+    step = None if is_empty else _agreed(emitter, statement, lifting, initial, stride)
     if step is None or not step.body.ret.args:
-        give(emitter, statement.targets, initial)
+        _give(emitter, statement.targets, initial)
         return
     operands = (start, stop, *flattened(step.patterns, initial), *lifting.operands)
-    found = emitted(emitter, "fori_loop", operands, statement.at, body=step.body)
-    give(emitter, statement.targets, all_rebuilt(step.patterns, found))
+    found = _emitted(emitter, "fori_loop", operands, statement.at, body=step.body)
+    _give(emitter, statement.targets, all_rebuilt(step.patterns, found))
 
 
-def integer(emitter, term: Term) -> int | Value:
+def _integer(emitter, term: Term) -> int | Value:
     """An end of a range."""
     value = emitter.value(term)
     if type(value) in (int, bool):
-        if not -MOST_COUNTED < value < MOST_COUNTED:
+        if not -_MOST_COUNTED < value < _MOST_COUNTED:
             raise emitter.error(term, f"a range counts in 64 bits, {value} does not fit")
         return int(value)
     if isinstance(value, Value):
@@ -275,21 +275,21 @@ def integer(emitter, term: Term) -> int | Value:
     raise emitter.error(term, f"a range counts by integers, found {described(value)}")
 
 
-def agreed(emitter, statement, lifting: Lifting, initial: Sequence, stride: int = 1) -> Step:
+def _agreed(emitter, statement, lifting: _Lifting, initial: Sequence, stride: int = 1) -> _Step:
     """The body for the types that the loop's values have before the first step and after each."""
-    patterns = expected(emitter.hints.get(id(statement)), initial)
+    patterns = _expected(emitter.hints.get(id(statement)), initial)
     while True:  # ends: a pattern only ever grows, a few times
-        builder, env = opened(statement, lifting, patterns, stride)
+        builder, env = _opened(statement, lifting, patterns, stride)
         values = emitter.inside(builder, env).block(statement.block)
-        wider = grown(emitter, statement, patterns, values)
+        wider = _grown(emitter, statement, patterns, values)
         if wider == patterns:
             emitter.hints[id(statement)] = patterns
             body = builder.build(flattened(patterns, values))
-            return Step(patterns, body, tested(emitter, statement, lifting, patterns))
+            return _Step(patterns, body, _tested(emitter, statement, lifting, patterns))
         patterns = wider
 
 
-def expected(hint: tuple[Pattern, ...] | None, initial: Sequence) -> tuple[Pattern, ...]:
+def _expected(hint: tuple[Pattern, ...] | None, initial: Sequence) -> tuple[Pattern, ...]:
     """The patterns to begin with. ``hint``: those of the last time that the loop was emitted, in a
     round of an outer loop for narrower types. Without it each level would double the rounds.
     """
@@ -299,7 +299,9 @@ def expected(hint: tuple[Pattern, ...] | None, initial: Sequence) -> tuple[Patte
     return tuple(map(pattern_of, initial))
 
 
-def grown(emitter, statement, patterns: Sequence[Pattern], values: Sequence) -> tuple[Pattern, ...]:
+def _grown(
+    emitter, statement, patterns: Sequence[Pattern], values: Sequence
+) -> tuple[Pattern, ...]:
     """The patterns that cover what a loop carries before a step and after it."""
     found = []
     for name, pattern, value in zip(statement.names, patterns, values, strict=True):
@@ -308,11 +310,11 @@ def grown(emitter, statement, patterns: Sequence[Pattern], values: Sequence) -> 
         except DiffersError:
             before, after = described(pattern), described(value)
             message = f"{name!r} is {before} before the loop, {after} after a step of it"
-            raise differing(emitter, pattern, value, message, statement.at) from None
+            raise _differing(emitter, pattern, value, message, statement.at) from None
     return tuple(found)
 
 
-def opened(statement, lifting: Lifting, patterns: Sequence[Pattern], stride: int = 1):
+def _opened(statement, lifting: _Lifting, patterns: Sequence[Pattern], stride: int = 1):
     """A builder for a loop's body, and the values of names in it."""
     builder = LetBuilder()
     is_counted = type(statement) is Count
@@ -323,19 +325,19 @@ def opened(statement, lifting: Lifting, patterns: Sequence[Pattern], stride: int
     values = all_rebuilt(patterns, [value for group in carried for value in group])
     env = {**lifting.env(builder), **dict(zip(statement.params, values, strict=True))}
     if is_counted:
-        env[statement.index] = index if stride == 1 else number(env[START] + index * stride)
+        env[statement.index] = index if stride == 1 else _number(env[_START] + index * stride)
     return builder, env
 
 
-def number(index: Value) -> Value:
+def _number(index: Value) -> Value:
     """An integer of a program as the Python number that it is in a range."""
     return index if index.type is not None and index.type.weak else PRIMITIVES["weaken"](index)
 
 
-def tested(emitter, statement, lifting: Lifting, patterns) -> Lambda | bool | None:
+def _tested(emitter, statement, lifting: _Lifting, patterns) -> Lambda | bool | None:
     """The program of a loop's test, or its value where that is known; None for a count."""
     if type(statement) is Count:
         return None
-    builder, env = opened(statement, lifting, patterns)
-    value = truth(emitter.inside(builder, env), statement.test)
+    builder, env = _opened(statement, lifting, patterns)
+    value = _truth(emitter.inside(builder, env), statement.test)
     return value if type(value) is bool else builder.build([value])

@@ -20,7 +20,7 @@ class Liveness:
         self._exposed: dict[ast.stmt, set[str]] = {}
         # an inner function reads what its names mean at the end
         backwards = [node for node in function.body if isinstance(node, ast.FunctionDef)]
-        self.record(function.body, {name for node in backwards for name in read_in(node)})
+        self.record(function.body, {name for node in backwards for name in _read_in(node)})
 
     def record(self, statements: list[ast.stmt], live: set[str]) -> set[str]:
         """Fill ``needed`` in; the names that are live before the statements if ``live`` are
@@ -30,21 +30,21 @@ class Liveness:
             if isinstance(node, ast.If):
                 self.needed[node] = frozenset(live)
                 branches = [self.record(block, set(live)) for block in (node.body, node.orelse)]
-                live = {*branches[0], *branches[1], *read_in(node.test)}
+                live = {*branches[0], *branches[1], *_read_in(node.test)}
             elif isinstance(node, Loop):
                 live |= self.exposed(node)
                 self.needed[node] = frozenset(live)
                 self.record(node.body, set(live))
             else:
-                live = before(node, live)
+                live = _before(node, live)
         return live
 
     def exposed(self, node: Loop) -> set[str]:
         """The names that a loop may read before it binds them."""
         found = self._exposed.get(node)
         if found is None:
-            inside = self.live_before(node.body, set()).difference(bound_in(node))
-            found = {*inside, *read_in(node.test if isinstance(node, ast.While) else node.iter)}
+            inside = self.live_before(node.body, set()).difference(_bound_in(node))
+            found = {*inside, *_read_in(node.test if isinstance(node, ast.While) else node.iter)}
             self._exposed[node] = found
         return found
 
@@ -53,30 +53,30 @@ class Liveness:
         for node in reversed(statements):
             if isinstance(node, ast.If):
                 branches = [self.live_before(b, set(live)) for b in (node.body, node.orelse)]
-                live = {*branches[0], *branches[1], *read_in(node.test)}
+                live = {*branches[0], *branches[1], *_read_in(node.test)}
             elif isinstance(node, Loop):
                 live |= self.exposed(node)  # known: every loop is looked at once
             else:
-                live = before(node, live)
+                live = _before(node, live)
         return live
 
 
-def before(node: ast.stmt, live: set[str]) -> set[str]:
+def _before(node: ast.stmt, live: set[str]) -> set[str]:
     """The live names before a statement without blocks."""
     if not isinstance(node, ast.FunctionDef):
-        live.difference_update(bound_in(node))
-        live.update(read_in(node))
+        live.difference_update(_bound_in(node))
+        live.update(_read_in(node))
     return live
 
 
-def read_in(node: ast.AST) -> Iterator[str]:
+def _read_in(node: ast.AST) -> Iterator[str]:
     """The names that a piece of syntax reads."""
     for part in ast.walk(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
             yield part.id
 
 
-def bound_in(node: ast.stmt) -> Collection[str]:
+def _bound_in(node: ast.stmt) -> Collection[str]:
     """The names that a statement itself binds."""
     match node:
         case ast.Assign(targets=targets):
@@ -94,7 +94,7 @@ def assigned(statements: Iterable[ast.stmt]) -> list[str]:
     todo = list(reversed(list(statements)))
     while todo:
         node = todo.pop()
-        found.update(dict.fromkeys(bound_in(node)))
+        found.update(dict.fromkeys(_bound_in(node)))
         if isinstance(node, ast.If | Loop):
             todo += reversed([*node.body, *node.orelse])
     return list(found)

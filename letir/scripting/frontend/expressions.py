@@ -38,17 +38,17 @@ from letir.scripting.script_terms import (
 )
 from letir.tracing.numpy_protocols.dispatch import recorder_of
 
-MOST_NESTED = 150  # Python's stack is used for nothing deeper than this
-ATTRIBUTES = frozenset(["T", "shape", "real", "imag", "ndim", "dtype"])
-LITERALS = (*PYTHON_NUMBERS, str, type(None), type(...), np.dtype)
-REMEDIES: dict[type, str] = {
+_MOST_NESTED = 150  # Python's stack is used for nothing deeper than this
+_ATTRIBUTES = frozenset(["T", "shape", "real", "imag", "ndim", "dtype"])
+_LITERALS = (*PYTHON_NUMBERS, str, type(None), type(...), np.dtype)
+_REMEDIES: dict[type, str] = {
     ast.Lambda: "a function is written with def",
     ast.NamedExpr: "an assignment is a statement of its own",
     ast.Await: "nothing waits in a script",
     ast.JoinedStr: "text is a plain string",
 }
-SEQUENCES = "a loop is a statement: for i in range(n)"
-REMEDIES |= dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), SEQUENCES)
+_SEQUENCES = "a loop is a statement: for i in range(n)"
+_REMEDIES |= dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp), _SEQUENCES)
 
 
 class ExpressionReader:
@@ -75,13 +75,13 @@ class ExpressionReader:
 
     def term(self, node: ast.expr) -> Term:
         """An expression as a term."""
-        read = EXPRESSIONS.get(type(node))
+        read = _EXPRESSIONS.get(type(node))
         if read is None:
             kind = type(node).__name__
-            remedy = REMEDIES.get(type(node))
+            remedy = _REMEDIES.get(type(node))
             raise self.error(node, remedy or f"an expression of kind {kind} is not for scripts")
         self.depth += 1
-        if self.depth > MOST_NESTED:
+        if self.depth > _MOST_NESTED:
             raise self.error(node, "nested too deeply: give parts of it names")
         found = read(self, node)  # an error leaves ``depth`` as it is: nothing is read after it
         self.depth -= 1
@@ -96,7 +96,7 @@ class ExpressionReader:
     def constant(self, node: ast.Constant) -> Literal:
         """A number, a string, None or ``...``."""
         value = node.value
-        if type(value) not in LITERALS:
+        if type(value) not in _LITERALS:
             raise self.error(node, f"{value!r} is no number, string or None")
         if type(value) is int and value >= 1 << 64:
             raise self.error(node, "the integer does not fit into 64 bits")
@@ -122,7 +122,7 @@ class ExpressionReader:
             return Group(tuple(self.literal(node, item, name) for item in value), at)
         if type(value) in (float, int, complex, bool) and value in PYTHON_DTYPES.values():
             return Literal(value, at)
-        if type(value) in LITERALS or isinstance(value, np.dtype):
+        if type(value) in _LITERALS or isinstance(value, np.dtype):
             return Literal(value, at)
         if isinstance(value, type) and (
             value.__name__ in PYTHON_DTYPES or issubclass(value, np.generic)
@@ -183,7 +183,7 @@ class ExpressionReader:
 
     def logic(self, node: ast.BoolOp) -> Term:
         """``a and b`` of comparisons; of other values it would be one of them."""
-        if not is_truth(node):
+        if not _is_truth(node):
             raise self.error(
                 node, "'and' and 'or' ask for a truth value: write x & y, x | y, or compare"
             )
@@ -226,8 +226,8 @@ class ExpressionReader:
         path = self.module_path(node)
         if path is not None:
             return self.module_constant(node, path)
-        if node.attr not in ATTRIBUTES:
-            how = f"x.{node.attr}()" if meaning(node.attr) else ", ".join(sorted(ATTRIBUTES))
+        if node.attr not in _ATTRIBUTES:
+            how = f"x.{node.attr}()" if meaning(node.attr) else ", ".join(sorted(_ATTRIBUTES))
             remedy = "x.size() is the shape, x.numel() counts" if node.attr == "size" else how
             raise self.error(node, f"a value has no attribute {node.attr!r}: {remedy}")
         found = meaning(node.attr)
@@ -332,11 +332,11 @@ class ExpressionReader:
             raise self.error(node, f"{found.name}: {reason}") from None
 
 
-def is_truth(node: ast.expr) -> bool:
+def _is_truth(node: ast.expr) -> bool:
     """Whether an expression visibly is a truth value."""
     match node:
         case ast.BoolOp(values=values):
-            return all(map(is_truth, values))
+            return all(map(_is_truth, values))
         case ast.UnaryOp(op=ast.Not()):
             return True
         case ast.Constant(value=value):
@@ -356,7 +356,7 @@ def _is_recorded(value) -> bool:
         return False
 
 
-EXPRESSIONS: dict[type, Callable] = {
+_EXPRESSIONS: dict[type, Callable] = {
     ast.Constant: ExpressionReader.constant,
     ast.Name: ExpressionReader.name,
     ast.BinOp: ExpressionReader.binary,

@@ -17,8 +17,8 @@ from attrs import frozen
 from letir.errors import LetirError, ParseError
 from letir.scripting.script_terms import Place
 
-TEXT = "<script>"
-NO_NAMES: Mapping[str, Any] = {}
+_TEXT = "<script>"
+_NO_NAMES: Mapping[str, Any] = {}
 
 
 @frozen(eq=False)
@@ -37,7 +37,7 @@ class Text:
     is_indented: bool
 
     @classmethod
-    def of(cls, content: str, file: str = TEXT, above: int = 0, names=NO_NAMES) -> "Text":
+    def of(cls, content: str, file: str = _TEXT, above: int = 0, names=_NO_NAMES) -> "Text":
         """The text ``content``, indented or not."""
         first = next((line for line in content.splitlines() if line.strip()), "")
         is_indented = first[:1] in (" ", "\t")  # a method, or a function inside of a function
@@ -56,7 +56,7 @@ class Text:
         """A ParseError at a place, with the file of the user's where there is one."""
         at = self.place(at) if isinstance(at, ast.AST) else at
         line = max(at.line, self.above + self.is_indented + 1)  # not the 'if' above the text
-        where = "" if self.file == TEXT else f"\n  at {self.file}:{line}"
+        where = "" if self.file == _TEXT else f"\n  at {self.file}:{line}"
         return ParseError(message + where, line, at.column)
 
     def definitions(self) -> list[ast.FunctionDef]:
@@ -113,7 +113,7 @@ def text_of(source: str | Callable) -> Text:
             "  define it in a file or a notebook, or pass its text"
         ) from None
     file = source.__code__.co_filename
-    return Text.of("".join(lines), file, max(first, 1) - 1, Surroundings(source))
+    return Text.of("".join(lines), file, max(first, 1) - 1, _Surroundings(source))
 
 
 def function_of(text: Text) -> ast.FunctionDef:
@@ -125,7 +125,7 @@ def function_of(text: Text) -> ast.FunctionDef:
     return node
 
 
-class Surroundings(Mapping):
+class _Surroundings(Mapping):
     """What a Python function sees of the world around it: variables of closures, then globals."""
 
     def __init__(self, function: Callable):

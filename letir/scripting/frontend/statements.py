@@ -28,12 +28,12 @@ from letir.scripting.script_terms import (
     Term,
 )
 
-TENSORS = frozenset(["Tensor", "Array", "ndarray", "NDArray", "ArrayLike", "Value", "Variable"])
-SCALARS = frozenset(["float", "complex", "number", "Number", "Scalar"])
-STATICS = frozenset(["int", "bool", "str", "dtype", "List", "list", "Sequence", "Shape"])
-TUPLES = frozenset(["Tuple", "tuple"])
-SEVERAL = frozenset(["split", "array_split"])  # operations of several results
-STATEMENTS: dict[type, str] = {
+_TENSORS = frozenset(["Tensor", "Array", "ndarray", "NDArray", "ArrayLike", "Value", "Variable"])
+_SCALARS = frozenset(["float", "complex", "number", "Number", "Scalar"])
+_STATICS = frozenset(["int", "bool", "str", "dtype", "List", "list", "Sequence", "Shape"])
+_TUPLES = frozenset(["Tuple", "tuple"])
+_SEVERAL = frozenset(["split", "array_split"])  # operations of several results
+_STATEMENTS: dict[type, str] = {
     **FLOW,
     ast.AugAssign: "nothing is changed in place: write x = x + y",
     ast.Expr: "the value of this expression is used by nothing: give it a name",
@@ -149,7 +149,7 @@ class FunctionReader(FlowReader):
         found = []
         for node, default in zip([*positional, *args.kwonlyargs], defaults, strict=True):
             value = None if default is None else self.term(default)
-            if value is not None and not is_constant(value):
+            if value is not None and not _is_constant(value):
                 raise self.error(default, "a default is a number, a string, None, or a tuple")
             found.append((node, value))
         return tuple(self.param(node, value) for node, value in found)
@@ -158,7 +158,7 @@ class FunctionReader(FlowReader):
         """One parameter."""
         if node.arg in self.scope:
             raise self.error(node, f"the parameter {node.arg!r} is there twice")
-        kind, text, parts = kind_of_default(default), None, None
+        kind, text, parts = _kind_of_default(default), None, None
         if node.annotation is not None:
             text = ast.unparse(node.annotation)
             kind = self.annotated(node.annotation)
@@ -171,11 +171,11 @@ class FunctionReader(FlowReader):
             return self.annotated_text(node)
         base = node.value if isinstance(node, ast.Subscript) else node
         word = base.attr if isinstance(base, ast.Attribute) else getattr(base, "id", "")
-        if word in TUPLES and isinstance(node, ast.Subscript):
+        if word in _TUPLES and isinstance(node, ast.Subscript):
             return GROUP if self.holds_arrays(node) else STATIC
         if word == "Optional" and isinstance(node, ast.Subscript):
             return self.annotated(node.slice)
-        for kind, known in ((TENSOR, TENSORS), (SCALAR, SCALARS), (STATIC, STATICS | TUPLES)):
+        for kind, known in ((TENSOR, _TENSORS), (SCALAR, _SCALARS), (STATIC, _STATICS | _TUPLES)):
             if word in known:
                 return kind
         raise self.error(
@@ -198,7 +198,7 @@ class FunctionReader(FlowReader):
         parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]
         if any(isinstance(part, ast.Constant) and part.value is ... for part in parts):
             return None
-        return tuple(SHAPE if is_list(part) else self.annotated(part) for part in parts)
+        return tuple(SHAPE if _is_list(part) else self.annotated(part) for part in parts)
 
     def holds_arrays(self, node: ast.Subscript) -> bool:
         """Whether the parts of a tuple are arrays, shapes that are values, or groups of those."""
@@ -232,9 +232,9 @@ class FunctionReader(FlowReader):
             self.loop(node)
         elif isinstance(node, ast.FunctionDef):
             self.define(node)
-        elif not isinstance(node, ast.Pass) and not (is_first and is_text(node)):
+        elif not isinstance(node, ast.Pass) and not (is_first and _is_text(node)):
             kind = type(node).__name__
-            remedy = STATEMENTS.get(type(node), f"a statement of kind {kind} is not for scripts")
+            remedy = _STATEMENTS.get(type(node), f"a statement of kind {kind} is not for scripts")
             raise self.error(node, remedy)
 
     def define(self, node: ast.FunctionDef) -> None:
@@ -300,7 +300,7 @@ class Gradients:
     def check(self, reader: FunctionReader, results: Term) -> None:
         """Raise ParseError if a backward visibly returns another number of gradients."""
         count = len(results.items) if type(results) is Group else 1
-        if count in self.counts or may_be_several(results, reader.body):
+        if count in self.counts or _may_be_several(results, reader.body):
             return
         raise reader.error(results.at, self.message(reader.own, count))
 
@@ -313,7 +313,7 @@ class Gradients:
         )
 
 
-def may_be_several(term: Term, body: list[Statement]) -> bool:
+def _may_be_several(term: Term, body: list[Statement]) -> bool:
     """Whether a term may be a tuple, as far as can be read."""
     if type(term) is Choice:
         return True
@@ -321,12 +321,12 @@ def may_be_several(term: Term, body: list[Statement]) -> bool:
         made = [s for s in body if term.id in s.targets]
         plain = [s.value for s in made if type(s) is Assign and not s.unpacks]
         return any(type(s) is not Assign for s in made) or any(
-            type(value) is Group or may_be_several(value, []) for value in plain
+            type(value) is Group or _may_be_several(value, []) for value in plain
         )
-    return type(term) is Apply and (term.is_script or term.function in SEVERAL)
+    return type(term) is Apply and (term.is_script or term.function in _SEVERAL)
 
 
-def kind_of_default(default: Term | None) -> str:
+def _kind_of_default(default: Term | None) -> str:
     """The kind of a parameter without an annotation."""
     if type(default) is Group:
         return STATIC
@@ -335,17 +335,17 @@ def kind_of_default(default: Term | None) -> str:
     return SCALAR if type(default.value) in (float, complex) else STATIC
 
 
-def is_constant(term: Term) -> bool:
+def _is_constant(term: Term) -> bool:
     """Whether a term is made of constants."""
-    return type(term) is Literal or (type(term) is Group and all(map(is_constant, term.items)))
+    return type(term) is Literal or (type(term) is Group and all(map(_is_constant, term.items)))
 
 
-def is_text(node: ast.stmt) -> bool:
+def _is_text(node: ast.stmt) -> bool:
     """Whether a statement is a docstring."""
     return isinstance(node, ast.Expr) and type(getattr(node.value, "value", None)) is str
 
 
-def is_list(node: ast.expr) -> bool:
+def _is_list(node: ast.expr) -> bool:
     """Whether an annotation is List[...]."""
     base = node.value if isinstance(node, ast.Subscript) else node
     return getattr(base, "id", None) in ("List", "list")

@@ -43,7 +43,7 @@ OPERATORS = {
     "GtE": "greater_equal",
 }
 # what other libraries call an operation of letir's
-ALIASES = {
+_ALIASES = {
     "expand": "broadcast_to",
     "_grad_sum_to_size": "sum_to_size",
     "permute": "transpose",
@@ -68,7 +68,7 @@ SPREAD = frozenset(["broadcast_to", "transpose", "reshape", "zeros", "ones", "su
 SHAPED = frozenset(["broadcast_to", "reshape", "sum_to_size", "zeros", "ones", "full"])
 MODULES = frozenset(["np", "numpy", "torch", "lt", "letir", "lnp"])
 # not for scripts: parts of gradient programs, and what has an effect or a body
-INTERNAL = frozenset(
+_INTERNAL = frozenset(
     [
         *("guard", "custom_vjp", "scripted", "autograd_add", "instantiate"),
         *("grad_of", "when_defined", "constant", "weaken"),
@@ -103,7 +103,7 @@ class Meaning:
 # ---- questions: what a script may ask of a value while it is read ----
 
 
-def shape_of(x, axis=None):
+def _shape_of(x, axis=None):
     """The shape: a tuple where it is known, else what stands for it; or one size of it."""
     if not isinstance(x, Value):
         shape = ()
@@ -112,51 +112,51 @@ def shape_of(x, axis=None):
     return shape if axis is None else shape[axis]
 
 
-def rank_of(x) -> int:
+def _rank_of(x) -> int:
     """The number of axes."""
     return x.ndim if isinstance(x, Value) else 0
 
 
-def count_of(x):
+def _count_of(x):
     """The number of elements: an int where it is known, else an integer array."""
-    shape = shape_of(x)
+    shape = _shape_of(x)
     return PRIMITIVES["prod"](size(x)) if type(shape) is Sizes else math.prod(shape)
 
 
-def dtype_of(x) -> np.dtype:
+def _dtype_of(x) -> np.dtype:
     """The dtype."""
     return x.dtype if isinstance(x, Value) else np.dtype(type(x))
 
 
-def length_of(x) -> int:
+def _length_of(x) -> int:
     """The size of the first axis, or the number of parts of a tuple."""
-    return len(x) if isinstance(x, tuple) else shape_of(x, 0)
+    return len(x) if isinstance(x, tuple) else _shape_of(x, 0)
 
 
-def is_none(x) -> bool:
+def _is_none(x) -> bool:
     """Whether an optional argument is missing."""
     return x is None
 
 
-def filled_like(make: Callable, number: float) -> Callable:
+def _filled_like(make: Callable, number: float) -> Callable:
     """zeros_like or ones_like, of a Value or a number."""
     return lambda x: make(x) if isinstance(x, Value) else type(x)(number)
 
 
 QUESTIONS = {
-    "size": shape_of,
-    "ndim": rank_of,
-    "count": count_of,
-    "dtype": dtype_of,
-    "len": length_of,
-    "is_none": is_none,
-    "zeros_like": filled_like(zeros_like, 0),
-    "ones_like": filled_like(ones_like, 1),
-    "expand_as": lambda x, other: PRIMITIVES["broadcast_to"](x, shape_of(other)),
-    "reshape_as": lambda x, other: PRIMITIVES["reshape"](x, shape_of(other)),
-    "type_as": lambda x, other: PRIMITIVES["cast"](x, dtype_of(other)),
+    "size": _shape_of,
+    "ndim": _rank_of,
+    "count": _count_of,
+    "dtype": _dtype_of,
+    "len": _length_of,
+    "is_none": _is_none,
+    "zeros_like": _filled_like(zeros_like, 0),
+    "ones_like": _filled_like(ones_like, 1),
+    "expand_as": lambda x, other: PRIMITIVES["broadcast_to"](x, _shape_of(other)),
+    "reshape_as": lambda x, other: PRIMITIVES["reshape"](x, _shape_of(other)),
+    "type_as": lambda x, other: PRIMITIVES["cast"](x, _dtype_of(other)),
 }
-PYTHON_OPERATORS = {
+_PYTHON_OPERATORS = {
     "add": operator.add,
     "sub": operator.sub,
     "mul": operator.mul,
@@ -180,14 +180,14 @@ PYTHON_OPERATORS = {
 
 @functools.lru_cache(maxsize=1 << 12)
 def _known(word: str, records: int) -> Meaning | None:  # records: a new operation asks anew
-    name = ALIASES.get(word, word)
+    name = _ALIASES.get(word, word)
     if name in QUESTIONS:
         return Meaning(name, QUESTIONS[name], inspect.signature(QUESTIONS[name]))
     record = record_of(name)
     if record is not None:
-        if name in INTERNAL:
+        if name in _INTERNAL:
             return None
-        return Meaning(name, record, signature_of(record), PYTHON_OPERATORS.get(name))
+        return Meaning(name, record, _signature_of(record), _PYTHON_OPERATORS.get(name))
     return _of_numpy(name)
 
 
@@ -200,18 +200,20 @@ def meaning(word: str) -> Meaning | None:
     found = _known(word, len(PRIMITIVES))
     if found is not None and type(found.run) is Primitive and "." in found.name:
         record = PRIMITIVES.get(found.name)  # users may define their operations anew
-        return Meaning(found.name, record, signature_of(record))
+        return Meaning(found.name, record, _signature_of(record))
     return found
 
 
 def _of_numpy(name: str) -> Meaning | None:
     """The NumPy function of this dotted name, if letir records it."""
-    found = numpy_record(name)
+    found = _numpy_record(name)
     if found is None:
         return None
     record, prepare = found
     if prepare == record.prepare:
-        return Meaning(record.name, record, signature_of(record), PYTHON_OPERATORS.get(record.name))
+        return Meaning(
+            record.name, record, _signature_of(record), _PYTHON_OPERATORS.get(record.name)
+        )
 
     def run(*args, **keywords):
         operands, attrs = prepare(*args, **keywords)
@@ -223,7 +225,7 @@ def _of_numpy(name: str) -> Meaning | None:
     return Meaning(name, run, inspect.signature(prepare))
 
 
-def numpy_record(name: str) -> tuple | None:
+def _numpy_record(name: str) -> tuple | None:
     """(record, prepare) of the NumPy function of this dotted name; None if nothing records it."""
     function = np
     for word in name.split("."):
@@ -238,7 +240,7 @@ def numpy_record(name: str) -> tuple | None:
         return None
 
 
-def signature_of(record: Primitive) -> inspect.Signature | None:
+def _signature_of(record: Primitive) -> inspect.Signature | None:
     """How an operation is called, None where that is not known."""
     if record.prepare is not None:
         return inspect.signature(record.prepare)
@@ -255,5 +257,5 @@ def signature_of(record: Primitive) -> inspect.Signature | None:
 def words() -> list[str]:
     """All words that mean something, for messages."""
     load_rare()
-    own = [name for name in PRIMITIVES if name not in INTERNAL]
-    return sorted({*own, *ALIASES, *QUESTIONS})
+    own = [name for name in PRIMITIVES if name not in _INTERNAL]
+    return sorted({*own, *_ALIASES, *QUESTIONS})

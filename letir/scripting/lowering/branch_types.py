@@ -68,10 +68,10 @@ def joined(pattern: Pattern, value) -> Pattern:
     leaf = None if isinstance(value, tuple) else leaf_of(value)
     if type(pattern) is not Leaf or leaf is None:
         raise DiffersError
-    return Leaf(joined_kind(pattern.kind, leaf.kind), pattern.is_shape and leaf.is_shape)
+    return Leaf(_joined_kind(pattern.kind, leaf.kind), pattern.is_shape and leaf.is_shape)
 
 
-def joined_kind(one: ArrayType | None, other: ArrayType | None) -> ArrayType | None:
+def _joined_kind(one: ArrayType | None, other: ArrayType | None) -> ArrayType | None:
     """The type of an array that may have either; None if one is unknown."""
     if one is None or other is None:
         return None
@@ -117,18 +117,18 @@ def flattened(patterns: Iterable[Pattern], values: Iterable) -> list:
     found: list = []
     for pattern, value in zip(patterns, values, strict=True):
         if type(pattern) is Leaf:
-            found.append(of_kind(plain(value), pattern.kind))
+            found.append(_of_kind(plain(value), pattern.kind))
         elif type(pattern) is tuple:
             found += flattened(pattern, value)
     return found
 
 
-def rebuilt(pattern: Pattern, values: Iterator[Value]):
+def _rebuilt(pattern: Pattern, values: Iterator[Value]):
     """The value of this pattern with these arrays."""
     if type(pattern) is Fixed:
         return pattern.value
     if type(pattern) is tuple:
-        return tuple([rebuilt(part, values) for part in pattern])
+        return tuple([_rebuilt(part, values) for part in pattern])
     value = next(values)
     return Sizes(value) if pattern.is_shape else value
 
@@ -136,10 +136,10 @@ def rebuilt(pattern: Pattern, values: Iterator[Value]):
 def all_rebuilt(patterns: Iterable[Pattern], values: Iterable[Value]) -> list:
     """A value for each pattern."""
     rest = iter(values)
-    return [rebuilt(pattern, rest) for pattern in patterns]
+    return [_rebuilt(pattern, rest) for pattern in patterns]
 
 
-def of_kind(value, kind: ArrayType | None):
+def _of_kind(value, kind: ArrayType | None):
     """An array or a number as one of this type, which covers its own."""
     if kind is None or (isinstance(value, Value) and value.type in (None, kind)):
         return value

@@ -36,28 +36,28 @@ class Spec:
     kinds: tuple
 
 
-class Missing:
+class _Missing:
     """The type of ``MISSING``, an argument of None in an array's place."""
 
     def __repr__(self):
         return "None"
 
 
-MISSING = Missing()
+MISSING = _Missing()
 
 
-def entered(builder: LetBuilder, name: str, kind):
+def _entered(builder: LetBuilder, name: str, kind):
     """A parameter of ``builder`` for each type in ``kind``."""
     if isinstance(kind, tuple):
-        return tuple(entered(builder, f"{name}.{i}", part) for i, part in enumerate(kind))
+        return tuple(_entered(builder, f"{name}.{i}", part) for i, part in enumerate(kind))
     return None if kind is MISSING else builder.param(kind, name)
 
 
-def argument(builder: LetBuilder, param: Param, kind):
+def _argument(builder: LetBuilder, param: Param, kind):
     """What stands for a parameter inside its function."""
     if param.kind == STATIC:
         return kind
-    value = entered(builder, param.name, kind)
+    value = _entered(builder, param.name, kind)
     if param.parts is None:
         return value
     pairs = zip(value, param.parts, strict=True)
@@ -65,7 +65,7 @@ def argument(builder: LetBuilder, param: Param, kind):
 
 
 @frozen(eq=False)
-class Forward:
+class _Forward:
     """A function that was run: what its parameters, results and captured names are."""
 
     function: Function
@@ -76,10 +76,10 @@ class Forward:
     count: int  # of operands
 
     @classmethod
-    def of(cls, function: Function, spec: Spec, scripts: Mapping) -> "Forward":
+    def of(cls, function: Function, spec: Spec, scripts: Mapping) -> "_Forward":
         """Run ``function`` for arguments of these kinds."""
         builder = LetBuilder()
-        given = tuple(map(partial(argument, builder), function.params, spec.kinds))
+        given = tuple(map(partial(_argument, builder), function.params, spec.kinds))
         names = [param.name for param in function.params]
         emitter = Emitter(builder, function, scripts, dict(zip(names, given, strict=True)))
         value, inner = emitter.run(), function.inner
@@ -101,23 +101,23 @@ class Forward:
         builder, inner = LetBuilder(), self.function.inner
         env = {name: copied(builder, name, value) for name, value in self.captured.items()}
         for param, result in zip(inner.params, self.results, strict=True):
-            env[param.name] = entered(builder, param.name, kinds_of(plain(result)))
+            env[param.name] = _entered(builder, param.name, _kinds_of(plain(result)))
         return builder, Emitter(builder, inner, scripts, env)
 
 
-def kinds_of(result):
+def _kinds_of(result):
     """The types of gradients of a result."""
     if isinstance(result, tuple):
-        return tuple(map(kinds_of, result))
-    return strong(type_of_result(result))  # a cotangent never takes part in promotion weakly
+        return tuple(map(_kinds_of, result))
+    return strong(_type_of_result(result))  # a cotangent never takes part in promotion weakly
 
 
-def type_of_result(value) -> ArrayType | None:
+def _type_of_result(value) -> ArrayType | None:
     """The type of a result, which may be a number."""
     return value.type if isinstance(value, Value) else ArrayType(type(value))
 
 
-def checked_results(forward: Forward) -> tuple:
+def _checked_results(forward: _Forward) -> tuple:
     """The results. Raises LetirError for one that is neither array nor number; None is a gradient
     of zero, and only a function without a backward may give it.
     """
@@ -149,40 +149,40 @@ class Closed:
 
 def closed(function: Function, spec: Spec, scripts: Mapping) -> Closed:
     """The two programs of ``function`` for arguments of these kinds."""
-    forward = Forward.of(function, spec, scripts)
-    results = checked_results(forward)
-    in_tree = tree_of_arguments(plain(forward.given), function)
+    forward = _Forward.of(function, spec, scripts)
+    results = _checked_results(forward)
+    in_tree = _tree_of_arguments(plain(forward.given), function)
     if function.inner is None:
         (value,) = results
-        return Closed(program(forward.builder, value, in_tree), None)
+        return Closed(_program(forward.builder, value, in_tree), None)
     context = tuple(forward.context())
-    first = program(forward.builder, (*results, context), in_tree)
+    first = _program(forward.builder, (*results, context), in_tree)
     builder, emitter = forward.backward(scripts)
     gradients = plain(emitter.run())
-    shapes = tuple(shape_of_tree(plain(result)) for result in results)
+    shapes = tuple(_shape_of_tree(plain(result)) for result in results)
     tree = Tree.of((((LEAF,) * len(context), *shapes), {}))
-    return Closed(first, program(builder, gradients, tree))
+    return Closed(first, _program(builder, gradients, tree))
 
 
-def shape_of_tree(value):
+def _shape_of_tree(value):
     """``LEAF`` for each leaf."""
-    return tuple(map(shape_of_tree, value)) if isinstance(value, tuple) else LEAF
+    return tuple(map(_shape_of_tree, value)) if isinstance(value, tuple) else LEAF
 
 
-def program(builder: LetBuilder, value, in_tree: Tree | None) -> Lambda:
+def _program(builder: LetBuilder, value, in_tree: Tree | None) -> Lambda:
     """The program with these results, nested as they are."""
-    leaves, spec = leaves_of(value), Tree.of(shape_of_tree(value))
+    leaves, spec = leaves_of(value), Tree.of(_shape_of_tree(value))
     in_a_row = spec == Tree.of((LEAF,) * len(leaves)) and len(leaves) != 1
     out_tree = None if in_a_row or not isinstance(value, tuple) else spec
     return builder.build(leaves, in_tree, out_tree)
 
 
-def tree_of_arguments(given: tuple, function: Function) -> Tree | None:
+def _tree_of_arguments(given: tuple, function: Function) -> Tree | None:
     """How the array arguments nest; None for arrays in a row."""
     if not any(param.kind == GROUP for param in function.params):
         return None
     arrays = [v for v, p in zip(given, function.params, strict=True) if p.kind != STATIC]
-    return Tree.of((tuple(map(shape_of_tree, arrays)), {}))
+    return Tree.of((tuple(map(_shape_of_tree, arrays)), {}))
 
 
 # ---- as operations need it ----
@@ -205,31 +205,31 @@ class Rule:
 
 def rule(function: Function, spec: Spec, scripts: Mapping) -> Rule:
     """The rule of ``function`` for arguments of these kinds."""
-    forward = Forward.of(function, spec, scripts)
-    results = checked_results(forward)
+    forward = _Forward.of(function, spec, scripts)
+    results = _checked_results(forward)
     value = results if len(results) > 1 else results[0]
-    tree = Tree.of(shape_of_tree(value))
+    tree = Tree.of(_shape_of_tree(value))
     outs = [forward.builder.enter(leaf) for leaf in leaves_of(value)]
     if function.inner is None:
         return Rule(forward.builder.build(outs), None, (), (), len(outs), tree)
     builder, emitter = forward.backward(scripts)
     context = forward.context()
     inside = builder.params[: len(context)]
-    found = fitted(forward, emitter, leaves_of(value))
+    found = _fitted(forward, emitter, leaves_of(value))
     fn = dead_code(builder.build(found.values()))  # without the gradients that no operand takes
     used = {local for bind in fn.binds for local in bind.locals()} | set(fn.ret.locals())
     # what the backward does not read is not kept for it
     kept = [i for i, local in enumerate(inside) if local in used]
     cts = builder.params[len(context) :]
     backward = Lambda([*(inside[i] for i in kept), *cts], fn.binds, fn.ret)
-    places = Places(forward.builder.params, outs)
+    places = _Places(forward.builder.params, outs)
     # may add further results, so before ``build``
     positions = tuple(places.position(context[i].arg) for i in kept)
     program = dead_code(forward.builder.build(places.results))
     return Rule(program, backward, positions, tuple(found), len(outs), tree)
 
 
-class Places:
+class _Places:
     """Positions among operands, then results; a value that is neither becomes a further result."""
 
     def __init__(self, params: list[Local], outs: list[Arg]):
@@ -249,7 +249,7 @@ class Places:
         return found
 
 
-def fitted(forward: Forward, emitter: Emitter, outs: list) -> dict[int, Value]:
+def _fitted(forward: _Forward, emitter: Emitter, outs: list) -> dict[int, Value]:
     """The gradients by operand position, each of its operand's type."""
     function, found = forward.function, plain(emitter.run())
     gradients = found if isinstance(found, tuple) else (found,)
@@ -264,7 +264,7 @@ def fitted(forward: Forward, emitter: Emitter, outs: list) -> dict[int, Value]:
     for i, (param, given) in enumerate(zip(function.params, forward.given, strict=True)):
         if param.kind == STATIC:
             continue
-        fit = Fit(function, i, emitter.builder)
+        fit = _Fit(function, i, emitter.builder)
         operand_leaves = leaves_of(plain(given))
         gradient_leaves = fit.aligned(by_param.get(i), len(operand_leaves))
         for operand, gradient in zip(operand_leaves, gradient_leaves, strict=True):
@@ -278,7 +278,7 @@ def fitted(forward: Forward, emitter: Emitter, outs: list) -> dict[int, Value]:
 
 
 @frozen(eq=False)
-class Fit:
+class _Fit:
     """Makes a gradient fit the parameter at ``position``, or says why it does not."""
 
     function: Function

@@ -36,7 +36,7 @@ from letir.scripting.script_terms import (
 )
 from letir.scripting.value_leaves import named
 
-MOST_BITS = 1 << 10  # of the integers that a script computes with
+_MOST_BITS = 1 << 10  # of the integers that a script computes with
 
 
 class Emitter:
@@ -55,7 +55,7 @@ class Emitter:
 
     def statement(self, statement: Statement) -> None:
         """Run a statement."""
-        STATEMENTS[type(statement)](self, statement)
+        _STATEMENTS[type(statement)](self, statement)
 
     def block(self, block: Block) -> list:
         """What a block gives."""
@@ -92,7 +92,7 @@ class Emitter:
 
     def value(self, term: Term) -> Any:
         """The value of a term."""
-        return VALUES[type(term)](self, term)
+        return _VALUES[type(term)](self, term)
 
     # ---- terms ----
 
@@ -129,23 +129,25 @@ class Emitter:
             args = [self.shape(arg) for arg in args]
         else:
             args = [arg.array if type(arg) is Sizes else arg for arg in args]
-        if not any(has_value(arg) for arg in (*args, *keywords.values())):  # numbers alone: no bind
+        if not any(
+            _has_value(arg) for arg in (*args, *keywords.values())
+        ):  # numbers alone: no bind
             return self.known(found, args, keywords)
         out = found.run(*args, **keywords)
         is_elementwise = type(found.run) is Primitive and found.run.elementwise
         # a number stays a number, as in Python, also where it is only known at run time [G2]
-        return weakened(out) if is_elementwise and all(map(is_number, args)) else out
+        return weakened(out) if is_elementwise and all(map(_is_number, args)) else out
 
     def shape(self, arg) -> Any:
         """A shape in which some sizes are values, as one value."""
-        if isinstance(arg, tuple) and has_value(arg):
+        if isinstance(arg, tuple) and _has_value(arg):
             return Sizes(PRIMITIVES["stack"](arg))
         return arg
 
     def known(self, found: Meaning, args: list, keywords: dict) -> Any:
         """An operation on numbers alone: a number; what makes an array is recorded."""
         if found.python is not None:
-            return fitting(found, found.python, args)
+            return _fitting(found, found.python, args)
         record = found.run
         if type(record) is not Primitive:
             return record(*args, **keywords)
@@ -177,31 +179,31 @@ class Emitter:
         except RecursionError:  # of scripts that call each other; terms are bounded by the reader
             raise self.error(term, "calls are nested too deeply: write some out") from None
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
-            raise self.error(term, f"{error}{UNKNOWN * self.lacks_types()}") from None
+            raise self.error(term, f"{error}{_UNKNOWN * self.lacks_types()}") from None
 
     def lacks_types(self) -> bool:
         """Whether a parameter has an unknown type."""
         return any(param.type is None for param in self.builder.params)
 
 
-UNKNOWN = "\n  its types are unknown here: see .at(*args) for programs at the types of arguments"
+_UNKNOWN = "\n  its types are unknown here: see .at(*args) for programs at the types of arguments"
 
 
-def has_value(arg) -> bool:
+def _has_value(arg) -> bool:
     """Whether an argument is a Value, or a tuple that holds one."""
     if isinstance(arg, tuple):
-        return any(map(has_value, arg))
+        return any(map(_has_value, arg))
     return isinstance(arg, Value) or type(arg) is Sizes
 
 
-def is_number(arg) -> bool:
+def _is_number(arg) -> bool:
     """Whether it is a number, or stands for one: what is computed of numbers alone is one."""
     if isinstance(arg, Value):
         return arg.type is not None and arg.type.weak
     return type(arg) in PYTHON_NUMBERS
 
 
-def fitting(found: Meaning, python, args: list) -> Any:
+def _fitting(found: Meaning, python, args: list) -> Any:
     """Python's operator on numbers; integers may not grow beyond bounds."""
     is_comparison = found.name in ("equal", "not_equal")
     if not is_comparison and not all(type(arg) in (bool, int, float, complex) for arg in args):
@@ -210,15 +212,15 @@ def fitting(found: Meaning, python, args: list) -> Any:
     if found.name == "power" and all(type(arg) is int for arg in args):
         base, exponent = args
         # before it is computed: a text may come from anywhere
-        if base.bit_length() * abs(exponent) > MOST_BITS:
+        if base.bit_length() * abs(exponent) > _MOST_BITS:
             raise TypeError(f"{base} ** {exponent} is too large")
     result = python(*args)
-    if type(result) is int and result.bit_length() > MOST_BITS:
+    if type(result) is int and result.bit_length() > _MOST_BITS:
         raise TypeError(f"the result of {found.name} is too large")
     return result
 
 
-VALUES = {
+_VALUES = {
     Name: lambda self, term: self.env[term.id],
     Literal: lambda self, term: term.value,
     Apply: Emitter.apply,
@@ -228,7 +230,7 @@ VALUES = {
     Choice: branches_and_loops.choice,
     Logic: branches_and_loops.logic,
 }
-STATEMENTS = {
+_STATEMENTS = {
     Assign: Emitter.assign,
     Branch: branches_and_loops.branch,
     While: branches_and_loops.loop_while,

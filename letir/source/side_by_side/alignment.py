@@ -11,16 +11,16 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 MOST_EDITS = 100  # the trace takes the square of it, in time and memory
-Pairs = list[tuple[int, int]]
+_Pairs = list[tuple[int, int]]
 
 
-def aligned(a: Sequence, b: Sequence) -> Pairs:
+def aligned(a: Sequence, b: Sequence) -> _Pairs:
     """Increasing pairs of positions of elements that are equal.
 
     >>> aligned("abcd", "axcd")
     [(0, 0), (2, 2), (3, 3)]
     """
-    found: Pairs = []
+    found: _Pairs = []
     for start, end in pairwise([(-1, -1), *unique_pairs(a, b), (len(a), len(b))]):
         if start[0] >= 0:
             found.append(start)
@@ -28,7 +28,7 @@ def aligned(a: Sequence, b: Sequence) -> Pairs:
     return found
 
 
-def unique_pairs(a: Sequence, b: Sequence) -> Pairs:
+def unique_pairs(a: Sequence, b: Sequence) -> _Pairs:
     """The longest increasing pairs of elements that occur once in both."""
     in_a, in_b = Counter(a), Counter(b)
     place = {x: j for j, x in enumerate(b) if in_a[x] == in_b[x] == 1}  # where it is in b
@@ -53,23 +53,23 @@ def longest_increasing(values: Sequence[int]) -> list[int]:
     return found[::-1]
 
 
-def between(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> Pairs:
+def between(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> _Pairs:
     """The pairs of positions ``i`` to ``k`` of the first and ``j`` to ``m`` of the second."""
-    head: Pairs = []
+    head: _Pairs = []
     while i < k and j < m and a[i] == b[j]:
         head.append((i, j))
         i, j = i + 1, j + 1
-    tail: Pairs = []
+    tail: _Pairs = []
     while i < k and j < m and a[k - 1] == b[m - 1]:
         k, m = k - 1, m - 1
         tail.append((k, m))
     while i < k and j < m:
-        pairs, i, j = edited(a, b, i, j, k, m)
+        pairs, i, j = _edited(a, b, i, j, k, m)
         head += pairs
     return head + tail[::-1]
 
 
-def edited(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> tuple[Pairs, int, int]:
+def _edited(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> tuple[_Pairs, int, int]:
     """(pairs, where they end) on the shortest way of edits through these parts, or on the furthest
     of ``MOST_EDITS``.
 
@@ -79,33 +79,33 @@ def edited(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> tuple[Pa
     for edits in range(MOST_EDITS + 1):
         trace.append(furthest.copy())
         for diagonal in range(-edits, edits + 1, 2):
-            before = diagonal + came_down(furthest, diagonal, edits)
+            before = diagonal + _came_down(furthest, diagonal, edits)
             # from below: an element of the first is left out
             x = furthest[before] + (before < diagonal)
             while i + x < k and j + x - diagonal < m and a[i + x] == b[j + x - diagonal]:
                 x += 1
             furthest[diagonal] = x
             if i + x >= k and j + x - diagonal >= m:
-                return walked_back(trace, i, j, k - i, m - j), k, m
+                return _walked_back(trace, i, j, k - i, m - j), k, m
     ends = [(furthest[d], furthest[d] - d) for d in range(-MOST_EDITS, MOST_EDITS + 1, 2)]
     # ways may have left the parts
     x, y = max((end for end in ends if end[0] <= k - i and end[1] <= m - j), key=sum)
-    return walked_back(trace, i, j, x, y), i + x, j + y
+    return _walked_back(trace, i, j, x, y), i + x, j + y
 
 
-def came_down(furthest: dict[int, int], diagonal: int, edits: int) -> int:
+def _came_down(furthest: dict[int, int], diagonal: int, edits: int) -> int:
     """1 if the way to this diagonal comes from the one above it, -1 if from the one below."""
     if diagonal == -edits:
         return 1
     return 1 if diagonal != edits and furthest[diagonal - 1] < furthest[diagonal + 1] else -1
 
 
-def walked_back(trace: list[dict[int, int]], i: int, j: int, x: int, y: int) -> Pairs:
+def _walked_back(trace: list[dict[int, int]], i: int, j: int, x: int, y: int) -> _Pairs:
     """The pairs on the way that ended at (x, y), from ``i`` and ``j``."""
-    found: Pairs = []
+    found: _Pairs = []
     for edits in range(len(trace) - 1, -1, -1):
         furthest, diagonal = trace[edits], x - y
-        before = diagonal + came_down(furthest, diagonal, edits)
+        before = diagonal + _came_down(furthest, diagonal, edits)
         # the diagonal of equal elements is walked first, then the one edit before it
         from_x, from_y = (furthest[before], furthest[before] - before) if edits else (0, 0)
         while x > from_x and y > from_y:

@@ -18,10 +18,10 @@ from letir.ast.text.printer import Printer, is_printed_in_place
 from letir.errors import DTypeError
 from letir.source.side_by_side.alignment import aligned, unique_pairs
 
-SAME, CHANGED, REMOVED, ADDED = " ", "|", "<", ">"
-CONTEXT = 3  # lines around a difference
-MOST_LINES = 400  # what str shows
-WIDEST = 100  # of the left column
+_SAME, _CHANGED, _REMOVED, _ADDED = " ", "|", "<", ">"
+_CONTEXT = 3  # lines around a difference
+_MOST_LINES = 400  # what str shows
+_WIDEST = 100  # of the left column
 
 
 @frozen(eq=False)
@@ -64,7 +64,7 @@ def diff(f: Lambda, g: Lambda) -> "Comparison":
                 "  record functions with letir.trace; of a Gradient take .f and .df"
             )
     with paused_gc():
-        return Comparison(f, g, tuple(Rows(f, g).run()))
+        return Comparison(f, g, tuple(_Rows(f, g).run()))
 
 
 @frozen(eq=False, repr=False)
@@ -85,7 +85,7 @@ class Comparison:
     def __str__(self):
         if self.same:
             return f"the programs are the same, {len(self.left)} binds"
-        table = Table()
+        table = _Table()
         table.head(self.left, self.right)
         left_out = table.add_all(self.rows)
         more = f"\n... {left_out} more rows: .rows has them" if left_out else ""
@@ -97,7 +97,7 @@ class Comparison:
         return f"<pre style='line-height: 1.25'>{escape(str(self), quote=False)}</pre>"
 
 
-def near(different: Sequence[bool], distance: int) -> list[bool]:
+def _near(different: Sequence[bool], distance: int) -> list[bool]:
     """Which rows are at most so far from one that is different."""
     shown = [False] * len(different)
     for order in (range(len(different)), range(len(different) - 1, -1, -1)):  # after, and before
@@ -112,7 +112,7 @@ def near(different: Sequence[bool], distance: int) -> list[bool]:
 
 
 @define(eq=False)
-class Rows:
+class _Rows:
     """Finds the rows of two programs; ``pairs`` has what corresponds to a local of the first."""
 
     f: Lambda
@@ -123,16 +123,16 @@ class Rows:
 
     def run(self) -> Iterator[Row]:
         """The rows, in the order of both programs."""
-        for p, q in matched(self.f.params, self.g.params):
+        for p, q in _matched(self.f.params, self.g.params):
             if p is not None and q is not None:
                 self.pairs[p] = q
-            yield Row(mark_of(p, q, p and q and p.type is q.type), p, q)
+            yield Row(_mark_of(p, q, p and q and p.type is q.type), p, q)
         # from strict to loose; the first only where nothing else does the same, so that it anchors
         finders = unique_pairs, aligned, aligned
         levels = list(zip(finders, self.described(self.f), self.described(self.g), strict=True))
         yield from self.part(levels, (0, 0), (len(self.f), len(self.g)))
         same = self.agree(self.f.ret.args, self.g.ret.args)
-        yield Row(SAME if same else CHANGED, self.f.ret, self.g.ret)
+        yield Row(_SAME if same else _CHANGED, self.f.ret, self.g.ret)
 
     def part(self, levels: list, start: tuple[int, int], end: tuple[int, int]) -> Iterator[Row]:
         """The rows from ``start`` to ``end``: what corresponds by the first of the levels, and, in
@@ -140,8 +140,8 @@ class Rows:
         """
         (i, j), (k, m) = start, end
         if not levels or i == k or j == m:
-            yield from (Row(REMOVED, bind, None) for bind in self.f.binds[i:k])
-            yield from (Row(ADDED, None, bind) for bind in self.g.binds[j:m])
+            yield from (Row(_REMOVED, bind, None) for bind in self.f.binds[i:k])
+            yield from (Row(_ADDED, None, bind) for bind in self.g.binds[j:m])
             return
         (find, left, right), *others = levels
         # a level sees only what lies between two pairs of the level before: pairs never cross
@@ -154,7 +154,7 @@ class Rows:
     def pair(self, i: int, j: int) -> Row:
         """The row of two binds that correspond."""
         a, b = self.f.binds[i], self.g.binds[j]
-        binders = list(matched(a.binders, b.binders))
+        binders = list(_matched(a.binders, b.binders))
         same = (
             a.attrs == b.attrs
             and self.agree(a.args, b.args)
@@ -162,7 +162,7 @@ class Rows:
         )
         # also of a changed pair: what follows can still be the same
         self.pairs.update([(p, q) for p, q in binders if p and q])
-        return Row(SAME, a, b) if same else Row(CHANGED, a, b, tuple(self.inner(a, b)))
+        return Row(_SAME, a, b) if same else Row(_CHANGED, a, b, tuple(self.inner(a, b)))
 
     def inner(self, a: Bind, b: Bind) -> Iterator[tuple[str, tuple[Row, ...]]]:
         """The rows of each pair of bodies that differ, as far as the binds have as many."""
@@ -171,10 +171,10 @@ class Rows:
             return
         if is_printed_in_place(a) and is_printed_in_place(b):  # short, and no programs apart
             return
-        for name, f, g in zip(body_names(a), *bodies, strict=True):
+        for name, f, g in zip(_body_names(a), *bodies, strict=True):
             key = id(f), id(g)
             if key not in self.known:
-                rows = Rows(f, g, numbers=self.numbers, known=self.known)
+                rows = _Rows(f, g, numbers=self.numbers, known=self.known)
                 self.known[key] = () if f == g else tuple(rows.run())
             if self.known[key]:
                 yield name, self.known[key]
@@ -208,7 +208,7 @@ class Rows:
         return self.numbers.setdefault(description, len(self.numbers))
 
 
-def matched(left: Sequence[Local], right: Sequence[Local]) -> Iterator[tuple]:
+def _matched(left: Sequence[Local], right: Sequence[Local]) -> Iterator[tuple]:
     """Locals that correspond, in order, None where there is none: the very same ones, as passes
     leave them; where there are no such, one after the other.
     """
@@ -231,7 +231,7 @@ def matched(left: Sequence[Local], right: Sequence[Local]) -> Iterator[tuple]:
     yield from ((None, q) for q in reversed(rest))
 
 
-def body_names(bind: Bind) -> list[str]:
+def _body_names(bind: Bind) -> list[str]:
     """What the bodies of a bind are called: by their attributes, with a number in a tuple."""
     found = []
     for name, value in bind.attrs.items():
@@ -240,18 +240,18 @@ def body_names(bind: Bind) -> list[str]:
     return found
 
 
-def mark_of(left, right, same) -> str:
+def _mark_of(left, right, same) -> str:
     """The mark of a row."""
     if left is None:
-        return ADDED
-    return REMOVED if right is None else SAME if same else CHANGED
+        return _ADDED
+    return _REMOVED if right is None else _SAME if same else _CHANGED
 
 
 # ---- text ----
 
 
 @define(eq=False)
-class Table:
+class _Table:
     """The text of rows; the two sides share the numbers of what stands in one row."""
 
     lines: list[tuple[str, str, str]] = field(factory=list)
@@ -268,14 +268,14 @@ class Table:
             for h in (f, g)
         ]
         if any(texts):
-            mark = SAME if texts[0] == texts[1] else CHANGED
+            mark = _SAME if texts[0] == texts[1] else _CHANGED
             self.lines.append((f"lambda{texts[0]}", mark, f"lambda{texts[1]}"))
 
     def add_all(self, rows: Sequence[Row], indent: str = "") -> int:
         """Rows, those that are far from a difference only counted; how many were too many."""
-        shown = near([row.mark != SAME for row in rows], CONTEXT)
+        shown = _near([row.mark != _SAME for row in rows], _CONTEXT)
         for i, (row, is_shown) in enumerate(zip(rows, shown, strict=True)):
-            if len(self.lines) > MOST_LINES:
+            if len(self.lines) > _MOST_LINES:
                 return len(rows) - i
             self.add(row, is_shown, indent)
         self.flush(indent)
@@ -288,7 +288,7 @@ class Table:
         for printer in self.sides:
             printer.bodies = not row.inner
         texts = [
-            printer_text(printer, item, is_shown)
+            _printer_text(printer, item, is_shown)
             for printer, item in zip(self.sides, (row.left, row.right), strict=True)
         ]
         for printer in self.sides:
@@ -299,40 +299,40 @@ class Table:
             return
         self.flush(indent)
         for i, (left, right) in enumerate(zip_longest(*texts, fillvalue="")):
-            mark = row.mark if i == 0 or row.mark != CHANGED else SAME
-            self.lines.append((indented(left, indent), mark, indented(right, indent)))
+            mark = row.mark if i == 0 or row.mark != _CHANGED else _SAME
+            self.lines.append((_indented(left, indent), mark, _indented(right, indent)))
         for name, rows in row.inner:
-            self.lines.append((f"{indent}  {name}:", SAME, f"{indent}  {name}:"))
+            self.lines.append((f"{indent}  {name}:", _SAME, f"{indent}  {name}:"))
             self.add_all(rows, indent + "    ")
 
     def flush(self, indent: str = "") -> None:
         """The line that counts what was not shown."""
         if self.left_out:
             text = f"{indent}... {self.left_out} the same ..."
-            self.lines.append((text, SAME, text))
+            self.lines.append((text, _SAME, text))
         self.left_out = 0
 
     def text(self) -> str:
         """All lines, the left column as wide as it must be."""
         self.flush()
-        width = min(max(len(left) for left, _, _ in self.lines), WIDEST)
+        width = min(max(len(left) for left, _, _ in self.lines), _WIDEST)
         return "\n".join(
-            f"{cut(left, width):<{width}}  {mark}  {right}".rstrip()
+            f"{_cut(left, width):<{width}}  {mark}  {right}".rstrip()
             for left, mark, right in self.lines
         )
 
 
-def indented(line: str, indent: str) -> str:
+def _indented(line: str, indent: str) -> str:
     """A line further in; nothing where there is none."""
     return indent + line if line else ""
 
 
-def cut(text: str, width: int) -> str:
+def _cut(text: str, width: int) -> str:
     """``text`` in this width."""
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
-def printer_text(printer: Printer, item, is_shown: bool) -> list[str]:
+def _printer_text(printer: Printer, item, is_shown: bool) -> list[str]:
     """The lines of a parameter, a bind or a return; none if it is not shown."""
     if type(item) is Bind and not is_shown:
         printer.skip(item)

@@ -4,13 +4,13 @@ import numpy as np
 
 from letir.testing.calls.call import BLOCK, SQUARE, Call, V, W, X, Y, each, of
 
-SYMMETRIC = SQUARE @ SQUARE.T
+_SYMMETRIC = SQUARE @ SQUARE.T
 # its eigenvalues keep their order beside it
-APART = np.diag([1.0, 2.0 + 1.0j, 5.0]) + 0.1 * SQUARE.T
-TENSOR = np.random.default_rng(0).normal(size=(2, 3, 6))
+_APART = np.diag([1.0, 2.0 + 1.0j, 5.0]) + 0.1 * SQUARE.T
+_TENSOR = np.random.default_rng(0).normal(size=(2, 3, 6))
 
 
-def linalg(name: str, *args, **attrs) -> Call:
+def _linalg(name: str, *args, **attrs) -> Call:
     """A call of a function of numpy.linalg; named tuples as tuples."""
 
     def f(np, *args):
@@ -20,16 +20,16 @@ def linalg(name: str, *args, **attrs) -> Call:
     return of(f, *args)
 
 
-def on_symmetric(name: str, choose=lambda found: found) -> Call:
+def _on_symmetric(name: str, choose=lambda found: found) -> Call:
     """A call of a function of Hermitian matrices, which differences would leave."""
 
     def f(np, x):
         return choose(getattr(np.linalg, name)(x + np.conj(np.swapaxes(x, -1, -2))))
 
-    return of(f, SYMMETRIC)
+    return of(f, _SYMMETRIC)
 
 
-def fourier(name: str, *args, **attrs) -> Call:
+def _fourier(name: str, *args, **attrs) -> Call:
     """A call of a function of numpy.fft; those of real arrays take no complex ones."""
     takes_real = name in ("rfft", "rfft2", "rfftn", "ihfft")
     f = lambda np, x: getattr(np.fft, name)(x, *args, **attrs)  # noqa: E731
@@ -50,38 +50,38 @@ PRODUCTS = {
     "einsum_path": of(lambda np, x: x * len(np.einsum_path("ij,j->i", x, V)), X),
 }
 LINALG = {
-    **each("inv det slogdet matrix_rank cond", lambda name: linalg(name, SQUARE)),
-    **each("trace diagonal matrix_transpose", lambda name: linalg(name, SQUARE)),
-    **each("norm matrix_norm vector_norm pinv", lambda name: linalg(name, X)),
-    "matmul": linalg("matmul", X, SQUARE),
-    "outer": linalg("outer", V, W),
-    "cross": linalg("cross", X, Y),
-    "vecdot": linalg("vecdot", X, Y),
-    "tensordot": linalg("tensordot", X, SQUARE, axes=1),
+    **each("inv det slogdet matrix_rank cond", lambda name: _linalg(name, SQUARE)),
+    **each("trace diagonal matrix_transpose", lambda name: _linalg(name, SQUARE)),
+    **each("norm matrix_norm vector_norm pinv", lambda name: _linalg(name, X)),
+    "matmul": _linalg("matmul", X, SQUARE),
+    "outer": _linalg("outer", V, W),
+    "cross": _linalg("cross", X, Y),
+    "vecdot": _linalg("vecdot", X, Y),
+    "tensordot": _linalg("tensordot", X, SQUARE, axes=1),
     "multi_dot": of(lambda np, x, y: np.linalg.multi_dot([x, y, y]), X, SQUARE),
-    "matrix_power": linalg("matrix_power", SQUARE, n=3),
-    "solve": linalg("solve", SQUARE, X.T),
+    "matrix_power": _linalg("matrix_power", SQUARE, n=3),
+    "solve": _linalg("solve", SQUARE, X.T),
     "lstsq": of(lambda np, a, b: np.linalg.lstsq(a, b)[0], X.T, V),
-    "cholesky": on_symmetric("cholesky"),
+    "cholesky": _on_symmetric("cholesky"),
     "qr": of(lambda np, x: tuple(np.linalg.qr(x)), SQUARE),
     "svd": of(lambda np, x: np.linalg.svd(x, full_matrices=False)[1], X),
-    "svdvals": linalg("svdvals", X),
-    "eig": Call(lambda np, x: np.linalg.eig(x)[0], (SQUARE,), complexes=(APART,)),
-    "eigvals": Call(lambda np, x: np.linalg.eigvals(x), (SQUARE,), complexes=(APART,)),
-    "eigh": on_symmetric("eigh", lambda found: found[0]),
-    "eigvalsh": on_symmetric("eigvalsh"),
-    "tensorinv": linalg("tensorinv", TENSOR, ind=2),
+    "svdvals": _linalg("svdvals", X),
+    "eig": Call(lambda np, x: np.linalg.eig(x)[0], (SQUARE,), complexes=(_APART,)),
+    "eigvals": Call(lambda np, x: np.linalg.eigvals(x), (SQUARE,), complexes=(_APART,)),
+    "eigh": _on_symmetric("eigh", lambda found: found[0]),
+    "eigvalsh": _on_symmetric("eigvalsh"),
+    "tensorinv": _linalg("tensorinv", _TENSOR, ind=2),
     "tensorsolve": of(
-        lambda np, a, b: np.linalg.tensorsolve(a.reshape(2, 3, 6), b), TENSOR.reshape(6, 6), X
+        lambda np, a, b: np.linalg.tensorsolve(a.reshape(2, 3, 6), b), _TENSOR.reshape(6, 6), X
     ),
 }
 FFT = {
-    **each("fft ifft rfft ihfft", lambda name: fourier(name, axis=1, norm="ortho")),
-    **each("irfft hfft", lambda name: fourier(name, n=4, axis=1)),
-    **each("fft2 ifft2 rfft2 irfft2", lambda name: fourier(name, axes=(0, 1))),
-    **each("fftn ifftn rfftn irfftn", lambda name: fourier(name, axes=(0, 1))),
-    "fftshift": fourier("fftshift"),
-    "ifftshift": fourier("ifftshift", axes=1),
+    **each("fft ifft rfft ihfft", lambda name: _fourier(name, axis=1, norm="ortho")),
+    **each("irfft hfft", lambda name: _fourier(name, n=4, axis=1)),
+    **each("fft2 ifft2 rfft2 irfft2", lambda name: _fourier(name, axes=(0, 1))),
+    **each("fftn ifftn rfftn irfftn", lambda name: _fourier(name, axes=(0, 1))),
+    "fftshift": _fourier("fftshift"),
+    "ifftshift": _fourier("ifftshift", axes=1),
     "fftfreq": of(lambda np, x: np.fft.fftfreq(3) * x, X),
     "rfftfreq": of(lambda np, x: np.fft.rfftfreq(4) * x, X),
 }

@@ -4,55 +4,55 @@ import operator
 
 from letir.testing.calls.call import BITS, COUNTS, NAN, Call, V, W, X, Y, each, of, real
 
-UNIT = abs(V) / 4 + 0.1  # in the domain of all functions but one
-ABOVE = abs(V) + 1.25  # in that of this one, arccosh
+_UNIT = abs(V) / 4 + 0.1  # in the domain of all functions but one
+_ABOVE = abs(V) + 1.25  # in that of this one, arccosh
 
 
-def named(name: str, *args, takes_complex: bool = True) -> Call:
+def _named(name: str, *args, takes_complex: bool = True) -> Call:
     """The plain call of the function of this name."""
     call = operator.attrgetter(name)
     return (of if takes_complex else real)(lambda np, *args: call(np)(*args), *args)
 
 
-ANALYTIC = """
+_ANALYTIC = """
     sin cos tan arcsin arccos arctan sinh cosh tanh arcsinh arctanh asin acos atan asinh atanh
     exp exp2 expm1 log log2 log10 log1p sqrt square reciprocal negative positive sign abs absolute
     conj conjugate isfinite isinf isnan sinc angle real imag"""
-REAL = """
+_REAL = """
     cbrt deg2rad rad2deg degrees radians fabs floor ceil trunc signbit spacing i0 fix modf frexp"""
-BOTH = """
+_BOTH = """
     add subtract multiply divide true_divide power pow float_power equal not_equal greater less
     greater_equal less_equal logical_and logical_or logical_xor maximum minimum fmax fmin isclose"""
-WHOLE = "allclose array_equal array_equiv"
-PAIRS = """
+_WHOLE = "allclose array_equal array_equiv"
+_PAIRS = """
     arctan2 atan2 hypot copysign nextafter fmod mod remainder floor_divide divmod heaviside
     logaddexp logaddexp2"""
-INTEGER = "bitwise_count bitwise_invert bitwise_not invert"
-INTEGERS = """
+_INTEGER = "bitwise_count bitwise_invert bitwise_not invert"
+_INTEGERS = """
     bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift left_shift right_shift
     gcd lcm"""
 
 CALLS = {
-    **each(ANALYTIC, lambda name: named(name, UNIT)),
-    **each(REAL, lambda name: named(name, V + 0.125, takes_complex=False)),
-    **each(BOTH, lambda name: named(name, ABOVE, abs(W))),
+    **each(_ANALYTIC, lambda name: _named(name, _UNIT)),
+    **each(_REAL, lambda name: _named(name, V + 0.125, takes_complex=False)),
+    **each(_BOTH, lambda name: _named(name, _ABOVE, abs(W))),
     # times 1: a Python bool that is returned comes back as NumPy's at replay
-    **each(WHOLE, lambda name: of(lambda np, x, y: 1 * getattr(np, name)(x, y), ABOVE, abs(W))),
-    **each(PAIRS, lambda name: named(name, V, W, takes_complex=False)),
-    **each(INTEGER, lambda name: named(name, BITS)),
-    **each(INTEGERS, lambda name: named(name, BITS, COUNTS[:3])),
-    "arccosh": named("arccosh", ABOVE),
-    "acosh": named("acosh", ABOVE),
-    "logical_not": named("logical_not", V),
-    "rint": named("rint", V + 0.125),
+    **each(_WHOLE, lambda name: of(lambda np, x, y: 1 * getattr(np, name)(x, y), _ABOVE, abs(W))),
+    **each(_PAIRS, lambda name: _named(name, V, W, takes_complex=False)),
+    **each(_INTEGER, lambda name: _named(name, BITS)),
+    **each(_INTEGERS, lambda name: _named(name, BITS, COUNTS[:3])),
+    "arccosh": _named("arccosh", _ABOVE),
+    "acosh": _named("acosh", _ABOVE),
+    "logical_not": _named("logical_not", V),
+    "rint": _named("rint", V + 0.125),
     "round": of(lambda np, x: np.round(x, 1), V + 0.03125),
     "around": of(lambda np, x: np.around(x, decimals=1), V + 0.03125),
     "ldexp": real(lambda np, x: np.ldexp(x, 2), V),
     "nan_to_num": of(lambda np, x: np.nan_to_num(x, nan=3.0) * x[0, 0], NAN),
     "clip": real(lambda np, x, y: np.clip(x, -0.5, y), V, abs(W) + 1),
     "real_if_close": of(lambda np, x: np.real_if_close(x), V),
-    "iscomplex": named("iscomplex", V),
-    "isreal": named("isreal", V),
+    "iscomplex": _named("iscomplex", V),
+    "isreal": _named("isreal", V),
     "isneginf": real(lambda np, x: np.isneginf(x), V),
     "isposinf": real(lambda np, x: np.isposinf(x), V),
     "unwrap": real(lambda np, x: np.unwrap(4 * x), V),

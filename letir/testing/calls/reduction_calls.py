@@ -4,24 +4,24 @@ import numpy as np
 
 from letir.testing.calls.call import BLOCK, COUNTS, NAN, Call, V, W, X, Y, each, jumping, of, real
 
-LONG = np.array([0.1, 0.45, 0.9, 1.6, 2.0])
+_LONG = np.array([0.1, 0.45, 0.9, 1.6, 2.0])
 
 
-def reduction(name: str, x=X, **attrs) -> Call:
+def _reduction(name: str, x=X, **attrs) -> Call:
     """A call of the function of this name along an axis."""
     return of(lambda np, x: getattr(np, name)(x, axis=-1, **attrs), x)
 
 
-ALONG = """
+_ALONG = """
     sum prod mean all any max min amax amin argmax argmin cumsum cumprod cumulative_sum
     cumulative_prod count_nonzero ptp var std median"""
-WITHOUT_NAN = """
+_WITHOUT_NAN = """
     nansum nanprod nanmean nanmax nanmin nanargmax nanargmin nancumsum nancumprod nanvar nanstd
     nanmedian"""
 
 CALLS = {
-    **each(ALONG, reduction),
-    **each(WITHOUT_NAN, lambda name: reduction(name, NAN)),
+    **each(_ALONG, _reduction),
+    **each(_WITHOUT_NAN, lambda name: _reduction(name, NAN)),
     "average": of(lambda np, x, w: np.average(x, axis=1, weights=w), X, abs(V)),
     "quantile": real(lambda np, x: np.quantile(x, [0.25, 0.8], axis=0), X),
     "percentile": real(lambda np, x: np.percentile(x, 30, axis=1, keepdims=True), X),
@@ -33,10 +33,10 @@ CALLS = {
     "histogram2d": real(lambda np, x, y: np.histogram2d(x, y, bins=3)[0], V, W),
     "histogramdd": real(lambda np, x: np.histogramdd(x, bins=2)[0], X.T),
     "histogram_bin_edges": real(lambda np, x: np.histogram_bin_edges(x, bins=4), V),
-    "bincount": of(lambda np, x, w: np.bincount(x, weights=w, minlength=7), COUNTS, LONG[:4]),
-    "digitize": real(lambda np, x: np.digitize(x, LONG), V),
-    "searchsorted": real(lambda np, x, v: np.searchsorted(x, v, side="right"), LONG, V),
-    "interp": real(lambda np, x, xp, fp: np.interp(x, xp, fp), V + 0.3, LONG, LONG**2),
+    "bincount": of(lambda np, x, w: np.bincount(x, weights=w, minlength=7), COUNTS, _LONG[:4]),
+    "digitize": real(lambda np, x: np.digitize(x, _LONG), V),
+    "searchsorted": real(lambda np, x, v: np.searchsorted(x, v, side="right"), _LONG, V),
+    "interp": real(lambda np, x, xp, fp: np.interp(x, xp, fp), V + 0.3, _LONG, _LONG**2),
     "trapezoid": of(lambda np, y, x: np.trapezoid(y, x, axis=1), X, np.sort(V)),
     "gradient": of(lambda np, x: np.gradient(x, 0.5, axis=1), X),
     "diff": of(lambda np, x: np.diff(x, n=2, axis=-1), X),
@@ -44,17 +44,17 @@ CALLS = {
     "cross": of(lambda np, x, y: np.cross(x, y), X, Y),
     "kron": of(lambda np, x, y: np.kron(x, y), X, Y[:1]),
     "vander": of(lambda np, x: np.vander(x, 4), V),
-    "convolve": of(lambda np, x, y: np.convolve(x, y, mode="same"), LONG, V),
-    "correlate": of(lambda np, x, y: np.correlate(x, y, mode="full"), LONG, V),
+    "convolve": of(lambda np, x, y: np.convolve(x, y, mode="same"), _LONG, V),
+    "correlate": of(lambda np, x, y: np.correlate(x, y, mode="full"), _LONG, V),
     "poly": of(lambda np, x: np.poly(x), V),
     "polyval": of(lambda np, p, x: np.polyval(p, x), V, X),
     "polyder": of(lambda np, p: np.polyder(p), V),
     "polyint": of(lambda np, p: np.polyint(p), V),
-    "polyadd": of(lambda np, p, q: np.polyadd(p, q), V, LONG),
-    "polysub": of(lambda np, p, q: np.polysub(p, q), V, LONG),
-    "polymul": of(lambda np, p, q: np.polymul(p, q), V, LONG),
-    "polydiv": of(lambda np, p, q: np.polydiv(p, q)[0], LONG, V),
-    "polyfit": real(lambda np, x, y: np.polyfit(x, y, 2), LONG, LONG**3),
+    "polyadd": of(lambda np, p, q: np.polyadd(p, q), V, _LONG),
+    "polysub": of(lambda np, p, q: np.polysub(p, q), V, _LONG),
+    "polymul": of(lambda np, p, q: np.polymul(p, q), V, _LONG),
+    "polydiv": of(lambda np, p, q: np.polydiv(p, q)[0], _LONG, V),
+    "polyfit": real(lambda np, x, y: np.polyfit(x, y, 2), _LONG, _LONG**3),
     # not V times a number, whose roots are conjugated: differences would exchange them
     "roots": Call(lambda np, p: np.roots(p), (V,), complexes=(V + 0.25j,)),
     "sort": real(lambda np, x: np.sort(x, axis=0), X),

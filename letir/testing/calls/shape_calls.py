@@ -19,10 +19,10 @@ from letir.testing.calls.call import (
     real,
 )
 
-INDICES = np.array([[2, 0, 1], [0, 0, 2]])
+_INDICES = np.array([[2, 0, 1], [0, 0, 2]])
 
 
-def on_copy(name: str, *others, takes_complex: bool = True) -> Call:
+def _on_copy(name: str, *others, takes_complex: bool = True) -> Call:
     """A call of a function that changes its first argument in place."""
 
     def f(np, x):
@@ -33,24 +33,24 @@ def on_copy(name: str, *others, takes_complex: bool = True) -> Call:
     return (of if takes_complex else real)(f, X)
 
 
-def copied(np, x, y):
+def _copied(np, x, y):
     """np.copyto with a mask."""
     x = x.copy()
     np.copyto(x, y, where=MASK)
     return x
 
 
-def plain(name: str, *args) -> Call:
+def _plain(name: str, *args) -> Call:
     """The call of the function of this name with the arguments."""
     return of(lambda np, *args: getattr(np, name)(*args), *args)
 
 
-def listed(name: str, *args) -> Call:
+def _listed(name: str, *args) -> Call:
     """The call of the function of this name with a list of the arguments."""
     return of(lambda np, *args: getattr(np, name)(args), *args)
 
 
-def filled(np, x):
+def _filled(np, x):
     """An array made in the trace, into which a traced value is written."""
     made = np.empty((2, 3), x.dtype)
     made[:] = x
@@ -58,13 +58,13 @@ def filled(np, x):
 
 
 CALLS = {
-    **each("diag diagonal trace tril triu", lambda name: plain(name, SQUARE)),
-    **each("transpose ravel flip flipud fliplr rot90", lambda name: plain(name, X)),
-    **each("shape size ndim copy zeros_like ones_like", lambda name: plain(name, X)),
-    **each("matrix_transpose iscomplexobj isrealobj", lambda name: plain(name, X)),
-    **each("atleast_1d atleast_2d atleast_3d diagflat", lambda name: plain(name, V)),
-    **each("concatenate concat stack hstack vstack", lambda name: listed(name, X, Y)),
-    **each("dstack column_stack", lambda name: listed(name, X, Y)),
+    **each("diag diagonal trace tril triu", lambda name: _plain(name, SQUARE)),
+    **each("transpose ravel flip flipud fliplr rot90", lambda name: _plain(name, X)),
+    **each("shape size ndim copy zeros_like ones_like", lambda name: _plain(name, X)),
+    **each("matrix_transpose iscomplexobj isrealobj", lambda name: _plain(name, X)),
+    **each("atleast_1d atleast_2d atleast_3d diagflat", lambda name: _plain(name, V)),
+    **each("concatenate concat stack hstack vstack", lambda name: _listed(name, X, Y)),
+    **each("dstack column_stack", lambda name: _listed(name, X, Y)),
     "reshape": of(lambda np, x: np.reshape(x, (3, -1), order="F"), X),
     "resize": of(lambda np, x: np.resize(x, (3, 4)), X),
     "squeeze": of(lambda np, x: np.squeeze(x[None], axis=0), X),
@@ -91,21 +91,21 @@ CALLS = {
     "delete": of(lambda np, x: np.delete(x, [0, 2], axis=1), X),
     "pad": of(lambda np, x: np.pad(x, ((1, 0), (2, 1)), mode="reflect"), X),
     "take": of(lambda np, x: np.take(x, [2, -1, 0], axis=1), X),
-    "take_along_axis": of(lambda np, x: np.take_along_axis(x, INDICES, axis=1), X),
-    "choose": of(lambda np, x, y: np.choose(INDICES[0] % 2, [x, y]), V, W),
+    "take_along_axis": of(lambda np, x: np.take_along_axis(x, _INDICES, axis=1), X),
+    "choose": of(lambda np, x, y: np.choose(_INDICES[0] % 2, [x, y]), V, W),
     "select": of(lambda np, x, y: np.select([x > 1, y > 1], [x, y * x], 0.5), X, Y),
     "piecewise": real(lambda np, x: np.piecewise(x, [x < 0, x >= 0], [lambda t: -t, np.exp]), V),
     "compress": of(lambda np, x: np.compress([True, False, True], x, axis=1), X),
     "extract": of(lambda np, x: np.extract(MASK, x), X),
-    "place": on_copy("place", MASK, [1.5, 2.5]),
-    "put": on_copy("put", [0, 4], [1.5, 2.5]),
-    "putmask": on_copy("putmask", MASK, 3.0),
-    "put_along_axis": on_copy("put_along_axis", INDICES, 0.5, 1),
-    "fill_diagonal": on_copy("fill_diagonal", 0.25),
-    "copyto": of(copied, X, Y),
+    "place": _on_copy("place", MASK, [1.5, 2.5]),
+    "put": _on_copy("put", [0, 4], [1.5, 2.5]),
+    "putmask": _on_copy("putmask", MASK, 3.0),
+    "put_along_axis": _on_copy("put_along_axis", _INDICES, 0.5, 1),
+    "fill_diagonal": _on_copy("fill_diagonal", 0.25),
+    "copyto": of(_copied, X, Y),
     "trim_zeros": jumping(lambda np, x: np.trim_zeros(x), np.array([0.0, 1.5, 2.5, 0.0])),
     "meshgrid": of(lambda np, x, y: tuple(np.meshgrid(x, y, indexing="ij")), V, W[:2]),
-    "ix_": real(lambda np, x, i: x[np.ix_(i, [1, 0])], SQUARE, INDICES[0]),
+    "ix_": real(lambda np, x, i: x[np.ix_(i, [1, 0])], SQUARE, _INDICES[0]),
     "indices": of(lambda np, x: x * np.indices((2, 3))[0], X),
     "diag_indices": of(lambda np, x: x[np.diag_indices(3)], SQUARE),
     "diag_indices_from": of(lambda np, x: x[np.diag_indices_from(x)], SQUARE),
@@ -131,7 +131,7 @@ CALLS = {
     "asarray_chkfinite": of(lambda np, x: np.asarray_chkfinite(x), X),
     "require": of(lambda np, x: np.require(x), X),
     "full": of(lambda np, x: np.full((2, 2), x), 0.5),
-    "empty": of(filled, X),
+    "empty": of(_filled, X),
     "zeros": of(lambda np, x: np.zeros(3) + x, X),
     "ones": of(lambda np, x: np.ones((2, 1)) * x, X),
     "eye": of(lambda np, x: np.eye(3, k=1) @ x, SQUARE),

@@ -24,7 +24,7 @@ from letir.testing.gradient_checks import check_grads, is_inexact
 from letir.tracing.entry import trace
 from letir.transforms.vmapping import vmap
 
-NAMESPACES = {"": np, "linalg.": np.linalg, "fft.": np.fft}
+_NAMESPACES = {"": np, "linalg.": np.linalg, "fft.": np.fft}
 YES, NONE = "yes", "—"
 
 
@@ -48,7 +48,7 @@ class Support:
 def public_functions() -> Iterator[str]:
     """The names of NumPy's public functions of arrays, those of numpy.linalg as ``linalg.inv``."""
     others = {name for names in NO_ARRAYS.values() for name in names.split()}
-    for prefix, module in NAMESPACES.items():
+    for prefix, module in _NAMESPACES.items():
         for name in sorted(module.__all__):
             found = getattr(module, name, None)
             if callable(found) and not isinstance(found, type) and name not in others:
@@ -60,21 +60,21 @@ def support_of(name: str) -> Support:
     call = CALLS[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of NumPy's own, which the laws of operations see
-        plain, namespace = (tried(is_replayed, call, np, call.args) for np in (np, letir.numpy))
+        plain, namespace = (_tried(_is_replayed, call, np, call.args) for np in (np, letir.numpy))
         found = namespace if plain != YES else plain
         if found != YES:
             return Support(plain, namespace, *[NONE] * 4)
         return Support(
             plain,
             namespace,
-            tried(has_derivative, call, "rev"),
-            tried(has_derivative, call, "fwd"),
-            tried(is_batched, call),
-            tried(takes_complex, call),
+            _tried(_has_derivative, call, "rev"),
+            _tried(_has_derivative, call, "fwd"),
+            _tried(_is_batched, call),
+            _tried(_takes_complex, call),
         )
 
 
-def tried(check: Callable, *args) -> str:
+def _tried(check: Callable, *args) -> str:
     """Whether ``check`` is true, or the error that it raises."""
     try:
         return YES if check(*args) else NONE
@@ -82,34 +82,34 @@ def tried(check: Callable, *args) -> str:
         return str(error).partition("\n")[0]
 
 
-def bound(call: Call, namespace=letir.numpy) -> Callable:
+def _bound(call: Call, namespace=letir.numpy) -> Callable:
     """The call as a function of its traced arguments."""
     return lambda *args: call.f(namespace, *args)
 
 
-def is_replayed(call: Call, namespace, args: tuple) -> bool:
+def _is_replayed(call: Call, namespace, args: tuple) -> bool:
     """Whether the call is recorded, and its replay gives NumPy's result to the last bit."""
-    fn = trace(bound(call, namespace), *args)
+    fn = trace(_bound(call, namespace), *args)
     assert_same(call.f(np, *args), run_forward(fn, *args))
     return True
 
 
-def has_derivative(call: Call, mode: str) -> bool:
+def _has_derivative(call: Call, mode: str) -> bool:
     """Whether there is a derivative, which agrees with differences."""
-    if not is_differentiable(trace(bound(call), *call.args), call.args):
+    if not _is_differentiable(trace(_bound(call), *call.args), call.args):
         return False
-    check_derivative(call, call.args, (mode,))
+    _check_derivative(call, call.args, (mode,))
     return True
 
 
-def check_derivative(call: Call, args: tuple, modes: tuple[str, ...]) -> None:
+def _check_derivative(call: Call, args: tuple, modes: tuple[str, ...]) -> None:
     """Raise AssertionError unless the derivative agrees with differences, where these tell it."""
     if call.jumps:
         return  # is_differentiable has made it
-    check_grads(bound(call), args, order=1, modes=modes)
+    check_grads(_bound(call), args, order=1, modes=modes)
 
 
-def is_differentiable(fn: Lambda, args: tuple) -> bool:
+def _is_differentiable(fn: Lambda, args: tuple) -> bool:
     """Whether a result depends on a floating argument through derivatives."""
     leaves = flatten(args)[0]
     needs = [is_inexact(leaf) for leaf in leaves]
@@ -119,32 +119,32 @@ def is_differentiable(fn: Lambda, args: tuple) -> bool:
     return any(i < found.f_real_outputs for i in found.df_input_vjps)  # no temporaries
 
 
-def is_batched(call: Call) -> bool:
+def _is_batched(call: Call) -> bool:
     """Whether ``vmap`` gives what a loop over two examples gives."""
     if not call.args:
         return False
     examples = [call.args, call.args]
     stacked = [np.stack(both) for both in zip(*examples, strict=True)]
     expected = [flatten(call.f(np, *args))[0] for args in examples]
-    found = flatten(vmap(bound(call))(*stacked))[0]
+    found = flatten(vmap(_bound(call))(*stacked))[0]
     for i, example in enumerate(expected):
         for ours, theirs in zip(found, example, strict=True):
             assert_close(np.asarray(theirs), np.asarray(ours)[i])
     return True
 
 
-def takes_complex(call: Call) -> bool:
+def _takes_complex(call: Call) -> bool:
     """Whether complex arguments are recorded, where NumPy takes them, and differentiated."""
-    args = complex_arguments(call)
+    args = _complex_arguments(call)
     if not args:
         return False
-    is_replayed(call, letir.numpy, args)
-    if is_differentiable(trace(bound(call), *args), args):
-        check_derivative(call, args, ("rev", "fwd"))
+    _is_replayed(call, letir.numpy, args)
+    if _is_differentiable(trace(_bound(call), *args), args):
+        _check_derivative(call, args, ("rev", "fwd"))
     return True
 
 
-def complex_arguments(call: Call) -> tuple:
+def _complex_arguments(call: Call) -> tuple:
     """Complex arguments that NumPy takes; () if it takes none."""
     if call.complexes is not None:
         return call.complexes

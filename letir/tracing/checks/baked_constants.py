@@ -18,14 +18,14 @@ from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
 from letir.errors import TraceError
 from letir.eval.array_modules import is_array
 
-MOST_LEAVES = 16  # that are changed one by one
-MOST_LINES = 24  # of the two programs in a message
-AT_SAME_VALUES = (
+_MOST_LEAVES = 16  # that are changed one by one
+_MOST_LINES = 24  # of the two programs in a message
+_AT_SAME_VALUES = (
     "recorded a second time, at the same values, the function gives another program",
     "it reads what changes between calls: a counter, the clock, random numbers, the id of an "
     "object\n  make that an argument",
 )
-AT_OTHER_VALUES = (
+_AT_OTHER_VALUES = (
     "recorded at other values, the function gives another program",
     "a value of its arguments is in the program as a number: compute with the traced value, or\n"
     "  take letir.concrete(x), which records a guard",
@@ -34,13 +34,13 @@ AT_OTHER_VALUES = (
 
 def refuse_baked(fn: Lambda, leaves: list, again: Callable[[list], Lambda]) -> None:
     """Raise TraceError if ``again``, at these leaves or at changed ones, gives another program."""
-    compare(fn, again(leaves), AT_SAME_VALUES)
-    for changed in perturbed(leaves):
+    _compare(fn, again(leaves), _AT_SAME_VALUES)
+    for changed in _perturbed(leaves):
         try:
             other = again(changed)
         except Exception:
             continue
-        compare(fn, other, AT_OTHER_VALUES)
+        _compare(fn, other, _AT_OTHER_VALUES)
 
 
 def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) -> None:
@@ -54,11 +54,11 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
 
     def results_of(call: Callable) -> list:
         # on copies: either may write into its arguments, or draw from them
-        own_args, own_kwargs = spec.unflatten(map(copied, given))
+        own_args, own_kwargs = spec.unflatten(map(_copied, given))
         return flatten(call(*own_args, **own_kwargs))[0]
 
     expected, found = results_of(f), results_of(fn)
-    alike = len(expected) == len(found) and all(map(agrees, expected, found))
+    alike = len(expected) == len(found) and all(map(_agrees, expected, found))
     if not alike:
         raise TraceError(
             "check: the program gives another result than the function\n"
@@ -68,14 +68,14 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
         )
 
 
-def copied(leaf):
+def _copied(leaf):
     """A copy of an array, or of a generator of random numbers; others as they are."""
     # by its attribute: NumPy loads its random numbers when they are asked for
     is_changeable = isinstance(leaf, np.ndarray) or hasattr(leaf, "bit_generator")
     return copy.deepcopy(leaf) if is_changeable else leaf
 
 
-def agrees(expected, found) -> bool:
+def _agrees(expected, found) -> bool:
     """Whether two results are the same array, but for rounding; any others are."""
     if not is_array(expected) or not is_array(found):
         return True
@@ -85,25 +85,25 @@ def agrees(expected, found) -> bool:
     )
 
 
-def perturbed(leaves: list) -> Iterator[list]:
+def _perturbed(leaves: list) -> Iterator[list]:
     """The arguments with all values changed a little, then with those of one argument each."""
     random = np.random.default_rng(0)
-    new = [nearby(leaf, random) for leaf in leaves]
+    new = [_nearby(leaf, random) for leaf in leaves]
     places = [i for i, leaf in enumerate(leaves) if new[i] is not leaf]
     if places:
         yield new
     # where all at once make a guard answer otherwise, one of them may not
-    for i in places[:MOST_LEAVES] if len(places) > 1 else ():
+    for i in places[:_MOST_LEAVES] if len(places) > 1 else ():
         yield [*leaves[:i], new[i], *leaves[i + 1 :]]
 
 
-def nearby(leaf, random: "np.random.Generator"):
+def _nearby(leaf, random: "np.random.Generator"):
     """Other values of the same type: floats a little away, integers in another order or next door.
 
     The leaf itself if there are none that are surely as good, as of a type, or of equal integers.
     """
     if type(leaf) in PYTHON_NUMBERS:
-        return leaf ^ 1 if type(leaf) is int else type(leaf)(nearby(np.asarray(leaf), random))
+        return leaf ^ 1 if type(leaf) is int else type(leaf)(_nearby(np.asarray(leaf), random))
     if isinstance(leaf, Value) or not is_array(leaf) or leaf.dtype.kind not in "biufc":
         return leaf
     if leaf.dtype.kind in "biu":
@@ -121,37 +121,37 @@ def nearby(leaf, random: "np.random.Generator"):
 # ---- comparison ----
 
 
-def compare(f: Lambda, g: Lambda, why: tuple[str, str]) -> None:
+def _compare(f: Lambda, g: Lambda, why: tuple[str, str]) -> None:
     """Raise TraceError with the first bind that differs, unless a guard does before."""
     pairs: dict[Local, Local] = dict(zip(f.params, g.params, strict=False))
     for i, (a, b) in enumerate(zip(f.binds, g.binds, strict=False)):
-        if not alike(a, b, pairs):
-            if not is_guarded(f, g, i):
-                raise baked(f, g, a, why)
+        if not _alike(a, b, pairs):
+            if not _is_guarded(f, g, i):
+                raise _baked(f, g, a, why)
             return
         pairs.update(zip(a.binders, b.binders, strict=True))
     if len(f) != len(g):
         longer = f if len(f) > len(g) else g
-        raise baked(f, g, longer.binds[min(len(f), len(g))], why)
-    if not agree(f.ret.args, g.ret.args, pairs) or f.out_tree != g.out_tree:
-        raise baked(f, g, None, why)
+        raise _baked(f, g, longer.binds[min(len(f), len(g))], why)
+    if not _agree(f.ret.args, g.ret.args, pairs) or f.out_tree != g.out_tree:
+        raise _baked(f, g, None, why)
 
 
-def alike(a: Bind, b: Bind, pairs: dict[Local, Local]) -> bool:
+def _alike(a: Bind, b: Bind, pairs: dict[Local, Local]) -> bool:
     """Whether two binds do the same on the same."""
     types = [x.type is y.type for x, y in zip(a.binders, b.binders, strict=False)]
     same = a.op is b.op and a.attrs == b.attrs and len(a.binders) == len(b.binders)
-    return same and all(types) and agree(a.args, b.args, pairs)
+    return same and all(types) and _agree(a.args, b.args, pairs)
 
 
-def agree(left: tuple[Arg, ...], right: tuple[Arg, ...], pairs: dict[Local, Local]) -> bool:
+def _agree(left: tuple[Arg, ...], right: tuple[Arg, ...], pairs: dict[Local, Local]) -> bool:
     """Whether operands correspond."""
     return len(left) == len(right) and all(
         y == x if type(x) is Const else pairs.get(x) is y for x, y in zip(left, right, strict=True)
     )
 
 
-def is_guarded(f: Lambda, g: Lambda, i: int) -> bool:
+def _is_guarded(f: Lambda, g: Lambda, i: int) -> bool:
     """Whether the binds at ``i``, which differ, are guards, or have a result that the next ones
     guard: the length of what ``nonzero`` and its like select.
     """
@@ -166,11 +166,11 @@ def is_guarded(f: Lambda, g: Lambda, i: int) -> bool:
     )
 
 
-def baked(f: Lambda, g: Lambda, bind: Bind | None, why: tuple[str, str]) -> TraceError:
+def _baked(f: Lambda, g: Lambda, bind: Bind | None, why: tuple[str, str]) -> TraceError:
     """The error that shows the bind that differs, and both programs around it."""
     asked, remedy = why
     at = f"\n  at {bind.source}: {bind.source.excerpt}" if bind is not None and bind.source else ""
     lines = str(LATE_BOUND["diff"](f, g)).splitlines()
-    shown = "\n".join([f"    {line}" for line in lines[:MOST_LINES]])
-    more = f"\n    ... {len(lines) - MOST_LINES} more lines" if len(lines) > MOST_LINES else ""
+    shown = "\n".join([f"    {line}" for line in lines[:_MOST_LINES]])
+    more = f"\n    ... {len(lines) - _MOST_LINES} more lines" if len(lines) > _MOST_LINES else ""
     return TraceError(f"check: {asked}{at}\n{shown}{more}\n  {remedy}")

@@ -18,11 +18,11 @@ from types import BuiltinMethodType, CodeType, FunctionType, MethodType
 from letir.ast.terms import Lambda, Source
 from letir.errors import TraceError
 
-HEAD = object.__basicsize__  # of an object in CPython, before its own fields
-BLOCK = 624  # words of Mersenne's twister; behind them is the position
-PLACE = 4 * BLOCK
-MOST = 32  # functions that are searched for generators
-REPLACEMENTS = {
+_HEAD = object.__basicsize__  # of an object in CPython, before its own fields
+_BLOCK = 624  # words of Mersenne's twister; behind them is the position
+_PLACE = 4 * _BLOCK
+_MOST = 32  # functions that are searched for generators
+_REPLACEMENTS = {
     **dict.fromkeys(("normal", "randn", "standard_normal", "gauss"), "normal(key, shape)"),
     **dict.fromkeys(("uniform", "rand", "random", "random_sample"), "uniform(key, shape)"),
     **dict.fromkeys(("randint", "randrange", "integers"), "randint(key, shape, low, high)"),
@@ -38,7 +38,7 @@ REPLACEMENTS = {
 # ---- states ----
 
 
-def numpy_state():
+def _numpy_state():
     """What changes with each draw from ``numpy.random``; None if nobody has imported that."""
     module = sys.modules.get("numpy.random.mtrand")
     if module is None:
@@ -47,50 +47,50 @@ def numpy_state():
     bits = state._bit_generator
     if type(bits).__name__ != "MT19937":  # set_bit_generator
         return repr(bits.state)
-    words, position, own = windows(state, bits)
+    words, position, own = _windows(state, bits)
     return words.raw, position.raw, own.raw
 
 
 @functools.cache
-def windows(state, bits) -> tuple:
+def _windows(state, bits) -> tuple:
     """The first words, the position, and the object itself: normal numbers come in pairs, and it
     keeps the second.
     """
-    at, size = bits.ctypes.state_address, type(state).__basicsize__ - HEAD
+    at, size = bits.ctypes.state_address, type(state).__basicsize__ - _HEAD
     kinds = ctypes.c_char * 16, ctypes.c_char * 4, ctypes.c_char * size
-    places = (at, at + PLACE, id(state) + HEAD)
+    places = (at, at + _PLACE, id(state) + _HEAD)
     return tuple([kind.from_address(place) for kind, place in zip(kinds, places, strict=True)])
 
 
-def python_state():
+def _python_state():
     """What changes with each draw from ``random``; None if nobody has imported that."""
     module = sys.modules.get("random")
     if module is None:
         return None
     state = module._inst
-    return window_of_python(state).raw, state.gauss_next
+    return _window_of_python(state).raw, state.gauss_next
 
 
 @functools.cache
-def window_of_python(state) -> ctypes.Array:
+def _window_of_python(state) -> ctypes.Array:
     """The position and the first words."""
-    return (ctypes.c_char * 20).from_address(id(state) + HEAD)
+    return (ctypes.c_char * 20).from_address(id(state) + _HEAD)
 
 
-def generators_of(f: Callable) -> list:
+def _generators_of(f: Callable) -> list:
     """The generators that ``f``, or a function of its module that it names, has without getting
     them.
     """
     if "numpy.random" not in sys.modules:
         return []
-    kinds = generator_types()
+    kinds = _generator_types()
     found, todo, seen = [], [f], set()
-    while todo and len(seen) < MOST:
-        function = plain_function(todo.pop())
+    while todo and len(seen) < _MOST:
+        function = _plain_function(todo.pop())
         if function is None or function in seen:
             continue
         seen.add(function)
-        for value in values_of(function):
+        for value in _values_of(function):
             kind = type(value)
             if kind in kinds:
                 found.append(value)
@@ -100,25 +100,25 @@ def generators_of(f: Callable) -> list:
 
 
 @functools.cache
-def generator_types() -> tuple[type, ...]:
+def _generator_types() -> tuple[type, ...]:
     """NumPy's classes of generators."""
     module = sys.modules["numpy.random"]
     return module.Generator, module.RandomState
 
 
-def plain_function(f) -> FunctionType | None:
+def _plain_function(f) -> FunctionType | None:
     """The Python function in a method, a partial or a wrapper; None if there is none."""
-    for _ in range(MOST):
+    for _ in range(_MOST):
         if type(f) is FunctionType:
             return f
         f = f.__func__ if type(f) is MethodType else getattr(f, "func", None)
     return None
 
 
-def values_of(function: FunctionType) -> Iterator:
+def _values_of(function: FunctionType) -> Iterator:
     """What a function has by its closure, its defaults, and the globals that it names."""
     if function.__closure__:
-        yield from closure_of(function).values()
+        yield from _closure_of(function).values()
     yield from function.__defaults__ or ()
     names = function.__globals__
     for name in function.__code__.co_names:
@@ -126,7 +126,7 @@ def values_of(function: FunctionType) -> Iterator:
             yield names[name]
 
 
-def closure_of(function: FunctionType) -> dict:
+def _closure_of(function: FunctionType) -> dict:
     """The variables of enclosing functions that a function uses, as far as they are set."""
     found = {}
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
@@ -135,7 +135,7 @@ def closure_of(function: FunctionType) -> dict:
     return found
 
 
-def state_of(generator):
+def _state_of(generator):
     """The state of a generator, to be compared."""
     kind = type(generator).__name__
     return repr(
@@ -149,35 +149,37 @@ class Watch:
     __slots__ = ("f", "generators", "numpy", "python", "states")
 
     def __init__(self, f: Callable):
-        self.f, self.generators = f, generators_of(f)
-        self.states = [state_of(g) for g in self.generators] if self.generators else ()
-        self.numpy, self.python = numpy_state(), python_state()
+        self.f, self.generators = f, _generators_of(f)
+        self.states = [_state_of(g) for g in self.generators] if self.generators else ()
+        self.numpy, self.python = _numpy_state(), _python_state()
 
     def check(self, fn: Lambda) -> None:
         """Raise TraceError if somebody has drawn since, unless operations of the user's have, which
         draw again in every replay.
         """
-        if self.numpy == numpy_state() and self.python == python_state() and not self.generators:
+        if self.numpy == _numpy_state() and self.python == _python_state() and not self.generators:
             return
         modules = [
-            "numpy.random" if was_drawn(self.numpy, numpy_state(), fresh_position()) else "",
-            "random" if was_drawn(self.python, python_state(), BLOCK) else "",
+            "numpy.random" if _was_drawn(self.numpy, _numpy_state(), _fresh_position()) else "",
+            "random" if _was_drawn(self.python, _python_state(), _BLOCK) else "",
         ]
         for generator, before in zip(self.generators, self.states, strict=True):
-            if state_of(generator) != before:
+            if _state_of(generator) != before:
                 modules.append("a generator that is no argument of the function")
         used = [module for module in modules if module]
         if used and not any("." in bind.op.name for bind in fn.binds):
-            raise drawn_from(" and ".join(used), self.f)
+            raise _drawn_from(" and ".join(used), self.f)
 
 
-def fresh_position() -> int:
+def _fresh_position() -> int:
     """The position of NumPy's global state before the first draw."""
     module = sys.modules.get("numpy.random")
-    return BLOCK if module is None else module.RandomState().get_state(legacy=False)["state"]["pos"]
+    return (
+        _BLOCK if module is None else module.RandomState().get_state(legacy=False)["state"]["pos"]
+    )
 
 
-def was_drawn(before, after, fresh: int) -> bool:
+def _was_drawn(before, after, fresh: int) -> bool:
     """Whether a state has changed; one that was imported meanwhile is at the position ``fresh``."""
     if before is not None or after is None:
         return before != after
@@ -188,11 +190,11 @@ def was_drawn(before, after, fresh: int) -> bool:
 # ---- the error ----
 
 
-def drawn_from(what: str, f: Callable) -> TraceError:
+def _drawn_from(what: str, f: Callable) -> TraceError:
     """The error for draws from hidden state, with the lines that are found."""
-    places = list(draws_in(f))
+    places = list(_draws_in(f))
     names = dict.fromkeys(name for _, name in places)
-    known = [f"letir.random.{REPLACEMENTS[name]}" for name in names if name in REPLACEMENTS]
+    known = [f"letir.random.{_REPLACEMENTS[name]}" for name in names if name in _REPLACEMENTS]
     where = "".join(f"\n  at {source}: {name}" for source, name in places[:5])
     return TraceError(
         f"while the function was traced numbers were drawn from {what}: "
@@ -202,35 +204,35 @@ def drawn_from(what: str, f: Callable) -> TraceError:
     )
 
 
-def draws_in(f: Callable) -> Iterator[tuple[Source, str]]:
+def _draws_in(f: Callable) -> Iterator[tuple[Source, str]]:
     """(place, method) of each call on a global or captured generator that ``f`` spells out."""
     todo, seen = [f], set()
-    while todo and len(seen) < MOST:
-        function = plain_function(todo.pop())
+    while todo and len(seen) < _MOST:
+        function = _plain_function(todo.pop())
         if function is None or function in seen:
             continue
         seen.add(function)
         names = {**vars(sys.modules["builtins"]), **function.__globals__}
-        names.update(closure_of(function))
-        for source, value in values_spelled(function.__code__, names):
+        names.update(_closure_of(function))
+        for source, value in _values_spelled(function.__code__, names):
             if type(value) is FunctionType and value.__globals__ is function.__globals__:
                 todo.append(value)
-            elif is_draw(value):
+            elif _is_draw(value):
                 yield source, value.__name__
 
 
-def is_draw(value) -> bool:
+def _is_draw(value) -> bool:
     """Whether it is a method of a generator of NumPy's, or of the one of ``random``."""
     owner = getattr(value, "__self__", None)
     if not isinstance(value, BuiltinMethodType | MethodType) or owner is None:
         return False
     numpy = sys.modules.get("numpy.random")
-    return (numpy is not None and type(owner) in generator_types()) or (
+    return (numpy is not None and type(owner) in _generator_types()) or (
         owner is getattr(sys.modules.get("random"), "_inst", None)
     )
 
 
-def values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, object]]:
+def _values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, object]]:
     """(place, value) of each name in a code with the attributes that are read of it."""
     value, line = None, code.co_firstlineno
     for instruction in dis.get_instructions(code):
@@ -245,4 +247,4 @@ def values_spelled(code: CodeType, names: dict) -> Iterator[tuple[Source, object
             yield Source(code.co_filename, line), value
     for inner in code.co_consts:
         if isinstance(inner, CodeType):
-            yield from values_spelled(inner, names)
+            yield from _values_spelled(inner, names)

@@ -16,10 +16,10 @@ import numpy as np
 from letir.tracing.numpy_protocols.array_value import namespace
 
 # what the interpreter reads of globals by itself, past ``__getitem__``
-OWN = ("__name__", "__package__", "__spec__", "__file__", "__loader__", "__path__", "__builtins__")
+_OWN = ("__name__", "__package__", "__spec__", "__file__", "__loader__", "__path__", "__builtins__")
 
 
-def function_of(f) -> FunctionType | None:
+def _function_of(f) -> FunctionType | None:
     """The innermost function of a callable of the user's; None if it is no Python code."""
     while type(f) is not FunctionType or hasattr(f, "__wrapped__"):
         if isinstance(f, functools.partial):
@@ -36,7 +36,7 @@ def function_of(f) -> FunctionType | None:
 
 
 @functools.cache
-def exchanges() -> dict[int, object]:
+def _exchanges() -> dict[int, object]:
     """By the id of NumPy's functions and modules, what stands in ``letir.numpy`` for each."""
     new = namespace()
     pairs = [(np, new), (np.linalg, new.linalg), (np.fft, new.fft)]
@@ -49,12 +49,12 @@ def exchanges() -> dict[int, object]:
     return {i: other for i, other in found.items() if id(other) != i} | modules
 
 
-class Interception:
+class _Interception:
     """What is exchanged for one trace: the functions of one module, each made anew once."""
 
     def __init__(self, f: FunctionType):
         self.module = f.__globals__
-        self.globals = Globals(self)
+        self.globals = _Globals(self)
         self.made: dict[FunctionType, FunctionType] = {}
         self.originals: dict[int, FunctionType] = {}  # by the id of what was made
 
@@ -74,23 +74,23 @@ class Interception:
                 *map(self, value.args),
                 **{name: self(v) for name, v in value.keywords.items()},
             )
-        return exchanges().get(id(value), value)
+        return _exchanges().get(id(value), value)
 
     def is_ours(self, function: FunctionType) -> bool:
         """Whether a function is of the module, or wraps one that is."""
-        return getattr(function_of(function), "__globals__", None) is self.module
+        return getattr(_function_of(function), "__globals__", None) is self.module
 
     def changes(self, value) -> bool:
         """Whether there is something to exchange; asks without making anything."""
         kind = type(value)
         if kind is FunctionType and self.is_ours(value):
             return True
-        return kind in (MethodType, functools.partial) or id(value) in exchanges()
+        return kind in (MethodType, functools.partial) or id(value) in _exchanges()
 
     def remade(self, function: FunctionType) -> FunctionType:
         """The function around the same code, with exchanged globals, closure and defaults."""
         made = self.made.get(function)
-        if made is not None or "DELETE_GLOBAL" in stores(function.__code__):
+        if made is not None or "DELETE_GLOBAL" in _stores(function.__code__):
             return made or function  # del of a global looks past everything that is exchanged
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         new = {name: self.new_cell(name, cell, function.__code__) for name, cell in cells.items()}
@@ -144,19 +144,19 @@ class Interception:
             content = cell.cell_contents
         except ValueError:  # not yet assigned
             return cell
-        return CellType() if self.changes(content) and name not in stores(code) else cell
+        return CellType() if self.changes(content) and name not in _stores(code) else cell
 
     def restored(self, value):
         """What was exchanged as it was: what a function writes into a global of the module."""
         return self.originals.get(id(value), np if value is namespace() else value)
 
 
-def stores(code: CodeType) -> set[str]:
+def _stores(code: CodeType) -> set[str]:
     """The variables of functions around it that code assigns, and the name of a ``del`` of a
     global.
     """
     found = set()
-    for part in parts(code):
+    for part in _parts(code):
         for instruction in dis.get_instructions(part):
             if instruction.opname in ("STORE_DEREF", "DELETE_DEREF"):
                 found.add(instruction.argval)
@@ -165,15 +165,15 @@ def stores(code: CodeType) -> set[str]:
     return found
 
 
-def parts(code: CodeType) -> Iterator[CodeType]:
+def _parts(code: CodeType) -> Iterator[CodeType]:
     """Code and what is nested in it."""
     yield code
     for constant in code.co_consts:
         if type(constant) is CodeType:
-            yield from parts(constant)
+            yield from _parts(constant)
 
 
-class Globals(dict):
+class _Globals(dict):
     """A module's globals as its functions see them while they are intercepted.
 
     Python reads them by ``__getitem__``, as this is no plain dict. It writes past ``__setitem__``:
@@ -182,10 +182,10 @@ class Globals(dict):
 
     __slots__ = ("exchange", "kept", "module")
 
-    def __init__(self, exchange: Interception):
+    def __init__(self, exchange: _Interception):
         self.exchange, self.module = exchange, exchange.module
-        own = {name: self.module[name] for name in OWN if name in self.module}
-        super().__init__(own | {"__builtins__": importing(exchange)})
+        own = {name: self.module[name] for name in _OWN if name in self.module}
+        super().__init__(own | {"__builtins__": _importing(exchange)})
         self.kept = dict.__len__(self)
 
     def __getitem__(self, name):
@@ -195,7 +195,7 @@ class Globals(dict):
     def flush(self) -> None:
         """Move what was written to the module."""
         if dict.__len__(self) > self.kept:
-            for name in [name for name in dict.keys(self) if name not in OWN]:
+            for name in [name for name in dict.keys(self) if name not in _OWN]:
                 self.module[name] = self.exchange.restored(dict.pop(self, name))
 
     # ---- for code that calls globals() ----
@@ -232,7 +232,7 @@ class Globals(dict):
         return [(name, self[name]) for name in self.module]
 
 
-def importing(exchange: Callable) -> dict:
+def _importing(exchange: Callable) -> dict:
     """Python's builtins, in which ``import numpy`` gives ``letir.numpy``."""
 
     def imported(name, *args, **kwargs):
@@ -243,10 +243,10 @@ def importing(exchange: Callable) -> dict:
 
 def intercepted(f: Callable) -> Callable:
     """``f`` with NumPy exchanged; itself if it is no Python code."""
-    function = function_of(f)
+    function = _function_of(f)
     if function is None:
         return f
-    exchange = Interception(function)
+    exchange = _Interception(function)
     made = exchange(f if type(f) in (FunctionType, MethodType, functools.partial) else f.__call__)
 
     @functools.wraps(f)

@@ -14,7 +14,7 @@ def watch(trace, kind: ArrayType | None) -> None:
     Who watches already goes on to: ``jit`` gives up names, and asks for the numbers.
     """
     if kind is not None and SIZE_READS.get() is None and any(type(n) is Size for n in kind.shape):
-        SIZE_READS.set(partial(refuse, trace))
+        SIZE_READS.set(partial(_refuse, trace))
         trace.watches_sizes = True
 
 
@@ -25,7 +25,7 @@ def unwatch(trace) -> None:
         trace.watches_sizes = False
 
 
-def refuse(trace, place: str, asked: str, is_decided: bool) -> None:
+def _refuse(trace, place: str, asked: str, is_decided: bool) -> None:
     """Raise TraceError for a question whose answer depends on what a name stands for."""
     if is_decided:
         return

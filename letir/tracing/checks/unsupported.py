@@ -9,38 +9,38 @@ import numpy as np
 
 # ---- ufuncs ----
 
-UFUNCS = {
+_UFUNCS = {
     np.isnat: "dates are not recorded, only numbers; call it before the trace",
 }
 
 # ---- functions of the user's ----
 
-USERS = {
+_USERS = {
     np.frompyfunc: "it makes arrays of objects; write letir.numpy.vectorize(f), or letir.vmap(f)",
 }
 
 # ---- methods and attributes of arrays ----
 
-LAYOUT = "how an array lies in memory is the evaluator's; compute with its elements"
-BYTES = "its bytes would be baked into the program; return it, and take them of the result"
+_LAYOUT = "how an array lies in memory is the evaluator's; compute with its elements"
+_BYTES = "its bytes would be baked into the program; return it, and take them of the result"
 METHODS = {
-    np.ndarray.base: LAYOUT + ", or ask numpy.may_share_memory",
+    np.ndarray.base: _LAYOUT + ", or ask numpy.may_share_memory",
     np.ndarray.byteswap: "bytes are always in native order; swap them before the trace",
-    np.ndarray.ctypes: BYTES,
-    np.ndarray.data: BYTES,
-    np.ndarray.dump: BYTES,
-    np.ndarray.dumps: BYTES,
-    np.ndarray.flags: LAYOUT,
+    np.ndarray.ctypes: _BYTES,
+    np.ndarray.data: _BYTES,
+    np.ndarray.dump: _BYTES,
+    np.ndarray.dumps: _BYTES,
+    np.ndarray.flags: _LAYOUT,
     np.ndarray.getfield: "structured arrays are not recorded; pass the fields as arrays",
     np.ndarray.resize: "an array keeps its size; write y = numpy.resize(x, shape)",
     np.ndarray.setfield: "structured arrays are not recorded; pass the fields as arrays",
-    np.ndarray.setflags: LAYOUT,
-    np.ndarray.strides: LAYOUT,
-    np.ndarray.tobytes: BYTES,
-    np.ndarray.tofile: BYTES,
+    np.ndarray.setflags: _LAYOUT,
+    np.ndarray.strides: _LAYOUT,
+    np.ndarray.tobytes: _BYTES,
+    np.ndarray.tofile: _BYTES,
 }
 
-REFUSED = {**USERS, **METHODS, **UFUNCS}
+REFUSED = {**_USERS, **METHODS, **_UFUNCS}
 
 
 def refusal(function) -> str | None:

@@ -18,7 +18,7 @@ from letir.tracing.control_flow.traced_bodies import (
     results_of,
     returning,
 )
-from letir.tracing.source_locations import placed, user_place
+from letir.tracing.source_locations import error_at_user_line, user_place
 
 
 def cond(pred, true_fun: Callable, false_fun: Callable, *operands):
@@ -37,9 +37,9 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands):
     (2.0, 0.25, 0.0)
     """
     source, _ = user_place(2)
-    check_choice("cond", pred, "biufc")
-    names = (name_of_branch(true_fun, "true_fun"), name_of_branch(false_fun, "false_fun"))
-    tree, bodies, captured = branches_of("cond", (true_fun, false_fun), names, operands)
+    _check_choice("cond", pred, "biufc")
+    names = (_name_of_branch(true_fun, "true_fun"), _name_of_branch(false_fun, "false_fun"))
+    tree, bodies, captured = _branches_of("cond", (true_fun, false_fun), names, operands)
     attrs = {"on_true": bodies[0], "on_false": bodies[1]}
     leaves = [pred, *flatten(operands)[0], *captured]
     return tree.unflatten(results_of(cond_op, attrs, leaves, source))
@@ -58,30 +58,30 @@ def switch(index, branches: Sequence[Callable], *operands):
     source, _ = user_place(2)
     branches = tuple(branches)
     if not branches:
-        raise placed(ShapeError("switch: there is no branch to choose from"))
-    check_choice("switch", index, "biu")
-    names = [name_of_branch(f, f"branch {i}") for i, f in enumerate(branches)]
-    tree, bodies, captured = branches_of("switch", branches, names, operands)
+        raise error_at_user_line(ShapeError("switch: there is no branch to choose from"))
+    _check_choice("switch", index, "biu")
+    names = [_name_of_branch(f, f"branch {i}") for i, f in enumerate(branches)]
+    tree, bodies, captured = _branches_of("switch", branches, names, operands)
     leaves = [index, *flatten(operands)[0], *captured]
     attrs = {"branches": tuple(bodies)}
     return tree.unflatten(results_of(switch_op, attrs, leaves, source))
 
 
-def check_choice(asked: str, value, kinds: str) -> None:
+def _check_choice(asked: str, value, kinds: str) -> None:
     """Raise unless ``value`` is one number of these kinds of dtypes."""
     try:
         kind = type_of(value)
     except DTypeError as error:
-        raise placed(DTypeError(f"{asked}: it chooses by a number: {error}")) from None
+        raise error_at_user_line(DTypeError(f"{asked}: it chooses by a number: {error}")) from None
     if kind is not None and kind.shape:
-        raise placed(
+        raise error_at_user_line(
             ShapeError(
                 f"{asked}: it chooses by one number, found {kind!r}\n"
                 "  reduce it first (x.all(), x.any()), or choose element by element: numpy.where"
             )
         )
     if kind is not None and kind.dtype.kind not in kinds:
-        raise placed(
+        raise error_at_user_line(
             DTypeError(
                 f"{asked}: it chooses by an integer, found {kind!r}\n"
                 "  say how to round it: numpy.floor(x).astype(int)"
@@ -89,20 +89,20 @@ def check_choice(asked: str, value, kinds: str) -> None:
         )
 
 
-def name_of_branch(f, otherwise: str) -> str:
+def _name_of_branch(f, otherwise: str) -> str:
     """What messages call a branch."""
     name = getattr(f, "__name__", "<lambda>")
     return otherwise if name == "<lambda>" else f"{otherwise} ({name})"
 
 
-def branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str], operands: tuple):
+def _branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str], operands: tuple):
     """(tree of the results, bodies, captured values) of functions that give the same types."""
     examples = examples_of(operands, asked)
     bodies = [record_body(f, examples) for f in functions]
     first = bodies[0]
     for name, body in zip(names, bodies, strict=True):
         if body.tree != first.tree:
-            raise placed(
+            raise error_at_user_line(
                 DTypeError(
                     f"{asked}: its branches nest their results differently\n"
                     f"  {names[0]}: {first.tree}\n  {name}: {body.tree}\n"
@@ -111,12 +111,12 @@ def branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str],
             )
     kinds = [common_type(kinds) for kinds in zip(*[body.types for body in bodies], strict=True)]
     if None in kinds:
-        raise unlike(asked, bodies, names, kinds)
+        raise _unlike(asked, bodies, names, kinds)
     programs, captured = closed(bodies)
     return first.tree, [returning(program, kinds) for program in programs], captured
 
 
-def unlike(asked: str, bodies: Sequence[Body], names: Sequence[str], kinds: list) -> Exception:
+def _unlike(asked: str, bodies: Sequence[Body], names: Sequence[str], kinds: list) -> Exception:
     """The error that says which results differ, and how."""
     lines, error = [], ShapeError
     for place, kind in enumerate(kinds):
@@ -127,7 +127,7 @@ def unlike(asked: str, bodies: Sequence[Body], names: Sequence[str], kinds: list
             pairs = zip(found, names, strict=True)
             listed = ", ".join(f"{kind!r} in {name}" for kind, name in pairs)
             lines.append(f"\n  result{path}: {listed}")
-    return placed(
+    return error_at_user_line(
         error(
             f"{asked}: its branches give results of different types{''.join(lines)}\n"
             "  give them the same shape and dtype: x.astype(...), numpy.broadcast_to(x, shape)"

@@ -47,21 +47,21 @@ def map(f: Callable, *xs):
         raise ShapeError(f"map: the pytrees have no arrays{at_user()}")
     rows = [as_row(x) for x in leaves]
     steps(rows, None, "map")
-    wrapped = Nested(lambda elements: f(*elements), spec)
+    wrapped = _Nested(lambda elements: f(*elements), spec)
     names = leaf_names(f, xs, {})
-    step = Recorded.of(wrapped, [sliced(row_type(x)) for x in rows], names)
+    step = _Recorded.of(wrapped, [_sliced(row_type(x)) for x in rows], names)
     mapped = [True] * len(rows) + [False] * len(step.lifted)
     attrs = {"body": step.fn, "n_xs": len(rows), "batched": can_batch(step.fn, mapped)}
-    outs = run("map", [*rows, *step.lifted], attrs)
+    outs = _run("map", [*rows, *step.lifted], attrs)
     return wrapped.out_spec.unflatten(outs)
 
 
-def sliced(kind: ArrayType) -> ArrayType:
+def _sliced(kind: ArrayType) -> ArrayType:
     """The type of the elements along the leading axis."""
     return kind.with_shape(kind.shape[1:])
 
 
-class Nested:
+class _Nested:
     """A function of one pytree as one of its leaves; remembers how its results nest."""
 
     def __init__(self, f: Callable, spec):
@@ -73,21 +73,21 @@ class Nested:
 
 
 @frozen(eq=False)
-class Recorded:
+class _Recorded:
     """A function recorded on elements, and the traced values that it closes over."""
 
     fn: Lambda
     lifted: tuple
 
     @classmethod
-    def of(cls, f: Callable, kinds: Sequence[ArrayType], names: Sequence = ()) -> "Recorded":
+    def of(cls, f: Callable, kinds: Sequence[ArrayType], names: Sequence = ()) -> "_Recorded":
         """``f`` recorded on elements of these types."""
         given = tuple([declared(kind) for kind in kinds])
         recording = record(f, given, {}, ABSTRACT, DROP, lifts_variables=True)
         return cls(as_body(recording.fn, names), recording.lifted)
 
 
-def run(name: str, operands: Sequence, attrs: dict, arrange: Callable | None = None) -> tuple:
+def _run(name: str, operands: Sequence, attrs: dict, arrange: Callable | None = None) -> tuple:
     """The results of a program with one combinator; ``arrange(values)`` makes its operands of the
     parameters, and gives what arranges its results.
     """
@@ -105,7 +105,7 @@ def run(name: str, operands: Sequence, attrs: dict, arrange: Callable | None = N
 # ---- binary operations ----
 
 
-class Binary:
+class _Binary:
     """A binary operation on pytrees as one on leaves, whose results are checked."""
 
     def __init__(self, f: Callable, spec, kinds: Sequence[ArrayType], asked: str):
@@ -132,19 +132,19 @@ class Binary:
         return tuple(found)
 
 
-def recorded_binary(f: Callable, spec, kinds: Sequence[ArrayType], asked: str) -> Recorded:
+def _recorded_binary(f: Callable, spec, kinds: Sequence[ArrayType], asked: str) -> _Recorded:
     """A binary operation recorded on two elements of these types."""
     names = leaf_names(f, (spec.unflatten(kinds), spec.unflatten(kinds)), {})
-    return Recorded.of(Binary(f, spec, kinds, asked), [*kinds, *kinds], names)
+    return _Recorded.of(_Binary(f, spec, kinds, asked), [*kinds, *kinds], names)
 
 
-def binary_attrs(step: Recorded, n_xs: int, **more) -> dict:
+def _binary_attrs(step: _Recorded, n_xs: int, **more) -> dict:
     """The attributes of a combinator of a binary operation."""
     mapped = [True] * (2 * n_xs) + [False] * len(step.lifted)
     return {"body": step.fn, "n_xs": n_xs, "batched": can_batch(step.fn, mapped), **more}
 
 
-def elements(tree, axis: int, asked: str) -> tuple[list, object, list[ArrayType]]:
+def _elements(tree, axis: int, asked: str) -> tuple[list, object, list[ArrayType]]:
     """(arrays, how they nest, their types with ``axis`` in front)."""
     leaves, spec = flatten(tree)
     rows = [as_row(x) for x in leaves]
@@ -154,20 +154,20 @@ def elements(tree, axis: int, asked: str) -> tuple[list, object, list[ArrayType]
     for i, kind in enumerate(kinds):
         if kind is None or not -kind.ndim <= axis < kind.ndim:
             raise ShapeError(f"{asked}: leaf {i} of xs, {kind}, has no axis {axis}{at_user()}")
-    kinds = [in_front(kind, axis) for kind in kinds]
+    kinds = [_in_front(kind, axis) for kind in kinds]
     if any(kind.shape[0] != kinds[0].shape[0] for kind in kinds):
         listed = ", ".join(str(kind.shape[0]) for kind in kinds)
         raise ShapeError(f"{asked}: the arrays have {listed} elements along axis {axis}{at_user()}")
     return rows, spec, kinds
 
 
-def in_front(kind: ArrayType, axis: int) -> ArrayType:
+def _in_front(kind: ArrayType, axis: int) -> ArrayType:
     """The type with ``axis`` as its first."""
     rest = [n for i, n in enumerate(kind.shape) if i != axis % kind.ndim]
     return kind.with_shape((kind.shape[axis], *rest))
 
 
-def starting(tree, spec, asked: str, what: str) -> list:
+def _starting(tree, spec, asked: str, what: str) -> list:
     """The leaves of a first or neutral element, which nests as the elements do."""
     leaves, found = flatten(tree)
     if found != spec:
@@ -178,7 +178,7 @@ def starting(tree, spec, asked: str, what: str) -> list:
     return leaves
 
 
-def placed(value: Value, kind: ArrayType) -> Value:
+def _placed(value: Value, kind: ArrayType) -> Value:
     """A first or neutral element in the type of the elements."""
     value = recast(value, kind.dtype)
     if value.type.weak:
@@ -200,19 +200,19 @@ def reduce(op: Callable, init, xs, axis: int = 0):
            [0., 2.]])
     """
     axis = operator.index(axis)
-    rows, spec, kinds = elements(xs, axis, "reduce")
-    start = starting(init, spec, "reduce", "init")
+    rows, spec, kinds = _elements(xs, axis, "reduce")
+    start = _starting(init, spec, "reduce", "init")
     dtypes = [result_dtype(type_of(a), k) for a, k in zip(start, kinds, strict=True)]
     wanted = [ArrayType(d, k.shape[1:]) for d, k in zip(dtypes, kinds, strict=True)]
-    step = recorded_binary(op, spec, wanted, "reduce")
+    step = _recorded_binary(op, spec, wanted, "reduce")
     k = len(rows)
 
     def arrange(values):
-        first = [placed(v, kind) for v, kind in zip(values[:k], wanted, strict=True)]
+        first = [_placed(v, kind) for v, kind in zip(values[:k], wanted, strict=True)]
         arrays = [recast(to_front(v, axis), d) for v, d in zip(values[k:], dtypes, strict=False)]
         return [*first, *arrays, *values[2 * k :]], None
 
-    outs = run("reduce", [*start, *rows, *step.lifted], binary_attrs(step, k), arrange)
+    outs = _run("reduce", [*start, *rows, *step.lifted], _binary_attrs(step, k), arrange)
     return spec.unflatten(outs)
 
 
@@ -228,22 +228,22 @@ def associative_scan(op: Callable, xs, reverse: bool = False, axis: int = 0):
     array([1, 3, 6])
     """
     axis = operator.index(axis)
-    rows, spec, kinds = elements(xs, axis, "associative_scan")
-    step = recorded_binary(op, spec, [sliced(kind) for kind in kinds], "associative_scan")
+    rows, spec, kinds = _elements(xs, axis, "associative_scan")
+    step = _recorded_binary(op, spec, [_sliced(kind) for kind in kinds], "associative_scan")
     k = len(rows)
 
     def arrange(values):
         arrays = [to_front(v, axis) for v in values[:k]]
         return [*arrays, *values[k:]], lambda outs: [to_place(y, axis) for y in outs]
 
-    attrs = binary_attrs(step, k, reverse=bool(reverse))
-    return spec.unflatten(run("associative_scan", [*rows, *step.lifted], attrs, arrange))
+    attrs = _binary_attrs(step, k, reverse=bool(reverse))
+    return spec.unflatten(_run("associative_scan", [*rows, *step.lifted], attrs, arrange))
 
 
 # ---- places ----
 
 
-def as_indices(indices, asked: str):
+def _as_indices(indices, asked: str):
     """Indices as an array of integers in a row."""
     found = as_row(indices)
     kind = row_type(found)
@@ -254,14 +254,14 @@ def as_indices(indices, asked: str):
     return found
 
 
-def destinations(dest, values, indices, asked: str) -> tuple:
+def _destinations(dest, values, indices, asked: str) -> tuple:
     """(destinations, their nesting, indices, values): arrays that fit each other."""
     dests, spec = flatten(dest)
     arrays, found = flatten(values)
     if found != spec:
         raise TraceError(f"{asked}: values nest as {found}, dest as {spec}{at_user()}")
     dests, arrays = [as_row(x) for x in dests], [as_row(x) for x in arrays]
-    places = as_indices(indices, asked)
+    places = _as_indices(indices, asked)
     steps([*arrays, places], None, asked)
     for i, (d, v) in enumerate(zip(dests, arrays, strict=True)):
         target, kind = row_type(d), row_type(v)
@@ -283,7 +283,7 @@ def scatter(dest, indices, values):
     >>> scatter(np.zeros(3), np.array([2, 0, 7]), np.array([1.0, 2.0, 3.0]))
     array([2., 0., 1.])
     """
-    dests, spec, places, arrays = destinations(dest, values, indices, "scatter")
+    dests, spec, places, arrays = _destinations(dest, values, indices, "scatter")
     k = len(dests)
     dtypes = [row_type(d).dtype for d in dests]
 
@@ -291,7 +291,7 @@ def scatter(dest, indices, values):
         new = [recast(v, d) for v, d in zip(args[k + 1 :], dtypes, strict=True)]
         return [*args[: k + 1], *new], None
 
-    return spec.unflatten(run("scatter", [*dests, places, *arrays], {"n_xs": k}, arrange))
+    return spec.unflatten(_run("scatter", [*dests, places, *arrays], {"n_xs": k}, arrange))
 
 
 def reduce_by_index(dest, op: Callable, ne, indices, values):
@@ -306,17 +306,17 @@ def reduce_by_index(dest, op: Callable, ne, indices, values):
     >>> reduce_by_index(np.zeros(2), lambda a, b: a + b, 0.0, np.array([1, 1, 5]), np.ones(3))
     array([0., 2.])
     """
-    dests, spec, places, arrays = destinations(dest, values, indices, "reduce_by_index")
-    neutral = starting(ne, spec, "reduce_by_index", "ne")
-    kinds = [sliced(row_type(d)) for d in dests]
-    step = recorded_binary(op, spec, kinds, "reduce_by_index")
+    dests, spec, places, arrays = _destinations(dest, values, indices, "reduce_by_index")
+    neutral = _starting(ne, spec, "reduce_by_index", "ne")
+    kinds = [_sliced(row_type(d)) for d in dests]
+    step = _recorded_binary(op, spec, kinds, "reduce_by_index")
     k = len(dests)
 
     def arrange(args):
-        first = [placed(v, kind) for v, kind in zip(args[k : 2 * k], kinds, strict=True)]
+        first = [_placed(v, kind) for v, kind in zip(args[k : 2 * k], kinds, strict=True)]
         rest = args[2 * k + 1 :]
         new = [recast(v, kind.dtype) for v, kind in zip(rest[:k], kinds, strict=True)]
         return [*args[:k], *first, args[2 * k], *new, *rest[k:]], None
 
     operands = [*dests, *neutral, places, *arrays, *step.lifted]
-    return spec.unflatten(run("reduce_by_index", operands, binary_attrs(step, k), arrange))
+    return spec.unflatten(_run("reduce_by_index", operands, _binary_attrs(step, k), arrange))

@@ -23,7 +23,7 @@ from letir.tracing.entry import DROP, leaf_names, record
 from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.trace_state import ABSTRACT
 
-MOST_ROUNDS = 4  # of promotions of Python numbers in the carry
+_MOST_ROUNDS = 4  # of promotions of Python numbers in the carry
 
 
 def scan(
@@ -54,16 +54,16 @@ def scan(
     source, _ = user_place(2)
     rows, spec = flatten(xs)
     n = steps(rows, length, "scan")
-    step = Step.recorded(f, init, rows, spec, "scan")
-    every = None if checkpoint_every is None else positive(checkpoint_every)
+    step = _Step.recorded(f, init, rows, spec, "scan")
+    every = None if checkpoint_every is None else _positive(checkpoint_every)
     leaves = [*step.init, *[as_row(x) for x in rows], *step.lifted]
-    program = loop_program(step, leaves, n, bool(reverse), every, source)
+    program = _loop_program(step, leaves, n, bool(reverse), every, source)
     outs = run(program, leaves)
     count = len(step.init)
     return step.carry_spec.unflatten(outs[:count]), step.y_spec.unflatten(outs[count:])
 
 
-def positive(every) -> int:
+def _positive(every) -> int:
     """``checkpoint_every`` as an int."""
     every = operator.index(every)
     if every < 1:
@@ -111,7 +111,7 @@ def steps(rows: Sequence, length, asked: str):
 
 
 @frozen(eq=False)
-class Step:
+class _Step:
     """A recorded step: ``fn(*carry, *x, *lifted)`` gives the leaves of the carry and of y."""
 
     fn: Lambda
@@ -121,28 +121,28 @@ class Step:
     y_spec: optree.PyTreeSpec
 
     @classmethod
-    def recorded(cls, f: Callable, init, rows: Sequence, spec, asked: str) -> "Step":
+    def recorded(cls, f: Callable, init, rows: Sequence, spec, asked: str) -> "_Step":
         """``f`` recorded for this carry, once more where Python numbers in it are promoted."""
         leaves, carry_spec = flatten(init)
-        names = leaf_paths(init)
-        init = [started(leaf, name, asked) for leaf, name in zip(leaves, names, strict=True)]
+        names = _leaf_paths(init)
+        init = [_started(leaf, name, asked) for leaf, name in zip(leaves, names, strict=True)]
         kinds = [type_of(leaf) for leaf in init]
         slices = [ShapeDtype(row_type(x).shape[1:], row_type(x).dtype) for x in rows]
-        for _ in range(MOST_ROUNDS):
-            checked = Returned(f, carry_spec, spec, kinds, asked)
+        for _ in range(_MOST_ROUNDS):
+            checked = _Returned(f, carry_spec, spec, kinds, asked)
             given = (*map(declared, kinds), *slices)
             recording = record(checked, given, {}, ABSTRACT, DROP, lifts_variables=True)
             results = [arg.type for arg in recording.fn.ret.args]
             found = [
-                promoted(kind, out, leaf)
+                _promoted(kind, out, leaf)
                 for kind, out, leaf in zip(kinds, results, init, strict=False)
             ]
             if found == kinds:
                 break
             kinds = found
-        check_carry(kinds, results, names, asked)
+        _check_carry(kinds, results, names, asked)
         labels = leaf_names(f, (carry_spec.unflatten(init), spec.unflatten(rows)), {})
-        init = [settled(leaf, kind) for leaf, kind in zip(init, kinds, strict=True)]
+        init = [_settled(leaf, kind) for leaf, kind in zip(init, kinds, strict=True)]
         body = as_body(recording.fn, labels)
         return cls(body, init, recording.lifted, carry_spec, checked.y_spec)
 
@@ -154,13 +154,13 @@ def as_body(fn: Lambda, names: Sequence[str | None]) -> Lambda:
     return Lambda(fn.params, fn.binds, fn.ret)
 
 
-def leaf_paths(tree) -> list[str]:
+def _leaf_paths(tree) -> list[str]:
     """Where each leaf stands in ``tree``, as text."""
     paths = optree.tree_paths(tree, namespace=NAMESPACE)
     return ["".join(f"[{part!r}]" for part in path) for path in paths]
 
 
-def started(leaf, name: str, asked: str):
+def _started(leaf, name: str, asked: str):
     """A leaf of the first carry; a Python bool as an array."""
     if type(leaf) is bool:
         return np.bool_(leaf)
@@ -177,7 +177,7 @@ def declared(kind: ArrayType) -> ShapeDtype:
     return ShapeDtype(kind.shape, kind.dtype, kind.weak)
 
 
-def promoted(kind: ArrayType, out: ArrayType | None, leaf) -> ArrayType:
+def _promoted(kind: ArrayType, out: ArrayType | None, leaf) -> ArrayType:
     """The type of a carried value; that of a Python number is strong, and what a step makes of
     it.
     """
@@ -186,23 +186,23 @@ def promoted(kind: ArrayType, out: ArrayType | None, leaf) -> ArrayType:
     if out.weak and out.dtype == kind.dtype:
         return ArrayType(kind.dtype, kind.shape)
     dtype = np.result_type(kind.dtype, out.dtype) if not kind.weak else out.dtype
-    return ArrayType(dtype if can_become(kind, out) else kind.dtype, kind.shape)
+    return ArrayType(dtype if _can_become(kind, out) else kind.dtype, kind.shape)
 
 
-def can_become(kind: ArrayType, out: ArrayType) -> bool:
+def _can_become(kind: ArrayType, out: ArrayType) -> bool:
     """Whether a number of this kind can stand where a step gives the other."""
     order = "biufc"
     return order.index(out.dtype.kind) >= order.index(kind.dtype.kind)
 
 
-def settled(leaf, kind: ArrayType):
+def _settled(leaf, kind: ArrayType):
     """A leaf of the first carry as an array of this type."""
     if type(leaf) in PYTHON_NUMBERS:
         return np.asarray(leaf, kind.dtype)[()]
     return leaf.astype(kind.dtype) if type_of(leaf).weak else leaf
 
 
-def check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked: str) -> None:
+def _check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked: str) -> None:
     """Raise where a step hands on another type than it got."""
     wrong = [
         (name, kind, out)
@@ -221,7 +221,7 @@ def check_carry(kinds: Sequence, results: Sequence, names: Sequence[str], asked:
     )
 
 
-class Returned:
+class _Returned:
     """``f`` on leaves: checks that it returns (carry, y), and remembers how these nest."""
 
     def __init__(self, f: Callable, carry_spec, x_spec, kinds: list[ArrayType], asked: str):
@@ -251,7 +251,7 @@ class Returned:
 def as_array(leaf, kind: ArrayType | None):
     """A result of a step as an array: numbers take the dtype of the carry, where it has theirs."""
     if type(leaf) in PYTHON_NUMBERS:
-        known = kind is not None and not kind.weak and can_become(type_of(leaf), kind)
+        known = kind is not None and not kind.weak and _can_become(type_of(leaf), kind)
         return np.asarray(leaf, kind.dtype if known else None)[()]
     if isinstance(leaf, Value) and leaf.type is not None and leaf.type.weak and kind is None:
         return leaf.astype(leaf.dtype)
@@ -261,8 +261,8 @@ def as_array(leaf, kind: ArrayType | None):
 # ---- the program ----
 
 
-def loop_program(
-    step: Step, leaves: Sequence, n, reverse: bool, every: int | None, source: Source | None
+def _loop_program(
+    step: _Step, leaves: Sequence, n, reverse: bool, every: int | None, source: Source | None
 ) -> Lambda:
     """The program of the loop: one bind, or a few with checkpoints."""
     if every is not None and type(n) is not int:
@@ -271,14 +271,14 @@ def loop_program(
     builder.source = source
     pairs = zip(leaves, step.fn.params, strict=True)
     operands = [builder.param(type_of(leaf), param.name) for leaf, param in pairs]
-    loop = Loop(step.fn, len(step.init), len(step.lifted), reverse, source)
+    loop = _Loop(step.fn, len(step.init), len(step.lifted), reverse, source)
     if every is None:
         return builder.build(loop.emit(builder, operands, n if type(n) is int else None))
     return builder.build(loop.in_segments(builder, operands, n, every))
 
 
 @frozen(eq=False)
-class Loop:
+class _Loop:
     """A loop to be emitted, as a whole or in segments that are computed again on the way back."""
 
     body: Lambda
@@ -320,7 +320,7 @@ class Loop:
         if count:  # what comes first in the order of the loop
             rows = [x[rest:] if self.reverse else x[: n - rest] for x in xs]
             rows = [x.reshape((count, every, *x.shape[1:])) for x in rows]
-            slices = [element_of(x) for x in rows]
+            slices = [_element_of(x) for x in rows]
             body = self.segment([*carry, *slices, *lifted], every)
             outs = self._scan(builder, [*carry, *rows, *lifted], count, body)
             carry = outs[: self.n_carry]
@@ -339,6 +339,6 @@ class Loop:
         return (*carry, *[PRIMITIVES["concatenate"](pair) for pair in zip(*parts, strict=True)])
 
 
-def element_of(x: Value) -> Value:
+def _element_of(x: Value) -> Value:
     """A stand-in for one element of ``x``: of its type and name."""
     return Value(x.emitter, Local(x.type.with_shape(x.shape[1:]), x.arg.name))

@@ -22,7 +22,7 @@ from letir.eval.evaluator import run_flat
 from letir.ops.define.records import PYTHON_TYPES, result_dtype
 from letir.ops.elementwise.casting import weaken
 from letir.tracing.entry import DROP, record
-from letir.tracing.source_locations import placed
+from letir.tracing.source_locations import error_at_user_line
 from letir.tracing.trace_state import ABSTRACT
 
 
@@ -53,11 +53,11 @@ def record_body(f: Callable, args: tuple) -> Body:
     fn = recording.fn
     tree = fn.out_tree
     if tree is None:  # one result, or a tuple of them
-        tree = tree_of(len(fn.ret.args))
+        tree = _tree_of(len(fn.ret.args))
     return Body(Lambda(fn.params, fn.binds, fn.ret), tree, recording.lifted)
 
 
-def tree_of(count: int) -> Tree:
+def _tree_of(count: int) -> Tree:
     """One leaf, or a tuple of them."""
     return Tree(flatten(0 if count == 1 else (0,) * count)[1])
 
@@ -70,7 +70,7 @@ def closed(bodies: Sequence[Body]) -> tuple[list[Lambda], list]:
         own, places = body.own, {value.arg: i for i, value in enumerate(body.lifted)}
         lifted = body.fn.params[len(own) :]
         params = [
-            lifted[places[origin]] if origin in places else Local(value.type, name_of(value))
+            lifted[places[origin]] if origin in places else Local(value.type, _name_of(value))
             for origin, value in captured.items()
         ]
         programs.append(Lambda([*own, *params], body.fn.binds, body.fn.ret))
@@ -84,25 +84,25 @@ def results_of(op: Primitive, attrs: dict, leaves: list, source) -> list:
     """
     builder = LetBuilder()
     builder.source = source
-    params = tuple([builder.param(type_of(leaf), name_of(leaf)).arg for leaf in leaves])
+    params = tuple([builder.param(type_of(leaf), _name_of(leaf)).arg for leaf in leaves])
     return run(builder.build(builder.emit(op, params, op.complete(attrs))), leaves)
 
 
 def run(program: Lambda, leaves: list) -> list:
     """The results of ``program``, computed or recorded as the leaves are."""
-    traced = next((leaf for leaf in leaves if isinstance(leaf, Value) and is_traced(leaf)), None)
+    traced = next((leaf for leaf in leaves if isinstance(leaf, Value) and _is_traced(leaf)), None)
     # beside a traced value a Variable is one of its operands
     return list(
         run_flat(program, leaves) if traced is None else traced.__letir_run__(program, leaves)
     )
 
 
-def is_traced(value: Value) -> bool:
+def _is_traced(value: Value) -> bool:
     """Whether it is a value of a trace, not a Variable."""
     return isinstance(value.emitter, LetBuilder)
 
 
-def name_of(leaf) -> str | None:
+def _name_of(leaf) -> str | None:
     """What the user called a traced value."""
     return getattr(leaf.arg, "name", None) if isinstance(leaf, Value) else None
 
@@ -115,9 +115,9 @@ def example_of(leaf, what: str) -> ShapeDtype:
     try:
         kind = type_of(leaf)
     except DTypeError as error:
-        raise placed(DTypeError(f"{what}: {error}")) from None
+        raise error_at_user_line(DTypeError(f"{what}: {error}")) from None
     if kind is None:
-        raise placed(
+        raise error_at_user_line(
             DTypeError(
                 f"{what}: its type is known only when the program runs\n"
                 "  give it a shape that does not depend on values"
@@ -150,34 +150,34 @@ def as_type(leaf, kind: ArrayType):
     if type_of(leaf) is kind and type(leaf) is not bool:
         return leaf
     if not kind.weak:
-        return as_array(leaf, kind.dtype)
+        return _as_array(leaf, kind.dtype)
     traced = isinstance(leaf, Value)
-    return weaken(as_array(leaf, kind.dtype)) if traced else PYTHON_TYPES[kind.dtype.kind](leaf)
+    return weaken(_as_array(leaf, kind.dtype)) if traced else PYTHON_TYPES[kind.dtype.kind](leaf)
 
 
 def returning(fn: Lambda, kinds: Sequence[ArrayType]) -> Lambda:
     """``fn`` with its Python numbers as arrays where ``kinds`` has a type that is not theirs."""
     args = fn.ret.args
-    if not any(is_recast(*pair) for pair in zip(args, kinds, strict=True)):
+    if not any(_is_recast(*pair) for pair in zip(args, kinds, strict=True)):
         return fn
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in fn.params]
     found = builder.call(fn, params)
     return builder.build(
         [
-            as_array(value, kind.dtype) if is_recast(arg, kind) else value
+            _as_array(value, kind.dtype) if _is_recast(arg, kind) else value
             for value, arg, kind in zip(found, args, kinds, strict=True)
         ]
     )
 
 
-def is_recast(arg: Arg, kind: ArrayType) -> bool:
+def _is_recast(arg: Arg, kind: ArrayType) -> bool:
     """Whether a result is to be an array of this type, and is not."""
     # exactly bool: it is of NumPy's type, and no array
     return arg.type is not kind or (type(arg) is Const and type(arg.value) is bool)
 
 
-def as_array(value, dtype: np.dtype):
+def _as_array(value, dtype: np.dtype):
     """A number, or a traced one, in this dtype."""
     if isinstance(value, Value):
         return PRIMITIVES["cast"](value, dtype)

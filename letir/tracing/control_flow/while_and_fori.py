@@ -28,9 +28,9 @@ from letir.tracing.control_flow.traced_bodies import (
     returning,
     run,
 )
-from letir.tracing.source_locations import placed, user_place
+from letir.tracing.source_locations import error_at_user_line, user_place
 
-MOST_TIMES = 5  # that a body is recorded until the dtypes of what it carries stay as they are
+_MOST_TIMES = 5  # that a body is recorded until the dtypes of what it carries stay as they are
 
 
 def while_loop(cond_fun: Callable, body_fun: Callable, init, *, checkpoint_every=None):
@@ -49,8 +49,8 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init, *, checkpoint_every
     (3.0, 0.166666667)
     """
     source, _ = user_place(2)
-    carry, tree, body = carried("while_loop", body_fun, init, ())
-    test = recorded_test(cond_fun, tree, body.own)
+    carry, tree, body = _carried("while_loop", body_fun, init, ())
+    test = _recorded_test(cond_fun, tree, body.own)
     (test, body), captured = closed([test, body])
     leaves = [*carry, *captured]
     every = checked_every("while_loop", checkpoint_every)
@@ -79,9 +79,9 @@ def fori_loop(lower, upper, body_fun: Callable, init, *, checkpoint_every=None):
     14.0
     """
     source, _ = user_place(2)
-    bounds = [bound(lower), bound(upper)]
+    bounds = [_bound(lower), _bound(upper)]
     index = ShapeDtype((), WEAK[int].dtype, weak=True)  # as Python's range gives it
-    carry, tree, body = carried("fori_loop", body_fun, init, (index,))
+    carry, tree, body = _carried("fori_loop", body_fun, init, (index,))
     (body,), captured = closed([body])
     every = checked_every("fori_loop", checkpoint_every)
     if every is not None and carry:
@@ -92,15 +92,17 @@ def fori_loop(lower, upper, body_fun: Callable, init, *, checkpoint_every=None):
     return tree.unflatten(results_of(fori_loop_op, {"body": body}, leaves, source))
 
 
-def bound(value):
+def _bound(value):
     """A bound of a counted loop. Raises DTypeError or ShapeError if it is no integer."""
     try:
         kind = type_of(value)
     except DTypeError as error:
-        raise placed(DTypeError(f"fori_loop: its bounds are integers: {error}")) from None
+        raise error_at_user_line(
+            DTypeError(f"fori_loop: its bounds are integers: {error}")
+        ) from None
     if kind is not None and (kind.shape or kind.dtype.kind not in "biu"):
         error = ShapeError if kind.shape else DTypeError
-        raise placed(error(f"fori_loop: its bounds are integers, found {kind!r}"))
+        raise error_at_user_line(error(f"fori_loop: its bounds are integers, found {kind!r}"))
     if isinstance(value, Value):
         is_there = kind is None or kind.dtype == WEAK[int].dtype
         return value if is_there else cast(value, WEAK[int].dtype)
@@ -110,7 +112,7 @@ def bound(value):
 # ---- what is carried ----
 
 
-def carried(asked: str, f: Callable, init, before: tuple) -> tuple[list, Tree, Body]:
+def _carried(asked: str, f: Callable, init, before: tuple) -> tuple[list, Tree, Body]:
     """(initial leaves, how they nest, body), the leaves in the dtypes that the body keeps.
 
     Python numbers take the dtype that the body gives them, as in NumPy's promotion.
@@ -118,34 +120,34 @@ def carried(asked: str, f: Callable, init, before: tuple) -> tuple[list, Tree, B
     leaves, spec = flatten(init)
     tree = Tree(spec)
     kinds = [example_of(leaf, asked).type for leaf in leaves]
-    for _ in range(MOST_TIMES):
+    for _ in range(_MOST_TIMES):
         examples = [ShapeDtype(kind.shape, kind.dtype, kind.weak) for kind in kinds]
         body = record_body(f, (*before, tree.unflatten(examples)))
         if body.tree != tree:
-            raise placed(
+            raise error_at_user_line(
                 DTypeError(
                     f"{asked}: its body returns another nesting than it gets\n"
                     f"  carried: {tree}\n  returned: {body.tree}\n"
                     "  return all that is carried, in the same containers"
                 )
             )
-        wider = [widened(*pair) for pair in zip(kinds, body.types, strict=True)]
+        wider = [_widened(*pair) for pair in zip(kinds, body.types, strict=True)]
         if wider == kinds:
             break
         kinds = wider
-    check_kept(asked, tree, kinds, body)
+    _check_kept(asked, tree, kinds, body)
     fn = returning(body.fn, kinds)
     return list(map(as_type, leaves, kinds)), tree, Body(fn, tree, body.lifted)
 
 
-def widened(kind: ArrayType, returned: ArrayType) -> ArrayType:
+def _widened(kind: ArrayType, returned: ArrayType) -> ArrayType:
     """The type that a carried value begins with if the body returns another one."""
     if not kind.weak or returned is kind or returned is None:
         return kind
     return ArrayType(result_dtype(kind, returned), (), returned.weak)
 
 
-def check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> None:
+def _check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> None:
     """Raise ShapeError or DTypeError that says which leaves the body changes, and how."""
     lines, error = [], ShapeError
     for place, (kind, returned) in enumerate(zip(kinds, body.types, strict=True)):
@@ -155,7 +157,7 @@ def check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> No
             path = path_of(tree, place)
             lines.append(f"\n  carry{path}: {kind!r} comes in, {returned!r} goes out")
     if lines:
-        raise placed(
+        raise error_at_user_line(
             error(
                 f"{asked}: its body changes the type of what it carries{''.join(lines)}\n"
                 "  begin with an array of the type that the body gives, or convert in the body: "
@@ -164,20 +166,20 @@ def check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> No
         )
 
 
-def recorded_test(f: Callable, tree: Tree, params) -> Body:
+def _recorded_test(f: Callable, tree: Tree, params) -> Body:
     """The test of a loop. Raises ShapeError if it does not give one truth value."""
     kinds = [param.type for param in params]
     examples = [ShapeDtype(kind.shape, kind.dtype, kind.weak) for kind in kinds]
     test = record_body(f, (tree.unflatten(examples),))
     if len(test.types) != 1 or test.types[0] is None or test.types[0].shape:
-        raise placed(
+        raise error_at_user_line(
             ShapeError(
                 f"while_loop: its test gives one truth value, found {test.types}\n"
                 "  reduce it: x.any(), x.all()"
             )
         )
     if test.types[0].dtype.kind != "b":  # a number that never is exactly 0 would loop for ever
-        raise placed(
+        raise error_at_user_line(
             DTypeError(
                 f"while_loop: its test gives a truth value, found {test.types[0]!r}\n"
                 "  compare it: x != 0"

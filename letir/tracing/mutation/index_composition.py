@@ -11,7 +11,7 @@ def composed(shape: tuple, first, second) -> tuple | None:
         return None  # a traced number
     inner = [e for e in expanded(shape, first, ()) if e is not ...]
     try:
-        axes = iter([axis_entry(e, n) for e, n in with_sizes(inner, shape)])
+        axes = iter([_axis_entry(e, n) for e, n in _with_sizes(inner, shape)])
     except TypeError:  # a size with a name
         return None
     left = list(axes)
@@ -31,23 +31,23 @@ def composed(shape: tuple, first, second) -> tuple | None:
             if len(range(1)[entry]) != 1:
                 return None
             found.append(None)
-    return tuple([slice_of(e) if type(e) is range else e for e in [*found, *outer]])
+    return tuple([_slice_of(e) if type(e) is range else e for e in [*found, *outer]])
 
 
-def with_sizes(entries: list, shape: tuple):
+def _with_sizes(entries: list, shape: tuple):
     """(entry, size of its axis) of an expanded index, None for a new axis."""
     sizes = iter(shape)
     return [(e, None if e is None else next(sizes)) for e in entries]
 
 
-def axis_entry(entry, n):
+def _axis_entry(entry, n):
     """What an entry of an index selects of an axis: an int, a range, or None for a new axis."""
     if entry is None:
         return None
     return range(n)[entry]
 
 
-def slice_of(found: range) -> slice:
+def _slice_of(found: range) -> slice:
     """The slice that selects a range of places."""
     if not len(found):
         return slice(0, 0)

@@ -29,7 +29,7 @@ NEW = {"sum", "prod", "max", "min", "mean", "any", "all", "cumsum", "cumprod", "
 NEW |= {"repeat", "concatenate", "stack"}
 
 
-def sources(trace, local: Local) -> frozenset:
+def _sources(trace, local: Local) -> frozenset:
     """The arguments whose memory order that of ``local`` may depend on."""
     found, done = trace.orders
     # from where the last question ended: linear in all
@@ -47,7 +47,7 @@ def sources(trace, local: Local) -> frozenset:
 
 def fix_order(trace, local: Local) -> None:
     """Record that the program holds for arguments in the memory order that these have."""
-    for param in sources(trace, local) - trace.fixed:
+    for param in _sources(trace, local) - trace.fixed:
         trace.fixed.add(param)
         trace.emit(PRIMITIVES["guard_order"], (param,), Attrs(order=trace.arguments[param]))
 
@@ -64,7 +64,7 @@ def array_like(trace, base, local: Local) -> "np.ndarray | None":
     value = trace.demand(local if another is None else another)
     if isinstance(value, np.ndarray):
         return value if another is None else np.empty_like(value)
-    if not all(type(n) is int for n in base.shape) or not is_in_c_order(trace, local):
+    if not all(type(n) is int for n in base.shape) or not _is_in_c_order(trace, local):
         return None
     size = base.dtype.itemsize
     strides = [size * math.prod(base.shape[i + 1 :]) for i in range(base.ndim)]
@@ -72,7 +72,7 @@ def array_like(trace, base, local: Local) -> "np.ndarray | None":
     return np.lib.stride_tricks.as_strided(np.empty(1, base.dtype), base.shape, strides)
 
 
-def is_in_c_order(trace, local: Local) -> bool:
+def _is_in_c_order(trace, local: Local) -> bool:
     """Whether a value is sure to lie in C order where all arguments do."""
     made = {b: bind for bind in trace.binds for b in bind.binders}
     todo = [local]
@@ -83,14 +83,14 @@ def is_in_c_order(trace, local: Local) -> bool:
         if local in seen:
             continue
         seen.add(local)
-        deciding = what_decides(made.get(local), local)
+        deciding = _what_decides(made.get(local), local)
         if deciding is None:
             return False
         todo += deciding
     return True
 
 
-def what_decides(bind, local: Local) -> "list[Local] | None":
+def _what_decides(bind, local: Local) -> "list[Local] | None":
     """The values that must lie in C order for ``local`` to be sure to; None if nothing makes it."""
     if bind is None or bind.op.name in IN_C_ORDER:
         return []
@@ -101,7 +101,7 @@ def what_decides(bind, local: Local) -> "list[Local] | None":
         if type(first) is not Local or math.prod(first.type.shape) != math.prod(local.type.shape):
             return None  # a broadcast number, or array: NumPy puts its axes where it likes
         return [first] if bind.attrs.get("order", "C") in ("C", "K") else None
-    if bind.op.name == "index" and len(bind.args) == 1 and takes_rows(bind.attrs["item"]):
+    if bind.op.name == "index" and len(bind.args) == 1 and _takes_rows(bind.attrs["item"]):
         return [bind.args[0]]
     if bind.op.name in PUTS or not (bind.op.elementwise or bind.op.name in NEW):
         return None  # a view may skip elements, or go backwards
@@ -110,7 +110,7 @@ def what_decides(bind, local: Local) -> "list[Local] | None":
     return [arg for arg in bind.locals() if arg.type.ndim > 1 or not bind.op.elementwise]
 
 
-def takes_rows(item) -> bool:
+def _takes_rows(item) -> bool:
     """Whether an index takes elements in a row of an array in C order: x[2:], x[0, 1], x[None]."""
     entries = [e for e in items_of(item) if e is not None]
     last = entries[-1] if entries and type(entries[-1]) is slice else None
@@ -129,7 +129,7 @@ def ordered_like(made, like, order: str = "K"):
         return made
     if order == "F":
         return PRIMITIVES["copy"](made, "F")
-    trace.orders[0][made.arg] = sources(trace, like.arg)  # it has no operand that would tell
+    trace.orders[0][made.arg] = _sources(trace, like.arg)  # it has no operand that would tell
     array = like.known_value()
     if array is None:
         trace.as_another[made.arg] = like.arg  # to be found out if it matters
@@ -154,7 +154,7 @@ def raveled_as_it_lies(a, order: str = "C"):
     if isinstance(value, np.ndarray):
         steps = [-abs(s) if n > 1 else 0 for s, n in zip(value.strides, value.shape, strict=True)]
         in_columns = value.flags.f_contiguous and not value.flags.c_contiguous
-    elif is_in_c_order(trace, a.arg):
+    elif _is_in_c_order(trace, a.arg):
         steps, in_columns = [], False
     else:
         raise TraceError(

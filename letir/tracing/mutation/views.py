@@ -21,7 +21,7 @@ from letir.tracing.mutation.index_composition import composed
 from letir.tracing.source_locations import at_user
 
 DEEPEST = 100  # views of views: a longer chain of objects could not be freed on a small stack
-SHORT = 20  # from here on an index of an index is remembered as one
+_SHORT = 20  # from here on an index of an index is remembered as one
 
 
 @define(eq=False)
@@ -63,19 +63,19 @@ class View:
 # ---- a write of a view, as one of its parent ----
 
 
-def put_index(parent, new, view):
+def _put_index(parent, new, view):
     """``parent[item] = new``."""
     return PRIMITIVES["index_set"](parent, view.attrs["item"], new, view.extra)
 
 
-def put_transpose(parent, new, view):
+def _put_transpose(parent, new, view):
     """The new value with its axes back in their places."""
     axes = view.attrs["axes"]
     back = None if axes is None else tuple(int(i) for i in np.argsort([a % new.ndim for a in axes]))
     return PRIMITIVES["transpose"](new, back)
 
 
-def put_reshape(parent, new, view):
+def _put_reshape(parent, new, view):
     """The new value in the parent's shape."""
     order = view.attrs.get("order", "C")
     if order not in ("C", "F"):
@@ -86,14 +86,14 @@ def put_reshape(parent, new, view):
     return PRIMITIVES["reshape"](new, parent, order)
 
 
-def put_real(parent, new, view):
+def _put_real(parent, new, view):
     """A complex number of the new real part; the real part of a real array is that itself."""
     if parent.dtype.kind != "c":
         return new
     return PRIMITIVES["complex_of"](new, PRIMITIVES["imag"](parent))
 
 
-def put_imag(parent, new, view):
+def _put_imag(parent, new, view):
     """A complex number of the new imaginary part."""
     return PRIMITIVES["complex_of"](PRIMITIVES["real"](parent), new)
 
@@ -110,7 +110,7 @@ def put_by_place(parent, new, view):
     return PRIMITIVES["reshape"](PRIMITIVES["index_set"](flat, item, new, arrays), parent)
 
 
-def put_itself(parent, new, view):
+def _put_itself(parent, new, view):
     """The parent itself was given: all of it is replaced."""
     return new
 
@@ -122,19 +122,19 @@ def put_nothing(parent, new, view):
 
 # Operations whose result may share memory with the first operand, and how it is written through.
 PUTS = {
-    "index": put_index,
-    "split": put_index,
-    "transpose": put_transpose,
-    "reshape": put_reshape,
-    "ravel": put_reshape,
-    "expand_dims": put_reshape,
-    "squeeze": put_reshape,
+    "index": _put_index,
+    "split": _put_index,
+    "transpose": _put_transpose,
+    "reshape": _put_reshape,
+    "ravel": _put_reshape,
+    "expand_dims": _put_reshape,
+    "squeeze": _put_reshape,
     "flip": lambda parent, new, view: PRIMITIVES["flip"](new, view.attrs["axis"]),
-    "real": put_real,
-    "imag": put_imag,
-    "stop_gradient": put_itself,
-    "matrix_power": put_itself,
-    "diff": put_itself,
+    "real": _put_real,
+    "imag": _put_imag,
+    "stop_gradient": _put_itself,
+    "matrix_power": _put_itself,
+    "diff": _put_itself,
     "einsum": put_by_place,
     "broadcast_to": put_nothing,
     "diagonal": put_nothing,
@@ -158,18 +158,18 @@ def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> 
             result.sharing = Memory(result.arg)  # also without a value known to be no scalar
         return
     if op.name == "split":
-        op, attrs = PRIMITIVES["index"], part_of_split(parent, attrs, place)
-    known = shares(result, parent, op, attrs, operands[1:])
-    certain = is_certain(op, parent.shape, result.shape)
+        op, attrs = PRIMITIVES["index"], _part_of_split(parent, attrs, place)
+    known = _shares(result, parent, op, attrs, operands[1:])
+    certain = _is_certain(op, parent.shape, result.shape)
     if known is False:
         if not certain:
-            doubted(result, parent)
+            _doubted(result, parent)
         elif op.name == "index" and not result.shape and ... in items_of(attrs["item"]):
             result.sharing = Memory(result.arg)  # x[...] of a scalar is an array of its own
         return
     depth = 1 if type(parent.sharing) is not View else parent.sharing.depth + 1
     view = View(parent, op, operands[1:], attrs, depth)
-    result.sharing = shortened(view) if depth > SHORT else view
+    result.sharing = _shortened(view) if depth > _SHORT else view
     base = root(result)
     if base.sharing is None:
         base.sharing = Memory(base.arg)
@@ -178,46 +178,46 @@ def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> 
         base.sharing.doubts.append((weakref.ref(result), base.sharing.origin))
 
 
-def shares(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool | None:
+def _shares(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool | None:
     """Whether NumPy gives a view here; None if it may."""
     value = result.known_value()
     if value is not None:  # NumPy has answered
         array = parent.known_value()
-        return array is not None and in_one_memory(value, array)
+        return array is not None and _in_one_memory(value, array)
     if parent.is_scalar():
         return False
     if op.name == "index":
-        is_basic = all(map(is_number, others))
+        is_basic = all(map(_is_number, others))
         return is_basic and bool(result.shape or ... in items_of(attrs["item"]))
-    if op.name in SOMETIMES:
-        return SOMETIMES[op.name](**attrs) and not others
+    if op.name in _SOMETIMES:
+        return _SOMETIMES[op.name](**attrs) and not others
     if op.name == "imag":  # that of a real array is new zeros
         return parent.dtype.kind == "c"
-    return True if is_certain(op, parent.shape, result.shape) else None
+    return True if _is_certain(op, parent.shape, result.shape) else None
 
 
-def is_number(place) -> bool:
+def _is_number(place) -> bool:
     """Whether an entry of an index is a traced integer, which selects as Python's do; an array of
     no axes copies.
     """
     return hasattr(place, "is_scalar") and place.is_scalar() and place.dtype.kind in "iu"
 
 
-def selects(subscripts: str) -> bool:
+def _selects(subscripts: str) -> bool:
     """Whether an einsum of one array sums over nothing: a transpose, or a diagonal."""
     labels, arrow, kept = subscripts.replace(" ", "").partition("->")
     return bool(arrow) and set(labels) == set(kept)
 
 
 # Operations that hand their operand on for some attributes, and compute for all others.
-SOMETIMES = {
-    "einsum": lambda *, subscripts, **_: selects(subscripts),
+_SOMETIMES = {
+    "einsum": lambda *, subscripts, **_: _selects(subscripts),
     "matrix_power": lambda *, n, **_: n == 1,
     "diff": lambda *, n, **_: n == 0,
 }
 
 
-def in_one_memory(value, array) -> bool:
+def _in_one_memory(value, array) -> bool:
     """Whether a result is the operand or a view of it; a scalar has no memory to share."""
     owner = getattr(value, "base", None)
     if value is array or owner is None:
@@ -234,17 +234,17 @@ def items_of(item) -> tuple:
     return item if type(item) is tuple else (item,)
 
 
-def is_certain(op: Primitive, old: tuple, new: tuple) -> bool:
+def _is_certain(op: Primitive, old: tuple, new: tuple) -> bool:
     """Whether an operation of ``PUTS`` gives a view for arrays in any order."""
-    return op.name != "ravel" and (op.name != "reshape" or is_sure(old, new))
+    return op.name != "ravel" and (op.name != "reshape" or _is_sure(old, new))
 
 
-def is_sure(old: tuple, new: tuple) -> bool:
+def _is_sure(old: tuple, new: tuple) -> bool:
     """Whether a reshape only adds or drops axes of length 1, and so never copies."""
     return [n for n in old if n != 1] == [n for n in new if n != 1]
 
 
-def part_of_split(parent, attrs: Attrs, place: int) -> Attrs:
+def _part_of_split(parent, attrs: Attrs, place: int) -> Attrs:
     """The index of one part of a split."""
     axis, sections = attrs["axis"] % parent.ndim, attrs["sections"]
     n = parent.shape[axis]
@@ -263,7 +263,7 @@ def root(node):
     return node
 
 
-def shortened(view: View) -> View:
+def _shortened(view: View) -> View:
     """A view of many views with a shorter chain, if it is one of indices."""
     above = view.parent.sharing
     if view.op.name == "index" == getattr(above.op, "name", None):
@@ -282,7 +282,7 @@ def as_array(made):
     return made
 
 
-def doubted(result, parent) -> None:
+def _doubted(result, parent) -> None:
     """Remember on both sides that a reshape copied, which it might not do for another argument."""
     base = root(parent)
     if base.sharing is None:
@@ -312,13 +312,13 @@ def raveled(a, order: str = "C"):
     memory = root(made).sharing
     memory.doubts.append((weakref.ref(made), memory.origin))
     array = a.known_value()
-    if array is None or in_a_row(array, order):
+    if array is None or is_contiguous(array, order):
         return made
     made = PRIMITIVES["copy"](made)
-    doubted(made, a)
+    _doubted(made, a)
     return made
 
 
-def in_a_row(array, order: str) -> bool:
+def is_contiguous(array, order: str) -> bool:
     """Whether the elements of an array lie in memory as they are counted."""
     return array.flags.f_contiguous if order == "F" else array.flags.c_contiguous

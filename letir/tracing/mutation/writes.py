@@ -20,15 +20,15 @@ from letir.tracing.mutation.views import (
     PUTS,
     Memory,
     View,
-    in_a_row,
+    is_contiguous,
     put_by_place,
     put_nothing,
     root,
 )
 from letir.tracing.source_locations import at_user, user_place
 
-COPY = Attrs(order="K")
-ONLY_ITS_VIEW = 2  # references to a parent that nobody has but its view: that one, and the call's
+_COPY = Attrs(order="K")
+_ONLY_ITS_VIEW = 2  # references to a parent that nobody has but its view: that one, and the call's
 
 
 def whole_place(target, item) -> tuple:
@@ -36,7 +36,7 @@ def whole_place(target, item) -> tuple:
 
     So ``x[i][j] = v`` is one update, and not one of a row, and then of a matrix.
     """
-    if has_value(item):  # spelling a mask asks how many it selects, at the price of a guard
+    if _has_value(item):  # spelling a mask asks how many it selects, at the price of a guard
         return target, item
     arrays, place = spelled_item(item)
     if arrays:
@@ -58,23 +58,23 @@ def is_own_item(new, target, item) -> bool:
     view = new.sharing
     if type(view) is not View or view.parent is not target or view.op is not PRIMITIVES["index"]:
         return False
-    if has_value(item):
+    if _has_value(item):
         return False
     arrays, place = spelled_item(item)
     return not arrays and view.attrs["item"] == place
 
 
-def has_value(item) -> bool:
+def _has_value(item) -> bool:
     """Whether an index is a traced value, or has one among its entries."""
     return any(isinstance(e, Value) for e in (item if type(item) is tuple else (item,)))
 
 
 def written(view, new) -> tuple:
     """(base, its new value) where ``new`` is written into ``view``."""
-    cut(view)
+    _cut(view)
     memory = root(view).sharing
     if memory is not None and memory.doubts:
-        settle(view, memory)
+        _settle(view, memory)
     while type(view.sharing) is View:
         parent, sharing = view.sharing.parent, view.sharing
         new = PUTS.get(sharing.op.name, put_by_place)(parent, new, sharing)
@@ -82,7 +82,7 @@ def written(view, new) -> tuple:
     return view, new
 
 
-def cut(view) -> None:
+def _cut(view) -> None:
     """Let a view of what nobody else has, as in ``y = (x * 2).T``, be an array of its own."""
     top = view
     while type(top.sharing) is View and type(top.sharing.parent.sharing) is View:
@@ -94,7 +94,7 @@ def cut(view) -> None:
     sharing, memory = top.sharing, top.sharing.parent.sharing
     if memory.reason is not None or sharing.parent.is_argument():
         return
-    if sys.getrefcount(sharing.parent) > ONLY_ITS_VIEW:
+    if sys.getrefcount(sharing.parent) > _ONLY_ITS_VIEW:
         return
     memory.fresh = [ref for ref in memory.fresh if ref() is not top]
     memory.doubts = [(ref, local) for ref, local in memory.doubts if ref() is not top]
@@ -155,7 +155,7 @@ def unwritable(node) -> tuple[str, str] | None:
 # ---- reshapes that may be copies ----
 
 
-def settle(view, memory: Memory) -> None:
+def _settle(view, memory: Memory) -> None:
     """Decide, before a write, which reshapes are views; see docs/in_place.md.
 
     It depends on the memory order of the base, which the arguments decide: a guard says of which.
@@ -167,11 +167,11 @@ def settle(view, memory: Memory) -> None:
             continue
         trace = other.emitter
         if type(other.sharing) is View and other.known_value() is None:
-            decide(other, trace)
+            _decide(other, trace)
         fix_order(trace, local)
 
 
-def decide(other, trace) -> None:
+def _decide(other, trace) -> None:
     """Find out whether a reshape in a trace without values is a view; if not, take it out."""
     sharing = other.sharing
     base, steps = other, []
@@ -187,14 +187,14 @@ def decide(other, trace) -> None:
         )
     for step in reversed(steps[1:]):
         array = compute(step.op, (array, *step.extra), step.attrs)
-    if not is_view_of(array, sharing):
-        separate(other, root(other).sharing)
+    if not _is_view_of(array, sharing):
+        _separate(other, root(other).sharing)
 
 
-def is_view_of(array, sharing: View) -> bool:
+def _is_view_of(array, sharing: View) -> bool:
     """Whether NumPy's reshape or ravel of an array is a view of it."""
     if sharing.is_ravel or sharing.op is PRIMITIVES["ravel"]:
-        return in_a_row(array, sharing.attrs["order"])
+        return is_contiguous(array, sharing.attrs["order"])
     try:
         np.reshape(array, sharing.attrs["shape"], order=sharing.attrs["order"], copy=False)
     except ValueError:
@@ -202,10 +202,10 @@ def is_view_of(array, sharing: View) -> bool:
     return True
 
 
-def separate(other, memory: Memory) -> None:
+def _separate(other, memory: Memory) -> None:
     """Let a reshape that turned out to be a copy, and its views, have memory of their own."""
     # in the program, too: where it is a view of an argument, that may be written
-    (other.arg,) = other.emitter.emit(PRIMITIVES["copy"], (other.arg,), COPY)
+    (other.arg,) = other.emitter.emit(PRIMITIVES["copy"], (other.arg,), _COPY)
     other.sharing = own = Memory(other.arg)
     views, memory.fresh = memory.fresh, []
     for ref in views:

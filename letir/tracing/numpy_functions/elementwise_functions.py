@@ -12,13 +12,13 @@ from letir.ast.operators import weakened
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError
-from letir.tracing.operands import gathered, strong
+from letir.tracing.operands import stack_traced, strong
 from letir.tracing.source_locations import at_user
 
 # ---- questions ----
 
 
-def is_infinite(is_negative: bool):
+def _is_infinite(is_negative: bool):
     """np.isneginf (True), or isposinf."""
 
     def asked(x, out=None):
@@ -32,33 +32,37 @@ def is_infinite(is_negative: bool):
     return asked
 
 
-def answered(found):
+def _answered(found):
     """A boolean as Python's, where NumPy answers with a Python bool."""
     return weakened(found) if isinstance(found, Value) else bool(found)
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """np.allclose."""
-    return answered(np.all(np.isclose(gathered(a), gathered(b), rtol, atol, equal_nan)))
+    return _answered(np.all(np.isclose(stack_traced(a), stack_traced(b), rtol, atol, equal_nan)))
 
 
 def array_equal(a1, a2, equal_nan=False):
     """np.array_equal: shapes are compared now, elements when it runs."""
-    a1, a2 = (x if isinstance(x, Value) else np.asarray(x) for x in (gathered(a1), gathered(a2)))
+    a1, a2 = (
+        x if isinstance(x, Value) else np.asarray(x) for x in (stack_traced(a1), stack_traced(a2))
+    )
     if a1.shape != a2.shape:
         return False
     same = a1 == a2
-    return answered(np.all(same | (np.isnan(a1) & np.isnan(a2)) if equal_nan else same))
+    return _answered(np.all(same | (np.isnan(a1) & np.isnan(a2)) if equal_nan else same))
 
 
-def array_equiv(a1, a2):
+def _array_equiv(a1, a2):
     """np.array_equiv: whether shapes broadcast is known now."""
-    a1, a2 = (x if isinstance(x, Value) else np.asarray(x) for x in (gathered(a1), gathered(a2)))
+    a1, a2 = (
+        x if isinstance(x, Value) else np.asarray(x) for x in (stack_traced(a1), stack_traced(a2))
+    )
     try:
         broadcast_shapes(a1.shape, a2.shape)
     except ShapeError:
         return False
-    return answered(np.all(a1 == a2))
+    return _answered(np.all(a1 == a2))
 
 
 # ---- what depends on values ----
@@ -95,69 +99,69 @@ def trim_zeros(filt, trim="fb", axis=None):
 # ---- numpy.emath: complex results where reals have none ----
 
 
-def as_array(x):
+def _as_array(x):
     """An operand as numpy.emath takes it: Python numbers are arrays."""
-    return strong(gathered(x))
+    return strong(stack_traced(x))
 
 
-def complex_where(x, is_beyond):
+def _complex_where(x, is_beyond):
     """``x``, made complex if any element is beyond what has a real result, which is a guard."""
-    x = as_array(x)
+    x = _as_array(x)
     if x.dtype.kind == "c" or not bool(np.any(is_beyond(x))):
         return x
     # as numpy.lib.scimath chooses
     return x.astype(np.complex64 if x.dtype.char in "fbhBH" else np.complex128)
 
 
-def is_negative(x):
+def _is_negative(x):
     """Where there is no real root or logarithm."""
     return x < 0
 
 
-def is_beyond_one(x):
+def _is_beyond_one(x):
     """Where there is no real arc sine."""
     return abs(x) > 1
 
 
-def extended(ufunc, is_beyond):
+def _extended(ufunc, is_beyond):
     """The function of numpy.emath for a ufunc of one operand."""
-    return lambda x: ufunc(complex_where(x, is_beyond))
+    return lambda x: ufunc(_complex_where(x, is_beyond))
 
 
-def logn(n, x):
+def _logn(n, x):
     """np.emath.logn."""
-    return np.log(complex_where(x, is_negative)) / np.log(complex_where(n, is_negative))
+    return np.log(_complex_where(x, _is_negative)) / np.log(_complex_where(n, _is_negative))
 
 
 def power(x, p):
     """np.emath.power; negative integer exponents become floating."""
-    x, p = complex_where(x, is_negative), as_array(p)
+    x, p = _complex_where(x, _is_negative), _as_array(p)
     if p.dtype.kind in "iu" and bool(np.any(p < 0)):
         p = p * 1.0
     return np.power(x, p)
 
 
-EMATH = {
-    np.emath.sqrt: extended(np.sqrt, is_negative),
-    np.emath.log: extended(np.log, is_negative),
-    np.emath.log2: extended(np.log2, is_negative),
-    np.emath.log10: extended(np.log10, is_negative),
-    np.emath.logn: logn,
+_EMATH = {
+    np.emath.sqrt: _extended(np.sqrt, _is_negative),
+    np.emath.log: _extended(np.log, _is_negative),
+    np.emath.log2: _extended(np.log2, _is_negative),
+    np.emath.log10: _extended(np.log10, _is_negative),
+    np.emath.logn: _logn,
     np.emath.power: power,
-    np.emath.arccos: extended(np.arccos, is_beyond_one),
-    np.emath.arcsin: extended(np.arcsin, is_beyond_one),
-    np.emath.arctanh: extended(np.arctanh, is_beyond_one),
+    np.emath.arccos: _extended(np.arccos, _is_beyond_one),
+    np.emath.arcsin: _extended(np.arcsin, _is_beyond_one),
+    np.emath.arctanh: _extended(np.arctanh, _is_beyond_one),
 }
 FUNCTIONS = {
-    **EMATH,
+    **_EMATH,
     np.fix: lambda x, out=None: np.trunc(x) if out is None else np.trunc(x, out=out),
     np.iscomplex: lambda x: PRIMITIVES["imag"](x) != 0,
     np.isreal: lambda x: PRIMITIVES["imag"](x) == 0,
-    np.isposinf: is_infinite(False),
-    np.isneginf: is_infinite(True),
+    np.isposinf: _is_infinite(False),
+    np.isneginf: _is_infinite(True),
     np.allclose: allclose,
     np.array_equal: array_equal,
-    np.array_equiv: array_equiv,
+    np.array_equiv: _array_equiv,
     np.real_if_close: real_if_close,
     np.trim_zeros: trim_zeros,
 }

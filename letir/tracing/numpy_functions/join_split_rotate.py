@@ -11,9 +11,9 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import broadcast_shapes
 from letir.errors import ShapeError
-from letir.tracing.operands import arrayed, gathered, strong
+from letir.tracing.operands import arrayed, stack_traced, strong
 
-FEW = 8  # runs of places that are read as slices
+_FEW = 8  # runs of places that are read as slices
 
 # ---- axes ----
 
@@ -129,8 +129,8 @@ def append(arr, values, axis=None):
 
 def block(arrays):
     """np.block: the innermost lists are joined along the last axis."""
-    depth = depth_of(arrays)
-    leaves = list(leaves_of(arrays))
+    depth = _depth_of(arrays)
+    leaves = list(_leaves_of(arrays))
     ndim = max(depth, *[a.ndim for a in leaves])
     rest = iter(leaves)
 
@@ -144,23 +144,23 @@ def block(arrays):
     return found.copy() if depth == 0 else found
 
 
-def depth_of(arrays) -> int:
+def _depth_of(arrays) -> int:
     """How deep lists nest. Raises ShapeError if that differs, or if one is empty."""
     if isinstance(arrays, tuple):
         raise TypeError("block: only lists nest, not tuples")
     if not isinstance(arrays, list):
         return 0
-    depths = {depth_of(part) for part in arrays}
+    depths = {_depth_of(part) for part in arrays}
     if len(depths) != 1:
         raise ShapeError("block: lists are nested to one depth, and none is empty")
     return depths.pop() + 1
 
 
-def leaves_of(arrays):
+def _leaves_of(arrays):
     """The arrays in nested lists."""
     if isinstance(arrays, list):
         for part in arrays:
-            yield from leaves_of(part)
+            yield from _leaves_of(part)
     else:
         yield strong(arrays) if isinstance(arrays, Value) else np.asarray(arrays)
 
@@ -175,7 +175,7 @@ def broadcast_arrays(*args, subok=False):
 # ---- cutting ----
 
 
-def cut(axis: int, least: int):
+def _cut(axis: int, least: int):
     """np.vsplit and np.dsplit."""
 
     def parts(ary, indices_or_sections):
@@ -193,11 +193,11 @@ def hsplit(ary, indices_or_sections):
     return np.split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
-def along(x, places: np.ndarray, axis: int):
+def _along(x, places: np.ndarray, axis: int):
     """``x`` at places along an axis: as slices if they are few, whose derivatives are cheaper."""
     front = (slice(None),) * axis
     runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
-    if not places.size or len(runs) > FEW:
+    if not places.size or len(runs) > _FEW:
         return x[(*front, places)]
     parts = [x[(*front, slice(int(run[0]), int(run[-1]) + 1))] for run in runs]
     return np.concatenate(parts, axis) if len(parts) > 1 else parts[0].copy()
@@ -211,9 +211,9 @@ def resize(a, new_shape):
     return a[np.resize(np.arange(a.size), new_shape)]
 
 
-def known_places(obj):
+def _known_places(obj):
     """Places as NumPy takes them; traced ones are asked for their values, with guards."""
-    if not isinstance(gathered(obj), Value):
+    if not isinstance(stack_traced(obj), Value):
         return obj
     if not obj.ndim:
         return operator.index(obj)
@@ -228,12 +228,12 @@ def delete(arr, obj, axis=None):
     if axis is None:
         arr, axis = arr.reshape(-1), 0
     axis = axis_of(axis, arr.ndim)
-    return along(arr, np.delete(np.arange(arr.shape[axis]), known_places(obj)), axis)
+    return _along(arr, np.delete(np.arange(arr.shape[axis]), _known_places(obj)), axis)
 
 
 def insert(arr, obj, values, axis=None):
     """np.insert: an index into the array and the new values behind it."""
-    arr, obj = arrayed(arr), known_places(obj)
+    arr, obj = arrayed(arr), _known_places(obj)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
     axis = axis_of(axis, arr.ndim)
@@ -249,7 +249,7 @@ def insert(arr, obj, values, axis=None):
     new = np.broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
     # NumPy inserts the numbers of the new values into those of the old
     order = np.insert(np.arange(n), places.astype(int), n + np.arange(count))
-    return along(np.concatenate([arr, new], axis), order, axis)
+    return _along(np.concatenate([arr, new], axis), order, axis)
 
 
 FUNCTIONS = {
@@ -270,8 +270,8 @@ FUNCTIONS = {
     np.append: append,
     np.block: block,
     np.broadcast_arrays: broadcast_arrays,
-    np.vsplit: cut(0, 2),
-    np.dsplit: cut(2, 3),
+    np.vsplit: _cut(0, 2),
+    np.dsplit: _cut(2, 3),
     np.hsplit: hsplit,
     np.resize: resize,
     np.delete: delete,

@@ -13,7 +13,7 @@ from letir.tracing.operands import arrayed
 from letir.tracing.source_locations import at_user
 
 
-def other_norm(norm):
+def _other_norm(norm):
     """The norm of the transform in the other direction that scales as this one."""
     return {None: "forward", "backward": "forward", "forward": "backward"}.get(norm, norm)
 
@@ -21,16 +21,16 @@ def other_norm(norm):
 def hfft(a, n=None, axis=-1, norm=None, out=None):
     """np.fft.hfft, as NumPy computes it."""
     n = 2 * (a.shape[axis] - 1) if n is None else n
-    return np.fft.irfft(np.conjugate(a), n, axis, other_norm(norm), out=out)
+    return np.fft.irfft(np.conjugate(a), n, axis, _other_norm(norm), out=out)
 
 
 def ihfft(a, n=None, axis=-1, norm=None, out=None):
     """np.fft.ihfft, as NumPy computes it."""
-    found = np.conjugate(np.fft.rfft(a, n, axis, other_norm(norm)))
+    found = np.conjugate(np.fft.rfft(a, n, axis, _other_norm(norm)))
     return found if out is None else out.assign(found)
 
 
-def shifted(sign: int):
+def _shifted(sign: int):
     """np.fft.fftshift (1), or ifftshift (-1)."""
 
     def shift(x, axes=None):
@@ -45,17 +45,17 @@ def shifted(sign: int):
 FUNCTIONS = {
     np.fft.hfft: hfft,
     np.fft.ihfft: ihfft,
-    np.fft.fftshift: shifted(1),
-    np.fft.ifftshift: shifted(-1),
+    np.fft.fftshift: _shifted(1),
+    np.fft.ifftshift: _shifted(-1),
 }
 
 
 def einsum_path(*operands, optimize="greedy", einsum_call=False):
     """np.einsum_path: answered from shapes."""
-    return np.einsum_path(*map(of_its_shape, operands), optimize=optimize)
+    return np.einsum_path(*map(_of_its_shape, operands), optimize=optimize)
 
 
-def of_its_shape(x):
+def _of_its_shape(x):
     """An ordinary array, of one element in memory, in the place of a traced value."""
     return np.broadcast_to(np.zeros((), x.dtype), x.shape) if isinstance(x, Value) else x
 

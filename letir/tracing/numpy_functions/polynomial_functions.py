@@ -17,7 +17,7 @@ from letir.tracing.source_locations import at_user
 # ---- sums and products ----
 
 
-def in_a_row(p):
+def _in_a_row(p):
     """Coefficients as an array of one axis; a number is one of them."""
     p = arrayed(p)
     if p.ndim > 1:
@@ -25,7 +25,7 @@ def in_a_row(p):
     return np.reshape(p, (1,)) if not p.ndim else p
 
 
-def of_one_length(a1, a2) -> list:
+def _of_one_length(a1, a2) -> list:
     """Both with zeros for the higher powers that only the other has."""
     rows = [np.atleast_1d(arrayed(a)) for a in (a1, a2)]
     n = max(len(row) for row in rows)
@@ -37,19 +37,19 @@ def of_one_length(a1, a2) -> list:
 
 def polymul(a1, a2):
     """np.polymul, which leaves out leading zeros."""
-    return np.convolve(*map(without_leading_zeros, (a1, a2)))
+    return np.convolve(*map(_without_leading_zeros, (a1, a2)))
 
 
-def without_leading_zeros(p):
+def _without_leading_zeros(p):
     """The coefficients from the first that is not zero; one zero if all are."""
-    p = np.trim_zeros(in_a_row(p), "f")
+    p = np.trim_zeros(_in_a_row(p), "f")
     return p if len(p) else np.zeros(1, p.dtype)
 
 
 # ---- derivatives and integrals ----
 
 
-def order_of(m) -> int:
+def _order_of(m) -> int:
     """The order of a derivative or of an integral."""
     m = operator.index(m)
     if m < 0:
@@ -60,15 +60,15 @@ def order_of(m) -> int:
 def polyder(p, m=1):
     """np.polyder."""
     p = arrayed(p)
-    for _ in range(order_of(m)):
+    for _ in range(_order_of(m)):
         p = p[:-1] * np.arange(len(p) - 1, 0, -1)
     return p
 
 
 def polyint(p, m=1, k=None):
     """np.polyint, with constants of integration ``k``."""
-    p, m = arrayed(p), order_of(m)
-    k = in_a_row(np.zeros(m) if k is None else k)
+    p, m = arrayed(p), _order_of(m)
+    k = _in_a_row(np.zeros(m) if k is None else k)
     if len(k) == 1 and m > 1:
         k = k[0] * np.ones(m)
     if len(k) < m:
@@ -90,7 +90,7 @@ def poly(seq_of_zeros):
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
         zeros = np.linalg.eigvals(zeros)
     else:
-        zeros = in_a_row(zeros)
+        zeros = _in_a_row(zeros)
         zeros = zeros.astype(np.mintypecode(zeros.dtype.char))
     if not len(zeros):
         return 1.0
@@ -105,7 +105,7 @@ def poly(seq_of_zeros):
 
 def roots(p):
     """np.roots: the eigenvalues of the companion matrix."""
-    p = in_a_row(p)
+    p = _in_a_row(p)
     inner = np.trim_zeros(p, "f")
     if not len(inner):
         return np.array([])
@@ -154,8 +154,8 @@ def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
 
 
 FUNCTIONS = {
-    np.polyadd: lambda a1, a2: operator.add(*of_one_length(a1, a2)),
-    np.polysub: lambda a1, a2: operator.sub(*of_one_length(a1, a2)),
+    np.polyadd: lambda a1, a2: operator.add(*_of_one_length(a1, a2)),
+    np.polysub: lambda a1, a2: operator.sub(*_of_one_length(a1, a2)),
     np.polymul: polymul,
     np.polyder: polyder,
     np.polyint: polyint,

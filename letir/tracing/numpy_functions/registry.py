@@ -1,7 +1,7 @@
 """NumPy functions that no record takes as themselves: ``PLAIN``, what each gives for traced values.
 
 They say something of a traced value, make arrays like it, or are another spelling of operations.
-Those of the modules in ``RARE`` are loaded when a function is asked for that is not here.
+Those of the modules in ``_RARE`` are loaded when a function is asked for that is not here.
 """
 
 import functools
@@ -16,12 +16,12 @@ from letir.ops.define.records import promotable
 from letir.ops.shape.shape_and_creation import counted
 from letir.tracing.mutation.memory_order import ordered_like, raveled_as_it_lies
 from letir.tracing.numpy_functions.in_place import WRITES
-from letir.tracing.operands import gathered
+from letir.tracing.operands import stack_traced
 from letir.tracing.source_locations import at_user
 from letir.tracing.trace_state import refusing
 
 
-def like(name: str):
+def _like(name: str):
     """np.zeros_like and np.ones_like, by the record ``name``."""
     op = PRIMITIVES[name]
 
@@ -38,7 +38,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     """np.full_like of a traced value."""
     op = PRIMITIVES["full"]
     operands, attrs = op.prepare(
-        a if shape is None else counted(shape), gathered(fill_value), dtype or a.dtype
+        a if shape is None else counted(shape), stack_traced(fill_value), dtype or a.dtype
     )
     return ordered_like(a.emitter.apply(op, operands, op.complete(attrs)), a, order)
 
@@ -63,7 +63,7 @@ def copyto(dst, src, casting="same_kind", where=True):
         raise DTypeError(
             f"numpy.copyto: cannot cast {found} to {dst.dtype} with casting={casting!r}{at_user()}"
         )
-    new = dst.at[...].set(gathered(src))
+    new = dst.at[...].set(stack_traced(src))
     dst.replace(new if where is True else PRIMITIVES["where"](where, new, dst))
 
 
@@ -85,30 +85,30 @@ def into_ordinary_array() -> TraceError:
 
 
 # A first trace needs none of these modules. Each has a table FUNCTIONS.
-RARE = (
+_RARE = (
     *("elementwise_functions", "join_split_rotate", "linalg_fft", "polynomial_functions"),
     *("select_and_grid", "statistics", "value_dependent_shapes"),
 )
 
 
-class Spellings(dict):
-    """A dict that has what the modules of ``RARE`` have too, from the first miss on."""
+class _Spellings(dict):
+    """A dict that has what the modules of ``_RARE`` have too, from the first miss on."""
 
     def __contains__(self, function):
-        return super().__contains__(function) or super(Spellings, loaded()).__contains__(function)
+        return super().__contains__(function) or super(_Spellings, _loaded()).__contains__(function)
 
     def get(self, function, default=None):
         """What a function gives, the default if it is not there."""
         return super().get(function, default) if function in self else default
 
     def __iter__(self):
-        return super(Spellings, loaded()).__iter__()
+        return super(_Spellings, _loaded()).__iter__()
 
 
 @functools.cache
-def loaded() -> Spellings:
+def _loaded() -> _Spellings:
     """``PLAIN`` with everything in it."""
-    for name in RARE:
+    for name in _RARE:
         module = importlib.import_module(f"letir.tracing.numpy_functions.{name}")
         for function, spelling in module.FUNCTIONS.items():
             PLAIN.setdefault(function, spelling)
@@ -116,16 +116,16 @@ def loaded() -> Spellings:
 
 
 # Answered from types where they can be: nothing is recorded, no guard is needed.
-PLAIN = Spellings(
+PLAIN = _Spellings(
     {
         **WRITES,
         np.shape: lambda a: a.shape,
         np.ndim: lambda a: a.ndim,
         np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
         np.ravel: raveled_as_it_lies,
-        np.zeros_like: like("zeros"),
-        np.ones_like: like("ones"),
-        np.empty_like: like("zeros"),
+        np.zeros_like: _like("zeros"),
+        np.ones_like: _like("ones"),
+        np.empty_like: _like("zeros"),
         np.full_like: full_like,
         np.copyto: copyto,
         np.iscomplexobj: lambda x: x.dtype.kind == "c",

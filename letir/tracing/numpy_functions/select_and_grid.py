@@ -48,7 +48,7 @@ def diag_indices_from(arr):
     return np.diag_indices(arr.shape[0], arr.ndim)
 
 
-def of_matrix(arr, k: int) -> tuple:
+def _of_matrix(arr, k: int) -> tuple:
     """(rows, k, columns) of a matrix."""
     if arr.ndim != 2:
         raise ShapeError(f"input array must be 2-d, found shape {arr.shape}")
@@ -92,7 +92,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     as in NumPy, and how many there are is guarded.
     """
     x, funclist = arrayed(x), list(funclist)
-    conditions = conditions_of(x, condlist)
+    conditions = _conditions_of(x, condlist)
     if len(funclist) == len(conditions) + 1:  # the last is for all other elements
         others = conditions[0]
         for condition in conditions[1:]:
@@ -102,11 +102,11 @@ def piecewise(x, condlist, funclist, *args, **kw):
         raise ShapeError(f"piecewise: {len(conditions)} conditions for {len(funclist)} functions")
     out = np.zeros_like(x)
     for condition, piece in zip(conditions, funclist, strict=True):
-        out = replaced(out, x, condition, piece, args, kw)
+        out = _replaced(out, x, condition, piece, args, kw)
     return out
 
 
-def conditions_of(x, condlist) -> list:
+def _conditions_of(x, condlist) -> list:
     """The conditions of np.piecewise, of which there may be one without a list around it."""
     is_list = isinstance(condlist, list | tuple) or np.ndim(condlist) > 0
     if is_list and x.ndim:
@@ -114,7 +114,7 @@ def conditions_of(x, condlist) -> list:
     return [arrayed(c).astype(bool) for c in (condlist if is_list else [condlist])]
 
 
-def replaced(out, x, condition, piece, args: tuple, kw: dict):
+def _replaced(out, x, condition, piece, args: tuple, kw: dict):
     """``out`` with the values of one piece where its condition holds."""
     if not callable(piece):
         return np.where(condition, arrayed(piece).astype(x.dtype), out)
@@ -124,14 +124,14 @@ def replaced(out, x, condition, piece, args: tuple, kw: dict):
         inside = x.reshape(-1)[np.argmax(condition)]
         found = piece(np.where(condition, x, inside), *args, **kw)
         # a first try: if it is not elementwise nothing uses what was recorded
-        if all(map(is_elementwise, binds[before:])):
+        if all(map(_is_elementwise, binds[before:])):
             return np.where(condition, arrayed(found).astype(x.dtype), out)
     out = out.copy()
     out[condition] = piece(x[condition], *args, **kw)
     return out
 
 
-def is_elementwise(bind) -> bool:
+def _is_elementwise(bind) -> bool:
     """Whether an element of a result depends on the same of the operands only."""
     return bind.op.elementwise or bind.op.name in ("constant", "cast", "reshape", "argmax", "index")
 
@@ -203,8 +203,8 @@ FUNCTIONS = {
     np.ix_: ix_,
     np.diag: diag,
     np.diag_indices_from: diag_indices_from,
-    np.tril_indices_from: lambda arr, k=0: np.tril_indices(*of_matrix(arr, k)),
-    np.triu_indices_from: lambda arr, k=0: np.triu_indices(*of_matrix(arr, k)),
+    np.tril_indices_from: lambda arr, k=0: np.tril_indices(*_of_matrix(arr, k)),
+    np.triu_indices_from: lambda arr, k=0: np.triu_indices(*_of_matrix(arr, k)),
     np.select: select,
     np.piecewise: piecewise,
     np.apply_along_axis: apply_along_axis,

@@ -30,12 +30,12 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
         # as NumPy has it: how many elements each mean is of, in the dtype of the mean
         total = found.dtype.type(a.size / found.size)
     else:
-        total = np.sum(beside(weights, a, axis), dtype=found.dtype, **options)
+        total = np.sum(_beside(weights, a, axis), dtype=found.dtype, **options)
     same = total.shape == found.shape
     return found, total if same else np.broadcast_to(total, found.shape).copy()
 
 
-def beside(weights, a, axis):
+def _beside(weights, a, axis):
     """Weights of the shape of some axes of ``a``, as they broadcast to ``a``."""
     if weights.shape == a.shape:
         return weights
@@ -47,7 +47,7 @@ def beside(weights, a, axis):
 # ---- cumulative functions ----
 
 
-def cumulative(name: str):
+def _cumulative(name: str):
     """np.cumulative_sum or np.cumulative_prod, by the record ``name``."""
     first = {"cumsum": 0, "cumprod": 1}[name]
 
@@ -74,12 +74,12 @@ def ediff1d(ary, to_end=None, to_begin=None):
     """np.ediff1d: the differences of neighbours in a row, with more at the ends."""
     ary = arrayed(ary)
     row = np.ravel(ary)
-    before, after = ([] if more is None else [ended(more, ary)] for more in (to_begin, to_end))
+    before, after = ([] if more is None else [_ended(more, ary)] for more in (to_begin, to_end))
     parts = [*before, row[1:] - row[:-1], *after]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def ended(more, ary):
+def _ended(more, ary):
     """What stands at an end of np.ediff1d: in a row, in the dtype of the array."""
     more = arrayed(more)
     if not np.can_cast(more.dtype, ary.dtype, "same_kind"):
@@ -104,11 +104,11 @@ def gradient(f, *varargs, axis=None, edge_order=1):
             "  give none, one number for all axes, or one number or array for each axis"
         )
     pairs = zip(axes, spacings or [None] * len(axes), strict=True)
-    found = tuple([along(f, spacing, i, edge_order) for i, spacing in pairs])
+    found = tuple([_along(f, spacing, i, edge_order) for i, spacing in pairs])
     return found[0] if len(axes) == 1 else found
 
 
-def along(f, spacing, axis, edge_order):
+def _along(f, spacing, axis, edge_order):
     """The gradient along one axis."""
     operands = (f,) if spacing is None else (f, spacing)
     return PRIMITIVES["gradient"](*operands, axis=axis, edge_order=edge_order)
@@ -132,8 +132,8 @@ def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
 FUNCTIONS = {
     np.histogram2d: histogram2d,
     np.average: average,
-    np.cumulative_sum: cumulative("cumsum"),
-    np.cumulative_prod: cumulative("cumprod"),
+    np.cumulative_sum: _cumulative("cumsum"),
+    np.cumulative_prod: _cumulative("cumprod"),
     np.ediff1d: ediff1d,
     np.gradient: gradient,
 }

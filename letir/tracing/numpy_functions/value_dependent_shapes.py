@@ -13,11 +13,11 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import compute
-from letir.tracing.operands import gathered
+from letir.tracing.operands import stack_traced
 from letir.tracing.trace_state import ABSENT, unanswered
 
 
-def selected(name: str, x, **attrs) -> tuple:
+def _selected(name: str, x, **attrs) -> tuple:
     """The results of the operation ``name`` on ``x``, whose ``count`` is found out and guarded."""
     op = PRIMITIVES[name]
     if not isinstance(x, Value):
@@ -39,7 +39,7 @@ def nonzero(a) -> tuple:
             "instead. If the context of this error is of the form `arr[nonzero(cond)]`, just use "
             "`arr[cond]`."
         )
-    return selected("nonzero", gathered(a), rank=np.ndim(a))
+    return _selected("nonzero", stack_traced(a), rank=np.ndim(a))
 
 
 def flatnonzero(a):
@@ -63,7 +63,7 @@ def compress(condition, a, axis=None, out=None):
     """np.compress: the rows, along an axis, where the condition holds."""
     if np.ndim(condition) != 1:
         raise ShapeError(f"compress: the condition has one axis, found {np.ndim(condition)}")
-    a = gathered(a)
+    a = stack_traced(a)
     if axis is None:
         a, axis = np.ravel(a), 0
     found = taken(a, nonzero(condition)[0], operator.index(axis) % np.ndim(a))
@@ -82,7 +82,7 @@ def trim_zeros(filt, trim="fb", axis=None):
     trim = trim.lower()
     if trim not in {"fb", "bf", "f", "b"}:
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
-    filt = gathered(filt)
+    filt = stack_traced(filt)
     axes = range(filt.ndim) if axis is None else _axes(axis, filt.ndim)
     if not len(axes):
         return filt
@@ -130,7 +130,7 @@ def unique(
         "equal_nan": bool(equal_nan),
         "sorted": bool(sorted),
     }
-    found = selected("unique", gathered(ar), **attrs)
+    found = _selected("unique", stack_traced(ar), **attrs)
     return found if any(flags) else found[0]
 
 
@@ -139,20 +139,20 @@ def unique_values(x, /):
     return unique(x, equal_nan=False, sorted=False)
 
 
-def unique_parts(function, **flags):
+def _unique_parts(function, **flags):
     """np.unique_all and its like, with the results under NumPy's names."""
     made = functools.cache(lambda: type(function(np.zeros(1))))  # not asked while importing
     return lambda x, /: made()(*unique(x, equal_nan=False, **flags))
 
 
-def chosen(values, mask):
+def _chosen(values, mask):
     """The values where a mask holds; either may be an ordinary array."""
     return taken(values, nonzero(mask)[0])
 
 
 def union1d(ar1, ar2):
     """np.union1d."""
-    return unique(np.concatenate((gathered(ar1), gathered(ar2)), axis=None))
+    return unique(np.concatenate((stack_traced(ar1), stack_traced(ar2)), axis=None))
 
 
 def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
@@ -161,22 +161,22 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
         unique(ar, return_index=True) if return_indices else (unique(ar),) for ar in (ar1, ar2)
     ]
     mask = np.isin(u1, u2)
-    values = chosen(u1, mask).astype(np.result_type(u1.dtype, u2.dtype), copy=False)
+    values = _chosen(u1, mask).astype(np.result_type(u1.dtype, u2.dtype), copy=False)
     if not return_indices:
         return values
-    return values, chosen(*i1, mask), chosen(*i2, np.isin(u2, u1))
+    return values, _chosen(*i1, mask), _chosen(*i2, np.isin(u2, u1))
 
 
 def setdiff1d(ar1, ar2, assume_unique=False):
     """np.setdiff1d: as they stand if they are said to be unique, else in order."""
-    left = np.ravel(gathered(ar1)) if assume_unique else unique(ar1)
-    return chosen(left, np.isin(left, gathered(ar2), invert=True))
+    left = np.ravel(stack_traced(ar1)) if assume_unique else unique(ar1)
+    return _chosen(left, np.isin(left, stack_traced(ar2), invert=True))
 
 
 def setxor1d(ar1, ar2, assume_unique=False):
     """np.setxor1d, in order."""
-    u1, u2 = [np.ravel(gathered(ar)) if assume_unique else unique(ar) for ar in (ar1, ar2)]
-    only = chosen(u1, np.isin(u1, u2, invert=True)), chosen(u2, np.isin(u2, u1, invert=True))
+    u1, u2 = [np.ravel(stack_traced(ar)) if assume_unique else unique(ar) for ar in (ar1, ar2)]
+    only = _chosen(u1, np.isin(u1, u2, invert=True)), _chosen(u2, np.isin(u2, u1, invert=True))
     return unique(np.concatenate(only), equal_nan=False)
 
 
@@ -185,7 +185,7 @@ def setxor1d(ar1, ar2, assume_unique=False):
 
 def bincount(x, weights=None, minlength=0):
     """np.bincount: guarded is its length, which depends on the largest number."""
-    x, weights = gathered(x), gathered(weights)
+    x, weights = stack_traced(x), stack_traced(weights)
     x = x if isinstance(x, Value) else np.asarray(x)
     if x.ndim != 1:
         raise ShapeError(f"bincount: the numbers have one axis, found {x.ndim}")
@@ -212,9 +212,9 @@ FUNCTIONS = {
     np.trim_zeros: trim_zeros,
     np.unique: unique,
     np.unique_values: unique_values,
-    np.unique_counts: unique_parts(np.unique_counts, return_counts=True),
-    np.unique_inverse: unique_parts(np.unique_inverse, return_inverse=True),
-    np.unique_all: unique_parts(
+    np.unique_counts: _unique_parts(np.unique_counts, return_counts=True),
+    np.unique_inverse: _unique_parts(np.unique_inverse, return_inverse=True),
+    np.unique_all: _unique_parts(
         np.unique_all, return_index=True, return_inverse=True, return_counts=True
     ),
     np.union1d: union1d,

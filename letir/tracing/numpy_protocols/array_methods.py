@@ -1,4 +1,4 @@
-"""``ArrayMethods``: the methods of NumPy's arrays that are no functions of that name; ``Flat``:
+"""``ArrayMethods``: the methods of NumPy's arrays that are no functions of that name; ``_Flat``:
 what ``x.flat`` is.
 
 Those that change an array make a new one, which the value then means (``replace``).
@@ -12,7 +12,7 @@ from letir.tracing.numpy_functions.in_place import fitted, put
 from letir.tracing.source_locations import at_user
 
 
-class Flat:
+class _Flat:
     """The elements in a row: read, written and gone through."""
 
     __slots__ = ("base",)
@@ -57,13 +57,13 @@ class ArrayMethods(Value):
         return self.numpy_call(np.matrix_transpose, (self,), {})
 
     @property
-    def flat(self) -> Flat:
+    def flat(self) -> _Flat:
         """The elements in a row."""
-        return Flat(self)
+        return _Flat(self)
 
     @flat.setter
     def flat(self, new) -> None:
-        Flat(self)[:] = new
+        _Flat(self)[:] = new
 
     @property
     def device(self) -> str:

@@ -22,9 +22,9 @@ from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of, u
 from letir.tracing.numpy_protocols.ufunc_calls import call_ufunc
 from letir.tracing.source_locations import at_user
 
-NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
+_NO_OPERANDS = frozenset([str, bytes, dict, set, type(None)])
 # x.sort() sorts in place, np.sort(x) gives a copy; the others differ in a like way.
-NOT_ALIKE = frozenset(  # method and function
+_NOT_ALIKE = frozenset(  # method and function
     ["sort", "partition", "resize", "compress", "round", "put"]
 )
 
@@ -55,7 +55,7 @@ def _in_place(operator):
 
 # Arrays take these powers as other ufuncs, whose roundings differ for complex numbers, and whose
 # dtype for booleans: fast_scalar_power in NumPy's number.c. Its scalars do not.
-POWERS = {
+_POWERS = {
     ("b", int, 2): "square",
     ("c", int, 2): "square",
     ("c", int, -1): "reciprocal",
@@ -87,7 +87,7 @@ class ArrayValue(ArrayMethods):
         """
         if type(other) in (list, tuple):
             return bool(self.shape) or self.dtype.kind not in "iu" or not self.is_scalar()
-        return type(other) not in NO_OPERANDS
+        return type(other) not in _NO_OPERANDS
 
     @property
     def itemsize(self) -> int:
@@ -106,7 +106,7 @@ class ArrayValue(ArrayMethods):
             raise AttributeError(f"{self.called} has no attribute {name!r}, nor has numpy.ndarray")
         # not of shape and its like, which a value of unknown type lacks
         function = getattr(np, name, None) if callable(getattr(np.ndarray, name)) else None
-        if name not in NOT_ALIKE and self.knows(function):
+        if name not in _NOT_ALIKE and self.knows(function):
             return functools.partial(_method(function), self)
         why = refusal(getattr(np.ndarray, name)) or refusal(function)
         raise AttributeError(
@@ -194,7 +194,7 @@ class ArrayValue(ArrayMethods):
         kind = self.arg.type
         # type(...): 2.0 and True are other exponents, and lists have no hash
         if kind and not kind.weak and type(other) in (int, float) and not self.is_scalar():
-            name = POWERS.get((kind.dtype.kind, type(other), other))
+            name = _POWERS.get((kind.dtype.kind, type(other), other))
             if name:
                 return self.emitter.apply(PRIMITIVES[name], (self,))
         return Value.__pow__(self, other)

@@ -16,14 +16,14 @@ from letir.ops.special.define import op_of_scipy
 from letir.tracing.checks.unsupported import refusal
 from letir.tracing.mutation.views import as_array
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
-from letir.tracing.operands import gathered
-from letir.tracing.source_locations import at_user, placed
+from letir.tracing.operands import stack_traced
+from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.trace_state import refusing
 
-SUMS = frozenset(["sum", "prod", "cumsum", "cumprod"])
-WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
+_SUMS = frozenset(["sum", "prod", "cumsum", "cumprod"])
+_WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 # what gives arrays, also without axes, where other functions give scalars
-NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
+_NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
 ufunc_records: dict = {}  # {ufunc: record}, of the same origin: what a plain call looks up
 _derived_from = [0]  # how many records the table was derived from
@@ -40,12 +40,12 @@ def recorder_of(function) -> tuple | None:
 def _looked_for(function) -> tuple | None:
     with _filling:  # a miss may be that another thread is filling the tables
         if _derived_from[0] != len(PRIMITIVES):
-            derive()
+            _derive()
         found = _table.get(function)
         if found is None and function not in PLAIN:
             load_rare()
             if _derived_from[0] != len(PRIMITIVES):
-                derive()
+                _derive()
             found = _table.get(function)
             name = None if found is not None else op_of_scipy(function)
             if name is not None:  # SciPy's are not in the table: it may be loaded at any time
@@ -54,7 +54,7 @@ def _looked_for(function) -> tuple | None:
         return found
 
 
-def derive() -> None:
+def _derive() -> None:
     """Fill the tables from the records."""
     with _filling:
         # users' operations last: they take the place of letir's, also of those loaded later
@@ -68,13 +68,13 @@ def derive() -> None:
 def refresh() -> None:
     """Derive the tables again if the user has defined an operation, or one anew."""
     if _derived_from[0] != len(PRIMITIVES):
-        derive()
+        _derive()
     # the number of records tells of new operations, not of one that was replaced
     if any(PRIMITIVES.get(op.name) is not op for op, _ in list(_table.values()) if "." in op.name):
         with _filling:
             _table.clear()
             ufunc_records.clear()
-            derive()
+            _derive()
 
 
 def is_given(value) -> bool:
@@ -90,28 +90,28 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
     found = recorder_of(func)
     # of a condition alone np.where is np.nonzero
     if found is None or (func is np.where and len(args) + len(kwargs) == 1):
-        if func in WRITERS and not isinstance(args[0], Value):
+        if func in _WRITERS and not isinstance(args[0], Value):
             raise into_ordinary_array()
         plain = PLAIN.get(func)
         if plain is None:
             raise unsupported(func)
         return plain(*args, **kwargs)
     op, prepare = found
-    out = kwargs.pop("out") if "out" in kwargs else positional_out(prepare, args)
+    out = kwargs.pop("out") if "out" in kwargs else _positional_out(prepare, args)
     operands, attrs = prepared(func, prepare, args, kwargs) if prepare else (args, kwargs)
-    operands = tuple([gathered(x) if type(x) in (list, tuple) else x for x in operands])
-    if isinstance(out, Value) and op.name in SUMS:
-        attrs |= sum_dtype(operands[0], out, **attrs)
+    operands = tuple([stack_traced(x) if type(x) in (list, tuple) else x for x in operands])
+    if isinstance(out, Value) and op.name in _SUMS:
+        attrs |= _sum_dtype(operands[0], out, **attrs)
     emitter = next((x.emitter for x in operands if isinstance(x, Value)), tracer.emitter)
-    result = emitter.apply(op, operands, completed(op, attrs))
+    result = emitter.apply(op, operands, _completed(op, attrs))
     if op.returned is not None:
         return op.returned(result, **attrs)
-    if func in NO_SCALARS:
+    if func in _NO_SCALARS:
         return as_array(result)
-    return result if out is None else written(result, out)
+    return result if out is None else _written(result, out)
 
 
-def completed(op: Primitive, attrs: dict) -> Attrs:
+def _completed(op: Primitive, attrs: dict) -> Attrs:
     """The attributes; traced integers among them are asked for their values, which are guarded."""
     for name, value in attrs.items():
         if isinstance(value, Value):
@@ -119,14 +119,14 @@ def completed(op: Primitive, attrs: dict) -> Attrs:
     return op.complete(attrs)
 
 
-def positional_out(prepare, args: tuple):
+def _positional_out(prepare, args: tuple):
     """The argument in the place of ``out``, None if there is none."""
-    place = out_place(prepare)
+    place = _out_place(prepare)
     return args[place] if place is not None and len(args) > place else None
 
 
 @functools.cache
-def out_place(prepare) -> int | None:
+def _out_place(prepare) -> int | None:
     """Where ``prepare`` takes ``out`` by position, None if it does not."""
     if prepare is None:
         return None
@@ -139,7 +139,7 @@ def prepared(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     try:
         return prepare(*args, **kwargs)
     except LetirError as error:
-        raise placed(error) from None
+        raise error_at_user_line(error) from None
     except TypeError:
         try:
             # is the call at fault, or prepare's own code?
@@ -152,13 +152,13 @@ def prepared(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
 # ---- writing ----
 
 
-def sum_dtype(x, out: Value, *, dtype=None, **_) -> dict:
+def _sum_dtype(x, out: Value, *, dtype=None, **_) -> dict:
     """The attribute of a sum into ``out``, whose dtype takes part in what it is computed in."""
     dtype = np.result_type(x.dtype, out.dtype) if dtype is None else dtype
     return {"dtype": dtype}
 
 
-def written(result, out):
+def _written(result, out):
     """``result`` in the place of ``out``, which must be a traced value itself."""
     if not isinstance(out, Value):
         raise into_ordinary_array()
@@ -168,7 +168,7 @@ def written(result, out):
 # ---- errors ----
 
 
-def name_of(function) -> str:
+def _name_of(function) -> str:
     """A NumPy callable's name as users write it."""
     name = function.__name__
     if getattr(np, name, None) is function:
@@ -181,7 +181,7 @@ def name_of(function) -> str:
 
 def unsupported(function, method: str | None = None) -> MissingRule:
     """The error for a NumPy callable that no record takes: why, or how to add one."""
-    name = name_of(function)
+    name = _name_of(function)
     called = name if method is None else f"{name}.{method}"
     reason = refusal(function)
     if reason is not None:
@@ -201,6 +201,6 @@ def unsupported(function, method: str | None = None) -> MissingRule:
 def unsupported_arguments(function, reason: str) -> MissingRule:
     """The error for a call whose arguments the record does not know."""
     return MissingRule(
-        f"{name_of(function)} of traced values is not recorded with these arguments{at_user()}\n"
+        f"{_name_of(function)} of traced values is not recorded with these arguments{at_user()}\n"
         f"  {reason}: leave it out, or write it with other functions"
     )

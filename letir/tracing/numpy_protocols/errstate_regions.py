@@ -18,13 +18,13 @@ except ImportError:  # another NumPy: states are those of the run
     ERROR_STATE = None
 
 # No floating-point errors there; changes in place are known by some of these names.
-SILENT = frozenset(
+_SILENT = frozenset(
     [
         *("errstate", "copy", "index_set", "write_back", "guard", "constant"),
         *("zeros", "ones", "full", "eye", "arange", "equal", "not_equal", "where"),
     ]
 )
-KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # others call functions of the user's
+_KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # others call functions of the user's
 
 
 def current_state():
@@ -34,13 +34,13 @@ def current_state():
 
 def is_silent(op: Primitive) -> bool:
     """Whether an operation cannot meet a floating-point error, or is none of the user's."""
-    return op.effect or op.random or op.name in SILENT
+    return op.effect or op.random or op.name in _SILENT
 
 
 def in_error_state(trace, op: Primitive, operands, attrs):
     """``op`` on these operands as a bind that runs in the state of now."""
     state = np.geterr()
-    if not KNOWN.issuperset(state.values()):
+    if not _KNOWN.issuperset(state.values()):
         raise LetirError(
             "numpy.errstate with 'call' or 'log' is not recorded: use 'ignore', 'warn', 'raise' "
             "or 'print'"

@@ -14,7 +14,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import ShapeError
 
 
-def core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
+def _core_axes(ufunc: np.ufunc, axes, axis) -> list[tuple]:
     """The core axes of each operand and result, in tuples; () of a result that has none."""
     cores = [part.split(",") if part else [] for part in re.findall(r"\((.*?)\)", ufunc.signature)]
     if axes is None:
@@ -34,8 +34,8 @@ def on_core_axes(
     """(the operands with their core axes last, what brings those of a result to their places)."""
     if axes is None and axis is None and not keepdims:
         return inputs, lambda result: result
-    places = core_axes(ufunc, axes, -1 if axis is None else axis)
-    inputs = tuple([last(x, place) for x, place in zip(inputs, places, strict=False)])
+    places = _core_axes(ufunc, axes, -1 if axis is None else axis)
+    inputs = tuple([_last(x, place) for x, place in zip(inputs, places, strict=False)])
 
     def placed(result: Value) -> Value:
         place = places[-1]
@@ -48,6 +48,6 @@ def on_core_axes(
     return inputs, placed
 
 
-def last(x, place: tuple):
+def _last(x, place: tuple):
     """An operand with these axes at the end."""
     return np.moveaxis(x, place, tuple(range(-len(place), 0))) if place else x

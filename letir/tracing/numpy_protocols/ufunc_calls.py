@@ -19,7 +19,7 @@ from letir.tracing.numpy_protocols.dispatch import (
     unsupported_arguments,
 )
 from letir.tracing.numpy_protocols.gufuncs import on_core_axes
-from letir.tracing.operands import gathered
+from letir.tracing.operands import stack_traced
 from letir.tracing.source_locations import at_user
 
 REDUCTIONS = {
@@ -30,9 +30,9 @@ REDUCTIONS = {
     np.logical_and: "all",
     np.logical_or: "any",
 }
-CUMULATIVE = {np.add: "cumsum", np.multiply: "cumprod"}
+_CUMULATIVE = {np.add: "cumsum", np.multiply: "cumprod"}
 # where a ufunc is computed in the place of masked operands: 0.5 is in the domain of all the others
-INSIDE = {np.arccosh: 1.5}
+_INSIDE = {np.arccosh: 1.5}
 
 
 def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
@@ -40,56 +40,56 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
     found = recorder_of(ufunc)
     if found is None:
         raise unsupported(ufunc, None if method == "__call__" else method)
-    inputs = tuple(map(gathered, inputs))
+    inputs = tuple(map(stack_traced, inputs))
     if method == "at":
-        return update(ufunc, found[0], *inputs)
+        return _update(ufunc, found[0], *inputs)
     outs = kwargs.pop("out", ())  # NumPy hands `out` on as a tuple, whatever was written
     if method == "outer":
-        method, inputs = "__call__", crossed(*inputs)
+        method, inputs = "__call__", _crossed(*inputs)
     if method == "__call__":
-        return called(ufunc, found[0], inputs, outs, **kwargs)
+        return _called(ufunc, found[0], inputs, outs, **kwargs)
     if ufunc.signature or ufunc.nin != 2 or ufunc.nout != 1:
         raise ValueError(f"{method} only supported for binary functions")  # as NumPy says it
-    return folded(ufunc, found[0], method, inputs, outs, kwargs)
+    return _folded(ufunc, found[0], method, inputs, outs, kwargs)
 
 
 # ---- calls ----
 
 
-def called(ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **keywords):
+def _called(ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **keywords):
     """A ufunc's call with keywords; its results in the places of ``outs``, where there are some."""
     casting = keywords.get("casting") or "same_kind"
     outs = outs or (None,) * ufunc.nout
-    emitter = emitter_of(*inputs, *outs, where)
+    emitter = _emitter_of(*inputs, *outs, where)
     if ufunc.signature:
-        return called_on_stacks(ufunc, op, emitter, inputs, outs[0], casting, where, keywords)
+        return _called_on_stacks(ufunc, op, emitter, inputs, outs[0], casting, where, keywords)
     if where is not True:
-        inputs = unmasked(ufunc, op, inputs, outs, where)
-    results = emitter.apply(op, converted(ufunc, inputs, **keywords))
+        inputs = _unmasked(ufunc, op, inputs, outs, where)
+    results = emitter.apply(op, _converted(ufunc, inputs, **keywords))
     several = results if ufunc.nout > 1 else (results,)
     found = tuple(
-        result if out is None else received(ufunc, result, out, where, casting)
+        result if out is None else _received(ufunc, result, out, where, casting)
         for result, out in zip(several, outs, strict=True)
     )
     return found if ufunc.nout > 1 else found[0]
 
 
-def called_on_stacks(ufunc, op: Primitive, emitter, inputs, out, casting: str, where, keywords):
+def _called_on_stacks(ufunc, op: Primitive, emitter, inputs, out, casting: str, where, keywords):
     """A generalised ufunc's call, which may say its axes; all of NumPy's have one result."""
     if where is not True:  # as NumPy says it
         raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument 'where'")
     placing = {k: keywords.pop(k) for k in ("axes", "axis", "keepdims") if k in keywords}
     inputs, placed = on_core_axes(ufunc, inputs, **placing)
-    result = placed(emitter.apply(op, converted(ufunc, inputs, **keywords)))
-    return result if out is None else received(ufunc, result, out, True, casting)
+    result = placed(emitter.apply(op, _converted(ufunc, inputs, **keywords)))
+    return result if out is None else _received(ufunc, result, out, True, casting)
 
 
-def emitter_of(*values):
+def _emitter_of(*values):
     """Where a call is recorded: with its first traced value, which may be its ``out``."""
     return next(value.emitter for value in values if isinstance(value, Value))
 
 
-def converted(
+def _converted(
     ufunc,
     inputs: tuple,
     *,
@@ -112,18 +112,18 @@ def converted(
     # NumPy chooses the loop: rules of our own would differ from it some day
     dtypes = ufunc.resolve_dtypes(
         (*kinds, *[None] * ufunc.nout),
-        signature=loop_of(ufunc, dtype, signature),
+        signature=_loop_of(ufunc, dtype, signature),
         casting=casting or "same_kind",
     )
     # a Python integer may be beyond the dtype: NumPy compares with it, and else raises
     stays = "iu" if dtype is None and signature is None else ""
     return tuple(
-        x if kind is int and found.kind in stays else cast_to(x, found)
+        x if kind is int and found.kind in stays else _cast_to(x, found)
         for x, kind, found in zip(inputs, kinds, dtypes, strict=False)
     )
 
 
-def loop_of(ufunc, dtype, signature) -> tuple:
+def _loop_of(ufunc, dtype, signature) -> tuple:
     """The dtypes that are asked for of operands and results, None for those that are not."""
     if signature is None:
         wanted = None if dtype is None else np.dtype(dtype)
@@ -137,7 +137,7 @@ def loop_of(ufunc, dtype, signature) -> tuple:
     return tuple(None if d is None else np.dtype(d) for d in signature)
 
 
-def cast_to(x, dtype: np.dtype):
+def _cast_to(x, dtype: np.dtype):
     """An operand in ``dtype``."""
     if isinstance(x, Value):
         if x.type.weak and x.dtype.kind == "c" and dtype.kind != "c":
@@ -146,7 +146,7 @@ def cast_to(x, dtype: np.dtype):
     return np.asarray(x).astype(dtype)
 
 
-def crossed(a, b) -> tuple:
+def _crossed(a, b) -> tuple:
     """The operands of ``outer``, such that each element of one meets all of the other."""
     a, b = (x if isinstance(x, Value) else np.asarray(x) for x in (a, b))
     return a[(..., *[None] * b.ndim)] if b.ndim else a, b
@@ -155,7 +155,7 @@ def crossed(a, b) -> tuple:
 # ---- out and where ----
 
 
-def received(ufunc, result: Value, out, mask, casting: str):
+def _received(ufunc, result: Value, out, mask, casting: str):
     """A result written into ``out``, where the mask holds."""
     if not isinstance(out, Value):
         raise into_ordinary_array()
@@ -167,10 +167,10 @@ def received(ufunc, result: Value, out, mask, casting: str):
     result = result if result.dtype == out.dtype else result.astype(out.dtype)
     if mask is not True:
         result = PRIMITIVES["where"](mask, result, out)
-    return out.assign(broadcast(result, out.shape))
+    return out.assign(_broadcast(result, out.shape))
 
 
-def broadcast(result: Value, shape: tuple) -> Value:
+def _broadcast(result: Value, shape: tuple) -> Value:
     """A result in the shape of ``out``, if it broadcasts to that."""
     try:
         fits = result.shape != shape and broadcast_shapes(result.shape, shape) == shape
@@ -179,7 +179,7 @@ def broadcast(result: Value, shape: tuple) -> Value:
     return PRIMITIVES["broadcast_to"](result, shape) if fits else result
 
 
-def unmasked(ufunc, op: Primitive, inputs: tuple, outs: tuple, mask) -> tuple:
+def _unmasked(ufunc, op: Primitive, inputs: tuple, outs: tuple, mask) -> tuple:
     """The operands, with a number inside the domain where the mask does not hold.
 
     There NumPy does not compute, so that nothing may warn, or become nan in a derivative.
@@ -195,10 +195,10 @@ def unmasked(ufunc, op: Primitive, inputs: tuple, outs: tuple, mask) -> tuple:
         raise DTypeError(f"{name}: where= is a mask, an array of bool{at_user()}")
     if op.vjp is DISCRETE:  # comparisons and bits, which have no domain
         return inputs
-    return tuple([inside(x, mask, INSIDE.get(ufunc, 0.5)) for x in inputs])
+    return tuple([_inside(x, mask, _INSIDE.get(ufunc, 0.5)) for x in inputs])
 
 
-def inside(x, mask, number: float):
+def _inside(x, mask, number: float):
     """An operand, with a number of its kind where the mask does not hold."""
     if not isinstance(x, Value | np.ndarray):
         return x
@@ -209,11 +209,11 @@ def inside(x, mask, number: float):
 # ---- reduce, accumulate, reduceat ----
 
 
-def folded(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kwargs: dict):
+def _folded(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kwargs: dict):
     """A method along axes; its result in the place of ``out``, if there is one."""
     x, *indices = inputs
     if not isinstance(x, Value):
-        emitter = emitter_of(*inputs, *outs, *kwargs.values())
+        emitter = _emitter_of(*inputs, *outs, *kwargs.values())
         x = emitter.apply(PRIMITIVES["copy"], (np.asarray(x),), PRIMITIVES["copy"].complete({}))
     given = {name: value for name, value in kwargs.items() if is_given(value)}
     # np.add.reduce reduces axis 0 where np.sum reduces all; None means all, not "not given":
@@ -221,16 +221,16 @@ def folded(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kwargs
     given["axis"] = kwargs.get("axis", 0)
     (out,) = outs or (None,)
     if out is not None and ufunc not in (np.logical_and, np.logical_or):
-        given.setdefault("dtype", fold_dtype(ufunc, x, out))
+        given.setdefault("dtype", _fold_dtype(ufunc, x, out))
     if kwargs.get("initial", 0) is None and "where" in given:
         raise ValueError(f"reduction operation {ufunc.__name__!r}: where= needs an initial value")
     if isinstance(given.get("initial"), Value):
         raise unsupported_arguments(ufunc, "a traced initial value given")
-    result = FOLDS[method](ufunc, op, x, *indices, **given)
-    return result if out is None else received(ufunc, result, out, True, "same_kind")
+    result = _FOLDS[method](ufunc, op, x, *indices, **given)
+    return result if out is None else _received(ufunc, result, out, True, "same_kind")
 
 
-def fold_dtype(ufunc, x: Value, out) -> np.dtype:
+def _fold_dtype(ufunc, x: Value, out) -> np.dtype:
     """The dtype of a fold into ``out``: what both promote to."""
     found = ufunc.resolve_dtypes((out.dtype, x.dtype, None), reduction=True, casting="unsafe")[-1]
     # NumPy keeps the first element in `out` then, cast
@@ -252,20 +252,20 @@ def reduce(ufunc, op: Primitive, x: Value, *, dtype=None, where=True, **given):
     axis, operands = reduced_axis(x, given.pop("axis")), (x,) if where is True else (x, where)
     dtype = None if dtype is None else np.dtype(dtype)
     attrs = {"ufunc": op.name, "axis": axis, "dtype": dtype, **given}
-    return emitter_of(*operands).apply(
+    return _emitter_of(*operands).apply(
         PRIMITIVES["ufunc_reduce"], operands, PRIMITIVES["ufunc_reduce"].complete(attrs)
     )
 
 
-def accumulate(ufunc, op: Primitive, x: Value, *, axis=0, dtype=None):
+def _accumulate(ufunc, op: Primitive, x: Value, *, axis=0, dtype=None):
     """``ufunc.accumulate``."""
-    if ufunc in CUMULATIVE and x.shape:
-        return PRIMITIVES[CUMULATIVE[ufunc]](x, axis=axis, dtype=dtype)
+    if ufunc in _CUMULATIVE and x.shape:
+        return PRIMITIVES[_CUMULATIVE[ufunc]](x, axis=axis, dtype=dtype)
     dtype = None if dtype is None else np.dtype(dtype)
     return PRIMITIVES["ufunc_accumulate"](x, ufunc=op.name, axis=axis, dtype=dtype)
 
 
-def reduceat(ufunc, op: Primitive, x: Value, indices, *, axis=0, dtype=None):
+def _reduceat(ufunc, op: Primitive, x: Value, indices, *, axis=0, dtype=None):
     """``ufunc.reduceat``, with indices that are part of the program."""
     if isinstance(indices, Value):
         raise TraceError(
@@ -277,25 +277,25 @@ def reduceat(ufunc, op: Primitive, x: Value, indices, *, axis=0, dtype=None):
     return PRIMITIVES["ufunc_reduceat"](x, ufunc=op.name, indices=indices, axis=axis, dtype=dtype)
 
 
-FOLDS = {"reduce": reduce, "accumulate": accumulate, "reduceat": reduceat}
+_FOLDS = {"reduce": reduce, "accumulate": _accumulate, "reduceat": _reduceat}
 
 # ---- at ----
 
 
-def update(ufunc, op: Primitive, target, item, *new) -> None:
+def _update(ufunc, op: Primitive, target, item, *new) -> None:
     """``ufunc.at``: the ufunc in place, at places that may repeat."""
     if not isinstance(target, Value):
         raise into_ordinary_array()
     if target.is_scalar():
         raise TypeError("first operand must be array")  # as NumPy says it
     # else NumPy computes in another dtype than that of the target, or refuses
-    if ufunc is np.add and all(is_alike(x, target.dtype) for x in new):
+    if ufunc is np.add and all(_is_alike(x, target.dtype) for x in new):
         target.assign(target.at[item].add(*new))
     else:
         target.assign(PRIMITIVES["ufunc_at"](target, item, *new, ufunc=op.name))
 
 
-def is_alike(x, dtype: np.dtype) -> bool:
+def _is_alike(x, dtype: np.dtype) -> bool:
     """Whether an operand has this dtype, or is a Python number that takes it on."""
     kind = promotable(x.type) if isinstance(x, Value) else promoted(x)
     return kind == dtype or dtype.kind in {int: "iufc", float: "fc", complex: "c"}.get(kind, "")

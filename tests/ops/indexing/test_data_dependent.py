@@ -117,7 +117,7 @@ def test_a_longest_count_holds_for_all_numbers_below_it():
 def test_a_trace_without_values_refuses(told):
     message = """\
 the length of numpy.unique of a traced value of type float64[6] is needed, but it has no value
-  at test_selecting.py:NN
+  at test_data_dependent.py:NN
   trace with concrete arguments, so that a guard is recorded,
   choose with numpy.where or letir.cond, or make it a static argument"""
 

@@ -1,11 +1,11 @@
-"""parts_apart: what is needed longer than its array is copied, so that the array need not be."""
+"""copy_outliving_views: a view that outlives its array is copied, so that the array need not be."""
 
 import numpy as np
 from hypothesis import given
 
 import letir as lt
 import letir.numpy as lnp
-from letir.passes import parts_apart
+from letir.passes import copy_outliving_views
 from letir.testing import assert_same, programs
 
 
@@ -23,7 +23,7 @@ def rows(x):
 def test_a_part_that_ends_before_the_update_is_a_view():
     fn = lt.trace(rows, np.ones((4, 2)))
 
-    assert fn is parts_apart(fn)
+    assert fn is copy_outliving_views(fn)
 
 
 def test_a_part_that_outlives_the_update_is_copied():
@@ -32,7 +32,7 @@ def test_a_part_that_outlives_the_update_is_copied():
         return y[0], y.T[:1], y.at[1].set(1.0)
 
     fn = lt.trace(program, np.ones((4, 2)))
-    apart = lt.check(parts_apart(fn))
+    apart = lt.check(copy_outliving_views(fn))
 
     assert 2 == ops(apart).count("copy")
     assert_same(fn(np.ones((4, 2))), apart(np.ones((4, 2))))
@@ -47,7 +47,7 @@ def test_parts_of_arguments_and_large_parts_stay_views():
 
     fn = lt.trace(program, np.ones((4, 2)))
 
-    assert fn is parts_apart(fn)
+    assert fn is copy_outliving_views(fn)
 
 
 def test_a_gradient_keeps_rows_of_a_buffer_and_no_buffers():
@@ -67,4 +67,6 @@ def test_results_stay_what_they_are(program):
     fn, args = program
 
     with np.errstate(all="ignore"):
-        assert_same(lt.run_forward(fn, *args), lt.run_forward(lt.check(parts_apart(fn)), *args))
+        assert_same(
+            lt.run_forward(fn, *args), lt.run_forward(lt.check(copy_outliving_views(fn)), *args)
+        )

@@ -26,7 +26,7 @@ def leaks(x):
 def test_a_value_that_got_past_the_recording_is_shown_with_its_line(told):
     message = """\
 check: recorded at other values, the function gives another program
-  at test_perturbing.py:NN: np.sin(x) * total
+  at test_baked_constants.py:NN: np.sin(x) * total
     lambda %0: float64[3]             lambda %0: float64[3]
     %1: float64[3] = sin(%0)          %1: float64[3] = sin(%0)
     %2: float64[3] = mul(%1, 6.0)  |  %2: float64[3] = mul(%1, 6.00NN)

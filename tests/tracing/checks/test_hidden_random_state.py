@@ -62,7 +62,7 @@ def test_the_error_says_the_line_and_the_function():
         lt.trace(lambda x: x + noise(), X)
 
     line = noise.__code__.co_firstlineno + 1
-    assert f"test_global_draws.py:{line}: normal" in str(raised.value)
+    assert f"test_hidden_random_state.py:{line}: normal" in str(raised.value)
 
 
 def test_a_captured_generator_is_found_in_a_closure_and_a_method():

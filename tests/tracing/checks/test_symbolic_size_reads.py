@@ -50,7 +50,7 @@ def test_a_question_that_sizes_decide_is_an_error_with_its_line(name):
     def f(x, y):
         return x if OPEN[name](x, y) else np.tanh(x)
 
-    with pytest.raises(lt.TraceError, match=r"(?s)has a name but no value.*test_named_sizes[.]py:"):
+    with pytest.raises(lt.TraceError, match=r"(?s)has a name but no value.*test_symbolic_size_reads[.]py:"):
         lt.trace(f, N, M)
     assert SIZE_READS.get() is None
 
@@ -136,7 +136,9 @@ def test_joined_arrays_of_named_sizes_have_gradients(f):
 def test_sizes_that_no_number_separates_are_an_error_with_the_line():
     f = lambda x, y: np.concatenate([x, y, x]).sum()  # noqa: E731
 
-    with pytest.raises(lt.LetirError, match=r"(?s)needs sizes among n, m, n.*retype.*test_named"):
+    with pytest.raises(
+        lt.LetirError, match=r"(?s)needs sizes among n, m, n.*retype.*test_symbolic"
+    ):
         lt.trace(lt.grad(f), N, M)
 
 

@@ -338,7 +338,7 @@ def test_errors_say_what_was_found_and_where(name):
 
     with pytest.raises(lt.LetirError, match=message) as caught:
         call()
-    assert "test_combinators.py" in str(caught.value)
+    assert "test_map_reduce.py" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["map", "reduce", "associative_scan", "scatter"])

@@ -198,7 +198,7 @@ def test_an_error_in_a_step_keeps_no_value():
         fn(np.ones(5))
 
     assert [] == [ref for ref in alive if ref() is not None]
-    assert any("test_scan.py" in note for note in caught.value.__notes__)
+    assert any("test_scans.py" in note for note in caught.value.__notes__)
 
 
 # ---- errors ----
@@ -232,7 +232,7 @@ def test_errors_say_what_was_found_and_where(name):
 
     with pytest.raises(lt.LetirError, match=message) as caught:
         call()
-    assert "test_scan.py" in str(caught.value) or name == "every"
+    assert "test_scans.py" in str(caught.value) or name == "every"
 
 
 # ---- Variables and writes ----
