@@ -16,7 +16,7 @@ test-all: .venv/test.stamp .venv/bench.stamp
 bench: .venv/bench.stamp
 	$(BIN)/python -m benchmarks
 
-lint: .venv/test.stamp
+lint: .venv/test.stamp .venv/lint.stamp
 	$(BIN)/ruff check letir tests benchmarks
 	$(BIN)/ruff format --check letir tests benchmarks
 
