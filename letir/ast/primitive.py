@@ -60,60 +60,79 @@ def _keywords(function) -> dict[str, Any]:
 # eq=False: binds of one operation share one record, and are compared by `is`.
 @define(eq=False, repr=False)
 class Primitive:
-    """One operation. Rules are written in letir's own operations on ``Value``s.
+    """One operation: all that letir knows of it. Rules are written in letir's own operations on
+    ``Value``s, so that they can be differentiated and batched again.
 
-    ``impl(xp, *arrays, **attrs)`` computes, with ``xp`` NumPy or CuPy; if ``holds_lambdas`` it also
-    gets ``call``, the evaluator in use; its keyword-only parameters (or those of ``attributes``)
-    are the attributes. ``aval(*types, **attrs)`` gives the result's type, a tuple of them if
-    ``multiple``. ``vjp(ct, out, *args, **attrs)`` gives one cotangent an argument (None: zero),
-    ``jvp(tangents, out, *args, **attrs)`` the tangent of the result. ``prepare(*args, **kwargs)``
-    takes NumPy's own call and gives (operands, attrs). ``numpy``: the NumPy callables that record
-    it, each with its own ``prepare`` where they differ. ``effect`` keeps it alive and in order;
-    ``random`` keeps it from being merged; ``reusable``: its result may live in a dead operand's
-    buffer. ``returned(results, **attrs)`` is what NumPy's function hands over for several results,
-    where that is no plain tuple: a list, or a named tuple. ``update`` computes as ``impl``, but in
-    the array of the first operand, which nobody else has. ``consume(xp, operands, *, call,
-    **attrs)`` computes as ``impl`` of an operation that holds bodies, and empties the list, so that
-    each operand is freed at its last use inside them. ``saving(bind, needed, defined,
-    differentiate)`` is the bind with further results, the residuals that its vjp reads, given which
-    operands require grad and which results have a cotangent; ``saving_tangents(bind, mask,
-    linear)`` is the same for ``linearize``. ``joint(tangents, *args, transform, **attrs)`` gives
-    (results, tangents) by one operation in the place of this. ``inlined``: derivatives are those of
-    what ``decompose`` says, put in its place beforehand. ``source`` is how it is written in
-    NumPy, a template such as ``"{0} * {axis}"`` or ``source(write, *operands, **attrs)`` (see
-    ``letir.source.steps``); by default its ``symbol``, or the function of ``numpy`` with the
-    attributes as keywords.
+    The five fields that every record has come first, then optional ones, in groups.
     """
 
-    name: str
+    name: str  # words and dots; an operation of a user is called ``package.name``
+    # impl(xp, *arrays, **attrs) computes the results, with xp NumPy or CuPy. Its keyword-only
+    # parameters are the attributes. With `holds_lambdas` it also gets `call`, the evaluator in use.
     impl: Callable
+    # aval(*types, **attrs) gives the type of the result; a tuple of types with `results`
     aval: Callable
+    # vjp(ct, out, *args, **attrs) gives one cotangent for each argument, None for zero
     vjp: Callable | Absent
+    # jvp(tangents, out, *args, **attrs) gives the tangent of the result
     jvp: Callable | Absent
-    batch: Callable | Absent = NO_BATCH
-    onnx: str | Callable | Absent = _NO_ONNX
-    version: int = 1
-    numpy: tuple[Callable, ...] | dict[Callable, Callable | None] = ()
-    prepare: Callable | None = None
-    decompose: Callable | None = None
-    results: Callable | None = None
-    update: Callable | None = None
-    consume: Callable | None = None
-    saving: Callable | None = None
-    saving_tangents: Callable | None = None
-    joint: Callable | None = None
-    returned: Callable | None = None
-    elementwise: bool = False
-    reusable: bool = False
-    effect: bool = False
-    random: bool = False
-    holds_lambdas: bool = False
-    inlined: bool = False
-    symbol: str | None = None
+
+    # ---- numerics ----
+    results: Callable | None = None  # results(**attrs) counts them; None: one, which is no tuple
+    # the function whose keyword-only parameters are the attributes, where that is not `impl`
     attributes: Callable | None = None
+    # computes as `impl`, but in the array of the first operand, which nobody else has
+    update: Callable | None = None
+    reusable: bool = False  # the result may be written into the buffer of a dead operand
+    version: int = 1  # of the meaning of the attributes, in files
+
+    # ---- derivatives ----
+    # decompose(*args, **attrs) says of which operations a composite is made
+    decompose: Callable | None = None
+    inlined: bool = False  # derivatives are those of the decomposition, put in its place beforehand
+    # saving(bind, needed, defined, differentiate) is the bind with further results: the residuals
+    # that its vjp reads, given which operands require grad and which results have a cotangent
+    saving: Callable | None = None
+    saving_tangents: Callable | None = None  # (bind, mask, linear): the same for `linearize`
+    # joint(tangents, *args, transform, **attrs) gives (results, tangents) by one operation that
+    # stands in the place of this one
+    joint: Callable | None = None
+
+    # ---- batching ----
+    batch: Callable | Absent = NO_BATCH  # see letir.transforms.batching
+
+    # ---- bodies ----
+    holds_lambdas: bool = False  # attributes are programs, or `impl` runs some
+    # consume(xp, operands, *, call, **attrs) computes as `impl` of an operation that holds bodies,
+    # and empties the list, so that each operand is freed at its last use inside of them
+    consume: Callable | None = None
+
+    # ---- facts ----
+    elementwise: bool = False  # each element of the result comes of those in its place
+    effect: bool = False  # is kept alive, and in order
+    random: bool = False  # draws numbers: two such binds are never merged
+
+    # ---- numpy ----
+    # the NumPy callables that record the operation, each with its own `prepare` where they differ
+    numpy: tuple[Callable, ...] | dict[Callable, Callable | None] = ()
+    # prepare(*args, **kwargs) takes the call of NumPy's function and gives (operands, attrs)
+    prepare: Callable | None = None
+    # returned(results, **attrs) is what NumPy's function returns for several results, where that is
+    # not a plain tuple: a list, or a named tuple
+    returned: Callable | None = None
+
+    # ---- source and export ----
+    # how a bind is written in NumPy: a template such as "{0} * {axis}", or a function
+    # source(write, *operands, **attrs), see letir.source.steps. By default its `symbol`, or the
+    # function of `numpy` with the attributes as keywords.
     source: Callable | str | None = None
-    # in the order of impl's signature, which is that of texts
-    attrs: dict[str, Any] = field(init=False)
+    symbol: str | None = None  # of the operator, such as "+"
+    onnx: str | Callable | Absent = _NO_ONNX
+
+    # ---- made from the others ----
+    attrs: dict[str, Any] = field(
+        init=False
+    )  # defaults, in the order of texts: of impl's signature
     is_differentiable: bool = field(init=False)  # in reverse mode, now or in a later version
 
     def __attrs_post_init__(self):
