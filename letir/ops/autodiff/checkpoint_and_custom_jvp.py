@@ -14,6 +14,7 @@ from letir.ast.primitive import Primitive, todo
 from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import MissingRule
+from letir.ops.as_numpy import control
 from letir.ops.autodiff.gradient_step_batching import mapped_checkpoint, mapped_custom_jvp
 from letir.ops.define.records import define, recast
 from letir.ops.elementwise.casting import barrier
@@ -145,6 +146,7 @@ checkpoint = body_op(
     jvp=_checkpoint_jvp,
     batch=mapped_checkpoint(fitted),
     results=lambda *, body, saved: len(body.ret.args),
+    source=control.body,
 )
 
 # ---- custom_jvp ----
@@ -244,4 +246,5 @@ custom_jvp = body_op(
     jvp=_custom_jvp_jvp,
     batch=mapped_custom_jvp(fitted, directed),
     results=lambda *, name, primal, rule, closed_over: len(primal.ret.args),
+    source=control.primal,
 )

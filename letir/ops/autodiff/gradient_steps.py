@@ -11,6 +11,7 @@ from letir.ast.attrs import token
 from letir.ast.primitive import never, todo
 from letir.ast.types import ArrayType, Undef
 from letir.errors import GuardError
+from letir.ops.as_numpy import control
 from letir.ops.autodiff.gradient_step_batching import (
     mapped_autograd_add,
     mapped_custom_vjp,
@@ -46,6 +47,7 @@ guard = define(
     batch=mapped_guard,
     results=lambda **_: 0,
     effect=True,
+    source=control.guard,
 )
 
 
@@ -82,6 +84,7 @@ custom_vjp = define(
     batch=mapped_custom_vjp,
     results=lambda *, n_outs, **_: n_outs,
     holds_lambdas=True,
+    source=control.first_results,
 )
 
 # ---- gradient programs ----
@@ -101,6 +104,7 @@ autograd_add = define(
     vjp=lambda ct, out, x, y: (ct, ct),
     jvp=lambda t, out, x, y: t[0] if t[1] is None else t[1] if t[0] is None else autograd_add(*t),
     batch=mapped_autograd_add,
+    source=control.autograd_add,
 )
 
 
@@ -116,6 +120,7 @@ instantiate = define(
     vjp=lambda ct, y, x, *sizes, shape, dtype: (ct, *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape, dtype: t[0],
     batch=mapped_instantiate,
+    source=control.instantiate,
 )
 
 
@@ -171,6 +176,7 @@ grad_of = define(
     batch=mapped_step("grad_of"),
     results=lambda *, op, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
+    source=control.step,
 )
 when_defined = define(
     "when_defined",
@@ -187,4 +193,5 @@ when_defined = define(
     batch=mapped_step("when_defined"),
     results=lambda *, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
+    source=control.step,
 )

@@ -7,6 +7,7 @@ results.
 
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
+from letir.ops.as_numpy import control
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body
 from letir.ops.define.batch_rules import emitted, first_mapped, in_front
 from letir.ops.define.records import added, define
@@ -85,4 +86,5 @@ scripted = define(
     batch=mapped_scripted,
     results=lambda *, forward, **_: len(forward.ret.args),
     holds_lambdas=True,
+    source=control.forward,
 )

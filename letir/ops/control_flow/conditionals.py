@@ -11,6 +11,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import NO_TYPE, Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
+from letir.ops.as_numpy import loops
 from letir.ops.autodiff.checkpoint_and_custom_jvp import as_numbers, body_op, suited
 from letir.ops.control_flow.conditional_batching import choice_batch
 from letir.ops.control_flow.conditional_derivatives import (
@@ -21,7 +22,7 @@ from letir.ops.control_flow.conditional_derivatives import (
 )
 
 
-def _choice(name: str, run: Callable, aval: Callable, results: Callable) -> Primitive:
+def _choice(name: str, run: Callable, aval: Callable, results: Callable, **fields) -> Primitive:
     """The record of a choice between bodies."""
     return body_op(
         name,
@@ -33,6 +34,7 @@ def _choice(name: str, run: Callable, aval: Callable, results: Callable) -> Prim
         batch=choice_batch(name),
         saving=choice_saving,
         results=results,
+        **fields,
     )
 
 
@@ -101,7 +103,13 @@ def _cond_aval(pred, *types, on_true, on_false):
     return _joined_types("cond", (on_true, on_false), ("on_true", "on_false"), types)
 
 
-cond = _choice("cond", _run_cond, _cond_aval, lambda *, on_true, on_false: len(on_true.ret.args))
+cond = _choice(
+    "cond",
+    _run_cond,
+    _cond_aval,
+    lambda *, on_true, on_false: len(on_true.ret.args),
+    source=loops.cond,
+)
 
 # ---- switch ----
 
@@ -123,4 +131,10 @@ def _switch_aval(index, *types, branches):
     return _joined_types("switch", branches, labels, types)
 
 
-switch = _choice("switch", _run_switch, _switch_aval, lambda *, branches: len(branches[0].ret.args))
+switch = _choice(
+    "switch",
+    _run_switch,
+    _switch_aval,
+    lambda *, branches: len(branches[0].ret.args),
+    source=loops.switch,
+)

@@ -10,6 +10,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
+from letir.ops.as_numpy import control
 from letir.ops.define.batch_rules import emitted, to_front, unmapped
 from letir.ops.define.records import define
 
@@ -106,6 +107,7 @@ looped = define(
     batch=_looped_batch,
     results=lambda *, body, mapped: len(body.ret.args),
     holds_lambdas=True,
+    source=control.looped,
 )
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, Size
 from letir.errors import DTypeError, ShapeError
+from letir.ops.as_numpy import loops
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_op, fitted
 from letir.ops.control_flow.scan_batching import scan_batch
 from letir.ops.control_flow.scan_jvp import scan_joint, scan_jvp, scan_saving_tangents
@@ -146,4 +147,5 @@ scan = body_op(
     saving_tangents=scan_saving_tangents,
     joint=scan_joint,
     results=lambda *, body, **_: len(body.ret.args),
+    source=loops.scan,
 )

@@ -9,6 +9,7 @@ batching rules in ``batched_repetition``.
 from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import DTypeError, ShapeError
+from letir.ops.as_numpy import loops
 from letir.ops.autodiff.checkpoint_and_custom_jvp import as_numbers, body_op, suited
 from letir.ops.control_flow.fori_as_while import is_weak
 from letir.ops.control_flow.scans import no_steps
@@ -97,6 +98,7 @@ while_loop = body_op(
     batch=while_batch,
     saving=while_saving,
     results=lambda *, test, body: len(body.ret.args),
+    source=loops.while_loop,
 )
 
 # ---- while_scan ----
@@ -155,6 +157,7 @@ while_scan = body_op(
     batch=while_scan_batch,
     saving=while_scan_saving,
     results=lambda *, test, body, n_carry, numbered: len(body.ret.args) + (not numbered),
+    source=loops.while_scan,
 )
 
 # ---- fori_loop ----
@@ -195,4 +198,5 @@ fori_loop = body_op(
     batch=fori_batch,
     saving=fori_saving,
     results=lambda *, body: len(body.ret.args),
+    source=loops.fori_loop,
 )

@@ -16,7 +16,6 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, register
 from letir.ast.types import WEAK, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, MissingRule
-from letir.ops.as_numpy.table import SOURCES
 from letir.ops.define.batch_rules import decomposed, pointwise
 from letir.ops.define.composite_programs import decomposition
 
@@ -39,7 +38,6 @@ _PYTHON_INTEGERS = {  # ufuncs that may leave 64 bits, as Python computes them
 
 def define(name: str, impl: Callable, aval: Callable, *, vjp, jvp, **fields) -> Primitive:
     """Register the record of an operation; ``fields`` as in ``Primitive``."""
-    fields.setdefault("source", SOURCES.get(name))
     return register(Primitive(name, impl, aval, vjp, jvp, **fields))
 
 
@@ -267,7 +265,6 @@ def composite(name: str, decompose: Callable, **fields) -> Primitive:
     numerics and the rules that are not given follow from that. With ``impl(xp, *args, **attrs)``
     the numerics are NumPy's own function, bit for bit, where the array module has it.
     """
-    fields.setdefault("source", SOURCES.get(name))
     return register(composite_record(name, decompose, **fields))
 
 

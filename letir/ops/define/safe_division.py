@@ -9,7 +9,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
-from letir.ops.as_numpy.table import itself
+from letir.ops.as_numpy.copied_functions import copied_function
 from letir.ops.define.batch_rules import pointwise
 from letir.ops.define.records import (
     added,
@@ -53,5 +53,5 @@ safe_divide = define(
     jvp=_quotient_jvp,
     elementwise=True,
     batch=pointwise("quotient"),
-    source=itself(_quotient_impl),
+    source=copied_function(_quotient_impl),
 )

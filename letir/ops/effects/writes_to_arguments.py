@@ -11,6 +11,7 @@ from letir.ast.primitive import never
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import GuardError, ShapeError
+from letir.ops.as_numpy import argument_writes
 from letir.ops.define.batch_rules import pointwise
 from letir.ops.define.records import define, unbroadcast
 from letir.ops.shape.shape_and_creation import zeros_like
@@ -41,6 +42,7 @@ write_back = define(
     jvp=lambda t, y, x, new: zeros_like(y) if t[1] is None else t[1],
     batch=lambda args, axes: (args[1], axes[1]),  # transforms change no arguments
     effect=True,
+    source=argument_writes.write_back,
 )
 
 
@@ -86,6 +88,7 @@ guard_order = define(
     batch=lambda args, axes, *, order: ((), ()),  # the examples are no arrays of the caller's
     results=lambda **_: 0,
     effect=True,
+    source=argument_writes.guard_order,
 )
 
 # ---- complex numbers ----
@@ -119,4 +122,5 @@ complex_of = define(
     vjp=lambda ct, y, re, im: (unbroadcast(ct, re), unbroadcast(ct * 1j, im)),
     jvp=_complex_of_jvp,
     batch=pointwise("complex_of"),
+    source=argument_writes.complex_of,
 )

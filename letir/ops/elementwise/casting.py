@@ -6,6 +6,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import never, todo
 from letir.ast.types import WEAK, ArrayType, number_dtype
 from letir.errors import DTypeError
+from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import pointwise, unchanged
 from letir.ops.define.records import define, recast, unbroadcast
 
@@ -35,6 +36,7 @@ cast = define(
     elementwise=True,
     reusable=True,
     onnx="Cast",
+    source=arrays.cast,
 )
 
 
@@ -51,6 +53,7 @@ weaken = define(
     jvp=lambda t, y, x: t[0],
     batch=unchanged,  # a batch of Python numbers is an array
     onnx=todo("Python numbers become 0-d arrays first"),
+    source=arrays.weaken,
 )
 
 
@@ -84,6 +87,7 @@ stop_gradient = define(
     batch=pointwise("stop_gradient"),
     elementwise=True,
     onnx="Identity",
+    source=arrays.itself,
 )
 # x itself, of which no pass knows that: what is computed of it again is not merged with the first
 barrier = define(
@@ -94,4 +98,5 @@ barrier = define(
     jvp=lambda t, y, x: t[0],
     batch=pointwise("barrier"),
     onnx="Identity",
+    source=arrays.itself,
 )

@@ -15,6 +15,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import ShapeError
+from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import pointwise
 from letir.ops.define.records import (
     added,
@@ -89,7 +90,9 @@ div = binary(
     symbol="/",
     onnx="Div",
 )
-neg = elementwise("neg", lambda g, y, x: -g, numpy=np.negative, onnx="Neg")
+neg = elementwise(
+    "neg", lambda g, y, x: -g, numpy=np.negative, onnx="Neg", source=arrays.prefix("-")
+)
 positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive)
 floor_divide = flat("floor_divide", np.floor_divide, symbol="//")
 remainder = binary(
@@ -291,7 +294,7 @@ logical_not = discrete("logical_not", np.logical_not, onnx="Not")
 bitwise_and = discrete("bitwise_and", np.bitwise_and, symbol="&")
 bitwise_or = discrete("bitwise_or", np.bitwise_or, symbol="|")
 bitwise_xor = discrete("bitwise_xor", np.bitwise_xor, symbol="^")
-invert = discrete("invert", np.invert)
+invert = discrete("invert", np.invert, source=arrays.prefix("~"))
 isnan = discrete("isnan", np.isnan, onnx="IsNaN")
 isinf = discrete("isinf", np.isinf, onnx="IsInf")
 isfinite = discrete("isfinite", np.isfinite)

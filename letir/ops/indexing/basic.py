@@ -12,6 +12,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, ShapeError
+from letir.ops.as_numpy import arrays as numpy_forms
 from letir.ops.define.records import array_dtype, define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
 from letir.ops.indexing.index_expressions import (
@@ -84,6 +85,7 @@ index = define(
     jvp=lambda t, y, x, *arrays, item: index(t[0], item, arrays),
     batch=batched_index,
     prepare=index_prepare,
+    source=numpy_forms.index,
 )
 
 # ---- writing ----
@@ -236,6 +238,7 @@ index_set = define(
     prepare=_write_prepare,
     reusable=True,
     update=_index_set_update,
+    source=numpy_forms.index_set,
 )
 index_add = define(
     "index_add",
@@ -247,6 +250,7 @@ index_add = define(
     prepare=_write_prepare,
     reusable=True,
     update=_index_add_update,
+    source=numpy_forms.index_add,
 )
 
 # ---- putting parts together ----
@@ -310,4 +314,5 @@ assemble = define(
     jvp=_assemble_jvp,
     batch=batched_assemble,
     prepare=_assemble_prepare,
+    source=numpy_forms.assemble,
 )

@@ -12,6 +12,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import MissingRule, ShapeError
+from letir.ops.as_numpy import arrays
 from letir.ops.define.records import (
     added,
     array_dtype,
@@ -345,4 +346,5 @@ einsum = define(
     numpy=(np.einsum,),
     batch=batched_einsum(_parsed),
     onnx="Einsum",
+    source=arrays.einsum,
 )

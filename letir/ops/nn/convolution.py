@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
-from letir.ops.as_numpy.table import itself
+from letir.ops.as_numpy.copied_functions import copied_function
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.batch_rules import emitted, known_size, resized, to_front, unmapped
 from letir.ops.define.records import added, array_dtype, define, recast, takes_gradient, unbroadcast
@@ -299,7 +299,7 @@ def _record(name: str, aval: Callable, vjp: Callable, roles: str, *functions: Ca
         vjp=vjp,
         jvp=_bilinear_jvp(lambda: PRIMITIVES[name]),
         batch=_batched_conv(lambda: PRIMITIVES[name], roles),
-        source=itself(_NUMERICS[name], *functions),
+        source=copied_function(_NUMERICS[name], *functions),
         **fields,
     )
 

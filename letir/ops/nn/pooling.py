@@ -7,7 +7,7 @@ again where it came from. Each is the other's derivative.
 import math
 
 from letir.errors import MissingRule, ShapeError
-from letir.ops.as_numpy.table import itself
+from letir.ops.as_numpy.copied_functions import copied_function
 from letir.ops.define.batch_rules import in_front, rank, to_front
 from letir.ops.define.records import composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
@@ -101,7 +101,7 @@ unfold = define(
     vjp=_unfold_vjp,
     jvp=lambda t, y, x, *, value, **attrs: unfold(t[0], **attrs),  # the padding is constant
     batch=_batched_unfold,
-    source=itself(_unfold_impl),
+    source=copied_function(_unfold_impl),
 )
 fold = define(
     "fold",
@@ -112,7 +112,7 @@ fold = define(
     ),
     jvp=lambda t, x, y, **attrs: fold(t[0], **attrs),
     batch=_batched_fold,
-    source=itself(_fold_impl),
+    source=copied_function(_fold_impl),
 )
 
 # ---- pooling ----

@@ -15,6 +15,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import never
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError
+from letir.ops.as_numpy import random
 from letir.ops.define.batch_rules import emitted, in_front, rank, widened
 from letir.ops.define.records import DISCRETE, define
 from letir.ops.shape.shape_and_creation import as_size, declared, spelled
@@ -103,6 +104,7 @@ random_key = define(
     jvp=DISCRETE,
     batch=in_front(lambda args, mapped: emitted("random_key", args)),
     onnx=NO_ONNX,
+    source=random.key,
 )
 
 
@@ -138,6 +140,7 @@ random_split = define(
     ),
     random=True,
     onnx=NO_ONNX,
+    source=random.split,
 )
 
 
@@ -183,6 +186,7 @@ random_fold_in = define(
     batch=_folded_in,
     random=True,
     onnx=NO_ONNX,
+    source=random.fold_in,
 )
 
 # ---- draws ----
@@ -239,6 +243,7 @@ random_draw = define(
     prepare=_draw_prepare,
     random=True,
     onnx=NO_ONNX,
+    source=random.draw,
 )
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
+from letir.ops.as_numpy import random
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.batch_rules import known_size
 from letir.ops.define.records import DISCRETE, composite, define
@@ -113,6 +114,7 @@ random_places = define(
     ),
     random=True,
     onnx=NO_ONNX,
+    source=random.places,
 )
 
 

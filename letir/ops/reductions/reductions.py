@@ -12,6 +12,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
+from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import place_along, reduction
 from letir.ops.define.records import DISCRETE, define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
@@ -139,6 +140,7 @@ sum_ = define(
     numpy=(np.sum,),
     batch=reduction("sum"),
     onnx="ReduceSum",
+    source=arrays.reduction,
 )
 
 
@@ -184,6 +186,7 @@ mean = define(
     numpy=(np.mean,),
     batch=reduction("mean"),
     onnx="ReduceMean",
+    source=arrays.reduction,
 )
 
 
@@ -257,6 +260,7 @@ prod = define(
     numpy=(np.prod,),
     batch=reduction("prod"),
     onnx="ReduceProd",
+    source=arrays.reduction,
 )
 
 # ---- extrema ----
@@ -306,6 +310,7 @@ def _extremum(name, numpy, impl, **fields):
         prepare=extremum_prepare,
         numpy=numpy,
         batch=reduction(name),
+        source=arrays.reduction,
         **fields,
     )
 
@@ -341,6 +346,7 @@ def _logical(name, numpy, impl):
         prepare=_logical_prepare,
         numpy=(numpy,),
         batch=reduction(name),
+        source=arrays.reduction,
     )
 
 

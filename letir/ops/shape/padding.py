@@ -11,6 +11,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import ShapeError
+from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import emitted, in_front, known_size
 from letir.ops.define.records import composite, composite_rules
 from letir.ops.shape.repeat_and_diagonal import axes_of
@@ -197,4 +198,5 @@ pad = composite(
     numpy=(np.pad,),
     batch=_padded,
     onnx="Pad",
+    source=arrays.pad,
 )

@@ -15,6 +15,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError, TraceError
+from letir.ops.as_numpy import arrays
 from letir.ops.define.records import DISCRETE, composite, define, unbroadcast
 from letir.ops.shape.shape_batching import (
     NO_BATCHED_OPERAND,
@@ -38,6 +39,7 @@ size = define(
     jvp=DISCRETE,
     batch=sliced_size,
     onnx="Shape",
+    source=arrays.size,
 )
 
 
@@ -155,6 +157,7 @@ sum_to_size = define(
     jvp=lambda t, y, x, *sizes, shape: sum_to_size(t[0], y),
     batch=summed_to_size,
     prepare=_resize_prepare,
+    source=arrays.sum_to_size,
 )
 
 # ---- broadcast_to and reshape ----
@@ -182,6 +185,7 @@ broadcast_to = define(
     batch=broadcast_further,
     numpy={np.broadcast_to: _broadcast_to_call},
     onnx="Expand",
+    source=arrays.broadcast_to,
 )
 
 
@@ -227,6 +231,7 @@ reshape = define(
     batch=reshaped,
     numpy={np.reshape: _reshape_call},
     onnx="Reshape",
+    source=arrays.reshape,
 )
 
 
@@ -241,6 +246,7 @@ ravel = composite(
     lambda x, *, order: reshape(x, -1, order),
     impl=lambda xp, x, *, order="C": xp.ravel(x, order),
     prepare=_ravel_prepare,
+    source=arrays.ravel,
 )
 
 # ---- arrays made from nothing ----
@@ -265,6 +271,7 @@ zeros = define(
     jvp=_NO_OPERAND,
     batch=NO_BATCHED_SIZE,
     prepare=_made_prepare,
+    source=arrays.made("np.zeros"),
 )
 ones = define(
     "ones",
@@ -274,6 +281,7 @@ ones = define(
     jvp=_NO_OPERAND,
     batch=NO_BATCHED_SIZE,
     prepare=_made_prepare,
+    source=arrays.made("np.ones"),
 )
 
 
@@ -300,6 +308,7 @@ full = define(
     jvp=lambda t, y, fill, *sizes, shape, dtype: broadcast_to(PRIMITIVES["cast"](t[0], dtype), y),
     batch=filled,
     prepare=_full_prepare,
+    source=arrays.full,
 )
 eye = define(
     "eye",
@@ -317,6 +326,7 @@ eye = define(
             "dtype": number_dtype(dtype),
         },
     ),
+    source=arrays.eye,
 )
 
 
@@ -341,6 +351,7 @@ arange = define(
     jvp=_NO_OPERAND,
     batch=NO_BATCHED_OPERAND,
     prepare=_arange_prepare,
+    source=arrays.arange,
 )
 
 
@@ -369,4 +380,5 @@ constant = define(
     jvp=_NO_OPERAND,
     batch=NO_BATCHED_OPERAND,
     onnx="Constant",
+    source=arrays.constant,
 )

@@ -8,6 +8,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import BoundsError, MissingRule, ShapeError
+from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import joined, on_axes, permuted, squeezed
 from letir.ops.define.records import added, array_dtype, define, result_dtype, unbroadcast
 from letir.ops.shape.shape_and_creation import as_size, is_known, reshape, zeros_like
@@ -94,6 +95,7 @@ transpose = define(
         np.swapaxes: _swapaxes_prepare,
     },
     onnx="Transpose",
+    source=arrays.transpose,
 )
 
 
@@ -252,6 +254,7 @@ concatenate = define(
     numpy=(np.concatenate,),
     batch=joined("concatenate"),
     onnx="Concat",
+    source=arrays.listed,
 )
 
 
@@ -288,6 +291,7 @@ stack = define(
     prepare=lambda arrays, axis=0, out=None: (tuple(arrays), {"axis": as_size(axis)}),
     numpy=(np.stack,),
     batch=joined("stack"),
+    source=arrays.listed,
 )
 
 
@@ -377,4 +381,5 @@ split = define(
     batch=on_axes("split"),
     numpy={np.split: _split_prepare, np.array_split: _array_split_prepare},
     onnx="Split",
+    source=arrays.split,
 )

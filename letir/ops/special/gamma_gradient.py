@@ -8,7 +8,7 @@ derivative of gammainc by a.
 
 from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.types import ArrayType, broadcast_shapes
-from letir.ops.as_numpy.table import itself
+from letir.ops.as_numpy.copied_functions import copied_function
 from letir.ops.define.batch_rules import pointwise
 from letir.ops.define.records import define, diagonal, result_dtype
 from letir.ops.elementwise.ufuncs import log
@@ -90,5 +90,5 @@ gamma_slope = define(
     jvp=lambda t, y, a, x, *, order: (_SECOND if order > 1 else _FIRST)[1](t, y, a, x),
     batch=pointwise("gamma_slope"),
     elementwise=True,
-    source=itself(_slope_impl, _digamma),
+    source=copied_function(_slope_impl, _digamma),
 )
