@@ -17,24 +17,17 @@ TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
 ORDER = [
     *("errors", "ast", "ops visitors", "eval", "kernels", "plan tracing", "numpy", "passes", "ad"),
     *("transforms", "source", "eager", "executor"),
-    *("scripting random scipy nn onnx viz testing datasets storage debug", "letir", "demo", "cli"),
+    "scripting random scipy nn onnx viz testing datasets storage debug",
+    *("extend", "letir", "demo", "cli"),
 ]
 LAYERS = {package: layer for layer, packages in enumerate(ORDER) for package in packages.split()}
 
 OPTIONAL = {"cupy", "onnx", "onnxruntime", "scipy", "hypothesis", "IPython", "matplotlib", "cupyx"}
 OPTIONAL |= {"networkx"}
 # These load names on first use, the last the namespace of a traced value.
-LOADING_ON_USE = {
-    "__init__.py",
-    "ops/__init__.py",
-    "testing/__init__.py",
-    "tracing/numpy_functions/registry.py",
-}
-LOADING_ON_USE |= {
-    "testing/samples/__init__.py",
-    "tracing/numpy_protocols/array_value.py",
-    "passes/__init__.py",
-}
+LOADING_ON_USE = {"__init__.py", "extend.py", "ops/__init__.py", "testing/__init__.py"}
+LOADING_ON_USE |= {"testing/samples/__init__.py", "passes/__init__.py"}
+LOADING_ON_USE |= {"tracing/numpy_functions/registry.py", "tracing/numpy_protocols/array_value.py"}
 NAMED_ALIKE = {"primitive"}  # the record and the maker of users' records are one thing to a reader
 
 

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import letir as lt
+from letir import extend
 from letir.errors import TraceError
 from letir.testing import assert_same
 
@@ -200,8 +201,8 @@ def test_a_function_is_recorded_as_an_operation_of_the_users_own():
             return np.median(x)
         with lt.pause_tracing() as trace:
             value = np.median(np.asarray(x))
-            (local,) = trace.emit(median, (lt.local_of(x),))
-        return lt.set_local(value, local)
+            (local,) = trace.emit(median, (extend.local_of(x),))
+        return extend.set_local(value, local)
 
     f = lt.trace(lambda x: x - recorded_median(x), X)
 
@@ -215,7 +216,7 @@ return %2
 
 def test_locals_of_containers_nest_as_they_do():
     def program(x):
-        locals_ = lt.local_of({"one": x, "both": (x, 2.0)})
+        locals_ = extend.local_of({"one": x, "both": (x, 2.0)})
         assert locals_["one"] is locals_["both"][0]
         assert lt.Const(2.0) == locals_["both"][1]
         return x
@@ -224,7 +225,7 @@ def test_locals_of_containers_nest_as_they_do():
 
 
 def test_an_ordinary_array_has_a_local_too():
-    f = lt.trace(lambda x: lt.set_local(X, lt.local_of(X)) + x, X)
+    f = lt.trace(lambda x: extend.set_local(X, extend.local_of(X)) + x, X)
 
     assert 1 == len(f.constants)
 
@@ -232,17 +233,17 @@ def test_an_ordinary_array_has_a_local_too():
 def test_values_are_set_in_containers():
     def program(x):
         values = {"a": x * 1.0, "b": x * 2.0}
-        return lt.set_local({"a": X, "b": X}, lt.local_of(values))["b"]
+        return extend.set_local({"a": X, "b": X}, extend.local_of(values))["b"]
 
     assert_same(2.0 * X, lt.trace(program, X)(X))
 
 
 def test_set_local_needs_as_many_locals_as_values():
     with pytest.raises(TraceError, match="2 values need as many locals"):
-        lt.trace(lambda x: lt.set_local((x, x), lt.local_of(x)), X)
+        lt.trace(lambda x: extend.set_local((x, x), extend.local_of(x)), X)
 
 
-@pytest.mark.parametrize("lever", [lt.local_of, lambda x: lt.set_local(x, lt.Const(1.0))])
+@pytest.mark.parametrize("lever", [extend.local_of, lambda x: extend.set_local(x, lt.Const(1.0))])
 def test_a_lever_without_a_trace_says_so(lever):
     with pytest.raises(TraceError, match="no trace is active in this thread"):
         lever(X)

@@ -1,0 +1,47 @@
+"""``letir.extend``: what new operations, tracers by hand and programs built by hand are made of.
+
+    primitive, opaque        a new operation, with rules or taken as it is
+    never, todo              a rule that cannot exist, or does not exist yet, with the reason
+    Primitive, PRIMITIVES    the record of an operation, and the table of all records by name
+    LetBuilder, Value        a program built bind by bind
+    local_of, set_local      the local that a traced value stands for
+    Sample, SAMPLES          inputs on which the laws test an operation
+
+See docs/extending.md.
+"""
+
+import importlib
+from typing import TYPE_CHECKING
+
+from letir.ast.builder import LetBuilder, Value
+from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, todo
+from letir.ops.define.user_operations import opaque, primitive
+from letir.tracing.manual import local_of, set_local
+
+if TYPE_CHECKING:
+    from letir.testing.samples import SAMPLES
+    from letir.testing.samples.sample import Sample
+
+__all__ = [
+    "PRIMITIVES",
+    "SAMPLES",
+    "Absent",
+    "LetBuilder",
+    "Primitive",
+    "Sample",
+    "Value",
+    "local_of",
+    "never",
+    "opaque",
+    "primitive",
+    "set_local",
+    "todo",
+]
+_SAMPLES = {"SAMPLES": "letir.testing.samples", "Sample": "letir.testing.samples.sample"}
+
+
+def __getattr__(name: str):
+    # on first use: the samples load every operation there is
+    if name in _SAMPLES:
+        return getattr(importlib.import_module(_SAMPLES[name]), name)
+    raise AttributeError(f"module 'letir.extend' has no attribute {name!r}")

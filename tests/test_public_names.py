@@ -1,0 +1,65 @@
+"""The public names: one table, its stub for editors, and what completes after ``letir.``."""
+
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+
+import jedi
+import pytest
+
+import letir
+from letir import extend
+
+STUB = runpy.run_path(str(Path(__file__).parents[1] / "docs" / "make_stub.py"))
+
+
+def test_the_stub_is_up_to_date():
+    assert STUB["stub"]() == STUB["PAGE"].read_text(encoding="utf-8")
+
+
+def test_the_types_are_installed_with_the_package():
+    assert Path(letir.__file__).with_name("py.typed").exists()
+
+
+@pytest.mark.parametrize("name", dir(letir))
+def test_every_public_name_is_found_where_the_table_says(name):
+    assert getattr(letir, name) is not None
+
+
+def test_what_would_hide_functions_of_python_is_public_but_not_imported_by_a_star():
+    shadowing = {"compile", "map", "reduce", "slice"}
+
+    assert shadowing <= set(dir(letir))
+    assert shadowing.isdisjoint(letir.__all__)
+
+
+@pytest.mark.parametrize("name", extend.__all__)
+def test_names_for_extenders_are_in_extend(name):
+    assert getattr(extend, name) is not None
+
+
+@pytest.mark.parametrize("name", ["PRIMITIVES", "local_of", "never", "set_local", "todo"])
+def test_names_for_extenders_alone_are_not_at_the_top(name):
+    assert not hasattr(letir, name)
+
+
+@pytest.mark.parametrize("name", [n for n in dir(letir) if not n.startswith("_")])
+def test_an_editor_completes_every_public_name(name):
+    found = jedi.Script(f"import letir as lt\nlt.{name}").complete(2, len(name) + 3)
+
+    assert name in [completion.name for completion in found]
+
+
+@pytest.mark.parametrize(("name", "parameter"), [("grad", "argnums"), ("map", "f"), ("jit", "f")])
+def test_an_editor_shows_signatures(name, parameter):
+    found = jedi.Script(f"import letir as lt\nlt.{name}(").get_signatures(2, len(name) + 4)
+
+    assert any(parameter in [p.name for p in signature.params] for signature in found)
+
+
+def test_a_star_imports_every_name_without_hiding_builtins():
+    code = "from letir import *; print(map is __builtins__.map, callable(trace), extend.todo)"
+
+    done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True, text=True)
+    assert done.stdout.startswith("True True")
