@@ -13,6 +13,7 @@ from letir.ad.symbolic_zeros import UNDEFINED, Specializer, zero
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import LEAF, Tree
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.text.printer import listing, plain
 from letir.ast.types import Undef
@@ -205,11 +206,7 @@ def zeros_for(param: Local, ct, xp):
     if ct is not Undef:
         return ct
     kind = param.type
-    return (
-        None
-        if kind is None or not all(type(n) is int for n in kind.shape)
-        else xp.zeros(kind.shape, kind.dtype)
-    )
+    return None if not has_static_shape(kind) else xp.zeros(kind.shape, kind.dtype)
 
 
 def numbered(fn: Lambda) -> dict[Local, str]:

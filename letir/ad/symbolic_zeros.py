@@ -12,6 +12,7 @@ from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import bodies_of, map_bodies, with_bodies
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import Undef
 from letir.errors import ShapeError
@@ -202,7 +203,7 @@ def zero(builder: LetBuilder, param: Local) -> Local:
     """Zeros of the type of a parameter."""
     kind = param.type
     # a number in the place of ``size`` keeps the parameter from being captured for its shape
-    if kind is not None and all(type(n) is int for n in kind.shape):
+    if has_static_shape(kind):
         return builder.emit(zeros, (), zeros.complete({"shape": kind.shape, "dtype": kind.dtype}))[
             0
         ]

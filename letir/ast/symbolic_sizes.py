@@ -1,11 +1,26 @@
-"""What sizes that are names are where a program is used for other types: ``given_sizes``, and
-``resized`` attributes.
+"""Symbolic sizes: whether a shape has any (``is_static_shape``), and what they are where a program
+is used for other types: ``given_sizes``, and ``resized`` attributes.
 """
 
 from collections.abc import Iterable
 
 from letir.ast.attrs import Attrs
-from letir.ast.types import Size
+from letir.ast.types import ArrayType, Size
+
+
+def is_static_shape(shape: Iterable | None) -> bool:
+    """Whether a shape is known and every size in it is a number: False for None and for a
+    ``Size``.
+
+    >>> is_static_shape((2, 3)), is_static_shape((Size.named("n"), 3)), is_static_shape(None)
+    (True, False, False)
+    """
+    return shape is not None and all(type(n) is int for n in shape)
+
+
+def has_static_shape(kind: ArrayType | None) -> bool:
+    """Whether a type is known, and every size in its shape is a number."""
+    return kind is not None and all(type(n) is int for n in kind.shape)
 
 
 def given_sizes(declared: Iterable, given: Iterable) -> dict:

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from letir.ast.attrs import Attrs
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Const, Lambda, Local
 from letir.ops.elementwise.ufuncs import (
     add,
@@ -39,7 +40,7 @@ from letir.ops.elementwise.ufuncs import (
     where,
 )
 from letir.ops.reductions.reductions import all_, any_, argmax, argmin, max_, mean, min_, prod, sum_
-from letir.ops.shape.shape_and_creation import is_known, reshape
+from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import (
     concatenate,
     expand_dims,
@@ -225,7 +226,7 @@ def _made_axes(bind: Bind) -> int:
 def _squeezed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
     """The axes of length 1 by number."""
     x = bind.args[0]
-    if bind.attrs["axis"] is not None or x.type is None or not is_known(x.type.shape):
+    if bind.attrs["axis"] is not None or x.type is None or not is_static_shape(x.type.shape):
         return _on_axes(_no_more)(bind, known)
     axes = tuple([i for i, n in enumerate(x.type.shape) if n == 1])
     return remade(bind, bind.args, axis=axes) if axes and len(axes) > 1 else None
@@ -244,7 +245,7 @@ def _whole_shape(bind: Bind, known: ValueFacts) -> Bind | None:
     """The size that -1 stands for."""
     shape = bind.binders[0].type.shape
     is_open = bind.attrs["shape"] is not None and -1 in bind.attrs["shape"]
-    return remade(bind, bind.args, shape=shape) if is_open and is_known(shape) else None
+    return remade(bind, bind.args, shape=shape) if is_open and is_static_shape(shape) else None
 
 
 def _counted_parts(bind: Bind, known: ValueFacts) -> Bind | None:

@@ -10,6 +10,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.bodies import map_bodies
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.eval.array_modules import type_of
@@ -157,7 +158,7 @@ def _loses_parts(bind: Bind) -> bool:
 
 def _is_small(kind: ArrayType | None, limit: int) -> bool:
     """Whether values of this type have a known size of at most ``limit`` bytes."""
-    if kind is None or not all(type(n) is int for n in kind.shape):
+    if not has_static_shape(kind):
         return False
     return kind.size * kind.dtype.itemsize <= limit
 

@@ -7,6 +7,7 @@ from attrs import define, field
 from letir.ast.bodies import bodies_of
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
@@ -142,7 +143,7 @@ class Parts:
 
 def _is_named(kind: ArrayType | None) -> bool:
     """Whether a size is known by name only."""
-    return kind is not None and any(type(n) is not int for n in kind.shape)
+    return kind is not None and not is_static_shape(kind.shape)
 
 
 def _put_parts(

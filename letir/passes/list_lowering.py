@@ -8,9 +8,9 @@ import operator
 
 from letir.ast.attrs import Attrs
 from letir.ast.gc_pause import paused_gc
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.indexing.basic import index
-from letir.ops.shape.shape_and_creation import is_known
 from letir.ops.shape.transpose_join_split import concatenate, normalized, split, split_parts, stack
 from letir.passes.peephole_rules.driver import renamed
 from letir.passes.peephole_rules.value_facts import ValueFacts
@@ -116,7 +116,7 @@ def copy_outliving_views(
             names.update(pairs)
             return []
     used = [i for i, binder in enumerate(bind.binders) if binder in counts]
-    if len(used) * _FEW > len(bind.binders) or not is_known((whole.type.shape[axis],)):
+    if len(used) * _FEW > len(bind.binders) or not is_static_shape((whole.type.shape[axis],)):
         return [bind]
     ends = _part_ends(bind, whole.type.shape[axis])
     return [_indexed(bind, i, axis, *ends[i]) for i in used]

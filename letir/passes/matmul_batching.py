@@ -11,6 +11,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.indexing.basic import index
 from letir.ops.linalg.matmul_einsum import matmul
@@ -87,7 +88,7 @@ def _is_small(bind: Bind) -> bool:
     if kinds[0].dtype != kinds[1].dtype or kinds[0].dtype.kind not in "fc":
         return False
     (m, k), n = kinds[0].shape, kinds[1].shape[1]
-    return all(type(size) is int for size in (m, k, n)) and min(m, n) <= _MOST_ROWS_OF_ONE and k > 0
+    return is_static_shape((m, k, n)) and min(m, n) <= _MOST_ROWS_OF_ONE and k > 0
 
 
 @define(eq=False)

@@ -8,6 +8,7 @@ from attrs import define, field
 
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.shape.transpose_join_split import split
 from letir.visitors.usedef import use_counts
@@ -72,8 +73,7 @@ class _Specs:
         kinds = [binder.type for binder in bind.binders]
         return (
             len(kinds) <= _MOST
-            and None not in kinds
-            and all(type(n) is int for kind in kinds for n in kind.shape)
+            and all(map(has_static_shape, kinds))
             and all(kind.size >= _LARGE for kind in kinds)
             and self.whole.isdisjoint(bind.binders)
         )

@@ -9,6 +9,7 @@ from attrs import define, field
 from letir.ast.attrs import token
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.elementwise.ufuncs import add
 from letir.ops.indexing.basic import assemble, index_add
@@ -140,7 +141,7 @@ def _is_term(bind: Bind) -> bool:
         return False
     (m, k), n = x.shape, y.shape[1]
     # thin: the factors together are no larger than the product that would be held in their place
-    return all(type(size) is int for size in (m, k, n)) and k * (m + n) <= m * n
+    return is_static_shape((m, k, n)) and k * (m + n) <= m * n
 
 
 @define(eq=False)

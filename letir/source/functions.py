@@ -6,6 +6,7 @@ from letir.ad.gradient_program import Gradient
 from letir.ad.symbolic_zeros import specialize_undef
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import Tree
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ExportError
@@ -206,7 +207,7 @@ def _name_gradients(writer: Writer, g: Gradient, df: Lambda) -> None:
 
 def _zero_text(kind: ArrayType | None) -> str:
     """Zeros of a type; None where it is unknown."""
-    if kind is None or not all(type(n) is int for n in kind.shape):
+    if not has_static_shape(kind):
         return "None"
     dtype = "" if kind.dtype == float else f", dtype={dtype_text(kind.dtype)}"
     return f"np.zeros({literal(kind.shape)}{dtype})"

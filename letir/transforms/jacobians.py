@@ -16,6 +16,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import Tree
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
@@ -130,7 +131,7 @@ class _Task:
         name = self.asked.name
         check_inputs(self.fn, self.inputs, name)
         for kind in (*self.rows, *self.columns):
-            if kind is None or not all(type(n) is int for n in kind.shape):
+            if not has_static_shape(kind):
                 raise ShapeError(
                     f"{name}: the sizes of arguments and results must be known, found {kind}\n"
                     "  call it on arrays, or give the program types: letir.retype"

@@ -10,6 +10,7 @@ from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import Tree
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import run_flat
@@ -133,7 +134,7 @@ def _stand_ins(primal: Lambda, inputs: Sequence[Local]) -> list[Bind]:
     made = []
     for local in inputs:
         if local in read:
-            if local.type is None or not all(type(n) is int for n in local.type.shape):
+            if not has_static_shape(local.type):
                 raise DTypeError(
                     f"{_ASKED}: the sizes of {local!r} are not known\n"
                     "  give the program types that say them: letir.retype"

@@ -4,7 +4,7 @@ import numpy as np
 
 import letir as lt
 from letir.ast.attrs import Attrs
-from letir.ast.symbolic_sizes import given_sizes, resized
+from letir.ast.symbolic_sizes import given_sizes, has_static_shape, is_static_shape, resized
 from letir.ast.types import ArrayType, Size
 
 N = Size.named("n")
@@ -46,3 +46,15 @@ def test_a_gradient_of_a_batch_is_recorded_and_compiled_at_a_size():
             np.testing.assert_array_equal(a, b)
     types = [ArrayType(float, x.shape), ArrayType(float, w.shape)]
     assert (6, 2, 3) == lt.retype(mapped, *types).ret.args[0].type.shape
+
+
+def test_a_shape_is_static_if_all_its_sizes_are_numbers():
+    assert is_static_shape(()) and is_static_shape((0, 3))
+    assert not is_static_shape((2, N)) and not is_static_shape((N + 1,))
+    assert not is_static_shape(None)
+
+
+def test_a_type_has_a_static_shape_if_it_is_known_and_all_sizes_are():
+    assert has_static_shape(ArrayType(float, (2, 3)))
+    assert not has_static_shape(ArrayType(float, (2, N)))
+    assert not has_static_shape(None)

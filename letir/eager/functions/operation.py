@@ -12,6 +12,7 @@ import numpy as np
 from letir.ast.attrs import Attrs, Here
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.eager.backward.entry_points import gradients
 from letir.eager.functions.context import Context
@@ -171,7 +172,7 @@ def _value_of(operand):
     value = operand.concrete_value()
     if value is not ABSENT:
         return value
-    if not all(type(n) is int for n in operand.shape):
+    if not is_static_shape(operand.shape):
         raise TraceError(
             f"a Function of a value of type {operand.type} is traced: its size must be known"
             f"{at_user()}\n  trace with concrete arguments, or say traceable = True"

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 
 from attrs import define, field, frozen
 
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda, Ret
-from letir.ast.types import ArrayType
 from letir.eager.op_cache import OpSpecialization, array_type, picker
 from letir.eager.recorder import RECORDER, Recorder
 from letir.eager.tape import (
@@ -90,7 +90,7 @@ class GraphStep:
 
     def __attrs_post_init__(self):
         found = tuple([arg.type for arg in self.graph.f.ret.args])
-        self.types = found if all(map(_is_known, found)) else None
+        self.types = found if all(map(has_static_shape, found)) else None
 
     @property
     def plain(self) -> Lambda:
@@ -179,8 +179,3 @@ class GraphStep:
             requires=requires,
             places={place: n for n, place in enumerate(kept)},
         )
-
-
-def _is_known(kind: ArrayType | None) -> bool:
-    """Whether a type and all its sizes are known."""
-    return kind is not None and all(type(n) is int for n in kind.shape)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 import numpy as np
 
 from letir.ast.attrs import Here, token
+from letir.ast.symbolic_sizes import is_static_shape
 
 # ---- elementwise operations and casts ----
 
@@ -84,7 +85,7 @@ def size(write, x):
 def sum_to_size(write, x, *sizes, shape):
     """A sum over the axes that are known; a function that finds them if they are not."""
     kind = write.type(0)
-    if sizes or kind is None or not write.is_array(0) or not _is_known((*kind.shape, *shape)):
+    if sizes or kind is None or not write.is_array(0) or not is_static_shape((*kind.shape, *shape)):
         return f"{write.helper(_SUM_TO_SIZE)}({x}, {shape_text(write, sizes, shape)})"
     if kind.shape == shape:
         return (x,)
@@ -98,11 +99,6 @@ def sum_to_size(write, x, *sizes, shape):
         return write.call("np.sum", x, **axis, **dtype)
     total = write.call("np.sum", x, **axis, keepdims=True, **dtype)
     return f"{total}.reshape({write.literal(shape)})" if lead else total
-
-
-def _is_known(shape: tuple) -> bool:
-    """Whether all sizes are numbers."""
-    return all(type(n) is int for n in shape)
 
 
 def broadcast_to(write, x, *sizes, shape):
@@ -259,7 +255,7 @@ def _add_at(write, out: str, item, position: int, arrays: tuple[str, ...], kind)
 
 def assemble(write, *operands, items, shape):
     """Zeros, with each part added in place."""
-    at = sizes = 0 if shape is not None and _is_known(shape) else 1
+    at = sizes = 0 if is_static_shape(shape) else 1
     parts = []
     for item in items:
         count = sum(type(e) is Here for e in (item if type(item) is tuple else (item,)))

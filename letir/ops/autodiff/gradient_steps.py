@@ -9,6 +9,7 @@ import numpy as np
 
 from letir.ast.attrs import token
 from letir.ast.primitive import never, todo
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, Undef
 from letir.errors import GuardError
 from letir.ops.as_numpy import control
@@ -133,7 +134,7 @@ def instantiated(ct, like):
     if like.type is None:
         return instantiate(ct, size(like), shape=None, dtype=np.dtype(float))
     # a named size is a number when it runs, and is asked of the operand then
-    known = all(type(n) is int for n in like.shape)
+    known = is_static_shape(like.shape)
     return instantiate(ct, *(() if known else (size(like),)), shape=like.shape, dtype=like.dtype)
 
 

@@ -12,6 +12,7 @@ import numpy as np
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.ops.autodiff.checkpoint_and_custom_jvp import suited
@@ -132,7 +133,7 @@ def _taken(mask: Value, operands, mapped, program: Lambda, axes, kinds) -> tuple
 
     pairs = zip(kinds, axes, strict=True)
     shapes = [kind and (*mask.shape, *kind.shape)[axis is None :] for kind, axis in pairs]
-    if not all(shape is not None and all(type(n) is int for n in shape) for shape in shapes):
+    if not all(map(is_static_shape, shapes)):
         return branch([mask, *operands])
 
     def zero(i: int, params):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.liveness import live_binds
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, suited, without_effects
@@ -145,7 +146,7 @@ def choice_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], d
 
 def _has_shape(local: Local) -> bool:
     """Whether its shape is known, so that there are zeros like it."""
-    return local.type is not None and all(type(n) is int for n in local.type.shape)
+    return has_static_shape(local.type)
 
 
 def _slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:

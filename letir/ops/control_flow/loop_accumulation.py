@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from letir.ast.builder import Value
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Local
 from letir.ops.define.records import added
 from letir.ops.shape.shape_and_creation import reshape
@@ -92,7 +93,7 @@ def _is_op(bind: Bind | None, name: str, **attrs) -> bool:
 def _has_sizes(arg, ndim: int) -> bool:
     """Whether it is an array of so many axes, whose sizes are numbers."""
     kind = arg.type if type(arg) is Local else None
-    return kind is not None and kind.ndim == ndim and all(type(n) is int for n in kind.shape)
+    return has_static_shape(kind) and kind.ndim == ndim
 
 
 def summed(terms: Sequence[_Product], stacked: dict[Local, Value]) -> Value | None:

@@ -7,6 +7,7 @@ from attrs import frozen
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.liveness import live_binds
 from letir.ast.primitive import Primitive
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
@@ -20,7 +21,7 @@ def _looped_impl(xp, *args, call, body, mapped):
     count = next(len(arg) for arg, there in zip(args, mapped, strict=True) if there)
     if not count:
         kinds = [arg.type for arg in body.ret.args]
-        if not all(kind and all(type(n) is int for n in kind.shape) for kind in kinds):
+        if not all(map(has_static_shape, kinds)):
             raise ShapeError(
                 "looped: the shape of a result for no example at all is not known\n"
                 "  pass axis_size, or one example"

@@ -14,6 +14,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import WEAK, Size
 from letir.errors import MissingRule, ShapeError
 
@@ -127,7 +128,7 @@ def resized(name: str, x, shape: tuple, like: Value | None, emitter=None, **attr
     """
     if isinstance(x, Value) and x.type is not None and x.shape == shape:  # most calls: no bind
         return x
-    if all(type(n) is int for n in shape):
+    if is_static_shape(shape):
         operands = (x,)
     else:
         operands = (x, sizes_operand(shape, [v for v in (x, like) if isinstance(v, Value)]))

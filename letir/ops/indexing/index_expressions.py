@@ -11,9 +11,10 @@ import numpy as np
 from letir.ast.attrs import Here
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import BoundsError, ShapeError
-from letir.ops.shape.shape_and_creation import as_size, is_known, ones_like
+from letir.ops.shape.shape_and_creation import as_size, ones_like
 
 
 def spelled_item(item) -> tuple[tuple, object]:
@@ -194,5 +195,5 @@ def _arrays_in(item) -> int:
 
 def sizes_in(operands: tuple, shape) -> tuple[tuple, tuple]:
     """(the operand that says the shape, if there is one, the parts and arrays)."""
-    count = 0 if is_known(shape) else 1
+    count = 0 if is_static_shape(shape) else 1
     return operands[:count], operands[count:]

@@ -14,6 +14,7 @@ from attrs import frozen
 from letir.ast.attrs import Here
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import Size
 from letir.ops.define.batch_rules import (
     as_rows,
@@ -240,7 +241,7 @@ def batched_assemble(args, mapped, *, items, shape):
         spelled.append(item)
         operands += [operand, *arrays]
     sizes, shape = with_batch(like, list(sizes), shape)
-    if not sizes and not all(type(n) is int for n in shape):
+    if not sizes and not is_static_shape(shape):
         sizes = [sizes_operand(shape, [like])]
     return emitted("assemble", (*sizes, *operands), items=tuple(spelled), shape=shape)
 

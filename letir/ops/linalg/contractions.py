@@ -9,6 +9,7 @@ import operator
 
 import numpy as np
 
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.as_numpy.arrays import listed
@@ -226,7 +227,7 @@ def _multi_dot_decompose(*arrays):
 def _in_best_order(chain: list):
     """The product of matrices (Cormen et al., Introduction to Algorithms, chapter 15.2)."""
     sizes = [chain[0].shape[0], *[x.shape[1] for x in chain]]
-    if not all(type(n) is int for n in sizes):
+    if not is_static_shape(sizes):
         return functools.reduce(operator.matmul, chain)
     best = {(i, i): (0, chain[i]) for i in range(len(chain))}
     for length in range(1, len(chain)):

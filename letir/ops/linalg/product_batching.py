@@ -8,6 +8,7 @@ import math
 import string
 
 from letir.ast.builder import Value
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ops.define.batch_rules import (
     aligned,
     emitted,
@@ -66,7 +67,7 @@ def _rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
     lead = x.shape[:-1]
     # vectors of all examples are the rows of a matrix already; named sizes have no product to
     # reshape to
-    if ranks[0] == 1 or not all(type(n) is int for n in lead):
+    if ranks[0] == 1 or not is_static_shape(lead):
         return _product(x, y)
     below = resized("reshape", x, (math.prod(lead), x.shape[-1]), x)
     out = _product(below, y)

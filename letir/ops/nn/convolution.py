@@ -11,6 +11,7 @@ from collections.abc import Callable
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy.copied_functions import copied_function
@@ -154,7 +155,7 @@ def _conv_weight_aval(x, y, *, kernel, groups, **where):
 
 def _known(x, name: str) -> tuple:
     """The sizes and the kernel of an operand. Raises MissingRule if they are unknown."""
-    if x.type is None or not all(type(n) is int for n in x.shape[2:]):
+    if x.type is None or not is_static_shape(x.shape[2:]):
         raise MissingRule(f"{name}: its derivative needs the sizes as numbers; retype the program")
     return x.shape[2:]
 
@@ -218,7 +219,7 @@ def _place(role: str, label: str) -> tuple[int, bool]:
 
 def _count(*sizes):
     """The product of sizes for a reshape, in which -1 stands for one that is known by name."""
-    return -1 if any(type(n) is not int for n in sizes) else _product(None, sizes)
+    return -1 if not is_static_shape(sizes) else _product(None, sizes)
 
 
 def _joined(v: Value, role: str, label: str, groups: int) -> Value:

@@ -6,6 +6,7 @@ again where it came from. Each is the other's derivative.
 
 import math
 
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy.copied_functions import copied_function
 from letir.ops.define.batch_rules import in_front, rank, to_front
@@ -75,7 +76,7 @@ def _fold_aval(y, *, sizes, stride, padding, dilation):
 def _unfold_vjp(ct, y, x, *, window, value, **spacing):
     """The cotangents added where they belong."""
     sizes = () if x.type is None else x.shape[x.ndim - len(window) :]
-    if not sizes or not all(type(n) is int for n in sizes):
+    if not sizes or not is_static_shape(sizes):
         raise MissingRule("unfold: its derivative needs the sizes as numbers; retype the program")
     return (unbroadcast(fold(ct, sizes=sizes, **spacing), x),)
 

@@ -7,13 +7,14 @@ which a rule draws again by the same key.
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError
 from letir.ops.define.records import composite, result_dtype
 from letir.ops.elementwise.ufuncs import less, log
 from letir.ops.random.keys_and_draws import NO_ONNX, as_key, check_key, random_draw
 from letir.ops.reductions.reductions import argmax, reduced_shape
-from letir.ops.shape.shape_and_creation import Sizes, as_size, declared, is_known, spelled
+from letir.ops.shape.shape_and_creation import Sizes, as_size, declared, spelled
 from letir.ops.shape.transpose_join_split import moved
 
 # ---- shapes and dtypes ----
@@ -36,7 +37,7 @@ def call(key, parameters: tuple, shape, dtype) -> tuple[tuple, dict]:
     kinds = [typed(p) for p in parameters]
     if shape is None:
         shape = broadcast_shapes(*[kind.shape for kind in kinds])
-        if not is_known(shape):
+        if not is_static_shape(shape):
             shape = next(p for p in parameters if typed(p).shape == shape)
     sizes, shape = spelled(shape)
     return (key, *parameters, *sizes), {"shape": shape, "dtype": _number_of(kinds, dtype)}

@@ -14,12 +14,13 @@ import optree
 from letir.ast.builder import Value
 from letir.ast.primitive import LATE_BOUND, PRIMITIVES, never
 from letir.ast.pytrees import NAMESPACE, Leaf, Static
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, MissingRule, ShapeError, TraceError
 from letir.ops.define.records import broadcast_tangent, define, unbroadcast
 from letir.ops.indexing.basic import index
 from letir.ops.random.distributions import typed
-from letir.ops.shape.shape_and_creation import as_size, is_known
+from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.special.gamma_gradient import gamma_slope
 
 # ---- states as arrays, on the host ----
@@ -238,7 +239,7 @@ class _TracedGenerator:
         if size is None:
             size = broadcast_shapes(*[typed(x).shape for x in operands])
         shape = tuple(map(as_size, size if isinstance(size, tuple | list) else (size,)))
-        if not is_known(shape):
+        if not is_static_shape(shape):
             raise TraceError(f"{method}: the size {shape} is known by name only; use letir.random")
         attrs = {"method": method, "shape": shape, "dtype": number_dtype(dtype)}
         attrs["options"] = tuple(options.items())

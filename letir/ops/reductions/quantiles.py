@@ -15,6 +15,7 @@ import math
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.define.records import composite, type_of_operand
@@ -105,7 +106,7 @@ def _columns(x: Value, axis) -> Value:
         return in_front
     if len(axes) == x.ndim:
         return reshape(in_front, -1)
-    if any(type(n) is not int for n in x.shape):
+    if not is_static_shape(x.shape):
         raise MissingRule("quantile: its derivative needs the shape of its operand as numbers")
     kept = in_front.shape[len(axes) :]
     return reshape(in_front, (math.prod(in_front.shape[: len(axes)]), *kept))

@@ -14,6 +14,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Absent
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.define.batch_rules import (
@@ -181,7 +182,7 @@ def _check_length(x: Value, axis, ufunc: str) -> None:
     """Raise MissingRule unless the length of the axis is known: the derivative is a chain."""
     kind = x.type
     axes = None if kind is None else range(x.ndim) if axis is None else normalized(axis, x.ndim)
-    if axes is None or not all(type(kind.shape[a]) is int for a in axes):
+    if axes is None or not is_static_shape([kind.shape[a] for a in axes]):
         raise MissingRule(
             f"{ufunc}: the derivative of a fold needs the length of the axis as a number\n"
             "  trace with concrete arrays, or retype the program first"

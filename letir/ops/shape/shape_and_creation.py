@@ -13,6 +13,7 @@ from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, never
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.as_numpy import arrays
@@ -48,11 +49,6 @@ def _np_shape(x) -> np.ndarray:
     return np.array(getattr(x, "shape", ()), dtype=np.int64)
 
 
-def is_known(shape) -> bool:
-    """Whether a shape is there and has numbers only."""
-    return shape is not None and all(type(n) is int for n in shape)
-
-
 @frozen(eq=False)
 class Sizes:
     """A shape that is a value of the program: a 1-d integer array, and what is known of it."""
@@ -77,11 +73,11 @@ def spelled(shape) -> tuple[tuple, tuple | None]:
     """
     if isinstance(shape, Value):
         known = None if shape.type is None else shape.shape
-        return ((), known) if is_known(known) else ((size(shape),), known)
+        return ((), known) if is_static_shape(known) else ((size(shape),), known)
     if type(shape) is Sizes:
         return (shape.array,), shape.known
     shape = tuple(map(as_size, shape if isinstance(shape, tuple | list) else (shape,)))
-    if not is_known(shape):
+    if not is_static_shape(shape):
         raise TraceError(f"the shape {shape} has a size that is known by name only: pass numbers")
     return (), shape
 

@@ -6,12 +6,13 @@ import itertools
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import BoundsError, MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import joined, on_axes, permuted, squeezed
 from letir.ops.define.records import added, array_dtype, define, result_dtype, unbroadcast
-from letir.ops.shape.shape_and_creation import as_size, is_known, reshape, zeros_like
+from letir.ops.shape.shape_and_creation import as_size, reshape, zeros_like
 
 
 def normalized(axis, ndim: int) -> tuple[int, ...]:
@@ -216,7 +217,7 @@ def _sections_of(extents: list):
         left = before[-1] - place
         is_from_end = type(place) is not int and type(left) is int and left > 0
         places.append(-left if is_from_end else place)
-    if not is_known(places):
+    if not is_static_shape(places):
         named = ", ".join(map(str, extents))
         raise MissingRule(f"concatenate: its derivative needs sizes among {named}; retype first")
     return tuple(places)

@@ -12,6 +12,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, LetirError, MissingRule, ShapeError, TraceError
 from letir.ops.define.batch_rules import emitted, in_front, rank, shifted
@@ -125,7 +126,7 @@ def _known_axes(x: Value, axes, name: str) -> tuple[int, ...]:
     """The axes that are transformed. Raises MissingRule unless their lengths are known."""
     if x.type is not None:
         axes = _axes_of(x, axes)
-        if all(type(x.shape[a]) is int for a in axes):
+        if is_static_shape([x.shape[a] for a in axes]):
             return axes
     raise MissingRule(f"{name}: its derivative needs the lengths of the axes as numbers")
 

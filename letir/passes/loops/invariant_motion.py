@@ -15,6 +15,7 @@ from letir.ast.bodies import bodies_of, map_bodies, with_bodies
 from letir.ast.builder import LetBuilder, renamed
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
+from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import WEAK, ArrayType
 from letir.ops.control_flow.conditionals import cond
@@ -234,7 +235,7 @@ def _is_quiet(bind: Bind) -> bool:
     kinds = [arg.type for arg in bind.args]
     if any(kind is None or kind is NO_TYPE or kind.weak for kind in kinds):
         return False
-    if any(type(n) is not int for kind in kinds for n in kind.shape):  # it may not fit
+    if not all(map(has_static_shape, kinds)):  # it may not fit
         return False
     if name in _QUIET_ALONE:
         return len(bind.args) <= 1
@@ -297,7 +298,7 @@ def _costs(binds: Sequence[Bind]) -> bool:
 def _is_plain(local: Local) -> bool:
     """Whether it is an array of known type and size, for which zeros can stand."""
     kind = local.type
-    return kind is not None and not kind.weak and all(type(n) is int for n in kind.shape)
+    return has_static_shape(kind) and not kind.weak
 
 
 def before(inside: _Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]:

@@ -7,6 +7,7 @@ from attrs import frozen
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import Primitive
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.ops.control_flow.scans import scan, strong
@@ -124,7 +125,7 @@ def scan_steps(bind: Bind) -> _ScanSteps | None:
     carried = [strong(arg.type) for arg in args[:start]]
     added = [kind.with_shape(kind.shape[1:]) for kind in outs[start:]]
     shapes = [kind.shape for kind in added]
-    if len(sizes) != 1 or any(type(n) is not int for n in (*sizes, *sum(shapes, ()))):
+    if len(sizes) != 1 or not is_static_shape((*sizes, *sum(shapes, ()))):
         return None
     return _ScanSteps(
         attrs["body"],

@@ -13,6 +13,7 @@ from functools import cache
 
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import Primitive
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.elementwise.casting import copy
 from letir.ops.indexing.basic import index
@@ -144,4 +145,4 @@ def is_view(bind: Bind) -> bool:
 def _is_small(part: Local, whole: Local) -> bool:
     """Whether copying a part is cheaper than copying the whole."""
     sizes = [0 if x.type is None else x.type.size for x in (part, whole)]
-    return all(type(size) is int for size in sizes) and sizes[0] * _SMALL <= sizes[1]
+    return is_static_shape(sizes) and sizes[0] * _SMALL <= sizes[1]

@@ -5,9 +5,10 @@ of zeros, and sums in any order.
 from collections.abc import Callable
 
 from letir.ast.primitive import Primitive
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Local
 from letir.ops.elementwise.ufuncs import add, div, mul, sub
-from letir.ops.shape.shape_and_creation import is_known, sum_to_size, zeros
+from letir.ops.shape.shape_and_creation import sum_to_size, zeros
 from letir.passes.peephole_rules.algebra import neutral
 from letir.passes.peephole_rules.movement import summed_at_once
 from letir.passes.peephole_rules.selection import array
@@ -17,7 +18,7 @@ from letir.passes.peephole_rules.value_facts import ValueFacts
 def nothing(bind: Bind) -> Bind | None:
     """Zeros in the place of ``bind``."""
     kind = bind.binders[0].type
-    if not is_known(kind.shape):
+    if not is_static_shape(kind.shape):
         return None
     if not kind.shape:
         return array(bind, kind.dtype.type(0))  # NumPy's scalar, as an operation gives

@@ -10,10 +10,11 @@ import numpy as np
 
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import Primitive
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Local
 from letir.ops.elementwise.casting import cast, copy
 from letir.ops.elementwise.ufuncs import real
-from letir.ops.shape.shape_and_creation import broadcast_to, is_known, ravel, reshape, sum_to_size
+from letir.ops.shape.shape_and_creation import broadcast_to, ravel, reshape, sum_to_size
 from letir.ops.shape.transpose_join_split import expand_dims, flip, normalized, squeeze, transpose
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
@@ -102,7 +103,7 @@ def _expanded(bind: Bind, known: ValueFacts) -> Local | None:
 def _without_sizes(bind: Bind, known: ValueFacts) -> Bind | None:
     """The shape as an attribute where it is known, and no operand."""
     kind = bind.binders[0].type
-    if len(bind.args) == 1 or not is_known(kind.shape):
+    if len(bind.args) == 1 or not is_static_shape(kind.shape):
         return None
     return remade(bind, bind.args[:1], shape=kind.shape)
 
@@ -130,7 +131,7 @@ def _reshaped(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     if inner is None or inner.attrs["order"] != "C" or len(bind.args) > 1 or not y.type.shape:
         return None
     base, shape = inner.args[0], y.type.shape
-    if not is_known(shape) or not is_known(x.type.shape) or not base.type.shape:
+    if not is_static_shape(shape) or not is_static_shape(x.type.shape) or not base.type.shape:
         return None
     # where the first one copies, a result may be a view of that copy, as another result may be
     is_view = splits(shape, x.type.shape) and not known.is_shown(y)
@@ -143,7 +144,7 @@ def _raveled(bind: Bind, known: ValueFacts) -> Bind | None:
     if bind.attrs["order"] != "C" or type(x) is not Local or not known.is_rows(x):
         return None
     # a scalar has no memory; a size with a name may be any
-    if y.type is None or not x.type.shape or not is_known(y.type.shape):
+    if y.type is None or not x.type.shape or not is_static_shape(y.type.shape):
         return None
     attrs = Attrs(shape=y.type.shape, order="C")
     return Bind(bind.binders, reshape, (x,), attrs, bind.source)

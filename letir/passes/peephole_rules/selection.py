@@ -7,6 +7,7 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.builder import freeze
 from letir.ast.primitive import Primitive
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Const, Local
 from letir.ops.elementwise.ufuncs import (
     bitwise_and,
@@ -26,7 +27,7 @@ from letir.ops.elementwise.ufuncs import (
     where,
 )
 from letir.ops.indexing.basic import index
-from letir.ops.shape.shape_and_creation import constant, is_known, size
+from letir.ops.shape.shape_and_creation import constant, size
 from letir.passes.peephole_rules.algebra import neutral, other
 from letir.passes.peephole_rules.movement import has_private_names
 from letir.passes.peephole_rules.value_facts import ValueFacts
@@ -125,7 +126,7 @@ def _size_of(bind: Bind, known: ValueFacts) -> Local | Bind | None:
     if x.type is None or type(x) is Const:
         return None
     shape = x.type.shape
-    if is_known(shape):
+    if is_static_shape(shape):
         return array(bind, np.array(shape, np.int64))
     if has_private_names(shape):
         return None

@@ -15,9 +15,10 @@ from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive, record_of
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import DTYPE_NAMES
 from letir.ops import load_rare
-from letir.ops.shape.shape_and_creation import Sizes, is_known, ones_like, size, zeros_like
+from letir.ops.shape.shape_and_creation import Sizes, ones_like, size, zeros_like
 from letir.tracing.numpy_protocols.dispatch import recorder_of
 
 OPERATORS = {
@@ -108,7 +109,7 @@ def _shape_of(x, axis=None):
     if not isinstance(x, Value):
         shape = ()
     else:
-        shape = x.shape if x.type is not None and is_known(x.shape) else Sizes.of(x)
+        shape = x.shape if x.type is not None and is_static_shape(x.shape) else Sizes.of(x)
     return shape if axis is None else shape[axis]
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
+from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Local
 from letir.errors import TraceError
 from letir.ops.effects.writes_to_arguments import order_of
@@ -64,7 +65,7 @@ def array_like(trace, base, local: Local) -> "np.ndarray | None":
     value = trace.demand(local if another is None else another)
     if isinstance(value, np.ndarray):
         return value if another is None else np.empty_like(value)
-    if not all(type(n) is int for n in base.shape) or not _is_in_c_order(trace, local):
+    if not is_static_shape(base.shape) or not _is_in_c_order(trace, local):
         return None
     size = base.dtype.itemsize
     strides = [size * math.prod(base.shape[i + 1 :]) for i in range(base.ndim)]
