@@ -73,7 +73,7 @@ def page() -> str:
     rows = "".join(row(name, support, notes) for name, support in recorded.items())
     refused = [f"| `np.{n}` | {reason(n)} |\n" for n in found if n not in recorded]
     others = "".join(
-        f"| {why} | {', '.join(listed(names))} |\n" for why, names in NO_ARRAYS.items()
+        f"| {why} | {listed(names)} |\n" for why, names in NO_ARRAYS.items()
     )
     noted = "".join(f"{i}. {text}\n" for text, i in notes.items())
     tail = NOTES + noted if notes else ""
