@@ -1,0 +1,98 @@
+"""What is declared about the package agrees with what is in it."""
+
+import ast
+import configparser
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import letir
+
+ROOT = Path(__file__).parent.parent
+SETUP = configparser.ConfigParser()
+SETUP.read(ROOT / "setup.cfg", encoding="utf-8")
+# the distributions that provide a module, where their names differ
+DISTRIBUTIONS = {"cupy": "cupy-cuda12x", "cupyx": "cupy-cuda12x"}
+# which part of letir imports a package that is optional, and the extra that names it
+EXTRAS = {
+    "hypothesis": ("letir/testing", "testing"),
+    "networkx": ("letir/ad/remat", "residuals"),
+    "scipy": ("letir/eval", "scipy"),
+    "cupyx": ("letir/eval", "cuda12"),
+}
+
+
+def requirements(text: str) -> set[str]:
+    """The names of the distributions in a list of requirements."""
+    return {re.split(r"[^\w-]", line)[0] for line in text.split()}
+
+
+def imported(path: Path) -> set[str]:
+    """The top-level packages that a file imports, anywhere in it."""
+    names = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names.update(alias.name.partition(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+def test_each_import_is_required_or_named_by_an_extra():
+    required = requirements(SETUP["options"]["install_requires"]) | {"letir"}
+
+    for path in sorted((ROOT / "letir").rglob("*.py")):
+        for name in imported(path) - sys.stdlib_module_names - required:
+            folder, extra = EXTRAS[name]
+            assert path.relative_to(ROOT).as_posix().startswith(f"{folder}/"), (path, name)
+            declared = requirements(SETUP["options.extras_require"][extra])
+            assert DISTRIBUTIONS.get(name, name) in declared, (path, name)
+
+
+def test_the_version_is_the_same_everywhere():
+    citation = (ROOT / "CITATION.cff").read_text(encoding="utf-8")
+
+    assert letir.__version__ == SETUP["metadata"]["version"]
+    assert f"\nversion: {letir.__version__}\n" in citation
+    assert f"\n## {letir.__version__}" in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_tested_versions_of_python_are_the_declared_ones():
+    workflow = (ROOT / ".github/workflows/tests.yml").read_text(encoding="utf-8")
+    declared = re.findall(r"Python :: (3\.\d+)", SETUP["metadata"]["classifiers"])
+
+    assert re.search(r"python: \[(.*)\]", workflow)[1] == ", ".join(f'"{v}"' for v in declared)
+    assert SETUP["options"]["python_requires"] == f">={declared[0]}"
+
+
+def test_building_a_wheel_leaves_nothing_behind(tmp_path):
+    pytest.importorskip("setuptools", "77", reason="pip installs it to build letir")
+    checkout, wheels = tmp_path / "checkout", tmp_path / "wheels"
+    without = shutil.ignore_patterns(".*", "__pycache__", "*.egg-info", "build")
+    shutil.copytree(ROOT / "letir", checkout / "letir", ignore=without)
+    shutil.copytree(ROOT / "packaging", checkout / "packaging", ignore=without)
+    for name in ("setup.cfg", "pyproject.toml", "README.md", "LICENSE", "MANIFEST.in"):
+        shutil.copy(ROOT / name, checkout)
+    wheels.mkdir()
+    before = sorted(checkout.rglob("*"))
+    code = f"import build_backend; print(build_backend.build_wheel({str(wheels)!r}))"
+
+    subprocess.run(
+        [sys.executable, "-B", "-c", code],
+        cwd=checkout,
+        env={**os.environ, "PYTHONPATH": str(checkout / "packaging")},
+        check=True,
+        capture_output=True,
+    )
+
+    assert before == sorted(checkout.rglob("*"))
+    (wheel,) = wheels.iterdir()
+    names = zipfile.ZipFile(wheel).namelist()
+    assert "letir/datasets/digits.csv.gz" in names
+    assert not [name for name in names if not name.startswith("letir")]
