@@ -11,7 +11,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError
-from letir.ops.define.records import promotable
+from letir.ops.define.records import promotion_type
 from letir.ops.elementwise.ufuncs import clip, where
 from letir.ops.indexing.basic import index_set
 from letir.ops.shape.shape_and_creation import constant, full
@@ -115,7 +115,7 @@ def _loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
     if ufunc is None or all(kind is NO_TYPE or kind.weak for kind in kinds):
         return None
     try:
-        found = ufunc.resolve_dtypes((*map(promotable, kinds), *[None] * ufunc.nout))
+        found = ufunc.resolve_dtypes((*map(promotion_type, kinds), *[None] * ufunc.nout))
     except (TypeError, DTypeError, AttributeError):  # None is no operand
         return None
     return found[: ufunc.nin]

@@ -18,7 +18,7 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret
 from letir.errors import DTypeError
 from letir.eval.memory_checks import updated
-from letir.ops.define.records import promotable
+from letir.ops.define.records import promotion_type
 from letir.ops.elementwise.fused import fused
 from letir.plan.effect_log import logged
 
@@ -239,7 +239,7 @@ def _resolve(ufunc: np.ufunc, types: tuple) -> tuple | None:
         return None
     results = (None,) * ufunc.nout
     try:
-        found = ufunc.resolve_dtypes((*map(promotable, types), *results))
+        found = ufunc.resolve_dtypes((*map(promotion_type, types), *results))
         again = ufunc.resolve_dtypes((*found[: ufunc.nin], *results))
     except (TypeError, DTypeError):
         return None

@@ -14,7 +14,7 @@ from letir.ast.terms import Lambda, Local, Ret
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import LetirError, ShapeError
 from letir.ops.autodiff.scripted import mapped_scripted, pulled
-from letir.ops.define.batch_rules import unmapped_types
+from letir.ops.define.batch_rules import types_without_batch
 from letir.ops.define.records import composite_record
 from letir.passes.dead_code_elimination import dead_code
 from letir.scripting.lowering.closing import Rule, operands_of, plain
@@ -149,7 +149,7 @@ class _Operation:
 
     def batch(self, args, axes, *, transform, **attrs):
         """The script for all examples at once, which keeps its backward."""
-        kinds = unmapped_types(args, axes)
+        kinds = types_without_batch(args, axes)
         bound = self.bound(tuple(map(_stand_in, kinds)), attrs)
         pairs = [pair for pair in zip(args, axes, strict=True) if pair[0] is not None]
         # as ``scripted``, which has both programs

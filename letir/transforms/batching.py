@@ -22,7 +22,7 @@ from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.autodiff.scripted import mapped_scripted
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
-from letir.ops.define.batch_rules import to_front, unmapped_types
+from letir.ops.define.batch_rules import move_to_front, types_without_batch
 from letir.ops.define.records import decomposition
 from letir.visitors.visitor import ExprVisitor, TailCall
 
@@ -59,7 +59,7 @@ def batched(
                 builder.params.append(param)
             else:
                 batch = builder.param(_mapped_type(param.type, axis, size), param.name)
-                names[param] = to_front(batch, axis).arg
+                names[param] = move_to_front(batch, axis).arg
         mapped = set(names)
         results = _Batching(builder, size).visit(fn.body, names, mapped)
         program = builder.build([names.get(a, a) if type(a) is Local else a for a in results])
@@ -197,7 +197,7 @@ def _batching_rule(op: Primitive) -> Callable:
 
 def _with_gradient(op: Primitive, args, axes, *, transform, **attrs):
     """The rule of a composite with a gradient of its own: both programs, batched."""
-    kinds = unmapped_types(args, axes)
+    kinds = types_without_batch(args, axes)
     forward = decomposition(op.decompose, kinds, attrs)
     backward, context, gradients = _gradient_of_slices(op, kinds, forward, attrs)
     there = [i for i, kind in enumerate(kinds) if kind is not None]
@@ -251,7 +251,7 @@ def _settled(bind: Bind, result, axis: int | None, expected: ArrayType | None, s
     if not isinstance(result, Value):
         return result
     if axis is not None:
-        result = to_front(result, axis)
+        result = move_to_front(result, axis)
     if expected is None or result.type is None:
         return result
     shape = expected.shape if axis is None else (size, *expected.shape)

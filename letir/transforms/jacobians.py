@@ -21,7 +21,7 @@ from letir.ast.terms import Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.eval.evaluator import run_flat
-from letir.ops.define.batch_rules import to_place
+from letir.ops.define.batch_rules import move_from_front
 from letir.ops.shape.shape_and_creation import eye, ones, reshape, zeros
 from letir.passes.dead_code_elimination import dead_code
 from letir.transforms.batching import batched
@@ -312,7 +312,7 @@ def _columns_of(builder, tangent: Value | None, start: int, row, column) -> Valu
         return _zeros_of(builder, shape, row.dtype)
     if tangent.shape != row.shape:  # along_units: equal only for a single direction, without axis
         whole = tangent.shape[0] == column.size
-        tangent = to_place(tangent if whole else tangent[start : start + column.size], -1)
+        tangent = move_from_front(tangent if whole else tangent[start : start + column.size], -1)
     return _shaped(tangent, shape)
 
 

@@ -16,7 +16,7 @@ from letir.ast.types import ArrayType, ShapeDtype, Size
 from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
-from letir.ops.define.batch_rules import rank, resized, shape_of, to_place
+from letir.ops.define.batch_rules import emit_with_shape, move_from_front, rank_of, shape_of
 from letir.tracing.entry import DROP, Recording, leaf_names, mark_static, record, unmarked
 from letir.tracing.trace_state import LAZY
 from letir.transforms.batching import batched
@@ -270,8 +270,8 @@ def _placed(builder, arg: Arg, axis: int | None, wanted: int | None, size, like,
             )
         return arg
     value = Value(builder, arg) if type(arg) is Local else arg.value
-    place = _normal(wanted, 1 + rank(value, axis is not None), name, "out_axes")
+    place = _normal(wanted, 1 + rank_of(value, axis is not None), name, "out_axes")
     if axis is None:
         shape = (size, *shape_of(value))
-        value = resized("broadcast_to", value, shape, like, builder)
-    return to_place(value, place)
+        value = emit_with_shape("broadcast_to", value, shape, like, builder)
+    return move_from_front(value, place)

@@ -10,14 +10,14 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda
 from letir.errors import TraceError
 from letir.ops.define.batch_rules import (
-    emitted,
+    batch_first,
+    broadcast_batch,
+    emit_op,
     first_mapped,
-    in_front,
-    integers,
+    integer_constant,
     known_size,
-    spread_out,
     stack_sizes,
-    unmapped,
+    type_without_batch,
 )
 from letir.ops.shape.shape_batching import shared
 
@@ -44,8 +44,8 @@ def mapped_body(body: Lambda, axes: list, size, transform, summed: list[bool]) -
     like = next(param for param, axis in zip(params, axes, strict=True) if axis == 0)
     results = []
     for result, axis, is_sum in zip(builder.call(program, params), found, summed, strict=True):
-        value = spread_out(result, axis == 0, like)
-        results.append(emitted("sum", (value,), axis=0) if is_sum else value)
+        value = broadcast_batch(result, axis == 0, like)
+        results.append(emit_op("sum", (value,), axis=0) if is_sum else value)
     return builder.build(results)
 
 
@@ -54,33 +54,38 @@ def axes_of(mapped) -> list[int | None]:
     return [0 if there else None for there in mapped]
 
 
-@in_front
+@batch_first
 def mapped_custom_vjp(args, mapped, *, n_outs, n_residuals, backward, transform):
     """The rule of custom_vjp: the cotangent of an input that all examples share is summed."""
     like, split = first_mapped(args, mapped), n_outs + n_residuals
-    outs = [spread_out(*pair, like) for pair in zip(args[:n_outs], mapped[:n_outs], strict=True)]
+    outs = [
+        broadcast_batch(*pair, like) for pair in zip(args[:n_outs], mapped[:n_outs], strict=True)
+    ]
     axes = [*axes_of(mapped[n_outs:split]), *[0] * n_outs]
     # what is shared by all examples gets one cotangent from each of them
     summed = [not there for there in mapped[split : split + len(backward.ret.args)]]
     backward = mapped_body(backward, axes, like.shape[0], transform, summed)
     attrs = {"n_outs": n_outs, "n_residuals": n_residuals, "backward": backward}
-    return emitted("custom_vjp", (*outs, *args[n_outs:]), **attrs)
+    return emit_op("custom_vjp", (*outs, *args[n_outs:]), **attrs)
 
 
 def slice_types(args, mapped) -> list:
     """The types of what one example has of each operand; None for an operand that is None."""
-    return [unmapped(arg, 0 if there else None) for arg, there in zip(args, mapped, strict=True)]
+    return [
+        type_without_batch(arg, 0 if there else None)
+        for arg, there in zip(args, mapped, strict=True)
+    ]
 
 
 def mapped_checkpoint(fitted: Callable) -> Callable:
     """The rule of checkpoint; ``fitted`` retypes a body."""
 
-    @in_front
+    @batch_first
     def rule(args, mapped, *, body, saved, transform):
         body = fitted(body, slice_types(args, mapped))
         size, summed = first_mapped(args, mapped).shape[0], [False] * len(body.ret.args)
         program = mapped_body(body, axes_of(mapped), size, transform, summed)
-        return emitted("checkpoint", args, body=program, saved=saved)
+        return emit_op("checkpoint", args, body=program, saved=saved)
 
     return rule
 
@@ -91,11 +96,11 @@ def mapped_custom_jvp(fitted: Callable, directed: Callable) -> Callable:
     ``fitted`` retypes a body, ``directed`` says which types have a tangent.
     """
 
-    @in_front
+    @batch_first
     def rule(args, mapped, *, name, primal, rule, closed_over, transform):
         like, count = first_mapped(args, mapped), len(primal.params)
         if not any(mapped[:count]):  # only what the user's rule reads beside is mapped
-            args = [spread_out(arg, i >= count, like) for i, arg in enumerate(args)]
+            args = [broadcast_batch(arg, i >= count, like) for i, arg in enumerate(args)]
             mapped = (*[True] * count, *mapped[count:])
         size, kinds = like.shape[0], slice_types(args, mapped)
         primal = fitted(primal, kinds[:count])
@@ -110,7 +115,7 @@ def mapped_custom_jvp(fitted: Callable, directed: Callable) -> Callable:
             every = [False] * len(rule.ret.args)
             attrs["rule"] = mapped_body(rule, places, size, transform, every)
         primal = mapped_body(primal, axes[:count], size, transform, summed)
-        return emitted("custom_jvp", args, primal=primal, **attrs)
+        return emit_op("custom_jvp", args, primal=primal, **attrs)
 
     return rule
 
@@ -121,24 +126,24 @@ def mapped_custom_jvp(fitted: Callable, directed: Callable) -> Callable:
 def mapped_step(name: str) -> Callable:
     """The rule of grad_of or when_defined."""
 
-    @in_front
+    @batch_first
     def rule(args, mapped, *, body, transform, **attrs):
         size = first_mapped(args, mapped).shape[0]
         summed = [False] * len(body.ret.args)
         program = mapped_body(body, axes_of(mapped), size, transform, summed)
-        return emitted(name, args, body=program, **attrs)
+        return emit_op(name, args, body=program, **attrs)
 
     return rule
 
 
-@in_front
+@batch_first
 def mapped_autograd_add(args, mapped):
     """The rule of autograd_add: an operand that all examples share gets the batch if it is
     defined.
     """
     like = first_mapped(args, mapped)
     operands = [_spread_if_defined(*pair, like) for pair in zip(args, mapped, strict=True)]
-    return emitted("autograd_add", operands)
+    return emit_op("autograd_add", operands)
 
 
 def _spread_if_defined(ct, is_mapped: bool, like: Value):
@@ -148,17 +153,17 @@ def _spread_if_defined(ct, is_mapped: bool, like: Value):
     builder = LetBuilder()
     # whether it is Undef is known when it runs: until then the broadcast waits in a body
     value, size = builder.param(ct.type), builder.param(like.type)
-    body = builder.build([spread_out(value, False, size)])
-    return emitted("when_defined", (ct, like), n_cts=1, body=body)[0]
+    body = builder.build([broadcast_batch(value, False, size)])
+    return emit_op("when_defined", (ct, like), n_cts=1, body=body)[0]
 
 
-@in_front
+@batch_first
 def mapped_instantiate(args, mapped, *, shape, dtype):
     """The rule of instantiate, whose shape gets the batch also where there is no value."""
     ct, *sizes = args
     shared("instantiate", sizes, mapped)
     n = known_size(ct.shape[0], "instantiate")
     if sizes:
-        sizes = [stack_sizes([integers(ct.emitter, [n]), *sizes])]
+        sizes = [stack_sizes([integer_constant(ct.emitter, [n]), *sizes])]
     shape = None if shape is None else (n, *shape)
-    return emitted("instantiate", (ct, *sizes), shape=shape, dtype=dtype)
+    return emit_op("instantiate", (ct, *sizes), shape=shape, dtype=dtype)

@@ -9,8 +9,8 @@ from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 from letir.ops.as_numpy import control
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body
-from letir.ops.define.batch_rules import emitted, first_mapped, in_front
-from letir.ops.define.records import added, define
+from letir.ops.define.batch_rules import batch_first, emit_op, first_mapped
+from letir.ops.define.records import add_terms, define
 from letir.ops.shape.shape_and_creation import zeros_like
 
 
@@ -39,7 +39,7 @@ def _scripted_vjp(
     late = [None] * n_outs + list(cts[n_outs:])
     if any(ct is not None for ct in late):
         further = transform(forward, list(args), late)
-        found = [added(pair) for pair in zip(found, further, strict=True)]
+        found = [add_terms(pair) for pair in zip(found, further, strict=True)]
     return tuple(found)
 
 
@@ -52,14 +52,14 @@ def pulled(cts, outs, values, backward: Lambda, context) -> tuple:
     return outs[0].emitter.call(backward, [*(values[i] for i in context), *given])
 
 
-@in_front
+@batch_first
 def mapped_scripted(args, mapped, *, forward, backward, context, gradients, transform, **attrs):
     """Both programs, batched: the gradient of an operand that all examples share is summed."""
     size = first_mapped(args, mapped).shape[0]
     count = len(forward.ret.args)
     there = (*mapped, *[True] * count)
     axes = [*axes_of(there[i] for i in context), *[0] * attrs["n_outs"]]
-    return emitted(
+    return emit_op(
         "scripted",
         args,
         forward=mapped_body(forward, axes_of(mapped), size, transform, [False] * count),

@@ -8,7 +8,7 @@ from letir.ast.terms import Lambda
 from letir.ops.as_numpy import control
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body
-from letir.ops.define.batch_rules import first_mapped, in_front
+from letir.ops.define.batch_rules import batch_first, first_mapped
 from letir.ops.define.records import define
 
 VECTORS = (
@@ -57,7 +57,7 @@ def _graph_jvp(tangents, outs, *args, f, df, transform, **vectors):
     return transform(fitted(f, tuple(map(body_type, args))), args, tangents)
 
 
-@in_front
+@batch_first
 def _graph_batch(args, mapped, *, f, df, transform, **vectors):
     """``f`` for all examples, inlined: a graph of its own would need another ``df``."""
     like, summed = first_mapped(args, mapped), [False] * len(f.ret.args)

@@ -18,7 +18,7 @@ from letir.ast.types import ArrayType
 from letir.ops.autodiff.checkpoint_and_custom_jvp import suited
 from letir.ops.autodiff.gradient_step_batching import axes_of, slice_types
 from letir.ops.control_flow.conditional_derivatives import branches_in, choice_attrs, choose
-from letir.ops.define.batch_rules import emitted, first_mapped, spread_out, to_front
+from letir.ops.define.batch_rules import broadcast_batch, emit_op, first_mapped, move_to_front
 
 
 def choice_batch(name: str) -> Callable:
@@ -26,7 +26,7 @@ def choice_batch(name: str) -> Callable:
 
     def rule(args, axes, *, transform, **attrs):
         pairs = zip(args, axes, strict=True)
-        args = [arg if axis is None else to_front(arg, axis) for arg, axis in pairs]
+        args = [arg if axis is None else move_to_front(arg, axis) for arg, axis in pairs]
         mapped = [axis is not None for axis in axes]
         size = first_mapped(args, mapped).shape[0]
         types = slice_types(args, mapped)[1:]
@@ -53,7 +53,7 @@ def _one_for_all(name: str, args, mapped, programs, kinds) -> tuple:
     places = zip(*[axes for _, axes in programs], strict=True)
     out = [any(axis is not None for axis in axes) for axes in places]
     bodies = [_with_batch(*pair, out, mapped[1:], kinds) for pair in programs]
-    found = emitted(name, args, **choice_attrs(name, bodies))
+    found = emit_op(name, args, **choice_attrs(name, bodies))
     return found, tuple([0 if there else None for there in out])
 
 
@@ -64,7 +64,7 @@ def _with_batch(program: Lambda, axes, out: Sequence[bool], mapped, kinds) -> La
     like = next((param for param, there in zip(params, mapped, strict=True) if there), None)
     results = []
     for i, found in enumerate(builder.call(program, params)):
-        value = spread_out(found, axes[i] is not None, like) if out[i] else found
+        value = broadcast_batch(found, axes[i] is not None, like) if out[i] else found
         results.append(_in_dtype(value, kinds[i]))
     return builder.build(results)
 
@@ -90,10 +90,10 @@ def _each_its_own(name: str, args, mapped, programs, kinds) -> tuple:
     for i, kind in enumerate(kinds):
         value = _in_dtype(found[-1][i], kind)
         if len(masks) == 1:
-            value = spread_out(value, programs[-1][1][i] is not None, args[0])
+            value = broadcast_batch(value, programs[-1][1][i] is not None, args[0])
         for mask, others in zip(masks[:-1], found[:-1], strict=True):
             is_its = like_rank(mask, len(kind.shape))
-            value = emitted("where", (is_its, _in_dtype(others[i], kind), value))
+            value = emit_op("where", (is_its, _in_dtype(others[i], kind), value))
         results.append(value)
     return tuple(results), (0,) * len(results)
 
@@ -105,15 +105,15 @@ def _chosen_by(name: str, choice: Value, count: int) -> list[Value]:
         return [is_true, ~is_true]
     if choice.dtype.kind == "b" or choice.dtype.itemsize < 8:
         choice = choice.astype(np.dtype("int64"))  # else count may not fit it
-    index = emitted("minimum", (emitted("maximum", (choice, 0)), count - 1))
+    index = emit_op("minimum", (emit_op("maximum", (choice, 0)), count - 1))
     return [index == k for k in range(count)]
 
 
 def first_in(mask: Value) -> Value:
     """The number of the first example in ``mask``; anything where there are no examples at all."""
     if mask.shape[0] == 0:  # argmax refuses that, and what reads the number is not evaluated
-        return emitted("sum", (mask,), axis=None, keepdims=False)
-    return emitted("argmax", (mask,), axis=None, keepdims=False)
+        return emit_op("sum", (mask,), axis=None, keepdims=False)
+    return emit_op("argmax", (mask,), axis=None, keepdims=False)
 
 
 def _taken(mask: Value, operands, mapped, program: Lambda, axes, kinds) -> tuple:
@@ -144,16 +144,16 @@ def _taken(mask: Value, operands, mapped, program: Lambda, axes, kinds) -> tuple
     def nobody(params):
         return (None,) * len(kinds)
 
-    is_any = emitted("any", (mask,), axis=None, keepdims=False)
+    is_any = emit_op("any", (mask,), axis=None, keepdims=False)
     return choose("cond", is_any, [mask, *operands], [branch, nobody], zero)
 
 
 def sheltered(mask: Value, x: Value, first: Value) -> Value:
     """``x`` with the first example in ``mask`` in the place of those that are not in it."""
-    other = emitted("stop_gradient", (x[first],))
-    return emitted("where", (like_rank(mask, x.ndim - 1), x, other))
+    other = emit_op("stop_gradient", (x[first],))
+    return emit_op("where", (like_rank(mask, x.ndim - 1), x, other))
 
 
 def like_rank(mask: Value, ndim: int) -> Value:
     """``mask`` with axes of length 1 for those of an example."""
-    return emitted("expand_dims", (mask,), axis=tuple(range(1, 1 + ndim))) if ndim else mask
+    return emit_op("expand_dims", (mask,), axis=tuple(range(1, 1 + ndim))) if ndim else mask

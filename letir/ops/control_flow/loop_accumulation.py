@@ -12,7 +12,7 @@ from attrs import frozen
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Local
-from letir.ops.define.records import added
+from letir.ops.define.records import add_terms
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import transpose
 
@@ -98,4 +98,4 @@ def _has_sizes(arg, ndim: int) -> bool:
 
 def summed(terms: Sequence[_Product], stacked: dict[Local, Value]) -> Value | None:
     """The sum of products over all steps, given the stacked factors; None if there is none."""
-    return added(term.of_all(stacked[term.a], stacked[term.b]) for term in terms)
+    return add_terms(term.of_all(stacked[term.a], stacked[term.b]) for term in terms)

@@ -12,7 +12,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.as_numpy import control
-from letir.ops.define.batch_rules import emitted, to_front, unmapped
+from letir.ops.define.batch_rules import emit_op, move_to_front, type_without_batch
 from letir.ops.define.records import define
 
 
@@ -44,7 +44,7 @@ def _looped_aval(*types, body, mapped):
 def _slices(builder: LetBuilder, values: Sequence, mapped: Sequence[bool]) -> list[Value | None]:
     """A parameter for one example of each value, None for one that is not there."""
     return [
-        None if v is None else builder.param(unmapped(v, 0 if there else None))
+        None if v is None else builder.param(type_without_batch(v, 0 if there else None))
         for v, there in zip(values, mapped, strict=True)
     ]
 
@@ -61,7 +61,7 @@ def _run(program: LetBuilder, results: Sequence, operands: Sequence, mapped: Seq
     triples = [triple for triple in triples if triple[0] in used or triple is counts]
     params, values, there = zip(*triples, strict=True)
     body = Lambda(params, body.binds, body.ret)
-    found = iter(emitted("looped", values, body=body, mapped=there))
+    found = iter(emit_op("looped", values, body=body, mapped=there))
     return tuple([None if r is None else next(found) for r in results])
 
 
@@ -73,7 +73,7 @@ def _looped_vjp(cts, outs, *args, body, mapped, transform, wanted=None):
     found = _run(builder, results, (*args, *cts), (*mapped, *all_mapped))
     return tuple(
         [
-            ct if ct is None or there else emitted("sum", (ct,), axis=0)
+            ct if ct is None or there else emit_op("sum", (ct,), axis=0)
             for ct, there in zip(found, mapped, strict=True)
         ]
     )
@@ -91,11 +91,11 @@ def _looped_batch(args, axes, *, body, mapped, transform):
     """A loop over the same examples, of the body for a batch of each."""
     n = next(a.shape[axis] for a, axis in zip(args, axes, strict=True) if axis is not None)
     operands = [
-        arg if axis is None else to_front(to_front(arg, axis), int(inner))
+        arg if axis is None else move_to_front(move_to_front(arg, axis), int(inner))
         for arg, axis, inner in zip(args, axes, mapped, strict=True)
     ]
     program, out_axes = transform(body, [None if axis is None else 0 for axis in axes], n)
-    found = emitted("looped", operands, body=program, mapped=mapped)
+    found = emit_op("looped", operands, body=program, mapped=mapped)
     return found, tuple([None if axis is None else 1 for axis in out_axes])
 
 
@@ -128,10 +128,10 @@ class LoopOverExamples:
             if not isinstance(arg, Value):
                 operands.append(arg)
                 continue
-            operands.append(builder.param(unmapped(arg, axis)))
-            given.append(arg if axis is None else to_front(arg, axis))
+            operands.append(builder.param(type_without_batch(arg, axis)))
+            given.append(arg if axis is None else move_to_front(arg, axis))
             there.append(axis is not None)
         out = builder.apply(op, operands, op.complete(attrs))
         body = builder.build((out,) if op.results is None else out)
-        found = emitted("looped", given, body=body, mapped=tuple(there))
+        found = emit_op("looped", given, body=body, mapped=tuple(there))
         return (found[0], 0) if op.results is None else (found, (0,) * len(found))

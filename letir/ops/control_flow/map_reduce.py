@@ -18,7 +18,7 @@ from letir.errors import DTypeError, ShapeError
 from letir.ops.autodiff.checkpoint_and_custom_jvp import fitted
 from letir.ops.control_flow.binary_bodies import Pairwise, fold, for_many, known_ufunc, prefixes
 from letir.ops.control_flow.scan_vjp import emit_scan
-from letir.ops.define.batch_rules import decomposed
+from letir.ops.define.batch_rules import composite_batch
 from letir.ops.define.records import composite_numerics, composite_rules, decomposition, define
 from letir.ops.elementwise.ufuncs import where
 from letir.ops.reductions.cumulative import cumsum
@@ -45,7 +45,7 @@ def combinator(name: str, decompose: Callable, aval: Callable, results: Callable
         aval,
         vjp=vjp,
         jvp=jvp,
-        batch=decomposed(partial(decomposition, decompose), several=True),
+        batch=composite_batch(partial(decomposition, decompose), several=True),
         decompose=decompose,
         attributes=decompose,
         results=results,

@@ -8,7 +8,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda, Local
 from letir.ops.control_flow.conditional_derivatives import choose
 from letir.ops.control_flow.loop_analysis import is_counted
-from letir.ops.define.batch_rules import emitted, spread_out, to_front, unmapped
+from letir.ops.define.batch_rules import broadcast_batch, emit_op, move_to_front, type_without_batch
 
 
 def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
@@ -16,7 +16,7 @@ def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
     end, mapped = n_carry + n_xs, [axis is not None for axis in axes]
     first = next(i for i, there in enumerate(mapped) if there)
     size = args[first].shape[axes[first]]
-    kinds = [unmapped(arg, axis) for arg, axis in zip(args, axes, strict=True)]
+    kinds = [type_without_batch(arg, axis) for arg, axis in zip(args, axes, strict=True)]
     is_ragged = mapped[n_carry] and is_counted(kinds, n_carry, n_xs) if n_xs else False
     kinds[n_carry:end] = [kind and kind.with_shape(kind.shape[1:]) for kind in kinds[n_carry:end]]
     kinds[:n_carry] = [kind and kind.with_shape(kind.shape) for kind in kinds[:n_carry]]
@@ -26,19 +26,20 @@ def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
         body = _skipping(body, n_carry)
     program, mapped, out_mapped = batched_body(body, mapped, n_carry, size, transform)
     operands = [
-        arg if axis is None else to_front(arg, axis) for arg, axis in zip(args, axes, strict=True)
+        arg if axis is None else move_to_front(arg, axis)
+        for arg, axis in zip(args, axes, strict=True)
     ]
     like = operands[first]
     operands[:n_carry] = [
-        spread_out(arg, axis is not None or not there, like)
+        broadcast_batch(arg, axis is not None or not there, like)
         for arg, axis, there in zip(operands, axes, mapped[:n_carry], strict=False)
     ]
     operands[n_carry:end] = [
-        to_front(x, 1) if there else x
+        move_to_front(x, 1) if there else x
         for x, there in zip(operands[n_carry:end], mapped[n_carry:end], strict=True)
     ]
     attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
-    outs = emitted("scan", operands, body=program, **attrs)
+    outs = emit_op("scan", operands, body=program, **attrs)
     places = [None if not there else 0 if i < n_carry else 1 for i, there in enumerate(out_mapped)]
     return outs, tuple(places)
 
@@ -49,7 +50,7 @@ def _skipping(body: Lambda, n_carry: int) -> Lambda:
     params = [builder.param(param.type, param.name) for param in body.params]
     is_step = params[n_carry] >= 0
     if is_step.ndim:
-        is_step = emitted("any", (is_step,), axis=None, keepdims=False)
+        is_step = emit_op("any", (is_step,), axis=None, keepdims=False)
 
     def zero(i: int, given):
         kind = body.ret.args[i].type
@@ -96,7 +97,7 @@ def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, trans
     found = list(builder.call(program, params))
     for i in range(n_carry):
         if mapped[i] and not out[i]:
-            found[i] = spread_out(found[i], False, like)
+            found[i] = broadcast_batch(found[i], False, like)
         if _is_of_another(found[i], kinds[i]):  # a batch of numbers promotes as an array
             found[i] = found[i].astype(kinds[i].dtype)
     return builder.build(found), mapped, [*mapped[:n_carry], *out[n_carry:]]

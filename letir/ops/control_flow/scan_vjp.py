@@ -24,7 +24,7 @@ from letir.ops.control_flow.loop_analysis import (
     is_counted,
     part,
 )
-from letir.ops.define.records import added, takes_gradient, unbroadcast
+from letir.ops.define.records import add_terms, takes_gradient, unbroadcast
 from letir.ops.elementwise.casting import weaken
 from letir.ops.shape.shape_and_creation import zeros_like
 
@@ -285,7 +285,7 @@ class _Sums:
             self.products[i] = [p for p in found if p.b in there]
             rest += [p.made for p in found if p.b not in there]
             if rest:
-                values = added(Value(loop.builder, local) for local in rest)
+                values = add_terms(Value(loop.builder, local) for local in rest)
                 self.carry.append(loop.carried(zeros_like(terms[i][0])) + values)
                 self.carried.append(i)
         factors = [x for terms in self.products.values() for p in terms for x in (p.a, p.b)]

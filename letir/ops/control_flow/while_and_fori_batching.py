@@ -15,13 +15,13 @@ from letir.ops.autodiff.gradient_step_batching import axes_of, slice_types
 from letir.ops.control_flow.conditional_batching import first_in, like_rank, sheltered
 from letir.ops.control_flow.fori_as_while import below, counting
 from letir.ops.control_flow.scan_batching import batched_body
-from letir.ops.define.batch_rules import emitted, first_mapped, spread_out, to_front
+from letir.ops.define.batch_rules import broadcast_batch, emit_op, first_mapped, move_to_front
 
 
 def _in_front(args: Sequence, axes: Sequence) -> tuple[list, list[bool]]:
     """(operands with the batch in front, which of them have it)."""
     pairs = zip(args, axes, strict=True)
-    operands = [arg if axis is None else to_front(arg, axis) for arg, axis in pairs]
+    operands = [arg if axis is None else move_to_front(arg, axis) for arg, axis in pairs]
     return operands, [axis is not None for axis in axes]
 
 
@@ -29,7 +29,7 @@ def _spread_carry(operands: list, before: Sequence[bool], mapped: Sequence[bool]
     """The operands, with the batch where only ``mapped`` has it."""
     like = first_mapped(operands, before)
     return [
-        spread_out(operand, a or not b, like)
+        broadcast_batch(operand, a or not b, like)
         for operand, a, b in zip(operands, before, mapped, strict=True)
     ]
 
@@ -46,10 +46,10 @@ def while_batch(args, axes, *, test, body, transform):
     """The rule of ``while_loop``."""
     loop = _Batched(args, axes, test, body, len(body.ret.args), transform)
     if not loop.is_masked:
-        found = emitted("while_loop", loop.operands, test=loop.test, body=loop.body)
+        found = emit_op("while_loop", loop.operands, test=loop.test, body=loop.body)
         return found, _places(loop.out)
     test, body, operands = loop.masked(stacks=False, numbered=False)
-    found = emitted("while_loop", operands, test=test, body=body)
+    found = emit_op("while_loop", operands, test=test, body=body)
     return found[1:], _places(loop.out)
 
 
@@ -59,11 +59,11 @@ def while_scan_batch(args, axes, *, test, body, n_carry, numbered, transform):
     carry, rows = _places(loop.out[:n_carry]), _places(loop.out[n_carry:], 1)
     if not loop.is_masked:
         attrs = {"test": loop.test, "body": loop.body, "n_carry": n_carry, "numbered": numbered}
-        found = emitted("while_scan", loop.operands, **attrs)
+        found = emit_op("while_scan", loop.operands, **attrs)
         return found, (*carry, *([] if numbered else [None]), *rows)
     test, body, operands = loop.masked(stacks=True, numbered=numbered)
     attrs = {"test": test, "body": body, "n_carry": n_carry + 1, "numbered": True}
-    _, *found = emitted("while_scan", operands, **attrs)
+    _, *found = emit_op("while_scan", operands, **attrs)
     return tuple(found), (*carry, 1, *rows[numbered:])
 
 
@@ -97,7 +97,7 @@ class _Batched:
     def any_left(self, operands: Sequence) -> Lambda:
         """Whether any example goes on."""
         mask, *_ = self.params(operands)
-        return mask.emitter.build([emitted("any", (mask,), axis=None, keepdims=False)])
+        return mask.emitter.build([emit_op("any", (mask,), axis=None, keepdims=False)])
 
     def params(self, operands: Sequence) -> list:
         """Parameters for the operands of the masked loop, in a program of their own."""
@@ -113,7 +113,7 @@ class _Batched:
         safe = [sheltered(mask, value, first) if there else value for value, there in pairs]
         found = mask.emitter.call(self.body, safe)
         carry = [
-            emitted("where", (like_rank(mask, value.ndim - 1), new, value))
+            emit_op("where", (like_rank(mask, value.ndim - 1), new, value))
             for new, value in zip(found, values[: self.n_carry], strict=False)
         ]
         left = mask.emitter.call(self.test, [*carry, *values[self.n_carry :]])[0]
@@ -121,7 +121,7 @@ class _Batched:
         if stacks:
             number = further.pop(0) if numbered else 0
             rank = number.ndim - self.out[self.n_carry] if numbered else 0
-            further.insert(0, emitted("where", (like_rank(mask, rank), number, -1)))
+            further.insert(0, emit_op("where", (like_rank(mask, rank), number, -1)))
         return mask.emitter.build([mask & _truth(left), *carry, *further])
 
 
@@ -161,4 +161,4 @@ def _same_bounds(args, axes, body: Lambda, transform):
     *params, index = program.params
     program = Lambda([index, *params], program.binds, program.ret)
     operands = _spread_carry(operands, before, mapped[:-1])
-    return emitted("fori_loop", [*args[:2], *operands], body=program), _places(out)
+    return emit_op("fori_loop", [*args[:2], *operands], body=program), _places(out)

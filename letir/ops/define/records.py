@@ -16,7 +16,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, register
 from letir.ast.types import WEAK, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, MissingRule
-from letir.ops.define.batch_rules import decomposed, pointwise
+from letir.ops.define.batch_rules import composite_batch, pointwise_rule
 from letir.ops.define.composite_programs import decomposition
 
 DISCRETE = never("the result is not floating, so there is nothing to differentiate")
@@ -44,7 +44,7 @@ def define(name: str, impl: Callable, aval: Callable, *, vjp, jvp, **fields) -> 
 # ---- ufuncs: types and numerics ----
 
 
-def promotable(kind: ArrayType):
+def promotion_type(kind: ArrayType):
     """``kind`` as NumPy's promotion takes it: a dtype, or a Python type if it is weak."""
     if kind is None:
         raise DTypeError("None is no operand of an arithmetic operation")
@@ -56,7 +56,7 @@ def promotable(kind: ArrayType):
 def result_dtype(*types: ArrayType) -> np.dtype:
     """The dtype that NumPy promotes operands of these types to."""
     # result_type takes values where resolve_dtypes takes Python's types
-    return np.result_type(*[promotable(kind)(0) if kind.weak else kind.dtype for kind in types])
+    return np.result_type(*[promotion_type(kind)(0) if kind.weak else kind.dtype for kind in types])
 
 
 def array_dtype(*types: ArrayType) -> np.dtype:
@@ -70,7 +70,7 @@ def ufunc_aval(ufunc: np.ufunc) -> Callable:
     def aval(*types, **_):
         try:
             # NumPy is asked, not imitated: what it records is what it would compute
-            dtypes = ufunc.resolve_dtypes((*map(promotable, types), *[None] * ufunc.nout))
+            dtypes = ufunc.resolve_dtypes((*map(promotion_type, types), *[None] * ufunc.nout))
         except TypeError as error:
             listed = ", ".join(map(str, types))
             raise DTypeError(
@@ -177,7 +177,7 @@ def broadcast_tangent(tangent: Value | None, out: Value) -> Value | None:
 # ---- records of ufuncs ----
 
 
-def diagonal(terms: tuple[Callable | Absent | None, ...]) -> tuple[Callable, Callable]:
+def diagonal_rules(terms: tuple[Callable | Absent | None, ...]) -> tuple[Callable, Callable]:
     """(vjp, jvp) of an elementwise operation, whose Jacobian is diagonal: a term serves both modes.
 
     ``terms[i](g, out, *args)`` is ``g`` times the derivative by operand i, None for zero, an
@@ -199,7 +199,7 @@ def diagonal(terms: tuple[Callable | Absent | None, ...]) -> tuple[Callable, Cal
         absent = next((t for t, _ in there if type(t) is Absent), None)
         if absent is not None:
             raise MissingRule(absent.reason)
-        return broadcast_tangent(added(t(g, out, *args) for t, g in there), out)
+        return broadcast_tangent(add_terms(t(g, out, *args) for t, g in there), out)
 
     return terms_vjp, terms_jvp
 
@@ -208,9 +208,9 @@ def elementwise(
     name: str, *terms: Callable | None, numpy: np.ufunc, also=(), vjp=None, jvp=None, **fields
 ) -> Primitive:
     """Register an elementwise operation that a ufunc computes, and others ``also``; ``terms`` as in
-    ``diagonal``.
+    ``diagonal_rules``.
     """
-    by_vjp, by_jvp = diagonal(terms)
+    by_vjp, by_jvp = diagonal_rules(terms)
     return define(
         name,
         ufunc_impl(numpy),
@@ -220,7 +220,7 @@ def elementwise(
         numpy=(numpy, *also),
         elementwise=True,
         reusable=True,
-        **{"batch": pointwise(name), **fields},
+        **{"batch": pointwise_rule(name), **fields},
     )
 
 
@@ -236,7 +236,7 @@ def binary(name: str, by_first: Callable, by_second: Callable, **fields) -> Prim
     return elementwise(name, by_first, by_second, **fields)
 
 
-def flat(name: str, numpy: np.ufunc, **fields) -> Primitive:
+def piecewise_constant(name: str, numpy: np.ufunc, **fields) -> Primitive:
     """Register an elementwise function whose derivative is zero wherever it exists."""
     return elementwise(name, numpy=numpy, vjp=FLAT, jvp=FLAT, **fields)
 
@@ -246,7 +246,7 @@ def discrete(name: str, numpy: np.ufunc, **fields) -> Primitive:
     return elementwise(name, numpy=numpy, vjp=DISCRETE, jvp=DISCRETE, **fields)
 
 
-def added(terms) -> Value | None:
+def add_terms(terms) -> Value | None:
     """The sum of the terms that are there; None if none is."""
     total = None
     for term in terms:
@@ -276,7 +276,7 @@ def composite_record(
     made_impl, made_aval = composite_numerics(decompose, several)
     by_vjp, by_jvp = composite_rules(decompose, several)
     if vjp is None:  # else the batching transform has to keep the derivative
-        fields.setdefault("batch", decomposed(partial(decomposition, decompose), several))
+        fields.setdefault("batch", composite_batch(partial(decomposition, decompose), several))
     return Primitive(
         name,
         _own_or_made(impl, made_impl, fields.get("numpy", ())) if impl else made_impl,

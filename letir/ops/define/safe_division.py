@@ -10,9 +10,9 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
 from letir.ops.as_numpy.copied_functions import copied_function
-from letir.ops.define.batch_rules import pointwise
+from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import (
-    added,
+    add_terms,
     broadcast_tangent,
     define,
     takes_gradient,
@@ -42,7 +42,7 @@ def _quotient_jvp(tangents, out, x, y) -> Value:
     """The product rule; what is 0 does not change with y, however fast that changes."""
     by_x, by_y = tangents
     term = None if by_y is None else -out * PRIMITIVES["where"]((out == 0) & (y == 0), 0, by_y)
-    return broadcast_tangent(safe_divide(added((by_x, term)), y), out)
+    return broadcast_tangent(safe_divide(add_terms((by_x, term)), y), out)
 
 
 safe_divide = define(
@@ -52,6 +52,6 @@ safe_divide = define(
     vjp=_quotient_vjp,
     jvp=_quotient_jvp,
     elementwise=True,
-    batch=pointwise("quotient"),
+    batch=pointwise_rule("quotient"),
     source=copied_function(_quotient_impl),
 )

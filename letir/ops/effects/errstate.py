@@ -9,7 +9,7 @@ from collections.abc import Callable
 from letir.ast.builder import LetBuilder, Value
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body, slice_types
-from letir.ops.define.batch_rules import emitted, first_mapped, in_front
+from letir.ops.define.batch_rules import batch_first, emit_op, first_mapped
 from letir.ops.define.records import define
 
 
@@ -37,7 +37,7 @@ def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
     if not program.ret.args:
         return found
     given = [v for v in values if isinstance(v, Value)]
-    results = iter(emitted("errstate", given, body=program, **state))
+    results = iter(emit_op("errstate", given, body=program, **state))
     return tuple(next(results) if isinstance(answer, Value) else answer for answer in found)
 
 
@@ -65,13 +65,13 @@ def _errstate_jvp(tangents, outs, *args, body, transform, **state):
     return _in_state(rule, (*args, *tangents), state)
 
 
-@in_front
+@batch_first
 def _batched_errstate(args, mapped, *, body, transform, **state):
     """The body for all examples, in the same state."""
     body = fitted(body, slice_types(args, mapped))
     size, apart = first_mapped(args, mapped).shape[0], [False] * len(body.ret.args)
     body = mapped_body(body, axes_of(mapped), size, transform, apart)
-    return emitted("errstate", args, body=body, **state)
+    return emit_op("errstate", args, body=body, **state)
 
 
 def _errstate_source(write, *args, body, **state):

@@ -4,7 +4,7 @@ import builtins
 import string
 
 from letir.ast.primitive import never
-from letir.ops.define.batch_rules import emitted, in_front
+from letir.ops.define.batch_rules import batch_first, emit_op
 from letir.ops.define.records import define
 
 
@@ -62,7 +62,7 @@ print_ = define(
     vjp=never("it has no result"),
     jvp=never("it has no result"),
     # once, of the values of all examples
-    batch=in_front(lambda args, mapped, **attrs: emitted("print", args, **attrs)),
+    batch=batch_first(lambda args, mapped, **attrs: emit_op("print", args, **attrs)),
     results=lambda **_: 0,
     effect=True,
     source=_print_source,

@@ -12,7 +12,7 @@ from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import GuardError, ShapeError
 from letir.ops.as_numpy import argument_writes
-from letir.ops.define.batch_rules import pointwise
+from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import define, unbroadcast
 from letir.ops.shape.shape_and_creation import zeros_like
 
@@ -121,6 +121,6 @@ complex_of = define(
     _complex_of_aval,
     vjp=lambda ct, y, re, im: (unbroadcast(ct, re), unbroadcast(ct * 1j, im)),
     jvp=_complex_of_jvp,
-    batch=pointwise("complex_of"),
+    batch=pointwise_rule("complex_of"),
     source=argument_writes.complex_of,
 )

@@ -7,7 +7,7 @@ from letir.ast.primitive import never, todo
 from letir.ast.types import WEAK, ArrayType, number_dtype
 from letir.errors import DTypeError
 from letir.ops.as_numpy import arrays
-from letir.ops.define.batch_rules import pointwise, unchanged
+from letir.ops.define.batch_rules import identity_batch, pointwise_rule
 from letir.ops.define.records import define, recast, unbroadcast
 
 # ---- another dtype ----
@@ -32,7 +32,7 @@ cast = define(
     vjp=lambda ct, y, x, *, dtype: (unbroadcast(ct, x) if dtype.kind in "fc" else None,),
     jvp=lambda t, y, x, *, dtype: recast(t[0], dtype) if dtype.kind in "fc" else None,
     prepare=_cast_prepare,
-    batch=pointwise("cast"),
+    batch=pointwise_rule("cast"),
     elementwise=True,
     reusable=True,
     onnx="Cast",
@@ -51,7 +51,7 @@ weaken = define(
     _weaken_aval,
     vjp=lambda ct, y, x: (unbroadcast(ct, x),),
     jvp=lambda t, y, x: t[0],
-    batch=unchanged,  # a batch of Python numbers is an array
+    batch=identity_batch,  # a batch of Python numbers is an array
     onnx=todo("Python numbers become 0-d arrays first"),
     source=arrays.weaken,
 )
@@ -74,7 +74,7 @@ copy = define(
     jvp=lambda t, y, x, *, order: t[0],
     prepare=_copy_prepare,
     numpy=(np.copy,),
-    batch=pointwise("copy"),
+    batch=pointwise_rule("copy"),
     reusable=True,
     onnx="Identity",
 )
@@ -84,7 +84,7 @@ stop_gradient = define(
     lambda x: x,
     vjp=never("its purpose is to stop derivatives"),
     jvp=never("its purpose is to stop derivatives"),
-    batch=pointwise("stop_gradient"),
+    batch=pointwise_rule("stop_gradient"),
     elementwise=True,
     onnx="Identity",
     source=arrays.itself,
@@ -96,7 +96,7 @@ barrier = define(
     lambda x: x,
     vjp=lambda ct, y, x: (ct,),
     jvp=lambda t, y, x: t[0],
-    batch=pointwise("barrier"),
+    batch=pointwise_rule("barrier"),
     onnx="Identity",
     source=arrays.itself,
 )

@@ -18,16 +18,16 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType
-from letir.ops.define.batch_rules import on_axes, pointwise
+from letir.ops.define.batch_rules import axes_rule, pointwise_rule
 from letir.ops.define.records import (
-    added,
+    add_terms,
     binary,
     broadcast_tangent,
     composite,
     define,
     discrete,
     elementwise,
-    flat,
+    piecewise_constant,
     recast,
     ufunc_aval,
     ufunc_impl,
@@ -88,7 +88,7 @@ unwrap = define(
     jvp=lambda t, y, x, **_: recast(t[0], y.dtype),
     prepare=_unwrap_prepare,
     numpy=(np.unwrap,),
-    batch=on_axes("unwrap"),
+    batch=axes_rule("unwrap"),
 )
 
 
@@ -109,7 +109,7 @@ copysign = elementwise(
 )
 signbit = discrete("signbit", np.signbit)
 nextafter = elementwise("nextafter", lambda g, out, x, y: g, None, numpy=np.nextafter)
-spacing = flat("spacing", np.spacing)
+spacing = piecewise_constant("spacing", np.spacing)
 heaviside = elementwise(
     "heaviside", None, lambda g, out, x, y: where(x == 0, g, 0), numpy=np.heaviside
 )
@@ -162,7 +162,7 @@ def _in_two(name: str, numpy: np.ufunc, vjp, jvp) -> Primitive:
         jvp=jvp,
         results=lambda: 2,
         numpy=(numpy,),
-        batch=pointwise(name),
+        batch=pointwise_rule(name),
     )
 
 
@@ -199,7 +199,7 @@ def _divmod_jvp(tangents, outs, x, y):
     """No tangent of the quotient, a step function."""
     by_x, by_y = tangents
     terms = (by_x, None if by_y is None else -by_y * outs[0])
-    return None, broadcast_tangent(added(terms), outs[1])
+    return None, broadcast_tangent(add_terms(terms), outs[1])
 
 
 divmod_ = _in_two("divmod", np.divmod, _divmod_vjp, _divmod_jvp)

@@ -6,7 +6,7 @@ of the body, put in its place: a transformed program is fused again when it is o
 
 from letir.ops.as_numpy.control import body as body_in_place
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
-from letir.ops.define.batch_rules import unmapped_types
+from letir.ops.define.batch_rules import types_without_batch
 from letir.ops.define.records import define
 
 
@@ -34,7 +34,7 @@ def _fused_jvp(tangents, outs, *args, body, transform):
 def _fused_batch(args, axes, /, *, body, transform):
     """The body for all examples, in its place."""
     like, axis = next((a, i) for a, i in zip(args, axes, strict=True) if i is not None)
-    body = fitted(body, unmapped_types(args, axes))
+    body = fitted(body, types_without_batch(args, axes))
     program, out_axes = transform(body, axes, like.shape[axis])
     return like.emitter.call(program, args), out_axes
 

@@ -5,7 +5,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, TraceError
-from letir.ops.define.batch_rules import pointwise
+from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import DISCRETE, FLAT, broadcast_tangent, define, unbroadcast
 from letir.ops.elementwise.ufuncs import imag, isfinite, real, where
 from letir.ops.shape.shape_and_creation import as_size
@@ -26,7 +26,7 @@ round_ = define(
     jvp=FLAT,
     prepare=lambda a, decimals=0, out=None: ((a,), {"decimals": as_size(decimals)}),
     numpy=(np.round, np.around),
-    batch=pointwise("round"),
+    batch=pointwise_rule("round"),
 )
 
 # ---- isclose ----
@@ -47,7 +47,7 @@ isclose = define(
     jvp=DISCRETE,
     prepare=_isclose_prepare,
     numpy=(np.isclose,),
-    batch=pointwise("isclose"),
+    batch=pointwise_rule("isclose"),
 )
 
 # ---- nan_to_num ----
@@ -88,5 +88,5 @@ nan_to_num = define(
     jvp=lambda t, y, x, **_: broadcast_tangent(_finite_part(t[0], x), y),
     prepare=_nan_to_num_prepare,
     numpy=(np.nan_to_num,),
-    batch=pointwise("nan_to_num"),
+    batch=pointwise_rule("nan_to_num"),
 )

@@ -11,7 +11,7 @@ import numpy as np
 
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError
-from letir.ops.define.batch_rules import pointwise
+from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import broadcast_tangent, composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import abs_, sin, where
 
@@ -49,7 +49,7 @@ i0 = define(
     vjp=lambda ct, y, x: (unbroadcast(ct * i0_slope(x), x),),
     jvp=lambda t, y, x: broadcast_tangent(t[0] * i0_slope(x), y),
     numpy=(np.i0,),
-    batch=pointwise("i0"),
+    batch=pointwise_rule("i0"),
 )
 _WITHIN_8 = (
     *(0.126293593221816827, -0.176416518357834055, 0.102643658689847095, -0.0529459812080949914),
@@ -130,6 +130,6 @@ i0_slope = define(
     _bessel_aval,
     vjp=lambda ct, y, x: (unbroadcast(ct * _curvature(x), x),),
     jvp=lambda t, y, x: broadcast_tangent(t[0] * _curvature(x), y),
-    batch=pointwise("i0_slope"),
+    batch=pointwise_rule("i0_slope"),
     source=lambda write, x: f"{write.helper(_SLOPE)}({x})",
 )

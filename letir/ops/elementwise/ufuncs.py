@@ -16,15 +16,15 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
-from letir.ops.define.batch_rules import pointwise
+from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import (
-    added,
+    add_terms,
     binary,
     broadcast_tangent,
     define,
     discrete,
     elementwise,
-    flat,
+    piecewise_constant,
     recast,
     result_dtype,
     takes_gradient,
@@ -94,7 +94,7 @@ neg = elementwise(
     "neg", lambda g, y, x: -g, numpy=np.negative, onnx="Neg", source=arrays.prefix("-")
 )
 positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive)
-floor_divide = flat("floor_divide", np.floor_divide, symbol="//")
+floor_divide = piecewise_constant("floor_divide", np.floor_divide, symbol="//")
 remainder = binary(
     "remainder",
     lambda g, out, x, y: g,
@@ -215,10 +215,10 @@ arctanh = elementwise("arctanh", lambda g, y, x: g / (1 - x * x), numpy=np.arcta
 
 # ---- rounding, signs, complex parts ----
 
-floor = flat("floor", np.floor, onnx="Floor")
-ceil = flat("ceil", np.ceil, onnx="Ceil")
-trunc = flat("trunc", np.trunc)
-rint = flat("rint", np.rint, onnx="Round")
+floor = piecewise_constant("floor", np.floor, onnx="Floor")
+ceil = piecewise_constant("ceil", np.ceil, onnx="Ceil")
+trunc = piecewise_constant("trunc", np.trunc)
+rint = piecewise_constant("rint", np.rint, onnx="Round")
 
 
 def _sign_vjp(ct, y, x):
@@ -267,7 +267,7 @@ real = define(
     vjp=lambda ct, y, x: (unbroadcast(ct, x) if x.dtype.kind != "c" else ct * (1 + 0j),),
     jvp=lambda t, y, x: recast(t[0], y.dtype),
     numpy=(np.real,),
-    batch=pointwise("real"),
+    batch=pointwise_rule("real"),
 )
 imag = define(
     "imag",
@@ -276,7 +276,7 @@ imag = define(
     vjp=lambda ct, y, x: (None if x.dtype.kind != "c" else ct * -1j,),  # df/dx - i df/dy
     jvp=lambda t, y, x: imag(t[0]),
     numpy=(np.imag,),
-    batch=pointwise("imag"),
+    batch=pointwise_rule("imag"),
 )
 
 # ---- comparisons, logic, bits ----
@@ -337,7 +337,7 @@ where = define(
     jvp=_where_jvp,
     prepare=_where_prepare,
     numpy=(np.where,),
-    batch=pointwise("where"),
+    batch=pointwise_rule("where"),
     elementwise=True,
     reusable=True,
     onnx="Where",
@@ -374,7 +374,7 @@ def _clip_vjp(ct, out, x, low, high):
 def _clip_jvp(tangents, out, x, low, high):
     """The tangent of the operand that is the result."""
     picked = (_clip_terms(g, out, x, low, high)[i] for i, g in enumerate(tangents) if g is not None)
-    return broadcast_tangent(added(picked), out)
+    return broadcast_tangent(add_terms(picked), out)
 
 
 def _clip_prepare(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
@@ -390,7 +390,7 @@ clip = define(
     jvp=_clip_jvp,
     prepare=_clip_prepare,
     numpy=(np.clip,),
-    batch=pointwise("clip"),
+    batch=pointwise_rule("clip"),
     elementwise=True,
     reusable=True,
     onnx="Clip",

@@ -12,7 +12,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import GuardError, TraceError
-from letir.ops.define.batch_rules import decomposed
+from letir.ops.define.batch_rules import composite_batch
 from letir.ops.define.records import DISCRETE, composite, decomposition, define, unbroadcast
 from letir.ops.elementwise.ufuncs import logical_not
 from letir.ops.indexing.basic import assemble, index, index_add
@@ -208,7 +208,7 @@ isin = composite(
     ),
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=decomposed(partial(decomposition, _isin_decompose), False),
+    batch=composite_batch(partial(decomposition, _isin_decompose), False),
     prepare=lambda element, test_elements, assume_unique=False, invert=False, *, kind=None: (
         (element, test_elements),
         {"invert": bool(invert)},

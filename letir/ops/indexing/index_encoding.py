@@ -7,7 +7,14 @@ import numpy as np
 
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError
-from letir.ops.define.batch_rules import aligned, as_rows, emitted, in_front, rank, shifted
+from letir.ops.define.batch_rules import (
+    align_ranks,
+    batch_first,
+    emit_op,
+    flatten_examples,
+    rank_of,
+    shift_axes,
+)
 from letir.ops.define.records import DISCRETE, define
 from letir.ops.indexing.take import known_mode, places
 from letir.ops.shape.repeat_and_diagonal import one_or_more
@@ -42,7 +49,7 @@ unravel_index = define(
     ),
     results=lambda *, shape, order: len(shape),
     numpy=(np.unravel_index,),
-    batch=in_front(lambda args, mapped, **attrs: emitted("unravel_index", args, **attrs)),
+    batch=batch_first(lambda args, mapped, **attrs: emit_op("unravel_index", args, **attrs)),
 )
 
 
@@ -70,8 +77,10 @@ ravel_multi_index = define(
     prepare=_ravel_prepare,
     numpy=(np.ravel_multi_index,),
     source=lambda write, *indices, **attrs: write.numpy_call(f"({', '.join(indices)},)", **attrs),
-    batch=in_front(
-        lambda args, mapped, **attrs: emitted("ravel_multi_index", aligned(args, mapped), **attrs)
+    batch=batch_first(
+        lambda args, mapped, **attrs: emit_op(
+            "ravel_multi_index", align_ranks(args, mapped), **attrs
+        )
     ),
 )
 
@@ -99,10 +108,10 @@ def _bits_batch(name: str):
     def rule(args, mapped, *, axis, **attrs):
         (x,) = args
         if axis is None:
-            return emitted(name, (as_rows(x),), axis=1, **attrs)
-        return emitted(name, args, axis=shifted(axis, rank(x, True)), **attrs)
+            return emit_op(name, (flatten_examples(x),), axis=1, **attrs)
+        return emit_op(name, args, axis=shift_axes(axis, rank_of(x, True)), **attrs)
 
-    return in_front(rule)
+    return batch_first(rule)
 
 
 def _unpacked_count(n: int, *, count, bitorder) -> int:

@@ -17,18 +17,18 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import Size
 from letir.ops.define.batch_rules import (
-    as_rows,
-    emitted,
+    batch_first,
+    broadcast_batch,
+    emit_op,
+    emit_with_shape,
     first_mapped,
-    in_front,
+    flatten_examples,
     known_size,
-    rank,
-    resized,
+    move_to_front,
+    rank_of,
     shape_of,
     sizes_operand,
-    spread_out,
-    to_front,
-    widened,
+    widen_rank,
 )
 from letir.ops.indexing.index_expressions import expanded, parts_of, sizes_in
 from letir.ops.shape.shape_batching import rank_of_shape, shared, with_batch
@@ -91,7 +91,7 @@ class Index:
             return
         found = _places_of(array, entry.count) if kind[1] else [array]
         self.entries += [Here()] * len(found)
-        self.arrays += [widened(places, self.layout.depth) for places in found]
+        self.arrays += [widen_rank(places, self.layout.depth) for places in found]
 
     def sliced(self) -> tuple[tuple, list]:
         """(item, arrays) on an array with the batch in front, where no array is mapped."""
@@ -100,7 +100,7 @@ class Index:
     def counted(self) -> tuple[tuple, list]:
         """(item, arrays) on an array with the batch in front; the axes of the arrays come first."""
         n = self.like.shape[0]
-        steps = resized(
+        steps = emit_with_shape(
             "reshape", _counting(self.like, n), (n, *[1] * self.layout.depth), self.like
         )
         return (Here(), *self.entries), [steps, *self.arrays]
@@ -112,7 +112,7 @@ def _counting(like: Value, n: int | Size) -> Value:
         op, dtype = PRIMITIVES["ones"], np.dtype(np.int64)
         sizes = sizes_operand((n,), [like])
         ones = like.emitter.apply(op, (sizes,), op.complete({"shape": (n,), "dtype": dtype}))
-        return emitted("cumsum", (ones,), axis=0, dtype=dtype) - 1
+        return emit_op("cumsum", (ones,), axis=0, dtype=dtype) - 1
     op = PRIMITIVES["arange"]
     attrs = {"start": 0, "stop": n, "step": 1, "dtype": np.dtype(np.int64)}
     return like.emitter.apply(op, (), op.complete(attrs))
@@ -129,11 +129,11 @@ def _places_of(mask: Value, count: int) -> list[Value]:
     each axis.
     """
     shape, n = shape_of(mask, True), known_size(mask.shape[0], "a mask")
-    flat, size = as_rows(mask), math.prod(shape)
-    everywhere = resized("broadcast_to", _counting(mask, size), (n, size), mask)
+    flat, size = flatten_examples(mask), math.prod(shape)
+    everywhere = emit_with_shape("broadcast_to", _counting(mask, size), (n, size), mask)
     # as each example selects `count`, the places form a rectangle
-    found = emitted("index", (everywhere, flat), item=Here(n * count))
-    rest, axes = resized("reshape", found, (n, count), mask), []
+    found = emit_op("index", (everywhere, flat), item=Here(n * count))
+    rest, axes = emit_with_shape("reshape", found, (n, count), mask), []
     for length in reversed(shape):
         axes.append(rest % length)  # np.unravel_index, in C order
         rest = rest // length
@@ -143,7 +143,7 @@ def _places_of(mask: Value, count: int) -> list[Value]:
 # ---- reading ----
 
 
-@in_front
+@batch_first
 def batched_index(args, mapped, *, item):
     """The rule of index."""
     (x, *arrays), (by_x, *by_arrays) = args, mapped
@@ -151,16 +151,16 @@ def batched_index(args, mapped, *, item):
     layout = found.layout
     if not found.mapped:
         out = _read(x, *found.sliced())
-        return to_front(out, layout.depth if layout.apart else 0)
+        return move_to_front(out, layout.depth if layout.apart else 0)
     if not by_x:
         out = _read(x, tuple(found.entries), found.arrays)
-        return to_front(out, layout.start)
+        return move_to_front(out, layout.start)
     return _behind(_read(x, *found.counted()), layout)
 
 
 def _read(x: Value, item: tuple, arrays: list) -> Value:
     """``x[item]``."""
-    return emitted("index", (x, *arrays), item=item)
+    return emit_op("index", (x, *arrays), item=item)
 
 
 def _behind(out: Value, layout: _Layout) -> Value:
@@ -170,7 +170,7 @@ def _behind(out: Value, layout: _Layout) -> Value:
     made = range(1, 1 + layout.depth)
     kept = range(1 + layout.depth, 1 + layout.depth + layout.kept)
     order = (0, *kept[: layout.start], *made, *kept[layout.start :])
-    return emitted("transpose", (out,), axes=order)
+    return emit_op("transpose", (out,), axes=order)
 
 
 # ---- writing ----
@@ -179,11 +179,11 @@ def _behind(out: Value, layout: _Layout) -> Value:
 def batched_write(name: str) -> Callable:
     """The rule of index_set, index_add or ufunc_at."""
 
-    @in_front
+    @batch_first
     def rule(args, mapped, *, item, **attrs):
         (x, new, *arrays), (by_x, by_new, *by_arrays) = args, mapped
         like = first_mapped(args, mapped)
-        x = spread_out(x, by_x, like)
+        x = broadcast_batch(x, by_x, like)
         found = Index(like, shape_of(x, True), item, arrays, by_arrays)
         layout = found.layout
         new = _fitting(new, by_new, layout.depth + layout.kept)
@@ -193,7 +193,7 @@ def batched_write(name: str) -> Callable:
         else:
             item, arrays = found.counted()
             new = _in_front_of(new, by_new, layout)
-        return emitted(name, (x, new, *arrays), item=item, **attrs)
+        return emit_op(name, (x, new, *arrays), item=item, **attrs)
 
     return rule
 
@@ -202,33 +202,33 @@ def _fitting(new, is_mapped: bool, ndim: int):
     """What is written, aligned with a part of rank ``ndim``: without leading axes of length 1 that
     the part has not.
     """
-    more = rank(new, is_mapped) - ndim
+    more = rank_of(new, is_mapped) - ndim
     ahead = range(is_mapped, is_mapped + max(more, 0))
     if any(new.shape[i] != 1 for i in ahead):  # nothing is written, however often
         shape = (*new.shape[:is_mapped], *new.shape[is_mapped + more :])
-        new = emitted("reshape", (new,), shape=shape, order="C")
+        new = emit_op("reshape", (new,), shape=shape, order="C")
     elif more > 0:
-        new = emitted("squeeze", (new,), axis=tuple(ahead))
-    return widened(new, ndim) if is_mapped else new
+        new = emit_op("squeeze", (new,), axis=tuple(ahead))
+    return widen_rank(new, ndim) if is_mapped else new
 
 
 def _in_front_of(new, is_mapped: bool, layout: _Layout):
     """What is written, with the axes that the arrays make before those that are kept."""
     start, depth, ndim = layout.start, layout.depth, layout.depth + layout.kept
-    if start == 0 or depth == 0 or rank(new, is_mapped) <= layout.kept - start:
+    if start == 0 or depth == 0 or rank_of(new, is_mapped) <= layout.kept - start:
         return new
-    missing = ndim - rank(new, is_mapped)
+    missing = ndim - rank_of(new, is_mapped)
     if missing:
-        new = emitted("expand_dims", (new,), axis=tuple(range(is_mapped, is_mapped + missing)))
+        new = emit_op("expand_dims", (new,), axis=tuple(range(is_mapped, is_mapped + missing)))
     order = (*range(start, start + depth), *range(start), *range(start + depth, ndim))
     axes = (0, *[i + 1 for i in order]) if is_mapped else order
-    return emitted("transpose", (new,), axes=axes)
+    return emit_op("transpose", (new,), axes=axes)
 
 
 # ---- putting parts together ----
 
 
-@in_front
+@batch_first
 def batched_assemble(args, mapped, *, items, shape):
     """The rule of assemble."""
     like = first_mapped(args, mapped)
@@ -243,14 +243,14 @@ def batched_assemble(args, mapped, *, items, shape):
     sizes, shape = with_batch(like, list(sizes), shape)
     if not sizes and not is_static_shape(shape):
         sizes = [sizes_operand(shape, [like])]
-    return emitted("assemble", (*sizes, *operands), items=tuple(spelled), shape=shape)
+    return emit_op("assemble", (*sizes, *operands), items=tuple(spelled), shape=shape)
 
 
 def _placed_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple:
     """(item, part, arrays) of one part on an array with the batch in front."""
     (item, operand, arrays), (_, is_mapped, by_arrays) = part, flags
     found = Index(like, shape, item, arrays, by_arrays)
-    operand = spread_out(operand, is_mapped, like)
+    operand = broadcast_batch(operand, is_mapped, like)
     if not found.mapped and not found.layout.apart:
         spelled, arrays = found.sliced()
         return spelled, operand, arrays

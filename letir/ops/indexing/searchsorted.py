@@ -8,7 +8,7 @@ import numpy as np
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
-from letir.ops.define.batch_rules import emitted, in_front
+from letir.ops.define.batch_rules import batch_first, emit_op
 from letir.ops.define.records import DISCRETE, define
 
 
@@ -17,11 +17,11 @@ def _searching_batch(name: str, values: int, record):
     one_by_one = LoopOverExamples(record)
 
     def rule(args, mapped, **attrs):
-        return emitted(name, args, **attrs)
+        return emit_op(name, args, **attrs)
 
     def batch(args, axes, /, *, transform=None, **attrs):
         if all(axis is None for i, axis in enumerate(axes) if i != values):
-            return in_front(rule)(args, axes, **attrs)
+            return batch_first(rule)(args, axes, **attrs)
         return one_by_one(args, axes, transform=transform, **attrs)
 
     return batch

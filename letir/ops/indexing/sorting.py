@@ -11,7 +11,13 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.as_numpy.arrays import listed
-from letir.ops.define.batch_rules import all_mapped, along_axis, emitted, in_front, shifted
+from letir.ops.define.batch_rules import (
+    along_axis_rule,
+    batch_first,
+    broadcast_batches,
+    emit_op,
+    shift_axes,
+)
 from letir.ops.define.records import DISCRETE, define, unbroadcast
 from letir.ops.indexing.basic import assemble
 from letir.ops.indexing.index_expressions import item_along, spelled_item
@@ -80,7 +86,7 @@ sort = define(
     jvp=_sort_jvp,
     prepare=_sort_prepare,
     numpy=(np.sort,),
-    batch=along_axis("sort"),
+    batch=along_axis_rule("sort"),
 )
 argsort = define(
     "argsort",
@@ -90,7 +96,7 @@ argsort = define(
     jvp=DISCRETE,
     prepare=_sort_prepare,
     numpy=(np.argsort,),
-    batch=along_axis("argsort"),
+    batch=along_axis_rule("argsort"),
 )
 
 # ---- partition ----
@@ -131,7 +137,7 @@ partition = define(
     jvp=_partition_jvp,
     prepare=_partition_prepare,
     numpy=(np.partition,),
-    batch=along_axis("partition"),
+    batch=along_axis_rule("partition"),
 )
 argpartition = define(
     "argpartition",
@@ -141,7 +147,7 @@ argpartition = define(
     jvp=DISCRETE,
     prepare=_partition_prepare,
     numpy=(np.argpartition,),
-    batch=along_axis("argpartition"),
+    batch=along_axis_rule("argpartition"),
 )
 
 # ---- several keys ----
@@ -157,11 +163,11 @@ def _lexsort_aval(*keys, axis):
     return ArrayType(np.intp, keys[0].shape)
 
 
-@in_front
+@batch_first
 def _batched_lexsort(args, mapped, *, axis):
     """The rule of lexsort: each key has the batch."""
-    keys = all_mapped(args, mapped)
-    return emitted("lexsort", keys, axis=shifted(axis, keys[0].ndim - 1))
+    keys = broadcast_batches(args, mapped)
+    return emit_op("lexsort", keys, axis=shift_axes(axis, keys[0].ndim - 1))
 
 
 lexsort = define(

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from letir.errors import ShapeError
-from letir.ops.define.batch_rules import aligned, emitted, in_front
+from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op
 from letir.ops.define.records import array_dtype, composite
 from letir.ops.elementwise.ufuncs import clip, equal, where
 from letir.ops.indexing.index_expressions import item_along
@@ -122,7 +122,7 @@ def _choose_prepare(a, choices, out=None, mode="raise"):
 
 def _choose_batch(args, mapped, *, transform=None, **attrs):
     """All operands broadcast."""
-    return emitted("choose", aligned(args, mapped), **attrs)
+    return emit_op("choose", align_ranks(args, mapped), **attrs)
 
 
 choose = composite(
@@ -134,5 +134,5 @@ choose = composite(
     source=lambda write, a, *choices, **attrs: write.numpy_call(
         a, f"[{', '.join(choices)}]", **attrs
     ),
-    batch=in_front(_choose_batch),
+    batch=batch_first(_choose_batch),
 )

@@ -13,8 +13,14 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import MissingRule
 from letir.ops.as_numpy.arrays import item_text
-from letir.ops.define.batch_rules import emitted, first_mapped, in_front, shape_of, spread_out
-from letir.ops.define.records import added, broadcast_tangent, define, unbroadcast
+from letir.ops.define.batch_rules import (
+    batch_first,
+    broadcast_batch,
+    emit_op,
+    first_mapped,
+    shape_of,
+)
+from letir.ops.define.records import add_terms, broadcast_tangent, define, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
 from letir.ops.indexing.basic import added_aval, index, index_add, index_prepare, to_new
 from letir.ops.indexing.index_expressions import filled, indexed_shape
@@ -118,7 +124,7 @@ def _ufunc_at_jvp(tangents, y, x, *rest, ufunc, item):
     pushed = None
     if t_new is not None:
         pushed = index_add(zeros_like(y), item, broadcast_to(t_new * by_new, by_new), arrays)
-    return broadcast_tangent(added((None if t_x is None else t_x * by_x, pushed)), y)
+    return broadcast_tangent(add_terms((None if t_x is None else t_x * by_x, pushed)), y)
 
 
 # ---- batches, sources, the record ----
@@ -126,16 +132,16 @@ def _ufunc_at_jvp(tangents, y, x, *rest, ufunc, item):
 _write_batch = batched_write("ufunc_at")
 
 
-@in_front
+@batch_first
 def _change_batch(args, mapped, *, ufunc, item):
     """The rule of a ufunc of one operand, which writes nothing but what it makes."""
     (x, *arrays), (by_x, *by_arrays) = args, mapped
     like = first_mapped(args, mapped)
-    x = spread_out(x, by_x, like)
+    x = broadcast_batch(x, by_x, like)
     found = Index(like, shape_of(x, True), item, arrays, by_arrays)
     is_plain = not found.mapped and not found.layout.apart
     item, arrays = found.sliced() if is_plain else found.counted()
-    return emitted("ufunc_at", (x, *arrays), ufunc=ufunc, item=item)
+    return emit_op("ufunc_at", (x, *arrays), ufunc=ufunc, item=item)
 
 
 def _ufunc_at_batch(args, axes, *, ufunc, item):

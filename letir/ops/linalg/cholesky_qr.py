@@ -14,7 +14,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
-from letir.ops.define.records import added, define, unbroadcast
+from letir.ops.define.records import add_terms, define, unbroadcast
 from letir.ops.elementwise.ufuncs import imag, where
 from letir.ops.linalg.matmul_einsum import swapped
 from letir.ops.linalg.matrix_parts import (
@@ -151,7 +151,7 @@ def _qr_square_vjp(by_q, by_r, q: Value, r: Value) -> Value:
     """Seeger et al.: (G_Q + Q copyltu(M)) R^-H with M = R G_R^H - G_Q^H Q."""
     terms = [] if by_r is None else [r @ adjoint(by_r)]
     terms += [] if by_q is None else [-(adjoint(by_q) @ q)]
-    inner = added(terms)
+    inner = add_terms(terms)
     below = where(below_diagonal(inner), inner, 0)
     # of the diagonal the real part: R has a real one, which Q cannot turn
     both = below + adjoint(below) + where(on_diagonal(inner), real_part(inner), 0)

@@ -13,9 +13,9 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.as_numpy.arrays import listed
-from letir.ops.define.batch_rules import decomposed
+from letir.ops.define.batch_rules import composite_batch
 from letir.ops.define.records import (
-    added,
+    add_terms,
     array_dtype,
     broadcast_tangent,
     composite,
@@ -119,7 +119,7 @@ def _tensordot_jvp(tangents, out, x, y, *, axes, transform):
         None if by_x is None else tensordot(by_x, y, axes),
         None if by_y is None else tensordot(x, by_y, axes),
     )
-    return broadcast_tangent(added(terms), out)
+    return broadcast_tangent(add_terms(terms), out)
 
 
 tensordot = composite(
@@ -131,7 +131,7 @@ tensordot = composite(
     jvp=_tensordot_jvp,
     prepare=_tensordot_prepare,
     numpy=(np.tensordot,),
-    batch=decomposed(functools.partial(decomposition, _tensordot_decompose), False),
+    batch=composite_batch(functools.partial(decomposition, _tensordot_decompose), False),
 )
 
 # ---- inner, outer, vdot ----

@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, GuardError, ShapeError, TraceError
-from letir.ops.define.records import added, define, unbroadcast
+from letir.ops.define.records import add_terms, define, unbroadcast
 from letir.ops.elementwise.ufuncs import abs_, imag, where
 from letir.ops.linalg.matrix_parts import (
     adjoint,
@@ -59,7 +59,7 @@ def _eigh_vjp(cts, outs, x, *, UPLO):
     terms = [] if by_w is None else [columns_times(v, by_w)]
     if by_v is not None:
         terms.append(v @ (_differences(w) * (adjoint(v) @ conjugated(by_v))))
-    return (unbroadcast(conjugated(hermitian_part(added(terms) @ adjoint(v))), x),)
+    return (unbroadcast(conjugated(hermitian_part(add_terms(terms) @ adjoint(v))), x),)
 
 
 def _eigh_jvp(tangents, outs, x, *, UPLO):
@@ -201,7 +201,7 @@ def _eig_vjp(cts, outs, x, *, real):
     if by_v is not None:
         g = _of_unit_length(conjugated(by_v), v)
         terms.append((conjugated(_differences(w)) * (adjoint(v) @ g)) @ adjoint(v))
-    return (unbroadcast(conjugated(solve(adjoint(v), added(terms))), x),)
+    return (unbroadcast(conjugated(solve(adjoint(v), add_terms(terms))), x),)
 
 
 def _eig_jvp(tangents, outs, x, *, real):

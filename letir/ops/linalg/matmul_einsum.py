@@ -14,7 +14,7 @@ from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.records import (
-    added,
+    add_terms,
     array_dtype,
     broadcast_tangent,
     define,
@@ -110,7 +110,7 @@ def _product_jvp(name: str):
             None if by_x is None else product(by_x, y),
             None if by_y is None else product(x, by_y),
         )
-        return broadcast_tangent(added(terms), out)
+        return broadcast_tangent(add_terms(terms), out)
 
     return jvp
 
@@ -287,7 +287,7 @@ def _einsum_jvp(tangents, out, *arrays, subscripts, optimize):
         for i, t in enumerate(tangents)
         if t is not None
     )
-    return recast(added(terms), out.dtype)
+    return recast(add_terms(terms), out.dtype)
 
 
 def _einsum_prepare(

@@ -10,8 +10,14 @@ import numpy as np
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
-from letir.ops.define.batch_rules import emitted, first_mapped, in_front, rank, spread_out
-from letir.ops.define.records import added, composite, define, unbroadcast
+from letir.ops.define.batch_rules import (
+    batch_first,
+    broadcast_batch,
+    emit_op,
+    first_mapped,
+    rank_of,
+)
+from letir.ops.define.records import add_terms, composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import log, where
 from letir.ops.linalg.matmul_einsum import swapped
 from letir.ops.linalg.matrix_parts import known_type, square_shape
@@ -64,7 +70,7 @@ def _analytic(name: str):
         aval,
         vjp=lambda ct, y, a: (unbroadcast(_derivative_of(record, swapped(a), ct), a),),
         jvp=lambda t, y, a: _derivative_of(record, a, t[0]),
-        batch=in_front(lambda args, mapped: emitted(name, args)),
+        batch=batch_first(lambda args, mapped: emit_op(name, args)),
         source=source,
     )
     return record
@@ -125,21 +131,21 @@ def _triangular_jvp(tangents, x, a, b, *, transposed, lower, unit_diagonal):
     if by_a is not None:
         by_a = _triangle(by_a, lower, unit_diagonal)
         by_a = -((swapped(by_a) if transposed else by_a) @ x)
-    right = added(t for t in (by_b, by_a) if t is not None)
+    right = add_terms(t for t in (by_b, by_a) if t is not None)
     return solve_triangular(
         a, right, transposed=transposed, lower=lower, unit_diagonal=unit_diagonal
     )
 
 
-@in_front
+@batch_first
 def _triangular_batch(args, mapped, **form):
     """Batches of both; a vector becomes a column."""
     like = first_mapped(args, mapped)
-    a, b = [spread_out(arg, there, like) for arg, there in zip(args, mapped, strict=True)]
-    is_vector = rank(args[1], mapped[1]) == 1
+    a, b = [broadcast_batch(arg, there, like) for arg, there in zip(args, mapped, strict=True)]
+    is_vector = rank_of(args[1], mapped[1]) == 1
     if is_vector and a.ndim > 3:
         raise ShapeError("solve_triangular: a batch of matrices needs a matrix on the right")
-    out = emitted("solve_triangular", (a, _column(b, is_vector)), **form)
+    out = emit_op("solve_triangular", (a, _column(b, is_vector)), **form)
     return squeeze(out, -1) if is_vector else out
 
 

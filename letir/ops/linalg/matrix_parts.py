@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, MissingRule, ShapeError
-from letir.ops.define.batch_rules import emitted, in_front
+from letir.ops.define.batch_rules import batch_first, emit_op
 from letir.ops.elementwise.ufuncs import conj, real, where
 from letir.ops.linalg.matmul_einsum import einsum, swapped
 from letir.ops.reductions.cumulative import numbered
@@ -97,9 +97,9 @@ def stacked(name: str):
     """The batching rule of a function of one operand that takes stacked matrices."""
 
     def rule(args, mapped, transform=None, **attrs):
-        return emitted(name, args, **attrs)
+        return emit_op(name, args, **attrs)
 
-    return in_front(rule)
+    return batch_first(rule)
 
 
 # ---- parts and transposes ----

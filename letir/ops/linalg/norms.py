@@ -12,7 +12,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.errors import ShapeError
-from letir.ops.define.batch_rules import emitted, in_front, rank, shifted
+from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import composite, composite_rules, unbroadcast
 from letir.ops.elementwise.ufuncs import abs_, isnan, sqrt, where
 from letir.ops.linalg.matrix_parts import conjugated, matrix_shape, real_part, stacked
@@ -108,10 +108,10 @@ def _vector_norm_place(x, *, axis, keepdims, ord):
     return axis if ord is None or (not isinstance(ord, str) and ord == 2) else _ABSENT
 
 
-@in_front
+@batch_first
 def _batched_vector_norm(args, mapped, *, axis, transform, **attrs):
     """The rule of vector_norm: each example by itself."""
-    return emitted("vector_norm", args, axis=shifted(axis, rank(args[0], True)), **attrs)
+    return emit_op("vector_norm", args, axis=shift_axes(axis, rank_of(args[0], True)), **attrs)
 
 
 vector_norm = _with_euclidean_rules(
@@ -208,14 +208,14 @@ def _norm_place(x, *, ord, axis, keepdims):
     return axis if ord is None or ord == 2 else _ABSENT
 
 
-@in_front
+@batch_first
 def _batched_norm(args, mapped, *, ord, axis, keepdims, transform):
     """The rule of norm: of all elements in a row it has no axes, of which there may be many."""
-    ndim = rank(args[0], True)
+    ndim = rank_of(args[0], True)
     axis = _axes_of_norm(ndim, ord, axis)
     if axis is None:
-        return emitted("vector_norm", args, axis=shifted(None, ndim), keepdims=keepdims, ord=2)
-    return emitted("norm", args, ord=ord, axis=shifted(axis, ndim), keepdims=keepdims)
+        return emit_op("vector_norm", args, axis=shift_axes(None, ndim), keepdims=keepdims, ord=2)
+    return emit_op("norm", args, ord=ord, axis=shift_axes(axis, ndim), keepdims=keepdims)
 
 
 norm = _with_euclidean_rules(

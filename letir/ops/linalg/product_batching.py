@@ -10,49 +10,49 @@ import string
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ops.define.batch_rules import (
-    aligned,
-    emitted,
-    in_front,
-    rank,
-    resized,
+    align_ranks,
+    batch_first,
+    emit_op,
+    emit_with_shape,
+    move_to_front,
+    rank_of,
     shape_of,
-    to_front,
-    widened,
+    widen_rank,
 )
 
 
 def _product(x: Value, y: Value) -> Value:
     """``x @ y``."""
-    return emitted("matmul", (x, y))
+    return emit_op("matmul", (x, y))
 
 
 def _swapped(x: Value) -> Value:
     """``x`` with its last two axes exchanged."""
-    order = list(range(rank(x)))
+    order = list(range(rank_of(x)))
     order[-2:] = order[:-3:-1]
-    return emitted("transpose", (x,), axes=tuple(order))
+    return emit_op("transpose", (x,), axes=tuple(order))
 
 
 # ---- matmul ----
 
 
-@in_front
+@batch_first
 def batched_matmul(args, mapped):
     """The rule of matmul."""
     x, y = args
-    ranks = rank(x, mapped[0]), rank(y, mapped[1])
+    ranks = rank_of(x, mapped[0]), rank_of(y, mapped[1])
     if mapped == (True, False):
         return _rows_times(x, y, ranks)
     if mapped == (False, True):
         return _times_columns(x, y, ranks)
     if ranks[0] == 1:
-        x = emitted("expand_dims", (x,), axis=-2)  # a row, whose axis goes at the end
+        x = emit_op("expand_dims", (x,), axis=-2)  # a row, whose axis goes at the end
     if ranks[1] == 1:
-        y = emitted("expand_dims", (y,), axis=-1)
-    most = max(rank(x, True), rank(y, True))
-    out = _product(widened(x, most), widened(y, most))
+        y = emit_op("expand_dims", (y,), axis=-1)
+    most = max(rank_of(x, True), rank_of(y, True))
+    out = _product(widen_rank(x, most), widen_rank(y, most))
     gone = tuple([axis for axis, n in ((-2, ranks[0]), (-1, ranks[1])) if n == 1])
-    return emitted("squeeze", (out,), axis=gone) if gone else out
+    return emit_op("squeeze", (out,), axis=gone) if gone else out
 
 
 def _rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
@@ -61,17 +61,17 @@ def _rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
     """
     if ranks[1] > 2:
         if ranks[0] == 1:  # a row beside which the axes of y stand
-            x = emitted("expand_dims", (x,), axis=1)
-            return emitted("squeeze", (_product(widened(x, ranks[1]), y),), axis=-2)
-        return _product(widened(x, ranks[1]), y)
+            x = emit_op("expand_dims", (x,), axis=1)
+            return emit_op("squeeze", (_product(widen_rank(x, ranks[1]), y),), axis=-2)
+        return _product(widen_rank(x, ranks[1]), y)
     lead = x.shape[:-1]
     # vectors of all examples are the rows of a matrix already; named sizes have no product to
     # reshape to
     if ranks[0] == 1 or not is_static_shape(lead):
         return _product(x, y)
-    below = resized("reshape", x, (math.prod(lead), x.shape[-1]), x)
+    below = emit_with_shape("reshape", x, (math.prod(lead), x.shape[-1]), x)
     out = _product(below, y)
-    return resized("reshape", out, (*lead, *out.shape[1:]), x)
+    return emit_with_shape("reshape", out, (*lead, *out.shape[1:]), x)
 
 
 def _times_columns(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
@@ -80,12 +80,12 @@ def _times_columns(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
     """
     if ranks[0] > 2:
         if ranks[1] == 1:
-            y = emitted("expand_dims", (y,), axis=-1)
-            return emitted("squeeze", (_product(x, widened(y, ranks[0])),), axis=-1)
-        return _product(x, widened(y, ranks[0]))
+            y = emit_op("expand_dims", (y,), axis=-1)
+            return emit_op("squeeze", (_product(x, widen_rank(y, ranks[0])),), axis=-1)
+        return _product(x, widen_rank(y, ranks[0]))
     if ranks[1] == 1:
         # (x @ v).T is v.T @ x.T: one product
-        return _product(y, emitted("transpose", (x,), axes=None))
+        return _product(y, emit_op("transpose", (x,), axes=None))
     if ranks[0] == 2 and ranks[1] == 2 and type(y.shape[-1]) is int and y.shape[-1] <= _FEW_COLUMNS:
         return _swapped(_rows_times(_swapped(y), x.T, (2, 2)))
     return _product(x, y)
@@ -97,22 +97,22 @@ _LABELS = string.ascii_letters
 _FEW_COLUMNS = 8  # below, a stack of products is slower than the copy that makes one of it
 
 
-@in_front
+@batch_first
 def batched_dot(args, mapped):
     """The rule of dot: the last axis of ``x`` with the last but one of ``y``, all others kept."""
     (x, y), (by_x, by_y) = args, mapped
-    ranks = rank(x, by_x), rank(y, by_y)
+    ranks = rank_of(x, by_x), rank_of(y, by_y)
     if 0 in ranks:
-        x, y = aligned(args, mapped)
-        return emitted("mul", (x, y))
+        x, y = align_ranks(args, mapped)
+        return emit_op("mul", (x, y))
     if max(ranks) <= 2 and ranks != (1, 1):
         return batched_matmul(args, [0 if there else None for there in mapped])[0]
     if not by_y:
-        return emitted("dot", (x, y))
+        return emit_op("dot", (x, y))
     if not by_x:
         if ranks[1] == 1:
-            return to_front(emitted("dot", (x, emitted("transpose", (y,), axes=None))), -1)
-        return to_front(emitted("dot", (x, y)), ranks[0] - 1)
+            return move_to_front(emit_op("dot", (x, emit_op("transpose", (y,), axes=None))), -1)
+        return move_to_front(emit_op("dot", (x, y)), ranks[0] - 1)
     return _contracted(x, y)
 
 
@@ -122,24 +122,24 @@ def _contracted(x: Value, y: Value) -> Value:
     axis = max(len(other) - 2, 0)
     kept = other[:axis] + other[axis + 1 :]
     order = (0, axis + 1, *[i + 1 for i in range(len(other)) if i != axis])
-    y = emitted("transpose", (y,), axes=order)
+    y = emit_op("transpose", (y,), axes=order)
     n, inner = x.shape[0], shape[-1]
-    left = resized("reshape", x, (n, math.prod(shape[:-1]), inner), x)
-    right = resized("reshape", y, (n, inner, math.prod(kept)), y)
-    return resized("reshape", _product(left, right), (n, *shape[:-1], *kept), x)
+    left = emit_with_shape("reshape", x, (n, math.prod(shape[:-1]), inner), x)
+    right = emit_with_shape("reshape", y, (n, inner, math.prod(kept)), y)
+    return emit_with_shape("reshape", _product(left, right), (n, *shape[:-1], *kept), x)
 
 
 def batched_einsum(parsed):
     """The rule of einsum, with a label for the batch; ``parsed`` reads subscripts."""
 
-    @in_front
+    @batch_first
     def rule(args, mapped, *, subscripts, optimize):
-        ranks = [rank(arg, there) for arg, there in zip(args, mapped, strict=True)]
+        ranks = [rank_of(arg, there) for arg, there in zip(args, mapped, strict=True)]
         labels, out = parsed(subscripts, ranks)
         # einsum has 52 letters; parsed() spells ... out with the last ones
         label = next(c for c in _LABELS if c not in "".join(labels) + out)
         labels = [label * there + part for part, there in zip(labels, mapped, strict=True)]
         text = f"{','.join(labels)}->{label}{out}"
-        return emitted("einsum", args, subscripts=text, optimize=optimize or not all(mapped))
+        return emit_op("einsum", args, subscripts=text, optimize=optimize or not all(mapped))
 
     return rule

@@ -13,8 +13,8 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
-from letir.ops.define.batch_rules import aligned, emitted, in_front, rank
-from letir.ops.define.records import added, composite, define, unbroadcast
+from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of
+from letir.ops.define.records import add_terms, composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import imag, where
 from letir.ops.linalg.matmul_einsum import outer, swapped
 from letir.ops.linalg.matrix_parts import (
@@ -87,18 +87,18 @@ def _solve_jvp(tangents, x, a, b):
     if by_a is not None:
         product = squeeze(by_a @ expand_dims(x, -1), -1) if vector else by_a @ x
         by_a = -product
-    return _solved(a, broadcast_to(added(t for t in (by_b, by_a) if t is not None), x), vector)
+    return _solved(a, broadcast_to(add_terms(t for t in (by_b, by_a) if t is not None), x), vector)
 
 
-@in_front
+@batch_first
 def _batched_solve(args, mapped):
     """The rule of solve: a batch of vectors becomes one of columns."""
     a, b = args
-    vector = rank(b, mapped[1]) == 1
+    vector = rank_of(b, mapped[1]) == 1
     if vector:
-        b = emitted("expand_dims", (b,), axis=-1) if mapped[1] else b[:, None]
-    out = emitted("solve", aligned((a, b), mapped))
-    return emitted("squeeze", (out,), axis=-1) if vector else out
+        b = emit_op("expand_dims", (b,), axis=-1) if mapped[1] else b[:, None]
+    out = emit_op("solve", align_ranks((a, b), mapped))
+    return emit_op("squeeze", (out,), axis=-1) if vector else out
 
 
 solve = define(

@@ -13,8 +13,22 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, ShapeError
-from letir.ops.define.batch_rules import decomposed, emitted, in_front, rank, spread_out, widened
-from letir.ops.define.records import DISCRETE, added, composite, decomposition, define, unbroadcast
+from letir.ops.define.batch_rules import (
+    batch_first,
+    broadcast_batch,
+    composite_batch,
+    emit_op,
+    rank_of,
+    widen_rank,
+)
+from letir.ops.define.records import (
+    DISCRETE,
+    add_terms,
+    composite,
+    decomposition,
+    define,
+    unbroadcast,
+)
 from letir.ops.elementwise.ufuncs import imag, where
 from letir.ops.linalg.matmul_einsum import swapped
 from letir.ops.linalg.matrix_parts import (
@@ -126,8 +140,8 @@ def _svd_vjp(cts, outs, x, **attrs):
         if v.shape[-2] != v.shape[-1]:
             terms.append(u @ adjoint(columns_times(by_v - v @ m, inverse)))
     if inner:
-        terms.append(u @ added(inner) @ vh)
-    total = hermitian_part(added(terms)) if attrs["hermitian"] else added(terms)
+        terms.append(u @ add_terms(inner) @ vh)
+    total = hermitian_part(add_terms(terms)) if attrs["hermitian"] else add_terms(terms)
     return (unbroadcast(conjugated(total), x),)
 
 
@@ -279,16 +293,16 @@ def _pinv_jvp(tangents, y, x, *cutoff, hermitian, relative):
     return -(y @ change @ y) + (first - (first @ x) @ y) + (second - y @ (x @ second))
 
 
-@in_front
+@batch_first
 def _batched_pinv(args, mapped, **attrs):
     """The rule of pinv; the cutoffs have the leading axes of the matrices."""
     x, *cutoff = args
     if not cutoff:
-        return emitted("pinv", args, **attrs)
-    x, (limit,) = spread_out(x, mapped[0], cutoff[0]), cutoff
+        return emit_op("pinv", args, **attrs)
+    x, (limit,) = broadcast_batch(x, mapped[0], cutoff[0]), cutoff
     if mapped[1]:  # NumPy's cutoffs have no axes that the matrices lack
-        limit = widened(limit, rank(x, True) - 2)
-    return emitted("pinv", (x, limit), **attrs)
+        limit = widen_rank(limit, rank_of(x, True) - 2)
+    return emit_op("pinv", (x, limit), **attrs)
 
 
 def _pinv_source(write, x, *cutoff, hermitian, relative):
@@ -367,5 +381,5 @@ matrix_rank = composite(
     prepare=_matrix_rank_prepare,
     numpy=(np.linalg.matrix_rank,),
     source=_matrix_rank_source,
-    batch=decomposed(functools.partial(decomposition, _matrix_rank_decompose), False),
+    batch=composite_batch(functools.partial(decomposition, _matrix_rank_decompose), False),
 )

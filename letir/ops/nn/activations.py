@@ -8,7 +8,7 @@ bounds of what is cut off, and that of the left piece for the others, as in PyTo
 import math
 
 from letir.errors import DTypeError
-from letir.ops.define.batch_rules import aligned, emitted, in_front, on_axes
+from letir.ops.define.batch_rules import align_ranks, axes_rule, batch_first, emit_op
 from letir.ops.define.records import composite, composite_numerics
 from letir.ops.elementwise.casting import stop_gradient
 from letir.ops.elementwise.ufuncs import (
@@ -32,9 +32,9 @@ def _kept(name: str):
     """The batching rule of an elementwise composite, which stays one in a batch."""
 
     def rule(args, mapped, *, transform, **attrs):
-        return emitted(name, aligned(args, mapped), **attrs)
+        return emit_op(name, align_ranks(args, mapped), **attrs)
 
-    return in_front(rule)
+    return batch_first(rule)
 
 
 def of_reals(name: str, decompose):
@@ -194,7 +194,7 @@ def _glu_decompose(x, *, axis=-1):
     return first * sigmoid(second)
 
 
-glu = composite("glu", _glu_decompose, batch=on_axes("glu"))
+glu = composite("glu", _glu_decompose, batch=axes_rule("glu"))
 
 # ---- along an axis ----
 
@@ -220,7 +220,7 @@ softmax = composite(
     aval=of_reals("softmax", _softmax_decompose),
     vjp=lambda ct, y, x, *, axis, transform: (_softmax_rule(ct, y, axis),),
     jvp=lambda t, y, x, *, axis, transform: _softmax_rule(t[0], y, axis),
-    batch=on_axes("softmax"),
+    batch=axes_rule("softmax"),
     onnx="Softmax",
 )
 
@@ -262,6 +262,6 @@ logsumexp = composite(
     aval=of_reals("logsumexp", _logsumexp_decompose),
     vjp=_logsumexp_vjp,
     jvp=_logsumexp_jvp,
-    batch=on_axes("logsumexp"),
+    batch=axes_rule("logsumexp"),
     onnx="ReduceLogSumExp",
 )

@@ -16,8 +16,21 @@ from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy.copied_functions import copied_function
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
-from letir.ops.define.batch_rules import emitted, known_size, resized, to_front, unmapped
-from letir.ops.define.records import added, array_dtype, define, recast, takes_gradient, unbroadcast
+from letir.ops.define.batch_rules import (
+    emit_op,
+    emit_with_shape,
+    known_size,
+    move_to_front,
+    type_without_batch,
+)
+from letir.ops.define.records import (
+    add_terms,
+    array_dtype,
+    define,
+    recast,
+    takes_gradient,
+    unbroadcast,
+)
 
 # ---- numerics ----
 
@@ -196,7 +209,7 @@ def _bilinear_jvp(record: Callable) -> Callable:
             None if by_a is None else record()(by_a, b, **attrs),
             None if by_b is None else record()(a, by_b, **attrs),
         )
-        return recast(added(terms), out.dtype)
+        return recast(add_terms(terms), out.dtype)
 
     return jvp
 
@@ -229,9 +242,9 @@ def _joined(v: Value, role: str, label: str, groups: int) -> Value:
     before, n, after = shape[:axis], shape[axis], shape[axis + 1 :]
     if inner:
         parts = (_count(batch), *before, groups, n // groups, *after)
-        v = resized("reshape", v, parts, v)
+        v = emit_with_shape("reshape", v, parts, v)
     v = _moved(v, 0, axis + inner)
-    return resized("reshape", v, (*before, _count(batch, n), *after), v)
+    return emit_with_shape("reshape", v, (*before, _count(batch, n), *after), v)
 
 
 def _parted(v: Value, role: str, label: str, groups: int, shape: tuple, batch) -> Value:
@@ -239,15 +252,15 @@ def _parted(v: Value, role: str, label: str, groups: int, shape: tuple, batch) -
     axis, inner = _place(role, label)
     before, n, after = shape[:axis], shape[axis], shape[axis + 1 :]
     parts = (groups, _count(batch), n // groups) if inner else (_count(batch), n)
-    v = _moved(resized("reshape", v, (*before, *parts, *after), v), axis + inner, 0)
-    return resized("reshape", v, (_count(batch), *shape), v) if inner else v
+    v = _moved(emit_with_shape("reshape", v, (*before, *parts, *after), v), axis + inner, 0)
+    return emit_with_shape("reshape", v, (_count(batch), *shape), v) if inner else v
 
 
 def _moved(v: Value, source: int, destination: int) -> Value:
     """``v`` with one axis moved."""
     order = [i for i in range(v.ndim) if i != source]
     order.insert(destination, source)
-    return emitted("transpose", (v,), axes=tuple(order)) if source != destination else v
+    return emit_op("transpose", (v,), axes=tuple(order)) if source != destination else v
 
 
 def _batched_conv(record: Callable, roles: str) -> Callable:
@@ -261,13 +274,13 @@ def _batched_conv(record: Callable, roles: str) -> Callable:
     def batch(args, axes, *, groups, **attrs):
         n = next(arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None)
         both = None not in axes
-        shape = record().aval(*map(unmapped, args, axes), groups=groups, **attrs).shape
+        shape = record().aval(*map(type_without_batch, args, axes), groups=groups, **attrs).shape
         if n == 0 or (type(n) is not int and (both or 0 in shape)):
             known_size(n, record().name)
             return LoopOverExamples(record)(args, axes, groups=groups, **attrs)
         label = "groups" if both else _shared_label(operands[axes[0] is None], result)
         found = [
-            arg if axis is None else _joined(to_front(arg, axis), role, label, groups)
+            arg if axis is None else _joined(move_to_front(arg, axis), role, label, groups)
             for arg, axis, role in zip(args, axes, operands, strict=True)
         ]
         out = record()(*found, groups=groups * n if both else groups, **attrs)

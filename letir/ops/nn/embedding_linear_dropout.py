@@ -4,7 +4,7 @@ import numpy as np
 
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.ops.define.batch_rules import on_axes
+from letir.ops.define.batch_rules import axes_rule
 from letir.ops.define.records import composite, composite_numerics
 from letir.ops.elementwise.casting import copy, stop_gradient
 from letir.ops.elementwise.ufuncs import exp, greater_equal, less, log, where
@@ -26,7 +26,7 @@ log_softmax = composite(
     _log_softmax_decompose,
     # by y: softmax is exp(y)
     vjp=lambda ct, y, x, *, axis, transform: (ct - exp(y) * sum_(ct, axis=axis, keepdims=True),),
-    batch=on_axes("log_softmax"),
+    batch=axes_rule("log_softmax"),
     onnx="LogSoftmax",
 )
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from letir.ast.primitive import Primitive
 from letir.errors import DTypeError, ShapeError
-from letir.ops.define.batch_rules import in_front
+from letir.ops.define.batch_rules import batch_first
 from letir.ops.define.records import DISCRETE, composite
 from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.ufuncs import (
@@ -92,7 +92,7 @@ one_hot = composite(
     _one_hot_decompose,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=in_front(lambda args, mapped, *, transform, **attrs: one_hot(*args, **attrs)),
+    batch=batch_first(lambda args, mapped, *, transform, **attrs: one_hot(*args, **attrs)),
     onnx="OneHot",
 )
 

@@ -9,7 +9,7 @@ import math
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy.copied_functions import copied_function
-from letir.ops.define.batch_rules import in_front, rank, to_front
+from letir.ops.define.batch_rules import batch_first, move_to_front, rank_of
 from letir.ops.define.records import composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
 from letir.ops.nn.convolution import places_of
@@ -83,14 +83,14 @@ def _unfold_vjp(ct, y, x, *, window, value, **spacing):
 
 def _batched_unfold(args, axes, *, window, **attrs):
     """The rule of unfold: a batch is one more leading axis."""
-    out = unfold(to_front(args[0], axes[0]), window=window, **attrs)
+    out = unfold(move_to_front(args[0], axes[0]), window=window, **attrs)
     return out, len(window)
 
 
 def _batched_fold(args, axes, *, sizes, **attrs):
     """The rule of fold."""
     (y,), (axis,), n = args, axes, len(sizes)
-    y, ndim = to_front(y, axis), rank(args[0])
+    y, ndim = move_to_front(y, axis), rank_of(args[0])
     order = (*range(1, n + 1), 0, *range(n + 1, ndim))
     return fold(y.transpose(order), sizes=sizes, **attrs), 0
 
@@ -168,7 +168,7 @@ def _leading(name: str):
         record = {"max_pool": max_pool, "avg_pool": avg_pool}[name]
         return record(*args, **attrs)
 
-    return in_front(rule)
+    return batch_first(rule)
 
 
 def _avg_pool_decompose(x, *, window, stride, padding, count_padding=True):

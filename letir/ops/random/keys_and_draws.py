@@ -16,7 +16,7 @@ from letir.ast.primitive import never
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import random
-from letir.ops.define.batch_rules import emitted, in_front, rank, widened
+from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, widen_rank
 from letir.ops.define.records import DISCRETE, define
 from letir.ops.shape.shape_and_creation import as_size, declared, spelled
 
@@ -102,7 +102,7 @@ random_key = define(
     _key_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=in_front(lambda args, mapped: emitted("random_key", args)),
+    batch=batch_first(lambda args, mapped: emit_op("random_key", args)),
     onnx=NO_ONNX,
     source=random.key,
 )
@@ -133,7 +133,7 @@ random_split = define(
     _split_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=in_front(lambda args, mapped, **attrs: emitted("random_split", args, **attrs)),
+    batch=batch_first(lambda args, mapped, **attrs: emit_op("random_split", args, **attrs)),
     prepare=lambda key, num=2: (
         (key,),
         {"num": tuple(map(as_size, num if isinstance(num, tuple | list) else (num,)))},
@@ -165,16 +165,16 @@ def _fold_in_aval(key, data):
     return ArrayType(np.uint64, (*broadcast_shapes(key.shape[:-1], data.shape), 2))
 
 
-@in_front
+@batch_first
 def _folded_in(args, mapped):
     """Keys and numbers of each example, with their batches in front."""
     key, data = args
-    lead, ndim = rank(key, mapped[0]) - 1, rank(data, mapped[1])
+    lead, ndim = rank_of(key, mapped[0]) - 1, rank_of(data, mapped[1])
     if mapped[0] and lead < ndim:
-        key = widened(key, ndim + 1)
+        key = widen_rank(key, ndim + 1)
     if mapped[1] and ndim < lead:
-        data = widened(data, lead)
-    return emitted("random_fold_in", (key, data))
+        data = widen_rank(data, lead)
+    return emit_op("random_fold_in", (key, data))
 
 
 random_fold_in = define(
@@ -239,7 +239,7 @@ random_draw = define(
     vjp=_NO_PARAMETERS,
     jvp=_NO_PARAMETERS,
     # a batch of keys is an operand as any other; a shape has no batch
-    batch=in_front(lambda args, mapped, **attrs: emitted("random_draw", args, **attrs)),
+    batch=batch_first(lambda args, mapped, **attrs: emit_op("random_draw", args, **attrs)),
     prepare=_draw_prepare,
     random=True,
     onnx=NO_ONNX,

@@ -11,7 +11,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule
-from letir.ops.define.batch_rules import along_axis
+from letir.ops.define.batch_rules import along_axis_rule
 from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import real
 from letir.ops.reductions.reductions import widened
@@ -51,7 +51,7 @@ cumsum = define(
         },
     ),
     numpy=(np.cumsum,),
-    batch=along_axis("cumsum"),
+    batch=along_axis_rule("cumsum"),
     onnx="CumSum",
 )
 
@@ -136,5 +136,5 @@ cumprod = define(
     jvp=_cumprod_jvp,
     prepare=cumsum.prepare,
     numpy=(np.cumprod,),
-    batch=along_axis("cumprod"),
+    batch=along_axis_rule("cumprod"),
 )

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ops.define.batch_rules import along_axis, reduction
+from letir.ops.define.batch_rules import along_axis_rule, reduction_rule
 from letir.ops.define.records import composite, recast
 from letir.ops.elementwise.ufuncs import isnan, maximum, sqrt, where
 from letir.ops.reductions.cumulative import cumprod, cumsum
@@ -89,7 +89,7 @@ def _reducing(name: str, numpy, decompose, prepare, **fields):
         impl=impl,
         prepare=prepare,
         numpy=(numpy,),
-        batch=reduction(name),
+        batch=reduction_rule(name),
         source=by_keyword("where"),
         **fields,
     )
@@ -228,7 +228,7 @@ def _accumulating(name: str, numpy, decompose):
         impl=lambda xp, x, *, axis=None, dtype=None: getattr(xp, name)(x, axis, dtype),
         prepare=cumsum.prepare,
         numpy=(numpy,),
-        batch=along_axis(name),
+        batch=along_axis_rule(name),
     )
 
 

@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
-from letir.ops.define.batch_rules import place_along, reduction
+from letir.ops.define.batch_rules import arg_reduction_rule, reduction_rule
 from letir.ops.define.records import DISCRETE, define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
 from letir.ops.shape.shape_and_creation import broadcast_to, ones_like, reshape, size
@@ -138,7 +138,7 @@ sum_ = define(
     ),
     prepare=reduction_prepare,
     numpy=(np.sum,),
-    batch=reduction("sum"),
+    batch=reduction_rule("sum"),
     onnx="ReduceSum",
     source=arrays.reduction,
 )
@@ -184,7 +184,7 @@ mean = define(
     jvp=lambda t, y, x, *mask, **attrs: mean(t[0], where=mask[0] if mask else True, **attrs),
     prepare=mean_prepare,
     numpy=(np.mean,),
-    batch=reduction("mean"),
+    batch=reduction_rule("mean"),
     onnx="ReduceMean",
     source=arrays.reduction,
 )
@@ -258,7 +258,7 @@ prod = define(
     jvp=_prod_jvp,
     prepare=reduction_prepare,
     numpy=(np.prod,),
-    batch=reduction("prod"),
+    batch=reduction_rule("prod"),
     onnx="ReduceProd",
     source=arrays.reduction,
 )
@@ -309,7 +309,7 @@ def _extremum(name, numpy, impl, **fields):
         jvp=_max_jvp,
         prepare=extremum_prepare,
         numpy=numpy,
-        batch=reduction(name),
+        batch=reduction_rule(name),
         source=arrays.reduction,
         **fields,
     )
@@ -345,7 +345,7 @@ def _logical(name, numpy, impl):
         jvp=DISCRETE,
         prepare=_logical_prepare,
         numpy=(numpy,),
-        batch=reduction(name),
+        batch=reduction_rule(name),
         source=arrays.reduction,
     )
 
@@ -385,7 +385,7 @@ def place(name, numpy, impl):
             {"axis": reduced_axis(a, axis), "keepdims": keepdims is True},
         ),
         numpy=(numpy,),
-        batch=place_along(name),
+        batch=arg_reduction_rule(name),
     )
 
 

@@ -18,16 +18,16 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.define.batch_rules import (
-    all_mapped,
-    in_front,
-    on_axes,
-    rank,
-    reduction,
-    shifted,
-    to_place,
+    axes_rule,
+    batch_first,
+    broadcast_batches,
+    move_from_front,
+    rank_of,
+    reduction_rule,
+    shift_axes,
 )
 from letir.ops.define.records import (
-    added,
+    add_terms,
     broadcast_tangent,
     composite,
     composite_rules,
@@ -107,14 +107,14 @@ def _linear_recurrence_jvp(tangents, s, a, b):
     by_a, by_b = tangents
     first = zeros_like(s[:1])
     pushed = None if by_a is None else concatenate([first, by_a * s[:-1]])
-    return broadcast_tangent(linear_recurrence(a, added((pushed, by_b))), s)
+    return broadcast_tangent(linear_recurrence(a, add_terms((pushed, by_b))), s)
 
 
-@in_front
+@batch_first
 def _batched_recurrence(args, mapped):
     """The rule of linear_recurrence: the batch behind the rows."""
-    a, b = (to_place(arg, 1) for arg in all_mapped(args, mapped))
-    return to_place(linear_recurrence(a, b), 1)
+    a, b = (move_from_front(arg, 1) for arg in broadcast_batches(args, mapped))
+    return move_from_front(linear_recurrence(a, b), 1)
 
 
 linear_recurrence = define(
@@ -202,7 +202,7 @@ ufunc_accumulate = define(
     _accumulate_aval,
     vjp=_accumulate_vjp,
     jvp=_accumulate_jvp,
-    batch=on_axes("ufunc_accumulate"),
+    batch=axes_rule("ufunc_accumulate"),
     source=lambda write, x, *, ufunc, **attrs: _folded(write, "accumulate", ufunc, x, **attrs),
 )
 
@@ -315,7 +315,7 @@ ufunc_reduce = composite(
     aval=_reduce_aval,
     vjp=_reduce_vjp,
     jvp=_reduce_jvp,
-    batch=_without_transform(reduction("ufunc_reduce")),
+    batch=_without_transform(reduction_rule("ufunc_reduce")),
     source=lambda write, x, *mask, ufunc, **attrs: _folded(
         write, "reduce", ufunc, x, *[f"where={m}" for m in mask], **attrs
     ),
@@ -356,10 +356,10 @@ def _reduceat_decompose(x, *, ufunc, indices, axis=0, dtype=None):
     return stack(parts, axis % x.ndim)
 
 
-@in_front
+@batch_first
 def _batched_reduceat(args, mapped, *, axis, transform, **attrs):
     """The rule of reduceat."""
-    return ufunc_reduceat(*args, axis=shifted(axis, rank(args[0], True)), **attrs)
+    return ufunc_reduceat(*args, axis=shift_axes(axis, rank_of(args[0], True)), **attrs)
 
 
 ufunc_reduceat = composite(

@@ -11,14 +11,14 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.ops.define.batch_rules import (
-    emitted,
+    axes_rule,
+    batch_first,
+    broadcast_batch,
+    emit_op,
     first_mapped,
-    in_front,
-    on_axes,
-    rank,
-    shifted,
-    spread_out,
-    widened,
+    rank_of,
+    shift_axes,
+    widen_rank,
 )
 from letir.ops.define.records import DISCRETE, composite, define, recast, unbroadcast
 from letir.ops.elementwise.casting import cast
@@ -165,13 +165,13 @@ def spread_batch(name: str):
     """The rule of var and std: the mask and the mean broadcast as their slices do."""
 
     def rule(args, mapped, *, axis, transform=None, **attrs):
-        x = spread_out(args[0], mapped[0], first_mapped(args, mapped))
-        ndim = rank(x, True)
+        x = broadcast_batch(args[0], mapped[0], first_mapped(args, mapped))
+        ndim = rank_of(x, True)
         pairs = zip(args[1:], mapped[1:], strict=True)
-        rest = [widened(arg, ndim) if there else arg for arg, there in pairs]
-        return emitted(name, (x, *rest), axis=shifted(axis, ndim), **attrs)
+        rest = [widen_rank(arg, ndim) if there else arg for arg, there in pairs]
+        return emit_op(name, (x, *rest), axis=shift_axes(axis, ndim), **attrs)
 
-    return in_front(rule)
+    return batch_first(rule)
 
 
 def _spread_record(name: str, numpy, decompose, vjp, jvp):
@@ -279,7 +279,7 @@ ptp = composite(
     impl=lambda xp, x, *, axis=None, keepdims=False: xp.ptp(x, axis, keepdims=keepdims),
     prepare=_ptp_prepare,
     numpy=(np.ptp,),
-    batch=on_axes("ptp"),
+    batch=axes_rule("ptp"),
 )
 
 
@@ -300,5 +300,5 @@ count_nonzero = define(
         {"axis": reduced_axis(a, axis), "keepdims": bool(keepdims)},
     ),
     numpy=(np.count_nonzero,),
-    batch=on_axes("count_nonzero"),
+    batch=axes_rule("count_nonzero"),
 )

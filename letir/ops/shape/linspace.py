@@ -10,12 +10,12 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import ShapeError
-from letir.ops.define.batch_rules import aligned, emitted, in_front, rank, shifted
+from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import (
-    added,
+    add_terms,
     broadcast_tangent,
     define,
-    promotable,
+    promotion_type,
     recast,
     takes_gradient,
     unbroadcast,
@@ -27,7 +27,7 @@ from letir.ops.shape.transpose_join_split import moved, normalized
 
 def _spaced_dtype(function, types: tuple, dtype) -> np.dtype:
     """The dtype that NumPy's ``function`` gives for ends of these types: it is asked."""
-    ends = [promotable(kind)(1) if kind.weak else np.ones((), kind.dtype)[()] for kind in types]
+    ends = [promotion_type(kind)(1) if kind.weak else np.ones((), kind.dtype)[()] for kind in types]
     named = dict(zip(("start", "stop", "base"), ends, strict=False))
     return function(**named, num=1, dtype=dtype).dtype
 
@@ -138,13 +138,13 @@ def _spaced(name: str, function, terms, prepare):
             for i, t in enumerate(tangents)
             if t is not None
         ]
-        return moved(broadcast_tangent(added(found), front), (0,), (axis,))
+        return moved(broadcast_tangent(add_terms(found), front), (0,), (axis,))
 
-    @in_front
+    @batch_first
     def batch(args, mapped, *, axis, **attrs):
-        ends = aligned(args, mapped)
-        ndim = max(rank(arg, there) for arg, there in zip(args, mapped, strict=True))
-        return emitted(name, ends, axis=shifted(axis, ndim + 1), **attrs)
+        ends = align_ranks(args, mapped)
+        ndim = max(rank_of(arg, there) for arg, there in zip(args, mapped, strict=True))
+        return emit_op(name, ends, axis=shift_axes(axis, ndim + 1), **attrs)
 
     return define(
         name,

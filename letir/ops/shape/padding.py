@@ -12,7 +12,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
-from letir.ops.define.batch_rules import emitted, in_front, known_size
+from letir.ops.define.batch_rules import batch_first, emit_op, known_size
 from letir.ops.define.records import composite, composite_rules
 from letir.ops.shape.repeat_and_diagonal import axes_of
 from letir.ops.shape.shape_and_creation import as_size, broadcast_to, full
@@ -101,14 +101,14 @@ def _pad_aval(x, *, width, value, mode, of):
     return x.with_shape(tuple([n + before + after for n, (before, after) in pairs]))
 
 
-@in_front
+@batch_first
 def _padded(args, mapped, *, width, value, mode, of, transform=None):
     """The batching rule: no border along the batch."""
     if type(value) is tuple:
         value = ((0, 0), *value)
     if type(of) is tuple:
         of = ((1, 1), *of)
-    return emitted("pad", args, width=((0, 0), *width), value=value, mode=mode, of=of)
+    return emit_op("pad", args, width=((0, 0), *width), value=value, mode=mode, of=of)
 
 
 # ---- derivatives ----

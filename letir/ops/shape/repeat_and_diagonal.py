@@ -9,7 +9,14 @@ import numpy as np
 
 from letir.ast.attrs import Here
 from letir.errors import ShapeError
-from letir.ops.define.batch_rules import as_rows, emitted, in_front, rank, resized, shifted
+from letir.ops.define.batch_rules import (
+    batch_first,
+    emit_op,
+    emit_with_shape,
+    flatten_examples,
+    rank_of,
+    shift_axes,
+)
 from letir.ops.define.records import composite, define, unbroadcast
 from letir.ops.indexing.basic import assemble
 from letir.ops.linalg.matmul_einsum import einsum
@@ -54,13 +61,15 @@ def _back(shift):
     return tuple([-n for n in shift]) if type(shift) is tuple else -shift
 
 
-@in_front
+@batch_first
 def _batched_roll(args, mapped, *, shift, axis):
     """The rule of roll: each example in a row where no axis is given."""
     (x,) = args
     if axis is None:
-        return resized("reshape", emitted("roll", (as_rows(x),), shift=shift, axis=1), x.shape, x)
-    return emitted("roll", args, shift=shift, axis=shifted(axis, rank(x, True)))
+        return emit_with_shape(
+            "reshape", emit_op("roll", (flatten_examples(x),), shift=shift, axis=1), x.shape, x
+        )
+    return emit_op("roll", args, shift=shift, axis=shift_axes(axis, rank_of(x, True)))
 
 
 roll = define(
@@ -84,10 +93,10 @@ def _tile_decompose(x, *, reps):
     reps = (1,) * (ndim - len(reps)) + reps
     pairs = list(zip(reps, shape, strict=True))
     # resized: a size that is known by name is that of an axis of x
-    apart = resized("reshape", x, tuple([n for _, size in pairs for n in (1, size)]), x)
-    copies = resized("broadcast_to", apart, tuple([n for pair in pairs for n in pair]), x)
+    apart = emit_with_shape("reshape", x, tuple([n for _, size in pairs for n in (1, size)]), x)
+    copies = emit_with_shape("broadcast_to", apart, tuple([n for pair in pairs for n in pair]), x)
     shape = tuple([r * n for r, n in pairs])
-    return resized("reshape", copies, shape, x) if shape != x.shape else reshape(copies, x)
+    return emit_with_shape("reshape", copies, shape, x) if shape != x.shape else reshape(copies, x)
 
 
 tile = composite(
@@ -156,11 +165,11 @@ def _triangle(name: str, numpy, impl):
         name,
         impl,
         aval,
-        vjp=lambda ct, y, x, *, k: (emitted(name, (ct,), k=k),),
-        jvp=lambda t, y, x, *, k: emitted(name, (t[0],), k=k),
+        vjp=lambda ct, y, x, *, k: (emit_op(name, (ct,), k=k),),
+        jvp=lambda t, y, x, *, k: emit_op(name, (t[0],), k=k),
         prepare=_triangle_prepare,
         numpy=(numpy,),
-        batch=in_front(lambda args, mapped, *, k: emitted(name, args, k=k)),
+        batch=batch_first(lambda args, mapped, *, k: emit_op(name, args, k=k)),
     )
 
 

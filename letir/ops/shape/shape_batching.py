@@ -9,14 +9,14 @@ from letir.ast.builder import Value
 from letir.ast.primitive import never
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import (
-    emitted,
-    in_front,
-    integers,
-    permuted,
-    rank,
-    resized,
+    batch_first,
+    emit_op,
+    emit_with_shape,
+    integer_constant,
+    rank_of,
     shape_of,
     stack_sizes,
+    transpose_batch,
 )
 
 NO_BATCHED_OPERAND = never("it has no operand that could be mapped")
@@ -37,61 +37,61 @@ def with_batch(x: Value, sizes: list, shape: tuple | None, ones: int = 0) -> tup
     if not sizes:
         return [], (x.shape[0], *lead, *shape)
     # a slice: 1-d, to be joined
-    size_of = emitted("index", (emitted("size", (x,)),), item=slice(0, 1))
-    longer = stack_sizes([size_of, *([integers(x.emitter, lead)] if ones else []), *sizes])
+    size_of = emit_op("index", (emit_op("size", (x,)),), item=slice(0, 1))
+    longer = stack_sizes([size_of, *([integer_constant(x.emitter, lead)] if ones else []), *sizes])
     return [longer], None if shape is None else (x.shape[0], *lead, *shape)
 
 
 def _sized(name: str, x: Value, sizes: list, shape: tuple | None, **attrs) -> Value:
     """The operation on a shape that is an operand or an attribute."""
     if sizes:
-        return emitted(name, (x, *sizes), shape=shape, **attrs)
-    return resized(name, x, shape, x, **attrs)
+        return emit_op(name, (x, *sizes), shape=shape, **attrs)
+    return emit_with_shape(name, x, shape, x, **attrs)
 
 
 def rank_of_shape(sizes: list, shape: tuple | None) -> int:
     """How many sizes a shape has. Raises MissingRule if that is unknown."""
     if shape is not None:
         return len(shape)
-    rank(sizes[0])
+    rank_of(sizes[0])
     return sizes[0].shape[0]
 
 
 def sliced_size(args, axes):
     """The shape of one example, which is that of all."""
     (x,), (axis,) = args, axes
-    found = emitted("size", args)
-    axis %= rank(x)
+    found = emit_op("size", args)
+    axis %= rank_of(x)
     if axis == 0:
-        return emitted("index", (found,), item=slice(1, None)), None
-    parts = [emitted("index", (found,), item=part) for part in (slice(axis), slice(axis + 1, None))]
+        return emit_op("index", (found,), item=slice(1, None)), None
+    parts = [emit_op("index", (found,), item=part) for part in (slice(axis), slice(axis + 1, None))]
     return stack_sizes(parts), None
 
 
-@in_front
+@batch_first
 def summed_to_size(args, mapped, *, shape):
     """The rule of sum_to_size."""
     x, *sizes = args
     shared("sum_to_size", sizes, mapped)
     if shape is not None and shape_of(x, True) == shape:
         return x
-    lead = rank(x, True) - rank_of_shape(sizes, shape)
+    lead = rank_of(x, True) - rank_of_shape(sizes, shape)
     # axes of length 1 behind the batch: else leading axes of an example would align with it
     total = _sized("sum_to_size", x, *with_batch(x, sizes, shape, lead))
-    return emitted("squeeze", (total,), axis=tuple(range(1, lead + 1))) if lead else total
+    return emit_op("squeeze", (total,), axis=tuple(range(1, lead + 1))) if lead else total
 
 
-@in_front
+@batch_first
 def broadcast_further(args, mapped, *, shape):
     """The rule of broadcast_to."""
     x, *sizes = args
     shared("broadcast_to", sizes, mapped)
-    more = rank_of_shape(sizes, shape) - rank(x, True)
-    operand = emitted("expand_dims", (x,), axis=tuple(range(1, more + 1))) if more else x
+    more = rank_of_shape(sizes, shape) - rank_of(x, True)
+    operand = emit_op("expand_dims", (x,), axis=tuple(range(1, more + 1))) if more else x
     return _sized("broadcast_to", operand, *with_batch(x, sizes, shape))
 
 
-@in_front
+@batch_first
 def reshaped(args, mapped, *, shape, order):
     """The rule of reshape; Fortran's order is C's of the transposes."""
     x, *sizes = args
@@ -99,19 +99,19 @@ def reshaped(args, mapped, *, shape, order):
     if shape is not None and -1 in shape:
         rest = math.prod([n for n in shape if n != -1])
         shape = tuple([math.prod(shape_of(x, True)) // rest if n == -1 else n for n in shape])
-    if order == "C" or max(rank(x, True), rank_of_shape(sizes, shape)) < 2:
+    if order == "C" or max(rank_of(x, True), rank_of_shape(sizes, shape)) < 2:
         return _sized("reshape", x, *with_batch(x, sizes, shape), order="C")
     if shape is None:
         raise MissingRule(
             "reshape in Fortran's order has no batch rule for a shape that is unknown"
         )
-    (turned, _) = permuted((x,), (0,), axes=None)
+    (turned, _) = transpose_batch((x,), (0,), axes=None)
     # the transpose keeps the batch in front: reshape(order="F") of the whole would not
-    turned = resized("reshape", turned, (x.shape[0], *shape[::-1]), x, order="C")
-    return permuted((turned,), (0,), axes=None)[0]
+    turned = emit_with_shape("reshape", turned, (x.shape[0], *shape[::-1]), x, order="C")
+    return transpose_batch((turned,), (0,), axes=None)[0]
 
 
-@in_front
+@batch_first
 def filled(args, mapped, *, shape, dtype):
     """The rule of full, whose filling value may be mapped."""
     sizes = args[1:]

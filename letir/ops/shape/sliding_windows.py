@@ -7,7 +7,7 @@ import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
 from letir.errors import ShapeError
-from letir.ops.define.batch_rules import emitted, in_front, rank, shifted
+from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import define
 from letir.ops.indexing.basic import assemble
 from letir.ops.indexing.index_expressions import spelled_item
@@ -72,11 +72,11 @@ def _places(counts: tuple, window: tuple, axes: list[int]) -> tuple:
     return tuple(found)
 
 
-@in_front
+@batch_first
 def _batched_windows(args, mapped, *, window, axis):
     """The batching rule: no window slides along the batch."""
-    return emitted(
-        "sliding_window_view", args, window=window, axis=shifted(axis, rank(args[0], True))
+    return emit_op(
+        "sliding_window_view", args, window=window, axis=shift_axes(axis, rank_of(args[0], True))
     )
 
 

@@ -10,8 +10,8 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import BoundsError, MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
-from letir.ops.define.batch_rules import joined, on_axes, permuted, squeezed
-from letir.ops.define.records import added, array_dtype, define, result_dtype, unbroadcast
+from letir.ops.define.batch_rules import axes_rule, joining_rule, squeeze_batch, transpose_batch
+from letir.ops.define.records import add_terms, array_dtype, define, result_dtype, unbroadcast
 from letir.ops.shape.shape_and_creation import as_size, reshape, zeros_like
 
 
@@ -88,7 +88,7 @@ transpose = define(
     _transpose_aval,
     vjp=_transpose_vjp,
     jvp=lambda t, y, x, *, axes: transpose(t[0], axes),
-    batch=permuted,
+    batch=transpose_batch,
     prepare=_transpose_prepare,
     numpy={
         np.transpose: _transpose_prepare,
@@ -122,7 +122,7 @@ expand_dims = define(
     jvp=lambda t, y, x, *, axis: expand_dims(t[0], axis),
     prepare=lambda a, axis: ((a,), {"axis": int_or_tuple(axis)}),
     numpy=(np.expand_dims,),
-    batch=on_axes("expand_dims"),
+    batch=axes_rule("expand_dims"),
     onnx="Unsqueeze",
 )
 
@@ -147,7 +147,7 @@ squeeze = define(
     jvp=lambda t, y, x, *, axis: squeeze(t[0], axis),
     prepare=lambda a, axis=None: ((a,), {"axis": int_or_tuple(axis)}),
     numpy=(np.squeeze,),
-    batch=squeezed,
+    batch=squeeze_batch,
     onnx="Squeeze",
 )
 
@@ -166,7 +166,7 @@ flip = define(
     jvp=lambda t, y, x, *, axis: flip(t[0], axis),
     prepare=lambda m, axis=None: ((m,), {"axis": int_or_tuple(axis)}),
     numpy=(np.flip,),
-    batch=on_axes("flip"),
+    batch=axes_rule("flip"),
 )
 
 # ---- several arrays: concatenate, stack, split ----
@@ -253,7 +253,7 @@ concatenate = define(
         {"axis": int_or_tuple(axis), "dtype": None if dtype is None else np.dtype(dtype)},
     ),
     numpy=(np.concatenate,),
-    batch=joined("concatenate"),
+    batch=joining_rule("concatenate"),
     onnx="Concat",
     source=arrays.listed,
 )
@@ -291,7 +291,7 @@ stack = define(
     jvp=_stack_jvp,
     prepare=lambda arrays, axis=0, out=None: (tuple(arrays), {"axis": as_size(axis)}),
     numpy=(np.stack,),
-    batch=joined("stack"),
+    batch=joining_rule("stack"),
     source=arrays.listed,
 )
 
@@ -322,7 +322,7 @@ def _split_vjp(cts, outs, x, *, sections, axis):
     """The cotangents of the parts one after the other, zeros for those without."""
     if _overlap(x, sections, axis):
         parts = [_part_into(ct, x, sections, axis, i) for i, ct in enumerate(cts) if ct is not None]
-        return (added(parts),)
+        return (add_terms(parts),)
     return (concatenate(_tangents_or_zeros(cts, outs), axis),)
 
 
@@ -379,7 +379,7 @@ split = define(
     results=lambda *, sections, axis: sections if type(sections) is int else len(sections) + 1,
     returned=lambda parts, **_: list(parts),
     prepare=_split_prepare,
-    batch=on_axes("split"),
+    batch=axes_rule("split"),
     numpy={np.split: _split_prepare, np.array_split: _array_split_prepare},
     onnx="Split",
     source=arrays.split,

@@ -9,9 +9,9 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
-from letir.ops.define.batch_rules import emitted, first_mapped, in_front, spread_out
+from letir.ops.define.batch_rules import batch_first, broadcast_batch, emit_op, first_mapped
 from letir.ops.define.records import (
-    added,
+    add_terms,
     array_dtype,
     broadcast_tangent,
     composite,
@@ -101,10 +101,10 @@ def _convolve_jvp(tangents, y, a, v, *, mode):
         None if by_a is None else convolve(by_a, v, mode=mode),
         None if by_v is None else convolve(a, by_v, mode=mode),
     )
-    return broadcast_tangent(added(terms), y)
+    return broadcast_tangent(add_terms(terms), y)
 
 
-@in_front
+@batch_first
 def _convolved(args, mapped, *, mode):
     """The rule of convolve: the windows of the longer operand times the shorter, reversed."""
     like = first_mapped(args, mapped)
@@ -113,13 +113,13 @@ def _convolved(args, mapped, *, mode):
     long, short = sorted(found, key=lambda row: -row.shape[1])
     n, m = long.shape[1], short.shape[1]
     places = _start(n, m, mode) + np.arange(_length(n, m, mode))[:, None] + np.arange(m)
-    windows = emitted("pad", (long,), width=((0, 0), (m - 1, m - 1)), value=0)[:, places]
+    windows = emit_op("pad", (long,), width=((0, 0), (m - 1, m - 1)), value=0)[:, places]
     return einsum("blm,bm->bl", windows, flip(short, 1))
 
 
 def _row_of(x, is_mapped: bool, like: Value) -> Value:
     """An operand with the batch, each slice in a row."""
-    x = spread_out(x, is_mapped, like)
+    x = broadcast_batch(x, is_mapped, like)
     return x if x.ndim == 2 else expand_dims(x, 1)
 
 

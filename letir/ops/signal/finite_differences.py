@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.errors import ShapeError
-from letir.ops.define.batch_rules import on_axes
+from letir.ops.define.batch_rules import axes_rule
 from letir.ops.define.records import composite, recast, unbroadcast
 from letir.ops.elementwise.casting import cast
 from letir.ops.reductions.reductions import NO_VALUE, sum_
@@ -76,7 +76,7 @@ diff = composite(
     jvp=lambda t, y, x, *, n, axis, transform: diff(t[0], n, axis),
     prepare=_diff_prepare,
     numpy=(np.diff,),
-    batch=on_axes("diff"),
+    batch=axes_rule("diff"),
 )
 
 # ---- slopes ----

@@ -15,7 +15,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, LetirError, MissingRule, ShapeError, TraceError
-from letir.ops.define.batch_rules import emitted, in_front, rank, shifted
+from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import define, unbroadcast
 from letir.ops.elementwise.ufuncs import conj, real
 from letir.ops.indexing.basic import assemble
@@ -135,7 +135,7 @@ def _transform_vjp(name: str):
     """The same transform of the cotangent."""
 
     def vjp(ct, y, x, *, s, axes, norm):
-        found = emitted(name, (ct,), s=None, axes=axes, norm=norm)
+        found = emit_op(name, (ct,), s=None, axes=axes, norm=norm)
         if s is not None:
             found = _refitted(found, x, _known_axes(x, axes, name))
         return (unbroadcast(found, x),)
@@ -170,10 +170,10 @@ def _irfftn_vjp(ct, y, x, *, s, axes, norm):
 def _transform(name: str, vjp, aval, calls: dict) -> Primitive:
     """Register a transform. ``calls``: NumPy's functions and their ``prepare``."""
 
-    @in_front
+    @batch_first
     def batch(args, mapped, *, s, axes, norm):
-        axes = shifted(axes, rank(args[0], True))
-        return emitted(name, args, s=s, axes=axes, norm=norm)
+        axes = shift_axes(axes, rank_of(args[0], True))
+        return emit_op(name, args, s=s, axes=axes, norm=norm)
 
     return define(
         name,
@@ -182,7 +182,7 @@ def _transform(name: str, vjp, aval, calls: dict) -> Primitive:
         ),
         aval,
         vjp=vjp,
-        jvp=lambda t, y, x, **attrs: emitted(name, t, **attrs),
+        jvp=lambda t, y, x, **attrs: emit_op(name, t, **attrs),
         prepare=_along_several,
         numpy=calls,
         batch=batch,

@@ -10,8 +10,8 @@ from collections.abc import Callable
 import numpy as np
 
 from letir.ast.primitive import LATE_BOUND, Primitive, never
-from letir.ops.define.batch_rules import pointwise
-from letir.ops.define.records import FLAT, define, diagonal, ufunc_aval
+from letir.ops.define.batch_rules import pointwise_rule
+from letir.ops.define.records import FLAT, define, diagonal_rules, ufunc_aval
 
 NO_FORM = never("the derivative by this operand has no closed form")
 OF_SCIPY: dict[str, str] = {}  # ufunc of scipy.special -> operation
@@ -82,14 +82,14 @@ def special(name: str, *terms, ufunc: str | None = None, **fields) -> Primitive:
     """
     ufunc = ufunc or name
     OF_SCIPY[ufunc] = name
-    vjp, jvp = diagonal(terms) if terms else (FLAT, FLAT)
+    vjp, jvp = diagonal_rules(terms) if terms else (FLAT, FLAT)
     return define(
         name,
         _special_impl(ufunc),
         special_aval(ufunc),
         vjp=vjp,
         jvp=jvp,
-        batch=pointwise(name),
+        batch=pointwise_rule(name),
         elementwise=True,
         source=_special_source(ufunc),
         **fields,

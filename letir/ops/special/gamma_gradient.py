@@ -9,8 +9,8 @@ derivative of gammainc by a.
 from letir.ast.primitive import PRIMITIVES, never
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.ops.as_numpy.copied_functions import copied_function
-from letir.ops.define.batch_rules import pointwise
-from letir.ops.define.records import define, diagonal, result_dtype
+from letir.ops.define.batch_rules import pointwise_rule
+from letir.ops.define.records import define, diagonal_rules, result_dtype
 from letir.ops.elementwise.ufuncs import log
 
 
@@ -79,8 +79,8 @@ def _second_by_number(g, y, a, x):
     return g * ((1 - (a - 1) / x) * y - log(x) + PRIMITIVES["psi"](a))
 
 
-_FIRST = diagonal((_second_by_shape, _second_by_number))
-_SECOND = diagonal((_THIRD, _THIRD))
+_FIRST = diagonal_rules((_second_by_shape, _second_by_number))
+_SECOND = diagonal_rules((_THIRD, _THIRD))
 
 gamma_slope = define(
     "gamma_slope",
@@ -88,7 +88,7 @@ gamma_slope = define(
     _slope_aval,
     vjp=lambda ct, y, a, x, *, order: (_SECOND if order > 1 else _FIRST)[0](ct, y, a, x),
     jvp=lambda t, y, a, x, *, order: (_SECOND if order > 1 else _FIRST)[1](t, y, a, x),
-    batch=pointwise("gamma_slope"),
+    batch=pointwise_rule("gamma_slope"),
     elementwise=True,
     source=copied_function(_slope_impl, _digamma),
 )

@@ -5,7 +5,7 @@ import math
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError
 from letir.ops.as_numpy.copied_functions import copied_function
-from letir.ops.define.batch_rules import pointwise
+from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import exp
 
@@ -66,6 +66,6 @@ normal_cdf = define(
     vjp=lambda ct, y, x: (unbroadcast(ct * _density(x), x),),
     jvp=lambda t, y, x: recast(t[0] * _density(x), y.dtype),
     elementwise=True,
-    batch=pointwise("normal_cdf"),
+    batch=pointwise_rule("normal_cdf"),
     source=copied_function(_normal_cdf_impl),
 )

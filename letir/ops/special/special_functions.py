@@ -10,7 +10,7 @@ import math
 
 from letir.ast.builder import Value
 from letir.errors import MissingRule
-from letir.ops.define.batch_rules import pointwise
+from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import abs_, cos, exp, log, sin, where
 from letir.ops.special.define import NO_FORM, by_scipy, special, special_aval
@@ -82,7 +82,7 @@ polygamma = define(
     vjp=lambda ct, y, x, *, n: (unbroadcast(ct * polygamma(n + 1, x), x),),
     jvp=lambda t, y, x, *, n: recast(t[0] * polygamma(n + 1, x), y.dtype),
     prepare=_polygamma_prepare,
-    batch=pointwise("polygamma"),
+    batch=pointwise_rule("polygamma"),
     elementwise=True,
     source=_polygamma_source,
 )

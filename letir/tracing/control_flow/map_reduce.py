@@ -17,7 +17,7 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import is_array, type_of
 from letir.ops.control_flow.binary_bodies import can_batch
-from letir.ops.define.batch_rules import to_front, to_place
+from letir.ops.define.batch_rules import move_from_front, move_to_front
 from letir.ops.define.records import recast, result_dtype
 from letir.tracing.control_flow import traced_bodies
 from letir.tracing.control_flow.scans import as_array, as_body, as_row, declared, row_type, steps
@@ -209,7 +209,9 @@ def reduce(op: Callable, init, xs, axis: int = 0):
 
     def arrange(values):
         first = [_placed(v, kind) for v, kind in zip(values[:k], wanted, strict=True)]
-        arrays = [recast(to_front(v, axis), d) for v, d in zip(values[k:], dtypes, strict=False)]
+        arrays = [
+            recast(move_to_front(v, axis), d) for v, d in zip(values[k:], dtypes, strict=False)
+        ]
         return [*first, *arrays, *values[2 * k :]], None
 
     outs = _run("reduce", [*start, *rows, *step.lifted], _binary_attrs(step, k), arrange)
@@ -233,8 +235,8 @@ def associative_scan(op: Callable, xs, reverse: bool = False, axis: int = 0):
     k = len(rows)
 
     def arrange(values):
-        arrays = [to_front(v, axis) for v in values[:k]]
-        return [*arrays, *values[k:]], lambda outs: [to_place(y, axis) for y in outs]
+        arrays = [move_to_front(v, axis) for v in values[:k]]
+        return [*arrays, *values[k:]], lambda outs: [move_from_front(y, axis) for y in outs]
 
     attrs = _binary_attrs(step, k, reverse=bool(reverse))
     return spec.unflatten(_run("associative_scan", [*rows, *step.lifted], attrs, arrange))

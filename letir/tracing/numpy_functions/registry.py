@@ -12,7 +12,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, TraceError
-from letir.ops.define.records import promotable
+from letir.ops.define.records import promotion_type
 from letir.ops.shape.shape_and_creation import counted
 from letir.tracing.mutation.memory_order import ordered_like, raveled_as_it_lies
 from letir.tracing.numpy_functions.in_place import WRITES
@@ -45,7 +45,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
 
 def result_type(*operands):
     """np.result_type, in which traced Python numbers are weak."""
-    kinds = [promotable(x.type) if isinstance(x, Value) else x for x in operands]
+    kinds = [promotion_type(x.type) if isinstance(x, Value) else x for x in operands]
     # type(...): the dtype float64 equals the class float
     weak = [type(kind) is type and kind in (int, float, complex) for kind in kinds]
     return np.result_type(*[k(0) if w else k for k, w in zip(kinds, weak, strict=True)])
@@ -55,7 +55,7 @@ def copyto(dst, src, casting="same_kind", where=True):
     """np.copyto onto a traced value changes it in place; onto an ordinary array it is refused."""
     if not isinstance(dst, Value):
         raise into_ordinary_array()
-    kind = promotable(src.type) if isinstance(src, Value) else promoted(src)
+    kind = promotion_type(src.type) if isinstance(src, Value) else promoted(src)
     # np.can_cast takes no Python numbers since NumPy 2:
     # https://numpy.org/neps/nep-0050-scalar-promotion.html
     found = kind if isinstance(kind, np.dtype) else np.result_type(dst.dtype, kind(0))

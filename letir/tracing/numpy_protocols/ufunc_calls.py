@@ -9,7 +9,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError, TraceError
-from letir.ops.define.records import DISCRETE, promotable
+from letir.ops.define.records import DISCRETE, promotion_type
 from letir.ops.reductions.reductions import reduced_axis
 from letir.tracing.numpy_functions.registry import into_ordinary_array, promoted
 from letir.tracing.numpy_protocols.dispatch import (
@@ -108,7 +108,7 @@ def _converted(
         raise unsupported_arguments(ufunc, f"{', '.join(others)} given")
     if dtype is None and casting is None and signature is None:
         return inputs
-    kinds = [promotable(x.type) if isinstance(x, Value) else promoted(x) for x in inputs]
+    kinds = [promotion_type(x.type) if isinstance(x, Value) else promoted(x) for x in inputs]
     # NumPy chooses the loop: rules of our own would differ from it some day
     dtypes = ufunc.resolve_dtypes(
         (*kinds, *[None] * ufunc.nout),
@@ -297,5 +297,5 @@ def _update(ufunc, op: Primitive, target, item, *new) -> None:
 
 def _is_alike(x, dtype: np.dtype) -> bool:
     """Whether an operand has this dtype, or is a Python number that takes it on."""
-    kind = promotable(x.type) if isinstance(x, Value) else promoted(x)
+    kind = promotion_type(x.type) if isinstance(x, Value) else promoted(x)
     return kind == dtype or dtype.kind in {int: "iufc", float: "fc", complex: "c"}.get(kind, "")
