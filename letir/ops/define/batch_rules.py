@@ -1,30 +1,32 @@
-"""What batching rules are made of: the batch in front, ranks aligned, axes and shapes moved up.
+"""Building blocks of batching rules, and the rules that whole families of operations share.
 
-``batch(args, axes, **attrs)`` gets the operands, each with the axis along which it is mapped or
-None, and returns the result and its batch axis. ``batch_first`` makes such a rule of a function that
-sees every mapped operand with the batch as axis 0 and returns its results so; ``pointwise_rule``,
-``along_axis_rule`` and ``axes_rule`` make the rules of whole families.
+A batching rule ``batch(args, axes, **attrs)`` gets the operands, each with its batch axis (None if
+it is not mapped), and returns the result and its batch axis. ``batch_first`` makes such a rule from
+a function that sees the batch as axis 0 of every mapped operand and returns it as axis 0 of the
+result. ``pointwise_rule``, ``along_axis_rule`` and ``axes_rule`` make the rules of families.
 """
 
 import functools
 import math
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.ast.types import WEAK, Size
+from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import MissingRule, ShapeError
 
 # ---- the batch in front ----
 
 
 def batch_first(rule: Callable) -> Callable:
-    """The batching rule of ``rule(args, mapped, **attrs)``, which has every batch as axis 0.
+    """The batching rule made from ``rule(args, mapped, **attrs)``, which sees every batch as axis
+    0.
 
-    ``mapped`` says which operands have one; all results have.
+    ``mapped`` tells which operands have a batch axis; every result must have one.
     """
 
     @functools.wraps(rule)
@@ -40,7 +42,7 @@ def batch_first(rule: Callable) -> Callable:
 
 
 def move_to_front(x: Value, axis: int) -> Value:
-    """``x`` with ``axis`` as its first."""
+    """``x`` with ``axis`` moved to the front."""
     if axis == 0:
         return x
     axis %= rank_of(x)
@@ -49,7 +51,7 @@ def move_to_front(x: Value, axis: int) -> Value:
 
 
 def move_from_front(x: Value, axis: int) -> Value:
-    """``x`` with its first axis at ``axis``: what ``move_to_front`` undoes."""
+    """``x`` with its first axis moved to ``axis``: the inverse of ``move_to_front``."""
     if axis == 0:
         return x
     axis %= rank_of(x)
@@ -58,32 +60,36 @@ def move_from_front(x: Value, axis: int) -> Value:
     return emit_op("transpose", (x,), axes=tuple(order)) if axis else x
 
 
-def emit_op(name: str, operands: Sequence, /, **attrs):
-    """The operation on these operands and attributes, recorded where the operands are."""
+def emit_op(name: str, operands: Sequence, /, **attrs: Any) -> Any:
+    """Record the operation called ``name`` where its operands are recorded, and return the
+    result.
+    """
     op = PRIMITIVES[name]
     emitter = next(operand.emitter for operand in operands if isinstance(operand, Value))
     return emitter.apply(op, tuple(operands), op.complete(attrs))
 
 
-def rank_of(arg, is_mapped: bool = False) -> int:
-    """The number of axes of an operand without its batch. Raises MissingRule if it is unknown."""
+def rank_of(arg: Any, is_mapped: bool = False) -> int:
+    """The number of axes of an operand, without its batch axis. Raises MissingRule if it is
+    unknown.
+    """
     if not isinstance(arg, Value):
         return 0
     if arg.type is None:
         raise MissingRule(
-            "batching needs the ranks of the operands, and that of a result is not known\n"
+            "batching needs the rank of every operand, and the rank of a result is unknown\n"
             "  trace with concrete arguments, or retype the program first"
         )
     return arg.ndim - is_mapped
 
 
-def shape_of(arg, is_mapped: bool = False) -> tuple:
-    """The shape of an operand without its batch."""
+def shape_of(arg: Any, is_mapped: bool = False) -> tuple[int | Size, ...]:
+    """The shape of an operand, without its batch axis."""
     return arg.shape[is_mapped:] if rank_of(arg) else ()
 
 
 def first_mapped(args: Sequence, mapped: Sequence[bool]) -> Value:
-    """The first operand that has the batch. Raises MissingRule if its rank is unknown."""
+    """The first operand with a batch axis. Raises MissingRule if its rank is unknown."""
     found = next(arg for arg, there in zip(args, mapped, strict=True) if there)
     rank_of(found)
     return found
@@ -93,8 +99,8 @@ def first_mapped(args: Sequence, mapped: Sequence[bool]) -> Value:
 
 
 def align_ranks(args: Sequence, mapped: Sequence[bool]) -> list:
-    """The operands with axes of length 1 behind the batch, so that what is mapped broadcasts as
-    its slices do.
+    """The operands with axes of length 1 inserted after the batch axis, so that mapped operands
+    broadcast as their slices do.
     """
     most = max(rank_of(arg, there) for arg, there in zip(args, mapped, strict=True))
     return [
@@ -103,13 +109,15 @@ def align_ranks(args: Sequence, mapped: Sequence[bool]) -> list:
 
 
 def widen_rank(x: Value, to: int) -> Value:
-    """A mapped operand with axes of length 1 behind the batch, ``to`` axes beside the batch."""
+    """A mapped operand padded with axes of length 1 after its batch axis, to rank ``to`` without
+    it.
+    """
     more = to - rank_of(x, True)
     return emit_op("expand_dims", (x,), axis=tuple(range(1, 1 + more))) if more > 0 else x
 
 
-def broadcast_batch(arg, is_mapped: bool, like: Value) -> Value:
-    """An operand with the batch of ``like``, by broadcasting it if it has none."""
+def broadcast_batch(arg: Any, is_mapped: bool, like: Value) -> Value:
+    """An operand with the batch axis of ``like``: broadcast along it unless it is mapped."""
     if is_mapped:
         return arg
     (n, *_) = shape_of(like)
@@ -117,22 +125,23 @@ def broadcast_batch(arg, is_mapped: bool, like: Value) -> Value:
 
 
 def broadcast_batches(args: Sequence, mapped: Sequence[bool]) -> list[Value]:
-    """The operands, each with the batch."""
+    """The operands, each with a batch axis."""
     like = first_mapped(args, mapped)
     return [broadcast_batch(arg, there, like) for arg, there in zip(args, mapped, strict=True)]
 
 
-def emit_with_shape(name: str, x, shape: tuple, like: Value | None, emitter=None, **attrs) -> Value:
+def emit_with_shape(
+    name: str, x: Any, shape: tuple, like: Value | None, emitter: Any = None, **attrs: Any
+) -> Value:
     """``broadcast_to``, ``reshape`` or ``sum_to_size`` of ``x`` to ``shape``.
 
-    A size that is known by name only is that of an axis of ``x`` or ``like``; ``emitter`` is needed
-    where neither is recorded.
+    A symbolic size is read from an axis of ``x`` or ``like``. Pass ``emitter`` where neither of
+    them is recorded.
     """
     if isinstance(x, Value) and x.type is not None and x.shape == shape:  # most calls: no bind
         return x
-    if is_static_shape(shape):
-        operands = (x,)
-    else:
+    operands: tuple[Any, ...] = (x,)
+    if not is_static_shape(shape):
         operands = (x, sizes_operand(shape, [v for v in (x, like) if isinstance(v, Value)]))
     op = PRIMITIVES[name]
     emitter = emitter or like.emitter
@@ -140,13 +149,13 @@ def emit_with_shape(name: str, x, shape: tuple, like: Value | None, emitter=None
 
 
 def sizes_operand(shape: tuple, values: list[Value]) -> Value:
-    """``shape`` as an integer array, with the named sizes taken from the values that have them."""
+    """``shape`` as an integer array; symbolic sizes are read from the values that have them."""
     parts, emitter = [], values[0].emitter
     for n in shape:
         if type(n) is int:
             parts.append(integer_constant(emitter, [n]))
             continue
-        # named sizes compare by their names: any axis of that size will do
+        # symbolic sizes are equal if their names are: any axis of that size will do
         found = [(v, v.shape.index(n)) for v in values if v.type is not None and n in v.shape]
         if not found:
             raise ShapeError(f"batching needs the size {n} as a number: pass axis_size")
@@ -156,20 +165,20 @@ def sizes_operand(shape: tuple, values: list[Value]) -> Value:
 
 
 def stack_sizes(sizes: Sequence[Value]) -> Value:
-    """Parts of a shape as one: copied to where constants are, for sizes are made on the host."""
+    """Join parts of a shape. They are copied to where constants are: sizes are made on the host."""
     if len(sizes) == 1:
         return sizes[0]
     return emit_op("concatenate", [emit_op("copy", (part,)) for part in sizes], axis=0, dtype=None)
 
 
-def integer_constant(emitter, numbers: Sequence[int]) -> Value:
-    """A constant array of sizes."""
+def integer_constant(emitter: Any, numbers: Sequence[int]) -> Value:
+    """A constant array of these integers."""
     op = PRIMITIVES["constant"]
     return emitter.apply(op, (), op.complete({"value": np.array(numbers, dtype=np.int64)}))
 
 
-def known_size(n, what: str) -> int:
-    """``n``. Raises ShapeError if it is a name."""
+def known_size(n: Any, what: str) -> int:
+    """``n`` as a number. Raises ShapeError, for the operation ``what``, if it is symbolic."""
     if type(n) is Size:
         raise ShapeError(f"{what}: batching needs the size {n} as a number\n  pass axis_size")
     return n
@@ -179,7 +188,7 @@ def known_size(n, what: str) -> int:
 
 
 def pointwise_rule(name: str) -> Callable:
-    """The rule of an elementwise operation of any number of operands."""
+    """The batching rule of an elementwise operation with any number of operands."""
 
     def rule(args, mapped, **attrs):
         return emit_op(name, align_ranks(args, mapped), **attrs)
@@ -187,18 +196,22 @@ def pointwise_rule(name: str) -> Callable:
     return batch_first(rule)
 
 
-def shift_axes(axis, ndim: int):
-    """Axes of a slice of rank ``ndim`` as those of the batch; None stands for all of them."""
+def shift_axes(axis: Any, ndim: int) -> Any:
+    """Axes of one example, of rank ``ndim``, as axes of the batch. None, for all axes, gives all
+    but the batch axis.
+    """
     if axis is None:
         return tuple(range(1, ndim + 1))  # each example by itself
     if type(axis) is tuple:
-        # negative axes count from the end, where the batch is not
+        # negative axes count from the end, and the batch is in front
         return tuple([a + 1 if a >= 0 else a for a in axis])
     return axis + 1 if axis >= 0 else axis
 
 
 def axes_rule(name: str) -> Callable:
-    """The rule of an operation on one array whose ``axis`` says one axis, several or all."""
+    """The batching rule of an operation on one array whose ``axis`` is one axis, several or
+    None.
+    """
 
     def rule(args, mapped, *, axis, transform=None, **attrs):
         (x,) = args
@@ -208,12 +221,12 @@ def axes_rule(name: str) -> Callable:
 
 
 def reduction_rule(name: str) -> Callable:
-    """The rule of a reduction, which may have a mask as its second operand."""
+    """The batching rule of a reduction, which may have a mask as its second operand."""
 
     def rule(args, mapped, *, axis, transform=None, **attrs):
         if len(args) == 1:
             return emit_op(name, args, axis=shift_axes(axis, rank_of(args[0], True)), **attrs)
-        # only the mask may be mapped: then the array is reduced once for each
+        # if only the mask is mapped, the array is reduced once for each mask
         x = broadcast_batch(args[0], mapped[0], first_mapped(args, mapped))
         ndim = rank_of(x, True)
         mask = widen_rank(args[1], ndim) if mapped[1] else args[1]
@@ -223,7 +236,7 @@ def reduction_rule(name: str) -> Callable:
 
 
 def flatten_examples(x: Value) -> Value:
-    """The elements of each slice in a row."""
+    """Each example flattened to one axis."""
     shape = x.shape[1:]
     return (
         x if len(shape) == 1 else emit_with_shape("reshape", x, (x.shape[0], math.prod(shape)), x)
@@ -231,11 +244,11 @@ def flatten_examples(x: Value) -> Value:
 
 
 def along_axis_rule(name: str) -> Callable:
-    """The rule of an operation along one axis, or along all elements in a row, such as cumsum."""
+    """The batching rule of an operation along one axis or along the flattened array, as cumsum."""
 
     def rule(args, mapped, *, axis, transform=None, **attrs):
         (x,) = args
-        if axis is None or not rank_of(x, True):  # of numbers too: NumPy makes rows of one
+        if axis is None or not rank_of(x, True):  # NumPy turns a number into one element, too
             return emit_op(name, (flatten_examples(x),), axis=1, **attrs)
         return emit_op(name, args, axis=shift_axes(axis, rank_of(x, True)), **attrs)
 
@@ -243,7 +256,7 @@ def along_axis_rule(name: str) -> Callable:
 
 
 def arg_reduction_rule(name: str) -> Callable:
-    """The rule of argmax and its like: as ``along_axis_rule``, with ``keepdims``."""
+    """The batching rule of argmax and argmin: ``along_axis_rule`` with ``keepdims``."""
 
     def rule(args, mapped, *, axis, keepdims):
         (x,) = args
@@ -256,12 +269,12 @@ def arg_reduction_rule(name: str) -> Callable:
 
 
 def joining_rule(name: str) -> Callable:
-    """The rule of an operation on several arrays alike along ``axis``: concatenate and stack."""
+    """The batching rule of an operation that joins arrays along ``axis``: concatenate and stack."""
 
     def rule(args, mapped, *, axis, **attrs):
         parts = broadcast_batches(
             args, mapped
-        )  # joined arrays do not broadcast: each needs the batch
+        )  # arrays to be joined do not broadcast: each needs the batch
         if axis is None:
             parts, axis = [flatten_examples(part) for part in parts], 0
         return emit_op(name, parts, axis=shift_axes(axis, 0), **attrs)
@@ -270,8 +283,10 @@ def joining_rule(name: str) -> Callable:
 
 
 @batch_first
-def transpose_batch(args, mapped, /, *, axes):
-    """The rule of transpose."""
+def transpose_batch(
+    args: Sequence, mapped: Sequence[bool], /, *, axes: tuple[int, ...] | None
+) -> Value:
+    """The batching rule of transpose."""
     (x,) = args
     ndim = rank_of(x, True)
     order = range(ndim)[::-1] if axes is None else [a % ndim for a in axes]
@@ -279,24 +294,29 @@ def transpose_batch(args, mapped, /, *, axes):
 
 
 @batch_first
-def squeeze_batch(args, mapped, *, axis):
-    """The rule of squeeze, which must not take the batch for an axis of length 1."""
+def squeeze_batch(
+    args: Sequence, mapped: Sequence[bool], *, axis: int | tuple[int, ...] | None
+) -> Value:
+    """The batching rule of squeeze, which must not drop the batch axis if its length is 1."""
     (x,) = args
     if axis is None:
         axis = tuple([i for i, n in enumerate(shape_of(x, True)) if n == 1])
     return emit_op("squeeze", args, axis=shift_axes(axis, rank_of(x, True)))
 
 
-def identity_batch(args, axes, **_):
-    """The rule of an operation that hands its operand on."""
+def identity_batch(args: Sequence, axes: Sequence, **_: Any) -> tuple:
+    """The batching rule of an operation that returns its first operand as it is."""
     return args[0], axes[0]
 
 
 def composite_batch(stands_for: Callable, several: bool) -> Callable:
-    """The rule of a composite: what ``stands_for(types, attrs)`` on the slices, batched."""
+    """The batching rule of a composite: its decomposition ``stands_for(types, attrs)``, batched.
+
+    ``several``: the composite has several results.
+    """
 
     def batch(args, axes, /, *, transform, **attrs):
-        # None is no parameter of the program
+        # an operand that is None is not a parameter of the program
         there = [i for i, arg in enumerate(args) if arg is not None]
         like, axis = next((args[i], axes[i]) for i in there if axes[i] is not None)
         program = stands_for(types_without_batch(args, axes), attrs)
@@ -308,17 +328,17 @@ def composite_batch(stands_for: Callable, several: bool) -> Callable:
 
 
 def types_without_batch(args: Sequence, axes: Sequence) -> tuple:
-    """The types of the slices; None for an operand that is None."""
+    """The type of one example of each operand; None for an operand that is None."""
     return tuple([type_without_batch(arg, axis) for arg, axis in zip(args, axes, strict=True)])
 
 
-def type_without_batch(arg, axis):
-    """The type of the slices of one operand along ``axis``."""
+def type_without_batch(arg: Any, axis: int | None) -> ArrayType | None:
+    """The type of one example of an operand whose batch axis is ``axis``."""
     if not isinstance(arg, Value):
         return None if arg is None else WEAK[type(arg)]
     kind = arg.type
     if axis is None or kind is None:
         return kind
     axis %= kind.ndim
-    # strong: an element is no Python number
+    # with_shape makes the type strong: an element of an array is not a Python number
     return kind.with_shape(kind.shape[:axis] + kind.shape[axis + 1 :])

@@ -1,4 +1,4 @@
-"""``decomposition``: the operations that a composite is made of, recorded once for its operands."""
+"""``decomposition``: the program of operations that a composite stands for, cached by types."""
 
 from collections.abc import Callable
 
@@ -12,8 +12,9 @@ _MOST = 1 << 10
 
 
 def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
-    """What a composite stands for on operands of these types, as a Lambda; None stands for an
-    operand of None.
+    """The program that a composite stands for on operands of these types.
+
+    The type of an operand that is None is None, and the program has no parameter for it.
     """
     key = (decompose, types, Attrs(attrs))  # Attrs: 1 and True are two keys
     found = _decompositions.get(key)
@@ -21,7 +22,8 @@ def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
         return found
     table = _decompositions
     if holds_arrays(key[-1]):
-        # with the body that holds them, and as long as it: in the table they would stay for ever
+        # kept with the body that holds the arrays, and freed with it; the table would never free
+        # them
         bodies = bodies_in(attrs.values())
         table = bodies[0].memo(_own_decompositions) if bodies else {}
     found = table.get(key)
@@ -33,7 +35,7 @@ def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
 
 
 def _own_decompositions(body: Lambda) -> dict:
-    """The decompositions of operations that hold this body."""
+    """The cached decompositions of operations that hold this body."""
     return {}
 
 

@@ -1,14 +1,15 @@
-"""How records are made: ``define`` in general, ``unary``, ``binary`` and ``elementwise`` for
-NumPy's ufuncs.
+"""How records of operations are made. Read this before the other files of ``ops``.
 
-Also what every rule needs: ``unbroadcast`` (sum a cotangent to its operand's shape) and
-``broadcast_tangent`` (broadcast a tangent to the result's shape). Read this before the other files
-of ``ops``.
+``define`` registers any record; ``unary``, ``binary`` and ``elementwise`` register NumPy's ufuncs;
+``composite`` registers an operation that stands for a program of others. Derivative rules use
+``unbroadcast`` (sum a cotangent to its operand's shape) and ``broadcast_tangent`` (broadcast a
+tangent to the result's shape).
 """
 
 import operator
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -21,8 +22,9 @@ from letir.ops.define.composite_programs import decomposition
 
 DISCRETE = never("the result is not floating, so there is nothing to differentiate")
 FLAT = never("the derivative is zero wherever it exists")
-PYTHON_TYPES = {"i": int, "f": float, "c": complex}
-_PYTHON_INTEGERS = {  # ufuncs that may leave 64 bits, as Python computes them
+PYTHON_TYPES: dict[str, type] = {"i": int, "f": float, "c": complex}
+Rule = Callable | Absent
+_PYTHON_INTEGERS: dict[str, Callable] = {  # ufuncs whose results may not fit 64 bits, in Python
     "add": operator.add,
     "subtract": operator.sub,
     "multiply": operator.mul,
@@ -36,18 +38,20 @@ _PYTHON_INTEGERS = {  # ufuncs that may leave 64 bits, as Python computes them
 }
 
 
-def define(name: str, impl: Callable, aval: Callable, *, vjp, jvp, **fields) -> Primitive:
-    """Register the record of an operation; ``fields`` as in ``Primitive``."""
+def define(
+    name: str, impl: Callable, aval: Callable, *, vjp: Rule, jvp: Rule, **fields: Any
+) -> Primitive:
+    """Register the record of an operation; ``fields`` are the other fields of ``Primitive``."""
     return register(Primitive(name, impl, aval, vjp, jvp, **fields))
 
 
 # ---- ufuncs: types and numerics ----
 
 
-def promotion_type(kind: ArrayType):
-    """``kind`` as NumPy's promotion takes it: a dtype, or a Python type if it is weak."""
+def promotion_type(kind: ArrayType) -> np.dtype | type:
+    """``kind`` as an operand of NumPy's promotion: a dtype, or a Python type if it is weak."""
     if kind is None:
-        raise DTypeError("None is no operand of an arithmetic operation")
+        raise DTypeError("None is not an operand of an arithmetic operation")
     # a Python number promotes by its kind only:
     # https://numpy.org/neps/nep-0050-scalar-promotion.html
     return PYTHON_TYPES[kind.dtype.kind] if kind.weak else kind.dtype
@@ -55,26 +59,31 @@ def promotion_type(kind: ArrayType):
 
 def result_dtype(*types: ArrayType) -> np.dtype:
     """The dtype that NumPy promotes operands of these types to."""
-    # result_type takes values where resolve_dtypes takes Python's types
-    return np.result_type(*[promotion_type(kind)(0) if kind.weak else kind.dtype for kind in types])
+    # result_type takes Python numbers where resolve_dtypes takes Python types
+    numbers = [PYTHON_TYPES[kind.dtype.kind](0) if kind.weak else kind.dtype for kind in types]
+    return np.result_type(*numbers)
 
 
 def array_dtype(*types: ArrayType) -> np.dtype:
-    """The dtype that NumPy promotes arrays to, in functions where Python numbers are arrays too."""
+    """The dtype that NumPy promotes arrays to, for functions that turn Python numbers into
+    arrays.
+    """
     return np.result_type(*[kind.dtype for kind in types])
 
 
 def ufunc_aval(ufunc: np.ufunc) -> Callable:
-    """The type rule of a ufunc: NumPy's own dtype resolution, shapes broadcast."""
+    """The type rule of a ufunc: the dtype from NumPy's own resolution, the shape by
+    broadcasting.
+    """
 
     def aval(*types, **_):
         try:
-            # NumPy is asked, not imitated: what it records is what it would compute
+            # NumPy is asked, not imitated: the recorded dtype is the one it would compute
             dtypes = ufunc.resolve_dtypes((*map(promotion_type, types), *[None] * ufunc.nout))
         except TypeError as error:
             listed = ", ".join(map(str, types))
             raise DTypeError(
-                f"{ufunc.__name__} takes no operands of types {listed}: {error}"
+                f"{ufunc.__name__} does not take operands of types {listed}: {error}"
             ) from None
         shape = broadcast_shapes(*[kind.shape for kind in types])
         if ufunc.nout == 1:
@@ -85,80 +94,78 @@ def ufunc_aval(ufunc: np.ufunc) -> Callable:
 
 
 def ufunc_impl(ufunc: np.ufunc) -> Callable:
-    """``impl`` that calls the ufunc of this name in the array module; Python integers are computed
-    exactly.
+    """The ``impl`` that calls the array module's ufunc of the same name; Python integers are
+    computed exactly.
     """
-    name = ufunc.__name__  # by name: CuPy has its own ufunc of it
+    name = ufunc.__name__  # looked up by name: CuPy has its own ufuncs
     exact = name in _PYTHON_INTEGERS
 
     def impl(xp, *arrays):
         return getattr(xp, name)(*arrays)
 
     def unary_impl(xp, x):
-        return getattr(xp, name)(x) if type(x) is not int else _whole(xp, name, x)
+        return getattr(xp, name)(x) if type(x) is not int else _python_integer_result(xp, name, x)
 
     def binary_impl(xp, x, y):
         if type(x) is int and type(y) is int:
-            return _whole(xp, name, x, y)
+            return _python_integer_result(xp, name, x, y)
         return getattr(xp, name)(x, y)
 
-    made = impl if not exact else unary_impl if ufunc.nin == 1 else binary_impl
+    made: Any = impl if not exact else unary_impl if ufunc.nin == 1 else binary_impl
     if getattr(np, name, None) is ufunc:
-        # what a plan calls for NumPy's arrays, unless all operands may be Python integers
+        # a plan calls the ufunc itself on NumPy arrays, unless all operands may be Python integers
         made.ufunc, made.exact_integers = ufunc, exact
     return made
 
 
-def _whole(xp, name: str, *numbers: int):
-    """A ufunc of Python integers, as Python computes it.
+def _python_integer_result(xp, name: str, *numbers: int) -> Any:
+    """A ufunc of Python integers, computed exactly by Python.
 
     Raises OverflowError where NumPy's 64 bits would wrap around, ZeroDivisionError as Python does.
     """
     if name == "power" and numbers[1] < 0:
-        return xp.power(*numbers)  # NumPy's error
-    # else 9**9**9 would be computed
+        return xp.power(*numbers)  # raises NumPy's error
+    # refused unseen: 9**9**9 would take forever
     grows = {"power": abs(numbers[0]) > 1, "left_shift": numbers[0] != 0}.get(name, False)
     is_huge = grows and numbers[1] > 64
     found = None if is_huge else _PYTHON_INTEGERS[name](*numbers)
     if found is None or not -(2**63) <= found < 2**63:
         listed = ", ".join(map(str, numbers))
         raise OverflowError(
-            f"{name}({listed}): the result does not fit 64 bits, in which Python integers are "
+            f"{name}({listed}): the result does not fit the 64 bits in which Python integers are "
             "recorded\n  pass a float, 3.0 instead of 3, or a static argument"
         )
     return xp.asarray(found, "int64")[()]  # [()]: a scalar, as the ufunc gives
 
 
-# ---- what rules need ----
+# ---- cotangents and tangents ----
 
 
-def takes_gradient(arg) -> bool:
-    """Whether an operand can have a cotangent: a value that is floating, complex or of unknown
-    type.
-    """
+def takes_gradient(arg: Any) -> bool:
+    """Whether an operand can have a cotangent: a Value of floating, complex or unknown type."""
     return isinstance(arg, Value) and (arg.type is None or arg.type.inexact)
 
 
-def unbroadcast(ct: Value | None, arg) -> Value | None:
-    """``ct`` summed and cast to the type of the operand ``arg``; None if that takes no
+def unbroadcast(ct: Value | None, arg: Any) -> Value | None:
+    """``ct`` summed and cast to the type of the operand ``arg``; None if ``arg`` takes no
     cotangent.
     """
     if ct is None or not takes_gradient(arg):
         return None
     kind = arg.type
-    # summed before it is cast: fewer elements, and in the wider dtype
+    # summed before it is cast: fewer elements to cast, and the sum is in the wider dtype
     if kind is None or ct.type is None or ct.shape != kind.shape:
         ct = PRIMITIVES["sum_to_size"](ct, arg)
     return ct if kind is None or ct.type is None else recast(ct, kind.dtype)
 
 
 def recast(ct: Value, dtype: np.dtype) -> Value:
-    """``ct`` in ``dtype``; the real part of a complex one for a real dtype."""
+    """``ct`` cast to ``dtype``; its real part if it is complex and ``dtype`` is real."""
     if ct.type is None:
         return PRIMITIVES["cast"](ct, dtype)
     if ct.dtype == dtype:
         return ct
-    # a real operand moves along the real axis only; astype would warn as well
+    # a real operand varies along the real axis only; astype would also warn
     if ct.dtype.kind == "c" and dtype.kind != "c":
         ct = PRIMITIVES["real"](ct)
     return ct if ct.dtype == dtype else PRIMITIVES["cast"](ct, dtype)
@@ -177,16 +184,17 @@ def broadcast_tangent(tangent: Value | None, out: Value) -> Value | None:
 # ---- records of ufuncs ----
 
 
-def diagonal_rules(terms: tuple[Callable | Absent | None, ...]) -> tuple[Callable, Callable]:
-    """(vjp, jvp) of an elementwise operation, whose Jacobian is diagonal: a term serves both modes.
+def diagonal_rules(terms: tuple[Rule | None, ...]) -> tuple[Callable, Callable]:
+    """(vjp, jvp) of an elementwise operation. Its Jacobian is diagonal, so a term serves both
+    modes.
 
-    ``terms[i](g, out, *args)`` is ``g`` times the derivative by operand i, None for zero, an
-    ``Absent`` where there is none.
+    ``terms[i](g, out, *args)`` is ``g`` times the derivative with respect to operand i. The term is
+    None where that derivative is zero and an ``Absent`` where there is none.
     """
 
     def terms_vjp(ct, out, *args):
         return tuple(
-            # asked before the term is made: what it records would be dead otherwise
+            # tested before the term is made, which would record dead binds otherwise
             along(term, ct, out, args, arg) if term and takes_gradient(arg) else None
             for term, arg in zip(terms, args, strict=True)
         )
@@ -205,10 +213,17 @@ def diagonal_rules(terms: tuple[Callable | Absent | None, ...]) -> tuple[Callabl
 
 
 def elementwise(
-    name: str, *terms: Callable | None, numpy: np.ufunc, also=(), vjp=None, jvp=None, **fields
+    name: str,
+    *terms: Rule | None,
+    numpy: np.ufunc,
+    also: tuple[Callable, ...] = (),
+    vjp: Rule | None = None,
+    jvp: Rule | None = None,
+    **fields: Any,
 ) -> Primitive:
-    """Register an elementwise operation that a ufunc computes, and others ``also``; ``terms`` as in
-    ``diagonal_rules``.
+    """Register an elementwise operation that the ufunc ``numpy`` computes.
+
+    ``terms`` as in ``diagonal_rules``; ``also`` are other NumPy functions that record it.
     """
     by_vjp, by_jvp = diagonal_rules(terms)
     return define(
@@ -224,30 +239,30 @@ def elementwise(
     )
 
 
-def unary(name: str, derivative: Callable, **fields) -> Primitive:
-    """Register an elementwise function of one array, by its ``derivative(y, x)`` with ``y`` the
+def unary(name: str, derivative: Callable, **fields: Any) -> Primitive:
+    """Register an elementwise function of one array by its ``derivative(y, x)``, ``y`` the
     result.
     """
     return elementwise(name, lambda g, y, x: g * derivative(y, x), **fields)
 
 
-def binary(name: str, by_first: Callable, by_second: Callable, **fields) -> Primitive:
-    """Register an elementwise function of two arrays, by ``g`` times its derivative by each."""
+def binary(name: str, by_first: Rule | None, by_second: Rule | None, **fields: Any) -> Primitive:
+    """Register an elementwise function of two arrays by its terms, one for each operand."""
     return elementwise(name, by_first, by_second, **fields)
 
 
-def piecewise_constant(name: str, numpy: np.ufunc, **fields) -> Primitive:
+def piecewise_constant(name: str, numpy: np.ufunc, **fields: Any) -> Primitive:
     """Register an elementwise function whose derivative is zero wherever it exists."""
     return elementwise(name, numpy=numpy, vjp=FLAT, jvp=FLAT, **fields)
 
 
-def discrete(name: str, numpy: np.ufunc, **fields) -> Primitive:
-    """Register an elementwise function whose result is no floating number."""
+def discrete(name: str, numpy: np.ufunc, **fields: Any) -> Primitive:
+    """Register an elementwise function whose result is boolean or an integer."""
     return elementwise(name, numpy=numpy, vjp=DISCRETE, jvp=DISCRETE, **fields)
 
 
-def add_terms(terms) -> Value | None:
-    """The sum of the terms that are there; None if none is."""
+def add_terms(terms: Iterable[Value | None]) -> Value | None:
+    """The sum of the terms that are not None; None if all are."""
     total = None
     for term in terms:
         if term is not None:
@@ -258,28 +273,35 @@ def add_terms(terms) -> Value | None:
 # ---- composites ----
 
 
-def composite(name: str, decompose: Callable, **fields) -> Primitive:
-    """Register an operation that stands for others and is traced as itself [B4].
+def composite(name: str, decompose: Callable, **fields: Any) -> Primitive:
+    """Register an operation that stands for a program of others and is traced as one bind.
 
-    ``decompose(*args, **attrs)`` says of which operations it is made, on Values; its type rule, its
-    numerics and the rules that are not given follow from that. With ``impl(xp, *args, **attrs)``
-    the numerics are NumPy's own function, bit for bit, where the array module has it.
+    ``decompose(*args, **attrs)`` writes that program, on Values. The type rule, the numerics and
+    every rule that is not given follow from it. With ``impl(xp, *args, **attrs)`` the numerics are
+    NumPy's own function, bit for bit, where the array module has it.
     """
     return register(composite_record(name, decompose, **fields))
 
 
 def composite_record(
-    name: str, decompose: Callable, *, impl=None, aval=None, vjp=None, jvp=None, **fields
+    name: str,
+    decompose: Callable,
+    *,
+    impl: Callable | None = None,
+    aval: Callable | None = None,
+    vjp: Rule | None = None,
+    jvp: Rule | None = None,
+    **fields: Any,
 ) -> Primitive:
-    """The record of a composite, not registered."""
+    """The record of a composite, which is not registered."""
     several = bool(fields.get("results"))
     made_impl, made_aval = composite_numerics(decompose, several)
     by_vjp, by_jvp = composite_rules(decompose, several)
-    if vjp is None:  # else the batching transform has to keep the derivative
+    if vjp is None:  # a decomposed batch rule would lose a derivative rule of the composite's own
         fields.setdefault("batch", composite_batch(partial(decomposition, decompose), several))
     return Primitive(
         name,
-        _own_or_made(impl, made_impl, fields.get("numpy", ())) if impl else made_impl,
+        _impl_with_fallback(impl, made_impl, fields.get("numpy", ())) if impl else made_impl,
         aval or made_aval,
         vjp=vjp or by_vjp,
         jvp=jvp or by_jvp,
@@ -290,25 +312,25 @@ def composite_record(
     )
 
 
-def _own_or_made(impl: Callable, made: Callable, functions) -> Callable:
-    """``impl``, which calls the first of NumPy's functions; ``made`` where the array module has no
-    such function.
+def _impl_with_fallback(impl: Callable, made: Callable, functions: Iterable[Callable]) -> Callable:
+    """``impl``, which calls the first of NumPy's ``functions``; ``made`` where the array module
+    lacks that function.
     """
     function = next(iter(functions), None)
     *_, where = (getattr(function, "__module__", None) or "numpy").partition("numpy")
     path = [*where.strip(".").split("."), getattr(function, "__name__", "")]
 
     def numerics(xp, *args, call, **attrs):
-        # CuPy has not all of numpy.linalg, nor the youngest ufuncs
-        if xp is np or _found(xp, path) is not None or _found(np, path) is not function:
+        # CuPy lacks some of numpy.linalg, and the newest ufuncs
+        if xp is np or _lookup(xp, path) is not None or _lookup(np, path) is not function:
             return impl(xp, *args, **attrs)
         return made(xp, *args, call=call, **attrs)
 
     return numerics
 
 
-def _found(xp, path: list[str]):
-    """What an array module has under these names, from outside in; None if nothing."""
+def _lookup(xp, path: list[str]) -> Any:
+    """The attribute of an array module at this path, such as linalg.norm; None if there is none."""
     for name in filter(None, path):
         xp = getattr(xp, name, None)
     return xp
@@ -318,7 +340,7 @@ def composite_numerics(decompose: Callable, several: bool) -> tuple[Callable, Ca
     """(impl, aval) of a composite."""
 
     def impl(xp, *args, call, **attrs):
-        # of the operands that are there: recorded types may have sizes that are names
+        # types of the arrays at hand: the recorded types may have symbolic sizes
         types = tuple(
             ArrayType(a.dtype, a.shape) if hasattr(a, "dtype") else WEAK.get(type(a)) for a in args
         )
@@ -333,7 +355,7 @@ def composite_numerics(decompose: Callable, several: bool) -> tuple[Callable, Ca
 
 
 def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Callable]:
-    """(vjp, jvp) of a composite: those of what it stands for, which the transforms hand in."""
+    """(vjp, jvp) of a composite: the derivatives of its decomposition, by the given transform."""
 
     def stands_for(args, attrs):
         return decomposition(
@@ -342,7 +364,7 @@ def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Calla
 
     def decomposed_vjp(ct, out, *args, transform, wanted=None, **attrs):
         given = [i for i, arg in enumerate(args) if arg is not None]
-        # numbers are parameters of the decomposition, for which no rule need have an answer
+        # a number is a parameter of the decomposition too, but nobody reads its cotangent
         needed = [isinstance(args[i], Value) and (wanted is None or wanted[i]) for i in given]
         program = stands_for(args, attrs)
         found = iter(transform(program, [args[i] for i in given], ct, wanted=needed))
@@ -356,8 +378,8 @@ def composite_rules(decompose: Callable, several: bool) -> tuple[Callable, Calla
     return decomposed_vjp, decomposed_jvp
 
 
-def type_of_operand(arg) -> ArrayType | None:
-    """The type of an operand of a rule: a Value, or a Python number."""
+def type_of_operand(arg: Any) -> ArrayType | None:
+    """The type of an operand of a rule, which is a Value or a Python number."""
     return arg.type if isinstance(arg, Value) else WEAK[type(arg)]
 
 
@@ -366,10 +388,12 @@ _MADE_VJP, _ = composite_rules(None, False)
 
 
 def is_computed_by_parts(record: Primitive) -> bool:
-    """Whether a composite is computed as what it stands for, and not by a function of NumPy's."""
+    """Whether a composite is computed by its decomposition and not by a NumPy function."""
     return getattr(record.impl, "__code__", None) is _MADE_IMPL.__code__
 
 
 def is_derived_by_parts(record: Primitive) -> bool:
-    """Whether a composite has no derivative rule but that of what it stands for."""
+    """Whether a composite has no derivative rule of its own and is differentiated by its
+    decomposition.
+    """
     return getattr(record.vjp, "__code__", None) is _MADE_VJP.__code__

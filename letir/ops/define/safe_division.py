@@ -1,7 +1,7 @@
-"""``safe_divide``: a division for rules, in which 0 / 0 is 0.
+"""``safe_divide``: a division for derivative rules, in which 0 / 0 is 0.
 
-What is divided is a cotangent or a tangent. It is 0 where a result is not used, as in the branch of
-a ``where`` that is not taken; a slope that is infinite there must not make it nan.
+The dividend is a cotangent or a tangent. It is 0 where a result is not used, as in the branch of a
+``where`` that is not taken, and an infinite slope there must not turn it into nan.
 """
 
 import numpy as np
@@ -22,24 +22,28 @@ from letir.ops.define.records import (
 
 
 def _quotient_impl(xp, x, y):
-    """x / y, but 0 where both are 0."""
+    """x / y, and 0 where both are 0."""
     return xp.divide(x, xp.where((x == 0) & (y == 0), 1, y))
 
 
 def _quotient_aval(x, y) -> ArrayType:
-    """That of a division."""
+    """The type rule of x / y."""
     return ufunc_aval(np.divide)(x, y)
 
 
 def _quotient_vjp(ct, out, x, y):
-    """Those of a division; by x it does not depend on x, as linear maps have to."""
+    """Cotangents of x / y. The one for x must not read x, so that the transform sees division as
+    linear in x.
+    """
     by_x = unbroadcast(safe_divide(ct, y), x) if takes_gradient(x) else None
     by_y = unbroadcast(-safe_divide(ct * out, y), y) if takes_gradient(y) else None
     return by_x, by_y
 
 
 def _quotient_jvp(tangents, out, x, y) -> Value:
-    """The product rule; what is 0 does not change with y, however fast that changes."""
+    """Tangent of x / y by the quotient rule. Where x and y are 0 the result is a constant 0, so the
+    tangent of y has no effect there.
+    """
     by_x, by_y = tangents
     term = None if by_y is None else -out * PRIMITIVES["where"]((out == 0) & (y == 0), 0, by_y)
     return broadcast_tangent(safe_divide(add_terms((by_x, term)), y), out)

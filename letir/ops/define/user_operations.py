@@ -1,9 +1,10 @@
-"""Operations of the user's own: ``primitive`` for those with rules, ``opaque`` for callables taken
-as they are.
+"""Operations that users add: ``primitive`` for an operation with rules of its own, ``opaque`` for
+any Python callable.
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, todo
 from letir.ast.types import ArrayType
@@ -20,14 +21,14 @@ def primitive(
     *,
     vjp: Callable | Absent = _NO_RULE,
     jvp: Callable | Absent = _NO_RULE,
-    **fields,
+    **fields: Any,
 ) -> Primitive:
     """A new operation, called ``package.name``: a callable on arrays and traced values.
 
     ``impl(xp, *arrays, **attrs)``, ``aval(*types, **attrs)``, ``vjp(ct, out, *args, **attrs)`` and
-    ``jvp(tangents, out, *args, **attrs)`` as in ``letir.Primitive``; rules compute with letir's
-    operations on their arguments. Defining a name again replaces it: programs that are recorded
-    already keep what they were recorded with.
+    ``jvp(tangents, out, *args, **attrs)`` are as in ``letir.Primitive``; rules compute with letir's
+    operations on their arguments. Defining a name again replaces the operation; programs recorded
+    before keep the old one.
 
     >>> import numpy as np
     >>> rule = lambda ct, y, x: (2 * ct,)
@@ -36,31 +37,30 @@ def primitive(
     array([2., 2.])
     """
     if not re.fullmatch(r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)+", name):
-        raise LetirError(f"an operation of yours is named package.name, found {name!r}")
+        raise LetirError(f"name your own operation package.name, found {name!r}")
     record = Primitive(name, impl, aval, vjp=vjp, jvp=jvp, **fields)
-    PRIMITIVES[name] = record  # not register: that refuses a name that is taken
+    PRIMITIVES[name] = record  # not register(), which refuses a name that is taken
     return record
 
 
 def opaque(
     function: Callable,
-    aval,
+    aval: Any,
     *,
     name: str | None = None,
     vjp: Callable | None = None,
     traceable: bool = False,
 ) -> Primitive:
-    """``function`` as one operation, whatever it does: it prints, replays and saves by its name
-    [B12].
+    """``function`` as one operation, whatever it does. Programs print and save it by its name.
 
     ``aval``: the type of the result (ArrayType or ShapeDtype, a tuple of them for several results),
-    or a function of the argument types. ``vjp(ct, out, *args)`` returns a cotangent an argument;
-    unless it is ``traceable`` it becomes an opaque operation itself. A loader must have called
-    ``opaque`` with the same name before.
+    or a function of the argument types. ``vjp(ct, out, *args)`` returns one cotangent per argument;
+    unless ``traceable``, it becomes an opaque operation itself. To load a saved program, call
+    ``opaque`` with the same name first.
     """
     name = name or f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
     fixed = aval if callable(aval) else _declared(aval)
-    # a type rule gives one result: how many a bind has must be known before types are
+    # a function of types means one result: the number of results must be known before the types
     several = None if callable(aval) or not isinstance(aval, tuple) else len(aval)
 
     def impl(xp, *args):
@@ -74,7 +74,7 @@ def opaque(
     return primitive(name, impl, fixed, vjp=rule, results=results, source=source)
 
 
-def _declared(aval) -> Callable:
+def _declared(aval: Any) -> Callable:
     """The type rule that always gives the declared types."""
     kinds = tuple(
         getattr(kind, "type", kind) for kind in (aval if isinstance(aval, tuple) else (aval,))
@@ -88,8 +88,10 @@ def _type(array) -> ArrayType:
     )
 
 
-def _check_results(name: str, results, rule: Callable, args: tuple, several: int | None) -> None:
-    """Raise ShapeError or DTypeError if a callable did not return what it declared."""
+def _check_results(
+    name: str, results: Sequence, rule: Callable, args: tuple, several: int | None
+) -> None:
+    """Raise ShapeError or DTypeError unless a callable returned results of its declared types."""
     expected = rule(*map(_type, args))
     expected = expected if several is not None else (expected,)
     found = tuple(map(_type, results))
@@ -108,7 +110,7 @@ def _opaque_vjp(name: str, vjp: Callable) -> Callable:
         places = [
             i
             for i, arg in enumerate(args)
-            # what is declared must have a type, and None is no result: the others get no cotangent
+            # a declared result needs a type and cannot be None: other arguments get no cotangent
             if hasattr(arg, "emitter") and arg.type is not None and arg.type.inexact
         ]
         kinds = tuple(ArrayType(args[i].dtype, args[i].shape) for i in places)
@@ -117,7 +119,7 @@ def _opaque_vjp(name: str, vjp: Callable) -> Callable:
             found = vjp(ct, out, *args)
             return tuple(found[i] for i in places)
 
-        # an operation too: it runs with the gradient, on arrays
+        # an operation too: it runs on arrays when the gradient program runs
         record = opaque(backward, kinds, name=f"{name}.vjp")
         record.source = imported_call(vjp, name, tuple(places))
         found = iter(record(ct, out, *args))
