@@ -206,7 +206,7 @@ a mask of shape (2,) does not fit (3,) from axis 0
     ),
     "bits of floats": (
         DTypeError,
-        "bitwise_and takes no operands of types float64[3], int64*[]: "
+        "bitwise_and does not take operands of types float64[3], int64*[]: "
         "ufunc 'bitwise_and' not supported for the input types, and the inputs could not be "
         "safely coerced to any supported types according to the casting rule ''safe''\n"
         "  in bitwise_and(%?, 1)",
