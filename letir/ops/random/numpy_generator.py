@@ -198,7 +198,7 @@ def _generator_draw_source(write, state, *operands, method, shape, dtype, option
     texts = [inspect.getsource(f) for f in (state_of, _generator_of)]
     text = inspect.getsource(_drawn).replace(": tuple, method: str", ", method")
     text = text.replace(", options: dict) -> tuple", ", options)")
-    for name, other in zip(("state_of(", "generator_of("), texts, strict=True):
+    for name, other in zip(("state_of(", "_generator_of("), texts, strict=True):
         text = text.replace(name, f"{write.helper(other)}(")
     given = "".join(f"{operand}, " for operand in operands)
     attrs = ", ".join(map(write.literal, (method, shape, dtype)))
