@@ -11,6 +11,7 @@ from typing import Any
 from attrs import define, field, frozen
 
 from letir.ast.attrs import NO_ATTRS, Attrs
+from letir.ast.body_layout import BodyLayout
 from letir.errors import LetirError, MissingRule
 
 
@@ -103,14 +104,42 @@ class Primitive:
 
     # ---- bodies ----
     holds_lambdas: bool = False  # attributes are programs, or `impl` runs some
+    bodies: BodyLayout | None = None  # None: passes know no more than that there are bodies
     # consume(xp, operands, *, call, **attrs) computes as `impl` of an operation that holds bodies,
     # and empties the list, so that each operand is freed at its last use inside of them
     consume: Callable | None = None
 
     # ---- facts ----
+    # what part the operation plays in the language, for passes that treat that part in a special
+    # way: "constant", "guard", "write_back", "barrier", "fused", "subgraph", or a step of gradient
+    # programs, "grad_of", "when_defined", "autograd_add", "instantiate"
+    role: str | None = None
     elementwise: bool = False  # each element of the result comes of those in its place
     effect: bool = False  # is kept alive, and in order
     random: bool = False  # draws numbers: two such binds are never merged
+    reads_sizes_only: bool = False  # the result depends on the shapes of operands, not on elements
+    commutative: bool = False  # op(x, y) and op(y, x) are the same bits
+    exact: bool = False  # rounds correctly: the bits do not depend on how operands lie in memory
+    odd_in: tuple[int, ...] = ()  # operands whose negation negates the result
+    # the operands in which it can be linear; None: those that its vjp does not read
+    linear_in: tuple[int, ...] | None = None
+    added: str | None = None  # the attribute that is a number added to what depends on operands
+    # is_zero(*types, **attrs): whether the result is zero whatever the values of operands are
+    is_zero: Callable | None = None
+    result_below: int | None = None  # the operand that is an upper bound, if no operand is negative
+    # never raises and never warns, whatever the values are, if all operands are arrays of known
+    # shapes: with dtypes of these kinds; or of any kind, with at most one operand
+    never_fails: str = ""
+    never_fails_alone: bool = False
+    # warns of nothing but floating-point errors, which np.errstate governs; of all ufuncs this is
+    # known
+    only_float_warnings: bool = False
+    casts_operands: bool = False  # to the dtype of the result: complex to real is a warning
+    needs_elements: bool = False  # refuses arrays without elements
+    # operand_dtypes(dtype, count): the dtypes in which operands are taken where that is not said by
+    # a ufunc's loop, for a result of this dtype
+    operand_dtypes: Callable | None = None
+    ends_fusion: bool = False  # may stand last in a group of fused elementwise operations
 
     # ---- numpy ----
     # the NumPy callables that record the operation, each with its own `prepare` where they differ

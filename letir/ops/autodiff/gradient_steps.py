@@ -49,6 +49,7 @@ guard = define(
     results=lambda **_: 0,
     effect=True,
     source=control.guard,
+    role="guard",
 )
 
 
@@ -86,6 +87,7 @@ custom_vjp = define(
     results=lambda *, n_outs, **_: n_outs,
     holds_lambdas=True,
     source=control.first_results,
+    linear_in=(),
 )
 
 # ---- gradient programs ----
@@ -106,6 +108,8 @@ autograd_add = define(
     jvp=lambda t, out, x, y: t[0] if t[1] is None else t[1] if t[0] is None else autograd_add(*t),
     batch=mapped_autograd_add,
     source=control.autograd_add,
+    role="autograd_add",
+    commutative=True,
 )
 
 
@@ -122,6 +126,7 @@ instantiate = define(
     jvp=lambda t, y, x, *sizes, shape, dtype: t[0],
     batch=mapped_instantiate,
     source=control.instantiate,
+    role="instantiate",
 )
 
 
@@ -178,6 +183,7 @@ grad_of = define(
     results=lambda *, op, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
     source=control.step,
+    role="grad_of",
 )
 when_defined = define(
     "when_defined",
@@ -195,4 +201,5 @@ when_defined = define(
     results=lambda *, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
     source=control.step,
+    role="when_defined",
 )

@@ -86,4 +86,5 @@ differentiable_graph = define(
     holds_lambdas=True,
     consume=_run_graph,
     source=_graph_source,
+    role="subgraph",
 )

@@ -22,6 +22,8 @@ from letir.ops.define.composite_programs import decomposition
 
 DISCRETE = never("the result is not floating, so there is nothing to differentiate")
 FLAT = never("the derivative is zero wherever it exists")
+# facts of operations that round correctly, and neither raise nor warn with real operands
+SAFE: dict[str, Any] = {"exact": True, "never_fails": "biuf"}
 PYTHON_TYPES: dict[str, type] = {"i": int, "f": float, "c": complex}
 Rule = Callable | Absent
 _PYTHON_INTEGERS: dict[str, Callable] = {  # ufuncs whose results may not fit 64 bits, in Python
@@ -281,6 +283,11 @@ def composite(name: str, decompose: Callable, **fields: Any) -> Primitive:
     NumPy's own function, bit for bit, where the array module has it.
     """
     return register(composite_record(name, decompose, **fields))
+
+
+def in_dtype_of_result(dtype: np.dtype, count: int) -> list[np.dtype]:
+    """The dtypes of ``count`` operands that are all cast to the dtype of the result."""
+    return [dtype] * count
 
 
 def composite_record(

@@ -43,6 +43,7 @@ write_back = define(
     batch=lambda args, axes: (args[1], axes[1]),  # transforms change no arguments
     effect=True,
     source=argument_writes.write_back,
+    role="write_back",
 )
 
 
@@ -89,6 +90,7 @@ guard_order = define(
     results=lambda **_: 0,
     effect=True,
     source=argument_writes.guard_order,
+    role="guard_order",
 )
 
 # ---- complex numbers ----

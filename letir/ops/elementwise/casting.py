@@ -37,6 +37,10 @@ cast = define(
     reusable=True,
     onnx="Cast",
     source=arrays.cast,
+    exact=True,
+    odd_in=(0,),
+    only_float_warnings=True,
+    casts_operands=True,
 )
 
 
@@ -77,6 +81,8 @@ copy = define(
     batch=pointwise_rule("copy"),
     reusable=True,
     onnx="Identity",
+    never_fails="biuf",
+    only_float_warnings=True,
 )
 stop_gradient = define(
     "stop_gradient",
@@ -99,4 +105,5 @@ barrier = define(
     batch=pointwise_rule("barrier"),
     onnx="Identity",
     source=arrays.itself,
+    role="barrier",
 )

@@ -89,6 +89,7 @@ unwrap = define(
     prepare=_unwrap_prepare,
     numpy=(np.unwrap,),
     batch=axes_rule("unwrap"),
+    linear_in=(),
 )
 
 
@@ -107,11 +108,11 @@ copysign = elementwise(
     None,
     numpy=np.copysign,
 )
-signbit = discrete("signbit", np.signbit)
-nextafter = elementwise("nextafter", lambda g, out, x, y: g, None, numpy=np.nextafter)
+signbit = discrete("signbit", np.signbit, never_fails="biuf")
+nextafter = elementwise("nextafter", lambda g, out, x, y: g, None, numpy=np.nextafter, linear_in=())
 spacing = piecewise_constant("spacing", np.spacing)
 heaviside = elementwise(
-    "heaviside", None, lambda g, out, x, y: where(x == 0, g, 0), numpy=np.heaviside
+    "heaviside", None, lambda g, out, x, y: where(x == 0, g, 0), numpy=np.heaviside, linear_in=()
 )
 
 # ---- extrema that pass over nan ----
@@ -127,6 +128,7 @@ fmod = binary(
     # not trunc(x / y), which is one too much where the quotient rounds up to an integer
     lambda g, out, x, y: -g * rint((x - out) / y),
     numpy=np.fmod,
+    linear_in=(),
 )
 
 

@@ -50,4 +50,5 @@ fused = define(
     holds_lambdas=True,
     consume=_run_fused,
     source=body_in_place,
+    role="fused",
 )

@@ -18,12 +18,14 @@ from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import (
+    SAFE,
     add_terms,
     binary,
     broadcast_tangent,
     define,
     discrete,
     elementwise,
+    in_dtype_of_result,
     piecewise_constant,
     recast,
     result_dtype,
@@ -36,7 +38,15 @@ from letir.ops.define.safe_division import safe_divide
 # ---- arithmetic ----
 
 add = binary(
-    "add", lambda g, out, x, y: g, lambda g, out, x, y: g, numpy=np.add, symbol="+", onnx="Add"
+    "add",
+    lambda g, out, x, y: g,
+    lambda g, out, x, y: g,
+    numpy=np.add,
+    symbol="+",
+    onnx="Add",
+    commutative=True,
+    exact=True,
+    never_fails="biu",
 )
 
 
@@ -55,6 +65,8 @@ sub = binary(
     vjp=_sub_vjp,
     symbol="-",
     onnx="Sub",
+    exact=True,
+    never_fails="biu",
 )
 mul = binary(
     "mul",
@@ -63,6 +75,10 @@ mul = binary(
     numpy=np.multiply,
     symbol="*",
     onnx="Mul",
+    commutative=True,
+    exact=True,
+    never_fails="biu",
+    odd_in=(0, 1),
 )
 
 
@@ -89,11 +105,13 @@ div = binary(
     vjp=_div_vjp,
     symbol="/",
     onnx="Div",
+    exact=True,
+    odd_in=(0, 1),
 )
 neg = elementwise(
-    "neg", lambda g, y, x: -g, numpy=np.negative, onnx="Neg", source=arrays.prefix("-")
+    "neg", lambda g, y, x: -g, numpy=np.negative, onnx="Neg", source=arrays.prefix("-"), **SAFE
 )
-positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive)
+positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive, **SAFE)
 floor_divide = piecewise_constant("floor_divide", np.floor_divide, symbol="//")
 remainder = binary(
     "remainder",
@@ -101,6 +119,8 @@ remainder = binary(
     lambda g, out, x, y: -g * floor_divide(x, y),  # x - y * floor(x / y), whose floor is flat
     numpy=np.remainder,
     symbol="%",
+    linear_in=(),
+    result_below=1,
 )
 
 
@@ -132,10 +152,22 @@ def share(g, out, x, y):
 
 
 maximum = binary(
-    "maximum", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.maximum, onnx="Max"
+    "maximum",
+    share,
+    lambda g, out, x, y: share(g, out, y, x),
+    numpy=np.maximum,
+    onnx="Max",
+    commutative=True,
+    never_fails="biuf",
 )
 minimum = binary(
-    "minimum", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.minimum, onnx="Min"
+    "minimum",
+    share,
+    lambda g, out, x, y: share(g, out, y, x),
+    numpy=np.minimum,
+    onnx="Min",
+    commutative=True,
+    never_fails="biuf",
 )
 
 # ---- exponentials and logarithms ----
@@ -164,12 +196,17 @@ logaddexp = binary(
     lambda g, out, x, y: log_share(g, out, x, exp),
     lambda g, out, x, y: log_share(g, out, y, exp),
     numpy=np.logaddexp,
+    commutative=True,
 )
 # by y: x is not kept for the backward; quotient: 0 at 0 where the root is not used
-sqrt = elementwise("sqrt", lambda g, y, x: safe_divide(g, 2 * y), numpy=np.sqrt, onnx="Sqrt")
+sqrt = elementwise(
+    "sqrt", lambda g, y, x: safe_divide(g, 2 * y), numpy=np.sqrt, onnx="Sqrt", exact=True
+)
 cbrt = elementwise("cbrt", lambda g, y, x: safe_divide(g, 3 * y * y), numpy=np.cbrt)
-square = unary("square", lambda y, x: 2 * x, numpy=np.square)
-reciprocal = unary("reciprocal", lambda y, x: -y * y, numpy=np.reciprocal, onnx="Reciprocal")
+square = unary("square", lambda y, x: 2 * x, numpy=np.square, exact=True)
+reciprocal = unary(
+    "reciprocal", lambda y, x: -y * y, numpy=np.reciprocal, onnx="Reciprocal", exact=True
+)
 
 # ---- trigonometric and hyperbolic functions ----
 
@@ -200,6 +237,7 @@ hypot = binary(
     lambda g, out, x, y: g * (x / where(out == 0, 1, out)),  # 0 at the origin, not 0 / 0
     lambda g, out, x, y: g * (y / where(out == 0, 1, out)),
     numpy=np.hypot,
+    commutative=True,
 )
 sinh = unary("sinh", lambda y, x: cosh(x), numpy=np.sinh, onnx="Sinh")
 cosh = unary("cosh", lambda y, x: sinh(x), numpy=np.cosh, onnx="Cosh")
@@ -215,10 +253,10 @@ arctanh = elementwise("arctanh", lambda g, y, x: g / (1 - x * x), numpy=np.arcta
 
 # ---- rounding, signs, complex parts ----
 
-floor = piecewise_constant("floor", np.floor, onnx="Floor")
-ceil = piecewise_constant("ceil", np.ceil, onnx="Ceil")
-trunc = piecewise_constant("trunc", np.trunc)
-rint = piecewise_constant("rint", np.rint, onnx="Round")
+floor = piecewise_constant("floor", np.floor, onnx="Floor", **SAFE)
+ceil = piecewise_constant("ceil", np.ceil, onnx="Ceil", **SAFE)
+trunc = piecewise_constant("trunc", np.trunc, **SAFE)
+rint = piecewise_constant("rint", np.rint, onnx="Round", **SAFE)
 
 
 def _sign_vjp(ct, y, x):
@@ -236,7 +274,7 @@ def _sign_jvp(tangents, y, x):
 
 # z / abs(z) of complex z since NumPy 2:
 # https://numpy.org/doc/stable/reference/generated/numpy.sign.html
-sign = elementwise("sign", numpy=np.sign, vjp=_sign_vjp, jvp=_sign_jvp, onnx="Sign")
+sign = elementwise("sign", numpy=np.sign, vjp=_sign_vjp, jvp=_sign_jvp, onnx="Sign", **SAFE)
 
 
 def _abs_vjp(ct, y, x):
@@ -249,10 +287,12 @@ def _abs_jvp(tangents, y, x):
     return recast(tangents[0] * sign(x).conj(), y.dtype)
 
 
-abs_ = elementwise("abs", numpy=np.absolute, vjp=_abs_vjp, jvp=_abs_jvp, onnx="Abs")
+abs_ = elementwise("abs", numpy=np.absolute, vjp=_abs_vjp, jvp=_abs_jvp, onnx="Abs", **SAFE)
 
 
-conj = elementwise("conj", lambda g, y, x: conj(g), numpy=np.conjugate)
+conj = elementwise(
+    "conj", lambda g, y, x: conj(g), numpy=np.conjugate, never_fails="biuf", odd_in=(0,)
+)
 
 
 def _part_aval(x):
@@ -268,6 +308,9 @@ real = define(
     jvp=lambda t, y, x: recast(t[0], y.dtype),
     numpy=(np.real,),
     batch=pointwise_rule("real"),
+    never_fails="biuf",
+    odd_in=(0,),
+    only_float_warnings=True,
 )
 imag = define(
     "imag",
@@ -277,27 +320,33 @@ imag = define(
     jvp=lambda t, y, x: imag(t[0]),
     numpy=(np.imag,),
     batch=pointwise_rule("imag"),
+    never_fails="biuf",
+    odd_in=(0,),
+    only_float_warnings=True,
+    is_zero=lambda kind: kind is not None and kind.dtype.kind != "c",
 )
 
 # ---- comparisons, logic, bits ----
 
-equal = discrete("equal", np.equal, symbol="==", onnx="Equal")
-not_equal = discrete("not_equal", np.not_equal, symbol="!=")
-less = discrete("less", np.less, symbol="<", onnx="Less")
-less_equal = discrete("less_equal", np.less_equal, symbol="<=", onnx="LessOrEqual")
-greater = discrete("greater", np.greater, symbol=">", onnx="Greater")
-greater_equal = discrete("greater_equal", np.greater_equal, symbol=">=", onnx="GreaterOrEqual")
-logical_and = discrete("logical_and", np.logical_and, onnx="And")
-logical_or = discrete("logical_or", np.logical_or, onnx="Or")
-logical_xor = discrete("logical_xor", np.logical_xor, onnx="Xor")
-logical_not = discrete("logical_not", np.logical_not, onnx="Not")
-bitwise_and = discrete("bitwise_and", np.bitwise_and, symbol="&")
-bitwise_or = discrete("bitwise_or", np.bitwise_or, symbol="|")
-bitwise_xor = discrete("bitwise_xor", np.bitwise_xor, symbol="^")
-invert = discrete("invert", np.invert, source=arrays.prefix("~"))
-isnan = discrete("isnan", np.isnan, onnx="IsNaN")
-isinf = discrete("isinf", np.isinf, onnx="IsInf")
-isfinite = discrete("isfinite", np.isfinite)
+equal = discrete("equal", np.equal, symbol="==", onnx="Equal", commutative=True, **SAFE)
+not_equal = discrete("not_equal", np.not_equal, symbol="!=", commutative=True, **SAFE)
+less = discrete("less", np.less, symbol="<", onnx="Less", **SAFE)
+less_equal = discrete("less_equal", np.less_equal, symbol="<=", onnx="LessOrEqual", **SAFE)
+greater = discrete("greater", np.greater, symbol=">", onnx="Greater", **SAFE)
+greater_equal = discrete(
+    "greater_equal", np.greater_equal, symbol=">=", onnx="GreaterOrEqual", **SAFE
+)
+logical_and = discrete("logical_and", np.logical_and, onnx="And", commutative=True, **SAFE)
+logical_or = discrete("logical_or", np.logical_or, onnx="Or", commutative=True, **SAFE)
+logical_xor = discrete("logical_xor", np.logical_xor, onnx="Xor", commutative=True, **SAFE)
+logical_not = discrete("logical_not", np.logical_not, onnx="Not", **SAFE)
+bitwise_and = discrete("bitwise_and", np.bitwise_and, symbol="&", commutative=True, **SAFE)
+bitwise_or = discrete("bitwise_or", np.bitwise_or, symbol="|", commutative=True, **SAFE)
+bitwise_xor = discrete("bitwise_xor", np.bitwise_xor, symbol="^", commutative=True, **SAFE)
+invert = discrete("invert", np.invert, source=arrays.prefix("~"), **SAFE)
+isnan = discrete("isnan", np.isnan, onnx="IsNaN", **SAFE)
+isinf = discrete("isinf", np.isinf, onnx="IsInf", **SAFE)
+isfinite = discrete("isfinite", np.isfinite, **SAFE)
 
 # ---- choice ----
 
@@ -341,6 +390,10 @@ where = define(
     elementwise=True,
     reusable=True,
     onnx="Where",
+    exact=True,
+    never_fails="biuf",
+    only_float_warnings=True,
+    operand_dtypes=lambda dtype, count: [np.dtype(bool), dtype, dtype],
 )
 
 
@@ -394,4 +447,6 @@ clip = define(
     elementwise=True,
     reusable=True,
     onnx="Clip",
+    only_float_warnings=True,
+    operand_dtypes=in_dtype_of_result,
 )

@@ -13,7 +13,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import arrays as numpy_forms
-from letir.ops.define.records import array_dtype, define, recast, unbroadcast
+from letir.ops.define.records import array_dtype, define, in_dtype_of_result, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
 from letir.ops.indexing.index_expressions import (
     filled,
@@ -86,6 +86,9 @@ index = define(
     batch=batched_index,
     prepare=index_prepare,
     source=numpy_forms.index,
+    never_fails_alone=True,
+    odd_in=(0,),
+    only_float_warnings=True,
 )
 
 # ---- writing ----
@@ -239,6 +242,9 @@ index_set = define(
     reusable=True,
     update=_index_set_update,
     source=numpy_forms.index_set,
+    only_float_warnings=True,
+    casts_operands=True,
+    operand_dtypes=in_dtype_of_result,
 )
 index_add = define(
     "index_add",
@@ -251,6 +257,8 @@ index_add = define(
     reusable=True,
     update=_index_add_update,
     source=numpy_forms.index_add,
+    only_float_warnings=True,
+    casts_operands=True,
 )
 
 # ---- putting parts together ----

@@ -179,4 +179,5 @@ ufunc_at = define(
     prepare=_ufunc_at_prepare,
     source=_ufunc_at_source,
     reusable=True,
+    linear_in=(0,),
 )

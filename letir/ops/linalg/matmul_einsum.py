@@ -125,6 +125,8 @@ matmul = define(
     batch=batched_matmul,
     symbol="@",
     onnx="MatMul",
+    odd_in=(0, 1),
+    only_float_warnings=True,
 )
 
 # ---- dot ----
@@ -179,6 +181,8 @@ dot = define(
     prepare=_dot_prepare,
     numpy=(np.dot,),
     batch=batched_dot,
+    odd_in=(0, 1),
+    only_float_warnings=True,
 )
 
 # ---- einsum ----

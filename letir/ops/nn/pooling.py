@@ -103,6 +103,7 @@ unfold = define(
     jvp=lambda t, y, x, *, value, **attrs: unfold(t[0], **attrs),  # the padding is constant
     batch=_batched_unfold,
     source=copied_function(_unfold_impl),
+    added="value",
 )
 fold = define(
     "fold",

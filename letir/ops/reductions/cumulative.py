@@ -53,6 +53,8 @@ cumsum = define(
     numpy=(np.cumsum,),
     batch=along_axis_rule("cumsum"),
     onnx="CumSum",
+    odd_in=(0,),
+    only_float_warnings=True,
 )
 
 

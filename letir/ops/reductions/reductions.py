@@ -141,6 +141,9 @@ sum_ = define(
     batch=reduction_rule("sum"),
     onnx="ReduceSum",
     source=arrays.reduction,
+    odd_in=(0,),
+    added="initial",
+    only_float_warnings=True,
 )
 
 
@@ -187,6 +190,7 @@ mean = define(
     batch=reduction_rule("mean"),
     onnx="ReduceMean",
     source=arrays.reduction,
+    odd_in=(0,),
 )
 
 
@@ -261,6 +265,8 @@ prod = define(
     batch=reduction_rule("prod"),
     onnx="ReduceProd",
     source=arrays.reduction,
+    linear_in=(),
+    only_float_warnings=True,
 )
 
 # ---- extrema ----
@@ -311,6 +317,8 @@ def _extremum(name, numpy, impl, **fields):
         numpy=numpy,
         batch=reduction_rule(name),
         source=arrays.reduction,
+        only_float_warnings=True,
+        needs_elements=True,
         **fields,
     )
 
@@ -347,6 +355,7 @@ def _logical(name, numpy, impl):
         numpy=(numpy,),
         batch=reduction_rule(name),
         source=arrays.reduction,
+        only_float_warnings=True,
     )
 
 
@@ -366,7 +375,7 @@ all_ = _logical(
 )
 
 
-def place(name, numpy, impl):
+def place(name, numpy, impl, **facts):
     """Register np.argmax or np.argmin."""
 
     def aval(x, *, axis, keepdims):
@@ -386,6 +395,7 @@ def place(name, numpy, impl):
         ),
         numpy=(numpy,),
         batch=arg_reduction_rule(name),
+        **facts,
     )
 
 
@@ -393,9 +403,13 @@ argmax = place(
     "argmax",
     np.argmax,
     lambda xp, x, *, axis=None, keepdims=False: xp.argmax(x, axis=axis, keepdims=keepdims),
+    only_float_warnings=True,
+    needs_elements=True,
 )
 argmin = place(
     "argmin",
     np.argmin,
     lambda xp, x, *, axis=None, keepdims=False: xp.argmin(x, axis=axis, keepdims=keepdims),
+    only_float_warnings=True,
+    needs_elements=True,
 )

@@ -199,4 +199,5 @@ pad = composite(
     batch=_padded,
     onnx="Pad",
     source=arrays.pad,
+    added="value",
 )

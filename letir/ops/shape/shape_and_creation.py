@@ -17,7 +17,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.as_numpy import arrays
-from letir.ops.define.records import DISCRETE, composite, define, unbroadcast
+from letir.ops.define.records import DISCRETE, composite, define, in_dtype_of_result, unbroadcast
 from letir.ops.shape.shape_batching import (
     NO_BATCHED_OPERAND,
     NO_BATCHED_SIZE,
@@ -41,6 +41,9 @@ size = define(
     batch=sliced_size,
     onnx="Shape",
     source=arrays.size,
+    reads_sizes_only=True,
+    never_fails="biuf",
+    only_float_warnings=True,
 )
 
 
@@ -154,6 +157,8 @@ sum_to_size = define(
     batch=summed_to_size,
     prepare=_resize_prepare,
     source=arrays.sum_to_size,
+    odd_in=(0,),
+    only_float_warnings=True,
 )
 
 # ---- broadcast_to and reshape ----
@@ -182,6 +187,9 @@ broadcast_to = define(
     numpy={np.broadcast_to: _broadcast_to_call},
     onnx="Expand",
     source=arrays.broadcast_to,
+    never_fails_alone=True,
+    odd_in=(0,),
+    only_float_warnings=True,
 )
 
 
@@ -228,6 +236,9 @@ reshape = define(
     numpy={np.reshape: _reshape_call},
     onnx="Reshape",
     source=arrays.reshape,
+    never_fails_alone=True,
+    odd_in=(0,),
+    only_float_warnings=True,
 )
 
 
@@ -268,6 +279,9 @@ zeros = define(
     batch=NO_BATCHED_SIZE,
     prepare=_made_prepare,
     source=arrays.made("np.zeros"),
+    never_fails_alone=True,
+    only_float_warnings=True,
+    is_zero=lambda *types, **attrs: True,
 )
 ones = define(
     "ones",
@@ -278,6 +292,8 @@ ones = define(
     batch=NO_BATCHED_SIZE,
     prepare=_made_prepare,
     source=arrays.made("np.ones"),
+    never_fails_alone=True,
+    only_float_warnings=True,
 )
 
 
@@ -305,6 +321,10 @@ full = define(
     batch=filled,
     prepare=_full_prepare,
     source=arrays.full,
+    never_fails_alone=True,
+    only_float_warnings=True,
+    casts_operands=True,
+    operand_dtypes=in_dtype_of_result,
 )
 eye = define(
     "eye",
@@ -323,6 +343,7 @@ eye = define(
         },
     ),
     source=arrays.eye,
+    only_float_warnings=True,
 )
 
 
@@ -348,6 +369,7 @@ arange = define(
     batch=NO_BATCHED_OPERAND,
     prepare=_arange_prepare,
     source=arrays.arange,
+    only_float_warnings=True,
 )
 
 
@@ -377,4 +399,7 @@ constant = define(
     batch=NO_BATCHED_OPERAND,
     onnx="Constant",
     source=arrays.constant,
+    role="constant",
+    never_fails_alone=True,
+    is_zero=lambda *, value: not np.any(value != 0),
 )

@@ -97,6 +97,9 @@ transpose = define(
     },
     onnx="Transpose",
     source=arrays.transpose,
+    never_fails="biuf",
+    odd_in=(0,),
+    only_float_warnings=True,
 )
 
 
@@ -124,6 +127,9 @@ expand_dims = define(
     numpy=(np.expand_dims,),
     batch=axes_rule("expand_dims"),
     onnx="Unsqueeze",
+    never_fails="biuf",
+    odd_in=(0,),
+    only_float_warnings=True,
 )
 
 
@@ -149,6 +155,9 @@ squeeze = define(
     numpy=(np.squeeze,),
     batch=squeeze_batch,
     onnx="Squeeze",
+    never_fails="biuf",
+    odd_in=(0,),
+    only_float_warnings=True,
 )
 
 
@@ -167,6 +176,9 @@ flip = define(
     prepare=lambda m, axis=None: ((m,), {"axis": int_or_tuple(axis)}),
     numpy=(np.flip,),
     batch=axes_rule("flip"),
+    never_fails="biuf",
+    odd_in=(0,),
+    only_float_warnings=True,
 )
 
 # ---- several arrays: concatenate, stack, split ----
@@ -256,6 +268,9 @@ concatenate = define(
     batch=joining_rule("concatenate"),
     onnx="Concat",
     source=arrays.listed,
+    never_fails="biuf",
+    only_float_warnings=True,
+    ends_fusion=True,
 )
 
 
@@ -293,6 +308,8 @@ stack = define(
     numpy=(np.stack,),
     batch=joining_rule("stack"),
     source=arrays.listed,
+    never_fails="biuf",
+    only_float_warnings=True,
 )
 
 
@@ -383,4 +400,6 @@ split = define(
     numpy={np.split: _split_prepare, np.array_split: _array_split_prepare},
     onnx="Split",
     source=arrays.split,
+    never_fails="biuf",
+    only_float_warnings=True,
 )
