@@ -6,6 +6,8 @@ call apart and completing its attributes costs more than a small sum.
 
 from collections.abc import Callable
 
+import numpy as np
+
 from letir.ast.attrs import Attrs, Here
 from letir.ast.primitive import Primitive
 from letir.eager.recorder import RECORDER
@@ -83,7 +85,7 @@ def _spelled(
         op, prepare = recorder_of(func) or (None, None)
     if op is None or "out" in kwargs or op.returned is not None or "." in op.name:
         return None
-    if op.name == "where" and len(args) == 1:  # of a condition alone it is np.nonzero
+    if func is np.where and len(args) == 1:  # of a condition alone it is np.nonzero
         return None
     if prepare is not None:
         found, attrs = prepared(func, prepare, args, kwargs)

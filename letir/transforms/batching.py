@@ -16,7 +16,7 @@ from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.bodies import holds_arrays
 from letir.ast.builder import LetBuilder, Value, result_types
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import NO_BATCH, Primitive
+from letir.ast.primitive import NO_BATCH, Primitive, is_final
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, MissingRule, ShapeError
@@ -90,7 +90,7 @@ class _Batching(ExprVisitor):
         there = tuple([type(arg) is Local and arg in mapped for arg in bind.args])
         if True in there:  # else all examples share it: it is computed once
             self.step(bind, there, names, mapped)
-        elif bind.op.name == "generator_draw":  # a loop would draw anew for each example
+        elif bind.op.random and is_final(bind.op.batch):  # else all examples would share numbers
             raise with_line(MissingRule(bind.op.batch.reason), bind)
         else:
             self.builder.binds.append(_renamed(bind, names))

@@ -119,10 +119,11 @@ def _replaced(out, x, condition, piece, args: tuple, kw: dict):
     if not callable(piece):
         return np.where(condition, arrayed(piece).astype(x.dtype), out)
     binds = getattr(x.emitter, "binds", None) if isinstance(x, Value) else None
-    before = None if binds is None else len(binds)
-    if before is not None and x.size:
+    if binds is not None and x.size:
         inside = x.reshape(-1)[np.argmax(condition)]
-        found = piece(np.where(condition, x, inside), *args, **kw)
+        selected = np.where(condition, x, inside)
+        before = len(binds)
+        found = piece(selected, *args, **kw)
         # a first try: if it is not elementwise nothing uses what was recorded
         if all(map(_is_elementwise, binds[before:])):
             return np.where(condition, arrayed(found).astype(x.dtype), out)
@@ -132,8 +133,8 @@ def _replaced(out, x, condition, piece, args: tuple, kw: dict):
 
 
 def _is_elementwise(bind) -> bool:
-    """Whether an element of a result depends on the same of the operands only."""
-    return bind.op.elementwise or bind.op.name in ("constant", "cast", "reshape", "argmax", "index")
+    """Whether each element of a result depends only on the operands' elements in its place."""
+    return bind.op.elementwise or not bind.args  # without operands: a constant
 
 
 # ---- functions of the user's ----

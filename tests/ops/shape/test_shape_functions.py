@@ -207,6 +207,13 @@ def test_piecewise_of_other_functions_gets_the_elements_and_guards_their_number(
         program(np.abs(X))
 
 
+def test_a_piece_that_picks_elements_gets_those_of_its_condition_alone():
+    def f(x):
+        return np.piecewise(x, [x > 2], [lambda t: t - t[1], 0.0])
+
+    replayed(f, np.arange(6.0))
+
+
 # ---- errors ----
 
 WRONG = {
