@@ -19,6 +19,7 @@ bench: .venv/bench.stamp
 lint: .venv/test.stamp .venv/lint.stamp
 	$(BIN)/ruff check letir tests benchmarks
 	$(BIN)/ruff format --check letir tests benchmarks
+	$(BIN)/basedpyright
 
 notebooks: .venv/test.stamp
 	$(BIN)/jupyter-execute --inplace notebooks/*.ipynb

@@ -236,7 +236,7 @@ class Lambda:
         """
         return LATE_BOUND["listing"](self)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return LATE_BOUND["call"](self, *args, **kwargs)
 
     def __len__(self):

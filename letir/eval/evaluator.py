@@ -8,6 +8,7 @@ tuple, or a traceback.
 import sys
 import traceback
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -143,8 +144,12 @@ def forget_values(error: BaseException, outer: BaseException | None) -> None:
 
 
 def run_forward(
-    f: Lambda, *args, observe: Callable | None = None, debug_nans: bool = False, **kwargs
-):
+    f: Lambda,
+    *args: Any,
+    observe: Callable[[Bind, tuple], Any] | None = None,
+    debug_nans: bool = False,
+    **kwargs: Any,
+) -> Any:
     """Evaluate ``f`` on arrays of the types that it was recorded for.
 
     Every value is freed at its last use. ``observe(bind, results)`` is called after every bind.

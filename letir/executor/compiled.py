@@ -2,6 +2,7 @@
 
 import weakref
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ class Compiled:
         """The plan of the program as it was recorded."""
         return plan_of(self.program)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         leaves = flat_arguments(self.program, args, kwargs)
         del args, kwargs  # else this frame holds the arguments until the end
         return nested_results(self.program, self.run_flat(leaves))

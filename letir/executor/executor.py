@@ -10,7 +10,9 @@ import threading
 import time
 from collections.abc import Callable
 from itertools import count
+from typing import Any, Concatenate, Generic, overload
 
+from letir.ast.signatures import P, Q, R
 from letir.ast.terms import Lambda
 from letir.errors import DTypeError, GuardError
 from letir.eval.arguments import nested_results
@@ -78,10 +80,10 @@ def last_executed_graph() -> Lambda | None:
     return _LAST.graph()
 
 
-class Executor:
+class Executor(Generic[P, R]):
     """A function that is recorded and compiled for each kind of arguments, see ``jit``."""
 
-    def __init__(self, f: Callable, options: Options):
+    def __init__(self, f: Callable[P, R], options: Options):
         functools.update_wrapper(self, f, updated=())
         self.f, self.options = f, options
         self.marker = StaticArguments(f, options.static_argnums, options.static_argnames)
@@ -96,7 +98,7 @@ class Executor:
 
     # ---- calls ----
 
-    def __call__(self, /, *args, **kwargs):
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if ACTIVE.get() is not None:
             return self.f(*args, **kwargs)  # what is recorded is the function itself [B5]
         leaves = args
@@ -141,7 +143,13 @@ class Executor:
             return nested_results(version.program, results)
         return self.choose(number, args, kwargs, key, leaves)
 
-    def __get__(self, instance, owner=None):
+    @overload
+    def __get__(self, instance: None, owner: type | None = None) -> "Executor[P, R]": ...
+    @overload
+    def __get__(
+        self: "Executor[Concatenate[Any, Q], R]", instance: object, owner: type | None = None
+    ) -> "BoundExecutor[Q, R]": ...
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
         if 0 in self.options.static_argnums:  # the user says that it does not change

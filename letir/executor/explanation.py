@@ -6,6 +6,7 @@ import html
 import time
 from collections import Counter
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from attrs import define, field, frozen
 
@@ -165,7 +166,7 @@ def _html_row(cells: Sequence, tag: str) -> str:
 # ---- what is done ----
 
 
-def explain(f: Callable, *args, **kwargs) -> Explanation:
+def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
     """What ``jit`` does with the call ``f(*args, **kwargs)``: which plan runs and why it was
     compiled, what each pass did to the program, and the time and bytes of every bind.
 

@@ -3,16 +3,18 @@
 import functools
 from collections.abc import Callable, Sequence
 from types import MethodType
+from typing import Any, overload
 
 from attrs import evolve
 
+from letir.ast.signatures import P, R
 from letir.errors import TraceError
 from letir.executor.executor import Executor
 from letir.executor.methods import bound_arrays, is_callable_object, with_bound
 from letir.executor.static_arguments import Options
 
 
-class PartialExecutor(Executor):
+class PartialExecutor(Executor[..., Any]):
     """An executor of a partial, whose bound arrays are arguments."""
 
     def __init__(self, partial: functools.partial, options: Options):
@@ -23,8 +25,9 @@ class PartialExecutor(Executor):
         return super().__call__(self.bound, *args, **kwargs)
 
 
+@overload
 def jit(
-    f: Callable | None = None,
+    f: Callable[P, R],
     *,
     static_argnums: int | Sequence[int] = (),
     static_argnames: str | Sequence[str] = (),
@@ -34,7 +37,32 @@ def jit(
     exact: bool = False,
     max_plans: int = 64,
     profile: int = 0,
-) -> Callable:
+) -> Executor[P, R]: ...
+@overload
+def jit(
+    f: None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    static_shapes: bool | None = None,
+    optimize: bool = True,
+    exact: bool = False,
+    max_plans: int = 64,
+    profile: int = 0,
+) -> Callable[[Callable[P, R]], Executor[P, R]]: ...
+def jit(
+    f: Callable[..., Any] | None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
+    donate_argnums: int | Sequence[int] = (),
+    static_shapes: bool | None = None,
+    optimize: bool = True,
+    exact: bool = False,
+    max_plans: int = 64,
+    profile: int = 0,
+) -> Any:
     """``f`` recorded and compiled for each kind of arguments that it is called with.
 
     Arguments and results are pytrees, as in ``trace``: of arrays a plan knows dtype, shape and

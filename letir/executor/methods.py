@@ -9,11 +9,13 @@ import functools
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
 from types import FunctionType
+from typing import Generic
 
 import optree
 from attrs import define, evolve, field, frozen
 
 from letir.ast.pytrees import NAMESPACE, flatten
+from letir.ast.signatures import P, R
 from letir.eager.models.attributes import is_leaf, mirrored, places, put
 from letir.eager.models.recorded_model import arrays_of, changes, token_of
 from letir.errors import TraceError
@@ -91,14 +93,14 @@ def on_mirror(method: Callable) -> Callable:
     return function
 
 
-class BoundExecutor:
+class BoundExecutor(Generic[P, R]):
     """An executor as a method of ``instance``."""
 
     def __init__(self, executor, on_arrays, instance):
         functools.update_wrapper(self, executor, updated=())
         self.executor, self.on_arrays, self.__self__ = executor, on_arrays, instance
 
-    def __call__(self, /, *args, **kwargs):
+    def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         instance = self.__self__
         if ACTIVE.get() is not None:
             return self.executor.f(instance, *args, **kwargs)

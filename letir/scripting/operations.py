@@ -7,6 +7,7 @@ follow, as with letir's own composites; its inner function is the reverse rule.
 import functools
 import re
 from collections.abc import Callable
+from typing import Any, overload
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive, Required
@@ -25,7 +26,13 @@ from letir.scripting.units import script
 from letir.visitors.substitution import substitute
 
 
-def script_op(name: str, source: str | Callable | None = None) -> Primitive | Callable:
+@overload
+def script_op(name: str, source: str | Callable[..., Any]) -> Primitive: ...
+@overload
+def script_op(name: str, source: None = None) -> Callable[[Callable[..., Any]], Primitive]: ...
+def script_op(
+    name: str, source: str | Callable[..., Any] | None = None
+) -> Primitive | Callable[[Callable[..., Any]], Primitive]:
     """A new operation ``package.name``, of a text, or of the function that this decorates.
 
     The result is an operation like letir's own: it computes on arrays, is recorded by its name on

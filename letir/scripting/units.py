@@ -1,6 +1,7 @@
 """``script`` and ``CompilationUnit``: from texts and Python functions to scripts [G1, G3]."""
 
 from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from letir.errors import ParseError
 from letir.scripting.frontend.source_text import Text, text_of
@@ -9,7 +10,7 @@ from letir.scripting.script_terms import Apply, Function, parts_of, terms_in
 from letir.scripting.scripts import Script, check_distinct, read_function
 
 
-def script(source: str | Callable) -> Script:
+def script(source: str | Callable[..., Any]) -> Script:
     """The script in a text, or of a Python function, whose inner function is its backward.
 
     The text is read, never run; neither is the function. Several functions of one name are

@@ -3,8 +3,9 @@
 import functools
 import inspect
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 import optree
@@ -43,14 +44,14 @@ class Recording:
 
 
 def trace(
-    f: Callable,
-    *args,
-    static_argnums=(),
-    static_argnames=(),
+    f: Callable[..., Any],
+    *args: Any,
+    static_argnums: int | Sequence[int] = (),
+    static_argnames: str | Sequence[str] = (),
     abstract: bool = False,
     intercept: bool = False,
     check: bool = False,
-    **kwargs,
+    **kwargs: Any,
 ) -> Lambda:
     """Record ``f(*args, **kwargs)`` as a closed Lambda.
 

@@ -1,9 +1,12 @@
 """Tracing by hand, without a function that is traced: the levers of a trace [B13]."""
 
 import copy
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Any
 
 from letir.ast.pytrees import flatten
+from letir.ast.signatures import R
 from letir.ast.terms import Const, Lambda, Local
 from letir.errors import TraceError
 from letir.tracing.entry import finished, opened, parameter
@@ -11,7 +14,7 @@ from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace
 from letir.tracing.tracer import Tracer
 
 
-def tracer_enter(inputs, abstract: bool = False):
+def tracer_enter(inputs: R, abstract: bool = False) -> R:
     """Begin a trace in this thread: the traced values of ``inputs`` (a pytree), nested as they are.
 
     End it with ``tracer_exit``, also if something fails (in a ``finally``): until then this thread
@@ -25,7 +28,7 @@ def tracer_enter(inputs, abstract: bool = False):
     return spec.unflatten(tracers)
 
 
-def tracer_exit(outputs) -> Lambda:
+def tracer_exit(outputs: Any) -> Lambda:
     """End the trace that was begun last and return its program with these results (a pytree).
 
     The program takes the leaves of what was entered, in a row.
@@ -43,7 +46,7 @@ def tracer_exit(outputs) -> Lambda:
         ACTIVE.set(active.parent)  # after closing: whatever fails, tracing ends
 
 
-def is_tracing(*values) -> bool:
+def is_tracing(*values: Any) -> bool:
     """Whether a trace is active in this thread and, if values are given, traces any of them."""
     active = ACTIVE.get()
     if not isinstance(active, Trace):
@@ -53,7 +56,7 @@ def is_tracing(*values) -> bool:
 
 
 @contextmanager
-def pause_tracing():
+def pause_tracing() -> Iterator[Trace | None]:
     """Inside, operations on traced values compute and are not recorded; yields the paused trace.
 
     Its ``emit(op, args, attrs)`` records by hand; it is None where no trace is active.
@@ -67,14 +70,14 @@ def pause_tracing():
         ACTIVE.set(outer)
 
 
-def local_of(value):
+def local_of(value: Any) -> Any:
     """The local (or constant) of ``value`` in the active trace; containers give containers."""
     active = _active_trace("local_of")
     leaves, spec = flatten(value)
     return spec.unflatten([active.enter(leaf) for leaf in leaves])
 
 
-def set_local(value, local):
+def set_local(value: R, local: Any) -> R:
     """Traced values with the arrays of ``value`` that the active trace knows as ``local``.
 
     Containers nest alike.
@@ -99,7 +102,7 @@ def _active_trace(asked: str) -> Trace:
     return active
 
 
-def concrete(x):
+def concrete(x: Any) -> Any:
     """The NumPy value of a traced ``x``, recorded as a guard; other values as they are.
 
     The program then holds for this value only, and no derivative flows through it.

@@ -2,12 +2,15 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any, overload
 
+from letir.ad.gradient_program import Gradient
 from letir.ad.remat.cost_model import recomputation
 from letir.ad.remat.policies import GRADES, Policy, check_policy
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.pytrees import flatten
+from letir.ast.signatures import P, R
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.errors import TraceError
 from letir.eval.evaluator import run_flat
@@ -19,10 +22,21 @@ from letir.transforms.jitted_functions import shared_with_executors
 from letir.transforms.program_call import apart, as_program, called, given_apart
 
 
+@overload
+def checkpoint(
+    f: Lambda | Gradient, policy: Policy | None = None, *, static_argnums: int | Sequence[int] = ()
+) -> Lambda: ...
+@overload
+def checkpoint(
+    f: Callable[P, R], policy: Policy | None = None, *, static_argnums: int | Sequence[int] = ()
+) -> Callable[P, R]: ...
 @shared_with_executors
 def checkpoint(
-    f: Callable, policy: Policy | None = None, *, static_argnums: int | Sequence[int] = ()
-) -> Callable:
+    f: Any,
+    policy: Policy | None = None,
+    *,
+    static_argnums: int | Sequence[int] = (),
+) -> Callable[..., Any]:
     """``f``, of which the backward keeps only the arguments and computes the rest again.
 
     A Lambda gives a Lambda of one bind, a function a function; values and derivatives of every

@@ -17,6 +17,7 @@ from attrs import frozen
 from letir.ad.linearity import Linearity
 from letir.ast.attrs import Attrs
 from letir.ast.pytrees import Tree, flatten, is_leaf
+from letir.ast.signatures import F, P, R
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import DTypeError, LetirError, MissingRule, ShapeError
@@ -40,7 +41,7 @@ _MOST_ORDERS = (
 _LINEAR = "a rule is linear in the tangents: add them up, times what does not depend on them"
 
 
-class custom_jvp(CustomFunction):
+class custom_jvp(CustomFunction[P, R]):
     """A function whose forward rule is given by ``defjvp(rule)``; reverse mode is its transpose.
 
     ``rule(primals, tangents)`` returns (result, tangent of the result), which must be linear in the
@@ -62,14 +63,14 @@ class custom_jvp(CustomFunction):
     """
 
     kind = "custom_jvp"
-    rule: Callable | None = None
+    rule: Callable[..., Any] | None = None
 
-    def defjvp(self, rule: Callable) -> Callable:
+    def defjvp(self, rule: F) -> F:
         """Set the rule, and return it: this is a decorator."""
         self.rule = rule
         return rule
 
-    def defjvps(self, *rules: Callable | None) -> None:
+    def defjvps(self, *rules: Callable[..., Any] | None) -> None:
         """Set the rule by one function an argument, None for a derivative of zero.
 
         ``rules[i](tangent, result, *primals)`` is the tangent of the result by argument i.
@@ -87,17 +88,17 @@ class custom_jvp(CustomFunction):
 
         self.rule = rule
 
-    def __call__(self, *args, **kwargs):
-        args = self.positional(args, kwargs)
-        if not is_recorded(args):
-            return self.function(*args)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        positional = self.positional(args, kwargs)
+        if not is_recorded(positional):
+            return self.call_with(positional)
         if self.rule is None:
             raise LetirError(f"{self}: it has no rule\n  call its defjvp(rule) or defjvps(...)")
         for call in _RULES.get():  # in its own rule: the result that is there already [D9]
-            if call.is_of(self, args):
+            if call.is_of(self, positional):
                 return call.result
         source, _ = user_place(2)
-        fixed, given = apart(args, self.nondiff_argnums)
+        fixed, given = apart(positional, self.nondiff_argnums)
         function = given_apart(self.function, fixed, self.nondiff_argnums)
         primal = record(function, given, {}, LAZY)
         rule, captured = self.recorded_rule(primal, fixed, given)

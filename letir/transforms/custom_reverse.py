@@ -3,10 +3,12 @@
 import functools
 import inspect
 from collections.abc import Callable, Sequence
+from typing import Any, Generic
 
 from letir.ad.reverse import takes_cotangent
 from letir.ast.attrs import Attrs
 from letir.ast.pytrees import flatten
+from letir.ast.signatures import P, R
 from letir.ast.terms import Local
 from letir.errors import LetirError, ShapeError
 from letir.eval.evaluator import run_flat
@@ -21,7 +23,7 @@ from letir.tracing.tracer import Tracer
 from letir.transforms.program_call import apart, called, given_apart
 
 
-class CustomFunction:
+class CustomFunction(Generic[P, R]):
     """A function with a rule of the user's own: its name, and its arguments.
 
     Those in ``nondiff_argnums`` may be anything; the rule gets them apart.
@@ -29,10 +31,12 @@ class CustomFunction:
 
     kind = ""
 
-    def __init__(self, function: Callable, nondiff_argnums: int | Sequence[int] = ()):
-        functools.update_wrapper(self, function)
-        one = isinstance(nondiff_argnums, int)
-        self.nondiff_argnums = (nondiff_argnums,) if one else tuple(nondiff_argnums)
+    def __init__(self, function: Callable[P, R], nondiff_argnums: int | Sequence[int] = ()):
+        functools.update_wrapper(self, function)  # type: ignore[arg-type]  # an object, not a function
+        is_one = isinstance(nondiff_argnums, int)
+        self.nondiff_argnums: tuple[int, ...] = (
+            (nondiff_argnums,) if is_one else tuple(nondiff_argnums)  # type: ignore
+        )
         self.function = function
 
     @property
@@ -63,11 +67,16 @@ class CustomFunction:
         bound.apply_defaults()
         return bound.args
 
-    def __repr__(self):
+    def call_with(self, positional: tuple[Any, ...]) -> R:
+        """The function itself, called with its arguments in order."""
+        function: Callable[..., R] = self.function
+        return function(*positional)
+
+    def __repr__(self) -> str:
         return f"{self.kind} {self.name}"
 
 
-class custom_vjp(CustomFunction):
+class custom_vjp(CustomFunction[P, R]):
     """A function whose reverse-mode rule is given by ``defvjp(forward, backward)``.
 
     ``forward(*args)`` returns (result, residuals), ``backward(residuals, ct)`` a cotangent for each
@@ -86,29 +95,29 @@ class custom_vjp(CustomFunction):
     """
 
     kind = "custom_vjp"
-    forward: Callable | None = None
-    backward: Callable | None = None
+    forward: Callable[..., Any] | None = None
+    backward: Callable[..., Any] | None = None
 
-    def defvjp(self, forward: Callable, backward: Callable) -> None:
+    def defvjp(self, forward: Callable[..., Any], backward: Callable[..., Any]) -> None:
         """Set the rule."""
         self.forward, self.backward = forward, backward
 
-    def __call__(self, *args, **kwargs):
-        args = self.positional(args, kwargs)
-        fixed, given = apart(args, self.nondiff_argnums)
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        positional = self.positional(args, kwargs)
+        fixed, given = apart(positional, self.nondiff_argnums)
         leaves = flatten(given)[0]
         if not is_tracing():
             if not any(hasattr(type(leaf), "__letir_run__") for leaf in leaves):
-                return self.function(*args)
+                return self.call_with(positional)
             # Variables: ``self`` is called again, in the trace of that recording
             call = called(given_apart(self, fixed, self.nondiff_argnums), given, {})
             return call.out_tree.unflatten(run_flat(call.fn, list(call.leaves)))
         # constants of the trace: no derivative
         if not any(isinstance(leaf, Tracer) for leaf in leaves):
-            return self.function(*args)
+            return self.call_with(positional)
         if self.forward is None:
             raise LetirError(f"{self}: it has no rule\n  call its defvjp(forward, backward)")
-        return self.recorded(args, fixed, given)
+        return self.recorded(positional, fixed, given)
 
     def recorded(self, args: tuple, fixed: tuple, given: tuple):
         """``forward`` recorded, and the bind that has its results and the rule."""

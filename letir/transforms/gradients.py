@@ -6,6 +6,7 @@ the program, and runs the result, or inlines it where the arguments belong to a 
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import LEAF, Tree
+from letir.ast.signatures import P, R
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
@@ -36,16 +38,36 @@ from letir.transforms.program_call import (
 )
 
 
-@shared_with_executors
+@overload
 def grad(
-    f: Callable,
+    f: Lambda | Gradient,
     argnums: int | Sequence[int] = 0,
     *,
     has_aux: bool = False,
     holomorphic: bool = False,
     policy: Policy = "keep_all",
     exact: bool = False,
-) -> Callable:
+) -> Lambda: ...
+@overload
+def grad(
+    f: Callable[P, Any],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    policy: Policy = "keep_all",
+    exact: bool = False,
+) -> Callable[P, Any]: ...
+@shared_with_executors
+def grad(
+    f: Any,
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    policy: Policy = "keep_all",
+    exact: bool = False,
+) -> Callable[..., Any]:
     """The gradient of a scalar function ``f`` by the positional arguments ``argnums``, nested as
     these are.
 
@@ -63,16 +85,36 @@ def grad(
     return _gradient(f, argnums, has_aux, holomorphic, keeping, with_value=False)
 
 
-@shared_with_executors
+@overload
 def value_and_grad(
-    f: Callable,
+    f: Lambda | Gradient,
     argnums: int | Sequence[int] = 0,
     *,
     has_aux: bool = False,
     holomorphic: bool = False,
     policy: Policy = "keep_all",
     exact: bool = False,
-) -> Callable:
+) -> Lambda: ...
+@overload
+def value_and_grad(
+    f: Callable[P, R],
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    policy: Policy = "keep_all",
+    exact: bool = False,
+) -> Callable[P, tuple[R, Any]]: ...
+@shared_with_executors
+def value_and_grad(
+    f: Any,
+    argnums: int | Sequence[int] = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+    policy: Policy = "keep_all",
+    exact: bool = False,
+) -> Callable[..., Any]:
     """As ``grad``, with the value: (value, gradient), or ((value, aux), gradient) with ``has_aux``.
 
     >>> value_and_grad(lambda x: x * x)(3.0)

@@ -2,15 +2,17 @@
 
 import functools
 from collections.abc import Callable
+from typing import Any, overload
 
 from letir.ad.forward import jvp_program, linear_program
-from letir.ad.gradient_program import zeros_for
+from letir.ad.gradient_program import Gradient, zeros_for
 from letir.ad.reverse import differentiate
 from letir.ad.rule_cache import strong
 from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import LEAF, Tree
+from letir.ast.signatures import P
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import ShapeDtype, Undef
 from letir.errors import MissingRule, ShapeError
@@ -35,10 +37,22 @@ from letir.transforms.transposition import transposed_program
 from letir.transforms.vjp_jvp import directions_of, tangent_of
 
 
+@overload
+def hessian(
+    f: Lambda | Gradient, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Lambda: ...
+@overload
+def hessian(
+    f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]: ...
 @shared_with_executors
 def hessian(
-    f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
-) -> Callable:
+    f: Any,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
     """The second derivatives of ``f`` by the arguments ``argnums``: the Jacobian of its Jacobian,
     forward over reverse, or reverse over reverse where an operation has no forward rule.
 
@@ -75,7 +89,15 @@ def _either(first: Callable, second: Callable):
         return second()
 
 
-def hvp(f: Callable, primals=None, tangents=None):
+@overload
+def hvp(f: Lambda | Gradient, primals: None = None, tangents: None = None) -> Lambda: ...
+@overload
+def hvp(
+    f: Callable[..., Any], primals: None = None, tangents: None = None
+) -> Callable[..., Any]: ...
+@overload
+def hvp(f: Callable[..., Any], primals: Any, tangents: Any) -> Any: ...
+def hvp(f: Any, primals: Any = None, tangents: Any = None) -> Any:
     """The product of the Hessian of a scalar ``f`` at ``primals`` with ``tangents``, which nest
     alike: forward over reverse, at the price of about two gradients (Pearlmutter, Fast exact
     multiplication by the Hessian, Neural Computation, 1994).
@@ -104,7 +126,22 @@ def hvp(f: Callable, primals=None, tangents=None):
     return _nested(call, wanted, separate(run_flat(program, [*call.leaves, *directions])))
 
 
-def ggnvp(f: Callable, g: Callable, primals=None, tangents=None):
+@overload
+def ggnvp(
+    f: Lambda | Gradient, g: Callable[..., Any], primals: None = None, tangents: None = None
+) -> Lambda: ...
+@overload
+def ggnvp(
+    f: Callable[..., Any], g: Callable[..., Any], primals: None = None, tangents: None = None
+) -> Callable[..., Any]: ...
+@overload
+def ggnvp(f: Callable[..., Any], g: Callable[..., Any], primals: Any, tangents: Any) -> Any: ...
+def ggnvp(
+    f: Any,
+    g: Callable[..., Any],
+    primals: Any = None,
+    tangents: Any = None,
+) -> Any:
     """The product of the generalised Gauss-Newton matrix J'HJ of ``g(f(...))`` with ``tangents``.
 
     J is the Jacobian of ``f``, H the Hessian of the scalar function ``g`` of its result: what is

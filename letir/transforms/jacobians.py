@@ -7,15 +7,18 @@ the program of one direction, batched as ``vmap`` does. Of a Lambda they give a 
 import functools
 import itertools
 from collections.abc import Callable, Sequence
+from typing import Any, overload
 
 from attrs import frozen
 
 from letir.ad.forward import linear_program
+from letir.ad.gradient_program import Gradient
 from letir.ad.reverse import differentiate
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import Tree
+from letir.ast.signatures import P
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import ArrayType
@@ -41,10 +44,22 @@ from letir.transforms.program_call import (
 Argnums = int | Sequence[int]
 
 
+@overload
+def jacrev(
+    f: Lambda | Gradient, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Lambda: ...
+@overload
+def jacrev(
+    f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]: ...
 @shared_with_executors
 def jacrev(
-    f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
-) -> Callable:
+    f: Any,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
     """The Jacobian of ``f`` by the arguments ``argnums`` in reverse mode, one pass for all results.
 
     For a result of shape s and an argument of shape t it has shape s + t and the argument's dtype;
@@ -60,10 +75,22 @@ def jacrev(
     return _transformed(f, _Request("jacrev", argnums, has_aux, holomorphic), _by_rows)
 
 
+@overload
+def jacfwd(
+    f: Lambda | Gradient, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Lambda: ...
+@overload
+def jacfwd(
+    f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]: ...
 @shared_with_executors
 def jacfwd(
-    f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
-) -> Callable:
+    f: Any,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
     """The Jacobian as ``jacrev`` gives it, in forward mode, one pass for all arguments.
 
     It has the result's dtype. Complex arguments need ``holomorphic``. Best where there are fewer
@@ -76,10 +103,22 @@ def jacfwd(
     return _transformed(f, _Request("jacfwd", argnums, has_aux, holomorphic), _by_columns)
 
 
+@overload
+def jacobian(
+    f: Lambda | Gradient, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Lambda: ...
+@overload
+def jacobian(
+    f: Callable[P, Any], argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]: ...
 @shared_with_executors
 def jacobian(
-    f: Callable, argnums: Argnums = 0, *, has_aux: bool = False, holomorphic: bool = False
-) -> Callable:
+    f: Any,
+    argnums: Argnums = 0,
+    *,
+    has_aux: bool = False,
+    holomorphic: bool = False,
+) -> Callable[..., Any]:
     """The Jacobian by ``jacfwd`` if there are fewer numbers in the arguments than in the results,
     else by ``jacrev``; by the other where an operation has a rule for one mode only.
 

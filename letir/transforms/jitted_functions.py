@@ -7,10 +7,12 @@ So ``grad(jit(f))`` is an executor too, and the same one each time it is asked f
 import functools
 import inspect
 from collections.abc import Callable
+from typing import cast
 
 from attrs import field, frozen
 
 from letir.ast.attrs import token
+from letir.ast.signatures import F
 from letir.errors import DTypeError
 
 
@@ -34,7 +36,7 @@ class Transform:
 _signature_of = functools.cache(inspect.signature)  # when it is asked for, not at import
 
 
-def shared_with_executors(transform: Callable) -> Callable:
+def shared_with_executors(transform: F) -> F:
     """``transform(f, ...)`` that asks the class of ``f`` for ``__letir_transformed__(transform)``.
 
     As Python does for its protocols; a function that is none is transformed itself.
@@ -50,7 +52,7 @@ def shared_with_executors(transform: Callable) -> Callable:
         _, *options = bound.arguments.items()
         return answer(f, Transform(transform, dict(options), _key_of(transform, options)))
 
-    return asking
+    return cast(F, asking)
 
 
 def _key_of(transform: Callable, options: list) -> tuple | None:

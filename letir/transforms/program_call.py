@@ -1,6 +1,7 @@
 """A function or a Lambda at some arguments: what the transforms of both start from."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -32,7 +33,7 @@ class Call:
         return self.fn.out_tree or tree_of_results(len(self.fn.ret.args))
 
 
-def called(f: Callable, args: tuple, kwargs: dict, writes: str | None = DROP) -> Call:
+def called(f: Any, args: tuple, kwargs: dict, writes: str | None = DROP) -> Call:
     """``f`` recorded at these arguments; a Lambda as it is, a Gradient as its joined program.
 
     ``writes``: what becomes of those into arguments, see ``record``.
@@ -48,7 +49,7 @@ def called(f: Callable, args: tuple, kwargs: dict, writes: str | None = DROP) ->
     return Call(recording.fn, recording.tree, [*leaves, *recording.lifted])
 
 
-def as_program(f: Callable) -> Callable:
+def as_program(f: Any) -> Any:
     """``f``; of a Gradient its joined program; a program that leaves its arguments as they are."""
     f = f.joined() if isinstance(f, Gradient) else f
     return without_writes(f) if isinstance(f, Lambda) else f
@@ -69,11 +70,12 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     of.
     """
     args, _ = tree.nest([Leaf(i) for i in range(tree.arrays)])
-    one = isinstance(argnums, int)
-    for n in (argnums,) if one else argnums:
+    places = (argnums,) if isinstance(argnums, int) else argnums
+    for n in places:
         if not -len(args) <= n < len(args):
             raise ShapeError(f"argnums: there is no positional argument {n} among {len(args)}")
-    leaves, spec = flatten(args[argnums] if one else tuple(args[n] for n in argnums))
+    chosen = tuple([args[n] for n in places])
+    leaves, spec = flatten(chosen[0] if isinstance(argnums, int) else chosen)
     return [leaf.place for leaf in leaves], Tree(spec)
 
 

@@ -15,7 +15,7 @@ from letir.ops.elementwise.casting import weaken
 from letir.ops.shape.transpose_join_split import concatenate
 
 
-def ravel(tree) -> tuple[Any, "Unravel"]:
+def ravel(tree: Any) -> tuple[Any, "Unravel"]:
     """(vector, unravel): the leaves of a pytree in a row, and the function that nests them again.
 
     The vector has the dtype to which NumPy promotes those of the leaves; ``unravel(vector)`` gives
@@ -89,7 +89,7 @@ class Unravel:
     def __repr__(self):
         return f"unravel({self.type} -> {self.tree})"
 
-    def __call__(self, vector):
+    def __call__(self, vector: Any) -> Any:
         """The pytree of these numbers. Raises ShapeError or DTypeError where they do not fit."""
         found = vector.type if isinstance(vector, Value) else type_of(vector)
         if found is not self.type:  # types are interned

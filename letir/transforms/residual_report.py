@@ -4,6 +4,7 @@ instead.
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from attrs import field, frozen
 
@@ -123,8 +124,8 @@ class Residuals:
 
 
 def explain_residuals(
-    g: Gradient | Callable,
-    *args,
+    g: Gradient | Callable[..., Any],
+    *args: Any,
     policy: Policy = "keep_all",
     exact: bool = False,
     instead: Policy = "min_bytes",

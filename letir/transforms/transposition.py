@@ -2,7 +2,9 @@
 
 import functools
 from collections.abc import Callable, Sequence
+from typing import Any, overload
 
+from letir.ad.gradient_program import Gradient
 from letir.ad.linearity import Linearity
 from letir.ad.reverse import differentiate
 from letir.ad.rule_cache import strong
@@ -31,9 +33,17 @@ _ASKED = "linear_transpose"
 _REMEDY = "take letir.linearize for another function, or leave the argument out of argnums"
 
 
+@overload
 def linear_transpose(
-    f: Callable, *examples, argnums: int | Sequence[int] | None = None
-) -> Callable:
+    f: Lambda | Gradient, *examples: Any, argnums: int | Sequence[int] | None = None
+) -> Lambda: ...
+@overload
+def linear_transpose(
+    f: Callable[..., Any], *examples: Any, argnums: int | Sequence[int] | None = None
+) -> Callable[..., Any]: ...
+def linear_transpose(
+    f: Any, *examples: Any, argnums: int | Sequence[int] | None = None
+) -> Callable[..., Any]:
     """The transpose of a function that is linear in its arguments, or in those that ``argnums``
     says.
 

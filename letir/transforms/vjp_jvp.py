@@ -1,6 +1,7 @@
 """vjp, jvp and linearize: evaluate at the primals, and return results and a linear function."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, overload
 
 import numpy as np
 from attrs import frozen
@@ -10,6 +11,7 @@ from letir.ad.gradient_program import zeros_for
 from letir.ad.remat.policies import Policy
 from letir.ad.reverse import differentiate
 from letir.ast.pytrees import Tree, flatten
+from letir.ast.signatures import A, R
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
@@ -31,20 +33,36 @@ class LinearMap:
 
     program: Lambda
     captured: tuple
-    flat: Callable  # nested arguments -> leaves
-    nested: Callable  # leaves -> nested results
+    flat: Callable[..., list]  # nested arguments -> leaves
+    nested: Callable[..., Any]  # leaves -> nested results
 
-    def __call__(self, *args):
+    def __call__(self, *args: Any) -> Any:
         return self.nested(separate(run_flat(self.program, [*self.flat(args), *self.captured])))
 
 
+@overload
 def vjp(
-    f: Callable,
-    *primals,
+    f: Callable[..., R],
+    *primals: Any,
+    has_aux: Literal[False] = False,
+    policy: Policy = "keep_all",
+    exact: bool = False,
+) -> tuple[R, LinearMap]: ...
+@overload
+def vjp(
+    f: Callable[..., tuple[R, A]],
+    *primals: Any,
+    has_aux: Literal[True],
+    policy: Policy = "keep_all",
+    exact: bool = False,
+) -> tuple[R, LinearMap, A]: ...
+def vjp(
+    f: Callable[..., Any],
+    *primals: Any,
     has_aux: bool = False,
     policy: Policy = "keep_all",
     exact: bool = False,
-):
+) -> tuple[Any, ...]:
     """(f(*primals), pull): ``pull(ct)`` gives the cotangents of the primals, a tuple with one entry
     for each.
 
@@ -102,7 +120,7 @@ def as_direction(value, kind: ArrayType | None, what: str):
     raise error(f"a {what} of type {ArrayType(kind.dtype, kind.shape)} is expected, found {found}")
 
 
-def jvp(f: Callable, primals: tuple, tangents: tuple):
+def jvp(f: Callable[..., R], primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[R, R]:
     """(f(*primals), its tangent) for tangents that nest as the primals; None stands for a zero.
 
     A result that does not depend on the primals, or is not floating, has zeros as its tangent.
@@ -168,7 +186,7 @@ def _none_filled(tangents: tuple, primals: tuple) -> tuple:
     return tuple(filled)
 
 
-def linearize(f: Callable, *primals):
+def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, LinearMap]:
     """(f(*primals), lin): ``lin(*tangents)`` gives the tangent of the result, without evaluating
     ``f`` again.
 

@@ -4,13 +4,16 @@ import functools
 import itertools
 import operator
 from collections.abc import Callable
+from typing import Any, overload
 
 import optree
 from attrs import frozen
 
+from letir.ad.gradient_program import Gradient
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
 from letir.ast.pytrees import NAMESPACE, Leaf, Tree, flatten
+from letir.ast.signatures import P, R
 from letir.ast.terms import Arg, Lambda, Local
 from letir.ast.types import ArrayType, ShapeDtype, Size
 from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
@@ -30,8 +33,21 @@ from letir.transforms.program_call import (
 )
 
 
+@overload
+def vmap(
+    f: Lambda | Gradient, in_axes: Any = 0, out_axes: Any = 0, axis_size: int | Size | None = None
+) -> Lambda: ...
+@overload
+def vmap(
+    f: Callable[P, R], in_axes: Any = 0, out_axes: Any = 0, axis_size: int | Size | None = None
+) -> Callable[P, R]: ...
 @shared_with_executors
-def vmap(f: Callable, in_axes=0, out_axes=0, axis_size: int | Size | None = None) -> Callable:
+def vmap(
+    f: Any,
+    in_axes: Any = 0,
+    out_axes: Any = 0,
+    axis_size: int | Size | None = None,
+) -> Callable[..., Any]:
     """``f`` mapped over an axis of its arguments: each operation runs once, on all examples.
 
     ``in_axes`` and ``out_axes`` say which axis of each argument and of each result is mapped: an

@@ -1,8 +1,10 @@
 """``cond`` and ``switch`` for Python functions: both branches are recorded, one is evaluated."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from letir.ast.pytrees import flatten
+from letir.ast.signatures import R
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import type_of
@@ -21,7 +23,7 @@ from letir.tracing.control_flow.traced_bodies import (
 from letir.tracing.source_locations import error_at_user_line, user_place
 
 
-def cond(pred, true_fun: Callable, false_fun: Callable, *operands):
+def cond(pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *operands: Any) -> R:
     """``true_fun(*operands)`` if ``pred`` is true, else ``false_fun(*operands)``.
 
     Both functions are recorded (abstractly: they cannot ask for values), and one of them is
@@ -45,7 +47,7 @@ def cond(pred, true_fun: Callable, false_fun: Callable, *operands):
     return tree.unflatten(results_of(cond_op, attrs, leaves, source))
 
 
-def switch(index, branches: Sequence[Callable], *operands):
+def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> R:
     """``branches[index](*operands)``, with an index below 0 taken as 0 and one beyond the last
     branch as the last.
 

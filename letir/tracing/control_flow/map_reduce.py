@@ -5,6 +5,7 @@ Each records the function that it gets once, on the types of elements, and emits
 
 import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -12,6 +13,7 @@ from attrs import frozen
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import flatten
+from letir.ast.signatures import R
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError, ShapeError, TraceError
@@ -28,7 +30,7 @@ from letir.tracing.trace_state import ABSTRACT
 # ---- map ----
 
 
-def map(f: Callable, *xs):
+def map(f: Callable[..., Any], *xs: Any) -> Any:
     """``f(*x)`` for the elements of ``xs`` along their leading axes, stacked.
 
     Each of ``xs`` is a pytree of arrays with as many elements, ``f`` returns a pytree. ``f`` is
@@ -186,7 +188,7 @@ def _placed(value: Value, kind: ArrayType) -> Value:
     return PRIMITIVES["broadcast_to"](value, kind.shape) if value.shape != kind.shape else value
 
 
-def reduce(op: Callable, init, xs, axis: int = 0):
+def reduce(op: Callable[[Any, Any], Any], init: Any, xs: Any, axis: int = 0) -> Any:
     """``op(...op(op(init, xs[0]), xs[1])..., xs[-1])`` for the elements of ``xs`` along ``axis``.
 
     ``op`` is associative: elements are combined in pairs, neighbours first, which rounds otherwise
@@ -218,7 +220,9 @@ def reduce(op: Callable, init, xs, axis: int = 0):
     return spec.unflatten(outs)
 
 
-def associative_scan(op: Callable, xs, reverse: bool = False, axis: int = 0):
+def associative_scan(
+    op: Callable[[Any, Any], Any], xs: R, reverse: bool = False, axis: int = 0
+) -> R:
     """The prefixes ``xs[0]``, ``op(xs[0], xs[1])``, ... of the elements of ``xs`` along ``axis``.
 
     ``op`` is associative, takes two elements (arrays, or pytrees of them as in ``xs``) and is
@@ -274,7 +278,7 @@ def _destinations(dest, values, indices, asked: str) -> tuple:
     return dests, spec, places, arrays
 
 
-def scatter(dest, indices, values):
+def scatter(dest: Any, indices: Any, values: Any) -> Any:
     """``dest`` with ``values[i]`` at ``indices[i]`` of its leading axis.
 
     A place outside of ``dest``, a negative one too, is ignored. Where a place is there several
@@ -296,7 +300,9 @@ def scatter(dest, indices, values):
     return spec.unflatten(_run("scatter", [*dests, places, *arrays], {"n_xs": k}, arrange))
 
 
-def reduce_by_index(dest, op: Callable, ne, indices, values):
+def reduce_by_index(
+    dest: Any, op: Callable[[Any, Any], Any], ne: Any, indices: Any, values: Any
+) -> Any:
     """``dest`` with ``op(dest[i], v)`` for each value ``v`` and its index ``i``: a histogram.
 
     ``op`` is associative with the neutral element ``ne``, takes two elements and is recorded once.

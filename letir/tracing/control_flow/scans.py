@@ -5,6 +5,7 @@ The step function is recorded once, whatever the number of steps, and the loop i
 
 import operator
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import optree
@@ -13,6 +14,7 @@ from attrs import frozen
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import NAMESPACE, flatten
+from letir.ast.signatures import C
 from letir.ast.terms import Lambda, Local, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size
 from letir.errors import DTypeError, ShapeError, TraceError
@@ -27,14 +29,14 @@ _MOST_ROUNDS = 4  # of promotions of Python numbers in the carry
 
 
 def scan(
-    f: Callable,
-    init,
-    xs=None,
+    f: Callable[[C, Any], tuple[C, Any]],
+    init: C,
+    xs: Any = None,
     length: int | None = None,
     reverse: bool = False,
     *,
     checkpoint_every: int | None = None,
-):
+) -> tuple[C, Any]:
     """(last carry, ys): ``carry, y = f(carry, x)`` for each ``x`` of the leading axis of ``xs``.
 
     ``init``, ``xs`` and each ``y`` are pytrees; the ys are stacked. ``f`` is recorded once, and

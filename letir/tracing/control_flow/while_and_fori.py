@@ -1,9 +1,11 @@
 """``while_loop`` and ``fori_loop`` for Python functions: the body is recorded once."""
 
 from collections.abc import Callable
+from typing import Any
 
 from letir.ast.builder import Value
 from letir.ast.pytrees import Tree, flatten
+from letir.ast.signatures import C
 from letir.ast.types import WEAK, ArrayType, ShapeDtype
 from letir.errors import DTypeError, ShapeError
 from letir.eval.array_modules import type_of
@@ -33,7 +35,13 @@ from letir.tracing.source_locations import error_at_user_line, user_place
 _MOST_TIMES = 5  # that a body is recorded until the dtypes of what it carries stay as they are
 
 
-def while_loop(cond_fun: Callable, body_fun: Callable, init, *, checkpoint_every=None):
+def while_loop(
+    cond_fun: Callable[[C], Any],
+    body_fun: Callable[[C], C],
+    init: C,
+    *,
+    checkpoint_every: int | None = None,
+) -> C:
     """What ``value = init; while cond_fun(value): value = body_fun(value)`` ends with.
 
     ``init`` is a pytree of arrays and numbers; ``body_fun`` returns one of the same nesting, shapes
@@ -61,7 +69,14 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init, *, checkpoint_every
     return tree.unflatten(results_of(while_loop_op, attrs, leaves, source))
 
 
-def fori_loop(lower, upper, body_fun: Callable, init, *, checkpoint_every=None):
+def fori_loop(
+    lower: Any,
+    upper: Any,
+    body_fun: Callable[[Any, C], C],
+    init: C,
+    *,
+    checkpoint_every: int | None = None,
+) -> C:
     """What ``value = init; for i in range(lower, upper): value = body_fun(i, value)`` ends with.
 
     The bounds are integers, of Python's or 0-d arrays. ``init`` is a pytree of arrays and numbers;

@@ -1,0 +1,3 @@
+"""The examples are read by mypy, not run."""
+
+collect_ignore_glob = ["examples_*.py"]
