@@ -215,7 +215,7 @@ def _probes(bind: Bind, others: list) -> Iterator[tuple[Bind, Local]]:
         elif type(other) is Local or type(other.value) in PYTHON_NUMBERS:
             local = Local(_floating(other.type, bind))
             args = tuple([local if arg is other else arg for arg in bind.args])
-            yield Bind(bind.binders, bind.op, args, bind.attrs, bind.source), local
+            yield bind.replace(args=args), local
 
 
 def _floating(kind: ArrayType, bind: Bind) -> ArrayType:

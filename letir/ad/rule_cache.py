@@ -14,7 +14,7 @@ from letir.ast.attrs import NO_ATTRS, Attrs, token
 from letir.ast.bodies import holds_arrays
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import Absent, Primitive
-from letir.ast.terms import Bind, Const, Lambda, Local, Ret
+from letir.ast.terms import Bind, Const, Lambda, Local, substitute_args
 from letir.ast.types import ArrayType
 from letir.errors import LetirError, ShapeError
 from letir.ops.autodiff.gradient_steps import instantiated
@@ -212,14 +212,14 @@ def _shared(fn: Lambda) -> Lambda:
     made: dict = {}
     binds = []
     for bind in fn.binds:
-        args = tuple([names.get(arg, arg) for arg in bind.args])
+        args = substitute_args(bind.args, names)
         key = bind.op, args, bind.attrs.token
         if key in made and not (bind.op.random or bind.op.effect):
             names.update(zip(bind.binders, made[key], strict=True))
         else:
             made[key] = bind.binders
-            binds.append(Bind(bind.binders, bind.op, args, bind.attrs, bind.source))
-    return Lambda(fn.params, binds, Ret(tuple([names.get(arg, arg) for arg in fn.ret.args])))
+            binds.append(bind.with_args(args))
+    return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
 
 def _keywords(op: Primitive, kind: str, transform: Callable, wanted: list[bool]) -> dict:

@@ -194,7 +194,7 @@ def _lowered(df: Lambda) -> Lambda:
         if bind.op is not grad_of:
             return bind
         attrs = Attrs(n_cts=bind.attrs["n_cts"], body=bind.attrs["body"])
-        return Bind(bind.binders, when_defined, bind.args, attrs, bind.source)
+        return bind.replace(op=when_defined, attrs=attrs)
 
     return df.with_binds(tuple([lowered(bind) for bind in df.binds]))
 

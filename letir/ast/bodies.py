@@ -66,7 +66,7 @@ def with_bodies(bind: Bind, new: Sequence[Lambda]) -> Bind:
     attrs = attrs_with(bind.attrs, bodies_of(bind), new)
     if attrs is bind.attrs:
         return bind
-    return Bind(bind.binders, bind.op, bind.args, attrs, bind.source)
+    return bind.replace(attrs=attrs)
 
 
 def attrs_with(attrs: Attrs, old: Sequence[Lambda], new: Sequence[Lambda]) -> Attrs:
@@ -97,7 +97,7 @@ def _with_changed(fn: Lambda, made: dict[int, Lambda]) -> Lambda:
                 known = attrs_with(bind.attrs, old, [made[id(body)] for body in old])
                 attrs[id(bind.attrs)] = known
             if known is not bind.attrs:
-                binds[i] = Bind(bind.binders, bind.op, bind.args, known, bind.source)
+                binds[i] = bind.replace(attrs=known)
                 changed = True
     return fn.with_binds(tuple(binds)) if changed else fn
 

@@ -79,7 +79,7 @@ def freeze(array) -> np.ndarray:
     return frozen
 
 
-def renamed(
+def fresh_binders(
     binders: tuple[Local, ...], names: dict, types: tuple | None = None
 ) -> tuple[Local, ...]:
     """Fresh locals for ``binders``, entered in ``names``; of the same types unless others are
@@ -177,7 +177,7 @@ class LetBuilder:
             attrs = resized(bind.attrs, sizes) if sizes else bind.attrs
             if retyped:
                 types = result_types(bind.op, operands, attrs)
-            binders = renamed(bind.binders, names, types)
+            binders = fresh_binders(bind.binders, names, types)
             # attributes are shared, bodies in them too: these are closed, and so need no renaming
             add(Bind(binders, bind.op, operands, attrs, bind.source or source))
         return tuple([names[a] if type(a) is Local else a for a in fn.ret.args])

@@ -15,10 +15,10 @@ recording may cost.
 """
 
 import linecache
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from letir.ast.attrs import NO_ATTRS, Attrs, token
 from letir.ast.primitive import LATE_BOUND, Primitive
@@ -128,6 +128,12 @@ class Const:
 Arg = Local | Const
 
 
+def substitute_args(args: tuple[Arg, ...], names: Mapping[Local, Arg]) -> tuple[Arg, ...]:
+    """Operands or results, with every local in ``names`` replaced."""
+    # of locals only: the hash of a constant is Python code
+    return tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in args])
+
+
 @define(eq=False, repr=False)
 class Bind:
     """``binders = op(args; attrs)``: one operation, its operands and the locals that name its
@@ -144,6 +150,26 @@ class Bind:
         """The locals among the operands, in order, repeated where they are."""
         return (arg for arg in self.args if type(arg) is Local)
 
+    def replace(self, *, binders=None, op=None, args=None, attrs=None) -> "Bind":
+        """The same bind, of the same source line, with these fields replaced."""
+        return Bind(
+            self.binders if binders is None else binders,
+            self.op if op is None else op,
+            self.args if args is None else args,
+            self.attrs if attrs is None else attrs,
+            self.source,
+        )
+
+    def with_args(self, args: tuple[Arg, ...]) -> "Bind":
+        """The same bind on these operands; itself if they are equal to its own."""
+        if args == self.args:  # shared: most binds of a program stay as they are
+            return self
+        return Bind(self.binders, self.op, args, self.attrs, self.source)
+
+    def substitute(self, names: Mapping[Local, Arg]) -> "Bind":
+        """The same bind with every operand in ``names`` replaced; itself if none is."""
+        return self.with_args(substitute_args(self.args, names))
+
     def __str__(self):
         return LATE_BOUND["bind_text"](self)
 
@@ -159,6 +185,10 @@ class Ret:
     def locals(self) -> Iterator[Local]:
         """The locals among the results."""
         return (arg for arg in self.args if type(arg) is Local)
+
+    def substitute(self, names: Mapping[Local, Arg]) -> "Ret":
+        """The results with every local in ``names`` replaced."""
+        return Ret(substitute_args(self.args, names))
 
 
 @define(eq=False, repr=False)
@@ -219,7 +249,27 @@ class Lambda:
 
     def with_binds(self, binds: Iterable[Bind]) -> "Lambda":
         """The same parameters and results with other binds."""
-        return evolve(self, binds=binds)
+        return self.replace(binds=binds)
+
+    def replace(
+        self,
+        *,
+        params: Iterable[Local] | None = None,
+        binds: Iterable[Bind] | None = None,
+        ret: Ret | None = None,
+    ) -> "Lambda":
+        """The same program with these fields replaced. A tree is dropped if the number of
+        parameters or results that it describes changes.
+        """
+        params = self.params if params is None else _as_tuple(params)
+        ret = self.ret if ret is None else ret
+        return Lambda(
+            params,
+            self.binds if binds is None else binds,
+            ret,
+            self.in_tree if len(params) == len(self.params) else None,
+            self.out_tree if len(ret.args) == len(self.ret.args) else None,
+        )
 
     def memo(self, analysis: Callable[["Lambda"], Any]) -> Any:
         """``analysis(self)``, computed once: for pure functions of a program."""

@@ -262,7 +262,7 @@ def _counted_parts(bind: Bind, known: ValueFacts) -> Bind | None:
         sections = len(bind.binders)
     if (sections, axis) == (attrs["sections"], attrs["axis"]):
         return None
-    return Bind(bind.binders, split, bind.args, Attrs(sections=sections, axis=axis), bind.source)
+    return bind.replace(attrs=Attrs(sections=sections, axis=axis))
 
 
 _SWAPS, _WHOLE = (_number_last("biu"),), (_whole_extremum,)

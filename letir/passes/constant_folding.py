@@ -11,7 +11,7 @@ from letir.ast.bodies import map_bodies
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.symbolic_sizes import has_static_shape
-from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.eval.array_modules import type_of
 from letir.passes.memory.aliases import shown_locals, tied_locals, updated_locals
@@ -191,11 +191,7 @@ def _constant_bind(binder: Local, value, bind: Bind) -> Bind:
 
 def _with_numbers(fn: Lambda, binds: list[Bind], names: dict[Local, Const]) -> Lambda:
     """``fn`` with other binds, and numbers in the place of some locals."""
-    ret = fn.ret
-    if names:
-        for i, bind in enumerate(binds):
-            args = tuple([names.get(a, a) if type(a) is Local else a for a in bind.args])
-            if args != bind.args:
-                binds[i] = Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
-        ret = Ret(tuple([names.get(a, a) if type(a) is Local else a for a in fn.ret.args]))
-    return Lambda(fn.params, tuple(binds), ret, fn.in_tree, fn.out_tree)
+    if not names:
+        return fn.with_binds(binds)
+    binds = [bind.substitute(names) for bind in binds]
+    return fn.replace(binds=binds, ret=fn.ret.substitute(names))

@@ -1,6 +1,5 @@
 """Passes that compute equal things once: common_subexpressions, constant_pooling."""
 
-from collections.abc import Sequence
 from functools import cache
 
 from attrs import define, field
@@ -42,7 +41,7 @@ def _shared(fn: Lambda) -> Lambda:
     aliases = _Aliases(fn)
     kept: list[Bind] = []
     for given in fn.binds:
-        bind = _given_names(given, names) if names else given
+        bind = given.substitute(names) if names else given
         op, args, attrs = bind.op, bind.args, bind.attrs
         if _is_mergeable(op):
             # tuples of locals: hash and equality need no Python code, as locals are themselves
@@ -54,19 +53,7 @@ def _shared(fn: Lambda) -> Lambda:
         elif op.name == "write_back":  # an argument has new contents: views of it are others
             first.clear()
         kept.append(bind)
-    return _renamed_program(fn, kept, names) if names else fn
-
-
-def _given_names(bind: Bind, names: dict[Local, Local]) -> Bind:
-    """``bind`` with its operands by their other names; itself if they have none."""
-    args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
-    return bind if args == bind.args else Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
-
-
-def _renamed_program(fn: Lambda, binds: Sequence[Bind], names: dict) -> Lambda:
-    """``fn`` with other binds, and its results by their other ``names``."""
-    ret = Ret(tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in fn.ret.args]))
-    return Lambda(fn.params, tuple(binds), ret, fn.in_tree, fn.out_tree)
+    return fn.replace(binds=kept, ret=fn.ret.substitute(names)) if names else fn
 
 
 @cache
@@ -152,7 +139,7 @@ class _Pool:
         kept: list[Bind] = []
         changed = False
         for given in fn.binds:
-            bind = _given_names(given, names) if names else given
+            bind = given.substitute(names) if names else given
             if bind.op.name == "constant":
                 attrs = self.arrays.setdefault(bind.attrs.token, bind.attrs)
                 (binder,) = bind.binders
@@ -161,6 +148,6 @@ class _Pool:
                     names[binder] = first
                     continue
                 if attrs is not bind.attrs:
-                    bind, changed = Bind(bind.binders, bind.op, (), attrs, bind.source), True
+                    bind, changed = bind.replace(attrs=attrs), True
             kept.append(bind)
-        return _renamed_program(fn, kept, names) if names or changed else fn
+        return fn.replace(binds=kept, ret=fn.ret.substitute(names)) if names or changed else fn

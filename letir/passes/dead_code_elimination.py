@@ -52,8 +52,8 @@ class DeadResultElimination:
                 live.update([arg for arg in found.args if type(arg) is Local])
                 kept.append(found)
         if not changed and len(kept) == len(fn.binds):
-            return fn if len(ret.args) == len(fn.ret.args) else _with_results(fn, fn.binds, ret)
-        return _with_results(fn, tuple(reversed(kept)), ret)
+            return fn if len(ret.args) == len(fn.ret.args) else fn.replace(ret=ret)
+        return fn.replace(binds=tuple(reversed(kept)), ret=ret)
 
     def body(self, body: Lambda, wanted: tuple[int, ...] | None = None) -> Lambda:
         """As ``program``, once for each body and choice of results."""
@@ -172,12 +172,6 @@ class DeadResultElimination:
                 break
             found = more
         return found
-
-
-def _with_results(fn: Lambda, binds: tuple[Bind, ...], ret: Ret) -> Lambda:
-    """``fn`` with other binds and some of its results."""
-    tree = fn.out_tree if len(ret.args) == len(fn.ret.args) else None
-    return Lambda(fn.params, binds, ret, fn.in_tree, tree)
 
 
 def _depended(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -> set[int]:

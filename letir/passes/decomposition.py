@@ -8,7 +8,7 @@ from letir.ast.bodies import bodies_of
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, Ret
+from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, substitute_args
 from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.ops.define.records import decomposition, is_computed_by_parts, is_derived_by_parts
@@ -110,18 +110,15 @@ class Parts:
         changed = False
         for bind in fn.binds:
             program = self.program(bind) if self.is_wanted(bind.op) else None
-            args = tuple([names.get(a, a) if type(a) is Local else a for a in bind.args])
+            args = substitute_args(bind.args, names)
             if program is not None:
                 changed = True
                 _put_parts(bind, program, args, binds, names)
-            elif args == bind.args:
-                binds.append(bind)
             else:
-                binds.append(Bind(bind.binders, bind.op, args, bind.attrs, bind.source))
+                binds.append(bind.with_args(args))
         if not changed:
             return fn
-        ret = Ret(tuple([names.get(a, a) if type(a) is Local else a for a in fn.ret.args]))
-        return Lambda(fn.params, binds, ret, fn.in_tree, fn.out_tree)
+        return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
     def program(self, bind: Bind) -> Lambda | None:
         """What a composite stands for, without composites; None if it has to stay."""

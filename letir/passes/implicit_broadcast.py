@@ -62,6 +62,6 @@ def _implicit(bind: Bind, bases: dict[Local, Arg]) -> Bind:
     # one after the other: the last one may be all that has the shape of the result
     for i in places:
         args = (*bind.args[:i], bases[bind.args[i]], *bind.args[i + 1 :])
-        found = Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+        found = bind.with_args(args)
         bind = found if is_typed(bind) and fits(found, bind) else bind
     return bind

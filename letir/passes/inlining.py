@@ -67,8 +67,7 @@ class _Inlining:
                 pending += reversed(binds)
         if self.room == before:
             return fn
-        ret = Ret(tuple(map(self.named, fn.ret.args)))
-        return Lambda(fn.params, tuple(done), ret, fn.in_tree, fn.out_tree)
+        return fn.replace(binds=done, ret=Ret(tuple(map(self.named, fn.ret.args))))
 
     def inlined(self, bind: Bind, body: Lambda, operands: Sequence[Arg]) -> list[Bind] | None:
         """The binds of ``body`` for ``operands`` in the place of ``bind``; None if they do not fit
@@ -98,12 +97,7 @@ class _Inlining:
 
     def given_names(self, bind: Bind) -> Bind:
         """``bind`` with what stands for its operands now; itself if nothing does."""
-        if not self.names:
-            return bind
-        args = tuple(map(self.named, bind.args))
-        if args == bind.args:
-            return bind
-        return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+        return bind.with_args(tuple(map(self.named, bind.args))) if self.names else bind
 
 
 def without_barriers(fn: Lambda) -> Lambda:

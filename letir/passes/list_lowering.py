@@ -9,10 +9,9 @@ import operator
 from letir.ast.attrs import Attrs
 from letir.ast.gc_pause import paused_gc
 from letir.ast.symbolic_sizes import is_static_shape
-from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.indexing.basic import index
 from letir.ops.shape.transpose_join_split import concatenate, normalized, split, split_parts, stack
-from letir.passes.peephole_rules.driver import renamed
 from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 from letir.visitors.usedef import use_counts
@@ -54,14 +53,13 @@ def _lowered(fn: Lambda) -> Lambda:
     names: dict[Local, Arg] = {}
     binds: list[Bind] = []
     for bind in fn.binds:
-        one = renamed(bind, names) if names else bind
+        one = bind.substitute(names) if names else bind
         for each in _left_of(one, known, names, counts):
             binds.append(each)
             known.note(each)
     if len(binds) == len(fn.binds) and all(map(operator.is_, binds, fn.binds)):
         return fn
-    ret = Ret(tuple([names.get(a, a) if type(a) is Local else a for a in fn.ret.args]))
-    return Lambda(fn.params, binds, ret, fn.in_tree, fn.out_tree)
+    return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
 
 def _left_of(bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dict) -> list[Bind]:

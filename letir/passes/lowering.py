@@ -4,7 +4,7 @@
 """
 
 from letir.ast.builder import LetBuilder
-from letir.ast.terms import Arg, Bind, Lambda, Local
+from letir.ast.terms import Arg, Bind, Lambda, Local, substitute_args
 from letir.ops.define.records import decomposition
 from letir.ops.effects.writes_to_arguments import changed_params, write_back
 from letir.ops.elementwise.casting import copy
@@ -74,9 +74,8 @@ def _bind_results(builder: LetBuilder, bind: Bind, program: Lambda) -> None:
             copied.append((binder, result))
     for i in range(before, len(builder.binds)):
         new = builder.binds[i]
-        args = tuple([names.get(a, a) if type(a) is Local else a for a in new.args])
-        binders = tuple([names.get(b, b) for b in new.binders])
-        builder.binds[i] = Bind(binders, new.op, args, new.attrs, new.source)
+        binders = substitute_args(new.binders, names)
+        builder.binds[i] = new.replace(binders=binders, args=substitute_args(new.args, names))
     for binder, result in copied:
         operand = names.get(result, result) if type(result) is Local else result
         builder.binds.append(Bind((binder,), copy, (operand,), copy.complete({}), bind.source))

@@ -209,7 +209,7 @@ class _Emission:
         for bind, own in zip(batch.members, owns, strict=True):
             part = slice(start, start + own.type.shape[axis])
             attrs = Attrs(item=(slice(None), part) if axis else part)
-            builder.binds.append(Bind(bind.binders, index, (product,), attrs, bind.source))
+            builder.binds.append(bind.replace(op=index, args=(product,), attrs=attrs))
             start = part.stop
 
     def view(self, arg: Local) -> None:

@@ -44,13 +44,8 @@ def sink_negations(fn: Lambda) -> Lambda:
     carrier = _Carrier()
     for bind in fn.binds:
         carrier.bind(bind)
-    return Lambda(
-        fn.params,
-        carrier.binds,
-        Ret(tuple([carrier.whole(arg) for arg in fn.ret.args])),
-        fn.in_tree,
-        fn.out_tree,
-    )
+    results = tuple([carrier.whole(arg) for arg in fn.ret.args])
+    return fn.replace(binds=carrier.binds, ret=Ret(results))
 
 
 class _Carrier:
@@ -79,7 +74,7 @@ class _Carrier:
                 self.emit(bind, op, args, signs[0])
             else:
                 whole = tuple([self.whole(arg) for arg in args])
-                self.binds.append(Bind(bind.binders, op, whole, bind.attrs, bind.source))
+                self.binds.append(bind.with_args(whole))
 
     def sum(self, bind: Bind) -> None:
         """Emit a sum or a difference of two operands with signs."""

@@ -84,7 +84,7 @@ def _without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[B
             binder = Local(ArrayType(dtype))
             new[key] = Bind((binder,), constant, (), Attrs(value=value), bind.source)
         args[i] = made[key] if key in made else new[key].binders[0]
-    found = Bind(bind.binders, bind.op, tuple(args), bind.attrs, bind.source)
+    found = bind.with_args(tuple(args))
     if not fits(found, bind):
         return bind, []
     made.update({key: one.binders[0] for key, one in new.items()})

@@ -115,10 +115,7 @@ class _Splitter:
                     names[binder] = part
                     part.name = part.name or binder.name
             elif names and not names.keys().isdisjoint(bind.args):
-                args = tuple([names.get(arg, arg) for arg in bind.args])
-                self.builder.binds.append(
-                    Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
-                )
+                self.builder.binds.append(bind.substitute(names))
             else:
                 self.builder.binds.append(bind)
         return self.fn.with_binds(self.builder.binds)

@@ -11,7 +11,7 @@ from letir.ast.bodies import all_bodies, bodies_of, map_bodies, with_bodies
 from letir.ast.builder import result_types
 from letir.ast.checker import retype
 from letir.ast.gc_pause import paused_gc
-from letir.ast.terms import NO_TYPE, Arg, Bind, Lambda, Local, Ret
+from letir.ast.terms import NO_TYPE, Bind, Lambda, Local
 from letir.errors import LetirError
 from letir.ops.control_flow.scans import step_types
 from letir.passes.dead_code_elimination import SHAPES
@@ -90,7 +90,7 @@ class _Propagation:
         names: dict[Local, Local] = {}
         binds, changed = list(fn.binds), False
         for i, given in enumerate(fn.binds):
-            bind = _renamed(given, names) if names else given
+            bind = given.substitute(names) if names else given
             fit = self.with_fitting_bodies(bind) if bind.op.holds_lambdas else bind
             if fit is not given or _is_unknown(fit):
                 # what its rule would not type so stays as it was recorded
@@ -98,8 +98,7 @@ class _Propagation:
                 changed = changed or binds[i] is not given
         if not changed:
             return fn
-        ret = Ret(tuple([_name_of(arg, names) for arg in fn.ret.args]))
-        return Lambda(fn.params, tuple(binds), ret, fn.in_tree, fn.out_tree)
+        return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
     def with_fitting_bodies(self, bind: Bind) -> Bind:
         """``bind`` with its bodies for the types of its operands."""
@@ -145,17 +144,6 @@ def _is_unknown(bind: Bind) -> bool:
     return False
 
 
-def _name_of(arg: Arg, names: dict[Local, Local]) -> Arg:
-    """What stands for an operand now."""
-    return names.get(arg, arg) if type(arg) is Local else arg
-
-
-def _renamed(bind: Bind, names: dict[Local, Local]) -> Bind:
-    """``bind`` with the locals that stand for its operands now; itself if none does."""
-    args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
-    return bind if args == bind.args else Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
-
-
 def _typed(bind: Bind, names: dict[Local, Local]) -> Bind | None:
     """``bind`` with the types that its operands give, its binders by other ``names`` where that is
     more than was known; None if the type rule refuses it.
@@ -174,4 +162,4 @@ def _typed(bind: Bind, names: dict[Local, Local]) -> Bind | None:
         if new is not old:
             names[old] = new
         binders.append(new)
-    return Bind(tuple(binders), bind.op, bind.args, bind.attrs, bind.source)
+    return bind.replace(binders=tuple(binders))

@@ -13,9 +13,9 @@ from types import FunctionType, MethodType
 import numpy as np
 
 from letir.ast.attrs import token
-from letir.ast.builder import renamed
+from letir.ast.builder import fresh_binders
 from letir.ast.gc_pause import paused_gc
-from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret
+from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, substitute_args
 from letir.errors import DTypeError
 from letir.eval.memory_checks import updated
 from letir.ops.define.records import promotion_type
@@ -35,20 +35,21 @@ def spliced(fn: Lambda) -> tuple[Lambda, dict]:
     names: dict[Local, Arg] = {}  # what results of groups are
     origins: dict[int, tuple] = {}
     for bind in fn.binds:
-        args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
+        args = substitute_args(bind.args, names)
         if bind.op is not fused:
-            binds.append(Bind(bind.binders, bind.op, args, bind.attrs, bind.source))
+            binds.append(bind.with_args(args))
             continue
         body, origin = bind.attrs["body"], (fn, bind)
         inner: dict[Local, Arg] = dict(zip(body.params, args, strict=True))
         for one in body.binds:
             origins[len(binds)] = ((body, one), origin)
             args = tuple([inner[arg] if type(arg) is Local else arg for arg in one.args])
-            binds.append(Bind(renamed(one.binders, inner), one.op, args, one.attrs, one.source))
+            binds.append(
+                Bind(fresh_binders(one.binders, inner), one.op, args, one.attrs, one.source)
+            )
         for binder, result in zip(bind.binders, body.ret.args, strict=True):
             names[binder] = inner[result] if type(result) is Local else result
-    ret = [names.get(arg, arg) if type(arg) is Local else arg for arg in fn.ret.args]
-    return Lambda(fn.params, binds, Ret(tuple(ret))), origins
+    return Lambda(fn.params, binds, fn.ret.substitute(names)), origins
 
 
 _PLAIN = (int, float, complex)

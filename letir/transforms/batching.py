@@ -17,7 +17,7 @@ from letir.ast.bodies import holds_arrays
 from letir.ast.builder import LetBuilder, Value, result_types
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import NO_BATCH, Primitive, is_final
-from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
+from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret, substitute_args
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.autodiff.scripted import mapped_scripted
@@ -62,7 +62,7 @@ def batched(
                 names[param] = move_to_front(batch, axis).arg
         mapped = set(names)
         results = _Batching(builder, size).visit(fn.body, names, mapped)
-        program = builder.build([names.get(a, a) if type(a) is Local else a for a in results])
+        program = builder.build(substitute_args(results, names))
         return program, tuple([0 if a in mapped else None for a in results])
 
 
@@ -93,7 +93,7 @@ class _Batching(ExprVisitor):
         elif bind.op.random and is_final(bind.op.batch):  # else all examples would share numbers
             raise with_line(MissingRule(bind.op.batch.reason), bind)
         else:
-            self.builder.binds.append(_renamed(bind, names))
+            self.builder.binds.append(bind.substitute(names))
         return TailCall(let.body, names, mapped)
 
     def visit_ret(self, ret: Ret, names: dict, mapped: set):
@@ -101,7 +101,7 @@ class _Batching(ExprVisitor):
 
     def step(self, bind: Bind, there: tuple, names: dict, mapped: set) -> None:
         """Emit the rule of ``bind`` for the operands that are mapped."""
-        args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
+        args = substitute_args(bind.args, names)
         try:
             body = _batch_body(bind, args, there, self.size)
         except LetirError as error:
@@ -117,14 +117,6 @@ class _Batching(ExprVisitor):
             # the user's names go on; a result that is an operand keeps its own
             if binder.name and type(result) is Local and result.name is None:
                 result.name = binder.name
-
-
-def _renamed(bind: Bind, names: dict) -> Bind:
-    """``bind`` on what stands for its operands."""
-    if not any(type(arg) is Local and arg in names for arg in bind.args):
-        return bind
-    args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
-    return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
 
 
 # ---- rules ----

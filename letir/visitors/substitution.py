@@ -12,37 +12,14 @@ from letir.ast.builder import LetBuilder, result_types
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret, Source
 from letir.errors import LetirError, ScopeError
-from letir.visitors.visitor import ArgVisitor
-
-
-class _Substitution(ArgVisitor):
-    """An argument with locals replaced by ``mapping``; others stay."""
-
-    def visit_local(self, local: Local, mapping: Mapping[Local, Arg]) -> Arg:
-        return mapping.get(local, local)
-
-    def visit_const(self, const: Const, mapping) -> Arg:
-        return const
 
 
 def substitute(fn: Lambda, mapping: Mapping[Local, Arg]) -> Lambda:
     """``fn`` with every use of a local in ``mapping`` replaced; parameters that are drop out."""
     # bodies in attributes are closed: nothing of theirs is in the mapping
-    visit = _Substitution().visit
-    binds = [
-        _with_args(bind, tuple([visit(arg, mapping) for arg in bind.args])) for bind in fn.binds
-    ]
+    binds = [bind.substitute(mapping) for bind in fn.binds]
     params = [param for param in fn.params if param not in mapping]
-    # the tree counts the parameters, of which there are fewer now
-    in_tree = fn.in_tree if len(params) == len(fn.params) else None
-    ret = Ret(tuple([visit(arg, mapping) for arg in fn.ret.args]))
-    return Lambda(params, binds, ret, in_tree, fn.out_tree)
-
-
-def _with_args(bind: Bind, args: tuple[Arg, ...]) -> Bind:
-    if args == bind.args:  # shared: most binds of a program stay as they are
-        return bind
-    return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+    return fn.replace(params=params, binds=binds, ret=fn.ret.substitute(mapping))
 
 
 def rename(fn: Lambda, names: Mapping[Local, str] | None = None) -> Lambda:

@@ -5,9 +5,10 @@ import gc
 import pickle
 import threading
 
+import numpy as np
 import pytest
 
-import letir.ops  # noqa: F401  fills the table of operations
+import letir as lt
 from letir.ast.alpha_equality import canonicalize
 from letir.ast.checker import check
 from letir.ast.terms import Const, Lambda, Let, Local, Ret, Source
@@ -164,3 +165,36 @@ def test_a_deep_program_is_destroyed_without_stack(deep):
         return gc.collect() >= 0
 
     assert on_a_small_stack(destroy)
+
+
+def test_a_bind_with_its_own_operands_is_itself():
+    bind = parse("lambda %0, %1 { %2 = add(%0, 1.0); return %2 }").binds[0]
+
+    assert bind.with_args((bind.args[0], Const(1.0))) is bind
+    assert bind.substitute({}) is bind
+
+
+def test_substitution_replaces_operands_and_keeps_the_rest():
+    fn = parse("lambda %0, %1 { %2 = mul(%0, 2.0); return (%2, %0) }")
+    x, y = fn.params
+
+    bind, ret = fn.binds[0].substitute({x: y}), fn.ret.substitute({x: y})
+
+    assert (y, Const(2.0)) == bind.args and bind.binders is fn.binds[0].binders
+    assert (fn.ret.args[0], y) == ret.args
+
+
+def test_a_replaced_bind_keeps_its_source_line():
+    bind = lt.trace(np.exp, np.ones(2)).binds[0]
+
+    assert bind.source is not None and bind.replace(args=(Const(1.0),)).source is bind.source
+
+
+def test_a_replaced_program_keeps_a_tree_while_its_leaves_are_as_many():
+    fn = lt.trace(lambda d: (d["a"], d["b"]), {"a": np.ones(2), "b": np.ones(3)})
+
+    swapped = fn.replace(ret=Ret(fn.ret.args[::-1]))
+    first = fn.replace(params=fn.params[:1], ret=Ret(fn.ret.args[:1]))
+
+    assert fn.in_tree is swapped.in_tree and fn.out_tree is swapped.out_tree
+    assert first.in_tree is None and first.out_tree is None

@@ -22,7 +22,7 @@ from letir.ad.remat.min_cut import minimum_cut
 from letir.ad.remat.recomputation import Halves, captured_locals, halves, rebuilt
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.terms import Bind, Local
+from letir.ast.terms import Bind, Local, substitute_args
 from letir.errors import LetirError
 
 Policy = str | Callable[[Bind], bool]
@@ -287,7 +287,7 @@ def _translated(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
         made.setdefault((bind.op, bind.args, bind.attrs.token), bind.binders)
     names: dict[Local, Local] = {}
     for bind in after.known[after.lifted :]:
-        args = tuple([names.get(arg, arg) for arg in bind.args])
+        args = substitute_args(bind.args, names)
         same = made.get((bind.op, args, bind.attrs.token), ())
         names.update(zip(bind.binders, same, strict=False))
     return {*kept, *[new for new, old in names.items() if old in kept]}

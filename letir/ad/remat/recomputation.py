@@ -5,13 +5,13 @@ linear in the cotangents; ``rebuilt`` puts them together again around the values
 chosen (``letir.ad.remat.policies``). What is computed again stands just before its first use.
 """
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from letir.ad.gradient_program import Captures, Gradient
 from letir.ad.symbolic_zeros import UNDEFINED, Specializer
 from letir.ast.attrs import Attrs
-from letir.ast.builder import LetBuilder, renamed
-from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ast.builder import LetBuilder, fresh_binders
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret, substitute_args
 from letir.ops.autodiff.gradient_steps import grad_of
 from letir.ops.elementwise.casting import barrier
 from letir.ops.shape.shape_and_creation import size
@@ -74,20 +74,21 @@ def halves(gradient: Gradient) -> Halves:
     cotangents = set(df.params[:count])
     known, linear = list(f.binds), []
     for found in df.binds:
-        args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in found.args])
-        bind = found if args == found.args else evolve(found, args=args)
+        bind = found.substitute(names)
         if bind.op is grad_of:
             linear.append(_lifting(bind, known))
-        elif bind.op is barrier and cotangents.isdisjoint(args):
-            names[bind.binders[0]] = args[0]  # what is computed again is decided anew
+        elif bind.op is barrier and cotangents.isdisjoint(bind.args):
+            names[bind.binders[0]] = bind.args[0]  # what is computed again is decided anew
             continue
-        elif cotangents.isdisjoint(args) and not has_effect(bind):  # an effect stays in its part
+        elif cotangents.isdisjoint(bind.args) and not has_effect(
+            bind
+        ):  # an effect stays in its part
             known.append(bind)
             continue
         else:
             linear.append(bind)
         cotangents.update(bind.binders)
-    results = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in df.ret.args])
+    results = substitute_args(df.ret.args, names)
     read = [arg for bind in linear for arg in bind.args if type(arg) is Local]
     read += [arg for arg in results if type(arg) is Local]
     read = dict.fromkeys(local for local in read if local not in cotangents)
@@ -108,7 +109,7 @@ def _lifting(step: Bind, known: list[Bind]) -> Bind:
         # None: made in the body by a bind that stays there, so that this one cannot leave it either
         args = [operands.get(arg) if type(arg) is Local else arg for arg in bind.args]
         if _is_discrete(bind) and None not in args and cts.isdisjoint(bind.args):
-            binders = renamed(bind.binders, operands)
+            binders = fresh_binders(bind.binders, operands)
             source = bind.source or step.source
             known.append(Bind(binders, bind.op, tuple(args), bind.attrs, source))
         else:
@@ -173,7 +174,7 @@ class _Recomputing:
     def linear(self, bind: Bind) -> None:
         """Emit one linear bind."""
         args = tuple([self.operand(arg) for arg in bind.args])
-        self.builder.binds.append(bind if args == bind.args else evolve(bind, args=args))
+        self.builder.binds.append(bind.with_args(args))
 
     def operand(self, arg: Arg) -> Arg:
         """What stands for an operand: itself if it is kept, linear, or a constant."""
@@ -216,7 +217,7 @@ class _Recomputing:
                 stack += missing
                 continue
             args = tuple([self.again(arg) for arg in bind.args])
-            binders = renamed(bind.binders, self.made)
+            binders = fresh_binders(bind.binders, self.made)
             self.builder.binds.append(Bind(binders, bind.op, args, bind.attrs, bind.source))
 
     def gradient(self) -> Gradient:

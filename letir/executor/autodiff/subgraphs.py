@@ -246,6 +246,6 @@ def finished_subgraphs(fn: Lambda, finish: Callable[[Lambda], Lambda]) -> Lambda
         f = finish(bind.attrs["f"])
         if f is bind.attrs["f"]:
             return bind
-        return Bind(bind.binders, bind.op, bind.args, Attrs({**bind.attrs, "f": f}), bind.source)
+        return bind.replace(attrs=Attrs({**bind.attrs, "f": f}))
 
     return fn.with_binds(tuple([finished(bind) for bind in fn.binds]))

@@ -12,7 +12,7 @@ from attrs import define, field, frozen
 
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import bodies_of, map_bodies, with_bodies
-from letir.ast.builder import LetBuilder, renamed
+from letir.ast.builder import LetBuilder, fresh_binders
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import has_effect
 from letir.ast.symbolic_sizes import has_static_shape
@@ -311,7 +311,7 @@ def before(inside: _Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg
         return _if_entered(inside, loop.enters(builder), names, builder)
     for bind in inside.moving:
         args = tuple([names[arg] if type(arg) is Local else arg for arg in bind.args])
-        made = Bind(renamed(bind.binders, names), bind.op, args, bind.attrs, bind.source)
+        made = Bind(fresh_binders(bind.binders, names), bind.op, args, bind.attrs, bind.source)
         builder.binds.append(made)
     return [names[local] for local in inside.kept]
 
@@ -349,4 +349,4 @@ def _without_unread(bind: Bind, first: int, operands: list, programs: list[Lambd
         params = [*program.params[:start], *itertools.compress(program.params[start:], there)]
         bodies.append(Lambda(params, program.binds, program.ret))
     attrs = with_bodies(bind, bodies).attrs
-    return Bind(bind.binders, bind.op, tuple(args), attrs, bind.source)
+    return bind.replace(args=tuple(args), attrs=attrs)

@@ -15,7 +15,7 @@ from letir.ast.bodies import map_bodies
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
-from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.ops.control_flow.scans import scan
 from letir.ops.control_flow.while_and_fori import fori_loop
@@ -68,9 +68,7 @@ def _unrolled_level(fn: Lambda) -> Lambda:
         unroller.bind(bind)
     if not unroller.is_changed:
         return fn
-    names = unroller.names
-    ret = Ret(tuple([names.get(arg, arg) for arg in fn.ret.args]))
-    return Lambda(fn.params, unroller.builder.binds, ret, fn.in_tree, fn.out_tree)
+    return fn.replace(binds=unroller.builder.binds, ret=fn.ret.substitute(unroller.names))
 
 
 @define(eq=False)
@@ -86,8 +84,7 @@ class _Unroller:
         """Emit a bind, or what is made of a loop."""
         names = self.names
         if names and not names.keys().isdisjoint(bind.args):
-            args = tuple([names.get(arg, arg) for arg in bind.args])
-            bind = Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
+            bind = bind.substitute(names)
         self.builder.source = bind.source
         found = _LOOPS[bind.op](self, bind) if bind.op in _LOOPS else None
         if found is None:

@@ -107,9 +107,9 @@ def copy_outliving_views(fn: Lambda) -> Lambda:
         if bind.binders and bind.binders[0] in marked:
             # the binder names the copy, so that all its uses stay as they are
             part = Local(bind.binders[0].type)
-            builder.binds.append(Bind((part,), bind.op, bind.args, bind.attrs, bind.source))
+            builder.binds.append(bind.replace(binders=(part,)))
             attrs = copy.complete({})
-            builder.binds.append(Bind(bind.binders, copy, (part,), attrs, bind.source))
+            builder.binds.append(bind.replace(op=copy, args=(part,), attrs=attrs))
         else:
             builder.binds.append(bind)
     return fn.with_binds(builder.binds)

@@ -8,7 +8,7 @@ program that somebody has.
 from attrs import define, field
 
 from letir.ast.bodies import map_bodies
-from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.terms import Bind, Lambda, Local, substitute_args
 from letir.ops.effects.writes_to_arguments import write_back
 from letir.ops.elementwise.casting import copy
 from letir.ops.shape.shape_and_creation import constant, sum_to_size
@@ -46,7 +46,7 @@ def _checked(fn: Lambda) -> Lambda:
     binds: list[Bind] = []
     names: dict[Local, Local] = {}
     for i, bind in enumerate(fn.binds):
-        args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
+        args = substitute_args(bind.args, names)
         if bind.op is write_back:
             for local in memory.read_later(bind.args[0], i):
                 binds.append(copied(names.get(local, local), bind))
@@ -54,12 +54,10 @@ def _checked(fn: Lambda) -> Lambda:
         elif bind.op.update is not None and memory.is_needed(bind, i):
             binds.append(copied(args[0], bind))
             args = (binds[-1].binders[0], *args[1:])
-        same = all(a is b for a, b in zip(args, bind.args, strict=True))
-        binds.append(bind if same else Bind(bind.binders, bind.op, args, bind.attrs, bind.source))
+        binds.append(bind.with_args(args))
     if len(binds) == len(fn.binds):
         return fn
-    ret = Ret(tuple([names.get(a, a) if type(a) is Local else a for a in fn.ret.args]))
-    return Lambda(fn.params, binds, ret, fn.in_tree, fn.out_tree)
+    return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
 
 def copied(local: Local, bind: Bind) -> Bind:

@@ -293,9 +293,6 @@ def swapped(fn: Lambda) -> list[Lambda]:
     found = []
     for chosen in itertools.product([False, True], repeat=len(places)):
         turned = {i for i, turn in zip(places, chosen, strict=True) if turn}
-        binds = [
-            Bind(b.binders, b.op, b.args[::-1], b.attrs, b.source) if i in turned else b
-            for i, b in enumerate(fn.binds)
-        ]
+        binds = [b.with_args(b.args[::-1]) if i in turned else b for i, b in enumerate(fn.binds)]
         found.append(fn.with_binds(binds))
     return found

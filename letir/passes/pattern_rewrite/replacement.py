@@ -159,25 +159,17 @@ class _Replacer:
         inner: set[Bind] = set()
         for at, bind in enumerate(f.binds):
             # also what was matched: ``_needed`` sees who still uses it
-            builder.binds.append(self.renamed(bind))
+            builder.binds.append(bind.substitute(self.names))
             if at in inside:
                 inner.add(builder.binds[-1])
             if at in self.matches:
                 self.replace(builder, self.matches[at], bind)
-        ret = Ret(tuple([self.name(arg) for arg in f.ret.args]))
-        binds = _needed(builder.binds, ret, inner)
-        return Lambda(f.params, binds, ret, f.in_tree, f.out_tree)
+        ret = f.ret.substitute(self.names)
+        return f.replace(binds=_needed(builder.binds, ret, inner), ret=ret)
 
     def name(self, arg: Arg) -> Arg:
         """What stands for ``arg`` now."""
         return self.names.get(arg, arg) if type(arg) is Local else arg
-
-    def renamed(self, bind: Bind) -> Bind:
-        """``bind`` with its operands as they are called now; itself if none changed."""
-        if not any(arg in self.names for arg in bind.locals()):
-            return bind
-        args = tuple([self.name(arg) for arg in bind.args])
-        return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)
 
     def replace(self, builder: LetBuilder, found: _Found, bind: Bind) -> None:
         """Emit the replacement for a match whose last bind is ``bind``."""

@@ -43,7 +43,7 @@ _MOST_EXPONENT = 14  # 2.0**-14 is the least normal number of float16: halves an
 
 def other(bind: Bind, op: Primitive, *args: Arg) -> Bind:
     """``op(*args)`` in the place of ``bind``."""
-    return Bind(bind.binders, op, args, NO_ATTRS, bind.source)
+    return bind.replace(op=op, args=args, attrs=NO_ATTRS)
 
 
 # ---- what adds nothing ----

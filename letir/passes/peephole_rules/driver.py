@@ -7,7 +7,7 @@ Each looks at one bind and at those that make its operands, in a table by its op
 
 from letir.ast.builder import result_types
 from letir.ast.gc_pause import paused_gc
-from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
+from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.errors import LetirError
 from letir.ops.effects.writes_to_arguments import write_back
 from letir.passes.peephole_rules import algebra, fast_math, movement, selection
@@ -77,7 +77,7 @@ def rewritten(fn: Lambda, rules: dict) -> Lambda:
     binds: list[Bind] = []
     changed = False
     for bind in fn.binds:
-        found = renamed(bind, names) if names else bind
+        found = bind.substitute(names) if names else bind
         if bind.op in rules and is_typed(bind):
             known.at = bind
             found = _simplest(found, rules, known)
@@ -91,8 +91,7 @@ def rewritten(fn: Lambda, rules: dict) -> Lambda:
         known.note(found)
     if not (changed or names):
         return fn
-    ret = Ret(tuple([names.get(a, a) if type(a) is Local else a for a in fn.ret.args]))
-    return Lambda(fn.params, binds, ret, fn.in_tree, fn.out_tree)
+    return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
 
 def _simplest(bind: Bind, rules: dict, known: ValueFacts) -> Bind | Local:
@@ -127,11 +126,3 @@ def fits(found: Bind | Local, bind: Bind) -> bool:
         return False
     pairs = zip(types, bind.binders, strict=True)
     return all(kind is binder.type for kind, binder in pairs)
-
-
-def renamed(bind: Bind, names: dict[Local, Arg]) -> Bind:
-    """``bind`` with its operands as they are called now; itself if none changed."""
-    if not any(type(arg) is Local and arg in names for arg in bind.args):
-        return bind
-    args = tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in bind.args])
-    return Bind(bind.binders, bind.op, args, bind.attrs, bind.source)

@@ -23,7 +23,7 @@ def nothing(bind: Bind) -> Bind | None:
     if not kind.shape:
         return array(bind, kind.dtype.type(0))  # NumPy's scalar, as an operation gives
     attrs = zeros.complete({"shape": kind.shape, "dtype": kind.dtype})
-    return Bind(bind.binders, zeros, (), attrs, bind.source)
+    return bind.replace(op=zeros, args=(), attrs=attrs)
 
 
 def _is_zero(n, kind: str) -> bool:

@@ -24,7 +24,7 @@ _MANTISSA = {2: 11, 4: 24, 8: 53}
 
 def remade(bind: Bind, args: tuple[Arg, ...], **attrs) -> Bind:
     """The operation of ``bind`` with other operands and attributes."""
-    return Bind(bind.binders, bind.op, args, Attrs({**bind.attrs, **attrs}), bind.source)
+    return bind.replace(args=args, attrs=Attrs({**bind.attrs, **attrs}))
 
 
 def before(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | None:
@@ -147,7 +147,7 @@ def _raveled(bind: Bind, known: ValueFacts) -> Bind | None:
     if y.type is None or not x.type.shape or not is_static_shape(y.type.shape):
         return None
     attrs = Attrs(shape=y.type.shape, order="C")
-    return Bind(bind.binders, reshape, (x,), attrs, bind.source)
+    return bind.replace(op=reshape, args=(x,), attrs=attrs)
 
 
 def splits(shape: tuple, finer: tuple) -> bool:

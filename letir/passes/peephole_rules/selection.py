@@ -35,7 +35,7 @@ from letir.passes.peephole_rules.value_facts import ValueFacts
 
 def array(bind: Bind, value) -> Bind:
     """A constant in the place of ``bind``."""
-    return Bind(bind.binders, constant, (), Attrs(value=freeze(value)), bind.source)
+    return bind.replace(op=constant, args=(), attrs=Attrs(value=freeze(value)))
 
 
 # ---- where ----
