@@ -1,4 +1,6 @@
-"""Operations that keep the elements: casts, copies, Python numbers, and the end of derivatives."""
+"""Operations that keep the elements of their operand: cast, weaken, copy, stop_gradient,
+barrier.
+"""
 
 import numpy as np
 
@@ -14,9 +16,7 @@ from letir.ops.define.records import define, recast, unbroadcast
 
 
 def _cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
-    """``ndarray.astype``; the order of memory and ``subok`` do not matter here, ``casting`` is
-    checked.
-    """
+    """``ndarray.astype``: ``casting`` is checked here; memory order and ``subok`` do not matter."""
     dtype = number_dtype(dtype)
     if x.type is not None and not np.can_cast(x.dtype, dtype, casting):
         raise DTypeError(f"astype: cannot cast {x.dtype} to {dtype} with casting={casting!r}")
@@ -25,10 +25,10 @@ def _cast_prepare(x, dtype, order="K", casting="unsafe", subok=True, copy=True):
 
 cast = define(
     "cast",
-    # a weak operand is a Python number at run time, which has no astype
+    # a weak operand may be a Python number at run time, which has no astype
     lambda xp, x, *, dtype: x.astype(dtype) if hasattr(x, "astype") else xp.asarray(x, dtype)[()],
     lambda x, *, dtype: x.with_dtype(dtype),
-    # to integers: piecewise constant
+    # a cast to integers is piecewise constant
     vjp=lambda ct, y, x, *, dtype: (unbroadcast(ct, x) if dtype.kind in "fc" else None,),
     jvp=lambda t, y, x, *, dtype: recast(t[0], dtype) if dtype.kind in "fc" else None,
     prepare=_cast_prepare,
@@ -45,7 +45,7 @@ cast = define(
 
 
 def _weaken_aval(x):
-    """The weak type of the Python number that ``item`` gives."""
+    """The weak type of the Python number that ``x.item()`` returns."""
     return WEAK[type(np.zeros((), x.dtype).item())]
 
 
@@ -55,17 +55,19 @@ weaken = define(
     _weaken_aval,
     vjp=lambda ct, y, x: (unbroadcast(ct, x),),
     jvp=lambda t, y, x: t[0],
-    batch=identity_batch,  # a batch of Python numbers is an array
+    batch=identity_batch,  # a batch of Python numbers is an array already
     onnx=todo("Python numbers become 0-d arrays first"),
     source=arrays.weaken,
 )
 
 
-# ---- the same elements ----
+# ---- copies and identities ----
 
 
 def _copy_prepare(a, order="K", subok=False):
-    """np.copy's call; the order of memory matters where a reshape of the copy is written to."""
+    """np.copy. The memory order is kept, since it decides whether a reshape of the copy is a
+    view.
+    """
     is_row = a.type is not None and a.type.ndim < 2 if isinstance(a, Value) else True
     return (a,), {"order": "K" if is_row else order}
 
@@ -95,7 +97,8 @@ stop_gradient = define(
     onnx="Identity",
     source=arrays.itself,
 )
-# x itself, of which no pass knows that: what is computed of it again is not merged with the first
+# an identity that passes do not see through: it keeps common subexpression elimination from
+# undoing rematerialisation
 barrier = define(
     "barrier",
     lambda xp, x: x,

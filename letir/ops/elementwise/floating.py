@@ -1,14 +1,10 @@
-"""Angles of complex numbers, and angles without jumps: angle, unwrap.
+"""Less common elementwise operations on floating numbers: angles, signs, remainders, parts.
 
-The angle of a real number is 0 or pi, and moves with nothing; at 0 a complex one has no derivative
-(nan). ``unwrap`` adds multiples of the period, so that its derivative is that of its operand.
-
-Elementwise operations on floating numbers that are less often used: parts, signs, remainders,
-angles.
-
-Records of NumPy's ufuncs, as in ``elementwise``, which is to be read first. Those with two results
-(modf, frexp, divmod) give a derivative to what moves with their operand: the fraction, the
-mantissa, the remainder. ``spacing`` is a step function, ``nextafter`` moves with its first operand.
+Records of NumPy's ufuncs as in ``ufuncs.py``, which is to be read first. Of the two results of
+modf, frexp and divmod only the fraction, the mantissa and the remainder have a derivative.
+``spacing`` is a step function; ``nextafter`` varies with its first operand. The angle of a real
+number is constant, 0 or pi; the angle of a complex one has no derivative at 0 (nan). ``unwrap``
+adds multiples of the period, so its derivative is 1.
 """
 
 import math
@@ -35,6 +31,7 @@ from letir.ops.define.records import (
 )
 from letir.ops.elementwise.casting import stop_gradient
 from letir.ops.elementwise.ufuncs import (
+    EXTREMUM_TERMS,
     arctan2,
     exp2,
     imag,
@@ -43,7 +40,6 @@ from letir.ops.elementwise.ufuncs import (
     power_by_exponent,
     real,
     rint,
-    share,
     sign,
     where,
 )
@@ -52,7 +48,7 @@ from letir.ops.shape.transpose_join_split import normalized
 
 
 def _angle_decompose(x, *, deg=False):
-    """The arc tangent of the imaginary part and the real part."""
+    """arctan2 of the imaginary and the real part."""
     parts = (imag(x), real(x)) if x.dtype.kind == "c" else (0, stop_gradient(x))
     found = arctan2(*parts)
     return found * (180 / math.pi) if deg else found
@@ -68,13 +64,13 @@ angle = composite(
 
 
 def _unwrap_aval(x, *, discont, axis, period):
-    """What the operand and the period promote to."""
+    """The dtype that the operand and the period promote to."""
     normalized(axis, x.ndim)
     return ArrayType(np.result_type(x.dtype, period), x.shape)
 
 
 def _unwrap_prepare(p, discont=None, axis=-1, *, period=2 * math.pi):
-    """np.unwrap's call."""
+    """np.unwrap."""
     return (p,), {"discont": discont, "axis": as_size(axis), "period": period}
 
 
@@ -93,7 +89,7 @@ unwrap = define(
 )
 
 
-# ---- angles ----
+# ---- units of angles ----
 
 _DEGREE = math.pi / 180
 radians = elementwise("radians", lambda g, y, x: g * _DEGREE, numpy=np.radians, also=(np.deg2rad,))
@@ -104,7 +100,7 @@ degrees = elementwise("degrees", lambda g, y, x: g / _DEGREE, numpy=np.degrees, 
 fabs = elementwise("fabs", lambda g, y, x: g * sign(x), numpy=np.fabs)
 copysign = elementwise(
     "copysign",
-    lambda g, out, x, y: g * (sign(x) * sign(out)),  # 0 at 0, as the absolute value has
+    lambda g, out, x, y: g * (sign(x) * sign(out)),  # 0 at 0, as for abs
     None,
     numpy=np.copysign,
 )
@@ -115,32 +111,34 @@ heaviside = elementwise(
     "heaviside", None, lambda g, out, x, y: where(x == 0, g, 0), numpy=np.heaviside, linear_in=()
 )
 
-# ---- extrema that pass over nan ----
+# ---- extrema that ignore nan ----
 
-fmax = binary("fmax", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.fmax)
-fmin = binary("fmin", share, lambda g, out, x, y: share(g, out, y, x), numpy=np.fmin)
+fmax = binary("fmax", *EXTREMUM_TERMS, numpy=np.fmax)
+fmin = binary("fmin", *EXTREMUM_TERMS, numpy=np.fmin)
 
 # ---- remainders and powers ----
 
 fmod = binary(
     "fmod",
     lambda g, out, x, y: g,
-    # not trunc(x / y), which is one too much where the quotient rounds up to an integer
+    # not trunc(x / y), which is off by one where the quotient rounds up to an integer
     lambda g, out, x, y: -g * rint((x - out) / y),
     numpy=np.fmod,
     linear_in=(),
 )
 
 
-def _wide(x, out: Value):
-    """An operand in the double precision of the result."""
+def _in_result_dtype(x, out: Value):
+    """An operand cast to the dtype of the result, which is double precision."""
     return x.astype(out.dtype) if isinstance(x, Value) and x.dtype != out.dtype else x
 
 
 float_power = binary(
     "float_power",
-    lambda g, out, x, y: power_by_base(g, out, _wide(x, out), _wide(y, out)),
-    lambda g, out, x, y: power_by_exponent(g, out, _wide(x, out), _wide(y, out)),
+    lambda g, out, x, y: power_by_base(g, out, _in_result_dtype(x, out), _in_result_dtype(y, out)),
+    lambda g, out, x, y: power_by_exponent(
+        g, out, _in_result_dtype(x, out), _in_result_dtype(y, out)
+    ),
     numpy=np.float_power,
 )
 logaddexp2 = binary(
@@ -149,7 +147,7 @@ logaddexp2 = binary(
     lambda g, out, x, y: log_share(g, out, y, exp2),
     numpy=np.logaddexp2,
 )
-ldexp = elementwise("ldexp", lambda g, out, x, i: ldexp(g, i), None, numpy=np.ldexp)
+ldexp: Primitive = elementwise("ldexp", lambda g, out, x, i: ldexp(g, i), None, numpy=np.ldexp)
 
 # ---- two results ----
 
@@ -177,7 +175,7 @@ modf = _in_two(
 
 
 def _frexp_vjp(cts, outs, x):
-    """The mantissa is x / 2**exponent."""
+    """The cotangent of the mantissa, x / 2**exponent; the exponent is a step function."""
     return (None if cts[0] is None else unbroadcast(ldexp(cts[0], -outs[1]), x),)
 
 
@@ -190,7 +188,7 @@ frexp = _in_two(
 
 
 def _divmod_vjp(cts, outs, x, y):
-    """The remainder is x - quotient * y."""
+    """The cotangents of the remainder, x - quotient * y, with a constant quotient."""
     _, ct = cts
     if ct is None:
         return None, None
@@ -198,7 +196,7 @@ def _divmod_vjp(cts, outs, x, y):
 
 
 def _divmod_jvp(tangents, outs, x, y):
-    """No tangent of the quotient, a step function."""
+    """The tangent of the remainder; the quotient is a step function and has none."""
     by_x, by_y = tangents
     terms = (by_x, None if by_y is None else -by_y * outs[0])
     return None, broadcast_tangent(add_terms(terms), outs[1])

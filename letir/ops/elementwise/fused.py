@@ -1,7 +1,8 @@
-"""``fused``: elementwise operations in a row as one bind, whose body says which.
+"""``fused``: a chain of elementwise operations as one bind with a body.
 
-What ``letir.passes.fuse`` makes and a plan compiles as one. Its derivatives and its batch are those
-of the body, put in its place: a transformed program is fused again when it is optimised.
+``letir.passes.fuse`` makes such binds, and a plan compiles each as one. Derivatives and batching go
+through the body, which is put in place of the bind; the transformed program is fused again when it
+is optimised.
 """
 
 from letir.ops.as_numpy.control import body as body_in_place
@@ -11,7 +12,7 @@ from letir.ops.define.records import define
 
 
 def _run_fused(xp, operands: list, *, call, body):
-    """The results of the body, in which each operand is freed at its last use."""
+    """The results of the body, which frees each operand at its last use."""
     return call(body, operands)
 
 
@@ -21,18 +22,18 @@ def _fused_aval(*types, body):
 
 
 def _fused_vjp(cts, outs, *args, body, transform, wanted=None):
-    """Back through the body, whose results are known."""
+    """The cotangents by the VJP of the body, whose results are known."""
     body = fitted(body, tuple(map(body_type, args)))
     return transform(body, args, cts, wanted=wanted, known=dict(enumerate(outs)))
 
 
 def _fused_jvp(tangents, outs, *args, body, transform):
-    """Forward through the body."""
+    """The tangents by the JVP of the body."""
     return transform(fitted(body, tuple(map(body_type, args))), args, tangents)
 
 
 def _fused_batch(args, axes, /, *, body, transform):
-    """The body for all examples, in its place."""
+    """The batched body, inlined in place of the bind."""
     like, axis = next((a, i) for a, i in zip(args, axes, strict=True) if i is not None)
     body = fitted(body, types_without_batch(args, axes))
     program, out_axes = transform(body, axes, like.shape[axis])

@@ -1,4 +1,4 @@
-"""Elementwise operations on integers, without derivatives: divisors, shifts, counts of bits."""
+"""Elementwise operations on integers, without derivatives: gcd, lcm, shifts and bit counts."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""How exact numbers are: round, isclose, nan_to_num."""
+"""Operations on the precision of numbers: round, isclose, nan_to_num."""
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from letir.ops.shape.shape_and_creation import as_size
 
 
 def _round_aval(x, *, decimals):
-    """The operand's dtype, but for booleans."""
+    """The dtype of the operand; float16 for booleans, as in NumPy."""
     return ArrayType(np.round(np.zeros(1, x.dtype), decimals).dtype, x.shape)
 
 
@@ -33,7 +33,7 @@ round_ = define(
 
 
 def _isclose_prepare(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
-    """np.isclose's call; the tolerances are operands too."""
+    """np.isclose, whose tolerances are operands too."""
     return (a, b, rtol, atol), {"equal_nan": bool(equal_nan)}
 
 
@@ -54,7 +54,7 @@ isclose = define(
 
 
 def _finite_part(g: Value, x: Value) -> Value:
-    """``g`` where ``x`` is finite, its parts one by one; 0 where a number took its place."""
+    """``g`` where ``x`` is finite and 0 elsewhere; real and imaginary parts separately."""
     if x.dtype.kind != "c":
         return where(isfinite(x), g, 0)
     by_real = where(isfinite(real(x)), real(g), 0)
@@ -62,17 +62,17 @@ def _finite_part(g: Value, x: Value) -> Value:
 
 
 def _nan_to_num_prepare(x, copy=True, nan=0.0, posinf=None, neginf=None):
-    """np.nan_to_num's call that makes a new array, with numbers to be put in."""
+    """np.nan_to_num with ``copy=True`` and numbers as replacements."""
     if not copy:
         raise TraceError(
-            "nan_to_num: copy=False may change its operand or not\n"
+            "nan_to_num: copy=False changes its operand only sometimes\n"
             "  write x[...] = np.nan_to_num(x), or x = np.nan_to_num(x)"
         )
     fills = {"nan": nan, "posinf": posinf, "neginf": neginf}
     for name, fill in fills.items():
         if fill is not None and not isinstance(fill, int | float | np.generic):
             raise DTypeError(
-                f"nan_to_num: {name} is a number that is known, found {fill!r}\n"
+                f"nan_to_num: {name} must be a number known when tracing, found {fill!r}\n"
                 "  write numpy.where(numpy.isnan(x), fill, x)"
             )
     return (x,), fills

@@ -1,14 +1,16 @@
-"""Functions that NumPy has beside its ufuncs: sinc, and the modified Bessel function i0.
+"""Elementwise functions that are not ufuncs in NumPy: sinc, and the modified Bessel function i0.
 
-``sinc`` is what its series is near 0, so that all its derivatives exist there. The slope of ``i0``
-is the Bessel function of order 1, as Chebyshev series in two ranges (Clenshaw, Chebyshev series for
-mathematical functions, NPL Mathematical Tables 5, 1962; coefficients computed with mpmath).
+``sinc`` is a Taylor series near 0, so that all its derivatives exist there. The derivative of
+``i0`` is the Bessel function of order 1, computed by Chebyshev series on two ranges (Clenshaw,
+Chebyshev series for mathematical functions, NPL Mathematical Tables 5, 1962; coefficients computed
+with mpmath).
 """
 
 import math
 
 import numpy as np
 
+from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError
 from letir.ops.define.batch_rules import pointwise_rule
@@ -24,7 +26,7 @@ def _sinc_decompose(x):
     near = abs_(y) < 0.5
     square = where(near, y * y, 0)
     series = 1.0
-    for k in range(14, 0, -2):  # to 1e-17 within 0.5, and the second derivative to 1e-14
+    for k in range(14, 0, -2):  # error 1e-17 below 0.5; 1e-14 in the second derivative
         series = 1 - square * series / (k * (k + 1))
     y = where(near, 1, y)
     return where(near, series, sin(y) / y)
@@ -38,7 +40,7 @@ sinc = composite("sinc", _sinc_decompose, impl=lambda xp, x: xp.sinc(x), numpy=(
 def _bessel_aval(x):
     """A real floating dtype; double precision for integers."""
     if x.dtype.kind == "c":
-        raise DTypeError(f"i0 takes no complex numbers, found {x}")
+        raise DTypeError(f"i0 does not take complex numbers, found {x}")
     return ArrayType(x.dtype if x.dtype.kind == "f" else float, x.shape)
 
 
@@ -75,7 +77,7 @@ _BEYOND_8 = (
 
 
 def _chebyshev(t, coefficients: tuple):
-    """The series at ``t``, by Clenshaw's recurrence."""
+    """The Chebyshev series with these coefficients at ``t``, by Clenshaw's recurrence."""
     ahead = further = 0.0 * t
     for c in coefficients[:0:-1]:
         ahead, further = c + 2 * t * ahead - further, ahead
@@ -83,7 +85,7 @@ def _chebyshev(t, coefficients: tuple):
 
 
 def _i0_slope_impl(xp, x):
-    """I1(x): the exponential times a series in x / 4 - 1, or beyond 8 in 16 / x - 1."""
+    """I1(x): exp(x) times a Chebyshev series in x / 4 - 1 up to 8, in 16 / x - 1 beyond."""
     x = xp.asarray(x)
     x = x if x.dtype.kind == "f" else x.astype(float)
     size = xp.abs(x)
@@ -93,8 +95,8 @@ def _i0_slope_impl(xp, x):
     return xp.copysign(xp.where(size <= 8, inner, outer), x)
 
 
-def _curvature(x):
-    """The second derivative of i0: I0(x) - I1(x) / x, of which the quotient is a series near 0."""
+def _i0_second_derivative(x):
+    """I0(x) - I1(x) / x, whose quotient is computed by a series near 0."""
     near = abs_(x) < 1
     quarter = where(near, 0.25 * (x * x), 0)
     series = 1.0
@@ -124,12 +126,12 @@ def i0_slope(x):
     outer = series(16 / large - 1, beyond) * np.exp(large) / np.sqrt(large)
     return np.copysign(np.where(size <= 8, inner, outer), x)
 '''
-i0_slope = define(
+i0_slope: Primitive = define(
     "i0_slope",
     _i0_slope_impl,
     _bessel_aval,
-    vjp=lambda ct, y, x: (unbroadcast(ct * _curvature(x), x),),
-    jvp=lambda t, y, x: broadcast_tangent(t[0] * _curvature(x), y),
+    vjp=lambda ct, y, x: (unbroadcast(ct * _i0_second_derivative(x), x),),
+    jvp=lambda t, y, x: broadcast_tangent(t[0] * _i0_second_derivative(x), y),
     batch=pointwise_rule("i0_slope"),
     source=lambda write, x: f"{write.helper(_SLOPE)}({x})",
 )

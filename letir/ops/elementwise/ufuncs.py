@@ -1,18 +1,21 @@
-"""Elementwise operations: one record each, by its derivative.
+"""Elementwise operations on NumPy's ufuncs: one record each, given by its derivative.
 
-The first file to read about what an operation is. Derivatives take the result ``y`` where that
-saves work. At points without a derivative they follow the table in docs/semantics.md (D13): 0 for
-abs and sign at 0, halves for ties of maximum and minimum, 1 for clip at its bounds. Complex
-functions follow the convention of JAX and autograd: the cotangent of z = x + iy is df/dx - i df/dy,
-and a holomorphic f has ``ct * f'(z)``.
+Read this file first to see what an operation is. Derivatives use the result ``y`` where that saves
+work. At points without a derivative they follow the table in docs/semantics.md: 0 for abs and sign
+at 0, halves for ties of maximum and minimum, 1 for clip at its bounds. Complex functions follow the
+convention of JAX and autograd: the cotangent of z = x + iy is df/dx - i df/dy, and a holomorphic f
+has the cotangent ``ct * f'(z)``.
 """
 
 import cmath
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
@@ -51,8 +54,8 @@ add = binary(
 
 
 def _sub_vjp(ct, out, x, y):
-    """The cotangent and its negative, which is taken of what is left after summing."""
-    # -match(ct, y), not match(-ct, y): after summing there may be less to negate
+    """The cotangent for x, and its negative for y."""
+    # -unbroadcast(ct, y), not unbroadcast(-ct, y): the sum may have fewer elements to negate
     by_y = unbroadcast(ct, y)
     return unbroadcast(ct, x), None if by_y is None else -by_y
 
@@ -83,10 +86,8 @@ mul = binary(
 
 
 def _div_vjp(ct, out, x, y):
-    """ct / y, and the negative of that times the result, taken of what is left after summing.
-
-    ``1 / y`` needs the result only.
-    """
+    """ct / y for x, and -ct / y * out for y, negated after it is summed."""
+    # 1 / y needs its result only: y is not kept as a residual
     each = ct * out if _is_one(x) else ct / y
     by_y = unbroadcast(each * out, y) if takes_gradient(y) else None
     return unbroadcast(each, x), None if by_y is None else -by_y
@@ -100,7 +101,7 @@ def _is_one(x) -> bool:
 div = binary(
     "div",
     lambda g, out, x, y: g / y,
-    lambda g, out, x, y: -(g / y) * out,  # by out, not x / (y * y), which overflows sooner
+    lambda g, out, x, y: -(g / y) * out,  # not x / (y * y), which overflows sooner
     numpy=np.divide,
     vjp=_div_vjp,
     symbol="/",
@@ -116,7 +117,7 @@ floor_divide = piecewise_constant("floor_divide", np.floor_divide, symbol="//")
 remainder = binary(
     "remainder",
     lambda g, out, x, y: g,
-    lambda g, out, x, y: -g * floor_divide(x, y),  # x - y * floor(x / y), whose floor is flat
+    lambda g, out, x, y: -g * floor_divide(x, y),  # of x - y * floor(x / y), with a constant floor
     numpy=np.remainder,
     symbol="%",
     linear_in=(),
@@ -124,17 +125,17 @@ remainder = binary(
 )
 
 
-def power_by_base(g, out, x, y):
-    """y * x**(y - 1), without 0 * inf where the exponent is 0."""
-    # part of the program, so that the form is chosen when the rule is recorded
+def power_by_base(g: Any, out: Value, x: Any, y: Any) -> Any:
+    """``g`` times the derivative of x**y with respect to x: y * x**(y - 1), 0 where y is 0."""
+    # a number is part of the program, so the form is chosen when the rule is recorded
     if type(y) in (int, float):
         return None if y == 0 else g if y == 1 else g * (2 * x if y == 2 else y * x ** (y - 1))
     return g * (y * x ** (y - 1 if isinstance(y, complex) else where(y == 0, 1, y - 1)))
 
 
-def power_by_exponent(g, out, x, y):
-    """x**y * log(x), which is 0 for x = 0 where y > 0."""
-    if out.type is not None and out.dtype.kind == "c":  # negative numbers have a logarithm too
+def power_by_exponent(g: Any, out: Value, x: Any, y: Any) -> Any:
+    """``g`` times the derivative of x**y with respect to y: x**y * log(x), 0 where x is 0."""
+    if out.type is not None and out.dtype.kind == "c":  # the logarithm of a negative x is complex
         x = x.astype(out.dtype) if isinstance(x, Value) else complex(x)
     if type(x) is complex:
         return g * (out * (cmath.log(x) if x else 0))
@@ -146,15 +147,15 @@ def power_by_exponent(g, out, x, y):
 power = binary("power", power_by_base, power_by_exponent, numpy=np.power, symbol="**", onnx="Pow")
 
 
-def share(g, out, x, y):
-    """``g`` where the operand ``x`` is the result, half of it where both are."""
+def _extremum_share(g: Any, out: Value, x: Any, y: Any) -> Value:
+    """``g`` where the result of maximum or minimum is ``x``, half of ``g`` where x == y, else 0."""
     return where(x == y, 0.5 * g, where(x == out, g, 0))
 
 
+EXTREMUM_TERMS = (_extremum_share, lambda g, out, x, y: _extremum_share(g, out, y, x))
 maximum = binary(
     "maximum",
-    share,
-    lambda g, out, x, y: share(g, out, y, x),
+    *EXTREMUM_TERMS,
     numpy=np.maximum,
     onnx="Max",
     commutative=True,
@@ -162,8 +163,7 @@ maximum = binary(
 )
 minimum = binary(
     "minimum",
-    share,
-    lambda g, out, x, y: share(g, out, y, x),
+    *EXTREMUM_TERMS,
     numpy=np.minimum,
     onnx="Min",
     commutative=True,
@@ -175,15 +175,17 @@ minimum = binary(
 exp = unary("exp", lambda y, x: y, numpy=np.exp, onnx="Exp")
 exp2 = unary("exp2", lambda y, x: math.log(2) * y, numpy=np.exp2)
 expm1 = unary("expm1", lambda y, x: y + 1, numpy=np.expm1)
-# elementwise and g / x, not unary and 1 / x: one operation less, and rounded once
+# g / x, not g * (1 / x): one operation fewer, and rounded once
 log = elementwise("log", lambda g, y, x: g / x, numpy=np.log, onnx="Log")
 log2 = elementwise("log2", lambda g, y, x: g / (math.log(2) * x), numpy=np.log2)
 log10 = elementwise("log10", lambda g, y, x: g / (math.log(10) * x), numpy=np.log10)
 log1p = elementwise("log1p", lambda g, y, x: g / (1 + x), numpy=np.log1p)
 
 
-def log_share(g, out, x, exponential):
-    """``g`` times exp(x - out), the share of a summand: without inf - inf, and 0 of -inf."""
+def log_share(g: Any, out: Value, x: Any, exponential: Callable) -> Value:
+    """``g`` times exp(x - out), the share of the summand ``x`` in logaddexp: 0 for -inf, and never
+    nan from inf - inf.
+    """
     if out.type is None or x.type is None:
         return g * exponential(where(x == out, 0, x - out))
     most = float(min(np.finfo(x.dtype).max, np.finfo(out.dtype).max))
@@ -198,7 +200,7 @@ logaddexp = binary(
     numpy=np.logaddexp,
     commutative=True,
 )
-# by y: x is not kept for the backward; quotient: 0 at 0 where the root is not used
+# from y, so that x is not a residual; safe_divide: 0 at 0 where the root is not used
 sqrt = elementwise(
     "sqrt", lambda g, y, x: safe_divide(g, 2 * y), numpy=np.sqrt, onnx="Sqrt", exact=True
 )
@@ -211,12 +213,12 @@ reciprocal = unary(
 # ---- trigonometric and hyperbolic functions ----
 
 sin = unary("sin", lambda y, x: cos(x), numpy=np.sin, onnx="Sin")
-cos = unary("cos", lambda y, x: -sin(x), numpy=np.cos, onnx="Cos")
+cos: Primitive = unary("cos", lambda y, x: -sin(x), numpy=np.cos, onnx="Cos")
 tan = unary("tan", lambda y, x: 1 + y * y, numpy=np.tan, onnx="Tan")
 
 
 def _leg(x, side, angle):
-    """sqrt(1 - x**2); for a complex x ``side(angle)``, which is right on both sides of a branch
+    """sqrt(1 - x**2); for a complex x ``side(angle)``, which is right on both sides of the branch
     cut.
     """
     return side(angle) if x.type is not None and x.dtype.kind == "c" else sqrt(1 - x * x)
@@ -227,7 +229,7 @@ arccos = elementwise("arccos", lambda g, y, x: -g / _leg(x, sin, y), numpy=np.ar
 arctan = elementwise("arctan", lambda g, y, x: g / (1 + x * x), numpy=np.arctan, onnx="Atan")
 arctan2 = binary(
     "arctan2",
-    # as np.arctan2(y, x) has its operands: the first, here x, is the ordinate
+    # operands in the order of np.arctan2(y, x): the first, here x, is the ordinate
     lambda g, out, x, y: g * (y / (x * x + y * y)),
     lambda g, out, x, y: -g * (x / (x * x + y * y)),
     numpy=np.arctan2,
@@ -240,7 +242,7 @@ hypot = binary(
     commutative=True,
 )
 sinh = unary("sinh", lambda y, x: cosh(x), numpy=np.sinh, onnx="Sinh")
-cosh = unary("cosh", lambda y, x: sinh(x), numpy=np.cosh, onnx="Cosh")
+cosh: Primitive = unary("cosh", lambda y, x: sinh(x), numpy=np.cosh, onnx="Cosh")
 tanh = unary("tanh", lambda y, x: 1 - y * y, numpy=np.tanh, onnx="Tanh")
 arcsinh = elementwise(
     "arcsinh", lambda g, y, x: g / sqrt(x * x + 1), numpy=np.arcsinh, onnx="Asinh"
@@ -260,25 +262,25 @@ rint = piecewise_constant("rint", np.rint, onnx="Round", **SAFE)
 
 
 def _sign_vjp(ct, y, x):
-    """Zero for a real array; for a complex one the part of ``ct`` across z, divided by abs(z)."""
+    """Zero for a real x; for a complex one the part of ``ct`` perpendicular to x, over abs(x)."""
     if x.type is not None and x.dtype.kind != "c":
         return (None,)
     return (unbroadcast(_sign_jvp((conj(ct),), y, x).conj(), x),)
 
 
 def _sign_jvp(tangents, y, x):
-    """i * y * imag(t * conj(y)) / abs(x), which is 0 for real arrays."""
-    across = imag(tangents[0] * conj(y))  # along z the sign does not change
+    """i * y * imag(t * conj(y)) / abs(x), which is 0 for a real x."""
+    across = imag(tangents[0] * conj(y))  # moving along x leaves its sign unchanged
     return 1j * y * (across / where(x == 0, 1, abs_(x))) if x.dtype.kind == "c" else None
 
 
-# z / abs(z) of complex z since NumPy 2:
+# z / abs(z) for complex z since NumPy 2:
 # https://numpy.org/doc/stable/reference/generated/numpy.sign.html
 sign = elementwise("sign", numpy=np.sign, vjp=_sign_vjp, jvp=_sign_jvp, onnx="Sign", **SAFE)
 
 
 def _abs_vjp(ct, y, x):
-    """ct * sign(x), conjugated if it is complex."""
+    """ct times the conjugate of sign(x)."""
     return (unbroadcast(ct * sign(x).conj(), x),)
 
 
@@ -290,13 +292,13 @@ def _abs_jvp(tangents, y, x):
 abs_ = elementwise("abs", numpy=np.absolute, vjp=_abs_vjp, jvp=_abs_jvp, onnx="Abs", **SAFE)
 
 
-conj = elementwise(
+conj: Primitive = elementwise(
     "conj", lambda g, y, x: conj(g), numpy=np.conjugate, never_fails="biuf", odd_in=(0,)
 )
 
 
 def _part_aval(x):
-    """The real dtype of the parts; those of a Python number are Python numbers."""
+    """The real dtype of a part; the parts of a Python number are Python numbers."""
     return ArrayType(np.empty(0, x.dtype).real.dtype, x.shape, x.weak)
 
 
@@ -312,7 +314,7 @@ real = define(
     odd_in=(0,),
     only_float_warnings=True,
 )
-imag = define(
+imag: Primitive = define(
     "imag",
     lambda xp, x: xp.imag(x),
     _part_aval,
@@ -352,19 +354,21 @@ isfinite = discrete("isfinite", np.isfinite, **SAFE)
 
 
 def _where_aval(condition, x, y):
-    """NumPy's promotion of the two choices, all three shapes broadcast."""
+    """The dtype that the two choices promote to, and the three shapes broadcast."""
     return ArrayType(result_dtype(x, y), broadcast_shapes(condition.shape, x.shape, y.shape))
 
 
 def _where_vjp(ct, out, condition, x, y):
-    """Choose, never multiply: a nan in the branch not taken stays there."""
+    """The cotangent, chosen for x and y by the condition. Never multiplied by it: a nan in the
+    choice not taken must not spread.
+    """
     by_x = unbroadcast(where(condition, ct, 0), x) if takes_gradient(x) else None
     by_y = unbroadcast(where(condition, 0, ct), y) if takes_gradient(y) else None
     return None, by_x, by_y
 
 
 def _where_jvp(tangents, out, condition, x, y):
-    """The tangent of the chosen branch."""
+    """The tangent of the chosen operand."""
     _, by_x, by_y = tangents
     return broadcast_tangent(
         where(condition, 0 if by_x is None else by_x, 0 if by_y is None else by_y), out
@@ -372,13 +376,13 @@ def _where_jvp(tangents, out, condition, x, y):
 
 
 def _where_prepare(condition, *choices):
-    """np.where's call with both choices; with none it is np.nonzero's."""
+    """np.where with both choices; without them it is np.nonzero, another operation."""
     if len(choices) != 2:
         raise ShapeError("where: either both or neither of x and y should be given")
     return (condition, *choices), {}
 
 
-where = define(
+where: Primitive = define(
     "where",
     lambda xp, condition, x, y: xp.where(condition, x, y),
     _where_aval,
@@ -398,16 +402,16 @@ where = define(
 
 
 def _clip_aval(x, low, high):
-    """NumPy's promotion of the array and the bounds that are there."""
+    """The dtype and shape of the array promoted and broadcast with the bounds that are not None."""
     there = [kind for kind in (x, low, high) if kind is not None]
     return ArrayType(result_dtype(*there), broadcast_shapes(*[kind.shape for kind in there]))
 
 
 def _clip_terms(g, out, x, low, high):
-    """``g`` sent to the operand that the result is: the array within the bounds, else the bound
-    that it meets.
+    """``g`` for the array, the lower and the upper bound: each element goes to the operand that it
+    was taken from, the others get 0.
     """
-    # np.clip is minimum(maximum(x, low), high): where low > high the result is high
+    # np.clip is minimum(maximum(x, low), high), so the result is high where low > high
     above = False if high is None else (x > high if low is None else maximum(x, low) > high)
     below = False if low is None else x < low
     to_high = None if high is None else where(above, g, 0)
@@ -417,7 +421,7 @@ def _clip_terms(g, out, x, low, high):
 
 
 def _clip_vjp(ct, out, x, low, high):
-    """Each operand gets the cotangent where it is the result."""
+    """The cotangent of each operand where the result was taken from it, else 0."""
     terms = _clip_terms(ct, out, x, low, high)
     return tuple(
         None if t is None else unbroadcast(t, a) for t, a in zip(terms, (x, low, high), strict=True)
@@ -425,13 +429,13 @@ def _clip_vjp(ct, out, x, low, high):
 
 
 def _clip_jvp(tangents, out, x, low, high):
-    """The tangent of the operand that is the result."""
+    """The tangent of the operand from which each element was taken."""
     picked = (_clip_terms(g, out, x, low, high)[i] for i, g in enumerate(tangents) if g is not None)
     return broadcast_tangent(add_terms(picked), out)
 
 
 def _clip_prepare(a, a_min=None, a_max=None, out=None, *, min=None, max=None):
-    """np.clip's bounds under either of their names."""
+    """np.clip, whose bounds have two names each."""
     return (a, a_min if min is None else min, a_max if max is None else max), {}
 
 
