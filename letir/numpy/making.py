@@ -10,7 +10,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.ops.shape.shape_and_creation import counted
+from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.mutation.views import Memory
 from letir.tracing.operands import first_traced, stack_traced, strong
 from letir.tracing.trace_state import ACTIVE, Trace
@@ -40,24 +40,28 @@ def _made(name: str, function: Callable, *args, **kwargs):
 
 def zeros(shape, dtype=float, order="C", *, device=None, like=None):
     """numpy.zeros; traced in a trace."""
-    return _made("zeros", np.zeros, counted(shape), dtype, order)
+    return _made("zeros", np.zeros, shape_from_call(shape), dtype, order)
 
 
 def ones(shape, dtype=float, order="C", *, device=None, like=None):
     """numpy.ones; traced in a trace."""
-    return _made("ones", np.ones, counted(shape), dtype, order)
+    return _made("ones", np.ones, shape_from_call(shape), dtype, order)
 
 
 def empty(shape, dtype=float, order="C", *, device=None, like=None):
     """numpy.empty; zeros in a trace, where nothing is left to chance."""
-    return _made("zeros", np.empty, counted(shape), dtype, order)
+    return _made("zeros", np.empty, shape_from_call(shape), dtype, order)
 
 
 def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     """numpy.full, of a traced value too; traced in a trace."""
     fill = stack_traced(fill_value)
     return _made(
-        "full", np.full, counted(shape), np.asarray(fill) if type(fill) is list else fill, dtype
+        "full",
+        np.full,
+        shape_from_call(shape),
+        np.asarray(fill) if type(fill) is list else fill,
+        dtype,
     )
 
 

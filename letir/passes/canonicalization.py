@@ -45,7 +45,7 @@ from letir.ops.shape.transpose_join_split import (
     concatenate,
     expand_dims,
     flip,
-    normalized,
+    normalize_axes,
     split,
     squeeze,
     stack,
@@ -198,7 +198,7 @@ def _on_axes(added: Callable[[Bind], int], several: bool = False) -> Callable:
         if axis is None or x.type is None:
             return None
         ndim = x.type.ndim + added(bind)
-        axes = normalized(axis, ndim)
+        axes = normalize_axes(axis, ndim)
         axes = tuple(sorted(axes))
         found = axes[0] if len(axes) == 1 else axes
         if several and len(axes) == ndim:
@@ -253,7 +253,7 @@ def _counted_parts(bind: Bind, known: ValueFacts) -> Bind | None:
     x, attrs = bind.args[0], bind.attrs
     if x.type is None or not bind.binders:
         return None
-    (axis,) = normalized(attrs["axis"], x.type.ndim)
+    (axis,) = normalize_axes(attrs["axis"], x.type.ndim)
     sections, sizes = attrs["sections"], {b.type.shape[axis] for b in bind.binders}
     n = x.type.shape[axis]
     is_equal = type(sections) is tuple and len(sizes) == 1 and type(n) is int and n > 0

@@ -11,7 +11,13 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.indexing.basic import index
-from letir.ops.shape.transpose_join_split import concatenate, normalized, split, split_parts, stack
+from letir.ops.shape.transpose_join_split import (
+    concatenate,
+    normalize_axes,
+    split,
+    split_parts,
+    stack,
+)
 from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 from letir.visitors.usedef import use_counts
@@ -105,7 +111,7 @@ def copy_outliving_views(
     whole = bind.args[0]
     if type(whole) is not Local or whole.type is None:
         return [bind]
-    (axis,) = normalized(bind.attrs["axis"], whole.type.ndim)
+    (axis,) = normalize_axes(bind.attrs["axis"], whole.type.ndim)
     packed = known.made.get(whole) if known.op_of(whole) is concatenate else None
     # parts along another axis do not lie one row after the other
     if packed is not None and axis == 0 and known.is_rows(whole) and _fits_parts(packed, bind):
@@ -125,7 +131,7 @@ def _fits_parts(packed: Bind, bind: Bind) -> bool:
     axis = packed.attrs["axis"]
     if len(packed.args) != len(bind.binders) or axis is None:
         return False
-    if normalized(axis, bind.args[0].type.ndim) != (0,):
+    if normalize_axes(axis, bind.args[0].type.ndim) != (0,):
         return False
     pairs = zip(packed.args, bind.binders, strict=True)
     sections = bind.attrs["sections"]
@@ -169,7 +175,7 @@ def _packed_again(bind: Bind, known: ValueFacts) -> Local | None:
 def _is_split_of(bind: Bind, parts: Bind, known: ValueFacts) -> bool:
     """Whether the operands are all parts of one ``split``, in order, along its axis."""
     axis, sections, ndim = bind.attrs["axis"], parts.attrs["sections"], bind.binders[0].type.ndim
-    if axis is None or normalized(axis, ndim) != normalized(parts.attrs["axis"], ndim):
+    if axis is None or normalize_axes(axis, ndim) != normalize_axes(parts.attrs["axis"], ndim):
         return False
     in_order = type(sections) is int or list(sections) == sorted(sections)
     return in_order and bind.args == parts.binders

@@ -19,7 +19,7 @@ from letir.ops.define.batch_rules import (
     stack_sizes,
     type_without_batch,
 )
-from letir.ops.shape.shape_batching import shared
+from letir.ops.shape.shape_batching import refuse_mapped_shape
 
 
 def mapped_guard(args, axes, *, value):
@@ -161,7 +161,7 @@ def _spread_if_defined(ct, is_mapped: bool, like: Value):
 def mapped_instantiate(args, mapped, *, shape, dtype):
     """The rule of instantiate, whose shape gets the batch also where there is no value."""
     ct, *sizes = args
-    shared("instantiate", sizes, mapped)
+    refuse_mapped_shape("instantiate", sizes, mapped)
     n = known_size(ct.shape[0], "instantiate")
     if sizes:
         sizes = [stack_sizes([integer_constant(ct.emitter, [n]), *sizes])]

@@ -21,7 +21,7 @@ from letir.ops.autodiff.gradient_step_batching import (
     mapped_step,
 )
 from letir.ops.define.records import define
-from letir.ops.shape.shape_and_creation import declared, size
+from letir.ops.shape.shape_and_creation import runtime_shape, size
 
 # ---- guards and custom rules ----
 
@@ -115,7 +115,7 @@ autograd_add = define(
 
 def _instantiate_impl(xp, x, *sizes, shape, dtype):
     """``x`` itself, or zeros of the declared type where it is ``Undef``."""
-    return x if x is not Undef else xp.zeros(declared(shape, sizes), dtype)
+    return x if x is not Undef else xp.zeros(runtime_shape(shape, sizes), dtype)
 
 
 instantiate = define(

@@ -44,7 +44,7 @@ from letir.ops.elementwise.ufuncs import (
     where,
 )
 from letir.ops.shape.shape_and_creation import as_size
-from letir.ops.shape.transpose_join_split import normalized
+from letir.ops.shape.transpose_join_split import normalize_axes
 
 
 def _angle_decompose(x, *, deg=False):
@@ -65,7 +65,7 @@ angle = composite(
 
 def _unwrap_aval(x, *, discont, axis, period):
     """The dtype that the operand and the period promote to."""
-    normalized(axis, x.ndim)
+    normalize_axes(axis, x.ndim)
     return ArrayType(np.result_type(x.dtype, period), x.shape)
 
 

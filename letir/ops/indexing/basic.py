@@ -24,10 +24,10 @@ from letir.ops.indexing.index_expressions import (
 )
 from letir.ops.indexing.indexing_batching import batched_assemble, batched_index, batched_write
 from letir.ops.shape.shape_and_creation import (
-    declared,
     ones_like,
     reshape,
-    spelled,
+    runtime_shape,
+    shape_operands,
     sum_to_size,
     zeros_like,
 )
@@ -268,7 +268,7 @@ def _assemble_impl(xp, *operands, items, shape):
     """Zeros, with each part added in place."""
     sizes, rest = sizes_in(operands, shape)
     parts = parts_of(items, rest)
-    out = xp.zeros(declared(shape, sizes), xp.result_type(*[part for _, part, _ in parts]))
+    out = xp.zeros(runtime_shape(shape, sizes), xp.result_type(*[part for _, part, _ in parts]))
     for item, part, arrays in parts:
         _add_at(xp, out, item, part, arrays)
     return out
@@ -309,7 +309,7 @@ def _assemble_jvp(tangents, y, *operands, items, shape):
 
 def _assemble_prepare(like, parts):
     """Parts ``(item, part, arrays)`` in the shape of the value ``like``."""
-    sizes, shape = spelled(like)
+    sizes, shape = shape_operands(like)
     rest = [operand for _, part, arrays in parts for operand in (part, *arrays)]
     return (*sizes, *rest), {"items": tuple([item for item, _, _ in parts]), "shape": shape}
 

@@ -19,7 +19,7 @@ from letir.ops.indexing.basic import assemble, index, index_add
 from letir.ops.indexing.index_expressions import spelled_item
 from letir.ops.reductions.reductions import any_
 from letir.ops.shape.shape_and_creation import reshape, zeros
-from letir.ops.shape.transpose_join_split import normalized
+from letir.ops.shape.transpose_join_split import normalize_axes
 
 _INTEGER = np.dtype(np.int64)
 _NONZERO = """
@@ -128,7 +128,7 @@ def _unique_aval(x, *, count, axis, **attrs):
     """``count`` values; the inverse has the shape of what was flattened."""
     shape, inverse = (count,), x.shape
     if axis is not None:
-        (at,) = normalized(axis, x.ndim)
+        (at,) = normalize_axes(axis, x.ndim)
         shape, inverse = (*x.shape[:at], count, *x.shape[at + 1 :]), (x.shape[at],)
     sizes = {"index": (count,), "inverse": inverse, "counts": (count,)}
     others = [ArrayType(_INTEGER, sizes[name]) for name in _wanted(**attrs)]
@@ -142,7 +142,7 @@ def _places_of(x: Value, y: Value, *, count, axis, **attrs) -> tuple[Value, tupl
         return x, (first_places(x, y),)
     kept = {"count": count, "axis": axis, "equal_nan": attrs["equal_nan"], "return_index": True}
     first = x.emitter.apply(unique, (x,), unique.complete(kept))[1]
-    return x, (*[slice(None)] * normalized(axis, x.ndim)[0], first)
+    return x, (*[slice(None)] * normalize_axes(axis, x.ndim)[0], first)
 
 
 def _unique_vjp(cts, outs, x, **attrs):

@@ -19,7 +19,7 @@ from letir.ops.define.records import DISCRETE, define
 from letir.ops.indexing.take import known_mode, places
 from letir.ops.shape.repeat_and_diagonal import one_or_more
 from letir.ops.shape.shape_and_creation import as_size
-from letir.ops.shape.transpose_join_split import normalized
+from letir.ops.shape.transpose_join_split import normalize_axes
 
 # ---- places in arrays of several axes ----
 
@@ -95,7 +95,7 @@ def _bits_aval(name: str, count_of):
             raise DTypeError(f"{name}: expected booleans or unsigned bytes, found {x}")
         if axis is None:
             return ArrayType(np.uint8, (count_of(x.size, **attrs),))
-        (axis,) = normalized(axis, x.ndim)
+        (axis,) = normalize_axes(axis, x.ndim)
         count = count_of(x.shape[axis], **attrs)
         return ArrayType(np.uint8, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
 

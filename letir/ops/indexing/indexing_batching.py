@@ -31,7 +31,7 @@ from letir.ops.define.batch_rules import (
     widen_rank,
 )
 from letir.ops.indexing.index_expressions import expanded, parts_of, sizes_in
-from letir.ops.shape.shape_batching import rank_of_shape, shared, with_batch
+from letir.ops.shape.shape_batching import rank_of_shape, refuse_mapped_shape, with_batch
 
 _EVERY = slice(None)
 
@@ -233,7 +233,7 @@ def batched_assemble(args, mapped, *, items, shape):
     """The rule of assemble."""
     like = first_mapped(args, mapped)
     (sizes, rest), (_, there) = sizes_in(args, shape), sizes_in(mapped, shape)
-    shared("assemble", sizes, mapped[: len(sizes)])
+    refuse_mapped_shape("assemble", sizes, mapped[: len(sizes)])
     places = shape or (1,) * rank_of_shape(sizes, shape)
     operands, spelled = [], []
     for part, flags in zip(parts_of(items, rest), parts_of(items, there), strict=True):

@@ -23,7 +23,7 @@ from letir.ops.indexing.basic import assemble
 from letir.ops.indexing.index_expressions import item_along, spelled_item
 from letir.ops.indexing.take import take_along_axis
 from letir.ops.shape.shape_and_creation import as_size, reshape
-from letir.ops.shape.transpose_join_split import normalized
+from letir.ops.shape.transpose_join_split import normalize_axes
 
 _KINDS = ("quicksort", "heapsort", "mergesort", "stable")
 
@@ -42,7 +42,7 @@ def _sorted_type(x, *, axis, **_):
     """The operand's type; in a row without an axis."""
     if axis is None:
         return x.with_shape((x.size,))
-    normalized(axis, x.ndim)
+    normalize_axes(axis, x.ndim)
     return x.with_shape(x.shape)
 
 
@@ -50,7 +50,7 @@ def _sources_type(x, *, axis, **_):
     """Places in the shape of what is sorted; of a number NumPy makes a row of one."""
     if axis is None or not x.shape:
         return ArrayType(np.intp, (x.size,))
-    normalized(axis, x.ndim)
+    normalize_axes(axis, x.ndim)
     return ArrayType(np.intp, x.shape)
 
 
@@ -159,7 +159,7 @@ def _lexsort_aval(*keys, axis):
         listed = ", ".join(str(key.shape) for key in keys) or "none"
         raise ShapeError(f"lexsort: all keys must have one shape, found {listed}")
     if keys[0].ndim:
-        normalized(axis, keys[0].ndim)
+        normalize_axes(axis, keys[0].ndim)
     return ArrayType(np.intp, keys[0].shape)
 
 

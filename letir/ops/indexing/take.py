@@ -14,7 +14,7 @@ from letir.ops.elementwise.ufuncs import clip, equal, where
 from letir.ops.indexing.index_expressions import item_along
 from letir.ops.reductions.reductions import reduced_axis
 from letir.ops.shape.shape_and_creation import as_size, reshape
-from letir.ops.shape.transpose_join_split import normalized
+from letir.ops.shape.transpose_join_split import normalize_axes
 
 _MODES = ("raise", "wrap", "clip")
 
@@ -51,7 +51,7 @@ def _take_decompose(x, indices, *, axis=None, mode="raise"):
         indices = indices.astype(indices.dtype)  # an index is an array
     if axis is None:
         x, axis = reshape(x, -1), 0
-    (axis,) = normalized(axis, x.ndim)
+    (axis,) = normalize_axes(axis, x.ndim)
     return x[(*(slice(None),) * axis, _within(indices, x.shape[axis], mode))]
 
 

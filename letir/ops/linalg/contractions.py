@@ -29,7 +29,7 @@ from letir.ops.shape.shape_and_creation import as_size, reshape
 from letir.ops.shape.transpose_join_split import (
     expand_dims,
     int_or_tuple,
-    normalized,
+    normalize_axes,
     squeeze,
     transpose,
 )
@@ -55,7 +55,7 @@ def _in_tuple(axis) -> tuple:
 
 def _summed_axes(x, y, axes: tuple) -> tuple[tuple, tuple]:
     """The axes of each operand that are summed. Raises ShapeError if they do not fit."""
-    of_x, of_y = normalized(axes[0], x.ndim), normalized(axes[1], y.ndim)
+    of_x, of_y = normalize_axes(axes[0], x.ndim), normalize_axes(axes[1], y.ndim)
     sizes = [x.shape[i] for i in of_x], [y.shape[i] for i in of_y]
     if sizes[0] != sizes[1]:
         raise ShapeError(f"tensordot: shapes {x.shape} and {y.shape} differ along the axes {axes}")

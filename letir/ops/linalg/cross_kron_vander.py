@@ -16,8 +16,8 @@ from letir.ops.shape.transpose_join_split import (
     concatenate,
     expand_dims,
     flip,
-    moved,
-    normalized,
+    move_axes,
+    normalize_axes,
     stack,
 )
 
@@ -26,9 +26,9 @@ from letir.ops.shape.transpose_join_split import (
 
 def _parts(x: Value, axis: int, dtype) -> list:
     """The two or three components of vectors along an axis."""
-    if not x.shape or x.shape[normalized(axis, x.ndim)[0]] not in (2, 3):
+    if not x.shape or x.shape[normalize_axes(axis, x.ndim)[0]] not in (2, 3):
         raise ShapeError(f"cross: vectors have 2 or 3 components, found {x.shape} along {axis}")
-    last = moved(cast(x, dtype), (axis,), (-1,))
+    last = move_axes(cast(x, dtype), (axis,), (-1,))
     return [last[..., i] for i in range(last.shape[-1])]
 
 

@@ -26,7 +26,7 @@ from letir.ops.elementwise.ufuncs import where
 from letir.ops.linalg.product_batching import batched_dot, batched_einsum, batched_matmul
 from letir.ops.reductions.cumulative import numbered
 from letir.ops.shape.shape_and_creation import broadcast_to
-from letir.ops.shape.transpose_join_split import expand_dims, moved, squeeze
+from letir.ops.shape.transpose_join_split import expand_dims, move_axes, squeeze
 
 
 def known_rank(name: str, *args) -> None:
@@ -98,7 +98,7 @@ def _matmul_by_right(ct, x, y) -> Value:
 
 def swapped(x: Value) -> Value:
     """``x`` with its last two axes exchanged."""
-    return x.T if x.ndim == 2 else moved(x, (-1,), (-2,))
+    return x.T if x.ndim == 2 else move_axes(x, (-1,), (-2,))
 
 
 def _product_jvp(name: str):

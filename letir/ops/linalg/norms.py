@@ -19,7 +19,12 @@ from letir.ops.linalg.matrix_parts import conjugated, matrix_shape, real_part, s
 from letir.ops.linalg.solve_inv_det import inv
 from letir.ops.linalg.svd import svdvals
 from letir.ops.reductions.reductions import any_, back, max_, min_, sum_
-from letir.ops.shape.transpose_join_split import expand_dims, int_or_tuple, moved, normalized
+from letir.ops.shape.transpose_join_split import (
+    expand_dims,
+    int_or_tuple,
+    move_axes,
+    normalize_axes,
+)
 
 # ---- the Euclidean norm, which has rules of its own ----
 
@@ -81,7 +86,7 @@ def _vector_norm_decompose(x, *, axis=None, keepdims=False, ord=2):
     """By the order: the largest or least absolute value, how many are not 0, or a root of sums."""
     x, reduced = _floating(x), {"axis": axis, "keepdims": keepdims}
     if axis is not None:
-        normalized(axis, x.ndim)  # of a number NumPy's norms have no axis, unlike its sums
+        normalize_axes(axis, x.ndim)  # of a number NumPy's norms have no axis, unlike its sums
     if isinstance(ord, str):
         raise ShapeError(f"norm: the order {ord!r} is one of matrices, not of vectors")
     if ord is None or ord == 2:
@@ -194,8 +199,8 @@ def _norm_decompose(x, *, ord=None, axis=None, keepdims=False):
     axis = _axes_of_norm(x.ndim, ord, axis)
     if type(axis) is not tuple:
         return vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
-    kept, last = normalized(axis, x.ndim), (x.ndim - 2, x.ndim - 1)
-    matrices = x if kept == last else moved(x, axis, (-2, -1))
+    kept, last = normalize_axes(axis, x.ndim), (x.ndim - 2, x.ndim - 1)
+    matrices = x if kept == last else move_axes(x, axis, (-2, -1))
     found = matrix_norm(matrices, ord="fro" if ord is None else ord)
     return expand_dims(found, kept) if keepdims else found
 

@@ -10,7 +10,7 @@ from letir.ops.nn.activations import softmax
 from letir.ops.reductions.cumulative import cumsum
 from letir.ops.reductions.reductions import any_
 from letir.ops.shape.shape_and_creation import ones_like
-from letir.ops.shape.transpose_join_split import expand_dims, moved
+from letir.ops.shape.transpose_join_split import expand_dims, move_axes
 
 
 def _attention_decompose(query, key, value, mask=None, *, causal=False, scale=None):
@@ -28,7 +28,7 @@ def _attention_decompose(query, key, value, mask=None, *, causal=False, scale=No
             "attention takes query (..., L, E), key (..., S, E) and value (..., S, V), found "
             f"{query.shape}, {key.shape} and {value.shape}"
         )
-    scores = matmul(query, moved(key, (-1,), (-2,)))
+    scores = matmul(query, move_axes(key, (-1,), (-2,)))
     scores = scores * (1 / math.sqrt(query.shape[-1]) if scale is None else scale)
     seen = None
     if mask is not None and mask.dtype.kind == "b":

@@ -10,7 +10,7 @@ from letir.ops.define.records import composite, recast
 from letir.ops.elementwise.ufuncs import maximum, sqrt, square
 from letir.ops.reductions.reductions import count, mean
 from letir.ops.shape.shape_and_creation import reshape
-from letir.ops.shape.transpose_join_split import normalized
+from letir.ops.shape.transpose_join_split import normalize_axes
 
 
 def _standardized(x, axes: tuple, eps: float):
@@ -106,7 +106,7 @@ def _layer_norm_decompose(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
     ``axis``: an int or a tuple, of which the axes of ``weight`` and ``bias`` are. Ba, Kiros and
     Hinton, Layer normalization, arXiv:1607.06450.
     """
-    axes = normalized(axis, x.ndim)
+    axes = normalize_axes(axis, x.ndim)
     return _affine(_standardized(x, axes, eps)[0], weight, bias, axes)
 
 
@@ -115,7 +115,7 @@ def _rms_norm_decompose(x, weight=None, *, axis=-1, eps=1e-6):
 
     Zhang and Sennrich, Root mean square layer normalization, NeurIPS 2019.
     """
-    axes = normalized(axis, x.ndim)
+    axes = normalize_axes(axis, x.ndim)
     scale = sqrt(mean(square(x), axis=axes, keepdims=True) + eps)
     return _affine(x / scale, weight, None, axes)
 

@@ -14,8 +14,8 @@ from letir.ops.define.records import composite, result_dtype
 from letir.ops.elementwise.ufuncs import less, log
 from letir.ops.random.keys_and_draws import NO_ONNX, as_key, check_key, random_draw
 from letir.ops.reductions.reductions import argmax, reduced_shape
-from letir.ops.shape.shape_and_creation import Sizes, as_size, declared, spelled
-from letir.ops.shape.transpose_join_split import moved
+from letir.ops.shape.shape_and_creation import Sizes, as_size, runtime_shape, shape_operands
+from letir.ops.shape.transpose_join_split import move_axes
 
 # ---- shapes and dtypes ----
 
@@ -39,7 +39,7 @@ def call(key, parameters: tuple, shape, dtype) -> tuple[tuple, dict]:
         shape = broadcast_shapes(*[kind.shape for kind in kinds])
         if not is_static_shape(shape):
             shape = next(p for p in parameters if typed(p).shape == shape)
-    sizes, shape = spelled(shape)
+    sizes, shape = shape_operands(shape)
     return (key, *parameters, *sizes), {"shape": shape, "dtype": _number_of(kinds, dtype)}
 
 
@@ -86,7 +86,7 @@ def distribution(name: str, decompose, *, parameters: int, result=None, **fields
 
     def impl(xp, key, *operands, shape, dtype):
         # on arrays, as it is: the recorded shape may have sizes that are names
-        shape = declared(shape, operands[parameters:])
+        shape = runtime_shape(shape, operands[parameters:])
         return decompose(key, *operands[:parameters], shape=shape, dtype=dtype)
 
     aval = checked(parameters, result)
@@ -181,7 +181,7 @@ def _categorical_decompose(key, logits, *, axis, shape):
 
     Gumbel, Statistical theory of extreme values, 1954.
     """
-    logits = moved(logits, axis, -1)
+    logits = move_axes(logits, axis, -1)
     asked = logits if shape is None else (*shape, logits.shape[-1])
     noise = random_draw(as_key(key), "exponential", asked, logits.dtype)
     return argmax(logits - log(noise), axis=-1)
@@ -204,7 +204,7 @@ random_categorical = composite(
     aval=_categorical_aval,
     prepare=lambda key, logits, axis=-1, shape=None: (
         (key, logits),
-        {"axis": as_size(axis), "shape": None if shape is None else spelled(shape)[1]},
+        {"axis": as_size(axis), "shape": None if shape is None else shape_operands(shape)[1]},
     ),
     random=True,
     onnx=NO_ONNX,

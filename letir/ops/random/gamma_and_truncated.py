@@ -6,7 +6,7 @@ from letir.ops.define.records import broadcast_tangent, define, recast, unbroadc
 from letir.ops.elementwise.ufuncs import clip, where
 from letir.ops.random.distributions import call, checked, distribution, drawn, in_dtype
 from letir.ops.random.keys_and_draws import NO_ONNX, generators, in_a_batch
-from letir.ops.shape.shape_and_creation import declared
+from letir.ops.shape.shape_and_creation import runtime_shape
 from letir.ops.special.gamma_gradient import gamma_slope
 from letir.ops.special.special_functions import ndtr, ndtri
 
@@ -17,7 +17,7 @@ def _gamma_impl(xp, key, a, *sizes, shape, dtype):
     """By the method of Marsaglia and Tsang, A simple method for generating gamma variables, ACM
     Trans. Math. Softw., 2000, as NumPy and CuPy have it.
     """
-    shape = declared(shape, sizes)
+    shape = runtime_shape(shape, sizes)
     results = [
         xp.asarray(generator.standard_gamma(a, shape)).astype(dtype, copy=False)
         for generator in generators(key, xp)

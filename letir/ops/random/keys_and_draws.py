@@ -18,7 +18,7 @@ from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import random
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, widen_rank
 from letir.ops.define.records import DISCRETE, define
-from letir.ops.shape.shape_and_creation import as_size, declared, spelled
+from letir.ops.shape.shape_and_creation import as_size, runtime_shape, shape_operands
 
 _SPLITTING, _FOLDING, _SEEDING = 1, 2, 3  # purposes
 _NO_PARAMETERS = never("the numbers depend on the key only")
@@ -201,7 +201,7 @@ _DRAWS = {  # of NumPy's and CuPy's generators alike
 
 def _draw_impl(xp, key, *sizes, distribution, shape, dtype):
     """The same numbers in every evaluator of one array module."""
-    shape = declared(shape, sizes)
+    shape = runtime_shape(shape, sizes)
     if distribution == "permutation":
         # ranks of 64 bits: CuPy's generators have no permutation
         bits = [_DRAWS["bits"](g, shape, "uint64") for g in generators(key, xp)]
@@ -224,7 +224,7 @@ def _draw_aval(key, *sizes, distribution, shape, dtype):
 
 def _draw_prepare(key, distribution, shape, dtype=float):
     """The key, what says the shape, and how the numbers are distributed."""
-    sizes, shape = spelled(shape)
+    sizes, shape = shape_operands(shape)
     return (key, *sizes), {
         "distribution": distribution,
         "shape": shape,

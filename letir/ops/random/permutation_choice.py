@@ -22,8 +22,8 @@ from letir.ops.random.keys_and_draws import (
     in_a_batch,
     random_draw,
 )
-from letir.ops.shape.shape_and_creation import as_size, spelled
-from letir.ops.shape.transpose_join_split import normalized
+from letir.ops.shape.shape_and_creation import as_size, shape_operands
+from letir.ops.shape.transpose_join_split import normalize_axes
 
 
 def _taken(x: Value, places: Value, axis: int) -> Value:
@@ -52,7 +52,7 @@ def _permutation_aval(key, x, *, axis):
 def _permutation_prepare(key, x, axis=0):
     """The key and the array; the axis counts from the front."""
     x = x if hasattr(x, "dtype") else np.asarray(x)
-    return (key, x), {"axis": normalized(as_size(axis), len(x.shape))[0]}
+    return (key, x), {"axis": normalize_axes(as_size(axis), len(x.shape))[0]}
 
 
 random_permutation = composite(
@@ -110,7 +110,7 @@ random_places = define(
     batch=LoopOverExamples(lambda: random_places),
     prepare=lambda key, n, shape=(), replace=True, p=None: (
         (key,) if p is None else (key, p),
-        {"n": as_size(n), "shape": spelled(shape)[1], "replace": bool(replace)},
+        {"n": as_size(n), "shape": shape_operands(shape)[1], "replace": bool(replace)},
     ),
     random=True,
     onnx=NO_ONNX,
@@ -137,7 +137,10 @@ def _choice_prepare(key, a, shape=(), replace=True, p=None, axis=0):
     a = a if hasattr(a, "dtype") else np.asarray(a)
     if not len(a.shape):
         raise DTypeError("choice: pass an array, or an int for numbers below it")
-    attrs = {"axis": normalized(as_size(axis), len(a.shape))[0], "shape": spelled(shape)[1]}
+    attrs = {
+        "axis": normalize_axes(as_size(axis), len(a.shape))[0],
+        "shape": shape_operands(shape)[1],
+    }
     return (key, a) if p is None else (key, a, p), {**attrs, "replace": bool(replace)}
 
 

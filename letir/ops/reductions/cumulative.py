@@ -16,13 +16,13 @@ from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import real
 from letir.ops.reductions.reductions import widened
 from letir.ops.shape.shape_and_creation import as_size, ones_like, reshape
-from letir.ops.shape.transpose_join_split import concatenate, flip, moved, normalized
+from letir.ops.shape.transpose_join_split import concatenate, flip, move_axes, normalize_axes
 
 
 def _cumsum_aval(x, *, axis, dtype):
     """The shape of the operand, or its elements in a row without an axis."""
     if axis is not None:
-        normalized(axis, max(x.ndim, 1))
+        normalize_axes(axis, max(x.ndim, 1))
     # of a 0-d array NumPy makes one of one element, whatever the axis
     return ArrayType(
         dtype or widened(x.dtype), (x.size,) if axis is None or not x.shape else x.shape
@@ -88,7 +88,7 @@ def _in_rows(x: Value, axis) -> Value:
     rows = None
     if x.type is not None:
         flat = axis is None or not x.shape
-        rows = reshape(x, -1) if flat else moved(x, (axis,), (-1,))
+        rows = reshape(x, -1) if flat else move_axes(x, (axis,), (-1,))
     if rows is None or type(rows.shape[-1]) is not int:
         raise MissingRule(
             "cumprod: its derivative needs the size of the axis; retype the program first"
@@ -100,7 +100,7 @@ def _as_before(rows: Value, x: Value, axis) -> Value:
     """What ``_in_rows`` made of an array of the shape of ``x``, undone."""
     if axis is None or not x.shape:
         return reshape(rows, x)
-    return moved(rows, (-1,), (axis,))
+    return move_axes(rows, (-1,), (axis,))
 
 
 def _before(y: Value) -> Value:

@@ -27,7 +27,7 @@ from letir.ops.reductions.cumulative import cumsum
 from letir.ops.reductions.reductions import is_given, reduced_shape, sum_
 from letir.ops.reductions.variance_and_average import along, trimmed
 from letir.ops.shape.shape_and_creation import Sizes, broadcast_to, reshape
-from letir.ops.shape.transpose_join_split import int_or_tuple, moved, normalized
+from letir.ops.shape.transpose_join_split import int_or_tuple, move_axes, normalize_axes
 
 # alpha and beta of the continuous methods, by which Hyndman and Fan define them
 _CONTINUOUS = {
@@ -100,8 +100,8 @@ def _positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
 
 def _columns(x: Value, axis) -> Value:
     """``x`` with its reduced axes as one, the first."""
-    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
-    in_front = moved(x, axes, tuple(range(len(axes))))
+    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
+    in_front = move_axes(x, axes, tuple(range(len(axes))))
     if len(axes) == 1:
         return in_front
     if len(axes) == x.ndim:

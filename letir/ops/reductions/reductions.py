@@ -21,15 +21,15 @@ from letir.ops.shape.transpose_join_split import (
     concatenate,
     expand_dims,
     int_or_tuple,
-    moved,
-    normalized,
+    move_axes,
+    normalize_axes,
     stack,
 )
 
 
 def reduced_shape(shape: tuple, axis, keepdims: bool) -> tuple:
     """``shape`` without the reduced axes, or with 1 in their place."""
-    axes = range(len(shape)) if axis is None else normalized(axis, len(shape))
+    axes = range(len(shape)) if axis is None else normalize_axes(axis, len(shape))
     return tuple(1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes)
 
 
@@ -206,10 +206,10 @@ def _factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
             "prod: its derivative needs the shape of its operand; retype the program first"
         )
     x = where(mask[0], x, 1) if mask else x  # what is masked is no factor
-    axes = range(x.ndim) if axis is None else normalized(axis, x.ndim)
+    axes = range(x.ndim) if axis is None else normalize_axes(axis, x.ndim)
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     n = math.prod(x.shape[i] for i in axes)
-    level = reshape(moved(x, tuple(sorted(axes)), tuple(range(-len(axes), 0))), (*kept, n))
+    level = reshape(move_axes(x, tuple(sorted(axes)), tuple(range(-len(axes), 0))), (*kept, n))
     levels = []
     while level.shape[-1] > 1:
         if level.shape[-1] % 2:
@@ -227,11 +227,11 @@ def _factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
 
 def _others_like(x: Value, mask, axis, initial) -> Value:
     """The product of all other factors, in the shape of ``x``."""
-    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
+    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
     _, others = _factors(x, mask, axis, initial)
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     apart = reshape(others, (*kept, *[x.shape[i] for i in axes]))
-    return moved(apart, tuple(range(-len(axes), 0)), axes)
+    return move_axes(apart, tuple(range(-len(axes), 0)), axes)
 
 
 def _in_dtype_of(y: Value, x: Value) -> Value:
@@ -379,7 +379,7 @@ def place(name, numpy, impl, **facts):
     """Register np.argmax or np.argmin."""
 
     def aval(x, *, axis, keepdims):
-        if (x.size if axis is None else x.shape[normalized(axis, x.ndim)[0]]) == 0:
+        if (x.size if axis is None else x.shape[normalize_axes(axis, x.ndim)[0]]) == 0:
             raise ShapeError(f"{name}: no place along an empty axis of an array of shape {x.shape}")
         return ArrayType(np.intp, reduced_shape(x.shape, axis, keepdims))
 

@@ -48,7 +48,7 @@ from letir.ops.reductions.reductions import (
     sum_,
 )
 from letir.ops.shape.shape_and_creation import full, ones_like, reshape, zeros_like
-from letir.ops.shape.transpose_join_split import concatenate, flip, moved, normalized, stack
+from letir.ops.shape.transpose_join_split import concatenate, flip, move_axes, normalize_axes, stack
 
 # ---- the ufunc that is meant ----
 
@@ -142,7 +142,7 @@ def _accumulate_aval(x, *, ufunc, axis, dtype):
     """The operand's shape."""
     if not x.shape:
         raise ShapeError("accumulate: a 0-d array has no axis to go along")
-    normalized(axis, x.ndim)
+    normalize_axes(axis, x.ndim)
     return ArrayType(_folded_dtype(ufunc, x.dtype, dtype), x.shape)
 
 
@@ -159,11 +159,11 @@ def _accumulate_vjp(ct, y, x, *, ufunc, axis, dtype):
     _check_length(x, axis, ufunc)
     if not x.shape[axis]:
         return (unbroadcast(ct, x),)
-    y, x_first, ct = (moved(v, (axis,), (0,)) for v in (y, x, ct))
+    y, x_first, ct = (move_axes(v, (axis,), (0,)) for v in (y, x, ct))
     by_before, by_x = _partials(y, x_first, ufunc)
     sums = flip(linear_recurrence(flip(by_before, 0), flip(ct, 0)), 0)
     found = concatenate([sums[:1], sums[1:] * by_x])
-    return (unbroadcast(moved(found, (0,), (axis,)), x),)
+    return (unbroadcast(move_axes(found, (0,), (axis,)), x),)
 
 
 def _accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
@@ -172,16 +172,16 @@ def _accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
     (t,) = tangents
     if not x.shape[axis]:
         return recast(t, y.dtype)
-    y_first, x, t = (moved(v, (axis,), (0,)) for v in (y, x, recast(t, y.dtype)))
+    y_first, x, t = (move_axes(v, (axis,), (0,)) for v in (y, x, recast(t, y.dtype)))
     by_before, by_x = _partials(y_first, x, ufunc)
     found = linear_recurrence(by_before, concatenate([t[:1], t[1:] * by_x]))
-    return recast(moved(found, (0,), (axis,)), y.dtype)
+    return recast(move_axes(found, (0,), (axis,)), y.dtype)
 
 
 def _check_length(x: Value, axis, ufunc: str) -> None:
     """Raise MissingRule unless the length of the axis is known: the derivative is a chain."""
     kind = x.type
-    axes = None if kind is None else range(x.ndim) if axis is None else normalized(axis, x.ndim)
+    axes = None if kind is None else range(x.ndim) if axis is None else normalize_axes(axis, x.ndim)
     if axes is None or not is_static_shape([kind.shape[a] for a in axes]):
         raise MissingRule(
             f"{ufunc}: the derivative of a fold needs the length of the axis as a number\n"
@@ -259,9 +259,9 @@ def _reduce_decompose(x, *mask, ufunc, axis=0, dtype=None, keepdims=False, initi
         raise MissingRule(f"{ufunc}: reduce with where= has no derivative: use numpy.where before")
     x = x if x.dtype == found else x.astype(found)
     x = where(mask[0], x, _NEUTRAL[ufunc]) if mask else x
-    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalized(axis, x.ndim)))
+    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
-    rows = moved(x, axes, tuple(range(len(axes))))
+    rows = move_axes(x, axes, tuple(range(len(axes))))
     if len(axes) != 1:
         rows = reshape(rows, (math.prod(x.shape[i] for i in axes), *kept))
     start = ufunc_of(ufunc).identity if initial is None else initial
@@ -330,7 +330,7 @@ def _reduceat_aval(x, *, ufunc, indices, axis, dtype):
     """One element for each index along the axis."""
     if not x.shape:
         raise ShapeError("reduceat: a 0-d array has no axis to go along")
-    (axis,) = normalized(axis, x.ndim)
+    (axis,) = normalize_axes(axis, x.ndim)
     for i in indices:
         check_bounds(i, x.shape[axis], axis)
         if i < 0:
@@ -342,7 +342,7 @@ def _reduceat_aval(x, *, ufunc, indices, axis, dtype):
 def _reduceat_decompose(x, *, ufunc, indices, axis=0, dtype=None):
     """A reduction for each segment; an index that is not before the next one names an element."""
     found = _folded_dtype(ufunc, x.dtype, dtype)
-    x = moved(x if x.dtype == found else x.astype(found), (axis % x.ndim,), (0,))
+    x = move_axes(x if x.dtype == found else x.astype(found), (axis % x.ndim,), (0,))
     parts = []
     for start, end in itertools.pairwise((*indices, x.shape[0])):
         if end <= start:
@@ -352,7 +352,7 @@ def _reduceat_decompose(x, *, ufunc, indices, axis=0, dtype=None):
         else:
             parts.append(ufunc_reduce(x[start:end], ufunc=ufunc, axis=0))
     if not parts:
-        return moved(x[:0], (0,), (axis % x.ndim,))
+        return move_axes(x[:0], (0,), (axis % x.ndim,))
     return stack(parts, axis % x.ndim)
 
 

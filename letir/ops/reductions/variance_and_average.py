@@ -39,7 +39,7 @@ from letir.ops.reductions.reductions import (
     sum_,
 )
 from letir.ops.shape.shape_and_creation import reshape
-from letir.ops.shape.transpose_join_split import normalized, transpose
+from letir.ops.shape.transpose_join_split import normalize_axes, transpose
 
 # ---- variance and deviation ----
 
@@ -237,7 +237,7 @@ def along(weights: Value, x: Value, axis) -> Value:
         return weights
     if axis is None:
         raise DTypeError("average: give the axis where the shapes of array and weights differ")
-    axes = normalized(axis, x.ndim)
+    axes = normalize_axes(axis, x.ndim)
     if weights.shape != tuple(x.shape[i] for i in axes):
         raise ShapeError(
             f"average: weights of shape {weights.shape} do not fit axis {axis} of {x.shape}"

@@ -22,7 +22,7 @@ from letir.ops.define.records import (
 )
 from letir.ops.elementwise.ufuncs import log
 from letir.ops.shape.shape_and_creation import as_size
-from letir.ops.shape.transpose_join_split import moved, normalized
+from letir.ops.shape.transpose_join_split import move_axes, normalize_axes
 
 
 def _spaced_dtype(function, types: tuple, dtype) -> np.dtype:
@@ -39,7 +39,7 @@ def _spaced_aval(name: str, function):
         if num < 0:
             raise ShapeError(f"{name}: the number of samples is {num}, and must not be negative")
         shape = broadcast_shapes(*[kind.shape for kind in types])
-        (axis,) = normalized(axis, len(shape) + 1)
+        (axis,) = normalize_axes(axis, len(shape) + 1)
         return ArrayType(_spaced_dtype(function, types, dtype), (*shape[:axis], num, *shape[axis:]))
 
     return aval
@@ -122,7 +122,7 @@ def _spaced(name: str, function, terms, prepare):
     """Register one of the three; ``terms`` are of both modes: the Jacobian has one row a sample."""
 
     def vjp(ct, y, *ends, num, endpoint, dtype, axis):
-        front = [recast(moved(v, (axis,), (0,)), y.dtype) for v in (ct, y)]
+        front = [recast(move_axes(v, (axis,), (0,)), y.dtype) for v in (ct, y)]
         found = terms(*front, *ends, num=num, endpoint=endpoint)
         return tuple(
             [
@@ -132,13 +132,13 @@ def _spaced(name: str, function, terms, prepare):
         )
 
     def jvp(tangents, y, *ends, num, endpoint, dtype, axis):
-        front = moved(y, (axis,), (0,))
+        front = move_axes(y, (axis,), (0,))
         found = [
             terms(t, front, *ends, num=num, endpoint=endpoint)[i]
             for i, t in enumerate(tangents)
             if t is not None
         ]
-        return moved(broadcast_tangent(add_terms(found), front), (0,), (axis,))
+        return move_axes(broadcast_tangent(add_terms(found), front), (0,), (axis,))
 
     @batch_first
     def batch(args, mapped, *, axis, **attrs):

@@ -14,9 +14,9 @@ from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import batch_first, emit_op, known_size
 from letir.ops.define.records import composite, composite_rules
-from letir.ops.shape.repeat_and_diagonal import axes_of
+from letir.ops.shape.repeat_and_diagonal import count_axes
 from letir.ops.shape.shape_and_creation import as_size, broadcast_to, full
-from letir.ops.shape.transpose_join_split import concatenate, moved
+from letir.ops.shape.transpose_join_split import concatenate, move_axes
 
 _COPIED = frozenset(["edge", "wrap", "reflect", "symmetric"])
 _REDUCED = {"maximum": "max", "minimum": "min", "median": "median"}
@@ -51,7 +51,7 @@ def _pad_prepare(array, pad_width, mode="constant", **options):
         )
     if not options.keys() <= {_OPTIONS[mode]}:
         raise ShapeError(f"pad: {', '.join(options)} cannot be given with mode={mode!r}")
-    ndim = axes_of(array)
+    ndim = count_axes(array)
     attrs = {"width": _pairs_of(pad_width, ndim, as_size)}
     given = next(iter(options.values()), None)
     if mode != "constant" and mode != "empty":
@@ -158,7 +158,7 @@ def _extended(x: Value, axis: int, pair: tuple, mode: str, of) -> Value:
     # linear: as a matrix, of what it does to each element alone
     options = {} if of is None else {_OPTIONS[mode]: of if type(of) is str else (of, of)}
     matrix = np.pad(np.eye(n), (pair, (0, 0)), mode, **options)
-    return moved(moved(x, (axis,), (-1,)) @ matrix.T.astype(x.dtype), (-1,), (axis,))
+    return move_axes(move_axes(x, (axis,), (-1,)) @ matrix.T.astype(x.dtype), (-1,), (axis,))
 
 
 def _end_of(x: Value, axis: int, end: slice, width: int, reduction: str) -> Value:

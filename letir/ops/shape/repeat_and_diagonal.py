@@ -22,10 +22,10 @@ from letir.ops.indexing.basic import assemble
 from letir.ops.linalg.matmul_einsum import einsum
 from letir.ops.reductions.reductions import reduced_axis, sum_
 from letir.ops.shape.shape_and_creation import as_size, broadcast_to, reshape
-from letir.ops.shape.transpose_join_split import int_or_tuple, moved, normalized
+from letir.ops.shape.transpose_join_split import int_or_tuple, move_axes, normalize_axes
 
 
-def axes_of(a) -> int:
+def count_axes(a) -> int:
     """The number of axes of an operand of NumPy's call, which may be a list or a number."""
     return a.ndim if hasattr(a, "ndim") else np.ndim(a)
 
@@ -52,7 +52,7 @@ def _roll_prepare(a, shift, axis=None):
 def _roll_aval(x, *, shift, axis):
     """The operand's type."""
     for a in axis if type(axis) is tuple else (axis,):  # one may be there twice
-        normalized(() if a is None else a, x.ndim)
+        normalize_axes(() if a is None else a, x.ndim)
     return x.with_shape(x.shape)
 
 
@@ -118,7 +118,7 @@ def _repeat_decompose(x, *, repeats, axis=None):
     """A further axis, broadcast and merged; an index where the counts differ."""
     if axis is None:
         x, axis = reshape(x, -1), 0
-    (axis,) = normalized(axis, x.ndim)
+    (axis,) = normalize_axes(axis, x.ndim)
     n, front = x.shape[axis], (slice(None),) * axis
     if type(repeats) is tuple and len(repeats) > 1:
         if len(repeats) != n:
@@ -148,7 +148,7 @@ repeat = composite(
 
 def _triangle_prepare(m, k=0):
     """np.tril's call; of a row NumPy makes a square of it first."""
-    if axes_of(m) == 1:
+    if count_axes(m) == 1:
         m = broadcast_to(m, (len(m), len(m)))
     return (m,), {"k": as_size(k)}
 
@@ -188,8 +188,8 @@ def _diagonal_places(n: int, m: int, offset: int) -> tuple[np.ndarray, np.ndarra
 
 def _diagonal_decompose(x, *, offset=0, axis1=0, axis2=1):
     """The elements, read one by one along the two axes put last."""
-    first, second = normalized((axis1, axis2), x.ndim)
-    last = moved(x, (first, second), (-2, -1))
+    first, second = normalize_axes((axis1, axis2), x.ndim)
+    last = move_axes(x, (first, second), (-2, -1))
     rows, columns = last.shape[-2:]
     if offset == 0 and rows == columns and type(rows) is not int:  # a name: there are no places
         return einsum("...ii->...i", last)

@@ -21,11 +21,11 @@ from letir.ops.define.records import DISCRETE, composite, define, in_dtype_of_re
 from letir.ops.shape.shape_batching import (
     NO_BATCHED_OPERAND,
     NO_BATCHED_SIZE,
-    broadcast_further,
-    filled,
-    reshaped,
-    sliced_size,
-    summed_to_size,
+    broadcast_to_batch,
+    full_batch,
+    reshape_batch,
+    size_batch,
+    sum_to_size_batch,
 )
 
 _NO_OPERAND = never("it has no floating operand")
@@ -38,7 +38,7 @@ size = define(
     lambda x: ArrayType(np.int64, (x.ndim,)),
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=sliced_size,
+    batch=size_batch,
     onnx="Shape",
     source=arrays.size,
     reads_sizes_only=True,
@@ -70,7 +70,7 @@ class Sizes:
         return known if type(known) is int else self.array[axis]
 
 
-def spelled(shape) -> tuple[tuple, tuple | None]:
+def shape_operands(shape) -> tuple[tuple, tuple | None]:
     """(further operands, attribute) that say ``shape``: a tuple, an int, ``Sizes``, or a Value
     whose shape it is.
     """
@@ -85,7 +85,7 @@ def spelled(shape) -> tuple[tuple, tuple | None]:
     return (), shape
 
 
-def counted(shape):
+def shape_from_call(shape):
     """The ``shape`` of a call of the user's, in which an array holds the sizes: traced ones are
     asked for, where in rules a Value stands for the shape that it has.
     """
@@ -107,7 +107,7 @@ def as_size(n):
         raise DTypeError(f"a size, an axis or an index is an integer, found {n!r}") from None
 
 
-def declared(shape: tuple | None, sizes: tuple) -> tuple:
+def runtime_shape(shape: tuple | None, sizes: tuple) -> tuple:
     """The shape at run time: that of the operand where there is one, else the attribute."""
     return tuple(int(n) for n in sizes[0]) if sizes else shape
 
@@ -124,7 +124,7 @@ def _sum_to_size_impl(xp, x, *sizes, shape):
     """Sum away leading axes, and those that are 1 in the target; the same object where the shapes
     are equal [D10].
     """
-    shape = declared(shape, sizes)
+    shape = runtime_shape(shape, sizes)
     found = getattr(x, "shape", ())
     if found == shape:  # no copy: nearly all cotangents fit already
         return x
@@ -144,7 +144,7 @@ def _sum_to_size_aval(x, *sizes, shape):
 
 def _resize_prepare(x, shape):
     """The operand and what says the shape."""
-    sizes, shape = spelled(shape)
+    sizes, shape = shape_operands(shape)
     return (x, *sizes), {"shape": shape}
 
 
@@ -154,7 +154,7 @@ sum_to_size = define(
     _sum_to_size_aval,
     vjp=lambda ct, y, x, *sizes, shape: (broadcast_to(ct, x), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape: sum_to_size(t[0], y),
-    batch=summed_to_size,
+    batch=sum_to_size_batch,
     prepare=_resize_prepare,
     source=arrays.sum_to_size,
     odd_in=(0,),
@@ -173,17 +173,17 @@ def _broadcast_to_aval(x, *sizes, shape):
 
 def _broadcast_to_call(array, shape, subok=False):
     """np.broadcast_to's call."""
-    return _resize_prepare(array, counted(shape))
+    return _resize_prepare(array, shape_from_call(shape))
 
 
 broadcast_to = define(
     "broadcast_to",
-    lambda xp, x, *sizes, shape: xp.broadcast_to(x, declared(shape, sizes)),
+    lambda xp, x, *sizes, shape: xp.broadcast_to(x, runtime_shape(shape, sizes)),
     _broadcast_to_aval,
     vjp=lambda ct, y, x, *sizes, shape: (unbroadcast(ct, x), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape: broadcast_to(t[0], y),
     prepare=lambda array, shape, subok=False: _resize_prepare(array, shape),
-    batch=broadcast_further,
+    batch=broadcast_to_batch,
     numpy={np.broadcast_to: _broadcast_to_call},
     onnx="Expand",
     source=arrays.broadcast_to,
@@ -216,23 +216,23 @@ def _reshape_prepare(a, shape, order="C"):
     """Operands and attributes; a Value says its shape."""
     if order not in ("C", "F"):  # A is one of them, as the array happens to lie in memory
         raise DTypeError(f"reshape: order is 'C' or 'F', found {order!r}\n  copy it in one of them")
-    sizes, shape = spelled(shape)
+    sizes, shape = shape_operands(shape)
     return (a, *sizes), {"shape": shape, "order": order}
 
 
 def _reshape_call(a, /, shape=None, order="C", *, newshape=None, copy=None):
     """np.reshape's call."""
-    return _reshape_prepare(a, counted(newshape if shape is None else shape), order)
+    return _reshape_prepare(a, shape_from_call(newshape if shape is None else shape), order)
 
 
 reshape = define(
     "reshape",
-    lambda xp, x, *sizes, shape, order="C": xp.reshape(x, declared(shape, sizes), order=order),
+    lambda xp, x, *sizes, shape, order="C": xp.reshape(x, runtime_shape(shape, sizes), order=order),
     _reshape_aval,
     vjp=lambda ct, y, x, *sizes, shape, order: (reshape(ct, x, order), *[None] * len(sizes)),
     jvp=lambda t, y, x, *sizes, shape, order: reshape(t[0], y, order),
     prepare=_reshape_prepare,
-    batch=reshaped,
+    batch=reshape_batch,
     numpy={np.reshape: _reshape_call},
     onnx="Reshape",
     source=arrays.reshape,
@@ -266,13 +266,13 @@ def _made_aval(*sizes, shape, dtype, **_):
 
 def _made_prepare(shape, dtype=float, order="C", *, device=None, like=None):
     """np.zeros' call; ``shape`` may be a Value whose shape is meant."""
-    sizes, shape = spelled(shape)
+    sizes, shape = shape_operands(shape)
     return sizes, {"shape": shape, "dtype": number_dtype(dtype)}
 
 
 zeros = define(
     "zeros",
-    lambda xp, *sizes, shape, dtype: xp.zeros(declared(shape, sizes), dtype),
+    lambda xp, *sizes, shape, dtype: xp.zeros(runtime_shape(shape, sizes), dtype),
     _made_aval,
     vjp=_NO_OPERAND,
     jvp=_NO_OPERAND,
@@ -285,7 +285,7 @@ zeros = define(
 )
 ones = define(
     "ones",
-    lambda xp, *sizes, shape, dtype: xp.ones(declared(shape, sizes), dtype),
+    lambda xp, *sizes, shape, dtype: xp.ones(runtime_shape(shape, sizes), dtype),
     _made_aval,
     vjp=_NO_OPERAND,
     jvp=_NO_OPERAND,
@@ -299,7 +299,7 @@ ones = define(
 
 def _full_prepare(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     """np.full's call; the dtype is that of the filling value unless given."""
-    sizes, shape = spelled(shape)
+    sizes, shape = shape_operands(shape)
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.dtype(type(fill_value))
     return (fill_value, *sizes), {"shape": shape, "dtype": number_dtype(dtype)}
@@ -314,11 +314,11 @@ def _full_aval(fill, *sizes, shape, dtype):
 
 full = define(
     "full",
-    lambda xp, fill, *sizes, shape, dtype: xp.full(declared(shape, sizes), fill, dtype),
+    lambda xp, fill, *sizes, shape, dtype: xp.full(runtime_shape(shape, sizes), fill, dtype),
     _full_aval,
     vjp=lambda ct, y, fill, *sizes, shape, dtype: (unbroadcast(ct, fill), *[None] * len(sizes)),
     jvp=lambda t, y, fill, *sizes, shape, dtype: broadcast_to(PRIMITIVES["cast"](t[0], dtype), y),
-    batch=filled,
+    batch=full_batch,
     prepare=_full_prepare,
     source=arrays.full,
     never_fails_alone=True,

@@ -23,7 +23,7 @@ NO_BATCHED_OPERAND = never("it has no operand that could be mapped")
 NO_BATCHED_SIZE = never("a shape is the same for all examples of a batch")
 
 
-def shared(name: str, sizes: list, mapped: tuple) -> None:
+def refuse_mapped_shape(name: str, sizes: list, mapped: tuple) -> None:
     """Raise MissingRule if a shape depends on the example."""
     if any(mapped[len(mapped) - len(sizes) :]):
         raise MissingRule(f"{name} has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}")
@@ -57,7 +57,7 @@ def rank_of_shape(sizes: list, shape: tuple | None) -> int:
     return sizes[0].shape[0]
 
 
-def sliced_size(args, axes):
+def size_batch(args, axes):
     """The shape of one example, which is that of all."""
     (x,), (axis,) = args, axes
     found = emit_op("size", args)
@@ -69,10 +69,10 @@ def sliced_size(args, axes):
 
 
 @batch_first
-def summed_to_size(args, mapped, *, shape):
+def sum_to_size_batch(args, mapped, *, shape):
     """The rule of sum_to_size."""
     x, *sizes = args
-    shared("sum_to_size", sizes, mapped)
+    refuse_mapped_shape("sum_to_size", sizes, mapped)
     if shape is not None and shape_of(x, True) == shape:
         return x
     lead = rank_of(x, True) - rank_of_shape(sizes, shape)
@@ -82,20 +82,20 @@ def summed_to_size(args, mapped, *, shape):
 
 
 @batch_first
-def broadcast_further(args, mapped, *, shape):
+def broadcast_to_batch(args, mapped, *, shape):
     """The rule of broadcast_to."""
     x, *sizes = args
-    shared("broadcast_to", sizes, mapped)
+    refuse_mapped_shape("broadcast_to", sizes, mapped)
     more = rank_of_shape(sizes, shape) - rank_of(x, True)
     operand = emit_op("expand_dims", (x,), axis=tuple(range(1, more + 1))) if more else x
     return _sized("broadcast_to", operand, *with_batch(x, sizes, shape))
 
 
 @batch_first
-def reshaped(args, mapped, *, shape, order):
+def reshape_batch(args, mapped, *, shape, order):
     """The rule of reshape; Fortran's order is C's of the transposes."""
     x, *sizes = args
-    shared("reshape", sizes, mapped)
+    refuse_mapped_shape("reshape", sizes, mapped)
     if shape is not None and -1 in shape:
         rest = math.prod([n for n in shape if n != -1])
         shape = tuple([math.prod(shape_of(x, True)) // rest if n == -1 else n for n in shape])
@@ -112,10 +112,10 @@ def reshaped(args, mapped, *, shape, order):
 
 
 @batch_first
-def filled(args, mapped, *, shape, dtype):
+def full_batch(args, mapped, *, shape, dtype):
     """The rule of full, whose filling value may be mapped."""
     sizes = args[1:]
-    shared("full", sizes, mapped)
+    refuse_mapped_shape("full", sizes, mapped)
     if not mapped[0]:  # only a size is mapped
         raise MissingRule(f"full has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}")
-    return broadcast_further(args, [0, *[None] * len(sizes)], shape=shape)[0].astype(dtype)
+    return broadcast_to_batch(args, [0, *[None] * len(sizes)], shape=shape)[0].astype(dtype)

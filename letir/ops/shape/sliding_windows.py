@@ -12,14 +12,14 @@ from letir.ops.define.records import define
 from letir.ops.indexing.basic import assemble
 from letir.ops.indexing.index_expressions import spelled_item
 from letir.ops.shape.repeat_and_diagonal import one_or_more
-from letir.ops.shape.transpose_join_split import normalized
+from letir.ops.shape.transpose_join_split import normalize_axes
 
 _FEW = 64  # elements of a window, up to which a slice for each is faster than one index of places
 
 
 def _axes_of(ndim: int, axis) -> list[int]:
     """The axes of an array along which the windows slide; one may be there twice."""
-    return [*range(ndim)] if axis is None else [normalized(a, ndim)[0] for a in axis]
+    return [*range(ndim)] if axis is None else [normalize_axes(a, ndim)[0] for a in axis]
 
 
 def _windows_aval(x, *, window, axis):

@@ -15,7 +15,7 @@ from letir.ops.define.records import add_terms, array_dtype, define, result_dtyp
 from letir.ops.shape.shape_and_creation import as_size, reshape, zeros_like
 
 
-def normalized(axis, ndim: int) -> tuple[int, ...]:
+def normalize_axes(axis, ndim: int) -> tuple[int, ...]:
     """Axes as non-negative ints, in the order given. Raises BoundsError for one that is not there,
     or is twice.
     """
@@ -43,7 +43,7 @@ def int_or_tuple(axis):
 
 def _transpose_aval(x, *, axes):
     """The shape permuted."""
-    order = range(x.ndim)[::-1] if axes is None else normalized(axes, x.ndim)
+    order = range(x.ndim)[::-1] if axes is None else normalize_axes(axes, x.ndim)
     if len(order) != x.ndim:
         raise ShapeError(f"transpose: axes {axes} do not match an array with {x.ndim} axes")
     return x.with_shape(tuple(x.shape[i] for i in order))
@@ -58,8 +58,8 @@ def _transpose_vjp(ct, y, x, *, axes):
 def _moveaxis_prepare(a, source, destination):
     """np.moveaxis as a transpose."""
     source, destination = (
-        normalized(int_or_tuple(source), a.ndim),
-        normalized(int_or_tuple(destination), a.ndim),
+        normalize_axes(int_or_tuple(source), a.ndim),
+        normalize_axes(int_or_tuple(destination), a.ndim),
     )
     if len(source) != len(destination):
         raise ShapeError("moveaxis: source and destination differ in length")
@@ -72,7 +72,7 @@ def _moveaxis_prepare(a, source, destination):
 def _swapaxes_prepare(a, axis1, axis2):
     """np.swapaxes as a transpose."""
     order = list(range(a.ndim))
-    (i,), (j,) = normalized(axis1, a.ndim), normalized(axis2, a.ndim)
+    (i,), (j,) = normalize_axes(axis1, a.ndim), normalize_axes(axis2, a.ndim)
     order[i], order[j] = j, i
     return (a,), {"axes": tuple(order)}
 
@@ -103,7 +103,7 @@ transpose = define(
 )
 
 
-def moved(x: Value, source: tuple, destination: tuple) -> Value:
+def move_axes(x: Value, source: tuple, destination: tuple) -> Value:
     """``x`` with axes moved, as np.moveaxis."""
     operands, attrs = _moveaxis_prepare(x, source, destination)
     return transpose(*operands, **attrs)
@@ -113,7 +113,7 @@ def _expand_dims_aval(x, *, axis):
     """The shape with axes of length 1 at these places of the result."""
     places = axis if type(axis) is tuple else (axis,)
     ndim = x.ndim + len(places)
-    places, sizes = normalized(places, ndim), iter(x.shape)
+    places, sizes = normalize_axes(places, ndim), iter(x.shape)
     return x.with_shape(tuple(1 if i in places else next(sizes) for i in range(ndim)))
 
 
@@ -136,7 +136,9 @@ expand_dims = define(
 def _squeeze_aval(x, *, axis):
     """The shape without these axes of length 1."""
     axes = (
-        [i for i, n in enumerate(x.shape) if n == 1] if axis is None else normalized(axis, x.ndim)
+        [i for i, n in enumerate(x.shape) if n == 1]
+        if axis is None
+        else normalize_axes(axis, x.ndim)
     )
     if any(x.shape[i] != 1 for i in axes):
         raise ShapeError(f"squeeze: axis {axis} of {x.shape} is not of length 1")
@@ -163,7 +165,7 @@ squeeze = define(
 
 def _flip_aval(x, *, axis):
     """The operand's type."""
-    normalized(axis if axis is not None else (), x.ndim)
+    normalize_axes(axis if axis is not None else (), x.ndim)
     return x
 
 
@@ -193,7 +195,7 @@ def _concatenate_aval(*parts, axis, dtype):
         return ArrayType(dtype, (sum(part.size for part in parts),))
     if not parts[0].shape:
         raise ShapeError("concatenate: 0-d arrays cannot be concatenated; use stack")
-    (axis,) = normalized(axis, parts[0].ndim)
+    (axis,) = normalize_axes(axis, parts[0].ndim)
     rest = {part.shape[:axis] + part.shape[axis + 1 :] for part in parts}
     if len(rest) > 1 or len({part.ndim for part in parts}) > 1:
         listed = ", ".join(str(part.shape) for part in parts)
@@ -280,7 +282,7 @@ def _stack_aval(*parts, axis):
         listed = ", ".join(str(part.shape) for part in parts) or "none"
         raise ShapeError(f"stack: all arrays must have one shape, found {listed}")
     shape = list(parts[0].shape)
-    (axis,) = normalized(axis, len(shape) + 1)
+    (axis,) = normalize_axes(axis, len(shape) + 1)
     shape.insert(axis, len(parts))
     return ArrayType(array_dtype(*parts), tuple(shape))
 
@@ -323,7 +325,7 @@ def split_parts(n, sections) -> list:
 
 def _split_aval(x, *, sections, axis):
     """The parts; a number of sections must divide the axis."""
-    (axis,) = normalized(axis, x.ndim)
+    (axis,) = normalize_axes(axis, x.ndim)
     n = x.shape[axis]
     if type(sections) is int and (sections < 1 or (type(n) is int and n % sections)):
         raise ShapeError(
@@ -355,7 +357,7 @@ def _overlap(x: Value, sections, axis: int) -> bool:
 
 def _part_into(ct, x, sections, axis, i) -> Value:
     """The cotangent of part ``i`` in zeros of the shape of ``x``, for parts that overlap."""
-    (axis,) = normalized(axis, x.ndim)
+    (axis,) = normalize_axes(axis, x.ndim)
     start = ([0, *sections])[i]
     place = (slice(None),) * axis + (slice(start, start + ct.shape[axis]),)
     return zeros_like(x).at[place].add(ct)

@@ -14,14 +14,14 @@ from letir.ops.elementwise.casting import cast
 from letir.ops.reductions.reductions import NO_VALUE, sum_
 from letir.ops.shape.padding import pad
 from letir.ops.shape.shape_and_creation import as_size, broadcast_to, reshape
-from letir.ops.shape.transpose_join_split import concatenate, expand_dims, moved, normalized
+from letir.ops.shape.transpose_join_split import concatenate, expand_dims, move_axes, normalize_axes
 
 # ---- differences of neighbours ----
 
 
 def _neighbours(x: Value, axis: int) -> tuple[Value, Value]:
     """All elements along an axis but the first, and all but the last."""
-    before = (slice(None),) * normalized(axis, x.ndim)[0]
+    before = (slice(None),) * normalize_axes(axis, x.ndim)[0]
     return x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
 
 
@@ -87,7 +87,7 @@ def _gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
 
     ``spacing``: the distance between neighbours, or where each lies along the axis.
     """
-    (axis,) = normalized(axis, f.ndim)
+    (axis,) = normalize_axes(axis, f.ndim)
     if edge_order not in (1, 2):
         raise ShapeError(f"gradient: edge_order is 1 or 2, found {edge_order}")
     if type(f.shape[axis]) is int and f.shape[axis] < edge_order + 1:
@@ -95,7 +95,7 @@ def _gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
             f"gradient: an axis of {f.shape[axis]} is too short: edge_order + 1 elements are needed"
         )
     f = f if f.type.inexact else cast(f, np.float64)
-    row = moved(f, (axis,), (-1,))
+    row = move_axes(f, (axis,), (-1,))
     if isinstance(spacing, Value) and spacing.shape:
         if spacing.shape != (f.shape[axis],):
             raise ShapeError(f"gradient: {spacing.shape} places for an axis of {f.shape[axis]}")
@@ -103,7 +103,7 @@ def _gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
     else:
         inside, weights = _even(row, 1.0 if spacing is None else spacing, edge_order)
     first, last = (recast(expand_dims(_weighted(row, w), -1), f.dtype) for w in weights)
-    return moved(concatenate([first, recast(inside, f.dtype), last], -1), (-1,), (axis,))
+    return move_axes(concatenate([first, recast(inside, f.dtype), last], -1), (-1,), (axis,))
 
 
 def _weighted(row: Value, weights: dict) -> Value:

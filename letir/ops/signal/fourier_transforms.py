@@ -20,7 +20,7 @@ from letir.ops.define.records import define, unbroadcast
 from letir.ops.elementwise.ufuncs import conj, real
 from letir.ops.indexing.basic import assemble
 from letir.ops.shape.shape_and_creation import as_size
-from letir.ops.shape.transpose_join_split import int_or_tuple, normalized
+from letir.ops.shape.transpose_join_split import int_or_tuple, normalize_axes
 
 _OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "ortho": "ortho"}
 
@@ -54,7 +54,7 @@ def _along_two(a, s=None, axes=(-2, -1), norm=None, out=None):
 def _axes_of(x, axes) -> tuple[int, ...]:
     """The axes that are transformed. Raises ShapeError if there is none."""
     every = range(x.ndim) if axes is None else axes
-    found = tuple([i for a in every for i in normalized(a, x.ndim)])
+    found = tuple([i for a in every for i in normalize_axes(a, x.ndim)])
     if len(set(found)) < len(found):
         raise ShapeError(
             f"fft: axes {axes} name an axis twice\n  transform twice: np.fft.fft(np.fft.fft(x))"
@@ -116,7 +116,7 @@ def _refitted(ct: Value, x: Value, axes: tuple) -> Value:
     if ct.shape == x.shape:
         return ct
     kept = [slice(None)] * x.ndim
-    for a in normalized(axes, x.ndim):
+    for a in normalize_axes(axes, x.ndim):
         kept[a] = slice(min(ct.shape[a], x.shape[a]))
     part = ct[tuple(kept)]
     return part if part.shape == x.shape else assemble(x, ((tuple(kept), part, ()),))

@@ -15,7 +15,13 @@ from letir.ast.terms import Arg, Bind, Local
 from letir.ops.elementwise.casting import cast, copy
 from letir.ops.elementwise.ufuncs import real
 from letir.ops.shape.shape_and_creation import broadcast_to, ravel, reshape, sum_to_size
-from letir.ops.shape.transpose_join_split import expand_dims, flip, normalized, squeeze, transpose
+from letir.ops.shape.transpose_join_split import (
+    expand_dims,
+    flip,
+    normalize_axes,
+    squeeze,
+    transpose,
+)
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
 # bits of whole numbers that a float holds exactly
@@ -44,7 +50,7 @@ def before(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | None:
 def order_of(bind: Bind) -> tuple[int, ...]:
     """The axes of a transpose, all of them and from 0."""
     axes, ndim = bind.attrs["axes"], bind.binders[0].type.ndim
-    return tuple(range(ndim))[::-1] if axes is None else normalized(axes, ndim)
+    return tuple(range(ndim))[::-1] if axes is None else normalize_axes(axes, ndim)
 
 
 def transposed(bind: Bind, known: ValueFacts) -> Bind | Local | None:
@@ -72,7 +78,7 @@ def flipped(bind: Bind, known: ValueFacts) -> Local | None:
 def places(axis, bind: Bind) -> frozenset[int]:
     """Axes in no order; None is all of them."""
     ndim = bind.binders[0].type.ndim
-    return frozenset(range(ndim) if axis is None else normalized(axis, ndim))
+    return frozenset(range(ndim) if axis is None else normalize_axes(axis, ndim))
 
 
 def _squeezed(bind: Bind, known: ValueFacts) -> Local | None:
@@ -81,7 +87,7 @@ def _squeezed(bind: Bind, known: ValueFacts) -> Local | None:
     if inner is None or bind.attrs["axis"] is None:
         return None
     ndim = bind.args[0].type.ndim
-    made, taken = (normalized(b.attrs["axis"], ndim) for b in (inner, bind))
+    made, taken = (normalize_axes(b.attrs["axis"], ndim) for b in (inner, bind))
     x = inner.args[0]
     return x if set(made) == set(taken) and known.can_be_view(bind.binders[0], x) else None
 

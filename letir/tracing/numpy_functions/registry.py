@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, TraceError
 from letir.ops.define.records import promotion_type
-from letir.ops.shape.shape_and_creation import counted
+from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.mutation.memory_order import ordered_like, raveled_as_it_lies
 from letir.tracing.numpy_functions.in_place import WRITES
 from letir.tracing.operands import stack_traced
@@ -27,7 +27,7 @@ def _like(name: str):
 
     def made(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
         # `a` itself for its shape: a size that is known by name stays one
-        like_this = a if shape is None else counted(shape)
+        like_this = a if shape is None else shape_from_call(shape)
         operands, attrs = op.prepare(like_this, dtype or a.dtype)
         return ordered_like(a.emitter.apply(op, operands, op.complete(attrs)), a, order)
 
@@ -38,7 +38,7 @@ def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, d
     """np.full_like of a traced value."""
     op = PRIMITIVES["full"]
     operands, attrs = op.prepare(
-        a if shape is None else counted(shape), stack_traced(fill_value), dtype or a.dtype
+        a if shape is None else shape_from_call(shape), stack_traced(fill_value), dtype or a.dtype
     )
     return ordered_like(a.emitter.apply(op, operands, op.complete(attrs)), a, order)
 

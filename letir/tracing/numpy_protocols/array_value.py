@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
-from letir.ops.shape.shape_and_creation import counted
+from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.checks.unsupported import refusal
 from letir.tracing.mutation.views import as_array
 from letir.tracing.numpy_functions.registry import PLAIN
@@ -147,7 +147,9 @@ class ArrayValue(ArrayMethods):
 
     def reshape(self, *shape, order="C"):
         """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
-        return PRIMITIVES["reshape"](self, counted(shape[0]) if len(shape) == 1 else shape, order)
+        return PRIMITIVES["reshape"](
+            self, shape_from_call(shape[0]) if len(shape) == 1 else shape, order
+        )
 
     def compress(self, condition, axis=None, out=None):
         """NumPy's ``ndarray.compress``."""
