@@ -4,8 +4,12 @@ from collections.abc import Callable, Collection
 
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.errors import LetirError
-from letir.ops.autodiff.checkpoint_and_custom_jvp import fitted
-from letir.ops.control_flow.loop_analysis import carried, reaching, requiring
+from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body
+from letir.ops.control_flow.loop_analysis import (
+    params_reaching,
+    propagate_needed,
+    results_requiring_grad,
+)
 
 # operands before those of the bodies, parameters of the body before those that are operands
 OFFSETS = {"cond": (1, 0), "switch": (1, 0), "while_loop": (0, 0), "while_scan": (0, 0)}
@@ -21,7 +25,7 @@ def _alternatives(bind: Bind) -> tuple[Lambda, ...]:
     attrs = bind.attrs
     if bind.op.name in _ONE_BODY:
         body = attrs[_ONE_BODY[bind.op.name]]
-        return (fitted(body, tuple([arg.type for arg in bind.args])),)
+        return (fit_body(body, tuple([arg.type for arg in bind.args])),)
     if "body" in attrs:
         return ()
     return attrs.get("branches") or (attrs["on_true"], attrs["on_false"])
@@ -67,13 +71,16 @@ def depending(bind: Bind, chosen: Collection[Local]) -> list[Local]:
     flags = [arg in chosen for arg in bind.args[before:]]
     attrs = bind.attrs
     if bodies := _alternatives(bind):
-        found = [any(row) for row in zip(*[requiring(b, flags) for b in bodies], strict=True)]
+        found = [
+            any(row)
+            for row in zip(*[results_requiring_grad(b, flags) for b in bodies], strict=True)
+        ]
         return [binder for binder, there in zip(bind.binders, found, strict=True) if there]
     n_carry = attrs.get("n_carry", len(bind.binders))
     body = attrs["body"]
     body = Lambda([*body.params[leading:], *body.params[:leading]], body.binds, body.ret)
-    flags = carried(body, [*flags, *[False] * leading], n_carry)
-    found = requiring(body, flags)
+    flags = propagate_needed(body, [*flags, *[False] * leading], n_carry)
+    found = results_requiring_grad(body, flags)
     if bind.op.name == "while_scan" and not attrs["numbered"]:
         found.insert(n_carry, False)
     return [
@@ -85,7 +92,7 @@ def depending(bind: Bind, chosen: Collection[Local]) -> list[Local]:
 
 def _reads(test: Lambda, places: Collection[int]) -> bool:
     """Whether the result of ``test`` depends on parameters in these places."""
-    read = reaching(test, [True] * len(test.ret.args))
+    read = params_reaching(test, [True] * len(test.ret.args))
     return any(read[i] for i in places)
 
 

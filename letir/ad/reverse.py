@@ -20,7 +20,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.autodiff.gradient_steps import autograd_add, grad_of
-from letir.ops.control_flow.loop_analysis import is_even, with_numbers
+from letir.ops.control_flow.loop_analysis import has_fixed_shape, restore_number_results
 from letir.ops.elementwise.ufuncs import add
 from letir.passes.lowering import without_combinators, without_writes
 from letir.passes.memory.aliases import copy_outliving_views
@@ -208,14 +208,14 @@ def _differentiate_body(
     """
     again = _gradients(without_combinators(without_writes(f)), requires_grad, defined, even=True)
     gradient = again()
-    if all(map(is_even, gradient.f.ret.args[gradient.f_real_outputs :])):
+    if all(map(has_fixed_shape, gradient.f.ret.args[gradient.f_real_outputs :])):
         return gradient
     return with_policy(gradient, _keeps_even, again=again)
 
 
 def _keeps_even(bind: Bind) -> bool:
     """The policy that keeps what has the same shape each time."""
-    return all(map(is_even, bind.binders))
+    return all(map(has_fixed_shape, bind.binders))
 
 
 def _gradients(f: Lambda, requires_grad, defined, *, even: bool = False):
@@ -295,7 +295,7 @@ class _Recording:
         if known is None:
             flags = [type(arg) is Local and arg in needed for arg in bind.args]
             known = bind.op.saving(bind, flags, mask, _differentiate_body)
-            if self.even and not all(map(is_even, known.binders[len(bind.binders) :])):
+            if self.even and not all(map(has_fixed_shape, known.binders[len(bind.binders) :])):
                 known = bind
             self.saving[id(bind)] = known
         # a residual may get a cotangent of its own [D4]
@@ -307,7 +307,7 @@ class _Recording:
         primal = self.captures.primal()
         if not self.saving:
             return primal
-        binds = [with_numbers(self.saving.get(id(bind), bind)) for bind in primal.binds]
+        binds = [restore_number_results(self.saving.get(id(bind), bind)) for bind in primal.binds]
         return primal.with_binds(list(chain.from_iterable(binds)))
 
     def gradient(self, inputs: list[int]) -> Gradient:

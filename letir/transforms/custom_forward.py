@@ -24,7 +24,7 @@ from letir.errors import DTypeError, LetirError, MissingRule, ShapeError
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.checkpoint_and_custom_jvp import custom_jvp as custom_jvp_op
-from letir.ops.autodiff.checkpoint_and_custom_jvp import directed
+from letir.ops.autodiff.checkpoint_and_custom_jvp import may_have_tangent
 from letir.ops.define.records import recast
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.tracing.entry import Recording, record
@@ -153,7 +153,7 @@ class custom_jvp(CustomFunction[P, R]):
                 f"{self}: the tangent of its rule nests as the result, {tree}, found {tangent!r}"
             )
         pairs = zip(leaves, outs, strict=True)
-        return [self.tangent(t, out) for t, out in pairs if directed(out.type)]
+        return [self.tangent(t, out) for t, out in pairs if may_have_tangent(out.type)]
 
     def tangent(self, tangent, out: Tracer):
         """A tangent as the result's type wants it; zeros for None."""
@@ -242,7 +242,7 @@ def _place_of(leaf):
 
 def _has_tangent(param: Local) -> bool:
     """Whether the rule gets a tangent for this argument."""
-    return directed(param.type)
+    return may_have_tangent(param.type)
 
 
 def _nested_tangents(given, tangents: list):
@@ -250,7 +250,7 @@ def _nested_tangents(given, tangents: list):
     leaves, spec = flatten(given)
     rest = iter(tangents)
     return spec.unflatten(
-        [next(rest) if isinstance(x, Tracer) and directed(x.type) else None for x in leaves]
+        [next(rest) if isinstance(x, Tracer) and may_have_tangent(x.type) else None for x in leaves]
     )
 
 

@@ -26,21 +26,21 @@ def body_type(operand) -> ArrayType | None:
     return operand.type if isinstance(operand, Value) else WEAK.get(type(operand))
 
 
-def fitted(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
+def fit_body(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
     """``body`` for operands of these types; itself where they are those of its parameters."""
     fits = all(kind is param.type for kind, param in zip(types, body.params, strict=True))
     return body if fits else retype(body, *types)
 
 
-def suited(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
-    """``fitted``, but parameters that are Python numbers stay what they are: a body takes 0-d
+def fit_body_keeping_numbers(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
+    """``fit_body``, but parameters that are Python numbers stay what they are: a body takes 0-d
     arrays as such (``as_numbers``).
     """
     own = [
         param.type if _is_number_for(kind, param.type) else kind
         for kind, param in zip(types, body.params, strict=True)
     ]
-    return fitted(body, own)
+    return fit_body(body, own)
 
 
 def _is_number_for(kind: ArrayType | None, declared: ArrayType | None) -> bool:
@@ -63,12 +63,12 @@ def _number_places(body: Lambda) -> tuple[int, ...]:
     return tuple([i for i, p in enumerate(body.params) if p.type is not None and p.type.weak])
 
 
-def directed(kind: ArrayType | None) -> bool:
+def may_have_tangent(kind: ArrayType | None) -> bool:
     """Whether a value of this type has a tangent."""
     return kind is None or kind.inexact
 
 
-def body_op(name: str, run, aval, **fields) -> Primitive:
+def define_body_op(name: str, run, aval, **fields) -> Primitive:
     """Register the record of an operation that holds bodies.
 
     ``run(xp, operands, *, call, **attrs)`` computes it, and empties the list of operands.
@@ -89,10 +89,10 @@ def body_op(name: str, run, aval, **fields) -> Primitive:
 
 def without_effects(body: Lambda) -> Lambda:
     """``body`` to be computed again: guards and prints happened the first time."""
-    return body.memo(_silent)
+    return body.memo(_drop_effects)
 
 
-def _silent(body: Lambda) -> Lambda:
+def _drop_effects(body: Lambda) -> Lambda:
     return map_bodies(body, _without_own_effects)
 
 
@@ -109,42 +109,42 @@ def attrs_without_effects(attrs: Attrs) -> Attrs:
 
 def _checkpoint_aval(*types, body, saved):
     """The types of the body's results."""
-    return tuple(arg.type for arg in fitted(body, types).ret.args)
+    return tuple(arg.type for arg in fit_body(body, types).ret.args)
 
 
 def _checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
     """Compute the body again, but for what is saved, and go back through it."""
     # the last results are what a policy saves
     known = {i: outs[i] for i in range(len(outs) - saved, len(outs))}
-    body = without_effects(fitted(body, tuple(map(body_type, args))))
+    body = without_effects(fit_body(body, tuple(map(body_type, args))))
     again = [barrier(arg) if isinstance(arg, Value) else arg for arg in args]
     return transform(body, again, cts, wanted=wanted, known=known)
 
 
 def _checkpoint_jvp(tangents, outs, *args, body, saved, transform):
     """One bind again, of the tangents' program, so that its backward computes again too."""
-    body = without_effects(fitted(body, tuple(map(body_type, args))))
+    body = without_effects(fit_body(body, tuple(map(body_type, args))))
     inner = LetBuilder()
     operands = [inner.param(param.type, param.name) for param in body.params]
     directions = [None if t is None else inner.param(t.type) for t in tangents]
     found = transform(body, operands, directions)
     program = inner.build([t for t in found if t is not None])
     given = [t for t in tangents if t is not None]  # None is zero, and no operand
-    results = iter(given[0].emitter.apply(checkpoint, (*args, *given), _one(program)))
+    results = iter(given[0].emitter.apply(checkpoint, (*args, *given), _checkpoint_attrs(program)))
     return tuple(None if t is None else next(results) for t in found)
 
 
-def _one(program: Lambda):
+def _checkpoint_attrs(program: Lambda):
     return checkpoint.complete({"body": program, "saved": 0})
 
 
-checkpoint = body_op(
+checkpoint = define_body_op(
     "checkpoint",
     lambda xp, operands, *, call, body, saved: call(body, operands),
     _checkpoint_aval,
     vjp=_checkpoint_vjp,
     jvp=_checkpoint_jvp,
-    batch=mapped_checkpoint(fitted),
+    batch=mapped_checkpoint(fit_body),
     results=lambda *, body, saved: len(body.ret.args),
     source=control.body,
 )
@@ -154,7 +154,7 @@ checkpoint = body_op(
 
 def _custom_jvp_aval(*types, name, primal, rule, closed_over):
     """The types of the function's results."""
-    return tuple(arg.type for arg in fitted(primal, types[: len(primal.params)]).ret.args)
+    return tuple(arg.type for arg in fit_body(primal, types[: len(primal.params)]).ret.args)
 
 
 def _custom_jvp_rule(operands, tangents, *, name, primal, rule, closed_over) -> Lambda:
@@ -165,7 +165,7 @@ def _custom_jvp_rule(operands, tangents, *, name, primal, rule, closed_over) -> 
             "for a few orders of derivatives only\n"
             "  compute what the rule needs without calling the function itself"
         )
-    return fitted(rule, [body_type(value) for value in (*operands, *tangents)])
+    return fit_body(rule, [body_type(value) for value in (*operands, *tangents)])
 
 
 def _tangents_of(args, tangents) -> list:
@@ -184,7 +184,9 @@ def _custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
     operands, given = (*args, *outs), _tangents_of(args[:count], tangents[:count])
     rule = _custom_jvp_rule(operands, given, **attrs)
     found = iter(emitter.call(rule, (*operands, *given)))
-    return tuple(_tangent_like(next(found), out) if directed(out.type) else None for out in outs)
+    return tuple(
+        _tangent_like(next(found), out) if may_have_tangent(out.type) else None for out in outs
+    )
 
 
 def _tangent_like(tangent, out: Value) -> Value:
@@ -200,7 +202,7 @@ def _custom_jvp_vjp(cts, outs, *args, transform, **attrs):
     operands, zeros = (*args, *outs), _tangents_of(given, [None] * len(given))
     wanted = [isinstance(x, Value) for x in given if _has_tangent(x)]
     rule = _custom_jvp_rule(operands, zeros, **attrs)
-    directions = [ct for ct, out in zip(cts, outs, strict=True) if directed(out.type)]
+    directions = [ct for ct, out in zip(cts, outs, strict=True) if may_have_tangent(out.type)]
     found = transform(
         rule, (*operands, *zeros), directions, wanted=[*[False] * len(operands), *wanted]
     )
@@ -221,7 +223,7 @@ def _closed_over_reason(name: str) -> str:
 
 def _has_tangent(operand) -> bool:
     """Whether the user's rule takes a tangent of this operand."""
-    return operand is not None and directed(body_type(operand))
+    return operand is not None and may_have_tangent(body_type(operand))
 
 
 def _zero_tangent(operand):
@@ -238,13 +240,13 @@ def _run_custom_jvp(xp, operands: list, *, call, name, primal, rule, closed_over
     return call(primal, operands)
 
 
-custom_jvp = body_op(
+custom_jvp = define_body_op(
     "custom_jvp",
     _run_custom_jvp,
     _custom_jvp_aval,
     vjp=_custom_jvp_vjp,
     jvp=_custom_jvp_jvp,
-    batch=mapped_custom_jvp(fitted, directed),
+    batch=mapped_custom_jvp(fit_body, may_have_tangent),
     results=lambda *, name, primal, rule, closed_over: len(primal.ret.args),
     source=control.primal,
 )

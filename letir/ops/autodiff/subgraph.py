@@ -6,7 +6,7 @@ history, and its backward runs ``df``. Loaded on a miss of its name.
 
 from letir.ast.terms import Lambda
 from letir.ops.as_numpy import control
-from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body
 from letir.ops.define.batch_rules import batch_first, first_mapped
 from letir.ops.define.records import define
@@ -40,7 +40,7 @@ def _run_graph(xp, operands: list, *, call, f, **others):
 
 def _graph_aval(*types, f, df, **vectors):
     """The types of the results of ``f``."""
-    return tuple([arg.type for arg in fitted(f, types).ret.args])
+    return tuple([arg.type for arg in fit_body(f, types).ret.args])
 
 
 def _graph_vjp(cts, outs, *args, f, df, transform, wanted=None, **vectors):
@@ -48,13 +48,13 @@ def _graph_vjp(cts, outs, *args, f, df, transform, wanted=None, **vectors):
 
     Not ``df``: here it is known which cotangents there are, so that nothing is left to the run.
     """
-    body = fitted(f, tuple(map(body_type, args)))
+    body = fit_body(f, tuple(map(body_type, args)))
     return transform(body, args, cts, wanted=wanted, known=dict(enumerate(outs)))
 
 
 def _graph_jvp(tangents, outs, *args, f, df, transform, **vectors):
     """Forwards through ``f``."""
-    return transform(fitted(f, tuple(map(body_type, args))), args, tangents)
+    return transform(fit_body(f, tuple(map(body_type, args))), args, tangents)
 
 
 @batch_first

@@ -1,8 +1,9 @@
-"""A binary operation of the user's, a closed body of two elements, applied to many at once.
+"""Binary operations that users give to ``reduce`` and ``associative_scan``, applied to many pairs.
 
-An element is one or several arrays; the body's parameters are those of the first, those of the
-second, then what it captures. ``fold`` and ``prefixes`` are the schemes of logarithmic depth that
-``reduce`` and ``associative_scan`` stand for; ``known_ufunc`` says which bodies are NumPy's own.
+An operation is a closed body that combines two elements; an element is one array or several. The
+parameters of the body are the arrays of the first element, the arrays of the second, then the
+captured values. ``reduce_by_halves`` and ``compute_prefixes`` are the algorithms of logarithmic
+depth; ``known_ufunc`` recognises the bodies that are one of NumPy's ufuncs.
 """
 
 from collections.abc import Sequence
@@ -18,14 +19,17 @@ from letir.ops.autodiff.gradient_step_batching import mapped_body
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import concatenate, stack
 
-# ufuncs that are associative, by the records that they compute
+# associative ufuncs, by the name of the record
 _ASSOCIATIVE = frozenset(
     ("add", "mul", "maximum", "minimum", "fmax", "fmin", "logaddexp", "logaddexp2")
 ) | frozenset(f"{how}_{name}" for how in ("bitwise", "logical") for name in ("and", "or", "xor"))
 
 
 def known_ufunc(body: Lambda, n_xs: int) -> str | None:
-    """The record whose ufunc the body is, of two elements of one array; None if it is another."""
+    """The name of the record that the body consists of, if it is an associative ufunc; else None.
+
+    ``n_xs``: the number of arrays in an element; only elements of one array have ufuncs.
+    """
     binds = live_binds(body) if n_xs == 1 else ()
     if len(binds) != 1:
         return None
@@ -33,13 +37,13 @@ def known_ufunc(body: Lambda, n_xs: int) -> str | None:
     if bind.op.name not in _ASSOCIATIVE or body.ret.args != bind.binders:
         return None
     if bind.args != (a, b) or a.type is not b.type or bind.binders[0].type is not a.type:
-        return None  # b + a is not a + b where there are nans with signs
+        return None  # not b + a either: the sign of a nan depends on the order of operands
     return bind.op.name
 
 
 @frozen
-class _ForMany:
-    """The analysis of a body that ``Lambda.memo`` keeps: the program for ``count`` pairs."""
+class _BatchedBody:
+    """An analysis for ``Lambda.memo``: the body batched over ``count`` pairs of elements."""
 
     count: int
     mapped: tuple[bool, ...]
@@ -50,24 +54,24 @@ class _ForMany:
         return mapped_body(body, axes, self.count, LATE_BOUND["batched"], every)
 
 
-def for_many(body: Lambda, mapped: Sequence[bool], count: int) -> Lambda:
-    """``body`` for ``count`` elements at once; each result has the batch as axis 0."""
-    return body.memo(_ForMany(count, tuple(mapped)))
+def batch_body(body: Lambda, mapped: Sequence[bool], count: int) -> Lambda:
+    """``body`` batched over ``count`` elements; each result has the batch as axis 0."""
+    return body.memo(_BatchedBody(count, tuple(mapped)))
 
 
 def can_batch(body: Lambda, mapped: Sequence[bool]) -> bool:
-    """Whether all operations of the body have a rule for many at once, and none an effect."""
+    """Whether all operations of the body have a batching rule, and none has an effect."""
     if any(bind.op.random or has_effect(bind) for bind in body.binds):
-        return False  # in the order of the elements
+        return False  # draws and effects happen in the order of the elements
     try:
-        program = for_many(body, mapped, 2)
+        program = batch_body(body, mapped, 2)
     except LetirError:
         return False
     return all(bind.op.name != "looped" for bind in program.binds)
 
 
-class Pairwise:
-    """``body`` on arrays of elements, recorded where these are."""
+class PairwiseBody:
+    """A binary body that can be called on arrays of elements, where these are recorded."""
 
     def __init__(self, body: Lambda, n_xs: int, captured: Sequence):
         self.body, self.n_xs, self.captured = body, n_xs, list(captured)
@@ -75,61 +79,76 @@ class Pairwise:
     def __call__(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
         """The results for the pairs of elements of ``a`` and ``b``."""
         mapped = [True] * (2 * self.n_xs) + [False] * len(self.captured)
-        program = for_many(self.body, mapped, a[0].shape[0])
+        program = batch_body(self.body, mapped, a[0].shape[0])
         return list(a[0].emitter.call(program, [*a, *b, *self.captured]))
 
     def one(self, a: Sequence, b: Sequence) -> list:
-        """The result for two elements."""
+        """The body's results for two single elements."""
         emitter = next(v.emitter for v in (*a, *b) if isinstance(v, Value))
         return list(emitter.call(self.body, [*a, *b, *self.captured]))
 
 
-def _joined(*parts: Sequence[Value]) -> list[Value]:
-    """The elements of several arrays of elements, one after the other."""
+def _concatenate_elements(*parts: Sequence[Value]) -> list[Value]:
+    """The elements of all ``parts``, concatenated."""
     return [concatenate(list(arrays)) for arrays in zip(*parts, strict=True)]
 
 
-def _picked(elements: Sequence[Value], item) -> list[Value]:
+def _select_elements(elements: Sequence[Value], item) -> list[Value]:
     """``elements[item]``."""
     return [x[item] for x in elements]
 
 
-def fold(combine: Pairwise, elements: list[Value]) -> list[Value]:
-    """All elements combined, at least one, in their order: neighbours first, then their results."""
+def reduce_by_halves(combine: PairwiseBody, elements: list[Value]) -> list[Value]:
+    """All elements combined in their order, by a tree: neighbours first, then their results.
+
+    There must be at least one element.
+    """
     n = elements[0].shape[0]
     while n > 1:
         even = n - n % 2
-        found = combine(_picked(elements, slice(0, even, 2)), _picked(elements, slice(1, even, 2)))
-        elements = _joined(found, _picked(elements, slice(even, n))) if n % 2 else found
+        found = combine(
+            _select_elements(elements, slice(0, even, 2)),
+            _select_elements(elements, slice(1, even, 2)),
+        )
+        elements = (
+            _concatenate_elements(found, _select_elements(elements, slice(even, n)))
+            if n % 2
+            else found
+        )
         n = elements[0].shape[0]
-    return _picked(elements, 0)
+    return _select_elements(elements, 0)
 
 
-def prefixes(combine: Pairwise, elements: list[Value]) -> list[Value]:
-    """Each element combined with all before it.
+def compute_prefixes(combine: PairwiseBody, elements: list[Value]) -> list[Value]:
+    """Each element combined with all elements before it (an inclusive scan).
 
-    Pairs are combined, their prefixes are those of every second element, and the others lie one
-    element further (Blelloch, Prefix sums and their applications, 1990, as in JAX).
+    Neighbours are combined in pairs. The prefixes of the pairs are the prefixes at odd places; one
+    more combination with the next element gives each prefix at an even place (Blelloch, Prefix sums
+    and their applications, 1990; JAX's ``associative_scan`` does the same).
     """
     levels = [elements]
     while (n := levels[-1][0].shape[0]) > 1:
         last, even = levels[-1], n - n % 2
-        levels.append(combine(_picked(last, slice(0, even, 2)), _picked(last, slice(1, even, 2))))
+        levels.append(
+            combine(
+                _select_elements(last, slice(0, even, 2)), _select_elements(last, slice(1, even, 2))
+            )
+        )
     odd = levels.pop()
     while levels:
         last = levels.pop()
         n = last[0].shape[0]
-        rest = _picked(last, slice(2, None, 2))
-        even = _picked(last, slice(0, 1))
+        rest = _select_elements(last, slice(2, None, 2))
+        even = _select_elements(last, slice(0, 1))
         if n > 2:
-            before = odd if n % 2 else _picked(odd, slice(0, -1))
-            even = _joined(even, combine(before, rest))
-        odd = _alternating(even, odd)
+            before = odd if n % 2 else _select_elements(odd, slice(0, -1))
+            even = _concatenate_elements(even, combine(before, rest))
+        odd = _interleave_elements(even, odd)
     return odd
 
 
-def _alternating(even: Sequence[Value], odd: Sequence[Value]) -> list[Value]:
-    """The elements of ``even`` and ``odd`` in turns; ``even`` may have one more."""
+def _interleave_elements(even: Sequence[Value], odd: Sequence[Value]) -> list[Value]:
+    """The elements of ``even`` and ``odd`` alternating; ``even`` may have one element more."""
     found = []
     for a, b in zip(even, odd, strict=True):
         n, shape = b.shape[0], b.shape[1:]

@@ -1,8 +1,8 @@
-"""Derivatives of ``cond`` and ``switch``: the same choice again, among the bodies' derivatives.
+"""Derivatives of ``cond`` and ``switch``: the same choice, among the derivatives of the bodies.
 
-What the way back reads of the inside of a branch is among the results of the bind that
-``choice_saving`` makes, zeros where another branch was taken; a bind without these computes its
-branch again.
+``choice_saving`` adds the residuals of the branches to the results of a bind; a residual of a
+branch that was not taken is zeros. The backward pass of a bind without residuals recomputes the
+branch.
 """
 
 from collections.abc import Callable, Sequence
@@ -13,8 +13,12 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType
-from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, suited, without_effects
-from letir.ops.control_flow.fori_as_while import as_kind
+from letir.ops.autodiff.checkpoint_and_custom_jvp import (
+    body_type,
+    fit_body_keeping_numbers,
+    without_effects,
+)
+from letir.ops.control_flow.fori_as_while import convert_number
 from letir.ops.define.records import PYTHON_TYPES
 from letir.ops.shape.shape_and_creation import zeros, zeros_like
 
@@ -22,7 +26,7 @@ from letir.ops.shape.shape_and_creation import zeros, zeros_like
 
 
 def branches_in(attrs: dict) -> tuple[Lambda, ...]:
-    """The bodies of a ``cond``, the one of true first, or of a ``switch``."""
+    """The bodies of a ``cond``, ``on_true`` first, or of a ``switch``."""
     return attrs["branches"] if "branches" in attrs else (attrs["on_true"], attrs["on_false"])
 
 
@@ -33,12 +37,15 @@ def choice_attrs(name: str, bodies: Sequence[Lambda]) -> dict:
     return dict(zip(("on_true", "on_false"), bodies, strict=True))
 
 
-def choose(name: str, choice, operands: Sequence, branches: Sequence[Callable], zero: Callable):
-    """What the chosen one of ``branches`` gives, recorded where the operands are.
+def emit_choice(
+    name: str, choice, operands: Sequence, branches: Sequence[Callable], zero: Callable
+):
+    """The results of a ``cond`` or ``switch`` over ``branches``, recorded where the operands are.
 
-    ``branch(params)`` gives its results, of which None is a zero, on parameters for the operands;
-    ``zero(i, params)`` is that as an array, where another branch has none. None is returned for a
-    result that is None in all. Operands that no branch reads are no operands of the bind.
+    ``branch(params)`` computes the results of a branch from parameters that stand for the operands;
+    None is a result that is zero. ``zero(i, params)`` makes the array of zeros for a result that is
+    None in this branch and not in another; a result that is None in all branches stays None.
+    Operands that no branch reads are left out of the bind.
     """
     made = []
     for branch in branches:
@@ -53,10 +60,10 @@ def choose(name: str, choice, operands: Sequence, branches: Sequence[Callable], 
         [zero(i, params) if found[i] is None else found[i] for i in given]
         for _, params, found in made
     ]
-    pairs = zip(made, _alike(results), strict=True)
-    programs = [_live(builder, found) for (builder, *_), found in pairs]
+    pairs = zip(made, _match_number_types(results), strict=True)
+    programs = [_build_live(builder, found) for (builder, *_), found in pairs]
     there = [operand for operand in operands if isinstance(operand, Value)]
-    programs, there = _read_only(programs, there)
+    programs, there = _drop_unread_operands(programs, there)
     emitter = next(v.emitter for v in (choice, *operands) if isinstance(v, Value))
     op = PRIMITIVES[name]
     attrs = op.complete(choice_attrs(name, programs))
@@ -64,26 +71,31 @@ def choose(name: str, choice, operands: Sequence, branches: Sequence[Callable], 
     return tuple([answers.get(i) for i in counts])
 
 
-def _alike(results: Sequence[list]) -> Sequence[list]:
-    """The results of several branches, Python numbers as arrays where others have arrays."""
+def _match_number_types(results: Sequence[list]) -> Sequence[list]:
+    """The results of the branches; a Python number is made an array if another branch has one."""
     kinds = [list(map(body_type, column)) for column in zip(*results, strict=True)]
     strong = [next((kind for kind in row if kind and not kind.weak), None) for row in kinds]
-    return [[as_kind(x, kind) for x, kind in zip(found, strong, strict=True)] for found in results]
+    return [
+        [convert_number(x, kind) for x, kind in zip(found, strong, strict=True)]
+        for found in results
+    ]
 
 
-def _taken(body: Lambda, args: Sequence) -> list:
-    """The arguments, as Python numbers where the body takes these."""
-    return [as_kind(arg, param.type) for arg, param in zip(args, body.params, strict=True)]
+def _as_body_takes(body: Lambda, args: Sequence) -> list:
+    """The arguments, as Python numbers where the parameters of the body are such."""
+    return [convert_number(arg, param.type) for arg, param in zip(args, body.params, strict=True)]
 
 
-def _live(builder: LetBuilder, results: Sequence) -> Lambda:
-    """The program with these results, of what they need."""
+def _build_live(builder: LetBuilder, results: Sequence) -> Lambda:
+    """The program with these results, without dead binds."""
     program = builder.build(results)
     return program.with_binds(live_binds(program))
 
 
-def _read_only(programs: Sequence[Lambda], operands: Sequence) -> tuple[list[Lambda], list]:
-    """The programs, and their operands, without those that none of them reads."""
+def _drop_unread_operands(
+    programs: Sequence[Lambda], operands: Sequence
+) -> tuple[list[Lambda], list]:
+    """The programs and the operands, without the parameters and operands that no program reads."""
     used = {local for fn in programs for term in (*fn.binds, fn.ret) for local in term.locals()}
     kept = [
         i for i in range(len(operands)) if any(program.params[i] in used for program in programs)
@@ -92,7 +104,7 @@ def _read_only(programs: Sequence[Lambda], operands: Sequence) -> tuple[list[Lam
     return fewer, [operands[i] for i in kept]
 
 
-# ---- reverse ----
+# ---- reverse mode ----
 
 
 def choice_vjp(name: str) -> Callable:
@@ -105,37 +117,39 @@ def choice_vjp(name: str) -> Callable:
             needed = [a and b for a, b in zip(needed, wanted[1:], strict=True)]
 
         def pulled(body: Lambda) -> Callable:
-            body = without_effects(suited(body, types))
+            body = without_effects(fit_body_keeping_numbers(body, types))
 
             def branch(params):
                 results = params[count : count + len(outs)]
                 known = {i: v for i, v in enumerate(results) if isinstance(v, Value)}
                 cts = params[count + len(outs) :]
-                args = _taken(body, params[:count])
+                args = _as_body_takes(body, params[:count])
                 return transform(body, args, cts, wanted=needed, known=known)
 
             return branch
 
         branches = list(map(pulled, branches_in(attrs)))
         operands = [*args, *outs, *cts]
-        found = choose(name, choice, operands, branches, lambda i, p: zeros_like(p[i]))
+        found = emit_choice(name, choice, operands, branches, lambda i, p: zeros_like(p[i]))
         return (None, *found)
 
     return vjp
 
 
 def choice_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
-    """``bind`` with further results, what the ways back through its branches read; itself where it
-    has them. Branches share results of one type; what has no known shape is computed again.
+    """``bind`` with the residuals of its branches as further results; ``bind`` if there are none.
+
+    Residuals of one type from different branches share a result. A residual of unknown shape is
+    not saved: the backward pass recomputes it.
     """
     types, count = [arg.type for arg in bind.args[1:]], len(bind.binders)
-    bodies = [suited(body, types) for body in branches_in(bind.attrs)]
+    bodies = [fit_body_keeping_numbers(body, types) for body in branches_in(bind.attrs)]
     programs = [differentiate(body, needed[1:], defined=defined).f for body in bodies]
     extra = [list(filter(_has_shape, program.ret.args[count:])) for program in programs]
     if not any(extra):
         return bind
-    kinds: list = []  # of the further results
-    placed = [_slots(residuals, kinds) for residuals in extra]
+    kinds: list[ArrayType] = []  # of the further results
+    placed = [_assign_slots(residuals, kinds) for residuals in extra]
     bodies = [
         _with_results(program, count, [there.get(i) or kind for i, kind in enumerate(kinds)])
         for program, there in zip(programs, placed, strict=True)
@@ -145,17 +159,18 @@ def choice_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], d
 
 
 def _has_shape(local: Local) -> bool:
-    """Whether its shape is known, so that there are zeros like it."""
+    """Whether the shape is static, so that zeros of it can be made."""
     return has_static_shape(local.type)
 
 
-def _slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:
-    """A place among the further results, whose types ``kinds`` are, for each residual; types are
-    added where there is no place left.
+def _assign_slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:
+    """The place of each residual among the further results, whose types are in ``kinds``.
+
+    Where no place of its type is free, the type is appended to ``kinds``.
     """
     found: dict[int, Local] = {}
     free: dict[ArrayType, list[int]] = {}
-    for place in reversed(range(len(kinds))):  # the first last, which is taken first
+    for place in reversed(range(len(kinds))):  # pop() then takes the lowest place first
         free.setdefault(kinds[place], []).append(place)
     for local in residuals:
         places = free.get(local.type)
@@ -167,7 +182,10 @@ def _slots(residuals: Sequence[Local], kinds: list) -> dict[int, Local]:
 
 
 def _with_results(fn: Lambda, count: int, further: Sequence) -> Lambda:
-    """``fn`` with its first ``count`` results and further ones: its locals, or types of zeros."""
+    """``fn`` with its first ``count`` results and ``further`` ones.
+
+    Each of ``further`` is a local of ``fn``, or the type of an array of zeros.
+    """
     binds, results = list(fn.binds), list(fn.ret.args[:count])
     for what in further:
         if type(what) is Local or what.weak:
@@ -175,27 +193,27 @@ def _with_results(fn: Lambda, count: int, further: Sequence) -> Lambda:
             continue
         results.append(Local(ArrayType(what.dtype, what.shape)))
         attrs = zeros.complete({"shape": what.shape, "dtype": what.dtype})
-        binds.append(Bind((results[-1],), zeros, (), attrs))  # no memory until it is written to
+        binds.append(Bind((results[-1],), zeros, (), attrs))  # costs no memory until written to
     return Lambda(fn.params, binds, Ret(tuple(results)))
 
 
-# ---- forward ----
+# ---- forward mode ----
 
 
 def choice_joint(name: str) -> Callable:
-    """(results, their tangents) by one choice in the place of that of the results."""
+    """The rule ``joint`` of ``cond`` or ``switch``: one choice gives results and tangents."""
 
     def joint(tangents, choice, *args, transform, **attrs):
         count, types = len(args), tuple(map(body_type, args))
         inputs = [i for i, t in enumerate(tangents[1:]) if t is not None]
-        bodies = [suited(body, types) for body in branches_in(attrs)]
+        bodies = [fit_body_keeping_numbers(body, types) for body in branches_in(attrs)]
         programs = [transform.program(body, inputs) for body in bodies]
         moving = sorted({i for _, outputs in programs for i in outputs})
         width = len(bodies[0].ret.args)
 
         def together(body: Lambda, program: Lambda, outputs) -> Callable:
             def branch(params):
-                given = [*_taken(body, params[:count]), *params[count:]]
+                given = [*_as_body_takes(body, params[:count]), *params[count:]]
                 emitter = next(v.emitter for v in params if isinstance(v, Value))
                 found = emitter.call(program, given)
                 along = dict(zip(outputs, found[width:], strict=True))
@@ -206,7 +224,7 @@ def choice_joint(name: str) -> Callable:
 
         branches = [together(b, *made) for b, made in zip(bodies, programs, strict=True)]
         operands = [*args, *[tangents[1 + i] for i in inputs]]
-        found = choose(name, choice, operands, branches, None)
+        found = emit_choice(name, choice, operands, branches, None)
         along = dict(zip(moving, found[width:], strict=True))
         return found[:width], tuple([along.get(i) for i in range(width)])
 
@@ -220,15 +238,19 @@ def choice_jvp(name: str) -> Callable:
         count, types = len(args), tuple(map(body_type, args))
 
         def pushed(body: Lambda) -> Callable:
-            body = without_effects(suited(body, types))
+            body = without_effects(fit_body_keeping_numbers(body, types))
 
             def branch(params):
-                return transform(body, _taken(body, params[:count]), params[count : 2 * count])
+                return transform(
+                    body, _as_body_takes(body, params[:count]), params[count : 2 * count]
+                )
 
             return branch
 
         branches = list(map(pushed, branches_in(attrs)))
         operands = [*args, *tangents[1:], *outs]
-        return choose(name, choice, operands, branches, lambda i, p: zeros_like(p[2 * count + i]))
+        return emit_choice(
+            name, choice, operands, branches, lambda i, p: zeros_like(p[2 * count + i])
+        )
 
     return jvp

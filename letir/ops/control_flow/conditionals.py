@@ -1,8 +1,8 @@
-"""``cond`` and ``switch``: one of several closed bodies is evaluated, on the same operands.
+"""The records ``cond`` and ``switch``: one of several closed bodies is evaluated.
 
-All bodies of a bind take its operands in the same order and give results of the same types.
-Derivatives are binds again, of the bodies' derivatives (``conditional_gradients``), so that only
-the branch taken is differentiated.
+All bodies of a bind take the same operands in the same order and give results of the same types.
+Their derivatives (``letir.ops.control_flow.conditional_derivatives``) are binds of the bodies'
+derivatives, so that only the branch that is taken is differentiated.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,7 +12,11 @@ from letir.ast.terms import NO_TYPE, Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import loops
-from letir.ops.autodiff.checkpoint_and_custom_jvp import as_numbers, body_op, suited
+from letir.ops.autodiff.checkpoint_and_custom_jvp import (
+    as_numbers,
+    define_body_op,
+    fit_body_keeping_numbers,
+)
 from letir.ops.control_flow.conditional_batching import choice_batch
 from letir.ops.control_flow.conditional_derivatives import (
     choice_joint,
@@ -22,9 +26,11 @@ from letir.ops.control_flow.conditional_derivatives import (
 )
 
 
-def _choice(name: str, run: Callable, aval: Callable, results: Callable, **fields) -> Primitive:
-    """The record of a choice between bodies."""
-    return body_op(
+def _define_choice(
+    name: str, run: Callable, aval: Callable, results: Callable, **fields
+) -> Primitive:
+    """Register the record of a choice between bodies."""
+    return define_body_op(
         name,
         run,
         aval,
@@ -42,11 +48,13 @@ def _choice(name: str, run: Callable, aval: Callable, results: Callable, **field
 
 
 def _joined_types(name: str, bodies: Sequence[Lambda], labels: Sequence[str], types) -> tuple:
-    """The types of the results, which all bodies have in common.
+    """The types of the results, on which all bodies must agree.
 
-    Raises ShapeError or DTypeError for a result in which they differ.
+    Raises ShapeError or DTypeError for a result in which the bodies differ.
     """
-    returned = [[arg.type for arg in suited(body, types).ret.args] for body in bodies]
+    returned = [
+        [arg.type for arg in fit_body_keeping_numbers(body, types).ret.args] for body in bodies
+    ]
     counts = list(map(len, returned))
     if len(set(counts)) > 1:
         raise ShapeError(f"{name}: its branches have {', '.join(map(str, counts))} results")
@@ -70,40 +78,40 @@ def _joined_type(name: str, place: int, kinds: Sequence, labels: Sequence[str]) 
                 f"{name}: result {place} is {kinds[0]!r} in {labels[0]}, {kind!r} in {label}\n"
                 "  give both the same shape and dtype"
             )
-    # of a number and an array it is an array
+    # a Python number in one branch and an array in another: an array
     return next((kind for kind in kinds if not kind.weak), kinds[0])
 
 
 def _check_choice(name: str, kind: ArrayType | None, kinds: str) -> None:
-    """Raise unless ``kind`` is one number of these kinds of dtypes."""
+    """Raise unless ``kind`` is the type of one number whose dtype has one of these ``kinds``."""
     if kind is None:
-        raise DTypeError(f"{name}: it chooses by a number, found None")
+        raise DTypeError(f"{name}: the choice must be a number, found None")
     if kind.shape:
         raise ShapeError(
-            f"{name}: it chooses by one number, found {kind!r}\n"
+            f"{name}: the choice must be one number, found {kind!r}\n"
             "  reduce it first (x.all(), x.any()), or choose element by element: numpy.where"
         )
     if kind.dtype.kind not in kinds:
-        raise DTypeError(f"{name}: it chooses by an integer, found {kind!r}")
+        raise DTypeError(f"{name}: the choice must be an integer, found {kind!r}")
 
 
 # ---- cond ----
 
 
 def _run_cond(xp, operands: list, *, call, on_true, on_false):
-    """The results of the branch that the first operand chooses; ``operands`` is emptied."""
+    """The results of the branch that the first operand selects; empties ``operands``."""
     body = on_true if operands.pop(0) else on_false
     as_numbers(body, operands)
     return call(body, operands)
 
 
 def _cond_aval(pred, *types, on_true, on_false):
-    """The types that both branches give."""
+    """The result types of both branches."""
     _check_choice("cond", pred, "biufc")
     return _joined_types("cond", (on_true, on_false), ("on_true", "on_false"), types)
 
 
-cond = _choice(
+cond = _define_choice(
     "cond",
     _run_cond,
     _cond_aval,
@@ -115,8 +123,9 @@ cond = _choice(
 
 
 def _run_switch(xp, operands: list, *, call, branches):
-    """The results of the branch of this number, the first or last for a number beyond them;
-    ``operands`` is emptied.
+    """The results of the branch whose number is the first operand; empties ``operands``.
+
+    A number below 0 selects the first branch, one beyond the last branch the last.
     """
     index = int(operands.pop(0))
     body = branches[min(max(index, 0), len(branches) - 1)]
@@ -125,13 +134,13 @@ def _run_switch(xp, operands: list, *, call, branches):
 
 
 def _switch_aval(index, *types, branches):
-    """The types that all branches give."""
+    """The result types of all branches."""
     _check_choice("switch", index, "biu")
     labels = [f"branch {i}" for i in range(len(branches))]
     return _joined_types("switch", branches, labels, types)
 
 
-switch = _choice(
+switch = _define_choice(
     "switch",
     _run_switch,
     _switch_aval,

@@ -1,8 +1,8 @@
-"""Sums of matrix products over the steps of a loop, as one product after it.
+"""Sums of matrix products over the steps of a loop, computed as one product after the loop.
 
-The cotangent of a matrix that all steps multiply with is the sum of one product a step, often of a
-column with a row. It is the product of all columns with all rows, which costs less than to add up
-a matrix in each step.
+The cotangent of a matrix by which every step multiplies is a sum of one product per step, often the
+outer product of a column and a row. Stacking the columns and the rows and multiplying the stacks
+once costs less than adding up a matrix in each step.
 """
 
 from collections.abc import Sequence
@@ -16,28 +16,29 @@ from letir.ops.define.records import add_terms
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import transpose
 
-_WIDER = 4  # as the gates of a recurrent cell are than its state
+_WIDER = 4  # the gates of a recurrent cell are four times as wide as its state
 
 
 @frozen
 class _Product:
-    """A product ``a.T @ b`` of a step: ``a`` of shape (k, m) and ``b`` of shape (k, n), or without
-    the first axis where k is 1; ``made`` is its result.
+    """A product ``a.T @ b`` in a loop step: ``a`` has shape (k, m), ``b`` (k, n).
+
+    The first axis may be missing where k is 1. ``made`` is the result.
     """
 
     made: Local
     a: Local
     b: Local
-    turned: bool  # whether a is (m, k) instead
+    turned: bool  # whether a has shape (m, k) instead
 
     @property
     def is_small(self) -> bool:
-        """Whether to stack ``b`` takes not much more room than ``a`` takes, which steps stack."""
+        """Whether stacking ``b`` takes little more memory than ``a``, which is stacked anyway."""
         m, n = self.made.type.shape
         return n <= _WIDER * m
 
     def of_all(self, a: Value, b: Value) -> Value:
-        """The sum of the products of all steps, for the stacked factors."""
+        """The sum of the products of all steps, from the stacked factors."""
         if self.turned:
             a = transpose(a, (0, 2, 1))
         (*_, m), (*_, n) = a.shape, b.shape
@@ -45,13 +46,13 @@ class _Product:
         return transpose(reshape(a, (steps, m))) @ reshape(b, (steps, n))
 
 
-def products(total: Local, made: dict[Local, Bind]) -> tuple[list[_Product], list[Local]]:
-    """(products, other terms) of which ``total`` is the sum."""
+def split_products(total: Local, made: dict[Local, Bind]) -> tuple[list[_Product], list[Local]]:
+    """(products, other terms) whose sum is ``total``; ``made`` maps locals to their binds."""
     found, rest, todo = [], [], [total]
     while todo:
         local = todo.pop()
         bind = made.get(local)
-        if bind is not None and bind.op.name == "add" and _alike(bind):
+        if bind is not None and bind.op.name == "add" and _keeps_type(bind):
             todo += reversed(bind.args)
             continue
         product = None if bind is None else _product_of(bind, made)
@@ -62,13 +63,13 @@ def products(total: Local, made: dict[Local, Bind]) -> tuple[list[_Product], lis
     return found, rest
 
 
-def _alike(bind: Bind) -> bool:
-    """Whether all operands have the type of the result."""
+def _keeps_type(bind: Bind) -> bool:
+    """Whether all operands have the type of the result (no broadcast, no promotion)."""
     return all(type(arg) is Local and arg.type is bind.binders[0].type for arg in bind.args)
 
 
 def _product_of(bind: Bind, made: dict[Local, Bind]) -> _Product | None:
-    """The product that a bind is, if to stack its factors takes no more room than to add it up."""
+    """The product that ``bind`` computes; None if stacking its factors takes more memory."""
     if bind.op.name != "matmul" or not all(_has_sizes(arg, 2) for arg in bind.args):
         return None
     a, b = bind.args
@@ -86,16 +87,16 @@ def _product_of(bind: Bind, made: dict[Local, Bind]) -> _Product | None:
 
 
 def _is_op(bind: Bind | None, name: str, **attrs) -> bool:
-    """Whether a bind is this operation with these attributes."""
+    """Whether ``bind`` is the operation ``name`` with exactly these attributes."""
     return bind is not None and bind.op.name == name and dict(bind.attrs) == attrs
 
 
 def _has_sizes(arg, ndim: int) -> bool:
-    """Whether it is an array of so many axes, whose sizes are numbers."""
+    """Whether ``arg`` is an array with ``ndim`` axes and a static shape."""
     kind = arg.type if type(arg) is Local else None
     return has_static_shape(kind) and kind.ndim == ndim
 
 
-def summed(terms: Sequence[_Product], stacked: dict[Local, Value]) -> Value | None:
-    """The sum of products over all steps, given the stacked factors; None if there is none."""
+def sum_products(terms: Sequence[_Product], stacked: dict[Local, Value]) -> Value | None:
+    """The sum of the products over all steps, from the stacked factors; None without products."""
     return add_terms(term.of_all(stacked[term.a], stacked[term.b]) for term in terms)

@@ -1,6 +1,4 @@
-"""What the derivatives of loops ask of a body: which values a derivative flows through, which stay
-the same in all steps, and its gradient program.
-"""
+"""Analyses of loop bodies for automatic differentiation: activity, liveness, loop invariance."""
 
 from collections.abc import Callable, Sequence
 
@@ -12,8 +10,8 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size
 
 
-def requiring(body: Lambda, needed: Sequence[bool]) -> list[bool]:
-    """Which results require grad if these parameters do [D1]."""
+def results_requiring_grad(body: Lambda, needed: Sequence[bool]) -> list[bool]:
+    """Which results require grad if the parameters ``needed`` do."""
     live = {p for p, there in zip(body.params, needed, strict=True) if there and is_inexact(p)}
     for bind in body.binds:
         if bind.op.is_differentiable and any(type(a) is Local and a in live for a in bind.args):
@@ -21,8 +19,8 @@ def requiring(body: Lambda, needed: Sequence[bool]) -> list[bool]:
     return [type(arg) is Local and arg in live for arg in body.ret.args]
 
 
-def reaching(body: Lambda, results: Sequence[bool]) -> list[bool]:
-    """Which parameters these results depend on."""
+def params_reaching(body: Lambda, results: Sequence[bool]) -> list[bool]:
+    """Which parameters the marked ``results`` depend on."""
     pairs = zip(body.ret.args, results, strict=True)
     live = {arg for arg, there in pairs if there and type(arg) is Local}
     for bind in reversed(body.binds):
@@ -32,28 +30,28 @@ def reaching(body: Lambda, results: Sequence[bool]) -> list[bool]:
 
 
 def is_inexact(local: Local) -> bool:
-    """Whether it is floating or complex, as far as is known."""
+    """Whether ``local`` is floating or complex; True if its type is unknown."""
     return local.type is None or local.type.inexact
 
 
-def carried(body: Lambda, needed: Sequence[bool], n_carry: int) -> list[bool]:
-    """``needed`` with the carried values that require grad in any step: a fixpoint."""
+def propagate_needed(body: Lambda, needed: Sequence[bool], n_carry: int) -> list[bool]:
+    """``needed``, extended by the carried values that require grad in any step: a fixpoint."""
     needed = list(needed)
-    while True:  # it only ever grows
-        found = requiring(body, needed)[:n_carry]
+    while True:  # terminates: the set only grows
+        found = results_requiring_grad(body, needed)[:n_carry]
         grown = [a or b for a, b in zip(needed, found, strict=False)] + needed[n_carry:]
         if grown == needed:
             return needed
         needed = grown
 
 
-def arriving(
+def propagate_defined(
     body: Lambda, defined: Sequence[bool], needed: Sequence[bool], n_carry: int
 ) -> list[bool]:
-    """``defined`` with the carried results that have a cotangent in any step: a fixpoint."""
+    """``defined``, extended by the carried results that get a cotangent in any step: a fixpoint."""
     defined = list(defined)
     while True:
-        back = reaching(body, defined)[:n_carry]
+        back = params_reaching(body, defined)[:n_carry]
         grown = [a or (b and c) for a, b, c in zip(defined, back, needed, strict=False)]
         grown += defined[n_carry:]
         if grown == defined:
@@ -61,9 +59,9 @@ def arriving(
         defined = grown
 
 
-def constant_in(body: Lambda, varying: int) -> set[Local]:
-    """The locals that are the same in all steps: of the parameters all but the first ``varying``,
-    and what is computed of these alone.
+def loop_invariants(body: Lambda, varying: int) -> set[Local]:
+    """The loop-invariant locals: all parameters but the first ``varying``, and what depends on no
+    other locals than these.
     """
     same = set(body.params[varying:])
     for bind in body.binds:
@@ -74,24 +72,25 @@ def constant_in(body: Lambda, varying: int) -> set[Local]:
     return same
 
 
-def is_even(local: Local) -> bool:
-    """Whether it has one shape in all steps: it is known, but for sizes that the user named."""
+def has_fixed_shape(local: Local) -> bool:
+    """Whether ``local`` has the same shape in all steps: one without internal symbolic sizes."""
     kind = local.type
     return kind is not None and not any(type(n) is Size and n.is_internal for n in kind.shape)
 
 
-def is_counted(kinds: Sequence[ArrayType | None], n_carry: int, n_xs: int) -> bool:
-    """Whether a loop goes over what a ``while_scan`` stacked, for operands of these types.
+def follows_while_scan(kinds: Sequence[ArrayType | None], n_carry: int, n_xs: int) -> bool:
+    """Whether a ``scan`` over operands of these types runs over the results of a ``while_scan``.
 
-    Then the numbers of the iterations come first, -1 for what is no iteration of an example.
+    If so, the first scanned array has the iteration numbers. In a batch they are -1 where an
+    example had finished already.
     """
     kind = kinds[n_carry] if n_xs else None
     return kind is not None and type(kind.shape[0]) is Size and kind.shape[0].is_internal
 
 
-def part(body: Lambda, params: Sequence[Local], wanted: Sequence[Local]) -> Lambda:
-    """The program of these locals of ``body``, which depend on ``params`` alone."""
-    # effects happen in the loop, and read what is not the same in all steps
+def partial_program(body: Lambda, params: Sequence[Local], wanted: Sequence[Local]) -> Lambda:
+    """The part of ``body`` that computes the locals ``wanted``, which depend on ``params`` only."""
+    # effects happen in the loop, and may read values that vary between steps
     binds = [bind for bind in body.binds if not has_effect(bind)]
     whole = Lambda(params, binds, Ret(tuple(wanted)))
     return whole.with_binds(live_binds(whole))
@@ -99,8 +98,8 @@ def part(body: Lambda, params: Sequence[Local], wanted: Sequence[Local]) -> Lamb
 
 @frozen
 class GradientOf:
-    """The analysis of a body that ``Lambda.memo`` keeps: its gradient for these parameters and
-    cotangents.
+    """An analysis for ``Lambda.memo``: the gradient of a body with respect to the parameters
+    ``needed``, for cotangents of the results ``defined``.
     """
 
     differentiate: Callable
@@ -111,9 +110,11 @@ class GradientOf:
         return self.differentiate(body, self.needed, defined=self.defined)
 
 
-def with_numbers(bind: Bind) -> tuple[Bind, ...]:
-    """``bind``, and what makes Python numbers of those results of a ``scan`` that were some in the
-    loop that it stands for; else they would widen what is computed with them.
+def restore_number_results(bind: Bind) -> tuple[Bind, ...]:
+    """``bind``, and binds that turn results of weak type of a ``scan`` into Python numbers again.
+
+    A ``scan`` that replaces another loop carries Python numbers as 0-d arrays. Used as arrays after
+    the loop they would widen the results of float32 arithmetic.
     """
     weak = [b for b in bind.binders if b.type and b.type.weak]
     if bind.op.name != "scan" or not weak:

@@ -1,4 +1,4 @@
-"""``looped``: a body run on one example after the other, for what has no batching rule."""
+"""``looped``: a body run on one example after the other, for operations without a batching rule."""
 
 from collections.abc import Callable, Sequence
 
@@ -23,7 +23,7 @@ def _looped_impl(xp, *args, call, body, mapped):
         kinds = [arg.type for arg in body.ret.args]
         if not all(map(has_static_shape, kinds)):
             raise ShapeError(
-                "looped: the shape of a result for no example at all is not known\n"
+                "looped: the batch is empty, and the shape of a result depends on an example\n"
                 "  pass axis_size, or one example"
             )
         return tuple([xp.zeros((0, *a.type.shape), a.type.dtype) for a in body.ret.args])
@@ -41,23 +41,27 @@ def _looped_aval(*types, body, mapped):
     return tuple([None if r is None else ArrayType(r.dtype, (n, *r.shape)) for r in results])
 
 
-def _slices(builder: LetBuilder, values: Sequence, mapped: Sequence[bool]) -> list[Value | None]:
-    """A parameter for one example of each value, None for one that is not there."""
+def _example_params(
+    builder: LetBuilder, values: Sequence, mapped: Sequence[bool]
+) -> list[Value | None]:
+    """A parameter for one example of each value; None for a value that is None."""
     return [
         None if v is None else builder.param(type_without_batch(v, 0 if there else None))
         for v, there in zip(values, mapped, strict=True)
     ]
 
 
-def _run(program: LetBuilder, results: Sequence, operands: Sequence, mapped: Sequence) -> tuple:
-    """``looped`` of what the body that ``program`` builds needs; None for results that are None."""
+def _emit_looped(
+    program: LetBuilder, results: Sequence, operands: Sequence, mapped: Sequence
+) -> tuple:
+    """The results of ``looped`` for the body that ``program`` builds; None where ``results`` is."""
     body = program.build([r for r in results if r is not None])
-    body = body.with_binds(live_binds(body))  # a rule records more than what is wanted
-    # an operand that the body does not read would be kept for the loop all the same
+    body = body.with_binds(live_binds(body))  # a rule may record more than its results need
+    # an operand that the body does not read would be kept alive through the loop
     used = {local for term in (*body.binds, body.ret) for local in term.locals()}
     given = [(v, there) for v, there in zip(operands, mapped, strict=True) if v is not None]
     triples = [(p, *pair) for p, pair in zip(body.params, given, strict=True)]
-    counts = next(triple for triple in triples if triple[2])  # says how many examples there are
+    counts = next(triple for triple in triples if triple[2])  # gives the size of the batch
     triples = [triple for triple in triples if triple[0] in used or triple is counts]
     params, values, there = zip(*triples, strict=True)
     body = Lambda(params, body.binds, body.ret)
@@ -66,11 +70,14 @@ def _run(program: LetBuilder, results: Sequence, operands: Sequence, mapped: Seq
 
 
 def _looped_vjp(cts, outs, *args, body, mapped, transform, wanted=None):
-    """One example after the other again; the cotangents of what they share are summed."""
+    """Back through one example after the other; cotangents of shared operands are summed."""
     builder, all_mapped = LetBuilder(), (True,) * len(cts)
-    primals, directions = _slices(builder, args, mapped), _slices(builder, cts, all_mapped)
+    primals, directions = (
+        _example_params(builder, args, mapped),
+        _example_params(builder, cts, all_mapped),
+    )
     results = transform(body, primals, directions, wanted=wanted)
-    found = _run(builder, results, (*args, *cts), (*mapped, *all_mapped))
+    found = _emit_looped(builder, results, (*args, *cts), (*mapped, *all_mapped))
     return tuple(
         [
             ct if ct is None or there else emit_op("sum", (ct,), axis=0)
@@ -80,15 +87,18 @@ def _looped_vjp(cts, outs, *args, body, mapped, transform, wanted=None):
 
 
 def _looped_jvp(tangents, outs, *args, body, mapped, transform):
-    """One example after the other again."""
+    """The tangents of one example after the other."""
     builder = LetBuilder()
-    primals, directions = _slices(builder, args, mapped), _slices(builder, tangents, mapped)
+    primals, directions = (
+        _example_params(builder, args, mapped),
+        _example_params(builder, tangents, mapped),
+    )
     results = transform(body, primals, directions)
-    return _run(builder, results, (*args, *tangents), (*mapped, *mapped))
+    return _emit_looped(builder, results, (*args, *tangents), (*mapped, *mapped))
 
 
 def _looped_batch(args, axes, *, body, mapped, transform):
-    """A loop over the same examples, of the body for a batch of each."""
+    """A loop over the same examples, with the body batched over the new axis."""
     n = next(a.shape[axis] for a, axis in zip(args, axes, strict=True) if axis is not None)
     operands = [
         arg if axis is None else move_to_front(move_to_front(arg, axis), int(inner))
@@ -114,9 +124,9 @@ looped = define(
 
 @frozen
 class LoopOverExamples:
-    """The batching rule of an operation that takes one example at a time.
+    """The batching rule of an operation that computes one example at a time.
 
-    ``record`` gives the operation, which may not be there yet when this is made.
+    ``record()`` returns the operation, which does not exist yet when its rule is made.
     """
 
     record: Callable[[], Primitive]

@@ -1,8 +1,8 @@
 """``map``, ``reduce`` and ``associative_scan``: a body applied to the elements of arrays.
 
-They are composites: each stands for a program of array operations, in which no element is handled
-by itself where all operations of the body have a batching rule. Elements lie along axis 0. What a
-record stands for depends on the shapes, and so do the derivatives, which are those of that program.
+They are composites: each decomposes into array operations. If all operations of the body have a
+batching rule the body is batched; else a ``scan`` handles one element after the other. Elements lie
+along axis 0. The decomposition depends on the shapes, and derivatives are taken of it.
 """
 
 from collections.abc import Callable, Sequence
@@ -15,8 +15,14 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
-from letir.ops.autodiff.checkpoint_and_custom_jvp import fitted
-from letir.ops.control_flow.binary_bodies import Pairwise, fold, for_many, known_ufunc, prefixes
+from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body
+from letir.ops.control_flow.binary_bodies import (
+    PairwiseBody,
+    batch_body,
+    compute_prefixes,
+    known_ufunc,
+    reduce_by_halves,
+)
 from letir.ops.control_flow.scan_vjp import emit_scan
 from letir.ops.define.batch_rules import composite_batch
 from letir.ops.define.records import composite_numerics, composite_rules, decomposition, define
@@ -30,8 +36,10 @@ from letir.ops.shape.transpose_join_split import flip
 # ---- records ----
 
 
-def combinator(name: str, decompose: Callable, aval: Callable, results: Callable) -> Primitive:
-    """Register a composite that holds a body; transforms put what it stands for in its place."""
+def define_combinator(
+    name: str, decompose: Callable, aval: Callable, results: Callable
+) -> Primitive:
+    """Register a composite that holds a body; transforms replace it by its decomposition."""
 
     def source(write, *args, **attrs):
         types = tuple([arg.type for arg in write.bind.args])
@@ -55,7 +63,7 @@ def combinator(name: str, decompose: Callable, aval: Callable, results: Callable
     )
 
 
-def element(kind: ArrayType | None) -> ArrayType | None:
+def element_type(kind: ArrayType | None) -> ArrayType | None:
     """The type of the elements of an array along axis 0."""
     if kind is None:
         return None
@@ -64,8 +72,8 @@ def element(kind: ArrayType | None) -> ArrayType | None:
     return kind.with_shape(kind.shape[1:])
 
 
-def count_of(types: Sequence[ArrayType], what: str):
-    """The number of elements, which all arrays have. Raises ShapeError if they differ."""
+def element_count(types: Sequence[ArrayType], what: str):
+    """The number of elements, common to all arrays. Raises ShapeError if the arrays differ."""
     sizes = [kind.shape[0] for kind in types]
     if any(n != sizes[0] for n in sizes):
         raise ShapeError(f"{what}: its arrays have {', '.join(map(str, sizes))} elements")
@@ -73,7 +81,7 @@ def count_of(types: Sequence[ArrayType], what: str):
 
 
 def is_number(n) -> bool:
-    """Whether a size is known, and no name."""
+    """Whether a size is static, not symbolic."""
     return type(n) is int
 
 
@@ -81,34 +89,34 @@ def is_number(n) -> bool:
 
 
 def _map_decompose(*args: Value, body, n_xs, batched):
-    """The body for all elements at once; one after the other where that cannot be."""
+    """The batched body; without batching rules a ``scan`` over the elements."""
     xs, n = args[:n_xs], args[0].shape[0]
-    kinds = [element(x.type) for x in xs] + [arg.type for arg in args[n_xs:]]
-    body = fitted(body, kinds)
+    kinds = [element_type(x.type) for x in xs] + [arg.type for arg in args[n_xs:]]
+    body = fit_body(body, kinds)
     if batched:
         mapped = [True] * n_xs + [False] * (len(args) - n_xs)
-        return args[0].emitter.call(for_many(body, mapped, n), args)
+        return args[0].emitter.call(batch_body(body, mapped, n), args)
     length = n if is_number(n) else None
     return emit_scan(args, body=body, n_carry=0, n_xs=n_xs, length=length, reverse=False)
 
 
 def _map_aval(*types, body, n_xs, batched):
-    """The types of the results for one element, along a new first axis."""
-    kinds = [element(kind) for kind in types[:n_xs]]
-    n = count_of(types[:n_xs], "map")
-    found = [arg.type for arg in fitted(body, [*kinds, *types[n_xs:]]).ret.args]
+    """The result types for one element, with a new first axis."""
+    kinds = [element_type(kind) for kind in types[:n_xs]]
+    n = element_count(types[:n_xs], "map")
+    found = [arg.type for arg in fit_body(body, [*kinds, *types[n_xs:]]).ret.args]
     return tuple([kind and ArrayType(kind.dtype, (n, *kind.shape)) for kind in found])
 
 
-map_ = combinator("map", _map_decompose, _map_aval, lambda *, body, **_: len(body.ret.args))
+map_ = define_combinator("map", _map_decompose, _map_aval, lambda *, body, **_: len(body.ret.args))
 
 # ---- reduce ----
 
 _REDUCTIONS = {"add": sum_, "mul": prod, "maximum": max_, "minimum": min_}
 
 
-def _reduced(ufunc: str, x: Value) -> Value:
-    """All elements of ``x``, at least one, combined by a ufunc; in the dtype of ``x``."""
+def _reduce_elements(ufunc: str, x: Value) -> Value:
+    """All elements of ``x`` reduced by a ufunc, in the dtype of ``x``; at least one element."""
     if ufunc in ("maximum", "minimum"):
         return _REDUCTIONS[ufunc](x, axis=0)
     if ufunc in _REDUCTIONS:
@@ -116,13 +124,13 @@ def _reduced(ufunc: str, x: Value) -> Value:
     return ufunc_reduce(x, ufunc=ufunc, axis=0)
 
 
-_EXTREMES = {"maximum": "min", "minimum": "max"}  # which end of a dtype changes nothing
+_EXTREMES = {"maximum": "min", "minimum": "max"}  # which end of a dtype's range is neutral
 
 
-def _reduced_if_any(ufunc: str, x: Value) -> Value:
-    """``_reduced`` of elements of a named number: where there are none, what changes nothing."""
+def _reduce_possibly_empty(ufunc: str, x: Value) -> Value:
+    """As ``_reduce_elements``, for a symbolic number of elements: the neutral element for none."""
     if ufunc == "add":
-        return _reduced(ufunc, x)
+        return _reduce_elements(ufunc, x)
     end = _EXTREMES[ufunc]
     if x.dtype.kind == "f":
         initial = -np.inf if end == "min" else np.inf
@@ -132,51 +140,51 @@ def _reduced_if_any(ufunc: str, x: Value) -> Value:
 
 
 def _reduce_decompose(*args: Value, body, n_xs, batched):
-    """NumPy's reduction; else neighbours in pairs, again and again; else one after the other."""
+    """NumPy's reduction; else a tree of batched pairs; else a ``scan`` over the elements."""
     start, xs, captured = args[:n_xs], list(args[n_xs : 2 * n_xs]), args[2 * n_xs :]
     n = xs[0].shape[0]
-    kinds = [element(x.type) for x in xs]
-    body = fitted(body, [*kinds, *kinds, *[arg.type for arg in captured]])
+    kinds = [element_type(x.type) for x in xs]
+    body = fit_body(body, [*kinds, *kinds, *[arg.type for arg in captured]])
     if n == 0:
         return start
-    combine, ufunc = Pairwise(body, n_xs, captured), known_ufunc(body, n_xs)
+    combine, ufunc = PairwiseBody(body, n_xs, captured), known_ufunc(body, n_xs)
     if ufunc is not None and is_number(n):
-        return tuple(combine.one(start, [_reduced(ufunc, xs[0])]))
+        return tuple(combine.one(start, [_reduce_elements(ufunc, xs[0])]))
     if batched and is_number(n):
-        return tuple(combine.one(start, fold(combine, xs)))
+        return tuple(combine.one(start, reduce_by_halves(combine, xs)))
     if ufunc in ("add", *_EXTREMES) and xs[0].dtype.kind in "fiu":
-        return tuple(combine.one(start, [_reduced_if_any(ufunc, xs[0])]))
+        return tuple(combine.one(start, [_reduce_possibly_empty(ufunc, xs[0])]))
     length = n if is_number(n) else None
     return emit_scan(args, body=body, n_carry=n_xs, n_xs=n_xs, length=length, reverse=False)
 
 
 def _reduce_aval(*types, body, n_xs, batched):
     """The types of one element."""
-    kinds = [element(kind) for kind in types[n_xs : 2 * n_xs]]
-    count_of(types[n_xs : 2 * n_xs], "reduce")
+    kinds = [element_type(kind) for kind in types[n_xs : 2 * n_xs]]
+    element_count(types[n_xs : 2 * n_xs], "reduce")
     check_element("reduce", body, kinds, types[2 * n_xs :])
     for kind, start in zip(kinds, types, strict=False):
         if start.with_shape(start.shape) is not kind:
-            raise DTypeError(f"reduce: it begins with {start}, and its elements are {kind}")
+            raise DTypeError(f"reduce: the initial value is {start}, the elements are {kind}")
     return tuple(kinds)
 
 
 def check_element(name: str, body: Lambda, kinds: Sequence, captured: Sequence) -> None:
-    """Raise unless the body makes an element of two."""
-    found = [arg.type for arg in fitted(body, [*kinds, *kinds, *captured]).ret.args]
+    """Raise unless the body combines two elements of types ``kinds`` into one of these types."""
+    found = [arg.type for arg in fit_body(body, [*kinds, *kinds, *captured]).ret.args]
     for kind, out in zip(kinds, found, strict=True):
         if out is not None and (out.dtype, out.shape) != (kind.dtype, kind.shape):
             error = DTypeError if out.dtype != kind.dtype else ShapeError
-            raise error(f"{name}: the operation makes {out} of two elements of type {kind}")
+            raise error(f"{name}: the operation combines two elements of type {kind} into {out}")
 
 
-reduce_ = combinator("reduce", _reduce_decompose, _reduce_aval, lambda *, n_xs, **_: n_xs)
+reduce_ = define_combinator("reduce", _reduce_decompose, _reduce_aval, lambda *, n_xs, **_: n_xs)
 
 # ---- associative_scan ----
 
 
-def _accumulated(ufunc: str, x: Value) -> Value:
-    """The prefixes of ``x`` by a ufunc, in the dtype of ``x``."""
+def _accumulate_elements(ufunc: str, x: Value) -> Value:
+    """The prefix sums of ``x`` (or products, maxima ...: by a ufunc), in the dtype of ``x``."""
     if ufunc == "add":
         return cumsum(x, 0, dtype=x.dtype)
     if ufunc == "mul":
@@ -185,33 +193,33 @@ def _accumulated(ufunc: str, x: Value) -> Value:
 
 
 def _scan_decompose(*args: Value, body, n_xs, reverse, batched):
-    """NumPy's accumulation; else the prefixes of pairs; else one element after the other."""
+    """NumPy's accumulation; else prefixes by batched pairs; else a ``scan`` over the elements."""
     xs, captured = list(args[:n_xs]), args[n_xs:]
     n = xs[0].shape[0]
-    kinds = [element(x.type) for x in xs]
-    body = fitted(body, [*kinds, *kinds, *[arg.type for arg in captured]])
+    kinds = [element_type(x.type) for x in xs]
+    body = fit_body(body, [*kinds, *kinds, *[arg.type for arg in captured]])
     if n == 0:
         return tuple(xs)
     if reverse:
         xs = [flip(x, 0) for x in xs]
     ufunc = known_ufunc(body, n_xs)
     if ufunc is not None:
-        found = [_accumulated(ufunc, xs[0])]
+        found = [_accumulate_elements(ufunc, xs[0])]
     elif batched and is_number(n):
-        found = prefixes(Pairwise(body, n_xs, captured), xs)
+        found = compute_prefixes(PairwiseBody(body, n_xs, captured), xs)
     else:
-        found = _one_by_one(body, xs, captured)
+        found = _scan_elements(body, xs, captured)
     return tuple([flip(x, 0) for x in found] if reverse else found)
 
 
-def _one_by_one(body: Lambda, xs: list[Value], captured: Sequence) -> list[Value]:
-    """The prefixes by a loop, which begins with any elements and a flag that says so."""
+def _scan_elements(body: Lambda, xs: list[Value], captured: Sequence) -> list[Value]:
+    """The prefixes by a ``scan``, whose carry has a flag: the first step has no prefix yet."""
     k, n = len(xs), xs[0].shape[0]
     builder = LetBuilder()
     is_first = builder.param(ArrayType(bool))
     carry, elements = ([builder.param(p.type) for p in body.params[:k]] for _ in range(2))
     more = [builder.param(param.type) for param in body.params[2 * k :]]
-    # the operation also gets an element in the place of none, so that no nan comes from there
+    # in the first step the operation gets the element twice: zeros could give nans
     before = [where(is_first, x, c) for c, x in zip(carry, elements, strict=True)]
     found = builder.call(body, [*before, *elements, *more])
     prefixes = [where(is_first, x, y) for x, y in zip(elements, found, strict=True)]
@@ -223,13 +231,13 @@ def _one_by_one(body: Lambda, xs: list[Value], captured: Sequence) -> list[Value
 
 
 def _scan_aval(*types, body, n_xs, reverse, batched):
-    """The types of the operands."""
-    kinds = [element(kind) for kind in types[:n_xs]]
-    count_of(types[:n_xs], "associative_scan")
+    """The types of the scanned operands."""
+    kinds = [element_type(kind) for kind in types[:n_xs]]
+    element_count(types[:n_xs], "associative_scan")
     check_element("associative_scan", body, kinds, types[n_xs:])
     return tuple([kind.with_shape(kind.shape) for kind in types[:n_xs]])
 
 
-associative_scan = combinator(
+associative_scan = define_combinator(
     "associative_scan", _scan_decompose, _scan_aval, lambda *, n_xs, **_: n_xs
 )

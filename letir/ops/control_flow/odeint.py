@@ -1,9 +1,9 @@
-"""``odeint``: ordinary differential equations as one operation that holds their right side.
+"""``odeint``: ordinary differential equations as one operation that holds the right-hand side.
 
-``body(y, t, *args)`` gives dy/dt. Solved by SciPy's LSODA; the derivatives solve equations of the
-same kind: forwards those of the sensitivities, in reverse mode the adjoint equation backwards from
-one time of ``t`` to the one before (Chen, Rubanova, Bettencourt and Duvenaud, Neural ordinary
-differential equations, NeurIPS 2018). They are right to the tolerances of the solver.
+``body(y, t, *args)`` computes dy/dt; SciPy's LSODA solves the equation. The derivatives solve
+further equations, to the tolerances of the solver: forward mode integrates the sensitivities,
+reverse mode the adjoint equation, backwards from each time of ``t`` to the one before it (Chen,
+Rubanova, Bettencourt and Duvenaud, Neural ordinary differential equations, NeurIPS 2018).
 """
 
 from letir.ast.builder import LetBuilder, Value
@@ -18,7 +18,7 @@ from letir.ops.special.define import by_scipy
 
 
 def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None):
-    """The solution at every time, the first of which is that of ``y0``."""
+    """The solution at each time of ``t``; ``y0`` is the state at the first."""
     if len(t) == 0 or y0.size == 0:
         return xp.zeros((len(t), *y0.shape))
 
@@ -29,7 +29,7 @@ def _odeint_impl(xp, y0, t, *args, call, body, rtol=None, atol=None):
 
 
 def _odeint_aval(y0, t, *args, body, rtol, atol):
-    """A row of ``y0``'s shape for every time, in double precision."""
+    """One row of ``y0``'s shape for each time, in float64."""
     if y0.ndim != 1 or t.ndim != 1:
         raise ShapeError(f"odeint: y0 and t have one axis, found {y0} and {t}")
     if {y0.dtype.char, t.dtype.char} != {"d"}:
@@ -40,13 +40,16 @@ def _odeint_aval(y0, t, *args, body, rtol, atol):
 # ---- reverse mode ----
 
 
-def _flat(ct, like) -> Value:
-    """A cotangent as a vector, zeros for None."""
+def _flat_cotangent(ct, like) -> Value:
+    """A cotangent (or tangent) as a vector; zeros for None."""
     return (zeros_like(like) if ct is None else ct).reshape(-1)
 
 
 def _adjoint_body(body, args, wanted: list[bool], transform):
-    """(y, a, ...) -> (f, -a df/dy, -a df/dargs ...) in one vector, of the arguments wanted."""
+    """The adjoint equation (y, a, ...) -> (f, -a df/dy, -a df/dargs, ...), states as one vector.
+
+    ``wanted`` says for which of ``args`` it integrates a gradient.
+    """
     builder = LetBuilder()
     y_type, t_type = (param.type for param in body.params[:2])
     n = y_type.shape[0]
@@ -57,14 +60,14 @@ def _adjoint_body(body, args, wanted: list[bool], transform):
     y, a = state[:n], state[n : 2 * n]
     (slope,) = builder.call(body, [y, s, *inner])
     by_y, _, *by_args = transform(body, [y, s, *inner], [a])
-    parts = [slope, -_flat(by_y, y)]
+    parts = [slope, -_flat_cotangent(by_y, y)]
     triples = zip(by_args, inner, wanted, strict=True)
-    parts += [-_flat(ct, like) for ct, like, there in triples if there]
+    parts += [-_flat_cotangent(ct, like) for ct, like, there in triples if there]
     return builder.build([concatenate(parts)])
 
 
 def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, transform):
-    """The adjoint state, and what it gives to the arguments, from the last time to the first."""
+    """Integrate the adjoint state and the gradients of the arguments from the last time back."""
     if ys.type is None or type(t.shape[0]) is not int:
         raise MissingRule("odeint: its derivative needs the number of times; trace with arrays")
     options = {"rtol": rtol, "atol": atol}
@@ -73,7 +76,7 @@ def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, transform):
     n, count = y0.shape[0], t.shape[0]
     emitter = ct.emitter
     a = zeros_like(y0)
-    pieces = [_flat(None, arg) for arg, there in zip(args, wanted, strict=True) if there]
+    pieces = [_flat_cotangent(None, arg) for arg, there in zip(args, wanted, strict=True) if there]
     by_t: list = []
     for i in range(count - 1, 0, -1):
         (slope,) = emitter.call(body, [ys[i], t[i], *args])
@@ -85,7 +88,7 @@ def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, transform):
         pieces = [rest] if pieces else []
     if count:
         (slope,) = emitter.call(body, [y0, t[0], *args])
-        by_t.append(-(a * slope).sum())  # a later start is a shorter way
+        by_t.append(-(a * slope).sum())  # minus: a later start shortens the integration
         a = a + ct[0]
     found, at = [], 0
     for arg, there in zip(args, wanted, strict=True):
@@ -103,7 +106,10 @@ def _odeint_vjp(ct, ys, y0, t, *args, body, rtol, atol, transform):
 
 
 def _sensitivity_body(body, args, tangents, transform):
-    """(y, dy) -> (f, df) in one vector; the tangents that there are follow the arguments."""
+    """The equation (y, dy) -> (f, df) of the sensitivities, with the state as one vector.
+
+    Its parameters are those of ``body``, then one for each tangent that is not None.
+    """
     builder = LetBuilder()
     y_type, t_type = (param.type for param in body.params[:2])
     n = y_type.shape[0]
@@ -113,11 +119,11 @@ def _sensitivity_body(body, args, tangents, transform):
     y, dy = state[:n], state[n:]
     (slope,) = builder.call(body, [y, s, *inner])
     (change,) = transform(body, [y, s, *inner], [dy, None, *along])
-    return builder.build([concatenate([slope, _flat(change, y)])])
+    return builder.build([concatenate([slope, _flat_cotangent(change, y)])])
 
 
 def _odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, transform):
-    """The sensitivities along the tangents."""
+    """Integrate the sensitivity of the solution in the direction of the tangents."""
     by_y0, by_t, *by_args = tangents
     dy = zeros_like(y0) if by_y0 is None else by_y0
     emitter = ys.emitter
@@ -136,7 +142,7 @@ def _odeint_jvp(tangents, ys, y0, t, *args, body, rtol, atol, transform):
 
 
 def _odeint_source(write, y0, t, *args, body, rtol, atol):
-    """A call of SciPy's function on the right side as a function of its own."""
+    """A call of SciPy's function; the right-hand side is written as a function of its own."""
     solve = write.writer.module.imported("scipy.integrate", "odeint")
     slope = write.function(body, "slope", "The right side of the differential equation.")
     operands = "".join(f", {arg}" for arg in args)

@@ -1,4 +1,4 @@
-"""The batching rule of ``scan``: a scan whose steps are for all examples at once."""
+"""The batching rule of ``scan``: a scan whose steps compute all examples at once."""
 
 from collections.abc import Sequence
 
@@ -6,24 +6,24 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda, Local
-from letir.ops.control_flow.conditional_derivatives import choose
-from letir.ops.control_flow.loop_analysis import is_counted
+from letir.ops.control_flow.conditional_derivatives import emit_choice
+from letir.ops.control_flow.loop_analysis import follows_while_scan
 from letir.ops.define.batch_rules import broadcast_batch, emit_op, move_to_front, type_without_batch
 
 
 def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
-    """One loop for all examples: stacked operands and results have the batch behind the steps."""
+    """One loop for all examples. In scanned operands and stacked results the batch is axis 1."""
     end, mapped = n_carry + n_xs, [axis is not None for axis in axes]
     first = next(i for i, there in enumerate(mapped) if there)
     size = args[first].shape[axes[first]]
     kinds = [type_without_batch(arg, axis) for arg, axis in zip(args, axes, strict=True)]
-    is_ragged = mapped[n_carry] and is_counted(kinds, n_carry, n_xs) if n_xs else False
+    is_ragged = mapped[n_carry] and follows_while_scan(kinds, n_carry, n_xs) if n_xs else False
     kinds[n_carry:end] = [kind and kind.with_shape(kind.shape[1:]) for kind in kinds[n_carry:end]]
     kinds[:n_carry] = [kind and kind.with_shape(kind.shape) for kind in kinds[:n_carry]]
     if any(kind is not param.type for kind, param in zip(kinds, body.params, strict=True)):
         body = retype(body, *kinds)
     if is_ragged:
-        body = _skipping(body, n_carry)
+        body = _skip_missing_steps(body, n_carry)
     program, mapped, out_mapped = batched_body(body, mapped, n_carry, size, transform)
     operands = [
         arg if axis is None else move_to_front(arg, axis)
@@ -44,8 +44,8 @@ def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
     return outs, tuple(places)
 
 
-def _skipping(body: Lambda, n_carry: int) -> Lambda:
-    """``body`` with nothing done for a step without a number: of an example that took fewer."""
+def _skip_missing_steps(body: Lambda, n_carry: int) -> Lambda:
+    """``body`` for an example that may have fewer steps than others: number -1 means no step."""
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in body.params]
     is_step = params[n_carry] >= 0
@@ -64,11 +64,11 @@ def _skipping(body: Lambda, n_carry: int) -> Lambda:
     def skip(given):
         return [*given[:n_carry], *[None] * (len(body.ret.args) - n_carry)]
 
-    return builder.build(choose("cond", is_step, params, [step, skip], zero))
+    return builder.build(emit_choice("cond", is_step, params, [step, skip], zero))
 
 
-def _is_of_another(value, kind) -> bool:
-    """Whether a value has another dtype than ``kind``, as far as both are known."""
+def _has_other_dtype(value, kind) -> bool:
+    """Whether a value has another dtype than ``kind``; False if either is unknown."""
     found = getattr(value, "type", None)
     return (
         isinstance(value, Value | Local) and None not in (found, kind) and found.dtype != kind.dtype
@@ -76,11 +76,12 @@ def _is_of_another(value, kind) -> bool:
 
 
 def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, transform) -> tuple:
-    """(program, which operands have the batch, which results): carried values have it if any step
-    gives it to them.
+    """(batched body, which operands have a batch axis, which results).
+
+    A carried value is batched if its result is in any step: a fixpoint.
     """
     mapped = list(mapped)
-    while True:  # it only ever grows
+    while True:  # terminates: the set only grows
         program, axes = transform(body, [0 if there else None for there in mapped], size)
         out = [axis is not None for axis in axes]
         grown = [a or b for a, b in zip(mapped, out[:n_carry], strict=False)] + mapped[n_carry:]
@@ -89,7 +90,7 @@ def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, trans
         mapped = grown
     kinds = [param.type for param in body.params[:n_carry]]
     pairs = list(zip(program.ret.args, kinds, strict=False))
-    if out[:n_carry] == mapped[:n_carry] and not any(_is_of_another(*pair) for pair in pairs):
+    if out[:n_carry] == mapped[:n_carry] and not any(_has_other_dtype(*pair) for pair in pairs):
         return program, mapped, out
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in program.params]
@@ -98,6 +99,6 @@ def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, trans
     for i in range(n_carry):
         if mapped[i] and not out[i]:
             found[i] = broadcast_batch(found[i], False, like)
-        if _is_of_another(found[i], kinds[i]):  # a batch of numbers promotes as an array
+        if _has_other_dtype(found[i], kinds[i]):  # a batch of Python numbers promotes as an array
             found[i] = found[i].astype(kinds[i].dtype)
     return builder.build(found), mapped, [*mapped[:n_carry], *out[n_carry:]]

@@ -1,8 +1,8 @@
-"""The reverse mode of ``scan``: the cotangents go through a scan in the other direction.
+"""The reverse mode of ``scan``: a scan of the cotangents in the opposite direction.
 
-The way back reads values of every step, its residuals. A forward scan that stacks them is made by
-``scan_saving``, which the reverse transform asks for; where that did not happen (``scan_vjp`` of a
-scan that lacks some) the loop is computed again.
+The backward pass reads residuals of every step. ``scan_saving`` makes the forward scan stack them;
+the reverse transform calls it. If residuals are missing, ``scan_vjp`` reruns the loop and stacks
+them.
 """
 
 from collections.abc import Callable, Sequence
@@ -14,33 +14,35 @@ from letir.ast.liveness import live_binds
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
-from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted, without_effects
-from letir.ops.control_flow.loop_accumulation import products, summed
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body, without_effects
+from letir.ops.control_flow.loop_accumulation import split_products, sum_products
 from letir.ops.control_flow.loop_analysis import (
     GradientOf,
-    arriving,
-    carried,
-    constant_in,
-    is_counted,
-    part,
+    follows_while_scan,
+    loop_invariants,
+    partial_program,
+    propagate_defined,
+    propagate_needed,
 )
 from letir.ops.define.records import add_terms, takes_gradient, unbroadcast
 from letir.ops.elementwise.casting import weaken
 from letir.ops.shape.shape_and_creation import zeros_like
 
-_MOST_ROUNDS = 4  # of saving: what saves more values may read more of them, in theory for ever
+_MOST_ROUNDS = 4  # a body that saves residuals may have a derivative that reads yet others
 
 
-# ---- what every step gives to the way back ----
+# ---- residuals of a step ----
 
 
-class Reading:
-    """What a derivative of one step reads: ``captured``, locals of ``f``, which is ``body`` with
-    temporaries as further results.
+class StepDerivative:
+    """The derivative of one step of a loop, and the residuals that it reads.
+
+    ``f`` is ``body`` with temporaries as further results; ``captured`` are the locals of ``f`` that
+    the derivative reads.
     """
 
     def stacked(self) -> dict[Local, int]:
-        """The position among the results of each local that the loop stacks."""
+        """The locals that the loop stacks, each with its position among the results."""
         found: dict[Local, int] = {}
         for i, arg in enumerate(self.f.ret.args[: len(self.body.ret.args)]):
             if i >= self.n_carry and type(arg) is Local:
@@ -48,8 +50,8 @@ class Reading:
         return found
 
     def constant(self) -> set[Local]:
-        """The locals that are the same in all steps."""
-        return constant_in(self.f, self.n_carry + self.n_xs)
+        """The loop-invariant locals."""
+        return loop_invariants(self.f, self.n_carry + self.n_xs)
 
     def missing(self) -> list[Local]:
         """The residuals that the loop does not stack."""
@@ -58,17 +60,17 @@ class Reading:
         return [local for local in dict.fromkeys(self.captured) if local not in there]
 
     def saving_body(self) -> Lambda:
-        """The body with what is missing as further results."""
+        """The body with the missing residuals as further results."""
         results = (*self.f.ret.args[: len(self.body.ret.args)], *self.missing())
         return Lambda(self.f.params, self.f.binds, Ret(results))
 
 
 @frozen(eq=False)
-class Back(Reading):
-    """How the cotangents of one step's results become those of its parameters.
+class ReverseStep(StepDerivative):
+    """One step of the backward pass: the program from cotangents of results to parameters.
 
-    ``gradient`` is that of ``body``, for the parameters ``needed`` and the results that have a
-    cotangent, ``defined``.
+    ``gradient`` is the gradient program of ``body`` with respect to the parameters ``needed``, for
+    cotangents of the results ``defined``.
     """
 
     body: Lambda
@@ -79,50 +81,48 @@ class Back(Reading):
     gradient: object
 
     @classmethod
-    def of(cls, body, n_carry, n_xs, needed, defined, differentiate) -> "Back":
-        """The way back through a body, for these operands and results of the loop."""
-        needed = carried(body, needed, n_carry)
-        defined = arriving(body, defined, needed, n_carry)
+    def of(cls, body, n_carry, n_xs, needed, defined, differentiate) -> "ReverseStep":
+        """The backward step of ``body``, for these operands and results of the loop."""
+        needed = propagate_needed(body, needed, n_carry)
+        defined = propagate_defined(body, defined, needed, n_carry)
         made = GradientOf(differentiate, tuple(needed), tuple(defined))
         return cls(body, n_carry, n_xs, needed, defined, body.memo(made))
 
     @property
     def f(self) -> Lambda:
-        """The body with temporaries."""
+        """The body, with temporaries as further results."""
         return self.gradient.f
 
     @property
     def captured(self) -> list[Arg]:
-        """What the gradient program of a step reads."""
+        """The residuals that the gradient program of a step reads."""
         f, g = self.gradient.f, self.gradient
         inputs = [f.params[i] for i in g.df_input_captured_inputs]
         return inputs + [f.ret.args[i] for i in g.df_input_captured_outputs]
 
 
-def saving_way(body: Lambda, n_carry, n_xs, needed, defined, differentiate) -> Back:
-    """The way back through ``body``, with further results so that nothing is missing."""
-    back = Back.of(body, n_carry, n_xs, needed, defined, differentiate)
+def stack_residuals(body: Lambda, n_carry, n_xs, needed, defined, differentiate) -> ReverseStep:
+    """The backward step of ``body`` with further results, so that no residual is missing."""
+    back = ReverseStep.of(body, n_carry, n_xs, needed, defined, differentiate)
     for _ in range(_MOST_ROUNDS):
         if not back.missing():
             break
         body = back.saving_body()
         more = [False] * (len(body.ret.args) - len(defined))
-        back = Back.of(body, n_carry, n_xs, needed, [*defined, *more], differentiate)
+        back = ReverseStep.of(body, n_carry, n_xs, needed, [*defined, *more], differentiate)
     return back
 
 
 def scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate) -> Bind:
-    """``bind`` with further results, the residuals that its way back reads; itself where it has
-    them.
-    """
+    """``bind`` with the residuals of its vjp as further results; ``bind`` if it stacks them all."""
     attrs = bind.attrs
     body, n_carry, n_xs = attrs["body"], attrs["n_carry"], attrs["n_xs"]
-    back = saving_way(body, n_carry, n_xs, needed, defined, differentiate)
-    return with_body(bind, back.body)
+    back = stack_residuals(body, n_carry, n_xs, needed, defined, differentiate)
+    return with_stacking_body(bind, back.body)
 
 
-def with_body(bind: Bind, body: Lambda) -> Bind:
-    """``bind`` with a body that has further results; itself if it has this one."""
+def with_stacking_body(bind: Bind, body: Lambda) -> Bind:
+    """``bind`` with its body replaced by ``body``, which has further results to stack."""
     attrs, n_carry = bind.attrs, bind.attrs["n_carry"]
     if attrs["body"] is body:
         return bind
@@ -135,7 +135,7 @@ def with_body(bind: Bind, body: Lambda) -> Bind:
 
 
 def _trips_of(bind: Bind, stacked: ArrayType | None):
-    """The number of steps, as the types of results say it."""
+    """The trip count: the size of axis 0 of a stacked result, or of a scanned array."""
     if stacked is not None:
         return stacked.shape[0]
     length = bind.attrs["length"]
@@ -146,37 +146,38 @@ def _trips_of(bind: Bind, stacked: ArrayType | None):
 
 
 def scan_vjp(cts, outs, *args, body, n_carry, n_xs, length, reverse, transform, wanted=None):
-    """Go through the steps in the other order, with the cotangents of the carry; those of what all
-    steps share add up in it.
+    """A scan in the opposite direction that carries the cotangents of the carry.
+
+    The cotangents of operands that all steps share are accumulated.
     """
     wanted = [True] * len(args) if wanted is None else wanted
     needed = [w and takes_gradient(arg) for w, arg in zip(wanted, args, strict=True)]
     defined = [ct is not None for ct in cts]
-    body = fitted(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
-    back = Back.of(body, n_carry, n_xs, needed, defined, transform.program)
-    if back.missing():  # the loop again, which stacks what is missing
+    body = fit_body(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
+    back = ReverseStep.of(body, n_carry, n_xs, needed, defined, transform.program)
+    if back.missing():  # rerun the loop, which then stacks them
         silent = without_effects(body)
-        back = saving_way(silent, n_carry, n_xs, needed, defined, transform.program)
+        back = stack_residuals(silent, n_carry, n_xs, needed, defined, transform.program)
         attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
         outs = emit_scan(args, body=back.body, **attrs)
     more = [None] * (len(back.body.ret.args) - len(cts))
-    is_ragged = is_counted(list(map(body_type, args)), n_carry, n_xs)
+    is_ragged = follows_while_scan(list(map(body_type, args)), n_carry, n_xs)
     numbers = args[n_carry] if is_ragged else None
-    return go_back(back, [*cts, *more], outs, args, Loop(length, not reverse, numbers))
+    return scan_backward(back, [*cts, *more], outs, args, ScanBuilder(length, not reverse, numbers))
 
 
 def param_type(args: Sequence, i: int, n_carry: int, n_xs: int) -> ArrayType | None:
-    """The type of the body's parameter for an operand."""
+    """The type of the body's parameter for operand ``i``."""
     kind = body_type(args[i])
     if kind is None or not n_carry <= i < n_carry + n_xs:
         return ArrayType(kind.dtype, kind.shape) if kind and i < n_carry else kind
     return kind.with_shape(kind.shape[1:])
 
 
-class Loop:
-    """A scan that is being made: operands beside the parameters of its body that stand for them.
+class ScanBuilder:
+    """A scan under construction: its operands, each with the parameter of the body for it.
 
-    ``numbers``: those of the steps, where there are as many as a ``while_scan`` took.
+    ``numbers``: the iteration numbers, if the scan runs over the iterations of a ``while_scan``.
     """
 
     def __init__(self, length: int | None, reverse: bool, numbers: Value | None = None):
@@ -185,20 +186,20 @@ class Loop:
         self.carry: list[tuple] = []
         self.rows: list[tuple] = []
         self.shared: list[tuple] = []
-        self.numbers = None if numbers is None else self.row(numbers)  # stays, and is the first
+        self.numbers = None if numbers is None else self.row(numbers)  # first, and always kept
 
     def carried(self, operand) -> Value:
-        """The parameter for a carried value that begins as ``operand``."""
+        """A parameter for a carried value whose initial value is ``operand``."""
         kind = body_type(operand)
         return self._param(self.carry, operand, kind and ArrayType(kind.dtype, kind.shape))
 
     def row(self, operand: Value) -> Value:
-        """The parameter for what a step gets of an array."""
+        """A parameter for one row of the array ``operand``, over which the loop runs."""
         kind = operand.type
         return self._param(self.rows, operand, kind and kind.with_shape(kind.shape[1:]))
 
     def share(self, operand) -> Value:
-        """The parameter for a value that all steps read."""
+        """A parameter for a value that all steps read."""
         return self._param(self.shared, operand, body_type(operand))
 
     def _param(self, pairs: list, operand, kind: ArrayType | None) -> Value:
@@ -207,13 +208,14 @@ class Loop:
         return param
 
     def emit(self, carry: Sequence, ys: Sequence, extra: Sequence = ()) -> tuple[tuple, tuple]:
-        """(last carry, stacked ys) of the scan whose steps give these; ``extra`` are arrays that
-        tell the number of steps, if nothing else does.
+        """(last carry, stacked ys) of the scan whose body returns ``carry`` and ``ys``.
+
+        ``extra``: arrays of which the first gives the trip count, if no operand does.
         """
-        if not carry and not ys:  # no derivative flows back: of integers, say
+        if not carry and not ys:  # no derivative: all operands are integers, for example
             return (), ()
         body = self.builder.build([*carry, *ys])
-        body = body.with_binds(live_binds(body))  # a sum is taken apart, or an answer not wanted
+        body = body.with_binds(live_binds(body))  # _SharedCotangents leaves dead sums
         used = {local for term in (*body.binds, body.ret) for local in term.locals()}
         self.rows = [pair for pair in self.rows if pair[1].arg in used or pair[1] is self.numbers]
         self.shared = [pair for pair in self.shared if pair[1].arg in used]
@@ -228,18 +230,20 @@ class Loop:
 
 
 def emit_scan(operands: Sequence, **attrs) -> tuple:
-    """``scan`` where the operands are recorded."""
+    """Record a ``scan`` where its operands are recorded."""
     op = PRIMITIVES["scan"]
     emitter = next(v.emitter for v in operands if isinstance(v, Value))
     return emitter.apply(op, tuple(operands), op.complete(attrs))
 
 
-def go_back(back: Back, cts: Sequence, outs: Sequence, args: Sequence, loop: Loop) -> tuple:
-    """The cotangents of the operands, by a scan over the steps in the other order."""
+def scan_backward(
+    back: ReverseStep, cts: Sequence, outs: Sequence, args: Sequence, loop: ScanBuilder
+) -> tuple:
+    """The cotangents of the operands, by a scan over the steps in the opposite order."""
     g, n_carry = back.gradient, back.n_carry
     end = n_carry + back.n_xs
-    # also what a step replaces by something without a cotangent: it began as an operand, and stays
-    # that where there is no step
+    # also carried values that a step replaces by one without a cotangent: with a trip count of 0
+    # the result is the operand
     known = {
         *g.df_input_vjps,
         *g.df_output_vjps,
@@ -250,12 +254,12 @@ def go_back(back: Back, cts: Sequence, outs: Sequence, args: Sequence, loop: Loo
         return (None,) * len(args)
     by_result = {i: loop.carried(zeros_like(outs[i]) if cts[i] is None else cts[i]) for i in carry}
     by_result |= {i: loop.row(cts[i]) for i in g.df_input_vjps if i >= n_carry}
-    reads = residuals(back, outs, args, loop)
+    reads = residual_params(back, outs, args, loop)
     found = loop.builder.call(g.df, [*[by_result[i] for i in g.df_input_vjps], *reads])
     pairs = zip(g.df_output_vjps, found, strict=True)
     by_param = {i: ct for i, ct in pairs if isinstance(ct, Value)}
     xs = [i for i in by_param if n_carry <= i < end]
-    sums = _Sums(loop, {i: (args[i], ct) for i, ct in by_param.items() if i >= end})
+    sums = _SharedCotangents(loop, {i: (args[i], ct) for i, ct in by_param.items() if i >= end})
     results = [by_param[i] if i in by_param else zeros_like(by_result[i]) for i in carry]
     ys = [by_param[i] for i in xs]
     first, rows = loop.emit([*results, *sums.carry], [*ys, *sums.factors], args[n_carry:])
@@ -264,21 +268,22 @@ def go_back(back: Back, cts: Sequence, outs: Sequence, args: Sequence, loop: Loo
     return tuple([unbroadcast(answers.get(i), arg) for i, arg in enumerate(args)])
 
 
-class _Sums:
-    """The cotangents of what all steps read: sums over the steps, in the carry or, for products of
-    matrices, after the loop.
+class _SharedCotangents:
+    """The cotangents of operands that all steps read: sums over the steps.
 
-    ``carry``: what a step hands on for the first, ``factors``: what it gives to the second.
+    Products of matrices are summed after the loop, for which each step stacks ``factors``; other
+    terms are accumulated in the loop, in ``carry``.
     """
 
-    def __init__(self, loop: "Loop", terms: dict[int, tuple]):
+    def __init__(self, loop: "ScanBuilder", terms: dict[int, tuple]):
         self.loop, self.products, self.carried = loop, {}, []
         self.carry: list[Value] = []
         made = {b: bind for bind in loop.builder.binds for b in bind.binders}
         rows = {param.arg: operand for operand, param in loop.rows}
         known = loop.length is not None
         parts = {
-            i: products(ct.arg, made) if known else ([], [ct.arg]) for i, (_, ct) in terms.items()
+            i: split_products(ct.arg, made) if known else ([], [ct.arg])
+            for i, (_, ct) in terms.items()
         }
         there = {p.b for found, _ in parts.values() for p in found if p.is_small} | rows.keys()
         for i, (found, rest) in parts.items():
@@ -294,25 +299,27 @@ class _Sums:
         self.factors = [Value(loop.builder, x) for x in self.missing]
 
     def totals(self, carried: Sequence[Value], rows: Sequence[Value]) -> dict[int, Value]:
-        """The sums by operand, given what the loop gave."""
+        """The sum for each operand, from the last carry and the stacked rows of the loop."""
         stacked = self.stacked | dict(zip(self.missing, rows, strict=True))
         found: dict = dict(zip(self.carried, carried, strict=True))
         for i, terms in self.products.items():
             if terms:
-                total = summed(terms, stacked)
+                total = sum_products(terms, stacked)
                 found[i] = found[i] + total if i in found else total
         return found
 
 
-def residuals(back: Reading, outs: Sequence, args: Sequence, loop: Loop) -> list[Value]:
-    """What a derivative of a step reads, as parameters of the loop's body."""
+def residual_params(
+    back: StepDerivative, outs: Sequence, args: Sequence, loop: ScanBuilder
+) -> list[Value]:
+    """The residuals that the derivative of a step reads, as parameters of the body of ``loop``."""
     f, end = back.f, back.n_carry + back.n_xs
     place = {param: i for i, param in enumerate(f.params)}
     stacked, constant = back.stacked(), back.constant()
     computed = [x for x in back.captured if x in constant and x not in place]
     values: dict[Local, Value] = {}
     if computed:
-        program = part(f, f.params[end:], computed)
+        program = partial_program(f, f.params[end:], computed)
         emitter = next(v.emitter for v in (*outs, *args) if isinstance(v, Value))
         found = emitter.call(program, args[end:])
         values |= {x: loop.share(v) for x, v in zip(computed, found, strict=True)}
@@ -330,7 +337,7 @@ def residuals(back: Reading, outs: Sequence, args: Sequence, loop: Loop) -> list
 
 
 def tangent_body(body: Lambda, n_carry: int, tangents: Sequence, program: Callable) -> tuple:
-    """(inputs that have a tangent in any step, ``program(body, inputs)``)."""
+    """(inputs that have a tangent in any step, ``program(body, inputs)``): a fixpoint."""
     inputs = [i for i, t in enumerate(tangents) if t is not None]
     while True:
         made = program(body, inputs)

@@ -1,7 +1,7 @@
-"""``scatter`` and ``reduce_by_index``: elements that go to the places which an index array says.
+"""``scatter`` and ``reduce_by_index``: writes to, and reductions at, the places in an index array.
 
-A place outside of the destination, a negative one too, is nobody's: its element is ignored. Both
-are composites, as ``map`` is.
+Elements whose index is negative or beyond the destination are ignored. Both are composites, as
+``map`` is.
 """
 
 from collections.abc import Sequence
@@ -11,13 +11,13 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
-from letir.ops.autodiff.checkpoint_and_custom_jvp import fitted
-from letir.ops.control_flow.binary_bodies import Pairwise, known_ufunc, prefixes
+from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body
+from letir.ops.control_flow.binary_bodies import PairwiseBody, compute_prefixes, known_ufunc
 from letir.ops.control_flow.map_reduce import (
     check_element,
-    combinator,
-    count_of,
-    element,
+    define_combinator,
+    element_count,
+    element_type,
     is_number,
 )
 from letir.ops.control_flow.scan_vjp import emit_scan
@@ -27,49 +27,49 @@ from letir.ops.shape.shape_and_creation import Sizes, broadcast_to, reshape, zer
 from letir.ops.shape.transpose_join_split import concatenate
 
 
-def _places(indices: Value, count) -> Value:
-    """The indices as places among ``count`` and one more, which is that of all that lie outside."""
+def _clip_indices(indices: Value, count) -> Value:
+    """The indices, with ``count`` in the place of all that are outside of 0, ..., count - 1."""
     count = count if is_number(count) else count.astype("uint64")
-    # without a sign a negative index is a large one: three passes, where two comparisons take five
+    # as unsigned a negative index is a large one: three passes, two comparisons would take five
     return minimum(indices.astype("uint64"), count).astype("int64")
 
 
-def _one_longer(dest: Value, more: Value) -> Value:
-    """``dest`` and one more element."""
+def _append_element(dest: Value, more: Value) -> Value:
+    """``dest`` with one more element at its end."""
     return concatenate([dest, reshape(more, (1, *dest.shape[1:]))])
 
 
 def _check_places(name: str, dests, indices, values) -> None:
-    """Raise unless there is an index for each element, and elements are as in the destination."""
+    """Raise unless there is one index for each element, and elements fit the destinations."""
     if indices.dtype.kind not in "iu" or len(indices.shape) != 1:
-        raise DTypeError(f"{name}: indices are integers in a row, found {indices}")
-    n = count_of(values, name)
+        raise DTypeError(f"{name}: indices must be a 1-d array of integers, found {indices}")
+    n = element_count(values, name)
     if n != indices.shape[0]:
         raise ShapeError(f"{name}: {indices.shape[0]} indices for {n} values")
-    count_of(dests, name)
+    element_count(dests, name)
     for dest, value in zip(dests, values, strict=True):
-        if element(dest) is not element(value):
+        if element_type(dest) is not element_type(value):
             error = DTypeError if dest.dtype != value.dtype else ShapeError
-            raise error(f"{name}: {dest} holds no elements of {value}")
+            raise error(f"{name}: elements of {value} do not fit into the destination {dest}")
 
 
 # ---- scatter ----
 
 
 def _scatter_decompose(*args: Value, n_xs):
-    """A write at the places, of a copy that has room for what lies outside."""
+    """A write into copies that have one more element, for the indices outside."""
     dests, indices, values = args[:n_xs], args[n_xs], args[n_xs + 1 :]
-    place = _places(indices, Sizes.of(dests[0])[0])
+    place = _clip_indices(indices, Sizes.of(dests[0])[0])
     found = []
     for dest, value in zip(dests, values, strict=True):
-        rest = dest.emitter.apply(zeros, (), _made((), dest, zeros))
-        whole = _one_longer(dest, broadcast_to(rest, dest.shape[1:]))
+        rest = dest.emitter.apply(zeros, (), _zeros_attrs((), dest, zeros))
+        whole = _append_element(dest, broadcast_to(rest, dest.shape[1:]))
         found.append(index_set(whole, place, value)[:-1])
     return tuple(found)
 
 
-def _made(shape: tuple, like: Value, op):
-    """The attributes of zeros of a shape, in the dtype of ``like``."""
+def _zeros_attrs(shape: tuple, like: Value, op):
+    """The attributes of a ``zeros`` bind with this shape, in the dtype of ``like``."""
     return op.complete({"shape": shape, "dtype": like.dtype})
 
 
@@ -80,40 +80,38 @@ def _scatter_aval(*types, n_xs):
     return tuple([kind.with_shape(kind.shape) for kind in dests])
 
 
-scatter = combinator("scatter", _scatter_decompose, _scatter_aval, lambda *, n_xs: n_xs)
+scatter = define_combinator("scatter", _scatter_decompose, _scatter_aval, lambda *, n_xs: n_xs)
 
 # ---- reduce_by_index ----
 
 
 def _histogram_decompose(*args: Value, body, n_xs, batched):
-    """``np.add.at`` and its like; else the elements in the order of their places, combined within
-    each; else one after the other.
-    """
+    """``np.add.at`` and the like; else a sort by index and a segmented scan; else a ``scan``."""
     dests, neutral = args[:n_xs], args[n_xs : 2 * n_xs]
     indices, rest = args[2 * n_xs], args[2 * n_xs + 1 :]
     values, captured = list(rest[:n_xs]), rest[n_xs:]
     if 0 in (dests[0].shape[0], values[0].shape[0]):
         return dests
-    kinds = [element(x.type) for x in values]
-    body = fitted(body, [*kinds, *kinds, *[arg.type for arg in captured]])
-    place = _places(indices, Sizes.of(dests[0])[0])
-    whole = [_one_longer(*pair) for pair in zip(dests, neutral, strict=True)]
+    kinds = [element_type(x.type) for x in values]
+    body = fit_body(body, [*kinds, *kinds, *[arg.type for arg in captured]])
+    place = _clip_indices(indices, Sizes.of(dests[0])[0])
+    whole = [_append_element(*pair) for pair in zip(dests, neutral, strict=True)]
     at = _AT.get(known_ufunc(body, n_xs))
     if at is not None and _can_at(at, values[0]):
         return (_at_places(at, whole[0], place, values[0])[:-1],)
     if batched and is_number(values[0].shape[0]):
-        combine = Pairwise(body, n_xs, captured)
+        combine = PairwiseBody(body, n_xs, captured)
         found = _by_segments(combine, whole, neutral, place, values)
         return tuple(combine([d[:-1] for d in whole], [x[:-1] for x in found]))
     return tuple([x[:-1] for x in _one_at_a_time(body, whole, place, values, captured)])
 
 
-# bodies that are ufuncs whose method ``at`` has derivatives of all orders
+# records whose ufunc has a method ``at`` with derivatives of all orders
 _AT = {"add": "add", "mul": "mul", "maximum": "maximum", "minimum": "minimum"}
 
 
 def _can_at(ufunc: str, values: Value) -> bool:
-    """Whether the derivatives of ``ufunc.at`` are right to second order: not those of products."""
+    """Whether the second derivatives of ``ufunc.at`` are right: not for floating products."""
     return ufunc != "mul" or values.dtype.kind in "biu"
 
 
@@ -125,18 +123,16 @@ def _at_places(ufunc: str, dest: Value, place: Value, values: Value) -> Value:
 
 
 def _by_segments(
-    combine: Pairwise, whole: Sequence, neutral: Sequence, place: Value, values: list[Value]
+    combine: PairwiseBody, whole: Sequence, neutral: Sequence, place: Value, values: list[Value]
 ) -> list[Value]:
-    """For each place what its elements combine to, in their order; the neutral element where there
-    are none.
-    """
+    """For each place its elements combined in their order; the neutral element if it has none."""
     order = PRIMITIVES["argsort"](place, kind="stable")
     place, values = place[order], [x[order] for x in values]
     differs = place[1:] != place[:-1]
     yes = place[:1] >= 0
     begins, ends = concatenate([yes, differs]), concatenate([differs, yes])
-    found = prefixes(_Segmented(combine, neutral), [begins, *values])[1:]
-    # of a segment the last prefix is all of it; the others go where nobody looks
+    found = compute_prefixes(_SegmentedBody(combine, neutral), [begins, *values])[1:]
+    # the last prefix of a segment combines all of it; the others go to the extra element
     target = where(ends, place, Sizes.of(whole[0])[0] - 1)
     return [
         index_set(broadcast_to(start, dest), target, x)
@@ -144,18 +140,18 @@ def _by_segments(
     ]
 
 
-class _Segmented(Pairwise):
-    """A binary operation that begins anew where an element is the first of a segment.
+class _SegmentedBody(PairwiseBody):
+    """A binary operation that starts afresh at the first element of each segment.
 
-    There the first operand is replaced by the neutral element, so that no derivative goes through
-    an operation on elements of two segments.
+    There the first operand is replaced by the neutral element, so that no derivative flows through
+    the combination of elements of two segments.
     """
 
-    def __init__(self, combine: Pairwise, neutral: Sequence):
+    def __init__(self, combine: PairwiseBody, neutral: Sequence):
         self.combine, self.neutral = combine, neutral
 
     def __call__(self, a: Sequence[Value], b: Sequence[Value]) -> list[Value]:
-        """The results for pairs of (is first, *element)."""
+        """The results for pairs of tuples (is first of its segment, *element)."""
         first, left = b[0], []
         for start, x in zip(self.neutral, a[1:], strict=True):
             mask = reshape(first, (*first.shape, *(1,) * (x.ndim - 1)))
@@ -166,7 +162,7 @@ class _Segmented(Pairwise):
 def _one_at_a_time(
     body: Lambda, whole: Sequence, place: Value, values: Sequence, captured: Sequence
 ) -> tuple:
-    """A loop that changes one place after the other."""
+    """A ``scan`` over the elements that updates one place at a time."""
     builder = LetBuilder()
     dests = [builder.param(dest.type) for dest in whole]
     at = builder.param(place.type.with_shape(()))
@@ -185,7 +181,7 @@ def _histogram_aval(*types, body, n_xs, batched):
     dests, neutral = types[:n_xs], types[n_xs : 2 * n_xs]
     indices, rest = types[2 * n_xs], types[2 * n_xs + 1 :]
     _check_places("reduce_by_index", dests, indices, rest[:n_xs])
-    kinds = [element(kind) for kind in dests]
+    kinds = [element_type(kind) for kind in dests]
     for kind, start in zip(kinds, neutral, strict=True):
         if ArrayType(start.dtype, start.shape) is not kind:
             raise DTypeError(f"reduce_by_index: the neutral element is {start}, not {kind}")
@@ -193,6 +189,6 @@ def _histogram_aval(*types, body, n_xs, batched):
     return tuple([kind.with_shape(kind.shape) for kind in dests])
 
 
-reduce_by_index = combinator(
+reduce_by_index = define_combinator(
     "reduce_by_index", _histogram_decompose, _histogram_aval, lambda *, n_xs, **_: n_xs
 )

@@ -1,9 +1,9 @@
 """Derivatives of ``while_loop``, ``while_scan`` and ``fori_loop``.
 
-The tangents are carried beside what they belong to, in a loop of the same kind. The cotangents go
-through a ``scan`` over the iterations in the other order, which reads what the way there has
-stacked: ``saving`` makes it of a loop, and one that has not is run again. For this a ``fori_loop``
-becomes a ``scan`` where its bounds are known, else a ``while_scan``.
+Forward mode carries the tangents beside the values, in a loop of the same kind. Reverse mode is a
+``scan`` over the iterations in the opposite order that reads stacked residuals: the ``saving`` rule
+of a record makes the forward loop stack them, else the loop is rerun. To stack residuals, a
+``fori_loop`` becomes a ``scan`` if its bounds are constants, else a ``while_scan``.
 """
 
 from collections.abc import Callable, Sequence
@@ -12,18 +12,28 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import WEAK
-from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, suited, without_effects
-from letir.ops.control_flow.fori_as_while import below, counting
-from letir.ops.control_flow.loop_analysis import with_numbers
-from letir.ops.control_flow.scan_vjp import Back, Loop, go_back, saving_way, tangent_body
+from letir.ops.autodiff.checkpoint_and_custom_jvp import (
+    body_type,
+    fit_body_keeping_numbers,
+    without_effects,
+)
+from letir.ops.control_flow.fori_as_while import bound_test, counting_body
+from letir.ops.control_flow.loop_analysis import restore_number_results
+from letir.ops.control_flow.scan_vjp import (
+    ReverseStep,
+    ScanBuilder,
+    scan_backward,
+    stack_residuals,
+    tangent_body,
+)
 from letir.ops.define.records import takes_gradient
 from letir.ops.shape.shape_and_creation import zeros, zeros_like
 
-# ---- reverse: loops that run until a test fails ----
+# ---- reverse mode of while_loop and while_scan ----
 
 
-def _stacking(bind: Bind) -> Bind:
-    """A ``while_loop`` as the ``while_scan`` that stacks nothing."""
+def _as_while_scan(bind: Bind) -> Bind:
+    """A ``while_loop`` as a ``while_scan`` without stacked results."""
     op, attrs = PRIMITIVES["while_scan"], bind.attrs
     attrs = op.complete({**attrs, "n_carry": len(bind.binders), "numbered": False})
     numbers = Local(_while_scan_types(bind.args, attrs)[len(bind.binders)])
@@ -36,18 +46,16 @@ def _while_scan_types(args: Sequence[Arg], attrs: dict) -> tuple:
 
 
 def while_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
-    """The ``while_scan`` that stacks what the way back reads."""
-    return while_scan_saving(_stacking(bind), needed, [*defined, False], differentiate)
+    """The ``while_loop`` as a ``while_scan`` that stacks the residuals of the backward pass."""
+    return while_scan_saving(_as_while_scan(bind), needed, [*defined, False], differentiate)
 
 
 def while_scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
-    """``bind`` with what the way back reads as further stacked results; itself where it has
-    them.
-    """
+    """``bind`` with its residuals as further stacked results; ``bind`` if it stacks them all."""
     attrs, n_carry = bind.attrs, bind.attrs["n_carry"]
-    defined = _of_body(defined, n_carry, attrs["numbered"])
-    body = suited(attrs["body"], [arg.type for arg in bind.args])
-    back = saving_way(body, n_carry, 0, needed, defined, differentiate)
+    defined = _body_results(defined, n_carry, attrs["numbered"])
+    body = fit_body_keeping_numbers(attrs["body"], [arg.type for arg in bind.args])
+    back = stack_residuals(body, n_carry, 0, needed, defined, differentiate)
     if back.body is body:
         return bind
     attrs = bind.op.complete({**attrs, "body": back.body})
@@ -55,93 +63,94 @@ def while_scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool
     return Bind((*bind.binders, *map(Local, more)), bind.op, bind.args, attrs, bind.source)
 
 
-def _of_body(values: Sequence, n_carry: int, numbered: bool) -> list:
-    """Of what belongs to the results of a ``while_scan`` that of the body's results."""
+def _body_results(values: Sequence, n_carry: int, numbered: bool) -> list:
+    """``values``, one for each result of a ``while_scan``, without the iteration numbers' entry."""
     return [*values[:n_carry], *values[n_carry + (not numbered) :]]
 
 
 def while_scan_vjp(cts, outs, *args, test, body, n_carry, numbered, transform, wanted=None):
-    """Go through the iterations in the other order, with the cotangents of what is carried."""
+    """A scan over the iterations in the opposite order, carrying cotangents of carried values."""
     wanted = [True] * len(args) if wanted is None else wanted
     needed = [w and takes_gradient(arg) for w, arg in zip(wanted, args, strict=True)]
-    body = suited(without_effects(body), tuple(map(body_type, args)))
-    cts = _of_body(cts, n_carry, numbered)
+    body = fit_body_keeping_numbers(without_effects(body), tuple(map(body_type, args)))
+    cts = _body_results(cts, n_carry, numbered)
     defined = [ct is not None for ct in cts]
-    back = Back.of(body, n_carry, 0, needed, defined, transform.program)
-    if back.missing():  # the loop again, which stacks what is missing
-        back = saving_way(body, n_carry, 0, needed, defined, transform.program)
+    back = ReverseStep.of(body, n_carry, 0, needed, defined, transform.program)
+    if back.missing():  # rerun the loop, which then stacks them
+        back = stack_residuals(body, n_carry, 0, needed, defined, transform.program)
         attrs = {"test": without_effects(test), "body": back.body}
         attrs |= {"n_carry": n_carry, "numbered": numbered}
-        outs = _emit("while_scan", args, attrs)
+        outs = _emit_loop("while_scan", args, attrs)
     more = [None] * (len(back.body.ret.args) - len(cts))
-    loop = Loop(None, True, outs[n_carry])
-    return go_back(back, [*cts, *more], _of_body(outs, n_carry, numbered), args, loop)
+    loop = ScanBuilder(None, True, outs[n_carry])
+    return scan_backward(back, [*cts, *more], _body_results(outs, n_carry, numbered), args, loop)
 
 
-def _emit(name: str, operands: Sequence, attrs: dict) -> tuple:
-    """The operation where the operands are recorded."""
+def _emit_loop(name: str, operands: Sequence, attrs: dict) -> tuple:
+    """Record the loop ``name`` where its operands are recorded."""
     emitter = next(v.emitter for v in operands if isinstance(v, Value))
     op = PRIMITIVES[name]
     return emitter.apply(op, tuple(operands), op.complete(attrs))
 
 
 def while_vjp(cts, outs, *args, transform, wanted=None, **attrs):
-    """That of the loop run again, which stacks what the way back reads."""
+    """VJP without saved residuals: rerun the loop as a ``while_scan`` that stacks them."""
     attrs = {name: without_effects(fn) for name, fn in attrs.items()}
-    return _by_another("while_loop", _stacking, cts, args, attrs, transform, wanted)
+    return _vjp_through("while_loop", _as_while_scan, cts, args, attrs, transform, wanted)
 
 
-def _by_another(name: str, change: Callable, cts, args, attrs: dict, transform, wanted) -> tuple:
-    """The cotangents of the operands of a bind through what ``change`` makes of it."""
+def _vjp_through(name: str, change: Callable, cts, args, attrs: dict, transform, wanted) -> tuple:
+    """The VJP of loop ``name`` through the equivalent bind that ``change`` makes of it."""
     op, params = PRIMITIVES[name], [Local(arg.type) for arg in args if isinstance(arg, Value)]
     rest = iter(params)
     operands = tuple([next(rest) if isinstance(arg, Value) else Const(arg) for arg in args])
     outs = [Local(arg.type) for arg in attrs["body"].ret.args]
     bind = change(Bind(tuple(outs), op, operands, op.complete(attrs)))
-    program = Lambda(params, with_numbers(bind), Ret(tuple(outs)))
+    program = Lambda(params, restore_number_results(bind), Ret(tuple(outs)))
     flags = [wanted is None or wanted[i] for i, arg in enumerate(args) if isinstance(arg, Value)]
     given = [arg for arg in args if isinstance(arg, Value)]
     found = iter(transform(program, given, cts, wanted=flags))
     return tuple([next(found) if isinstance(arg, Value) else None for arg in args])
 
 
-# ---- reverse: counted loops ----
+# ---- reverse mode of fori_loop ----
 
 
 def fori_vjp(cts, outs, *args, body, transform, wanted=None):
-    """That of the loop run again, as one that stacks what the way back reads."""
+    """VJP without saved residuals: rerun the loop as a scan that stacks them."""
     attrs = {"body": without_effects(body)}
-    return _by_another("fori_loop", _counted, cts, args, attrs, transform, wanted)
+    return _vjp_through("fori_loop", _as_stacking_loop, cts, args, attrs, transform, wanted)
 
 
 def fori_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
-    """The loop that also stacks what the way back reads."""
-    made, n_carry = _counted(bind), len(bind.binders)
+    """The ``fori_loop`` as a loop that stacks the residuals of the backward pass."""
+    made, n_carry = _as_stacking_loop(bind), len(bind.binders)
     flags = [*needed[2 : 2 + n_carry], False, *needed[2 + n_carry :]]
     flags += [False] * (len(made.args) - len(flags))
     more = [False] * (len(made.binders) - len(defined))
     return made.op.saving(made, flags, [*defined, *more], differentiate)
 
 
-def _counted(bind: Bind) -> Bind:
-    """A ``fori_loop`` as a ``scan`` of as many steps, or as a ``while_scan`` where their number is
-    known when it runs only. What it carries is followed by the number of the iteration.
+def _as_stacking_loop(bind: Bind) -> Bind:
+    """A ``fori_loop`` as a ``scan``, or as a ``while_scan`` if its bounds are not constants.
+
+    The iteration number is carried after the carried values of the ``fori_loop``.
     """
     (lower, upper, *args), n_carry = bind.args, len(bind.binders)
     carry, captured = args[:n_carry], args[n_carry:]
     own = bind.attrs["body"]
-    own = suited(own, [own.params[0].type, *[arg.type for arg in args]])
+    own = fit_body_keeping_numbers(own, [own.params[0].type, *[arg.type for arg in args]])
     if type(lower) is Const and type(upper) is Const:
         op, kind = PRIMITIVES["scan"], WEAK[int].with_dtype(WEAK[int].dtype)
-        body = counting(own, kind, n_carry)
+        body = counting_body(own, kind, n_carry)
         length = max(upper.value - lower.value, 0)
         attrs = {"body": body, "n_carry": n_carry + 1, "n_xs": 0, "length": length}
         attrs = op.complete({**attrs, "reverse": False})
         return Bind(
             (*bind.binders, Local(kind)), op, (*carry, lower, *captured), attrs, bind.source
         )
-    body = counting(own, lower.type, n_carry, upper.type)
-    test = below(body.params, n_carry)
+    body = counting_body(own, lower.type, n_carry, upper.type)
+    test = bound_test(body.params, n_carry)
     op = PRIMITIVES["while_scan"]
     attrs = {"test": test, "body": body, "n_carry": n_carry + 1, "numbered": False}
     attrs = op.complete(attrs)
@@ -151,38 +160,38 @@ def _counted(bind: Bind) -> Bind:
     return Bind(binders, op, operands, attrs, bind.source)
 
 
-# ---- forward ----
+# ---- forward mode ----
 
 
 def while_joint(tangents, *args, test, body, transform):
     """(results, their tangents) by one loop, which carries tangents beside values."""
-    made = _Moving.of(tangents, args, body, len(body.ret.args), 0, transform)
+    made = _LoopWithTangents.of(tangents, args, body, len(body.ret.args), 0, transform)
     attrs = {"test": made.same(test), "body": made.body()}
-    found = _emit("while_loop", made.operands, attrs)
+    found = _emit_loop("while_loop", made.operands, attrs)
     return found[: made.n_carry], made.answers(found)
 
 
 def fori_joint(tangents, lower, upper, *args, body, transform):
     """(results, their tangents) by one loop, which carries tangents beside values."""
-    made = _Moving.of(tangents[2:], args, body, len(body.ret.args), 1, transform)
-    found = _emit("fori_loop", (lower, upper, *made.operands), {"body": made.body()})
+    made = _LoopWithTangents.of(tangents[2:], args, body, len(body.ret.args), 1, transform)
+    found = _emit_loop("fori_loop", (lower, upper, *made.operands), {"body": made.body()})
     return found[: made.n_carry], made.answers(found)
 
 
 def while_scan_joint(tangents, *args, test, body, n_carry, numbered, transform):
-    """(results, their tangents) by one loop, which also stacks tangents beside values."""
-    made = _Moving.of(tangents, args, body, n_carry, 0, transform)
+    """(results, their tangents) by one loop, which carries and stacks tangents beside values."""
+    made = _LoopWithTangents.of(tangents, args, body, n_carry, 0, transform)
     carry, count = n_carry + len(made.moving), len(body.ret.args)
     attrs = {"test": made.same(test), "body": made.body(), "n_carry": carry, "numbered": numbered}
-    outs = _emit("while_scan", made.operands, attrs)
+    outs = _emit_loop("while_scan", made.operands, attrs)
     rest = outs[carry : carry + (not numbered) + count - n_carry]
-    found = made.answers(_of_body(outs, carry, numbered))
+    found = made.answers(_body_results(outs, carry, numbered))
     along = (*found[:n_carry], *([] if numbered else [None]), *found[n_carry:])
     return (*outs[:n_carry], *rest), along
 
 
-def _again(joint: Callable) -> Callable:
-    """The jvp of a loop: it runs once more, with tangents and without effects."""
+def _jvp_from_joint(joint: Callable) -> Callable:
+    """The jvp of a loop from its ``joint`` rule: rerun it with tangents and without effects."""
 
     def jvp(tangents, outs, *args, transform, **attrs):
         attrs = {k: without_effects(v) if type(v) is Lambda else v for k, v in attrs.items()}
@@ -191,14 +200,17 @@ def _again(joint: Callable) -> Callable:
     return jvp
 
 
-while_jvp, fori_jvp, while_scan_jvp = map(_again, (while_joint, fori_joint, while_scan_joint))
+while_jvp, fori_jvp, while_scan_jvp = map(
+    _jvp_from_joint, (while_joint, fori_joint, while_scan_joint)
+)
 
 
-class _Moving:
-    """A loop whose body also gives the tangents of what it carries.
+class _LoopWithTangents:
+    """A loop whose body also computes the tangents of the carried values.
 
-    Its operands are what is carried, the tangents of those that ``moving`` lists, what is captured,
-    and the tangents of that. ``leading`` operands of the body come before all these.
+    Its operands are the carried values, the tangents of the carried values ``moving``, the captured
+    values, and the tangents of the captured values ``shared``. The body has ``leading`` parameters
+    before all these.
     """
 
     def __init__(self, program: Lambda, outputs, inputs, n_carry: int, leading: int, count: int):
@@ -210,12 +222,14 @@ class _Moving:
         self.operands: tuple = ()
 
     @classmethod
-    def of(cls, tangents, args, body, n_carry, leading, transform) -> "_Moving":
-        """The loop for operands that have these tangents."""
+    def of(cls, tangents, args, body, n_carry, leading, transform) -> "_LoopWithTangents":
+        """The loop for operands ``args`` with these ``tangents``."""
         types = (*[param.type for param in body.params[:leading]], *map(body_type, args))
-        body = suited(body, types)
+        body = fit_body_keeping_numbers(body, types)
         given = [*[None] * leading, *tangents]
-        inputs, (program, outputs) = _moving_body(body, leading, n_carry, given, transform.program)
+        inputs, (program, outputs) = _tangent_program(
+            body, leading, n_carry, given, transform.program
+        )
         made = cls(program, outputs, inputs, n_carry, leading, len(body.ret.args))
         emitter = next(t.emitter for t in tangents if t is not None)
         pairs = [(tangents[i], args[i]) for i in made.moving]
@@ -225,7 +239,7 @@ class _Moving:
         return made
 
     def ordered(self, params: Sequence) -> tuple[list, list]:
-        """(values, tangents) among the parameters of the loop's body."""
+        """(values, tangents): the parameters of the loop's body, sorted."""
         end = self.leading + self.n_carry
         carry, along = params[:end], params[end : end + len(self.moving)]
         rest = params[end + len(self.moving) :]
@@ -253,14 +267,14 @@ class _Moving:
         return builder.build([*carry, *along, *further, *stacked])
 
     def same(self, test: Lambda) -> Lambda:
-        """The test of the loop, which reads no tangents."""
+        """The test of the loop, for operands with tangents, which it does not read."""
         builder = LetBuilder()
         params = [builder.param(body_type(operand)) for operand in self.operands]
         values, _ = self.ordered(params)
         return builder.build(builder.call(test, values))
 
     def answers(self, found: Sequence) -> tuple:
-        """The tangents of the results among those of the loop, None for zero."""
+        """The tangents of the results, from the results of the loop; None for zero."""
         start, stacked = self.n_carry, [i for i in self.outputs if i >= self.n_carry]
         along = found[start : start + len(self.moving)]
         rows = found[len(found) - len(stacked) :] if stacked else ()
@@ -269,15 +283,17 @@ class _Moving:
 
 
 def _zero_tangent(arg, emitter) -> Value:
-    """A tangent of zeros, also of a number."""
+    """A tangent of zeros for ``arg``, which may be a Python number."""
     if isinstance(arg, Value):
         return zeros_like(arg)
     attrs = zeros.complete({"shape": (), "dtype": WEAK[type(arg)].dtype})
     return emitter.apply(zeros, (), attrs)
 
 
-def _moving_body(body: Lambda, leading: int, n_carry: int, tangents: Sequence, program: Callable):
-    """As ``tangent_body``, of a body that has ``leading`` operands before those that it carries."""
+def _tangent_program(
+    body: Lambda, leading: int, n_carry: int, tangents: Sequence, program: Callable
+):
+    """As ``tangent_body``, for a body with ``leading`` operands before the carried values."""
     if not leading:
         return tangent_body(body, n_carry, tangents, program)
     inputs = [i for i, t in enumerate(tangents) if t is not None]

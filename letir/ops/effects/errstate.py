@@ -7,7 +7,7 @@ its derivatives. A program that asks for no other state than it is run in has no
 from collections.abc import Callable
 
 from letir.ast.builder import LetBuilder, Value
-from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body, slice_types
 from letir.ops.define.batch_rules import batch_first, emit_op, first_mapped
 from letir.ops.define.records import define
@@ -23,7 +23,7 @@ def _errstate_impl(xp, *args, call, body, divide, over, under, invalid):
 
 def _errstate_aval(*types, body, **_):
     """The types of the body's results."""
-    return tuple(arg.type for arg in fitted(body, types).ret.args)
+    return tuple(arg.type for arg in fit_body(body, types).ret.args)
 
 
 def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
@@ -43,7 +43,7 @@ def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
 
 def _errstate_vjp(cts, outs, *args, body, transform, wanted=None, **state):
     """Back through the body, in the same state."""
-    body = fitted(body, tuple(map(body_type, args)))
+    body = fit_body(body, tuple(map(body_type, args)))
     count, results = len(args), len(outs)
 
     def rule(*values):
@@ -56,7 +56,7 @@ def _errstate_vjp(cts, outs, *args, body, transform, wanted=None, **state):
 
 def _errstate_jvp(tangents, outs, *args, body, transform, **state):
     """Forward through the body, in the same state."""
-    body = fitted(body, tuple(map(body_type, args)))
+    body = fit_body(body, tuple(map(body_type, args)))
     count = len(args)
 
     def rule(*values):
@@ -68,7 +68,7 @@ def _errstate_jvp(tangents, outs, *args, body, transform, **state):
 @batch_first
 def _batched_errstate(args, mapped, *, body, transform, **state):
     """The body for all examples, in the same state."""
-    body = fitted(body, slice_types(args, mapped))
+    body = fit_body(body, slice_types(args, mapped))
     size, apart = first_mapped(args, mapped).shape[0], [False] * len(body.ret.args)
     body = mapped_body(body, axes_of(mapped), size, transform, apart)
     return emit_op("errstate", args, body=body, **state)

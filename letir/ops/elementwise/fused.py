@@ -6,7 +6,7 @@ is optimised.
 """
 
 from letir.ops.as_numpy.control import body as body_in_place
-from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fitted
+from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
 from letir.ops.define.batch_rules import types_without_batch
 from letir.ops.define.records import define
 
@@ -18,24 +18,24 @@ def _run_fused(xp, operands: list, *, call, body):
 
 def _fused_aval(*types, body):
     """The types of the body's results."""
-    return tuple([arg.type for arg in fitted(body, types).ret.args])
+    return tuple([arg.type for arg in fit_body(body, types).ret.args])
 
 
 def _fused_vjp(cts, outs, *args, body, transform, wanted=None):
     """The cotangents by the VJP of the body, whose results are known."""
-    body = fitted(body, tuple(map(body_type, args)))
+    body = fit_body(body, tuple(map(body_type, args)))
     return transform(body, args, cts, wanted=wanted, known=dict(enumerate(outs)))
 
 
 def _fused_jvp(tangents, outs, *args, body, transform):
     """The tangents by the JVP of the body."""
-    return transform(fitted(body, tuple(map(body_type, args))), args, tangents)
+    return transform(fit_body(body, tuple(map(body_type, args))), args, tangents)
 
 
 def _fused_batch(args, axes, /, *, body, transform):
     """The batched body, inlined in place of the bind."""
     like, axis = next((a, i) for a, i in zip(args, axes, strict=True) if i is not None)
-    body = fitted(body, types_without_batch(args, axes))
+    body = fit_body(body, types_without_batch(args, axes))
     program, out_axes = transform(body, axes, like.shape[axis])
     return like.emitter.call(program, args), out_axes
 

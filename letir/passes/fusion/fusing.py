@@ -12,7 +12,7 @@ from letir.ast.bodies import all_bodies
 from letir.ast.gc_pause import paused_gc
 from letir.ast.liveness import live_binds
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.ops.autodiff.checkpoint_and_custom_jvp import fitted
+from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body
 from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.clustering import WEIGHTLESS, Cluster, Grouping, bytes_of, elements_of
 from letir.passes.split_hoisting import splits_first
@@ -182,5 +182,5 @@ class _Group:
 
 def group_of(bind: Bind) -> _Group:
     """The group that a bind of ``fused`` is, for the types of its operands."""
-    body = fitted(bind.attrs["body"], [arg.type for arg in bind.args])
+    body = fit_body(bind.attrs["body"], [arg.type for arg in bind.args])
     return _Group(bind.args, bind.binders, body)

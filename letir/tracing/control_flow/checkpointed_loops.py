@@ -11,7 +11,7 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda, Local
 from letir.errors import ShapeError
 from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint
-from letir.ops.control_flow.fori_as_while import as_kind
+from letir.ops.control_flow.fori_as_while import convert_number
 from letir.ops.control_flow.while_and_fori import INDEX_AS_NUMBER, fori_loop, while_loop
 from letir.ops.elementwise.ufuncs import minimum
 from letir.tracing.source_locations import error_at_user_line
@@ -89,7 +89,7 @@ def _inner_while(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lamb
     carried = _like(step, body.params)
     found = step.call(body, carried)
     (goes,) = step.call(test, [*found, *carried[count:]])
-    one = step.build([as_kind(number + 1, INDEX_AS_NUMBER), goes, *found])
+    one = step.build([convert_number(number + 1, INDEX_AS_NUMBER), goes, *found])
     return builder.build(_apply(while_loop, [0, first, *values], test=ask, body=one)[1:])
 
 
@@ -120,7 +120,7 @@ def _even_segment(lower: int, body: Lambda, every: int) -> Lambda:
     builder = LetBuilder()
     number = builder.param(INDEX_AS_NUMBER)
     values = _like(builder, body.params[1:])
-    start = as_kind(number * every + lower, INDEX_AS_NUMBER)
+    start = convert_number(number * every + lower, INDEX_AS_NUMBER)
     inner = LetBuilder()
     first = inner.param(INDEX_AS_NUMBER)
     given = _like(inner, body.params[1:])
@@ -136,7 +136,7 @@ def _shifted(body: Lambda) -> Lambda:
     builder = LetBuilder()
     number = builder.param(INDEX_AS_NUMBER, body.params[0].name)
     values = _like(builder, body.params[1:])
-    index = as_kind(number + builder.param(INDEX_AS_NUMBER), body.params[0].type)
+    index = convert_number(number + builder.param(INDEX_AS_NUMBER), body.params[0].type)
     return builder.build(builder.call(body, [index, *values]))
 
 
@@ -149,7 +149,7 @@ def _last_segment(lower: int, upper: int, body: Lambda) -> Lambda:
 
 def _uneven_segments(lower, upper, values: list, body: Lambda, every: int) -> list[Value]:
     """The results of a loop over segments whose number is known when it runs only."""
-    start, end = (as_kind(b, INDEX_AS_NUMBER) for b in (lower, upper))
+    start, end = (convert_number(b, INDEX_AS_NUMBER) for b in (lower, upper))
     count, outer = len(body.ret.args), LetBuilder()
     number = outer.param(INDEX_AS_NUMBER)
     given = _like(outer, body.params[1:])
