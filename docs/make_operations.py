@@ -9,8 +9,9 @@ from types import ModuleType
 
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, Required
 from letir.ast.text.printer import Printer
-from letir.ops import FAMILIES, load_rare
+from letir.ops import load_all
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
+from letir.ops.record_index import OPERATIONS
 
 PAGE = Path(__file__).with_name("operations.md")
 HEAD = """\
@@ -34,21 +35,25 @@ TABLE = """\
 | operation | recorded from | attributes | reverse | forward | batch |
 |---|---|---|---|---|---|
 """
+FOLDERS = (
+    *("elementwise", "shape", "reductions", "indexing", "linalg", "signal", "special", "random"),
+    *("nn", "control_flow", "autodiff", "effects", "define"),
+)
 REASONS = "## Why some have no rule\n\n| reason | operations |\n|---|---|\n"
 
 
 def page() -> str:
     """The text of the page."""
-    families = (*FAMILIES, *load_rare())
-    records = {record.name: record for record in PRIMITIVES.values() if "." not in record.name}
     tables = []
-    for module in families:
-        values = [*vars(module).values(), *getattr(module, "RECORDS", {}).values()]
-        own = {id(value) for value in values if type(value) is Primitive}
-        names = [name for name, record in records.items() if id(record) in own]
-        tables.append(family(module, [records.pop(name) for name in names]))
-    assert not records, f"in no family: {', '.join(records)}"
+    for module in sorted(load_all(), key=place):
+        names = OPERATIONS[module.__name__.removeprefix("letir.ops.")].split()
+        tables.append(family(module, [op for op in PRIMITIVES.values() if op.name in names]))
     return "\n".join([HEAD.format(loops=loops()), *tables, reasons()])
+
+
+def place(module: ModuleType) -> int:
+    """Where the page has a module: by its folder, in the order in which readers need them."""
+    return FOLDERS.index(module.__name__.split(".")[2])
 
 
 def loops() -> str:

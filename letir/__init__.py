@@ -129,32 +129,32 @@ _SHADOWING = {"compile", "map", "reduce", "slice"}
 __all__ = [name for name in sorted({*_HOME, *_NAMESPACES}) if name not in _SHADOWING]
 
 
-def _load_operations() -> None:
-    """Fill the tables of records and of what terms call."""
-    for name in ("ops", "ast.alpha_equality", "eval.evaluator"):
-        importlib.import_module(f"letir.{name}")
+# What a package calls that stands to the right of it: loaded at the first call, and by whoever
+# looks up a name before anything else has loaded it: in a file, in a pickle, by a builder.
+_LATE_BOUND = {
+    "ast.alpha_equality": ("equal", "hash"),
+    "ast.text.printer": ("bind_text", "html", "listing", "text"),
+    "eval.array_modules": ("scipy",),
+    "eval.evaluator": ("call", "compute"),
+    "ops": ("load_operation", "load_records_of"),
+    "ops.random.numpy_generator": ("generator_node",),
+    "source.side_by_side.comparison": ("diff",),
+    "transforms.batching": ("batched",),
+}
 
 
-def _diff(f, g):
-    """``letir.diff``, for packages to the left of it."""
-    return __getattr__("diff")(f, g)
+def _load_late_bound(name: str) -> None:
+    """Load the module that enters ``name`` into ``LATE_BOUND``; nothing happens if none does."""
+    for module, names in _LATE_BOUND.items():
+        if name in names:
+            importlib.import_module(f"letir.{module}")
 
 
-def _batched(fn, axes, size):
-    """The batching transform of programs, for packages to the left of it."""
-    return importlib.import_module("letir.transforms.batching").batched(fn, axes, size)
-
-
-# a name that is looked up in these tables before anything else has loaded the records: in a file,
-# in a pickle, by a builder
-LATE_BOUND["load"] = _load_operations
-LATE_BOUND["diff"] = _diff
-LATE_BOUND["batched"] = _batched
+LATE_BOUND["load"] = _load_late_bound
 
 
 def __getattr__(name: str):
     if name in _HOME:
-        _load_operations()
         found = globals()[name] = getattr(importlib.import_module(_HOME[name]), name)
         return found
     # packages, too: letir.ops and the like, for those who look inside

@@ -9,7 +9,9 @@ import pytest
 
 import letir
 from letir.ast.primitive import PRIMITIVES
+from letir.ops import load_all
 
+load_all()
 ROOT = Path(letir.__file__).parent
 FILES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
 TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
@@ -69,6 +71,28 @@ def test_imports_only_go_left(name):
     for package, line in packages_imported(TREES[name]):
         left = LAYERS[package] < LAYERS[own] or package == own
         assert left, f"{name}:{line}: {own} imports {package}, which is not left of it"
+
+
+def _files_imported(name: str) -> set[str]:
+    """The files of letir that a file imports at its top."""
+    found = {full for node in TREES[name].body for full in imported(node)}
+    for node in TREES[name].body:
+        if isinstance(node, ast.ImportFrom):
+            found |= {f"{node.module}.{alias.name}" for alias in node.names}
+    paths = {
+        full.partition(".")[2].replace(".", "/") for full in found if full.startswith("letir.")
+    }
+    return {f"{path}.py" for path in paths} & FILES.keys()
+
+
+def test_no_file_imports_itself_by_way_of_others():
+    """Whichever is imported first, and by whichever threads, finds what it imports."""
+    left = {name: _files_imported(name) for name in FILES}
+    while free := [name for name, needed in left.items() if not needed & left.keys()]:
+        for name in free:
+            del left[name]
+
+    assert not left
 
 
 @pytest.mark.parametrize("name", FILES)

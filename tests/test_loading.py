@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -31,16 +32,54 @@ def test_importing_letir_loads_neither_operations_nor_the_recorder():
     assert "letir.tracing" not in run(code)
 
 
-def test_what_is_rarely_used_loads_when_its_name_is_looked_up():
+def test_an_operation_loads_the_file_of_its_record_when_its_name_is_looked_up():
     code = """
 import sys, letir, numpy
 letir.trace(lambda x: numpy.shape(x) and numpy.sin(x), numpy.ones(2))
 print('letir.ops.nn.embedding_linear_dropout' in sys.modules)
 from letir.ast.primitive import primitive_named
 print(primitive_named('dropout'), 'letir.ops.nn.embedding_linear_dropout' in sys.modules)
+print('letir.ops.nn.losses' in sys.modules)
 """
 
-    assert run(code).split() == ["False", "dropout", "True"]
+    assert run(code).split() == ["False", "dropout", "True", "False"]
+
+
+def test_a_numpy_function_loads_the_file_of_its_record():
+    code = """
+import sys, letir, numpy
+print(letir.trace(numpy.linalg.inv, numpy.eye(2)).binds[0].op)
+print(letir.trace(numpy.average, numpy.ones(2)).binds[0].op)  # which no record takes as itself
+print(letir.trace(numpy.unwrap, numpy.ones(2)).binds[0].op)
+print('letir.ops.signal.interpolation' in sys.modules)
+"""
+
+    assert run(code).split() == ["inv", "mean", "unwrap", "False"]
+
+
+def test_a_users_operation_takes_the_place_of_one_that_is_loaded_after_it():
+    code = """
+import letir, numpy
+mine = letir.primitive("mine.inv", lambda xp, x: x, lambda x: x, numpy=(numpy.linalg.inv,))
+print(letir.trace(numpy.linalg.inv, numpy.eye(2)).binds[0].op)
+print(letir.trace(numpy.linalg.det, numpy.eye(2)).binds[0].op)  # of the same file as inv
+print(letir.trace(numpy.linalg.inv, numpy.eye(2)).binds[0].op)
+"""
+
+    assert run(code).split() == ["mine.inv", "det", "mine.inv"]
+
+
+def test_the_index_of_records_is_up_to_date():
+    """If this fails: python docs/make_index.py."""
+    make_index = Path(lt.__file__).parents[1] / "docs" / "make_index.py"
+
+    assert (
+        run(
+            f"import runpy, sys; sys.argv.append('--check'); runpy.run_path({str(make_index)!r}, "
+            "run_name='__main__')"
+        )
+        == ""
+    )
 
 
 FIRST_USES = [

@@ -315,8 +315,8 @@ class Value:
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         # a search, no table: a rule runs once for given types, then its recorded program is used
         record = next((op for op in list(PRIMITIVES.values()) if ufunc in op.numpy), None)
-        if record is None:  # once more, with all families
-            LATE_BOUND["load_rare"]()
+        if record is None:  # once more, with the file that has one
+            LATE_BOUND["load_records_of"](ufunc.__name__)
             record = next((op for op in list(PRIMITIVES.values()) if ufunc in op.numpy), None)
         if record is None or method != "__call__" or kwargs:
             return NotImplemented

@@ -214,20 +214,30 @@ class Primitive:
 
 
 class _Table(dict):
-    """A dict that others fill: a name that it lacks loads them, through ``LATE_BOUND["load"]``, and
-    if that did not bring it what is rarely used, through ``LATE_BOUND["load_rare"]``.
-    """
+    """A dict that others fill: for a name that it lacks it calls ``load(name)`` and looks again."""
+
+    def __init__(self, load: Callable[[str], None]):
+        super().__init__()
+        self._load = load
 
     def __missing__(self, name: str):
-        for load in ("load", "load_rare"):
-            LATE_BOUND.get(load, dict)()
-            if name in self:
-                return self[name]
-        raise KeyError(name)
+        self._load(name)
+        if name not in self:
+            raise KeyError(name)
+        return self[name]
 
 
-PRIMITIVES: dict[str, Primitive] = _Table()
-LATE_BOUND: dict[str, Callable] = _Table()  # methods of terms and records, and what loads them
+def _load_record(name: str) -> None:
+    LATE_BOUND["load_operation"](name)
+
+
+def _load_late_bound(name: str) -> None:
+    if name != "load":  # letir/__init__.py enters this one: it knows where the others are
+        LATE_BOUND["load"](name)
+
+
+PRIMITIVES: dict[str, Primitive] = _Table(_load_record)
+LATE_BOUND: dict[str, Callable] = _Table(_load_late_bound)  # what modules to the right define
 
 
 def register(record: Primitive) -> Primitive:
@@ -246,7 +256,7 @@ def register(record: Primitive) -> Primitive:
 
 
 def record_of(name: str) -> Primitive | None:
-    """The record with this name, None if there is none: unlike ``get`` it loads what is rare."""
+    """The record with this name, None if there is none: unlike ``get`` it loads the file."""
     try:
         return PRIMITIVES[name]
     except KeyError:

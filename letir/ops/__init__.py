@@ -1,8 +1,8 @@
 """What operations mean: one ``Primitive`` record each, one file a family.
 
-Importing it fills the table of primitives with ``FAMILIES``. Those of ``RARE``, by their names, are
-loaded when somebody asks for an operation or a NumPy function that the others do not have: most
-programs need none of them, and their import would cost more than a first trace does.
+Importing this loads no record. ``record_index``, which is made of the records, says which file has
+an operation, and which files have those that a NumPy function records: an operation that is asked
+for loads its file alone.
 """
 
 import functools
@@ -10,106 +10,49 @@ import importlib
 from types import ModuleType
 
 from letir.ast.primitive import LATE_BOUND
-from letir.ops.autodiff import checkpoint_and_custom_jvp, gradient_steps, scripted
-from letir.ops.control_flow import loop_over_examples
-from letir.ops.define import safe_division
-from letir.ops.effects import writes_to_arguments
-from letir.ops.elementwise import casting, ufuncs
-from letir.ops.indexing import basic
-from letir.ops.linalg import matmul_einsum
-from letir.ops.reductions import cumulative, reductions
-from letir.ops.shape import shape_and_creation, transpose_join_split
+from letir.ops.record_index import FUNCTIONS, OPERATIONS
 
-FAMILIES = (
-    *(
-        ufuncs,
-        safe_division,
-        casting,
-        shape_and_creation,
-        transpose_join_split,
-        reductions,
-        cumulative,
-    ),
-    *(
-        basic,
-        matmul_einsum,
-        gradient_steps,
-        loop_over_examples,
-        checkpoint_and_custom_jvp,
-        scripted,
-        writes_to_arguments,
-    ),
-)
-RARE = (
-    "random.keys_and_draws",
-    "random.distributions",
-    "random.permutation_choice",
-    "special.special_functions",
-    "special.bessel",
-    "special.gamma_gradient",
-    "random.gamma_and_truncated",
-    "special.densities",
-    "linalg.matrix_functions",
-    "control_flow.odeint",
-    "random.numpy_generator",
-    "control_flow.conditionals",
-    "control_flow.while_and_fori",
-    "nn.embedding_linear_dropout",
-    "nn.activations",
-    "special.normal_cdf",
-    "nn.losses",
-    "nn.attention",
-    "nn.normalization",
-    "nn.pooling",
-    "nn.convolution",
-    "effects.errstate",
-    "elementwise.fused",
-    "elementwise.sinc_and_i0",
-    "elementwise.floating",
-    "elementwise.rounding",
-    "elementwise.integer",
-    "reductions.ufunc_methods",
-    "signal.fourier_transforms",
-    "indexing.ufunc_at",
-    "reductions.variance_and_average",
-    "reductions.covariance",
-    "shape.repeat_and_diagonal",
-    "indexing.take",
-    "indexing.sorting",
-    "shape.padding",
-    "shape.linspace",
-    "indexing.index_encoding",
-    "shape.sliding_windows",
-    "effects.printing",
-    "indexing.data_dependent",
-    "reductions.cumulative",
-    "reductions.nan_reductions",
-    "indexing.searchsorted",
-    "signal.finite_differences",
-    "signal.interpolation",
-    "linalg.contractions",
-    "linalg.svd",
-    "linalg.solve_inv_det",
-    "linalg.cholesky_qr",
-    "linalg.eigen",
-    "linalg.norms",
-    "linalg.least_squares",
-    "signal.convolve_correlate",
-    "linalg.cross_kron_vander",
-    "reductions.quantiles",
-    "reductions.histograms",
-    "signal.polynomials",
-    "autodiff.subgraph",
-    "control_flow.scans",
-    "control_flow.map_reduce",
-    "control_flow.scattered_updates",
-)
+
+@functools.cache
+def _modules_by_word(index_name: str) -> dict[str, list[str]]:
+    """{word: the modules under which an index has it}."""
+    found: dict[str, list[str]] = {}
+    for module, words in {"OPERATIONS": OPERATIONS, "FUNCTIONS": FUNCTIONS}[index_name].items():
+        for word in words.split():
+            found.setdefault(word, []).append(module)
+    return found
+
+
+def _load(module: str) -> ModuleType:
+    return importlib.import_module(f"letir.ops.{module}")
+
+
+def load_operation(name: str) -> None:
+    """Load the record of an operation; nothing happens if letir has none of this name."""
+    for module in _modules_by_word("OPERATIONS").get(name, ()):
+        _load(module)
 
 
 @functools.cache  # asked at every miss
-def load_rare() -> tuple[ModuleType, ...]:
-    """The families of ``RARE``, loaded now."""
-    return tuple([importlib.import_module(f"letir.ops.{name}") for name in RARE])
+def load_records_of(function_name: str) -> None:
+    """Load the records of NumPy's and SciPy's functions that have this ``__name__``."""
+    for module in _modules_by_word("FUNCTIONS").get(function_name, ()):
+        _load(module)
 
 
-LATE_BOUND["load_rare"] = load_rare
+@functools.cache
+def load_all() -> tuple[ModuleType, ...]:
+    """The files of all records, loaded now: for those who go through the whole table."""
+    return tuple([_load(module) for module in OPERATIONS])
+
+
+def __getattr__(name: str):
+    modules = [module for module in OPERATIONS if module.partition(".")[0] == name]
+    if not modules:
+        raise AttributeError(f"module 'letir.ops' has no attribute {name!r}")
+    for module in modules:
+        _load(module)
+    return importlib.import_module(f"letir.ops.{name}")
+
+
+LATE_BOUND.update(load_operation=load_operation, load_records_of=load_records_of)

@@ -16,7 +16,7 @@ from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.bodies import holds_arrays
 from letir.ast.builder import LetBuilder, Value, result_types
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import NO_BATCH, Primitive, is_final
+from letir.ast.primitive import LATE_BOUND, NO_BATCH, Primitive, is_final
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret, substitute_args
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, MissingRule, ShapeError
@@ -253,3 +253,6 @@ def _settled(bind: Bind, result, axis: int | None, expected: ArrayType | None, s
             f"the batch of its results is {ArrayType(expected.dtype, shape)}"
         )
     return result if result.dtype == expected.dtype else result.astype(expected.dtype)
+
+
+LATE_BOUND["batched"] = batched

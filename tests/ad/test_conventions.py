@@ -10,6 +10,7 @@ import letir as lt
 from letir.ast.attrs import Attrs
 from letir.ast.primitive import PRIMITIVES
 from letir.eval.evaluator import compute
+from letir.ops import load_all
 from letir.testing import assert_close
 
 
@@ -104,6 +105,7 @@ def kinks(function: np.ufunc):
 
 def real_functions() -> dict[str, np.ufunc]:
     """The elementwise operations of real numbers with a real result, by name."""
+    load_all()
     functions = {
         name: next((f for f in op.numpy if isinstance(f, np.ufunc)), None)
         for name, op in PRIMITIVES.items()

@@ -12,6 +12,7 @@ import letir as lt
 import letir.numpy as lnp
 from letir.ast.primitive import PRIMITIVES
 from letir.cli import parser
+from letir.ops import load_all
 
 ROOT = Path(__file__).parents[2]
 OUTPUTS = runpy.run_path(str(ROOT / "docs" / "make_outputs.py"))
@@ -54,6 +55,7 @@ def test_the_page_of_operations_is_up_to_date():
 
 
 def test_every_operation_is_on_its_page():
+    load_all()
     page = text_of("docs/operations.md")
 
     assert not [name for name in PRIMITIVES if "." not in name and f"\n| `{name}` |" not in page]

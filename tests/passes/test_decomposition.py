@@ -8,14 +8,14 @@ import letir as lt
 from letir import nn, run_forward
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Undef
-from letir.ops import load_rare
+from letir.ops import load_all
 from letir.passes import decompose, decompose_addmm
 from letir.testing import assert_close, assert_same, programs
 from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import applied
 from tests.passes.exactness import assert_unchanged, gradient_of, ops, row_of
 
-load_rare()
+load_all()
 COMPOSITES = sorted(name for name in SAMPLES if PRIMITIVES[name].decompose is not None)
 SMOOTH = [name for name in COMPOSITES if PRIMITIVES[name].is_differentiable]
 SOME = settings(max_examples=50, deadline=None, suppress_health_check=list(HealthCheck))

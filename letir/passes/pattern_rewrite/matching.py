@@ -18,7 +18,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import LetirError, TraceError
-from letir.ops import load_rare
+from letir.ops import load_all
 from letir.ops.autodiff.gradient_steps import autograd_add
 from letir.ops.elementwise.ufuncs import (
     add,
@@ -264,7 +264,7 @@ def _recordings(pattern: Callable, operands: dict, choices: list[dict]) -> Itera
 
 def choices(f: Lambda, wanted: list[str]) -> list[dict]:
     """All ways to give the attributes called so values that ``f`` has somewhere."""
-    load_rare()
+    load_all()
     known = {name for op in PRIMITIVES.values() for name in op.attrs}
     domains = []
     for name in wanted:

@@ -17,7 +17,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive, record_of
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import DTYPE_NAMES
-from letir.ops import load_rare
+from letir.ops import load_all
 from letir.ops.shape.shape_and_creation import Sizes, ones_like, size, zeros_like
 from letir.tracing.numpy_protocols.dispatch import recorder_of
 
@@ -257,6 +257,6 @@ def _signature_of(record: Primitive) -> inspect.Signature | None:
 
 def words() -> list[str]:
     """All words that mean something, for messages."""
-    load_rare()
+    load_all()
     own = [name for name in PRIMITIVES if name not in _INTERNAL]
     return sorted({*own, *_ALIASES, *QUESTIONS})

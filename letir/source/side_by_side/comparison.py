@@ -13,6 +13,7 @@ from attrs import define, field, frozen
 
 from letir.ast.bodies import bodies_in, bodies_of
 from letir.ast.gc_pause import paused_gc
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.text.printer import Printer, is_printed_in_place
 from letir.errors import DTypeError
@@ -344,3 +345,6 @@ def _printer_text(printer: Printer, item, is_shown: bool) -> list[str]:
     else:
         text = printer.bind_text(item, "") if type(item) is Bind else printer.ret_text(item)
     return text.splitlines() if is_shown else []
+
+
+LATE_BOUND["diff"] = diff

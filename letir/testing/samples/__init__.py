@@ -9,10 +9,10 @@ Derivatives exist at a sample and agree with differences there, unless it is ``r
 import importlib
 import pkgutil
 
-from letir.ops import load_rare
+from letir.ops import load_all
 from letir.testing.samples.sample import Sample
 
-load_rare()  # whoever goes through all records means the rarely used ones too
+load_all()  # whoever goes through all records means the rarely used ones too
 
 
 def _collected_samples() -> dict[str, list[Sample]]:

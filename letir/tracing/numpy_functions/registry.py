@@ -1,7 +1,7 @@
 """NumPy functions that no record takes as themselves: ``PLAIN``, what each gives for traced values.
 
 They say something of a traced value, make arrays like it, or are another spelling of operations.
-Those of the modules in ``_RARE`` are loaded when a function is asked for that is not here.
+Those of the modules in ``LOADED_ON_USE`` are loaded when one of their functions is asked for.
 """
 
 import functools
@@ -15,6 +15,7 @@ from letir.errors import DTypeError, TraceError
 from letir.ops.define.records import promotion_type
 from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.mutation.memory_order import ordered_like, raveled_as_it_lies
+from letir.tracing.numpy_functions.function_index import FUNCTIONS
 from letir.tracing.numpy_functions.in_place import WRITES
 from letir.tracing.operands import stack_traced
 from letir.tracing.source_locations import at_user
@@ -85,34 +86,43 @@ def into_ordinary_array() -> TraceError:
 
 
 # A first trace needs none of these modules. Each has a table FUNCTIONS.
-_RARE = (
+LOADED_ON_USE = (
     *("elementwise_functions", "join_split_rotate", "linalg_fft", "polynomial_functions"),
     *("select_and_grid", "statistics", "value_dependent_shapes"),
 )
 
 
 class _Spellings(dict):
-    """A dict that has what the modules of ``_RARE`` have too, from the first miss on."""
+    """A dict that also has the functions of ``LOADED_ON_USE``, whose modules it loads when a
+    function of that name is asked for.
+    """
 
     def __contains__(self, function):
-        return super().__contains__(function) or super(_Spellings, _loaded()).__contains__(function)
+        if not super().__contains__(function):
+            _load_module_of(getattr(function, "__name__", ""))
+        return super().__contains__(function)
 
     def get(self, function, default=None):
         """What a function gives, the default if it is not there."""
         return super().get(function, default) if function in self else default
 
     def __iter__(self):
-        return super(_Spellings, _loaded()).__iter__()
+        for module in LOADED_ON_USE:
+            _load_module(module)
+        return super().__iter__()
 
 
-@functools.cache
-def _loaded() -> _Spellings:
-    """``PLAIN`` with everything in it."""
-    for name in _RARE:
-        module = importlib.import_module(f"letir.tracing.numpy_functions.{name}")
-        for function, spelling in module.FUNCTIONS.items():
-            PLAIN.setdefault(function, spelling)
-    return PLAIN
+@functools.cache  # asked at every miss
+def _load_module_of(function_name: str) -> None:
+    for module, names in FUNCTIONS.items():
+        if function_name in names.split():
+            _load_module(module)
+
+
+def _load_module(name: str) -> None:
+    module = importlib.import_module(f"letir.tracing.numpy_functions.{name}")
+    for function, spelling in module.FUNCTIONS.items():
+        PLAIN.setdefault(function, spelling)
 
 
 # Answered from types where they can be: nothing is recorded, no guard is needed.

@@ -11,7 +11,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import LetirError, MissingRule
-from letir.ops import load_rare
+from letir.ops import load_records_of
 from letir.ops.special.define import op_of_scipy
 from letir.tracing.checks.unsupported import refusal
 from letir.tracing.mutation.views import as_array
@@ -26,7 +26,7 @@ _WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 _NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
 ufunc_records: dict = {}  # {ufunc: record}, of the same origin: what a plain call looks up
-_derived_from = [0]  # how many records the table was derived from
+_derived: list[Primitive] = []  # the records from which these were derived, in the table's order
 _filling = threading.RLock()
 
 
@@ -38,43 +38,51 @@ def recorder_of(function) -> tuple | None:
 
 
 def _looked_for(function) -> tuple | None:
+    load_records_of(getattr(function, "__name__", ""))
     with _filling:  # a miss may be that another thread is filling the tables
-        if _derived_from[0] != len(PRIMITIVES):
+        if len(_derived) != len(PRIMITIVES):
             _derive()
         found = _table.get(function)
-        if found is None and function not in PLAIN:
-            load_rare()
-            if _derived_from[0] != len(PRIMITIVES):
-                _derive()
-            found = _table.get(function)
-            name = None if found is not None else op_of_scipy(function)
-            if name is not None:  # SciPy's are not in the table: it may be loaded at any time
-                found = _table[function] = (PRIMITIVES[name], None)
-                ufunc_records[function] = PRIMITIVES[name]
+        name = None if found is not None else op_of_scipy(function)
+        if name is not None:  # SciPy's are not in the table: it may be loaded at any time
+            found = _table[function] = (PRIMITIVES[name], None)
+            ufunc_records[function] = PRIMITIVES[name]
         return found
 
 
 def _derive() -> None:
-    """Fill the tables from the records."""
+    """Fill the tables from the records: from those that have come since the last time, or from all
+    if one of the others has gone.
+    """
     with _filling:
-        # users' operations last: they take the place of letir's, also of those loaded later
-        records = sorted(PRIMITIVES.values(), key=lambda op: "." in op.name)
-        for op in records:
-            _table.update((f, (op, prepare)) for f, prepare in op.numpy.items())
-        ufunc_records.update((f, op) for f, (op, _) in _table.items() if isinstance(f, np.ufunc))
-        _derived_from[0] = len(records)  # others may have been loaded meanwhile
+        records = list(PRIMITIVES.values())
+        known = len(_derived)
+        if known and (len(records) < known or records[known - 1] is not _derived[-1]):
+            known = 0
+            _table.clear()
+            ufunc_records.clear()
+        for op in records[known:]:
+            for function, prepare in op.numpy.items():
+                # users' operations take the place of letir's, also of those loaded later
+                if function in _table and "." in _table[function][0].name and "." not in op.name:
+                    continue
+                _table[function] = (op, prepare)
+                if isinstance(function, np.ufunc):
+                    ufunc_records[function] = op
+        _derived[:] = records
 
 
 def refresh() -> None:
     """Derive the tables again if the user has defined an operation, or one anew."""
-    if _derived_from[0] != len(PRIMITIVES):
-        _derive()
     # the number of records tells of new operations, not of one that was replaced
-    if any(PRIMITIVES.get(op.name) is not op for op, _ in list(_table.values()) if "." in op.name):
+    users = [op for op in _derived if "." in op.name]
+    if any(PRIMITIVES.get(op.name) is not op for op in users):
         with _filling:
+            _derived.clear()
             _table.clear()
             ufunc_records.clear()
-            _derive()
+    if len(_derived) != len(PRIMITIVES):
+        _derive()
 
 
 def is_given(value) -> bool:

@@ -7,14 +7,14 @@ import pytest
 
 import letir as lt
 from letir.ast.primitive import PRIMITIVES
-from letir.ops import load_rare
+from letir.ops import load_all
 from letir.testing import assert_same
 from letir.tracing.numpy_protocols.dispatch import recorder_of, refresh
 from letir.tracing.numpy_protocols.ufunc_calls import REDUCTIONS, call_ufunc
 
 X = np.array([[0.25, 0.5], [0.75, 0.125]])
 N = np.array([[1, 2], [3, 4]])
-RARE = {id(op) for family in load_rare() for op in vars(family).values()}
+RARE = {id(op) for family in load_all() for op in vars(family).values()}
 
 
 @pytest.fixture(autouse=True)
