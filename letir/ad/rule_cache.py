@@ -12,6 +12,7 @@ from attrs import frozen
 
 from letir.ast.attrs import NO_ATTRS, Attrs, token
 from letir.ast.bodies import holds_arrays
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import Absent, Primitive
 from letir.ast.terms import Bind, Const, Lambda, Local, substitute_args
@@ -20,8 +21,7 @@ from letir.errors import LetirError, ShapeError
 from letir.ops.autodiff.gradient_steps import instantiated
 from letir.passes.dead_code_elimination import dead_code
 
-_bodies: dict = {}  # may be emptied at any time
-_MOST = 1 << 12
+_bodies = BoundedCache(1 << 12)
 
 
 @frozen(eq=False)
@@ -155,8 +155,6 @@ def rule_body(
     key = tuple(key)
     found = _bodies.get(key)
     if found is None:
-        if len(_bodies) >= _MOST:
-            _bodies.clear()
         wanted = [needed is None or (type(arg) is Local and arg in needed) for arg in args]
         found = _recorded(kind, bind, mask, wanted, transform)
         if not holds_arrays(bind.attrs):  # else the arrays would stay in the cache

@@ -12,6 +12,7 @@ import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import holds_arrays
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.operators import binary, method, reflected, shape_method, unary
 from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
 from letir.ast.symbolic_sizes import given_sizes, resized
@@ -19,8 +20,9 @@ from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Sourc
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType, number_dtype
 from letir.errors import DTypeError, InternalError, LetirError
 
-inferred: dict = {}  # (op, types, attrs) -> result types; may be emptied at any time
-_INFERRED_MOST = 1 << 16  # types of programs that are gone would stay for ever
+# (op, types, attrs) -> result types; bounded, or types of programs that are gone would stay
+_inferred = BoundedCache(1 << 16)
+known_types = _inferred.get  # bound once, which makes the look-up as fast as a dict's
 
 
 def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[ArrayType | None, ...]:
@@ -31,13 +33,11 @@ def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[Arra
     types = tuple([arg.type for arg in args])
     # the token, not the Attrs: hash and equality of tuples need no Python code
     key = (op, types) if attrs is NO_ATTRS else (op, types, attrs.token)
-    found = inferred.get(key)
+    found = known_types(key)
     if found is None:
         found = _infer(op, types, attrs)
-        if len(inferred) >= _INFERRED_MOST:
-            inferred.clear()
         if attrs is NO_ATTRS or not holds_arrays(attrs):
-            inferred[key] = found
+            _inferred[key] = found
     return found
 
 

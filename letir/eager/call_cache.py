@@ -9,12 +9,13 @@ from collections.abc import Callable
 import numpy as np
 
 from letir.ast.attrs import Attrs, Here
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.primitive import Primitive
 from letir.eager.recorder import RECORDER
 from letir.tracing.numpy_protocols.dispatch import call_function, prepared, recorder_of
 
-_calls: dict = {}  # key -> (op, attrs), None for a call that is not remembered; may be emptied
-_MOST = 1 << 12
+_calls = BoundedCache(1 << 12)  # key -> (op, attrs), None for a call that is not remembered
+_known_call = _calls.get  # bound once, which makes the look-up as fast as a dict's
 _PLAIN = frozenset([int, bool, str, type(None)])
 
 
@@ -24,10 +25,8 @@ def numpy_call(variable, func: Callable, args: tuple, kwargs: dict):
     """
     key, operands = _key_of(type(variable), func, args, kwargs)
     # the key itself: never seen; None: not to be
-    found = _calls.get(key, key) if operands else None
+    found = _known_call(key, key) if operands else None
     if found is key:
-        if len(_calls) >= _MOST:
-            _calls.clear()
         found = _calls[key] = _spelled(func, args, kwargs, operands)
     if found is not None:
         return RECORDER.apply(found[0], operands, found[1])

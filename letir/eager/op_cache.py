@@ -14,6 +14,7 @@ from letir.ad.reverse import DEFINED, pull
 from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import holds_arrays
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import result_types
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Const, Local
@@ -24,9 +25,10 @@ from letir.errors import LetirError, MissingRule
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import error_at_user_line
 
-forms: dict = {}  # may be emptied at any time
-_MOST = 1 << 14
-_array_types: dict = {}  # (dtype, shape) -> ArrayType; may be emptied at any time
+forms = BoundedCache(1 << 14)
+known_form = forms.get  # bound once, as all below, which makes look-ups as fast as a dict's
+_array_types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
+_known_type = _array_types.get
 POWER = PRIMITIVES["power"]
 _DEVICE = "device"  # a key of ``forms`` if no kernel in it is NumPy's own
 BY_VALUE = object()  # in the place of a form: it depends on the numbers among the operands as well
@@ -124,10 +126,8 @@ def array_type(array) -> ArrayType:
     if type(array) is not np.ndarray:
         return type_of(array)
     key = array.dtype, array.shape
-    found = _array_types.get(key)
+    found = _known_type(key)
     if found is None:
-        if len(_array_types) >= _MOST:
-            _array_types.clear()
         found = _array_types[key] = type_of(array)
     return found
 
@@ -151,8 +151,6 @@ def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecialization
 
     It is kept by ``key``, of which the operation is the first item.
     """
-    if len(forms) >= _MOST:
-        forms.clear()
     op = key[0]
     args = tuple([kind if type(kind) is Const else Local(kind) for kind, _ in operands])
     needed = frozenset([a for a, (_, requires) in zip(args, operands, strict=True) if requires])

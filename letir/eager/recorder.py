@@ -17,6 +17,7 @@ from letir.eager.op_cache import (
     form_of,
     forms,
     kind_of,
+    known_form,
     looks_at_numbers,
 )
 from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, Part, TapeNode
@@ -74,7 +75,7 @@ class Recorder:
                 args.append(None)
                 key += (kind_of(values[-1]), None)
         key = tuple(key)
-        form = forms.get(key)
+        form = known_form(key)
         if form is None or form is BY_VALUE:
             form = self.form(key, args, values, attrs)
         out = form.compute(*values)
@@ -101,7 +102,7 @@ class Recorder:
             if numbers:
                 forms[key] = BY_VALUE  # from now on ``apply`` comes here for this key
                 key = (*key, *[value or repr(value) for value in numbers])  # -0.0 is 0.0
-            found = forms.get(key)
+            found = known_form(key)
             if found is not None:
                 return found
         operands = [

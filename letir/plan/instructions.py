@@ -13,6 +13,7 @@ from types import FunctionType, MethodType
 import numpy as np
 
 from letir.ast.attrs import token
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import fresh_binders
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, substitute_args
@@ -53,9 +54,8 @@ def spliced(fn: Lambda) -> tuple[Lambda, dict]:
 
 
 _PLAIN = (int, float, complex)
-_resolved: dict = {}  # (ufunc, types) -> dtypes that its loop takes; may be emptied at any time
-_ready: dict = {}  # (token of a number, dtype) -> the array that stands for it; likewise
-_MOST = 1 << 12
+_resolved = BoundedCache(1 << 12)  # (ufunc, types) -> dtypes that its loop takes
+_ready = BoundedCache(1 << 12)  # (token of a number, dtype) -> the array that stands for it
 
 
 def ufunc_of(bind: Bind) -> np.ufunc | None:
@@ -229,8 +229,6 @@ def resolved(ufunc: np.ufunc, types: tuple) -> tuple | None:
     key = (ufunc, types)
     found = _resolved.get(key, ...)
     if found is ...:
-        if len(_resolved) >= _MOST:
-            _resolved.clear()
         found = _resolved[key] = _resolve(ufunc, types)
     return found
 
@@ -256,8 +254,6 @@ def ready(number, dtype: np.dtype):
     key = (token(number), dtype)
     found = _ready.get(key)
     if found is None:
-        if len(_ready) >= _MOST:
-            _ready.clear()
         found = _ready[key] = _array_of(number, dtype)
     return found
 

@@ -13,6 +13,7 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast.attrs import Attrs, token
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype
@@ -80,7 +81,7 @@ class Script:
 
     def __init__(self, name: str, overloads: Sequence[Function], scripts: Mapping[str, "Script"]):
         self.__name__, self.overloads, self.scripts = name, list(overloads), scripts
-        self._rules: dict = {}  # may be emptied at any time
+        self._rules = BoundedCache(_MOST)
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -213,8 +214,6 @@ class Script:
         key = (bound.function, token(spec.kinds))  # token: 1, 1.0 and True are other programs
         found = self._rules.get(key)
         if found is None:
-            if len(self._rules) >= _MOST:
-                self._rules.clear()
             found = self._rules[key] = rule(bound.function, spec, self.scripts)
         return found
 

@@ -72,7 +72,8 @@ def _is_users(file: str) -> bool:
 
 def _look(code: CodeType, instruction: int, line: int):
     if len(_places) >= _MOST:
-        _places.clear()  # all three together: ids in one stand for codes in another
+        # no BoundedCache: all three go together, as ids in one stand for codes in another
+        _places.clear()
         _codes.clear()
         _assigned.clear()
     _codes[id(code)] = code

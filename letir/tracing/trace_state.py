@@ -12,7 +12,7 @@ from contextvars import ContextVar
 import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
-from letir.ast.builder import LetBuilder, Value, freeze, inferred
+from letir.ast.builder import LetBuilder, Value, freeze, known_types
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.symbolic_sizes import given_sizes, resized
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
@@ -101,7 +101,7 @@ class Trace(ChangesArguments, LetBuilder):
         # 3: the two frames between here and the user's are letir's for sure
         source, name = user_place(3)
         types = tuple([arg.type for arg in args])
-        found = inferred.get((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
+        found = known_types((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
         if found is None or op.results is not None or op.name in PUTS:
             self.source = source
             return self._apply(op, tuple(operands), args, attrs, name)

@@ -14,6 +14,7 @@ from letir.ad.reverse import pull
 from letir.ad.rule_cache import Steps, compiled, rule_body, with_line
 from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.bodies import holds_arrays
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value, result_types
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import LATE_BOUND, NO_BATCH, Primitive, is_final
@@ -26,8 +27,7 @@ from letir.ops.define.batch_rules import move_to_front, types_without_batch
 from letir.ops.define.records import decomposition
 from letir.visitors.visitor import ExprVisitor, TailCall
 
-_bodies: dict = {}  # may be emptied at any time
-_MOST = 1 << 12
+_bodies = BoundedCache(1 << 12)
 
 
 def batched(
@@ -140,8 +140,6 @@ def _batch_body(bind: Bind, args: tuple[Arg, ...], there: tuple, size) -> _Batch
     key = (bind.op, attrs, size, there, *operands)
     found = _bodies.get(key)
     if found is None:
-        if len(_bodies) >= _MOST:  # emptied whole: an order of use would cost every hit
-            _bodies.clear()
         found = _recorded(bind, args, there, size)
         if not holds_arrays(bind.attrs):  # else the arrays would stay in the cache
             _bodies[key] = found

@@ -4,11 +4,12 @@ from collections.abc import Callable
 
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import bodies_in, holds_arrays
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 
-_decompositions: dict = {}  # may be emptied at any time
 _MOST = 1 << 10
+_decompositions = BoundedCache(_MOST)
 
 
 def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
@@ -28,15 +29,13 @@ def decomposition(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
         table = bodies[0].memo(_own_decompositions) if bodies else {}
     found = table.get(key)
     if found is None:
-        if len(table) >= _MOST:
-            table.clear()
         found = table[key] = _recorded(decompose, types, attrs)
     return found
 
 
-def _own_decompositions(body: Lambda) -> dict:
+def _own_decompositions(body: Lambda) -> BoundedCache:
     """The cached decompositions of operations that hold this body."""
-    return {}
+    return BoundedCache(_MOST)
 
 
 def _recorded(decompose: Callable, types: tuple, attrs: dict) -> Lambda:
