@@ -18,7 +18,7 @@ from letir.ast.primitive import Absent, Primitive
 from letir.ast.terms import Bind, Const, Lambda, Local, substitute_args
 from letir.ast.types import ArrayType
 from letir.errors import LetirError, ShapeError
-from letir.ops.autodiff.gradient_steps import instantiated
+from letir.ops.autodiff.gradient_steps import instantiate_like
 from letir.passes.dead_code_elimination import dead_code
 
 _bodies = BoundedCache(1 << 12)
@@ -181,7 +181,7 @@ def _recorded(
     args = [values[a] if type(a) is Local else a.value for a in bind.args]
     outs = [values[b] for b in bind.binders]
     if mask_unknown and bind.op.results is not None:
-        directions = [instantiated(ct, out) for ct, out in zip(directions, outs, strict=True)]
+        directions = [instantiate_like(ct, out) for ct, out in zip(directions, outs, strict=True)]
     keywords = _keywords(bind.op, kind, transform, wanted)
     found = _run(bind.op, kind, bind.attrs, (directions, outs, args), keywords)
     results = {

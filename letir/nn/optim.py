@@ -23,7 +23,7 @@ from attrs import frozen
 
 from letir.ast.pytrees import flatten
 from letir.errors import ShapeError
-from letir.ops.nn.losses import root
+from letir.ops.nn.losses import safe_sqrt
 
 # ---- what optimisers are made of ----
 
@@ -194,7 +194,7 @@ def global_norm(tree):
     >>> float(global_norm({"a": np.array([3.0]), "b": 4.0}))
     5.0
     """
-    return root(sum([np.sum(leaf * leaf) for leaf in flatten(tree)[0]]))
+    return safe_sqrt(sum([np.sum(leaf * leaf) for leaf in flatten(tree)[0]]))
 
 
 def clip_by_global_norm(tree, most: float):

@@ -14,7 +14,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive, Required
 from letir.ast.terms import Lambda, Local, Ret
 from letir.ast.types import ArrayType, ShapeDtype
 from letir.errors import LetirError, ShapeError
-from letir.ops.autodiff.scripted import mapped_scripted, pulled
+from letir.ops.autodiff.scripted import emit_backward, mapped_scripted
 from letir.ops.define.batch_rules import types_without_batch
 from letir.ops.define.records import composite_record
 from letir.passes.dead_code_elimination import dead_code
@@ -149,7 +149,7 @@ class _Operation:
         rule, operands = self.script.rule(bound), operands_of(bound.values, bound.function)
         # a composite has no results beside its own to keep them in
         captured = _recomputed(rule, operands, outs)
-        given = pulled(cts, outs, (*operands, *outs, *captured), rule.backward, rule.context)
+        given = emit_backward(cts, outs, (*operands, *outs, *captured), rule.backward, rule.context)
         by_operand = dict(zip(rule.gradients, given, strict=True))
         places = iter(range(len(operands)))
         return tuple(None if arg is None else by_operand.get(next(places)) for arg in args)

@@ -14,7 +14,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 # ---- elementwise operations and casts ----
 
 
-def prefix(symbol: str) -> Callable:
+def prefix_operator(symbol: str) -> Callable:
     """An operator before an operand; the ufunc where NumPy's scalars might warn."""
 
     def source(write, x):
@@ -45,7 +45,7 @@ def weaken(write, x):
     return f"{x}.item()" if write.is_array(0) else f"{x}.item() if hasattr({x}, 'item') else {x}"
 
 
-def itself(write, x, **_):
+def operand_itself(write, x, **_):
     """The operand."""
     return (x,)
 
@@ -53,7 +53,7 @@ def itself(write, x, **_):
 # ---- reductions ----
 
 
-def reduction(write, x, *mask, **attrs):
+def masked_reduction(write, x, *mask, **attrs):
     """NumPy's function, with the mask as ``where``."""
     return write.numpy_call(x, *[f"where={m}" for m in mask], **attrs)
 
@@ -126,7 +126,7 @@ def transpose(write, x, *, axes):
     return f"{x}.T" if axes is None else write.call(f"{x}.transpose", *map(write.literal, axes))
 
 
-def made(function: str) -> Callable:
+def creation_call(function: str) -> Callable:
     """np.zeros or np.ones."""
 
     def source(write, *sizes, shape, dtype):
@@ -160,7 +160,7 @@ def constant(write, *, value):
 # ---- several arrays ----
 
 
-def listed(write, *parts, **attrs):
+def list_call(write, *parts, **attrs):
     """A function of a list of arrays."""
     return write.numpy_call(f"[{', '.join(parts)}]", **attrs)
 

@@ -7,7 +7,7 @@ NumPy: forms for ``letir.ops.as_numpy.table``.
 from collections.abc import Callable
 
 from letir.errors import ExportError
-from letir.ops.as_numpy.arrays import made
+from letir.ops.as_numpy.arrays import creation_call
 
 # ---- guards, functions ----
 
@@ -77,17 +77,17 @@ def first_results(write, *args, n_outs, **_):
     return args[:n_outs]
 
 
-def body(write, *args, body, **_):
+def inline_body(write, *args, body, **_):
     """The body in its place."""
     return write.body(body, args)
 
 
-def forward(write, *args, forward, **_):
+def inline_forward(write, *args, forward, **_):
     """The function in its place, without its backward."""
     return write.body(forward, args)
 
 
-def primal(write, *args, primal, **_):
+def inline_primal(write, *args, primal, **_):
     """The function in its place; its derivative rule is of no use here."""
     return write.body(primal, args[: len(primal.params)])
 
@@ -110,11 +110,11 @@ def instantiate(write, x, *sizes, shape, dtype):
     """The operand, or zeros where it is None."""
     if not write.may_be_none(0):
         return (x,)
-    zeros = made("np.zeros")(write, *sizes, shape=shape, dtype=dtype)
+    zeros = creation_call("np.zeros")(write, *sizes, shape=shape, dtype=dtype)
     return zeros if x == "None" else f"{zeros} if {x} is None else {x}"
 
 
-def step(write, *args, n_cts, body, **_):
+def gradient_step(write, *args, n_cts, body, **_):
     """The body, unless no cotangent is there: then all results are None."""
     cts = args[:n_cts]
     # one is there for sure: no question

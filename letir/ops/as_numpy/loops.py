@@ -17,7 +17,9 @@ def scan(write, *args, body, n_carry, n_xs, length, reverse):
     end, names = n_carry + n_xs, write.results()
     carry = [name or write.named("carry") for name in names[:n_carry]]
     for i, (name, start) in enumerate(zip(carry, args, strict=False)):
-        write.line(f"{name} = {start if write.is_array(i) else _number(write, start, body, i)}")
+        write.line(
+            f"{name} = {start if write.is_array(i) else _number_as_array(write, start, body, i)}"
+        )
     rows = [
         _stack_target(write, name, write.bind.binders[i].type, args)
         for i, name in enumerate(names[n_carry:], n_carry)
@@ -31,7 +33,7 @@ def scan(write, *args, body, n_carry, n_xs, length, reverse):
         write.line(f"{', '.join(targets)} = {call}" if targets else call)
 
 
-def _number(write, start: str, body, i: int) -> str:
+def _number_as_array(write, start: str, body, i: int) -> str:
     """A Python number as the first value of the carry."""
     kind = body.params[i].type
     return f"np.asarray({start}{f', {write.literal(kind.dtype)}' if kind else ''})[()]"
@@ -60,7 +62,7 @@ def _named_size(write, n, args: tuple) -> str:
 
 def cond(write, pred, *args, on_true, on_false):
     """``if`` and ``else``."""
-    _choose(write, [f"if {pred}:", "else:"], [on_true, on_false], args)
+    _write_branches(write, [f"if {pred}:", "else:"], [on_true, on_false], args)
 
 
 def switch(write, index, *args, branches):
@@ -70,11 +72,13 @@ def switch(write, index, *args, branches):
     number = write.named("index")
     write.line(f"{number} = int({index})")
     between = [f"elif {number} == {i}:" for i in range(1, len(branches) - 1)]
-    _choose(write, [f"if {number} <= 0:", *between, "else:"], branches, args)
+    _write_branches(write, [f"if {number} <= 0:", *between, "else:"], branches, args)
     return None
 
 
-def _choose(write, heads: Sequence[str], bodies: Sequence[Lambda], args: Sequence[str]) -> None:
+def _write_branches(
+    write, heads: Sequence[str], bodies: Sequence[Lambda], args: Sequence[str]
+) -> None:
     """Each body below its head, with the same names for the results."""
     names = write.results()
     for head, body in zip(heads, bodies, strict=True):
@@ -82,7 +86,7 @@ def _choose(write, heads: Sequence[str], bodies: Sequence[Lambda], args: Sequenc
             write.writer.body(body, args, names)
 
 
-def _started(write, names: Sequence[str | None], args: Sequence[str]) -> list[str]:
+def _assign_carry(write, names: Sequence[str | None], args: Sequence[str]) -> list[str]:
     """Names for what a loop carries, which begin as its operands."""
     carry = [name or write.named("carry") for name in names]
     for name, start in zip(carry, args, strict=False):
@@ -90,7 +94,7 @@ def _started(write, names: Sequence[str | None], args: Sequence[str]) -> list[st
     return carry
 
 
-def _carried_on(write, carry: Sequence[str], found: Sequence[str]) -> None:
+def _update_carry(write, carry: Sequence[str], found: Sequence[str]) -> None:
     """What is carried, as this iteration leaves it."""
     changed = [(name, text) for name, text in zip(carry, found, strict=True) if name != text]
     if changed:
@@ -107,27 +111,27 @@ def _leave_unless(write, test: Lambda, values: Sequence[str]) -> None:
 
 def while_loop(write, *args, test, body):
     """``while True``, left where the test fails."""
-    carry, captured = _started(write, write.results(), args), args[len(body.ret.args) :]
+    carry, captured = _assign_carry(write, write.results(), args), args[len(body.ret.args) :]
     with write.block("while True:"):
         _leave_unless(write, test, [*carry, *captured])
-        _carried_on(write, carry, write.writer.body(body, [*carry, *captured]))
+        _update_carry(write, carry, write.writer.body(body, [*carry, *captured]))
 
 
 def fori_loop(write, lower, upper, *args, body):
     """``for`` over a range."""
-    carry, captured = _started(write, write.results(), args), args[len(body.ret.args) :]
+    carry, captured = _assign_carry(write, write.results(), args), args[len(body.ret.args) :]
     index = body.params[0]
     i = write.named(index.name or "i")
     with write.block(f"for {i} in range({lower}, {upper}):"):
         if index.type is not None and not index.type.weak:
             write.line(f"{i} = np.int64({i})")
-        _carried_on(write, carry, write.writer.body(body, [i, *carry, *captured]))
+        _update_carry(write, carry, write.writer.body(body, [i, *carry, *captured]))
 
 
 def while_scan(write, *args, test, body, n_carry, numbered):
     """``while True``, with a list for what each iteration gives."""
     names, captured = write.results(), args[n_carry:]
-    carry = _started(write, names[:n_carry], args)
+    carry = _assign_carry(write, names[:n_carry], args)
     rows = names[n_carry + (not numbered) :]
     lists = [write.named("rows") if name else None for name in rows]
     numbers = None if numbered else names[n_carry]
@@ -141,17 +145,19 @@ def while_scan(write, *args, test, body, n_carry, numbered):
         for row, text in zip(lists, found[n_carry:], strict=True):
             if row:
                 write.line(f"{row}.append({text})")
-        _carried_on(write, carry, found[:n_carry])
+        _update_carry(write, carry, found[:n_carry])
         if numbers:
             write.line(f"{numbers} += 1")
     if numbers:
         write.line(f"{numbers} = np.arange({numbers})")
     for name, row, arg in zip(rows, lists, body.ret.args[n_carry:], strict=True):
         if name:
-            write.line(f"{name} = np.stack({row}) if {row} else {_empty(write, arg.type, args)}")
+            write.line(
+                f"{name} = np.stack({row}) if {row} else {_empty_stack(write, arg.type, args)}"
+            )
 
 
-def _empty(write, kind, args: Sequence[str]) -> str:
+def _empty_stack(write, kind, args: Sequence[str]) -> str:
     """An array for no iteration at all."""
     if kind is None:
         raise ExportError(

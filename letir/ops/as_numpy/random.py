@@ -44,7 +44,7 @@ _GENERATED = {
 }
 
 
-def _keyed(write, text: str) -> str:
+def _philox_helper(write, text: str) -> str:
     """The name of a function beside the source that calls ``philox``."""
     return write.helper(text.replace("philox(", f"{write.helper(_PHILOX)}("))
 
@@ -56,12 +56,12 @@ def key(write, seed):
 
 def split(write, key, *, num):
     """New keys."""
-    return f"{_keyed(write, _SPLIT)}({key}, {write.literal(num)})"
+    return f"{_philox_helper(write, _SPLIT)}({key}, {write.literal(num)})"
 
 
 def fold_in(write, key, data):
     """New keys by number."""
-    return f"{_keyed(write, _FOLD_IN)}({key}, {data})"
+    return f"{_philox_helper(write, _FOLD_IN)}({key}, {data})"
 
 
 def draw(write, key, *sizes, distribution, shape, dtype):
@@ -69,10 +69,11 @@ def draw(write, key, *sizes, distribution, shape, dtype):
     single = "np.float32" if dtype.itemsize < 8 else write.literal(dtype)
     drawn = _GENERATED[distribution].format(single)
     shape = shape_text(write, sizes, shape)
-    return f"{_keyed(write, _DRAW)}({key}, {shape}, lambda g, s: {drawn}, {write.literal(dtype)})"
+    function = _philox_helper(write, _DRAW)
+    return f"{function}({key}, {shape}, lambda g, s: {drawn}, {write.literal(dtype)})"
 
 
-def places(write, key, *p, n, shape, replace):
+def random_places(write, key, *p, n, shape, replace):
     """Random places among ``n``."""
     count = 1
     for size in shape:
@@ -85,11 +86,12 @@ def places(write, key, *p, n, shape, replace):
     else:
         total = f"np.cumsum({p[0]})"
         drawn = f'np.searchsorted({total}, g.random(s) * {total}[-1], side="right")'
-    return f"{_keyed(write, _DRAW)}({key}, {write.literal(shape)}, lambda g, s: {drawn}, np.int64)"
+    function = _philox_helper(write, _DRAW)
+    return f"{function}({key}, {write.literal(shape)}, lambda g, s: {drawn}, np.int64)"
 
 
 def gamma_draw(write, key, a, *sizes, shape, dtype):
     """Gamma numbers."""
     shape = shape_text(write, sizes, shape)
     drawn = f"lambda g, s: g.standard_gamma({a}, s)"
-    return f"{_keyed(write, _DRAW)}({key}, {shape}, {drawn}, {write.literal(dtype)})"
+    return f"{_philox_helper(write, _DRAW)}({key}, {shape}, {drawn}, {write.literal(dtype)})"

@@ -146,7 +146,7 @@ checkpoint = define_body_op(
     jvp=_checkpoint_jvp,
     batch=mapped_checkpoint(fit_body),
     results=lambda *, body, saved: len(body.ret.args),
-    source=control.body,
+    source=control.inline_body,
 )
 
 # ---- custom_jvp ----
@@ -248,5 +248,5 @@ custom_jvp = define_body_op(
     jvp=_custom_jvp_jvp,
     batch=mapped_custom_jvp(fit_body, may_have_tangent),
     results=lambda *, name, primal, rule, closed_over: len(primal.ret.args),
-    source=control.primal,
+    source=control.inline_primal,
 )

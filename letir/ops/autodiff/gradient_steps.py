@@ -64,7 +64,7 @@ def _custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
 
     The last operands, of which it says nothing, are values that the function closes over.
     """
-    cts = [instantiated(ct, out) for ct, out in zip(cts, outs, strict=True)]
+    cts = [instantiate_like(ct, out) for ct, out in zip(cts, outs, strict=True)]
     residuals = args[n_outs : n_outs + n_residuals]
     found = cts[0].emitter.call(backward, (*residuals, *cts))
     closed_over = len(args) - n_outs - n_residuals - len(found)
@@ -130,7 +130,7 @@ instantiate = define(
 )
 
 
-def instantiated(ct, like):
+def instantiate_like(ct, like):
     """``ct``, or zeros of the type of ``like`` if it turns out to be ``Undef``; None for a ct that
     is None.
     """
@@ -150,22 +150,24 @@ def _grad_of_impl(xp, *args, call, op, n_cts, body):
     return tuple([Undef if out is None else out for out in call(body, args)])
 
 
-def _linearly(args, n_cts, body):
+def _with_defined_cotangents(args, n_cts, body):
     """The operands with the cotangents instantiated, so that the body can be differentiated
     whatever is missing.
     """
     types = [param.type for param in body.params[:n_cts]]
     cts = [
-        ct if kind is None else _defined(ct, kind)
+        ct if kind is None else _instantiate_type(ct, kind)
         for ct, kind in zip(args[:n_cts], types, strict=True)
     ]
     return [*cts, *args[n_cts:]]
 
 
-def _defined(ct, kind: ArrayType):
+def _instantiate_type(ct, kind: ArrayType):
     """``ct``, or zeros of the type ``kind`` if it is ``Undef`` or turns out to be."""
     return (
-        instantiate(ct, shape=kind.shape, dtype=kind.dtype) if ct is Undef else instantiated(ct, ct)
+        instantiate(ct, shape=kind.shape, dtype=kind.dtype)
+        if ct is Undef
+        else instantiate_like(ct, ct)
     )
 
 
@@ -174,15 +176,15 @@ grad_of = define(
     _grad_of_impl,
     lambda *types, op, n_cts, body: tuple(arg.type for arg in body.ret.args),
     vjp=lambda cts, outs, *args, op, n_cts, body, transform: transform(
-        body, _linearly(args, n_cts, body), cts
+        body, _with_defined_cotangents(args, n_cts, body), cts
     ),
     jvp=lambda ts, outs, *args, op, n_cts, body, transform: transform(
-        body, _linearly(args, n_cts, body), ts
+        body, _with_defined_cotangents(args, n_cts, body), ts
     ),
     batch=mapped_step("grad_of"),
     results=lambda *, op, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
-    source=control.step,
+    source=control.gradient_step,
     role="grad_of",
 )
 when_defined = define(
@@ -192,14 +194,14 @@ when_defined = define(
     ),
     lambda *types, n_cts, body: tuple(arg.type for arg in body.ret.args),
     vjp=lambda cts, outs, *args, n_cts, body, transform: transform(
-        body, _linearly(args, n_cts, body), cts
+        body, _with_defined_cotangents(args, n_cts, body), cts
     ),
     jvp=lambda ts, outs, *args, n_cts, body, transform: transform(
-        body, _linearly(args, n_cts, body), ts
+        body, _with_defined_cotangents(args, n_cts, body), ts
     ),
     batch=mapped_step("when_defined"),
     results=lambda *, n_cts, body: len(body.ret.args),
     holds_lambdas=True,
-    source=control.step,
+    source=control.gradient_step,
     role="when_defined",
 )

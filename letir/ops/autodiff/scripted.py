@@ -32,7 +32,7 @@ def _scripted_vjp(
     """
     found: list = [None] * len(args)
     if any(ct is not None for ct in cts[:n_outs]):
-        given = pulled(cts[:n_outs], outs, (*args, *outs), backward, context)
+        given = emit_backward(cts[:n_outs], outs, (*args, *outs), backward, context)
         for position, ct in zip(gradients, given, strict=True):
             found[position] = ct
     # the script says nothing of cotangents of captured values: those of its results only
@@ -43,7 +43,7 @@ def _scripted_vjp(
     return tuple(found)
 
 
-def pulled(cts, outs, values, backward: Lambda, context) -> tuple:
+def emit_backward(cts, outs, values, backward: Lambda, context) -> tuple:
     """The results of a backward, which reads the ``values`` at the positions ``context``.
 
     ``cts`` are those of the first of ``outs``; None is zeros.
@@ -86,5 +86,5 @@ scripted = define(
     batch=mapped_scripted,
     results=lambda *, forward, **_: len(forward.ret.args),
     holds_lambdas=True,
-    source=control.forward,
+    source=control.inline_forward,
 )

@@ -72,7 +72,7 @@ def _n_results(*, f: Lambda, **others) -> int:
 
 def _graph_source(write, *args, f, **others):
     """The forward program, in its place."""
-    return control.body(write, *args, body=f)
+    return control.inline_body(write, *args, body=f)
 
 
 differentiable_graph = define(

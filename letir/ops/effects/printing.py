@@ -8,7 +8,7 @@ from letir.ops.define.batch_rules import batch_first, emit_op
 from letir.ops.define.records import define
 
 
-def _shown(values: tuple, names: tuple) -> tuple[tuple, dict]:
+def _split_named(values: tuple, names: tuple) -> tuple[tuple, dict]:
     """(by place, by name): the values of a print, of which the last have names."""
     count = len(values) - len(names)
     return values[:count], dict(zip(names, values[count:], strict=True))
@@ -26,7 +26,7 @@ class _Elements(string.Formatter):
 def print_impl(xp, *values, text, names=()):
     """Nothing: the text is printed, with the values in its braces."""
     on_host = tuple([v.get() if hasattr(v, "get") else v for v in values])  # CuPy's have get
-    builtins.print(_Elements().vformat(text, *_shown(on_host, names)))
+    builtins.print(_Elements().vformat(text, *_split_named(on_host, names)))
     return ()
 
 
@@ -47,7 +47,7 @@ def elements(text, *values, **named):
 
 def _print_source(write, *values, text, names):
     """Python's print."""
-    by_place, by_name = _shown(values, names)
+    by_place, by_name = _split_named(values, names)
     named = [f"{name}={value}" for name, value in by_name.items()]
     arguments = ", ".join([repr(text), *by_place, *named])
     formatter = write.writer.module.imported("string", "Formatter")

@@ -95,7 +95,7 @@ stop_gradient = define(
     batch=pointwise_rule("stop_gradient"),
     elementwise=True,
     onnx="Identity",
-    source=arrays.itself,
+    source=arrays.operand_itself,
 )
 # an identity that passes do not see through: it keeps common subexpression elimination from
 # undoing rematerialisation
@@ -107,6 +107,6 @@ barrier = define(
     jvp=lambda t, y, x: t[0],
     batch=pointwise_rule("barrier"),
     onnx="Identity",
-    source=arrays.itself,
+    source=arrays.operand_itself,
     role="barrier",
 )

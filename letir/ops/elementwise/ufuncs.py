@@ -110,7 +110,12 @@ div = binary(
     odd_in=(0, 1),
 )
 neg = elementwise(
-    "neg", lambda g, y, x: -g, numpy=np.negative, onnx="Neg", source=arrays.prefix("-"), **SAFE
+    "neg",
+    lambda g, y, x: -g,
+    numpy=np.negative,
+    onnx="Neg",
+    source=arrays.prefix_operator("-"),
+    **SAFE,
 )
 positive = elementwise("positive", lambda g, y, x: g, numpy=np.positive, **SAFE)
 floor_divide = piecewise_constant("floor_divide", np.floor_divide, symbol="//")
@@ -345,7 +350,7 @@ logical_not = discrete("logical_not", np.logical_not, onnx="Not", **SAFE)
 bitwise_and = discrete("bitwise_and", np.bitwise_and, symbol="&", commutative=True, **SAFE)
 bitwise_or = discrete("bitwise_or", np.bitwise_or, symbol="|", commutative=True, **SAFE)
 bitwise_xor = discrete("bitwise_xor", np.bitwise_xor, symbol="^", commutative=True, **SAFE)
-invert = discrete("invert", np.invert, source=arrays.prefix("~"), **SAFE)
+invert = discrete("invert", np.invert, source=arrays.prefix_operator("~"), **SAFE)
 isnan = discrete("isnan", np.isnan, onnx="IsNaN", **SAFE)
 isinf = discrete("isinf", np.isinf, onnx="IsInf", **SAFE)
 isfinite = discrete("isfinite", np.isfinite, **SAFE)

@@ -10,7 +10,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
-from letir.ops.as_numpy.arrays import listed
+from letir.ops.as_numpy.arrays import list_call
 from letir.ops.define.batch_rules import (
     along_axis_rule,
     batch_first,
@@ -178,6 +178,6 @@ lexsort = define(
     jvp=DISCRETE,
     prepare=lambda keys, axis=-1: (tuple(keys), {"axis": as_size(axis)}),
     numpy=(np.lexsort,),
-    source=listed,
+    source=list_call,
     batch=_batched_lexsort,
 )

@@ -12,7 +12,7 @@ import numpy as np
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
-from letir.ops.as_numpy.arrays import listed
+from letir.ops.as_numpy.arrays import list_call
 from letir.ops.define.batch_rules import composite_batch
 from letir.ops.define.records import (
     add_terms,
@@ -255,5 +255,5 @@ multi_dot = composite(
     impl=lambda xp, *arrays: xp.linalg.multi_dot(arrays),
     prepare=lambda arrays, *, out=None: (tuple(arrays), {}),
     numpy=(np.linalg.multi_dot,),
-    source=listed,
+    source=list_call,
 )

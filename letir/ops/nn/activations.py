@@ -28,7 +28,7 @@ from letir.ops.shape.transpose_join_split import split, squeeze
 from letir.ops.special.normal_cdf import normal_cdf
 
 
-def _kept(name: str):
+def _elementwise_rule(name: str):
     """The batching rule of an elementwise composite, which stays one in a batch."""
 
     def rule(args, mapped, *, transform, **attrs):
@@ -37,7 +37,7 @@ def _kept(name: str):
     return batch_first(rule)
 
 
-def of_reals(name: str, decompose):
+def real_type_rule(name: str, decompose):
     """The type rule of a composite that compares, and so takes no complex arrays."""
     aval = composite_numerics(decompose, False)[1]
 
@@ -49,9 +49,9 @@ def of_reals(name: str, decompose):
     return real_aval
 
 
-def _activation(name: str, decompose, **fields):
+def _define_activation(name: str, decompose, **fields):
     """Register an elementwise function of one real array."""
-    fields = {"aval": of_reals(name, decompose), "batch": _kept(name), **fields}
+    fields = {"aval": real_type_rule(name, decompose), "batch": _elementwise_rule(name), **fields}
     return composite(name, decompose, **fields)
 
 
@@ -70,10 +70,10 @@ def _leaky_relu_decompose(x, *, negative_slope=0.01):
 
 def _elu_decompose(x, *, alpha=1.0):
     """x, or ``alpha * (exp(x) - 1)`` where x is not positive."""
-    return where(x > 0, x, alpha * expm1(_negative(x)))
+    return where(x > 0, x, alpha * expm1(_negative_part(x)))
 
 
-def _negative(x):
+def _negative_part(x):
     """x where it is negative, else 0."""
     # not minimum, which halves the derivative at 0
     return where(x > 0, 0, x)
@@ -81,7 +81,7 @@ def _negative(x):
 
 def _celu_decompose(x, *, alpha=1.0):
     """x, or ``alpha * (exp(x / alpha) - 1)`` where x is not positive."""
-    return where(x > 0, x, alpha * expm1(_negative(x) / alpha))
+    return where(x > 0, x, alpha * expm1(_negative_part(x) / alpha))
 
 
 def _selu_decompose(x):
@@ -90,22 +90,22 @@ def _selu_decompose(x):
     Klambauer, Unterthiner, Mayr and Hochreiter, Self-normalizing neural networks, NeurIPS 2017.
     """
     alpha, scale = 1.6732632423543772, 1.0507009873554805
-    return scale * where(x > 0, x, alpha * expm1(_negative(x)))
+    return scale * where(x > 0, x, alpha * expm1(_negative_part(x)))
 
 
-def _cut(x, low, high):
+def _clamp_flat(x, low, high):
     """x between the bounds; unlike that of clip the derivative is 0 at the bounds."""
     return where(x <= low, low, where(x >= high, high, x))
 
 
 def _hardtanh_decompose(x, *, low=-1.0, high=1.0):
     """x, cut off at ``low`` and ``high``."""
-    return _cut(x, low, high)
+    return _clamp_flat(x, low, high)
 
 
 def _hardsigmoid_decompose(x):
     """A line from 0 at -3 to 1 at 3."""
-    return _cut(x + 3, 0, 6) / 6
+    return _clamp_flat(x + 3, 0, 6) / 6
 
 
 def _hardshrink_decompose(x, *, threshold=0.5):
@@ -118,17 +118,17 @@ def _softshrink_decompose(x, *, threshold=0.5):
     return where(x > threshold, x - threshold, where(x < -threshold, x + threshold, 0 * x))
 
 
-relu = _activation("relu", _relu_decompose, onnx="Relu")
-relu6 = _activation("relu6", lambda x: _cut(x, 0, 6))
-leaky_relu = _activation("leaky_relu", _leaky_relu_decompose, onnx="LeakyRelu")
-elu = _activation("elu", _elu_decompose, onnx="Elu")
-celu = _activation("celu", _celu_decompose, onnx="Celu")
-selu = _activation("selu", _selu_decompose, onnx="Selu")
-hardtanh = _activation("hardtanh", _hardtanh_decompose)
-hardsigmoid = _activation("hardsigmoid", _hardsigmoid_decompose)
-hardswish = _activation("hardswish", lambda x: x * hardsigmoid(x), onnx="HardSwish")
-hardshrink = _activation("hardshrink", _hardshrink_decompose)
-softshrink = _activation("softshrink", _softshrink_decompose)
+relu = _define_activation("relu", _relu_decompose, onnx="Relu")
+relu6 = _define_activation("relu6", lambda x: _clamp_flat(x, 0, 6))
+leaky_relu = _define_activation("leaky_relu", _leaky_relu_decompose, onnx="LeakyRelu")
+elu = _define_activation("elu", _elu_decompose, onnx="Elu")
+celu = _define_activation("celu", _celu_decompose, onnx="Celu")
+selu = _define_activation("selu", _selu_decompose, onnx="Selu")
+hardtanh = _define_activation("hardtanh", _hardtanh_decompose)
+hardsigmoid = _define_activation("hardsigmoid", _hardsigmoid_decompose)
+hardswish = _define_activation("hardswish", lambda x: x * hardsigmoid(x), onnx="HardSwish")
+hardshrink = _define_activation("hardshrink", _hardshrink_decompose)
+softshrink = _define_activation("softshrink", _softshrink_decompose)
 
 
 def _prelu_decompose(x, weight):
@@ -138,7 +138,9 @@ def _prelu_decompose(x, weight):
     return where(x > 0, x, weight * x)
 
 
-prelu = composite("prelu", _prelu_decompose, aval=of_reals("prelu", _prelu_decompose), onnx="PRelu")
+prelu = composite(
+    "prelu", _prelu_decompose, aval=real_type_rule("prelu", _prelu_decompose), onnx="PRelu"
+)
 
 # ---- smooth ----
 
@@ -149,7 +151,7 @@ def _sigmoid_decompose(x):
     return where(x >= 0, 1, small) / (1 + small)
 
 
-sigmoid = _activation(
+sigmoid = _define_activation(
     "sigmoid",
     _sigmoid_decompose,
     vjp=lambda ct, y, x, *, transform: (ct * (y * (1 - y)),),
@@ -179,13 +181,13 @@ def _softsign_decompose(x):
     return x / (1 + abs_(x))
 
 
-softplus = _activation("softplus", _softplus_decompose, onnx="Softplus")
-log_sigmoid = _activation("log_sigmoid", lambda x: -logaddexp(-x, 0))
-silu = _activation("silu", lambda x: x * sigmoid(x))
-mish = _activation("mish", lambda x: x * tanh(logaddexp(x, 0)), onnx="Mish")
-gelu = _activation("gelu", _gelu_decompose, onnx="Gelu")
-softsign = _activation("softsign", _softsign_decompose, onnx="Softsign")
-tanhshrink = _activation("tanhshrink", lambda x: x - tanh(x))
+softplus = _define_activation("softplus", _softplus_decompose, onnx="Softplus")
+log_sigmoid = _define_activation("log_sigmoid", lambda x: -logaddexp(-x, 0))
+silu = _define_activation("silu", lambda x: x * sigmoid(x))
+mish = _define_activation("mish", lambda x: x * tanh(logaddexp(x, 0)), onnx="Mish")
+gelu = _define_activation("gelu", _gelu_decompose, onnx="Gelu")
+softsign = _define_activation("softsign", _softsign_decompose, onnx="Softsign")
+tanhshrink = _define_activation("tanhshrink", lambda x: x - tanh(x))
 
 
 def _glu_decompose(x, *, axis=-1):
@@ -217,7 +219,7 @@ def _softmax_rule(g, y, axis):
 softmax = composite(
     "softmax",
     _softmax_decompose,
-    aval=of_reals("softmax", _softmax_decompose),
+    aval=real_type_rule("softmax", _softmax_decompose),
     vjp=lambda ct, y, x, *, axis, transform: (_softmax_rule(ct, y, axis),),
     jvp=lambda t, y, x, *, axis, transform: _softmax_rule(t[0], y, axis),
     batch=axes_rule("softmax"),
@@ -240,7 +242,7 @@ def _logsumexp_decompose(x, *, axis=-1, keepdims=False):
     return found if keepdims else squeeze(found, axes)
 
 
-def _weights(y, x, axis, keepdims):
+def _logsumexp_weights(y, x, axis, keepdims):
     """The derivative by each element: exp(x - y), which is 0 for -inf."""
     # not -inf - -inf
     return exp(x - back(where(isfinite(y), y, 0), x, axis, keepdims))
@@ -248,18 +250,20 @@ def _weights(y, x, axis, keepdims):
 
 def _logsumexp_vjp(ct, y, x, *, axis, keepdims, transform):
     """Each element its share of the cotangent."""
-    return (back(ct, x, axis, keepdims) * _weights(y, x, axis, keepdims),)
+    return (back(ct, x, axis, keepdims) * _logsumexp_weights(y, x, axis, keepdims),)
 
 
 def _logsumexp_jvp(tangents, y, x, *, axis, keepdims, transform):
     """The mean of the tangents, weighted by the shares."""
-    return sum_(tangents[0] * _weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims)
+    return sum_(
+        tangents[0] * _logsumexp_weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims
+    )
 
 
 logsumexp = composite(
     "logsumexp",
     _logsumexp_decompose,
-    aval=of_reals("logsumexp", _logsumexp_decompose),
+    aval=real_type_rule("logsumexp", _logsumexp_decompose),
     vjp=_logsumexp_vjp,
     jvp=_logsumexp_jvp,
     batch=axes_rule("logsumexp"),

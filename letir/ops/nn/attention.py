@@ -36,7 +36,7 @@ def _attention_decompose(query, key, value, mask=None, *, causal=False, scale=No
     elif mask is not None:
         scores = scores + mask
     if causal:
-        earlier = _before(scores)
+        earlier = _causal_mask(scores)
         seen = earlier if seen is None else logical_and(seen, earlier)
     if seen is None:
         return matmul(softmax(scores), value)
@@ -46,13 +46,13 @@ def _attention_decompose(query, key, value, mask=None, *, causal=False, scale=No
     return matmul(where(something, softmax(scores), 0), value)
 
 
-def _before(scores):
+def _causal_mask(scores):
     """Booleans of shape (L, S): whether position j is not after i."""
-    rows, columns = (_positions(scores, axis) for axis in (-2, -1))
+    rows, columns = (_axis_positions(scores, axis) for axis in (-2, -1))
     return less_equal(columns, expand_dims(rows, -1))
 
 
-def _positions(scores, axis: int):
+def _axis_positions(scores, axis: int):
     """The numbers from 1 along one axis."""
     lead = (0,) * (scores.ndim - 2)
     ones = ones_like(scores[(*lead, slice(None), 0) if axis == -2 else (*lead, 0)])

@@ -105,7 +105,7 @@ def _conv_transpose_impl(xp, y, w, *, sizes, stride, padding, dilation, groups=1
 # ---- types ----
 
 
-def places_of(sizes, kernel, stride, padding, dilation) -> tuple:
+def output_sizes(sizes, kernel, stride, padding, dilation) -> tuple:
     """How many places a kernel has along each axis. Raises ShapeError if there is none."""
     found = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, padding, dilation, strict=True):
@@ -121,7 +121,7 @@ def places_of(sizes, kernel, stride, padding, dilation) -> tuple:
     return tuple(found)
 
 
-def _checked(x_shape, w_shape, y_shape, *, stride, padding, dilation, groups) -> None:
+def _check_shapes(x_shape, w_shape, y_shape, *, stride, padding, dilation, groups) -> None:
     """Raise ShapeError unless the three shapes belong together; None is not looked at."""
     ndim = len(next(shape for shape in (x_shape, w_shape) if shape)) - 2
     if any(len(each) != ndim for each in (stride, padding, dilation)) or groups < 1:
@@ -136,7 +136,7 @@ def _checked(x_shape, w_shape, y_shape, *, stride, padding, dilation, groups) ->
             f"conv: an input of shape {x_shape} and a weight of {w_shape} do not fit in {groups} "
             "groups\n  shapes are (N, groups * I, *sizes) and (groups * O, I, *kernel)"
         )
-    expected = (x_shape[0], outputs, *places_of(sizes, kernel, stride, padding, dilation))
+    expected = (x_shape[0], outputs, *output_sizes(sizes, kernel, stride, padding, dilation))
     if y_shape is not None and y_shape != expected:
         raise ShapeError(f"conv: its result has the shape {expected}, not {y_shape}")
 
@@ -144,29 +144,29 @@ def _checked(x_shape, w_shape, y_shape, *, stride, padding, dilation, groups) ->
 def _conv_aval(x, w, *, stride, padding, dilation, groups):
     """A result for each place of the kernel."""
     where = {"stride": stride, "padding": padding, "dilation": dilation}
-    _checked(x.shape, w.shape, None, groups=groups, **where)
-    places = places_of(x.shape[2:], w.shape[2:], **where)
+    _check_shapes(x.shape, w.shape, None, groups=groups, **where)
+    places = output_sizes(x.shape[2:], w.shape[2:], **where)
     return ArrayType(array_dtype(x, w), (x.shape[0], w.shape[0], *places))
 
 
 def _conv_transpose_aval(y, w, *, sizes, groups, **where):
     """The input of a convolution whose result is ``y``."""
     shape = (y.shape[0], groups * w.shape[1], *sizes) if w.ndim > 1 else ()
-    _checked(shape, w.shape, y.shape, groups=groups, **where)
+    _check_shapes(shape, w.shape, y.shape, groups=groups, **where)
     return ArrayType(array_dtype(y, w), shape)
 
 
 def _conv_weight_aval(x, y, *, kernel, groups, **where):
     """The weight of a convolution of ``x`` whose result is ``y``."""
     shape = (y.shape[1], x.shape[1] // groups, *kernel)
-    _checked(x.shape, shape, y.shape, groups=groups, **where)
+    _check_shapes(x.shape, shape, y.shape, groups=groups, **where)
     return ArrayType(array_dtype(x, y), shape)
 
 
 # ---- derivatives: each from the two others ----
 
 
-def _known(x, name: str) -> tuple:
+def _known_sizes(x, name: str) -> tuple:
     """The sizes and the kernel of an operand. Raises MissingRule if they are unknown."""
     if x.type is None or not is_static_shape(x.shape[2:]):
         raise MissingRule(f"{name}: its derivative needs the sizes as numbers; retype the program")
@@ -177,9 +177,9 @@ def _conv_vjp(ct, y, x, w, **where):
     """The transpose applied to the cotangent, and its products with the patches."""
     by_x = by_w = None
     if takes_gradient(x):
-        by_x = unbroadcast(conv_transpose(ct, w, sizes=_known(x, "conv"), **where), x)
+        by_x = unbroadcast(conv_transpose(ct, w, sizes=_known_sizes(x, "conv"), **where), x)
     if takes_gradient(w):
-        by_w = unbroadcast(conv_weight(x, ct, kernel=_known(w, "conv"), **where), w)
+        by_w = unbroadcast(conv_weight(x, ct, kernel=_known_sizes(w, "conv"), **where), w)
     return by_x, by_w
 
 
@@ -188,7 +188,7 @@ def _conv_transpose_vjp(ct, x, y, w, *, sizes, **where):
     by_y = unbroadcast(conv(ct, w, **where), y) if takes_gradient(y) else None
     by_w = None
     if takes_gradient(w):
-        by_w = unbroadcast(conv_weight(ct, y, kernel=_known(w, "conv_transpose"), **where), w)
+        by_w = unbroadcast(conv_weight(ct, y, kernel=_known_sizes(w, "conv_transpose"), **where), w)
     return by_y, by_w
 
 
@@ -196,7 +196,7 @@ def _conv_weight_vjp(ct, w, x, y, *, kernel, **where):
     """The transpose and the convolution with the cotangent as weight."""
     by_x = None
     if takes_gradient(x):
-        by_x = unbroadcast(conv_transpose(y, ct, sizes=_known(x, "conv_weight"), **where), x)
+        by_x = unbroadcast(conv_transpose(y, ct, sizes=_known_sizes(x, "conv_weight"), **where), x)
     return by_x, unbroadcast(conv(x, ct, **where), y) if takes_gradient(y) else None
 
 
@@ -224,39 +224,39 @@ _AXES = {
 }
 
 
-def _place(role: str, label: str) -> tuple[int, bool]:
+def _label_axis(role: str, label: str) -> tuple[int, bool]:
     """(axis that has this label in it, whether another one is before it there)."""
     axis = next(i for i, labels in enumerate(_AXES[role]) if label in labels)
     return axis, _AXES[role][axis].index(label) == 1
 
 
-def _count(*sizes):
+def _size_product(*sizes):
     """The product of sizes for a reshape, in which -1 stands for one that is known by name."""
     return -1 if not is_static_shape(sizes) else _product(None, sizes)
 
 
-def _joined(v: Value, role: str, label: str, groups: int) -> Value:
+def _join_batch(v: Value, role: str, label: str, groups: int) -> Value:
     """``v`` with its batch, the first axis, put in front of what ``label`` says."""
-    axis, inner = _place(role, label)
+    axis, inner = _label_axis(role, label)
     batch, *shape = v.shape
     before, n, after = shape[:axis], shape[axis], shape[axis + 1 :]
     if inner:
-        parts = (_count(batch), *before, groups, n // groups, *after)
+        parts = (_size_product(batch), *before, groups, n // groups, *after)
         v = emit_with_shape("reshape", v, parts, v)
-    v = _moved(v, 0, axis + inner)
-    return emit_with_shape("reshape", v, (*before, _count(batch, n), *after), v)
+    v = _move_axis(v, 0, axis + inner)
+    return emit_with_shape("reshape", v, (*before, _size_product(batch, n), *after), v)
 
 
-def _parted(v: Value, role: str, label: str, groups: int, shape: tuple, batch) -> Value:
-    """What ``_joined`` undoes: the batch is the first axis again, then come those of ``shape``."""
-    axis, inner = _place(role, label)
+def _split_batch(v: Value, role: str, label: str, groups: int, shape: tuple, batch) -> Value:
+    """The inverse of ``_join_batch``: the batch as axis 0, then the axes of ``shape``."""
+    axis, inner = _label_axis(role, label)
     before, n, after = shape[:axis], shape[axis], shape[axis + 1 :]
-    parts = (groups, _count(batch), n // groups) if inner else (_count(batch), n)
-    v = _moved(emit_with_shape("reshape", v, (*before, *parts, *after), v), axis + inner, 0)
-    return emit_with_shape("reshape", v, (_count(batch), *shape), v) if inner else v
+    parts = (groups, _size_product(batch), n // groups) if inner else (_size_product(batch), n)
+    v = _move_axis(emit_with_shape("reshape", v, (*before, *parts, *after), v), axis + inner, 0)
+    return emit_with_shape("reshape", v, (_size_product(batch), *shape), v) if inner else v
 
 
-def _moved(v: Value, source: int, destination: int) -> Value:
+def _move_axis(v: Value, source: int, destination: int) -> Value:
     """``v`` with one axis moved."""
     order = [i for i in range(v.ndim) if i != source]
     order.insert(destination, source)
@@ -280,11 +280,11 @@ def _batched_conv(record: Callable, roles: str) -> Callable:
             return LoopOverExamples(record)(args, axes, groups=groups, **attrs)
         label = "groups" if both else _shared_label(operands[axes[0] is None], result)
         found = [
-            arg if axis is None else _joined(move_to_front(arg, axis), role, label, groups)
+            arg if axis is None else _join_batch(move_to_front(arg, axis), role, label, groups)
             for arg, axis, role in zip(args, axes, operands, strict=True)
         ]
         out = record()(*found, groups=groups * n if both else groups, **attrs)
-        return _parted(out, result, label, groups, shape, n), 0
+        return _split_batch(out, result, label, groups, shape, n), 0
 
     return batch
 
@@ -304,7 +304,9 @@ _NUMERICS = {
 }
 
 
-def _record(name: str, aval: Callable, vjp: Callable, roles: str, *functions: Callable, **fields):
+def _define_convolution(
+    name: str, aval: Callable, vjp: Callable, roles: str, *functions: Callable, **fields
+):
     """Register one of the three."""
     return define(
         name,
@@ -318,8 +320,8 @@ def _record(name: str, aval: Callable, vjp: Callable, roles: str, *functions: Ca
     )
 
 
-conv = _record("conv", _conv_aval, _conv_vjp, "xwy", _patches, _product, onnx="Conv")
-conv_transpose = _record(
+conv = _define_convolution("conv", _conv_aval, _conv_vjp, "xwy", _patches, _product, onnx="Conv")
+conv_transpose = _define_convolution(
     "conv_transpose",
     _conv_transpose_aval,
     _conv_transpose_vjp,
@@ -327,4 +329,6 @@ conv_transpose = _record(
     _product,
     onnx="ConvTranspose",
 )
-conv_weight = _record("conv_weight", _conv_weight_aval, _conv_weight_vjp, "xyw", _patches, _product)
+conv_weight = _define_convolution(
+    "conv_weight", _conv_weight_aval, _conv_weight_vjp, "xyw", _patches, _product
+)

@@ -33,7 +33,7 @@ from letir.ops.elementwise.ufuncs import (
     square,
     where,
 )
-from letir.ops.nn.activations import of_reals, relu
+from letir.ops.nn.activations import real_type_rule, relu
 from letir.ops.nn.embedding_linear_dropout import log_softmax
 from letir.ops.reductions.reductions import max_, mean, sum_
 from letir.ops.shape.shape_and_creation import arange, reshape
@@ -42,31 +42,31 @@ from letir.ops.shape.transpose_join_split import expand_dims
 _FLOAT64 = np.dtype("float64")
 
 
-def _loss(name: str, decompose: Callable, **fields) -> Primitive:
+def _define_loss(name: str, decompose: Callable, **fields) -> Primitive:
     """Register a loss, of real arrays."""
-    return composite(name, decompose, aval=of_reals(name, decompose), **fields)
+    return composite(name, decompose, aval=real_type_rule(name, decompose), **fields)
 
 
-def _reduced(losses, reduction: str):
+def _reduce_losses(losses, reduction: str):
     """The mean or the sum of the losses, or these as they are."""
     if reduction not in ("mean", "sum", "none"):
         raise ShapeError(f"a reduction is 'mean', 'sum' or 'none', found {reduction!r}")
     return {"mean": mean, "sum": sum_, "none": lambda x: x}[reduction](losses)
 
 
-def _alike(name: str, *operands) -> None:
+def _check_same_shape(name: str, *operands) -> None:
     """Raise ShapeError unless the operands have one shape: broadcast losses are mistakes."""
     shapes = [x.shape for x in operands if x is not None and x.type is not None]
     if len(set(shapes)) > 1:
         raise ShapeError(f"{name}: its operands have one shape, found {shapes}")
 
 
-def _times_log(p, q):
+def _safe_log_product(p, q):
     """p * log(q), which is 0 where p is 0."""
     return where(equal(p, 0), 0, p * log(where(equal(p, 0), 1, q)))
 
 
-def _times(p, q):
+def _safe_product(p, q):
     """p * q, which is 0 where p is 0 also for an infinite q."""
     return p * where(equal(p, 0) & isinf(q), 0, q)
 
@@ -74,7 +74,7 @@ def _times(p, q):
 # ---- classes as integers ----
 
 
-def _numbers(n: int, like, dtype):
+def _emit_arange(n: int, like, dtype):
     """``arange(n)``, recorded where ``like`` is."""
     operands, attrs = arange.prepare(n, dtype=dtype)
     return like.emitter.apply(arange, operands, arange.complete(attrs))
@@ -84,7 +84,7 @@ def _one_hot_decompose(x, *, classes, dtype=_FLOAT64):
     """1 at the place that each integer of ``x`` says, among zeros, along a new last axis."""
     if x.dtype.kind not in "iu":
         raise DTypeError(f"one_hot takes integers, found {x.type}")
-    return cast(equal(expand_dims(x, -1), _numbers(classes, x, x.dtype)), dtype)
+    return cast(equal(expand_dims(x, -1), _emit_arange(classes, x, x.dtype)), dtype)
 
 
 one_hot = composite(
@@ -109,14 +109,14 @@ def _along_classes(weight, x):
     return reshape(weight, (-1, *[1] * (x.ndim - 1 - _class_axis(x))))
 
 
-def _picked(x, target, weight, ignore_index: int):
+def _class_losses(x, target, weight, ignore_index: int):
     """(minus the log probability of each example's class, its weight)."""
     if target.dtype.kind not in "iu":
         raise DTypeError(f"a target of classes is of integers, found {target.type}")
     axis = _class_axis(x)
     if target.shape != x.shape[:axis] + x.shape[axis + 1 :]:
         raise ShapeError(f"a target of {target.shape} does not fit log probabilities of {x.shape}")
-    classes = _along_classes(_numbers(x.shape[axis], x, target.dtype), x)
+    classes = _along_classes(_emit_arange(x.shape[axis], x, target.dtype), x)
     # chosen, not read at an index: so do the sizes of the batch not matter, nor the order of sums
     here = equal(expand_dims(target, axis), classes)
     losses = -sum_(where(here, x, 0), axis=axis)
@@ -128,10 +128,10 @@ def _picked(x, target, weight, ignore_index: int):
     return where(equal(weights, 0), 0, losses * weights), weights
 
 
-def _weighted(losses, weights, reduction: str):
+def _reduce_weighted(losses, weights, reduction: str):
     """The losses reduced, the mean by the sum of their weights; 0 if that is 0."""
     if reduction != "mean":
-        return _reduced(losses, reduction)
+        return _reduce_losses(losses, reduction)
     total = sum_(weights)
     return sum_(losses) / where(equal(total, 0), 1, total)
 
@@ -143,8 +143,8 @@ def _nll_loss_decompose(x, target, weight=None, *, ignore_index=-100, reduction=
     shape (N, *sizes) or (). A target of ``ignore_index`` counts for nothing; the mean is by the
     ``weight`` of the classes.
     """
-    losses, weights = _picked(x, target, weight, ignore_index)
-    return _weighted(losses, weights, reduction)
+    losses, weights = _class_losses(x, target, weight, ignore_index)
+    return _reduce_weighted(losses, weights, reduction)
 
 
 def _cross_entropy_decompose(
@@ -158,42 +158,42 @@ def _cross_entropy_decompose(
     axis = _class_axis(x)
     logs, share = log_softmax(x, axis=axis), label_smoothing / x.shape[axis]
     if target.dtype.kind == "f":
-        _alike("cross_entropy", x, target)
+        _check_same_shape("cross_entropy", x, target)
         expected = target * (1 - label_smoothing) + share if label_smoothing else target
-        terms = _times(expected, logs)
+        terms = _safe_product(expected, logs)
         terms = terms if weight is None else terms * _along_classes(weight, x)
-        return _reduced(-sum_(terms, axis=axis), reduction)
-    losses, weights = _picked(logs, target, weight, ignore_index)
+        return _reduce_losses(-sum_(terms, axis=axis), reduction)
+    losses, weights = _class_losses(logs, target, weight, ignore_index)
     if label_smoothing:
         each = logs if weight is None else logs * _along_classes(weight, x)
         spread = where(equal(target, ignore_index), 0, -sum_(each, axis=axis))
         losses = losses * (1 - label_smoothing) + spread * share
-    return _weighted(losses, weights, reduction)
+    return _reduce_weighted(losses, weights, reduction)
 
 
-nll_loss = _loss("nll_loss", _nll_loss_decompose)
-cross_entropy = _loss("cross_entropy", _cross_entropy_decompose)
+nll_loss = _define_loss("nll_loss", _nll_loss_decompose)
+cross_entropy = _define_loss("cross_entropy", _cross_entropy_decompose)
 
 # ---- probabilities ----
 
 
 def _binary_cross_entropy_decompose(x, target, weight=None, *, reduction="mean"):
     """-(target * log(x) + (1 - target) * log(1 - x)) for probabilities x."""
-    _alike("binary_cross_entropy", x, target)
+    _check_same_shape("binary_cross_entropy", x, target)
     rest = 1 - target
     no = where(equal(rest, 0), 0, rest * log1p(-where(equal(rest, 0), 0, x)))
-    losses = -(_times_log(target, x) + no)
-    return _reduced(losses if weight is None else losses * weight, reduction)
+    losses = -(_safe_log_product(target, x) + no)
+    return _reduce_losses(losses if weight is None else losses * weight, reduction)
 
 
 def _binary_cross_entropy_with_logits_decompose(
     x, target, weight=None, pos_weight=None, *, reduction="mean"
 ):
     """binary_cross_entropy of ``sigmoid(x)``, whose first term counts ``pos_weight`` times."""
-    _alike("binary_cross_entropy_with_logits", x, target)
+    _check_same_shape("binary_cross_entropy_with_logits", x, target)
     positive = 1 if pos_weight is None else 1 + (pos_weight - 1) * target
     losses = (1 - target) * x + positive * logaddexp(-x, 0)
-    return _reduced(losses if weight is None else losses * weight, reduction)
+    return _reduce_losses(losses if weight is None else losses * weight, reduction)
 
 
 def _kl_div_decompose(x, target, *, log_target=False, reduction="mean"):
@@ -202,20 +202,20 @@ def _kl_div_decompose(x, target, *, log_target=False, reduction="mean"):
     ``log_target``: the target is given as log probabilities too. A reduction more: ``"batchmean"``,
     the sum divided by the number of examples.
     """
-    _alike("kl_div", x, target)
+    _check_same_shape("kl_div", x, target)
     losses = exp(target) * (target - x)
     if not log_target:
-        losses = _times_log(target, target) - _times(target, x)
+        losses = _safe_log_product(target, target) - _safe_product(target, x)
     if reduction == "batchmean":
         return mean(sum_(losses, axis=tuple(range(1, x.ndim))))
-    return _reduced(losses, reduction)
+    return _reduce_losses(losses, reduction)
 
 
-binary_cross_entropy = _loss("binary_cross_entropy", _binary_cross_entropy_decompose)
-binary_cross_entropy_with_logits = _loss(
+binary_cross_entropy = _define_loss("binary_cross_entropy", _binary_cross_entropy_decompose)
+binary_cross_entropy_with_logits = _define_loss(
     "binary_cross_entropy_with_logits", _binary_cross_entropy_with_logits_decompose
 )
-kl_div = _loss("kl_div", _kl_div_decompose)
+kl_div = _define_loss("kl_div", _kl_div_decompose)
 
 
 # ---- regression ----
@@ -223,14 +223,14 @@ kl_div = _loss("kl_div", _kl_div_decompose)
 
 def _mse_loss_decompose(x, target, *, reduction="mean"):
     """(x - target)**2."""
-    _alike("mse_loss", x, target)
-    return _reduced(square(x - target), reduction)
+    _check_same_shape("mse_loss", x, target)
+    return _reduce_losses(square(x - target), reduction)
 
 
 def _l1_loss_decompose(x, target, *, reduction="mean"):
     """abs(x - target), with a derivative of 0 at 0."""
-    _alike("l1_loss", x, target)
-    return _reduced(abs_(x - target), reduction)
+    _check_same_shape("l1_loss", x, target)
+    return _reduce_losses(abs_(x - target), reduction)
 
 
 def _huber_loss_decompose(x, target, *, delta=1.0, reduction="mean"):
@@ -238,10 +238,10 @@ def _huber_loss_decompose(x, target, *, delta=1.0, reduction="mean"):
 
     Huber, Robust estimation of a location parameter, Ann. Math. Statist., 1964.
     """
-    _alike("huber_loss", x, target)
+    _check_same_shape("huber_loss", x, target)
     far = abs_(x - target)
     losses = where(far <= delta, 0.5 * square(x - target), delta * (far - 0.5 * delta))
-    return _reduced(losses, reduction)
+    return _reduce_losses(losses, reduction)
 
 
 def _smooth_l1_loss_decompose(x, target, *, beta=1.0, reduction="mean"):
@@ -253,63 +253,63 @@ def _smooth_l1_loss_decompose(x, target, *, beta=1.0, reduction="mean"):
 
 def _poisson_nll_loss_decompose(x, target, *, log_input=True, reduction="mean"):
     """Minus the log likelihood of Poisson counts without its constant; ``x``: logs of the rates."""
-    _alike("poisson_nll_loss", x, target)
-    return _reduced(exp(x) - target * x if log_input else x - target * log(x), reduction)
+    _check_same_shape("poisson_nll_loss", x, target)
+    return _reduce_losses(exp(x) - target * x if log_input else x - target * log(x), reduction)
 
 
 def _gaussian_nll_loss_decompose(x, target, var, *, eps=1e-6, reduction="mean"):
     """Minus the log likelihood of normal numbers without its constant; ``var`` at least ``eps``."""
-    _alike("gaussian_nll_loss", x, target)
+    _check_same_shape("gaussian_nll_loss", x, target)
     var = where(var < eps, eps, var)
-    return _reduced(0.5 * (log(var) + square(x - target) / var), reduction)
+    return _reduce_losses(0.5 * (log(var) + square(x - target) / var), reduction)
 
 
-mse_loss = _loss("mse_loss", _mse_loss_decompose)
-l1_loss = _loss("l1_loss", _l1_loss_decompose)
-huber_loss = _loss("huber_loss", _huber_loss_decompose)
-smooth_l1_loss = _loss("smooth_l1_loss", _smooth_l1_loss_decompose)
-poisson_nll_loss = _loss("poisson_nll_loss", _poisson_nll_loss_decompose)
-gaussian_nll_loss = _loss("gaussian_nll_loss", _gaussian_nll_loss_decompose)
+mse_loss = _define_loss("mse_loss", _mse_loss_decompose)
+l1_loss = _define_loss("l1_loss", _l1_loss_decompose)
+huber_loss = _define_loss("huber_loss", _huber_loss_decompose)
+smooth_l1_loss = _define_loss("smooth_l1_loss", _smooth_l1_loss_decompose)
+poisson_nll_loss = _define_loss("poisson_nll_loss", _poisson_nll_loss_decompose)
+gaussian_nll_loss = _define_loss("gaussian_nll_loss", _gaussian_nll_loss_decompose)
 
 # ---- margins ----
 
 
 def _soft_margin_loss_decompose(x, target, *, reduction="mean"):
     """log(1 + exp(-target * x)) for targets of 1 and -1."""
-    _alike("soft_margin_loss", x, target)
-    return _reduced(logaddexp(-target * x, 0), reduction)
+    _check_same_shape("soft_margin_loss", x, target)
+    return _reduce_losses(logaddexp(-target * x, 0), reduction)
 
 
 def _hinge_embedding_loss_decompose(x, target, *, margin=1.0, reduction="mean"):
     """x where the target is 1; what it lacks to ``margin`` where that is -1."""
-    _alike("hinge_embedding_loss", x, target)
-    return _reduced(where(equal(target, 1), x, relu(margin - x)), reduction)
+    _check_same_shape("hinge_embedding_loss", x, target)
+    return _reduce_losses(where(equal(target, 1), x, relu(margin - x)), reduction)
 
 
 def _margin_ranking_loss_decompose(x, y, target, *, margin=0.0, reduction="mean"):
     """What x, for a target of 1, lacks to be ``margin`` greater than y; or y than x for -1."""
-    _alike("margin_ranking_loss", x, y, target)
-    return _reduced(relu(margin - target * (x - y)), reduction)
+    _check_same_shape("margin_ranking_loss", x, y, target)
+    return _reduce_losses(relu(margin - target * (x - y)), reduction)
 
 
-soft_margin_loss = _loss("soft_margin_loss", _soft_margin_loss_decompose)
-hinge_embedding_loss = _loss("hinge_embedding_loss", _hinge_embedding_loss_decompose)
-margin_ranking_loss = _loss("margin_ranking_loss", _margin_ranking_loss_decompose)
+soft_margin_loss = _define_loss("soft_margin_loss", _soft_margin_loss_decompose)
+hinge_embedding_loss = _define_loss("hinge_embedding_loss", _hinge_embedding_loss_decompose)
+margin_ranking_loss = _define_loss("margin_ranking_loss", _margin_ranking_loss_decompose)
 
 # ---- distances ----
 
 
-def root(total):
+def safe_sqrt(total):
     """The square root, with a derivative of 0 at 0."""
     return where(equal(total, 0), 0, sqrt(where(equal(total, 0), 1, total)))
 
 
 def _pairwise_distance_decompose(x, y, *, p=2.0, eps=1e-6):
     """The p-norm of x - y + eps along the last axis."""
-    _alike("pairwise_distance", x, y)
+    _check_same_shape("pairwise_distance", x, y)
     far = x - y + eps
     if p == 2:
-        return root(sum_(square(far), axis=-1))
+        return safe_sqrt(sum_(square(far), axis=-1))
     if p == math.inf:
         return max_(abs_(far), axis=-1)
     if p == 1:
@@ -320,15 +320,15 @@ def _pairwise_distance_decompose(x, y, *, p=2.0, eps=1e-6):
 
 def _cosine_similarity_decompose(x, y, *, axis=1, eps=1e-8):
     """The cosine of the angle between x and y along ``axis``; norms count as ``eps`` at least."""
-    lengths = [maximum(root(sum_(square(v), axis=axis)), eps) for v in (x, y)]
+    lengths = [maximum(safe_sqrt(sum_(square(v), axis=axis)), eps) for v in (x, y)]
     return sum_(x * y, axis=axis) / (lengths[0] * lengths[1])
 
 
 def _cosine_embedding_loss_decompose(x, y, target, *, margin=0.0, reduction="mean"):
     """1 minus the cosine where the target is 1; its excess over ``margin`` where that is -1."""
-    _alike("cosine_embedding_loss", x, y)
+    _check_same_shape("cosine_embedding_loss", x, y)
     cosine = cosine_similarity(x, y, axis=-1)
-    return _reduced(where(equal(target, 1), 1 - cosine, relu(cosine - margin)), reduction)
+    return _reduce_losses(where(equal(target, 1), 1 - cosine, relu(cosine - margin)), reduction)
 
 
 def _triplet_margin_loss_decompose(
@@ -344,10 +344,10 @@ def _triplet_margin_loss_decompose(
     if swap:
         other = pairwise_distance(positive, negative, p=p, eps=eps)
         far = where(other < far, other, far)
-    return _reduced(relu(near - far + margin), reduction)
+    return _reduce_losses(relu(near - far + margin), reduction)
 
 
-pairwise_distance = _loss("pairwise_distance", _pairwise_distance_decompose)
-cosine_similarity = _loss("cosine_similarity", _cosine_similarity_decompose)
-cosine_embedding_loss = _loss("cosine_embedding_loss", _cosine_embedding_loss_decompose)
-triplet_margin_loss = _loss("triplet_margin_loss", _triplet_margin_loss_decompose)
+pairwise_distance = _define_loss("pairwise_distance", _pairwise_distance_decompose)
+cosine_similarity = _define_loss("cosine_similarity", _cosine_similarity_decompose)
+cosine_embedding_loss = _define_loss("cosine_embedding_loss", _cosine_embedding_loss_decompose)
+triplet_margin_loss = _define_loss("triplet_margin_loss", _triplet_margin_loss_decompose)

@@ -13,7 +13,7 @@ from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import normalize_axes
 
 
-def _standardized(x, axes: tuple, eps: float):
+def _standardize(x, axes: tuple, eps: float):
     """(x with mean 0 and variance 1 along ``axes``, the mean, the variance), axes kept."""
     middle = mean(x, axis=axes, keepdims=True)
     centered = x - middle
@@ -22,15 +22,15 @@ def _standardized(x, axes: tuple, eps: float):
     return centered / sqrt(variance + eps), middle, variance
 
 
-def _affine(x, weight, bias, axes: tuple):
+def _scale_and_shift(x, weight, bias, axes: tuple):
     """``x * weight + bias``, whose axes are the ``axes`` of x; either may be None."""
     for operand, combine in ((weight, lambda a, b: a * b), (bias, lambda a, b: a + b)):
         if operand is not None:
-            x = combine(x, _along(operand, axes, x.ndim))
+            x = combine(x, _align_axes(operand, axes, x.ndim))
     return x
 
 
-def _along(operand, axes: tuple, ndim: int):
+def _align_axes(operand, axes: tuple, ndim: int):
     """``operand`` with axes of length 1 for those of x that it has not."""
     if operand.ndim != len(axes):
         raise ShapeError(f"a weight of shape {operand.shape} for {len(axes)} axes: {axes}")
@@ -68,19 +68,21 @@ def _batch_norm_decompose(
     if not train:
         if running_mean is None or running_var is None:
             raise ShapeError("batch_norm: without train it needs the running mean and variance")
-        scale = _along(sqrt(running_var + eps), channels, x.ndim)
-        found = (x - _along(running_mean, channels, x.ndim)) / scale
-        return _affine(found, weight, bias, channels), running_mean * 1, running_var * 1
+        scale = _align_axes(sqrt(running_var + eps), channels, x.ndim)
+        found = (x - _align_axes(running_mean, channels, x.ndim)) / scale
+        return _scale_and_shift(found, weight, bias, channels), running_mean * 1, running_var * 1
     axes = (0, *range(2, x.ndim))
-    found, middle, variance = _standardized(x, axes, eps)
+    found, middle, variance = _standardize(x, axes, eps)
     return (
-        _affine(found, weight, bias, channels),
-        _towards(running_mean, reshape(middle, (-1,)), momentum),
-        _towards(running_var, reshape(_estimated(variance, x, axes), (-1,)), momentum),
+        _scale_and_shift(found, weight, bias, channels),
+        _update_running(running_mean, reshape(middle, (-1,)), momentum),
+        _update_running(
+            running_var, reshape(_unbiased_variance(variance, x, axes), (-1,)), momentum
+        ),
     )
 
 
-def _estimated(variance, x, axes: tuple):
+def _unbiased_variance(variance, x, axes: tuple):
     """The variance divided by n - 1, of one that was divided by n."""
     n = count(variance, x, (), axes, True)
     if type(n) is int:
@@ -88,7 +90,7 @@ def _estimated(variance, x, axes: tuple):
     return recast(variance * (n / maximum(n - 1, 1)), variance.dtype)
 
 
-def _towards(old, new, momentum: float):
+def _update_running(old, new, momentum: float):
     """The mean of both, in which the new one counts as ``momentum``."""
     return new if old is None else old * (1 - momentum) + new * momentum
 
@@ -107,7 +109,7 @@ def _layer_norm_decompose(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
     Hinton, Layer normalization, arXiv:1607.06450.
     """
     axes = normalize_axes(axis, x.ndim)
-    return _affine(_standardized(x, axes, eps)[0], weight, bias, axes)
+    return _scale_and_shift(_standardize(x, axes, eps)[0], weight, bias, axes)
 
 
 def _rms_norm_decompose(x, weight=None, *, axis=-1, eps=1e-6):
@@ -117,7 +119,7 @@ def _rms_norm_decompose(x, weight=None, *, axis=-1, eps=1e-6):
     """
     axes = normalize_axes(axis, x.ndim)
     scale = sqrt(mean(square(x), axis=axes, keepdims=True) + eps)
-    return _affine(x / scale, weight, None, axes)
+    return _scale_and_shift(x / scale, weight, None, axes)
 
 
 def _group_norm_decompose(x, weight=None, bias=None, *, groups, eps=1e-5):
@@ -131,8 +133,8 @@ def _group_norm_decompose(x, weight=None, bias=None, *, groups, eps=1e-5):
     examples, channels, *sizes = x.shape
     each = channels // groups * math.prod(sizes)
     apart = reshape(x, (examples if type(examples) is int else -1, groups, each))
-    found = reshape(_standardized(apart, (2,), eps)[0], x)
-    return _affine(found, weight, bias, (1,))
+    found = reshape(_standardize(apart, (2,), eps)[0], x)
+    return _scale_and_shift(found, weight, bias, (1,))
 
 
 layer_norm = composite("layer_norm", _layer_norm_decompose, onnx="LayerNormalization")

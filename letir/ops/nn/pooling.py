@@ -12,7 +12,7 @@ from letir.ops.as_numpy.copied_functions import copied_function
 from letir.ops.define.batch_rules import batch_first, move_to_front, rank_of
 from letir.ops.define.records import composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
-from letir.ops.nn.convolution import places_of
+from letir.ops.nn.convolution import output_sizes
 from letir.ops.reductions.reductions import divided, max_, sum_
 from letir.ops.shape.shape_and_creation import ones_like
 
@@ -58,7 +58,7 @@ def _unfold_aval(x, *, window, stride, padding, dilation, value):
     lead = x.ndim - len(window)
     if lead < 0 or any(len(each) != len(window) for each in (stride, padding, dilation)):
         raise ShapeError(f"unfold: a window of {window} does not fit {x.shape}")
-    places = places_of(x.shape[lead:], window, stride, padding, dilation)
+    places = output_sizes(x.shape[lead:], window, stride, padding, dilation)
     return x.with_shape((*window, *x.shape[:lead], *places))
 
 
@@ -67,7 +67,7 @@ def _fold_aval(y, *, sizes, stride, padding, dilation):
     n = len(sizes)
     if y.ndim < 2 * n or n < 1:
         raise ShapeError(f"fold: {y.shape} has no axes of a window and of places for {sizes}")
-    places = places_of(sizes, y.shape[:n], stride, padding, dilation)
+    places = output_sizes(sizes, y.shape[:n], stride, padding, dilation)
     if y.shape[-n:] != places:
         raise ShapeError(f"fold: sizes {sizes} have {places} places, found {y.shape[-n:]}")
     return y.with_shape((*y.shape[n:-n], *sizes))
@@ -120,35 +120,35 @@ fold = define(
 # ---- pooling ----
 
 
-def _least(x):
+def _padding_value(x):
     """The padding that no maximum takes."""
     if x.dtype.kind in "fc":
         return -math.inf
     return 0 if x.dtype.kind in "bu" else -(2 ** (8 * x.dtype.itemsize - 1))
 
 
-def _seen_by(x, window, stride, padding, dilation):
+def _windows_of(x, window, stride, padding, dilation):
     """What each place of the window sees, with the padding never the maximum."""
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
-    return unfold(x, window=window, value=_least(x), **spacing)
+    return unfold(x, window=window, value=_padding_value(x), **spacing)
 
 
 def _max_pool_decompose(x, *, window, stride, padding, dilation):
     """The maximum in each window."""
-    return max_(_seen_by(x, window, stride, padding, dilation), axis=tuple(range(len(window))))
+    return max_(_windows_of(x, window, stride, padding, dilation), axis=tuple(range(len(window))))
 
 
 def _max_pool_vjp(ct, y, x, *, window, stride, padding, dilation, transform):
     """Ties in a window share the cotangent equally."""
-    seen, axes = _seen_by(x, window, stride, padding, dilation), tuple(range(len(window)))
+    seen, axes = _windows_of(x, window, stride, padding, dilation), tuple(range(len(window)))
     here = equal(seen, y)
-    each = divided(ct, _ties_of(here, axes))
+    each = divided(ct, _count_ties(here, axes))
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
     by = where(here, each, 0)
     return (unbroadcast(fold(by, sizes=x.shape[x.ndim - len(window) :], **spacing), x),)
 
 
-def _ties_of(here, axes):
+def _count_ties(here, axes):
     """How many elements of each window are the maximum; 1 where none is, as nan equals nothing."""
     ties = sum_(here, axis=axes)
     return where(ties == 0, 1, ties)
@@ -157,12 +157,12 @@ def _ties_of(here, axes):
 def _max_pool_jvp(tangents, y, x, *, window, stride, padding, dilation, transform):
     """The mean of the tangents at the ties."""
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
-    here, axes = equal(_seen_by(x, window, **spacing), y), tuple(range(len(window)))
+    here, axes = equal(_windows_of(x, window, **spacing), y), tuple(range(len(window)))
     moved = unfold(tangents[0], window=window, **spacing)
-    return divided(sum_(where(here, moved, 0), axis=axes), _ties_of(here, axes))
+    return divided(sum_(where(here, moved, 0), axis=axes), _count_ties(here, axes))
 
 
-def _leading(name: str):
+def _leading_axis_rule(name: str):
     """The rule of a composite on trailing axes: a batch is one more leading axis."""
 
     def rule(args, mapped, *, transform, **attrs):
@@ -187,9 +187,9 @@ max_pool = composite(
     _max_pool_decompose,
     vjp=_max_pool_vjp,
     jvp=_max_pool_jvp,
-    batch=_leading("max_pool"),
+    batch=_leading_axis_rule("max_pool"),
     onnx="MaxPool",
 )
 avg_pool = composite(
-    "avg_pool", _avg_pool_decompose, batch=_leading("avg_pool"), onnx="AveragePool"
+    "avg_pool", _avg_pool_decompose, batch=_leading_axis_rule("avg_pool"), onnx="AveragePool"
 )

@@ -20,7 +20,7 @@ from letir.ops.shape.transpose_join_split import move_axes
 # ---- shapes and dtypes ----
 
 
-def typed(x) -> ArrayType:
+def parameter_type(x) -> ArrayType:
     """The type of a parameter: a Value, an array, or a Python number, which is weak."""
     if isinstance(x, Value):
         if x.type is None:
@@ -32,18 +32,18 @@ def typed(x) -> ArrayType:
     return ArrayType(array.dtype, array.shape)
 
 
-def call(key, parameters: tuple, shape, dtype) -> tuple[tuple, dict]:
+def draw_call(key, parameters: tuple, shape, dtype) -> tuple[tuple, dict]:
     """(operands, attributes) of a draw: ``shape`` None is that of the parameters together."""
-    kinds = [typed(p) for p in parameters]
+    kinds = [parameter_type(p) for p in parameters]
     if shape is None:
         shape = broadcast_shapes(*[kind.shape for kind in kinds])
         if not is_static_shape(shape):
-            shape = next(p for p in parameters if typed(p).shape == shape)
+            shape = next(p for p in parameters if parameter_type(p).shape == shape)
     sizes, shape = shape_operands(shape)
-    return (key, *parameters, *sizes), {"shape": shape, "dtype": _number_of(kinds, dtype)}
+    return (key, *parameters, *sizes), {"shape": shape, "dtype": _draw_dtype(kinds, dtype)}
 
 
-def _number_of(kinds: list[ArrayType], dtype) -> np.dtype:
+def _draw_dtype(kinds: list[ArrayType], dtype) -> np.dtype:
     """The floating dtype asked for, or that of the parameters, float64 of integers and numbers."""
     found = result_dtype(*kinds) if dtype is None else number_dtype(dtype)
     if dtype is None and found.kind in "biu":
@@ -53,19 +53,19 @@ def _number_of(kinds: list[ArrayType], dtype) -> np.dtype:
     return found
 
 
-def drawn(key, distribution: str, sizes: tuple, shape, dtype) -> Value:
+def draw_numbers(key, distribution: str, sizes: tuple, shape, dtype) -> Value:
     """``random_draw`` in a shape that further operands or an attribute say."""
     asked = Sizes(sizes[0], shape) if sizes else shape
     return random_draw(as_key(key), distribution, asked, dtype)
 
 
-def in_dtype(x, dtype: np.dtype):
+def cast_parameter(x, dtype: np.dtype):
     """A parameter in the dtype of the draw; a Python number is of any."""
     is_number = x.type.weak if isinstance(x, Value) else not hasattr(x, "dtype")
     return x if is_number else x.astype(dtype, copy=False)
 
 
-def checked(count: int, result=None):
+def draw_type_rule(count: int, result=None):
     """The type rule of a draw with ``count`` parameters, which must broadcast to its shape."""
 
     def aval(key, *types, shape, dtype):
@@ -81,7 +81,7 @@ def checked(count: int, result=None):
     return aval
 
 
-def distribution(name: str, decompose, *, parameters: int, result=None, **fields):
+def define_distribution(name: str, decompose, *, parameters: int, result=None, **fields):
     """Register a composite with a key and this many parameters; ``result``: a dtype of its own."""
 
     def impl(xp, key, *operands, shape, dtype):
@@ -89,7 +89,7 @@ def distribution(name: str, decompose, *, parameters: int, result=None, **fields
         shape = runtime_shape(shape, operands[parameters:])
         return decompose(key, *operands[:parameters], shape=shape, dtype=dtype)
 
-    aval = checked(parameters, result)
+    aval = draw_type_rule(parameters, result)
     return composite(name, decompose, impl=impl, aval=aval, random=True, onnx=NO_ONNX, **fields)
 
 
@@ -98,15 +98,15 @@ def distribution(name: str, decompose, *, parameters: int, result=None, **fields
 
 def _normal_decompose(key, loc, scale, *sizes, shape, dtype):
     """loc + scale * z."""
-    z = drawn(key, "normal", sizes, shape, dtype)
-    return in_dtype(loc, dtype) + in_dtype(scale, dtype) * z
+    z = draw_numbers(key, "normal", sizes, shape, dtype)
+    return cast_parameter(loc, dtype) + cast_parameter(scale, dtype) * z
 
 
-random_normal = distribution(
+random_normal = define_distribution(
     "random_normal",
     _normal_decompose,
     parameters=2,
-    prepare=lambda key, shape=None, loc=0.0, scale=1.0, dtype=None: call(
+    prepare=lambda key, shape=None, loc=0.0, scale=1.0, dtype=None: draw_call(
         key, (loc, scale), shape, dtype
     ),
 )
@@ -114,25 +114,25 @@ random_normal = distribution(
 
 def _uniform_decompose(key, low, high, *sizes, shape, dtype):
     """low + (high - low) * u."""
-    u, low = drawn(key, "uniform", sizes, shape, dtype), in_dtype(low, dtype)
-    return low + (in_dtype(high, dtype) - low) * u
+    u, low = draw_numbers(key, "uniform", sizes, shape, dtype), cast_parameter(low, dtype)
+    return low + (cast_parameter(high, dtype) - low) * u
 
 
-random_uniform = distribution(
+random_uniform = define_distribution(
     "random_uniform",
     _uniform_decompose,
     parameters=2,
-    prepare=lambda key, shape=None, low=0.0, high=1.0, dtype=None: call(
+    prepare=lambda key, shape=None, low=0.0, high=1.0, dtype=None: draw_call(
         key, (low, high), shape, dtype
     ),
 )
-random_exponential = distribution(
+random_exponential = define_distribution(
     "random_exponential",
     lambda key, scale, *sizes, shape, dtype: (
-        in_dtype(scale, dtype) * drawn(key, "exponential", sizes, shape, dtype)
+        cast_parameter(scale, dtype) * draw_numbers(key, "exponential", sizes, shape, dtype)
     ),
     parameters=1,
-    prepare=lambda key, shape=None, scale=1.0, dtype=None: call(key, (scale,), shape, dtype),
+    prepare=lambda key, shape=None, scale=1.0, dtype=None: draw_call(key, (scale,), shape, dtype),
 )
 
 # ---- choices ----
@@ -140,21 +140,21 @@ random_exponential = distribution(
 
 def _bernoulli_decompose(key, p, *sizes, shape, dtype):
     """u < p."""
-    return less(drawn(key, "uniform", sizes, shape, dtype), in_dtype(p, dtype))
+    return less(draw_numbers(key, "uniform", sizes, shape, dtype), cast_parameter(p, dtype))
 
 
-random_bernoulli = distribution(
+random_bernoulli = define_distribution(
     "random_bernoulli",
     _bernoulli_decompose,
     parameters=1,
     result=bool,
-    prepare=lambda key, p=0.5, shape=None: call(key, (p,), shape, None),
+    prepare=lambda key, p=0.5, shape=None: draw_call(key, (p,), shape, None),
 )
 
 
 def _randint_decompose(key, low, high, *sizes, shape, dtype):
     """low + bits % (high - low): the bias is below (high - low) / 2**64."""
-    bits = drawn(key, "bits", sizes, shape, np.uint64)
+    bits = draw_numbers(key, "bits", sizes, shape, np.uint64)
     span = high - low
     span = span.astype(np.uint64) if hasattr(span, "dtype") else span
     return ((bits % span).astype(np.int64) + low).astype(dtype)
@@ -163,15 +163,15 @@ def _randint_decompose(key, low, high, *sizes, shape, dtype):
 def _randint_prepare(key, shape, low, high, dtype=np.int64):
     """Integers from ``low`` up to, but not including, ``high``."""
     for bound in (low, high):
-        if typed(bound).dtype.kind not in "iu":
-            raise DTypeError(f"randint: a bound is an integer, found {typed(bound)}")
+        if parameter_type(bound).dtype.kind not in "iu":
+            raise DTypeError(f"randint: a bound is an integer, found {parameter_type(bound)}")
     if type(low) is int and type(high) is int and low >= high:
         raise ValueError(f"randint: low >= high, {low} >= {high}")
-    operands, attrs = call(key, (low, high), shape, float)
+    operands, attrs = draw_call(key, (low, high), shape, float)
     return operands, {**attrs, "dtype": number_dtype(dtype)}
 
 
-random_randint = distribution(
+random_randint = define_distribution(
     "random_randint", _randint_decompose, parameters=2, prepare=_randint_prepare
 )
 

@@ -4,8 +4,14 @@ from letir.ops.as_numpy.random import gamma_draw
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.records import broadcast_tangent, define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import clip, where
-from letir.ops.random.distributions import call, checked, distribution, drawn, in_dtype
-from letir.ops.random.keys_and_draws import NO_ONNX, generators, in_a_batch
+from letir.ops.random.distributions import (
+    cast_parameter,
+    define_distribution,
+    draw_call,
+    draw_numbers,
+    draw_type_rule,
+)
+from letir.ops.random.keys_and_draws import NO_ONNX, key_generators, stack_results
 from letir.ops.shape.shape_and_creation import runtime_shape
 from letir.ops.special.gamma_gradient import gamma_slope
 from letir.ops.special.special_functions import ndtr, ndtri
@@ -20,29 +26,31 @@ def _gamma_impl(xp, key, a, *sizes, shape, dtype):
     shape = runtime_shape(shape, sizes)
     results = [
         xp.asarray(generator.standard_gamma(a, shape)).astype(dtype, copy=False)
-        for generator in generators(key, xp)
+        for generator in key_generators(key, xp)
     ]
-    out = in_a_batch(key, results, shape, dtype, xp)
+    out = stack_results(key, results, shape, dtype, xp)
     return out if out.shape else out[()]
 
 
 def _gamma_vjp(ct, y, key, a, *sizes, shape, dtype):
     """The implicit derivative by the shape parameter."""
-    return None, unbroadcast(ct * gamma_slope(in_dtype(a, dtype), y), a), *[None] * len(sizes)
+    return None, unbroadcast(ct * gamma_slope(cast_parameter(a, dtype), y), a), *[None] * len(sizes)
 
 
 def _gamma_jvp(tangents, y, key, a, *sizes, shape, dtype):
     """The implicit derivative by the shape parameter."""
-    return broadcast_tangent(tangents[1] * recast(gamma_slope(in_dtype(a, dtype), y), y.dtype), y)
+    return broadcast_tangent(
+        tangents[1] * recast(gamma_slope(cast_parameter(a, dtype), y), y.dtype), y
+    )
 
 
 random_gamma = define(
     "random_gamma",
     _gamma_impl,
-    checked(1),
+    draw_type_rule(1),
     vjp=_gamma_vjp,
     jvp=_gamma_jvp,
-    prepare=lambda key, a, shape=None, dtype=None: call(key, (a,), shape, dtype),
+    prepare=lambda key, a, shape=None, dtype=None: draw_call(key, (a,), shape, dtype),
     batch=LoopOverExamples(lambda: random_gamma),
     random=True,
     source=gamma_draw,
@@ -57,8 +65,8 @@ def _truncated_normal_decompose(key, lower, upper, *sizes, shape, dtype):
 
     Above 0 of the mirrored numbers: there the function is near 1, and its inverse inexact.
     """
-    u = drawn(key, "uniform", sizes, shape, dtype)
-    lower, upper = in_dtype(lower, dtype), in_dtype(upper, dtype)
+    u = draw_numbers(key, "uniform", sizes, shape, dtype)
+    lower, upper = cast_parameter(lower, dtype), cast_parameter(upper, dtype)
     is_above = lower > 0
     low, high = where(is_above, -upper, lower), where(is_above, -lower, upper)
     bottom, top = ndtr(low), ndtr(high)
@@ -67,11 +75,11 @@ def _truncated_normal_decompose(key, lower, upper, *sizes, shape, dtype):
     return where(is_above, -1.0, 1.0).astype(dtype) * clip(x, low, high)
 
 
-random_truncated_normal = distribution(
+random_truncated_normal = define_distribution(
     "random_truncated_normal",
     _truncated_normal_decompose,
     parameters=2,
-    prepare=lambda key, lower, upper, shape=None, dtype=None: call(
+    prepare=lambda key, lower, upper, shape=None, dtype=None: draw_call(
         key, (lower, upper), shape, dtype
     ),
 )

@@ -34,16 +34,16 @@ def _words_of(key) -> np.ndarray:
     return host.astype(np.uint64, copy=False).reshape(-1, 2)
 
 
-def _blocks(words: np.ndarray, counter: tuple, count: int) -> np.ndarray:
+def _philox_words(words: np.ndarray, counter: tuple, count: int) -> np.ndarray:
     """``count`` words of Philox for one key, from this counter on."""
     return np.random.Philox(counter=np.array(counter, np.uint64), key=words).random_raw(count)
 
 
-def generators(key, xp):
+def key_generators(key, xp):
     """A generator of ``xp`` for each key of a batch, one after the other."""
     if xp is not np:
         for words in _words_of(key):  # CuPy's takes a seed of one word
-            seed = int(_blocks(words, (0, 0, 0, _SEEDING), 1)[0] >> np.uint64(1))
+            seed = int(_philox_words(words, (0, 0, 0, _SEEDING), 1)[0] >> np.uint64(1))
             yield xp.random.Generator(xp.random.Philox4x3210(seed))
         return
     philox = None
@@ -57,7 +57,7 @@ def generators(key, xp):
         yield np.random.Generator(philox)
 
 
-def in_a_batch(key, results: list, shape: tuple, dtype, xp):
+def stack_results(key, results: list, shape: tuple, dtype, xp):
     """The results of the keys of a batch as one array."""
     lead = key.shape[:-1]
     if not lead:
@@ -110,7 +110,7 @@ random_key = define(
 
 def _new_keys(key, count: int) -> np.ndarray:
     """``count`` keys for each key of a batch, from counters that no draw reaches."""
-    found = [_blocks(words, (0, 0, 0, _SPLITTING), 2 * count) for words in _words_of(key)]
+    found = [_philox_words(words, (0, 0, 0, _SPLITTING), 2 * count) for words in _words_of(key)]
     return np.array(found, np.uint64).reshape(len(found), count, 2)
 
 
@@ -144,14 +144,14 @@ random_split = define(
 )
 
 
-def _folded(key, data) -> np.ndarray:
+def _fold_in(key, data) -> np.ndarray:
     """For each key and number the key at the counter that the number says."""
     numbers = np.asarray(data.get() if hasattr(data, "get") else data).astype(np.uint64)
     lead = np.broadcast_shapes(key.shape[:-1], numbers.shape)
     keys = np.broadcast_to(_words_of(key).reshape(key.shape), (*lead, 2)).reshape(-1, 2)
     numbers = np.broadcast_to(numbers, lead).reshape(-1).tolist()
     found = [
-        _blocks(words, (number, 0, 0, _FOLDING), 2)
+        _philox_words(words, (number, 0, 0, _FOLDING), 2)
         for words, number in zip(keys, numbers, strict=True)
     ]
     return np.array(found, np.uint64).reshape(*lead, 2)
@@ -166,7 +166,7 @@ def _fold_in_aval(key, data):
 
 
 @batch_first
-def _folded_in(args, mapped):
+def _fold_in_batch(args, mapped):
     """Keys and numbers of each example, with their batches in front."""
     key, data = args
     lead, ndim = rank_of(key, mapped[0]) - 1, rank_of(data, mapped[1])
@@ -179,11 +179,11 @@ def _folded_in(args, mapped):
 
 random_fold_in = define(
     "random_fold_in",
-    lambda xp, key, data: xp.asarray(_folded(key, data)),
+    lambda xp, key, data: xp.asarray(_fold_in(key, data)),
     _fold_in_aval,
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=_folded_in,
+    batch=_fold_in_batch,
     random=True,
     onnx=NO_ONNX,
     source=random.fold_in,
@@ -204,15 +204,15 @@ def _draw_impl(xp, key, *sizes, distribution, shape, dtype):
     shape = runtime_shape(shape, sizes)
     if distribution == "permutation":
         # ranks of 64 bits: CuPy's generators have no permutation
-        bits = [_DRAWS["bits"](g, shape, "uint64") for g in generators(key, xp)]
+        bits = [_DRAWS["bits"](g, shape, "uint64") for g in key_generators(key, xp)]
         results = [xp.argsort(b).astype(dtype, copy=False) for b in bits]
     else:
         drawn = _FLOATS.get(dtype, dtype)  # generators know float32 and float64
         results = [
             xp.asarray(_DRAWS[distribution](g, shape, drawn)).astype(dtype, copy=False)
-            for g in generators(key, xp)
+            for g in key_generators(key, xp)
         ]
-    out = in_a_batch(key, results, shape, dtype, xp)
+    out = stack_results(key, results, shape, dtype, xp)
     return out if out.shape else out[()]
 
 

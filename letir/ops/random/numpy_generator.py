@@ -19,7 +19,7 @@ from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, MissingRule, ShapeError, TraceError
 from letir.ops.define.records import broadcast_tangent, define, unbroadcast
 from letir.ops.indexing.basic import index
-from letir.ops.random.distributions import typed
+from letir.ops.random.distributions import parameter_type
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.special.gamma_gradient import gamma_slope
 
@@ -237,7 +237,7 @@ class _TracedGenerator:
         asked = size
         operands = tuple([x if type(x) in (int, float) else _as_operand(x) for x in operands])
         if size is None:
-            size = broadcast_shapes(*[typed(x).shape for x in operands])
+            size = broadcast_shapes(*[parameter_type(x).shape for x in operands])
         shape = tuple(map(as_size, size if isinstance(size, tuple | list) else (size,)))
         if not is_static_shape(shape):
             raise TraceError(f"{method}: the size {shape} is known by name only; use letir.random")
@@ -287,23 +287,23 @@ class _TracedGenerator:
 
     def normal(self, loc=0.0, scale=1.0, size=None):
         """Normal numbers."""
-        found = self.draw("standard_normal", (), _common(size, loc, scale))
+        found = self.draw("standard_normal", (), _common_size(size, loc, scale))
         return _as_number(_as_operand(loc) + _as_operand(scale) * found, size)
 
     def uniform(self, low=0.0, high=1.0, size=None):
         """Numbers in [low, high)."""
         low, high = _as_operand(low), _as_operand(high)
-        found = self.draw("random", (), _common(size, low, high))
+        found = self.draw("random", (), _common_size(size, low, high))
         return _as_number(low + (high - low) * found, size)
 
     def exponential(self, scale=1.0, size=None):
         """Exponential numbers."""
-        found = self.draw("standard_exponential", (), _common(size, scale))
+        found = self.draw("standard_exponential", (), _common_size(size, scale))
         return _as_number(_as_operand(scale) * found, size)
 
     def gamma(self, shape, scale=1.0, size=None):
         """Gamma numbers."""
-        found = self.draw("standard_gamma", (shape,), _common(size, shape, scale))
+        found = self.draw("standard_gamma", (shape,), _common_size(size, shape, scale))
         return _as_number(_as_operand(scale) * found, size)
 
     def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
@@ -350,7 +350,7 @@ def _as_operand(x):
     return x if isinstance(x, Value) or type(x) in (int, float) else np.asarray(x)
 
 
-def _common(size, *parameters):
+def _common_size(size, *parameters):
     """The size, or the shape of the parameters together."""
     if size is not None:
         return size

@@ -18,15 +18,15 @@ from letir.ops.random.keys_and_draws import (
     NO_ONNX,
     as_key,
     check_key,
-    generators,
-    in_a_batch,
+    key_generators,
     random_draw,
+    stack_results,
 )
 from letir.ops.shape.shape_and_creation import as_size, shape_operands
 from letir.ops.shape.transpose_join_split import normalize_axes
 
 
-def _taken(x: Value, places: Value, axis: int) -> Value:
+def _take_copy(x: Value, places: Value, axis: int) -> Value:
     """``x`` at these places along ``axis``: never a view, which what is at one place would be."""
     found = index(x, (*[slice(None)] * axis, places))
     return copy(found) if found.ndim == x.ndim - 1 > 0 else found
@@ -38,7 +38,7 @@ def _taken(x: Value, places: Value, axis: int) -> Value:
 def _permutation_decompose(key, x, *, axis):
     """``x`` in the order of random bits."""
     n = known_size(x.shape[axis], "permutation")
-    return _taken(x, random_draw(as_key(key), "permutation", (n,), np.int64), axis)
+    return _take_copy(x, random_draw(as_key(key), "permutation", (n,), np.int64), axis)
 
 
 def _permutation_aval(key, x, *, axis):
@@ -70,7 +70,7 @@ random_permutation = composite(
 def _places_impl(xp, key, *p, n, shape, replace):
     """Places among ``n``, each with its probability."""
     results = []
-    for generator in generators(key, xp):
+    for generator in key_generators(key, xp):
         if replace and not p:
             found = generator.integers(0, n, shape)
         elif replace:
@@ -84,7 +84,7 @@ def _places_impl(xp, key, *p, n, shape, replace):
                 count *= size
             found = order[:count].reshape(shape)
         results.append(xp.asarray(found).astype("int64", copy=False))
-    out = in_a_batch(key, results, shape, "int64", xp)
+    out = stack_results(key, results, shape, "int64", xp)
     return out if out.shape else out[()]
 
 
@@ -114,14 +114,14 @@ random_places = define(
     ),
     random=True,
     onnx=NO_ONNX,
-    source=random.places,
+    source=random.random_places,
 )
 
 
 def _choice_decompose(key, x, *p, axis, shape, replace):
     """``x`` at random places."""
     n = known_size(x.shape[axis], "choice")
-    return _taken(x, random_places(as_key(key), n, shape, replace, *p), axis)
+    return _take_copy(x, random_places(as_key(key), n, shape, replace, *p), axis)
 
 
 def _choice_aval(key, x, *p, axis, shape, replace):

@@ -140,7 +140,7 @@ sum_ = define(
     numpy=(np.sum,),
     batch=reduction_rule("sum"),
     onnx="ReduceSum",
-    source=arrays.reduction,
+    source=arrays.masked_reduction,
     odd_in=(0,),
     added="initial",
     only_float_warnings=True,
@@ -189,7 +189,7 @@ mean = define(
     numpy=(np.mean,),
     batch=reduction_rule("mean"),
     onnx="ReduceMean",
-    source=arrays.reduction,
+    source=arrays.masked_reduction,
     odd_in=(0,),
 )
 
@@ -264,7 +264,7 @@ prod = define(
     numpy=(np.prod,),
     batch=reduction_rule("prod"),
     onnx="ReduceProd",
-    source=arrays.reduction,
+    source=arrays.masked_reduction,
     linear_in=(),
     only_float_warnings=True,
 )
@@ -316,7 +316,7 @@ def _extremum(name, numpy, impl, **fields):
         prepare=extremum_prepare,
         numpy=numpy,
         batch=reduction_rule(name),
-        source=arrays.reduction,
+        source=arrays.masked_reduction,
         only_float_warnings=True,
         needs_elements=True,
         **fields,
@@ -354,7 +354,7 @@ def _logical(name, numpy, impl):
         prepare=_logical_prepare,
         numpy=(numpy,),
         batch=reduction_rule(name),
-        source=arrays.reduction,
+        source=arrays.masked_reduction,
         only_float_warnings=True,
     )
 

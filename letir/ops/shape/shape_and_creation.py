@@ -278,7 +278,7 @@ zeros = define(
     jvp=_NO_OPERAND,
     batch=NO_BATCHED_SIZE,
     prepare=_made_prepare,
-    source=arrays.made("np.zeros"),
+    source=arrays.creation_call("np.zeros"),
     never_fails_alone=True,
     only_float_warnings=True,
     is_zero=lambda *types, **attrs: True,
@@ -291,7 +291,7 @@ ones = define(
     jvp=_NO_OPERAND,
     batch=NO_BATCHED_SIZE,
     prepare=_made_prepare,
-    source=arrays.made("np.ones"),
+    source=arrays.creation_call("np.ones"),
     never_fails_alone=True,
     only_float_warnings=True,
 )

@@ -269,7 +269,7 @@ concatenate = define(
     numpy=(np.concatenate,),
     batch=joining_rule("concatenate"),
     onnx="Concat",
-    source=arrays.listed,
+    source=arrays.list_call,
     never_fails="biuf",
     only_float_warnings=True,
     ends_fusion=True,
@@ -309,7 +309,7 @@ stack = define(
     prepare=lambda arrays, axis=0, out=None: (tuple(arrays), {"axis": as_size(axis)}),
     numpy=(np.stack,),
     batch=joining_rule("stack"),
-    source=arrays.listed,
+    source=arrays.list_call,
     never_fails="biuf",
     only_float_warnings=True,
 )

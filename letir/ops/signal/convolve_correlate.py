@@ -37,7 +37,7 @@ def _mode_of(mode) -> str:
     return mode
 
 
-def _length(n: int, m: int, mode: str) -> int:
+def _result_length(n: int, m: int, mode: str) -> int:
     """How many elements the convolution of ``n`` and ``m`` elements has."""
     if mode == "full":
         return n + m - 1
@@ -46,9 +46,9 @@ def _length(n: int, m: int, mode: str) -> int:
     return max(n, m) if mode == "same" else abs(n - m) + 1
 
 
-def _start(n: int, m: int, mode: str) -> int:
+def _mode_start(n: int, m: int, mode: str) -> int:
     """Where the mode's part begins in the full convolution."""
-    return (n + m - 1 - _length(n, m, mode)) // 2
+    return (n + m - 1 - _result_length(n, m, mode)) // 2
 
 
 def _convolve_aval(a, v, *, mode):
@@ -57,10 +57,10 @@ def _convolve_aval(a, v, *, mode):
         raise ShapeError(f"convolve: operands have one axis, found {a.shape} and {v.shape}")
     if 0 in (a.size, v.size):
         raise ShapeError("convolve: an operand is empty")
-    return ArrayType(array_dtype(a, v), (_length(a.size, v.size, mode),))
+    return ArrayType(array_dtype(a, v), (_result_length(a.size, v.size, mode),))
 
 
-def _count(x) -> int:
+def _element_count(x) -> int:
     """The number of elements of an operand; a Python number is one."""
     if not isinstance(x, Value):
         return 1
@@ -73,23 +73,29 @@ def _count(x) -> int:
 
 def _convolve_vjp(ct, y, a, v, *, mode):
     """The cotangent against the other operand, reversed."""
-    n, m = _count(a), _count(v)
-    first = _start(n, m, mode)
-    full = ct if mode == "full" else pad(ct, ((first, n + m - 1 - first - _length(n, m, mode)),))
+    n, m = _element_count(a), _element_count(v)
+    first = _mode_start(n, m, mode)
+    full = (
+        ct
+        if mode == "full"
+        else pad(ct, ((first, n + m - 1 - first - _result_length(n, m, mode)),))
+    )
     return tuple(
-        unbroadcast(_like(_against(full, other), x), x) if takes_gradient(x) else None
+        unbroadcast(_reshape_like(_correlate_valid(full, other), x), x)
+        if takes_gradient(x)
+        else None
         for x, other in ((a, v), (v, a))
     )
 
 
-def _against(full: Value, other) -> Value:
+def _correlate_valid(full: Value, other) -> Value:
     """The sums of products with the other operand, at every place where it fits."""
     if not isinstance(other, Value) or not other.shape:
         return full * other
     return convolve(full, flip(other, 0), mode="valid")
 
 
-def _like(row: Value, x: Value) -> Value:
+def _reshape_like(row: Value, x: Value) -> Value:
     """A row in the shape of an operand, which may be 0-d."""
     return row if x.shape else reshape(row, x)
 
@@ -105,14 +111,14 @@ def _convolve_jvp(tangents, y, a, v, *, mode):
 
 
 @batch_first
-def _convolved(args, mapped, *, mode):
+def _convolve_batch(args, mapped, *, mode):
     """The rule of convolve: the windows of the longer operand times the shorter, reversed."""
     like = first_mapped(args, mapped)
     # every operand with the batch: one formula, whichever of them is mapped
     found = [_row_of(x, there, like) for x, there in zip(args, mapped, strict=True)]
     long, short = sorted(found, key=lambda row: -row.shape[1])
     n, m = long.shape[1], short.shape[1]
-    places = _start(n, m, mode) + np.arange(_length(n, m, mode))[:, None] + np.arange(m)
+    places = _mode_start(n, m, mode) + np.arange(_result_length(n, m, mode))[:, None] + np.arange(m)
     windows = emit_op("pad", (long,), width=((0, 0), (m - 1, m - 1)), value=0)[:, places]
     return einsum("blm,bm->bl", windows, flip(short, 1))
 
@@ -131,7 +137,7 @@ convolve = define(
     jvp=_convolve_jvp,
     prepare=lambda a, v, mode="full": ((a, v), {"mode": _mode_of(mode)}),
     numpy=(np.convolve,),
-    batch=_convolved,
+    batch=_convolve_batch,
 )
 
 # ---- correlation ----
@@ -146,8 +152,8 @@ def _correlate_decompose(a, v, *, mode="valid") -> Value:
     if mode == "full":
         return full
     # where the second is longer NumPy exchanges them, and reverses what it finds
-    first = (n + m - _length(n, m, mode) - (m <= n)) // 2
-    return full[first : first + _length(n, m, mode)]
+    first = (n + m - _result_length(n, m, mode) - (m <= n)) // 2
+    return full[first : first + _result_length(n, m, mode)]
 
 
 correlate = composite(

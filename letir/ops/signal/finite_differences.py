@@ -19,7 +19,7 @@ from letir.ops.shape.transpose_join_split import concatenate, expand_dims, move_
 # ---- differences of neighbours ----
 
 
-def _neighbours(x: Value, axis: int) -> tuple[Value, Value]:
+def _split_neighbours(x: Value, axis: int) -> tuple[Value, Value]:
     """All elements along an axis but the first, and all but the last."""
     before = (slice(None),) * normalize_axes(axis, x.ndim)[0]
     return x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
@@ -32,7 +32,7 @@ def _diff_decompose(x, *, n=1, axis=-1) -> Value:
     if n and not x.shape:
         raise ShapeError("diff requires input that is at least one dimensional")
     for _ in range(n):
-        later, earlier = _neighbours(x, axis)
+        later, earlier = _split_neighbours(x, axis)
         x = later != earlier if x.dtype.kind == "b" else later - earlier
     return x
 
@@ -99,14 +99,14 @@ def _gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
     if isinstance(spacing, Value) and spacing.shape:
         if spacing.shape != (f.shape[axis],):
             raise ShapeError(f"gradient: {spacing.shape} places for an axis of {f.shape[axis]}")
-        inside, weights = _uneven(row, spacing, edge_order)
+        inside, weights = _uneven_differences(row, spacing, edge_order)
     else:
-        inside, weights = _even(row, 1.0 if spacing is None else spacing, edge_order)
-    first, last = (recast(expand_dims(_weighted(row, w), -1), f.dtype) for w in weights)
+        inside, weights = _even_differences(row, 1.0 if spacing is None else spacing, edge_order)
+    first, last = (recast(expand_dims(_weighted_sum(row, w), -1), f.dtype) for w in weights)
     return move_axes(concatenate([first, recast(inside, f.dtype), last], -1), (-1,), (axis,))
 
 
-def _weighted(row: Value, weights: dict) -> Value:
+def _weighted_sum(row: Value, weights: dict) -> Value:
     """The sum of the elements at some places, with weights."""
     total = None
     for place, weight in weights.items():
@@ -115,7 +115,7 @@ def _weighted(row: Value, weights: dict) -> Value:
     return total
 
 
-def _even(row: Value, h, edge_order: int) -> tuple:
+def _even_differences(row: Value, h, edge_order: int) -> tuple:
     """(central differences, the weights of some elements for each end) for equal distances."""
     inside = (row[..., 2:] - row[..., :-2]) / (2.0 * h)
     if edge_order == 1:
@@ -124,7 +124,7 @@ def _even(row: Value, h, edge_order: int) -> tuple:
     return inside, (dict(enumerate(first)), dict(enumerate(last, -3)))
 
 
-def _uneven(row: Value, places: Value, edge_order: int) -> tuple:
+def _uneven_differences(row: Value, places: Value, edge_order: int) -> tuple:
     """The same for elements at these places."""
     places = places if places.type.inexact else cast(places, np.float64)
     steps = places[1:] - places[:-1]
@@ -157,7 +157,7 @@ gradient = composite(
 
 def _trapezoid_decompose(y, x=None, dx=1.0, *, axis=-1) -> Value:
     """The mean of neighbours times their distance, summed."""
-    later, earlier = _neighbours(y, axis)
+    later, earlier = _split_neighbours(y, axis)
     if x is not None:
         dx = _diff_decompose(x, axis=axis if x.ndim > 1 else 0)
         if x.ndim == 1:

@@ -87,11 +87,11 @@ def _transformed_shape(x, s, axes, norm, *, to_half=False, halved=False) -> tupl
     for a, n in zip(axes, lengths, strict=True):
         shape[a] = n
     if to_half:
-        shape[axes[-1]] = _half(lengths[-1])
+        shape[axes[-1]] = _half_length(lengths[-1])
     return tuple(shape)
 
 
-def _half(n: int) -> int:
+def _half_length(n: int) -> int:
     """How many elements of a spectrum of length ``n`` are kept. Raises ShapeError for a name."""
     if type(n) is not int:
         raise ShapeError(f"rfft: half of the size {n} is not known: pass the number")
@@ -111,7 +111,7 @@ def _real_of(dtype: np.dtype) -> np.dtype:
 # ---- derivatives ----
 
 
-def _refitted(ct: Value, x: Value, axes: tuple) -> Value:
+def _fit_to_operand(ct: Value, x: Value, axes: tuple) -> Value:
     """``ct`` in the shape of ``x``: what cutting and padding along ``axes`` is transposed to."""
     if ct.shape == x.shape:
         return ct
@@ -137,7 +137,7 @@ def _transform_vjp(name: str):
     def vjp(ct, y, x, *, s, axes, norm):
         found = emit_op(name, (ct,), s=None, axes=axes, norm=norm)
         if s is not None:
-            found = _refitted(found, x, _known_axes(x, axes, name))
+            found = _fit_to_operand(found, x, _known_axes(x, axes, name))
         return (unbroadcast(found, x),)
 
     return vjp
@@ -147,7 +147,7 @@ def _rfftn_vjp(ct, y, x, *, s, axes, norm):
     """The transform of the cotangent, with zeros for the half that was not kept."""
     axes = _known_axes(x, axes, "rfftn")
     whole = tuple(_lengths_of(x, s, axes))
-    return (unbroadcast(_refitted(real(fftn(ct, whole, axes, norm)), x, axes), x),)
+    return (unbroadcast(_fit_to_operand(real(fftn(ct, whole, axes, norm)), x, axes), x),)
 
 
 def _irfftn_vjp(ct, y, x, *, s, axes, norm):
@@ -155,19 +155,19 @@ def _irfftn_vjp(ct, y, x, *, s, axes, norm):
     axes = _known_axes(x, axes, "irfftn")
     n = y.shape[axes[-1]]
     found = conj(rfftn(ct, None, axes, _OTHER_NORM[norm]))
-    counts = np.full(_half(n), 2, _real_of(y.dtype))
+    counts = np.full(_half_length(n), 2, _real_of(y.dtype))
     counts[0] = 1
     if n % 2 == 0:
         counts[-1] = 1  # the highest frequency of an even length is its own mirror image
     place = [1] * x.ndim
-    place[axes[-1]] = _half(n)
-    return (unbroadcast(_refitted(found * counts.reshape(place), x, axes), x),)
+    place[axes[-1]] = _half_length(n)
+    return (unbroadcast(_fit_to_operand(found * counts.reshape(place), x, axes), x),)
 
 
 # ---- records ----
 
 
-def _transform(name: str, vjp, aval, calls: dict) -> Primitive:
+def _define_transform(name: str, vjp, aval, calls: dict) -> Primitive:
     """Register a transform. ``calls``: NumPy's functions and their ``prepare``."""
 
     @batch_first
@@ -206,25 +206,25 @@ def _irfftn_aval(x, *, s, axes, norm):
     return ArrayType(_real_of(x.dtype), _transformed_shape(x, s, axes, norm, halved=True))
 
 
-fftn = _transform(
+fftn = _define_transform(
     "fftn",
     _transform_vjp("fftn"),
     _whole_aval,
     {np.fft.fftn: _along_several, np.fft.fft: _along_one, np.fft.fft2: _along_two},
 )
-ifftn = _transform(
+ifftn = _define_transform(
     "ifftn",
     _transform_vjp("ifftn"),
     _whole_aval,
     {np.fft.ifftn: _along_several, np.fft.ifft: _along_one, np.fft.ifft2: _along_two},
 )
-rfftn = _transform(
+rfftn = _define_transform(
     "rfftn",
     _rfftn_vjp,
     _rfftn_aval,
     {np.fft.rfftn: _along_several, np.fft.rfft: _along_one, np.fft.rfft2: _along_two},
 )
-irfftn = _transform(
+irfftn = _define_transform(
     "irfftn",
     _irfftn_vjp,
     _irfftn_aval,

@@ -26,10 +26,10 @@ def _interp_decompose(x, xp, fp, left=None, right=None, *, period=None) -> Value
     fp = cast(fp, np.complex128 if fp.dtype.kind == "c" else np.float64)
     if period is not None:
         left = right = None
-        x, xp, fp = _periodic(x, xp, fp, abs(period))
+        x, xp, fp = _wrap_period(x, xp, fp, abs(period))
     first, last = xp[0], xp[-1]
     left, right = fp[0] if left is None else left, fp[-1] if right is None else right
-    inside = fp[0] if xp.shape[0] == 1 else _between(clip(x, first, last), xp, fp)
+    inside = fp[0] if xp.shape[0] == 1 else _interpolate_between(clip(x, first, last), xp, fp)
     found = where(x < first, left, where(x > last, right, inside))
     # nan is neither beyond nor between
     return cast(where(x == x, found, x), fp.dtype)
@@ -48,7 +48,7 @@ def _as_real(x: Value) -> Value:
     return recast(x, np.dtype(np.float64))
 
 
-def _periodic(x, xp, fp, period) -> tuple:
+def _wrap_period(x, xp, fp, period) -> tuple:
     """Places within one period, in order, with one more point at each end."""
     x, xp = x % period, xp % period
     order = argsort(xp)
@@ -57,7 +57,7 @@ def _periodic(x, xp, fp, period) -> tuple:
     return x, concatenate(around), concatenate([fp[-1:], fp, fp[:1]])
 
 
-def _between(x: Value, xp: Value, fp: Value) -> Value:
+def _interpolate_between(x: Value, xp: Value, fp: Value) -> Value:
     """The line between the two points around each ``x``."""
     i = clip(searchsorted(xp, x, "right") - 1, 0, xp.shape[0] - 2)
     start, step = xp[i], xp[i + 1] - xp[i]

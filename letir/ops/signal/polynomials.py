@@ -48,16 +48,16 @@ polyval = composite(
 
 def _polydiv_prepare(u, v):
     """np.polydiv's call; ``length`` is that of the remainder, from which NumPy drops what is 0."""
-    known = [known_value(_in_a_row(x)) for x in (u, v)]
+    known = [known_value(_as_coefficients(x)) for x in (u, v)]
     if any(x is None for x in known):
         raise TraceError(
             "polydiv: the length of the remainder depends on values, and there are none\n"
             "  trace with concrete arguments"
         )
-    return (_in_a_row(u), _in_a_row(v)), {"length": len(np.polydiv(*known)[1])}
+    return (_as_coefficients(u), _as_coefficients(v)), {"length": len(np.polydiv(*known)[1])}
 
 
-def _in_a_row(p):
+def _as_coefficients(p):
     """Coefficients as an array of one axis; a number is one of them."""
     p = p if isinstance(p, Value) else np.asarray(p)
     if p.ndim > 1:

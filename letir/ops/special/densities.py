@@ -34,7 +34,7 @@ from letir.ops.special.special_functions import (
 LOG_ROOT_TWO_PI = 0.5 * math.log(2 * math.pi)
 
 
-def _double(x):
+def _as_double(x):
     """A parameter in double precision; a Python number is so already."""
     if not isinstance(x, Value) or x.type is None or x.type.weak or x.dtype == np.float64:
         return x
@@ -117,7 +117,7 @@ _INSIDE = 0.5  # is in every support
 # ---- from formulas to composites ----
 
 
-def _within(z, low, high):
+def _support_mask(z, low, high):
     """Where z is in the support; None where that is everywhere."""
     if low is None:
         return None
@@ -129,10 +129,10 @@ def _of_number(method: str, formula, bounds: tuple, shapes: int):
     low, high = bounds
 
     def decompose(x, *parameters):
-        *shape, loc, scale = [_double(p) for p in parameters]
+        *shape, loc, scale = [_as_double(p) for p in parameters]
         scale = where(scale > 0, scale, math.nan)
-        z = (_double(x) - loc) / scale
-        inside = _within(z, low, high)
+        z = (_as_double(x) - loc) / scale
+        inside = _support_mask(z, low, high)
         safe = z if inside is None else where(inside, z, _INSIDE)
         found = formula(safe, *shape)
         if method == "logpdf":
@@ -151,8 +151,8 @@ def _of_probability(method: str, formula, bounds: tuple, shapes: int):
     """ppf and isf: of a probability, scaled back."""
 
     def decompose(q, *parameters):
-        *shape, loc, scale = [_double(p) for p in parameters]
-        return formula(_double(q), *shape) * where(scale > 0, scale, math.nan) + loc
+        *shape, loc, scale = [_as_double(p) for p in parameters]
+        return formula(_as_double(q), *shape) * where(scale > 0, scale, math.nan) + loc
 
     return decompose
 
@@ -166,7 +166,7 @@ def _of_count(method: str, formula):
     """The functions of a Poisson number, which is a whole one."""
 
     def decompose(k, mu, loc):
-        k, mu = _double(k) - loc, _double(mu)
+        k, mu = _as_double(k) - loc, _as_double(mu)
         inside = k >= 0
         if method == "logpmf":
             inside = inside & (floor(k) == k)

@@ -54,7 +54,7 @@ def _normal_cdf_aval(x):
     return ArrayType(x.dtype if x.dtype.kind == "f" else float, x.shape)
 
 
-def _density(x):
+def _normal_density(x):
     """The density of the normal distribution."""
     return exp(x * x * -0.5) * (1 / math.sqrt(2 * math.pi))
 
@@ -63,8 +63,8 @@ normal_cdf = define(
     "normal_cdf",
     _normal_cdf_impl,
     _normal_cdf_aval,
-    vjp=lambda ct, y, x: (unbroadcast(ct * _density(x), x),),
-    jvp=lambda t, y, x: recast(t[0] * _density(x), y.dtype),
+    vjp=lambda ct, y, x: (unbroadcast(ct * _normal_density(x), x),),
+    jvp=lambda t, y, x: recast(t[0] * _normal_density(x), y.dtype),
     elementwise=True,
     batch=pointwise_rule("normal_cdf"),
     source=copied_function(_normal_cdf_impl),

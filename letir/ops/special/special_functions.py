@@ -124,14 +124,14 @@ poch = special(
 )
 
 
-def _times_log(c, x):
+def _safe_log_product(c, x):
     """c * log(x), and 0 where both are 0: unlike xlogy in the precision of x, whatever c is."""
     return c * log(where((c == 0) & (x == 0), 1, x))
 
 
 def _gamma_density(a, x):
     """x**(a - 1) * exp(-x) / gamma(a), A&S 6.5.1; 1 or 0 at 0 where a is 1 or more."""
-    return exp(_times_log(a - 1, x) - x - gammaln(a))
+    return exp(_safe_log_product(a - 1, x) - x - gammaln(a))
 
 
 # By a: gamma_slope is -(dP/da) / density, from the series A&S 6.5.29.
@@ -172,7 +172,7 @@ betaln = special(
 
 def _beta_density(a, b, x):
     """x**(a - 1) * (1 - x)**(b - 1) / beta(a, b), A&S 6.6.1."""
-    return exp(_times_log(a - 1, x) + _times_log(b - 1, 1 - x) - betaln(a, b))
+    return exp(_safe_log_product(a - 1, x) + _safe_log_product(b - 1, 1 - x) - betaln(a, b))
 
 
 betainc = special("betainc", NO_FORM, NO_FORM, lambda g, y, a, b, x: g * _beta_density(a, b, x))
@@ -187,7 +187,7 @@ zetac = special("zetac", NO_FORM)
 # ---- entropies: no nan at 0, where they are defined ----
 
 
-def _quotient(x, y):
+def _safe_quotient(x, y):
     """x / y, and 0 where both are 0."""
     return x / where((x == 0) & (y == 0), 1, y)
 
@@ -195,23 +195,23 @@ def _quotient(x, y):
 xlogy = special(
     "xlogy",
     lambda g, out, x, y: xlogy(g, y),  # 0 for g = 0, whatever y is
-    lambda g, out, x, y: g * _quotient(x, y),
+    lambda g, out, x, y: g * _safe_quotient(x, y),
 )
 xlog1py = special(
     "xlog1py",
     lambda g, out, x, y: xlog1py(g, y),
-    lambda g, out, x, y: g * _quotient(x, 1 + y),
+    lambda g, out, x, y: g * _safe_quotient(x, 1 + y),
 )
 entr = special("entr", lambda g, y, x: -xlogy(g, x) - g)
 rel_entr = special(
     "rel_entr",
     lambda g, out, x, y: xlogy(g, x) - xlogy(g, y) + g,
-    lambda g, out, x, y: -g * _quotient(x, y),
+    lambda g, out, x, y: -g * _safe_quotient(x, y),
 )
 special_kl_div = special(  # kl_div is the loss
     "special_kl_div",
     lambda g, out, x, y: xlogy(g, x) - xlogy(g, y),
-    lambda g, out, x, y: g - g * _quotient(x, y),
+    lambda g, out, x, y: g - g * _safe_quotient(x, y),
     ufunc="kl_div",
 )
 
