@@ -29,7 +29,7 @@ from letir import (
     trace,
     value_and_grad,
 )
-from letir.demo.story import FULL, QUICK, tell
+from letir.demo.story import FULL, QUICK, tell_story
 from letir.eval.evaluator import run_flat
 from letir.executor.default_pipeline import optimized
 from letir.executor.explanation import PassReport
@@ -51,7 +51,7 @@ ARGUMENT = "a .npy file or a number; once for each argument, in the order of the
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Run the command line ``argv`` and return its exit code."""
-    options = parser().parse_args(argv)
+    options = build_parser().parse_args(argv)
     try:
         code = options.command(options)
         sys.stdout.flush()  # here, where a broken pipe is caught, not at exit
@@ -61,18 +61,18 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except (LetirError, OSError) as error:
-        print("\n".join([f"letir: {message(error)}", *notes(error)]), file=sys.stderr)
+        print("\n".join([f"letir: {error_message(error)}", *error_notes(error)]), file=sys.stderr)
         return 1
 
 
-def message(error: Exception) -> str:
+def error_message(error: Exception) -> str:
     """What went wrong; for a file, which one."""
     if isinstance(error, OSError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     return str(error)
 
 
-def notes(error: Exception) -> list[str]:
+def error_notes(error: Exception) -> list[str]:
     """What was added to an error on its way: the let line, the file."""
     return [f"  {note.removeprefix('letir: ')}" for note in getattr(error, "__notes__", ())]
 
@@ -82,14 +82,14 @@ def notes(error: Exception) -> list[str]:
 
 def demo_command(options) -> int:
     """Train a classifier written in plain NumPy."""
-    return 0 if tell(QUICK if options.quick else FULL, options.save) else 1
+    return 0 if tell_story(QUICK if options.quick else FULL, options.save) else 1
 
 
 def trace_command(options) -> int:
     """Record a function of a Python file."""
-    program = trace(function_in(options.function), *map(argument, options.arg))
+    program = trace(function_in(options.function), *map(parse_argument, options.arg))
     save(program, options.output)
-    print(f"{options.output}: {described(program)}")
+    print(f"{options.output}: {describe_program(program)}")
     return 0
 
 
@@ -107,7 +107,7 @@ def show_command(options) -> int:
 def check_command(options) -> int:
     """Check that a file holds a well-formed program."""
     program = check(program_in(options.file))
-    print(f"{options.file}: well-formed, {described(program)}")
+    print(f"{options.file}: well-formed, {describe_program(program)}")
     return 0
 
 
@@ -115,7 +115,7 @@ def run_command(options) -> int:
     """Replay a program on arrays."""
     program = program_in(options.file)
     paths = output_paths(options.out, len(program.ret.args))  # wrong options fail before a long run
-    results = run_flat(program, list(map(argument, options.arg)))
+    results = run_flat(program, list(map(parse_argument, options.arg)))
     for path, result in zip(paths, results, strict=False):
         np.save(path, result, allow_pickle=False)
     if not paths:
@@ -128,7 +128,7 @@ def grad_command(options) -> int:
     argnums = options.argnums[0] if len(options.argnums) == 1 else tuple(options.argnums)
     program = (value_and_grad if options.value else grad)(program_in(options.file), argnums)
     save(program, options.output)
-    print(f"{options.output}: {described(program)}")
+    print(f"{options.output}: {describe_program(program)}")
     return 0
 
 
@@ -147,7 +147,7 @@ def optimize_command(options) -> int:
     for step in steps:
         if step.change:
             print(f"{step.name:22} {step.before} -> {step.after}  {step.change}")
-    print(f"{options.output}: {described(found)}")
+    print(f"{options.output}: {describe_program(found)}")
     return 0
 
 
@@ -176,7 +176,7 @@ def program_in(path: str) -> Lambda:
     return program
 
 
-def described(program: Lambda) -> str:
+def describe_program(program: Lambda) -> str:
     """How large a program is."""
     counts = (
         (len(program.params), "parameter"),
@@ -186,7 +186,7 @@ def described(program: Lambda) -> str:
     return ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counts)
 
 
-def argument(text: str):
+def parse_argument(text: str):
     """The array in a .npy file, or a Python number."""
     for number in (int, float, complex):  # a number if it reads as one: name files otherwise
         try:
@@ -240,18 +240,18 @@ def function_in(place: str) -> Callable:
 # ---- the command line ----
 
 
-def option(*names: str, **settings) -> tuple[tuple, dict]:
+def cli_option(*names: str, **settings) -> tuple[tuple, dict]:
     """What ``add_argument`` takes."""
     return names, settings
 
 
-def output(about: str) -> tuple[tuple, dict]:
+def output_option(about: str) -> tuple[tuple, dict]:
     """The file that a command writes."""
-    return option("-o", "--output", required=True, metavar="FILE", help=about)
+    return cli_option("-o", "--output", required=True, metavar="FILE", help=about)
 
 
-FILE = option("file", metavar="FILE", help="a saved program")
-ARGS = option("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
+FILE = cli_option("file", metavar="FILE", help="a saved program")
+ARGS = cli_option("--arg", action="append", default=[], metavar="ARG", help=ARGUMENT)
 OUT_HELP = (
     "where to save the result: once for each of several, or once to have them numbered, y.0.npy, "
     "y.1.npy; without it they are printed"
@@ -263,22 +263,22 @@ COMMANDS = (
     (
         demo_command,
         "letir demo --quick",
-        option("--quick", action="store_true", help="fewer passes over the data"),
-        option("--save", metavar="FILE", help="keep the trained program in this file"),
+        cli_option("--quick", action="store_true", help="fewer passes over the data"),
+        cli_option("--save", metavar="FILE", help="keep the trained program in this file"),
     ),
     (
         trace_command,
         "letir trace model.py:loss --arg x.npy --arg 0.5 -o loss.letir",
-        option("function", metavar="FILE.py:FUNCTION", help="the function; FILE.py is run"),
+        cli_option("function", metavar="FILE.py:FUNCTION", help="the function; FILE.py is run"),
         ARGS,
-        output("where to save the program"),
+        output_option("where to save the program"),
     ),
     (
         show_command,
         "letir show loss.letir --listing",
         FILE,
-        option("--listing", action="store_true", help="bare: no types, no source lines"),
-        option("--full", action="store_true", help="all binds, every element of constants"),
+        cli_option("--listing", action="store_true", help="bare: no types, no source lines"),
+        cli_option("--full", action="store_true", help="all binds, every element of constants"),
     ),
     (check_command, "letir check loss.letir", FILE),
     (
@@ -286,34 +286,34 @@ COMMANDS = (
         "letir run loss.letir --arg x.npy --arg 0.5 --out y.npy",
         FILE,
         ARGS,
-        option("--out", action="append", default=[], metavar="FILE", help=OUT_HELP),
+        cli_option("--out", action="append", default=[], metavar="FILE", help=OUT_HELP),
     ),
     (
         grad_command,
         "letir grad loss.letir -o slope.letir --argnums 0 2",
-        option("file", metavar="FILE", help=DIFFERENTIABLE),
-        output("where to save the gradient program"),
-        option("--argnums", type=int, nargs="+", default=[0], metavar="N", help=ARGNUMS),
-        option("--value", action="store_true", help="keep the value as the first result"),
+        cli_option("file", metavar="FILE", help=DIFFERENTIABLE),
+        output_option("where to save the gradient program"),
+        cli_option("--argnums", type=int, nargs="+", default=[0], metavar="N", help=ARGNUMS),
+        cli_option("--value", action="store_true", help="keep the value as the first result"),
     ),
     (
         optimize_command,
         "letir optimize slope.letir -o fast.letir",
         FILE,
-        output("where to save the optimised program"),
-        option("--passes", nargs="+", default=[], metavar="NAME", help=PASSES),
-        option("--exact", action="store_true", help="to the bit: no sum in another order"),
+        output_option("where to save the optimised program"),
+        cli_option("--passes", nargs="+", default=[], metavar="NAME", help=PASSES),
+        cli_option("--exact", action="store_true", help="to the bit: no sum in another order"),
     ),
     (
         diff_command,
         "letir diff slope.letir fast.letir",
-        option("first", metavar="FILE", help="a saved program"),
-        option("second", metavar="FILE", help="another one"),
+        cli_option("first", metavar="FILE", help="a saved program"),
+        cli_option("second", metavar="FILE", help="another one"),
     ),
 )
 
 
-def parser() -> argparse.ArgumentParser:
+def build_parser() -> argparse.ArgumentParser:
     """The parser of the command line."""
     top = argparse.ArgumentParser(
         prog="letir",

@@ -21,7 +21,7 @@ from letir.tracing.trace_state import ACTIVE, Trace
 __all__ = ["print"]
 
 
-class Anything:
+class _Anything:
     """Stands for a value while a text is tried out: any format and part of it is fine."""
 
     def __format__(self, spec):
@@ -44,7 +44,7 @@ def print(text: str, *values, **named) -> None:
     Raises TraceError if the text and the values do not fit.
     """
     try:
-        text.format(*[Anything() for _ in values], **{name: Anything() for name in named})
+        text.format(*[_Anything() for _ in values], **{name: _Anything() for name in named})
     except (IndexError, KeyError, ValueError) as error:
         raise TraceError(
             f"debug.print({text!r}) of {len(values)} values and {sorted(named)}: {error!r}"
@@ -56,9 +56,9 @@ def print(text: str, *values, **named) -> None:
         op = PRIMITIVES["print"]
         active.apply(op, values, op.complete({"text": text, "names": names}))
         return
-    print_impl(None, *[known(value) for value in values], text=text, names=names)
+    print_impl(None, *[_known_array(value) for value in values], text=text, names=names)
 
 
-def known(value):
+def _known_array(value):
     """The array of a Variable, or of a traced value in a pause."""
     return value.concrete_value() if isinstance(value, Value) else value

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from letir.cli import main
-from letir.demo.measuring import interleaved, peak_bytes
+from letir.demo.measuring import peak_bytes, time_interleaved
 from letir.demo.models import loss, loss_and_slopes, new_layers
-from letir.demo.story import QUICK, progress, tell
+from letir.demo.story import QUICK, print_progress, tell_story
 from letir.demo.training import BATCH, Model, split_digits
 
 UNSTABLE = ("    time", "    memory")
@@ -26,7 +26,7 @@ def stable_lines(text: str) -> list[str]:
 def test_the_demo_is_a_command_that_reaches_the_accuracy_and_repeats_itself(capsys, tmp_path):
     code = main(["demo", "--quick", "--save", str(tmp_path / "digits.letir")])
     first, second = capsys.readouterr().out, io.StringIO()
-    reached = tell(QUICK, None, second)
+    reached = tell_story(QUICK, None, second)
 
     assert code == 0
     assert reached
@@ -72,7 +72,7 @@ def test_held_out_images_are_not_trained_on():
 def test_without_a_terminal_the_bar_is_a_line_for_each_quarter():
     out = io.StringIO()
     for done in range(1, 101):
-        progress(out, "  training", done, 100, "")
+        print_progress(out, "  training", done, 100, "")
 
     assert len(out.getvalue().splitlines()) == 4
     assert "\r" not in out.getvalue()
@@ -81,15 +81,15 @@ def test_without_a_terminal_the_bar_is_a_line_for_each_quarter():
 def test_on_a_terminal_the_bar_is_redrawn():
     out = io.StringIO()
     out.isatty = lambda: True
-    progress(out, "  training", 1, 2, "")
-    progress(out, "  training", 2, 2, "")
+    print_progress(out, "  training", 1, 2, "")
+    print_progress(out, "  training", 2, 2, "")
 
     assert out.getvalue().count("\r") == 2
     assert out.getvalue().endswith("2/2  \n")
 
 
 def test_turns_give_a_figure_for_every_function_and_round():
-    times = interleaved([lambda: None, lambda: sum(range(1000))], rounds=3)
+    times = time_interleaved([lambda: None, lambda: sum(range(1000))], rounds=3)
 
     assert times.shape == (3, 2)
     assert (times > 0).all()

@@ -10,7 +10,7 @@ import numpy as np
 TURN = 0.003  # seconds
 
 
-def interleaved(
+def time_interleaved(
     functions: Sequence[Callable], rounds: int, clock: Callable[[], float] = time.perf_counter
 ) -> np.ndarray:
     """Seconds per call, shape (rounds, functions): in each round every function has a short turn.

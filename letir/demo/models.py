@@ -33,7 +33,7 @@ def loss(layers: list[dict], images, targets):
     return -(targets * log_p).sum(axis=1).mean()
 
 
-def descended(layers: list[dict], slopes: list[dict], rate: float) -> list[dict]:
+def descent_step(layers: list[dict], slopes: list[dict], rate: float) -> list[dict]:
     """The layers after a step against the gradient ``slopes``."""
     return [
         {name: layer[name] - rate * slope[name] for name in layer}

@@ -10,8 +10,8 @@ import numpy as np
 from attrs import frozen
 
 from letir import Lambda, load, run_forward, save
-from letir.demo.measuring import interleaved, peak_bytes
-from letir.demo.models import descended, loss_and_slopes, scores
+from letir.demo.measuring import peak_bytes, time_interleaved
+from letir.demo.models import descent_step, loss_and_slopes, scores
 from letir.demo.training import BATCH, Digits, Model, accuracy, predictor, split_digits
 
 SEED = 0
@@ -32,7 +32,9 @@ class Effort:
 FULL, QUICK = Effort(epochs=40, rounds=300), Effort(epochs=10, rounds=40)
 
 
-def tell(effort: Effort = FULL, path: str | Path | None = None, out: TextIO | None = None) -> bool:
+def tell_story(
+    effort: Effort = FULL, path: str | Path | None = None, out: TextIO | None = None
+) -> bool:
     """Run the demo and print it to ``out``; whether the network is as accurate as expected.
 
     The trained program is kept at ``path``, or written to a temporary folder.
@@ -46,13 +48,13 @@ def tell(effort: Effort = FULL, path: str | Path | None = None, out: TextIO | No
     network = Model.recorded("two-layer network", (64, 64, 10), digits[:BATCH], rng)
     show_programs(regression, out)
     print(f"Training by replay, batches of {BATCH}", file=out)
-    train(regression, digits, held_out, effort, out)
-    layers = train(network, digits, held_out, effort, out)
+    train_model(regression, digits, held_out, effort, out)
+    layers = train_model(network, digits, held_out, effort, out)
     print("\nA step (gradient and update), beside the same step with a gradient by hand", file=out)
     for model in (regression, network):
-        compare(model, digits[:BATCH], effort, out)
+        compare_steps(model, digits[:BATCH], effort, out)
     with tempfile.TemporaryDirectory() as folder:
-        return keep(layers, held_out, Path(path or Path(folder, "digits.letir")), out)
+        return save_and_reload(layers, held_out, Path(path or Path(folder, "digits.letir")), out)
 
 
 # ---- the chapters ----
@@ -61,27 +63,29 @@ def tell(effort: Effort = FULL, path: str | Path | None = None, out: TextIO | No
 def show_programs(model: Model, out: TextIO) -> None:
     """The recorded loss, and what value and gradient add to it."""
     print(f"The loss of {model.name} in letir/demo/models.py, recorded:\n", file=out)
-    print(excerpt(model.loss, 0), file=out)
+    print(program_excerpt(model.loss, 0), file=out)
     print("\nIts value and gradient is a program too, of which this is new:\n", file=out)
-    print(excerpt(model.gradient, len(model.loss)), end="\n\n", file=out)
+    print(program_excerpt(model.gradient, len(model.loss)), end="\n\n", file=out)
 
 
-def train(model: Model, digits: Digits, held_out: Digits, effort: Effort, out: TextIO) -> list:
+def train_model(
+    model: Model, digits: Digits, held_out: Digits, effort: Effort, out: TextIO
+) -> list:
     """The trained layers, with a progress bar."""
     # anew: both models see the same batches
     layers, rng = model.layers, np.random.default_rng(SEED)
     for epoch, (layers, value) in enumerate(model.epochs(digits, effort.epochs, RATE, rng), 1):
         right = accuracy(scores(layers, held_out.images).argmax(axis=1), held_out)
         note = f"loss {value:.4f}, test accuracy {right:.3f}"
-        progress(out, f"  {model.name}", epoch, effort.epochs, note)
+        print_progress(out, f"  {model.name}", epoch, effort.epochs, note)
     return layers
 
 
-def compare(model: Model, batch: Digits, effort: Effort, out: TextIO) -> None:
+def compare_steps(model: Model, batch: Digits, effort: Effort, out: TextIO) -> None:
     """Binds, time and memory of a step, as recorded and by hand."""
-    recorded = step(lambda *args: run_forward(model.gradient, *args), model.layers, batch)
-    by_hand = step(loss_and_slopes, model.layers, batch)
-    times = interleaved((recorded, by_hand), effort.rounds)
+    recorded = training_step(lambda *args: run_forward(model.gradient, *args), model.layers, batch)
+    by_hand = training_step(loss_and_slopes, model.layers, batch)
+    times = time_interleaved((recorded, by_hand), effort.rounds)
     ours, theirs = np.median(times, axis=0) * 1e3
     ratio = np.median(times[:, 0] / times[:, 1])  # of the rounds: their noise divides out
     peaks = [peak_bytes(f) / MiB for f in (recorded, by_hand)]
@@ -93,12 +97,12 @@ def compare(model: Model, batch: Digits, effort: Effort, out: TextIO) -> None:
     )
 
 
-def step(gradient: Callable, layers: list, batch: Digits) -> Callable:
+def training_step(gradient: Callable, layers: list, batch: Digits) -> Callable:
     """A training step without arguments."""
-    return lambda: descended(layers, gradient(layers, batch.images, batch.targets)[1], RATE)
+    return lambda: descent_step(layers, gradient(layers, batch.images, batch.targets)[1], RATE)
 
 
-def keep(layers: list, held_out: Digits, path: Path, out: TextIO) -> bool:
+def save_and_reload(layers: list, held_out: Digits, path: Path, out: TextIO) -> bool:
     """Save the trained program, load it again and let it read the held-out images."""
     save(predictor(layers, held_out.images), path)
     program = load(path)
@@ -114,14 +118,14 @@ def keep(layers: list, held_out: Digits, path: Path, out: TextIO) -> bool:
 # ---- how it is shown ----
 
 
-def excerpt(fn: Lambda, start: int) -> str:
+def program_excerpt(fn: Lambda, start: int) -> str:
     """The text of ``fn`` from bind ``start``, in lines of bounded length."""
     head, *lines = str(fn).splitlines()
     shown = [head, *lines] if start == 0 else ["  ...", *lines[start:]]
     return "\n".join(line if len(line) <= LINE else f"{line[: LINE - 4]} ..." for line in shown)
 
 
-def progress(out: TextIO, title: str, done: int, total: int, note: str) -> None:
+def print_progress(out: TextIO, title: str, done: int, total: int, note: str) -> None:
     """A bar that is redrawn on a terminal; elsewhere a line for each quarter of the way."""
     bar = ("#" * (done * BAR // total)).ljust(BAR, "-")
     line = f"{title:<20} [{bar}] {done:>{len(str(total))}}/{total}  {note}"

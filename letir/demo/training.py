@@ -7,7 +7,7 @@ from attrs import frozen
 
 from letir import Lambda, run_forward, trace, value_and_grad
 from letir.datasets import load_digits
-from letir.demo.models import descended, loss, new_layers, scores
+from letir.demo.models import descent_step, loss, new_layers, scores
 
 CLASSES = 10
 TRAINING_IMAGES = 1437  # of 1,797; the others are held out
@@ -62,7 +62,7 @@ class Model:
             for start in range(0, len(digits) - BATCH + 1, BATCH):
                 batch = digits[order[start : start + BATCH]]
                 value, slopes = run_forward(self.gradient, layers, batch.images, batch.targets)
-                layers = descended(layers, slopes, rate)
+                layers = descent_step(layers, slopes, rate)
                 values.append(value)
             yield layers, float(np.mean(values))
 

@@ -23,22 +23,22 @@ def multi_head_attention(
     """
     maps = list(zip(weights, biases, strict=True))
     q, k, v = (
-        in_heads(linear(x, *pair), heads)
+        split_heads(linear(x, *pair), heads)
         for x, pair in zip((query, key, value), maps, strict=False)
     )
     found = attention(q, k, v, mask, causal=causal)
-    found = transpose(found, before_last(found.ndim))
+    found = transpose(found, swap_head_axis(found.ndim))
     return linear(reshape(found, (*found.shape[:-2], -1)), *maps[3])
 
 
-def in_heads(x, heads: int):
+def split_heads(x, heads: int):
     """(..., L, features) as (..., heads, L, features / heads)."""
     if x.shape[-1] % heads:
         raise ShapeError(f"multi_head_attention: {heads} heads do not divide {x.shape[-1]}")
     apart = reshape(x, (*x.shape[:-1], heads, x.shape[-1] // heads))
-    return transpose(apart, before_last(apart.ndim))
+    return transpose(apart, swap_head_axis(apart.ndim))
 
 
-def before_last(ndim: int) -> tuple:
+def swap_head_axis(ndim: int) -> tuple:
     """The order of axes with the two before the last exchanged."""
     return (*range(ndim - 3), ndim - 2, ndim - 3, ndim - 1)

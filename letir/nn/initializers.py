@@ -64,7 +64,7 @@ def truncated_normal(key, shape, mean=0.0, std=1.0, bound=2.0, dtype=np.float64)
     return drawn * std + mean
 
 
-def fans(shape: tuple) -> tuple[int, int]:
+def fan_in_and_out(shape: tuple) -> tuple[int, int]:
     """How many numbers one output reads, and how many one input writes."""
     if len(shape) < 2:
         raise ShapeError(f"a weight has the shape (outputs, inputs, *kernel), found {shape}")
@@ -77,13 +77,13 @@ def glorot_uniform(key, shape, gain=1.0, dtype=np.float64):
 
     Glorot and Bengio, Understanding the difficulty of training deep feedforward networks, 2010.
     """
-    bound = gain * math.sqrt(6 / sum(fans(shape)))
+    bound = gain * math.sqrt(6 / sum(fan_in_and_out(shape)))
     return uniform(key, shape, -bound, bound, dtype)
 
 
 def glorot_normal(key, shape, gain=1.0, dtype=np.float64):
     """Normal, of variance 2 / (inputs + outputs)."""
-    return normal(key, shape, 0.0, gain * math.sqrt(2 / sum(fans(shape))), dtype)
+    return normal(key, shape, 0.0, gain * math.sqrt(2 / sum(fan_in_and_out(shape))), dtype)
 
 
 def he_uniform(key, shape, nonlinearity="relu", dtype=np.float64):
@@ -91,13 +91,13 @@ def he_uniform(key, shape, nonlinearity="relu", dtype=np.float64):
 
     He, Zhang, Ren and Sun, Delving deep into rectifiers, ICCV 2015.
     """
-    bound = GAINS[nonlinearity] * math.sqrt(3 / fans(shape)[0])
+    bound = GAINS[nonlinearity] * math.sqrt(3 / fan_in_and_out(shape)[0])
     return uniform(key, shape, -bound, bound, dtype)
 
 
 def he_normal(key, shape, nonlinearity="relu", dtype=np.float64):
     """Normal, so that variances stay through layers of this nonlinearity."""
-    return normal(key, shape, 0.0, GAINS[nonlinearity] / math.sqrt(fans(shape)[0]), dtype)
+    return normal(key, shape, 0.0, GAINS[nonlinearity] / math.sqrt(fan_in_and_out(shape)[0]), dtype)
 
 
 def orthogonal(key, shape, gain=1.0, dtype=np.float64):
@@ -106,7 +106,7 @@ def orthogonal(key, shape, gain=1.0, dtype=np.float64):
     Saxe, McClelland and Ganguli, Exact solutions to the nonlinear dynamics of learning in deep
     linear neural networks, ICLR 2014.
     """
-    fans(shape)  # at least two axes
+    fan_in_and_out(shape)  # at least two axes
     rows, columns = shape[0], math.prod(shape[1:])
     drawn = normal(key, (max(rows, columns), min(rows, columns)))
     if isinstance(drawn, Value):

@@ -38,13 +38,13 @@ class Optimizer:
     update: Callable[[Any, Any, Any], tuple[Any, Any]]
 
 
-def zeros_of(params):
+def zeros_like_params(params):
     """Zeros for each parameter."""
     leaves, spec = flatten(params)
     return spec.unflatten([np.zeros_like(leaf) for leaf in leaves])
 
 
-def in_parts(function: Callable, *trees) -> tuple:
+def map_leaves(function: Callable, *trees) -> tuple:
     """The trees of what ``function`` of the leaves gives, which is a tuple."""
     leaves, spec = flatten(trees[0])
     columns = [leaves]
@@ -57,17 +57,17 @@ def in_parts(function: Callable, *trees) -> tuple:
     return tuple([spec.unflatten(column) for column in zip(*rows, strict=True)])
 
 
-def as_leaf(number, leaf):
+def cast_to_leaf(number, leaf):
     """A number in the dtype of a leaf, which it would widen else."""
     return number.astype(leaf.dtype) if hasattr(number, "dtype") else number
 
 
-def rate_at(learning_rate, step):
+def rate_at_step(learning_rate, step):
     """The learning rate of this step."""
     return learning_rate(step) if callable(learning_rate) else learning_rate
 
 
-FIRST = np.int64(0)  # no Python number, which the count would not stay
+FIRST_STEP = np.int64(0)  # no Python number, which the count would not stay
 
 # ---- optimisers ----
 
@@ -79,20 +79,20 @@ def sgd(learning_rate, momentum=0.0, nesterov=False, weight_decay=0.0) -> Optimi
     """
 
     def init(params):
-        return {"step": FIRST, "velocity": zeros_of(params) if momentum else None}
+        return {"step": FIRST_STEP, "velocity": zeros_like_params(params) if momentum else None}
 
     def update(grads, state, params):
-        rate = rate_at(learning_rate, state["step"])
+        rate = rate_at_step(learning_rate, state["step"])
 
         def moved(p, g, v):
             g = g + weight_decay * p if weight_decay else g
             v = momentum * v + g
-            return p - as_leaf(rate, p) * (g + momentum * v if nesterov else v), v
+            return p - cast_to_leaf(rate, p) * (g + momentum * v if nesterov else v), v
 
         if momentum:
-            params, velocity = in_parts(moved, params, grads, state["velocity"])
+            params, velocity = map_leaves(moved, params, grads, state["velocity"])
         else:
-            (params,), velocity = in_parts(lambda p, g: moved(p, g, 0)[:1], params, grads), None
+            (params,), velocity = map_leaves(lambda p, g: moved(p, g, 0)[:1], params, grads), None
         return params, {"step": state["step"] + 1, "velocity": velocity}
 
     return Optimizer(init, update)
@@ -108,7 +108,7 @@ def adam(learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.0) -> Op
 
     Kingma and Ba, Adam, ICLR 2015.
     """
-    return adaptive(learning_rate, b1, b2, eps, added=weight_decay, taken=0.0)
+    return build_adam(learning_rate, b1, b2, eps, added=weight_decay, taken=0.0)
 
 
 def adamw(learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-2) -> Optimizer:
@@ -116,29 +116,33 @@ def adamw(learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-2) -> 
 
     Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
     """
-    return adaptive(learning_rate, b1, b2, eps, added=0.0, taken=weight_decay)
+    return build_adam(learning_rate, b1, b2, eps, added=0.0, taken=weight_decay)
 
 
-def adaptive(learning_rate, b1, b2, eps, *, added: float, taken: float) -> Optimizer:
+def build_adam(learning_rate, b1, b2, eps, *, added: float, taken: float) -> Optimizer:
     """adam and adamw, which differ in what the weight decay is taken of."""
 
     def init(params):
-        return {"step": FIRST, "mean": zeros_of(params), "square": zeros_of(params)}
+        return {
+            "step": FIRST_STEP,
+            "mean": zeros_like_params(params),
+            "square": zeros_like_params(params),
+        }
 
     def update(grads, state, params):
         step = state["step"] + 1
-        rate = rate_at(learning_rate, state["step"])
+        rate = rate_at_step(learning_rate, state["step"])
         # both means begin at 0, and are too small by these factors
         first, second = 1 - b1**step, np.sqrt(1 - b2**step)
 
         def moved(p, g, m, s):
             g = g + added * p if added else g
             m, s = b1 * m + (1 - b1) * g, b2 * s + (1 - b2) * (g * g)
-            change = (m / as_leaf(first, p)) / (np.sqrt(s) / as_leaf(second, p) + eps)
+            change = (m / cast_to_leaf(first, p)) / (np.sqrt(s) / cast_to_leaf(second, p) + eps)
             change = change + taken * p if taken else change
-            return p - as_leaf(rate, p) * change, m, s
+            return p - cast_to_leaf(rate, p) * change, m, s
 
-        params, mean, square = in_parts(moved, params, grads, state["mean"], state["square"])
+        params, mean, square = map_leaves(moved, params, grads, state["mean"], state["square"])
         return params, {"step": step, "mean": mean, "square": square}
 
     return Optimizer(init, update)
@@ -148,16 +152,16 @@ def rmsprop(learning_rate=1e-2, decay=0.99, eps=1e-8) -> Optimizer:
     """Gradients divided by the root of their fading mean square. Tieleman and Hinton, 2012."""
 
     def init(params):
-        return {"step": FIRST, "square": zeros_of(params)}
+        return {"step": FIRST_STEP, "square": zeros_like_params(params)}
 
     def update(grads, state, params):
-        rate = rate_at(learning_rate, state["step"])
+        rate = rate_at_step(learning_rate, state["step"])
 
         def moved(p, g, s):
             s = decay * s + (1 - decay) * (g * g)
-            return p - as_leaf(rate, p) * g / (np.sqrt(s) + eps), s
+            return p - cast_to_leaf(rate, p) * g / (np.sqrt(s) + eps), s
 
-        params, square = in_parts(moved, params, grads, state["square"])
+        params, square = map_leaves(moved, params, grads, state["square"])
         return params, {"step": state["step"] + 1, "square": square}
 
     return Optimizer(init, update)
@@ -170,16 +174,16 @@ def adagrad(learning_rate=1e-2, eps=1e-10) -> Optimizer:
     """
 
     def init(params):
-        return {"step": FIRST, "square": zeros_of(params)}
+        return {"step": FIRST_STEP, "square": zeros_like_params(params)}
 
     def update(grads, state, params):
-        rate = rate_at(learning_rate, state["step"])
+        rate = rate_at_step(learning_rate, state["step"])
 
         def moved(p, g, s):
             s = s + g * g
-            return p - as_leaf(rate, p) * g / (np.sqrt(s) + eps), s
+            return p - cast_to_leaf(rate, p) * g / (np.sqrt(s) + eps), s
 
-        params, square = in_parts(moved, params, grads, state["square"])
+        params, square = map_leaves(moved, params, grads, state["square"])
         return params, {"step": state["step"] + 1, "square": square}
 
     return Optimizer(init, update)
@@ -205,7 +209,7 @@ def clip_by_global_norm(tree, most: float):
     """
     scale = most / np.maximum(global_norm(tree), most)
     leaves, spec = flatten(tree)
-    return spec.unflatten([leaf * as_leaf(scale, leaf) for leaf in leaves])
+    return spec.unflatten([leaf * cast_to_leaf(scale, leaf) for leaf in leaves])
 
 
 def exponential_decay(learning_rate: float, steps: int, factor: float) -> Callable:
@@ -228,4 +232,4 @@ def cosine_decay(learning_rate: float, steps: int, last: float = 0.0) -> Callabl
 
 def warmup(learning_rate, steps: int) -> Callable:
     """A learning rate, or a function that gives it, that rises from 0 over ``steps`` steps."""
-    return lambda step: rate_at(learning_rate, step) * np.minimum((step + 1) / steps, 1.0)
+    return lambda step: rate_at_step(learning_rate, step) * np.minimum((step + 1) / steps, 1.0)

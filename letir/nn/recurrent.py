@@ -64,7 +64,7 @@ def rnn(x, h0, layers, nonlinearity="tanh", dropout_rate=0.0, key=None):
     def cell(x, state, *weights):
         return (rnn_cell(x, *state, *weights, nonlinearity=nonlinearity),)
 
-    outs, (h,) = unrolled(cell, x, (h0,), layers, dropout_rate, key)
+    outs, (h,) = unroll_layers(cell, x, (h0,), layers, dropout_rate, key)
     return outs, h
 
 
@@ -74,7 +74,7 @@ def gru(x, h0, layers, dropout_rate=0.0, key=None):
     def cell(x, state, *weights):
         return (gru_cell(x, *state, *weights),)
 
-    outs, (h,) = unrolled(cell, x, (h0,), layers, dropout_rate, key)
+    outs, (h,) = unroll_layers(cell, x, (h0,), layers, dropout_rate, key)
     return outs, h
 
 
@@ -93,10 +93,10 @@ def lstm(x, h0, c0, layers, dropout_rate=0.0, key=None):
     def cell(x, state, *weights):
         return lstm_cell(x, *state, *weights)
 
-    return unrolled(cell, x, (h0, c0), layers, dropout_rate, key)
+    return unroll_layers(cell, x, (h0, c0), layers, dropout_rate, key)
 
 
-def unrolled(cell: Callable, x, states: tuple, layers: Sequence, rate: float, key) -> tuple:
+def unroll_layers(cell: Callable, x, states: tuple, layers: Sequence, rate: float, key) -> tuple:
     """(the first states of the last layer at all steps, all last states), of a ``cell`` that makes
     the next states.
     """
@@ -110,12 +110,12 @@ def unrolled(cell: Callable, x, states: tuple, layers: Sequence, rate: float, ke
             made.append(state[0])
         steps = made
         if rate and key is not None and i + 1 < len(layers):
-            steps = list(dropped(steps, rate, key, i))
+            steps = list(drop_outputs(steps, rate, key, i))
         last.append(state)
     return stack(steps), tuple([stack(parts) for parts in zip(*last, strict=True)])
 
 
-def dropped(steps: list, rate: float, key, layer: int):
+def drop_outputs(steps: list, rate: float, key, layer: int):
     """The outputs of a layer with some set to 0, by a key that belongs to the layer."""
     key = key if getattr(key, "shape", ()) else random_key(key)  # of a seed
     found = dropout(stack(steps), random_fold_in(key, layer), rate=rate)

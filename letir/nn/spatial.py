@@ -18,7 +18,7 @@ from letir.ops.shape.shape_and_creation import reshape
 # ---- settings ----
 
 
-def each_axis(value, count: int, what: str) -> tuple:
+def ints_per_axis(value, count: int, what: str) -> tuple:
     """One int for each of ``count`` axes."""
     found = (value,) * count if isinstance(value, int) else tuple(value)
     if len(found) != count:
@@ -26,7 +26,7 @@ def each_axis(value, count: int, what: str) -> tuple:
     return found
 
 
-def paddings(padding, sizes: tuple, kernel: tuple, stride: tuple, dilation: tuple) -> tuple:
+def padding_pairs(padding, sizes: tuple, kernel: tuple, stride: tuple, dilation: tuple) -> tuple:
     """The padding before and after each axis."""
     if padding == "valid":
         padding = 0
@@ -37,11 +37,11 @@ def paddings(padding, sizes: tuple, kernel: tuple, stride: tuple, dilation: tupl
             for n, s, span in zip(sizes, stride, spans, strict=True)
         ]
         return tuple([(total // 2, total - total // 2) for total in totals])
-    each = each_axis(padding, len(kernel), "padding")
+    each = ints_per_axis(padding, len(kernel), "padding")
     return tuple([(p, p) if isinstance(p, int) else tuple(p) for p in each])
 
 
-def checked_rank(name: str, x, axes: int) -> None:
+def check_rank(name: str, x, axes: int) -> None:
     """Raise ShapeError unless x has ``axes`` axes beside the batch and the channels."""
     if x.ndim != axes + 2:
         raise ShapeError(
@@ -50,12 +50,12 @@ def checked_rank(name: str, x, axes: int) -> None:
         )
 
 
-def biased(out, bias):
+def add_bias(out, bias):
     """``out`` with one number a channel added."""
     return out if bias is None else out + reshape(bias, (-1, *[1] * (out.ndim - 2)))
 
 
-def checked(record: Primitive, *operands, **attrs):
+def apply_checked(record: Primitive, *operands, **attrs):
     """``record`` on these operands, whose shapes are checked outside of traces too."""
     if not any(isinstance(x, Value) for x in operands):
         record.aval(*map(type_of, operands), **record.complete(attrs))
@@ -75,21 +75,26 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     >>> conv1d(np.arange(5.0)[None, None], np.array([[[1.0, -1.0]]]), padding=(1,))[0, 0]
     array([ 0., -1., -1., -1., -1.,  4.])
     """
-    return convolved("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
+    return apply_convolution("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
 
 
 def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     """``conv1d`` along the last two axes, for a kernel of shape (rows, columns)."""
-    return convolved("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
+    return apply_convolution("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 
 
-def convolved(name: str, axes: int, x, weight, bias, stride, padding, dilation, groups):
+def apply_convolution(name: str, axes: int, x, weight, bias, stride, padding, dilation, groups):
     """A convolution along the last ``axes`` axes."""
-    checked_rank(name, x, axes)
-    stride, dilation = each_axis(stride, axes, "stride"), each_axis(dilation, axes, "dilation")
-    padding = paddings(padding, x.shape[2:], weight.shape[2:], stride, dilation)
-    out = checked(conv, x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups)
-    return biased(out, bias)
+    check_rank(name, x, axes)
+    stride, dilation = (
+        ints_per_axis(stride, axes, "stride"),
+        ints_per_axis(dilation, axes, "dilation"),
+    )
+    padding = padding_pairs(padding, x.shape[2:], weight.shape[2:], stride, dilation)
+    out = apply_checked(
+        conv, x, weight, stride=stride, padding=padding, dilation=dilation, groups=groups
+    )
+    return add_bias(out, bias)
 
 
 def conv_transpose1d(
@@ -105,7 +110,7 @@ def conv_transpose1d(
     array([1., 2., 1., 2.])
     """
     given = (stride, padding, output_padding, groups, dilation)
-    return transposed("conv_transpose1d", 1, x, weight, bias, *given)
+    return apply_transposed("conv_transpose1d", 1, x, weight, bias, *given)
 
 
 def conv_transpose2d(
@@ -113,17 +118,22 @@ def conv_transpose2d(
 ):
     """``conv_transpose1d`` along the last two axes."""
     given = (stride, padding, output_padding, groups, dilation)
-    return transposed("conv_transpose2d", 2, x, weight, bias, *given)
+    return apply_transposed("conv_transpose2d", 2, x, weight, bias, *given)
 
 
-def transposed(name, axes, x, weight, bias, stride, padding, output_padding, groups, dilation):
+def apply_transposed(
+    name, axes, x, weight, bias, stride, padding, output_padding, groups, dilation
+):
     """The transpose of a convolution along the last ``axes`` axes."""
-    checked_rank(name, x, axes)
-    stride, dilation = each_axis(stride, axes, "stride"), each_axis(dilation, axes, "dilation")
+    check_rank(name, x, axes)
+    stride, dilation = (
+        ints_per_axis(stride, axes, "stride"),
+        ints_per_axis(dilation, axes, "dilation"),
+    )
     if padding == "same":
         raise ShapeError(f"{name}: 'same' says no size for a transpose; give numbers")
-    padding = paddings(padding, (), weight.shape[2:], stride, dilation)
-    more = each_axis(output_padding, axes, "output_padding")
+    padding = padding_pairs(padding, (), weight.shape[2:], stride, dilation)
+    more = ints_per_axis(output_padding, axes, "output_padding")
     sizes = tuple(
         [
             (n - 1) * s - low - high + d * (k - 1) + extra + 1
@@ -133,8 +143,8 @@ def transposed(name, axes, x, weight, bias, stride, padding, output_padding, gro
         ]
     )
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
-    out = checked(conv_transpose, x, weight, sizes=sizes, groups=groups, **spacing)
-    return biased(out, bias)
+    out = apply_checked(conv_transpose, x, weight, sizes=sizes, groups=groups, **spacing)
+    return add_bias(out, bias)
 
 
 # ---- pooling ----
@@ -150,27 +160,34 @@ def max_pool1d(x, window, stride=None, padding=0, dilation=1, ceil_mode=False):
     >>> max_pool1d(np.array([[[1.0, 3.0, 2.0, 4.0, 0.0]]]), 2)
     array([[[3., 4.]]])
     """
-    return greatest(1, x, window, stride, padding, dilation, ceil_mode)
+    return apply_max_pool(1, x, window, stride, padding, dilation, ceil_mode)
 
 
 def max_pool2d(x, window, stride=None, padding=0, dilation=1, ceil_mode=False):
     """``max_pool1d`` along the last two axes."""
-    return greatest(2, x, window, stride, padding, dilation, ceil_mode)
+    return apply_max_pool(2, x, window, stride, padding, dilation, ceil_mode)
 
 
-def greatest(axes: int, x, window, stride, padding, dilation, ceil_mode: bool):
+def apply_max_pool(axes: int, x, window, stride, padding, dilation, ceil_mode: bool):
     """The maximum in each window along the last ``axes`` axes."""
-    window, dilation = each_axis(window, axes, "window"), each_axis(dilation, axes, "dilation")
-    stride = each_axis(window if stride is None else stride, axes, "stride")
+    window, dilation = (
+        ints_per_axis(window, axes, "window"),
+        ints_per_axis(dilation, axes, "dilation"),
+    )
+    stride = ints_per_axis(window if stride is None else stride, axes, "stride")
     sizes = x.shape[x.ndim - axes :]
-    padding = paddings(padding, sizes, window, stride, dilation)
+    padding = padding_pairs(padding, sizes, window, stride, dilation)
     if ceil_mode:
         settings = zip(sizes, window, stride, dilation, padding, strict=True)
-        padding = tuple([(pair[0], pair[1] + last_part(*given, pair)) for *given, pair in settings])
-    return checked(max_pool, x, window=window, stride=stride, padding=padding, dilation=dilation)
+        padding = tuple(
+            [(pair[0], pair[1] + ceil_mode_padding(*given, pair)) for *given, pair in settings]
+        )
+    return apply_checked(
+        max_pool, x, window=window, stride=stride, padding=padding, dilation=dilation
+    )
 
 
-def last_part(n: int, k: int, s: int, d: int, pair: tuple) -> int:
+def ceil_mode_padding(n: int, k: int, s: int, d: int, pair: tuple) -> int:
     """How much more padding the last window needs, if it begins within x."""
     low, high = pair
     room = n + low + high - d * (k - 1) - 1
@@ -186,18 +203,18 @@ def avg_pool1d(x, window, stride=None, padding=0, count_padding=True):
     >>> avg_pool1d(np.array([[[1.0, 3.0, 2.0, 4.0]]]), 2)
     array([[[2., 3.]]])
     """
-    return averaged(1, x, window, stride, padding, count_padding)
+    return apply_avg_pool(1, x, window, stride, padding, count_padding)
 
 
 def avg_pool2d(x, window, stride=None, padding=0, count_padding=True):
     """``avg_pool1d`` along the last two axes."""
-    return averaged(2, x, window, stride, padding, count_padding)
+    return apply_avg_pool(2, x, window, stride, padding, count_padding)
 
 
-def averaged(axes: int, x, window, stride, padding, count_padding: bool):
+def apply_avg_pool(axes: int, x, window, stride, padding, count_padding: bool):
     """The mean in each window along the last ``axes`` axes."""
-    window = each_axis(window, axes, "window")
-    stride = each_axis(window if stride is None else stride, axes, "stride")
-    padding = paddings(padding, x.shape[x.ndim - axes :], window, stride, (1,) * axes)
+    window = ints_per_axis(window, axes, "window")
+    stride = ints_per_axis(window if stride is None else stride, axes, "stride")
+    padding = padding_pairs(padding, x.shape[x.ndim - axes :], window, stride, (1,) * axes)
     spacing = {"window": window, "stride": stride, "padding": padding}
-    return checked(avg_pool, x, count_padding=count_padding, **spacing)
+    return apply_checked(avg_pool, x, count_padding=count_padding, **spacing)

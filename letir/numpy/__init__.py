@@ -42,7 +42,7 @@ from letir.numpy.making import ones_like as ones_like
 from letir.numpy.making import require as require
 from letir.numpy.making import zeros as zeros
 from letir.numpy.making import zeros_like as zeros_like
-from letir.numpy.recorded import recorded
+from letir.numpy.recorded import wrap_function
 
 
 def __getattr__(name: str):
@@ -52,7 +52,7 @@ def __getattr__(name: str):
         found = getattr(np, name)
     except AttributeError:
         raise AttributeError(f"numpy has no {name!r}, and neither has letir.numpy") from None
-    return recorded(found)
+    return wrap_function(found)
 
 
 def __dir__() -> list[str]:

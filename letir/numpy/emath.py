@@ -7,6 +7,6 @@ array([3.+0.j, 0.+2.j])
 
 import numpy as np
 
-from letir.numpy.recorded import forwarded
+from letir.numpy.recorded import forward_names
 
-__getattr__, __dir__ = forwarded(np.emath)
+__getattr__, __dir__ = forward_names(np.emath)

@@ -9,7 +9,7 @@ import operator
 
 import numpy as np
 
-from letir.numpy.recorded import forwarded
+from letir.numpy.recorded import forward_names
 
 
 def fftfreq(n, d=1.0, device=None):
@@ -22,4 +22,4 @@ def rfftfreq(n, d=1.0, device=None):
     return np.fft.rfftfreq(operator.index(n), d, device=device)
 
 
-__getattr__, __dir__ = forwarded(np.fft)
+__getattr__, __dir__ = forward_names(np.fft)

@@ -32,7 +32,7 @@ class Joining:
             return array(self.numpy_one[key], copy=None)  # traced in a trace
         if type(parts[0]) is str:
             return self.directed(parts[0])[parts[1:]]
-        made = [ranged(p) if type(p) is slice else p for p in parts]
+        made = [_slice_to_range(p) if type(p) is slice else p for p in parts]
         kinds = [p if type(p) in NUMBERS or isinstance(p, Value) else arrayed(p) for p in made]
         dtype = np.result_type(*kinds)
         return np.concatenate([self.raised(arrayed(p), dtype) for p in made], self.axis)
@@ -61,7 +61,7 @@ class Joining:
         return 0
 
 
-def ranged(part: slice):
+def _slice_to_range(part: slice):
     """A slice as numbers: as many as the step says if that is imaginary."""
     start, step = part.start or 0, 1 if part.step is None else part.step
     if isinstance(step, complex):

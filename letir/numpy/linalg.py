@@ -7,6 +7,6 @@
 
 import numpy as np
 
-from letir.numpy.recorded import forwarded
+from letir.numpy.recorded import forward_names
 
-__getattr__, __dir__ = forwarded(np.linalg)
+__getattr__, __dir__ = forward_names(np.linalg)

@@ -24,7 +24,7 @@ def active_trace() -> Trace | None:
     return active if isinstance(active, Trace) else None
 
 
-def _made(name: str, function: Callable, *args, **kwargs):
+def _make_array(name: str, function: Callable, *args, **kwargs):
     """``function`` of NumPy's, or the record ``name`` where a trace is active."""
     trace = active_trace()
     if trace is None:
@@ -40,23 +40,23 @@ def _made(name: str, function: Callable, *args, **kwargs):
 
 def zeros(shape, dtype=float, order="C", *, device=None, like=None):
     """numpy.zeros; traced in a trace."""
-    return _made("zeros", np.zeros, shape_from_call(shape), dtype, order)
+    return _make_array("zeros", np.zeros, shape_from_call(shape), dtype, order)
 
 
 def ones(shape, dtype=float, order="C", *, device=None, like=None):
     """numpy.ones; traced in a trace."""
-    return _made("ones", np.ones, shape_from_call(shape), dtype, order)
+    return _make_array("ones", np.ones, shape_from_call(shape), dtype, order)
 
 
 def empty(shape, dtype=float, order="C", *, device=None, like=None):
     """numpy.empty; zeros in a trace, where nothing is left to chance."""
-    return _made("zeros", np.empty, shape_from_call(shape), dtype, order)
+    return _make_array("zeros", np.empty, shape_from_call(shape), dtype, order)
 
 
 def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     """numpy.full, of a traced value too; traced in a trace."""
     fill = stack_traced(fill_value)
-    return _made(
+    return _make_array(
         "full",
         np.full,
         shape_from_call(shape),
@@ -67,7 +67,7 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
 
 def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):
     """numpy.eye; traced in a trace."""
-    return _made("eye", np.eye, N, M, k, dtype)
+    return _make_array("eye", np.eye, N, M, k, dtype)
 
 
 def identity(n, dtype=float, *, like=None):
@@ -82,16 +82,16 @@ def arange(start, stop=None, step=1, dtype=None, *, device=None, like=None):
     bounds = [start, stop, step]
     if any(isinstance(b, Value) and b.dtype.kind not in "iu" for b in bounds):
         first, last = (0, start) if stop is None else (start, stop)
-        return _steps(first, last, step, float if dtype is None else dtype)
-    return _made("arange", np.arange, *map(_bound, bounds), dtype=dtype)
+        return _floating_range(first, last, step, float if dtype is None else dtype)
+    return _make_array("arange", np.arange, *map(_range_bound, bounds), dtype=dtype)
 
 
-def _bound(number):
+def _range_bound(number):
     """A bound of a range, on which a shape depends: a traced integer is asked for its value."""
     return number.__index__() if isinstance(number, Value) else number
 
 
-def _steps(start, stop, step, dtype):
+def _floating_range(start, stop, step, dtype):
     """The numbers of numpy.arange, rounded as it rounds them: from the first two in ``dtype``."""
     count = max(int(np.ceil((stop - start) / step)), 0)  # of a traced value: a guard
     first, second = array(start, dtype), array(start + step, dtype)
@@ -103,27 +103,29 @@ def _steps(start, stop, step, dtype):
 
 def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """numpy.zeros_like; traced in a trace."""
-    return _like(zeros, np.zeros_like, a, dtype, order, subok, shape)
+    return _make_like(zeros, np.zeros_like, a, dtype, order, subok, shape)
 
 
 def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """numpy.ones_like; traced in a trace."""
-    return _like(ones, np.ones_like, a, dtype, order, subok, shape)
+    return _make_like(ones, np.ones_like, a, dtype, order, subok, shape)
 
 
 def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """numpy.empty_like; zeros in a trace."""
-    return _like(zeros, np.empty_like, a, dtype, order, subok, shape)
+    return _make_like(zeros, np.empty_like, a, dtype, order, subok, shape)
 
 
 def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
     """numpy.full_like, of a traced value too; traced in a trace."""
     fill = stack_traced(fill_value)
     make, function = functools.partial(full, fill_value=fill), np.full_like
-    return _like(make, functools.partial(function, fill_value=fill), a, dtype, order, subok, shape)
+    return _make_like(
+        make, functools.partial(function, fill_value=fill), a, dtype, order, subok, shape
+    )
 
 
-def _like(make: Callable, function: Callable, a, dtype, order, subok, shape):
+def _make_like(make: Callable, function: Callable, a, dtype, order, subok, shape):
     """``function`` of NumPy's, or ``make`` of the shape and dtype of ``a`` if a trace is active."""
     a = stack_traced(a)
     if isinstance(a, Value) or active_trace() is None:  # NumPy asks a Value by its protocol
@@ -136,7 +138,7 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     """numpy.array of numbers, arrays and traced values in nested lists; traced in a trace."""
     trace = active_trace()
     if trace is not None:
-        made = _traced(trace, object, dtype)
+        made = _as_traced_array(trace, object, dtype)
     elif first_traced(object) is not None:  # a Variable
         made = strong(stack_traced(object))
         made = made if dtype is None else made.astype(dtype, copy=False)
@@ -165,7 +167,7 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     return made
 
 
-def _traced(trace: Trace, object, dtype) -> Value:
+def _as_traced_array(trace: Trace, object, dtype) -> Value:
     """``object`` as a traced array of this dtype: itself if it is one."""
     made = strong(stack_traced(object))
     if not isinstance(made, Value):
@@ -220,8 +222,8 @@ def fromiter(iter, dtype, count=-1, *, like=None):
     return array(items if count < 0 else items[:count], dtype)
 
 
-def made_constant(found):
+def as_traced_constant(found):
     """An array that NumPy has made, as a traced constant in a trace."""
     trace = active_trace()
     is_array = trace is not None and isinstance(found, np.ndarray)
-    return _traced(trace, found, None) if is_array else found
+    return _as_traced_array(trace, found, None) if is_array else found

@@ -7,7 +7,7 @@ from types import BuiltinFunctionType, FunctionType, ModuleType
 import numpy as np
 from attrs import frozen
 
-from letir.numpy.making import made_constant
+from letir.numpy.making import as_traced_constant
 from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of
 from letir.tracing.operands import first_traced, stack_traced
@@ -34,7 +34,7 @@ class Recorded:
         traced = first_traced((*args, *kwargs.values()))
         if traced is None:
             found = self.function(*args, **kwargs)
-            return made_constant(found) if self.function in MAKERS else found
+            return as_traced_constant(found) if self.function in MAKERS else found
         if isinstance(self.function, np.ufunc):
             return self.function(*map(stack_traced, args), **kwargs)
         known = recorder_of(self.function) is not None or self.function in PLAIN
@@ -56,10 +56,10 @@ class Recorded:
         if name == "function":
             raise AttributeError(name)
         found = getattr(self.function, name)
-        return methods_of_lists(found) if name in METHODS else found
+        return wrap_ufunc_method(found) if name in METHODS else found
 
 
-def methods_of_lists(method: Callable) -> Callable:
+def wrap_ufunc_method(method: Callable) -> Callable:
     """A ufunc's method that takes lists of traced values too."""
 
     @functools.wraps(method)
@@ -69,22 +69,22 @@ def methods_of_lists(method: Callable) -> Callable:
     return call
 
 
-_recorded = functools.cache(Recorded)  # one object a function: lnp.sin is lnp.sin
+_wrapper_of = functools.cache(Recorded)  # one object a function: lnp.sin is lnp.sin
 
 
-def recorded(found):
+def wrap_function(found):
     """What stands for ``found`` of NumPy's: functions take lists, anything else is as it is."""
-    return _recorded(found) if isinstance(found, FUNCTIONS) else found
+    return _wrapper_of(found) if isinstance(found, FUNCTIONS) else found
 
 
-def forwarded(module: ModuleType) -> tuple[Callable, Callable]:
+def forward_names(module: ModuleType) -> tuple[Callable, Callable]:
     """``__getattr__`` and ``__dir__`` of the module of letir.numpy that stands for ``module``."""
     name = module.__name__.replace("numpy.lib.scimath", "numpy.emath")
 
     def getter(attribute: str):
         if not attribute.startswith("__"):  # doctest and copy ask modules for such names
             try:
-                return recorded(getattr(module, attribute))
+                return wrap_function(getattr(module, attribute))
             except AttributeError:
                 pass
         raise AttributeError(f"{name} has no {attribute!r}, and neither has letir.{name}")

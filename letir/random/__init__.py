@@ -44,10 +44,10 @@ __all__ = [
     "truncated_normal",
     "uniform",
 ]
-WORD = (1 << 64) - 1
+_WORD = (1 << 64) - 1
 
 
-def drawn(name: str, *args):
+def _draw_checked(name: str, *args):
     """The operation ``name`` on these arguments, which are checked outside of traces too."""
     op = PRIMITIVES[name]
     operands, attrs = op.prepare(*args) if op.prepare else (args, {})
@@ -68,7 +68,7 @@ def key(seed):
     if isinstance(seed, Value) or np.ndim(seed):
         return PRIMITIVES["random_key"](seed)
     seed = operator.index(seed)
-    return np.array([seed & WORD, seed >> 64 & WORD], np.uint64)
+    return np.array([seed & _WORD, seed >> 64 & _WORD], np.uint64)
 
 
 def split(key, num=2):
@@ -77,12 +77,12 @@ def split(key, num=2):
 
     The first keys are the same whatever ``num`` is.
     """
-    return drawn("random_split", key, num)
+    return _draw_checked("random_split", key, num)
 
 
 def fold_in(key, data):
     """The key of ``key`` and an integer: one for each step of a loop, say."""
-    return drawn("random_fold_in", key, data)
+    return _draw_checked("random_fold_in", key, data)
 
 
 # ---- numbers ----
@@ -94,7 +94,7 @@ def normal(key, shape=None, loc=0.0, scale=1.0, dtype=None):
     The dtype is that of the parameters, float64 for Python numbers. Derivatives: 1 by ``loc``, the
     standard normal number by ``scale``.
     """
-    return drawn("random_normal", key, shape, loc, scale, dtype)
+    return _draw_checked("random_normal", key, shape, loc, scale, dtype)
 
 
 def uniform(key, shape=None, low=0.0, high=1.0, dtype=None):
@@ -102,12 +102,12 @@ def uniform(key, shape=None, low=0.0, high=1.0, dtype=None):
 
     Derivatives: 1 - u by ``low``, u by ``high``, where u is the number for the bounds 0 and 1.
     """
-    return drawn("random_uniform", key, shape, low, high, dtype)
+    return _draw_checked("random_uniform", key, shape, low, high, dtype)
 
 
 def exponential(key, shape=None, scale=1.0, dtype=None):
     """Exponential numbers of mean ``scale``. Derivative: the number of mean 1."""
-    return drawn("random_exponential", key, shape, scale, dtype)
+    return _draw_checked("random_exponential", key, shape, scale, dtype)
 
 
 def gamma(key, a, shape=None, dtype=None):
@@ -116,14 +116,14 @@ def gamma(key, a, shape=None, dtype=None):
     The derivative by ``a`` is the implicit one, at a fixed probability of less; there are two
     orders of it.
     """
-    return drawn("random_gamma", key, a, shape, dtype)
+    return _draw_checked("random_gamma", key, a, shape, dtype)
 
 
 def truncated_normal(key, lower, upper, shape=None, dtype=None):
     """Standard normal numbers between ``lower`` and ``upper``, by the inverse of their distribution
     function, and so with derivatives by the bounds. Needs SciPy.
     """
-    return drawn("random_truncated_normal", key, lower, upper, shape, dtype)
+    return _draw_checked("random_truncated_normal", key, lower, upper, shape, dtype)
 
 
 # ---- choices, which have no derivatives by probabilities ----
@@ -131,7 +131,7 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None):
 
 def bernoulli(key, p=0.5, shape=None):
     """True with probability ``p``."""
-    return drawn("random_bernoulli", key, p, shape)
+    return _draw_checked("random_bernoulli", key, p, shape)
 
 
 def categorical(key, logits, axis=-1, shape=None):
@@ -139,12 +139,12 @@ def categorical(key, logits, axis=-1, shape=None):
 
     ``shape``: that of the result, to which the other axes of ``logits`` broadcast.
     """
-    return drawn("random_categorical", key, logits, axis, shape)
+    return _draw_checked("random_categorical", key, logits, axis, shape)
 
 
 def randint(key, shape, low, high, dtype=np.int64):
     """Integers from ``low`` up to, but not including, ``high``, which may be arrays."""
-    return drawn("random_randint", key, shape, low, high, dtype)
+    return _draw_checked("random_randint", key, shape, low, high, dtype)
 
 
 def permutation(key, x, axis=0):
@@ -153,8 +153,8 @@ def permutation(key, x, axis=0):
     Derivatives go where the elements come from.
     """
     if np.ndim(x) == 0:
-        return drawn("random_draw", key, "permutation", (operator.index(x),), np.int64)
-    return drawn("random_permutation", key, x, axis)
+        return _draw_checked("random_draw", key, "permutation", (operator.index(x),), np.int64)
+    return _draw_checked("random_permutation", key, x, axis)
 
 
 def choice(key, a, shape=(), replace=True, p=None, axis=0):
@@ -163,5 +163,5 @@ def choice(key, a, shape=(), replace=True, p=None, axis=0):
     Derivatives go to the elements that were chosen.
     """
     if np.ndim(a) == 0:
-        return drawn("random_places", key, operator.index(a), shape, replace, p)
-    return drawn("random_choice", key, a, shape, replace, p, axis)
+        return _draw_checked("random_places", key, operator.index(a), shape, replace, p)
+    return _draw_checked("random_choice", key, a, shape, replace, p, axis)

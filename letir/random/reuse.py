@@ -6,8 +6,8 @@ from letir.ast.attrs import token
 from letir.ast.bodies import all_bodies
 from letir.ast.terms import Bind, Lambda, Local
 
-NOT_FIRST = {"dropout": 1}  # where the key stands; first in all other operations
-REDRAWN = "random_draw"  # what rules record: the same numbers, on purpose
+_NOT_FIRST = {"dropout": 1}  # where the key stands; first in all other operations
+_REDRAWN = "random_draw"  # what rules record: the same numbers, on purpose
 
 
 @frozen
@@ -38,25 +38,25 @@ def reused_keys(fn: Lambda) -> tuple[Reuse, ...]:
     >>> [bind.op.name for bind in found.binds]
     ['random_normal', 'random_uniform']
     """
-    return tuple([reuse for body in all_bodies(fn) for reuse in reused_in(body)])
+    return tuple([reuse for body in all_bodies(fn) for reuse in _reused_in_body(body)])
 
 
-def reused_in(fn: Lambda) -> list[Reuse]:
+def _reused_in_body(fn: Lambda) -> list[Reuse]:
     """The keys that the binds of ``fn`` itself use more than once."""
     same: dict[Local, Local] = {}  # the first name of a key
     first: dict[tuple, Local] = {}  # by what makes it of another
     whole: dict[Local, Local] = {}  # the array of keys that a key is a row of
     uses: dict[Local, list[Bind]] = {}
     for bind in fn.binds:
-        made = made_of(bind)
+        made = _derivation_of(bind)
         if made is not None:
             source = same.get(bind.args[0], bind.args[0])
             known = first.setdefault((source, made), bind.binders[0])
             same[bind.binders[0]] = known
             if bind.op.name == "index":
                 whole[known] = source
-        elif bind.op.random and bind.op.name != REDRAWN:
-            key = bind.args[NOT_FIRST.get(bind.op.name, 0)]
+        elif bind.op.random and bind.op.name != _REDRAWN:
+            key = bind.args[_NOT_FIRST.get(bind.op.name, 0)]
             if type(key) is Local:
                 uses.setdefault(same.get(key, key), []).append(bind)
     found = []
@@ -67,7 +67,7 @@ def reused_in(fn: Lambda) -> list[Reuse]:
     return found
 
 
-def made_of(bind: Bind):
+def _derivation_of(bind: Bind):
     """How ``bind`` makes a key of one key: which row, or which number; None if it does not."""
     if not bind.args or type(bind.args[0]) is not Local:
         return None

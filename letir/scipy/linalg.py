@@ -3,16 +3,23 @@
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
-from letir.scipy.namespace import array, drop_in, fallback, is_traced, of_scipy, refused
+from letir.scipy.namespace import (
+    as_array_or_traced,
+    drop_in,
+    fallback_getattr,
+    find_in_scipy,
+    is_traced,
+    refusal_error,
+)
 
-__getattr__ = fallback("linalg")
+__getattr__ = fallback_getattr("linalg")
 TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
 @drop_in("linalg")
 def expm(A):
     """The exponential of square matrices."""
-    return PRIMITIVES["expm"](array(A))
+    return PRIMITIVES["expm"](as_array_or_traced(A))
 
 
 @drop_in("linalg")
@@ -20,7 +27,7 @@ def sqrtm(A):
     """The principal square root of square matrices; of a real one that has a complex root, take
     ``A.astype(complex)``.
     """
-    return PRIMITIVES["sqrtm"](array(A))
+    return PRIMITIVES["sqrtm"](as_array_or_traced(A))
 
 
 @drop_in("linalg")
@@ -28,7 +35,7 @@ def solve_triangular(
     a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True
 ):
     """The solution of a triangular system; ``trans`` as in SciPy."""
-    a, b, trans = array(a), array(b), TRANSPOSED[trans]
+    a, b, trans = as_array_or_traced(a), as_array_or_traced(b), TRANSPOSED[trans]
     a = np.conj(a) if trans == 2 else a
     return PRIMITIVES["solve_triangular"](
         a, b, transposed=trans > 0, lower=bool(lower), unit_diagonal=bool(unit_diagonal)
@@ -38,20 +45,20 @@ def solve_triangular(
 @drop_in("linalg")
 def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
     """The Cholesky factor, the upper one unless ``lower``."""
-    return np.linalg.cholesky(array(a), upper=not lower)
+    return np.linalg.cholesky(as_array_or_traced(a), upper=not lower)
 
 
 @drop_in("linalg")
 def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
     """(factor, lower) for ``cho_solve``; the other triangle, arbitrary in SciPy, is 0."""
-    return np.linalg.cholesky(array(a), upper=not lower), lower
+    return np.linalg.cholesky(as_array_or_traced(a), upper=not lower), lower
 
 
 def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
     """The solution of a system by the Cholesky factor of its matrix."""
     factor, lower = c_and_lower
     if not is_traced(factor, b):
-        return of_scipy("linalg", "cho_solve")(c_and_lower, b, overwrite_b, check_finite)
+        return find_in_scipy("linalg", "cho_solve")(c_and_lower, b, overwrite_b, check_finite)
     first, second = (0, 2) if lower else (2, 0)
     half = solve_triangular(factor, b, trans=first, lower=lower)
     return solve_triangular(factor, half, trans=second, lower=lower)
@@ -60,7 +67,7 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
 @drop_in("linalg")
 def block_diag(*arrs):
     """Matrices on the diagonal of one."""
-    blocks = [array(a) for a in arrs]
+    blocks = [as_array_or_traced(a) for a in arrs]
     blocks = [a if a.ndim == 2 else a.reshape((1, -1)) for a in blocks]
     width, at, rows = sum(a.shape[1] for a in blocks), 0, []
     for block in blocks:
@@ -73,8 +80,8 @@ def block_diag(*arrs):
 @drop_in("linalg")
 def toeplitz(c, r=None):
     """The matrix with first column ``c`` and first row ``r``, which is by default conj(c)."""
-    c = array(c).reshape(-1)
-    r = np.conj(c) if r is None else array(r).reshape(-1)
+    c = as_array_or_traced(c).reshape(-1)
+    r = np.conj(c) if r is None else as_array_or_traced(r).reshape(-1)
     every = np.concatenate([c[::-1], r[1:]])
     rows, columns = np.arange(c.shape[0])[:, None], np.arange(r.shape[0])
     return every[c.shape[0] - 1 - rows + columns]
@@ -83,23 +90,23 @@ def toeplitz(c, r=None):
 @drop_in("linalg")
 def solve(a, b, lower=False, *, assume_a=None, transposed=False, **options):
     """The solution of a system; ``assume_a`` chooses no other method here."""
-    a = array(a)
-    return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, array(b))
+    a = as_array_or_traced(a)
+    return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, as_array_or_traced(b))
 
 
 @drop_in("linalg")
 def inv(a, overwrite_a=False, check_finite=True, **options):
     """The inverse."""
-    return np.linalg.inv(array(a))
+    return np.linalg.inv(as_array_or_traced(a))
 
 
 @drop_in("linalg")
 def det(a, overwrite_a=False, check_finite=True):
     """The determinant."""
-    return np.linalg.det(array(a))
+    return np.linalg.det(as_array_or_traced(a))
 
 
 @drop_in("linalg")
 def logm(A):
     """Refused: SciPy's estimate of its error draws random numbers."""
-    raise refused("logm", "write it by the eigenvalues, numpy.linalg.eigh")
+    raise refusal_error("logm", "write it by the eigenvalues, numpy.linalg.eigh")

@@ -19,7 +19,7 @@ def is_traced(*args, **kwargs) -> bool:
     return first_traced((*args, *kwargs.values())) is not None
 
 
-def of_scipy(part: str, name: str):
+def find_in_scipy(part: str, name: str):
     """A name of ``scipy.part``, with SciPy's AttributeError if there is none."""
     return scipy_function(np, part, name)
 
@@ -33,7 +33,7 @@ def drop_in(part: str) -> Callable:
         @functools.wraps(function)
         def called(*args, **kwargs):
             if not is_traced(*args, **kwargs):
-                return of_scipy(part, function.__name__)(*args, **kwargs)
+                return find_in_scipy(part, function.__name__)(*args, **kwargs)
             return function(*args, **kwargs)
 
         return called
@@ -41,23 +41,23 @@ def drop_in(part: str) -> Callable:
     return decorate
 
 
-def array(x):
+def as_array_or_traced(x):
     """An argument as an array: a traced value, or what NumPy makes of it."""
     x = stack_traced(x)
     return x if isinstance(x, Value) else np.asarray(x)
 
 
-def refused(name: str, reason: str) -> MissingRule:
+def refusal_error(name: str, reason: str) -> MissingRule:
     """The error for arguments with which a function is not recorded."""
     return MissingRule(f"{name} of traced values is not recorded: {reason}{at_user()}")
 
 
-def fallback(part: str) -> Callable:
+def fallback_getattr(part: str) -> Callable:
     """``__getattr__`` of a namespace: SciPy's own names."""
 
     def find(name: str):
         if name.startswith("__"):  # asked by doctest and copy
             raise AttributeError(f"module 'letir.scipy.{part}' has no attribute {name!r}")
-        return of_scipy(part, name)
+        return find_in_scipy(part, name)
 
     return find

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from letir.scipy.namespace import array, drop_in, fallback, refused
+from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr, refusal_error
 
-__getattr__ = fallback("signal")
+__getattr__ = fallback_getattr("signal")
 
 
 @drop_in("signal")
@@ -12,7 +12,7 @@ def convolve(in1, in2, mode="full", method="auto"):
     """The convolution of arrays of any rank; of more than one axis through the Fourier transform,
     whatever ``method`` says, and so with its rounding.
     """
-    first, second = array(in1), array(in2)
+    first, second = as_array_or_traced(in1), as_array_or_traced(in2)
     if first.ndim != second.ndim:
         raise ValueError("volume and kernel should have the same dimensionality")
     if first.ndim == 0:
@@ -20,7 +20,7 @@ def convolve(in1, in2, mode="full", method="auto"):
     if method not in ("auto", "direct", "fft"):
         raise ValueError("Acceptable method flags are 'auto', 'direct', or 'fft'.")
     if first.ndim == 1 and method != "fft":
-        return cut(np.convolve(first, second), first.shape, second.shape, mode, (0,))
+        return _crop_to_mode(np.convolve(first, second), first.shape, second.shape, mode, (0,))
     found = fftconvolve(first, second, mode)
     kind = np.result_type(first.dtype, second.dtype)
     return np.rint(found).astype(kind) if kind.kind in "iu" else found
@@ -29,8 +29,8 @@ def convolve(in1, in2, mode="full", method="auto"):
 @drop_in("signal")
 def fftconvolve(in1, in2, mode="full", axes=None):
     """The convolution through the Fourier transform, along ``axes``, which are all by default."""
-    first, second = array(in1), array(in2)
-    axes = tuple(range(first.ndim)) if axes is None else normal(axes, first.ndim)
+    first, second = as_array_or_traced(in1), as_array_or_traced(in2)
+    axes = tuple(range(first.ndim)) if axes is None else _positive_axes(axes, first.ndim)
     if any(0 in x.shape for x in (first, second)):
         return np.array([])
     sizes = tuple([first.shape[a] + second.shape[a] - 1 for a in axes])
@@ -40,15 +40,15 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     else:
         found = np.fft.rfftn(first, sizes, axes=axes) * np.fft.rfftn(second, sizes, axes=axes)
         full = np.fft.irfftn(found, sizes, axes=axes)
-    return cut(full, first.shape, second.shape, mode, axes)
+    return _crop_to_mode(full, first.shape, second.shape, mode, axes)
 
 
-def normal(axes, ndim: int) -> tuple:
+def _positive_axes(axes, ndim: int) -> tuple:
     """Axes counted from the front."""
     return tuple([a % ndim for a in ((axes,) if isinstance(axes, int) else axes)])
 
 
-def cut(full, first: tuple, second: tuple, mode: str, axes: tuple):
+def _crop_to_mode(full, first: tuple, second: tuple, mode: str, axes: tuple):
     """The part of a full convolution that ``mode`` asks for."""
     if mode == "full":
         return full
@@ -81,8 +81,10 @@ def oaconvolve(in1, in2, mode="full", axes=None):
 @drop_in("signal")
 def correlate(in1, in2, mode="full", method="auto"):
     """The correlation: the convolution with the second array turned around and conjugated."""
-    second = array(in2)
-    if mode == "valid" and any(n < m for n, m in zip(array(in1).shape, second.shape, strict=True)):
-        raise refused("correlate", "mode 'valid' with a second array that is the larger one")
+    second = as_array_or_traced(in2)
+    if mode == "valid" and any(
+        n < m for n, m in zip(as_array_or_traced(in1).shape, second.shape, strict=True)
+    ):
+        raise refusal_error("correlate", "mode 'valid' with a second array that is the larger one")
     turned = np.conj(second[(slice(None, None, -1),) * second.ndim])
     return convolve(in1, turned, mode, method)

@@ -5,14 +5,14 @@ import math
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
-from letir.scipy.namespace import array, drop_in, fallback, refused
+from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr, refusal_error
 
-__getattr__ = fallback("special")
+__getattr__ = fallback_getattr("special")
 
 
-def floating(x):
+def _as_floating(x):
     """An array of real floating numbers; SciPy's functions of lists go through here."""
-    x = array(x)
+    x = as_array_or_traced(x)
     return x if x.dtype.kind in "fc" else x.astype(float)
 
 
@@ -21,13 +21,13 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     """log(sum(b * exp(a))), without overflow; with ``return_sign`` of the absolute value, and the
     sign.
     """
-    a = floating(a)
+    a = _as_floating(a)
     if a.dtype.kind == "c":
-        raise refused("logsumexp", "complex numbers; write log(sum(exp(a)))")
+        raise refusal_error("logsumexp", "complex numbers; write log(sum(exp(a)))")
     if b is None and not return_sign:
         return PRIMITIVES["logsumexp"](a, axis=axis, keepdims=keepdims)
     if b is not None:
-        b = array(b)
+        b = as_array_or_traced(b)
         shape = np.broadcast_shapes(a.shape, b.shape)
         a, b = np.broadcast_to(a, shape), np.broadcast_to(b, shape)
         a = np.where(b == 0, -math.inf, a)  # 0 * inf counts as nothing
@@ -44,44 +44,44 @@ def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
     return (found, sign) if return_sign else found
 
 
-def along(name: str, x, axis):
+def _apply_along(name: str, x, axis):
     """A record along one axis, several, or, for None, all."""
-    x = floating(x)
+    x = _as_floating(x)
     if x.dtype.kind == "c":
-        raise refused(name, "complex numbers")
+        raise refusal_error(name, "complex numbers")
     return PRIMITIVES[name](x, axis=tuple(range(x.ndim)) if axis is None else axis)
 
 
 @drop_in("special")
 def softmax(x, axis=None):
     """exp(x) / sum(exp(x)) along the axis, or of all elements."""
-    return along("softmax", x, axis)
+    return _apply_along("softmax", x, axis)
 
 
 @drop_in("special")
 def log_softmax(x, axis=None):
     """The logarithm of ``softmax``."""
-    return along("log_softmax", x, axis)
+    return _apply_along("log_softmax", x, axis)
 
 
 @drop_in("special")
 def softplus(x):
     """log(1 + exp(x))."""
-    return np.logaddexp(0.0, floating(x))
+    return np.logaddexp(0.0, _as_floating(x))
 
 
 @drop_in("special")
 def polygamma(n, x):
     """The derivative of order ``n``, an int, of psi."""
     if type(n) is not int:
-        raise refused("polygamma", f"the order is a Python int, found {n!r}")
-    return PRIMITIVES["polygamma"](n, floating(x))
+        raise refusal_error("polygamma", f"the order is a Python int, found {n!r}")
+    return PRIMITIVES["polygamma"](n, _as_floating(x))
 
 
 @drop_in("special")
 def multigammaln(a, d):
     """The logarithm of the multivariate gamma function of dimension ``d``, an int."""
-    a = floating(a)
+    a = _as_floating(a)
     total = d * (d - 1) / 4 * math.log(math.pi)
     for j in range(1, d + 1):
         total = PRIMITIVES["gammaln"](a + (1 - j) / 2) + total

@@ -6,9 +6,15 @@ import numpy as np
 from attrs import frozen
 
 from letir.ast.primitive import PRIMITIVES
-from letir.scipy.namespace import array, fallback, is_traced, of_scipy, refused
+from letir.scipy.namespace import (
+    as_array_or_traced,
+    fallback_getattr,
+    find_in_scipy,
+    is_traced,
+    refusal_error,
+)
 
-__getattr__ = fallback("stats")
+__getattr__ = fallback_getattr("stats")
 METHODS = frozenset(
     ["pdf", "logpdf", "pmf", "logpmf", "cdf", "logcdf", "sf", "logsf", "ppf", "isf"]
 )
@@ -25,14 +31,14 @@ class Distribution:
     def __getattr__(self, method: str):
         if method.startswith("__"):
             raise AttributeError(method)
-        found = getattr(of_scipy("stats", self.name), method)
-        return found if method not in METHODS else Method(self, method)
+        found = getattr(find_in_scipy("stats", self.name), method)
+        return found if method not in METHODS else DistributionMethod(self, method)
 
     def __call__(self, *args, **kwargs):
         """The distribution with these parameters."""
         if not is_traced(*args, **kwargs):
-            return of_scipy("stats", self.name)(*args, **kwargs)
-        return Frozen(self, args, tuple(kwargs.items()))
+            return find_in_scipy("stats", self.name)(*args, **kwargs)
+        return FrozenDistribution(self, args, tuple(kwargs.items()))
 
     def parameters(self, *args, **kwargs) -> tuple:
         """The shape parameters, loc and scale, in order."""
@@ -44,16 +50,16 @@ class Distribution:
         unknown = given.keys() - {*names, "scale"}
         if missing or unknown:
             raise TypeError(f"{self.name} has the parameters {names}, found {sorted(given)}")
-        return tuple([number(given[name]) for name in names])
+        return tuple([_as_parameter(given[name]) for name in names])
 
 
-def number(x):
+def _as_parameter(x):
     """A parameter: a Python number as it is, a list as an array."""
-    return x if type(x) in (int, float) else array(x)
+    return x if type(x) in (int, float) else as_array_or_traced(x)
 
 
 @frozen
-class Method:
+class DistributionMethod:
     """logpdf, cdf and so on of a distribution."""
 
     distribution: Distribution
@@ -62,18 +68,18 @@ class Method:
     def __call__(self, x, *args, **kwargs):
         distribution = self.distribution
         if not is_traced(x, *args, **kwargs):
-            found = getattr(of_scipy("stats", distribution.name), self.name)
+            found = getattr(find_in_scipy("stats", distribution.name), self.name)
             return found(x, *args, **kwargs)
         name = f"{distribution.name}_{self.name}"
         try:
             op = PRIMITIVES[name]
         except KeyError:
-            raise refused(name.replace("_", "."), "there is no formula of it here") from None
-        return op(number(x), *distribution.parameters(*args, **kwargs))
+            raise refusal_error(name.replace("_", "."), "there is no formula of it here") from None
+        return op(_as_parameter(x), *distribution.parameters(*args, **kwargs))
 
 
 @frozen
-class Frozen:
+class FrozenDistribution:
     """A distribution with its parameters."""
 
     distribution: Distribution
@@ -84,8 +90,10 @@ class Frozen:
         if method.startswith("__"):
             raise AttributeError(method)
         if method not in METHODS:
-            raise refused(f"{self.distribution.name}(...).{method}", "only densities and such are")
-        found = Method(self.distribution, method)
+            raise refusal_error(
+                f"{self.distribution.name}(...).{method}", "only densities and such are"
+            )
+        found = DistributionMethod(self.distribution, method)
         return lambda x: found(x, *self.args, **dict(self.kwargs))
 
 
@@ -104,17 +112,17 @@ class MultivariateNormal:
     def __getattr__(self, name: str):
         if name.startswith("__"):
             raise AttributeError(name)
-        return getattr(of_scipy("stats", "multivariate_normal"), name)
+        return getattr(find_in_scipy("stats", "multivariate_normal"), name)
 
     def logpdf(self, x, mean=None, cov=1, allow_singular=False):
         """The logarithm of the density of the rows of ``x``."""
         if not is_traced(x, mean, cov):
-            found = of_scipy("stats", "multivariate_normal").logpdf
+            found = find_in_scipy("stats", "multivariate_normal").logpdf
             return found(x, mean, cov, allow_singular)
         if allow_singular:
-            raise refused("multivariate_normal.logpdf", "allow_singular: add to the diagonal")
-        x, cov = array(x), array(cov)
-        mean = 0.0 if mean is None else array(mean)
+            raise refusal_error("multivariate_normal.logpdf", "allow_singular: add to the diagonal")
+        x, cov = as_array_or_traced(x), as_array_or_traced(cov)
+        mean = 0.0 if mean is None else as_array_or_traced(mean)
         # as SciPy: a vector of variances needs a mean that says how many there are
         dim = cov.shape[-1] if cov.ndim > 1 else np.size(mean)
         if dim == 1 and (x.ndim < 1 or x.shape[-1] != 1):
@@ -126,7 +134,7 @@ class MultivariateNormal:
     def pdf(self, x, mean=None, cov=1, allow_singular=False):
         """The density of the rows of ``x``."""
         if not is_traced(x, mean, cov):
-            found = of_scipy("stats", "multivariate_normal").pdf
+            found = find_in_scipy("stats", "multivariate_normal").pdf
             return found(x, mean, cov, allow_singular)
         return PRIMITIVES["exp"](self.logpdf(x, mean, cov, allow_singular))
 

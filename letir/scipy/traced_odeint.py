@@ -6,12 +6,12 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import ShapeDtype
 from letir.eval.array_modules import is_array
-from letir.scipy.namespace import array, is_traced, of_scipy, refused
+from letir.scipy.namespace import as_array_or_traced, find_in_scipy, is_traced, refusal_error
 from letir.tracing.entry import record
 from letir.tracing.trace_state import ABSTRACT, ACTIVE, Trace
 
 
-def in_double(x):
+def _as_double(x):
     """An array in double precision, in which SciPy solves."""
     return x if x.dtype == np.float64 else x.astype(np.float64)
 
@@ -25,10 +25,10 @@ def odeint(func, y0, t, args=(), *, rtol=None, atol=None, tfirst=False, **option
     """
     args = args if isinstance(args, tuple) else (args,)
     if not isinstance(ACTIVE.get(), Trace) and not is_traced(y0, t, *args):
-        return of_scipy("integrate", "odeint")(
+        return find_in_scipy("integrate", "odeint")(
             func, y0, t, args, rtol=rtol, atol=atol, tfirst=tfirst, **options
         )
-    y0, t = (in_double(np.atleast_1d(array(x))) for x in (y0, t))
+    y0, t = (_as_double(np.atleast_1d(as_array_or_traced(x))) for x in (y0, t))
     places = [i for i, arg in enumerate(args) if isinstance(arg, Value) or is_array(arg)]
 
     def slope(y, s, *given):
@@ -36,16 +36,16 @@ def odeint(func, y0, t, args=(), *, rtol=None, atol=None, tfirst=False, **option
         for place, arg in zip(places, given, strict=True):
             every[place] = arg
         out = func(s, y, *every) if tfirst else func(y, s, *every)
-        return np.broadcast_to(in_double(array(out)), y.shape)
+        return np.broadcast_to(_as_double(as_array_or_traced(out)), y.shape)
 
     operands = [args[i] for i in places]
     kinds = [ShapeDtype(x.shape, x.dtype) for x in (y0, *operands)]
     recording = record(slope, (kinds[0], ShapeDtype((), float), *kinds[1:]), {}, ABSTRACT)
     operands += recording.lifted
     if not is_traced(y0, t, *operands):
-        return of_scipy("integrate", "odeint")(
+        return find_in_scipy("integrate", "odeint")(
             func, y0, t, args, rtol=rtol, atol=atol, tfirst=tfirst, **options
         )
     if options:
-        raise refused("odeint", f"leave out {', '.join(options)}")
+        raise refusal_error("odeint", f"leave out {', '.join(options)}")
     return PRIMITIVES["odeint"](y0, t, *operands, body=recording.fn, rtol=rtol, atol=atol)

@@ -11,7 +11,7 @@ import pytest
 import letir as lt
 import letir.numpy as lnp
 from letir.ast.primitive import PRIMITIVES
-from letir.cli import parser
+from letir.cli import build_parser
 from letir.ops import load_all
 
 ROOT = Path(__file__).parents[2]
@@ -88,7 +88,7 @@ def anchor_of(heading: str) -> str:
 
 
 def test_the_readme_names_every_command():
-    commands = parser()._subparsers._group_actions[0].choices
+    commands = build_parser()._subparsers._group_actions[0].choices
 
     assert not [name for name in commands if name not in text_of("README.md")]
 
