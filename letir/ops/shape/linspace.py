@@ -1,8 +1,8 @@
-"""Numbers at equal distances between two traced ends: linspace, logspace, geomspace.
+"""Evenly spaced numbers between two traced ends: linspace, logspace, geomspace.
 
-How many is an attribute. With ``w`` from 0 at the start to 1 at the stop, linspace is
-``start + w * (stop - start)``, logspace ``base`` to that power, and geomspace ``start`` times
-``(stop / start) ** w``: the derivatives follow from these.
+The number of samples is an attribute. With ``w`` from 0 at the start to 1 at the stop, linspace is
+``start + w * (stop - start)``, logspace is ``base`` to that power, and geomspace is
+``start * (stop / start) ** w``. The derivatives follow from these formulas.
 """
 
 import numpy as np
@@ -12,10 +12,10 @@ from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import (
+    PYTHON_TYPES,
     add_terms,
     broadcast_tangent,
     define,
-    promotion_type,
     recast,
     takes_gradient,
     unbroadcast,
@@ -26,18 +26,21 @@ from letir.ops.shape.transpose_join_split import move_axes, normalize_axes
 
 
 def _spaced_dtype(function, types: tuple, dtype) -> np.dtype:
-    """The dtype that NumPy's ``function`` gives for ends of these types: it is asked."""
-    ends = [promotion_type(kind)(1) if kind.weak else np.ones((), kind.dtype)[()] for kind in types]
+    """The dtype of the samples between ends of these types, found by calling ``function``."""
+    ends = [
+        PYTHON_TYPES[kind.dtype.kind](1) if kind.weak else np.ones((), kind.dtype)[()]
+        for kind in types
+    ]
     named = dict(zip(("start", "stop", "base"), ends, strict=False))
     return function(**named, num=1, dtype=dtype).dtype
 
 
 def _spaced_aval(name: str, function):
-    """The type rule: a further axis of ``num`` elements."""
+    """The type rule: the broadcast shape of the ends with a new axis of ``num`` samples."""
 
     def aval(*types, num, endpoint, dtype, axis):
         if num < 0:
-            raise ShapeError(f"{name}: the number of samples is {num}, and must not be negative")
+            raise ShapeError(f"{name}: the number of samples must not be negative, found {num}")
         shape = broadcast_shapes(*[kind.shape for kind in types])
         (axis,) = normalize_axes(axis, len(shape) + 1)
         return ArrayType(_spaced_dtype(function, types, dtype), (*shape[:axis], num, *shape[axis:]))
@@ -46,7 +49,7 @@ def _spaced_aval(name: str, function):
 
 
 def _spaced_impl(name: str):
-    """The array module's function; its ends go by name, since ``base`` comes after ``num``."""
+    """The array module's function. The ends are keywords, since ``base`` comes after ``num``."""
 
     def impl(xp, *ends, num, endpoint=True, dtype=None, axis=0):
         named = dict(zip(("start", "stop", "base"), ends, strict=False))
@@ -56,7 +59,7 @@ def _spaced_impl(name: str):
 
 
 def _spaced_prepare(start, stop, num=50, endpoint=True, *further, dtype=None, axis=0, **others):
-    """The attributes that the three have in common."""
+    """The operands and the attributes that the three functions share."""
     return (start, stop, *further), {
         "num": as_size(num),
         "endpoint": bool(endpoint),
@@ -68,7 +71,7 @@ def _spaced_prepare(start, stop, num=50, endpoint=True, *further, dtype=None, ax
 def _linspace_prepare(
     start, stop, num=50, endpoint=True, retstep=False, dtype=None, axis=0, *, device=None
 ):
-    """np.linspace's call."""
+    """np.linspace."""
     if retstep:
         raise ShapeError(
             "linspace: retstep=True is not recorded\n"
@@ -78,48 +81,50 @@ def _linspace_prepare(
 
 
 def _logspace_prepare(start, stop, num=50, endpoint=True, base=10.0, dtype=None, axis=0):
-    """np.logspace's call."""
+    """np.logspace."""
     return _spaced_prepare(start, stop, num, endpoint, base, dtype=dtype, axis=axis)
 
 
 def _geomspace_prepare(start, stop, num=50, endpoint=True, dtype=None, axis=0):
-    """np.geomspace's call."""
+    """np.geomspace."""
     return _spaced_prepare(start, stop, num, endpoint, dtype=dtype, axis=axis)
 
 
 # ---- derivatives, with the new axis in front ----
 
 
-def _weights(y: Value, num: int, endpoint: bool) -> np.ndarray:
-    """``w`` for each sample, against results with the axis in front."""
+def _stop_weights(y: Value, num: int, endpoint: bool) -> np.ndarray:
+    """The weight ``w`` of the stop in each sample of ``y``, whose samples are along axis 0."""
     steps = num - 1 if endpoint else num
     w = np.arange(num) / max(steps, 1)
     return w.reshape(-1, *(1,) * (y.ndim - 1)).astype(y.dtype)
 
 
 def _linear_terms(g, y, start, stop, *, num, endpoint):
-    """``g`` times the derivative of linspace by each end."""
-    w = _weights(y, num, endpoint)
+    """``g`` times the derivatives of linspace with respect to the ends."""
+    w = _stop_weights(y, num, endpoint)
     return g * (1 - w), g * w
 
 
 def _geometric_terms(g, y, start, stop, *, num, endpoint):
-    """``g`` times the derivative of geomspace by each end."""
-    w = _weights(y, num, endpoint)
+    """``g`` times the derivatives of geomspace with respect to the ends."""
+    w = _stop_weights(y, num, endpoint)
     return g * (y * (1 - w) / start), g * (y * w / stop)
 
 
 def _power_terms(g, y, start, stop, base, *, num, endpoint):
-    """``g`` times the derivative of logspace by each end and by the base."""
-    w = _weights(y, num, endpoint)
-    # in the dtype of y: the logarithm of a Python number would be wide
+    """``g`` times the derivatives of logspace with respect to the ends and the base."""
+    w = _stop_weights(y, num, endpoint)
+    # in the dtype of y: np.log of a Python number is in double precision
     slope = y * (log(base).astype(y.dtype) if isinstance(base, Value) else np.log(base).item())
     exponent = start * (1 - w) + w * stop
     return g * (slope * (1 - w)), g * (slope * w), g * (y * exponent / base)
 
 
 def _spaced(name: str, function, terms, prepare):
-    """Register one of the three; ``terms`` are of both modes: the Jacobian has one row a sample."""
+    """Register one of the three functions. ``terms`` serve the VJP and the JVP, since each sample
+    depends only on its own elements of the ends.
+    """
 
     def vjp(ct, y, *ends, num, endpoint, dtype, axis):
         front = [recast(move_axes(v, (axis,), (0,)), y.dtype) for v in (ct, y)]
@@ -160,7 +165,7 @@ def _spaced(name: str, function, terms, prepare):
 
 
 def _spaced_source(write, start, stop, *base, **attrs):
-    """NumPy's function, with the base as a keyword."""
+    """A call of NumPy's function, with the base as a keyword."""
     return write.numpy_call(start, stop, *[f"base={b}" for b in base], **attrs)
 
 

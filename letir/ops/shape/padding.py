@@ -1,10 +1,12 @@
-"""pad: longer axes, with every mode of NumPy's.
+"""pad: borders around an array, in every mode of NumPy.
 
-The constant mode has rules of its own. In all others the border of an axis is linear in what the
-axis holds (edge, reflect, symmetric, wrap, linear_ramp, mean) or an extremum or median of it: the
-derivative is that of ``_pad_decompose``, which goes from axis to axis as NumPy does. An empty
-border, which NumPy leaves to chance, is of zeros.
+The constant mode has derivative rules of its own. In the other modes the border of an axis is a
+linear function of the elements along it (edge, reflect, symmetric, wrap, linear_ramp, mean), or
+their extremum or median; these are differentiated through ``_pad_decompose``, which goes from axis
+to axis as NumPy does. The border of mode="empty", undefined in NumPy, is zeros here.
 """
+
+from typing import Any
 
 import numpy as np
 
@@ -30,8 +32,8 @@ _OPTIONS = {  # mode -> the keyword that NumPy takes with it
 
 
 def _pairs_of(numbers, ndim: int, convert) -> tuple:
-    """(before, after) for each axis, of NumPy's many spellings."""
-    if isinstance(numbers, dict):  # axis -> width; the others stay as they are
+    """(before, after) for each axis, from any of the forms that NumPy accepts."""
+    if isinstance(numbers, dict):  # axis -> width; other axes get no border
         full = [(0, 0)] * ndim
         for axis, pair in numbers.items():
             full[axis] = pair if np.ndim(pair) else (pair, pair)
@@ -43,11 +45,13 @@ def _pairs_of(numbers, ndim: int, convert) -> tuple:
 
 
 def _pad_prepare(array, pad_width, mode="constant", **options):
-    """np.pad's call: ``value`` is what the border has, or ramps to; ``of`` what else is given."""
+    """np.pad. ``value`` is the value of the border or the end of its ramp; ``of`` is the
+    ``stat_length`` or ``reflect_type``.
+    """
     if mode not in _OPTIONS:
         raise ShapeError(
-            f"pad: mode={mode!r} is none of {', '.join(sorted(_OPTIONS))}\n"
-            "  build a border of your own with concatenate"
+            f"pad: mode={mode!r} is not one of {', '.join(sorted(_OPTIONS))}\n"
+            "  build your own border with concatenate"
         )
     if not options.keys() <= {_OPTIONS[mode]}:
         raise ShapeError(f"pad: {', '.join(options)} cannot be given with mode={mode!r}")
@@ -64,10 +68,12 @@ def _pad_prepare(array, pad_width, mode="constant", **options):
 
 
 def _border_values(values, ndim: int):
-    """Values of the border, one or a pair for each axis. Raises ShapeError for traced ones."""
+    """The values of the border: one, or a pair for each axis. Raises ShapeError if any is
+    traced.
+    """
     if _first_value(values) is not None:
         raise ShapeError(
-            "pad: the values of the border are attributes, and cannot be traced\n"
+            "pad: the values of the border are attributes and cannot be traced\n"
             "  make an array of them, letir.numpy.full(shape, value), and write x into it"
         )
     if isinstance(values, int | float | complex | np.generic):
@@ -76,7 +82,7 @@ def _border_values(values, ndim: int):
 
 
 def _first_value(values) -> Value | None:
-    """A Value among these numbers, None if there is none."""
+    """The first Value among these numbers, None if there is none."""
     if isinstance(values, list | tuple):
         return next((found for v in values if (found := _first_value(v)) is not None), None)
     return values if isinstance(values, Value) else None
@@ -92,7 +98,7 @@ def _pad_impl(xp, x, *, width, value=0, mode="constant", of=None):
 
 
 def _pad_aval(x, *, width, value, mode, of):
-    """Each axis longer by its two widths."""
+    """The operand's type with each axis longer by its two widths."""
     if len(width) != x.ndim or any(n < 0 for pair in width for n in pair):
         raise ShapeError(f"pad: widths {width} do not fit an array of shape {x.shape}")
     pairs = list(zip(x.shape, width, strict=True))
@@ -102,8 +108,8 @@ def _pad_aval(x, *, width, value, mode, of):
 
 
 @batch_first
-def _padded(args, mapped, *, width, value, mode, of, transform=None):
-    """The batching rule: no border along the batch."""
+def _pad_batch(args, mapped, *, width, value, mode, of, transform=None):
+    """The batching rule: the batch axis gets no border."""
     if type(value) is tuple:
         value = ((0, 0), *value)
     if type(of) is tuple:
@@ -115,32 +121,36 @@ def _padded(args, mapped, *, width, value, mode, of, transform=None):
 
 
 def _pad_decompose(x, *, width, value=0, mode="constant", of=None):
-    """One axis after the other."""
+    """``x`` padded along one axis after the other."""
     for axis, pair in enumerate(width):
         if not sum(pair):
             continue
         values = value[axis] if type(value) is tuple else (value, value)
         if mode in ("constant", "empty"):
             x = concatenate(
-                [_filled(x, axis, pair[0], values[0]), x, _filled(x, axis, pair[1], values[1])],
+                [
+                    _constant_border(x, axis, pair[0], values[0]),
+                    x,
+                    _constant_border(x, axis, pair[1], values[1]),
+                ],
                 axis,
             )
         else:
-            x = _extended(x, axis, pair, mode, of[axis] if type(of) is tuple else of)
-        if mode == "linear_ramp" and values != (0, 0):  # where it goes, beside what is linear
+            x = _add_borders(x, axis, pair, mode, of[axis] if type(of) is tuple else of)
+        if mode == "linear_ramp" and values != (0, 0):  # the part that does not depend on x
             ends = np.pad(np.zeros(x.shape[axis] - sum(pair)), pair, mode, end_values=values)
             x = x + ends.astype(x.dtype).reshape(-1, *(1,) * (x.ndim - axis - 1))
     return x
 
 
-def _filled(x: Value, axis: int, width: int, value) -> Value:
-    """A border of one value."""
+def _constant_border(x: Value, axis: int, width: int, value) -> Value:
+    """A border for one side of ``axis`` that holds one value."""
     shape = (*x.shape[:axis], width, *x.shape[axis + 1 :])
     return x.emitter.apply(full, (value,), full.complete({"shape": shape, "dtype": x.dtype}))
 
 
-def _extended(x: Value, axis: int, pair: tuple, mode: str, of) -> Value:
-    """``x`` with a border along one axis, of what is linear or an extremum."""
+def _add_borders(x: Value, axis: int, pair: tuple, mode: Any, of) -> Value:
+    """``x`` with borders at both ends of one axis, computed from its elements."""
     n = known_size(x.shape[axis], "pad")
     if mode in _REDUCED:
         lengths = [n if of is None else min(k, n) for k in of or (n, n)]
@@ -152,17 +162,17 @@ def _extended(x: Value, axis: int, pair: tuple, mode: str, of) -> Value:
         return concatenate([before, x, after], axis)
     if mode in _COPIED and of != "odd":
         places = np.pad(np.arange(n), pair, mode)
-        ends = np.split(places, [pair[0], pair[0] + n])
-        borders = [x[(*(slice(None),) * axis, ends[i])] for i in (0, 2)]
+        pieces = np.split(places, [pair[0], pair[0] + n])
+        borders = [x[(*(slice(None),) * axis, pieces[i])] for i in (0, 2)]
         return concatenate([borders[0], x, borders[1]], axis)
-    # linear: as a matrix, of what it does to each element alone
+    # a linear function of the axis, as a matrix: its columns are the padded unit vectors
     options = {} if of is None else {_OPTIONS[mode]: of if type(of) is str else (of, of)}
     matrix = np.pad(np.eye(n), (pair, (0, 0)), mode, **options)
     return move_axes(move_axes(x, (axis,), (-1,)) @ matrix.T.astype(x.dtype), (-1,), (axis,))
 
 
 def _end_of(x: Value, axis: int, end: slice, width: int, reduction: str) -> Value:
-    """A border of the extremum or median of one end of the axis."""
+    """A border that holds the extremum or median of the part ``end`` of the axis."""
     part = x[(*(slice(None),) * axis, end)]
     found = PRIMITIVES[reduction](part, axis=axis, keepdims=True)
     return broadcast_to(found, (*x.shape[:axis], width, *x.shape[axis + 1 :])).astype(x.dtype)
@@ -172,16 +182,16 @@ _linear_vjp, _linear_jvp = composite_rules(_pad_decompose, several=False)
 
 
 def _pad_vjp(ct, y, x, *, transform, **attrs):
-    """The part within a constant border; else that of the decomposition."""
+    """The cotangent without the constant border; other modes go through the decomposition."""
     if attrs["mode"] != "constant":
         return _linear_vjp(ct, y, x, transform=transform, **attrs)
-    # x[1:-0] is empty
+    # None, not -0: x[1:-0] is empty
     inner = [slice(before, None if after == 0 else -after) for before, after in attrs["width"]]
     return (ct[tuple(inner)],)
 
 
 def _pad_jvp(tangents, y, x, *, transform, **attrs):
-    """The tangent in a border of zeros; else that of the decomposition."""
+    """The tangent with a border of zeros; other modes go through the decomposition."""
     if attrs["mode"] != "constant":
         return _linear_jvp(tangents, y, x, transform=transform, **attrs)
     return pad(tangents[0], attrs["width"])
@@ -196,7 +206,7 @@ pad = composite(
     jvp=_pad_jvp,
     prepare=_pad_prepare,
     numpy=(np.pad,),
-    batch=_padded,
+    batch=_pad_batch,
     onnx="Pad",
     source=arrays.pad,
     added="value",

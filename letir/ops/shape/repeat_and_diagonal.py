@@ -1,13 +1,15 @@
-"""Operations that repeat elements, or take them from diagonals: roll, tile, repeat, tril, triu,
-diagonal, diagflat, trace.
+"""Operations that repeat elements or work on diagonals: roll, tile, repeat, tril, triu, diagonal,
+diagflat, trace.
 
-What letir.ops.shape.transpose_join_split does not have. All are linear; those that are made of
-others are composites.
+All are linear in their operand; those that can be written with other operations are composites.
 """
+
+from typing import Any
 
 import numpy as np
 
 from letir.ast.attrs import Here
+from letir.ast.primitive import Primitive
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import (
     batch_first,
@@ -25,13 +27,13 @@ from letir.ops.shape.shape_and_creation import as_size, broadcast_to, reshape
 from letir.ops.shape.transpose_join_split import int_or_tuple, move_axes, normalize_axes
 
 
-def count_axes(a) -> int:
-    """The number of axes of an operand of NumPy's call, which may be a list or a number."""
+def count_axes(a: Any) -> int:
+    """The number of axes of an array, a list or a number that a user passed."""
     return a.ndim if hasattr(a, "ndim") else np.ndim(a)
 
 
-def _whole_numbers(numbers):
-    """Counts as an attribute: an int, or a tuple of them; traced ones record a guard."""
+def _integer_or_tuple(numbers):
+    """Counts as an attribute: an int or a tuple of ints. A traced count records a guard."""
     if getattr(numbers, "shape", ()) or isinstance(numbers, list | tuple):
         return tuple([as_size(n) for n in numbers])
     return as_size(numbers)
@@ -41,8 +43,8 @@ def _whole_numbers(numbers):
 
 
 def _roll_prepare(a, shift, axis=None):
-    """np.roll's call: as many shifts as axes."""
-    shift, axis = _whole_numbers(shift), int_or_tuple(axis)
+    """np.roll, with as many shifts as axes."""
+    shift, axis = _integer_or_tuple(shift), int_or_tuple(axis)
     if axis is None or (type(shift) is int and type(axis) is int):
         return (a,), {"shift": int(np.sum(shift)), "axis": axis}
     shifts, axes = np.broadcast_arrays(shift, axis)
@@ -51,19 +53,19 @@ def _roll_prepare(a, shift, axis=None):
 
 def _roll_aval(x, *, shift, axis):
     """The operand's type."""
-    for a in axis if type(axis) is tuple else (axis,):  # one may be there twice
+    for a in axis if type(axis) is tuple else (axis,):  # one by one: an axis may be given twice
         normalize_axes(() if a is None else a, x.ndim)
     return x.with_shape(x.shape)
 
 
-def _back(shift):
+def _inverse_shift(shift):
     """The shift that undoes ``shift``."""
     return tuple([-n for n in shift]) if type(shift) is tuple else -shift
 
 
 @batch_first
 def _batched_roll(args, mapped, *, shift, axis):
-    """The rule of roll: each example in a row where no axis is given."""
+    """The batching rule of roll, which flattens each example if no axis is given."""
     (x,) = args
     if axis is None:
         return emit_with_shape(
@@ -72,11 +74,11 @@ def _batched_roll(args, mapped, *, shift, axis):
     return emit_op("roll", args, shift=shift, axis=shift_axes(axis, rank_of(x, True)))
 
 
-roll = define(
+roll: Primitive = define(
     "roll",
     lambda xp, x, *, shift, axis=None: xp.roll(x, shift, axis),
     _roll_aval,
-    vjp=lambda ct, y, x, *, shift, axis: (unbroadcast(roll(ct, _back(shift), axis), x),),
+    vjp=lambda ct, y, x, *, shift, axis: (unbroadcast(roll(ct, _inverse_shift(shift), axis), x),),
     jvp=lambda t, y, x, *, shift, axis: roll(t[0], shift, axis),
     prepare=_roll_prepare,
     numpy=(np.roll,),
@@ -87,12 +89,12 @@ roll = define(
 
 
 def _tile_decompose(x, *, reps):
-    """A new axis in front of each, broadcast and merged with it."""
+    """A new axis in front of each axis, broadcast and merged with it."""
     ndim = max(x.ndim, len(reps))
     shape = (1,) * (ndim - x.ndim) + x.shape
     reps = (1,) * (ndim - len(reps)) + reps
     pairs = list(zip(reps, shape, strict=True))
-    # resized: a size that is known by name is that of an axis of x
+    # emit_with_shape reads symbolic sizes from the axes of x
     apart = emit_with_shape("reshape", x, tuple([n for _, size in pairs for n in (1, size)]), x)
     copies = emit_with_shape("broadcast_to", apart, tuple([n for pair in pairs for n in pair]), x)
     shape = tuple([r * n for r, n in pairs])
@@ -108,14 +110,14 @@ tile = composite(
 )
 
 
-def one_or_more(numbers) -> tuple:
-    """Counts, sizes or axes as a tuple."""
-    numbers = _whole_numbers(numbers)
+def one_or_more(numbers: Any) -> tuple:
+    """One or more counts, sizes or axes as a tuple."""
+    numbers = _integer_or_tuple(numbers)
     return numbers if type(numbers) is tuple else (numbers,)
 
 
 def _repeat_decompose(x, *, repeats, axis=None):
-    """A further axis, broadcast and merged; an index where the counts differ."""
+    """A new axis, broadcast and merged; indexing where the counts differ."""
     if axis is None:
         x, axis = reshape(x, -1), 0
     (axis,) = normalize_axes(axis, x.ndim)
@@ -138,7 +140,7 @@ repeat = composite(
     ),
     prepare=lambda a, repeats, axis=None: (
         (a,),
-        {"repeats": _whole_numbers(repeats), "axis": reduced_axis(a, axis)},
+        {"repeats": _integer_or_tuple(repeats), "axis": reduced_axis(a, axis)},
     ),
     numpy=(np.repeat,),
 )
@@ -147,7 +149,7 @@ repeat = composite(
 
 
 def _triangle_prepare(m, k=0):
-    """np.tril's call; of a row NumPy makes a square of it first."""
+    """np.tril and np.triu, which repeat a 1-d array as the rows of a square matrix."""
     if count_axes(m) == 1:
         m = broadcast_to(m, (len(m), len(m)))
     return (m,), {"k": as_size(k)}
@@ -158,7 +160,7 @@ def _triangle(name: str, numpy, impl):
 
     def aval(x, *, k):
         if x.ndim < 2:
-            raise ShapeError(f"{name}: an array with at least 2 axes is needed, found {x.shape}")
+            raise ShapeError(f"{name}: needs an array with at least 2 axes, found {x.shape}")
         return x
 
     return define(
@@ -180,24 +182,24 @@ triu = _triangle("triu", np.triu, lambda xp, x, *, k=0: xp.triu(x, k))
 
 
 def _diagonal_places(n: int, m: int, offset: int) -> tuple[np.ndarray, np.ndarray]:
-    """(rows, columns) of a diagonal of an n x m matrix."""
+    """(row indices, column indices) of a diagonal of an n x m matrix."""
     count = min(n + min(offset, 0), m - max(offset, 0))
     steps = np.arange(max(count, 0))
     return steps + max(-offset, 0), steps + max(offset, 0)
 
 
 def _diagonal_decompose(x, *, offset=0, axis1=0, axis2=1):
-    """The elements, read one by one along the two axes put last."""
+    """The elements of the diagonal, indexed after the two axes are moved to the end."""
     first, second = normalize_axes((axis1, axis2), x.ndim)
     last = move_axes(x, (first, second), (-2, -1))
     rows, columns = last.shape[-2:]
-    if offset == 0 and rows == columns and type(rows) is not int:  # a name: there are no places
+    if offset == 0 and rows == columns and type(rows) is not int:  # symbolic: no index array
         return einsum("...ii->...i", last)
     return last[(..., *_diagonal_places(*last.shape[-2:], offset))]
 
 
 def _diagonal_prepare(a, offset=0, axis1=0, axis2=1):
-    """np.diagonal's call."""
+    """np.diagonal."""
     return (a,), {"offset": as_size(offset), "axis1": as_size(axis1), "axis2": as_size(axis2)}
 
 
@@ -216,7 +218,7 @@ def _trace_decompose(x, *, offset=0, axis1=0, axis2=1, dtype=None):
 
 
 def _trace_prepare(a, offset=0, axis1=0, axis2=1, dtype=None, out=None):
-    """np.trace's call."""
+    """np.trace."""
     operands, attrs = _diagonal_prepare(a, offset, axis1, axis2)
     return operands, {**attrs, "dtype": None if dtype is None else np.dtype(dtype)}
 
@@ -233,7 +235,7 @@ trace = composite(
 
 
 def _diagflat_decompose(x, *, k=0):
-    """The elements put into zeros."""
+    """The elements written to a diagonal of zeros."""
     x = reshape(x, -1)
     n = len(x) + abs(k)
     return assemble((n, n), (((Here(), Here()), x, _diagonal_places(n, n, k)),))

@@ -1,18 +1,20 @@
-"""Operations that say or take a shape: size, sum_to_size, broadcast_to, reshape, zeros, ones, full,
-eye, arange.
+"""Operations on shapes, and operations that create arrays: size, sum_to_size, broadcast_to,
+reshape, ravel, zeros, ones, full, eye, arange, constant.
 
-A shape is an attribute where it is known, else a further operand: the 1-d int64 array that ``size``
-gives [D14]. Rules say the shape of another value by passing that value.
+A shape is an attribute where it is known, else an operand: the 1-d int64 array that ``size``
+computes. Derivative rules give the shape of another value by passing that value.
 """
 
 import math
 import operator
+from typing import Any
 
 import numpy as np
 from attrs import frozen
 
+from letir.ast.attrs import Attrs
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES, never
+from letir.ast.primitive import PRIMITIVES, Primitive, never
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, Size, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError, TraceError
@@ -30,7 +32,7 @@ from letir.ops.shape.shape_batching import (
 
 _NO_OPERAND = never("it has no floating operand")
 
-# ---- size, and how a shape is said ----
+# ---- size, and how a shape is given ----
 
 size = define(
     "size",
@@ -54,7 +56,7 @@ def _np_shape(x) -> np.ndarray:
 
 @frozen(eq=False)
 class Sizes:
-    """A shape that is a value of the program: a 1-d integer array, and what is known of it."""
+    """A shape computed by the program: a 1-d integer array, and its sizes as far as known."""
 
     array: Value
     known: tuple | None = None
@@ -64,15 +66,15 @@ class Sizes:
         """The shape of ``x``."""
         return cls(size(x), None if x.type is None else x.shape)
 
-    def __getitem__(self, axis: int):
-        """One size: an int where it is known, else an integer array."""
+    def __getitem__(self, axis: int) -> int | Value:
+        """One size: an int where it is known, else a 0-d integer array."""
         known = None if self.known is None else self.known[axis]  # a number needs no bind
         return known if type(known) is int else self.array[axis]
 
 
-def shape_operands(shape) -> tuple[tuple, tuple | None]:
-    """(further operands, attribute) that say ``shape``: a tuple, an int, ``Sizes``, or a Value
-    whose shape it is.
+def shape_operands(shape: Any) -> tuple[tuple, tuple | None]:
+    """(operands, attribute) that give ``shape``, a tuple, an int, ``Sizes``, or a Value that has
+    the shape.
     """
     if isinstance(shape, Value):
         known = None if shape.type is None else shape.shape
@@ -81,39 +83,39 @@ def shape_operands(shape) -> tuple[tuple, tuple | None]:
         return (shape.array,), shape.known
     shape = tuple(map(as_size, shape if isinstance(shape, tuple | list) else (shape,)))
     if not is_static_shape(shape):
-        raise TraceError(f"the shape {shape} has a size that is known by name only: pass numbers")
+        raise TraceError(f"the shape {shape} has a symbolic size: pass numbers")
     return (), shape
 
 
-def shape_from_call(shape):
-    """The ``shape`` of a call of the user's, in which an array holds the sizes: traced ones are
-    asked for, where in rules a Value stands for the shape that it has.
+def shape_from_call(shape: Any) -> Any:
+    """The ``shape`` that a user passed, as ints. An array holds the sizes themselves, where in
+    rules a Value stands for the shape that it has.
     """
     if not hasattr(shape, "ndim"):
         return shape
     return tuple(map(as_size, shape)) if shape.ndim else as_size(shape)
 
 
-def as_size(n):
-    """One size or axis: an int (a traced integer is asked for its value), or a ``Size``.
+def as_size(n: Any) -> Any:
+    """One size or axis: an int or a ``Size``. A traced integer becomes its value, with a guard.
 
-    Raises DTypeError for what is no integer.
+    Raises DTypeError if ``n`` is not an integer.
     """
     if type(n) is Size:
         return n
     try:
-        return operator.index(n)  # of a traced integer: its value, with a guard
+        return operator.index(n)  # records the guard of a traced integer
     except TypeError:
         raise DTypeError(f"a size, an axis or an index is an integer, found {n!r}") from None
 
 
 def runtime_shape(shape: tuple | None, sizes: tuple) -> tuple:
-    """The shape at run time: that of the operand where there is one, else the attribute."""
+    """The shape at run time: the value of the operand ``sizes`` if given, else the attribute."""
     return tuple(int(n) for n in sizes[0]) if sizes else shape
 
 
 def _sized_aval(x, *sizes, shape):
-    """The operand's dtype in the declared shape; unknown where it is not declared."""
+    """The operand's dtype in the shape of the attribute; unknown without the attribute."""
     return None if shape is None else x.with_shape(shape)
 
 
@@ -121,34 +123,34 @@ def _sized_aval(x, *sizes, shape):
 
 
 def _sum_to_size_impl(xp, x, *sizes, shape):
-    """Sum away leading axes, and those that are 1 in the target; the same object where the shapes
-    are equal [D10].
+    """Sum over leading axes and over axes of length 1 in the target. The same object is returned
+    where the shapes are equal.
     """
     shape = runtime_shape(shape, sizes)
     found = getattr(x, "shape", ())
-    if found == shape:  # no copy: nearly all cotangents fit already
+    if found == shape:  # no copy: nearly all cotangents have the shape already
         return x
     lead = len(found) - len(shape)
     kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != found[lead + i])
-    # dtype: sums of integers would widen
+    # dtype: sums of small integers would widen
     total = xp.sum(x, axis=(*range(lead), *kept), keepdims=True, dtype=x.dtype)
     return total.reshape(shape) if shape else total.reshape(())[()]  # [()]: NumPy's scalar
 
 
 def _sum_to_size_aval(x, *sizes, shape):
-    """The operand's dtype in a shape that broadcasts to the operand's."""
+    """The operand's dtype in the target shape, which must broadcast to the operand's shape."""
     if shape is not None and broadcast_shapes(x.shape, shape) != x.shape:
         raise ShapeError(f"sum_to_size: {shape} does not broadcast to {x.shape}")
     return _sized_aval(x, *sizes, shape=shape)
 
 
 def _resize_prepare(x, shape):
-    """The operand and what says the shape."""
+    """The operand and its target shape."""
     sizes, shape = shape_operands(shape)
     return (x, *sizes), {"shape": shape}
 
 
-sum_to_size = define(
+sum_to_size: Primitive = define(
     "sum_to_size",
     _sum_to_size_impl,
     _sum_to_size_aval,
@@ -165,18 +167,18 @@ sum_to_size = define(
 
 
 def _broadcast_to_aval(x, *sizes, shape):
-    """The operand's dtype in the new shape, to which the operand's must broadcast."""
+    """The operand's dtype in the target shape, to which the operand's shape must broadcast."""
     if shape is not None and broadcast_shapes(x.shape, shape) != shape:
         raise ShapeError(f"broadcast_to: {x.shape} does not broadcast to {shape}")
     return _sized_aval(x, *sizes, shape=shape)
 
 
 def _broadcast_to_call(array, shape, subok=False):
-    """np.broadcast_to's call."""
+    """np.broadcast_to."""
     return _resize_prepare(array, shape_from_call(shape))
 
 
-broadcast_to = define(
+broadcast_to: Primitive = define(
     "broadcast_to",
     lambda xp, x, *sizes, shape: xp.broadcast_to(x, runtime_shape(shape, sizes)),
     _broadcast_to_aval,
@@ -194,16 +196,17 @@ broadcast_to = define(
 
 
 def _reshape_aval(x, *sizes, shape, order):
-    """The operand's dtype in the new shape; one -1 stands for what is left."""
+    """The operand's dtype in the new shape, in which one -1 stands for the remaining size."""
     if shape is None:
         return None
     if shape.count(-1) > 1 or any(type(n) is int and n < -1 for n in shape):
-        raise ShapeError(f"reshape: {shape} is no shape; at most one size may be -1")
+        raise ShapeError(f"reshape: {shape} is not a shape; at most one size may be -1")
     if -1 in shape:
         others = math.prod(n for n in shape if n != -1)
         if others == 0 or (type(others) is int and type(x.size) is int and x.size % others):
             raise ShapeError(f"reshape: {x.shape} has {x.size} elements, which do not fill {shape}")
-        rest = 1 if x.size == others else x.size // others  # equal names cancel, which // cannot do
+        # equal symbolic sizes cancel, but // cannot divide them
+        rest = 1 if x.size == others else x.size // others
         shape = tuple(rest if n == -1 else n for n in shape)
     if math.prod(shape) != x.size:
         raise ShapeError(
@@ -213,19 +216,19 @@ def _reshape_aval(x, *sizes, shape, order):
 
 
 def _reshape_prepare(a, shape, order="C"):
-    """Operands and attributes; a Value says its shape."""
-    if order not in ("C", "F"):  # A is one of them, as the array happens to lie in memory
+    """reshape in rules, where a Value as ``shape`` stands for the shape that it has."""
+    if order not in ("C", "F"):  # "A" is one of them, depending on memory that a trace lacks
         raise DTypeError(f"reshape: order is 'C' or 'F', found {order!r}\n  copy it in one of them")
     sizes, shape = shape_operands(shape)
     return (a, *sizes), {"shape": shape, "order": order}
 
 
 def _reshape_call(a, /, shape=None, order="C", *, newshape=None, copy=None):
-    """np.reshape's call."""
+    """np.reshape."""
     return _reshape_prepare(a, shape_from_call(newshape if shape is None else shape), order)
 
 
-reshape = define(
+reshape: Primitive = define(
     "reshape",
     lambda xp, x, *sizes, shape, order="C": xp.reshape(x, runtime_shape(shape, sizes), order=order),
     _reshape_aval,
@@ -243,11 +246,12 @@ reshape = define(
 
 
 def _ravel_prepare(a, order="C"):
-    """The operand and the order, C or F."""
+    """``ndarray.ravel``, in C or Fortran order."""
     return (a,), {"order": order}
 
 
-# beside reshape: what takes every other element is one step, not a row, and NumPy copies it
+# an operation of its own, since ravel and reshape(-1) differ in NumPy: a 1-d array with a step is
+# a view after reshape, and a contiguous copy after ravel
 ravel = composite(
     "ravel",
     lambda x, *, order: reshape(x, -1, order),
@@ -256,16 +260,16 @@ ravel = composite(
     source=arrays.ravel,
 )
 
-# ---- arrays made from nothing ----
+# ---- creation ----
 
 
-def _made_aval(*sizes, shape, dtype, **_):
-    """The declared type."""
+def _created_aval(*sizes, shape, dtype, **_):
+    """The type with this dtype and shape; unknown without the attribute ``shape``."""
     return None if shape is None else ArrayType(dtype, shape)
 
 
-def _made_prepare(shape, dtype=float, order="C", *, device=None, like=None):
-    """np.zeros' call; ``shape`` may be a Value whose shape is meant."""
+def _created_prepare(shape, dtype=float, order="C", *, device=None, like=None):
+    """np.zeros and np.ones. A Value as ``shape`` stands for the shape that it has."""
     sizes, shape = shape_operands(shape)
     return sizes, {"shape": shape, "dtype": number_dtype(dtype)}
 
@@ -273,11 +277,11 @@ def _made_prepare(shape, dtype=float, order="C", *, device=None, like=None):
 zeros = define(
     "zeros",
     lambda xp, *sizes, shape, dtype: xp.zeros(runtime_shape(shape, sizes), dtype),
-    _made_aval,
+    _created_aval,
     vjp=_NO_OPERAND,
     jvp=_NO_OPERAND,
     batch=NO_BATCHED_SIZE,
-    prepare=_made_prepare,
+    prepare=_created_prepare,
     source=arrays.creation_call("np.zeros"),
     never_fails_alone=True,
     only_float_warnings=True,
@@ -286,11 +290,11 @@ zeros = define(
 ones = define(
     "ones",
     lambda xp, *sizes, shape, dtype: xp.ones(runtime_shape(shape, sizes), dtype),
-    _made_aval,
+    _created_aval,
     vjp=_NO_OPERAND,
     jvp=_NO_OPERAND,
     batch=NO_BATCHED_SIZE,
-    prepare=_made_prepare,
+    prepare=_created_prepare,
     source=arrays.creation_call("np.ones"),
     never_fails_alone=True,
     only_float_warnings=True,
@@ -298,7 +302,7 @@ ones = define(
 
 
 def _full_prepare(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
-    """np.full's call; the dtype is that of the filling value unless given."""
+    """np.full. The dtype defaults to the dtype of the fill value."""
     sizes, shape = shape_operands(shape)
     if dtype is None:
         dtype = fill_value.dtype if hasattr(fill_value, "dtype") else np.dtype(type(fill_value))
@@ -306,10 +310,10 @@ def _full_prepare(shape, fill_value, dtype=None, order="C", *, device=None, like
 
 
 def _full_aval(fill, *sizes, shape, dtype):
-    """The declared type; the filling value must broadcast to it."""
+    """The type with this dtype and shape, to which the fill value must broadcast."""
     if shape is not None:
         _broadcast_to_aval(fill, shape=shape)
-    return _made_aval(shape=shape, dtype=dtype)
+    return _created_aval(shape=shape, dtype=dtype)
 
 
 full = define(
@@ -348,15 +352,15 @@ eye = define(
 
 
 def _arange_prepare(start, stop=None, step=1, dtype=None, **_):
-    """np.arange's call: one bound is the stop."""
+    """np.arange, where a single bound is the stop."""
     start, stop = (0, start) if stop is None else (start, stop)
     dtype = np.arange(start, start, step).dtype if dtype is None else number_dtype(dtype)  # empty
     return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
 
 
 def _arange_aval(*, start, stop, step, dtype):
-    """As many elements as steps fit before the stop."""
-    # https://numpy.org/doc/stable/reference/generated/numpy.arange.html has this rule
+    """One axis with as many elements as there are steps before the stop."""
+    # the formula of https://numpy.org/doc/stable/reference/generated/numpy.arange.html
     return ArrayType(dtype, (max(math.ceil((stop - start) / step), 0),))
 
 
@@ -374,24 +378,24 @@ arange = define(
 
 
 def zeros_like(x: Value) -> Value:
-    """Zeros of the shape and dtype of ``x``; 0 where these are unknown."""
-    return x.emitter.apply(zeros, *_made(x))
+    """Zeros of the shape and dtype of ``x``, float64 where its type is unknown."""
+    return x.emitter.apply(zeros, *_shape_and_dtype(x))
 
 
 def ones_like(x: Value) -> Value:
-    """Ones of the shape and dtype of ``x``."""
-    return x.emitter.apply(ones, *_made(x))
+    """Ones of the shape and dtype of ``x``, float64 where its type is unknown."""
+    return x.emitter.apply(ones, *_shape_and_dtype(x))
 
 
-def _made(x: Value):
-    # x for its shape, known or not
-    sizes, attrs = _made_prepare(x, float if x.type is None else x.dtype)
+def _shape_and_dtype(x: Value) -> tuple[tuple, Attrs]:
+    # x stands for its shape, known or not
+    sizes, attrs = _created_prepare(x, float if x.type is None else x.dtype)
     return sizes, zeros.complete(attrs)
 
 
 constant = define(
     "constant",
-    # no copy: it is frozen, and the evaluator copies results that share its memory
+    # no copy: the value is frozen, and the evaluator copies results that share its memory
     lambda xp, *, value: value if xp is np else xp.asarray(value),
     lambda *, value: ArrayType(value.dtype, value.shape),
     vjp=_NO_OPERAND,

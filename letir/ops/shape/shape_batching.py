@@ -1,9 +1,11 @@
-"""Batching rules of the operations that say or take a shape: size, sum_to_size, reshape and so on.
+"""Batching rules of the operations on shapes: size, sum_to_size, broadcast_to, reshape, full.
 
-A shape in a further operand [D14] belongs to all examples; with the batch it is one size longer.
+A shape that is an operand is the same for all examples; the batch puts one size in front of it.
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from letir.ast.builder import Value
 from letir.ast.primitive import never
@@ -23,42 +25,42 @@ NO_BATCHED_OPERAND = never("it has no operand that could be mapped")
 NO_BATCHED_SIZE = never("a shape is the same for all examples of a batch")
 
 
-def refuse_mapped_shape(name: str, sizes: list, mapped: tuple) -> None:
+def refuse_mapped_shape(name: str, sizes: Sequence, mapped: tuple) -> None:
     """Raise MissingRule if a shape depends on the example."""
     if any(mapped[len(mapped) - len(sizes) :]):
         raise MissingRule(f"{name} has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}")
 
 
 def with_batch(x: Value, sizes: list, shape: tuple | None, ones: int = 0) -> tuple[list, tuple]:
-    """(further operands, attribute) of a shape behind the batch of ``x`` and ``ones`` axes of
-    length 1.
+    """(operands, attribute) for a shape with the batch size of ``x`` and ``ones`` axes of length 1
+    in front of it.
     """
     lead = (1,) * ones
     if not sizes:
         return [], (x.shape[0], *lead, *shape)
-    # a slice: 1-d, to be joined
+    # a slice, so that the size is 1-d and can be concatenated
     size_of = emit_op("index", (emit_op("size", (x,)),), item=slice(0, 1))
     longer = stack_sizes([size_of, *([integer_constant(x.emitter, lead)] if ones else []), *sizes])
     return [longer], None if shape is None else (x.shape[0], *lead, *shape)
 
 
 def _sized(name: str, x: Value, sizes: list, shape: tuple | None, **attrs) -> Value:
-    """The operation on a shape that is an operand or an attribute."""
+    """The operation ``name`` to a shape that is an operand or an attribute."""
     if sizes:
         return emit_op(name, (x, *sizes), shape=shape, **attrs)
     return emit_with_shape(name, x, shape, x, **attrs)
 
 
 def rank_of_shape(sizes: list, shape: tuple | None) -> int:
-    """How many sizes a shape has. Raises MissingRule if that is unknown."""
+    """The number of sizes in a shape. Raises MissingRule if it is unknown."""
     if shape is not None:
         return len(shape)
     rank_of(sizes[0])
     return sizes[0].shape[0]
 
 
-def size_batch(args, axes):
-    """The shape of one example, which is that of all."""
+def size_batch(args: Sequence, axes: Sequence) -> tuple[Value, None]:
+    """The batching rule of size: the shape of one example, the same for all."""
     (x,), (axis,) = args, axes
     found = emit_op("size", args)
     axis %= rank_of(x)
@@ -69,21 +71,21 @@ def size_batch(args, axes):
 
 
 @batch_first
-def sum_to_size_batch(args, mapped, *, shape):
-    """The rule of sum_to_size."""
+def sum_to_size_batch(args: Sequence, mapped: tuple, *, shape: tuple | None) -> Value:
+    """The batching rule of sum_to_size."""
     x, *sizes = args
     refuse_mapped_shape("sum_to_size", sizes, mapped)
     if shape is not None and shape_of(x, True) == shape:
         return x
     lead = rank_of(x, True) - rank_of_shape(sizes, shape)
-    # axes of length 1 behind the batch: else leading axes of an example would align with it
+    # axes of length 1 after the batch axis keep leading axes of an example from aligning with it
     total = _sized("sum_to_size", x, *with_batch(x, sizes, shape, lead))
     return emit_op("squeeze", (total,), axis=tuple(range(1, lead + 1))) if lead else total
 
 
 @batch_first
-def broadcast_to_batch(args, mapped, *, shape):
-    """The rule of broadcast_to."""
+def broadcast_to_batch(args: Sequence, mapped: tuple, *, shape: tuple | None) -> Value:
+    """The batching rule of broadcast_to."""
     x, *sizes = args
     refuse_mapped_shape("broadcast_to", sizes, mapped)
     more = rank_of_shape(sizes, shape) - rank_of(x, True)
@@ -92,8 +94,8 @@ def broadcast_to_batch(args, mapped, *, shape):
 
 
 @batch_first
-def reshape_batch(args, mapped, *, shape, order):
-    """The rule of reshape; Fortran's order is C's of the transposes."""
+def reshape_batch(args: Sequence, mapped: tuple, *, shape: tuple | None, order: str) -> Value:
+    """The batching rule of reshape. Fortran order is the C order of the transposes."""
     x, *sizes = args
     refuse_mapped_shape("reshape", sizes, mapped)
     if shape is not None and -1 in shape:
@@ -102,18 +104,16 @@ def reshape_batch(args, mapped, *, shape, order):
     if order == "C" or max(rank_of(x, True), rank_of_shape(sizes, shape)) < 2:
         return _sized("reshape", x, *with_batch(x, sizes, shape), order="C")
     if shape is None:
-        raise MissingRule(
-            "reshape in Fortran's order has no batch rule for a shape that is unknown"
-        )
+        raise MissingRule("reshape in Fortran order has no batch rule for an unknown shape")
     (turned, _) = transpose_batch((x,), (0,), axes=None)
-    # the transpose keeps the batch in front: reshape(order="F") of the whole would not
+    # transposing the examples keeps the batch in front, which reshape(order="F") would not
     turned = emit_with_shape("reshape", turned, (x.shape[0], *shape[::-1]), x, order="C")
     return transpose_batch((turned,), (0,), axes=None)[0]
 
 
 @batch_first
-def full_batch(args, mapped, *, shape, dtype):
-    """The rule of full, whose filling value may be mapped."""
+def full_batch(args: Sequence, mapped: tuple, *, shape: tuple | None, dtype: Any) -> Value:
+    """The batching rule of full, whose fill value may be mapped."""
     sizes = args[1:]
     refuse_mapped_shape("full", sizes, mapped)
     if not mapped[0]:  # only a size is mapped

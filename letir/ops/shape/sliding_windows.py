@@ -1,4 +1,4 @@
-"""sliding_window_view: windows that overlap, as further axes; in NumPy it is a view."""
+"""sliding_window_view: overlapping windows as new axes; a view in NumPy."""
 
 import itertools
 import math
@@ -6,6 +6,7 @@ import math
 import numpy as np
 from numpy.lib.stride_tricks import sliding_window_view
 
+from letir.ast.primitive import Primitive
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import define
@@ -14,16 +15,17 @@ from letir.ops.indexing.index_expressions import spelled_item
 from letir.ops.shape.repeat_and_diagonal import one_or_more
 from letir.ops.shape.transpose_join_split import normalize_axes
 
-_FEW = 64  # elements of a window, up to which a slice for each is faster than one index of places
+# up to this many elements of a window, one slice for each is faster than one index array
+_FEW = 64
 
 
 def _axes_of(ndim: int, axis) -> list[int]:
-    """The axes of an array along which the windows slide; one may be there twice."""
+    """The axes along which the windows slide, in which an axis may occur twice."""
     return [*range(ndim)] if axis is None else [normalize_axes(a, ndim)[0] for a in axis]
 
 
 def _windows_aval(x, *, window, axis):
-    """As many windows along each axis as fit, and an axis for each of their sizes."""
+    """The number of windows that fit along each axis, then an axis for each window size."""
     axes, shape = _axes_of(x.ndim, axis), list(x.shape)
     if len(axes) != len(window):
         raise ShapeError(f"sliding_window_view: {len(window)} window sizes for {len(axes)} axes")
@@ -37,7 +39,7 @@ def _windows_aval(x, *, window, axis):
 
 
 def _windows_vjp(ct, y, x, *, window, axis):
-    """Each element of the windows is added where it came from."""
+    """The cotangent of each window element added to the element that it views."""
     counts, axes = ct.shape[: x.ndim], _axes_of(x.ndim, axis)
     if math.prod(window) > _FEW:
         arrays, item = spelled_item(_places(counts, window, axes))
@@ -50,7 +52,7 @@ def _windows_vjp(ct, y, x, *, window, axis):
         for a, offset in zip(axes, offsets, strict=True):
             starts[a] += offset
         item = tuple(
-            [  # the size of the others may be a name
+            [  # the sizes of other axes may be symbolic
                 slice(starts[a], starts[a] + n) if a in axes else slice(None)
                 for a, n in enumerate(counts)
             ]
@@ -60,7 +62,7 @@ def _windows_vjp(ct, y, x, *, window, axis):
 
 
 def _places(counts: tuple, window: tuple, axes: list[int]) -> tuple:
-    """The index of an array that reads its windows: where each begins, plus the way into it."""
+    """The index arrays that read the windows: the start of each window plus the offsets in it."""
     ndim = len(counts) + len(window)
 
     def steps(n: int, at: int) -> np.ndarray:
@@ -74,24 +76,24 @@ def _places(counts: tuple, window: tuple, axes: list[int]) -> tuple:
 
 @batch_first
 def _batched_windows(args, mapped, *, window, axis):
-    """The batching rule: no window slides along the batch."""
+    """The batching rule: no window slides along the batch axis."""
     return emit_op(
         "sliding_window_view", args, window=window, axis=shift_axes(axis, rank_of(args[0], True))
     )
 
 
 def _windows_prepare(x, window_shape, axis=None, *, subok=False, writeable=False):
-    """NumPy's call. Raises ShapeError for a view that is to be written into."""
+    """sliding_window_view. Raises ShapeError for ``writeable=True``."""
     if writeable:
         raise ShapeError(
-            "sliding_window_view: one write would change several windows, and is not recorded\n"
+            "sliding_window_view: writing to a view of overlapping windows is not recorded\n"
             "  write into the array itself"
         )
     axis = None if axis is None else one_or_more(axis)
     return (x,), {"window": one_or_more(window_shape), "axis": axis}
 
 
-windows = define(
+windows: Primitive = define(
     "sliding_window_view",
     lambda xp, x, *, window, axis=None: xp.lib.stride_tricks.sliding_window_view(x, window, axis),
     _windows_aval,

@@ -1,11 +1,14 @@
-"""Operations that move elements: transpose, expand_dims, squeeze, concatenate, stack, split,
-flip."""
+"""Operations that move elements: transpose, expand_dims, squeeze, flip, concatenate, stack,
+split.
+"""
 
 import itertools
+from typing import Any
 
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import BoundsError, MissingRule, ShapeError
@@ -15,9 +18,10 @@ from letir.ops.define.records import add_terms, array_dtype, define, result_dtyp
 from letir.ops.shape.shape_and_creation import as_size, reshape, zeros_like
 
 
-def normalize_axes(axis, ndim: int) -> tuple[int, ...]:
-    """Axes as non-negative ints, in the order given. Raises BoundsError for one that is not there,
-    or is twice.
+def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
+    """Axes as non-negative ints, in the order given.
+
+    Raises BoundsError for an axis out of bounds, ShapeError for an axis that is given twice.
     """
     axes = axis if type(axis) is tuple else (axis,)
     for a in axes:
@@ -29,8 +33,8 @@ def normalize_axes(axis, ndim: int) -> tuple[int, ...]:
     return found
 
 
-def int_or_tuple(axis):
-    """``axis`` as an attribute."""
+def int_or_tuple(axis: Any) -> Any:
+    """``axis`` as an attribute: None, an int or a tuple of ints."""
     if axis is None:
         return None
     if isinstance(axis, tuple | list | range):
@@ -42,7 +46,7 @@ def int_or_tuple(axis):
 
 
 def _transpose_aval(x, *, axes):
-    """The shape permuted."""
+    """The operand's type with its shape permuted."""
     order = range(x.ndim)[::-1] if axes is None else normalize_axes(axes, x.ndim)
     if len(order) != x.ndim:
         raise ShapeError(f"transpose: axes {axes} do not match an array with {x.ndim} axes")
@@ -50,7 +54,7 @@ def _transpose_aval(x, *, axes):
 
 
 def _transpose_vjp(ct, y, x, *, axes):
-    """The inverse permutation."""
+    """The cotangent transposed by the inverse permutation."""
     inverse = None if axes is None else tuple(np.argsort([a % len(axes) for a in axes]).tolist())
     return (unbroadcast(transpose(ct, inverse), x),)
 
@@ -78,11 +82,11 @@ def _swapaxes_prepare(a, axis1, axis2):
 
 
 def _transpose_prepare(a, axes=None):
-    """np.transpose's call."""
+    """np.transpose."""
     return (a,), {"axes": int_or_tuple(axes)}
 
 
-transpose = define(
+transpose: Primitive = define(
     "transpose",
     lambda xp, x, *, axes=None: xp.transpose(x, axes),
     _transpose_aval,
@@ -104,20 +108,20 @@ transpose = define(
 
 
 def move_axes(x: Value, source: tuple, destination: tuple) -> Value:
-    """``x`` with axes moved, as np.moveaxis."""
+    """``x`` with axes moved, as by np.moveaxis."""
     operands, attrs = _moveaxis_prepare(x, source, destination)
     return transpose(*operands, **attrs)
 
 
 def _expand_dims_aval(x, *, axis):
-    """The shape with axes of length 1 at these places of the result."""
+    """The shape with axes of length 1 at these positions of the result."""
     places = axis if type(axis) is tuple else (axis,)
     ndim = x.ndim + len(places)
     places, sizes = normalize_axes(places, ndim), iter(x.shape)
     return x.with_shape(tuple(1 if i in places else next(sizes) for i in range(ndim)))
 
 
-expand_dims = define(
+expand_dims: Primitive = define(
     "expand_dims",
     lambda xp, x, *, axis: xp.expand_dims(x, axis),
     _expand_dims_aval,
@@ -145,7 +149,7 @@ def _squeeze_aval(x, *, axis):
     return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
 
 
-squeeze = define(
+squeeze: Primitive = define(
     "squeeze",
     lambda xp, x, *, axis=None: xp.squeeze(x, axis),
     _squeeze_aval,
@@ -169,7 +173,7 @@ def _flip_aval(x, *, axis):
     return x
 
 
-flip = define(
+flip: Primitive = define(
     "flip",
     lambda xp, x, *, axis=None: xp.flip(x, axis),
     _flip_aval,
@@ -187,7 +191,7 @@ flip = define(
 
 
 def _concatenate_aval(*parts, axis, dtype):
-    """Shapes agree except along ``axis``, where sizes add up."""
+    """The parts' common shape, with the sum of their sizes along ``axis``."""
     if not parts:
         raise ShapeError("concatenate: need at least one array")
     dtype = dtype or result_dtype(*parts)  # Python numbers are weak here, unlike in stack
@@ -206,7 +210,7 @@ def _concatenate_aval(*parts, axis, dtype):
 
 
 def _concatenate_vjp(ct, y, *parts, axis, dtype):
-    """The slices of the cotangent."""
+    """The cotangent split into one slice for each part."""
     if any(isinstance(part, Value) and part.type is None for part in parts):
         raise MissingRule("concatenate: its derivative needs the sizes of its parts; retype first")
     sections = _sections_of([_extent(part, axis) for part in parts])
@@ -219,9 +223,11 @@ def _concatenate_vjp(ct, y, *parts, axis, dtype):
     return tuple(unbroadcast(piece, part) for piece, part in zip(pieces, parts, strict=True))
 
 
-def _sections_of(extents: list):
-    """The sections that parts of these sizes are: their number where all have one named size, else
-    where all but the last end, counted from the end where only that is a number.
+def _sections_of(extents: list) -> int | tuple[int, ...]:
+    """The ``sections`` of split that give parts of these sizes.
+
+    That is the number of parts if all have the same symbolic size. Otherwise it is the index at
+    which each part but the last ends, counted from the end where only that is a number.
     """
     if type(extents[0]) is not int and all(n == extents[0] for n in extents):
         return len(extents)
@@ -238,23 +244,21 @@ def _sections_of(extents: list):
 
 
 def _extent(part, axis):
-    """How long a part is along ``axis``, or in all if that is None; a Python number is one
-    element.
+    """The size of a part along ``axis``, or its number of elements if ``axis`` is None. A Python
+    number is one element.
     """
     if not isinstance(part, Value):
         return 1
     return part.size if axis is None else part.shape[axis]
 
 
-def _tangents_or_zeros(tangents, parts) -> list[Value]:
-    """The tangents, zeros where there are none (a Python number among the parts is 0-d, and so is
-    0).
-    """
+def _tangents_or_zeros(tangents, parts) -> list:
+    """The tangents, with zeros of the parts' shapes for those that are None; 0 for a number."""
     zeros = [zeros_like(part) if isinstance(part, Value) else 0 for part in parts]
     return [zero if t is None else t for t, zero in zip(tangents, zeros, strict=True)]
 
 
-concatenate = define(
+concatenate: Primitive = define(
     "concatenate",
     lambda xp, *parts, axis=0, dtype=None: xp.concatenate(parts, axis=axis, dtype=dtype),
     _concatenate_aval,
@@ -277,7 +281,7 @@ concatenate = define(
 
 
 def _stack_aval(*parts, axis):
-    """Equal shapes with a new axis."""
+    """The common shape of the parts with a new axis."""
     if len({part.shape for part in parts}) != 1:
         listed = ", ".join(str(part.shape) for part in parts) or "none"
         raise ShapeError(f"stack: all arrays must have one shape, found {listed}")
@@ -288,7 +292,7 @@ def _stack_aval(*parts, axis):
 
 
 def _stack_vjp(ct, y, *parts, axis):
-    """The cotangent's slices along the new axis."""
+    """The slices of the cotangent along the new axis."""
     pieces = split(ct, len(parts), axis)
     return tuple(
         unbroadcast(squeeze(piece, axis), part) for piece, part in zip(pieces, parts, strict=True)
@@ -296,7 +300,7 @@ def _stack_vjp(ct, y, *parts, axis):
 
 
 def _stack_jvp(tangents, y, *parts, axis):
-    """The tangents stacked, in the dtype of the result."""
+    """The stacked tangents, in the dtype of the result."""
     return stack(_tangents_or_zeros(tangents, parts), axis).astype(y.dtype)
 
 
@@ -315,8 +319,8 @@ stack = define(
 )
 
 
-def split_parts(n, sections) -> list:
-    """The sizes of the parts of an axis of size ``n``."""
+def split_parts(n: Any, sections: Any) -> list:
+    """The sizes of the parts into which an axis of size ``n`` is split."""
     if type(sections) is int:
         return [n // sections] * sections
     edges = [0, *[min(max(i + n if i < 0 else i, 0), n) for i in sections], n]
@@ -324,7 +328,7 @@ def split_parts(n, sections) -> list:
 
 
 def _split_aval(x, *, sections, axis):
-    """The parts; a number of sections must divide the axis."""
+    """The types of the parts. A number of sections must divide the size of the axis."""
     (axis,) = normalize_axes(axis, x.ndim)
     n = x.shape[axis]
     if type(sections) is int and (sections < 1 or (type(n) is int and n % sections)):
@@ -338,7 +342,7 @@ def _split_aval(x, *, sections, axis):
 
 
 def _split_vjp(cts, outs, x, *, sections, axis):
-    """The cotangents of the parts one after the other, zeros for those without."""
+    """The cotangents of the parts concatenated, with zeros for missing ones."""
     if _overlap(x, sections, axis):
         parts = [_part_into(ct, x, sections, axis, i) for i, ct in enumerate(cts) if ct is not None]
         return (add_terms(parts),)
@@ -346,7 +350,7 @@ def _split_vjp(cts, outs, x, *, sections, axis):
 
 
 def _overlap(x: Value, sections, axis: int) -> bool:
-    """Whether parts overlap, or leave something out: their edges are in no order."""
+    """Whether parts overlap or leave elements out, because the indices are not sorted."""
     if type(sections) is int:
         return False
     if x.type is None or min(sections, default=0) >= 0:
@@ -356,7 +360,7 @@ def _overlap(x: Value, sections, axis: int) -> bool:
 
 
 def _part_into(ct, x, sections, axis, i) -> Value:
-    """The cotangent of part ``i`` in zeros of the shape of ``x``, for parts that overlap."""
+    """The cotangent of part ``i`` added to zeros of the shape of ``x``, for overlapping parts."""
     (axis,) = normalize_axes(axis, x.ndim)
     start = ([0, *sections])[i]
     place = (slice(None),) * axis + (slice(start, start + ct.shape[axis]),)
@@ -369,7 +373,7 @@ def _split_jvp(tangents, outs, x, *, sections, axis):
 
 
 def _split_prepare(ary, indices_or_sections, axis=0):
-    """np.split's call."""
+    """np.split."""
     try:
         sections = tuple(as_size(i) for i in indices_or_sections)
     except TypeError:
@@ -378,7 +382,9 @@ def _split_prepare(ary, indices_or_sections, axis=0):
 
 
 def _array_split_prepare(ary, indices_or_sections, axis=0):
-    """np.array_split's call: the first parts are longer by one where the axis does not divide."""
+    """np.array_split, whose first parts are longer by one if the number of sections does not
+    divide the axis.
+    """
     operands, attrs = _split_prepare(ary, indices_or_sections, axis)
     parts, n = attrs["sections"], ary.shape[axis]
     if type(parts) is int and n % parts:

@@ -99,7 +99,7 @@ reshape: (3,) has 3 elements, (2, 2) has 4
     "two unknown sizes": (
         ShapeError,
         """\
-reshape: (-1, -1) is no shape; at most one size may be -1
+reshape: (-1, -1) is not a shape; at most one size may be -1
   in reshape(%?, shape=(-1, -1))""",
     ),
     "broadcast_to": (
