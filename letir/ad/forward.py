@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from letir.ad.gradient_program import Captures
-from letir.ad.reverse import takes_cotangent
-from letir.ad.rule_cache import rule_body, strong, with_line
+from letir.ad.rule_cache import rule_body, with_line
 from letir.ast.builder import LetBuilder, Value
+from letir.ast.derivative_types import carries_derivative, strong_type
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import is_final
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
@@ -45,7 +45,7 @@ class _Forward(ExprVisitor):
 
     def step(self, bind: Bind, mask: tuple, tangents: dict) -> None:
         """Emit the rule of ``bind`` for the operands that have a tangent."""
-        if not any(takes_cotangent(binder) for binder in bind.binders):
+        if not any(carries_derivative(binder) for binder in bind.binders):
             return
         try:
             rule = rule_body("jvp", bind, mask, None, _push)
@@ -58,7 +58,7 @@ class _Forward(ExprVisitor):
             self.builder, [*directions, *(self.capture(places[i]) for i in rule.captured)]
         )
         for position, tangent in zip(rule.results, found, strict=True):
-            if takes_cotangent(bind.binders[position]):
+            if carries_derivative(bind.binders[position]):
                 tangents[bind.binders[position]] = tangent
 
 
@@ -88,7 +88,7 @@ class _Interleaving(_Forward):
         binders = tuple([names.get(b, b) for b in last.binders])
         builder.binds.append(Bind(binders, last.op, last.args, last.attrs, bind.source))
         pairs = zip(bind.binders, found, strict=True)
-        tangents.update({b: t.arg for b, t in pairs if t is not None and takes_cotangent(b)})
+        tangents.update({b: t.arg for b, t in pairs if t is not None and carries_derivative(b)})
 
 
 @frozen(eq=False)
@@ -121,7 +121,7 @@ def linear_program(f: Lambda, inputs: Sequence[int]) -> Linearization:
     with paused_gc():
         builder = LetBuilder()
         captures = Captures(f)
-        tangents = {f.params[i]: Local(strong(f.params[i].type)) for i in inputs}
+        tangents = {f.params[i]: Local(strong_type(f.params[i].type)) for i in inputs}
         params = list(tangents.values())
         loops: dict[int, Bind] = {}  # those that give what their tangents read
 
@@ -155,7 +155,7 @@ def jvp_program(f: Lambda, inputs: Sequence[int]) -> tuple[Lambda, tuple[int, ..
     builder = LetBuilder()
     apart = not any(bind.op.joint for bind in f.binds)
     builder.binds = list(f.binds) if apart else []  # tangents follow, and read values by name
-    given = [Local(strong(f.params[i].type)) for i in inputs]
+    given = [Local(strong_type(f.params[i].type)) for i in inputs]
     tangents: dict[Local, Arg] = dict(zip([f.params[i] for i in inputs], given, strict=True))
     with paused_gc():
         kind = _Forward if apart else _Interleaving

@@ -10,8 +10,9 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from letir.ad.linearity_of_bodies import OFFSETS, depending, obstacle_in_bodies
-from letir.ad.reverse import pull, takes_cotangent
+from letir.ad.reverse import pull
 from letir.ad.rule_cache import RuleBody, rule_body
+from letir.ast.derivative_types import carries_derivative
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.text.printer import line_of
@@ -82,7 +83,7 @@ class Linearity:
         """Why ``bind`` is not linear in these operands; None if it is."""
         if not all(map(_has_linear_rule, _computed(bind))):
             return "has no linear rule"
-        if bind.op.name not in OFFSETS and not all(map(takes_cotangent, bind.binders)):
+        if bind.op.name not in OFFSETS and not all(map(carries_derivative, bind.binders)):
             return "does not give floating numbers"
         if bind.op.name in OFFSETS:
             return self.obstacle_in_bodies(bind, chosen)
@@ -165,7 +166,7 @@ def _rule_of(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleB
     """The reverse rule of ``bind`` for the operands in ``needed``, for all cotangents or those of
     the mask.
     """
-    mask = mask or tuple(map(takes_cotangent, bind.binders))
+    mask = mask or tuple(map(carries_derivative, bind.binders))
     return rule_body("vjp", bind, mask, needed, pull)
 
 
@@ -210,7 +211,7 @@ def _is_size(term) -> bool:
 def _probes(bind: Bind, others: list) -> Iterator[tuple[Bind, Local]]:
     """(``bind``, operand) for each of these operands; with a floating local for one that is not."""
     for other in others:
-        if type(other) is Local and takes_cotangent(other):
+        if type(other) is Local and carries_derivative(other):
             yield bind, other
         elif type(other) is Local or type(other.value) in PYTHON_NUMBERS:
             local = Local(_floating(other.type, bind))

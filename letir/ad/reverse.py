@@ -11,10 +11,11 @@ from itertools import chain
 
 from letir.ad.gradient_program import Captures, Gradient
 from letir.ad.remat.policies import Policy, with_policy
-from letir.ad.rule_cache import RuleBody, rule_body, strong, with_line
+from letir.ad.rule_cache import RuleBody, rule_body, with_line
 from letir.ad.symbolic_zeros import UNDEFINED
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.builder import LetBuilder, Value
+from letir.ast.derivative_types import carries_derivative, strong_type
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
@@ -55,7 +56,7 @@ class Reverse(ExprVisitor):
             # a loop, not any(...): a generator would be a Python frame for every bind
             for arg in bind.args:
                 if type(arg) is Local and arg in needed:
-                    made = [binder for binder in bind.binders if takes_cotangent(binder)]
+                    made = [binder for binder in bind.binders if carries_derivative(binder)]
                     if made:
                         needed.update(made)
                         trail.append(bind)
@@ -106,7 +107,7 @@ class Reverse(ExprVisitor):
 
     def mask(self, bind: Bind) -> tuple[bool, ...]:
         """Which results may have a cotangent."""
-        return tuple([takes_cotangent(binder) for binder in bind.binders])
+        return tuple([carries_derivative(binder) for binder in bind.binders])
 
     def captured(self, rule: RuleBody, bind: Bind) -> list:
         """The primal values that the rule reads."""
@@ -131,13 +132,15 @@ class Reverse(ExprVisitor):
             return UNDEFINED if ct is None else ct
         if ct is None:
             return late
-        return self.emitter.emit(self.sum, (late, ct), NO_ATTRS, (strong(local.type),))[0]
+        return self.emitter.emit(self.sum, (late, ct), NO_ATTRS, (strong_type(local.type),))[0]
 
     def contribute(self, local: Local, ct: Arg) -> None:
         """Add ``ct`` to the cotangent of ``local``."""
         previous = self.cotangents.get(local)  # previous first: the order of rounding [D3]
         if previous is not None:
-            (ct,) = self.emitter.emit(self.sum, (previous, ct), NO_ATTRS, (strong(local.type),))
+            (ct,) = self.emitter.emit(
+                self.sum, (previous, ct), NO_ATTRS, (strong_type(local.type),)
+            )
         self.cotangents[local] = ct
 
 
@@ -164,11 +167,6 @@ class Direct(Reverse):
         cts = self.cotangents
         operands = [cts.pop(binder) for binder in bind.binders if binder in cts]
         return rule.emit(self.emitter, operands + captured)
-
-
-def takes_cotangent(local: Local) -> bool:
-    """Whether it is floating or complex, as far as is known [D1]."""
-    return local.type is None or local.type.inexact
 
 
 def differentiate(
@@ -231,7 +229,7 @@ def _gradients(f: Lambda, requires_grad, defined, *, even: bool = False):
         raise ShapeError(
             f"differentiate: {len(f.ret.args)} results, {len(defined)} flags in defined"
         )
-    inputs = [i for i, p in enumerate(f.params) if requires_grad[i] and takes_cotangent(p)]
+    inputs = [i for i, p in enumerate(f.params) if requires_grad[i] and carries_derivative(p)]
     saved: dict[int, Bind] = {}
 
     @paused_gc()
@@ -274,7 +272,7 @@ class _Recording:
         """
         for position, arg in enumerate(ret.args):
             if arg in self.reverse.needed and (self.defined is None or self.defined[position]):
-                self.vjps[position] = Local(strong(arg.type))
+                self.vjps[position] = Local(strong_type(arg.type))
                 yield arg, self.vjps[position]
         for local in self.temporaries:
             self.capture(local)
@@ -286,7 +284,7 @@ class _Recording:
         count = len(self.captures.results)
         self.captures.capture(local)
         if len(self.captures.results) > count and local in self.reverse.needed:
-            self.vjps[count] = self.late[local] = Local(strong(local.type))
+            self.vjps[count] = self.late[local] = Local(strong_type(local.type))
         return local
 
     def saved(self, bind: Bind, mask: tuple[bool, ...], needed: set[Local]) -> Bind:
@@ -299,7 +297,7 @@ class _Recording:
                 known = bind
             self.saving[id(bind)] = known
         # a residual may get a cotangent of its own [D4]
-        needed.update([binder for binder in known.binders if takes_cotangent(binder)])
+        needed.update([binder for binder in known.binders if carries_derivative(binder)])
         return known
 
     def primal(self) -> Lambda:

@@ -14,9 +14,9 @@ from letir.ast.attrs import NO_ATTRS, Attrs, token
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value
+from letir.ast.derivative_types import strong_type
 from letir.ast.primitive import Absent, Primitive
 from letir.ast.terms import Bind, Const, Lambda, Local, substitute_args
-from letir.ast.types import ArrayType
 from letir.errors import LetirError, ShapeError
 from letir.ops.autodiff.gradient_steps import instantiate_like
 from letir.passes.dead_code_elimination import dead_code
@@ -115,11 +115,6 @@ def compiled(body: Lambda) -> tuple[tuple, tuple, Callable]:
     return tuple(constants), tuple(steps), select(body.ret.args)
 
 
-def strong(kind: ArrayType | None) -> ArrayType | None:
-    """The type of a cotangent or tangent of a value of this type."""
-    return ArrayType(kind.dtype, kind.shape) if kind is not None and kind.weak else kind
-
-
 def rule_body(
     kind: str, bind: Bind, mask: tuple | None, needed: set | None, transform: Callable
 ) -> RuleBody:
@@ -170,7 +165,7 @@ def _recorded(
     mask_unknown = mask is None
     mask = mask or (True,) * len(along)
     directions = [
-        builder.param(strong(a.type)) if there else None
+        builder.param(strong_type(a.type)) if there else None
         for a, there in zip(along, mask, strict=True)
     ]
     count = len(builder.params)
@@ -261,8 +256,8 @@ def _check_cotangent(op: Primitive, position: int, ct, arg) -> None:
         or arg.type is None
     ):
         return
-    expected = strong(arg.type)
-    if arg.type.inexact and strong(ct.type) is not expected:  # is: types are interned
+    expected = strong_type(arg.type)
+    if arg.type.inexact and strong_type(ct.type) is not expected:  # is: types are interned
         raise ShapeError(
             f"{op.name}: its vjp rule gave operand {position} a cotangent of {ct.type}, "
             f"not {expected}"

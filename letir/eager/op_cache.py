@@ -16,6 +16,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import result_types
+from letir.ast.derivative_types import type_carries_derivative
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Const, Local
 from letir.ast.types import WEAK, ArrayType
@@ -168,7 +169,7 @@ def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecialization
 def _made(bind: Bind, needed: frozenset) -> OpSpecialization:
     op, args = bind.op, bind.args
     types = tuple([binder.type for binder in bind.binders])
-    inexact = any(kind is None or kind.inexact for kind in types)
+    inexact = any(map(type_carries_derivative, types))
     requires_grad = bool(needed) and op.is_differentiable and inexact
     rule, missing = _rule(bind, needed) if requires_grad else (None, None)
     captured = () if rule is None else rule.captured

@@ -5,9 +5,9 @@ from collections.abc import Callable, Sequence
 from attrs import define, field
 
 from letir.ast.bodies import bodies_of
+from letir.ast.derivative_types import carries_derivative
 from letir.ast.primitive import Absent
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.control_flow.loop_analysis import is_inexact
 from letir.passes.dead_code_elimination import SHAPES, Shape
 
 
@@ -69,16 +69,16 @@ class _Requirements:
     def locals(self, fn: Lambda, flags: tuple[bool, ...]) -> set[Local]:
         """The locals of ``fn`` itself that require grad."""
         pairs = zip(fn.params, flags, strict=True)
-        found = {param for param, requires in pairs if requires and is_inexact(param)}
+        found = {param for param, requires in pairs if requires and carries_derivative(param)}
         for bind in fn.binds:
             if bind.op.is_differentiable:
                 requires = [type(arg) is Local and arg in found for arg in bind.args]
                 if self.introduces(bind):
-                    found.update(filter(is_inexact, bind.binders))
+                    found.update(filter(carries_derivative, bind.binders))
                 elif True in requires:
                     results = self.results(bind, requires)
                     pairs = zip(bind.binders, results, strict=True)
-                    found.update([b for b, there in pairs if there and is_inexact(b)])
+                    found.update([b for b, there in pairs if there and carries_derivative(b)])
         return found
 
     def results(self, bind: Bind, requires: list[bool]) -> Sequence[bool]:

@@ -1,6 +1,7 @@
 """Passes that leave out arithmetic that says nothing: sink_negations."""
 
 from letir.ast.attrs import NO_ATTRS
+from letir.ast.derivative_types import is_known_inexact
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
@@ -58,7 +59,7 @@ class _Carrier:
     def bind(self, bind: Bind) -> None:
         """Emit ``bind`` on what its operands stand for, or carry the sign of its result on."""
         signed, args, op = self.signed, bind.args, bind.op
-        if op is neg and _is_inexact(bind.binders[0]):
+        if op is neg and is_known_inexact(bind.binders[0]):
             arg, negative = signed.get(args[0], (args[0], False))
             signed[bind.binders[0]] = arg, not negative  # emitted by ``whole``, if anyone asks
         elif not signed or signed.keys().isdisjoint(args):  # nearly all binds
@@ -107,8 +108,3 @@ class _Carrier:
         self.binds.append(Bind((made,), neg, (stands_for,), NO_ATTRS))
         self.signed[arg] = made, False  # negated once, for all that need it whole
         return made
-
-
-def _is_inexact(local: Local) -> bool:
-    """Whether it is floating or complex: what NumPy negates exactly, and subtracts."""
-    return local.type is not None and local.type.inexact

@@ -16,6 +16,7 @@ from attrs import frozen
 
 from letir.ad.linearity import Linearity
 from letir.ast.attrs import Attrs
+from letir.ast.derivative_types import carries_derivative
 from letir.ast.pytrees import Tree, flatten, is_leaf
 from letir.ast.signatures import F, P, R
 from letir.ast.terms import Lambda, Local
@@ -24,7 +25,6 @@ from letir.errors import DTypeError, LetirError, MissingRule, ShapeError
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.autodiff.checkpoint_and_custom_jvp import custom_jvp as custom_jvp_op
-from letir.ops.autodiff.checkpoint_and_custom_jvp import may_have_tangent
 from letir.ops.define.records import recast
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.tracing.entry import Recording, record
@@ -126,7 +126,7 @@ class custom_jvp(CustomFunction[P, R]):
         # count: without the values that f closes over [D9]
         fn, count = primal.fn, primal.tree.arrays
         tree = _results_tree(fn)
-        tangents = [_example(p.type, self.name) for p in fn.params[:count] if _has_tangent(p)]
+        tangents = [_example(p.type, self.name) for p in fn.params[:count] if carries_derivative(p)]
 
         def rule(given, outs, tangents):
             result = tree.unflatten(outs)
@@ -153,7 +153,7 @@ class custom_jvp(CustomFunction[P, R]):
                 f"{self}: the tangent of its rule nests as the result, {tree}, found {tangent!r}"
             )
         pairs = zip(leaves, outs, strict=True)
-        return [self.tangent(t, out) for t, out in pairs if may_have_tangent(out.type)]
+        return [self.tangent(t, out) for t, out in pairs if carries_derivative(out)]
 
     def tangent(self, tangent, out: Tracer):
         """A tangent as the result's type wants it; zeros for None."""
@@ -240,17 +240,12 @@ def _place_of(leaf):
 # ---- types and nesting ----
 
 
-def _has_tangent(param: Local) -> bool:
-    """Whether the rule gets a tangent for this argument."""
-    return may_have_tangent(param.type)
-
-
 def _nested_tangents(given, tangents: list):
     """The tangents nested as the arguments, None for an argument that has none."""
     leaves, spec = flatten(given)
     rest = iter(tangents)
     return spec.unflatten(
-        [next(rest) if isinstance(x, Tracer) and may_have_tangent(x.type) else None for x in leaves]
+        [next(rest) if isinstance(x, Tracer) and carries_derivative(x) else None for x in leaves]
     )
 
 

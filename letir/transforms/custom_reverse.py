@@ -5,8 +5,8 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, Generic
 
-from letir.ad.reverse import takes_cotangent
 from letir.ast.attrs import Attrs
+from letir.ast.derivative_types import carries_derivative
 from letir.ast.pytrees import flatten
 from letir.ast.signatures import P, R
 from letir.ast.terms import Local
@@ -187,7 +187,7 @@ def _closed_over_by(trace: Trace, before: int, outs: list, inputs: list) -> list
     known.update(binder for bind in new for binder in bind.binders)
     read = [local for bind in new for local in bind.locals()]
     read += [trace.enter(out) for out in outs if isinstance(out, Tracer)]
-    return list(dict.fromkeys(x for x in read if x not in known and takes_cotangent(x)))
+    return list(dict.fromkeys(x for x in read if x not in known and carries_derivative(x)))
 
 
 def _paired(ct, arg) -> list[tuple]:

@@ -7,9 +7,9 @@ from typing import Any, overload
 from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient_program import Gradient, zeros_for
 from letir.ad.reverse import differentiate
-from letir.ad.rule_cache import strong
 from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
+from letir.ast.derivative_types import strong_type, type_carries_derivative
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import LEAF, Tree
 from letir.ast.signatures import P
@@ -183,7 +183,7 @@ def _floating(call: Call) -> list[int]:
     args, _ = call.tree.example()
     positions, _ = arguments_of(call.tree, tuple(range(len(args))))
     types = [call.fn.params[i].type for i in positions]
-    return [i for i, kind in zip(positions, types, strict=True) if kind is None or kind.inexact]
+    return [i for i, kind in zip(positions, types, strict=True) if type_carries_derivative(kind)]
 
 
 def _nested(call: Call, positions: list[int], found):
@@ -280,7 +280,7 @@ def reverse_product(
     place = {i: at.get(k) for k, i in enumerate(wanted)}
     builder = LetBuilder()
     # a direction on which no product depends is a parameter all the same
-    directions = [place[i] or Local(strong(params[i].type)) for i in inputs]
+    directions = [place[i] or Local(strong_type(params[i].type)) for i in inputs]
     builder.params = [*params, *directions]
     builder.binds = [*second.f.binds, *second.df.binds]  # what df captures has its name in f
     found = dict(zip(second.df_output_vjps, second.df.ret.args, strict=True))
@@ -299,7 +299,7 @@ def _ggn_product(call: Call, wanted: list[int], directions: list, g: Callable) -
     results = run_flat(pair.f, list(arguments))
     captured = pair.captured(arguments, results)
     directions = [
-        zeros_for(Local(strong(call.fn.params[i].type)), Undef if d is None else d, xp)
+        zeros_for(Local(strong_type(call.fn.params[i].type)), Undef if d is None else d, xp)
         for i, d in zip(wanted, directions, strict=True)
     ]
     pushed = run_flat(pair.linear, [*directions, *captured])

@@ -7,9 +7,9 @@ from typing import Any, overload
 from letir.ad.gradient_program import Gradient
 from letir.ad.linearity import Linearity
 from letir.ad.reverse import differentiate
-from letir.ad.rule_cache import strong
 from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
+from letir.ast.derivative_types import strong_type
 from letir.ast.gc_pause import paused_gc
 from letir.ast.pytrees import Tree
 from letir.ast.symbolic_sizes import has_static_shape
@@ -126,7 +126,7 @@ def transposed_program(fn: Lambda, positions: list[int]) -> Lambda:
     primal = dead_code(Lambda(fn.params, gradient.f.binds, Ret(captured)))
     builder = LetBuilder()
     # unused ones stay parameters
-    cts = [vjps.get(i) or Local(strong(arg.type)) for i, arg in enumerate(fn.ret.args)]
+    cts = [vjps.get(i) or Local(strong_type(arg.type)) for i, arg in enumerate(fn.ret.args)]
     others = [param for i, param in enumerate(fn.params) if i not in chosen]
     builder.params = [*cts, *others]
     builder.binds = [*_stand_ins(primal, inputs), *primal.binds, *gradient.df.binds]

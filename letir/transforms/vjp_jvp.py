@@ -10,6 +10,7 @@ from letir.ad.forward import jvp_program, linear_program
 from letir.ad.gradient_program import zeros_for
 from letir.ad.remat.policies import Policy
 from letir.ad.reverse import differentiate
+from letir.ast.derivative_types import carries_derivative, type_carries_derivative
 from letir.ast.pytrees import Tree, flatten
 from letir.ast.signatures import A, R
 from letir.ast.terms import Lambda
@@ -163,7 +164,7 @@ def directions_of(call: Call, primals: tuple, tangents: tuple) -> tuple[list[int
     inputs, directions = [], []
     for i, leaf in zip(positions, leaves, strict=True):
         kind = call.fn.params[i].type
-        if leaf is not _MISSING and (kind is None or kind.inexact):
+        if leaf is not _MISSING and type_carries_derivative(kind):
             inputs.append(i)
             directions.append(as_direction(leaf, kind, "tangent"))
     return inputs, directions
@@ -197,7 +198,7 @@ def linearize(f: Callable[..., R], *primals: Any) -> tuple[R, LinearMap]:
     (9.0, np.float64(6.0), np.float64(12.0))
     """
     call = called(f, primals, {})
-    inputs = [i for i, p in enumerate(call.fn.params) if p.type is None or p.type.inexact]
+    inputs = [i for i, p in enumerate(call.fn.params) if carries_derivative(p)]
     positions, _ = arguments_of(call.tree, tuple(range(len(primals))))
     inputs = [i for i in inputs if i in set(positions)]
     pair = linear_program(call.fn, inputs)

@@ -20,6 +20,7 @@ from letir.ad.gradient_program import Gradient
 from letir.ad.remat.cost_model import CHEAP, DEAR, FREE, MODERATE, recomputation, weight
 from letir.ad.remat.min_cut import minimum_cut
 from letir.ad.remat.recomputation import Halves, captured_locals, halves, rebuilt
+from letir.ast.derivative_types import carries_derivative
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Local, substitute_args
@@ -260,9 +261,7 @@ class Choice:
             return []
         values = [b for bind in self.parts.known for b in bind.binders if b in kept]
         return [
-            local
-            for local in values
-            if local not in self.captured and (local.type is None or local.type.inexact)
+            local for local in values if local not in self.captured and carries_derivative(local)
         ]
 
 

@@ -10,6 +10,7 @@ from letir.ast.attrs import Attrs
 from letir.ast.bodies import attrs_with, bodies_in, map_bodies
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
+from letir.ast.derivative_types import carries_derivative, type_carries_derivative
 from letir.ast.primitive import Primitive, todo
 from letir.ast.terms import Lambda
 from letir.ast.types import WEAK, ArrayType
@@ -61,11 +62,6 @@ def as_numbers(body: Lambda, operands: list, start: int = 0) -> None:
 def _number_places(body: Lambda) -> tuple[int, ...]:
     """Which parameters are Python numbers."""
     return tuple([i for i, p in enumerate(body.params) if p.type is not None and p.type.weak])
-
-
-def may_have_tangent(kind: ArrayType | None) -> bool:
-    """Whether a value of this type has a tangent."""
-    return kind is None or kind.inexact
 
 
 def define_body_op(name: str, run, aval, **fields) -> Primitive:
@@ -185,7 +181,7 @@ def _custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
     rule = _custom_jvp_rule(operands, given, **attrs)
     found = iter(emitter.call(rule, (*operands, *given)))
     return tuple(
-        _tangent_like(next(found), out) if may_have_tangent(out.type) else None for out in outs
+        _tangent_like(next(found), out) if carries_derivative(out) else None for out in outs
     )
 
 
@@ -202,7 +198,7 @@ def _custom_jvp_vjp(cts, outs, *args, transform, **attrs):
     operands, zeros = (*args, *outs), _tangents_of(given, [None] * len(given))
     wanted = [isinstance(x, Value) for x in given if _has_tangent(x)]
     rule = _custom_jvp_rule(operands, zeros, **attrs)
-    directions = [ct for ct, out in zip(cts, outs, strict=True) if may_have_tangent(out.type)]
+    directions = [ct for ct, out in zip(cts, outs, strict=True) if carries_derivative(out)]
     found = transform(
         rule, (*operands, *zeros), directions, wanted=[*[False] * len(operands), *wanted]
     )
@@ -223,7 +219,7 @@ def _closed_over_reason(name: str) -> str:
 
 def _has_tangent(operand) -> bool:
     """Whether the user's rule takes a tangent of this operand."""
-    return operand is not None and may_have_tangent(body_type(operand))
+    return operand is not None and type_carries_derivative(body_type(operand))
 
 
 def _zero_tangent(operand):
@@ -246,7 +242,7 @@ custom_jvp = define_body_op(
     _custom_jvp_aval,
     vjp=_custom_jvp_vjp,
     jvp=_custom_jvp_jvp,
-    batch=mapped_custom_jvp(fit_body, may_have_tangent),
+    batch=mapped_custom_jvp(fit_body, type_carries_derivative),
     results=lambda *, name, primal, rule, closed_over: len(primal.ret.args),
     source=control.inline_primal,
 )

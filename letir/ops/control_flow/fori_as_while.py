@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from letir.ast.builder import LetBuilder, Value
+from letir.ast.derivative_types import strong_type
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import WEAK, ArrayType
 from letir.ops.elementwise.casting import cast, weaken
@@ -25,7 +26,7 @@ def counting_body(
     Python numbers are carried as arrays.
     """
     builder, own = LetBuilder(), body.params[1 : 1 + n_carry]
-    kinds = [param.type if bound is not None else _strong_type(param.type) for param in own]
+    kinds = [param.type if bound is not None else strong_type(param.type) for param in own]
     given = [builder.param(*pair) for pair in zip(kinds, [p.name for p in own], strict=True)]
     carry = [convert_number(x, param.type) for x, param in zip(given, own, strict=True)]
     index = builder.param(kind, body.params[0].name)
@@ -35,11 +36,6 @@ def counting_body(
     found = builder.call(body, [convert_number(index, body.params[0].type), *carry, *captured])
     last = [convert_number(x, kind) for x, kind in zip(found, kinds, strict=True)]
     return builder.build([*last, convert_number(index + 1, kind)])
-
-
-def _strong_type(kind: ArrayType | None) -> ArrayType | None:
-    """The type of a 0-d array if ``kind`` is the type of a Python number; else ``kind``."""
-    return ArrayType(kind.dtype, kind.shape) if is_weak(kind) else kind
 
 
 def convert_number(x, kind: ArrayType | None):

@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
+from letir.ast.derivative_types import carries_derivative
 from letir.ast.liveness import has_effect, live_binds
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Bind, Lambda, Local, Ret
@@ -12,10 +13,12 @@ from letir.ast.types import ArrayType, Size
 
 def results_requiring_grad(body: Lambda, needed: Sequence[bool]) -> list[bool]:
     """Which results require grad if the parameters ``needed`` do."""
-    live = {p for p, there in zip(body.params, needed, strict=True) if there and is_inexact(p)}
+    live = {
+        p for p, there in zip(body.params, needed, strict=True) if there and carries_derivative(p)
+    }
     for bind in body.binds:
         if bind.op.is_differentiable and any(type(a) is Local and a in live for a in bind.args):
-            live.update([binder for binder in bind.binders if is_inexact(binder)])
+            live.update([binder for binder in bind.binders if carries_derivative(binder)])
     return [type(arg) is Local and arg in live for arg in body.ret.args]
 
 
@@ -27,11 +30,6 @@ def params_reaching(body: Lambda, results: Sequence[bool]) -> list[bool]:
         if not live.isdisjoint(bind.binders):
             live.update(bind.locals())
     return [param in live for param in body.params]
-
-
-def is_inexact(local: Local) -> bool:
-    """Whether ``local`` is floating or complex; True if its type is unknown."""
-    return local.type is None or local.type.inexact
 
 
 def propagate_needed(body: Lambda, needed: Sequence[bool], n_carry: int) -> list[bool]:

@@ -8,6 +8,7 @@ and ``letir.ops.control_flow.scan_jvp``, its batching rule in
 
 from collections.abc import Sequence
 
+from letir.ast.derivative_types import strong_type
 from letir.ast.terms import Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, Size
 from letir.errors import DTypeError, ShapeError
@@ -18,11 +19,6 @@ from letir.ops.control_flow.scan_jvp import scan_joint, scan_jvp, scan_saving_ta
 from letir.ops.control_flow.scan_vjp import scan_saving, scan_vjp
 
 # ---- types ----
-
-
-def strong(kind: ArrayType | None) -> ArrayType | None:
-    """``kind``, or the type of a 0-d array if it is weak: a scan carries no Python numbers."""
-    return ArrayType(kind.dtype, kind.shape) if kind is not None and kind.weak else kind
 
 
 def _trip_count(xs: Sequence[ArrayType], length: int | None):
@@ -48,14 +44,14 @@ def step_types(types: Sequence, n_carry: int, n_xs: int) -> list[ArrayType | Non
     """The types of the body's parameters for operands of these types."""
     end = n_carry + n_xs
     sliced = [kind and kind.with_shape(kind.shape[1:]) for kind in types[n_carry:end]]
-    return [*map(strong, types[:n_carry]), *sliced, *types[end:]]
+    return [*map(strong_type, types[:n_carry]), *sliced, *types[end:]]
 
 
 def _scan_aval(*types, body, n_carry, n_xs, length, reverse):
     """The types of the last carry, then of the stacked results."""
     n = _trip_count(types[n_carry : n_carry + n_xs], length)
     body = fit_body(body, step_types(types, n_carry, n_xs))
-    found = [strong(arg.type) for arg in body.ret.args]
+    found = [strong_type(arg.type) for arg in body.ret.args]
     for param, kind in zip(body.params[:n_carry], found, strict=False):
         if kind is not None and param.type is not kind:
             error = DTypeError if kind.dtype != param.type.dtype else ShapeError

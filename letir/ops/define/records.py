@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.derivative_types import carries_derivative
 from letir.ast.primitive import PRIMITIVES, Absent, Primitive, never, register
 from letir.ast.types import WEAK, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, MissingRule
@@ -145,7 +146,7 @@ def _python_integer_result(xp, name: str, *numbers: int) -> Any:
 
 def takes_gradient(arg: Any) -> bool:
     """Whether an operand can have a cotangent: a Value of floating, complex or unknown type."""
-    return isinstance(arg, Value) and (arg.type is None or arg.type.inexact)
+    return isinstance(arg, Value) and carries_derivative(arg)
 
 
 def unbroadcast(ct: Value | None, arg: Any) -> Value | None:

@@ -6,11 +6,12 @@ from attrs import frozen
 
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
+from letir.ast.derivative_types import strong_type
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ast.types import ArrayType
-from letir.ops.control_flow.scans import scan, strong
+from letir.ops.control_flow.scans import scan
 from letir.ops.elementwise.casting import cast
 from letir.ops.indexing.basic import index
 from letir.ops.shape.shape_and_creation import reshape, zeros
@@ -122,7 +123,7 @@ def scan_steps(bind: Bind) -> _ScanSteps | None:
         return None
     sizes = {x.type.shape[0] for x in xs} | (set() if length is None else {length})
     slices = [x.type.with_shape(x.type.shape[1:]) for x in xs]
-    carried = [strong(arg.type) for arg in args[:start]]
+    carried = [strong_type(arg.type) for arg in args[:start]]
     added = [kind.with_shape(kind.shape[1:]) for kind in outs[start:]]
     shapes = [kind.shape for kind in added]
     if len(sizes) != 1 or not is_static_shape((*sizes, *sum(shapes, ()))):

@@ -9,8 +9,8 @@ from functools import partial
 
 from attrs import frozen
 
-from letir.ad.rule_cache import strong
 from letir.ast.builder import LetBuilder, Value
+from letir.ast.derivative_types import strong_type
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.pytrees import LEAF, Tree, flatten
 from letir.ast.terms import Arg, Lambda, Local
@@ -109,7 +109,7 @@ def _kinds_of(result):
     """The types of gradients of a result."""
     if isinstance(result, tuple):
         return tuple(map(_kinds_of, result))
-    return strong(_type_of_result(result))  # a cotangent never takes part in promotion weakly
+    return strong_type(_type_of_result(result))  # a cotangent never takes part in promotion weakly
 
 
 def _type_of_result(value) -> ArrayType | None:
@@ -310,7 +310,7 @@ class _Fit:
             raise ShapeError(self.message(ct.type, kind, remedy))
         if not ct.type.inexact:
             raise DTypeError(self.message(ct.type, kind, "return None where it is zero"))
-        return ct if strong(ct.type) is strong(kind) else recast(ct, kind.dtype)
+        return ct if strong_type(ct.type) is strong_type(kind) else recast(ct, kind.dtype)
 
     def number(self, ct, kind: ArrayType | None) -> Value:
         """A number as the gradient of a 0-d operand."""
