@@ -1,10 +1,9 @@
-"""Eager mode: Variables that remember how they were made, their gradients,
-and their history.
+"""Eager mode: Variables with a recorded history, from which gradients are computed.
 
-    x = letir.Variable(array, requires_grad=True)
-    f(x).backward()                  x.grad is there
-    letir.eager.gradients(y, x)      without touching .grad
-    letir.eager.history(y)           the program that made y
+x = letir.Variable(array, requires_grad=True)
+f(x).backward()                  x.grad is there
+letir.eager.gradients(y, x)      without touching .grad
+letir.eager.history(y)           the program that made y
 """
 
 from letir.eager.backward.entry_points import backward, gradients

@@ -1,7 +1,7 @@
-"""How NumPy's calls on Variables are spelled as operations, remembered by what they depend on.
+"""A cache from NumPy calls on Variables to the operation and attributes that they record.
 
-``np.sum(x, axis=0)`` is ``sum`` with certain attributes for every x of the same type: taking the
-call apart and completing its attributes costs more than a small sum.
+``np.sum(x, axis=0)`` is ``sum`` with the same attributes for every x of one type: to take the call
+apart and complete its attributes each time would cost more than a small sum.
 """
 
 from collections.abc import Callable
@@ -20,9 +20,7 @@ _PLAIN = frozenset([int, bool, str, type(None)])
 
 
 def numpy_call(variable, func: Callable, args: tuple, kwargs: dict):
-    """What a NumPy function, or an operation, records for arguments of which ``variable`` is
-    one.
-    """
+    """The recorded result of a NumPy function or operation; ``variable`` is one argument."""
     key, operands = _key_of(type(variable), func, args, kwargs)
     # the key itself: never seen; None: not to be
     found = _known_call(key, key) if operands else None
@@ -36,12 +34,15 @@ def numpy_call(variable, func: Callable, args: tuple, kwargs: dict):
 
 
 def _key_of(kind: type, func: Callable, args: tuple, kwargs: dict) -> tuple[tuple, list]:
-    """(key, operands) of a call; no operands if an argument is no Variable, number, or plain."""
+    """(cache key, operands) of a call.
+
+    The operands are empty if an argument is neither a Variable, a number nor a plain static value.
+    """
     key, operands = [func], []
     for arg in args:
         if type(arg) is kind:
             operands.append(arg)
-            # the type says all: attributes depend on shapes, not on values
+            # the type is enough: attributes depend on shapes, not on values
             key.append(arg.arg.type)
         elif type(arg) is float:  # an operand as well, as in where(mask, x, 0.0)
             operands.append(arg)
@@ -59,7 +60,7 @@ def _key_of(kind: type, func: Callable, args: tuple, kwargs: dict) -> tuple[tupl
 
 
 def _plain_key(value) -> tuple | None:
-    """What stands for a static argument in a key, None for one that is not plain."""
+    """A hashable stand-in for a static argument in a cache key, None if the call has no key."""
     kind = type(value)
     if kind in _PLAIN:
         return kind, value  # with its type: 1 == True == 1.0
@@ -75,9 +76,7 @@ def _plain_key(value) -> tuple | None:
 def _spelled(
     func: Callable, args: tuple, kwargs: dict, operands: list
 ) -> tuple[Primitive, Attrs] | None:
-    """The operation and the attributes of a call, None unless its operands are these as they
-    are.
-    """
+    """(operation, attributes) of a call; None if its operands are not exactly ``operands``."""
     if isinstance(func, Primitive):
         op, prepare = func, func.prepare
     else:
@@ -98,6 +97,6 @@ def _spelled(
 
 
 def _has_count(item) -> bool:
-    """Whether an index has a mask, whose attribute says how many elements it selects."""
+    """Whether an index contains a mask: then an attribute counts the selected elements."""
     entries = item if type(item) is tuple else (item,)
     return any(type(entry) is Here and entry.count is not None for entry in entries)

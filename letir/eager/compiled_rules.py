@@ -1,4 +1,4 @@
-"""Kernels: the functions that compute single operations, and rules as straight-line Python."""
+"""Derivative rules as straight-line Python, and the function that computes one operation."""
 
 import functools
 from collections.abc import Callable
@@ -15,8 +15,8 @@ from letir.eval.evaluator import Evaluator, compute
 
 
 def kernel(op: Primitive, attrs: Attrs) -> Callable:
-    """What computes ``op`` with these attributes: NumPy's ufunc itself where it is one."""
-    if cupy_module() is not None:  # the module is that of the operands, at each call
+    """A function that computes ``op`` with these attributes, if possible NumPy's own ufunc."""
+    if cupy_module() is not None:  # the operands decide the array module at each call
         return lambda *values: compute(op, values, attrs)
     (ufunc, *others) = [f for f in op.numpy if isinstance(f, np.ufunc)] or [None]
     # others: several NumPy functions record this one, and the ufunc may not be what impl does
@@ -28,7 +28,7 @@ def kernel(op: Primitive, attrs: Attrs) -> Callable:
 
 
 def straight_line(body: Lambda) -> Callable:
-    """A Python function that computes a small program: one line a bind, each a kernel's call.
+    """A Python function that computes a small program, one line with one call for each bind.
 
     >>> from letir.ast.text.parser import parse
     >>> straight_line(parse("lambda %0 { %1 = mul(%0, 2.0); %2 = sin(%1); return (%0, %2) }"))(0.0)
@@ -55,11 +55,11 @@ def straight_line(body: Lambda) -> Callable:
         several = "" if bind.op.results is None else ", "
         lines.append(f"    {''.join([named(b) + several for b in bind.binders]) or '_'} = {call}")
     lines.append(f"    return ({spelled(body.ret.args)})")
-    exec(_compiled("\n".join(lines)), space)  # the text has names of our own only, never the user's
+    exec(_compiled("\n".join(lines)), space)  # the source has generated names only, none of users
     return space["compute"]
 
 
 @functools.lru_cache(1024)
 def _compiled(text: str) -> CodeType:
-    """The code of a text: rules for many types have the same."""
+    """The compiled source, cached: rules for many types have the same source."""
     return compile(text, "<letir rule>", "exec")

@@ -16,7 +16,7 @@ class Mode(ContextDecorator):
 
     def __init__(self, variable: ContextVar[bool], value: bool):
         self.variable, self.value = variable, value
-        self.tokens: list = []  # one of a mode's blocks may be inside another
+        self.tokens: list = []  # a stack: blocks of one mode may be nested
 
     def _recreate_cm(self):
         return Mode(self.variable, self.value)  # each call of a decorated function has its own

@@ -1,4 +1,4 @@
-"""``history``: what was recorded, as a program."""
+"""``history``: the recorded tape of Variables as a program."""
 
 from collections.abc import Sequence
 
@@ -16,9 +16,9 @@ from letir.tracing.source_locations import error_at_user_line
 def history(outputs, inputs: Sequence | None = None) -> Lambda:
     """The program that computed ``outputs``, a Variable or a sequence of them.
 
-    Its parameters are the leaves that require grad, in the order of their first use; with
-    ``inputs`` these, and then a leaf that is not among them is an error. What requires no grad is a
-    constant. Linear in the number of operations.
+    Its parameters are ``inputs`` if given (another leaf that requires grad is then an error), else
+    the leaves that require grad in the order of their first use. Values that do not require grad
+    become constants. Linear in the number of operations.
 
     >>> from letir import Variable
     >>> x = Variable(3.0, requires_grad=True, name="x")
@@ -35,25 +35,25 @@ def history(outputs, inputs: Sequence | None = None) -> Lambda:
 
 
 def _steps_before(origins: Sequence[GradEdge]) -> list[TapeNode]:
-    """The steps of a history, in the order in which they were computed."""
+    """The nodes of a history, in the order in which they were computed."""
     found, todo = set(), list(origins)
     while todo:
         step = owner(todo.pop())
         if isinstance(step, TapeNode) and step not in found:
             found.add(step)
             todo += [arg for arg in step.args if arg is not None]
-    # time is an order in which operands come first
+    # operands were computed before their users
     return sorted(found, key=lambda step: step.order)
 
 
 class _Writer:
-    """Writes steps as binds of a program. ``inputs``: the parameters if they are given."""
+    """Writes tape nodes as binds of a program. ``inputs``: the parameters, if they are given."""
 
     def __init__(self, inputs: list | None):
         self.builder = LetBuilder()
         self.only_inputs = inputs is not None
         self.names: dict = {}  # origin, (step, index) or id of an array -> local
-        self.alive: list = []  # the arrays of which there are ids
+        self.alive: list = []  # the arrays whose ids are keys: they must not be freed
         for variable in inputs or ():
             self.names[variable.arg] = self.param(variable.arg)
 
@@ -62,7 +62,7 @@ class _Writer:
         return self.builder.param(leaf.type, getattr(leaf, "name", None)).arg
 
     def write(self, step: TapeNode) -> None:
-        """The bind of one step."""
+        """Append the bind of one node."""
         form, builder = step.form, self.builder
         if step.kept is FREED and form.kept:
             raise TraceError(
@@ -79,7 +79,7 @@ class _Writer:
             self.names.update(((step, i), binder) for i, binder in enumerate(binders))
 
     def operand(self, step: TapeNode, place: int, origin: GradEdge | None) -> Arg:
-        """The operand of a step in this place."""
+        """The operand of a node at this position."""
         if origin is not None:
             found = self.origin(origin)
             if found is not None:
@@ -89,7 +89,7 @@ class _Writer:
         return self.value(step.kept[step.form.kept.index(place)])
 
     def origin(self, origin: GradEdge) -> Local | None:
-        """The local of what requires grad, or is an input; None for others."""
+        """The local of a value that requires grad or is an input; None for other values."""
         # each Variable of a result has a Part of its own: step and index say which result it is
         found = self.names.get((origin.step, origin.index) if type(origin) is Part else origin)
         if found is None and type(origin) is Leaf:

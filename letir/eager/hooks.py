@@ -1,8 +1,8 @@
-"""Hooks: functions of the user's that see, and may replace, gradients on their way [E2].
+"""Hooks: user functions that see, and may replace, gradients during the backward pass [E2].
 
-The order in one step of backward: the gradients of its results are summed, hooks of these Variables
-see them, then pre-hooks of the step, then its rule runs, then post-hooks see what came out and what
-went in. None returned by a hook keeps what is there.
+At one node: the gradients of its results are summed; the hooks of those Variables run, then the
+node's pre-hooks, then its derivative rule, then its post-hooks, with the rule's results and its
+operands. A hook that returns None keeps the gradients as they are.
 """
 
 from collections.abc import Callable
@@ -31,7 +31,7 @@ class Handle:
 
 
 def add_hook(hooks: dict, hook: Callable) -> Handle:
-    """Add a hook after those that are there."""
+    """Register ``hook`` after the existing ones."""
     if not callable(hook):
         raise TraceError(f"a hook is a function of gradients, found {hook!r}")
     key = _NUMBERS()
@@ -40,7 +40,7 @@ def add_hook(hooks: dict, hook: Callable) -> Handle:
 
 
 def changed_one(hooks: dict, value):
-    """The gradient of a Variable after each hook was called as ``hook(value)``."""
+    """The gradient of a Variable after calling each hook as ``hook(value)``."""
     for hook in tuple(hooks.values()):  # a tuple: a hook may remove itself
         new = hook(value)
         value = value if new is None else _replacement(hook, 0, new, value)
@@ -48,7 +48,7 @@ def changed_one(hooks: dict, value):
 
 
 def changed(hooks: dict, values: tuple, *others) -> tuple:
-    """``values``, Variables and None, after each hook was called as ``hook(values, *others)``."""
+    """``values``, Variables and None, after calling each hook as ``hook(values, *others)``."""
     for hook in tuple(hooks.values()):
         new = hook(values, *others)
         if new is None:
@@ -65,7 +65,7 @@ def changed(hooks: dict, values: tuple, *others) -> tuple:
 
 
 def _replacement(hook: Callable, position: int, new, old):
-    """The gradient that a hook returned. Raises unless it has the type of what it replaces."""
+    """The gradient that a hook returned. Raises unless it has the type of the one it replaces."""
     if new is old:
         return old
     variable = type(old) if old is not None else None
@@ -90,5 +90,5 @@ def _replacement(hook: Callable, position: int, new, old):
 
 
 def _named(hook: Callable) -> str:
-    """What the user called a hook."""
+    """The name of a hook for error messages."""
     return getattr(hook, "__qualname__", None) or repr(hook)

@@ -1,8 +1,8 @@
-"""Changes in place: Variables whose arrays share memory, and what a write does to their origins.
+"""In-place changes of Variables that share memory, and the effect of a write on the history.
 
-A write gives the Variable a new origin, and those that share its memory too: the Variable of which
-it is a view, and other plain views ``x[i]`` of that. Every origin whose value was in that memory is
-noted as changed, also where its Variable is gone: a step may have kept the array [E1].
+A write gives a new grad edge to the Variable and to all that share its memory: the base of which it
+is a view, and the other plain views ``x[i]`` of that base. Every edge whose value lay in that
+memory is marked as changed, even if its Variable is gone: a node may have saved the array [E1].
 """
 
 import weakref
@@ -16,22 +16,22 @@ from letir.tracing.source_locations import at_user, user_place
 
 
 class _Refs(list):
-    """Weak references; those that died are dropped when there are 1, 2, 4, 8 ... of them."""
+    """Weak references; dead ones are dropped whenever the length reaches a power of two."""
 
     def add(self, item) -> None:
         """Add a reference to ``item``."""
-        if not len(self) & (len(self) - 1):  # a power of 2: dropping costs a constant for each
+        if not len(self) & (len(self) - 1):  # a power of 2: amortised constant time per item
             self[:] = [ref for ref in self if ref() is not None]
         self.append(weakref.ref(item))
 
     def alive(self) -> list:
-        """The items that are there still."""
+        """The items that still exist."""
         return [item for ref in self if (item := ref()) is not None]
 
 
 @define(eq=False)
 class _Shared:
-    """Of a Variable with views: these, and the origins of all values in its memory."""
+    """For a Variable with views: the views, and the edges of all values in its memory."""
 
     views: _Refs = field(factory=_Refs)
     origins: _Refs = field(factory=_Refs)
@@ -39,9 +39,9 @@ class _Shared:
 
 @define(eq=False)
 class _View:
-    """Of a Variable that shares the memory of ``base``.
+    """For a Variable that shares the memory of ``base``.
 
-    ``path``: the indices that lead to it, one after the other; None if it is no plain ``x[i]``.
+    ``path``: the successive indices from the base to it; None if it is not a plain ``x[i]``.
     ``detached``: a write into it is not recorded for the base.
     """
 
@@ -51,7 +51,7 @@ class _View:
 
 
 def add_view(view, operand, item=None, detached: bool = False) -> None:
-    """Remember that ``view``, perhaps ``operand[item]``, may share memory with ``operand``."""
+    """Remember that ``view`` may share memory with ``operand`` (as ``operand[item]`` if given)."""
     base, path = root(operand), _path_of(operand)
     if base.sharing is None:
         base.sharing = _Shared()
@@ -67,25 +67,25 @@ def add_view(view, operand, item=None, detached: bool = False) -> None:
 
 
 def root(variable):
-    """The Variable in whose memory this one is: itself, or that of which it is a view."""
+    """The Variable that owns the memory: the base of a view, else the Variable itself."""
     sharing = variable.sharing
     return sharing.base if type(sharing) is _View else variable
 
 
 def _path_of(variable) -> tuple | None:
-    """The indices that lead from its root to a Variable."""
+    """The indices from the root to a Variable."""
     sharing = variable.sharing
     return sharing.path if type(sharing) is _View else ()
 
 
 def is_item(view, variable, item) -> bool:
-    """Whether ``view`` is ``variable[item]``, in the same memory."""
+    """Whether ``view`` is ``variable[item]`` and shares its memory."""
     path = _path_of(variable)
     return root(view) is root(variable) and path is not None and _path_of(view) == (*path, item)
 
 
 def may_share(array, other) -> bool:
-    """Whether a result may lie in the memory of an operand."""
+    """Whether a result may share memory with an operand."""
     owner = getattr(array, "base", None)  # a Python number has none
     if array is other or (owner is other and owner is not None):
         return True
@@ -102,54 +102,52 @@ def write(variable, new) -> None:
     whole = None
     if recorded:
         refuse(variable, base, is_view)
-        # before the write, and with a history: of the base with the new part in its place
+        # before the write: the history of the base with the new part in place
         whole = _replaced(base, variable.sharing.path, new) if is_view else None
     variable.array[...] = new.array
-    note_change(variable, base)  # the old origins, whose values are gone: before they are replaced
+    note_change(variable, base)  # at the old edges, before new ones replace them
     if recorded:
         _take_origin(variable, new, base)
         if whole is not None:
             _take_origin(base, whole, base)
-        if is_view or base is variable:  # not of a detached view: its writes are not the base's
+        if is_view or base is variable:  # a write into a detached view is not recorded for the base
             for view in _other_views(variable, base):
                 _take_origin(view, _reached(base, view.sharing.path), base)
 
 
 def _replaced(whole, path: tuple, new):
-    """``whole`` with ``new`` at the end of a path."""
+    """``whole`` with the part at ``path`` replaced by ``new``."""
     item, *rest = path
     return whole.at[item].set(_replaced(whole[item], rest, new) if rest else new)
 
 
 def _reached(whole, path: tuple):
-    """What is at the end of a path."""
+    """The part of ``whole`` at ``path``."""
     for item in path:
         whole = whole[item]
     return whole
 
 
 def _other_views(variable, base) -> list:
-    """The views of ``base`` that are in use, but for ``variable``: those that are as detached as
-    it is.
-    """
+    """The existing views of ``base`` other than ``variable`` with the same ``detached`` flag."""
     views = [] if base.sharing is None else base.sharing.views.alive()
     detached = base is not variable and variable.sharing.detached
     return [v for v in views if v is not variable and v.sharing.detached == detached]
 
 
 def note_change(variable, base) -> None:
-    """Note the change at every origin whose value may be in the memory."""
+    """Mark every edge whose value may lie in the memory as changed."""
     source, _ = user_place(2)
     origins = {variable.arg, base.arg}
     if base.sharing is not None:
-        # also of Variables that died: steps keep arrays
+        # also edges of Variables that no longer exist: nodes save arrays
         origins.update(base.sharing.origins.alive())
     for origin in origins:
         origin.note_change(source)
 
 
 def _take_origin(variable, new, base) -> None:
-    """Let ``variable`` come from where ``new`` came from."""
+    """Give ``variable`` the grad edge of ``new``."""
     variable.arg = new.arg
     if base.sharing is not None:
         base.sharing.origins.add(new.arg)

@@ -1,7 +1,7 @@
-"""``OpSpecialization``: what is known of an operation on operands of given types beforehand.
+"""``OpSpecialization``: everything that one operation needs for operands of given types.
 
-Computing, typing, keeping and differentiating it are all looked up once: a form is found by (op,
-attributes, types of the operands, which of them require grad).
+How to compute and differentiate it, its result types and the values to save are worked out once for
+each (operation, attributes, types of the operands, which of them require grad), and cached.
 """
 
 from collections.abc import Callable, Sequence
@@ -31,29 +31,29 @@ known_form = forms.get  # bound once, as all below, which makes look-ups as fast
 _array_types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
 _known_type = _array_types.get
 POWER = PRIMITIVES["power"]
-_DEVICE = "device"  # a key of ``forms`` if no kernel in it is NumPy's own
-BY_VALUE = object()  # in the place of a form: it depends on the numbers among the operands as well
+_DEVICE = "device"  # a key of ``forms`` once no form in it computes with NumPy's own ufunc
+BY_VALUE = object()  # replaces a form that depends on the numbers among the operands as well
 
 
 @frozen(eq=False)
 class OpSpecialization:
-    """How an operation on such operands is computed, and what a step of it keeps.
+    """How an operation on such operands is computed, and what its tape node saves.
 
     ``compute(*values)`` gives the result, or a tuple. ``bind`` is the operation on stand-ins:
-    locals, and numbers that are known. ``rule``: that for all cotangents, None if the result
-    requires no grad or ``missing`` says why there is none; ``backward`` is its body. ``kept``: the
-    positions among operands and results of what a step keeps, ``keep`` takes it from these, and
-    ``unpack`` takes from that what the rule reads.
+    locals, and known numbers. ``rule`` is the derivative rule for a full set of cotangents (None if
+    the result does not require grad, or ``missing`` says why there is none) and ``backward`` its
+    body. ``kept`` holds the positions, among operands and results, of the values that a node saves;
+    ``keep`` selects these, and ``unpack`` selects from them the values that the rule reads.
     """
 
     op: Primitive
     attrs: Attrs
     bind: Bind
     types: tuple
-    type: ArrayType | None  # of the only result
+    type: ArrayType | None  # the type of the only result
     compute: Callable
     is_plain: bool  # one result, which shares no memory with an operand
-    is_unknown: bool  # several results, of unknown types, or no arrays
+    is_unknown: bool  # several results, results of unknown types, or results that are not arrays
     requires_grad: bool
     needed: frozenset
     rule: RuleBody | None
@@ -63,10 +63,10 @@ class OpSpecialization:
     kept: tuple[int, ...]
     keep: Callable
     unpack: Callable
-    watched: tuple[int, ...]  # the operands that the rule reads and that may be changed in place
+    watched: tuple[int, ...]  # operands that the rule reads: they must not be changed in place
 
     def rule_for(self, mask: tuple | None) -> RuleBody:
-        """The rule where only some results have a cotangent; None: all of them."""
+        """The rule for a mask of results that have a cotangent; None means all of them."""
         if self.missing is not None:
             raise MissingRule(*self.missing.args)
         if mask is None or all(mask):
@@ -74,9 +74,9 @@ class OpSpecialization:
         return rule_body("vjp", self.bind, mask, self.needed, pull)
 
     def read(self, rule: RuleBody, step: TapeNode) -> Sequence:
-        """The values that ``rule`` reads, of those that ``step`` kept.
+        """The values that ``rule`` reads, from those that ``step`` saved.
 
-        Raises TraceError if one went free, or was changed in place.
+        Raises TraceError if one was freed, or changed in place.
         """
         kept, args = step.kept, step.args
         if kept is FREED:
@@ -88,11 +88,11 @@ class OpSpecialization:
                 check_unchanged(origin, step)
         if rule is self.rule:
             return self.unpack(kept)
-        # a rule for some results only
+        # a rule for only some of the cotangents
         return [kept[self.kept.index(place)] for place in rule.captured]
 
     def origins(self, rule: RuleBody, step: TapeNode) -> list[GradEdge | None]:
-        """The origins of these values, None for constants."""
+        """The grad edges of the values that ``rule`` reads, None for constants."""
         args, count = step.args, len(step.args)
         found: list = []
         for place in rule.captured:
@@ -105,25 +105,24 @@ class OpSpecialization:
         return found
 
     def pull(self, rule: RuleBody, emitter, cts: list, captured: Sequence) -> tuple:
-        """The cotangents of the operands, as ``rule.results`` says; ``cts`` has None for those that
-        are missing.
-        """
-        if len(cts) > 1:  # the gradient of a single result is there, or the step would not run
+        """The cotangents of the operands in ``rule.results``; None in ``cts`` means zero."""
+        if len(cts) > 1:  # a single result has a cotangent, or the node would not run
             cts = [ct for ct in cts if ct is not None]
         return rule.run(emitter.apply, [*cts, *captured])
 
 
 def forget_kernels() -> None:
-    """Forget the forms whose kernels are NumPy's, when there is an array on a device: those that
-    are made from now on take the module from their operands.
+    """Drop the forms that compute with NumPy's ufuncs, when the first device array appears.
+
+    Forms made from then on take the array module from their operands.
     """
     if _DEVICE not in forms:
         forms.clear()
-        forms[_DEVICE] = None  # once: from now on ``kernel`` asks the operands
+        forms[_DEVICE] = None  # only once: from now on ``kernel`` asks the operands
 
 
 def array_type(array) -> ArrayType:
-    """``type_of``, remembered by dtype and shape."""
+    """``type_of(array)``, cached by dtype and shape."""
     if type(array) is not np.ndarray:
         return type_of(array)
     key = array.dtype, array.shape
@@ -134,12 +133,15 @@ def array_type(array) -> ArrayType:
 
 
 def looks_at_numbers(op: Primitive) -> bool:
-    """Whether its rule does: that of a power is simpler for a known exponent, users' rules may."""
+    """Whether the derivative rule may depend on the value of a number among the operands.
+
+    The rule of ``power`` is simpler for a known exponent, and rules of users may read numbers.
+    """
     return op is POWER or "." in op.name
 
 
 def kind_of(operand, by_value: bool = False):
-    """What a form depends on in an operand that requires no grad: its type, or what it is."""
+    """The part of a cache key for an operand that does not require grad: its type, or its value."""
     weak = WEAK.get(type(operand))
     if weak is not None:
         # one form for all numbers, unless the rule looks
@@ -148,9 +150,9 @@ def kind_of(operand, by_value: bool = False):
 
 
 def form_of(key: tuple, attrs: Attrs, operands: list[tuple]) -> OpSpecialization:
-    """The form of an operation on operands given as (kind, whether it requires grad).
+    """The specialization of an operation for operands given as (kind, whether it requires grad).
 
-    It is kept by ``key``, of which the operation is the first item.
+    It is cached by ``key``, whose first item is the operation.
     """
     op = key[0]
     args = tuple([kind if type(kind) is Const else Local(kind) for kind, _ in operands])
@@ -176,7 +178,7 @@ def _made(bind: Bind, needed: frozenset) -> OpSpecialization:
     constants = [i for i, arg in enumerate(args) if arg not in needed]  # for ``history`` [E4]
     kept = tuple(sorted({*constants, *captured})) if requires_grad else ()
     if requires_grad and op.holds_lambdas and len(types) > 1:
-        # a loop that is not computed again for some of the gradients reads what it gave instead
+        # a loop's rule reads its results, rather than computing the loop again
         kept = tuple(range(len(args) + len(types)))
     run, is_single = kernel(op, bind.attrs), op.results is None
     is_builtin = "." not in op.name and not op.holds_lambdas
@@ -187,7 +189,7 @@ def _made(bind: Bind, needed: frozenset) -> OpSpecialization:
         types=types,
         type=types[0] if is_single else None,
         compute=run,
-        # what a ufunc gives is new memory
+        # the result of a ufunc is new memory
         is_plain=is_single and isinstance(run, np.ufunc) and types[0] is not None,
         is_unknown=not is_single or types[0] is None or types[0].weak or not is_builtin,
         requires_grad=requires_grad,
@@ -204,7 +206,7 @@ def _made(bind: Bind, needed: frozenset) -> OpSpecialization:
 
 
 def picker(places: Sequence[int]) -> Callable:
-    """A function from a sequence to those of its items that are at these places."""
+    """A function that selects the items of a sequence at these positions, as a tuple."""
     if len(places) == 1:  # faster than a Python function that makes a tuple
         return itemgetter(slice(places[0], places[0] + 1))
     return itemgetter(*places) if places else _nothing
@@ -223,6 +225,6 @@ def _rule(bind: Bind, needed: frozenset) -> tuple[RuleBody | None, MissingRule |
         return None, error
 
 
-# Note [Collections]: every full collection of garbage walks through a long history, but not through
-# tuples that cannot be part of a cycle, such as tuples of arrays. ``itemgetter`` of one place gives
-# no tuple, of that place twice it does.
+# Note [Collections]: every full garbage collection traverses a long history, but not tuples that
+# cannot be part of a cycle, such as tuples of arrays. ``itemgetter`` returns a bare item for one
+# position, and a tuple if the position is given twice.

@@ -1,6 +1,6 @@
-"""``Recorder``: the emitter of Variables, which computes an operation at once and records a step.
+"""``Recorder``: the emitter of Variables, which computes each operation at once and records a node.
 
-``apply`` is the way of every operation; what it costs is measured in benchmarks, row "eager".
+Every operation passes through ``apply``; its cost is measured in benchmarks, row "eager".
 """
 
 import numpy as np
@@ -33,11 +33,11 @@ class Recorder:
     """Computes operations on Variables, arrays and numbers, and records those whose result requires
     grad.
 
-    ``variable`` is the class of its results; None until that is made.
+    ``variable`` is the class of the results, set once that class exists.
     """
 
     variable: type | None = None
-    source: Source | None = None  # of the steps; None: the user's line
+    source: Source | None = None  # the line of the nodes; None: the user's current line
 
     def apply(self, op: Primitive, operands, attrs: Attrs = NO_ATTRS):
         """The result of ``op`` as a Variable, or a tuple of them.
@@ -52,14 +52,14 @@ class Recorder:
         args = TapeNode() if order * GOLDEN & RARELY else Cut()
         values, key = [], [op, attrs.token if attrs else None]
         for operand in operands:
-            kind = type(operand)  # ``is`` below: subclasses take the way of ``apply_others``
+            kind = type(operand)  # compared by ``is``: subclasses go to ``apply_others``
             if kind is variable:
                 arg = operand.arg
                 values.append(operand.array)
                 args.append(arg)
                 key.append(arg.type)
                 if not arg.requires_grad:
-                    key.append(None)  # no grad: another form, which keeps the value
+                    key.append(None)  # does not require grad: another form, which saves the value
             elif kind is array:
                 values.append(operand)
                 args.append(None)
@@ -79,7 +79,7 @@ class Recorder:
         if form is None or form is BY_VALUE:
             form = self.form(key, args, values, attrs)
         out = form.compute(*values)
-        if form.is_unknown:  # only its own result says what it is
+        if form.is_unknown:  # the type is known only from the result
             return self.several(form, operands, args, values, out)
         made = _new(variable)
         made.array, made.sharing = out, None
@@ -95,7 +95,7 @@ class Recorder:
         return made
 
     def form(self, key: tuple, args: list, values: list, attrs: Attrs) -> OpSpecialization:
-        """The form for these operands, made where there is none."""
+        """The specialization of the operation for these operands, made if it is new."""
         by_value = looks_at_numbers(key[0])
         if by_value:
             numbers = [value for value in values if type(value) in PYTHON_NUMBERS]
@@ -112,9 +112,7 @@ class Recorder:
         return form_of(key, attrs, operands)
 
     def apply_others(self, op: Primitive, operands, attrs: Attrs):
-        """An operation of which an operand is a value of another kind: a trace's, or a subclass's
-        of Variable.
-        """
+        """An operation with an operand of another kind: a tracer, or a subclass of Variable."""
         variable = self.variable
         for operand in operands:
             if isinstance(operand, Value) and not isinstance(operand, variable):
@@ -123,7 +121,7 @@ class Recorder:
         return self.apply(op, plain, attrs)
 
     def several(self, form: OpSpecialization, operands, args: TapeNode, values: list, out):
-        """The result of an operation that has several, or one of which little is known."""
+        """The results of an operation with several, or with one of unknown type."""
         single = form.op.results is None
         outs = (out,) if single else tuple(out)
         step = None
@@ -137,8 +135,10 @@ class Recorder:
         return made[0] if single else made
 
     def result(self, step: TapeNode | None, single: bool, index: int, array):
-        """One result as a Variable; what is no array as it is, unless a gradient flows to it: a
-        Python number, of ``weaken``, takes part in promotion weakly.
+        """One result as a Variable.
+
+        A result that is not an array stays as it is unless a gradient flows to it: a Python number,
+        the result of ``weaken``, is promoted weakly.
         """
         if array is Undef or array is None or (step is None and not is_array(array)):
             return array
@@ -152,19 +152,19 @@ class Recorder:
         return self.wrapped(array, arg)
 
     def wrapped(self, array, arg):
-        """A Variable with this array and origin."""
+        """A Variable with this array and grad edge."""
         made = _new(self.variable)
         made.array, made.arg, made.sharing = array, arg, None
         return made
 
     def emit(self, op: Primitive, args, attrs: Attrs = NO_ATTRS, types=None) -> tuple:
-        """As an executor's: the results of ``op`` on these operands."""
+        """The results of ``op`` on these operands, as a tuple: the interface of emitters."""
         out = self.apply(op, [a.value if type(a) is Const else a for a in args], attrs)
         return (out,) if op.results is None else out
 
 
 def _is_shared(out, values: list) -> bool:
-    """Whether a result may lie in the memory of an operand, or of what only NumPy knows."""
+    """Whether a result may share memory with an operand, or with another array."""
     for value in values:  # not any(), which takes twice the time
         if value is out:
             return True
@@ -172,7 +172,7 @@ def _is_shared(out, values: list) -> bool:
 
 
 def _entered(operand):
-    """An operand that is no Variable. Raises DTypeError for what is no array or number."""
+    """An operand that is not a Variable. Raises DTypeError unless it is an array or a number."""
     if type(operand) is list or type(operand) is tuple:
         operand = np.asarray(operand)
     if type(operand) is int and not -(1 << 63) <= operand < 1 << 64:

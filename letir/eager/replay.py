@@ -1,4 +1,4 @@
-"""A program that is called on Variables [B7]: each of its binds computes, and is recorded."""
+"""Calls of programs on Variables [B7]: each bind is computed and recorded."""
 
 from letir.ast.builder import Value
 from letir.ast.terms import Bind, Lambda
@@ -12,13 +12,11 @@ from letir.ops.effects.writes_to_arguments import changed_params, write_back
 
 
 def replayed(f: Lambda, leaves: list) -> tuple:
-    """The results of ``f`` for Variables, arrays and numbers: Variables, with the history of
-    ``f``.
-    """
+    """The results of ``f`` on Variables, arrays and numbers: Variables whose history is ``f``."""
     checked_arguments(f, leaves, lambda x: x.type if isinstance(x, Value) else type_of(x))
     if changed := changed_params(f):
         check_writable(f, [x.array if isinstance(x, Value) else x for x in leaves], changed)
-        return _bind_by_bind(f, leaves)  # so that Variables know that they were changed
+        return _bind_by_bind(f, leaves)  # writes must reach the Variables among the arguments
     if RECORDS.get() and any(isinstance(x, Value) and x.requires_grad for x in leaves):
         return _bind_by_bind(f, leaves)
     arrays = [x.array if isinstance(x, Value) else x for x in leaves]
@@ -32,21 +30,19 @@ def as_variable(result):
 
 
 def _bind_by_bind(f: Lambda, leaves: list) -> tuple:
-    """The results, every bind recorded as if the user had written it."""
+    """The results, with every bind recorded as if the user had written it."""
     env = Environment(f, leaves)
-    leaves.clear()  # the environment alone holds them now, and frees each at its last use [C1]
+    leaves.clear()  # now only the environment holds them, and frees each at its last use [C1]
     for bind in f.binds:
         operands = env.operands(bind.args)
         out = one_bind(bind, operands)
         env.bind(bind.binders, (out,) if bind.op.results is None else out)
-        del operands, out  # else the next bind would run while these are held
+        del operands, out  # else they would stay alive during the next bind
     return tuple(env.operands(f.ret.args))
 
 
 def one_bind(bind: Bind, operands: list):
-    """What one bind gives for Variables, arrays and numbers, recorded if a Variable is among them;
-    ``operands`` is emptied.
-    """
+    """The results of one bind, recorded if an operand is a Variable; ``operands`` is emptied."""
     if bind.op is write_back and isinstance(operands[0], Value):
         x, new = operands
         operands.clear()
@@ -61,7 +57,7 @@ def one_bind(bind: Bind, operands: list):
 
 
 def _relocate(out, bind) -> None:
-    """Give the step that was recorded the line of ``bind``."""
+    """Give the recorded node the source line of ``bind``."""
     first = out[0] if type(out) is tuple and out else out
     step = getattr(getattr(first, "grad_fn", None), "form", None) and first.grad_fn
     if step and bind.source is not None:

@@ -1,8 +1,8 @@
-"""Staged traces: a function of Variables, its backward, the backward of that, as stages of one
-program [E5].
+"""Staged traces: a function of Variables, its backward pass, and the backward pass of that, as
+stages of one program [E5].
 
-The first stage is traced. Each later one is the gradient program of all before it, written when a
-backward is seen to pass the results of the stage before, for the gradients that it brought.
+The first stage is traced. Each later stage is the gradient program of all stages before it, written
+when a backward pass reaches the results of the previous stage, for the gradients that arrive.
 """
 
 import weakref
@@ -26,9 +26,10 @@ from letir.tracing.trace_state import LAZY
 
 @frozen(eq=False)
 class Stage:
-    """One stage: its own parameters, its binds, its results; it also reads values of earlier ones.
+    """One stage: its parameters, binds and results; it may read values of earlier stages.
 
-    The parameters of the first are the arguments, of others gradients of the results before.
+    The parameters of the first stage are the arguments, those of a later one the gradients of the
+    results before it.
     """
 
     params: tuple[Local, ...]
@@ -37,8 +38,8 @@ class Stage:
 
     @property
     def program(self) -> Lambda:
-        """The stage as a closed program: of its parameters, then of what it reads of earlier
-        stages, in the order of first use.
+        """The stage as a closed program of its parameters, followed by the values that it reads of
+        earlier stages in the order of first use.
         """
         made = {*self.params, *(binder for bind in self.binds for binder in bind.binders)}
         read = dict.fromkeys(
@@ -51,9 +52,9 @@ class Stage:
 
 
 class StagedTrace:
-    """What ``staged_trace`` records: ``str`` shows it stage by stage.
+    """The result of ``staged_trace``; ``str`` shows it stage by stage.
 
-    It holds programs, and none of the values.
+    It holds programs, but no values.
     """
 
     def __init__(self, fn: Lambda, inputs: list, derivatives: int):
@@ -61,7 +62,7 @@ class StagedTrace:
         self._stages = [Stage(fn.params, fn.binds, fn.ret.args)]
         self._whole = fn  # all stages, with the results of the last
         self._requires = [_is_differentiable(value) for value in inputs]
-        # weak: a trace holds no values, so that it can tell that the results died
+        # weak references: the trace is expired once the results no longer exist
         self._inputs = [weakref.ref(v.arg) if _is_differentiable(v) else None for v in inputs]
         self._watched: dict[int, weakref.ref] = {}  # origins of results of the last stage
         self._arrived: dict[int, bool] = {}  # which have a gradient, whether that requires grad
@@ -71,34 +72,34 @@ class StagedTrace:
 
     @property
     def stages(self) -> tuple[Stage, ...]:
-        """The stages that were seen so far."""
+        """The stages seen so far."""
         self._close()
         return tuple(self._stages)
 
     @property
     def program(self) -> Lambda:
-        """All stages as one program: the parameters and the results of each, in their order."""
+        """All stages as one program, with the parameters and results of each stage in order."""
         results = tuple(result for stage in self.stages for result in stage.results)
         return Lambda(self._whole.params, self._whole.binds, Ret(results))
 
     @property
     def is_complete(self) -> bool:
-        """Whether all stages were seen."""
+        """Whether all stages have been seen."""
         return len(self.stages) > self.derivatives
 
     @property
     def is_expired(self) -> bool:
-        """Whether the stages that are missing can be seen no more, because the results died."""
+        """Whether the missing stages can no longer be seen, because the results no longer exist."""
         return not self.is_complete and all(origin() is None for origin in self._watched.values())
 
     def watch(self, position: int, result) -> None:
-        """Let the gradient of a result of the last stage be seen."""
+        """Watch for the gradient of a result of the last stage."""
         if _is_differentiable(result) and len(self._stages) <= self.derivatives:
             self._watched[position] = weakref.ref(result.arg)
             self._handles.append(result.register_hook(lambda ct: self._arrives(position, ct)))
 
     def _arrives(self, position: int, ct: Variable) -> None:
-        """Note that backward brings the gradient of a result."""
+        """Note that the gradient of a result has arrived."""
         is_first = not self._arrived
         self._arrived[position] = ct.requires_grad
         if is_first and is_grad_enabled():  # the next stage has a history: its results come
@@ -110,7 +111,7 @@ class StagedTrace:
                     )
 
     def _comes_out(self, place: int, ct: Variable) -> None:
-        """Note the gradient of an input, a result of the stage that is under way."""
+        """Note the gradient of an input: a result of the current stage."""
         self._coming.pop(place).remove()  # it belongs to this backward, not to the next one
         self._close()
         if place in self._places:
@@ -155,21 +156,21 @@ class StagedTrace:
 
 
 def _named(param: Local, numbers: dict[Local, str]) -> str:
-    """A parameter as texts write it."""
+    """A parameter as in the text of a program, with its name and type."""
     name = f":{param.name}" if param.name else ""
     return f"{numbers[param]}{name}: {param.type!r}"
 
 
 def _is_differentiable(value) -> bool:
-    """Whether it is a Variable that requires grad."""
+    """Whether a value is a Variable that requires grad."""
     return isinstance(value, Variable) and value.requires_grad
 
 
 def staged_trace(f: Callable, *args, derivatives: int = 1) -> tuple[StagedTrace, object]:
     """(trace, f(*args)) for arguments that are Variables, in any nesting.
 
-    The trace has one stage now. A ``backward`` or ``gradients`` through the results adds the next
-    one, up to ``derivatives`` of them; for more than one say ``create_graph=True``.
+    The trace starts with one stage. Each ``backward`` or ``gradients`` through the results adds
+    one, up to ``derivatives`` of them; for more than one pass ``create_graph=True``.
 
     >>> x = Variable(3.0, requires_grad=True, name="x")
     >>> trace, y = staged_trace(lambda x: x * x, x)

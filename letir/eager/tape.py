@@ -1,13 +1,13 @@
-"""What is recorded: one small ``TapeNode`` an operation, linked to the origins of its operands.
+"""The tape: one small ``TapeNode`` for each recorded operation, with edges to its operands' nodes.
 
-The origin of a value is its name in the history, as a local is in a program. It never holds the
-Variable, nor a value that no derivative rule reads; so a value goes free with its last Variable. A
-change in place gives a Variable a new origin and is noted at the old one: a step that kept that
-value before the change refuses to use it.
+A ``GradEdge`` names a value in the history, as a local does in a program. It holds neither the
+Variable nor a value that no derivative rule reads, so an array is freed with its last Variable. An
+in-place change gives the Variable a new edge and is noted at the old one: a node that saved the old
+value refuses to use it.
 
-Freeing a chain of a million steps takes no stack: every 64th step or so is a ``Cut``, which leaves
-what is before it to the step that began. (CPython itself frees nested containers one after the
-other once some are nested; CPython 3.13 nests too many of them for the stack of a thread.)
+Freeing a chain of a million nodes needs no stack: about every 64th node is a ``Cut``, which hands
+the nodes before it to the loop that frees the first one. (CPython also limits the nesting when it
+frees containers, but CPython 3.13 allows more levels than the stack of a thread holds.)
 """
 
 import itertools
@@ -21,27 +21,27 @@ from letir.ast.types import ArrayType
 from letir.eager.hooks import Handle, add_hook
 from letir.errors import TraceError
 
-ORDER = itertools.count(1).__next__  # of all steps and changes in place: operands before users
+ORDER = itertools.count(1).__next__  # numbers nodes and in-place changes: operands before users
 GOLDEN, RARELY = 0x9E3779B1, 0xFC000000  # multiples of the first have no pattern in these bits
-_FREEING = threading.local()  # what a thread has yet to free: lists of origins
-FREED = None  # stands for the values that a step kept, after backward
+_FREEING = threading.local()  # lists of edges that the thread has yet to free
+FREED = None  # replaces the saved values of a node after backward
 
 
 @frozen
 class _Change:
-    """A change in place: when, and where in the user's code."""
+    """An in-place change: when it happened, and where in the user's code."""
 
     order: int
     source: Source | None
-    count: int  # how often this value was changed before, and this time
+    count: int  # the number of changes of this value so far, this one included
 
 
 @define(eq=False)
 class _Notes:
-    """What few origins have: hooks, a gradient that is kept, and the last change in place."""
+    """What only few edges have: hooks, a retained gradient, the last in-place change."""
 
-    hooks: dict = field(factory=dict)  # tensor hooks, by handle
-    before: dict = field(factory=dict)  # hooks of the step before its rule
+    hooks: dict = field(factory=dict)  # hooks of the Variable, by handle
+    before: dict = field(factory=dict)  # pre-hooks of the node
     after: dict = field(factory=dict)
     grad: object = None
     keeps_grad: bool = False
@@ -49,27 +49,27 @@ class _Notes:
 
 
 class GradEdge:
-    """Where the value of a Variable comes from."""
+    """The origin of a Variable's value: a node of the tape, one of its results, or a leaf."""
 
-    __slots__ = ()  # each kind has its own, and type and notes
+    __slots__ = ()  # each kind has slots of its own, ``type`` and ``notes`` among them
     requires_grad = True
     is_leaf = False
 
     def noted(self) -> _Notes:
-        """Its notes, made when they are needed."""
+        """The notes of this edge, made on first use."""
         if self.notes is None:
             self.notes = _Notes()
         return self.notes
 
     def note_change(self, source: Source | None) -> None:
-        """Remember that the value was changed in place now."""
+        """Remember that the value has just been changed in place."""
         notes = self.noted()
         count = 1 if notes.changed is None else notes.changed.count + 1
         notes.changed = _Change(ORDER(), source, count)
 
 
 class Constant(GradEdge):
-    """The origin of a value that requires no grad."""
+    """The edge of a value that does not require grad."""
 
     __slots__ = ("__weakref__", "notes", "type")
     requires_grad = False
@@ -80,7 +80,7 @@ class Constant(GradEdge):
 
 
 class Leaf(GradEdge):
-    """The origin of a value that requires grad and was made by no operation."""
+    """The edge of a value that requires grad and that no recorded operation made."""
 
     __slots__ = ("__weakref__", "grad", "name", "notes", "type")
     is_leaf = True
@@ -90,39 +90,43 @@ class Leaf(GradEdge):
 
 
 class TapeNode(GradEdge, list):
-    """One operation: the origin of its result if it has one only, else ``Part``s are.
+    """One recorded operation: the edge of its only result; several results have a ``Part`` each.
 
-    It is the list of the origins of its operands, None for arrays and numbers: a list of its own
-    would be one more object that the garbage collector walks through. ``kept``: what the rule reads
-    and what the history needs, as ``form`` says; FREED after backward. ``order`` grows with time.
+    The node is itself the list of its operands' edges, None for arrays and numbers: a separate list
+    would be one more object for the garbage collector to traverse. ``kept`` holds the values that
+    the derivative rule and the history read, as ``form`` says; FREED after backward. ``order``
+    grows with time.
     """
 
     __slots__ = ("__weakref__", "form", "kept", "notes", "order", "parts", "source", "type")
-    __hash__, __eq__, __ne__ = object.__hash__, object.__eq__, object.__ne__  # it is itself only
+    __hash__, __eq__, __ne__ = object.__hash__, object.__eq__, object.__ne__  # by identity
 
     def filled(self, form, kept, order: int, source: Source | None) -> "TapeNode":
-        """Itself, with all that is known of it."""
+        """This node, with its fields set."""
         self.type, self.notes = form.type, None
         self.form, self.kept, self.order, self.source = form, kept, order, source
         return self
 
     def __bool__(self):
-        return True  # a step without operands is still a step
+        return True  # also a node without operands
 
     @property
     def args(self) -> list[GradEdge | None]:
-        """The origins of its operands."""
+        """The edges of the operands."""
         return self
 
     def register_prehook(self, hook) -> Handle:
-        """Call ``hook(grad_outputs)`` before the rule of this step runs, with a tuple of the
-        gradients of its results; what it returns, if not None, takes their place.
+        """Call ``hook(grad_outputs)`` before the derivative rule of this node runs.
+
+        ``grad_outputs`` is the tuple of the gradients of its results; a result of the hook that is
+        not None replaces it.
         """
         return add_hook(self.noted().before, hook)
 
     def register_hook(self, hook) -> Handle:
-        """Call ``hook(grad_inputs, grad_outputs)`` after the rule has run; what it returns, if not
-        None, takes the place of the gradients of the operands.
+        """Call ``hook(grad_inputs, grad_outputs)`` after the derivative rule has run.
+
+        A result of the hook that is not None replaces ``grad_inputs``, the operands' gradients.
         """
         return add_hook(self.noted().after, hook)
 
@@ -136,7 +140,7 @@ class TapeNode(GradEdge, list):
 
 
 class Cut(TapeNode):
-    """A step at which freeing a history pauses: see the head of this module."""
+    """A node at which freeing a history pauses: see the docstring of this module."""
 
     __slots__ = ()
 
@@ -151,18 +155,18 @@ class Cut(TapeNode):
         del before
         try:
             while waiting:
-                waiting.pop()  # which frees it, up to the next cuts: these append to the list
+                waiting.pop()  # frees the nodes up to the next cuts, which append to the list
         finally:
             local.waiting = None
 
 
 def step_at(order: int, args=()) -> TapeNode:
-    """A step, or now and then a cut, whatever the pattern of the orders in a history."""
+    """A new node; about one in 64 is a ``Cut``, whatever the pattern of orders in a history."""
     return Cut(args) if order * GOLDEN & RARELY == 0 else TapeNode(args)
 
 
 class Part(GradEdge):
-    """The origin of one of several results of a step."""
+    """The edge of one of several results of a node."""
 
     __slots__ = ("__weakref__", "index", "notes", "step", "type")
 
@@ -171,10 +175,10 @@ class Part(GradEdge):
 
     @classmethod
     def of(cls, type: ArrayType, step: TapeNode, index: int) -> "Part":
-        """The one that is in use: what reads a result once more adds to the same gradient."""
+        """The existing part for this result, else a new one: all readers add to one gradient."""
         known = getattr(step, "parts", None)
         if known is None:
-            known = step.parts = {}  # weak: a part has its step, and so a cycle would outlive both
+            known = step.parts = {}  # weak references: a part refers to its node, else a cycle
         found = known[index]() if index in known else None
         if found is None:
             found = cls(type, step, index)
@@ -182,23 +186,23 @@ class Part(GradEdge):
         return found
 
     def note_change(self, source: Source | None) -> None:
-        """As for the others; and of the step, because it may have kept its results."""
+        """Note the change here and at the node, which may have saved its results."""
         super().note_change(source)
         self.step.note_change(source)
 
 
 def owner(origin: GradEdge) -> GradEdge:
-    """The step of a value, or its leaf."""
+    """The node that made a value, or the leaf itself."""
     return origin.step if type(origin) is Part else origin
 
 
 def at(step: TapeNode) -> str:
-    """The line of a message that says where the user wrote a step."""
+    """The line of an error message that says where the user wrote the operation of a node."""
     return f"\n  at {step.source}" if step.source else ""
 
 
 def check_unchanged(origin: GradEdge, step: TapeNode) -> None:
-    """Raise TraceError if the value was changed in place after the step kept it."""
+    """Raise TraceError if the value was changed in place after the node saved it."""
     change = origin.notes.changed
     if change is not None and change.order > step.order:
         raise TraceError(
@@ -209,7 +213,7 @@ def check_unchanged(origin: GradEdge, step: TapeNode) -> None:
 
 
 def freed(step: TapeNode) -> TraceError:
-    """The error for a second run over a step whose values are gone [E4]."""
+    """The error for a second backward pass over a node whose saved values were freed [E4]."""
     return TraceError(
         f"backward of {step.form.op.name} a second time: its values went free after the first"
         f"{at(step)}\n  say backward(retain_graph=True) the first time"

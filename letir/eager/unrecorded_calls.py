@@ -1,4 +1,4 @@
-"""NumPy's own calls on Variables of which nothing is recorded: they take and give arrays."""
+"""NumPy calls on Variables that are not recorded: they compute with the arrays."""
 
 from collections.abc import Callable, Iterable
 
@@ -18,7 +18,7 @@ DISCRETE = frozenset(
 
 
 def is_recorded(value) -> bool:
-    """Whether a call with this among its arguments has to be recorded: lists are looked into."""
+    """Whether a call with this argument (or a list that contains one) must be recorded."""
     if isinstance(value, list | tuple):
         return any(map(is_recorded, value))
     if not isinstance(value, Value):
@@ -28,21 +28,21 @@ def is_recorded(value) -> bool:
 
 
 def is_tracer(value) -> bool:
-    """Whether it is a value of another kind than Variables, or a list with one."""
+    """Whether a value is traced (but not a Variable), or a list that contains such a value."""
     if isinstance(value, list | tuple):
         return any(map(is_tracer, value))
     return isinstance(value, Value) and not isinstance(value, Recorder.variable)
 
 
 def array_of(value):
-    """A Variable as its array, also in lists; others as they are."""
+    """The array of a Variable, also inside lists; other values as they are."""
     if isinstance(value, list | tuple):
         return _remade(value, map(array_of, value))
     return value.array if isinstance(value, Recorder.variable) else value
 
 
 def on_arrays(function: Callable, args: tuple, kwargs: dict):
-    """What NumPy's ``function`` gives for the arrays, as Variables; ``out`` as it is."""
+    """The results of NumPy's ``function`` on the arrays, as Variables; ``out`` as it is."""
     out = function(*map(array_of, args), **{name: array_of(v) for name, v in kwargs.items()})
     if writes_into_array(kwargs):
         return out
@@ -57,13 +57,13 @@ def _remade(value: list | tuple, items: Iterable) -> list | tuple:
 
 
 def _as_variable(value):
-    """An array of numbers as a Variable; others as they are."""
+    """An array of numbers as a Variable; other values as they are."""
     is_array = isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufc"
     return Recorder.variable(value) if is_array else value
 
 
 def writes_into_array(kwargs: dict) -> bool:
-    """Whether a call is told to write into an ordinary array."""
+    """Whether ``out=`` of a call is an ordinary array."""
     out = kwargs.get("out")
     out = out if isinstance(out, tuple) else (out,)
     return any(isinstance(array, np.ndarray) for array in out)

@@ -1,4 +1,4 @@
-"""``Variable``: a NumPy array that remembers how it was made, and so has a gradient."""
+"""``Variable``: a NumPy array that records how it was computed, so that it has a gradient."""
 
 import dis
 import sys
@@ -43,12 +43,12 @@ _ARRAY_REMEDY = (
 
 
 class Variable(ArrayValue):
-    """An array that records what is computed from it, if it requires grad.
+    """An array whose operations are recorded if it requires grad.
 
-    In expressions, NumPy's functions and methods it behaves as ``array``, which it holds and does
-    not copy. ``requires_grad``: whether ``backward`` of a result gives it a ``.grad``. Changing the
-    array itself afterwards goes unnoticed; changing the Variable in place does not.
-    Raises DTypeError for what is no array of numbers, or requires grad and is not floating.
+    In expressions, NumPy's functions and methods it behaves as ``array``, which it holds without a
+    copy. ``requires_grad``: whether ``backward`` of a result gives it a ``.grad``. In-place changes
+    of the Variable are recorded; changes of the array behind its back are not noticed.
+    Raises DTypeError unless ``array`` holds numbers, floating ones if it requires grad.
 
     >>> x = Variable(np.array([1.0, 2.0]), requires_grad=True)
     >>> (x * x).sum().backward()
@@ -76,7 +76,7 @@ class Variable(ArrayValue):
 
     @property
     def requires_grad(self) -> bool:
-        """Whether a gradient flows to it."""
+        """Whether a gradient flows to this Variable."""
         return self.arg.requires_grad
 
     @requires_grad.setter
@@ -84,7 +84,7 @@ class Variable(ArrayValue):
         self.requires_grad_(requires)
 
     def requires_grad_(self, requires_grad: bool = True) -> "Variable":
-        """Let it require grad, or not; of a leaf only. Returns itself."""
+        """Set whether this leaf requires grad. Returns itself."""
         if requires_grad != self.requires_grad:
             if not self.is_leaf:
                 raise TraceError(
@@ -96,17 +96,17 @@ class Variable(ArrayValue):
 
     @property
     def is_leaf(self) -> bool:
-        """Whether it was made by no recorded operation."""
+        """Whether no recorded operation made this Variable."""
         return self.arg.is_leaf
 
     @property
     def grad_fn(self) -> GradEdge | None:
-        """The recorded operation that made it, None for a leaf."""
+        """The recorded operation that made this Variable, None for a leaf."""
         return None if self.arg.is_leaf else getattr(self.arg, "step", self.arg)
 
     @property
     def data(self):
-        """The array. Setting it replaces the array; neither is recorded."""
+        """The array. Assigning to it replaces the array, without a record."""
         return self.array
 
     @data.setter
@@ -123,29 +123,29 @@ class Variable(ArrayValue):
         return self.array
 
     def concrete_value(self):
-        """The array, for a trace whose argument this is."""
+        """The array, asked by a trace that has this Variable as an argument."""
         return self.array
 
     def is_scalar(self) -> bool:
-        """Whether its array is a NumPy scalar, which ``+=`` replaces."""
+        """Whether the array is a NumPy scalar, which ``+=`` replaces instead of changing it."""
         return not isinstance(self.array, np.ndarray) and not self.shape
 
     def detach(self) -> "Variable":
-        """A leaf with the same array, to which no gradient flows."""
+        """A leaf with the same array that does not require grad."""
         found = RECORDER.wrapped(self.array, Constant(self.type))
         if not self.is_scalar():
             add_view(found, self, detached=True)
         return found
 
     def plain(self) -> "Variable":
-        """Itself, for an instance of a subclass as one of this class."""
+        """This Variable; for an instance of a subclass, as an instance of ``Variable`` itself."""
         found = RECORDER.wrapped(self.array, self.arg)
-        found.sharing = self.sharing  # the same memory: changes must be seen through both
+        found.sharing = self.sharing  # the same memory: changes must be visible through both
         return found
 
     @property
     def version(self) -> int:
-        """How often its value was changed in place."""
+        """The number of in-place changes of the value."""
         notes = self.arg.notes
         return 0 if notes is None or notes.changed is None else notes.changed.count
 
@@ -153,7 +153,7 @@ class Variable(ArrayValue):
 
     @property
     def grad(self) -> "Variable | None":
-        """The gradient that ``backward`` has accumulated; None before."""
+        """The gradient accumulated by ``backward``, None before the first one."""
         if type(self.arg) is Leaf:
             return self.arg.grad
         return None if self.arg.notes is None else self.arg.notes.grad
@@ -179,28 +179,29 @@ class Variable(ArrayValue):
         *,
         workers: int = 1,
     ) -> None:
-        """Add the gradients of this by the leaves that require grad to their ``.grad``.
+        """Add the gradients with respect to the leaves that require grad to their ``.grad``.
 
-        ``gradient``: that of this itself, of its type; 1 for a scalar. With ``create_graph`` the
-        gradients have a history themselves. The values that were kept for it go free, unless
-        ``retain_graph`` (default: ``create_graph``). Several ``workers``, threads, run steps that
-        do not wait for each other side by side, with bitwise the same results.
+        ``gradient``: the cotangent of this Variable, of its type; 1 by default for a scalar. With
+        ``create_graph`` the gradients have a history themselves. Saved values are freed unless
+        ``retain_graph`` (default: ``create_graph``). Independent nodes run side by side in
+        ``workers`` threads, with bitwise the same results.
         """
         backward(self, gradient, retain_graph, create_graph, workers=workers)
 
     def zero_grad(self) -> None:
-        """Forget the gradient."""
+        """Set ``.grad`` to None."""
         self.grad = None
 
     def retain_grad(self) -> None:
-        """Keep ``.grad`` also though this is no leaf."""
+        """Let ``backward`` set ``.grad`` although this is not a leaf."""
         self.required("retain_grad")
         if not self.is_leaf:
             self.arg.noted().keeps_grad = True
 
     def register_hook(self, hook) -> Handle:
-        """Call ``hook(grad)`` when backward has the full gradient of this; what it returns, if not
-        None, takes the gradient's place.
+        """Call ``hook(grad)`` when backward has the full gradient of this Variable.
+
+        A result of the hook that is not None replaces the gradient.
 
         >>> x = Variable(2.0, requires_grad=True)
         >>> handle = x.register_hook(lambda grad: 10 * grad)
@@ -212,7 +213,7 @@ class Variable(ArrayValue):
         return add_hook(self.arg.noted().hooks, hook)
 
     def required(self, asked: str) -> None:
-        """Raise TraceError unless it requires grad."""
+        """Raise TraceError unless this Variable requires grad."""
         if not self.requires_grad:
             raise TraceError(
                 f"{asked}: the Variable does not require grad{at_user()}\n"
@@ -223,7 +224,7 @@ class Variable(ArrayValue):
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
         record = ufunc_records.get(ufunc)
-        # nearly all: without a detour
+        # the common case first
         if record is not None and method == "__call__" and not kwargs:
             return RECORDER.apply(record, inputs)
         unknown = record is None or writes_into_array(kwargs)
@@ -232,7 +233,7 @@ class Variable(ArrayValue):
         return call_ufunc(ufunc, method, inputs, kwargs)
 
     def numpy_call(self, func, args: tuple, kwargs: dict):
-        """What NumPy's function ``func`` gives for arguments of which this is one."""
+        """The result of NumPy's function ``func``; this Variable is one of the arguments."""
         unknown = recorder_of(func) is None and func not in PLAIN
         if unknown or "out" in kwargs:
             history = is_tracer if func in DISCRETE else is_recorded
@@ -241,14 +242,14 @@ class Variable(ArrayValue):
         return numpy_call(self, func, args, kwargs)
 
     def knows(self, function) -> bool:
-        """Whether a NumPy function of this is recorded, or computed where nothing has to be."""
+        """Whether a NumPy function can be recorded or computed on this Variable."""
         return callable(function)
 
     def __getitem__(self, item):
         return numpy_call(self, INDEX, (self, item), {})
 
     def reshape(self, *shape, order="C"):
-        """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
+        """NumPy's ``ndarray.reshape``: sizes one by one or in a tuple."""
         return numpy_call(self, RESHAPE, (self, shape[0] if len(shape) == 1 else shape, order), {})
 
     def __repr__(self):
@@ -264,7 +265,7 @@ class Variable(ArrayValue):
         return np.array(self.array, dtype, copy=copy)
 
     def __letir_run__(self, f: Lambda, leaves: list) -> tuple:
-        """Replay a program that is called on Variables, and record it."""
+        """Run and record a program that is called on Variables."""
         tracer = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)
         if tracer is not None:
             return tracer.__letir_run__(f, leaves)
@@ -285,8 +286,8 @@ class Variable(ArrayValue):
         return complex(self.array)
 
     def check_kept(self) -> None:
-        """Raise TraceError if NumPy asks for a number to store: ``buffer[i] = x``."""
-        # NumPy calls float(x) from C, so that this is the frame of the user's statement
+        """Raise TraceError if NumPy asks for a number to store, as in ``buffer[i] = x``."""
+        # NumPy calls float(x) from C, so the caller's frame is that of the user's statement
         frame = sys._getframe(2)
         stores = dis.opname[frame.f_code.co_code[frame.f_lasti]] == "STORE_SUBSCR"
         if stores and self.requires_grad and RECORDS.get():
@@ -309,7 +310,7 @@ class Variable(ArrayValue):
         """NumPy's ``ndarray.tolist``."""
         return self.array.tolist()
 
-    __hash__ = object.__hash__  # by identity: Variables are keys of their optimisers' states
+    __hash__ = object.__hash__  # by identity: Variables are keys in the state of optimisers
 
     def __reduce_ex__(self, protocol):
         if not self.is_leaf:
@@ -321,23 +322,23 @@ class Variable(ArrayValue):
 
     def __deepcopy__(self, memo):
         rebuild, (kind, array, requires_grad, grad) = self.__reduce_ex__(2)
-        # a gradient may have a history
+        # the gradient may have a history of its own
         grad = None if grad is None else grad.detach().__deepcopy__(memo)
         return rebuild(kind, array.copy(), requires_grad, grad)
 
     # ---- in place ----
 
     def share_memory(self, operands, form) -> None:
-        """Remember of which operand this result is a view, if of any."""
+        """Remember the operand of which this result is a view, if there is one."""
         for operand in operands:
             if isinstance(operand, Variable) and may_share(self.array, operand.array):
-                # index arrays copy; of a plain item a write finds the way back
+                # index arrays copy; a write into a plain item x[i] can be recorded for x
                 is_plain = form.op.name == "index" and len(form.bind.args) == 1
                 add_view(self, operand, form.attrs["item"] if is_plain else None)
                 return
 
     def replace(self, new: "Variable") -> "Variable":
-        """Write ``new``, of this type, into the array."""
+        """Write ``new``, a value of the same type, into the array."""
         if isinstance(new, Tracer):
             raise TraceError(
                 f"a traced value cannot be written into a Variable{at_user()}\n"
@@ -348,13 +349,13 @@ class Variable(ArrayValue):
 
     def __setitem__(self, item, new):
         if isinstance(new, Variable) and is_item(new, self, spelled_item(item)[1]):
-            return  # the end of x[item] += y, which has been written through the view
-        # the whole anew, with one rule, then written in place: a view of it stays a view
+            return  # the end of x[item] += y: the view has been written already
+        # computed as one new array, then written in place: a view of it stays a view
         self.replace(self.at[item].set(stack_traced(new)))
 
 
 def _new_origin(kind, requires_grad: bool, name: str | None) -> GradEdge:
-    """The origin of a leaf of this type."""
+    """The grad edge of a new leaf."""
     if not requires_grad:
         return Constant(kind)
     if not kind.inexact:
@@ -368,12 +369,12 @@ def _new_origin(kind, requires_grad: bool, name: str | None) -> GradEdge:
 
 
 def _restored(kind: type, array, requires_grad: bool, grad) -> Variable:
-    """A leaf from a pickle."""
+    """A leaf restored from a pickle."""
     found = kind(array, requires_grad)
     if grad is not None:
         found.grad = grad
     return found
 
 
-# said here and not imported there: what a Variable is made of needs the recorder first
+# set here, because the modules that Variable imports need the recorder first
 Recorder.variable = Variable

@@ -1,1 +1,1 @@
-""".backward(."""
+"""The backward pass over the tape of Variables, in one thread or in several."""

@@ -1,9 +1,9 @@
-"""``Backward``: the reverse transform over recorded steps, into an executor that computes at once
-or, under ``create_graph``, into a recorder [D15].
+"""``Backward``: the reverse transform over a recorded tape, emitting into an executor that computes
+at once or, under ``create_graph``, into a recorder [D15].
 
-Steps run from the last to the first: ``order`` grows with time, so that every user of a value has
-run before the step that made it, and its gradient is the full sum. Contributions are summed in the
-order in which they are made, that of the last user first.
+Nodes run from the last to the first: ``order`` grows with time, so every user of a value has run
+before the node that made it, and its gradient is complete. Contributions are summed in the order in
+which they are made, starting with the last user.
 """
 
 from collections.abc import Sequence
@@ -29,22 +29,22 @@ from letir.eager.tape import (
 from letir.eval.evaluator import Executor, has_nan
 from letir.ops.elementwise.ufuncs import add
 
-_SUM = kernel(add, NO_ATTRS)  # NumPy's own where it can be: called for every second use of a value
+_SUM = kernel(add, NO_ATTRS)  # called for every further use of a value
 
 
 class _Everything:
-    """Contains all: what is needed where nothing says otherwise."""
+    """The universal set: the default of ``needed``."""
 
     def __contains__(self, item) -> bool:
         return True
 
 
 class Backward(Direct):
-    """One run of backward: ``run(seeds)`` puts the full gradients of leaves, and of the origins
-    that are ``wanted``, into ``found``.
+    """One backward pass: ``run(seeds)`` puts the gradients of leaves and of the edges in ``wanted``
+    into ``found``.
 
-    ``records``: whether the gradients get a history; ``keeps``: whether steps keep their values for
-    another run; ``needed``: the origins on the way to those that are wanted, None for all.
+    ``records``: whether the gradients get a history; ``keeps``: whether nodes keep their saved
+    values for another pass; ``needed``: the edges that lead to ``wanted``, None for all edges.
     """
 
     def __init__(self, records: bool, keeps: bool, wanted=(), needed=None):
@@ -63,20 +63,20 @@ class Backward(Direct):
         self.is_short = not (records or self.finds_nan)
 
     def run(self, seeds) -> dict[GradEdge, object]:
-        """Carry the gradients ``seeds``, of (origin, gradient), to the leaves."""
+        """Propagate the gradients ``seeds``, pairs (edge, gradient), to the leaves."""
         for origin, ct in seeds:
             self.contribute(origin, ct)
         queue = self.queue
         while queue:
             self.step(heappop(queue)[1])
-        for leaf in tuple(self.cotangents):  # what no step has taken: leaves
+        for leaf in tuple(self.cotangents):  # only leaves are left: no node has consumed these
             self.taken(leaf)
         return self.found
 
     def step(self, step: TapeNode) -> None:
-        """Run one step; an exception says which.
+        """Run one node; an exception gets a note that names it.
 
-        Nearly all steps go the short way, without the calls that hooks, several results and a
+        Most nodes take the short path, without the calls that hooks, several results and a recorded
         history need: see benchmarks, row "eager".
         """
         try:
@@ -93,7 +93,7 @@ class Backward(Direct):
                     check_unchanged(step[position], step)
             if kept is FREED and form.rule.captured:
                 raise freed(step)
-            # the rule as straight-line code
+            # the rule, compiled to straight-line code
             found = form.backward(ct, *(form.unpack(kept) if kept else ()))
             if not self.keeps:
                 step.kept = FREED
@@ -105,7 +105,7 @@ class Backward(Direct):
             raise
 
     def contribute(self, origin: GradEdge, ct) -> None:
-        """Add ``ct`` to the gradient of a value, and let its step be run."""
+        """Add ``ct`` to the gradient of a value, and queue the node that made it."""
         if ct is None:
             return
         cts = self.cotangents
@@ -114,7 +114,7 @@ class Backward(Direct):
             return
         cts[origin] = ct
         if isinstance(origin, TapeNode):
-            # no two orders are equal: steps never compare
+            # orders are unique, so the heap never compares nodes
             heappush(self.queue, (-origin.order, origin))
         elif type(origin) is Part:
             self.contribute_part(origin)
@@ -132,17 +132,17 @@ class Backward(Direct):
         self.parts[step][origin.index] = origin
 
     def has_cotangent(self, step: TapeNode) -> bool:
-        """It has: only such steps are in the queue."""
+        """Always true: a queued node has a cotangent."""
         return True
 
     def rule(self, step: TapeNode):
-        """The rule for the gradients that there are."""
+        """The rule for the set of results that have a gradient."""
         parts = self.parts.get(step)
         mask = None if parts is None else tuple([part is not None for part in parts])
         return step.form.rule_for(mask)
 
     def captured(self, rule, step: TapeNode) -> Sequence:
-        """The kept values that the rule reads, with their history where this is recorded."""
+        """The saved values that the rule reads, as Variables if the backward pass is recorded."""
         if not rule.captured:
             return ()
         values = step.form.read(rule, step)
@@ -152,13 +152,13 @@ class Backward(Direct):
         return [self.variable(*pair) for pair in zip(values, origins, strict=True)]
 
     def variable(self, value, origin: GradEdge | None):
-        """A kept value as the Variable that it was."""
+        """A saved value as a Variable with its grad edge."""
         constant = origin is None or type(origin) is Constant
         return value if constant else self.emitter.wrapped(value, origin)
 
     def emit(self, rule, step: TapeNode, captured) -> tuple:
-        """What the rule computes, between the hooks; then the step's values go free."""
-        parts = self.parts.pop(step, None)  # None: one result, which is the step itself
+        """The results of the rule, with hooks run before and after; then saved values are freed."""
+        parts = self.parts.pop(step, None)  # None: one result, whose edge is the node itself
         if parts is None:
             cts = [self.taken(step)]
         else:
@@ -166,7 +166,7 @@ class Backward(Direct):
         notes = step.notes
         if notes is not None and notes.before:
             cts = self.hooked(notes.before, cts)
-        # what hooks see before and after: [E2]
+        # [E2]: pre-hooks see the gradients of the results, post-hooks those of both
         found = step.form.pull(rule, self.emitter, cts, captured)
         if notes is not None and notes.after:
             found = self.after(notes.after, rule, step, found, cts)
@@ -177,13 +177,13 @@ class Backward(Direct):
         return found
 
     def taken(self, origin: GradEdge):
-        """The full gradient of a value, as its hooks leave it."""
+        """The complete gradient of a value, after its hooks."""
         ct = self.cotangents.pop(origin)
         notes = origin.notes
         if notes is not None:
             if notes.hooks:
                 ct = self.hidden(changed_one(notes.hooks, self.shown(ct)))
-            if notes.keeps_grad:  # after the hooks: .grad is what goes on [E2]
+            if notes.keeps_grad:  # after the hooks: .grad is the gradient that is passed on [E2]
                 notes.grad = accumulated(notes.grad, ct)
         if type(origin) is Leaf or origin in self.wanted:
             self.found[origin] = ct
@@ -192,20 +192,20 @@ class Backward(Direct):
     # ---- hooks ----
 
     def shown(self, ct):
-        """A gradient as hooks see it: a Variable, or None."""
+        """A gradient in the form for hooks: a Variable, or None."""
         return ct if ct is None or self.records else Recorder.variable(ct)
 
     def hidden(self, ct):
-        """A gradient as rules take it."""
+        """A gradient in the form for rules."""
         return ct if ct is None or self.records else ct.array
 
     def hooked(self, hooks: dict, cts, *others) -> list:
-        """Gradients after hooks have seen them."""
+        """The gradients after running ``hooks`` on them."""
         found = changed(hooks, tuple(map(self.shown, cts)), *others)
         return list(map(self.hidden, found))
 
     def after(self, hooks: dict, rule, step: TapeNode, found: tuple, cts) -> tuple:
-        """The gradients of the operands after the post-hooks, which see those of the results."""
+        """The gradients of the operands after the post-hooks, which see ``cts`` as well."""
         inputs: list = [None] * len(step.args)
         for position, ct in zip(rule.results, found, strict=True):
             inputs[position] = ct
@@ -214,13 +214,13 @@ class Backward(Direct):
 
 
 def accumulated(previous, ct):
-    """The gradient of a Variable after another ``backward``."""
+    """The sum of an accumulated gradient and a new one."""
     ct = ct if isinstance(ct, Recorder.variable) else Recorder.variable(ct)
     return ct if previous is None else previous + ct
 
 
 def _check_nan(step: TapeNode, found: tuple) -> None:
-    """Raise FloatingPointError that names the step if it made a nan."""
+    """Raise FloatingPointError that names the operation if its derivative made a nan."""
     for ct in found:
         if ct is not None and has_nan(getattr(ct, "array", ct)):
             name = step.form.op.name

@@ -1,4 +1,4 @@
-"""``backward`` and ``gradients``: the gradients of outputs, by their leaves or by given inputs."""
+"""``backward`` and ``gradients``: gradients with respect to the leaves, or to given inputs."""
 
 import threading
 from operator import attrgetter
@@ -15,7 +15,7 @@ from letir.eval.array_modules import array_module, is_array
 from letir.tracing.source_locations import error_at_user_line
 from letir.transforms.vjp_jvp import as_direction
 
-_ACCUMULATING = threading.Lock()  # of two threads that add to one gradient
+_ACCUMULATING = threading.Lock()  # two threads may add to one .grad
 
 
 def backward(
@@ -33,7 +33,7 @@ def backward(
     outputs = _flat_values(outputs)
     given = _seeds(outputs, _flat_values(gradient), create_graph)
     keeps = create_graph if retain_graph is None else retain_graph
-    # after the seeds: what is wrong with these changes nothing
+    # after the seeds are checked: an error there must not change any .grad
     run = engine(workers, create_graph, keeps)
     with Mode(RECORDS, create_graph):
         owned = _Owned(given)
@@ -53,10 +53,10 @@ def gradients(
     *,
     workers: int = 1,
 ):
-    """The gradients of ``outputs`` by ``inputs``, each a Variable or a sequence of them.
+    """The gradients of ``outputs`` with respect to ``inputs``, each a Variable or a sequence.
 
-    ``grad_outputs``: one for each output, None for a scalar. No ``.grad`` changes. An input on
-    which no output depends is an error, or has None if ``allow_unused``. ``workers`` as in
+    ``grad_outputs``: a cotangent for each output, None for a scalar. No ``.grad`` changes. An input
+    on which no output depends is an error, or None with ``allow_unused``. ``workers`` as in
     ``Variable.backward``.
 
     >>> from letir import Variable
@@ -89,8 +89,8 @@ def gradients(
 
 
 def _result(i: int, variable, found: dict, needed: set, allow_unused: bool, owned):
-    """The gradient by input ``i``: zeros where rules gave none, None where no output depends on
-    it.
+    """The gradient with respect to input ``i``: zeros where the rules gave none, None where no
+    output depends on it.
     """
     ct = found.get(variable.arg)
     if ct is not None:
@@ -115,7 +115,7 @@ def _flat_values(values) -> list:
 
 
 def _seeds(outputs: list, given: list, records: bool) -> list[tuple[GradEdge, object]]:
-    """(origin, gradient) of each output that requires grad. Raises for what has no gradient."""
+    """(edge, cotangent) of each output that requires grad. Raises if no output does."""
     if given and len(given) != len(outputs):
         raise error_at_user_line(
             ShapeError(f"{len(outputs)} outputs need as many gradients, not {len(given)}")
@@ -134,7 +134,7 @@ def _seeds(outputs: list, given: list, records: bool) -> list[tuple[GradEdge, ob
 
 
 def _seed(output, ct, records: bool):
-    """The gradient of an output: 1 for a real scalar, else as given."""
+    """The cotangent of an output: as given, by default 1 for a real scalar."""
     if ct is None:
         if output.size != 1 or output.dtype.kind == "c":
             raise error_at_user_line(
@@ -151,13 +151,13 @@ def _seed(output, ct, records: bool):
 
 
 class _Owned:
-    """Gives each gradient that is handed to the user memory of its own.
+    """Copies gradients where needed, so that each one returned to the user owns its memory.
 
-    Rules hand one gradient to several operands, and views of it.
+    Rules may return one array, or views of it, for several operands.
     """
 
     def __init__(self, given: list):
-        self.seen = {id(ct): ct for _, ct in given}  # keeps them alive, so that ids stay theirs
+        self.seen = {id(ct): ct for _, ct in given}  # keeps them alive, so that ids stay valid
 
     def __call__(self, ct):
         if isinstance(ct, Recorder.variable):
@@ -166,8 +166,8 @@ class _Owned:
             return ct
         if not is_array(ct) or isinstance(ct, np.generic):
             return ct
-        is_writeable = getattr(ct.flags, "writeable", True)  # a device's array has no such flag
-        # base: a view of another
+        is_writeable = getattr(ct.flags, "writeable", True)  # CuPy arrays lack this flag
+        # an array with a base is a view
         if id(ct) in self.seen or ct.base is not None or not is_writeable:
             ct = ct.copy()
         self.seen[id(ct)] = ct
@@ -175,7 +175,7 @@ class _Owned:
 
 
 def _on_the_way(outputs: list[GradEdge], inputs: list[GradEdge]) -> set[GradEdge]:
-    """The origins between ``outputs`` and ``inputs``: all that a gradient passes, both included.
+    """The edges on a path from ``outputs`` to ``inputs``, both included.
 
     An input on which no output depends is not among them.
     """
@@ -189,7 +189,7 @@ def _on_the_way(outputs: list[GradEdge], inputs: list[GradEdge]) -> set[GradEdge
                     reached.add(arg)
                     todo.append(arg)
     needed = reached.intersection(inputs)
-    # operands before users: once through is enough
+    # operands come before users, so one pass is enough
     for step in sorted(steps, key=attrgetter("order")):
         for arg in step.args:
             if arg in needed:

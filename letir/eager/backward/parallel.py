@@ -1,7 +1,7 @@
-"""Backward with worker threads: steps that do not wait for each other run side by side [E3].
+"""The backward pass with worker threads: independent nodes run side by side [E3].
 
-A step is ready when all its users are done. What they contributed to its gradient is summed in
-their order, not in that of arrival, so that results are bitwise those of one thread.
+A node is ready when all users of its results are done. Their contributions to its gradient are
+summed in tape order, not in order of arrival: results are bitwise those of a single thread.
 """
 
 import threading
@@ -16,11 +16,11 @@ from letir.errors import TraceError
 from letir.ops.elementwise.ufuncs import add
 from letir.tracing.source_locations import error_at_user_line
 
-_FIRST = (float("-inf"), 0)  # the place of a seed: before the contributions of all steps
+_FIRST = (float("-inf"), 0)  # the position of a seed: before the contributions of all nodes
 
 
 class _ParallelBackward(Backward):
-    """``Backward`` whose steps run in ``workers`` threads; NumPy computes large arrays in parallel.
+    """``Backward`` whose nodes run in ``workers`` threads: NumPy releases the lock on large arrays.
 
     Hooks run in these threads, each with the context (``no_grad`` and others) of the caller.
     """
@@ -28,12 +28,13 @@ class _ParallelBackward(Backward):
     def __init__(self, workers: int, *args):
         super().__init__(*args)
         self.workers = workers
-        self.made = threading.local()  # .by_step: the contributions of the step of this thread
-        self.contributions: dict[GradEdge, list] = defaultdict(list)  # (place, gradient) of each
+        self.made = threading.local()  # .by_step: the contributions of this thread's current node
+        self.contributions: dict[GradEdge, list] = defaultdict(list)  # (position, gradient) pairs
 
     def run(self, seeds) -> dict[GradEdge, object]:
-        """Carry the gradients ``seeds`` to the leaves. The first exception, in the order of the
-        steps, is raised when the steps that run have ended.
+        """Propagate the gradients ``seeds`` to the leaves.
+
+        The first exception in tape order is raised once the running nodes have ended.
         """
         for origin, ct in seeds:
             self.add(origin, _FIRST, ct)
@@ -44,7 +45,7 @@ class _ParallelBackward(Backward):
             try:
                 while ready or running:
                     for step in ready:
-                        # a context a step: one context cannot be entered by two threads at once
+                        # a context for each node: two threads cannot enter one context at once
                         running[pool.submit(copy_context().run, self.work, step)] = step
                     ready = self.ended(running, waits_for)
             except BaseException:
@@ -55,12 +56,12 @@ class _ParallelBackward(Backward):
     def ended(
         self, running: dict[Future, TapeNode], waits_for: dict[TapeNode, int]
     ) -> list[TapeNode]:
-        """Wait until some steps have ended, note what they contribute, and return those that are
-        ready now.
+        """Wait until some nodes have ended, collect their contributions, and return the nodes that
+        have become ready.
         """
         done, _ = wait(running, return_when=FIRST_COMPLETED)
         ready = []
-        # so that errors have an order
+        # in tape order, so that the same error is raised first each time
         for future in sorted(done, key=lambda future: -running[future].order):
             step = running.pop(future)
             for place, (origin, ct) in enumerate(future.result()):
@@ -69,12 +70,12 @@ class _ParallelBackward(Backward):
         return ready
 
     def users(self, starts: list[GradEdge]) -> dict[TapeNode, int]:
-        """How many steps contribute to each step that ``starts`` lead to."""
+        """The number of contributing nodes for each node reachable from ``starts``."""
         count: dict[TapeNode, int] = {}
         todo = [start for start in starts if isinstance(start, TapeNode)]
         while todo:
             step = todo.pop()
-            if step not in count:  # each once; the second loop counts its uses
+            if step not in count:  # visit each node once; the second loop counts its uses
                 count[step] = 0
                 todo += self.made_by(step)
         for step in tuple(count):
@@ -83,13 +84,13 @@ class _ParallelBackward(Backward):
         return count
 
     def made_by(self, step: TapeNode) -> list[TapeNode]:
-        """The steps, once for each use, whose results ``step`` gives a gradient to."""
+        """The nodes to whose results ``step`` contributes a gradient, once for each use."""
         args = [a for a in step.args if a is not None and type(a) is not Constant]
         found = [owner(arg) for arg in args if arg in self.needed]
         return [made for made in found if isinstance(made, TapeNode)]
 
     def freed_by(self, step: TapeNode, waits_for: dict[TapeNode, int]) -> list[TapeNode]:
-        """The steps that waited for ``step`` only."""
+        """The nodes that were waiting for ``step`` alone."""
         found = []
         for made in self.made_by(step):
             waits_for[made] -= 1
@@ -98,17 +99,17 @@ class _ParallelBackward(Backward):
         return found
 
     def add(self, origin: GradEdge, place: tuple, ct) -> None:
-        """Note a contribution to the gradient of a value."""
+        """Collect a contribution to the gradient of a value."""
         self.contributions[origin].append((place, ct))
         if type(origin) is Part:
             parts = self.parts.setdefault(origin.step, [None] * len(origin.step.form.types))
             parts[origin.index] = origin
 
     def work(self, step: TapeNode) -> list[tuple[GradEdge, object]]:
-        """Run one step, in a worker, and return what it contributes."""
+        """Run one node in a worker thread, and return its contributions."""
         self.made.by_step = found = []
         results = [part for part in self.parts.get(step, [step]) if part is not None]
-        # no lock: all users are done, so that only this thread has these origins now
+        # no lock: all users are done, so only this thread touches these edges now
         if any(result in self.contributions for result in results):
             for result in results:
                 self.total(result)
@@ -116,23 +117,23 @@ class _ParallelBackward(Backward):
         return found
 
     def contribute(self, origin: GradEdge, ct) -> None:
-        """Collect what the step of this thread contributes."""
+        """Collect a contribution of this thread's current node."""
         if ct is not None:
             self.made.by_step.append((origin, ct))
 
     def total(self, origin: GradEdge) -> None:
-        """Sum the contributions to a value, in the order in which one thread would make them."""
+        """Sum the contributions to a value in the order of a single-threaded pass."""
         (_, ct), *others = sorted(self.contributions.pop(origin), key=lambda pair: pair[0])
         for _, other in others:
             ct = self.emitter.apply(add, (ct, other), NO_ATTRS)
         self.cotangents[origin] = ct
 
     def first_place(self, origin: GradEdge) -> tuple:
-        """That of the first contribution to a value."""
+        """The position of the first contribution to a value."""
         return min(place for place, _ in self.contributions[origin])
 
     def finish(self) -> dict[GradEdge, object]:
-        """The gradients of the leaves, and of what else is wanted."""
+        """The gradients of the leaves and of the wanted edges."""
         for origin in sorted(self.contributions, key=self.first_place):
             self.total(origin)
         for origin in tuple(self.cotangents):
@@ -143,7 +144,7 @@ class _ParallelBackward(Backward):
 def engine(workers: int, *args) -> Backward:
     """``Backward(*args)`` with this number of threads.
 
-    Gradients with a history are recorded in one thread: their history has an order too.
+    With ``create_graph`` the pass runs in one thread, because its own tape needs an order.
     """
     if type(workers) is not int or workers < 1:
         raise error_at_user_line(

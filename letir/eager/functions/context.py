@@ -1,4 +1,4 @@
-"""``Context``: what the forward of a ``Function`` leaves for its backward."""
+"""``Context``: the object through which a Function's forward passes values to its backward."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from letir.tracing.source_locations import at_user
 
 
 class Context:
-    """The ``ctx`` of a Function: values that are saved, marks, and attributes of the user's.
+    """The ``ctx`` of a Function: saved values, marks, and attributes set by the user.
 
-    ``needs_input_grad``: for each argument of forward, whether a gradient flows to it.
+    ``needs_input_grad``: for each argument of forward, whether it needs a gradient.
     """
 
     def __init__(self, function: str, needs_input_grad: tuple[bool, ...]):
@@ -19,9 +19,10 @@ class Context:
         self._without_gradient: tuple = ()
 
     def save_for_backward(self, *values) -> None:
-        """Keep Variables, arrays and None for backward, where ``saved_tensors`` has them; once.
+        """Save Variables, arrays and None for backward, which reads them as ``saved_tensors``.
 
-        They go free after backward, and backward refuses those that were changed in place since.
+        To be called at most once. They are freed after backward, which refuses values that were
+        changed in place in the meantime.
         """
         if self._saved is not None:
             raise TraceError(
@@ -31,34 +32,34 @@ class Context:
 
     @property
     def saved_tensors(self) -> tuple:
-        """What was saved (the name is PyTorch's)."""
+        """The saved values (the name is PyTorch's)."""
         return self._saved or ()
 
     def mark_dirty(self, *variables) -> None:
-        """Say which arguments forward changes in place; it returns them."""
+        """Declare the arguments that forward changes in place; it must return them."""
         self._dirty = variables
 
     def mark_non_differentiable(self, *variables) -> None:
-        """Say through which results no gradient flows; backward gets zeros for them."""
+        """Declare results without a gradient; backward gets zeros for them."""
         self._without_gradient = variables
 
     def with_saved(self, values) -> "Context":
-        """A copy for one run of backward, with these as the saved values."""
-        found = object.__new__(Context)  # apart: two threads may run the backward of one call
+        """A copy for one run of backward, with these saved values."""
+        found = object.__new__(Context)  # a copy: two threads may run the backward of one call
         found.__dict__.update(self.__dict__)
         found._saved = tuple(values)
         return found
 
     def __getattr__(self, name: str) -> Any:
-        # __dict__: a plain attribute that is not there yet, as in a copy, would ask here again
+        # __dict__: a missing plain attribute, as in a new copy, would end up here again
         raise AttributeError(f"{self.__dict__.get('_function', 'ctx')}: forward set no ctx.{name}")
 
 
 def is_among(value, values: tuple) -> bool:
-    """Whether it is one of these very objects."""
+    """Whether ``value`` is one of these objects, by identity."""
     return any(value is other for other in values)
 
 
 def place_among(value, values) -> int | None:
-    """At which position this very object is, None if at none."""
+    """The position of this object among ``values`` by identity, None if it is not there."""
     return next((i for i, other in enumerate(values) if value is other), None)

@@ -1,4 +1,4 @@
-"""``Function``: an operation of the user's with a forward and a backward written in Python [E1]."""
+"""``Function``: a user-defined operation with a forward and a backward written in Python [E1]."""
 
 import functools
 from collections.abc import Callable
@@ -21,9 +21,9 @@ class Function:
     """An operation with ``forward(ctx, *args)`` and ``backward(ctx, *grads)``, both static methods;
     ``apply(*args)`` calls it.
 
-    forward computes with Variables of which nothing is recorded and returns one, or a tuple.
+    forward computes with Variables without recording, and returns a Variable or a tuple of them.
     backward gets the gradient of each result and returns one for each argument of forward: None for
-    a zero, and for what is no array. It is recorded itself where ``create_graph`` asks for that.
+    a zero gradient, and for arguments that are not arrays. With ``create_graph`` it is recorded.
     In a trace the call is one opaque operation whose backward runs forward again for its ctx;
     with ``traceable = True`` both are recorded instead.
 
@@ -59,11 +59,11 @@ class Function:
 
     @classmethod
     def apply(cls, *args):
-        """Call it: the results as Variables, recorded as one step."""
+        """The results as Variables, recorded as one node."""
         if any(isinstance(arg, Tracer) for arg in args):
             return traced(cls, args)
         needs = tuple([isinstance(arg, Variable) and arg.requires_grad for arg in args])
-        # before forward, which may change arguments in place and so give them other origins
+        # before forward, which may change arguments in place and so give them new edges
         origins = [arg.arg if isinstance(arg, Variable) else None for arg in args]
         ctx = Context(cls.__name__, needs)
         with no_grad():
@@ -71,15 +71,15 @@ class Function:
         results = given if isinstance(given, tuple) else (given,)
         outs = [_output(result, args, ctx) for result in results]
         _check_dirty(ctx, args, results)
-        if any(needs) and RECORDS.get():  # of the caller: forward itself ran without
+        if any(needs) and RECORDS.get():  # the caller's mode: forward itself ran under no_grad
             _record(cls, ctx, args, origins, outs, single=not isinstance(given, tuple))
-        # the step has what it needs; a ctx that held results would keep them alive [E4]
+        # the node has what it needs; a ctx that held results would keep them alive [E4]
         ctx._saved, ctx._dirty, ctx._without_gradient = None, (), ()
         return tuple(outs) if isinstance(given, tuple) else outs[0]
 
 
 def _record(function, ctx: Context, args: tuple, origins: list, outs: list, single: bool) -> None:
-    """Give the results of a call their origins: a step with what was saved."""
+    """Give the results of a call their grad edges: a node with the saved values."""
     saved = [Saved.of(value, args, origins, outs) for value in ctx.saved_tensors]
     form = FunctionForm(function, ctx, args, saved, outs)
     form.type = form.types[0] if single else None
@@ -101,14 +101,14 @@ def _record(function, ctx: Context, args: tuple, origins: list, outs: list, sing
 
 
 def _output(result, args: tuple, ctx: Context):
-    """A result of forward as a Variable of its own; what is no array as it is."""
+    """A result of forward as a new Variable; a result that is not an array as it is."""
     if is_array(result):
         return Variable(result)
     if not isinstance(result, Variable) or is_among(result, ctx._dirty):
         return result
     if result.is_leaf and not result.requires_grad and place_among(result, args) is None:
         return result
-    # an argument that is returned, or a view: a Variable of its own, which can have its own origin
+    # also for a returned argument or a view: a new Variable, which can have its own edge
     found = RECORDER.wrapped(result.array, Constant(result.type))
     if not result.is_scalar():
         add_view(found, result)
@@ -116,7 +116,7 @@ def _output(result, args: tuple, ctx: Context):
 
 
 def _check_dirty(ctx: Context, args: tuple, results: tuple) -> None:
-    """Note the changes of what is marked as dirty. Raises TraceError for what cannot be."""
+    """Note the in-place changes of arguments marked as dirty. Raises TraceError for wrong marks."""
     for variable in ctx._dirty:
         if not is_among(variable, args) or not is_among(variable, results):
             raise TraceError(
@@ -136,9 +136,7 @@ def _check_dirty(ctx: Context, args: tuple, results: tuple) -> None:
 
 
 def once_differentiable(backward: Callable) -> Callable:
-    """Decorates a backward that cannot be differentiated again: a second derivative is an error
-    when it is taken.
-    """
+    """Decorate a ``backward`` that cannot be differentiated: a second derivative raises."""
 
     @functools.wraps(backward)
     def once(ctx, *grads):

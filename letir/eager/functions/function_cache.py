@@ -1,4 +1,4 @@
-"""``FunctionForm``: one call of a ``Function`` as a step has it, form and rule in one."""
+"""``FunctionForm``: the specialization of one call of a ``Function``, stored in its tape node."""
 
 from collections.abc import Sequence
 
@@ -20,9 +20,9 @@ from letir.tracing.source_locations import user_place
 
 @frozen(eq=False)
 class Saved:
-    """Where a saved value came from: an origin, the position of a result, or nowhere.
+    """The provenance of a saved value: a grad edge, the position of a result, or neither.
 
-    Not the Variable itself: a result that knows its step would keep itself alive.
+    The Variable itself is not stored: a node that held its own result would keep itself alive.
     """
 
     is_variable: bool
@@ -31,7 +31,7 @@ class Saved:
 
     @classmethod
     def of(cls, value, args: tuple, origins: list, outs: list) -> "Saved":
-        """Of a value that was given to ``save_for_backward``."""
+        """The provenance of a value passed to ``save_for_backward``."""
         if value is None or isinstance(value, np.ndarray | np.generic):
             return cls(False)
         if not isinstance(value, Recorder.variable):
@@ -46,7 +46,7 @@ class Saved:
         return cls(True, value.arg if place is None else origins[place])
 
     def origin_in(self, step: TapeNode) -> GradEdge | None:
-        """The origin, found again for a result of ``step``."""
+        """The grad edge; for a result, the one of ``step``."""
         if self.result is None:
             return self.origin
         if step.type is not None:
@@ -56,7 +56,7 @@ class Saved:
 
 @frozen
 class _FunctionRule:
-    """What the engine asks of a rule."""
+    """The interface of a rule, for the backward engine."""
 
     results: tuple[int, ...]
     captured: tuple[int, ...]
@@ -64,13 +64,13 @@ class _FunctionRule:
 
 
 class FunctionForm:
-    """Answers what a ``Form`` answers, for one call of a Function.
+    """The interface of ``OpSpecialization``, for one call of a Function.
 
-    ``operands``: the positions of arrays among the arguments; ``kept``: of those that require no
-    grad among the operands, whose arrays a step keeps before the saved values.
+    ``operands``: the positions of the arrays among the arguments. ``kept``: the positions among the
+    operands of those that do not require grad; a node saves these before the user's saved values.
     """
 
-    is_short = False  # the engine's short way is for rules that are programs
+    is_short = False  # the engine's short path needs a rule that is a program
 
     def __init__(self, function, ctx: Context, args: tuple, saved: list[Saved], outs: list):
         needs = ctx.needs_input_grad
@@ -90,11 +90,11 @@ class FunctionForm:
         return attributes(self.function, self.arguments, self.types)
 
     def rule_for(self, mask: tuple | None) -> _FunctionRule:
-        """The same for all: backward gets zeros for what is missing."""
+        """One rule for every mask: missing cotangents reach backward as zeros."""
         return self.rule
 
     def read(self, rule: _FunctionRule, step: TapeNode) -> Sequence:
-        """The saved values. Raises TraceError if they went free, or one was changed in place."""
+        """The saved values. Raises TraceError if they were freed, or one was changed in place."""
         if step.kept is FREED:
             raise freed(step)
         for saved in self.saved:
@@ -104,7 +104,7 @@ class FunctionForm:
         return step.kept[len(self.kept) :]
 
     def origins(self, rule: _FunctionRule, step: TapeNode) -> list[GradEdge | None]:
-        """The origins of the saved values, None for arrays."""
+        """The grad edges of the saved values, None for plain arrays."""
         return [saved.origin_in(step) for saved in self.saved]
 
     def pull(self, rule: _FunctionRule, emitter, cts: list, captured: Sequence) -> tuple:
@@ -116,19 +116,19 @@ class FunctionForm:
             variable(value) if s.is_variable and not isinstance(value, variable) else value
             for s, value in zip(self.saved, captured, strict=True)
         ]
-        with Mode(RECORDS, records and not once):  # once: what it computes shall have no history
+        with Mode(RECORDS, records and not once):  # once_differentiable: no history
             found = self.function.backward(self.ctx.with_saved(saved), *grads)
         found = _checked(self, found if isinstance(found, tuple | list) else (found,))
         if not records:
             return tuple([None if ct is None else ct.array for ct in found])
         if not once:
             return tuple(found)
-        # where a second derivative would have gone on
+        # the edges through which a second derivative would have flowed
         through = [v.arg for v in (*grads, *saved) if isinstance(v, variable) and v.requires_grad]
         return tuple([None if ct is None else _refusing(self, ct, through) for ct in found])
 
     def gradient(self, i: int, ct):
-        """The gradient of a result as backward gets it: zeros for one that is missing."""
+        """The gradient of a result as backward gets it, zeros if it is missing."""
         kind = self.types[i]
         if ct is None and kind is not None:
             ct = np.zeros(kind.shape, kind.dtype)
@@ -145,7 +145,7 @@ def _checked(form: FunctionForm, found: Sequence) -> list:
     argument, of its type.
     """
     name, found, count = form.function.__name__, list(found), len(form.arguments)
-    while len(found) > count and found[-1] is None:  # surplus Nones [E1]
+    while len(found) > count and found[-1] is None:  # trailing Nones are allowed [E1]
         found.pop()
     if len(found) != count:
         raise ShapeError(
@@ -163,7 +163,7 @@ def _checked(form: FunctionForm, found: Sequence) -> list:
 
 
 def _as_gradient(name: str, position: int, ct, kind: ArrayType):
-    """A gradient that backward returned as a Variable, None for a zero."""
+    """A gradient returned by backward as a Variable, None for zero."""
     if ct is None or isinstance(ct, Recorder.variable):
         found = ct
     elif type(ct) in PYTHON_NUMBERS:
@@ -180,7 +180,7 @@ def _as_gradient(name: str, position: int, ct, kind: ArrayType):
 
 
 class _Refusing:
-    """The form of the gradients that a once differentiable backward returned."""
+    """The form of gradients returned by a ``once_differentiable`` backward: it has no rule."""
 
     kept, is_short = (), False
 
@@ -193,7 +193,7 @@ class _Refusing:
 
 
 def _refusing(form: FunctionForm, ct, through: list[GradEdge]):
-    """``ct`` as a result of a step that has no derivative."""
+    """``ct`` as the result of a node without a derivative rule."""
     source, _ = user_place(2)
     step = TapeNode(through).filled(_Refusing(form, ct.type), (), ORDER(), source)
     return RECORDER.wrapped(ct.array, step)

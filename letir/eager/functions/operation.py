@@ -1,7 +1,7 @@
-"""A Function as an operation: what a trace or a history records of a call [B12].
+"""A Function as an operation, which traces and histories record for a call [B12].
 
-The operation is called as the class is, ``module.Class``. Its backward is an operation too,
-``module.Class.backward``: it runs forward again, which makes the ctx, and then backward.
+The operation is named after the class, ``module.Class``. Its derivative is another operation,
+``module.Class.backward``, which runs forward again to make the ctx, and then backward.
 """
 
 import re
@@ -32,8 +32,8 @@ HERE = Here()  # stands for an array among the arguments
 
 
 def operation(function) -> Primitive:
-    """The operation of a Function, registered by the name of the class."""
-    # classes of functions too: m.f.<locals>.C is m.f.C
+    """The operation of a Function, registered under the name of the class."""
+    # a class defined in a function, m.f.<locals>.C, is named m.f.C
     name = re.sub(r"<locals>\.|[^\w.]", "", f"{function.__module__}.{function.__qualname__}")
     backward = _backward_operation(function, f"{name}.backward")
 
@@ -44,7 +44,7 @@ def operation(function) -> Primitive:
         _check_types(name, tuple(map(type_of, found)), types)
         return found
 
-    impl.function = function  # what eager mode calls in its place, see ``function_of``
+    impl.function = function  # called instead in eager mode, see ``function_of``
 
     def vjp(cts, outs, *args, arguments, types):
         cts = [zeros_like(o) if ct is None else ct for ct, o in zip(cts, outs, strict=True)]
@@ -64,17 +64,17 @@ def operation(function) -> Primitive:
 
 
 def _backward_operation(function, name: str) -> Primitive:
-    """The operation of its backward: the gradients of the arrays at ``places``, of ``types``."""
+    """The operation for backward: the gradients of the arrays at ``places``, with these types."""
 
     def impl(xp, *arrays, arguments, places, types):
         count = sum(arg is HERE for arg in arguments)
         variable = Recorder.variable
-        with enable_grad():  # a replay may stand in no_grad; this history is our own, and ends here
+        with enable_grad():  # the caller may be under no_grad; this history ends here
             inputs = [variable(a, requires_grad=i in places) for i, a in enumerate(arrays[:count])]
             outs, _ = called(function, arguments, inputs)
         pairs = [p for p in zip(outs, arrays[count:], strict=True) if p[0].requires_grad]
         wanted = [inputs[i] for i in places]
-        if not pairs:  # forward gave results through which no gradient flows
+        if not pairs:  # no result of forward has a gradient
             return tuple([xp.zeros_like(v.array) for v in wanted])
         found = gradients([p[0] for p in pairs], wanted, [p[1] for p in pairs], allow_unused=True)
         return tuple(
@@ -93,7 +93,7 @@ def _backward_operation(function, name: str) -> Primitive:
 
 
 def function_of(op: Primitive):
-    """The Function of which ``op`` is the operation, None for others."""
+    """The Function behind ``op``, None for other operations."""
     return getattr(op.impl, "function", None)
 
 
@@ -127,9 +127,7 @@ def _check_types(name: str, found: tuple, expected: tuple) -> None:
 
 
 def attributes(function, arguments: Sequence, types: tuple) -> Attrs:
-    """The attributes of a call. Raises DTypeError for an argument that cannot be part of a
-    program.
-    """
+    """The attributes of a call. Raises DTypeError for an argument that a program cannot hold."""
     found = Attrs(arguments=tuple(arguments), types=types)
     try:
         hash(found.token)
@@ -159,14 +157,14 @@ def traced(function, args: tuple):
     )
     if len(binders) == 1:
         binders[0].name = name
-    # outside an eager trace they may have been computed of zeros, for their types only
+    # without concrete values they were computed from zeros, only for their types
     values = [out.array if active.mode is EAGER else ABSENT for out in outs]
     made = tuple([Tracer(active, *pair) for pair in zip(binders, values, strict=True)])
     return made if several else made[0]
 
 
 def _value_of(operand):
-    """The array of an operand; zeros of its type where a traced value has none."""
+    """The array of an operand; zeros of its type for an abstract tracer."""
     if not isinstance(operand, Value):
         return operand
     value = operand.concrete_value()
@@ -181,7 +179,7 @@ def _value_of(operand):
 
 
 def _recorded(function, args: tuple):
-    """A traceable Function: its forward in the trace, its backward as the rule."""
+    """The results of a traceable Function: forward is traced, backward becomes the rule."""
     arguments = [HERE if isinstance(arg, Value) else arg for arg in args]
     operands = [arg for arg in args if isinstance(arg, Value)]
     places = [i for i, mark in enumerate(arguments) if mark is HERE]

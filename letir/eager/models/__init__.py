@@ -1,1 +1,1 @@
-"""Lt.jit_model, lt.verify."""
+"""Models that are recorded on their first call (``jit_model``), and ``verify``."""

@@ -1,5 +1,6 @@
-"""The arrays that an object holds in its attributes: where they are, and a copy of the object with
-others in their places. What makes a model a function of its parameters and buffers.
+"""The arrays in the attributes of an object, and copies of the object with other arrays.
+
+They turn a model into a function of its parameters and buffers.
 """
 
 import copy
@@ -12,14 +13,15 @@ from letir.ast.primitive import Primitive
 from letir.ast.terms import Lambda
 from letir.eval.array_modules import is_array
 
-# from these a walk would reach everything that is imported
+# not traversed: they lead to every imported module
 _NO_CONTAINERS = (type, types.ModuleType, types.FunctionType, Lambda, Primitive)
 
 
 @frozen(eq=False)
 class Place:
-    """What an attribute or item ``key`` of an object is; ``path`` as Python writes it, ``owner``
-    that of the object.
+    """The value of an attribute or item ``key`` of an object.
+
+    ``path``: the Python expression for it; ``owner``: the path of the object that holds it.
     """
 
     path: str
@@ -29,23 +31,23 @@ class Place:
 
 
 def put(owner, key, value) -> None:
-    """Set an attribute, or an item of a dict or list, which may be a new one."""
+    """Set an attribute, or an existing or new item of a dict or list."""
     if isinstance(owner, dict):
         owner[key] = value
     elif isinstance(owner, list):
-        owner[key : key + 1] = [value]  # a slice: also behind the last item
+        owner[key : key + 1] = [value]  # a slice, so that it can also append
     else:
-        # also of frozen classes; no setter runs
+        # works for frozen classes, and runs no setter
         object.__setattr__(owner, key, value)
 
 
 def holds_numbers(value) -> bool:
-    """Whether it is an array, or stands for one in expressions."""
+    """Whether ``value`` is an array, or behaves as one in expressions."""
     return is_array(value) or hasattr(type(value), "__letir_run__")
 
 
 def _parts(value) -> Iterator[tuple[object, object, str]]:
-    """(key, part, what Python writes for it) of a container or an object; nothing of others."""
+    """(key, part, its Python suffix) for each part of a container or object; nothing for others."""
     if holds_numbers(value) or isinstance(value, _NO_CONTAINERS):
         return
     if isinstance(value, dict):
@@ -59,7 +61,7 @@ def _parts(value) -> Iterator[tuple[object, object, str]]:
 
 
 def _attributes(value) -> Iterator[tuple[str, object]]:
-    """(name, value) of the attributes that an object has of its own."""
+    """(name, value) of each instance attribute of an object."""
     yield from getattr(value, "__dict__", {}).items()
     for cls in type(value).__mro__:
         slots = cls.__dict__.get("__slots__", ())
@@ -69,7 +71,7 @@ def _attributes(value) -> Iterator[tuple[str, object]]:
 
 
 def places(root, name: str) -> dict[str, Place]:
-    """All that ``root``, which has this name, holds, by path; what is held twice comes once."""
+    """Everything that ``root`` holds, by path starting with ``name``; shared parts appear once."""
     found: dict[str, Place] = {}
     seen, todo = {id(root)}, [(name, root)]  # objects may hold each other in a circle
     while todo:
@@ -85,14 +87,14 @@ def places(root, name: str) -> dict[str, Place]:
 
 
 def is_leaf(value) -> bool:
-    """Whether it is an array, or holds nothing."""
+    """Whether ``value`` is an array or has no parts."""
     return next(_parts(value), None) is None
 
 
 def mirrored(value, swap: Callable, memo: dict):
-    """A copy of ``value`` and of all that it holds, with ``swap(array)`` for every array.
+    """A deep copy of ``value`` with ``swap(array)`` in place of every array.
 
-    What is shared, or holds itself, does so in the copy. ``memo``: what was copied, by id.
+    Sharing and cycles are preserved. ``memo``: the copies made so far, by id.
     """
     if id(value) in memo:
         return memo[id(value)]
@@ -106,7 +108,7 @@ def mirrored(value, swap: Callable, memo: dict):
     elif isinstance(value, types.MethodType):
         out = types.MethodType(value.__func__, mirrored(value.__self__, swap, memo))
     else:
-        out = memo[id(value)] = _copied(value)  # before its parts, which may hold it again
+        out = memo[id(value)] = _copied(value)  # before its parts: they may refer back to it
         if out is not value:
             for key, part, _ in list(_parts(value)):
                 put(out, key, mirrored(part, swap, memo))
@@ -115,7 +117,7 @@ def mirrored(value, swap: Callable, memo: dict):
 
 
 def _copied(value):
-    """A shallow copy; the value itself if it cannot be copied, as an open file."""
+    """A shallow copy; the value itself if it cannot be copied, for example an open file."""
     try:
         return copy.copy(value)
     except TypeError:

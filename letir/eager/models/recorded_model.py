@@ -15,14 +15,14 @@ from letir.tracing.entry import KEEP, mark_static, record
 from letir.tracing.trace_state import LAZY
 from letir.tracing.tracer import Tracer
 
-_MOST = 16  # programs of one kind of arguments: a branch on every step would record without end
+_MOST = 16  # programs for one kind of arguments: branches could otherwise add more without end
 
 
 @frozen(eq=False)
 class _RecordedForward:
-    """One program of a model: of its arrays and the arguments, giving (result, changed values).
+    """One recorded program of a model: from its arrays and the arguments to (result, new values).
 
-    ``changed``: (path of the owner, attribute or item) of each of those.
+    ``changed``: (path of the owner, attribute or item) for each new value.
     """
 
     program: Lambda
@@ -40,12 +40,12 @@ class RecordedModel:
                     f"{type(model).__name__} has no {name}"
                 )
         self.model = model
-        self._recorded: dict[tuple, tuple[_RecordedForward, ...]] = {}  # the last used one first
+        self._recorded: dict[tuple, tuple[_RecordedForward, ...]] = {}  # most recently used first
 
     @property
     def programs(self) -> list[Lambda]:
-        """What was recorded so far: for each kind of arguments one program, or one for each way
-        that Python's decisions went, at most ``_MOST``.
+        """The recorded programs: at most ``_MOST`` for each kind of arguments, one for each outcome
+        of the model's Python branches.
         """
         return [one.program for found in self._recorded.values() for one in found]
 
@@ -54,7 +54,7 @@ class RecordedModel:
         return self.model.parameters()
 
     def forward(self, *args, **kwargs):
-        """What the model's ``forward`` returns; arrays that it changes are handed back to it."""
+        """The result of the model's ``forward``; arrays that it replaces go into the model."""
         held = places(self.model, "model")
         arrays = arrays_of(held)
         key = _key_of(held, arrays, args, kwargs)  # anew each time: attributes may have changed
@@ -66,15 +66,15 @@ class RecordedModel:
     __call__ = forward
 
     def _replayed(self, key: tuple, arrays: list, args: tuple, kwargs: dict):
-        """(what was recorded, its results) of the first program whose guards hold."""
-        # a tuple, replaced whole: forward may call the model itself, and other threads may
+        """(program, results) of the first recorded program whose guards hold."""
+        # a tuple, replaced as a whole: forward itself and other threads may call the model
         known = self._recorded.get(key, ())
         for found in known:
             try:
                 results = found.program(arrays, *args, **kwargs)
-            except GuardError:  # Python decided otherwise when this one was recorded
+            except GuardError:  # recorded for another outcome of a Python branch
                 continue
-            if found is not known[0]:  # a branch that was taken is likely to be taken again
+            if found is not known[0]:  # first: the same branch is likely to be taken again
                 self._recorded[key] = (found, *[one for one in known if one is not found])
             return found, results
         found = self._record(arrays, args, kwargs)
@@ -87,10 +87,10 @@ class RecordedModel:
         changed: dict[str, Place] = {}
 
         def forward(traced, *args, **kwargs):
-            # by identity: what the model holds twice is one argument, and stays one in the mirror
+            # by identity: an array that the model holds twice is one argument, also in the mirror
             stand_in = {id(a): t for a, t in zip(arrays, traced, strict=True)}
             model = mirrored(self.model, lambda array: stand_in[id(array)], {})
-            # of the mirror: the model itself never sees a traced value
+            # on the mirror: the model itself never sees a traced value
             before = places(model, "model")
             out = model.forward(*args, **kwargs)
             changed.update(changes(before, places(model, "model")))
@@ -105,9 +105,9 @@ _NOTHING = Place("", "", None, object())
 
 
 def changes(before: dict[str, Place], after: dict[str, Place]) -> dict[str, Place]:
-    """What holds other arrays than before, in objects that were there before.
+    """The places in existing objects that hold another array than before, by path.
 
-    Raises TraceError for a change of what is no array: a replay would not do it.
+    Raises TraceError if an attribute that is not an array changed: a replay would not change it.
     """
     found = {}
     for path, place in after.items():
@@ -123,19 +123,19 @@ def changes(before: dict[str, Place], after: dict[str, Place]) -> dict[str, Plac
 
 
 def _known_place(place: Place, before: dict[str, Place], after: dict[str, Place]) -> Place:
-    """What holds ``place`` in an object that was there before."""
-    while place.owner in after and place.owner not in before:  # an object that forward has made
+    """The place, in an object that existed before, through which ``place`` is reached."""
+    while place.owner in after and place.owner not in before:  # an object made by forward
         place = after[place.owner]
     return place
 
 
 def arrays_of(held: dict[str, Place]) -> list:
-    """The arrays at these places, each once."""
+    """The distinct arrays at these places."""
     return list({id(p.value): p.value for p in held.values() if holds_numbers(p.value)}.values())
 
 
 def _check_unchanged(old: Place, new: Place) -> None:
-    """Raise TraceError if what is no array changed."""
+    """Raise TraceError if an attribute that is not an array changed."""
     if old is _NOTHING or token_of(old.value) != token_of(new.value):
         was = "absent" if old is _NOTHING else repr(old.value)
         raise TraceError(
@@ -147,7 +147,7 @@ def _check_unchanged(old: Place, new: Place) -> None:
 
 
 def _check_reached(parameters, arrays: Sequence) -> None:
-    """Raise TraceError for a parameter that is none of the model's attributes."""
+    """Raise TraceError for a parameter that is not found in the model's attributes."""
     known = {id(array) for array in arrays}
     for i, parameter in enumerate(parameters):
         if id(parameter) not in known:
@@ -159,9 +159,7 @@ def _check_reached(parameters, arrays: Sequence) -> None:
 
 
 def _key_of(held: dict[str, Place], arrays: Sequence, args: tuple, kwargs: dict) -> tuple:
-    """What a program depends on: where arrays are, their types, and the other attributes and
-    arguments.
-    """
+    """The cache key of a program: places and types of arrays, other attributes, and arguments."""
     index = {id(array): i for i, array in enumerate(arrays)}
     where = tuple(
         (p.path, index.get(id(p.value)), token_of(p.value))
@@ -173,7 +171,7 @@ def _key_of(held: dict[str, Place], arrays: Sequence, args: tuple, kwargs: dict)
 
 
 def token_of(value):
-    """What a program is specialised to: the type of an array, another value itself."""
+    """The part of a cache key for one value: the type of an array, any other value itself."""
     if holds_numbers(value):
         return value.type if isinstance(value, Value) else type_of(value)
     if isinstance(value, dict | list):  # an empty one
@@ -188,11 +186,11 @@ def jit_model(model) -> RecordedModel:
     """``model``, an object with ``forward`` and ``parameters()``, as a callable that records at the
     first call and replays at later ones.
 
-    All arrays that the model holds in its attributes (nested lists, dicts and objects too) are
-    arguments of the program, so that it sees every change of them; arrays that ``forward`` assigns
-    to attributes are results, which are handed back to the model after each call. Another type of
-    argument, another value of a plain attribute (``self.training``) or a failing guard records
-    again. It holds no outputs. Raises TraceError if ``forward`` changes what is no array.
+    All arrays in the model's attributes (in nested lists, dicts and objects too) are arguments of
+    the program, so it sees every change of them; arrays that ``forward`` assigns to attributes are
+    results, which are stored in the model after each call. Another type of argument, another value
+    of a plain attribute (``self.training``) or a failing guard records again. It holds no outputs.
+    Raises TraceError if ``forward`` changes an attribute that is not an array.
 
     >>> import numpy as np
     >>> class Scale:

@@ -1,4 +1,4 @@
-"""``verify``: a function or a recorded model beside its own recording."""
+"""``verify``: a comparison of a function or a recorded model with its own recording."""
 
 import copy
 from collections.abc import Callable
@@ -18,12 +18,12 @@ from letir.tracing.trace_state import EAGER
 
 
 def verify(f: Callable, *args, **kwargs) -> Lambda:
-    """The program of ``f`` at these arguments, if its replay gives what ``f`` gives, bit for bit.
+    """The program of ``f`` at these arguments, if its replay equals ``f`` bit for bit.
 
-    ``f``: a function, or what ``jit_model`` returns. It is recorded twice and called once, each
-    time with its own copy of the arguments (and of the model) and the same state of ``np.random``.
-    Raises TraceError that says which result differs and shows how the two recordings differ: what
-    a program cannot see, such as a counter, a file or the clock.
+    ``f``: a function, or a result of ``jit_model``. It is recorded twice and called once, each time
+    with its own copy of the arguments (and of the model) and the same state of ``np.random``.
+    Raises TraceError that names the first different result and shows how the two recordings differ:
+    through hidden state that a program cannot see, such as a counter, a file or the clock.
 
     >>> import numpy as np
     >>> print(verify(lambda x: np.tanh(x) * 2, np.ones(3)).listing(), end="")
@@ -32,7 +32,7 @@ def verify(f: Callable, *args, **kwargs) -> Lambda:
     return %2
     """
     recorded = _replay_model if isinstance(f, RecordedModel) else _replay
-    # twice: what the function counts or reads elsewhere shows as a difference of the programs
+    # twice: hidden state that the function reads shows as a difference between the programs
     (first, found), (second, _) = (_same_start(recorded, f, args, kwargs) for _ in range(2))
     expected = _same_start(_plain_call, f, args, kwargs)
     wrong = _differences(expected, found)
@@ -48,10 +48,8 @@ def verify(f: Callable, *args, **kwargs) -> Lambda:
 
 
 def _same_start(call: Callable, f: Callable, args: tuple, kwargs: dict):
-    """``call(f, args, kwargs)`` on copies; the global random numbers of NumPy then go on as
-    before.
-    """
-    # the global one: recording and calling must draw the same numbers
+    """``call(f, args, kwargs)`` on copies; NumPy's global random state is restored afterwards."""
+    # NumPy's global state: recording and calling must draw the same numbers
     state = np.random.get_state()
     model = RecordedModel(copy.deepcopy(f.model)) if isinstance(f, RecordedModel) else f
     try:
@@ -67,24 +65,24 @@ def _plain_call(f: Callable, args: tuple, kwargs: dict) -> list:
 
 
 def _replay(f: Callable, args: tuple, kwargs: dict) -> tuple[Lambda, list]:
-    """(the program of a function, what it gives)."""
+    """(program of a function, its results)."""
     fn = record(f, *mark_static(f, args, kwargs, (), ()), EAGER).fn
     return fn, _arrays_of(fn(*args, **kwargs))
 
 
 def _replay_model(model: RecordedModel, args: tuple, kwargs: dict) -> tuple[Lambda, list]:
-    """(the program of a model, what it gives)."""
+    """(program of a model, its results)."""
     out = model(*args, **kwargs)
     return model.programs[0], _arrays_of(out)
 
 
 def _arrays_of(results) -> list:
-    """The leaves of results, arrays for Variables."""
+    """The leaves of nested results, with the arrays of Variables."""
     return [leaf.array if isinstance(leaf, Variable) else leaf for leaf in flatten(results)[0]]
 
 
 def _differences(expected: list, found: list) -> list[str]:
-    """How the results differ, a line each."""
+    """The differences between results, a line for each."""
     if len(expected) != len(found):
         return [f"the function gives {len(expected)} results, the program {len(found)}"]
     pairs = enumerate(zip(expected, found, strict=True))
@@ -92,15 +90,15 @@ def _differences(expected: list, found: list) -> list[str]:
 
 
 def _agree(expected, found) -> bool:
-    """Whether two results have the same type and bits; any nan is as good as another."""
+    """Whether two results have the same type and bits; all nans count as equal."""
     if type_of(expected) != type_of(found):
         return False
     return same_bits(_one_nan(expected), _one_nan(found))
 
 
 def _one_nan(array) -> np.ndarray:
-    """The elements in a row, with the same bits for every nan."""
-    flat = np.array(array).reshape(-1)  # a copy: nans are written below
+    """A flat copy in which every nan has the same bits."""
+    flat = np.array(array).reshape(-1)  # a copy: nans are overwritten below
     if flat.dtype.kind == "c":
         flat = flat.view(flat.real.dtype)
     if flat.dtype.kind == "f":
@@ -109,7 +107,7 @@ def _one_nan(array) -> np.ndarray:
 
 
 def _difference(i: int, expected, found) -> str:
-    """How a result differs."""
+    """A line that says how a result differs."""
     if type_of(expected) != type_of(found):
         return f"result {i}: the function gives {type_of(expected)}, the program {type_of(found)}"
     with np.errstate(all="ignore"):
