@@ -112,7 +112,7 @@ class Primitive:
     # ---- facts ----
     # what part the operation plays in the language, for passes that treat that part in a special
     # way: "constant", "guard", "write_back", "barrier", "fused", "subgraph", or a step of gradient
-    # programs, "grad_of", "when_defined", "autograd_add", "instantiate"
+    # programs, "grad_of", "when_defined", "autograd_add", "instantiate"; or "index", x[item]
     role: str | None = None
     elementwise: bool = False  # each element of the result comes of those in its place
     effect: bool = False  # is kept alive, and in order
@@ -141,6 +141,34 @@ class Primitive:
     operand_dtypes: Callable | None = None
     ends_fusion: bool = False  # may stand last in a group of fused elementwise operations
 
+    no_float_errors: bool = False  # or none that np.errstate should govern
+
+    # ---- memory and cost ----
+    # where results lie: "new": in memory of their own; "view": in that of the first operand, where
+    # `views` says so; "if_same_shape": a result of another shape than the first operand is new;
+    # "may_alias": nothing is known. By default "may_alias" for users' operations and those that
+    # hold bodies, "new" for all others.
+    memory: str | None = None
+    # views(*types, **attrs): whether results lie in the memory of the first operand
+    views: Callable | None = None
+    # of which operands the result is a view, not a copy: of those whose elements strides can
+    # describe in the new shape ("strided"), or that lie in one piece ("contiguous"); None: of all
+    view_needs: str | None = None
+    # write_through(parent, new, *others, **attrs) is the first operand after `new` was written into
+    # the result, its view. "by_place": the result only picks elements. "read_only": NumPy lets
+    # nobody write there. "own": the result is a new array that can be written to, never a scalar.
+    write_through: Callable | str | None = None
+    # part(type, place, **attrs) is (operation, attributes) of the result at `place` alone
+    part: Callable | None = None
+    # the memory order of results of several axes: "C" whatever operands are; C if the "first"
+    # operand, of as many elements, lies in C order; or if "all" operands do, as of all elementwise
+    # operations; None: not known
+    order: str | None = None
+    # what computing it again costs: "free"; "cheap": one pass of few instructions an element;
+    # "moderate": a few passes, or elements in other places; "dear"; "bodies": as its dearest bind.
+    # By default "moderate" for elementwise operations.
+    cost: str | None = None
+
     # ---- numpy ----
     # the NumPy callables that record the operation, each with its own `prepare` where they differ
     numpy: tuple[Callable, ...] | dict[Callable, Callable | None] = ()
@@ -149,6 +177,7 @@ class Primitive:
     # returned(results, **attrs) is what NumPy's function returns for several results, where that is
     # not a plain tuple: a list, or a named tuple
     returned: Callable | None = None
+    out_takes_part: bool = False  # the dtype of `out=` takes part in the one that is computed in
 
     # ---- source and export ----
     # how a bind is written in NumPy: a template such as "{0} * {axis}", or a function
@@ -167,6 +196,11 @@ class Primitive:
     def __attrs_post_init__(self):
         self.attrs = _keywords(self.attributes or self.impl)
         self.is_differentiable = not is_final(self.vjp)
+        if self.memory is None:
+            is_open = "." in self.name or (self.holds_lambdas and self.decompose is None)
+            self.memory = "may_alias" if is_open else "new"
+        if self.elementwise and self.memory == "new" and self.order is None:
+            self.order = "all"
         if type(self.numpy) is tuple:
             self.numpy = dict.fromkeys(self.numpy, self.prepare)
 

@@ -110,6 +110,8 @@ autograd_add = define(
     source=control.autograd_add,
     role="autograd_add",
     commutative=True,
+    memory="may_alias",
+    cost="cheap",
 )
 
 
@@ -127,6 +129,8 @@ instantiate = define(
     batch=mapped_instantiate,
     source=control.instantiate,
     role="instantiate",
+    memory="may_alias",
+    cost="cheap",
 )
 
 
@@ -186,6 +190,7 @@ grad_of = define(
     holds_lambdas=True,
     source=control.gradient_step,
     role="grad_of",
+    cost="bodies",
 )
 when_defined = define(
     "when_defined",
@@ -204,4 +209,5 @@ when_defined = define(
     holds_lambdas=True,
     source=control.gradient_step,
     role="when_defined",
+    cost="bodies",
 )

@@ -37,7 +37,7 @@ from letir.ops.shape.transpose_join_split import flip
 
 
 def define_combinator(
-    name: str, decompose: Callable, aval: Callable, results: Callable
+    name: str, decompose: Callable, aval: Callable, results: Callable, *, memory: str = "may_alias"
 ) -> Primitive:
     """Register a composite that holds a body; transforms replace it by its decomposition."""
 
@@ -60,6 +60,7 @@ def define_combinator(
         source=source,
         holds_lambdas=True,
         inlined=True,
+        memory=memory,
     )
 
 

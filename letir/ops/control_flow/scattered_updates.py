@@ -80,7 +80,9 @@ def _scatter_aval(*types, n_xs):
     return tuple([kind.with_shape(kind.shape) for kind in dests])
 
 
-scatter = define_combinator("scatter", _scatter_decompose, _scatter_aval, lambda *, n_xs: n_xs)
+scatter = define_combinator(
+    "scatter", _scatter_decompose, _scatter_aval, lambda *, n_xs: n_xs, memory="new"
+)
 
 # ---- reduce_by_index ----
 

@@ -24,7 +24,7 @@ from letir.ops.define.composite_programs import decomposition
 DISCRETE = never("the result is not floating, so there is nothing to differentiate")
 FLAT = never("the derivative is zero wherever it exists")
 # facts of operations that round correctly, and neither raise nor warn with real operands
-SAFE: dict[str, Any] = {"exact": True, "never_fails": "biuf"}
+SAFE: dict[str, Any] = {"exact": True, "never_fails": "biuf", "cost": "cheap"}
 PYTHON_TYPES: dict[str, type] = {"i": int, "f": float, "c": complex}
 Rule = Callable | Absent
 _PYTHON_INTEGERS: dict[str, Callable] = {  # ufuncs whose results may not fit 64 bits, in Python

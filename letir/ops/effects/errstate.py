@@ -92,4 +92,5 @@ errstate = define(
     results=lambda *, body, **_: len(body.ret.args),
     holds_lambdas=True,
     source=_errstate_source,
+    no_float_errors=True,
 )

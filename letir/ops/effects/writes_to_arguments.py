@@ -44,6 +44,8 @@ write_back = define(
     effect=True,
     source=argument_writes.write_back,
     role="write_back",
+    memory="may_alias",
+    write_through="read_only",
 )
 
 
@@ -125,4 +127,5 @@ complex_of = define(
     jvp=_complex_of_jvp,
     batch=pointwise_rule("complex_of"),
     source=argument_writes.complex_of,
+    order="first",
 )

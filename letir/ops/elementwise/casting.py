@@ -41,6 +41,8 @@ cast = define(
     odd_in=(0,),
     only_float_warnings=True,
     casts_operands=True,
+    order="first",
+    cost="cheap",
 )
 
 
@@ -58,6 +60,8 @@ weaken = define(
     batch=identity_batch,  # a batch of Python numbers is an array already
     onnx=todo("Python numbers become 0-d arrays first"),
     source=arrays.weaken,
+    memory="may_alias",
+    cost="free",
 )
 
 
@@ -85,6 +89,10 @@ copy = define(
     onnx="Identity",
     never_fails="biuf",
     only_float_warnings=True,
+    order="first",
+    cost="cheap",
+    no_float_errors=True,
+    write_through="own",
 )
 stop_gradient = define(
     "stop_gradient",
@@ -96,6 +104,9 @@ stop_gradient = define(
     elementwise=True,
     onnx="Identity",
     source=arrays.operand_itself,
+    memory="may_alias",
+    cost="free",
+    write_through=lambda parent, new: new,
 )
 # an identity that passes do not see through: it keeps common subexpression elimination from
 # undoing rematerialisation
@@ -109,4 +120,6 @@ barrier = define(
     onnx="Identity",
     source=arrays.operand_itself,
     role="barrier",
+    memory="may_alias",
+    cost="free",
 )

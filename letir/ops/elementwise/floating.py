@@ -86,6 +86,7 @@ unwrap = define(
     numpy=(np.unwrap,),
     batch=axes_rule("unwrap"),
     linear_in=(),
+    memory="may_alias",
 )
 
 

@@ -52,4 +52,5 @@ fused = define(
     consume=_run_fused,
     source=body_in_place,
     role="fused",
+    cost="bodies",
 )

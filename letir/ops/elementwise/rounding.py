@@ -89,4 +89,5 @@ nan_to_num = define(
     prepare=_nan_to_num_prepare,
     numpy=(np.nan_to_num,),
     batch=pointwise_rule("nan_to_num"),
+    memory="may_alias",
 )

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
@@ -50,6 +50,7 @@ add = binary(
     commutative=True,
     exact=True,
     never_fails="biu",
+    cost="cheap",
 )
 
 
@@ -70,6 +71,7 @@ sub = binary(
     onnx="Sub",
     exact=True,
     never_fails="biu",
+    cost="cheap",
 )
 mul = binary(
     "mul",
@@ -82,6 +84,7 @@ mul = binary(
     exact=True,
     never_fails="biu",
     odd_in=(0, 1),
+    cost="cheap",
 )
 
 
@@ -108,6 +111,7 @@ div = binary(
     onnx="Div",
     exact=True,
     odd_in=(0, 1),
+    cost="cheap",
 )
 neg = elementwise(
     "neg",
@@ -165,6 +169,7 @@ maximum = binary(
     onnx="Max",
     commutative=True,
     never_fails="biuf",
+    cost="cheap",
 )
 minimum = binary(
     "minimum",
@@ -173,6 +178,7 @@ minimum = binary(
     onnx="Min",
     commutative=True,
     never_fails="biuf",
+    cost="cheap",
 )
 
 # ---- exponentials and logarithms ----
@@ -207,12 +213,22 @@ logaddexp = binary(
 )
 # from y, so that x is not a residual; safe_divide: 0 at 0 where the root is not used
 sqrt = elementwise(
-    "sqrt", lambda g, y, x: safe_divide(g, 2 * y), numpy=np.sqrt, onnx="Sqrt", exact=True
+    "sqrt",
+    lambda g, y, x: safe_divide(g, 2 * y),
+    numpy=np.sqrt,
+    onnx="Sqrt",
+    exact=True,
+    cost="cheap",
 )
 cbrt = elementwise("cbrt", lambda g, y, x: safe_divide(g, 3 * y * y), numpy=np.cbrt)
-square = unary("square", lambda y, x: 2 * x, numpy=np.square, exact=True)
+square = unary("square", lambda y, x: 2 * x, numpy=np.square, exact=True, cost="cheap")
 reciprocal = unary(
-    "reciprocal", lambda y, x: -y * y, numpy=np.reciprocal, onnx="Reciprocal", exact=True
+    "reciprocal",
+    lambda y, x: -y * y,
+    numpy=np.reciprocal,
+    onnx="Reciprocal",
+    exact=True,
+    cost="cheap",
 )
 
 # ---- trigonometric and hyperbolic functions ----
@@ -298,13 +314,28 @@ abs_ = elementwise("abs", numpy=np.absolute, vjp=_abs_vjp, jvp=_abs_jvp, onnx="A
 
 
 conj: Primitive = elementwise(
-    "conj", lambda g, y, x: conj(g), numpy=np.conjugate, never_fails="biuf", odd_in=(0,)
+    "conj",
+    lambda g, y, x: conj(g),
+    numpy=np.conjugate,
+    never_fails="biuf",
+    odd_in=(0,),
+    cost="cheap",
 )
 
 
 def _part_aval(x):
     """The real dtype of a part; the parts of a Python number are Python numbers."""
     return ArrayType(np.empty(0, x.dtype).real.dtype, x.shape, x.weak)
+
+
+def _write_real(parent, new):
+    """Complex numbers of the new real part; the real part of a real array is the array itself."""
+    return PRIMITIVES["complex_of"](new, imag(parent)) if parent.dtype.kind == "c" else new
+
+
+def _write_imag(parent, new):
+    """Complex numbers of the new imaginary part."""
+    return PRIMITIVES["complex_of"](real(parent), new)
 
 
 real = define(
@@ -318,6 +349,10 @@ real = define(
     never_fails="biuf",
     odd_in=(0,),
     only_float_warnings=True,
+    memory="view",
+    cost="free",
+    views=lambda x: x is not None,
+    write_through=_write_real,
 )
 imag: Primitive = define(
     "imag",
@@ -331,12 +366,20 @@ imag: Primitive = define(
     odd_in=(0,),
     only_float_warnings=True,
     is_zero=lambda kind: kind is not None and kind.dtype.kind != "c",
+    memory="view",
+    cost="free",
+    views=lambda x: x is not None and x.dtype.kind == "c",
+    write_through=_write_imag,
 )
 
 # ---- comparisons, logic, bits ----
 
-equal = discrete("equal", np.equal, symbol="==", onnx="Equal", commutative=True, **SAFE)
-not_equal = discrete("not_equal", np.not_equal, symbol="!=", commutative=True, **SAFE)
+equal = discrete(
+    "equal", np.equal, symbol="==", onnx="Equal", commutative=True, **SAFE, no_float_errors=True
+)
+not_equal = discrete(
+    "not_equal", np.not_equal, symbol="!=", commutative=True, **SAFE, no_float_errors=True
+)
 less = discrete("less", np.less, symbol="<", onnx="Less", **SAFE)
 less_equal = discrete("less_equal", np.less_equal, symbol="<=", onnx="LessOrEqual", **SAFE)
 greater = discrete("greater", np.greater, symbol=">", onnx="Greater", **SAFE)
@@ -403,6 +446,8 @@ where: Primitive = define(
     never_fails="biuf",
     only_float_warnings=True,
     operand_dtypes=lambda dtype, count: [np.dtype(bool), dtype, dtype],
+    cost="cheap",
+    no_float_errors=True,
 )
 
 
@@ -458,4 +503,5 @@ clip = define(
     onnx="Clip",
     only_float_warnings=True,
     operand_dtypes=in_dtype_of_result,
+    cost="cheap",
 )

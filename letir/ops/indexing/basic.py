@@ -89,6 +89,11 @@ index = define(
     never_fails_alone=True,
     odd_in=(0,),
     only_float_warnings=True,
+    memory="view",
+    cost="moderate",
+    role="index",
+    views=lambda x, *places, item: not places,
+    write_through=lambda parent, new, *places, item: index_set(parent, item, new, places),
 )
 
 # ---- writing ----
@@ -245,6 +250,9 @@ index_set = define(
     only_float_warnings=True,
     casts_operands=True,
     operand_dtypes=in_dtype_of_result,
+    order="first",
+    cost="moderate",
+    no_float_errors=True,
 )
 index_add = define(
     "index_add",
@@ -259,6 +267,8 @@ index_add = define(
     source=numpy_forms.index_add,
     only_float_warnings=True,
     casts_operands=True,
+    order="first",
+    cost="moderate",
 )
 
 # ---- putting parts together ----
@@ -323,4 +333,6 @@ assemble = define(
     batch=batched_assemble,
     prepare=_assemble_prepare,
     source=numpy_forms.assemble,
+    order="C",
+    cost="moderate",
 )

@@ -81,6 +81,7 @@ nonzero = define(
     batch=_mapped_size,
     results=lambda *, count, rank: rank + 1,
     source=lambda write, x, *, count, rank: f"{write.helper(_NONZERO)}({x})",
+    memory="may_alias",
 )
 
 # ---- unique ----

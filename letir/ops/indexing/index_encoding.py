@@ -50,6 +50,7 @@ unravel_index = define(
     results=lambda *, shape, order: len(shape),
     numpy=(np.unravel_index,),
     batch=batch_first(lambda args, mapped, **attrs: emit_op("unravel_index", args, **attrs)),
+    memory="may_alias",
 )
 
 

@@ -87,6 +87,7 @@ sort = define(
     prepare=_sort_prepare,
     numpy=(np.sort,),
     batch=along_axis_rule("sort"),
+    order="all",
 )
 argsort = define(
     "argsort",

@@ -256,4 +256,5 @@ multi_dot = composite(
     prepare=lambda arrays, *, out=None: (tuple(arrays), {}),
     numpy=(np.linalg.multi_dot,),
     source=list_call,
+    memory="may_alias",
 )

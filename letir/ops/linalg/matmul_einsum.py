@@ -127,6 +127,7 @@ matmul = define(
     onnx="MatMul",
     odd_in=(0, 1),
     only_float_warnings=True,
+    order="all",
 )
 
 # ---- dot ----
@@ -183,6 +184,7 @@ dot = define(
     batch=batched_dot,
     odd_in=(0, 1),
     only_float_warnings=True,
+    order="C",
 )
 
 # ---- einsum ----
@@ -338,6 +340,12 @@ def _part_text(part) -> str:
     return "".join("..." if axis is Ellipsis else letters[axis] for axis in part)
 
 
+def _einsum_views(x, *others, subscripts, **_) -> bool:
+    """Whether an einsum of one array sums over nothing: a transpose, or a diagonal."""
+    labels, arrow, kept = subscripts.replace(" ", "").partition("->")
+    return not others and bool(arrow) and set(labels) == set(kept)
+
+
 einsum = define(
     "einsum",
     lambda xp, *arrays, subscripts, optimize=False: xp.einsum(
@@ -351,4 +359,7 @@ einsum = define(
     batch=batched_einsum(_parsed),
     onnx="Einsum",
     source=arrays.einsum,
+    memory="may_alias",
+    views=_einsum_views,
+    write_through="by_place",
 )

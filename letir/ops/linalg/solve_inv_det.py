@@ -268,6 +268,9 @@ matrix_power = composite(
     impl=lambda xp, x, *, n: xp.linalg.matrix_power(x, n),
     prepare=lambda a, n: ((a,), {"n": as_size(n)}),
     numpy=(np.linalg.matrix_power,),
+    memory="may_alias",
+    views=lambda x, *, n: n == 1,
+    write_through=lambda parent, new, **_: new,
 )
 
 # ---- tensors as matrices ----

@@ -55,6 +55,9 @@ cumsum = define(
     onnx="CumSum",
     odd_in=(0,),
     only_float_warnings=True,
+    order="all",
+    cost="moderate",
+    out_takes_part=True,
 )
 
 
@@ -139,4 +142,6 @@ cumprod = define(
     prepare=cumsum.prepare,
     numpy=(np.cumprod,),
     batch=along_axis_rule("cumprod"),
+    order="all",
+    out_takes_part=True,
 )

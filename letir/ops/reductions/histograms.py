@@ -177,6 +177,7 @@ histogram = composite(
     numpy=(np.histogram,),
     results=lambda **_: 2,
     source=_histogram_source,
+    memory="may_alias",
 )
 
 # ---- along several axes ----
@@ -269,4 +270,5 @@ histogramdd = composite(
     results=lambda *, bins, **_: 1 + len(bins),
     returned=lambda results, **_: (results[0], list(results[1:])),
     source=_histogramdd_source,
+    memory="may_alias",
 )

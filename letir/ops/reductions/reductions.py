@@ -144,6 +144,9 @@ sum_ = define(
     odd_in=(0,),
     added="initial",
     only_float_warnings=True,
+    order="all",
+    cost="moderate",
+    out_takes_part=True,
 )
 
 
@@ -191,6 +194,8 @@ mean = define(
     onnx="ReduceMean",
     source=arrays.masked_reduction,
     odd_in=(0,),
+    order="all",
+    cost="moderate",
 )
 
 
@@ -267,6 +272,9 @@ prod = define(
     source=arrays.masked_reduction,
     linear_in=(),
     only_float_warnings=True,
+    order="all",
+    cost="moderate",
+    out_takes_part=True,
 )
 
 # ---- extrema ----
@@ -317,6 +325,8 @@ def _extremum(name, numpy, impl, **fields):
         numpy=numpy,
         batch=reduction_rule(name),
         source=arrays.masked_reduction,
+        order="all",
+        cost="moderate",
         only_float_warnings=True,
         needs_elements=True,
         **fields,
@@ -352,6 +362,8 @@ def _logical(name, numpy, impl):
         vjp=DISCRETE,
         jvp=DISCRETE,
         prepare=_logical_prepare,
+        order="all",
+        cost="moderate",
         numpy=(numpy,),
         batch=reduction_rule(name),
         source=arrays.masked_reduction,
@@ -405,6 +417,7 @@ argmax = place(
     lambda xp, x, *, axis=None, keepdims=False: xp.argmax(x, axis=axis, keepdims=keepdims),
     only_float_warnings=True,
     needs_elements=True,
+    cost="moderate",
 )
 argmin = place(
     "argmin",
@@ -412,4 +425,5 @@ argmin = place(
     lambda xp, x, *, axis=None, keepdims=False: xp.argmin(x, axis=axis, keepdims=keepdims),
     only_float_warnings=True,
     needs_elements=True,
+    cost="moderate",
 )

@@ -210,4 +210,5 @@ pad = composite(
     onnx="Pad",
     source=arrays.pad,
     added="value",
+    cost="moderate",
 )

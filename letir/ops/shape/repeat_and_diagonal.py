@@ -107,6 +107,7 @@ tile = composite(
     impl=lambda xp, x, *, reps: xp.tile(x, reps),
     prepare=lambda A, reps: ((A,), {"reps": one_or_more(reps)}),
     numpy=(np.tile,),
+    order="all",
 )
 
 
@@ -143,6 +144,7 @@ repeat = composite(
         {"repeats": _integer_or_tuple(repeats), "axis": reduced_axis(a, axis)},
     ),
     numpy=(np.repeat,),
+    order="all",
 )
 
 # ---- triangles ----
@@ -209,6 +211,8 @@ diagonal = composite(
     impl=lambda xp, x, *, offset=0, axis1=0, axis2=1: xp.diagonal(x, offset, axis1, axis2),
     prepare=_diagonal_prepare,
     numpy=(np.diagonal,),
+    memory="may_alias",
+    write_through="read_only",
 )
 
 
@@ -231,6 +235,7 @@ trace = composite(
     ),
     prepare=_trace_prepare,
     numpy=(np.trace,),
+    memory="may_alias",
 )
 
 

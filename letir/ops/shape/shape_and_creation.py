@@ -46,6 +46,7 @@ size = define(
     reads_sizes_only=True,
     never_fails="biuf",
     only_float_warnings=True,
+    cost="free",
 )
 
 
@@ -161,6 +162,8 @@ sum_to_size: Primitive = define(
     source=arrays.sum_to_size,
     odd_in=(0,),
     only_float_warnings=True,
+    memory="if_same_shape",
+    cost="moderate",
 )
 
 # ---- broadcast_to and reshape ----
@@ -192,6 +195,9 @@ broadcast_to: Primitive = define(
     never_fails_alone=True,
     odd_in=(0,),
     only_float_warnings=True,
+    memory="view",
+    cost="free",
+    write_through="read_only",
 )
 
 
@@ -228,6 +234,11 @@ def _reshape_call(a, /, shape=None, order="C", *, newshape=None, copy=None):
     return _reshape_prepare(a, shape_from_call(newshape if shape is None else shape), order)
 
 
+def write_reshape(parent: Value, new: Value, *sizes: Any, order: str = "C", **_: Any) -> Value:
+    """The array ``parent`` of which the reshape ``new`` was written."""
+    return reshape(new, parent, order)
+
+
 reshape: Primitive = define(
     "reshape",
     lambda xp, x, *sizes, shape, order="C": xp.reshape(x, runtime_shape(shape, sizes), order=order),
@@ -242,6 +253,11 @@ reshape: Primitive = define(
     never_fails_alone=True,
     odd_in=(0,),
     only_float_warnings=True,
+    memory="view",
+    order="first",
+    cost="free",
+    view_needs="strided",
+    write_through=write_reshape,
 )
 
 
@@ -258,6 +274,9 @@ ravel = composite(
     impl=lambda xp, x, *, order="C": xp.ravel(x, order),
     prepare=_ravel_prepare,
     source=arrays.ravel,
+    memory="may_alias",
+    view_needs="contiguous",
+    write_through=write_reshape,
 )
 
 # ---- creation ----
@@ -286,6 +305,9 @@ zeros = define(
     never_fails_alone=True,
     only_float_warnings=True,
     is_zero=lambda *types, **attrs: True,
+    order="C",
+    cost="free",
+    no_float_errors=True,
 )
 ones = define(
     "ones",
@@ -298,6 +320,9 @@ ones = define(
     source=arrays.creation_call("np.ones"),
     never_fails_alone=True,
     only_float_warnings=True,
+    order="C",
+    cost="free",
+    no_float_errors=True,
 )
 
 
@@ -329,6 +354,9 @@ full = define(
     only_float_warnings=True,
     casts_operands=True,
     operand_dtypes=in_dtype_of_result,
+    order="C",
+    cost="free",
+    no_float_errors=True,
 )
 eye = define(
     "eye",
@@ -348,6 +376,9 @@ eye = define(
     ),
     source=arrays.eye,
     only_float_warnings=True,
+    order="C",
+    cost="free",
+    no_float_errors=True,
 )
 
 
@@ -374,6 +405,9 @@ arange = define(
     prepare=_arange_prepare,
     source=arrays.arange,
     only_float_warnings=True,
+    order="C",
+    cost="free",
+    no_float_errors=True,
 )
 
 
@@ -406,4 +440,6 @@ constant = define(
     role="constant",
     never_fails_alone=True,
     is_zero=lambda *, value: not np.any(value != 0),
+    cost="free",
+    no_float_errors=True,
 )

@@ -103,4 +103,6 @@ windows: Primitive = define(
     numpy=(sliding_window_view,),
     batch=_batched_windows,
     source="np.lib.stride_tricks.sliding_window_view({0}, {window}, {axis})",
+    memory="may_alias",
+    write_through="read_only",
 )

@@ -8,14 +8,14 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import BoundsError, MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import axes_rule, joining_rule, squeeze_batch, transpose_batch
 from letir.ops.define.records import add_terms, array_dtype, define, result_dtype, unbroadcast
-from letir.ops.shape.shape_and_creation import as_size, reshape, zeros_like
+from letir.ops.shape.shape_and_creation import as_size, reshape, write_reshape, zeros_like
 
 
 def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -86,6 +86,12 @@ def _transpose_prepare(a, axes=None):
     return (a,), {"axes": int_or_tuple(axes)}
 
 
+def _write_transpose(parent, new, *, axes):
+    """The array ``parent`` of which the transpose ``new`` was written."""
+    back = None if axes is None else tuple(int(i) for i in np.argsort([a % new.ndim for a in axes]))
+    return transpose(new, back)
+
+
 transpose: Primitive = define(
     "transpose",
     lambda xp, x, *, axes=None: xp.transpose(x, axes),
@@ -104,6 +110,9 @@ transpose: Primitive = define(
     never_fails="biuf",
     odd_in=(0,),
     only_float_warnings=True,
+    memory="view",
+    cost="free",
+    write_through=_write_transpose,
 )
 
 
@@ -134,6 +143,10 @@ expand_dims: Primitive = define(
     never_fails="biuf",
     odd_in=(0,),
     only_float_warnings=True,
+    memory="view",
+    order="first",
+    cost="free",
+    write_through=write_reshape,
 )
 
 
@@ -164,6 +177,10 @@ squeeze: Primitive = define(
     never_fails="biuf",
     odd_in=(0,),
     only_float_warnings=True,
+    memory="view",
+    order="first",
+    cost="free",
+    write_through=write_reshape,
 )
 
 
@@ -185,6 +202,9 @@ flip: Primitive = define(
     never_fails="biuf",
     odd_in=(0,),
     only_float_warnings=True,
+    memory="view",
+    cost="moderate",
+    write_through=lambda parent, new, *, axis: flip(new, axis),
 )
 
 # ---- several arrays: concatenate, stack, split ----
@@ -277,6 +297,8 @@ concatenate: Primitive = define(
     never_fails="biuf",
     only_float_warnings=True,
     ends_fusion=True,
+    order="all",
+    cost="moderate",
 )
 
 
@@ -316,6 +338,8 @@ stack = define(
     source=arrays.list_call,
     never_fails="biuf",
     only_float_warnings=True,
+    order="all",
+    cost="moderate",
 )
 
 
@@ -372,6 +396,17 @@ def _split_jvp(tangents, outs, x, *, sections, axis):
     return split(tangents[0], sections, axis)
 
 
+def _split_part(x, place, *, sections, axis) -> tuple:
+    """The index that gives one part of a split of an array of type ``x``."""
+    (axis,) = normalize_axes(axis, x.ndim)
+    if type(sections) is int:
+        edges = [x.shape[axis] // sections * i for i in range(sections + 1)]
+    else:
+        edges = [0, *sections, None]
+    item = (*[slice(None)] * axis, slice(edges[place], edges[place + 1]))
+    return PRIMITIVES["index"], {"item": item}
+
+
 def _split_prepare(ary, indices_or_sections, axis=0):
     """np.split."""
     try:
@@ -410,4 +445,8 @@ split = define(
     source=arrays.split,
     never_fails="biuf",
     only_float_warnings=True,
+    memory="view",
+    cost="free",
+    part=_split_part,
+    write_through="by_place",
 )
