@@ -1,6 +1,4 @@
-"""How writes into arguments and complex numbers of parts are written in NumPy: forms for
-``letir.ops.as_numpy.table``.
-"""
+"""NumPy source of writes to arguments, guards of memory order, and complex numbers from parts."""
 
 _COMPLEX_OF = '''
 def complex_of(re, im):
@@ -14,12 +12,12 @@ def complex_of(re, im):
 
 
 def complex_of(write, re, im):
-    """A function that fills both parts."""
+    """A call of a helper function that fills both parts."""
     return f"{write.helper(_COMPLEX_OF)}({re}, {im})"
 
 
 def write_back(write, x, new):
-    """The caller's array gets the value; a NumPy scalar cannot be written to."""
+    """An assignment into the caller's array; a NumPy scalar is replaced instead."""
     if write.type(0) and write.type(0).shape:
         write.line(f"{x}[...] = {new}")
         write.line(f"{write.result()} = {x}")
@@ -30,7 +28,7 @@ def write_back(write, x, new):
 
 
 def guard_order(write, x, *, order):
-    """An error for an array in another memory order."""
+    """A statement that raises for an array in another memory order."""
     if type(order) is tuple:
         wrong = f"{x}.strides != {order!r}"
     else:

@@ -1,7 +1,8 @@
-"""How operations on arrays are written in NumPy: forms for ``letir.ops.as_numpy.table``.
+"""NumPy source of operations on arrays: the ``source`` of their records.
 
-Each takes a ``letir.source.steps.Step`` and its operands as texts, and does to the bit what the
-``impl`` of the record does. ``written_control`` has the rest.
+Each function takes a ``letir.source.steps.Step`` and the operands as texts. It returns an
+expression, a tuple of texts for the results, or None if it wrote statements. The source computes
+exactly what ``impl`` computes. Guards, loops and gradient programs are in the modules beside this.
 """
 
 from collections.abc import Callable
@@ -15,7 +16,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 
 
 def prefix_operator(symbol: str) -> Callable:
-    """An operator before an operand; the ufunc where NumPy's scalars might warn."""
+    """The source of a prefix operator; a call of the ufunc where NumPy scalars might warn."""
 
     def source(write, x):
         kind = write.type(0)
@@ -26,19 +27,19 @@ def prefix_operator(symbol: str) -> Callable:
 
 
 def cast(write, x, *, dtype):
-    """``x.astype``; of a Python number the NumPy scalar."""
+    """``x.astype``; a Python number is converted to a NumPy scalar."""
     if write.is_array(0):
         return f"{x}.astype({write.literal(dtype)})"
     kind, to = write.type(0), write.literal(dtype)
     made = f"np.asarray({x}, dtype={to})[()]"
     if kind is not None and kind.weak:
         return made
-    # unknown when it is written: asked when it runs, as the impl does
+    # the type is unknown now: the source tests it at run time, as impl does
     return f"{x}.astype({to}) if hasattr({x}, 'astype') else {made}"
 
 
 def weaken(write, x):
-    """``x.item()``; a Python number is one."""
+    """``x.item()``; a Python number stays as it is."""
     kind = write.type(0)
     if kind is not None and kind.weak:
         return (x,)
@@ -46,7 +47,7 @@ def weaken(write, x):
 
 
 def operand_itself(write, x, **_):
-    """The operand."""
+    """The operand itself."""
     return (x,)
 
 
@@ -54,7 +55,7 @@ def operand_itself(write, x, **_):
 
 
 def masked_reduction(write, x, *mask, **attrs):
-    """NumPy's function, with the mask as ``where``."""
+    """A call of NumPy's reduction, with the mask as ``where``."""
     return write.numpy_call(x, *[f"where={m}" for m in mask], **attrs)
 
 
@@ -73,7 +74,7 @@ def sum_to_size(x, shape):
 
 
 def shape_text(write, sizes: tuple, shape) -> str:
-    """A shape as an argument."""
+    """The text of a shape argument: the operand ``sizes`` if there is one, else the attribute."""
     return f"tuple({sizes[0]})" if sizes else write.literal(shape)
 
 
@@ -83,14 +84,14 @@ def size(write, x):
 
 
 def sum_to_size(write, x, *sizes, shape):
-    """A sum over the axes that are known; a function that finds them if they are not."""
+    """``np.sum`` over the axes, if the shapes are static; else a helper that finds the axes."""
     kind = write.type(0)
     if sizes or kind is None or not write.is_array(0) or not is_static_shape((*kind.shape, *shape)):
         return f"{write.helper(_SUM_TO_SIZE)}({x}, {shape_text(write, sizes, shape)})"
     if kind.shape == shape:
         return (x,)
     lead = kind.ndim - len(shape)
-    # as SUM_TO_SIZE does when it runs: the two, and the impl, agree to the bit
+    # the same axes as in _SUM_TO_SIZE, so that the helper, this and impl round alike
     kept = tuple(lead + i for i, n in enumerate(shape) if n == 1 != kind.shape[lead + i])
     axes = (*range(lead), *kept)
     axis = {} if len(axes) == kind.ndim else {"axis": axes[0] if len(axes) == 1 else axes}
@@ -112,7 +113,7 @@ def ravel(write, x, *, order):
 
 
 def reshape(write, x, *sizes, shape, order):
-    """The method with its sizes one by one where ``x`` is an array."""
+    """The method ``x.reshape(n, m, ...)`` if ``x`` is an array, else ``np.reshape``."""
     more = {} if order == "C" else {"order": order}
     if sizes or not write.is_array(0) or not write.type(0).shape or not shape:
         return write.call("np.reshape", x, shape_text(write, sizes, shape), **more)
@@ -120,14 +121,14 @@ def reshape(write, x, *sizes, shape, order):
 
 
 def transpose(write, x, *, axes):
-    """``x.T``, or the method with the axes one by one."""
+    """``x.T``, or the method ``x.transpose(i, j, ...)``."""
     if not write.is_array(0):
         return write.numpy_call(x, axes=axes)
     return f"{x}.T" if axes is None else write.call(f"{x}.transpose", *map(write.literal, axes))
 
 
 def creation_call(function: str) -> Callable:
-    """np.zeros or np.ones."""
+    """The source of zeros or ones: a call of ``function``."""
 
     def source(write, *sizes, shape, dtype):
         keywords = {} if dtype.char == "d" else {"dtype": dtype}  # float64 is NumPy's default
@@ -153,7 +154,7 @@ def arange(write, *, start, stop, step, dtype):
 
 
 def constant(write, *, value):
-    """The array itself; a NumPy scalar wherever it is used."""
+    """The name of an array constant; a NumPy scalar is written where it is used."""
     return write.constant(value) if isinstance(value, np.ndarray) else (write.literal(value),)
 
 
@@ -161,12 +162,12 @@ def constant(write, *, value):
 
 
 def list_call(write, *parts, **attrs):
-    """A function of a list of arrays."""
+    """A call of NumPy's function with the operands as a list."""
     return write.numpy_call(f"[{', '.join(parts)}]", **attrs)
 
 
 def split(write, x, *, sections, axis):
-    """np.split, with places in a list."""
+    """np.split, with the places to split at as a list."""
     parts = sections if type(sections) is int else list(sections)
     return write.call("np.split", x, write.literal(parts), axis=axis)
 
@@ -175,10 +176,10 @@ _PAD_VALUES = {"constant": "constant_values", "linear_ramp": "end_values"}
 
 
 def pad(write, x, *, width, value, mode, of):
-    """np.pad, which refuses an array without axes."""
+    """np.pad; a copy for a 0-d array, which np.pad refuses."""
     if not width:
         return f"np.array({x})"
-    # 0.0 is written: == says 0
+    # token, not ==: 0.0 and 0 are equal, but 0.0 must be written
     more = {} if token(value) == token(0) else {_PAD_VALUES[mode]: value}
     modes = {} if mode == "constant" else {"mode": mode}
     name = "reflect_type" if type(of) is str else "stat_length"
@@ -196,7 +197,7 @@ def einsum(write, *arrays, subscripts, optimize):
 
 
 def item_text(write, item, arrays: tuple[str, ...]) -> str:
-    """An index as it stands in brackets."""
+    """The text of an index, without its brackets; ``arrays`` are its index arrays."""
     rest = iter(arrays)
     if type(item) is not tuple:
         return _entry_text(write, item, rest)
@@ -204,7 +205,7 @@ def item_text(write, item, arrays: tuple[str, ...]) -> str:
 
 
 def _entry_text(write, entry, rest) -> str:
-    """One entry of an index."""
+    """The text of one entry of an index."""
     if type(entry) is Here:
         return next(rest)
     if type(entry) is not slice:
@@ -222,21 +223,21 @@ def index(write, x, *arrays, item):
 
 
 def index_set(write, x, new, *arrays, item):
-    """A copy with a part replaced."""
+    """A copy, then an assignment to a part of it."""
     out = write.result()
     write.line(f"{out} = np.array({x})")
     write.line(f"{out}[{item_text(write, item, arrays)}] = {new}")
 
 
 def index_add(write, x, new, *arrays, item):
-    """A copy with something added to a part, also where an index repeats."""
+    """A copy, then an addition to a part of it; repeated indices accumulate."""
     out = write.result()
     write.line(f"{out} = np.array({x})")
     _add_at(write, out, item, 1, arrays, write.type(0))
 
 
 def _add_at(write, out: str, item, position: int, arrays: tuple[str, ...], kind) -> None:
-    """Add the operand at ``position`` to a part of ``out``, an array of type ``kind``."""
+    """Write the addition of the operand at ``position`` to a part of ``out``, of type ``kind``."""
     new, place = write.operands[position], item_text(write, item, arrays)
     entries = item if type(item) is tuple else (item,)
     if any(type(entry) is Here and entry.count is None for entry in entries):
@@ -247,14 +248,14 @@ def _add_at(write, out: str, item, position: int, arrays: tuple[str, ...], kind)
         write.line(f"np.add.at({out}, {place}, {new})")
         return
     added = write.type(position)
-    # the impl casts what it adds; += alone refuses floats into integers
+    # impl casts the operand; += alone raises for floats into integers
     alike = kind is not None and added is not None and kind.dtype == added.dtype
     new = new if alike and write.is_array(position) else f"np.asarray({new}).astype({out}.dtype)"
     write.line(f"{out}[{place}] += {new}")
 
 
 def assemble(write, *operands, items, shape):
-    """Zeros, with each part added in place."""
+    """Zeros, to which each part is added in place."""
     at = sizes = 0 if is_static_shape(shape) else 1
     parts = []
     for item in items:

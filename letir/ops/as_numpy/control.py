@@ -1,7 +1,6 @@
-"""How guards, loops, functions of the user's and gradient programs are written in
-NumPy: forms for ``letir.ops.as_numpy.table``.
+"""NumPy source of guards, users' functions and gradient programs: the ``source`` of their records.
 
-``Undef`` is None in a source; a step of a gradient program asks for it where it may be.
+``Undef`` is written as None; a step of a gradient program tests the cotangents that may be None.
 """
 
 from collections.abc import Callable
@@ -13,12 +12,12 @@ from letir.ops.as_numpy.arrays import creation_call
 
 
 def guard(write, x, *, value):
-    """An error where the function was recorded for another value."""
+    """A statement that raises if ``x`` is not the value with which the function was recorded."""
     if type(value) is bool:
         wrong = f"not {x}" if value else x
     elif type(value) is int:
         wrong = f"int({x}) != {value}"
-    elif not hasattr(value, "shape"):  # a text tells 0.0 from -0.0, and nan is itself
+    elif not hasattr(value, "shape"):  # by repr: it distinguishes 0.0 and -0.0, and nan equals nan
         convert = type(value).__name__
         wrong = f"repr({convert}({x})) != {repr(value)!r}"
     else:
@@ -32,8 +31,9 @@ def guard(write, x, *, value):
 
 
 def imported_call(function: Callable, name: str, places: tuple[int, ...] = ()) -> Callable:
-    """A call of a function of the user's, imported from where it is defined; of its results those
-    at ``places``, if it has others.
+    """The source of a call of a user's function, which the module imports.
+
+    ``name``: the operation that calls it. ``places``: the results to keep; by default all.
     """
 
     def source(write, *operands):
@@ -54,7 +54,7 @@ def imported_call(function: Callable, name: str, places: tuple[int, ...] = ()) -
 
 
 def looped(write, *args, body, mapped):
-    """The body as a function, called on one example after the other."""
+    """The body as a function, called on one example after the other; results are stacked."""
     one = write.function(body, "example", "One example of a batch.")
     counted = next(arg for arg, there in zip(args, mapped, strict=True) if there)
     found, i = write.named("examples"), write.named("i")
@@ -73,27 +73,27 @@ def looped(write, *args, body, mapped):
 
 
 def first_results(write, *args, n_outs, **_):
-    """The results are operands already."""
+    """The first operands, which are the results of the custom function."""
     return args[:n_outs]
 
 
 def inline_body(write, *args, body, **_):
-    """The body in its place."""
+    """The body, written inline."""
     return write.body(body, args)
 
 
 def inline_forward(write, *args, forward, **_):
-    """The function in its place, without its backward."""
+    """The forward program, written inline, without the backward program."""
     return write.body(forward, args)
 
 
 def inline_primal(write, *args, primal, **_):
-    """The function in its place; its derivative rule is of no use here."""
+    """The function, written inline, without its derivative rule."""
     return write.body(primal, args[: len(primal.params)])
 
 
 def autograd_add(write, x, y):
-    """The sum; what is not None where the other is."""
+    """The sum, where None counts as zero."""
     known = [not write.may_be_none(i) for i in range(2)]
     if all(known):
         return f"{x} + {y}"
@@ -107,7 +107,7 @@ def autograd_add(write, x, y):
 
 
 def instantiate(write, x, *sizes, shape, dtype):
-    """The operand, or zeros where it is None."""
+    """The operand, or zeros if it is None."""
     if not write.may_be_none(0):
         return (x,)
     zeros = creation_call("np.zeros")(write, *sizes, shape=shape, dtype=dtype)
@@ -115,9 +115,9 @@ def instantiate(write, x, *sizes, shape, dtype):
 
 
 def gradient_step(write, *args, n_cts, body, **_):
-    """The body, unless no cotangent is there: then all results are None."""
+    """The body, unless all cotangents are None: then all results are None."""
     cts = args[:n_cts]
-    # one is there for sure: no question
+    # a cotangent that is never None: no test is needed
     if n_cts and not all(map(write.may_be_none, range(n_cts))):
         return write.body(body, args)
     asked = list(dict.fromkeys(ct for ct in cts if ct != "None"))
@@ -128,7 +128,7 @@ def gradient_step(write, *args, n_cts, body, **_):
     with write.block(f"if {' and '.join(f'{ct} is None' for ct in asked)}:"):
         if there:
             write.line(f"{' = '.join(there)} = None")
-    # of several cotangents some may still be None in the body
+    # with several cotangents, some may still be None in the body
     with write.block("else:"), write.defined(asked if len(asked) == 1 else ()):
         write.body(body, args, into=names)
     return None

@@ -1,20 +1,20 @@
-"""The ``source`` of operations that NumPy lacks: the function that computes them, copied beside the
-source with NumPy for its array module.
-"""
+"""NumPy source of operations that NumPy lacks: a copy of the function that computes them."""
 
 import inspect
 from collections.abc import Callable
 
 
 def copied_function(function: Callable, *others: Callable) -> Callable:
-    """A call of ``function(xp, *operands, **attrs)``, which stands beside the source with NumPy for
-    ``xp``, and with it the ``others`` that it calls.
+    """The source of a call of ``function(xp, *operands, **attrs)``.
+
+    The function, and the ``others`` that it calls, are copied into the module with NumPy for
+    ``xp``. Their parameters carry no annotations: the copy would have to import them.
     """
 
     def source(write, *operands, **attrs):
         text = _numpy_text(function)
         for other in others:
-            # under another name if the source has one like it already
+            # helper() gives another name if the module has a different function of this name
             text = text.replace(f"{other.__name__}(", f"{write.helper(_numpy_text(other))}(")
         return write.call(write.helper(text), *operands, **attrs)
 
@@ -22,5 +22,5 @@ def copied_function(function: Callable, *others: Callable) -> Callable:
 
 
 def _numpy_text(function: Callable) -> str:
-    """The text of a function of an array module, as one of NumPy."""
+    """The text of a function of an array module, rewritten for NumPy."""
     return inspect.getsource(function).replace("(xp, ", "(").replace("xp.", "np.")

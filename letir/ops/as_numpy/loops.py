@@ -1,7 +1,6 @@
-"""How loops are written in NumPy: a function for a step, and Python's ``for``.
+"""NumPy source of loops and choices: Python's ``for``, ``while`` and ``if``.
 
-How choices and loops that carry values are written: Python's ``if``, ``while`` and ``for``, with
-the bodies in their places.
+The body of a ``scan`` is written as a function of its own, other bodies are written inline.
 """
 
 from collections.abc import Sequence
@@ -12,7 +11,7 @@ from letir.errors import ExportError
 
 
 def scan(write, *args, body, n_carry, n_xs, length, reverse):
-    """The step as a function; arrays for the results, of which each step gives a row."""
+    """A ``for`` loop that calls the step function and fills a row of each stacked result."""
     step = write.function(body, "step", "One step of a loop.")
     end, names = n_carry + n_xs, write.results()
     carry = [name or write.named("carry") for name in names[:n_carry]]
@@ -34,13 +33,13 @@ def scan(write, *args, body, n_carry, n_xs, length, reverse):
 
 
 def _number_as_array(write, start: str, body, i: int) -> str:
-    """A Python number as the first value of the carry."""
+    """A Python number as an array, for the initial carry."""
     kind = body.params[i].type
     return f"np.asarray({start}{f', {write.literal(kind.dtype)}' if kind else ''})[()]"
 
 
 def _stack_target(write, name: str | None, kind: ArrayType | None, args: tuple) -> str | None:
-    """The name of a result, as an array to be filled; None if nothing uses it."""
+    """Write an empty array for a stacked result and return its name; None if nothing uses it."""
     if name is None:
         return None
     if kind is None:
@@ -52,7 +51,7 @@ def _stack_target(write, name: str | None, kind: ArrayType | None, args: tuple) 
 
 
 def _named_size(write, n, args: tuple) -> str:
-    """A size that has a name, asked of an operand that has it."""
+    """The text of a symbolic size: ``x.shape[i]`` of an operand that has it."""
     for i, arg in enumerate(args):
         kind = write.type(i)
         if kind is not None and n in kind.shape:
@@ -61,12 +60,12 @@ def _named_size(write, n, args: tuple) -> str:
 
 
 def cond(write, pred, *args, on_true, on_false):
-    """``if`` and ``else``."""
+    """An ``if`` statement with the two bodies."""
     _write_branches(write, [f"if {pred}:", "else:"], [on_true, on_false], args)
 
 
 def switch(write, index, *args, branches):
-    """One ``if`` after the other; the first and the last branch stand for all numbers beyond."""
+    """``if``, ``elif`` ..., ``else``; numbers out of range select the first or last branch."""
     if len(branches) == 1:
         return write.writer.body(branches[0], args)
     number = write.named("index")
@@ -79,7 +78,7 @@ def switch(write, index, *args, branches):
 def _write_branches(
     write, heads: Sequence[str], bodies: Sequence[Lambda], args: Sequence[str]
 ) -> None:
-    """Each body below its head, with the same names for the results."""
+    """Write each body below its head; all assign to the same names."""
     names = write.results()
     for head, body in zip(heads, bodies, strict=True):
         with write.block(head):
@@ -87,7 +86,7 @@ def _write_branches(
 
 
 def _assign_carry(write, names: Sequence[str | None], args: Sequence[str]) -> list[str]:
-    """Names for what a loop carries, which begin as its operands."""
+    """Write the initial assignments of the carried values and return their names."""
     carry = [name or write.named("carry") for name in names]
     for name, start in zip(carry, args, strict=False):
         write.line(f"{name} = {start}")
@@ -95,7 +94,7 @@ def _assign_carry(write, names: Sequence[str | None], args: Sequence[str]) -> li
 
 
 def _update_carry(write, carry: Sequence[str], found: Sequence[str]) -> None:
-    """What is carried, as this iteration leaves it."""
+    """Write the assignment of the carried values at the end of an iteration."""
     changed = [(name, text) for name, text in zip(carry, found, strict=True) if name != text]
     if changed:
         names, texts = zip(*changed, strict=True)
@@ -103,14 +102,14 @@ def _update_carry(write, carry: Sequence[str], found: Sequence[str]) -> None:
 
 
 def _leave_unless(write, test: Lambda, values: Sequence[str]) -> None:
-    """The end of the loop where the test fails."""
+    """Write a ``break`` that is taken when the test fails."""
     (goes_on,) = write.writer.body(test, values)
     with write.block(f"if not {goes_on}:"):
         write.line("break")
 
 
 def while_loop(write, *args, test, body):
-    """``while True``, left where the test fails."""
+    """``while True`` with a ``break`` when the test fails."""
     carry, captured = _assign_carry(write, write.results(), args), args[len(body.ret.args) :]
     with write.block("while True:"):
         _leave_unless(write, test, [*carry, *captured])
@@ -129,7 +128,7 @@ def fori_loop(write, lower, upper, *args, body):
 
 
 def while_scan(write, *args, test, body, n_carry, numbered):
-    """``while True``, with a list for what each iteration gives."""
+    """``while True``, with a list to which each iteration appends the rows of a stacked result."""
     names, captured = write.results(), args[n_carry:]
     carry = _assign_carry(write, names[:n_carry], args)
     rows = names[n_carry + (not numbered) :]
@@ -158,7 +157,7 @@ def while_scan(write, *args, test, body, n_carry, numbered):
 
 
 def _empty_stack(write, kind, args: Sequence[str]) -> str:
-    """An array for no iteration at all."""
+    """The text of an empty stacked result, for a loop without iterations."""
     if kind is None:
         raise ExportError(
             "to_source: the type of a result of a loop is not known\n  retype the program first"

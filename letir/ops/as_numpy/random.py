@@ -1,4 +1,4 @@
-"""How random numbers by key are written in NumPy: the ``source`` of what draws."""
+"""NumPy source of random numbers by key: the ``source`` of the records that draw."""
 
 from letir.ops.as_numpy.arrays import shape_text
 
@@ -45,27 +45,27 @@ _GENERATED = {
 
 
 def _philox_helper(write, text: str) -> str:
-    """The name of a function beside the source that calls ``philox``."""
+    """Add the helper function ``text``, which calls ``philox``, and return its name."""
     return write.helper(text.replace("philox(", f"{write.helper(_PHILOX)}("))
 
 
 def key(write, seed):
-    """The words of a seed."""
+    """A call that makes a key of a seed."""
     return f"{write.helper(_KEY)}({seed})"
 
 
 def split(write, key, *, num):
-    """New keys."""
+    """A call that splits a key."""
     return f"{_philox_helper(write, _SPLIT)}({key}, {write.literal(num)})"
 
 
 def fold_in(write, key, data):
-    """New keys by number."""
+    """A call that folds a number into a key."""
     return f"{_philox_helper(write, _FOLD_IN)}({key}, {data})"
 
 
 def draw(write, key, *sizes, distribution, shape, dtype):
-    """What the generators of the keys draw."""
+    """A call that draws numbers, by a generator for each key."""
     single = "np.float32" if dtype.itemsize < 8 else write.literal(dtype)
     drawn = _GENERATED[distribution].format(single)
     shape = shape_text(write, sizes, shape)
@@ -74,7 +74,7 @@ def draw(write, key, *sizes, distribution, shape, dtype):
 
 
 def random_places(write, key, *p, n, shape, replace):
-    """Random places among ``n``."""
+    """A call that draws random places among ``n``."""
     count = 1
     for size in shape:
         count *= size
@@ -91,7 +91,7 @@ def random_places(write, key, *p, n, shape, replace):
 
 
 def gamma_draw(write, key, a, *sizes, shape, dtype):
-    """Gamma numbers."""
+    """A call that draws gamma numbers."""
     shape = shape_text(write, sizes, shape)
     drawn = f"lambda g, s: g.standard_gamma({a}, s)"
     return f"{_philox_helper(write, _DRAW)}({key}, {shape}, {drawn}, {write.literal(dtype)})"

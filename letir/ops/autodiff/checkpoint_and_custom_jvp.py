@@ -1,7 +1,7 @@
-"""Operations that hold a function of the user's as a closed body: ``checkpoint`` and
-``custom_jvp``.
+"""``checkpoint`` and ``custom_jvp``: operations that hold a user's function as a closed body.
 
-Their derivatives are those of the bodies, which the transforms hand in.
+Their rules call ``transform``, a parameter by which the derivative transforms differentiate a body.
+The functions at the top fit bodies to the types of operands; other records with bodies use them.
 """
 
 from collections.abc import Sequence
@@ -23,19 +23,20 @@ from letir.ops.shape.shape_and_creation import zeros_like
 
 
 def body_type(operand) -> ArrayType | None:
-    """The type of an operand of a body: a value, a number, or None (which has none)."""
+    """The type of an operand of a body: a value or a Python number; None for other operands."""
     return operand.type if isinstance(operand, Value) else WEAK.get(type(operand))
 
 
 def fit_body(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
-    """``body`` for operands of these types; itself where they are those of its parameters."""
+    """``body`` retyped for operands of these types; ``body`` itself if its parameters have them."""
     fits = all(kind is param.type for kind, param in zip(types, body.params, strict=True))
     return body if fits else retype(body, *types)
 
 
 def fit_body_keeping_numbers(body: Lambda, types: Sequence[ArrayType | None]) -> Lambda:
-    """``fit_body``, but parameters that are Python numbers stay what they are: a body takes 0-d
-    arrays as such (``as_numbers``).
+    """As ``fit_body``, but parameters that are Python numbers keep their type.
+
+    An operand that is a 0-d array is converted when the body runs (``as_numbers``).
     """
     own = [
         param.type if _is_number_for(kind, param.type) else kind
@@ -45,14 +46,17 @@ def fit_body_keeping_numbers(body: Lambda, types: Sequence[ArrayType | None]) ->
 
 
 def _is_number_for(kind: ArrayType | None, declared: ArrayType | None) -> bool:
-    """Whether a value of type ``kind`` can be taken as the Python number that is declared."""
+    """Whether a value of type ``kind`` can be converted to the Python number ``declared``."""
     if kind is None or declared is None or not declared.weak:
         return False
     return kind.dtype == declared.dtype and not kind.shape
 
 
 def as_numbers(body: Lambda, operands: list, start: int = 0) -> None:
-    """Replace 0-d arrays among the operands by Python numbers, where ``body`` takes these."""
+    """Convert 0-d arrays in ``operands`` to Python numbers where ``body`` has such parameters.
+
+    ``start``: the place in ``operands`` of the body's first parameter.
+    """
     for place in body.memo(_number_places):
         value = operands[start + place]
         if hasattr(value, "item"):
@@ -60,14 +64,14 @@ def as_numbers(body: Lambda, operands: list, start: int = 0) -> None:
 
 
 def _number_places(body: Lambda) -> tuple[int, ...]:
-    """Which parameters are Python numbers."""
+    """The places of the parameters that are Python numbers."""
     return tuple([i for i, p in enumerate(body.params) if p.type is not None and p.type.weak])
 
 
 def define_body_op(name: str, run, aval, **fields) -> Primitive:
     """Register the record of an operation that holds bodies.
 
-    ``run(xp, operands, *, call, **attrs)`` computes it, and empties the list of operands.
+    ``run(xp, operands, *, call, **attrs)`` computes the results and empties the list ``operands``.
     """
     return define(
         name,
@@ -84,7 +88,7 @@ def define_body_op(name: str, run, aval, **fields) -> Primitive:
 
 
 def without_effects(body: Lambda) -> Lambda:
-    """``body`` to be computed again: guards and prints happened the first time."""
+    """``body`` without guards and prints, for a recomputation: they happened the first time."""
     return body.memo(_drop_effects)
 
 
@@ -98,7 +102,7 @@ def _without_own_effects(body: Lambda) -> Lambda:
 
 
 def attrs_without_effects(attrs: Attrs) -> Attrs:
-    """Attributes with bodies that are computed for the sake of their results only."""
+    """``attrs`` with the effects removed from all bodies."""
     bodies = bodies_in(attrs.values())
     return attrs_with(attrs, bodies, [without_effects(body) for body in bodies])
 
@@ -109,8 +113,8 @@ def _checkpoint_aval(*types, body, saved):
 
 
 def _checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
-    """Compute the body again, but for what is saved, and go back through it."""
-    # the last results are what a policy saves
+    """Recompute the body, apart from saved residuals, and differentiate it."""
+    # the last results are the residuals that a policy saves
     known = {i: outs[i] for i in range(len(outs) - saved, len(outs))}
     body = without_effects(fit_body(body, tuple(map(body_type, args))))
     again = [barrier(arg) if isinstance(arg, Value) else arg for arg in args]
@@ -118,14 +122,14 @@ def _checkpoint_vjp(cts, outs, *args, body, saved, transform, wanted=None):
 
 
 def _checkpoint_jvp(tangents, outs, *args, body, saved, transform):
-    """One bind again, of the tangents' program, so that its backward computes again too."""
+    """A ``checkpoint`` bind of the tangent program, so that its backward pass recomputes too."""
     body = without_effects(fit_body(body, tuple(map(body_type, args))))
     inner = LetBuilder()
     operands = [inner.param(param.type, param.name) for param in body.params]
     directions = [None if t is None else inner.param(t.type) for t in tangents]
     found = transform(body, operands, directions)
     program = inner.build([t for t in found if t is not None])
-    given = [t for t in tangents if t is not None]  # None is zero, and no operand
+    given = [t for t in tangents if t is not None]  # None is a zero tangent, not an operand
     results = iter(given[0].emitter.apply(checkpoint, (*args, *given), _checkpoint_attrs(program)))
     return tuple(None if t is None else next(results) for t in found)
 
@@ -149,29 +153,29 @@ checkpoint = define_body_op(
 
 
 def _custom_jvp_aval(*types, name, primal, rule, closed_over):
-    """The types of the function's results."""
+    """The result types of the function."""
     return tuple(arg.type for arg in fit_body(primal, types[: len(primal.params)]).ret.args)
 
 
 def _custom_jvp_rule(operands, tangents, *, name, primal, rule, closed_over) -> Lambda:
-    """The user's rule for operands (arguments, what it captures, results) of these types."""
+    """The user's rule retyped for operands (arguments, captured values, results) and tangents."""
     if rule is None:
         raise MissingRule(
-            f"custom_jvp {name}: its rule calls {name} on other arguments, so that it is recorded "
+            f"custom_jvp {name}: its rule calls {name} on other arguments, which can be recorded "
             "for a few orders of derivatives only\n"
-            "  compute what the rule needs without calling the function itself"
+            "  write the rule without a call of the function itself"
         )
     return fit_body(rule, [body_type(value) for value in (*operands, *tangents)])
 
 
 def _tangents_of(args, tangents) -> list:
-    """A tangent for each floating argument of the function; zeros for one that is missing."""
+    """The tangents of the floating arguments of the function, zeros for None."""
     pairs = [(t, x) for t, x in zip(tangents, args, strict=True) if _has_tangent(x)]
     return [_zero_tangent(x) if t is None else t for t, x in pairs]
 
 
 def _custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
-    """What the user's rule makes of the tangents."""
+    """Apply the user's rule to the tangents."""
     end = len(attrs["primal"].params)
     count = end - attrs["closed_over"]
     if any(t is not None for t in tangents[count:end]):
@@ -186,13 +190,13 @@ def _custom_jvp_jvp(tangents, outs, *args, transform, **attrs):
 
 
 def _tangent_like(tangent, out: Value) -> Value:
-    """A tangent in the dtype of the result, which one of a Python number may have widened."""
+    """``tangent`` cast to the dtype of the result; the tangent of a number may have widened it."""
     known = isinstance(tangent, Value) and tangent.type is not None and out.type is not None
     return recast(tangent, out.dtype) if known else tangent
 
 
 def _custom_jvp_vjp(cts, outs, *args, transform, **attrs):
-    """The user's rule transposed: it is linear in the tangents, whose values do not matter."""
+    """Transpose the user's rule, which is linear in the tangents: zeros stand for these."""
     end = len(attrs["primal"].params)
     given = args[: end - attrs["closed_over"]]
     operands, zeros = (*args, *outs), _tangents_of(given, [None] * len(given))
@@ -203,27 +207,27 @@ def _custom_jvp_vjp(cts, outs, *args, transform, **attrs):
         rule, (*operands, *zeros), directions, wanted=[*[False] * len(operands), *wanted]
     )
     rest = iter(found[len(operands) :])
-    # an error when something asks for it, not None, which would say that it is zero
+    # an absent rule raises when the cotangent is needed; None would mean zero
     missing = [todo(_closed_over_reason(attrs["name"]))] * attrs["closed_over"]
     captured = [None] * (len(args) - end)
     return *[next(rest) if _has_tangent(x) else None for x in given], *missing, *captured
 
 
 def _closed_over_reason(name: str) -> str:
-    """Why there is no derivative by a value that the function uses and that is no argument."""
+    """Why there is no derivative with respect to a closed-over value."""
     return (
-        f"custom_jvp {name}: its rule says nothing of a traced value that the function uses and "
-        "that is no argument\n  make it one"
+        f"custom_jvp {name}: its rule has no derivative with respect to a traced value that the "
+        "function closes over\n  pass the value as an argument"
     )
 
 
 def _has_tangent(operand) -> bool:
-    """Whether the user's rule takes a tangent of this operand."""
+    """Whether the user's rule takes a tangent for this operand."""
     return operand is not None and type_carries_derivative(body_type(operand))
 
 
 def _zero_tangent(operand):
-    """A tangent of zeros for an operand: a number where that is one, which widens nothing."""
+    """A tangent of zeros for an operand; for a Python number a number, which promotes weakly."""
     kind = body_type(operand)
     if kind is not None and kind.weak:
         return 0j if kind.dtype.kind == "c" else 0.0
@@ -231,7 +235,7 @@ def _zero_tangent(operand):
 
 
 def _run_custom_jvp(xp, operands: list, *, call, name, primal, rule, closed_over):
-    """What the function computes."""
+    """Call the function; the rule reads further operands, which are dropped here."""
     del operands[len(primal.params) :]
     return call(primal, operands)
 

@@ -1,7 +1,7 @@
-"""Batching rules of what is no arithmetic: guards, custom rules, and steps of gradient programs.
+"""Batching rules of guards, custom derivative rules, and the steps of gradient programs.
 
-Operations that hold programs are rebuilt around these programs, batched, so that a derivative of
-the user's own survives ``vmap``. All their results have the batch, where any operand has.
+An operation that holds bodies becomes the same operation with batched bodies, so that a user's
+derivative rule survives ``vmap``. If any operand has a batch axis, all results have one.
 """
 
 from collections.abc import Callable
@@ -23,10 +23,10 @@ from letir.ops.shape.shape_batching import refuse_mapped_shape
 
 
 def mapped_guard(args, axes, *, value):
-    """No rule: a choice cannot be made for all examples at once."""
+    """Raise TraceError: a guard on a mapped value cannot hold for all examples."""
     raise TraceError(
         f"vmap: the program chose its path where a mapped value was {value!r}, for one example\n"
-        "  choose with numpy.where, so that each example has its own"
+        "  choose with numpy.where, which decides for each example"
     )
 
 
@@ -34,10 +34,12 @@ def mapped_guard(args, axes, *, value):
 
 
 def mapped_body(body: Lambda, axes: list, size, transform, summed: list[bool]) -> Lambda:
-    """``body`` for all examples: each result has the batch, or is the sum over it where ``summed``
-    says.
+    """``body`` for all examples: each result has the batch as axis 0, or is the sum over it.
+
+    ``axes``: the batch axis of each parameter, or None. ``size``: the number of examples.
+    ``summed``: which results are summed over the batch.
     """
-    # the transform says where results have the batch; a bind that holds bodies needs it in all
+    # transform leaves results without a batch axis where it can; here all results get one
     program, found = transform(body, axes, size)
     builder = LetBuilder()
     params = [builder.param(param.type, param.name) for param in program.params]
@@ -50,19 +52,19 @@ def mapped_body(body: Lambda, axes: list, size, transform, summed: list[bool]) -
 
 
 def axes_of(mapped) -> list[int | None]:
-    """The axes of operands that have the batch in front, or have none."""
+    """The batch axes of operands: 0 where ``mapped``, else None."""
     return [0 if there else None for there in mapped]
 
 
 @batch_first
 def mapped_custom_vjp(args, mapped, *, n_outs, n_residuals, backward, transform):
-    """The rule of custom_vjp: the cotangent of an input that all examples share is summed."""
+    """The batching rule of custom_vjp; the cotangent of an operand that is not mapped is summed."""
     like, split = first_mapped(args, mapped), n_outs + n_residuals
     outs = [
         broadcast_batch(*pair, like) for pair in zip(args[:n_outs], mapped[:n_outs], strict=True)
     ]
     axes = [*axes_of(mapped[n_outs:split]), *[0] * n_outs]
-    # what is shared by all examples gets one cotangent from each of them
+    # an operand that all examples share gets one cotangent from each example
     summed = [not there for there in mapped[split : split + len(backward.ret.args)]]
     backward = mapped_body(backward, axes, like.shape[0], transform, summed)
     attrs = {"n_outs": n_outs, "n_residuals": n_residuals, "backward": backward}
@@ -70,7 +72,7 @@ def mapped_custom_vjp(args, mapped, *, n_outs, n_residuals, backward, transform)
 
 
 def slice_types(args, mapped) -> list:
-    """The types of what one example has of each operand; None for an operand that is None."""
+    """The type of each operand for one example, without the batch; None for None."""
     return [
         type_without_batch(arg, 0 if there else None)
         for arg, there in zip(args, mapped, strict=True)
@@ -78,7 +80,7 @@ def slice_types(args, mapped) -> list:
 
 
 def mapped_checkpoint(fitted: Callable) -> Callable:
-    """The rule of checkpoint; ``fitted`` retypes a body."""
+    """The batching rule of checkpoint; ``fitted`` is ``fit_body``, which imports this module."""
 
     @batch_first
     def rule(args, mapped, *, body, saved, transform):
@@ -91,15 +93,15 @@ def mapped_checkpoint(fitted: Callable) -> Callable:
 
 
 def mapped_custom_jvp(fitted: Callable, directed: Callable) -> Callable:
-    """The rule of custom_jvp: the function and the user's rule for all examples.
+    """The batching rule of custom_jvp: the function and the user's rule, both batched.
 
-    ``fitted`` retypes a body, ``directed`` says which types have a tangent.
+    ``fitted`` is ``fit_body``, ``directed`` says which types have a tangent.
     """
 
     @batch_first
     def rule(args, mapped, *, name, primal, rule, closed_over, transform):
         like, count = first_mapped(args, mapped), len(primal.params)
-        if not any(mapped[:count]):  # only what the user's rule reads beside is mapped
+        if not any(mapped[:count]):  # only operands that the user's rule alone reads are mapped
             args = [broadcast_batch(arg, i >= count, like) for i, arg in enumerate(args)]
             mapped = (*[True] * count, *mapped[count:])
         size, kinds = like.shape[0], slice_types(args, mapped)
@@ -124,7 +126,7 @@ def mapped_custom_jvp(fitted: Callable, directed: Callable) -> Callable:
 
 
 def mapped_step(name: str) -> Callable:
-    """The rule of grad_of or when_defined."""
+    """The batching rule of grad_of or when_defined."""
 
     @batch_first
     def rule(args, mapped, *, body, transform, **attrs):
@@ -138,20 +140,18 @@ def mapped_step(name: str) -> Callable:
 
 @batch_first
 def mapped_autograd_add(args, mapped):
-    """The rule of autograd_add: an operand that all examples share gets the batch if it is
-    defined.
-    """
+    """The batching rule of autograd_add; an operand that is not mapped gets a batch axis."""
     like = first_mapped(args, mapped)
     operands = [_spread_if_defined(*pair, like) for pair in zip(args, mapped, strict=True)]
     return emit_op("autograd_add", operands)
 
 
 def _spread_if_defined(ct, is_mapped: bool, like: Value):
-    """``ct`` with the batch of ``like``; ``Undef`` where it turns out to be."""
+    """``ct`` broadcast over the batch of ``like``; ``Undef`` if it is ``Undef`` at run time."""
     if is_mapped or not isinstance(ct, Value):
         return ct
     builder = LetBuilder()
-    # whether it is Undef is known when it runs: until then the broadcast waits in a body
+    # whether ct is Undef is known at run time only: when_defined then skips the broadcast
     value, size = builder.param(ct.type), builder.param(like.type)
     body = builder.build([broadcast_batch(value, False, size)])
     return emit_op("when_defined", (ct, like), n_cts=1, body=body)[0]
@@ -159,7 +159,7 @@ def _spread_if_defined(ct, is_mapped: bool, like: Value):
 
 @batch_first
 def mapped_instantiate(args, mapped, *, shape, dtype):
-    """The rule of instantiate, whose shape gets the batch also where there is no value."""
+    """The batching rule of instantiate; zeros for ``Undef`` have a batch axis too."""
     ct, *sizes = args
     refuse_mapped_shape("instantiate", sizes, mapped)
     n = known_size(ct.shape[0], "instantiate")

@@ -1,7 +1,7 @@
-"""Operations that are no arithmetic: guards, custom rules, and those of gradient programs.
+"""Guards, ``custom_vjp``, and the operations that gradient programs are made of.
 
 ``grad_of`` is one step of a gradient program: a linear function of its first ``n_cts`` operands,
-the cotangents, any of which may be ``Undef``, an unknown zero [D6, D7]. Its body is a closed Lambda
+the cotangents, any of which may be ``Undef``, a symbolic zero [D6, D7]. Its body is a closed Lambda
 of the cotangents and of the primal values that the rule reads.
 """
 
@@ -27,7 +27,7 @@ from letir.ops.shape.shape_and_creation import runtime_shape, size
 
 
 def _guard_impl(xp, x, *, value):
-    """Nothing, or GuardError if the value is not what it was when the program was recorded."""
+    """Raise GuardError if the value is not the one with which the program was recorded."""
     found = x.get() if hasattr(x, "get") else x  # CuPy's arrays have get
     if not hasattr(value, "shape"):  # a truth value or an integer
         found = type(value)(found)
@@ -54,27 +54,27 @@ guard = define(
 
 
 _CLOSED_OVER = todo(
-    "custom_vjp: its rule says nothing of a traced value that the function uses and that is no "
-    "argument\n  make it one"
+    "custom_vjp: its rule has no derivative with respect to a traced value that the function "
+    "closes over\n  pass the value as an argument"
 )
 
 
 def _custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
-    """What the user's backward makes of the residuals and the cotangents.
+    """Apply the user's backward function to the residuals and the cotangents.
 
-    The last operands, of which it says nothing, are values that the function closes over.
+    The last operands are values that the function closes over; there is no rule for these.
     """
     cts = [instantiate_like(ct, out) for ct, out in zip(cts, outs, strict=True)]
     residuals = args[n_outs : n_outs + n_residuals]
     found = cts[0].emitter.call(backward, (*residuals, *cts))
     closed_over = len(args) - n_outs - n_residuals - len(found)
-    # the absent rule is an error when something asks for it; None would say zero
+    # an absent rule raises when the cotangent is needed; None would mean zero
     return *[None] * (n_outs + n_residuals), *found, *[_CLOSED_OVER] * closed_over
 
 
 custom_vjp = define(
     "custom_vjp",
-    # what forward computes was recorded before this bind: its results are the first operands
+    # forward was recorded before this bind: its results are the first operands
     lambda xp, *args, call, n_outs, n_residuals, backward: args[:n_outs],
     lambda *types, n_outs, n_residuals, backward: tuple(
         ArrayType(t.dtype, t.shape) for t in types[:n_outs]
@@ -94,8 +94,8 @@ custom_vjp = define(
 
 
 def _autograd_add_impl(xp, x, y):
-    """x + y; the one that is defined where the other is not; ``Undef`` if none is [D6]."""
-    if x is Undef:  # not zeros: nothing is allocated or added for what no result depends on
+    """x + y, where ``Undef`` counts as zero; ``Undef`` if both are [D6]."""
+    if x is Undef:  # not zeros: a symbolic zero costs no memory and no addition
         return y
     return x if y is Undef else x + y
 
@@ -116,7 +116,7 @@ autograd_add = define(
 
 
 def _instantiate_impl(xp, x, *sizes, shape, dtype):
-    """``x`` itself, or zeros of the declared type where it is ``Undef``."""
+    """``x``, or zeros of the declared type if ``x`` is ``Undef``."""
     return x if x is not Undef else xp.zeros(runtime_shape(shape, sizes), dtype)
 
 
@@ -135,14 +135,12 @@ instantiate = define(
 
 
 def instantiate_like(ct, like):
-    """``ct``, or zeros of the type of ``like`` if it turns out to be ``Undef``; None for a ct that
-    is None.
-    """
+    """``ct``, or zeros like ``like`` if ``ct`` is ``Undef`` at run time; None if ``ct`` is None."""
     if ct is None:
         return None
     if like.type is None:
         return instantiate(ct, size(like), shape=None, dtype=np.dtype(float))
-    # a named size is a number when it runs, and is asked of the operand then
+    # a symbolic size is read from the operand at run time
     known = is_static_shape(like.shape)
     return instantiate(ct, *(() if known else (size(like),)), shape=like.shape, dtype=like.dtype)
 
@@ -150,14 +148,12 @@ def instantiate_like(ct, like):
 def _grad_of_impl(xp, *args, call, op, n_cts, body):
     """The body's results, or ``Undef`` for all if no cotangent is defined."""
     if all(ct is Undef for ct in args[:n_cts]):
-        return (Undef,) * len(body.ret.args)  # linear: of zero it is zero
+        return (Undef,) * len(body.ret.args)  # the body is linear: zero cotangents give zero
     return tuple([Undef if out is None else out for out in call(body, args)])
 
 
 def _with_defined_cotangents(args, n_cts, body):
-    """The operands with the cotangents instantiated, so that the body can be differentiated
-    whatever is missing.
-    """
+    """The operands with ``Undef`` cotangents replaced by zeros, for derivatives of the body."""
     types = [param.type for param in body.params[:n_cts]]
     cts = [
         ct if kind is None else _instantiate_type(ct, kind)
@@ -167,7 +163,7 @@ def _with_defined_cotangents(args, n_cts, body):
 
 
 def _instantiate_type(ct, kind: ArrayType):
-    """``ct``, or zeros of the type ``kind`` if it is ``Undef`` or turns out to be."""
+    """``ct``, or zeros of type ``kind`` if ``ct`` is ``Undef``, now or at run time."""
     return (
         instantiate(ct, shape=kind.shape, dtype=kind.dtype)
         if ct is Undef

@@ -1,8 +1,7 @@
-"""``scripted``: a function with a gradient script of its own, closed and stored with its bind.
+"""``scripted``: a function with its own gradient script.
 
-The bind holds the two programs that ``letir.scripting`` made of the script. Its results are those
-of the function, then the values that the backward captures and that are neither operands nor
-results.
+The bind holds the forward and the backward program that ``letir.scripting`` made of the script. Its
+results are the results of the function, then the further values that the backward program captures.
 """
 
 from letir.ast.builder import LetBuilder
@@ -15,8 +14,7 @@ from letir.ops.shape.shape_and_creation import zeros_like
 
 
 def _scripted_aval(*types, forward: Lambda, **_):
-    """The types of the program's results for operands of these types."""
-    # nearly always
+    """The result types of the forward program for operands of these types."""
     if all(kind is param.type for kind, param in zip(types, forward.params, strict=True)):
         return tuple([result.type for result in forward.ret.args])
     builder = LetBuilder()
@@ -27,15 +25,16 @@ def _scripted_aval(*types, forward: Lambda, **_):
 def _scripted_vjp(
     cts, outs, *args, script, forward, backward, context, gradients, n_outs, transform
 ):
-    """What the backward gives; and, where something else differentiated reads a captured value,
-    what the derivative of the function itself gives for that.
+    """Run the backward program; for cotangents of captured values differentiate the forward one.
+
+    Captured values have cotangents only when the backward program is differentiated again.
     """
     found: list = [None] * len(args)
     if any(ct is not None for ct in cts[:n_outs]):
         given = emit_backward(cts[:n_outs], outs, (*args, *outs), backward, context)
         for position, ct in zip(gradients, given, strict=True):
             found[position] = ct
-    # the script says nothing of cotangents of captured values: those of its results only
+    # the script defines cotangents of the function's results only, not of captured values
     late = [None] * n_outs + list(cts[n_outs:])
     if any(ct is not None for ct in late):
         further = transform(forward, list(args), late)
@@ -44,9 +43,10 @@ def _scripted_vjp(
 
 
 def emit_backward(cts, outs, values, backward: Lambda, context) -> tuple:
-    """The results of a backward, which reads the ``values`` at the positions ``context``.
+    """The results of a backward program, recorded where ``outs`` are.
 
-    ``cts`` are those of the first of ``outs``; None is zeros.
+    ``context``: the positions in ``values`` of the values that it captures. ``cts``: the cotangents
+    of the first of ``outs``, None for zeros.
     """
     given = [zeros_like(out) if ct is None else ct for ct, out in zip(cts, outs, strict=False)]
     return outs[0].emitter.call(backward, [*(values[i] for i in context), *given])
@@ -54,7 +54,7 @@ def emit_backward(cts, outs, values, backward: Lambda, context) -> tuple:
 
 @batch_first
 def mapped_scripted(args, mapped, *, forward, backward, context, gradients, transform, **attrs):
-    """Both programs, batched: the gradient of an operand that all examples share is summed."""
+    """Both programs, batched; the gradient of an operand that is not mapped is summed."""
     size = first_mapped(args, mapped).shape[0]
     count = len(forward.ret.args)
     there = (*mapped, *[True] * count)

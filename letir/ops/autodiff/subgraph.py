@@ -1,7 +1,7 @@
 """``differentiable_graph``: a part of a program as one operation, with its own gradient program.
 
-An executor cuts such parts out of programs whose arguments require grad: each is one step of a
-history, and its backward runs ``df``. Loaded on a miss of its name.
+An executor cuts such subgraphs out of programs whose arguments require grad: each becomes one node
+of the tape, whose backward runs ``df``. The record is loaded when its name is first looked up.
 """
 
 from letir.ast.terms import Lambda
@@ -29,31 +29,31 @@ def _graph_impl(
     df_input_captured_outputs,
     df_output_vjps,
 ):
-    """The results of ``f``: the real ones, and the temporaries that ``df`` reads."""
+    """The results of ``f``: those of the subgraph, then the temporaries that ``df`` reads."""
     return call(f, list(args))
 
 
 def _run_graph(xp, operands: list, *, call, f, **others):
-    """The same; the list is emptied, so that each value goes free at its last use in ``f``."""
+    """As ``_graph_impl``; empties ``operands``, so that ``f`` frees each at its last use."""
     return call(f, operands)
 
 
 def _graph_aval(*types, f, df, **vectors):
-    """The types of the results of ``f``."""
+    """The result types of ``f``."""
     return tuple([arg.type for arg in fit_body(f, types).ret.args])
 
 
 def _graph_vjp(cts, outs, *args, f, df, transform, wanted=None, **vectors):
-    """Back through ``f``, of which all results are known.
+    """Differentiate ``f`` in reverse, given all its results.
 
-    Not ``df``: here it is known which cotangents there are, so that nothing is left to the run.
+    ``df`` is not used: it tests at run time which cotangents are defined; here that is known.
     """
     body = fit_body(f, tuple(map(body_type, args)))
     return transform(body, args, cts, wanted=wanted, known=dict(enumerate(outs)))
 
 
 def _graph_jvp(tangents, outs, *args, f, df, transform, **vectors):
-    """Forwards through ``f``."""
+    """Differentiate ``f`` in forward mode."""
     return transform(fit_body(f, tuple(map(body_type, args))), args, tangents)
 
 
@@ -66,12 +66,12 @@ def _graph_batch(args, mapped, *, f, df, transform, **vectors):
 
 
 def _n_results(*, f: Lambda, **others) -> int:
-    """How many results a graph has: those of ``f``."""
+    """The number of results: that of ``f``."""
     return len(f.ret.args)
 
 
 def _graph_source(write, *args, f, **others):
-    """The forward program, in its place."""
+    """The forward program, written inline."""
     return control.inline_body(write, *args, body=f)
 
 

@@ -1,7 +1,7 @@
-"""``errstate``: an operation of a user who wrote ``with np.errstate(...)`` around it.
+"""``errstate``: operations that a user wrote inside ``with np.errstate(...)``.
 
-Its attributes are the state of floating-point errors and a body, which runs in that state; so do
-its derivatives. A program that asks for no other state than it is run in has none of it.
+The attributes are the handling of floating-point errors and a body, which runs with it, as do the
+derivatives. Only operations whose handling differs from the default are recorded this way.
 """
 
 from collections.abc import Callable
@@ -14,7 +14,7 @@ from letir.ops.define.records import define
 
 
 def _errstate_impl(xp, *args, call, body, divide, over, under, invalid):
-    """The body in this state, which only NumPy has."""
+    """Run the body with this error handling, if the array module has any: CuPy does not."""
     if not hasattr(xp, "errstate"):
         return call(body, list(args))
     with xp.errstate(divide=divide, over=over, under=under, invalid=invalid):
@@ -22,13 +22,14 @@ def _errstate_impl(xp, *args, call, body, divide, over, under, invalid):
 
 
 def _errstate_aval(*types, body, **_):
-    """The types of the body's results."""
+    """The result types of the body."""
     return tuple(arg.type for arg in fit_body(body, types).ret.args)
 
 
 def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
-    """What ``rule`` makes of ``values``, as one bind in this state; answers that are no values as
-    they are.
+    """``rule(*values)``, its operations recorded as one ``errstate`` bind.
+
+    Results that are not Values (None, absent rules) are returned as they are.
     """
     inner = LetBuilder()
     stand_ins = [inner.param(v.type) if isinstance(v, Value) else v for v in values]
@@ -42,7 +43,7 @@ def _in_state(rule: Callable, values: tuple, state: dict) -> tuple:
 
 
 def _errstate_vjp(cts, outs, *args, body, transform, wanted=None, **state):
-    """Back through the body, in the same state."""
+    """Differentiate the body in reverse, with the same error handling."""
     body = fit_body(body, tuple(map(body_type, args)))
     count, results = len(args), len(outs)
 
@@ -55,7 +56,7 @@ def _errstate_vjp(cts, outs, *args, body, transform, wanted=None, **state):
 
 
 def _errstate_jvp(tangents, outs, *args, body, transform, **state):
-    """Forward through the body, in the same state."""
+    """Differentiate the body in forward mode, with the same error handling."""
     body = fit_body(body, tuple(map(body_type, args)))
     count = len(args)
 
@@ -67,7 +68,7 @@ def _errstate_jvp(tangents, outs, *args, body, transform, **state):
 
 @batch_first
 def _batched_errstate(args, mapped, *, body, transform, **state):
-    """The body for all examples, in the same state."""
+    """The batched body, with the same error handling."""
     body = fit_body(body, slice_types(args, mapped))
     size, apart = first_mapped(args, mapped).shape[0], [False] * len(body.ret.args)
     body = mapped_body(body, axes_of(mapped), size, transform, apart)

@@ -1,4 +1,4 @@
-"""print: the effect of ``letir.debug.print``, when a program runs."""
+"""``print``: what ``letir.debug.print`` records in a program."""
 
 import builtins
 import string
@@ -9,13 +9,13 @@ from letir.ops.define.records import define
 
 
 def _split_named(values: tuple, names: tuple) -> tuple[tuple, dict]:
-    """(by place, by name): the values of a print, of which the last have names."""
+    """(positional values, named values): the last ``len(names)`` of ``values`` are named."""
     count = len(values) - len(names)
     return values[:count], dict(zip(names, values[count:], strict=True))
 
 
 class _Elements(string.Formatter):
-    """``str.format`` in which the format of an array is that of its elements."""
+    """``str.format`` that applies the format of an array to each element."""
 
     def format_field(self, value, spec: str) -> str:
         if not spec or not getattr(value, "shape", ()):
@@ -24,8 +24,8 @@ class _Elements(string.Formatter):
 
 
 def print_impl(xp, *values, text, names=()):
-    """Nothing: the text is printed, with the values in its braces."""
-    on_host = tuple([v.get() if hasattr(v, "get") else v for v in values])  # CuPy's have get
+    """Print ``text`` with the values in its braces; no results."""
+    on_host = tuple([v.get() if hasattr(v, "get") else v for v in values])  # CuPy arrays have get
     builtins.print(_Elements().vformat(text, *_split_named(on_host, names)))
     return ()
 
@@ -46,7 +46,7 @@ def elements(text, *values, **named):
 
 
 def _print_source(write, *values, text, names):
-    """Python's print."""
+    """A call of Python's print."""
     by_place, by_name = _split_named(values, names)
     named = [f"{name}={value}" for name, value in by_name.items()]
     arguments = ", ".join([repr(text), *by_place, *named])
@@ -61,7 +61,7 @@ print_ = define(
     lambda *values, text, names: (),
     vjp=never("it has no result"),
     jvp=never("it has no result"),
-    # once, of the values of all examples
+    # prints once, the values of all examples
     batch=batch_first(lambda args, mapped, **attrs: emit_op("print", args, **attrs)),
     results=lambda **_: 0,
     effect=True,

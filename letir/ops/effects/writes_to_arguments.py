@@ -1,8 +1,9 @@
-"""Operations of code that writes in place: the caller's array gets its new contents, the memory
-order that decided what is a view, and complex numbers of their parts.
+"""Operations for code that writes in place: ``write_back``, ``guard_order`` and ``complex_of``.
 
-All other writes are ``index_set`` and ``index_add``: a program has values, not places. See
-docs/in_place.md.
+``write_back`` writes new contents into an array of the caller. ``guard_order`` checks the memory
+order of an argument, which decides whether a reshape is a view. ``complex_of`` joins real and
+imaginary parts. All other writes are recorded as ``index_set`` and ``index_add``, which return new
+values. See docs/in_place.md.
 """
 
 import numpy as np
@@ -16,11 +17,11 @@ from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import define, unbroadcast
 from letir.ops.shape.shape_and_creation import zeros_like
 
-# ---- what a program does to its arguments ----
+# ---- writes to arguments ----
 
 
 def _write_back_impl(xp, x, new):
-    """Write ``new`` into the caller's array ``x``, and give that; a scalar cannot be written to."""
+    """Write ``new`` into the caller's array ``x`` and return ``x``; return ``new`` for a scalar."""
     if not isinstance(x, xp.ndarray) or not x.flags.writeable:  # a scalar, a constant
         return new
     x[...] = new
@@ -28,7 +29,7 @@ def _write_back_impl(xp, x, new):
 
 
 def _write_back_aval(x, new):
-    """The operand's type; what is written has the same."""
+    """The type of ``x``, which ``new`` must have too."""
     if (x.dtype, x.shape) != (new.dtype, new.shape):
         raise ShapeError(f"write_back: {new} cannot be the new contents of {x}")
     return ArrayType(x.dtype, x.shape)
@@ -50,7 +51,7 @@ write_back = define(
 
 
 def changed_params(fn: Lambda) -> tuple[int, ...]:
-    """The positions of the parameters whose arrays the program changes."""
+    """The positions of the parameters into whose arrays the program writes."""
     return fn.memo(_changed_params)
 
 
@@ -59,20 +60,20 @@ def _changed_params(fn: Lambda) -> tuple[int, ...]:
     return tuple([i for i, param in enumerate(fn.params) if param in changed])
 
 
-# ---- the order of memory ----
+# ---- memory order ----
 
 
 def order_of(x) -> "str | tuple":
-    """How an array lies in memory: "C", "F", or its strides."""
+    """The memory order of an array: "C", "F", or its strides."""
     if not hasattr(x, "flags") or x.flags.c_contiguous:
         return "C"
     return "F" if x.flags.f_contiguous else tuple(x.strides)
 
 
 def _guard_order_impl(xp, x, *, order):
-    """Nothing, or GuardError if the memory order is not what it was in the trace."""
+    """Raise GuardError if the memory order of ``x`` is not the one of the trace."""
     found = order_of(x)
-    # short arrays are in several orders at once
+    # an array with axes of length 1 can be in C and F order at once
     if found != order and not (order == "F" and hasattr(x, "flags") and x.flags.f_contiguous):
         raise GuardError(
             f"the program was recorded for an argument in memory order {order!r}, now it is "
@@ -88,7 +89,7 @@ guard_order = define(
     lambda x, *, order: (),
     vjp=never("it has no result"),
     jvp=never("it has no result"),
-    batch=lambda args, axes, *, order: ((), ()),  # the examples are no arrays of the caller's
+    batch=lambda args, axes, *, order: ((), ()),  # an example is not an array of the caller
     results=lambda **_: 0,
     effect=True,
     source=argument_writes.guard_order,
@@ -99,7 +100,7 @@ guard_order = define(
 
 
 def _complex_of_impl(xp, re, im):
-    """Both parts to the bit: ``re + 1j * im`` would make nan of inf, and 0.0 of -0.0."""
+    """Both parts exactly: ``re + 1j * im`` would turn inf into nan and -0.0 into 0.0."""
     is_array = isinstance(re, xp.ndarray) or isinstance(im, xp.ndarray)
     re, im = xp.broadcast_arrays(re, im)
     out = xp.empty_like(re, dtype=xp.result_type(re, im, xp.complex64))
@@ -108,13 +109,13 @@ def _complex_of_impl(xp, re, im):
 
 
 def _complex_of_aval(re, im):
-    """The complex dtype of the parts' precision."""
+    """The complex dtype with the precision of the parts."""
     dtype = np.result_type(re.dtype, im.dtype, np.complex64)
     return ArrayType(dtype, broadcast_shapes(re.shape, im.shape))
 
 
 def _complex_of_jvp(tangents, y, re, im):
-    """The same of the tangents, zeros where there are none."""
+    """``complex_of`` the tangents, zeros for None."""
     zero = zeros_like(y).real
     return complex_of(*[zero if t is None else t for t in tangents])
 
