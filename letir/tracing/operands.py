@@ -5,11 +5,13 @@ What becomes an operand without having been traced: arrays of Variables, lists, 
 Each is used by ``Trace.enter`` or ``Trace.frozen``, and refuses with the user's line.
 """
 
+import operator
+
 import numpy as np
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
-from letir.errors import DTypeError, TraceError
+from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import type_of
 from letir.tracing.source_locations import at_user, error_at_user_line
 
@@ -43,6 +45,19 @@ def strong(item):
     if not isinstance(item, Value):
         return np.asarray(item)
     return item.astype(item.dtype) if item.type.weak else item
+
+
+def positive_int(value, name: str) -> int:
+    """``value`` as an int. Raises ShapeError, at the user's line, unless it is an integer of 1 or
+    more; ``name`` says in the message which argument it is.
+    """
+    try:
+        found = operator.index(value)
+    except TypeError:
+        found = 0
+    if found < 1:
+        raise error_at_user_line(ShapeError(f"{name} is 1 or more, found {value!r}"))
+    return found
 
 
 def captured_array(variable: Value):

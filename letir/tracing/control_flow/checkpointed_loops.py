@@ -4,32 +4,14 @@ A loop over segments, each a checkpoint that holds a loop of ``every`` iteration
 Training deep nets with sublinear memory cost, 2016).
 """
 
-import operator
 from collections.abc import Sequence
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda, Local
-from letir.errors import ShapeError
 from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint
 from letir.ops.control_flow.fori_as_while import convert_number
 from letir.ops.control_flow.while_and_fori import INDEX_AS_NUMBER, fori_loop, while_loop
 from letir.ops.elementwise.ufuncs import minimum
-from letir.tracing.source_locations import error_at_user_line
-
-
-def checked_every(asked: str, every) -> int | None:
-    """``checkpoint_every`` as an int, None if there is none. Raises ShapeError if it is below 1."""
-    if every is None:
-        return None
-    try:
-        found = operator.index(every)
-    except TypeError:
-        found = 0
-    if found < 1:
-        raise error_at_user_line(
-            ShapeError(f"{asked}: checkpoint_every is 1 or more, found {every!r}")
-        )
-    return found
 
 
 def _like(builder: LetBuilder, params: Sequence[Local]) -> list[Value]:

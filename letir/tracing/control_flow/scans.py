@@ -22,6 +22,7 @@ from letir.eval.array_modules import is_array, type_of
 from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint
 from letir.tracing.control_flow.traced_bodies import run
 from letir.tracing.entry import DROP, leaf_names, record
+from letir.tracing.operands import positive_int
 from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.trace_state import ABSTRACT
 
@@ -57,20 +58,14 @@ def scan(
     rows, spec = flatten(xs)
     n = steps(rows, length, "scan")
     step = _Step.recorded(f, init, rows, spec, "scan")
-    every = None if checkpoint_every is None else _positive(checkpoint_every)
+    every = checkpoint_every
+    if every is not None:
+        every = positive_int(every, "scan: checkpoint_every")
     leaves = [*step.init, *[as_row(x) for x in rows], *step.lifted]
     program = _loop_program(step, leaves, n, bool(reverse), every, source)
     outs = run(program, leaves)
     count = len(step.init)
     return step.carry_spec.unflatten(outs[:count]), step.y_spec.unflatten(outs[count:])
-
-
-def _positive(every) -> int:
-    """``checkpoint_every`` as an int."""
-    every = operator.index(every)
-    if every < 1:
-        raise ShapeError(f"checkpoint_every: at least one step, found {every}")
-    return every
 
 
 def as_row(x):

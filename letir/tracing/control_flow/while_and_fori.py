@@ -14,7 +14,6 @@ from letir.ops.control_flow.while_and_fori import while_loop as while_loop_op
 from letir.ops.define.records import result_dtype
 from letir.ops.elementwise.casting import cast
 from letir.tracing.control_flow.checkpointed_loops import (
-    checked_every,
     fori_in_segments,
     while_in_segments,
 )
@@ -30,6 +29,7 @@ from letir.tracing.control_flow.traced_bodies import (
     returning,
     run,
 )
+from letir.tracing.operands import positive_int
 from letir.tracing.source_locations import error_at_user_line, user_place
 
 _MOST_TIMES = 5  # that a body is recorded until the dtypes of what it carries stay as they are
@@ -61,7 +61,9 @@ def while_loop(
     test = _recorded_test(cond_fun, tree, body.own)
     (test, body), captured = closed([test, body])
     leaves = [*carry, *captured]
-    every = checked_every("while_loop", checkpoint_every)
+    every = checkpoint_every
+    if every is not None:
+        every = positive_int(every, "while_loop: checkpoint_every")
     if every is not None and carry:
         program = while_in_segments(test, body, every, source)
         return tree.unflatten(run(program, leaves))
@@ -98,7 +100,9 @@ def fori_loop(
     index = ShapeDtype((), WEAK[int].dtype, weak=True)  # as Python's range gives it
     carry, tree, body = _carried("fori_loop", body_fun, init, (index,))
     (body,), captured = closed([body])
-    every = checked_every("fori_loop", checkpoint_every)
+    every = checkpoint_every
+    if every is not None:
+        every = positive_int(every, "fori_loop: checkpoint_every")
     if every is not None and carry:
         program = fori_in_segments(*bounds, body, every, source)
         given = [b for b in bounds if type(b) is not int]
