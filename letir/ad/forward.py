@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from attrs import frozen
 
 from letir.ad.gradient_program import Captures
-from letir.ad.rule_cache import rule_body, with_line
+from letir.ad.rule_cache import rule_body
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import carries_derivative, strong_type
+from letir.ast.error_locations import error_at_bind
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import is_final
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
@@ -50,7 +51,7 @@ class _Forward(ExprVisitor):
         try:
             rule = rule_body("jvp", bind, mask, None, _push)
         except LetirError as error:
-            raise with_line(error, bind) from None
+            raise error_at_bind(error, bind) from None
         places = bind.args + bind.binders
         directions = [tangents[arg] for arg, there in zip(bind.args, mask, strict=True) if there]
         self.builder.source = bind.source  # tangents say the line of what they belong to
@@ -82,7 +83,7 @@ class _Interleaving(_Forward):
         try:
             outs, found = bind.op.joint(given, *args, **bind.attrs, transform=_push)
         except LetirError as error:
-            raise with_line(error, bind) from None
+            raise error_at_bind(error, bind) from None
         names = {out.arg: binder for out, binder in zip(outs, bind.binders, strict=True)}
         last = builder.binds.pop()
         binders = tuple([names.get(b, b) for b in last.binders])

@@ -13,6 +13,7 @@ from letir.ad.linearity_of_bodies import OFFSETS, depending, obstacle_in_bodies
 from letir.ad.reverse import pull
 from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ast.derivative_types import carries_derivative
+from letir.ast.error_locations import source_line
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.text.printer import line_of
@@ -135,7 +136,7 @@ class Linearity:
 
     def nonlinear(self, bind: Bind, why: str) -> LetirError:
         """The error that names ``bind``."""
-        at = f"\n  at {bind.source}" if bind.source else ""
+        at = source_line(bind.source)
         return LetirError(
             f"{self.asked}: {bind.op.name} {why}\n  in {line_of(self.fn, bind)}{at}\n"
             f"  {self.remedy}"

@@ -11,11 +11,12 @@ from itertools import chain
 
 from letir.ad.gradient_program import Captures, Gradient
 from letir.ad.remat.policies import Policy, with_policy
-from letir.ad.rule_cache import RuleBody, rule_body, with_line
+from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ad.symbolic_zeros import UNDEFINED
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import carries_derivative, strong_type
+from letir.ast.error_locations import error_at_bind
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
@@ -87,7 +88,7 @@ class Reverse(ExprVisitor):
                 if bind.args[position] in self.needed:
                     raise MissingRule(reason)
         except LetirError as error:
-            raise with_line(error, bind) from None
+            raise error_at_bind(error, bind) from None
         if not rule.results:  # a rule that answers zero for all that need one
             return
         self.emitter.source = bind.source

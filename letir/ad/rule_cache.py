@@ -17,7 +17,7 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import strong_type
 from letir.ast.primitive import Absent, Primitive
 from letir.ast.terms import Bind, Const, Lambda, Local, substitute_args
-from letir.errors import LetirError, ShapeError
+from letir.errors import ShapeError
 from letir.ops.autodiff.gradient_steps import instantiate_like
 from letir.passes.dead_code_elimination import dead_code
 
@@ -270,10 +270,3 @@ def _first_uses(fn: Lambda) -> list[Local]:
     found = dict.fromkeys(local for bind in fn.binds for local in bind.locals() if local in params)
     found.update(dict.fromkeys(local for local in fn.ret.locals() if local in params))
     return list(found)
-
-
-def with_line(error: LetirError, bind: Bind) -> LetirError:
-    """``error`` with the user's line of ``bind`` added to its message."""
-    if bind.source and "\n  at " not in str(error):
-        error.args = (f"{error.args[0]}\n  in {bind.op.name}\n  at {bind.source}", *error.args[1:])
-    return error

@@ -13,6 +13,7 @@ import numpy as np
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
+from letir.ast.error_locations import error_in_let
 from letir.ast.operators import binary, method, reflected, shape_method, unary
 from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
 from letir.ast.symbolic_sizes import given_sizes, resized
@@ -49,15 +50,6 @@ def _infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None,
         return (None,) * (1 if op.results is None else op.results(**attrs))
     found = op.aval(*[None if kind is NO_TYPE else kind for kind in types], **attrs)
     return (found,) if op.results is None else tuple(found)
-
-
-def located(error: LetirError, line: str, source: Source | None) -> LetirError:
-    """``error`` with the let line and the user's line added to its message."""
-    message = str(error.args[0]) if error.args else ""
-    if "\n  in " not in message:  # once: rules nest, and the innermost line is the cause
-        at = f"\n  at {source}" if source else ""
-        error.args = (f"{message}\n  in {line}{at}", *error.args[1:])
-    return error
 
 
 def freeze(array) -> np.ndarray:
@@ -124,7 +116,7 @@ class LetBuilder:
                 types = result_types(op, args, attrs)
             except LetirError as error:
                 # no binders yet
-                raise located(error, str(Bind((), op, args, attrs)), self.source) from None
+                raise error_in_let(error, str(Bind((), op, args, attrs)), self.source) from None
         binders = tuple([Local(type) for type in types])
         self.binds.append(Bind(binders, op, args, attrs, self.source))
         return binders

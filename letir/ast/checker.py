@@ -5,7 +5,8 @@ recorded types that say more than the type rule can know.
 """
 
 from letir.ast.bodies import all_bodies
-from letir.ast.builder import located, result_types
+from letir.ast.builder import result_types
+from letir.ast.error_locations import error_in_let, source_line
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.symbolic_sizes import given_sizes, resized
@@ -65,7 +66,7 @@ def _unbound(fn: Lambda, bind: Bind, arg) -> str:
         else "is free: a program is closed, make it a parameter"
     )
     # not line_of: the printer has no number for a local that nothing binds
-    at = f"\n  at {bind.source}" if bind.source else ""
+    at = source_line(bind.source)
     return f"{arg!r} {what}\n  in {bind.op.name}({', '.join(map(repr, bind.args))}){at}"
 
 
@@ -106,12 +107,12 @@ def _inferred(fn: Lambda, bind: Bind, args=None, attrs=None) -> tuple:
             bind.attrs if attrs is None else attrs,
         )
     except LetirError as error:
-        raise located(error, line_of(fn, bind), bind.source) from None
+        raise error_in_let(error, line_of(fn, bind), bind.source) from None
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         message = (
             f"{bind.op.name}: its type rule does not take these attributes or operands: {error}"
         )
-        raise located(DTypeError(message), line_of(fn, bind), bind.source) from error
+        raise error_in_let(DTypeError(message), line_of(fn, bind), bind.source) from error
 
 
 @paused_gc()

@@ -16,6 +16,7 @@ import weakref
 
 from attrs import define, field, frozen
 
+from letir.ast.error_locations import source_line
 from letir.ast.terms import Source
 from letir.ast.types import ArrayType
 from letir.eager.hooks import Handle, add_hook
@@ -198,7 +199,7 @@ def owner(origin: GradEdge) -> GradEdge:
 
 def at(step: TapeNode) -> str:
     """The line of an error message that says where the user wrote the operation of a node."""
-    return f"\n  at {step.source}" if step.source else ""
+    return source_line(step.source)
 
 
 def check_unchanged(origin: GradEdge, step: TapeNode) -> None:

@@ -13,8 +13,9 @@ from typing import Any
 import numpy as np
 
 from letir.ast.attrs import Attrs
+from letir.ast.error_locations import error_at, source_line
 from letir.ast.primitive import LATE_BOUND, Primitive
-from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret, Source
+from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
 from letir.ast.text.printer import line_of
 from letir.errors import GuardError
 from letir.eval.arguments import checked_arguments, flat_arguments, nested_results
@@ -115,19 +116,10 @@ class Evaluator(ExprVisitor):
 def say_where(error: BaseException, fn: Lambda, bind: Bind) -> None:
     """Add a note with the let line and the user's; a failed guard says the latter itself."""
     if isinstance(error, GuardError):
-        point_at(error, bind.source)
-    at = f"\n  at {bind.source}" if bind.source and not isinstance(error, GuardError) else ""
+        error_at(error, bind.source, with_excerpt=True)
+    at = "" if isinstance(error, GuardError) else source_line(bind.source)
     line, *rest = line_of(fn, bind).split("\n")  # not its bodies: who fails in one says so itself
     error.add_note(f"letir: in {line}{' ... }' if rest else ''}{at}")
-
-
-def point_at(error: GuardError, source: Source | None) -> None:
-    """Say in the message of a failed guard where the condition stands, unless it says so."""
-    first, newline, rest = str(error).partition("\n")
-    # the innermost line: programs around the one that failed pass it on
-    if source is not None and "\n  at " not in newline + rest:
-        excerpt = f": {source.excerpt}" if source.excerpt else ""
-        error.args = (f"{first}\n  at {source}{excerpt}{newline}{rest}",)
 
 
 def forget_values(error: BaseException, outer: BaseException | None) -> None:

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
 
-from letir.ast.builder import located
+from letir.ast.error_locations import error_in_let
 from letir.ast.terms import Arg, Bind, Lambda, Local, Source
 from letir.errors import ExportError
 from letir.source.module import Module
@@ -107,7 +107,7 @@ class Writer:
         try:
             found = spelled(Step(self, bind, operands), operands)
         except ExportError as error:
-            raise located(error, str(bind), bind.source) from None
+            raise error_in_let(error, str(bind), bind.source) from None
         if type(found) is tuple:
             self.texts.update(zip(bind.binders, found, strict=True))
         elif found is not None:

@@ -12,6 +12,7 @@ from types import CodeType
 
 import numpy as np
 
+from letir.ast.error_locations import error_at, source_line
 from letir.ast.terms import Source
 from letir.errors import LetirError
 
@@ -50,16 +51,12 @@ def user_place(depth: int) -> tuple[Source | None, str | None]:
 
 def at_user() -> str:
     """The line of a message that says where the user's code is, for errors."""
-    source, _ = user_place(1)
-    return f"\n  at {source}" if source else ""
+    return source_line(user_place(1)[0])
 
 
 def error_at_user_line(error: LetirError) -> LetirError:
     """``error`` with the user's line below the first line of its message, unless it says one."""
-    first, newline, rest = str(error.args[0]).partition("\n")
-    if "\n  at " not in newline + rest:
-        error.args = (f"{first}{at_user()}{newline}{rest}", *error.args[1:])
-    return error
+    return error_at(error, user_place(1)[0])
 
 
 def _is_users(file: str) -> bool:

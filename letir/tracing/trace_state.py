@@ -13,13 +13,14 @@ import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, known_types
+from letir.ast.error_locations import error_at
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.symbolic_sizes import given_sizes, resized
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
 from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
 from letir.eval.array_modules import is_array
-from letir.eval.evaluator import Environment, compute, point_at
+from letir.eval.evaluator import Environment, compute
 from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.checks.symbolic_size_reads import unwatch, watch
@@ -260,7 +261,7 @@ class Trace(ChangesArguments, LetBuilder):
                 attrs = resized(bind.attrs, sizes) if sizes else bind.attrs
                 out = self.apply(bind.op, operands, attrs)
             except GuardError as error:
-                point_at(error, bind.source)
+                error_at(error, bind.source, with_excerpt=True)
                 raise
             self._keep_line(bind, before)
             env.bind(bind.binders, (out,) if bind.op.results is None else out)

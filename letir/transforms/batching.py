@@ -11,11 +11,12 @@ from collections.abc import Callable, Sequence
 from attrs import frozen
 
 from letir.ad.reverse import pull
-from letir.ad.rule_cache import Steps, compiled, rule_body, with_line
+from letir.ad.rule_cache import Steps, compiled, rule_body
 from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value, result_types
+from letir.ast.error_locations import error_at_bind
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import LATE_BOUND, NO_BATCH, Primitive, is_final
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret, substitute_args
@@ -91,7 +92,7 @@ class _Batching(ExprVisitor):
         if True in there:  # else all examples share it: it is computed once
             self.step(bind, there, names, mapped)
         elif bind.op.random and is_final(bind.op.batch):  # else all examples would share numbers
-            raise with_line(MissingRule(bind.op.batch.reason), bind)
+            raise error_at_bind(MissingRule(bind.op.batch.reason), bind)
         else:
             self.builder.binds.append(bind.substitute(names))
         return TailCall(let.body, names, mapped)
@@ -105,7 +106,7 @@ class _Batching(ExprVisitor):
         try:
             body = _batch_body(bind, args, there, self.size)
         except LetirError as error:
-            raise with_line(error, bind) from None
+            raise error_at_bind(error, bind) from None
         self.builder.source = bind.source
         # constants are part of the rule's body
         operands = [arg for arg in args if type(arg) is Local]

@@ -6,6 +6,7 @@ from attrs import define, field
 
 from letir.ast.attrs import token
 from letir.ast.builder import LetBuilder
+from letir.ast.error_locations import source_line
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.errors import DTypeError, LetirError, ShapeError
@@ -254,7 +255,7 @@ def _check_type(old: Local, new: Arg, bind: Bind) -> None:
     if None in (old.type, new.type) or old.type is new.type:
         return
     wrong = ShapeError if getattr(new.type, "dtype", None) == old.type.dtype else DTypeError
-    at = f"\n  at {bind.source}" if bind.source else ""
+    at = source_line(bind.source)
     raise wrong(
         f"rewrite: the replacement is {new.type}, what it replaces is {old.type}\n  in {bind}{at}\n"
         "  cast it there, or leave such places out: where=lambda match: ..."

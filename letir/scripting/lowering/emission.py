@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from letir.ast.builder import LetBuilder, Value
+from letir.ast.error_locations import append_location
 from letir.ast.operators import weakened
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS
@@ -173,8 +174,7 @@ class Emitter:
         try:
             return run()
         except LetirError as error:
-            if "\n  at " not in str(error):  # the innermost place is the best one
-                error.args = (f"{error.args[0]}{self.at(term)}", *error.args[1:])
+            append_location(error, self.at(term))
             raise
         except RecursionError:  # of scripts that call each other; terms are bounded by the reader
             raise self.error(term, "calls are nested too deeply: write some out") from None
