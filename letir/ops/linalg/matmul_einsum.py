@@ -24,7 +24,7 @@ from letir.ops.define.records import (
 )
 from letir.ops.elementwise.ufuncs import where
 from letir.ops.linalg.product_batching import batched_dot, batched_einsum, batched_matmul
-from letir.ops.reductions.cumulative import numbered
+from letir.ops.reductions.cumulative import number_along
 from letir.ops.shape.shape_and_creation import broadcast_to
 from letir.ops.shape.transpose_join_split import expand_dims, move_axes, squeeze
 
@@ -282,7 +282,7 @@ def _einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
         by = broadcast_to(by, x if isinstance(x, Value) and x.shape == full else full)
     for k, label in enumerate(part):
         if label in part[:k]:  # the cotangent is on the diagonal, zero beside
-            by = where(numbered(by, part.index(label)) == numbered(by, k), by, 0)
+            by = where(number_along(by, part.index(label)) == number_along(by, k), by, 0)
     return by
 
 

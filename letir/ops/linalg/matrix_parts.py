@@ -16,7 +16,7 @@ from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op
 from letir.ops.elementwise.ufuncs import conj, real, where
 from letir.ops.linalg.matmul_einsum import einsum, swapped
-from letir.ops.reductions.cumulative import numbered
+from letir.ops.reductions.cumulative import number_along
 from letir.ops.shape.transpose_join_split import expand_dims
 
 # ---- types ----
@@ -142,17 +142,17 @@ def rows_times(d: Value, x: Value) -> Value:
 
 def on_diagonal(x: Value) -> Value:
     """Whether an element of these matrices is on the diagonal."""
-    return numbered(x, -2) == numbered(x, -1)
+    return number_along(x, -2) == number_along(x, -1)
 
 
 def below_diagonal(x: Value) -> Value:
     """Whether an element of these matrices is below the diagonal."""
-    return numbered(x, -2) > numbered(x, -1)
+    return number_along(x, -2) > number_along(x, -1)
 
 
 def lower(x: Value) -> Value:
     """The part below the diagonal, and half of the diagonal."""
-    part = where(numbered(x, -2) >= numbered(x, -1), x, 0)
+    part = where(number_along(x, -2) >= number_along(x, -1), x, 0)
     return where(on_diagonal(x), part * 0.5, part)
 
 

@@ -18,7 +18,7 @@ from letir.ops.elementwise.ufuncs import abs_, isnan, sqrt, where
 from letir.ops.linalg.matrix_parts import conjugated, matrix_shape, real_part, stacked
 from letir.ops.linalg.solve_inv_det import inv
 from letir.ops.linalg.svd import svdvals
-from letir.ops.reductions.reductions import any_, back, max_, min_, sum_
+from letir.ops.reductions.reductions import any_, broadcast_back, max_, min_, sum_
 from letir.ops.shape.transpose_join_split import (
     expand_dims,
     int_or_tuple,
@@ -47,7 +47,7 @@ def _share(g: Value, y: Value) -> Value:
 
 def _euclidean_vjp(ct, y, x, axis, keepdims) -> tuple:
     """ct * conj(x) / norm, and 0 for a norm of 0."""
-    return (unbroadcast(back(_share(ct, y), x, axis, keepdims) * conjugated(x), x),)
+    return (unbroadcast(broadcast_back(_share(ct, y), x, axis, keepdims) * conjugated(x), x),)
 
 
 def _euclidean_jvp(t, y, x, axis, keepdims) -> Value:

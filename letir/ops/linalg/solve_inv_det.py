@@ -34,7 +34,7 @@ from letir.ops.linalg.matrix_parts import (
     stacked,
 )
 from letir.ops.linalg.svd import svd
-from letir.ops.reductions.cumulative import cumprod, numbered
+from letir.ops.reductions.cumulative import cumprod, number_along
 from letir.ops.reductions.reductions import sum_
 from letir.ops.shape.shape_and_creation import (
     as_size,
@@ -144,9 +144,9 @@ def _shifted(s: Value) -> Value:
         return concatenate([ones_like(s[..., :1]), s[..., :-1]], axis=-1)
     # of a named size no part can be taken: a product with a matrix of 0 and 1 moves them
     square = outer(s, s)
-    moves = where(numbered(square, -1) == numbered(square, -2) + 1, 1, zeros_like(square))
+    moves = where(number_along(square, -1) == number_along(square, -2) + 1, 1, zeros_like(square))
     moved = squeeze(expand_dims(s, -2) @ moves, -2)
-    return where(numbered(s, -1) == 1, 1, moved)
+    return where(number_along(s, -1) == 1, 1, moved)
 
 
 def _around(u: Value, inner: Value, vh: Value) -> Value:

@@ -22,7 +22,7 @@ from letir.ops.elementwise.ufuncs import (
     tanh,
     where,
 )
-from letir.ops.reductions.reductions import back, max_, sum_
+from letir.ops.reductions.reductions import broadcast_back, max_, sum_
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import split, squeeze
 from letir.ops.special.normal_cdf import normal_cdf
@@ -245,12 +245,12 @@ def _logsumexp_decompose(x, *, axis=-1, keepdims=False):
 def _logsumexp_weights(y, x, axis, keepdims):
     """The derivative by each element: exp(x - y), which is 0 for -inf."""
     # not -inf - -inf
-    return exp(x - back(where(isfinite(y), y, 0), x, axis, keepdims))
+    return exp(x - broadcast_back(where(isfinite(y), y, 0), x, axis, keepdims))
 
 
 def _logsumexp_vjp(ct, y, x, *, axis, keepdims, transform):
     """Each element its share of the cotangent."""
-    return (back(ct, x, axis, keepdims) * _logsumexp_weights(y, x, axis, keepdims),)
+    return (broadcast_back(ct, x, axis, keepdims) * _logsumexp_weights(y, x, axis, keepdims),)
 
 
 def _logsumexp_jvp(tangents, y, x, *, axis, keepdims, transform):

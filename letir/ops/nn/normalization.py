@@ -8,7 +8,7 @@ import math
 from letir.errors import ShapeError
 from letir.ops.define.records import composite, recast
 from letir.ops.elementwise.ufuncs import maximum, sqrt, square
-from letir.ops.reductions.reductions import count, mean
+from letir.ops.reductions.reductions import count_elements, mean
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import normalize_axes
 
@@ -84,7 +84,7 @@ def _batch_norm_decompose(
 
 def _unbiased_variance(variance, x, axes: tuple):
     """The variance divided by n - 1, of one that was divided by n."""
-    n = count(variance, x, (), axes, True)
+    n = count_elements(variance, x, (), axes, True)
     if type(n) is int:
         return variance * (n / max(n - 1, 1))
     return recast(variance * (n / maximum(n - 1, 1)), variance.dtype)

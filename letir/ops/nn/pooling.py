@@ -13,7 +13,7 @@ from letir.ops.define.batch_rules import batch_first, move_to_front, rank_of
 from letir.ops.define.records import composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
 from letir.ops.nn.convolution import output_sizes
-from letir.ops.reductions.reductions import divided, max_, sum_
+from letir.ops.reductions.reductions import divide_by_count, max_, sum_
 from letir.ops.shape.shape_and_creation import ones_like
 
 # ---- unfold and fold ----
@@ -142,7 +142,7 @@ def _max_pool_vjp(ct, y, x, *, window, stride, padding, dilation, transform):
     """Ties in a window share the cotangent equally."""
     seen, axes = _windows_of(x, window, stride, padding, dilation), tuple(range(len(window)))
     here = equal(seen, y)
-    each = divided(ct, _count_ties(here, axes))
+    each = divide_by_count(ct, _count_ties(here, axes))
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
     by = where(here, each, 0)
     return (unbroadcast(fold(by, sizes=x.shape[x.ndim - len(window) :], **spacing), x),)
@@ -159,7 +159,7 @@ def _max_pool_jvp(tangents, y, x, *, window, stride, padding, dilation, transfor
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
     here, axes = equal(_windows_of(x, window, **spacing), y), tuple(range(len(window)))
     moved = unfold(tangents[0], window=window, **spacing)
-    return divided(sum_(where(here, moved, 0), axis=axes), _count_ties(here, axes))
+    return divide_by_count(sum_(where(here, moved, 0), axis=axes), _count_ties(here, axes))
 
 
 def _leading_axis_rule(name: str):
@@ -179,7 +179,7 @@ def _avg_pool_decompose(x, *, window, stride, padding, count_padding=True):
     total = sum_(unfold(x, **spacing), axis=axes)
     if count_padding or not any(any(pair) for pair in padding):
         return total / math.prod(window)
-    return divided(total, sum_(unfold(ones_like(x), **spacing), axis=axes))
+    return divide_by_count(total, sum_(unfold(ones_like(x), **spacing), axis=axes))
 
 
 max_pool = composite(

@@ -13,14 +13,14 @@ from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.ufuncs import conj, maximum, real, sqrt
 from letir.ops.linalg.matmul_einsum import dot
 from letir.ops.reductions.reductions import mean, sum_
-from letir.ops.reductions.variance_and_average import by_keyword, trimmed
+from letir.ops.reductions.variance_and_average import drop_trailing_nones, keyword_call
 from letir.ops.shape.shape_and_creation import Sizes, reshape
 from letir.ops.shape.transpose_join_split import concatenate, squeeze
 
 # ---- covariance ----
 
 
-def _table(x: Value, rowvar: bool) -> Value:
+def _as_matrix(x: Value, rowvar: bool) -> Value:
     """Variables in rows, observations in columns."""
     if x.ndim > 2:
         raise ShapeError(f"cov: an array of {x.ndim} axes has more than 2")
@@ -29,14 +29,14 @@ def _table(x: Value, rowvar: bool) -> Value:
     return x if rowvar else x.T
 
 
-def _variables(m, y, rowvar: bool, dtype) -> Value:
+def _all_variables(m, y, rowvar: bool, dtype) -> Value:
     """All variables in rows."""
     there = [a.dtype for a in (m, y) if a is not None]
     kind = np.result_type(*there, np.float64) if dtype is None else dtype
-    x = _table(cast(m, kind), rowvar)
+    x = _as_matrix(cast(m, kind), rowvar)
     if y is None:
         return x
-    rows = _table(cast(y, kind), True)
+    rows = _as_matrix(cast(y, kind), True)
     # as NumPy has it: one observation in a row each is not transposed
     return concatenate([x, rows if rowvar or rows.shape[0] == 1 else rows.T], 0)
 
@@ -46,12 +46,12 @@ def _no_variable(m: Value, rowvar: bool) -> bool:
     return m.ndim == 2 and m.shape[0 if rowvar else 1] == 0
 
 
-def _nothing(m: Value) -> Value:
+def _empty_covariance(m: Value) -> Value:
     """The covariances of no variables, which are real."""
     return reshape(cast(real(m), np.float64), -1)[:0][:, None][:, :0]
 
 
-def _adjoint(x: Value) -> Value:
+def _conjugate_transpose(x: Value) -> Value:
     """The conjugate transpose."""
     return conj(x).T if x.dtype.kind == "c" else x.T
 
@@ -61,8 +61,8 @@ def _cov_decompose(
 ) -> Value:
     """The products of the deviations of every pair of variables, averaged."""
     if _no_variable(m, rowvar):
-        return _nothing(m)
-    x = _variables(m, y, rowvar, dtype)
+        return _empty_covariance(m)
+    x = _all_variables(m, y, rowvar, dtype)
     weights = fweights
     if aweights is not None:
         weights = aweights if weights is None else weights * aweights
@@ -73,10 +73,12 @@ def _cov_decompose(
     center = mean(x, axis=1) if weights is None else dot(x, weights) / total
     around = x - center[:, None]
     other = around if weights is None else around * weights
-    return squeeze(dot(around, _adjoint(other)) / _degrees(total, weights, aweights, ddof))
+    return squeeze(
+        dot(around, _conjugate_transpose(other)) / _divisor(total, weights, aweights, ddof)
+    )
 
 
-def _degrees(total, weights, aweights, ddof):
+def _divisor(total, weights, aweights, ddof):
     """By what the products are divided, at least 0."""
     if isinstance(total, int):
         return max(total - ddof, 0)
@@ -100,7 +102,7 @@ def _cov_prepare(
     dtype=None,
 ):
     """np.cov's call: (variables, more of them, two kinds of weights), as far as given."""
-    return trimmed(m, y, fweights, aweights), {
+    return drop_trailing_nones(m, y, fweights, aweights), {
         "rowvar": bool(rowvar),
         "bias": bool(bias),
         "ddof": ddof,
@@ -121,7 +123,7 @@ cov = composite(
     impl=_cov_impl,
     prepare=_cov_prepare,
     numpy=(np.cov,),
-    source=by_keyword("y", "fweights", "aweights"),
+    source=keyword_call("y", "fweights", "aweights"),
 )
 
 
@@ -131,11 +133,11 @@ def _corrcoef_decompose(x, y=None, *, rowvar=True, dtype=None) -> Value:
     Its derivative is not cut where rounding takes a coefficient beyond 1, where NumPy clips it.
     """
     if _no_variable(x, rowvar):
-        return _nothing(x)
-    rows = _variables(x, y, rowvar, dtype)
+        return _empty_covariance(x)
+    rows = _all_variables(x, y, rowvar, dtype)
     around = rows - mean(rows, axis=1, keepdims=True)
     length = sqrt(sum_(real(around * conj(around)), axis=1))
-    found = dot(around, _adjoint(around)) / length[:, None] / length[None, :]
+    found = dot(around, _conjugate_transpose(around)) / length[:, None] / length[None, :]
     return squeeze(found)
 
 
@@ -144,7 +146,7 @@ corrcoef = composite(
     _corrcoef_decompose,
     impl=lambda xp, x, y=None, *, rowvar=True, dtype=None: xp.corrcoef(x, y, rowvar, dtype=dtype),
     prepare=lambda x, y=None, rowvar=True, *, dtype=None: (
-        trimmed(x, y),
+        drop_trailing_nones(x, y),
         {"rowvar": bool(rowvar), "dtype": None if dtype is None else np.dtype(dtype)},
     ),
     numpy=(np.corrcoef,),

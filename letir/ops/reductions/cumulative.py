@@ -14,7 +14,7 @@ from letir.errors import MissingRule
 from letir.ops.define.batch_rules import along_axis_rule
 from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import real
-from letir.ops.reductions.reductions import widened
+from letir.ops.reductions.reductions import sum_dtype
 from letir.ops.shape.shape_and_creation import as_size, ones_like, reshape
 from letir.ops.shape.transpose_join_split import concatenate, flip, move_axes, normalize_axes
 
@@ -25,7 +25,7 @@ def _cumsum_aval(x, *, axis, dtype):
         normalize_axes(axis, max(x.ndim, 1))
     # of a 0-d array NumPy makes one of one element, whatever the axis
     return ArrayType(
-        dtype or widened(x.dtype), (x.size,) if axis is None or not x.shape else x.shape
+        dtype or sum_dtype(x.dtype), (x.size,) if axis is None or not x.shape else x.shape
     )
 
 
@@ -61,7 +61,7 @@ cumsum = define(
 )
 
 
-def numbered(x: Value, axis: int) -> Value:
+def number_along(x: Value, axis: int) -> Value:
     """For each element its place along ``axis``, from 1: without the size, which may be a name."""
     ones = ones_like(real(x) if x.dtype.kind == "c" else x)
     return cumsum(ones, axis=axis, dtype=np.int64)  # half precision counts to 2048 only
@@ -83,7 +83,7 @@ def _recurrence(a: Value, b: Value) -> Value:
     return b
 
 
-def _in_rows(x: Value, axis) -> Value:
+def _axis_last(x: Value, axis) -> Value:
     """``x`` with the axis of the cumulation as its last.
 
     Raises MissingRule if its size is unknown: how many steps a recurrence has depends on it.
@@ -99,14 +99,14 @@ def _in_rows(x: Value, axis) -> Value:
     return rows
 
 
-def _as_before(rows: Value, x: Value, axis) -> Value:
-    """What ``_in_rows`` made of an array of the shape of ``x``, undone."""
+def _axis_restored(rows: Value, x: Value, axis) -> Value:
+    """What ``_axis_last`` made of an array of the shape of ``x``, undone."""
     if axis is None or not x.shape:
         return reshape(rows, x)
     return move_axes(rows, (-1,), (axis,))
 
 
-def _before(y: Value) -> Value:
+def _exclusive(y: Value) -> Value:
     """The products before each element: ``y`` moved on by one, from 1."""
     return concatenate([ones_like(y[..., :1]), y[..., :-1]], -1)
 
@@ -116,21 +116,21 @@ def _cumprod_vjp(ct, y, x, *, axis, dtype):
     divided by all that came before.
     """
     # of the factors as they are multiplied, which are real for a real dtype
-    row, cts = _in_rows(recast(x, y.dtype), axis), _in_rows(ct, axis)
+    row, cts = _axis_last(recast(x, y.dtype), axis), _axis_last(ct, axis)
     if 0 in x.shape:
         return (None,)
     factors = concatenate([row[..., 1:], ones_like(row[..., :1])], -1)
     later = flip(_recurrence(flip(factors, -1), flip(cts, -1)), -1)
-    return (unbroadcast(_as_before(_before(_in_rows(y, axis)) * later, x, axis), x),)
+    return (unbroadcast(_axis_restored(_exclusive(_axis_last(y, axis)) * later, x, axis), x),)
 
 
 def _cumprod_jvp(tangents, y, x, *, axis, dtype):
     """The product rule from element to element."""
-    row, along = (_in_rows(recast(v, y.dtype), axis) for v in (x, tangents[0]))
+    row, along = (_axis_last(recast(v, y.dtype), axis) for v in (x, tangents[0]))
     if 0 in x.shape:
         return reshape(recast(tangents[0], y.dtype), y)
-    found = _recurrence(row, _before(_in_rows(y, axis)) * along)
-    return _as_before(found, y, axis)
+    found = _recurrence(row, _exclusive(_axis_last(y, axis)) * along)
+    return _axis_restored(found, y, axis)
 
 
 cumprod = define(

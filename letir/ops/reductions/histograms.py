@@ -18,14 +18,14 @@ from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.ufuncs import clip, where
 from letir.ops.indexing.searchsorted import searchsorted
 from letir.ops.reductions.reductions import max_, min_, sum_
-from letir.ops.reductions.variance_and_average import trimmed
+from letir.ops.reductions.variance_and_average import drop_trailing_nones
 from letir.ops.shape.shape_and_creation import as_size, reshape, zeros_like
 from letir.ops.shape.transpose_join_split import stack, transpose
 
 # ---- the number of bins ----
 
 
-def _one_by_one(args, axes, /, **attrs):
+def _bin_count_batch(args, axes, /, **attrs):
     """The rule of bin_count: a number for each example."""
     return LoopOverExamples(lambda: bin_count)(args, axes, **attrs)
 
@@ -38,7 +38,7 @@ bin_count = define(
     lambda a, *, rule, range: ArrayType(np.int64, ()),
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=_one_by_one,
+    batch=_bin_count_batch,
     source="np.int64(len(np.histogram_bin_edges({0}, {rule}, {range})) - 1)",
 )
 
@@ -52,17 +52,17 @@ def _number_of_bins(a, bins, range) -> int:
     return bin_count(a, rule=bins, range=range).__index__()
 
 
-def _as_range(range):
+def _range_attribute(range):
     """``range`` as an attribute."""
     return None if range is None else tuple([getattr(n, "tolist", lambda n=n: n)() for n in range])
 
 
-def _as_array(numbers):
+def _list_to_array(numbers):
     """A list of numbers as an array."""
     return np.asarray(numbers) if isinstance(numbers, list | tuple) else numbers
 
 
-def _is_row(bins) -> bool:
+def _holds_edges(bins) -> bool:
     """Whether bins are given by their edges, or for each axis."""
     return isinstance(bins, list | tuple) or (not isinstance(bins, str) and np.ndim(bins) > 0)
 
@@ -96,7 +96,7 @@ def _edges_decompose(a, *, bins, range=None) -> Value:
 
 def _edges_prepare(a, bins=10, range=None, weights=None):
     """np.histogram_bin_edges' call; weights do not matter."""
-    range = _as_range(range)
+    range = _range_attribute(range)
     return (a,), {"bins": _number_of_bins(a, bins, range), "range": range}
 
 
@@ -109,7 +109,7 @@ histogram_bin_edges = composite(
 )
 
 
-def _bins_of(a: Value, edges: Value) -> tuple[Value, Value]:
+def _find_bins(a: Value, edges: Value) -> tuple[Value, Value]:
     """(the bin of each element, whether it is in any)."""
     last = edges[-1]
     found = searchsorted(edges, a, "right") - 1
@@ -119,7 +119,7 @@ def _bins_of(a: Value, edges: Value) -> tuple[Value, Value]:
     return clip(where(a == last, count - 1, found), 0, max(count - 1, 0)), inside
 
 
-def _contents(inside: Value, weights, dtype) -> Value:
+def _bin_contributions(inside: Value, weights, dtype) -> Value:
     """What each element adds to its bin."""
     return cast(inside, dtype) if weights is None else where(inside, weights, 0)
 
@@ -138,10 +138,10 @@ def _histogram_decompose(
     weights = None if weights is None else reshape(weights, -1)
     if edges is None:
         edges = _edges_decompose(row, bins=bins, range=range)
-    place, inside = _bins_of(row, edges)
+    place, inside = _find_bins(row, edges)
     dtype = np.dtype(np.intp) if weights is None else weights.dtype
     empty = cast(zeros_like(edges[1:]), dtype)
-    found = empty.at[place].add(_contents(inside, weights, dtype))
+    found = empty.at[place].add(_bin_contributions(inside, weights, dtype))
     if density:
         found = found / cast(edges[1:] - edges[:-1], np.float64) / sum_(found)
     return found, edges
@@ -149,12 +149,12 @@ def _histogram_decompose(
 
 def _histogram_prepare(a, bins=10, range=None, density=None, weights=None):
     """np.histogram's call: (data, edges or None, weights), as far as given."""
-    weights, bins, range = _as_array(weights), _as_array(bins), _as_range(range)
-    a = _as_array(a)
+    weights, bins, range = _list_to_array(weights), _list_to_array(bins), _range_attribute(range)
+    a = _list_to_array(a)
     attrs = {"bins": None, "range": range, "density": bool(density)}
-    if _is_row(bins):
-        return trimmed(a, bins, weights), attrs
-    return trimmed(a, None, weights), {**attrs, "bins": _number_of_bins(a, bins, range)}
+    if _holds_edges(bins):
+        return drop_trailing_nones(a, bins, weights), attrs
+    return drop_trailing_nones(a, None, weights), {**attrs, "bins": _number_of_bins(a, bins, range)}
 
 
 def _histogram_impl(xp, a, edges=None, weights=None, *, bins=None, range=None, density=False):
@@ -197,18 +197,18 @@ def _histogramdd_decompose(
         lines = (
             next(given) if bins[i] is None else _edges_decompose(column, bins=bins[i], range=limits)
         )
-        at, within = _bins_of(column, lines)
+        at, within = _find_bins(column, lines)
         place, inside = place * (lines.shape[0] - 1) + at, inside & within
         found.append(lines)
     shape = tuple(lines.shape[0] - 1 for lines in found)
     kind = np.dtype(np.float64)
     flat = cast(zeros_like(found[0][:1]), kind)[np.zeros(math.prod(shape), np.int64)]
     weights = None if weights is None else cast(weights, kind)
-    blocks = reshape(flat.at[place].add(_contents(inside, weights, kind)), shape)
-    return (_dense(blocks, found) if density else blocks), *found
+    blocks = reshape(flat.at[place].add(_bin_contributions(inside, weights, kind)), shape)
+    return (_densities(blocks, found) if density else blocks), *found
 
 
-def _dense(blocks: Value, edges: list[Value]) -> Value:
+def _densities(blocks: Value, edges: list[Value]) -> Value:
     """The contents by volume, which add up to 1."""
     total = sum_(blocks)
     for i, lines in enumerate(edges):
@@ -222,17 +222,17 @@ def _dense(blocks: Value, edges: list[Value]) -> Value:
 def _histogramdd_prepare(sample, bins=10, range=None, density=None, weights=None):
     """np.histogramdd's call: (points, weights or None, the edges that are given)."""
     if isinstance(sample, list | tuple):
-        sample = transpose(stack([_as_array(row) for row in sample]))
+        sample = transpose(stack([_list_to_array(row) for row in sample]))
     count = np.shape(sample)[1] if not isinstance(sample, Value) else sample.shape[1]
-    bins = [_as_array(b) for b in (bins if _is_row(bins) else (bins,) * count)]
-    ranges = None if range is None else tuple([_as_range(limits) for limits in range])
+    bins = [_list_to_array(b) for b in (bins if _holds_edges(bins) else (bins,) * count)]
+    ranges = None if range is None else tuple([_range_attribute(limits) for limits in range])
     if len(bins) != count or (ranges is not None and len(ranges) != count):
         raise ShapeError(f"histogramdd: bins and ranges must have an entry for each of {count}")
-    edges = [b for b in bins if _is_row(b)]
-    numbers = tuple([None if _is_row(b) else as_size(b) for b in bins])
+    edges = [b for b in bins if _holds_edges(b)]
+    numbers = tuple([None if _holds_edges(b) else as_size(b) for b in bins])
     attrs = {"bins": numbers, "ranges": ranges, "density": bool(density)}
-    operands = (sample, _as_array(weights), *edges)
-    return (operands if edges else trimmed(*operands)), attrs
+    operands = (sample, _list_to_array(weights), *edges)
+    return (operands if edges else drop_trailing_nones(*operands)), attrs
 
 
 def _chosen_bins(bins: tuple, edges: tuple) -> list:

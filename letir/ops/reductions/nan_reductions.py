@@ -17,39 +17,39 @@ from letir.ops.elementwise.ufuncs import isnan, maximum, sqrt, where
 from letir.ops.reductions.cumulative import cumprod, cumsum
 from letir.ops.reductions.reductions import (
     any_,
+    define_arg_reduction,
     extremum_prepare,
-    keywords,
     max_,
     max_aval,
     mean,
     mean_prepare,
     min_,
-    place,
+    numpy_keywords,
     prod,
     reduced_axis,
     reduction_prepare,
     sum_,
 )
 from letir.ops.reductions.variance_and_average import (
-    by_keyword,
+    keyword_call,
     real_part,
-    spread_batch,
-    spread_impl,
     var_aval,
     var_decompose,
     var_prepare,
+    variance_batch,
+    variance_impl,
 )
 from letir.ops.shape.shape_and_creation import broadcast_to
 
 # ---- what is no number ----
 
 
-def _filled(x: Value, number) -> Value:
+def _replace_nan(x: Value, number) -> Value:
     """``x`` with ``number`` in the place of each nan."""
     return where(isnan(x), number, x) if x.type is None or x.type.inexact else x
 
 
-def _numbers(x: Value, mask):
+def _valid_mask(x: Value, mask):
     """Where ``x`` is a number and the mask holds; True if that is everywhere."""
     there = ~isnan(x) if x.type is None or x.type.inexact else True
     if mask is None:
@@ -65,7 +65,7 @@ def _nansum_decompose(
 ) -> Value:
     """The sum with 0 for nan."""
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "initial": initial}
-    return sum_(_filled(x, 0), where=True if mask is None else mask, **options)
+    return sum_(_replace_nan(x, 0), where=True if mask is None else mask, **options)
 
 
 def _nanprod_decompose(
@@ -73,15 +73,15 @@ def _nanprod_decompose(
 ) -> Value:
     """The product with 1 for nan."""
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims, "initial": initial}
-    return prod(_filled(x, 1), where=True if mask is None else mask, **options)
+    return prod(_replace_nan(x, 1), where=True if mask is None else mask, **options)
 
 
-def _reducing(name: str, numpy, decompose, prepare, **fields):
+def _define_nan_reduction(name: str, numpy, decompose, prepare, **fields):
     """Register a reduction that takes NumPy's keywords and a mask."""
 
     def impl(xp, x, *mask, **attrs):
         axis = attrs.pop("axis")  # None means all axes, not "not given"
-        return getattr(xp, name)(x, axis=axis, **keywords(mask, **attrs))
+        return getattr(xp, name)(x, axis=axis, **numpy_keywords(mask, **attrs))
 
     return composite(
         name,
@@ -90,19 +90,19 @@ def _reducing(name: str, numpy, decompose, prepare, **fields):
         prepare=prepare,
         numpy=(numpy,),
         batch=reduction_rule(name),
-        source=by_keyword("where"),
+        source=keyword_call("where"),
         **fields,
     )
 
 
-nansum = _reducing("nansum", np.nansum, _nansum_decompose, reduction_prepare)
-nanprod = _reducing("nanprod", np.nanprod, _nanprod_decompose, reduction_prepare)
+nansum = _define_nan_reduction("nansum", np.nansum, _nansum_decompose, reduction_prepare)
+nanprod = _define_nan_reduction("nanprod", np.nanprod, _nanprod_decompose, reduction_prepare)
 
 
 def _nanmean_decompose(x, mask=None, *, axis=None, dtype=None, keepdims=False) -> Value:
     """The mean of what is not nan; nan where there is nothing."""
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
-    return mean(_filled(x, 0), where=_numbers(x, mask), **options)
+    return mean(_replace_nan(x, 0), where=_valid_mask(x, mask), **options)
 
 
 def _nanmean_prepare(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
@@ -115,7 +115,7 @@ def _axis_of(a, axis):
     return reduced_axis(a, axis) if isinstance(a, Value) and a.type.inexact else axis
 
 
-nanmean = _reducing("nanmean", np.nanmean, _nanmean_decompose, _nanmean_prepare)
+nanmean = _define_nan_reduction("nanmean", np.nanmean, _nanmean_decompose, _nanmean_prepare)
 
 # ---- variance and deviation ----
 
@@ -132,11 +132,11 @@ def _nanvar_decompose(
     x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False
 ) -> Value:
     """The variance of what is not nan."""
-    there = _numbers(x, mask)
+    there = _valid_mask(x, mask)
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
     if there is True:
         return var_decompose(x, None, mean, ddof=ddof, **options)
-    x = _filled(x, 0)
+    x = _replace_nan(x, 0)
     if mean is None:
         mean = _center_of(x, there, axis, dtype)
     found = var_decompose(x, there, mean, **options)
@@ -161,33 +161,33 @@ def _nanvar_prepare(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, 
     return var_prepare(a, _axis_of(a, axis), dtype, out, ddof, keepdims, **others)
 
 
-def _spreading(name: str, numpy, decompose):
+def _define_nan_variance(name: str, numpy, decompose):
     """Register np.nanvar or np.nanstd."""
     return composite(
         name,
         decompose,
-        impl=spread_impl(name),
+        impl=variance_impl(name),
         aval=var_aval,
         prepare=_nanvar_prepare,
         numpy=(numpy,),
-        batch=spread_batch(name),
-        source=by_keyword("where", "mean"),
+        batch=variance_batch(name),
+        source=keyword_call("where", "mean"),
     )
 
 
-nanvar = _spreading("nanvar", np.nanvar, _nanvar_decompose)
-nanstd = _spreading("nanstd", np.nanstd, _nanstd_decompose)
+nanvar = _define_nan_variance("nanvar", np.nanvar, _nanvar_decompose)
+nanstd = _define_nan_variance("nanstd", np.nanstd, _nanstd_decompose)
 
 # ---- extrema ----
 
 
-def _extreme(reduce, beyond: float, x, mask, axis, keepdims, initial) -> Value:
+def _nan_extremum(reduce, beyond: float, x, mask, axis, keepdims, initial) -> Value:
     """The extremum of what is not nan; nan where there is nothing and no initial value."""
     if x.type is not None and not x.type.inexact:
         return reduce(x, axis, None, keepdims, initial, True if mask is None else mask)
-    there = _numbers(x, mask)
+    there = _valid_mask(x, mask)
     start = beyond if initial is None else initial
-    found = reduce(_filled(x, 0), axis, None, keepdims, start, there)
+    found = reduce(_replace_nan(x, 0), axis, None, keepdims, start, there)
     if initial is not None:
         return found
     some = any_(there, axis=axis, keepdims=keepdims)
@@ -196,22 +196,26 @@ def _extreme(reduce, beyond: float, x, mask, axis, keepdims, initial) -> Value:
 
 def _nanmax_decompose(x, mask=None, *, axis=None, keepdims=False, initial=None) -> Value:
     """The greatest of what is not nan."""
-    return _extreme(max_, -math.inf, x, mask, axis, keepdims, initial)
+    return _nan_extremum(max_, -math.inf, x, mask, axis, keepdims, initial)
 
 
 def _nanmin_decompose(x, mask=None, *, axis=None, keepdims=False, initial=None) -> Value:
     """The least of what is not nan."""
-    return _extreme(min_, math.inf, x, mask, axis, keepdims, initial)
+    return _nan_extremum(min_, math.inf, x, mask, axis, keepdims, initial)
 
 
-nanmax = _reducing("nanmax", np.nanmax, _nanmax_decompose, extremum_prepare, aval=max_aval)
-nanmin = _reducing("nanmin", np.nanmin, _nanmin_decompose, extremum_prepare, aval=max_aval)
-nanargmax = place(
+nanmax = _define_nan_reduction(
+    "nanmax", np.nanmax, _nanmax_decompose, extremum_prepare, aval=max_aval
+)
+nanmin = _define_nan_reduction(
+    "nanmin", np.nanmin, _nanmin_decompose, extremum_prepare, aval=max_aval
+)
+nanargmax = define_arg_reduction(
     "nanargmax",
     np.nanargmax,
     lambda xp, x, *, axis=None, keepdims=False: xp.nanargmax(x, axis=axis, keepdims=keepdims),
 )
-nanargmin = place(
+nanargmin = define_arg_reduction(
     "nanargmin",
     np.nanargmin,
     lambda xp, x, *, axis=None, keepdims=False: xp.nanargmin(x, axis=axis, keepdims=keepdims),
@@ -220,7 +224,7 @@ nanargmin = place(
 # ---- cumulative ----
 
 
-def _accumulating(name: str, numpy, decompose):
+def _define_nan_cumulative(name: str, numpy, decompose):
     """Register np.nancumsum or np.nancumprod."""
     return composite(
         name,
@@ -234,13 +238,13 @@ def _accumulating(name: str, numpy, decompose):
 
 def _nancumsum_decompose(x, *, axis=None, dtype=None) -> Value:
     """The cumulative sum with 0 for nan."""
-    return cumsum(_filled(x, 0), axis, dtype)
+    return cumsum(_replace_nan(x, 0), axis, dtype)
 
 
 def _nancumprod_decompose(x, *, axis=None, dtype=None) -> Value:
     """The cumulative product with 1 for nan."""
-    return cumprod(_filled(x, 1), axis, dtype)
+    return cumprod(_replace_nan(x, 1), axis, dtype)
 
 
-nancumsum = _accumulating("nancumsum", np.nancumsum, _nancumsum_decompose)
-nancumprod = _accumulating("nancumprod", np.nancumprod, _nancumprod_decompose)
+nancumsum = _define_nan_cumulative("nancumsum", np.nancumsum, _nancumsum_decompose)
+nancumprod = _define_nan_cumulative("nancumprod", np.nancumprod, _nancumprod_decompose)

@@ -25,7 +25,7 @@ from letir.ops.indexing.sorting import argsort, sort
 from letir.ops.indexing.take import take_along_axis
 from letir.ops.reductions.cumulative import cumsum
 from letir.ops.reductions.reductions import is_given, reduced_shape, sum_
-from letir.ops.reductions.variance_and_average import along, trimmed
+from letir.ops.reductions.variance_and_average import drop_trailing_nones, weights_along
 from letir.ops.shape.shape_and_creation import Sizes, broadcast_to, reshape
 from letir.ops.shape.transpose_join_split import int_or_tuple, move_axes, normalize_axes
 
@@ -40,15 +40,15 @@ _CONTINUOUS = {
 }
 
 
-def _rounded_up(place: Value, stays) -> Value:
+def _round_up_unless(place: Value, stays) -> Value:
     """The integer above ``place`` unless it ``stays`` at the one below."""
     below = floor(place)
     return where(stays(place - below, below), below, below + 1)
 
 
 _DISCRETE = {
-    "inverted_cdf": lambda q, n: _rounded_up(n * q - 1, lambda rest, below: rest == 0),
-    "closest_observation": lambda q, n: _rounded_up(
+    "inverted_cdf": lambda q, n: _round_up_unless(n * q - 1, lambda rest, below: rest == 0),
+    "closest_observation": lambda q, n: _round_up_unless(
         n * q - 1.5, lambda rest, below: (rest == 0) & (below % 2 == 1)
     ),
     "lower": lambda q, n: floor((n - 1) * q),
@@ -68,15 +68,15 @@ def _known_method(name: str, method: str) -> str:
     return method
 
 
-def _within(place: Value, n) -> Value:
+def _clip_to_index(place: Value, n) -> Value:
     """The place as an index of ``n`` elements; 0 where there are none."""
     return cast(maximum(minimum(place, n - 1), 0), np.int64)
 
 
-def _positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
+def _quantile_positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
     """(the element before, the one behind, the share of that); None for a single element."""
     if method in _DISCRETE:
-        return _within(_DISCRETE[method](q, n), n), None, None
+        return _clip_to_index(_DISCRETE[method](q, n), n), None, None
     if method == "averaged_inverted_cdf":
         virtual = n * q - 1
     elif method == "midpoint":
@@ -92,13 +92,13 @@ def _positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
         share = where(share == 0, 0.5, 1.0)
     elif method == "midpoint":
         share = where(share == 0, 0.0, 0.5)
-    return _within(before, n), _within(before + 1, n), share
+    return _clip_to_index(before, n), _clip_to_index(before + 1, n), share
 
 
 # ---- sorted columns ----
 
 
-def _columns(x: Value, axis) -> Value:
+def _reduced_axes_first(x: Value, axis) -> Value:
     """``x`` with its reduced axes as one, the first."""
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
     in_front = move_axes(x, axes, tuple(range(len(axes))))
@@ -117,26 +117,26 @@ def _may_be_nan(x: Value) -> bool:
     return x.type.inexact
 
 
-def _cleared(x: Value) -> Value:
+def _zero_for_nan(x: Value) -> Value:
     """``x`` with 0 for nan, which would reach derivatives of what is computed with it."""
     return where(isnan(x), 0, x) if _may_be_nan(x) else x
 
 
-def _counted(x: Value, skips: bool) -> tuple:
+def _count_valid(x: Value, skips: bool) -> tuple:
     """(how many elements of each column count, whether columns differ in that)."""
     if skips and _may_be_nan(x):
         return sum_(~isnan(x), axis=0), True
     return Sizes.of(x)[0], False
 
 
-def _nowhere(x: Value, n, differ: bool):
+def _lacks_quantile(x: Value, n, differ: bool):
     """Where a column has no quantile: a nan in it, or nothing that counts; False if nowhere."""
     if differ:
         return n == 0
     return sum_(isnan(x), axis=0) > 0 if _may_be_nan(x) else False
 
 
-def _picked(x: Value, places: Value, differ: bool) -> Value:
+def _take_rows(x: Value, places: Value, differ: bool) -> Value:
     """The elements of sorted columns at these places, the same for all or one for each."""
     if not differ:
         return x[places]
@@ -145,7 +145,9 @@ def _picked(x: Value, places: Value, differ: bool) -> Value:
     return reshape(take_along_axis(x, flat, 0), places.shape)
 
 
-def _finished(found: Value, absent, x: Value, axis, keepdims: bool, dtype, lead: int = 0) -> Value:
+def _finish_result(
+    found: Value, absent, x: Value, axis, keepdims: bool, dtype, lead: int = 0
+) -> Value:
     """The result in its dtype and shape, nan where it is absent."""
     found = cast(found, dtype)
     if absent is not False:
@@ -154,9 +156,9 @@ def _finished(found: Value, absent, x: Value, axis, keepdims: bool, dtype, lead:
     return reshape(found, (*found.shape[:lead], *shape)) if keepdims else found
 
 
-def _of_nothing(rows: Value, x: Value, axis, keepdims: bool, dtype) -> Value:
+def _empty_result(rows: Value, x: Value, axis, keepdims: bool, dtype) -> Value:
     """nan for each column of no elements."""
-    return _finished(sum_(rows, axis=0), True, x, axis, keepdims, dtype)
+    return _finish_result(sum_(rows, axis=0), True, x, axis, keepdims, dtype)
 
 
 # ---- medians ----
@@ -170,11 +172,11 @@ def _median_dtype(x) -> np.dtype:
 def _median_of(x, axis, keepdims, skips: bool) -> Value:
     """The mean of the two elements in the middle, which may be one."""
     dtype = _median_dtype(x)
-    rows = cast(_columns(x, axis), dtype)
+    rows = cast(_reduced_axes_first(x, axis), dtype)
     if rows.shape[0] == 0:
-        return _of_nothing(rows, x, axis, keepdims, dtype)
-    n, differ = _counted(rows, skips)
-    absent, rows = _nowhere(rows, n, differ), _cleared(sort(rows, 0))
+        return _empty_result(rows, x, axis, keepdims, dtype)
+    n, differ = _count_valid(rows, skips)
+    absent, rows = _lacks_quantile(rows, n, differ), _zero_for_nan(sort(rows, 0))
     if differ:
         ends = ((n - 1) // 2, minimum(n // 2, Sizes.of(rows)[0] - 1))
         one, other = (take_along_axis(rows, i[None], 0)[0] for i in ends)
@@ -182,7 +184,7 @@ def _median_of(x, axis, keepdims, skips: bool) -> Value:
         one, other = rows[(n - 1) // 2], rows[n // 2]
     # not their sum, which may overflow; and not by halves where they are one, which may be infinite
     middle = one * 0.5 + other * 0.5
-    return _finished(middle, absent, x, axis, keepdims, dtype)
+    return _finish_result(middle, absent, x, axis, keepdims, dtype)
 
 
 def _median_decompose(x, *, axis=None, keepdims=False) -> Value:
@@ -201,7 +203,7 @@ def _median_prepare(a, axis=None, out=None, overwrite_input=False, keepdims=Fals
     return (a,), {"axis": int_or_tuple(axis), "keepdims": keepdims}
 
 
-def _median_record(name: str, numpy, decompose):
+def _define_median(name: str, numpy, decompose):
     """Register np.median or np.nanmedian."""
     return composite(
         name,
@@ -217,8 +219,8 @@ def _median_record(name: str, numpy, decompose):
     )
 
 
-median = _median_record("median", np.median, _median_decompose)
-nanmedian = _median_record("nanmedian", np.nanmedian, _nanmedian_decompose)
+median = _define_median("median", np.median, _median_decompose)
+nanmedian = _define_median("nanmedian", np.nanmedian, _nanmedian_decompose)
 
 # ---- quantiles ----
 
@@ -254,35 +256,37 @@ def _quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
     kinds, skips = [type_of_operand(value) for value in (x, q)], name.startswith("nan")
     dtype = _quantile_dtype(name, *kinds, weights, method)
     q = q / 100 if name.endswith("percentile") else q
-    rows, lead = _columns(x, axis), len(kinds[1].shape)
+    rows, lead = _reduced_axes_first(x, axis), len(kinds[1].shape)
     if skips and x.size == 0:
-        return _of_nothing(rows, x, axis, keepdims, dtype)
+        return _empty_result(rows, x, axis, keepdims, dtype)
     if rows.shape[0] == 0:
         raise ShapeError("quantile: an empty axis has no quantile")
-    n, differ = _counted(rows, skips)
-    absent = _nowhere(rows, n, differ)
+    n, differ = _count_valid(rows, skips)
+    absent = _lacks_quantile(rows, n, differ)
     if weights is not None:
-        found = _weighted(rows, _columns(broadcast_to(along(weights, x, axis), x), axis), q)
+        found = _weighted_quantile(
+            rows, _reduced_axes_first(broadcast_to(weights_along(weights, x, axis), x), axis), q
+        )
     else:
         if differ and lead:  # each q for each column
             q = reshape(q, q.shape + (1,) * (rows.ndim - 1))
-        rows = _cleared(sort(rows, 0))
-        before, behind, share = _positions(method, q, n)
-        found = _picked(rows, before, differ)
+        rows = _zero_for_nan(sort(rows, 0))
+        before, behind, share = _quantile_positions(method, q, n)
+        found = _take_rows(rows, before, differ)
         if behind is not None:
             if not differ:
                 share = reshape(share, share.shape + (1,) * (rows.ndim - 1))
-            found = _between(found, _picked(rows, behind, differ), cast(share, dtype))
-    return _finished(found, absent, x, axis, keepdims, dtype, lead)
+            found = _interpolate(found, _take_rows(rows, behind, differ), cast(share, dtype))
+    return _finish_result(found, absent, x, axis, keepdims, dtype, lead)
 
 
-def _between(a: Value, b: Value, share: Value) -> Value:
+def _interpolate(a: Value, b: Value, share: Value) -> Value:
     """The line from ``a`` to ``b``, from the nearer end, as NumPy computes it."""
     step = b - a
     return where(share >= 0.5, b - step * (1 - share), a + step * share)
 
 
-def _weighted(rows: Value, weights: Value, q) -> Value:
+def _weighted_quantile(rows: Value, weights: Value, q) -> Value:
     """The first element at which the sum of the weights so far is the part ``q`` of all."""
     order = argsort(rows, 0)
     weights = cast(take_along_axis(weights, order, 0), np.float64)
@@ -297,7 +301,7 @@ def _weighted(rows: Value, weights: Value, q) -> Value:
     apart = q if not kind.shape else reshape(q, (*kind.shape, *[1] * rows.ndim))
     places = minimum(sum_(parts < apart, axis=len(kind.shape)), rows.shape[0] - 1)
     flat = reshape(places, (math.prod(kind.shape), *rows.shape[1:]))
-    rows = _cleared(take_along_axis(rows, order, 0))
+    rows = _zero_for_nan(take_along_axis(rows, order, 0))
     return reshape(take_along_axis(rows, flat, 0), places)
 
 
@@ -345,17 +349,17 @@ def _quantile_prepare(
         raise ShapeError(f"quantile: only method='inverted_cdf' supports weights, found {method!r}")
     keepdims = bool(keepdims) if is_given(keepdims) else False
     attrs = {"axis": int_or_tuple(axis), "method": method, "keepdims": keepdims}
-    return trimmed(a, _as_array(q), _as_array(weights)), attrs
+    return drop_trailing_nones(a, _list_to_array(q), _list_to_array(weights)), attrs
 
 
-def _as_array(numbers):
+def _list_to_array(numbers):
     """A list of numbers as an array; others, and lists with traced values, as they are."""
     if not isinstance(numbers, list | tuple) or any(isinstance(n, Value) for n in numbers):
         return numbers
     return np.asarray(numbers)
 
 
-def _quantile_record(name: str, numpy, decompose):
+def _define_quantile(name: str, numpy, decompose):
     """Register np.quantile or one of its like."""
 
     def impl(xp, x, q, weights=None, *, axis=None, method="linear", keepdims=False):
@@ -380,7 +384,7 @@ def _quantile_record(name: str, numpy, decompose):
     )
 
 
-quantile = _quantile_record("quantile", np.quantile, _quantile_decompose)
-percentile = _quantile_record("percentile", np.percentile, _percentile_decompose)
-nanquantile = _quantile_record("nanquantile", np.nanquantile, _nanquantile_decompose)
-nanpercentile = _quantile_record("nanpercentile", np.nanpercentile, _nanpercentile_decompose)
+quantile = _define_quantile("quantile", np.quantile, _quantile_decompose)
+percentile = _define_quantile("percentile", np.percentile, _percentile_decompose)
+nanquantile = _define_quantile("nanquantile", np.nanquantile, _nanquantile_decompose)
+nanpercentile = _define_quantile("nanpercentile", np.nanpercentile, _nanpercentile_decompose)

@@ -33,7 +33,7 @@ def reduced_shape(shape: tuple, axis, keepdims: bool) -> tuple:
     return tuple(1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes)
 
 
-def widened(dtype: np.dtype) -> np.dtype:
+def sum_dtype(dtype: np.dtype) -> np.dtype:
     """The dtype in which NumPy sums: integers below 64 bits widen."""
     kind = dtype.kind
     # https://numpy.org/doc/stable/reference/generated/numpy.sum.html, under dtype
@@ -90,20 +90,20 @@ def mean_prepare(a, axis=None, dtype=None, out=None, keepdims=False, *, where=Tr
     return operands, attrs
 
 
-def keywords(mask: tuple, **attrs) -> dict:
+def numpy_keywords(mask: tuple, **attrs) -> dict:
     """The keyword arguments for NumPy: the mask and what was given."""
     given = {name: value for name, value in attrs.items() if value is not None}
     return given | {"where": mask[0]} if mask else given
 
 
-def back(ct: Value, x: Value, axis, keepdims: bool) -> Value:
+def broadcast_back(ct: Value, x: Value, axis, keepdims: bool) -> Value:
     """A value of a reduction's result broadcast to its operand's shape."""
     if axis is not None and not keepdims:  # axis None: 0-d, which broadcasts by itself
         ct = expand_dims(ct, axis)
     return broadcast_to(ct, x)
 
 
-def masked(value: Value, mask: tuple) -> Value:
+def apply_mask(value: Value, mask: tuple) -> Value:
     """``value`` where the mask holds, else 0."""
     return where(mask[0], value, 0) if mask else value
 
@@ -118,18 +118,20 @@ def no_gradient(mask: tuple) -> tuple:
 
 def _sum_aval(x, *mask, axis, dtype, keepdims, initial=None):
     """The widened dtype unless one is asked for."""
-    return ArrayType(dtype or widened(x.dtype), reduced_shape(x.shape, axis, keepdims))
+    return ArrayType(dtype or sum_dtype(x.dtype), reduced_shape(x.shape, axis, keepdims))
 
 
 def _sum_vjp(ct, y, x, *mask, axis, keepdims, **_):
     """Every element that was summed gets the cotangent."""
-    return unbroadcast(masked(back(ct, x, axis, keepdims), mask), x), *no_gradient(mask)
+    return unbroadcast(apply_mask(broadcast_back(ct, x, axis, keepdims), mask), x), *no_gradient(
+        mask
+    )
 
 
 sum_ = define(
     "sum",
     lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.sum(
-        x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype, initial=initial)
+        x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, dtype=dtype, initial=initial)
     ),
     _sum_aval,
     vjp=_sum_vjp,
@@ -156,7 +158,7 @@ def _mean_aval(x, *mask, axis, dtype, keepdims):
     return ArrayType(dtype or found, reduced_shape(x.shape, axis, keepdims))
 
 
-def count(y: Value, x: Value, mask: tuple, axis, keepdims):
+def count_elements(y: Value, x: Value, mask: tuple, axis, keepdims):
     """How many elements each result of a mean has, broadcast to the operand if there is a mask."""
     if mask:
         # the mask may be smaller than x: it counts once for each element that it lets through
@@ -169,11 +171,15 @@ def count(y: Value, x: Value, mask: tuple, axis, keepdims):
 
 def _mean_vjp(ct, y, x, *mask, axis, dtype, keepdims):
     """Every element that was averaged gets its share of the cotangent."""
-    each = divided(ct, count(y, x, mask, axis, keepdims))  # before it is broadcast: fewer quotients
-    return unbroadcast(masked(back(each, x, axis, keepdims), mask), x), *no_gradient(mask)
+    each = divide_by_count(
+        ct, count_elements(y, x, mask, axis, keepdims)
+    )  # before it is broadcast: fewer quotients
+    return unbroadcast(apply_mask(broadcast_back(each, x, axis, keepdims), mask), x), *no_gradient(
+        mask
+    )
 
 
-def divided(g: Value, count) -> Value:
+def divide_by_count(g: Value, count) -> Value:
     """``g / count`` in the dtype of ``g``; integer counts divide in double precision, where none
     overflows.
     """
@@ -183,7 +189,7 @@ def divided(g: Value, count) -> Value:
 mean = define(
     "mean",
     lambda xp, x, *mask, axis=None, dtype=None, keepdims=False: xp.mean(
-        x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype)
+        x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, dtype=dtype)
     ),
     _mean_aval,
     vjp=_mean_vjp,
@@ -247,20 +253,22 @@ def _in_dtype_of(y: Value, x: Value) -> Value:
 def _prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
     """The cotangent times the product of all other factors."""
     others = _others_like(_in_dtype_of(y, x), mask, axis, initial)
-    return unbroadcast(masked(back(ct, x, axis, keepdims) * others, mask), x), *no_gradient(mask)
+    return unbroadcast(
+        apply_mask(broadcast_back(ct, x, axis, keepdims) * others, mask), x
+    ), *no_gradient(mask)
 
 
 def _prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
     """The sum of each tangent times the product of all other factors."""
     others = _others_like(_in_dtype_of(y, x), mask, axis, initial)
-    each = masked(_in_dtype_of(y, tangents[0]) * others, mask)
+    each = apply_mask(_in_dtype_of(y, tangents[0]) * others, mask)
     return recast(sum_(each, axis=axis, keepdims=keepdims), y.dtype)
 
 
 prod = define(
     "prod",
     lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.prod(
-        x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype, initial=initial)
+        x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, dtype=dtype, initial=initial)
     ),
     _sum_aval,
     vjp=_prod_vjp,
@@ -292,7 +300,7 @@ def _chosen(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
     """Where ``x`` is the extremum, and how many such places each result has (1 where it has
     none).
     """
-    here = equal(x, back(y, x, axis, keepdims))
+    here = equal(x, broadcast_back(y, x, axis, keepdims))
     here = mask[0] & here if mask else here
     ties = sum_(here, axis=axis, keepdims=keepdims)
     # 0 ties: the extremum is nan, which equals nothing, or the initial value
@@ -302,15 +310,15 @@ def _chosen(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
 def _max_vjp(ct, y, x, *mask, axis, keepdims, initial):
     """Ties share the cotangent equally."""
     here, ties = _chosen(y, x, mask, axis, keepdims)
-    return unbroadcast(where(here, back(divided(ct, ties), x, axis, keepdims), 0), x), *no_gradient(
-        mask
-    )
+    return unbroadcast(
+        where(here, broadcast_back(divide_by_count(ct, ties), x, axis, keepdims), 0), x
+    ), *no_gradient(mask)
 
 
 def _max_jvp(tangents, y, x, *mask, axis, keepdims, initial):
     """The mean of the tangents at the ties."""
     here, ties = _chosen(y, x, mask, axis, keepdims)
-    return divided(sum_(where(here, tangents[0], 0), axis=axis, keepdims=keepdims), ties)
+    return divide_by_count(sum_(where(here, tangents[0], 0), axis=axis, keepdims=keepdims), ties)
 
 
 def _extremum(name, numpy, impl, **fields):
@@ -337,7 +345,7 @@ max_ = _extremum(
     "max",
     (np.max, np.amax),
     lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.max(
-        x, axis=axis, keepdims=keepdims, **keywords(mask, initial=initial)
+        x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, initial=initial)
     ),
     onnx="ReduceMax",
 )
@@ -345,7 +353,7 @@ min_ = _extremum(
     "min",
     (np.min, np.amin),
     lambda xp, x, *mask, axis=None, keepdims=False, initial=None: xp.min(
-        x, axis=axis, keepdims=keepdims, **keywords(mask, initial=initial)
+        x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, initial=initial)
     ),
     onnx="ReduceMin",
 )
@@ -375,19 +383,19 @@ any_ = _logical(
     "any",
     np.any,
     lambda xp, x, *mask, axis=None, keepdims=False: xp.any(
-        x, axis=axis, keepdims=keepdims, **keywords(mask)
+        x, axis=axis, keepdims=keepdims, **numpy_keywords(mask)
     ),
 )
 all_ = _logical(
     "all",
     np.all,
     lambda xp, x, *mask, axis=None, keepdims=False: xp.all(
-        x, axis=axis, keepdims=keepdims, **keywords(mask)
+        x, axis=axis, keepdims=keepdims, **numpy_keywords(mask)
     ),
 )
 
 
-def place(name, numpy, impl, **facts):
+def define_arg_reduction(name, numpy, impl, **facts):
     """Register np.argmax or np.argmin."""
 
     def aval(x, *, axis, keepdims):
@@ -411,7 +419,7 @@ def place(name, numpy, impl, **facts):
     )
 
 
-argmax = place(
+argmax = define_arg_reduction(
     "argmax",
     np.argmax,
     lambda xp, x, *, axis=None, keepdims=False: xp.argmax(x, axis=axis, keepdims=keepdims),
@@ -419,7 +427,7 @@ argmax = place(
     needs_elements=True,
     cost="moderate",
 )
-argmin = place(
+argmin = define_arg_reduction(
     "argmin",
     np.argmin,
     lambda xp, x, *, axis=None, keepdims=False: xp.argmin(x, axis=axis, keepdims=keepdims),

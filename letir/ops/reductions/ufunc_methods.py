@@ -38,11 +38,11 @@ from letir.ops.define.records import (
 from letir.ops.elementwise.ufuncs import equal, exp, exp2, log_share, where
 from letir.ops.indexing.index_expressions import check_bounds
 from letir.ops.reductions.reductions import (
-    back,
-    keywords,
+    broadcast_back,
     max_,
     min_,
     no_gradient,
+    numpy_keywords,
     prod,
     reduced_shape,
     sum_,
@@ -58,12 +58,12 @@ def ufunc_of(name: str) -> np.ufunc:
     return next(f for f in PRIMITIVES[name].numpy if isinstance(f, np.ufunc))
 
 
-def _method(xp, name: str, which: str) -> Callable:
+def _ufunc_method(xp, name: str, which: str) -> Callable:
     """The method of the ufunc in the array module."""
     return getattr(getattr(xp, ufunc_of(name).__name__), which)
 
 
-def _folded_dtype(name: str, dtype: np.dtype, wanted: np.dtype | None) -> np.dtype:
+def _fold_dtype(name: str, dtype: np.dtype, wanted: np.dtype | None) -> np.dtype:
     """The dtype in which a ufunc folds arrays of ``dtype``. Raises DTypeError if it cannot."""
     ufunc = ufunc_of(name)
     try:
@@ -143,10 +143,10 @@ def _accumulate_aval(x, *, ufunc, axis, dtype):
     if not x.shape:
         raise ShapeError("accumulate: a 0-d array has no axis to go along")
     normalize_axes(axis, x.ndim)
-    return ArrayType(_folded_dtype(ufunc, x.dtype, dtype), x.shape)
+    return ArrayType(_fold_dtype(ufunc, x.dtype, dtype), x.shape)
 
 
-def _partials(y: Value, x: Value, ufunc: str) -> list[Value]:
+def _step_derivatives(y: Value, x: Value, ufunc: str) -> list[Value]:
     """The derivatives of each step of an accumulation along axis 0: by what came before, by x."""
     rule, before, after = PRIMITIVES[ufunc].vjp, y[:-1], y[1:]
     here = x[1:].astype(y.dtype) if x.dtype != y.dtype else x[1:]
@@ -160,7 +160,7 @@ def _accumulate_vjp(ct, y, x, *, ufunc, axis, dtype):
     if not x.shape[axis]:
         return (unbroadcast(ct, x),)
     y, x_first, ct = (move_axes(v, (axis,), (0,)) for v in (y, x, ct))
-    by_before, by_x = _partials(y, x_first, ufunc)
+    by_before, by_x = _step_derivatives(y, x_first, ufunc)
     sums = flip(linear_recurrence(flip(by_before, 0), flip(ct, 0)), 0)
     found = concatenate([sums[:1], sums[1:] * by_x])
     return (unbroadcast(move_axes(found, (0,), (axis,)), x),)
@@ -173,7 +173,7 @@ def _accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
     if not x.shape[axis]:
         return recast(t, y.dtype)
     y_first, x, t = (move_axes(v, (axis,), (0,)) for v in (y, x, recast(t, y.dtype)))
-    by_before, by_x = _partials(y_first, x, ufunc)
+    by_before, by_x = _step_derivatives(y_first, x, ufunc)
     found = linear_recurrence(by_before, concatenate([t[:1], t[1:] * by_x]))
     return recast(move_axes(found, (0,), (axis,)), y.dtype)
 
@@ -189,21 +189,21 @@ def _check_length(x: Value, axis, ufunc: str) -> None:
         )
 
 
-def _folded(write, which: str, ufunc: str, *operands: str, **attrs) -> str:
+def _method_call(write, which: str, ufunc: str, *operands: str, **attrs) -> str:
     """A call of a method of a ufunc."""
     return write.call(f"np.{ufunc_of(ufunc).__name__}.{which}", *operands, **attrs)
 
 
 ufunc_accumulate = define(
     "ufunc_accumulate",
-    lambda xp, x, *, ufunc, axis=0, dtype=None: _method(xp, ufunc, "accumulate")(
+    lambda xp, x, *, ufunc, axis=0, dtype=None: _ufunc_method(xp, ufunc, "accumulate")(
         x, axis=axis, dtype=dtype
     ),
     _accumulate_aval,
     vjp=_accumulate_vjp,
     jvp=_accumulate_jvp,
     batch=axes_rule("ufunc_accumulate"),
-    source=lambda write, x, *, ufunc, **attrs: _folded(write, "accumulate", ufunc, x, **attrs),
+    source=lambda write, x, *, ufunc, **attrs: _method_call(write, "accumulate", ufunc, x, **attrs),
 )
 
 # ---- reduce ----
@@ -233,10 +233,10 @@ _WEIGHTS = {  # weight(y, x, axis): derivatives by each element, where no chain 
 }
 
 
-def _weights(y, x, mask, ufunc: str, axis, keepdims: bool) -> Value:
+def _element_weights(y, x, mask, ufunc: str, axis, keepdims: bool) -> Value:
     """The derivative of a reduction by each element, 0 where it is masked."""
     x = where(mask[0], x, _NEUTRAL[ufunc]) if mask else x
-    return _WEIGHTS[ufunc](back(y, x, axis, keepdims), x, axis)
+    return _WEIGHTS[ufunc](broadcast_back(y, x, axis, keepdims), x, axis)
 
 
 def _reduce_aval(x, *mask, ufunc, axis, dtype, keepdims, initial):
@@ -249,12 +249,12 @@ def _reduce_aval(x, *mask, ufunc, axis, dtype, keepdims, initial):
             raise ShapeError(
                 f"{found.__name__}.reduce of an empty axis of {x.shape} has no value: give initial="
             )
-    return ArrayType(_folded_dtype(ufunc, x.dtype, dtype), shape)
+    return ArrayType(_fold_dtype(ufunc, x.dtype, dtype), shape)
 
 
 def _reduce_decompose(x, *mask, ufunc, axis=0, dtype=None, keepdims=False, initial=None):
     """The last of an accumulation, of which its derivatives are made."""
-    found = _folded_dtype(ufunc, x.dtype, dtype)
+    found = _fold_dtype(ufunc, x.dtype, dtype)
     if mask and ufunc not in _NEUTRAL:
         raise MissingRule(f"{ufunc}: reduce with where= has no derivative: use numpy.where before")
     x = x if x.dtype == found else x.astype(found)
@@ -283,8 +283,8 @@ def _reduce_vjp(ct, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
         _check_length(x, axis, ufunc)
         attrs |= {"ufunc": ufunc, "axis": axis, "keepdims": keepdims}
         return _chain_vjp(ct, y, x, *mask, transform=transform, **attrs)
-    each = _weights(y, x, mask, ufunc, axis, keepdims)
-    return unbroadcast(back(ct, x, axis, keepdims) * each, x), *no_gradient(mask)
+    each = _element_weights(y, x, mask, ufunc, axis, keepdims)
+    return unbroadcast(broadcast_back(ct, x, axis, keepdims) * each, x), *no_gradient(mask)
 
 
 def _reduce_jvp(tangents, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
@@ -293,7 +293,7 @@ def _reduce_jvp(tangents, y, x, *mask, transform, ufunc, axis, keepdims, **attrs
         _check_length(x, axis, ufunc)
         attrs |= {"ufunc": ufunc, "axis": axis, "keepdims": keepdims}
         return _chain_jvp(tangents, y, x, *mask, transform=transform, **attrs)
-    each = _weights(y, x, mask, ufunc, axis, keepdims)
+    each = _element_weights(y, x, mask, ufunc, axis, keepdims)
     return broadcast_tangent(sum_(tangents[0] * each, axis=axis, keepdims=keepdims), y)
 
 
@@ -309,14 +309,14 @@ def _without_transform(rule: Callable) -> Callable:
 ufunc_reduce = composite(
     "ufunc_reduce",
     _reduce_decompose,
-    impl=lambda xp, x, *mask, ufunc, axis, dtype, keepdims, initial: _method(xp, ufunc, "reduce")(
-        x, axis=axis, keepdims=keepdims, **keywords(mask, dtype=dtype, initial=initial)
-    ),
+    impl=lambda xp, x, *mask, ufunc, axis, dtype, keepdims, initial: _ufunc_method(
+        xp, ufunc, "reduce"
+    )(x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, dtype=dtype, initial=initial)),
     aval=_reduce_aval,
     vjp=_reduce_vjp,
     jvp=_reduce_jvp,
     batch=_without_transform(reduction_rule("ufunc_reduce")),
-    source=lambda write, x, *mask, ufunc, **attrs: _folded(
+    source=lambda write, x, *mask, ufunc, **attrs: _method_call(
         write, "reduce", ufunc, x, *[f"where={m}" for m in mask], **attrs
     ),
 )
@@ -336,12 +336,12 @@ def _reduceat_aval(x, *, ufunc, indices, axis, dtype):
         if i < 0:
             raise ShapeError(f"reduceat: index {i} is negative")
     shape = (*x.shape[:axis], len(indices), *x.shape[axis + 1 :])
-    return ArrayType(_folded_dtype(ufunc, x.dtype, dtype), shape)
+    return ArrayType(_fold_dtype(ufunc, x.dtype, dtype), shape)
 
 
 def _reduceat_decompose(x, *, ufunc, indices, axis=0, dtype=None):
     """A reduction for each segment; an index that is not before the next one names an element."""
-    found = _folded_dtype(ufunc, x.dtype, dtype)
+    found = _fold_dtype(ufunc, x.dtype, dtype)
     x = move_axes(x if x.dtype == found else x.astype(found), (axis % x.ndim,), (0,))
     parts = []
     for start, end in itertools.pairwise((*indices, x.shape[0])):
@@ -365,12 +365,12 @@ def _batched_reduceat(args, mapped, *, axis, transform, **attrs):
 ufunc_reduceat = composite(
     "ufunc_reduceat",
     _reduceat_decompose,
-    impl=lambda xp, x, *, ufunc, indices, axis, dtype: _method(xp, ufunc, "reduceat")(
+    impl=lambda xp, x, *, ufunc, indices, axis, dtype: _ufunc_method(xp, ufunc, "reduceat")(
         x, xp.asarray(indices, dtype=int), axis=axis, dtype=dtype
     ),
     aval=_reduceat_aval,
     batch=_batched_reduceat,
-    source=lambda write, x, *, ufunc, indices, **attrs: _folded(
+    source=lambda write, x, *, ufunc, indices, **attrs: _method_call(
         write, "reduceat", ufunc, x, f"np.array({list(indices)}, dtype=int)", **attrs
     ),
 )

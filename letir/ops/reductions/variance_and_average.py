@@ -25,11 +25,11 @@ from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.ufuncs import conj, maximum, real, sqrt, where
 from letir.ops.reductions.reductions import (
     NO_VALUE,
-    back,
-    count,
-    divided,
+    apply_mask,
+    broadcast_back,
+    count_elements,
+    divide_by_count,
     is_given,
-    masked,
     max_,
     mean,
     mean_prepare,
@@ -44,7 +44,7 @@ from letir.ops.shape.transpose_join_split import normalize_axes, transpose
 # ---- variance and deviation ----
 
 
-def trimmed(*operands) -> tuple:
+def drop_trailing_nones(*operands) -> tuple:
     """The operands without those at the end that are None."""
     while operands[-1] is None:
         operands = operands[:-1]
@@ -70,7 +70,7 @@ def var_prepare(
         ddof = correction
     operands, attrs = mean_prepare(a, axis, dtype, out, keepdims, where=where)
     mask = operands[1] if len(operands) > 1 else None
-    return trimmed(a, mask, mean if is_given(mean) else None), {**attrs, "ddof": ddof}
+    return drop_trailing_nones(a, mask, mean if is_given(mean) else None), {**attrs, "ddof": ddof}
 
 
 def var_aval(x, mask=None, mean=None, *, axis, dtype, ddof, keepdims):
@@ -93,9 +93,9 @@ def real_part(x: Value) -> Value:
     return real(x) if x.type is not None and x.dtype.kind == "c" else x
 
 
-def _freedom(y: Value, x: Value, mask, axis, ddof, keepdims):
+def _variance_divisor(y: Value, x: Value, mask, axis, ddof, keepdims):
     """By what a sum of squares is divided: the number of elements less ``ddof``, at least 0."""
-    n = count(y, x, () if mask is None else (mask,), axis, keepdims)
+    n = count_elements(y, x, () if mask is None else (mask,), axis, keepdims)
     return max(n - ddof, 0) if isinstance(n, int) else maximum(n - ddof, 0)
 
 
@@ -110,7 +110,7 @@ def var_decompose(
     around = _deviations(x, mask, mean, axis, dtype)
     squares = real(around * conj(around))
     total = sum_(squares, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
-    found = total / _freedom(total, x, mask, axis, ddof, keepdims)
+    found = total / _variance_divisor(total, x, mask, axis, ddof, keepdims)
     return found if kind is None else recast(found, kind.dtype)
 
 
@@ -120,8 +120,10 @@ def _var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, tra
     There is no term by the mean of ``x`` itself: the deviations from it add up to 0.
     """
     around = conj(_deviations(x, mask, mean, axis, dtype))
-    each = divided(2 * real_part(ct), _freedom(y, x, mask, axis, ddof, keepdims))
-    slopes = masked(back(each, x, axis, keepdims) * around, () if mask is None else (mask,))
+    each = divide_by_count(2 * real_part(ct), _variance_divisor(y, x, mask, axis, ddof, keepdims))
+    slopes = apply_mask(
+        broadcast_back(each, x, axis, keepdims) * around, () if mask is None else (mask,)
+    )
     found = unbroadcast(slopes, x), None, None if mean is None else unbroadcast(-slopes, mean)
     return found[: 1 + (mask is not None or mean is not None) + (mean is not None)]
 
@@ -132,15 +134,17 @@ def _var_jvp(tangents, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdim
     toward = by_x if by_mean is None else -by_mean if by_x is None else by_x - by_mean
     each = 2 * real(conj(_deviations(x, mask, mean, axis, dtype)) * toward)
     total = sum_(each, axis=axis, keepdims=keepdims, where=True if mask is None else mask)
-    return recast(divided(total, _freedom(y, x, mask, axis, ddof, keepdims)), y.dtype)
+    return recast(
+        divide_by_count(total, _variance_divisor(y, x, mask, axis, ddof, keepdims)), y.dtype
+    )
 
 
-def _nonzero(y: Value) -> Value:
+def _one_for_zero(y: Value) -> Value:
     """``y`` with 1 for 0."""
     return where(y == 0, 1, y)
 
 
-def spread_impl(name: str):
+def variance_impl(name: str):
     """The numerics of np.var and np.std."""
 
     def impl(xp, x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False):
@@ -151,7 +155,7 @@ def spread_impl(name: str):
     return impl
 
 
-def by_keyword(*names: str):
+def keyword_call(*names: str):
     """The form of a call whose operands after the first are keywords, as far as they are there."""
 
     def source(write, x, *others, **attrs):
@@ -161,7 +165,7 @@ def by_keyword(*names: str):
     return source
 
 
-def spread_batch(name: str):
+def variance_batch(name: str):
     """The rule of var and std: the mask and the mean broadcast as their slices do."""
 
     def rule(args, mapped, *, axis, transform=None, **attrs):
@@ -174,34 +178,34 @@ def spread_batch(name: str):
     return batch_first(rule)
 
 
-def _spread_record(name: str, numpy, decompose, vjp, jvp):
+def _define_variance(name: str, numpy, decompose, vjp, jvp):
     """Register np.var or np.std."""
     return composite(
         name,
         decompose,
-        impl=spread_impl(name),
+        impl=variance_impl(name),
         aval=var_aval,
         vjp=vjp,
         jvp=jvp,
-        batch=spread_batch(name),
+        batch=variance_batch(name),
         prepare=var_prepare,
         numpy=(numpy,),
-        source=by_keyword("where", "mean"),
+        source=keyword_call("where", "mean"),
     )
 
 
-var = _spread_record("var", np.var, var_decompose, _var_vjp, _var_jvp)
+var = _define_variance("var", np.var, var_decompose, _var_vjp, _var_jvp)
 
 
 def _std_vjp(ct, y, x, *rest, transform=None, **attrs):
     """That of the variance by the chain rule."""
     # where y is 0, so are all deviations: then 0, not 0 / 0
-    return _var_vjp(real_part(ct) / (2 * _nonzero(real_part(y))), y, x, *rest, **attrs)
+    return _var_vjp(real_part(ct) / (2 * _one_for_zero(real_part(y))), y, x, *rest, **attrs)
 
 
 def _std_jvp(tangents, y, x, *rest, transform=None, **attrs):
     """That of the variance by the chain rule."""
-    return _var_jvp(tangents, y, x, *rest, **attrs) / (2 * _nonzero(y))
+    return _var_jvp(tangents, y, x, *rest, **attrs) / (2 * _one_for_zero(y))
 
 
 def _std_decompose(
@@ -212,7 +216,7 @@ def _std_decompose(
     return sqrt(var_decompose(x, mask, mean, **options))
 
 
-std = _spread_record("std", np.std, _std_decompose, _std_vjp, _std_jvp)
+std = _define_variance("std", np.std, _std_decompose, _std_vjp, _std_jvp)
 
 # ---- average ----
 
@@ -220,7 +224,7 @@ std = _spread_record("std", np.std, _std_decompose, _std_vjp, _std_jvp)
 def _average_decompose(x, weights, *, axis=None, keepdims=False) -> Value:
     """The sum of products with the weights, divided by the sum of these."""
     dtype = _average_dtype(x, weights)
-    weights = along(weights, x, axis)
+    weights = weights_along(weights, x, axis)
     total = sum_(weights, axis=axis, dtype=dtype, keepdims=keepdims)
     return sum_(cast(x * weights, dtype), axis=axis, keepdims=keepdims) / total
 
@@ -231,7 +235,7 @@ def _average_dtype(x, weights) -> np.dtype:
     return np.result_type(x.dtype, weights.dtype, *exact)
 
 
-def along(weights: Value, x: Value, axis) -> Value:
+def weights_along(weights: Value, x: Value, axis) -> Value:
     """Weights of the shape of some axes of ``x``, as they broadcast to ``x``."""
     if weights.shape == x.shape:
         return weights

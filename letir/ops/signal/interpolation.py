@@ -13,7 +13,7 @@ from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.ufuncs import clip, where
 from letir.ops.indexing.searchsorted import searchsorted
 from letir.ops.indexing.sorting import argsort
-from letir.ops.reductions.variance_and_average import trimmed
+from letir.ops.reductions.variance_and_average import drop_trailing_nones
 from letir.ops.shape.transpose_join_split import concatenate
 
 
@@ -72,7 +72,7 @@ def _interp_prepare(x, xp, fp, left=None, right=None, period=None):
         period = float(period)
         if period == 0:
             raise ShapeError("interp: period must be a non-zero value")
-    return trimmed(x, xp, fp, left, right), {"period": period}
+    return drop_trailing_nones(x, xp, fp, left, right), {"period": period}
 
 
 def _interp_impl(xp, x, places, values, left=None, right=None, *, period=None):

@@ -15,7 +15,7 @@ from letir.ops.linalg.cross_kron_vander import vander_decompose
 from letir.ops.linalg.matrix_parts import known_value
 from letir.ops.linalg.svd import pinv
 from letir.ops.reductions.reductions import sum_
-from letir.ops.reductions.variance_and_average import trimmed
+from letir.ops.reductions.variance_and_average import drop_trailing_nones
 from letir.ops.shape.shape_and_creation import Sizes, reshape, zeros_like
 from letir.ops.shape.transpose_join_split import stack
 
@@ -128,7 +128,7 @@ def _check_points(x, y, w, deg: int) -> None:
 
 def _polyfit_prepare(x, y, deg, rcond=None, w=None):
     """np.polyfit's call without its further results."""
-    return trimmed(x, y, w), {
+    return drop_trailing_nones(x, y, w), {
         "deg": operator.index(deg),
         "rcond": None if rcond is None else float(rcond),
     }
