@@ -1,7 +1,7 @@
-"""Covariance: cov, corrcoef.
+"""Covariances and correlation coefficients: cov, corrcoef.
 
-Traced as themselves and computed by NumPy's own functions; their rules are those of what they
-decompose into.
+Both are composites computed by NumPy's own functions and differentiated through their
+decompositions.
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ from letir.ops.shape.transpose_join_split import concatenate, squeeze
 
 
 def _as_matrix(x: Value, rowvar: bool) -> Value:
-    """Variables in rows, observations in columns."""
+    """``x`` as a matrix with variables in rows and observations in columns."""
     if x.ndim > 2:
         raise ShapeError(f"cov: an array of {x.ndim} axes has more than 2")
     if x.ndim < 2:
@@ -30,24 +30,24 @@ def _as_matrix(x: Value, rowvar: bool) -> Value:
 
 
 def _all_variables(m, y, rowvar: bool, dtype) -> Value:
-    """All variables in rows."""
+    """The variables of both operands, in rows."""
     there = [a.dtype for a in (m, y) if a is not None]
     kind = np.result_type(*there, np.float64) if dtype is None else dtype
     x = _as_matrix(cast(m, kind), rowvar)
     if y is None:
         return x
     rows = _as_matrix(cast(y, kind), True)
-    # as NumPy has it: one observation in a row each is not transposed
+    # as in NumPy, a single row is not transposed
     return concatenate([x, rows if rowvar or rows.shape[0] == 1 else rows.T], 0)
 
 
 def _no_variable(m: Value, rowvar: bool) -> bool:
-    """Whether there is no variable at all, for which NumPy gives an empty result."""
+    """Whether there are no variables, for which NumPy returns an empty result."""
     return m.ndim == 2 and m.shape[0 if rowvar else 1] == 0
 
 
 def _empty_covariance(m: Value) -> Value:
-    """The covariances of no variables, which are real."""
+    """The empty covariance matrix of no variables, which is real."""
     return reshape(cast(real(m), np.float64), -1)[:0][:, None][:, :0]
 
 
@@ -59,7 +59,7 @@ def _conjugate_transpose(x: Value) -> Value:
 def _cov_decompose(
     m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
 ) -> Value:
-    """The products of the deviations of every pair of variables, averaged."""
+    """The mean of the products of deviations for every pair of variables."""
     if _no_variable(m, rowvar):
         return _empty_covariance(m)
     x = _all_variables(m, y, rowvar, dtype)
@@ -79,10 +79,10 @@ def _cov_decompose(
 
 
 def _divisor(total, weights, aweights, ddof):
-    """By what the products are divided, at least 0."""
+    """The divisor of the sums of products: the degrees of freedom, at least 0."""
     if isinstance(total, int):
         return max(total - ddof, 0)
-    if weights is None:  # its size is known when it runs
+    if weights is None:  # the number of observations is known when the program runs
         return maximum(total - ddof, 0)
     if ddof == 0:
         return total
@@ -101,7 +101,7 @@ def _cov_prepare(
     *,
     dtype=None,
 ):
-    """np.cov's call: (variables, more of them, two kinds of weights), as far as given."""
+    """np.cov: the operands are (m, y, fweights, aweights), without trailing Nones."""
     return drop_trailing_nones(m, y, fweights, aweights), {
         "rowvar": bool(rowvar),
         "bias": bool(bias),
@@ -113,7 +113,7 @@ def _cov_prepare(
 def _cov_impl(
     xp, m, y=None, fweights=None, aweights=None, *, rowvar=True, bias=False, ddof=None, dtype=None
 ):
-    """np.cov, with its operands in another order."""
+    """np.cov, whose operands are in another order."""
     return xp.cov(m, y, rowvar, bias, ddof, fweights, aweights, dtype=dtype)
 
 
@@ -128,9 +128,9 @@ cov = composite(
 
 
 def _corrcoef_decompose(x, y=None, *, rowvar=True, dtype=None) -> Value:
-    """The covariances, divided by the deviations of both variables.
+    """The covariances divided by the standard deviations of both variables.
 
-    Its derivative is not cut where rounding takes a coefficient beyond 1, where NumPy clips it.
+    NumPy clips coefficients that rounding takes beyond 1; the derivative ignores that.
     """
     if _no_variable(x, rowvar):
         return _empty_covariance(x)

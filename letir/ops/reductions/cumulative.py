@@ -1,14 +1,14 @@
-"""Scans: cumsum, and the numbers of places that it makes.
+"""Cumulative sums and products: cumsum, cumprod.
 
-The cumulative product, and linear recurrences, which its derivatives are.
-
-Each element of y = cumprod(x) is a product; its derivative by one factor is the product of the
-others, which is right where factors are zero, unlike y / x.
+The derivative of an element of cumprod with respect to a factor is the product of the other
+factors, which is right where factors are zero, unlike y / x. Both derivatives of cumprod are linear
+recurrences (``_recurrence``).
 """
 
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import along_axis_rule
@@ -20,24 +20,24 @@ from letir.ops.shape.transpose_join_split import concatenate, flip, move_axes, n
 
 
 def _cumsum_aval(x, *, axis, dtype):
-    """The shape of the operand, or its elements in a row without an axis."""
+    """The operand's shape, or one axis of all its elements if ``axis`` is None."""
     if axis is not None:
         normalize_axes(axis, max(x.ndim, 1))
-    # of a 0-d array NumPy makes one of one element, whatever the axis
+    # NumPy turns a 0-d array into an array of one element, whatever the axis
     return ArrayType(
         dtype or sum_dtype(x.dtype), (x.size,) if axis is None or not x.shape else x.shape
     )
 
 
 def _cumsum_vjp(ct, y, x, *, axis, dtype):
-    """The cumulative sum from the other end."""
+    """The cumulative sum of the cotangent from the other end."""
     along = 0 if axis is None else axis
-    # element i is in all sums from i on; no ct.sum() - cumsum, which would cancel
+    # element i is in all sums from i on; ct.sum() - cumsum(ct) would cancel
     total = flip(cumsum(flip(ct, along), along), along)
     return (unbroadcast(reshape(total, x) if axis is None else total, x),)
 
 
-cumsum = define(
+cumsum: Primitive = define(
     "cumsum",
     lambda xp, x, *, axis=None, dtype=None: xp.cumsum(x, axis=axis, dtype=dtype),
     _cumsum_aval,
@@ -62,16 +62,16 @@ cumsum = define(
 
 
 def number_along(x: Value, axis: int) -> Value:
-    """For each element its place along ``axis``, from 1: without the size, which may be a name."""
+    """The position of each element along ``axis``, from 1. The size may be symbolic."""
     ones = ones_like(real(x) if x.dtype.kind == "c" else x)
     return cumsum(ones, axis=axis, dtype=np.int64)  # half precision counts to 2048 only
 
 
 def _recurrence(a: Value, b: Value) -> Value:
-    """y with ``y[i] = a[i] * y[i - 1] + b[i]`` along the last axis, from 0.
+    """y with ``y[i] = a[i] * y[i - 1] + b[i]`` along the last axis, and ``y[-1] = 0``.
 
-    By doubling: log2(n) steps on whole arrays (Hillis and Steele, Data parallel algorithms, CACM
-    1986). Nothing is divided, so that it is right where ``a`` is 0.
+    By recursive doubling: log2(n) steps on whole arrays (Hillis and Steele, Data parallel
+    algorithms, CACM 1986). There is no division, so it is right where ``a`` is 0.
     """
     shift, n = 1, b.shape[-1]
     while shift < n:
@@ -84,9 +84,9 @@ def _recurrence(a: Value, b: Value) -> Value:
 
 
 def _axis_last(x: Value, axis) -> Value:
-    """``x`` with the axis of the cumulation as its last.
+    """``x`` with the cumulated axis moved to the end.
 
-    Raises MissingRule if its size is unknown: how many steps a recurrence has depends on it.
+    Raises MissingRule if its size is unknown: the number of steps of a recurrence depends on it.
     """
     rows = None
     if x.type is not None:
@@ -100,22 +100,24 @@ def _axis_last(x: Value, axis) -> Value:
 
 
 def _axis_restored(rows: Value, x: Value, axis) -> Value:
-    """What ``_axis_last`` made of an array of the shape of ``x``, undone."""
+    """``rows`` with the last axis moved back: the inverse of ``_axis_last`` for the shape of
+    ``x``.
+    """
     if axis is None or not x.shape:
         return reshape(rows, x)
     return move_axes(rows, (-1,), (axis,))
 
 
 def _exclusive(y: Value) -> Value:
-    """The products before each element: ``y`` moved on by one, from 1."""
+    """The exclusive products before each element: ``y`` shifted by one, starting with 1."""
     return concatenate([ones_like(y[..., :1]), y[..., :-1]], -1)
 
 
 def _cumprod_vjp(ct, y, x, *, axis, dtype):
-    """The product before each factor, times the sum of the cotangents of all later products, each
-    divided by all that came before.
+    """The cotangent of factor i: the product of the factors before i, times the sum over j >= i of
+    ``ct[j]`` and the product of the factors from i + 1 to j.
     """
-    # of the factors as they are multiplied, which are real for a real dtype
+    # factors in the dtype in which they are multiplied, real for a real dtype
     row, cts = _axis_last(recast(x, y.dtype), axis), _axis_last(ct, axis)
     if 0 in x.shape:
         return (None,)
@@ -125,7 +127,7 @@ def _cumprod_vjp(ct, y, x, *, axis, dtype):
 
 
 def _cumprod_jvp(tangents, y, x, *, axis, dtype):
-    """The product rule from element to element."""
+    """The tangents by the product rule, from element to element."""
     row, along = (_axis_last(recast(v, y.dtype), axis) for v in (x, tangents[0]))
     if 0 in x.shape:
         return reshape(recast(tangents[0], y.dtype), y)

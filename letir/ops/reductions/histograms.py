@@ -1,11 +1,13 @@
-"""Histograms: histogram_bin_edges, histogram, histogramdd, each traced as itself.
+"""Histograms: histogram_bin_edges, histogram, histogramdd, each traced as one operation.
 
-Counts have no derivative. Sums of ``weights`` have one by these; edges that follow from the data
-have one by the least and the greatest element, and densities by the edges. The number of bins that
-a rule such as ``bins="auto"`` finds is an attribute, which a guard checks.
+Counts have no derivative. Sums of ``weights`` have one with respect to the weights, edges computed
+from the data with respect to the least and the greatest element, and densities with respect to the
+edges. The number of bins that a rule such as ``bins="auto"`` finds is an attribute, and a guard
+checks it.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +28,7 @@ from letir.ops.shape.transpose_join_split import stack, transpose
 
 
 def _bin_count_batch(args, axes, /, **attrs):
-    """The rule of bin_count: a number for each example."""
+    """The batching rule of bin_count: one number for each example, in a loop."""
     return LoopOverExamples(lambda: bin_count)(args, axes, **attrs)
 
 
@@ -44,7 +46,7 @@ bin_count = define(
 
 
 def _number_of_bins(a, bins, range) -> int:
-    """The number itself, or what a rule finds, for which a guard is recorded."""
+    """``bins`` if it is a number; the number that a rule finds, for which a guard is recorded."""
     if not isinstance(bins, str):
         return as_size(bins)
     if not isinstance(a, Value):
@@ -53,17 +55,17 @@ def _number_of_bins(a, bins, range) -> int:
 
 
 def _range_attribute(range):
-    """``range`` as an attribute."""
+    """``range`` as an attribute: None, or a pair of Python numbers."""
     return None if range is None else tuple([getattr(n, "tolist", lambda n=n: n)() for n in range])
 
 
 def _list_to_array(numbers):
-    """A list of numbers as an array."""
+    """``numbers`` as an array if it is a list or a tuple."""
     return np.asarray(numbers) if isinstance(numbers, list | tuple) else numbers
 
 
 def _holds_edges(bins) -> bool:
-    """Whether bins are given by their edges, or for each axis."""
+    """Whether ``bins`` is a sequence: edges, or an entry for each axis."""
     return isinstance(bins, list | tuple) or (not isinstance(bins, str) and np.ndim(bins) > 0)
 
 
@@ -71,16 +73,16 @@ def _holds_edges(bins) -> bool:
 
 
 def _edges_dtype(a: ArrayType, range) -> np.dtype:
-    """The dtype of the edges: NumPy is asked."""
+    """The dtype of the edges, found by calling NumPy."""
     return np.histogram_bin_edges(np.zeros(1, a.dtype), 1, range).dtype
 
 
 def _edges_decompose(a, *, bins, range=None) -> Value:
-    """Edges at equal distances from the least to the greatest element, or over ``range``."""
+    """Evenly spaced edges from the least to the greatest element, or over ``range``."""
     if bins < 1:
         raise ShapeError(f"histogram: the number of bins must be positive, found {bins}")
     dtype = _edges_dtype(a.type, range)
-    none = cast(sum_(a) * 0, dtype)  # 0, where the program has its values
+    none = cast(sum_(a) * 0, dtype)  # a traced 0
     if range is not None:
         first, last = none + range[0], none + range[1]
     elif a.size == 0:
@@ -90,12 +92,12 @@ def _edges_decompose(a, *, bins, range=None) -> Value:
     same = first == last
     first, last = where(same, first - 0.5, first), where(same, last + 0.5, last)
     steps = np.arange(bins + 1).astype(dtype)
-    # the last one exactly: the greatest element lies on it
+    # the last edge exactly: the greatest element lies on it
     return where(steps == bins, last, steps * ((last - first) / bins) + first)
 
 
 def _edges_prepare(a, bins=10, range=None, weights=None):
-    """np.histogram_bin_edges' call; weights do not matter."""
+    """np.histogram_bin_edges, for which weights do not matter."""
     range = _range_attribute(range)
     return (a,), {"bins": _number_of_bins(a, bins, range), "range": range}
 
@@ -110,17 +112,17 @@ histogram_bin_edges = composite(
 
 
 def _find_bins(a: Value, edges: Value) -> tuple[Value, Value]:
-    """(the bin of each element, whether it is in any)."""
+    """(the bin of each element, whether it is in any bin)."""
     last = edges[-1]
     found = searchsorted(edges, a, "right") - 1
     count = edges.shape[0] - 1
-    # the last bin has both its edges
+    # the last bin includes its right edge
     inside = (a >= edges[0]) & (a <= last)
     return clip(where(a == last, count - 1, found), 0, max(count - 1, 0)), inside
 
 
 def _bin_contributions(inside: Value, weights, dtype) -> Value:
-    """What each element adds to its bin."""
+    """The contribution of each element to its bin: 1 or its weight, 0 if it is in no bin."""
     return cast(inside, dtype) if weights is None else where(inside, weights, 0)
 
 
@@ -130,7 +132,7 @@ def _bin_contributions(inside: Value, weights, dtype) -> Value:
 def _histogram_decompose(
     a, edges=None, weights=None, *, bins=None, range=None, density=False
 ) -> tuple[Value, Value]:
-    """(what is in each bin, the edges)."""
+    """(the count or weight of each bin, the edges)."""
     if weights is not None and weights.shape != a.shape:
         raise ShapeError(f"histogram: weights of shape {weights.shape} for data of {a.shape}")
     row = reshape(a, -1)
@@ -148,7 +150,7 @@ def _histogram_decompose(
 
 
 def _histogram_prepare(a, bins=10, range=None, density=None, weights=None):
-    """np.histogram's call: (data, edges or None, weights), as far as given."""
+    """np.histogram: the operands are (data, edges or None, weights), without trailing Nones."""
     weights, bins, range = _list_to_array(weights), _list_to_array(bins), _range_attribute(range)
     a = _list_to_array(a)
     attrs = {"bins": None, "range": range, "density": bool(density)}
@@ -163,7 +165,7 @@ def _histogram_impl(xp, a, edges=None, weights=None, *, bins=None, range=None, d
 
 
 def _histogram_source(write, a, edges="None", weights="None", *, bins, range, density):
-    """np.histogram, with its operands as keywords."""
+    """A call of np.histogram with its operands as keywords."""
     given = {"bins": write.literal(bins) if edges == "None" else edges, "weights": weights}
     named = [f"{name}={text}" for name, text in given.items() if text != "None"]
     return write.numpy_call(a, *named, range=range, density=density)
@@ -186,12 +188,13 @@ histogram = composite(
 def _histogramdd_decompose(
     sample, weights=None, *edges, bins, ranges=None, density=False
 ) -> tuple[Value, ...]:
-    """(what is in each block, the edges along each axis)."""
+    """(the count or weight of each block, the edges along each axis)."""
     if sample.ndim != 2 or sample.shape[1] != len(bins):
         raise ShapeError(f"histogramdd: points of shape {sample.shape} in {len(bins)} dimensions")
     given = iter(edges)
     columns = [sample[:, i] for i, _ in enumerate(bins)]
-    found, place, inside = [], 0, True
+    found, place = [], 0
+    inside: Any = True
     for i, column in enumerate(columns):
         limits = None if ranges is None else ranges[i]
         lines = (
@@ -209,7 +212,7 @@ def _histogramdd_decompose(
 
 
 def _densities(blocks: Value, edges: list[Value]) -> Value:
-    """The contents by volume, which add up to 1."""
+    """The contents of each block divided by its volume and by the sum of all contents."""
     total = sum_(blocks)
     for i, lines in enumerate(edges):
         widths = lines[1:] - lines[:-1]
@@ -220,7 +223,7 @@ def _densities(blocks: Value, edges: list[Value]) -> Value:
 
 
 def _histogramdd_prepare(sample, bins=10, range=None, density=None, weights=None):
-    """np.histogramdd's call: (points, weights or None, the edges that are given)."""
+    """np.histogramdd: the operands are (points, weights or None, the edges that are given)."""
     if isinstance(sample, list | tuple):
         sample = transpose(stack([_list_to_array(row) for row in sample]))
     count = np.shape(sample)[1] if not isinstance(sample, Value) else sample.shape[1]
@@ -236,19 +239,19 @@ def _histogramdd_prepare(sample, bins=10, range=None, density=None, weights=None
 
 
 def _chosen_bins(bins: tuple, edges: tuple) -> list:
-    """The number of bins, or the edges, for each axis."""
+    """The number of bins or the edges for each axis, as np.histogramdd takes them."""
     rest = iter(edges)
     return [next(rest) if n is None else n for n in bins]
 
 
 def _histogramdd_impl(xp, sample, weights=None, *edges, bins, ranges=None, density=False):
-    """np.histogramdd, with its results in a row."""
+    """np.histogramdd, with its results as one flat tuple."""
     found, lines = xp.histogramdd(sample, _chosen_bins(bins, edges), ranges, density, weights)
     return (found, *lines)
 
 
 def _histogramdd_source(write, sample, weights="None", *edges, bins, ranges, density):
-    """np.histogramdd, with its results in a row."""
+    """A call of np.histogramdd with its results as one flat tuple."""
     texts = ", ".join(str(b) for b in _chosen_bins(bins, edges))
     call = write.call(
         "np.histogramdd",

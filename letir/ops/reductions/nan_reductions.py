@@ -1,9 +1,9 @@
 """Reductions that skip nan: nansum, nanprod, nanmax, nanmin, nanmean, nanvar, nanstd, nanargmax,
 nanargmin, nancumsum, nancumprod.
 
-Each is traced as itself and computed by NumPy's own function, with NumPy's warnings. A nan has no
-derivative and sends none on: it is replaced before anything is computed with it, so that no rule of
-any order meets it.
+Each is a composite computed by NumPy's own function, with NumPy's warnings. The decomposition
+replaces every nan before it computes with it, so that derivatives of any order are 0 for nan
+elements and nan never spreads.
 """
 
 import math
@@ -41,16 +41,16 @@ from letir.ops.reductions.variance_and_average import (
 )
 from letir.ops.shape.shape_and_creation import broadcast_to
 
-# ---- what is no number ----
+# ---- nan ----
 
 
 def _replace_nan(x: Value, number) -> Value:
-    """``x`` with ``number`` in the place of each nan."""
+    """``x`` with each nan replaced by ``number``."""
     return where(isnan(x), number, x) if x.type is None or x.type.inexact else x
 
 
 def _valid_mask(x: Value, mask):
-    """Where ``x`` is a number and the mask holds; True if that is everywhere."""
+    """Where ``x`` is not nan and the mask holds; True if that is certain everywhere."""
     there = ~isnan(x) if x.type is None or x.type.inexact else True
     if mask is None:
         return there
@@ -100,18 +100,20 @@ nanprod = _define_nan_reduction("nanprod", np.nanprod, _nanprod_decompose, reduc
 
 
 def _nanmean_decompose(x, mask=None, *, axis=None, dtype=None, keepdims=False) -> Value:
-    """The mean of what is not nan; nan where there is nothing."""
+    """The mean of the elements that are not nan; nan if there are none."""
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
     return mean(_replace_nan(x, 0), where=_valid_mask(x, mask), **options)
 
 
 def _nanmean_prepare(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
-    """The call of np.nanmean, which takes an axis of a 0-d array."""
+    """np.nanmean, which accepts an axis for a 0-d array."""
     return mean_prepare(a, _axis_of(a, axis), dtype, out, keepdims, where=where)
 
 
 def _axis_of(a, axis):
-    """``axis``, which a 0-d array has too if it may be nan: others go to np.mean or np.var."""
+    """``axis`` as an attribute. NumPy accepts an axis for a 0-d array only if it may be nan; others
+    are handed to np.mean or np.var.
+    """
     return reduced_axis(a, axis) if isinstance(a, Value) and a.type.inexact else axis
 
 
@@ -121,7 +123,7 @@ nanmean = _define_nan_reduction("nanmean", np.nanmean, _nanmean_decompose, _nanm
 
 
 def _center_of(x: Value, there: Value, axis, dtype) -> Value:
-    """The mean of what is there, 0 where nothing is: nan would reach derivatives."""
+    """The mean of the valid elements, 0 if there are none: nan would reach derivatives."""
     part = real_part(x) if dtype is not None and dtype.kind != "c" else x
     total = sum_(part, axis=axis, keepdims=True, where=there)
     n = sum_(broadcast_to(there, x), axis=axis, keepdims=True)
@@ -131,7 +133,7 @@ def _center_of(x: Value, there: Value, axis, dtype) -> Value:
 def _nanvar_decompose(
     x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False
 ) -> Value:
-    """The variance of what is not nan."""
+    """The variance of the elements that are not nan."""
     there = _valid_mask(x, mask)
     options = {"axis": axis, "dtype": dtype, "keepdims": keepdims}
     if there is True:
@@ -140,7 +142,7 @@ def _nanvar_decompose(
     if mean is None:
         mean = _center_of(x, there, axis, dtype)
     found = var_decompose(x, there, mean, **options)
-    # where there are too few it is nan in NumPy, and here no derivative gets infinite
+    # nan where there are too few elements, as in NumPy, computed without a division by zero
     n = sum_(broadcast_to(there, x), axis=axis, keepdims=keepdims)
     few = n <= ddof
     scaled = found * where(few, 1.0, n / where(few, 1, n - ddof)) if ddof else found
@@ -157,7 +159,7 @@ def _nanstd_decompose(
 
 
 def _nanvar_prepare(a, axis=None, dtype=None, out=None, ddof=0, keepdims=False, **others):
-    """The call of np.nanvar and np.nanstd, which take an axis of a 0-d array."""
+    """np.nanvar and np.nanstd, which accept an axis for a 0-d array."""
     return var_prepare(a, _axis_of(a, axis), dtype, out, ddof, keepdims, **others)
 
 
@@ -182,7 +184,10 @@ nanstd = _define_nan_variance("nanstd", np.nanstd, _nanstd_decompose)
 
 
 def _nan_extremum(reduce, beyond: float, x, mask, axis, keepdims, initial) -> Value:
-    """The extremum of what is not nan; nan where there is nothing and no initial value."""
+    """The extremum of the elements that are not nan; nan if there are none and no ``initial``.
+
+    ``beyond`` is the infinity that no element exceeds.
+    """
     if x.type is not None and not x.type.inexact:
         return reduce(x, axis, None, keepdims, initial, True if mask is None else mask)
     there = _valid_mask(x, mask)
@@ -195,12 +200,12 @@ def _nan_extremum(reduce, beyond: float, x, mask, axis, keepdims, initial) -> Va
 
 
 def _nanmax_decompose(x, mask=None, *, axis=None, keepdims=False, initial=None) -> Value:
-    """The greatest of what is not nan."""
+    """The greatest element that is not nan."""
     return _nan_extremum(max_, -math.inf, x, mask, axis, keepdims, initial)
 
 
 def _nanmin_decompose(x, mask=None, *, axis=None, keepdims=False, initial=None) -> Value:
-    """The least of what is not nan."""
+    """The least element that is not nan."""
     return _nan_extremum(min_, math.inf, x, mask, axis, keepdims, initial)
 
 

@@ -1,13 +1,10 @@
-"""Where a quantile lies among ``n`` sorted elements, by each of NumPy's methods.
+"""Order statistics: median, quantile, percentile, and nanmedian, nanquantile, nanpercentile.
 
-Hyndman and Fan, Sample quantiles in statistical packages, The American Statistician 50(4), 1996;
-their nine types, and four simple ones of NumPy's own.
-
-Order statistics: median, quantile, percentile, and nanmedian, nanquantile, nanpercentile.
-
-Each is traced as itself and computed by NumPy's own function. Its rules are those of sorting: the
-derivative goes to the elements between which the result lies (where elements tie, to one of them),
-and by ``q`` it is the slope between these. A result that is nan has no derivative.
+Each is a composite computed by NumPy's own function and differentiated through a sort: the
+cotangent goes to the elements between which the result lies (to one of them where elements tie),
+and the derivative with respect to ``q`` is the slope between these elements. A nan result has no
+derivative. The methods are the nine types of Hyndman and Fan (Sample quantiles in statistical
+packages, The American Statistician 50(4), 1996) and four of NumPy's own.
 """
 
 import math
@@ -41,7 +38,7 @@ _CONTINUOUS = {
 
 
 def _round_up_unless(place: Value, stays) -> Value:
-    """The integer above ``place`` unless it ``stays`` at the one below."""
+    """``floor(place) + 1``, or ``floor(place)`` where ``stays(rest, below)``."""
     below = floor(place)
     return where(stays(place - below, below), below, below + 1)
 
@@ -60,7 +57,7 @@ METHODS = frozenset([*_CONTINUOUS, *_DISCRETE, *_OTHERS])
 
 
 def _known_method(name: str, method: str) -> str:
-    """The method. Raises ShapeError for one that is not NumPy's."""
+    """``method``. Raises ShapeError if NumPy has no such method."""
     if method not in METHODS:
         raise ShapeError(
             f"{name}: {method!r} is not a valid method. Use one of: {', '.join(sorted(METHODS))}"
@@ -69,19 +66,22 @@ def _known_method(name: str, method: str) -> str:
 
 
 def _clip_to_index(place: Value, n) -> Value:
-    """The place as an index of ``n`` elements; 0 where there are none."""
+    """``place`` clipped to the indices of ``n`` elements; 0 if there are none."""
     return cast(maximum(minimum(place, n - 1), 0), np.int64)
 
 
 def _quantile_positions(method: str, q, n) -> tuple[Value, Value | None, Value | None]:
-    """(the element before, the one behind, the share of that); None for a single element."""
+    """(index of the element before, index of the one after, weight of the one after).
+
+    The last two are None for methods that return a single element.
+    """
     if method in _DISCRETE:
         return _clip_to_index(_DISCRETE[method](q, n), n), None, None
     if method == "averaged_inverted_cdf":
         virtual = n * q - 1
     elif method == "midpoint":
         virtual = 0.5 * (floor((n - 1) * q) + ceil((n - 1) * q))
-    elif method == "linear":  # the formula below rounds more
+    elif method == "linear":  # the general formula below has more rounding errors
         virtual = (n - 1) * q
     else:
         alpha, beta = _CONTINUOUS[method]
@@ -95,11 +95,11 @@ def _quantile_positions(method: str, q, n) -> tuple[Value, Value | None, Value |
     return _clip_to_index(before, n), _clip_to_index(before + 1, n), share
 
 
-# ---- sorted columns ----
+# ---- columns: the elements of each result along axis 0 ----
 
 
 def _reduced_axes_first(x: Value, axis) -> Value:
-    """``x`` with its reduced axes as one, the first."""
+    """``x`` with its reduced axes merged into one and moved to the front."""
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
     in_front = move_axes(x, axes, tuple(range(len(axes))))
     if len(axes) == 1:
@@ -113,31 +113,36 @@ def _reduced_axes_first(x: Value, axis) -> Value:
 
 
 def _may_be_nan(x: Value) -> bool:
-    """Whether elements can be nan."""
+    """Whether the dtype has nan."""
     return x.type.inexact
 
 
 def _zero_for_nan(x: Value) -> Value:
-    """``x`` with 0 for nan, which would reach derivatives of what is computed with it."""
+    """``x`` with each nan replaced by 0, so that nan does not reach derivatives."""
     return where(isnan(x), 0, x) if _may_be_nan(x) else x
 
 
 def _count_valid(x: Value, skips: bool) -> tuple:
-    """(how many elements of each column count, whether columns differ in that)."""
+    """(the number of elements that count in each column, whether it differs between columns).
+
+    ``skips``: nan elements do not count.
+    """
     if skips and _may_be_nan(x):
         return sum_(~isnan(x), axis=0), True
     return Sizes.of(x)[0], False
 
 
 def _lacks_quantile(x: Value, n, differ: bool):
-    """Where a column has no quantile: a nan in it, or nothing that counts; False if nowhere."""
+    """Where a column has no quantile, because it has a nan or no element that counts; False if all
+    columns have one.
+    """
     if differ:
         return n == 0
     return sum_(isnan(x), axis=0) > 0 if _may_be_nan(x) else False
 
 
 def _take_rows(x: Value, places: Value, differ: bool) -> Value:
-    """The elements of sorted columns at these places, the same for all or one for each."""
+    """The elements of sorted columns at these indices, which differ between columns or not."""
     if not differ:
         return x[places]
     kept = x.shape[1:]
@@ -148,7 +153,7 @@ def _take_rows(x: Value, places: Value, differ: bool) -> Value:
 def _finish_result(
     found: Value, absent, x: Value, axis, keepdims: bool, dtype, lead: int = 0
 ) -> Value:
-    """The result in its dtype and shape, nan where it is absent."""
+    """The result in its final dtype and shape, nan where ``absent``. ``lead``: axes of ``q``."""
     found = cast(found, dtype)
     if absent is not False:
         found = where(absent, math.nan, found)
@@ -157,7 +162,7 @@ def _finish_result(
 
 
 def _empty_result(rows: Value, x: Value, axis, keepdims: bool, dtype) -> Value:
-    """nan for each column of no elements."""
+    """nan for each column, where columns have no elements."""
     return _finish_result(sum_(rows, axis=0), True, x, axis, keepdims, dtype)
 
 
@@ -165,12 +170,12 @@ def _empty_result(rows: Value, x: Value, axis, keepdims: bool, dtype) -> Value:
 
 
 def _median_dtype(x) -> np.dtype:
-    """The dtype of a mean."""
+    """The dtype of a median, as of a mean."""
     return x.dtype if x.dtype.kind in "fc" else np.dtype(np.float64)
 
 
 def _median_of(x, axis, keepdims, skips: bool) -> Value:
-    """The mean of the two elements in the middle, which may be one."""
+    """The mean of the two middle elements, which may be the same."""
     dtype = _median_dtype(x)
     rows = cast(_reduced_axes_first(x, axis), dtype)
     if rows.shape[0] == 0:
@@ -182,7 +187,7 @@ def _median_of(x, axis, keepdims, skips: bool) -> Value:
         one, other = (take_along_axis(rows, i[None], 0)[0] for i in ends)
     else:
         one, other = rows[(n - 1) // 2], rows[n // 2]
-    # not their sum, which may overflow; and not by halves where they are one, which may be infinite
+    # halves are added: the sum of the elements may overflow
     middle = one * 0.5 + other * 0.5
     return _finish_result(middle, absent, x, axis, keepdims, dtype)
 
@@ -198,7 +203,7 @@ def _nanmedian_decompose(x, *, axis=None, keepdims=False) -> Value:
 
 
 def _median_prepare(a, axis=None, out=None, overwrite_input=False, keepdims=False):
-    """The call of np.median and np.nanmedian."""
+    """np.median and np.nanmedian."""
     keepdims = bool(keepdims) if is_given(keepdims) else False
     return (a,), {"axis": int_or_tuple(axis), "keepdims": keepdims}
 
@@ -226,12 +231,12 @@ nanmedian = _define_median("nanmedian", np.nanmedian, _nanmedian_decompose)
 
 
 def _quantile_dtype(name: str, x: ArrayType, q: ArrayType, weights, method: str) -> np.dtype:
-    """The dtype that NumPy's function of this name gives: it is asked."""
+    """The dtype of the quantile, found by calling the NumPy function ``name``."""
     numbers = {"i": 0, "f": 0.0}
     one = numbers[q.dtype.kind] if q.weak and q.dtype.kind in numbers else np.zeros(1, q.dtype)
     given = {} if weights is None else {"weights": np.ones(1)}
     some = np.ones(1, x.dtype)
-    if x.size == 0 and name.startswith("nan"):  # a mean of nothing, whatever the method
+    if x.size == 0 and name.startswith("nan"):  # NumPy takes the mean of an empty array
         return np.result_type(x.dtype, *[np.float64] * (x.dtype.kind in "biu"))
     try:
         return getattr(np, name)(some, one, method=method, **given).dtype
@@ -240,11 +245,11 @@ def _quantile_dtype(name: str, x: ArrayType, q: ArrayType, weights, method: str)
 
 
 def _quantile_aval(name: str):
-    """The type rule: the shape of ``q``, then that of the reduced array."""
+    """The type rule: the shape of ``q``, then the reduced shape of the array."""
 
     def aval(x, q, weights=None, *, axis, method, keepdims):
         dtype = _quantile_dtype(name, x, q, weights, method)
-        # of an array of nothing NumPy takes one mean, however many quantiles are asked for
+        # for an empty array NumPy takes one mean, however many quantiles are asked for
         lead = () if x.size == 0 and name.startswith("nan") else q.shape
         return ArrayType(dtype, lead + reduced_shape(x.shape, axis, keepdims))
 
@@ -252,11 +257,11 @@ def _quantile_aval(name: str):
 
 
 def _quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
-    """Between which sorted elements the quantile lies, and what is there."""
-    kinds, skips = [type_of_operand(value) for value in (x, q)], name.startswith("nan")
-    dtype = _quantile_dtype(name, *kinds, weights, method)
+    """The quantiles of ``x`` at ``q``, as the NumPy function ``name`` defines them."""
+    q_type, skips = type_of_operand(q), name.startswith("nan")
+    dtype = _quantile_dtype(name, type_of_operand(x), q_type, weights, method)
     q = q / 100 if name.endswith("percentile") else q
-    rows, lead = _reduced_axes_first(x, axis), len(kinds[1].shape)
+    rows, lead = _reduced_axes_first(x, axis), len(q_type.shape)
     if skips and x.size == 0:
         return _empty_result(rows, x, axis, keepdims, dtype)
     if rows.shape[0] == 0:
@@ -268,7 +273,7 @@ def _quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
             rows, _reduced_axes_first(broadcast_to(weights_along(weights, x, axis), x), axis), q
         )
     else:
-        if differ and lead:  # each q for each column
+        if differ and lead:  # every q with every column
             q = reshape(q, q.shape + (1,) * (rows.ndim - 1))
         rows = _zero_for_nan(sort(rows, 0))
         before, behind, share = _quantile_positions(method, q, n)
@@ -281,13 +286,15 @@ def _quantile_of(name: str, x, q, weights, axis, method, keepdims) -> Value:
 
 
 def _interpolate(a: Value, b: Value, share: Value) -> Value:
-    """The line from ``a`` to ``b``, from the nearer end, as NumPy computes it."""
+    """Linear interpolation between ``a`` and ``b``, from the nearer end as in NumPy."""
     step = b - a
     return where(share >= 0.5, b - step * (1 - share), a + step * share)
 
 
 def _weighted_quantile(rows: Value, weights: Value, q) -> Value:
-    """The first element at which the sum of the weights so far is the part ``q`` of all."""
+    """The first element of each column at which the cumulative weight reaches the fraction
+    ``q``.
+    """
     order = argsort(rows, 0)
     weights = cast(take_along_axis(weights, order, 0), np.float64)
     if _may_be_nan(rows):
@@ -296,8 +303,8 @@ def _weighted_quantile(rows: Value, weights: Value, q) -> Value:
     parts = sums / where(sums[-1] == 0, 1, sums[-1])
     kind = type_of_operand(q)
     if kind.dtype.kind == "f" and not kind.weak:
-        parts = cast(parts, kind.dtype)  # as NumPy compares them
-    parts = where(parts == 0, -1, parts)  # what has no weight is not the first
+        parts = cast(parts, kind.dtype)  # the dtype in which NumPy compares
+    parts = where(parts == 0, -1, parts)  # elements before any weight are never chosen
     apart = q if not kind.shape else reshape(q, (*kind.shape, *[1] * rows.ndim))
     places = minimum(sum_(parts < apart, axis=len(kind.shape)), rows.shape[0] - 1)
     flat = reshape(places, (math.prod(kind.shape), *rows.shape[1:]))
@@ -306,28 +313,28 @@ def _weighted_quantile(rows: Value, weights: Value, q) -> Value:
 
 
 def _quantile_decompose(x, q, weights=None, *, axis=None, method="linear", keepdims=False) -> Value:
-    """What lies at the part ``q`` of the sorted elements."""
+    """The element at the fraction ``q`` of the sorted elements."""
     return _quantile_of("quantile", x, q, weights, axis, method, keepdims)
 
 
 def _nanquantile_decompose(
     x, q, weights=None, *, axis=None, method="linear", keepdims=False
 ) -> Value:
-    """What lies at the part ``q`` of the sorted elements that are not nan."""
+    """The element at the fraction ``q`` of the sorted elements that are not nan."""
     return _quantile_of("nanquantile", x, q, weights, axis, method, keepdims)
 
 
 def _percentile_decompose(
     x, q, weights=None, *, axis=None, method="linear", keepdims=False
 ) -> Value:
-    """The quantile of a hundredth."""
+    """The quantile at q / 100."""
     return _quantile_of("percentile", x, q, weights, axis, method, keepdims)
 
 
 def _nanpercentile_decompose(
     x, q, weights=None, *, axis=None, method="linear", keepdims=False
 ) -> Value:
-    """The quantile of a hundredth, of what is not nan."""
+    """The quantile at q / 100 of the elements that are not nan."""
     return _quantile_of("nanpercentile", x, q, weights, axis, method, keepdims)
 
 
@@ -343,7 +350,7 @@ def _quantile_prepare(
     weights=None,
     interpolation=None,
 ):
-    """The call of np.quantile and its like: (array, quantiles, weights if there are some)."""
+    """np.quantile and its variants: the operands are (array, q, weights if given)."""
     method = _known_method("quantile", method if interpolation is None else interpolation)
     if weights is not None and method != "inverted_cdf":
         raise ShapeError(f"quantile: only method='inverted_cdf' supports weights, found {method!r}")
@@ -353,21 +360,21 @@ def _quantile_prepare(
 
 
 def _list_to_array(numbers):
-    """A list of numbers as an array; others, and lists with traced values, as they are."""
+    """``numbers`` as an array if it is a list without traced values."""
     if not isinstance(numbers, list | tuple) or any(isinstance(n, Value) for n in numbers):
         return numbers
     return np.asarray(numbers)
 
 
 def _define_quantile(name: str, numpy, decompose):
-    """Register np.quantile or one of its like."""
+    """Register np.quantile or one of its variants."""
 
     def impl(xp, x, q, weights=None, *, axis=None, method="linear", keepdims=False):
         given = {} if weights is None else {"weights": weights}
         found = getattr(xp, name)(x, q, axis, method=method, keepdims=keepdims, **given)
         if found.shape or found.dtype == x.dtype == getattr(q, "dtype", x.dtype) or found == found:
             return found
-        # NumPy gives a single nan in the dtype of the array, whatever that of q is
+        # NumPy returns a single nan in the dtype of the array, whatever the dtype of q
         kinds = [WEAK[type(v)] if type(v) in WEAK else ArrayType(v.dtype, v.shape) for v in (x, q)]
         return found.astype(_quantile_dtype(name, *kinds, weights, method))
 

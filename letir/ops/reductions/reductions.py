@@ -1,15 +1,18 @@
 """Reductions: sum, prod, mean, max, min, any, all, argmax, argmin.
 
-All take NumPy's ``axis`` (None, an int or a tuple), ``keepdims``, ``dtype``, ``initial`` and, as a
-further operand, the mask ``where``. Axes stay as the user wrote them, negative ones too, so that
-programs do not depend on ranks.
+All take NumPy's ``axis`` (None, an int or a tuple), ``keepdims``, ``dtype``, ``initial`` and, as an
+operand, the mask ``where``. Axes stay as the user wrote them, negative ones too, so that programs
+do not depend on ranks.
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
@@ -27,38 +30,44 @@ from letir.ops.shape.transpose_join_split import (
 )
 
 
-def reduced_shape(shape: tuple, axis, keepdims: bool) -> tuple:
-    """``shape`` without the reduced axes, or with 1 in their place."""
+def reduced_shape(shape: tuple, axis: Any, keepdims: bool) -> tuple:
+    """``shape`` without the reduced axes, or with 1 in their place if ``keepdims``."""
     axes = range(len(shape)) if axis is None else normalize_axes(axis, len(shape))
     return tuple(1 if i in axes else n for i, n in enumerate(shape) if keepdims or i not in axes)
 
 
 def sum_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype in which NumPy sums: integers below 64 bits widen."""
+    """The dtype in which NumPy sums elements of ``dtype``: integers below 64 bits widen."""
     kind = dtype.kind
     # https://numpy.org/doc/stable/reference/generated/numpy.sum.html, under dtype
     return np.dtype(np.uint64 if kind == "u" else np.int64) if kind in "biu" else dtype
 
 
-NO_VALUE = np._NoValue  # NumPy's own mark for "not given"
+NO_VALUE = np._NoValue  # type: ignore[attr-defined]  # NumPy's private mark for "not given"
 
 
-def is_given(value) -> bool:
-    """Whether a caller gave this keyword (NumPy marks "not given" in its own way)."""
+def is_given(value: Any) -> bool:
+    """Whether a caller gave this keyword; NumPy marks "not given" with an object of its own."""
     return value is not NO_VALUE and value is not None
 
 
-def reduced_axis(a, axis):
-    """``axis`` as an attribute; of a 0-d array NumPy also takes 0 and -1 for all axes."""
+def reduced_axis(a: Any, axis: Any) -> Any:
+    """``axis`` as an attribute. For a 0-d array NumPy accepts 0 and -1 as well as None."""
     if type(axis) is int and axis in (0, -1) and isinstance(a, Value) and a.type and not a.shape:
         return None
     return int_or_tuple(axis)
 
 
 def reduction_prepare(
-    a, axis=None, dtype=None, out=None, keepdims=False, initial=NO_VALUE, where=True
-):
-    """The call of np.sum and its like: operands (array, mask if there is one), attributes."""
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    initial: Any = NO_VALUE,
+    where: Any = True,
+) -> tuple[tuple, dict[str, Any]]:
+    """np.sum and np.prod: the operands are the array, and the mask if there is one."""
     operands = (a,) if where is True or where is NO_VALUE else (a, where)
     return operands, {
         "axis": reduced_axis(a, axis),
@@ -68,37 +77,52 @@ def reduction_prepare(
     }
 
 
-def extremum_prepare(a, axis=None, out=None, keepdims=False, initial=NO_VALUE, where=True):
-    """The call of np.max and its like, which have no dtype."""
+def extremum_prepare(
+    a: Any,
+    axis: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    initial: Any = NO_VALUE,
+    where: Any = True,
+) -> tuple[tuple, dict[str, Any]]:
+    """np.max and np.min, which have no ``dtype``."""
     operands, attrs = reduction_prepare(a, axis, None, out, keepdims, initial, where)
     del attrs["dtype"]
     return operands, attrs
 
 
 def _logical_prepare(a, axis=None, out=None, keepdims=False, *, where=True):
-    """The call of np.any and np.all."""
+    """np.any and np.all."""
     operands, attrs = extremum_prepare(a, axis, out, keepdims, NO_VALUE, where)
     del attrs["initial"]
     return operands, attrs
 
 
-def mean_prepare(a, axis=None, dtype=None, out=None, keepdims=False, *, where=True):
-    """The call of np.mean, which has no initial value, and no axis of a 0-d array without mask."""
+def mean_prepare(
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    keepdims: Any = False,
+    *,
+    where: Any = True,
+) -> tuple[tuple, dict[str, Any]]:
+    """np.mean, which has no ``initial``, and which refuses an axis for a 0-d array without mask."""
     operands, attrs = reduction_prepare(a, None, dtype, out, keepdims, NO_VALUE, where)
     del attrs["initial"]
     attrs["axis"] = int_or_tuple(axis) if len(operands) == 1 else reduced_axis(a, axis)
     return operands, attrs
 
 
-def numpy_keywords(mask: tuple, **attrs) -> dict:
-    """The keyword arguments for NumPy: the mask and what was given."""
+def numpy_keywords(mask: tuple, **attrs: Any) -> dict[str, Any]:
+    """The keyword arguments for NumPy: the attributes that are not None, and the mask."""
     given = {name: value for name, value in attrs.items() if value is not None}
     return given | {"where": mask[0]} if mask else given
 
 
-def broadcast_back(ct: Value, x: Value, axis, keepdims: bool) -> Value:
-    """A value of a reduction's result broadcast to its operand's shape."""
-    if axis is not None and not keepdims:  # axis None: 0-d, which broadcasts by itself
+def broadcast_back(ct: Value, x: Value, axis: Any, keepdims: bool) -> Value:
+    """``ct``, of the shape of a reduction's result, broadcast to the shape of its operand ``x``."""
+    if axis is not None and not keepdims:  # with axis None the result is 0-d and broadcasts
         ct = expand_dims(ct, axis)
     return broadcast_to(ct, x)
 
@@ -117,25 +141,25 @@ def no_gradient(mask: tuple) -> tuple:
 
 
 def _sum_aval(x, *mask, axis, dtype, keepdims, initial=None):
-    """The widened dtype unless one is asked for."""
+    """The result's type, in the widened dtype unless ``dtype`` is given."""
     return ArrayType(dtype or sum_dtype(x.dtype), reduced_shape(x.shape, axis, keepdims))
 
 
 def _sum_vjp(ct, y, x, *mask, axis, keepdims, **_):
-    """Every element that was summed gets the cotangent."""
+    """The cotangent, broadcast to every element that was summed."""
     return unbroadcast(apply_mask(broadcast_back(ct, x, axis, keepdims), mask), x), *no_gradient(
         mask
     )
 
 
-sum_ = define(
+sum_: Primitive = define(
     "sum",
     lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.sum(
         x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, dtype=dtype, initial=initial)
     ),
     _sum_aval,
     vjp=_sum_vjp,
-    jvp=lambda t, y, x, *mask, initial, **attrs: sum_(  # without initial, a constant
+    jvp=lambda t, y, x, *mask, initial, **attrs: sum_(  # initial is a constant
         t[0], where=mask[0] if mask else True, **attrs
     ),
     prepare=reduction_prepare,
@@ -153,40 +177,44 @@ sum_ = define(
 
 
 def _mean_aval(x, *mask, axis, dtype, keepdims):
-    """float64 for integers, else the operand's dtype, unless one is asked for."""
+    """The result's type: float64 for integers, else the operand's dtype, unless ``dtype`` is
+    given.
+    """
     found = np.dtype(np.float64) if x.dtype.kind in "biu" else x.dtype
     return ArrayType(dtype or found, reduced_shape(x.shape, axis, keepdims))
 
 
-def count_elements(y: Value, x: Value, mask: tuple, axis, keepdims):
-    """How many elements each result of a mean has, broadcast to the operand if there is a mask."""
+def count_elements(y: Value, x: Value, mask: tuple, axis: Any, keepdims: bool) -> Any:
+    """The number of elements of ``x`` that are reduced to each element of ``y``.
+
+    An int where the shapes are known; one count for each result if there is a mask.
+    """
     if mask:
-        # the mask may be smaller than x: it counts once for each element that it lets through
-        counted = sum_(broadcast_to(mask[0], x), axis=axis, keepdims=keepdims)
-        return counted
+        # broadcast first: an element of a smaller mask counts for each element that it selects
+        return sum_(broadcast_to(mask[0], x), axis=axis, keepdims=keepdims)
     if x.type is not None and y.type is not None and type(x.size) is int:
-        return x.size // y.size if y.size else 1  # no result at all: nothing is divided
-    return prod(size(x)) // prod(size(y))  # when it runs: x // y of unknown shapes
+        return x.size // y.size if y.size else 1  # an empty result: nothing is divided
+    return prod(size(x)) // prod(size(y))  # unknown shapes: computed when the program runs
 
 
 def _mean_vjp(ct, y, x, *mask, axis, dtype, keepdims):
-    """Every element that was averaged gets its share of the cotangent."""
+    """The cotangent divided by the number of elements, broadcast to all that were averaged."""
     each = divide_by_count(
         ct, count_elements(y, x, mask, axis, keepdims)
-    )  # before it is broadcast: fewer quotients
+    )  # before broadcasting: fewer divisions
     return unbroadcast(apply_mask(broadcast_back(each, x, axis, keepdims), mask), x), *no_gradient(
         mask
     )
 
 
-def divide_by_count(g: Value, count) -> Value:
-    """``g / count`` in the dtype of ``g``; integer counts divide in double precision, where none
+def divide_by_count(g: Value, count: Any) -> Value:
+    """``g / count`` in the dtype of ``g``, divided in double precision, in which no integer count
     overflows.
     """
     return g / count if g.type is None else recast(g / count, g.dtype)
 
 
-mean = define(
+mean: Primitive = define(
     "mean",
     lambda xp, x, *mask, axis=None, dtype=None, keepdims=False: xp.mean(
         x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, dtype=dtype)
@@ -206,17 +234,17 @@ mean = define(
 
 
 def _factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
-    """For each element along the (flattened, last) reduced axes: the product, and the product of
-    all others.
+    """(the product, the product of all other factors) for each element along the reduced axes,
+    which are flattened to one last axis.
 
-    A tree of pairwise products, up and down again: exact where factors are zero, unlike y / x, and
+    A tree of pairwise products, up and down again: right where factors are zero, unlike y / x, and
     log2(n) deep.
     """
     if x.type is None:
         raise MissingRule(
             "prod: its derivative needs the shape of its operand; retype the program first"
         )
-    x = where(mask[0], x, 1) if mask else x  # what is masked is no factor
+    x = where(mask[0], x, 1) if mask else x  # masked elements are not factors
     axes = range(x.ndim) if axis is None else normalize_axes(axis, x.ndim)
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
     n = math.prod(x.shape[i] for i in axes)
@@ -224,12 +252,12 @@ def _factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
     levels = []
     while level.shape[-1] > 1:
         if level.shape[-1] % 2:
-            level = concatenate([level, ones_like(level[..., :1])], axis=-1)  # 1 changes no product
+            level = concatenate([level, ones_like(level[..., :1])], axis=-1)
         levels.append((level[..., 0::2], level[..., 1::2]))
         level = levels[-1][0] * levels[-1][1]
     total, others = level, ones_like(level) * (1 if initial is None else initial)
     for left, right in reversed(levels):
-        others = others[..., : left.shape[-1]]  # without the 1 that made the level above even
+        others = others[..., : left.shape[-1]]  # drop the 1 that made the level above even
         others = reshape(
             stack([others * right, others * left], axis=-1), (*kept, 2 * left.shape[-1])
         )
@@ -237,7 +265,7 @@ def _factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
 
 
 def _others_like(x: Value, mask, axis, initial) -> Value:
-    """The product of all other factors, in the shape of ``x``."""
+    """The product of all other factors for each element, in the shape of ``x``."""
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
     _, others = _factors(x, mask, axis, initial)
     kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
@@ -246,7 +274,7 @@ def _others_like(x: Value, mask, axis, initial) -> Value:
 
 
 def _in_dtype_of(y: Value, x: Value) -> Value:
-    """``x`` as its elements are multiplied: their real parts for a real dtype."""
+    """``x`` in the dtype of ``y``, in which it is multiplied; its real part if that is real."""
     return x if y.type is None or x.type is None else recast(x, y.dtype)
 
 
@@ -288,18 +316,16 @@ prod = define(
 # ---- extrema ----
 
 
-def max_aval(x, *mask, axis, keepdims, initial):
-    """The operand's dtype; an empty extremum needs an initial value."""
+def max_aval(x: ArrayType, *mask: ArrayType, axis: Any, keepdims: bool, initial: Any) -> ArrayType:
+    """The operand's dtype in the reduced shape. An empty axis needs an initial value."""
     shape = reduced_shape(x.shape, axis, keepdims)
-    if initial is None and x.size == 0 and 0 not in shape:  # no result, no extremum to be missed
+    if initial is None and x.size == 0 and 0 not in shape:  # an empty result needs no extremum
         raise ShapeError(f"the extremum of an empty axis of {x.shape} has no value: give initial=")
     return ArrayType(x.dtype, shape)
 
 
-def _chosen(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
-    """Where ``x`` is the extremum, and how many such places each result has (1 where it has
-    none).
-    """
+def _extremum_ties(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
+    """(where ``x`` is the extremum, the number of such elements for each result, at least 1)."""
     here = equal(x, broadcast_back(y, x, axis, keepdims))
     here = mask[0] & here if mask else here
     ties = sum_(here, axis=axis, keepdims=keepdims)
@@ -308,16 +334,16 @@ def _chosen(y, x, mask, axis, keepdims) -> tuple[Value, Value]:
 
 
 def _max_vjp(ct, y, x, *mask, axis, keepdims, initial):
-    """Ties share the cotangent equally."""
-    here, ties = _chosen(y, x, mask, axis, keepdims)
+    """The cotangent, split equally among the elements that tie for the extremum."""
+    here, ties = _extremum_ties(y, x, mask, axis, keepdims)
     return unbroadcast(
         where(here, broadcast_back(divide_by_count(ct, ties), x, axis, keepdims), 0), x
     ), *no_gradient(mask)
 
 
 def _max_jvp(tangents, y, x, *mask, axis, keepdims, initial):
-    """The mean of the tangents at the ties."""
-    here, ties = _chosen(y, x, mask, axis, keepdims)
+    """The mean of the tangents of the elements that tie for the extremum."""
+    here, ties = _extremum_ties(y, x, mask, axis, keepdims)
     return divide_by_count(sum_(where(here, tangents[0], 0), axis=axis, keepdims=keepdims), ties)
 
 
@@ -358,7 +384,7 @@ min_ = _extremum(
     onnx="ReduceMin",
 )
 
-# ---- logical reductions and places ----
+# ---- any, all, argmax, argmin ----
 
 
 def _logical(name, numpy, impl):
@@ -395,12 +421,12 @@ all_ = _logical(
 )
 
 
-def define_arg_reduction(name, numpy, impl, **facts):
-    """Register np.argmax or np.argmin."""
+def define_arg_reduction(name: str, numpy: Callable, impl: Callable, **facts: Any) -> Primitive:
+    """Register np.argmax, np.argmin or one of their nan-skipping variants."""
 
     def aval(x, *, axis, keepdims):
         if (x.size if axis is None else x.shape[normalize_axes(axis, x.ndim)[0]]) == 0:
-            raise ShapeError(f"{name}: no place along an empty axis of an array of shape {x.shape}")
+            raise ShapeError(f"{name}: an empty axis of an array of shape {x.shape} has no index")
         return ArrayType(np.intp, reduced_shape(x.shape, axis, keepdims))
 
     return define(

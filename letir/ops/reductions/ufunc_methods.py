@@ -1,14 +1,16 @@
 """The methods of binary ufuncs along an axis: accumulate, reduce, reduceat.
 
-The attribute ``ufunc`` is the record whose ufunc is meant: ``ufunc_reduce(x; ufunc="hypot")`` is
-np.hypot.reduce. np.add.reduce and its like are ``sum`` and its like, and not here. Derivatives
-follow from those of the ufunc: an accumulation is a chain, so that its tangents are a linear
-recurrence (``linear_recurrence``), and a reduction is the last of an accumulation.
+The attribute ``ufunc`` names the record of the ufunc: ``ufunc_reduce(x; ufunc="hypot")`` is
+np.hypot.reduce. np.add.reduce, np.multiply.reduce and so on are recorded as ``sum``, ``prod`` and
+so on, not here. Derivatives follow from the rules of the ufunc: an accumulation is a chain of
+steps, so its tangents are a linear recurrence (``linear_recurrence``), and a reduction is the last
+element of an accumulation.
 """
 
 import itertools
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -50,11 +52,11 @@ from letir.ops.reductions.reductions import (
 from letir.ops.shape.shape_and_creation import full, ones_like, reshape, zeros_like
 from letir.ops.shape.transpose_join_split import concatenate, flip, move_axes, normalize_axes, stack
 
-# ---- the ufunc that is meant ----
+# ---- the ufunc of a record ----
 
 
 def ufunc_of(name: str) -> np.ufunc:
-    """NumPy's ufunc of a record."""
+    """The NumPy ufunc that the record called ``name`` stands for."""
     return next(f for f in PRIMITIVES[name].numpy if isinstance(f, np.ufunc))
 
 
@@ -82,28 +84,28 @@ def _fold_dtype(name: str, dtype: np.dtype, wanted: np.dtype | None) -> np.dtype
 
 
 def _linear_recurrence_impl(xp, a, b):
-    """s[0] = b[0], s[i] = b[i] + a[i - 1] * s[i - 1], row after row."""
+    """s[0] = b[0], s[i] = b[i] + a[i - 1] * s[i - 1], row by row."""
     out = xp.array(b, dtype=xp.result_type(a, b), copy=True)
-    for i in range(1, len(out)):  # slices: NumPy rounds products of complex scalars otherwise
+    for i in range(1, len(out)):  # slices, since NumPy rounds products of complex scalars otherwise
         out[i : i + 1] += a[i - 1 : i] * out[i - 1 : i]
     return out
 
 
 def _linear_recurrence_aval(a, b):
-    """The second operand's shape; of the coefficients there is one row less."""
+    """The shape of ``b``; the coefficients ``a`` have one row fewer."""
     if a.shape[1:] != b.shape[1:] or len(a.shape) != len(b.shape):
         raise ShapeError(f"linear_recurrence: shapes {a.shape} and {b.shape} differ")
     return ArrayType(np.result_type(a.dtype, b.dtype), b.shape)
 
 
 def _linear_recurrence_vjp(ct, s, a, b):
-    """The same recurrence from the other end."""
+    """The cotangents by the same recurrence, run from the other end."""
     by_b = flip(linear_recurrence(flip(a, 0), flip(ct, 0)), 0)
     return unbroadcast(by_b[1:] * s[:-1], a), unbroadcast(by_b, b)
 
 
 def _linear_recurrence_jvp(tangents, s, a, b):
-    """The same recurrence, driven by the tangents."""
+    """The tangent by the same recurrence, driven by the tangents of ``a`` and ``b``."""
     by_a, by_b = tangents
     first = zeros_like(s[:1])
     pushed = None if by_a is None else concatenate([first, by_a * s[:-1]])
@@ -112,7 +114,7 @@ def _linear_recurrence_jvp(tangents, s, a, b):
 
 @batch_first
 def _batched_recurrence(args, mapped):
-    """The rule of linear_recurrence: the batch behind the rows."""
+    """The batching rule of linear_recurrence, with the batch as the axis after the rows."""
     a, b = (move_from_front(arg, 1) for arg in broadcast_batches(args, mapped))
     return move_from_front(linear_recurrence(a, b), 1)
 
@@ -139,23 +141,26 @@ def linear_recurrence(a, b):
 
 
 def _accumulate_aval(x, *, ufunc, axis, dtype):
-    """The operand's shape."""
+    """The operand's shape, in the dtype in which the ufunc folds."""
     if not x.shape:
-        raise ShapeError("accumulate: a 0-d array has no axis to go along")
+        raise ShapeError("accumulate: a 0-d array has no axis")
     normalize_axes(axis, x.ndim)
     return ArrayType(_fold_dtype(ufunc, x.dtype, dtype), x.shape)
 
 
 def _step_derivatives(y: Value, x: Value, ufunc: str) -> list[Value]:
-    """The derivatives of each step of an accumulation along axis 0: by what came before, by x."""
-    rule, before, after = PRIMITIVES[ufunc].vjp, y[:-1], y[1:]
+    """The derivatives of each step of an accumulation along axis 0, with respect to the result
+    before it and to the element of ``x``.
+    """
+    rule: Any = PRIMITIVES[ufunc].vjp
+    before, after = y[:-1], y[1:]
     here = x[1:].astype(y.dtype) if x.dtype != y.dtype else x[1:]
     found = (None, None) if type(rule) is Absent else rule(ones_like(after), after, before, here)
     return [zeros_like(after) if d is None else d for d in found]
 
 
 def _accumulate_vjp(ct, y, x, *, ufunc, axis, dtype):
-    """The chain backwards."""
+    """The chain rule through all steps, from the last to the first."""
     _check_length(x, axis, ufunc)
     if not x.shape[axis]:
         return (unbroadcast(ct, x),)
@@ -167,7 +172,7 @@ def _accumulate_vjp(ct, y, x, *, ufunc, axis, dtype):
 
 
 def _accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
-    """The chain of the tangents."""
+    """The chain rule through all steps, from the first to the last."""
     _check_length(x, axis, ufunc)
     (t,) = tangents
     if not x.shape[axis]:
@@ -179,7 +184,9 @@ def _accumulate_jvp(tangents, y, x, *, ufunc, axis, dtype):
 
 
 def _check_length(x: Value, axis, ufunc: str) -> None:
-    """Raise MissingRule unless the length of the axis is known: the derivative is a chain."""
+    """Raise MissingRule unless the length of the axis is known: the derivative has a step for each
+    element.
+    """
     kind = x.type
     axes = None if kind is None else range(x.ndim) if axis is None else normalize_axes(axis, x.ndim)
     if axes is None or not is_static_shape([kind.shape[a] for a in axes]):
@@ -190,7 +197,7 @@ def _check_length(x: Value, axis, ufunc: str) -> None:
 
 
 def _method_call(write, which: str, ufunc: str, *operands: str, **attrs) -> str:
-    """A call of a method of a ufunc."""
+    """A call of the method ``which`` of a ufunc, as text."""
     return write.call(f"np.{ufunc_of(ufunc).__name__}.{which}", *operands, **attrs)
 
 
@@ -208,7 +215,7 @@ ufunc_accumulate = define(
 
 # ---- reduce ----
 
-# what an element must be so that the step leaves what came before as it is
+# the second operand for which a step returns its first operand unchanged
 _NEUTRAL = {
     **{"sub": 0, "div": 1, "power": 1, "float_power": 1, "hypot": 0},
     **dict.fromkeys(("logaddexp", "logaddexp2"), -np.inf),
@@ -218,14 +225,14 @@ _NEUTRAL = {
 
 
 def _chosen_weight(y, x, axis):
-    """Ties share the derivative equally."""
+    """The derivative of an extremum, split equally among the elements that tie for it."""
     here = equal(x, y)
     ties = sum_(here, axis=axis, keepdims=True)
     return where(here, 1 / where(ties == 0, 1, ties).astype(y.dtype), 0)
 
 
-_WEIGHTS = {  # weight(y, x, axis): derivatives by each element, where no chain is needed
-    "logaddexp": lambda y, x, axis: log_share(1, y, x, exp),  # 0 by what is -inf
+_WEIGHTS = {  # weight(y, x, axis): the derivative for each element, where no chain is needed
+    "logaddexp": lambda y, x, axis: log_share(1, y, x, exp),
     "logaddexp2": lambda y, x, axis: log_share(1, y, x, exp2),
     "hypot": lambda y, x, axis: x / where(equal(y, 0), 1, y),
     "fmax": _chosen_weight,
@@ -234,13 +241,13 @@ _WEIGHTS = {  # weight(y, x, axis): derivatives by each element, where no chain 
 
 
 def _element_weights(y, x, mask, ufunc: str, axis, keepdims: bool) -> Value:
-    """The derivative of a reduction by each element, 0 where it is masked."""
+    """The derivative of a reduction with respect to each element, 0 where it is masked."""
     x = where(mask[0], x, _NEUTRAL[ufunc]) if mask else x
     return _WEIGHTS[ufunc](broadcast_back(y, x, axis, keepdims), x, axis)
 
 
 def _reduce_aval(x, *mask, ufunc, axis, dtype, keepdims, initial):
-    """The operand's shape without the axes."""
+    """The reduced shape, in the dtype in which the ufunc folds."""
     found, shape = ufunc_of(ufunc), reduced_shape(x.shape, axis, keepdims)
     if found.identity is None and initial is None:
         if mask:
@@ -253,10 +260,10 @@ def _reduce_aval(x, *mask, ufunc, axis, dtype, keepdims, initial):
 
 
 def _reduce_decompose(x, *mask, ufunc, axis=0, dtype=None, keepdims=False, initial=None):
-    """The last of an accumulation, of which its derivatives are made."""
+    """The last element of an accumulation over the reduced axes, merged into one."""
     found = _fold_dtype(ufunc, x.dtype, dtype)
     if mask and ufunc not in _NEUTRAL:
-        raise MissingRule(f"{ufunc}: reduce with where= has no derivative: use numpy.where before")
+        raise MissingRule(f"{ufunc}: reduce with where= has no derivative: use numpy.where instead")
     x = x if x.dtype == found else x.astype(found)
     x = where(mask[0], x, _NEUTRAL[ufunc]) if mask else x
     axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
@@ -278,7 +285,7 @@ _chain_vjp, _chain_jvp = composite_rules(_reduce_decompose, several=False)
 
 
 def _reduce_vjp(ct, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
-    """The cotangent times the derivative by each element, or that of the chain."""
+    """The cotangent times the derivative for each element, or the VJP of the accumulation."""
     if ufunc not in _WEIGHTS:
         _check_length(x, axis, ufunc)
         attrs |= {"ufunc": ufunc, "axis": axis, "keepdims": keepdims}
@@ -288,7 +295,7 @@ def _reduce_vjp(ct, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
 
 
 def _reduce_jvp(tangents, y, x, *mask, transform, ufunc, axis, keepdims, **attrs):
-    """The sum of the tangents times the derivatives, or that of the chain."""
+    """The sum of the tangents times the derivatives, or the JVP of the accumulation."""
     if ufunc not in _WEIGHTS:
         _check_length(x, axis, ufunc)
         attrs |= {"ufunc": ufunc, "axis": axis, "keepdims": keepdims}
@@ -298,7 +305,7 @@ def _reduce_jvp(tangents, y, x, *mask, transform, ufunc, axis, keepdims, **attrs
 
 
 def _without_transform(rule: Callable) -> Callable:
-    """A batching rule for a record whose other rules need the transform."""
+    """``rule`` for a record whose batching rule is also passed the transform, and ignores it."""
 
     def batch(args, axes, *, transform, **attrs):
         return rule(args, axes, **attrs)
@@ -327,9 +334,9 @@ _SEGMENT = {"add": sum_, "mul": prod, "maximum": max_, "minimum": min_}
 
 
 def _reduceat_aval(x, *, ufunc, indices, axis, dtype):
-    """One element for each index along the axis."""
+    """The operand's shape with one element for each index along the axis."""
     if not x.shape:
-        raise ShapeError("reduceat: a 0-d array has no axis to go along")
+        raise ShapeError("reduceat: a 0-d array has no axis")
     (axis,) = normalize_axes(axis, x.ndim)
     for i in indices:
         check_bounds(i, x.shape[axis], axis)
@@ -340,7 +347,7 @@ def _reduceat_aval(x, *, ufunc, indices, axis, dtype):
 
 
 def _reduceat_decompose(x, *, ufunc, indices, axis=0, dtype=None):
-    """A reduction for each segment; an index that is not before the next one names an element."""
+    """A reduction of each segment. An index that is not below the next one selects one element."""
     found = _fold_dtype(ufunc, x.dtype, dtype)
     x = move_axes(x if x.dtype == found else x.astype(found), (axis % x.ndim,), (0,))
     parts = []
@@ -358,7 +365,7 @@ def _reduceat_decompose(x, *, ufunc, indices, axis=0, dtype=None):
 
 @batch_first
 def _batched_reduceat(args, mapped, *, axis, transform, **attrs):
-    """The rule of reduceat."""
+    """The batching rule of reduceat."""
     return ufunc_reduceat(*args, axis=shift_axes(axis, rank_of(args[0], True)), **attrs)
 
 

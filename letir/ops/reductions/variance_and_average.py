@@ -1,9 +1,12 @@
 """Statistics: var, std, average, ptp, count_nonzero.
 
-Each is traced as itself and computed by NumPy's own function; ``var`` and ``std`` have rules of
-their own, the others those of what they decompose into. A deviation of 0 has no derivative: the
-rules of ``std`` give 0 there.
+Each is one operation computed by NumPy's own function. ``var`` and ``std`` have derivative rules of
+their own; ``average`` and ``ptp`` are differentiated through their decompositions. A standard
+deviation of 0 has no derivative, and its rules give 0 there.
 """
+
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -44,26 +47,26 @@ from letir.ops.shape.transpose_join_split import normalize_axes, transpose
 # ---- variance and deviation ----
 
 
-def drop_trailing_nones(*operands) -> tuple:
-    """The operands without those at the end that are None."""
+def drop_trailing_nones(*operands: Any) -> tuple:
+    """The operands up to the last that is not None."""
     while operands[-1] is None:
         operands = operands[:-1]
     return operands
 
 
 def var_prepare(
-    a,
-    axis=None,
-    dtype=None,
-    out=None,
-    ddof=0,
-    keepdims=False,
+    a: Any,
+    axis: Any = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: Any = 0,
+    keepdims: Any = False,
     *,
-    where=True,
-    mean=NO_VALUE,
-    correction=NO_VALUE,
-):
-    """The call of np.var and np.std: (array, mask, mean), the last ones if they are given."""
+    where: Any = True,
+    mean: Any = NO_VALUE,
+    correction: Any = NO_VALUE,
+) -> tuple[tuple, dict[str, Any]]:
+    """np.var and np.std: the operands are (array, mask, mean), without trailing Nones."""
     if is_given(correction):
         if ddof != 0:
             raise ShapeError("ddof and correction can't be provided simultaneously.")
@@ -73,36 +76,52 @@ def var_prepare(
     return drop_trailing_nones(a, mask, mean if is_given(mean) else None), {**attrs, "ddof": ddof}
 
 
-def var_aval(x, mask=None, mean=None, *, axis, dtype, ddof, keepdims):
-    """The real dtype that NumPy gives."""
-    dtype = np.var(np.ones(1, x.dtype), dtype=dtype).dtype  # asked, not imitated
+def var_aval(
+    x: ArrayType,
+    mask: ArrayType | None = None,
+    mean: ArrayType | None = None,
+    *,
+    axis: Any,
+    dtype: Any,
+    ddof: Any,
+    keepdims: bool,
+) -> ArrayType:
+    """The reduced shape in the real dtype that np.var returns."""
+    dtype = np.var(np.ones(1, x.dtype), dtype=dtype).dtype  # NumPy is asked, not imitated
     return ArrayType(dtype, reduced_shape(x.shape, axis, keepdims))
 
 
 def _deviations(x, mask, center, axis, dtype) -> Value:
-    """``x`` less its mean, or less the mean that was given."""
+    """``x`` minus its mean, or minus the given ``center``."""
     if center is None:
-        # in a real dtype NumPy takes the mean of the real parts, and the whole of the others
+        # for a real dtype NumPy subtracts the mean of the real parts from the complex elements
         part = real_part(x) if dtype is not None and dtype.kind != "c" else x
         center = mean(part, axis=axis, keepdims=True, where=True if mask is None else mask)
     return x - center
 
 
 def real_part(x: Value) -> Value:
-    """``x`` itself if it is real."""
+    """The real part of ``x``; ``x`` itself if it is real."""
     return real(x) if x.type is not None and x.dtype.kind == "c" else x
 
 
 def _variance_divisor(y: Value, x: Value, mask, axis, ddof, keepdims):
-    """By what a sum of squares is divided: the number of elements less ``ddof``, at least 0."""
+    """The divisor of a sum of squares: the number of elements minus ``ddof``, at least 0."""
     n = count_elements(y, x, () if mask is None else (mask,), axis, keepdims)
     return max(n - ddof, 0) if isinstance(n, int) else maximum(n - ddof, 0)
 
 
 def var_decompose(
-    x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False
+    x: Value,
+    mask: Any = None,
+    mean: Any = None,
+    *,
+    axis: Any = None,
+    dtype: Any = None,
+    ddof: Any = 0,
+    keepdims: bool = False,
 ) -> Value:
-    """The sum of the squared deviations, divided by their number less ``ddof``."""
+    """The sum of the squared deviations, divided by their number minus ``ddof``."""
     kind = None
     if x.type is not None:
         kind = var_aval(x.type, axis=axis, dtype=dtype, ddof=ddof, keepdims=keepdims)
@@ -115,9 +134,9 @@ def var_decompose(
 
 
 def _var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):
-    """Twice the conjugated deviations, each with its share of the cotangent.
+    """Twice the conjugated deviations times the cotangent, divided as the variance is.
 
-    There is no term by the mean of ``x`` itself: the deviations from it add up to 0.
+    The mean of ``x`` contributes nothing, since the deviations from it add up to 0.
     """
     around = conj(_deviations(x, mask, mean, axis, dtype))
     each = divide_by_count(2 * real_part(ct), _variance_divisor(y, x, mask, axis, ddof, keepdims))
@@ -129,7 +148,7 @@ def _var_vjp(ct, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, tra
 
 
 def _var_jvp(tangents, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdims, transform=None):
-    """The sum of the deviations times the tangents, twice, with the same divisor."""
+    """Twice the sum of the deviations times the tangents, divided as the variance is."""
     by_x, by_mean = tangents[0], tangents[2] if mean is not None else None
     toward = by_x if by_mean is None else -by_mean if by_x is None else by_x - by_mean
     each = 2 * real(conj(_deviations(x, mask, mean, axis, dtype)) * toward)
@@ -140,12 +159,12 @@ def _var_jvp(tangents, y, x, mask=None, mean=None, *, axis, dtype, ddof, keepdim
 
 
 def _one_for_zero(y: Value) -> Value:
-    """``y`` with 1 for 0."""
+    """``y`` with each 0 replaced by 1."""
     return where(y == 0, 1, y)
 
 
-def variance_impl(name: str):
-    """The numerics of np.var and np.std."""
+def variance_impl(name: str) -> Callable:
+    """The ``impl`` that calls the NumPy function ``name``: var, std or a nan-skipping variant."""
 
     def impl(xp, x, mask=None, mean=None, *, axis=None, dtype=None, ddof=0, keepdims=False):
         given = {} if mask is None else {"where": mask}
@@ -155,8 +174,8 @@ def variance_impl(name: str):
     return impl
 
 
-def keyword_call(*names: str):
-    """The form of a call whose operands after the first are keywords, as far as they are there."""
+def keyword_call(*names: str) -> Callable:
+    """The ``source`` of a call whose operands after the first are keywords with these names."""
 
     def source(write, x, *others, **attrs):
         named = zip(names, others, strict=False)
@@ -165,8 +184,8 @@ def keyword_call(*names: str):
     return source
 
 
-def variance_batch(name: str):
-    """The rule of var and std: the mask and the mean broadcast as their slices do."""
+def variance_batch(name: str) -> Callable:
+    """The batching rule of var and std, in which each example's mask and mean broadcast to it."""
 
     def rule(args, mapped, *, axis, transform=None, **attrs):
         x = broadcast_batch(args[0], mapped[0], first_mapped(args, mapped))
@@ -198,13 +217,13 @@ var = _define_variance("var", np.var, var_decompose, _var_vjp, _var_jvp)
 
 
 def _std_vjp(ct, y, x, *rest, transform=None, **attrs):
-    """That of the variance by the chain rule."""
-    # where y is 0, so are all deviations: then 0, not 0 / 0
+    """The VJP of the variance with the cotangent divided by 2 * std."""
+    # where y is 0 all deviations are 0: the cotangent is 0 too, not 0 / 0
     return _var_vjp(real_part(ct) / (2 * _one_for_zero(real_part(y))), y, x, *rest, **attrs)
 
 
 def _std_jvp(tangents, y, x, *rest, transform=None, **attrs):
-    """That of the variance by the chain rule."""
+    """The tangent of the variance, divided by 2 * std."""
     return _var_jvp(tangents, y, x, *rest, **attrs) / (2 * _one_for_zero(y))
 
 
@@ -222,7 +241,7 @@ std = _define_variance("std", np.std, _std_decompose, _std_vjp, _std_jvp)
 
 
 def _average_decompose(x, weights, *, axis=None, keepdims=False) -> Value:
-    """The sum of products with the weights, divided by the sum of these."""
+    """The sum of the products with the weights, divided by the sum of the weights."""
     dtype = _average_dtype(x, weights)
     weights = weights_along(weights, x, axis)
     total = sum_(weights, axis=axis, dtype=dtype, keepdims=keepdims)
@@ -235,8 +254,8 @@ def _average_dtype(x, weights) -> np.dtype:
     return np.result_type(x.dtype, weights.dtype, *exact)
 
 
-def weights_along(weights: Value, x: Value, axis) -> Value:
-    """Weights of the shape of some axes of ``x``, as they broadcast to ``x``."""
+def weights_along(weights: Value, x: Value, axis: Any) -> Value:
+    """Weights along ``axis`` of ``x``, reshaped so that they broadcast to ``x``."""
     if weights.shape == x.shape:
         return weights
     if axis is None:
@@ -265,12 +284,12 @@ average = composite(
 
 
 def _ptp_decompose(x, *, axis=None, keepdims=False) -> Value:
-    """The maximum less the minimum."""
+    """The maximum minus the minimum."""
     return max_(x, axis=axis, keepdims=keepdims) - min_(x, axis=axis, keepdims=keepdims)
 
 
 def _ptp_prepare(a, axis=None, out=None, keepdims=False):
-    """np.ptp's call."""
+    """np.ptp."""
     return (a,), {
         "axis": reduced_axis(a, axis),
         "keepdims": bool(keepdims) if is_given(keepdims) else False,
@@ -288,7 +307,7 @@ ptp = composite(
 
 
 def _count_nonzero_impl(xp, x, *, axis=None, keepdims=False):
-    """np.count_nonzero, which gave a Python int before NumPy 2.4."""
+    """np.count_nonzero, which returned a Python int before NumPy 2.4."""
     found = xp.count_nonzero(x, axis, keepdims=keepdims)
     return xp.asarray(found)[()] if type(found) is int else found
 
