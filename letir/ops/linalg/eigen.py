@@ -26,7 +26,6 @@ from letir.ops.linalg.matrix_parts import (
     known_value,
     linalg_dtype,
     named_tuple,
-    numbered,
     real_dtype,
     real_part,
     rows_times,
@@ -34,6 +33,7 @@ from letir.ops.linalg.matrix_parts import (
     stacked,
 )
 from letir.ops.linalg.solve_inv_det import inv, solve
+from letir.ops.reductions.cumulative import number_along
 from letir.ops.reductions.reductions import argmax, sum_
 from letir.ops.shape.transpose_join_split import expand_dims
 
@@ -189,7 +189,7 @@ def _real_component(v: Value) -> tuple[Value, Value]:
     """Where each eigenvector has the component that is real, and that component."""
     size = where(imag(v) == 0, abs_(v), -1)
     place = expand_dims(argmax(size, axis=-2), -2)
-    largest = numbered(v, -2) == place + 1
+    largest = number_along(v, -2) == place + 1
     return largest, sum_(where(largest, real_part(v), 0), axis=-2)
 
 
