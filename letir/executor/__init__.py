@@ -1,1 +1,1 @@
-"""Lt.jit and lt.compile: argument spec -> plan cache -> pipeline -> plan."""
+"""``jit`` and ``compile``: argument spec -> plan cache -> pipeline -> plan."""

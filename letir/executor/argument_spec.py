@@ -1,7 +1,8 @@
-"""What a plan is made for: ``ArgumentSpec``, and the short keys by which a call finds one [F1].
+"""``ArgumentSpec``: the properties of arguments to which a plan is specialised, and the short keys
+by which a call finds its plan [F1].
 
-Of an array its dtype, its shape, and whether it is C-contiguous; of a Python number its type; of a
-Variable whether a gradient flows to it here and now; of a static value the value with its type.
+For an array: dtype, shape, and whether it is C-contiguous; for a Python number its type; for a
+Variable whether it requires grad in the current mode; for a static value the value and its type.
 """
 
 from collections.abc import Sequence
@@ -20,12 +21,12 @@ from letir.eval.array_modules import type_of
 from letir.tracing.entry import StaticLeaf
 from letir.tracing.tracer import Tracer
 
-# Values whose class says all that a plan depends on: Python numbers and NumPy's scalars.
+# Python numbers and NumPy scalars: a plan depends on nothing but their class.
 _SCALARS = frozenset([int, float, complex, *(np.dtype(c).type for c in "?bhilBHILefdFD")])
 
 
 def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
-    """What a plan depends on for arrays and numbers in a row; None if there is anything else."""
+    """The short key of positional arrays and numbers; None if there is any other argument."""
     key = [] if key is None else key
     add, ndarray = key.append, np.ndarray
     for leaf in leaves:
@@ -36,7 +37,7 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
             add(leaf.flags.c_contiguous)
         elif kind in _SCALARS:
             add(kind)
-        elif kind is bool or kind is str:  # static: the type tells True from 1
+        elif kind is bool or kind is str:  # static values; the type distinguishes True from 1
             add(kind)
             add(leaf)
         elif kind is Recorder.variable:
@@ -51,13 +52,13 @@ def key_of_arrays(leaves: Sequence, key: list | None = None) -> tuple | None:
 
 
 def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | None, Sequence]:
-    """(the key of a call with keywords, static values, or nested arguments, its leaves)."""
+    """(short key, leaves) of a call with keywords, static values, or nested arguments."""
     try:
         tokens = [*map(token, static)]
-    except DTypeError:  # a static value without a hash, which the call will refuse
+    except DTypeError:  # an unhashable static value, which the call itself will refuse
         return None, ()
     if kwargs or tokens:  # most such calls need no tree either
-        names = sorted(kwargs)  # as trees sort them
+        names = sorted(kwargs)  # in the order of pytree leaves
         leaves = [*args, *[kwargs[name] for name in names]]
         key = key_of_arrays(leaves, [*names, *tokens, len(tokens)])
         if key is not None:
@@ -68,9 +69,9 @@ def key_of_call(args: tuple, kwargs: dict, static: Sequence) -> tuple[tuple | No
 
 @frozen
 class _ArraySpec:
-    """What a plan knows of one argument; ``requires_grad``: a gradient flows to it, here and now.
+    """The properties of one array argument; ``requires_grad``: in the current grad mode.
 
-    ``holder`` is its class: a scalar and a 0-d array may be written to differently.
+    ``holder`` is its class: in-place operators treat scalars and 0-d arrays differently.
     """
 
     kind: ArrayType
@@ -81,7 +82,7 @@ class _ArraySpec:
 
     @classmethod
     def of(cls, leaf) -> "_ArraySpec":
-        """That of an argument. Raises DTypeError for what is no array of numbers [B11]."""
+        """The spec of one argument. Raises DTypeError unless it is an array of numbers [B11]."""
         kind, holder = type_of(leaf), type(leaf)
         if issubclass(holder, Tracer):
             return cls(kind, holder=holder)
@@ -93,7 +94,7 @@ class _ArraySpec:
         return cls(kind, contiguous, requires_grad, holder, str(device))
 
     def with_shape(self, shape: tuple) -> "_ArraySpec":
-        """The same for another shape."""
+        """The same spec with another shape."""
         return evolve(self, kind=ArrayType(self.kind.dtype, shape, self.kind.weak))
 
     def __str__(self):
@@ -104,7 +105,7 @@ class _ArraySpec:
 
 @frozen
 class _StaticSpec:
-    """A static argument: equal to another if type and value are."""
+    """A static argument: equal to another of the same type and value."""
 
     token: object
     value: object = field(eq=False)
@@ -115,9 +116,9 @@ class _StaticSpec:
 
 @frozen(eq=False, repr=False)
 class ArgumentSpec:
-    """What a plan is made for: how arguments nest, and what is known of each.
+    """The nesting of arguments, and the spec of each leaf: the key of a plan.
 
-    Its hash is computed once, where it is made.
+    Its hash is computed once, when it is made.
 
     >>> spec, _ = ArgumentSpec.of((np.zeros((2, 3)), 1.0), {})
     >>> print(spec)
@@ -127,7 +128,7 @@ class ArgumentSpec:
     tree: optree.PyTreeSpec
     leaves: tuple
     digest: int = field(init=False)
-    has_names: bool = field(init=False)  # for sizes
+    has_names: bool = field(init=False)  # whether sizes are symbolic
 
     def __attrs_post_init__(self):
         object.__setattr__(self, "digest", hash((self.tree, self.leaves)))
@@ -136,7 +137,7 @@ class ArgumentSpec:
 
     @classmethod
     def of(cls, args: tuple, kwargs: dict) -> tuple["ArgumentSpec", list]:
-        """(the spec of arguments in which static ones are marked, the arrays among them)."""
+        """(spec, arrays) of arguments whose static leaves are marked."""
         leaves, tree = flatten((args, kwargs))
         specs, arrays = [], []
         for leaf in leaves:
@@ -151,21 +152,21 @@ class ArgumentSpec:
 
     @property
     def arrays(self) -> list[_ArraySpec]:
-        """Those of the arguments that are not static."""
+        """The specs of the arguments that are not static."""
         return [leaf for leaf in self.leaves if type(leaf) is _ArraySpec]
 
     @property
     def has_variables(self) -> bool:
-        """Whether one is a Variable."""
+        """Whether one of the arguments is a Variable."""
         return any(hasattr(leaf.holder, "__letir_run__") for leaf in self.arrays)
 
     @property
     def requires_grad(self) -> list[bool]:
-        """Which of these require grad."""
+        """For each array, whether it requires grad."""
         return [leaf.requires_grad for leaf in self.arrays]
 
     def with_arrays(self, arrays: Sequence[_ArraySpec]) -> "ArgumentSpec":
-        """The same with others in their places."""
+        """The same spec with other array specs."""
         new = iter(arrays)
         leaves = [next(new) if type(leaf) is _ArraySpec else leaf for leaf in self.leaves]
         return ArgumentSpec(self.tree, tuple(leaves))
@@ -187,7 +188,7 @@ class ArgumentSpec:
 
 
 def difference(spec: ArgumentSpec, other: ArgumentSpec) -> str:
-    """In what two specs differ, for people."""
+    """A readable description of how two specs differ."""
     if spec.tree != other.tree or len(spec.leaves) != len(other.leaves):
         return "its arguments nest in another way"
     pairs = zip(spec.leaves, other.leaves, strict=True)
@@ -196,5 +197,5 @@ def difference(spec: ArgumentSpec, other: ArgumentSpec) -> str:
 
 
 def has_tracer(leaves: Sequence) -> bool:
-    """Whether one is a traced value; by its class, as the value itself says otherwise."""
+    """Whether a leaf is a tracer; asked of its class, since a tracer claims to be an ndarray."""
     return any(issubclass(type(leaf), Tracer) for leaf in leaves)

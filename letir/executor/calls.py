@@ -1,6 +1,6 @@
-"""``Request``: one call on its way to a plan, and what is done with plans and arguments on it.
+"""``Request``: one call that looks for its plan, with the helpers that prepare its arguments.
 
-What an executor says of itself: ``debug_state()``, for people and for tests.
+Also ``debug_state()``: the plans and counters of an executor, for people and for tests.
 """
 
 from collections.abc import Callable
@@ -21,40 +21,40 @@ from letir.tracing.entry import StaticLeaf
 
 @define(eq=False)
 class Request:
-    """One call that looks for its plan: its number, spec, arrays, and marked arguments."""
+    """One call that looks for its plan: number, spec, arrays, and arguments with static marks."""
 
     number: int
     spec: ArgumentSpec
     leaves: list
     marked: tuple
     reason: str = ""
-    wants_fixed: bool = False  # no plan for named sizes
-    log: EffectLog = field(factory=EffectLog)  # of what plans did whose guards failed
+    wants_fixed: bool = False  # no plan for symbolic sizes
+    log: EffectLog = field(factory=EffectLog)  # effects of plans whose guards failed
 
     def forget(self) -> None:
-        """Let go of the arguments: an exception that is kept would keep them."""
+        """Drop the arguments, which a stored exception would otherwise keep alive."""
         self.leaves, self.marked, self.log = [], ((), {}), EffectLog()
 
 
 def taken(leaves, places: list[int] | None) -> list:
-    """A new list of those leaves that are no static values."""
+    """A new list of the leaves that are not static."""
     return list(leaves) if places is None else [leaves[i] for i in places]
 
 
 def attempt(version, leaves: list, log: EffectLog) -> tuple:
-    """The results of a plan whose guards may fail."""
+    """The results of a plan; raises GuardError if its guards fail."""
     if type(version) is not Compiled:
         return version.run(leaves)
     return version.run(leaves, tries=True, log=log)
 
 
 def needs_log(version) -> bool:
-    """Whether effects may have happened when a guard of this plan fails."""
+    """Whether effects may precede a failing guard of this plan."""
     return type(version) is Compiled and version.needs_log
 
 
 def fall_back(version, request: Request) -> tuple:
-    """The results of a plan's program as it was recorded."""
+    """The results of a plan's recorded program, without optimisation."""
     leaves = list(request.leaves)
     if type(version) is not Compiled:
         return version.run_fallback(leaves)
@@ -62,7 +62,7 @@ def fall_back(version, request: Request) -> tuple:
 
 
 def promote(entry: Entry, version) -> None:
-    """Let the plan that ran be the first that is tried next time."""
+    """Move the plan that ran to the front of its entry: it is tried first next time."""
     if entry.plans[0] is not version:
         with entry.lock:
             others = [plan for plan in entry.plans if plan is not version]
@@ -71,7 +71,7 @@ def promote(entry: Entry, version) -> None:
 
 
 def donated(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
-    """The parameters that positional arguments are, of marked arguments."""
+    """The parameter positions of these positional arguments, among marked arguments."""
     if not argnums:
         return ()
     chosen, found, place = {n % len(args) for n in argnums}, [], 0
@@ -84,7 +84,7 @@ def donated(args: tuple, argnums: tuple[int, ...]) -> tuple[int, ...]:
 
 
 def with_types(marked: tuple, kinds: list) -> tuple:
-    """Marked arguments with types in the place of arrays."""
+    """Marked arguments with abstract types in place of arrays."""
     leaves, tree = flatten(marked)
     new = iter(kinds)
     return tree.unflatten(
@@ -96,39 +96,39 @@ def with_types(marked: tuple, kinds: list) -> tuple:
 
 
 def _typed(leaf, kind):
-    """The argument of which only this type is known."""
-    # of one without axes also whether it is an array, which += changes, or a scalar
+    """An abstract argument of this type."""
+    # 0-d: also whether it is an array, which += changes in place, or a scalar
     return ShapeDtype(kind.shape, kind.dtype, kind.weak) if kind.shape else leaf
 
 
 def reached(counter: count) -> int:
-    """What ``next`` would give, without taking it."""
+    """The next value of a counter, without advancing it."""
     return int(repr(counter)[len("count(") : -1])
 
 
 def name_of(f: Callable) -> str:
-    """What people call a function."""
+    """The readable name of a function."""
     return getattr(f, "__qualname__", None) or type(f).__name__
 
 
 @frozen(eq=False)
 class PlanState:
-    """One plan: what it is for, why it was made, and what of.
+    """The state of one plan: its spec, and the reason why it was made.
 
-    ``graph`` is the program as it was recorded, ``fallback`` the plan of that, ``optimized`` what
-    the passes made of it, ``plan`` what runs.
+    ``graph`` is the recorded program and ``fallback`` its plan; ``optimized`` is the program after
+    the passes and ``plan`` the plan that runs.
     """
 
     spec: object
     reason: str
-    used: int  # the number of the call that used its kind of arguments last
+    used: int  # the number of the last call with these arguments
     graph: Lambda
     optimized: Lambda
     plan: object
 
     @property
     def fallback(self):
-        """The plan of the graph as it was recorded: what runs where the optimised one must not."""
+        """The plan of the recorded graph, which runs where the optimised plan must not."""
         return plan_of(self.graph)
 
     def __str__(self):
@@ -140,7 +140,7 @@ class PlanState:
 
 @frozen(eq=False, repr=False)
 class ExecutorState:
-    """The plans of an executor, that which was used last first, and its counters."""
+    """The plans of an executor, most recently used first, and its counters."""
 
     function: str
     counters: dict[str, int]
@@ -148,12 +148,12 @@ class ExecutorState:
 
     @property
     def graph(self) -> Lambda | None:
-        """The program of the plan that was used last; None before the first call."""
+        """The recorded program of the most recently used plan; None before the first call."""
         return self.plans[0].graph if self.plans else None
 
     @property
     def fallback(self):
-        """The plan of that program as it was recorded."""
+        """The plan of that recorded program, without optimisation."""
         return self.plans[0].fallback if self.plans else None
 
     def __repr__(self):
@@ -162,7 +162,7 @@ class ExecutorState:
 
 
 def state_of(executor, name: str) -> ExecutorState:
-    """The state of an executor called ``name``."""
+    """The state of the executor of this name."""
     entries = sorted(executor.cache.entries.values(), key=lambda e: e.used, reverse=True)
     plans = [
         PlanState(

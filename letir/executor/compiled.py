@@ -1,4 +1,4 @@
-"""``compile``: a program as something that is called on arrays, as fast as can be."""
+"""``compile``: a program as a callable with an optimised plan."""
 
 import weakref
 from collections.abc import Sequence
@@ -18,9 +18,9 @@ from letir.plan.plan import Plan, plan_of
 
 
 class Compiled:
-    """A program with its plan: called as the program is, with the same results.
+    """A program with its plan; calls take the same arguments and give the same results.
 
-    ``program`` is what was compiled, ``optimized`` what it became, ``plan`` the steps of that;
+    ``program`` is the original, ``optimized`` the program after the passes, ``plan`` its steps;
     ``reason`` says why it was compiled.
     """
 
@@ -28,7 +28,7 @@ class Compiled:
         self, program: Lambda, made: Lambda, reason: str = "it was asked for", donated: tuple = ()
     ):
         self.program, self.optimized, self.reason = program, made, reason
-        # a plan whose guard fails is tried with other ones after it, on the same arguments
+        # after a failed guard other plans are tried on the same arguments
         donated = () if any(map(is_guard, made.binds)) else donated
         self.plan: Plan = Plan(made, donated) if donated else plan_of(made)
         self.changed = changed_params(program)
@@ -36,7 +36,7 @@ class Compiled:
 
     @property
     def fallback(self) -> Plan:
-        """The plan of the program as it was recorded."""
+        """The plan of the recorded program, without optimisation."""
         return plan_of(self.program)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -45,28 +45,26 @@ class Compiled:
         return nested_results(self.program, self.run_flat(leaves))
 
     def run_flat(self, leaves: list) -> tuple:
-        """The results in a row for arguments in a row; ``leaves`` is emptied."""
+        """Flat results for flat arguments; ``leaves`` is emptied."""
         runner = next((leaf for leaf in leaves if hasattr(type(leaf), "__letir_run__")), None)
-        if runner is not None:  # the program as it was recorded [B5]
+        if runner is not None:  # inline or record the original program [B5]
             return runner.__letir_run__(self.program, leaves)
         checked_arguments(self.program, leaves)
         return self.run(leaves)
 
     @property
     def needs_log(self) -> bool:
-        """Whether effects may have happened when a guard fails."""
+        """Whether effects may precede a failing guard."""
         return self.plan.tables[np].log is not None
 
     def run(self, leaves: list, *, tries: bool = False, log: EffectLog | None = None) -> tuple:
-        """``run_flat`` for arrays of which it is known that they fit; ``tries`` and ``log`` as in
-        ``Plan``.
-        """
+        """``run_flat`` without checks of the arguments; ``tries`` and ``log`` as in ``Plan``."""
         if self.changed:
             check_writable(self.program, leaves, self.changed)
         return self.plan.run(leaves, array_module(leaves), tries, log)
 
     def run_fallback(self, leaves: list, log: EffectLog | None = None) -> tuple:
-        """``run`` of the program as it was recorded, without other orders of sums."""
+        """``run`` of the recorded program, whose sums are not reassociated."""
         if self.changed:
             check_writable(self.program, leaves, self.changed)
         return self.fallback.run(leaves, array_module(leaves), log=log)
@@ -78,12 +76,11 @@ class Compiled:
 def compile(
     fn: Lambda, *, optimize: bool = True, exact: bool = False, donate: Sequence[int] = ()
 ) -> Compiled:
-    """``fn`` as a plan: called as ``fn`` is, with the same results.
+    """A plan for ``fn``: a callable with the same arguments and results, which runs faster.
 
-    What is worth paying once is paid here: the passes of ``optimize`` (without it only those that a
-    plan needs), a slot for every value, numbers in the form in which NumPy takes them. ``exact``
-    leaves out what sums in another order. ``donate``: positions of parameters (arrays in a row)
-    whose memory a call may take for its own values. See docs/executor.md.
+    ``optimize`` runs all passes; without it only those that a plan requires run. ``exact`` leaves
+    out passes that reassociate sums. ``donate``: positions of (flat) parameters whose memory a call
+    may overwrite. See docs/executor.md.
 
     >>> import numpy as np
     >>> from letir import trace

@@ -1,7 +1,7 @@
-"""``optimized``: the pipeline from a recorded program to the one that a plan is made of [F3].
+"""``optimized``: the pipeline from a recorded program to the program of a plan [F3].
 
-First what every plan needs, then what makes programs smaller. Where a gradient is needed the
-differentiable parts are cut out, and the last passes run on each of them; else on the whole.
+First the required passes, then the simplifying ones. If a gradient may be needed, differentiable
+subgraphs are cut out and the last passes run on each of them; otherwise on the whole program.
 """
 
 import functools
@@ -35,9 +35,9 @@ from letir.passes.type_propagation import propagate_shapes
 
 
 def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -> Lambda:
-    """``fn`` without the ``grad_of`` and ``autograd_add`` that need not wait for the run.
+    """``fn`` with every ``grad_of`` and ``autograd_add`` resolved that can be before the run.
 
-    ``defined``: what is known of the parameters; where it is not given, those of known types are.
+    ``defined``: which parameters are defined; by default those of known types.
     """
     if not fn.memo(decides):
         return fn
@@ -48,7 +48,7 @@ def specialize_zeros(fn: Lambda, defined: Sequence[bool | None] | None = None) -
 
 
 def _required(defined: Sequence[bool | None] | None = None) -> Pipeline:
-    """The passes without which a program may not run, or not as it should."""
+    """The passes that a program needs in order to run correctly."""
     zeros = specialize_zeros if defined is None else partial(specialize_zeros, defined=defined)
     return zeros, lower_grad_of, remove_implicit_expands, canonicalize_ops, dead_code
 
@@ -58,13 +58,13 @@ _SIMPLIFYING: Pipeline = (
     *(dead_code, common_subexpressions, constant_pooling, peephole, constant_propagation),
     *(loop_invariants, unroll, common_subexpressions, in_place_check),
 )
-# rules need not be kept where no derivative is taken any more
+# derivative rules may be dropped here: no derivative is taken after these passes
 _PARTS: Pipeline = tuple([partial(pass_, keep_rules=False) for pass_ in (inline_bodies, decompose)])
 
 
 def _finishing(exact: bool) -> Pipeline:
-    """The passes after which a program is no longer what a derivative is taken of."""
-    # batched products may sum in another order
+    """The last passes, after which a program can no longer be differentiated."""
+    # batched products may reassociate sums
     return (*_PARTS, fuse) if exact else (*_PARTS, batch_matmuls, fuse)
 
 
@@ -78,12 +78,12 @@ def optimized(
     exact: bool = False,
     observe: Callable | None = None,
 ) -> Lambda:
-    """``fn`` as a plan runs it: the same parameters and results, in fewer and cheaper steps.
+    """The optimised form of ``fn``, with the same parameters and results.
 
-    ``requires_grad``: the parameters of which gradients may be asked; then differentiable parts are
-    ``differentiable_graph`` binds. ``defined``: which parameters are not ``Undef``. Without
-    ``optimize`` only the required passes run; ``exact`` leaves out what sums in another order.
-    ``observe(name, before, after, seconds)`` sees every pass. Linear in the number of binds.
+    ``requires_grad``: the parameters whose gradients may be requested; then differentiable parts
+    become ``differentiable_graph`` binds. ``defined``: which parameters are not ``Undef``. Without
+    ``optimize`` only the required passes run; ``exact`` leaves out passes that reassociate sums.
+    ``observe(name, before, after, seconds)`` is called after every pass. Linear time.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0: float64[] { %1: float64[] = exp(%0); return %0 }")
@@ -104,7 +104,7 @@ def optimized(
 
 
 def _cutting(requires_grad: Sequence[bool]) -> Callable:
-    """``create_autodiff_subgraphs`` for parameters of which these require grad."""
+    """The pass ``create_autodiff_subgraphs`` for these ``requires_grad`` flags."""
 
     @functools.wraps(create_autodiff_subgraphs)  # its name is what texts say
     def cut(fn: Lambda) -> Lambda:

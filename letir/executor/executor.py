@@ -1,7 +1,7 @@
 """``Executor``: a Python function that is recorded and compiled once for each kind of arguments.
 
-A call looks up what it is made for (``spec``), chooses among its plans by their guards, and runs
-one. ``PlanCache`` has the plans, ``sizing`` those for sizes that have names.
+A call computes the spec of its arguments, looks up the plans for it, and runs the first one whose
+guards hold. ``PlanCache`` holds the plans; ``symbolic_shapes`` decides on plans for all sizes.
 """
 
 import functools
@@ -53,12 +53,12 @@ from letir.tracing.trace_state import ABSTRACT, ACTIVE, LAZY
 from letir.transforms.jitted_functions import Transform
 
 _LOG = logging.getLogger("letir.plan")
-_PLANS_EACH = 16  # of one kind of arguments: a branch on every step would compile without end
-_MOST_KEYS = 1 << 12  # of calls: sizes that a plan with names serves have a key each
+_PLANS_EACH = 16  # plans for one spec: a branch that differs each time would compile without end
+_MOST_KEYS = 1 << 12  # short keys of calls: each size served by a symbolic plan has its own
 
 
 class _Last(threading.local):
-    """The graph that this thread ran last, and succeeded."""
+    """The last graph that this thread ran successfully."""
 
     graph: Callable = staticmethod(lambda: None)  # a weak reference
 
@@ -67,9 +67,9 @@ _LAST = _Last()
 
 
 def last_executed_graph() -> Lambda | None:
-    """The optimised program that an executor ran last in this thread, None if it is gone.
+    """The optimised program that an executor last ran successfully in this thread.
 
-    A call that fails leaves it as it was.
+    None if there is none, or if it was freed. A failing call does not change it.
 
     >>> from letir import jit
     >>> f = jit(lambda x: (x + 1) * 2)
@@ -90,20 +90,20 @@ class Executor(Generic[P, R]):
         self.marker = StaticArguments(f, options.static_argnums, options.static_argnames)
         self.cache = PlanCache(options.max_plans, _PLANS_EACH, self.forget_keys)
         self.families = ShapeFamilies(options.static_shapes, options.max_plans)
-        # by the short key of a call what runs it, see ``remember``
+        # the plan for the short key of a call, see ``remember``
         self.keys = BoundedCache(_MOST_KEYS)
         self.known_call = self.keys.get  # bound once: as fast as the get of a dict
         self.calls, self.missed = count(1), count()  # next() is atomic, += is not
         self.latest: ArgumentSpec | None = None
-        self.transformed: dict = {}  # executors of what transforms made of f
-        self.method: Executor | None = None  # for methods: of what their objects hold
+        self.transformed: dict = {}  # executors of the transformed function, by transform
+        self.method: Executor | None = None  # for methods: takes the arrays of the object
         self.lock = threading.Lock()
 
     # ---- calls ----
 
     def __call__(self, /, *args: P.args, **kwargs: P.kwargs) -> R:
         if ACTIVE.get() is not None:
-            return self.f(*args, **kwargs)  # what is recorded is the function itself [B5]
+            return self.f(*args, **kwargs)  # a trace records the function itself [B5]
         leaves = args
         key = None if kwargs or self.marker.is_needed else key_of_arrays(args)
         if key is None:
@@ -118,10 +118,10 @@ class Executor(Generic[P, R]):
                 results = run(taken(leaves, places), tries=True)
             except GuardError:
                 results = None
-            if results is None:  # not in the handler: another plan's exception would be its child
+            if results is None:  # outside ``except``: a later error would get this as its context
                 return self.other_branch(number, args, kwargs, key, leaves, known)
         except BaseException:
-            del args, kwargs, leaves  # an exception that is kept would keep them
+            del args, kwargs, leaves  # a stored exception would keep them alive
             raise
         _LAST.graph = executed
         if tree is None:
@@ -131,7 +131,7 @@ class Executor(Generic[P, R]):
     def other_branch(
         self, number: int, args: tuple, kwargs: dict, key: tuple, leaves, known: tuple
     ):
-        """A call for which the plan that ran last does not hold: another one of its kind may."""
+        """Try the other plans for the same spec, after a guard of the last one failed."""
         entry, _, _, executed, places = known
         for version in entry.plans:
             if version.executed is executed:
@@ -155,7 +155,7 @@ class Executor(Generic[P, R]):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         if instance is None:
             return self
-        if 0 in self.options.static_argnums:  # the user says that it does not change
+        if 0 in self.options.static_argnums:  # the user declares the object as static
             return functools.partial(self, instance)
         if self.method is None:
             with self.lock:
@@ -164,7 +164,7 @@ class Executor(Generic[P, R]):
         return BoundExecutor(self, self.method, instance)
 
     def choose(self, n: int, args: tuple, kwargs: dict, key: tuple | None, leaves):
-        """Call ``n``, which finds its plan by the whole spec, or has one made."""
+        """Call number ``n``: find its plan by the full spec, or make one."""
         marked = self.marker.mark(args, kwargs)
         try:
             spec, arrays = ArgumentSpec.of(*marked)
@@ -183,7 +183,7 @@ class Executor(Generic[P, R]):
             request.forget()
             del args, kwargs, leaves, marked, arrays
             raise
-        if version is None:  # this very thread is recording the function for such arguments
+        if version is None:  # a recursive call: this thread is recording the function just now
             return self.f(*args, **kwargs)
         _LAST.graph = version.executed
         if key is not None:
@@ -208,7 +208,7 @@ class Executor(Generic[P, R]):
                 promote(entry, version)
                 return entry, version, results
             if fresh and fresh[-1] in tried:
-                # its guards held when it was recorded, so that it was its order of sums that failed
+                # its guards held when recorded, so a reassociated sum must have changed a guard
                 return entry, fresh[-1], fall_back(fresh[-1], request)
             if plans and entry.key.has_names:
                 request.wants_fixed, entry = True, None
@@ -220,25 +220,26 @@ class Executor(Generic[P, R]):
                 make = functools.partial(self.make, request, entry.key, fresh)
                 if not self.cache.grow(entry, plans, make):
                     return entry, None, None
-                if entry.plans is plans:  # it has gone; what has new plans serves, even if it has
+                # evicted meanwhile; an entry that another thread gave new plans can still be used
+                if entry.plans is plans:
                     entry = None
             except NotNamed as error:
                 self.families.refuse(request.spec, entry.key, str(error))
                 entry = None
 
     def entry_for(self, request: Request) -> Entry:
-        """The entry of these sizes, or one for sizes with names that serves them or may."""
+        """The entry for these sizes, or one for symbolic sizes that covers or may cover them."""
         known = self.cache.entries.get(request.spec)
         if known is not None or request.wants_fixed:
             return known or self.cache.entry(request.spec)
         return self.cache.entry(self.families.named(request.spec) or request.spec)
 
     def __letir_transformed__(self, transform: Transform) -> "Executor":
-        """The executor of what a transform makes of the function: the same one each time."""
+        """The executor of the transformed function, the same one each time."""
         return transformed(self, transform)
 
     def like(self, f: Callable, options: Options) -> "Executor":
-        """An executor of another function, of the same class, with what that holds."""
+        """An executor of another function, with the same class and bound arrays."""
         found = object.__new__(type(self))
         found.__dict__.update(self.__dict__)  # the arrays that a partial has bound
         Executor.__init__(found, f, options)
@@ -247,7 +248,7 @@ class Executor(Generic[P, R]):
     # ---- compiling ----
 
     def make(self, request: Request, key: ArgumentSpec, fresh: list):
-        """The plan of a request; ``key``: its spec, or one with names for its sizes."""
+        """A new plan for a request; ``key``: its spec, or one with symbolic sizes."""
         begun = time.perf_counter()
         reason = request.reason or self.reason(key)
         fn = self.recorded_by_name(request, key) if key.has_names else self.recorded(request.marked)
@@ -265,11 +266,11 @@ class Executor(Generic[P, R]):
         return version
 
     def recorded(self, marked: tuple, mode: str = LAZY) -> Lambda:
-        """The program of the function at these arguments."""
+        """The function recorded at these arguments."""
         return record(self.f, *marked, mode, KEEP).fn
 
     def recorded_by_name(self, request: Request, key: ArgumentSpec) -> Lambda:
-        """The program for named sizes. Raises NotNamed where there is none."""
+        """The program for symbolic sizes. Raises NotNamed if there is none."""
         fn = recorded_by_name(
             lambda kinds: self.recorded(with_types(request.marked, kinds), ABSTRACT), key
         )
@@ -288,7 +289,7 @@ class Executor(Generic[P, R]):
         return Compiled(fn, optimized(fn, **options), reason, places)
 
     def reason(self, key: ArgumentSpec) -> str:
-        """Why a plan is made, for people."""
+        """A readable reason why a plan is made."""
         if self.latest is None:
             return "it is the first call"
         if key.has_names:
@@ -296,7 +297,7 @@ class Executor(Generic[P, R]):
         return difference(key, self.latest)
 
     def remember(self, key: tuple, entry: Entry, version: Compiled, leaves) -> None:
-        """Let the next call with the short key ``key`` find its plan at once."""
+        """Store the plan for the short key of a call, so that the next call finds it at once."""
         if entry.gone or type(version) is Profiled or needs_log(version):
             return
         places = [i for i, leaf in enumerate(leaves) if type(leaf) not in (bool, str)]
@@ -309,11 +310,11 @@ class Executor(Generic[P, R]):
         )
 
     def forget_keys(self) -> None:
-        """Forget the short keys: an entry has gone."""
+        """Drop all short keys, after an entry was evicted."""
         self.keys.clear()
 
     def clear(self) -> None:
-        """Forget all plans."""
+        """Drop all plans."""
         self.cache.clear()
         self.families.families.clear()
         self.keys.clear()
@@ -323,9 +324,9 @@ class Executor(Generic[P, R]):
 
     @property
     def counters(self) -> dict[str, int]:
-        """How often it was called, found a plan, had to wait for one, made and dropped one.
+        """Exact counts of calls, hits, misses, compiles, failures and evictions.
 
-        ``executors`` counts this and those of its transforms.
+        ``executors`` counts this executor and those of its transforms.
         """
         calls, missed = reached(self.calls) - 1, reached(self.missed)
         return {
@@ -338,7 +339,7 @@ class Executor(Generic[P, R]):
         }
 
     def debug_state(self) -> ExecutorState:
-        """Its plans, with the programs that they were made of, and its counters.
+        """The plans with their programs, and the counters.
 
         >>> import numpy as np
         >>> from letir import jit
@@ -351,7 +352,7 @@ class Executor(Generic[P, R]):
         return state_of(self, name_of(self.f))
 
     def __reduce__(self):
-        return name_of(self.f)  # by name, as a function: so a copy is the same object
+        return name_of(self.f)  # pickled by name, like a function: a copy is the same object
 
     def __repr__(self):
         return f"<jit of {name_of(self.f)}>"

@@ -1,5 +1,5 @@
-"""``explain``: what an executor does with a call, which plan, why it was compiled, what each pass
-did, and where the time goes.
+"""``explain``: the plan for a call, why it was compiled, the effect of each pass, and the time of
+each bind.
 """
 
 import html
@@ -27,14 +27,12 @@ from letir.executor.jit_api import PartialExecutor, jit
 from letir.executor.methods import BoundExecutor
 from letir.executor.profiling import Profiled
 
-_MOST_LINES = 40  # of binds in a text: of more, those that take the longest
+_MOST_LINES = 40  # lines of binds in the text; of more binds the slowest are shown
 
 
 @frozen
 class PassReport:
-    """What one pass did: how many binds it got and gave, in which time, and which operations went
-    and came.
-    """
+    """The effect of one pass: binds before and after, time, and operations removed and added."""
 
     name: str
     before: int
@@ -45,7 +43,7 @@ class PassReport:
 
     @classmethod
     def of(cls, name: str, before: Lambda, after: Lambda, seconds: float) -> "PassReport":
-        """Of one step of a pipeline."""
+        """The report for one step of a pipeline."""
         if after is before:
             return cls(name, len(before), len(after), seconds, Counter(), Counter())
         had, has = _operations(before), _operations(after)
@@ -53,7 +51,7 @@ class PassReport:
 
     @property
     def change(self) -> str:
-        """Which operations went and came, for people."""
+        """A readable list of the operations removed and added."""
         gone = [f"-{n} {name}" for name, n in sorted(self.removed.items())]
         come = [f"+{n} {name}" for name, n in sorted(self.added.items())]
         return ", ".join(gone + come) or ("" if self.before == self.after else "other operands")
@@ -61,8 +59,8 @@ class PassReport:
 
 @frozen
 class BindReport:
-    """One bind of the optimised program: how it reads, how often it ran, in which time, and how
-    many new bytes its results had at most. ``depth``: in how many bodies it is.
+    """One bind of the optimised program: its text, number of runs, time, and most new bytes of
+    results in one run. ``depth``: the number of bodies around it.
     """
 
     text: str
@@ -75,27 +73,27 @@ class BindReport:
 
 @frozen(repr=False)
 class Explanation:
-    """What ``explain`` found; its text is for reading, its fields for programs."""
+    """The result of ``explain``: fields for programs, and a text for people."""
 
     function: str
     arguments: str
     reason: str
-    is_new: bool  # compiled by this very call
+    is_new: bool  # whether this call compiled the plan
     program: Lambda
     optimized: Lambda
     passes: tuple[PassReport, ...]
     binds: tuple[BindReport, ...]
-    graphs: tuple[str, ...] = ()  # those of a call with Variables
-    note: str = ""  # why there are no times
+    graphs: tuple[str, ...] = ()  # the differentiable graphs of a call with Variables
+    note: str = ""  # the reason why there are no times
 
     @property
     def seconds(self) -> float:
-        """The time of all binds."""
+        """The total time of all binds, in seconds."""
         return sum(bind.seconds for bind in self.binds)
 
     @property
     def chosen(self) -> Sequence[BindReport]:
-        """The binds that a text shows: all, or those that take the longest, in their order."""
+        """The binds shown in the text: all, or the slowest, in program order."""
         if len(self.binds) <= _MOST_LINES:
             return self.binds
         ranked = sorted(self.binds, key=lambda bind: bind.seconds, reverse=True)[:_MOST_LINES]
@@ -104,7 +102,7 @@ class Explanation:
 
     @property
     def heads(self) -> tuple[str, ...]:
-        """The first lines."""
+        """The first lines of the text."""
         when = "by this call" if self.is_new else "by an earlier call"
         return (
             f"{self.function}({self.arguments})",
@@ -114,7 +112,7 @@ class Explanation:
         )
 
     def tables(self) -> list[tuple[str, tuple, list[tuple]]]:
-        """(title, heads of the columns, rows) of the passes and of the binds."""
+        """(title, column heads, rows) for the passes and for the binds."""
         passes = [
             (p.name, f"{p.before} -> {p.after}", f"{1e3 * p.seconds:.2f} ms", p.change)
             for p in self.passes
@@ -148,7 +146,7 @@ class Explanation:
 
 
 def _in_columns(rows: list[tuple]) -> list[str]:
-    """Rows of cells as lines, columns below each other."""
+    """Rows of cells as lines of text with aligned columns."""
     texts = [[str(cell) for cell in row] for row in rows]
     widths = [max(len(row[i]) for row in texts) for i in range(len(texts[0]))]
     return [
@@ -167,11 +165,11 @@ def _html_row(cells: Sequence, tag: str) -> str:
 
 
 def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
-    """What ``jit`` does with the call ``f(*args, **kwargs)``: which plan runs and why it was
-    compiled, what each pass did to the program, and the time and bytes of every bind.
+    """Explain what ``jit`` does with the call ``f(*args, **kwargs)``: the plan that runs, why it
+    was compiled, the effect of each pass, and the time and bytes of every bind.
 
-    ``f``: an executor, a function (``jit`` of it), or a Lambda. The call is done, and the optimised
-    program is run bind by bind once more to take the times, unless it has effects.
+    ``f``: an executor, a function (which is jitted), or a Lambda. The call runs, and the optimised
+    program runs once more bind by bind for the times, unless it has effects.
 
     >>> import numpy as np
     >>> from letir import jit
@@ -204,7 +202,7 @@ def explain(f: Callable[..., Any], *args: Any, **kwargs: Any) -> Explanation:
 def _explained(
     version, name: str, spec: ArgumentSpec, is_new: bool, leaves: list, options: dict
 ) -> Explanation:
-    """The explanation of one plan, for these arguments."""
+    """The explanation of one plan for these arguments."""
     steps: list[PassReport] = []
 
     def note(*step) -> None:
@@ -233,7 +231,7 @@ def _explained(
 
 @define
 class _Measured:
-    """What was seen of one bind."""
+    """Calls, seconds and bytes measured for one bind."""
 
     calls: int = 0
     seconds: float = 0.0
@@ -242,7 +240,7 @@ class _Measured:
 
 @define
 class _Clock:
-    """Sees every bind of a run, those of bodies too, and takes the time since the one before."""
+    """Observes every bind of a run, bodies included, and takes the time since the previous one."""
 
     found: dict[int, _Measured] = field(factory=dict)  # by the id of a bind
     last: float = field(factory=time.perf_counter)
@@ -258,7 +256,7 @@ class _Clock:
 
 @paused_gc()
 def _timed(fn: Lambda, leaves: list) -> dict[int, _Measured]:
-    """What a run of ``fn``, bind by bind, took."""
+    """The measurements of a run of ``fn`` bind by bind."""
     arrays = [leaf.array if isinstance(leaf, Value) else leaf for leaf in leaves]
     clock = _Clock()
     Evaluator(array_module(arrays), clock).call(fn, arrays)
@@ -266,16 +264,16 @@ def _timed(fn: Lambda, leaves: list) -> dict[int, _Measured]:
 
 
 def _new_bytes(result) -> int:
-    """The bytes of a result that is no view."""
+    """The bytes of a result, 0 for a view."""
     return getattr(result, "nbytes", 0) if root(result) is result else 0
 
 
 def _reports(fn: Lambda, times: dict[int, _Measured]) -> list[BindReport]:
-    """A report for each bind of ``fn`` and of the bodies in it, in the order in which they read."""
+    """A report for each bind of ``fn`` and of its bodies, in the order of the text."""
     found: list[BindReport] = []
     names: dict[Local, str] = {}
     stack: list[tuple[Lambda, int, int]] = [(fn, 0, 0)]
-    while stack:  # the program, the bind at which it goes on, its depth
+    while stack:  # (program, index of the next bind, depth)
         body, at, depth = stack.pop()
         if at == 0:
             for param in body.params:
@@ -294,7 +292,7 @@ def _reports(fn: Lambda, times: dict[int, _Measured]) -> list[BindReport]:
 
 
 def _report(bind: Bind, names: dict[Local, str], depth: int, measured: _Measured) -> BindReport:
-    """The report of one bind."""
+    """The report for one bind."""
     binders = ", ".join([names[binder] for binder in bind.binders])
     args = ", ".join([names[a] if type(a) is Local else repr(a) for a in bind.args])
     kinds = ", ".join([str(binder.type) for binder in bind.binders])
@@ -304,5 +302,5 @@ def _report(bind: Bind, names: dict[Local, str], depth: int, measured: _Measured
 
 
 def _operations(fn: Lambda) -> Counter:
-    """How often each operation is in a program, bodies not included."""
+    """The number of binds of each operation in a program, without bodies."""
     return Counter([bind.op.name for bind in fn.binds])

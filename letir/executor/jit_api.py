@@ -1,4 +1,4 @@
-"""``jit``: an executor for a function, a method, an object that can be called, or a partial."""
+"""``jit``: an executor for a function, a method, a callable object, or a partial."""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -15,7 +15,7 @@ from letir.executor.static_arguments import Options
 
 
 class PartialExecutor(Executor[..., Any]):
-    """An executor of a partial, whose bound arrays are arguments."""
+    """An executor for a partial, whose bound arrays are arguments of the plans."""
 
     def __init__(self, partial: functools.partial, options: Options):
         super().__init__(with_bound(partial), _shifted(options, 1))
@@ -63,23 +63,23 @@ def jit(
     max_plans: int = 64,
     profile: int = 0,
 ) -> Any:
-    """``f`` recorded and compiled for each kind of arguments that it is called with.
+    """``f`` recorded and compiled for each kind of arguments, when it is first called with them.
 
-    Arguments and results are pytrees, as in ``trace``: of arrays a plan knows dtype, shape and
-    whether they are contiguous, of Python numbers the type; bools, strings, None and the arguments
-    named by ``static_argnums`` and ``static_argnames`` are part of it. Where ``f`` asks for a truth
-    value or an integer, there is a plan for each answer. A second size of the same rank gets a plan
-    for all sizes, if ``f`` does not depend on them in Python (``static_shapes``: True for a plan
-    for each size, False for one with names for them from the start). At most ``max_plans`` kinds
-    are kept.
+    Arguments and results are pytrees, as in ``trace``. A plan is specialised to the dtype, shape
+    and contiguity of arrays and to the type of Python numbers; bools, strings, None and the
+    arguments in ``static_argnums`` and ``static_argnames`` are specialised by value. Where ``f``
+    asks for a truth value or an integer, each answer has its own plan. The second size of the same
+    rank gets a plan for all sizes, if ``f`` does not depend on sizes in Python (``static_shapes``:
+    True for one plan per size, False for symbolic sizes from the start). At most ``max_plans``
+    kinds of arguments are kept.
 
-    ``donate_argnums``: arrays whose memory the call may take for its own values. ``optimize`` and
-    ``exact`` as in ``compile``. ``profile``: so many calls of each kind run the program as it was
-    recorded; then it is compiled for the Python numbers that were the same in all of them, and once
-    more for others. Also a decorator, with or without options, of functions and
-    methods; what an object or a partial holds are arguments too. Other Python state that ``f``
-    reads is read when it is recorded, and not again: pass it as an argument. Inside a trace, or a
-    transform, the call is recorded as that of ``f``. See docs/executor.md.
+    ``donate_argnums``: arrays that the call may overwrite. ``optimize`` and ``exact`` as in
+    ``compile``. ``profile``: the number of calls of each kind that run the recorded program; then
+    it is compiled for the Python numbers that were the same each time, and once more for others.
+
+    Also a decorator, with or without options, for functions and methods; arrays that an object or
+    a partial holds are arguments too. Other Python state is read only when ``f`` is recorded: pass
+    it as an argument. Inside a trace or a transform the call records ``f``. See docs/executor.md.
 
     >>> import numpy as np
     >>> @jit
@@ -100,7 +100,7 @@ def jit(
 
 
 def _executor_of(f: Callable, options: Options) -> Callable:
-    """The executor of a function, a method, an object that can be called, or a partial."""
+    """The executor of a function, a method, a callable object, or a partial."""
     if not callable(f):
         raise TraceError(f"jit: a function is compiled, found {type(f).__name__}")
     if isinstance(f, MethodType):
@@ -113,7 +113,7 @@ def _executor_of(f: Callable, options: Options) -> Callable:
 
 
 def _shifted(options: Options, by: int) -> Options:
-    """The options with places of arguments for a function that takes ``by`` more before them."""
+    """The options with argument positions shifted by ``by``."""
     return evolve(
         options,
         **{
@@ -124,5 +124,5 @@ def _shifted(options: Options, by: int) -> Options:
 
 
 def _as_tuple(value) -> tuple:
-    """One number or name, or several, as a tuple."""
+    """A tuple of one number or name, or of several."""
     return (value,) if isinstance(value, int | str) else tuple(value)

@@ -1,8 +1,8 @@
-"""``jit`` of what is more than a function: methods, callable objects, partials.
+"""``jit`` for methods, callable objects and partials.
 
-What an object holds in its attributes are arguments of the program, as those of a model are for
-``jit_model``, and arrays that the method assigns are handed back; so are the arrays that a partial
-has bound. A plan keeps none of them.
+The arrays in an object's attributes are arguments of the program, as the arrays of a model are for
+``jit_model``, and arrays that the method assigns are stored in the object. The bound arrays of a
+partial are arguments too. A plan keeps none of them alive.
 """
 
 import functools
@@ -24,21 +24,21 @@ from letir.executor.transformed_executors import transformed_method
 from letir.tracing.trace_state import ACTIVE
 from letir.transforms.jitted_functions import Transform
 
-_INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # whose method is called
+_INSTANCE: ContextVar = ContextVar("letir_jit_instance")  # the object whose method is called
 _ROOT = "self"
 
 
 @frozen
 class _Held:
-    """What a method depends on beside arrays: their places, and the other attributes."""
+    """The state of an object besides its arrays: their places, and the other attributes."""
 
     kind: type
     places: tuple
-    kept: tuple = field(eq=False, repr=False)  # what is known by id only stays alive
+    kept: tuple = field(eq=False, repr=False)  # objects compared by id, which must stay alive
 
     @classmethod
     def of(cls, instance, held: dict, arrays: Sequence) -> "_Held":
-        """That of an object which holds ``held``."""
+        """The state of an object with these attributes."""
         index = {id(array): i for i, array in enumerate(arrays)}
         found = [
             (p.path, index.get(id(p.value)), token_of(p.value))
@@ -46,7 +46,7 @@ class _Held:
             else (p.path, type(p.value))
             for p in held.values()
         ]
-        # an array is an argument, which no plan keeps alive
+        # an array is an argument: a plan must not keep it alive
         kept = [p.value for p in held.values() if is_leaf(p.value) and id(p.value) not in index]
         kind = instance if isinstance(instance, type) else type(instance)
         return cls(kind, tuple(found), tuple(kept))
@@ -54,7 +54,7 @@ class _Held:
 
 @define(eq=False)
 class _Changed:
-    """Arrays that a method has assigned: (owner's path, attribute or item), and values."""
+    """Arrays assigned by a method: their places (owner's path, attribute or item), and values."""
 
     places: tuple
     values: list
@@ -69,9 +69,7 @@ optree.register_pytree_node(
 
 
 def on_mirror(method: Callable) -> Callable:
-    """``method`` as a function of the arrays that its object holds: its result, and what it has
-    changed.
-    """
+    """``method`` as a function of the object's arrays, which returns (result, changed arrays)."""
 
     @functools.wraps(method)
     def function(held, arrays, *args, **kwargs):
@@ -117,7 +115,7 @@ class BoundExecutor(Generic[P, R]):
         return out
 
     def as_function(self, ask: Callable, *args, **kwargs):
-        """``ask(executor, ...)`` of the executor whose arguments the arrays of the object are."""
+        """``ask(executor, ...)`` for the executor that takes the object's arrays as arguments."""
         instance = self.__self__
         held = places(instance, _ROOT)
         arrays = arrays_of(held)
@@ -128,18 +126,18 @@ class BoundExecutor(Generic[P, R]):
             _INSTANCE.reset(before)
 
     def __letir_transformed__(self, transform: Transform) -> "BoundExecutor":
-        """The executor of what a transform makes of the method, as a method of the same object."""
+        """The executor of the transformed method, bound to the same object."""
         return transformed_method(self.executor, transform).__get__(self.__self__)
 
     def __getattr__(self, name):
-        return getattr(self.on_arrays, name)  # counters, clear and the like
+        return getattr(self.on_arrays, name)  # counters, clear and so on
 
     def __repr__(self):
         return f"<{self.executor!r} bound to {type(self.__self__).__name__}>"
 
 
 def options_of_method(options):
-    """The options of a method for its function of (what is held, arrays, arguments)."""
+    """The options of a method, shifted for its function of (state, arrays, *arguments)."""
     return evolve(
         options,
         static_argnums=(0, *[n + 1 if n > 0 else n for n in options.static_argnums]),
@@ -148,7 +146,7 @@ def options_of_method(options):
 
 
 def is_callable_object(f) -> bool:
-    """Whether it is an object of the user's whose class says how it is called."""
+    """Whether ``f`` is a user's object whose class defines ``__call__``."""
     if type(f).__module__.partition(".")[0] == "letir":
         return False
     found = next((vars(c)["__call__"] for c in type(f).__mro__ if "__call__" in vars(c)), None)
@@ -159,14 +157,14 @@ def is_callable_object(f) -> bool:
 
 
 def bound_arrays(partial: functools.partial) -> list:
-    """The arrays among what a partial has bound."""
+    """The arrays among the bound arguments of a partial."""
     return [leaf for leaf in flatten((partial.args, partial.keywords))[0] if is_array(leaf)]
 
 
 def with_bound(partial: functools.partial) -> Callable:
-    """A partial as a function of a list of the arrays that it has bound, and its arguments."""
+    """A partial as a function of the list of its bound arrays and its further arguments."""
     leaves, tree = flatten((partial.args, partial.keywords))
-    # None in the places of arrays: nothing here keeps one
+    # None in place of the arrays: the executor must not keep them alive
     others = [None if is_array(leaf) else leaf for leaf in leaves]
     where = [i for i, leaf in enumerate(leaves) if is_array(leaf)]
     del leaves

@@ -1,7 +1,7 @@
-"""``PlanCache``: plans by what they are made for; one compile per key under any number of threads.
+"""``PlanCache``: plans by spec, with one compile per key under any number of threads.
 
-No lock is held while something is compiled. Who asks for what another thread compiles waits for
-that one; other keys go on. A compile that fails is not kept, and all who waited get its error [F2].
+No lock is held during a compile. A thread that needs a key which another thread compiles waits for
+it; other keys are not blocked. A failed compile is not cached, and all waiters get its error [F2].
 """
 
 import threading
@@ -12,7 +12,7 @@ from attrs import define, field
 
 @define(eq=False)
 class _Flight:
-    """A compile that is under way in ``thread``."""
+    """A running compile in ``thread``."""
 
     thread: int = field(factory=threading.get_ident)
     done: threading.Event = field(factory=threading.Event)
@@ -21,21 +21,21 @@ class _Flight:
 
 @define(eq=False)
 class Entry:
-    """The plans of one key, that which ran last first: one for each way that guards went."""
+    """The plans of one key, most recently used first, one for each outcome of the guards."""
 
     key: Hashable
     plans: tuple = ()
-    used: int = 0  # the number of the call that used it last
-    gone: bool = False  # no longer in the cache
+    used: int = 0  # the number of the last call that used it
+    gone: bool = False  # evicted from the cache
     flight: _Flight | None = None
     lock: threading.Lock = field(factory=threading.Lock, repr=False)  # held for a few lines only
 
 
 class PlanCache:
-    """Entries by key, at most ``most``: that which was not used for longest goes first.
+    """At most ``most`` entries by key; the least recently used one is evicted first.
 
-    ``compiles``, ``failures`` and ``evictions`` are exact; ``on_drop()`` is called when an entry
-    has gone.
+    ``compiles``, ``failures`` and ``evictions`` are exact; ``on_drop()`` is called after an
+    eviction.
     """
 
     def __init__(self, most: int, plans_each: int = 16, on_drop: Callable = lambda: None):
@@ -45,16 +45,16 @@ class PlanCache:
         self.compiles = self.failures = self.evictions = 0
 
     def entry(self, key: Hashable) -> Entry:
-        """The entry of a key, a new one if there is none."""
+        """The entry of a key, created if there is none."""
         found = self.entries.get(key)
-        # setdefault is one step for all threads: there is one entry for a key
+        # setdefault is atomic: all threads get the same entry
         return self.entries.setdefault(key, Entry(key)) if found is None else found
 
     def grow(self, entry: Entry, known: tuple, make: Callable) -> bool:
-        """Add the plan ``make()`` to an entry whose plans were ``known``, unless that has changed;
-        wait if another thread does so. Raises what ``make`` raises, here and in those who wait.
+        """Add the plan ``make()`` to an entry, unless its plans are no longer ``known``.
 
-        False if this very thread does so already: whoever it is would wait for itself.
+        Waits if another thread is adding one. An exception of ``make`` is raised here and in all
+        waiting threads. Returns False if this thread is adding one already (a recursive call).
         """
         with entry.lock:
             if entry.plans is not known or entry.gone:
@@ -73,12 +73,12 @@ class PlanCache:
         return True
 
     def _compile(self, entry: Entry, known: tuple, make: Callable, flight: _Flight) -> None:
-        """``grow`` in the thread that does it."""
+        """``grow`` in the thread that makes the plan."""
         plans = known
         try:
             plans = (make(), *known[: self.plans_each - 1])
         except BaseException as error:
-            # KeyboardInterrupt belongs to this thread: another one goes on and compiles
+            # KeyboardInterrupt concerns this thread only: a waiting thread compiles instead
             flight.error = error if isinstance(error, Exception) else None
             raise
         finally:
@@ -95,9 +95,9 @@ class PlanCache:
             flight.done.set()
 
     def _make_room(self, new: Entry) -> None:
-        """Let those go that were not used for longest."""
+        """Evict the least recently used entries."""
         while True:
-            # those without a plan are about to be compiled, by whoever has asked for them
+            # entries without a plan are being compiled
             held = [entry for entry in list(self.entries.values()) if entry.plans]
             others = [entry for entry in held if entry is not new and entry.flight is None]
             if len(held) <= self.most or not others:
@@ -107,7 +107,7 @@ class PlanCache:
                     self.evictions += 1
 
     def _remove(self, entry: Entry) -> bool:
-        """Take an entry out; False if it is out, or is being compiled again."""
+        """Remove an entry; False if it was removed already, or is being compiled again."""
         with entry.lock:
             if entry.flight is not None:
                 return False
@@ -120,6 +120,6 @@ class PlanCache:
         return found
 
     def clear(self) -> None:
-        """Forget all plans but for those that are being compiled."""
+        """Drop all plans except those that are being compiled."""
         for entry in list(self.entries.values()):
             self._remove(entry)

@@ -1,8 +1,8 @@
-"""``Profiled``: a plan that looks at its first calls, and is then made for what it saw.
+"""``Profiled``: a plan that observes its first calls, and is then specialised to them.
 
-The first calls run the program as it was recorded. Python numbers among the arguments that were the
-same each time are taken for constants then: they fold, a power of 2 becomes a square. A call with
-another number runs a plan that takes it as an argument.
+The first calls run the recorded program. Python numbers among the arguments that were the same each
+time then become constants, which fold: x ** 2 becomes a square. A call with another number runs a
+plan that takes it as an argument.
 """
 
 import threading
@@ -21,10 +21,10 @@ _VARIES = object()
 
 
 class Profiled:
-    """Runs ``program`` as recorded ``calls`` times, then the plans that ``optimize`` makes of it.
+    """Runs ``program`` as recorded ``calls`` times, then plans made of it by ``optimize``.
 
-    ``specialized`` is what became of ``profiled``, the program for the numbers that were always the
-    same; None before they are known.
+    ``profiled`` is the program specialised to the numbers that were always the same, and
+    ``specialized`` its optimised form; None before they are known.
     """
 
     def __init__(self, program: Lambda, optimize: Callable, calls: int, reason: str = ""):
@@ -32,13 +32,13 @@ class Profiled:
         self.profiled, self.optimized, self.reason = program, program, reason
         self.changed, self.executed = changed_params(program), weakref.ref(program)
         self.weak = [i for i, p in enumerate(program.params) if p.type and p.type.weak]
-        self.seen: dict[int, object] = {}  # the token of a number by its position, or VARIES
+        self.seen: dict[int, object] = {}  # position -> token of the number, or VARIES
         self.constants: dict[int, object] = {}
         self.specialized: Lambda | None = None
         self.lock = threading.Lock()
 
     def run(self, leaves: list) -> tuple:
-        """The results in a row for arrays and numbers that fit; ``leaves`` is emptied."""
+        """Flat results for arrays and numbers of the right types; ``leaves`` is emptied."""
         if self.changed:
             check_writable(self.program, leaves, self.changed)
         xp = array_module(leaves)

@@ -38,16 +38,16 @@ class StaticArguments:
         self.names = positional_names(f) if argnames else []
         self.is_needed = bool(argnums or argnames)
         self.signature: inspect.Signature | None = None
-        self.places: dict[int, tuple] = {}  # by the number of positional arguments
+        self.places: dict[int, tuple] = {}  # number of positional arguments -> (static, others)
 
     def mark(self, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
-        """The arguments with static ones wrapped."""
+        """The arguments with the static ones wrapped."""
         if not self.is_needed:
             return args, kwargs
         return mark_static(self.f, args, kwargs, self.argnums, tuple(self.argnames))
 
     def apart(self, args: tuple, kwargs: dict) -> tuple[tuple, dict, list]:
-        """(other arguments, other keywords, the values of static ones)."""
+        """(other arguments, other keywords, values of the static ones)."""
         if not self.is_needed:
             return args, kwargs, []
         found = self.places.get(len(args)) or self.placed(len(args))
@@ -61,7 +61,7 @@ class StaticArguments:
         return tuple([args[i] for i in others]), named, values
 
     def placed(self, count: int) -> tuple[list[int], list[int]]:
-        """Which of so many positional arguments are static, and which are not."""
+        """(positions of static arguments, other positions) for this number of arguments."""
         static = {n % count for n in self.argnums if -count <= n < count}
         static |= {i for i, name in enumerate(self.names[:count]) if name in self.argnames}
         others = [i for i in range(count) if i not in static]
@@ -69,7 +69,7 @@ class StaticArguments:
         return found
 
     def check_count(self, args: tuple, kwargs: dict) -> None:
-        """Raise unless the function takes such arguments: before anything runs."""
+        """Raise unless the function accepts these arguments, before anything runs."""
         found = len(args) + len(kwargs)
         if isinstance(self.f, Lambda):
             if self.f.in_tree is None and found != len(self.f.params):
@@ -77,7 +77,7 @@ class StaticArguments:
             return
         try:
             self.signature = self.signature or inspect.signature(self.f)
-        except (TypeError, ValueError):  # a builtin says nothing: the call itself will
+        except (TypeError, ValueError):  # a builtin without a signature: the call itself will raise
             return
         try:
             self.signature.bind(*args, **kwargs)
@@ -88,7 +88,7 @@ class StaticArguments:
 
 
 def _expected(signature: inspect.Signature) -> str:
-    """How many arguments a function takes."""
+    """A phrase for the number of arguments that a function takes."""
     kinds = [p.kind for p in signature.parameters.values()]
     named = [p for p in signature.parameters.values() if p.kind not in _VARIADIC]
     least, most = sum(p.default is p.empty for p in named), len(named)
@@ -98,7 +98,7 @@ def _expected(signature: inspect.Signature) -> str:
 
 
 def name_refused(f: Callable, marked: tuple, error: DTypeError) -> DTypeError:
-    """``error`` with the name of the first argument that is no array of numbers."""
+    """``error`` with the name of the first argument that is not an array of numbers."""
     leaves, _ = flatten(marked)
     for leaf, name in zip(leaves, leaf_names(f, *marked), strict=True):
         if type(leaf) not in (StaticLeaf, bool, str):
@@ -111,6 +111,6 @@ def name_refused(f: Callable, marked: tuple, error: DTypeError) -> DTypeError:
 
 
 def is_method_of(executor, args: tuple) -> bool:
-    """Whether the first argument is an object whose class has this executor as a method."""
+    """Whether the first argument is an instance of a class with this executor as a method."""
     classes = type(args[0]).__mro__ if args else ()
     return any(value is executor for cls in classes for value in vars(cls).values())

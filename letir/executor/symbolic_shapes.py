@@ -1,9 +1,9 @@
-"""Plans for sizes that have names: what an executor tries when the same rank comes with a second
-size [F1, B10].
+"""Plans for symbolic sizes, which an executor tries when the same rank comes with a second size
+[F1, B10].
 
-The sizes that differ get names, equal ones the same name, and the function is recorded abstractly.
-Where it asks for such a size in a way that would fix it there is no such plan, only one for each
-size. Sizes of 0 and 1, which broadcast and reduce in their own ways, always have their own.
+The sizes that differ become symbols, equal sizes the same symbol, and the function is recorded
+abstractly. If it reads a symbolic size as a number, there is no such plan, only one for each size.
+Sizes 0 and 1 always have plans of their own, because they broadcast and reduce differently.
 """
 
 import logging
@@ -21,26 +21,28 @@ from letir.executor.argument_spec import ArgumentSpec
 from letir.plan.plan import plan_of
 
 _LOG = logging.getLogger("letir.plan")
-_LEAST = 2  # a size that a named one may be
-_MOST_REFUSED = 3  # attempts for one function and rank
+_LEAST = 2  # the smallest value of a symbolic size
+_MOST_REFUSED = 3  # failed attempts for one function and rank
 
 
 class NotNamed(LetirError):
-    """The function has no program for named sizes."""
+    """The function has no program for symbolic sizes."""
 
 
 @define(eq=False)
 class _Family:
-    """Arguments that differ in their sizes only: the first that came, and the specs with names."""
+    """Arguments that differ only in sizes: the first spec seen, and the specs with symbols."""
 
     first: ArgumentSpec
     named: tuple[ArgumentSpec, ...] = ()
-    refused: dict[ArgumentSpec, str] = field(factory=dict)  # and why
+    refused: dict[ArgumentSpec, str] = field(factory=dict)  # spec with symbols -> the reason
 
 
 class ShapeFamilies:
-    """The families of one executor. ``static_shapes``: True for no names at all, False for names
-    from the first call on, None from the second size on.
+    """The shape families of one executor.
+
+    ``static_shapes``: True never uses symbolic sizes, False uses them from the first call, None
+    from the second size on.
     """
 
     def __init__(self, static_shapes: bool | None, most: int):
@@ -48,14 +50,14 @@ class ShapeFamilies:
         self.families: dict[ArgumentSpec, _Family] = {}
 
     def family(self, spec: ArgumentSpec) -> _Family:
-        """The family of a spec, which may be its first."""
+        """The family of a spec, created if it is new."""
         if len(self.families) >= self.most:
             self.families.clear()
         rank = spec.with_arrays([s.with_shape((_LEAST,) * s.kind.ndim) for s in spec.arrays])
         return self.families.setdefault(rank, _Family(spec))
 
     def named(self, spec: ArgumentSpec) -> ArgumentSpec | None:
-        """The spec with names that serves this one, or may be tried; None if there is none."""
+        """The symbolic spec that covers this one, or is worth a try; None if there is none."""
         if self.static_shapes or any(spec.requires_grad):
             return None
         if not all(array.contiguous for array in spec.arrays):
@@ -66,25 +68,26 @@ class ShapeFamilies:
             return found
         proposal = _proposed(family.first, spec)
         if proposal is None:
-            family.first = spec  # that was too small for names
+            family.first = spec  # the previous one was too small for symbols
         is_new = proposal not in family.refused and len(family.refused) < _MOST_REFUSED
         return proposal if is_new else None
 
     def keep(self, spec: ArgumentSpec, named: ArgumentSpec) -> None:
-        """Remember that there is a plan for these names."""
+        """Remember that there is a plan for this symbolic spec."""
         family = self.family(spec)
         if named not in family.named:
             family.named = (named, *family.named)
 
     def refuse(self, spec: ArgumentSpec, named: ArgumentSpec, reason: str) -> None:
-        """Remember that there is none, and why."""
+        """Remember that there is no plan for this symbolic spec, and why."""
         self.family(spec).refused[named] = reason
         _LOG.debug("no plan for (%s): %s", named, reason)
 
 
 def _proposed(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
-    """A spec with names for the sizes in which two differ (for all sizes if they do in none): that
-    of both. None if one of these is too small to have one.
+    """A spec with symbols for the sizes in which two specs differ, for all sizes if they are equal.
+
+    None if one of these sizes is too small.
     """
     names: dict[tuple[int, int], Size] = {}
     same, arrays = first == second, []
@@ -104,21 +107,22 @@ def _proposed(first: ArgumentSpec, second: ArgumentSpec) -> ArgumentSpec | None:
 
 
 def _serves(named: ArgumentSpec, spec: ArgumentSpec) -> bool:
-    """Whether a spec has the sizes that another one has names for."""
+    """Whether the sizes of a spec fit a symbolic spec."""
     pairs = [(a.kind, b.kind) for a, b in zip(named.arrays, spec.arrays, strict=True)]
     sizes = sizes_of(pairs)
     return all(n >= _LEAST for n in sizes.values()) and all(fits(b, a, sizes) for a, b in pairs)
 
 
 def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
-    """What ``record(types)`` gives for arguments with named sizes. Raises NotNamed if the function
-    asks for one of them, whatever it does with the answer.
+    """The result of ``record(types)`` for arguments with symbolic sizes.
+
+    Raises NotNamed if the function reads one of these sizes, whatever it does with the answer.
     """
     reads: list = []
     before = SIZE_READS.set(lambda place, *_: reads.append(place))
     try:
         fn = record([spec.kind for spec in named.arrays])
-    except Exception as error:  # of whatever kind: the same call with its sizes known will say
+    except Exception as error:  # any kind: the same call with fixed sizes will raise it if real
         raise NotNamed(f"{type(error).__name__}: {error}") from None
     finally:
         SIZE_READS.reset(before)
@@ -128,13 +132,13 @@ def recorded_by_name(record: Callable, named: ArgumentSpec) -> Lambda:
 
 
 def check_agrees(named: Lambda, fixed: Lambda, leaves: Sequence) -> None:
-    """Raise NotNamed unless a program with names gives what the one for these arrays gives."""
+    """Raise NotNamed unless a symbolic program agrees with the one for these arrays."""
     if any(map(has_effect, (*named.binds, *fixed.binds))):
         return
     try:
         with np.errstate(all="ignore"):
             found, expected = plan_of(named).run(list(leaves)), plan_of(fixed).run(list(leaves))
-    except Exception as error:  # the call itself will say so, by the plan for its sizes
+    except Exception as error:  # the plan for the fixed sizes will raise it if it is real
         raise NotNamed(f"{type(error).__name__}: {error}") from None
     if named.out_tree != fixed.out_tree or len(found) != len(expected):
         raise NotNamed("its results nest in another way for other sizes")
@@ -143,7 +147,7 @@ def check_agrees(named: Lambda, fixed: Lambda, leaves: Sequence) -> None:
 
 
 def _agree(a, b) -> bool:
-    """Whether two results are the same but for the order of sums."""
+    """Whether two results agree up to the rounding of reassociated sums."""
     a, b = np.asarray(a), np.asarray(b)
     if a.dtype != b.dtype or a.shape != b.shape:
         return False

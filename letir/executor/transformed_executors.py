@@ -1,6 +1,6 @@
-"""What transforms make of executors: an executor, kept with the one that it was made of.
+"""Transforms of executors: the transformed executor is cached on the original one.
 
-``grad(jit(f))`` is the same executor each time, so that its plans are shared by all who ask.
+``grad(jit(f))`` is the same executor each time, so that all callers share its plans.
 """
 
 import functools
@@ -12,18 +12,16 @@ from letir.ast.terms import Lambda
 from letir.tracing.entry import mark_static
 from letir.transforms.jitted_functions import Transform
 
-_MOST = 64  # transforms of one executor; functions among their options would add up
+_MOST = 64  # transforms per executor: new functions among their options would accumulate
 
 
 def transformed(executor, transform: Transform):
-    """The executor of the transformed function, with the options of the first; the same one for
-    the same transform.
-    """
+    """The executor of the transformed function, with the same options; cached by transform."""
     return _kept(executor, transform.key, lambda: _function_of(executor, transform))
 
 
 def transformed_method(executor, transform: Transform):
-    """The executor of the method that calls the transformed method of its object."""
+    """The executor of the transformed method."""
     f, options = executor.f, _shifted(executor.options, -1)
 
     def make() -> Callable:
@@ -38,24 +36,24 @@ def transformed_method(executor, transform: Transform):
 
 
 def _kept(executor, key: tuple | None, make: Callable):
-    """The executor that is kept by this key, made where there is none."""
+    """The executor cached under this key, made if there is none."""
     known = executor.transformed
     found = known.get(key) if key is not None else None
     if found is None:
-        # donated arguments are read once more on the way back
+        # no donation: the backward pass reads the arguments again
         found = executor.like(make(), evolve(executor.options, donate_argnums=()))
         if key is not None:
             while len(known) >= _MOST:
                 known.pop(next(iter(known)), None)
-            # setdefault: threads that ask at once get one
+            # setdefault: concurrent threads get the same executor
             found = known.setdefault(key, found)
     return found
 
 
 def _function_of(executor, transform: Transform) -> Callable:
-    """The transformed function; what is static for the executor is so for the function in it."""
+    """The transformed function, with the static arguments of the executor."""
     f, options = executor.f, executor.options
-    if hasattr(executor, "bound"):  # of a partial: the first argument is what that holds
+    if hasattr(executor, "bound"):  # a partial: the first argument is the list of bound arrays
         return lambda bound, *args, **kwargs: _with_static(
             functools.partial(f, bound), _shifted(options, -1), transform
         )(*args, **kwargs)
@@ -63,7 +61,7 @@ def _function_of(executor, transform: Transform) -> Callable:
 
 
 def _with_static(f: Callable, options, transform: Transform) -> Callable:
-    """``transform(f)``, in which static arguments are marked."""
+    """``transform(f)`` with static arguments marked."""
     numbers, names = options.static_argnums, options.static_argnames
     new = transform(f)
     if isinstance(f, Lambda) or not (numbers or names):
@@ -78,6 +76,6 @@ def _with_static(f: Callable, options, transform: Transform) -> Callable:
 
 
 def _shifted(options, by: int):
-    """The options with places of static arguments moved."""
+    """The options with shifted positions of static arguments."""
     numbers = tuple([n + by if n >= 0 else n for n in options.static_argnums])
     return evolve(options, static_argnums=numbers)

@@ -1,7 +1,7 @@
-"""Effects of a plan whose guards may fail after them: they happen once, whichever plan goes on.
+"""Effects before a guard that may fail: they happen once, whichever plan completes the call.
 
-Plans for the same arguments begin alike, up to the first guard that tells them apart. ``EffectLog``
-keeps what the effects of a call gave, for the plan that is tried next.
+Plans for the same arguments begin with the same binds, up to the first guard that differs.
+``EffectLog`` stores the results of a call's effects for the plan that is tried next.
 """
 
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from letir.ops.effects.writes_to_arguments import guard_order
 
 @define(eq=False)
 class EffectLog:
-    """The results of the effects of one call, in order, and how many of them this run has had."""
+    """The results of the effects of one call, in order, and the number that this run has used."""
 
     done: list = field(factory=list)
     count: int = 0
 
 
 def is_guard(bind: Bind) -> bool:
-    """Whether a bind, or one in its bodies, may find that the program does not hold."""
+    """Whether a bind, or a bind in its bodies, is a guard."""
     return bind.op in (guard, guard_order) or any(body.memo(_guarded) for body in bodies_of(bind))
 
 
@@ -33,7 +33,7 @@ def _guarded(body: Lambda) -> bool:
 
 
 def before_guards(fn: Lambda) -> frozenset[int]:
-    """The positions of effects, other than guards, that come before a guard."""
+    """The positions of effects (other than guards) that precede a guard."""
     found, seen = [], False
     for n in range(len(fn.binds) - 1, -1, -1):
         bind = fn.binds[n]
@@ -45,7 +45,9 @@ def before_guards(fn: Lambda) -> frozenset[int]:
 
 
 def logged(f: Callable, slot: int) -> Callable:
-    """``f`` of a list of operands, and of the slots: as the log in ``slot`` has it, if it does."""
+    """``f`` of a list of operands, as a step that takes its results from the log in ``slot`` if
+    they are there.
+    """
 
     def compute(v: list, operands: list):
         log: EffectLog | None = v[slot]

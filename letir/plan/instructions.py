@@ -1,7 +1,8 @@
-"""Groups put in their places: the binds of a ``fused`` body as steps of the plan around it.
+"""The instructions of a plan: the callable of each step, and the arrays that stand for numbers.
 
-What one step of a plan calls: a ufunc itself, or an operation's numerics with its attributes
-filled in; and the Python numbers among the operands, made into what NumPy would make of them.
+A step calls NumPy's ufunc itself where it can, else the ``impl`` of the operation with its
+attributes bound. The binds in the body of a ``fused`` bind become steps of the surrounding plan.
+Python numbers among the operands become the 0-d arrays that NumPy would convert them to.
 """
 
 import inspect
@@ -26,14 +27,14 @@ from letir.plan.effect_log import logged
 
 @paused_gc()
 def spliced(fn: Lambda) -> tuple[Lambda, dict]:
-    """(``fn`` with the bodies of its ``fused`` binds in their places, where those binds come from).
+    """(``fn`` with the bodies of its ``fused`` binds inlined, the origins of the inlined binds).
 
-    The latter: {index: ((body, bind of the body), (fn, the group's bind))}, innermost first.
+    Origins: {index: ((body, bind of the body), (fn, the group's bind))}, innermost first.
     """
     if not any(bind.op is fused for bind in fn.binds):
         return fn, {}
     binds: list[Bind] = []
-    names: dict[Local, Arg] = {}  # what results of groups are
+    names: dict[Local, Arg] = {}  # the results of groups, by their binders
     origins: dict[int, tuple] = {}
     for bind in fn.binds:
         args = substitute_args(bind.args, names)
@@ -59,11 +60,11 @@ _ready = BoundedCache(1 << 12)  # (token of a number, dtype) -> the array that s
 
 
 def ufunc_of(bind: Bind) -> np.ufunc | None:
-    """The ufunc that computes this bind on NumPy's arrays with nothing around it; None if none."""
+    """The NumPy ufunc that computes this bind by itself, None if there is none."""
     ufunc = getattr(bind.op.impl, "ufunc", None)
     if ufunc is None or not bind.op.impl.exact_integers:
         return ufunc
-    # of Python integers alone the record computes exactly, and only a weak type is one
+    # on Python integers alone ``impl`` computes exactly; only these have a weak type
     for arg in bind.args:
         kind = arg.type
         if kind is not None and kind is not NO_TYPE and (not kind.weak or kind.dtype.kind != "i"):
@@ -72,19 +73,20 @@ def ufunc_of(bind: Bind) -> np.ufunc | None:
 
 
 def is_simple(bind: Bind) -> bool:
-    """Whether the step of a bind is one result of a function of the operands."""
+    """Whether a bind has one result and its step is a plain function of the operands."""
     op = bind.op
     return op.results is None and op.update is None and not op.holds_lambdas
 
 
 def numerics(bind: Bind, xp) -> Callable:
-    """What computes a bind, as a function of the operands alone."""
+    """The callable that computes a bind from its operands alone."""
     return _with_attributes(bind.op.impl, xp, bind.attrs)
 
 
 def special(bind: Bind, xp, call: Callable, log: int | None = None) -> Callable:
-    """The step ``f(slots, i, k, c)`` of a bind that is not simple, or an effect that happens once:
-    ``log`` is then the slot of what has happened.
+    """The step ``f(slots, i, k, c)`` of a bind that is not simple.
+
+    ``log``: for an effect that must happen once, the slot of the effect log.
     """
     op = bind.op
     if op.holds_lambdas:
@@ -103,7 +105,7 @@ def special(bind: Bind, xp, call: Callable, log: int | None = None) -> Callable:
 
 
 def _storing_logged(f: Callable, is_one: bool) -> Callable:
-    """The step of a function of the slots and a list of operands."""
+    """The step for a function of the slots and a list of operands."""
 
     def step(v, i, k, c):
         out = f(v, _taken(v, i, c))
@@ -115,15 +117,15 @@ def _storing_logged(f: Callable, is_one: bool) -> Callable:
 
 
 def in_donated(bind: Bind, xp, counts: int) -> Callable:
-    """The step of an update of a donated array: in place if nothing else has come to see it.
+    """The step that updates a donated array, in place if it has no new references.
 
-    ``counts``: the slot that says how many references each such array had at the beginning.
+    ``counts``: the slot with the reference count of each donated array at the start of the run.
     """
     op, attrs = bind.op, bind.attrs
 
     def step(v, i, k, c):
         known, operands = v[counts], _taken(v, i, c)
-        # the caller's references are still there, and nobody's else: no view, no second name
+        # only the caller's references are left: no view, no second name
         if sys.getrefcount(operands[0]) <= known.get(id(operands[0]), 0):
             result = op.update(xp, *operands, **attrs)
         else:
@@ -135,7 +137,7 @@ def in_donated(bind: Bind, xp, counts: int) -> Callable:
 
 
 def references(v: list, donated: tuple) -> dict[int, int]:
-    """How many references there are to those arrays that may be written to, by id."""
+    """The reference counts of the arrays that may be written to, by id."""
     found = {}
     for n in donated:
         x = v[n]
@@ -147,17 +149,17 @@ def references(v: list, donated: tuple) -> dict[int, int]:
 
 
 def _may_share(x, y) -> bool:
-    """Whether two values may lie in the same memory."""
+    """Whether two values may share memory."""
     return isinstance(y, np.ndarray) and np.may_share_memory(x, y)
 
 
 def _in_a_list(f: Callable) -> Callable:
-    """``f`` of operands in a list."""
+    """``f`` as a function of a list of operands."""
     return lambda operands: f(*operands)
 
 
 def _storing_one(f: Callable) -> Callable:
-    """The step of a function of a list of operands, which has one result."""
+    """The step for a function of a list of operands with one result."""
 
     def step(v, i, k, c):
         v_k = f(_taken(v, i, c))
@@ -168,7 +170,7 @@ def _storing_one(f: Callable) -> Callable:
 
 
 def _storing(f: Callable) -> Callable:
-    """The step of a function of a list of operands, which has several results, or none."""
+    """The step for a function of a list of operands with several results, or none."""
 
     def step(v, i, k, c):
         for slot, result in zip(k, f(_taken(v, i, c)), strict=True):
@@ -179,7 +181,7 @@ def _storing(f: Callable) -> Callable:
 
 
 def _taken(v: list, i: tuple, c: tuple) -> list:
-    """The operands, moved out of the slots ``c``: the list alone has them then [C1]."""
+    """The operands, with the slots ``c`` cleared: then only the list refers to them [C1]."""
     operands = [v[n] for n in i]
     for n in c:
         v[n] = None
@@ -187,13 +189,13 @@ def _taken(v: list, i: tuple, c: tuple) -> list:
 
 
 def _with_attributes(impl: Callable, xp, attrs: dict) -> Callable:
-    """``impl`` with the array module and these keywords filled in."""
+    """``impl`` with the array module and these keyword arguments bound."""
     if type(impl) is not FunctionType:
         return partial(impl, xp, **attrs)
     if attrs:
         if impl.__code__.co_flags & inspect.CO_VARKEYWORDS:
             return partial(impl, xp, **attrs)
-        # as defaults of a copy: a call need not merge dicts, which takes longer than a small sum
+        # as defaults of a copy: merging dicts at each call would take longer than a small sum
         copy = FunctionType(
             impl.__code__, impl.__globals__, impl.__name__, impl.__defaults__, impl.__closure__
         )
@@ -206,7 +208,7 @@ def _with_attributes(impl: Callable, xp, attrs: dict) -> Callable:
 
 
 def operand_values(args: tuple[Arg, ...], ufunc: np.ufunc | None) -> list:
-    """What stands for each operand of a bind: the values of constants, None for locals."""
+    """The value of each constant operand of a bind, None for locals."""
     types = tuple([arg.type for arg in args])
     dtypes = resolved(ufunc, types) if ufunc is not None else None
     if dtypes is None:
@@ -218,13 +220,14 @@ def operand_values(args: tuple[Arg, ...], ufunc: np.ufunc | None) -> list:
 
 
 def key_of(value):
-    """What two numbers among operands are one slot by."""
+    """The key by which equal numbers among the operands share a slot."""
     return id(value) if type(value) is np.ndarray else token(value)
 
 
 def resolved(ufunc: np.ufunc, types: tuple) -> tuple | None:
-    """The dtypes of the operands in the loop that NumPy takes, if arrays of these dtypes lead to
-    the same one; None if not, or if a type is unknown.
+    """The operand dtypes of the ufunc loop that NumPy selects.
+
+    None if arrays of these dtypes would select another loop, or if a type is unknown.
     """
     key = (ufunc, types)
     found = _resolved.get(key, ...)
@@ -246,8 +249,9 @@ def _resolve(ufunc: np.ufunc, types: tuple) -> tuple | None:
 
 
 def ready(number, dtype: np.dtype):
-    """The 0-d array that NumPy makes of a Python number for a loop of this dtype, so that it is
-    made once; the number itself where that is an error or a warning.
+    """The 0-d array to which NumPy converts a Python number for a loop of this dtype.
+
+    The number itself where the conversion raises or warns.
     """
     if type(number) not in _PLAIN:
         return number
@@ -265,7 +269,7 @@ def _array_of(number, dtype: np.dtype):
         except (OverflowError, FloatingPointError, TypeError):
             return number
     if dtype.kind in "fc" and number and not np.isnan(made):
-        # what is rounded to inf or to nothing sets flags that errstate is about
+        # rounding to inf or to zero sets floating-point flags, which errstate governs
         size, limits = max(abs(made.real), abs(made.imag)), np.finfo(dtype)
         if size < limits.tiny or (size > limits.max and np.isfinite(number)):
             return number

@@ -1,7 +1,7 @@
-"""``Plan``: a program as a list of steps on a list of slots, the fastest way to run it at once.
+"""``Plan``: a program as a list of steps on a list of slots.
 
-A run copies the list of constants, puts the arguments in front, and goes through the steps.
-Results, errors, and the moment at which a value is freed, are those of ``run_forward``.
+A run puts the arguments in front of a copy of the list of constants and executes the steps.
+Results, errors, and the points at which values are freed are the same as in ``run_forward``.
 """
 
 import sys
@@ -20,32 +20,32 @@ from letir.plan.slot_allocation import MANY, ONE, ONE_AND_CLEAR, TWO, TWO_AND_CL
 
 
 class Plan:
-    """A program that can be run: ``run(leaves)`` on arrays in a row, of the types it was made for.
+    """An executable program: ``run(leaves)`` takes a flat list of arrays of the expected types.
 
-    ``donated``: positions of the arguments whose memory a run may take for its own values.
+    ``donated``: positions of the arguments whose memory a run may reuse.
 
-    Any number of threads may run one plan at once: what belongs to a run is in its list of slots.
+    Several threads may run one plan at once: the state of a run is in its own list of slots.
     """
 
     __slots__ = ("__weakref__", "binds", "donated", "params", "ret", "tables")
 
     def __init__(self, fn: Lambda, donated: tuple = ()):
-        # not fn, which keeps its plan: a cycle would outlive it
+        # no reference to fn, which holds its plan: that would be a cycle
         self.params, self.binds, self.ret, self.donated = fn.params, fn.binds, fn.ret, donated
         self.tables: dict[object, Table] = {np: laid_out(fn, np, _call, donated)}  # by array module
 
     def run(self, leaves: list, xp=np, tries: bool = False, log: EffectLog | None = None) -> tuple:
-        """The results in a row; ``leaves`` is emptied.
+        """The results as a flat tuple; ``leaves`` is emptied.
 
-        ``tries``: a guard may fail without a word of where, for who then takes another plan;
-        ``log``: what has happened until a guard failed, so that it does not happen again.
+        ``tries``: a failed guard raises without its location, as the caller then tries another
+        plan. ``log``: the effects that happened before a guard failed, not to be repeated.
         """
         table = self.tables.get(xp) or self.table_for(xp)
         if len(leaves) != len(self.params):
             raise InternalError(f"a plan of {len(self.params)} arguments, found {len(leaves)}")
         v = leaves + table.rest
         leaves.clear()
-        # the iterator tells how far it came: nothing is counted on the way
+        # after an error the iterator tells the position: no counter is needed in the loop
         steps, outer = iter(table.steps), sys.exception()
         try:
             for c in table.unused:
@@ -82,16 +82,16 @@ class Plan:
         return _owned(table, results) if table.constants else results
 
     def table_for(self, xp) -> Table:
-        """The table for another array module."""
+        """The step table for another array module."""
         found = self.tables[xp] = laid_out(self.program(), xp, partial(_call, xp=xp))
         return found
 
     def program(self) -> Lambda:
-        """What it was made of."""
+        """The program from which the plan was made."""
         return Lambda(self.params, self.binds, self.ret)
 
     def say_where(self, error: BaseException, table: Table, at: int) -> None:
-        """Add the let line of the step ``at``, and the user's."""
+        """Add the let line of the step ``at`` and the user's source line to the error."""
         if at < 0:
             return
         where = table.where[at]
@@ -110,10 +110,10 @@ def _owned(table: Table, results: tuple) -> tuple:
 
 
 def plan_of(fn: Lambda) -> Plan:
-    """The plan of ``fn``, made once and kept with it."""
+    """The plan of ``fn``, made once and cached on it."""
     return fn.memo(Plan)
 
 
 def _call(fn: Lambda, args: Sequence, xp=np) -> tuple:
-    """The results of a body: how operations that hold Lambdas run them."""
+    """The results of a body; operations that hold Lambdas get this function as ``call``."""
     return fn.memo(Plan).run(args if type(args) is list else list(args), xp)

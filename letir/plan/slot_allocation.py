@@ -1,8 +1,7 @@
-"""How a program is laid out on slots: which value is in which, what each step calls, and what is
-cleared after it.
+"""Slot allocation: the slot of each value, the callable of each step, and what each step clears.
 
-A result takes the slot of an operand that is used for the last time: to write it is to free that
-operand. Constants have slots that nothing takes.
+A result reuses the slot of an operand at its last use, so that storing the result frees the
+operand. The slots of constants are never reused.
 """
 
 from collections.abc import Callable
@@ -26,20 +25,20 @@ from letir.plan.instructions import (
 )
 from letir.visitors.usedef import use_counts
 
-# How a step is done: f is what it calls, i and j are slots of operands, k is that of the result,
-# c what is cleared after it (OTHER clears before it).
+# The kinds of steps: f is the callable, i and j are operand slots, k is the result slot, and c are
+# the slots cleared after the step (OTHER clears before it).
 ONE, TWO, TWO_AND_CLEAR, ONE_AND_CLEAR, MANY, _OTHER = range(6)
-_KEPT = 1 << 60  # uses left of a constant
+_KEPT = 1 << 60  # the remaining uses of a constant: it is never freed
 
 
 @define(eq=False)
 class Table:
     """The steps of a program for one array module.
 
-    ``rest``: what is in the slots behind those of the parameters before the first step; ``unused``:
-    slots of parameters that nobody reads; ``where``: the bind of each step; ``results``: their
-    slots; ``constants``: ids of the arrays that results must not share memory with, and ``shared``
-    which results might.
+    ``rest``: the initial contents of the slots after the parameters; ``unused``: the slots of
+    parameters without a use; ``where``: the bind of each step; ``results``: the slots of results;
+    ``constants``: ids of arrays with which results must not share memory, and ``shared`` which
+    results might.
     """
 
     steps: tuple
@@ -55,9 +54,9 @@ class Table:
 
 
 def laid_out(fn: Lambda, xp, call: Callable, donated: tuple = ()) -> Table:
-    """The table of ``fn`` for arrays of the module ``xp``; bodies are run by ``call``. Linear.
+    """The step table of ``fn`` for arrays of the module ``xp``; ``call`` runs bodies.
 
-    ``donated``: positions of parameters whose arrays may be written to.
+    ``donated``: positions of parameters whose arrays may be overwritten. Linear time.
     """
     program, origins = spliced(fn)
     layout, effects = _Layout(program, xp, call, donated), before_guards(program)
@@ -73,26 +72,26 @@ def laid_out(fn: Lambda, xp, call: Callable, donated: tuple = ()) -> Table:
 
 
 class _Layout:
-    """The state of laying out one program: where each local is, and which slots are free."""
+    """The state of slot allocation for one program: the slot of each local, and the free slots."""
 
     def __init__(self, fn: Lambda, xp, call: Callable, donated: tuple):
         self.xp, self.call, self.first = xp, call, len(fn.params)
-        self.donated: set[Local] = {fn.params[n] for n in donated}  # and what is written in them
+        self.donated: set[Local] = {fn.params[n] for n in donated}  # and values updated in them
         self.left = use_counts(fn).copy()
         self.at: dict[Local, int] = {p: n for n, p in enumerate(fn.params)}
         self.unused = tuple([n for n, p in enumerate(fn.params) if p not in self.left])
         self.free: list[int] = list(self.unused)
         self.rest: list = []
         self.numbers: dict = {}  # slots of the Python numbers among the operands
-        self.arrays: list = []  # constants, which results must not share memory with
-        self.fresh: set[Local] = set()  # what shares memory with nothing else
+        self.arrays: list = []  # constants: results must not share memory with them
+        self.fresh: set[Local] = set()  # values that share memory with nothing else
         self.steps: list[tuple] = []
         self.where: list = []
         self.counts = self.new(None) if donated else None
         self.log: int | None = None
 
     def table(self, fn: Lambda) -> Table:
-        """The layout of the whole program, whose binds have been placed."""
+        """The finished table, once all binds have their steps."""
         shared = [n for n, arg in enumerate(fn.ret.args) if arg not in self.fresh]
         results, _ = self.operands(fn.ret.args, None)
         return Table(
@@ -103,7 +102,7 @@ class _Layout:
         )
 
     def place_constant(self, bind: Bind) -> None:
-        """Give an array constant a slot of its own, and no step."""
+        """Allocate a permanent slot for an array constant, without a step."""
         (binder,) = bind.binders
         if binder in self.left:
             value = bind.attrs["value"]
@@ -111,8 +110,9 @@ class _Layout:
             self.arrays.append(value)
 
     def place(self, bind: Bind, where, is_logged: bool) -> None:
-        """Add the step of ``bind``, which is told as ``where``; ``is_logged``: an effect before a
-        guard.
+        """Append the step of ``bind``, named ``where`` in errors.
+
+        ``is_logged``: the bind is an effect that precedes a guard.
         """
         self.where.append(where)
         ufunc = ufunc_of(bind) if self.xp is np else None
@@ -142,7 +142,7 @@ class _Layout:
         self.add(f, slots, k, cleared)
 
     def add(self, f: Callable, slots: list[int], k: int, cleared: list[int]) -> None:
-        """Add the step ``slot k = f(slots)``, after which others are cleared."""
+        """Append the step ``slot k = f(slots)`` and the slots to clear after it."""
         if len(cleared) > 1 or not 1 <= len(slots) <= 2:
             step = (MANY, f, tuple(slots), None, k, tuple(cleared))
         elif len(slots) == 1:
@@ -154,7 +154,7 @@ class _Layout:
         self.steps.append(step)
 
     def operands(self, args: tuple, ufunc) -> tuple[list[int], list[int]]:
-        """(the slots of operands, those of values that are used here for the last time)."""
+        """(operand slots, the slots among them that have their last use here)."""
         left, at, slots, dying, values = self.left, self.at, [], [], None
         for n, arg in enumerate(args):
             if type(arg) is not Local:
@@ -169,7 +169,7 @@ class _Layout:
         return slots, dying
 
     def number(self, value) -> int:
-        """The slot of a Python number, or of the array that stands for it."""
+        """The slot of a Python number, or of the array that replaces it."""
         key = key_of(value)
         found = self.numbers.get(key)
         if found is None:
@@ -177,11 +177,11 @@ class _Layout:
         return found
 
     def slot_for(self, binder: Local) -> int:
-        """A slot for a new value."""
+        """A free slot for a new value."""
         slot = self.at[binder] = self.free.pop() if self.free else self.new(None)
         return slot
 
     def new(self, value) -> int:
-        """One more slot, with what is in it before the first step."""
+        """A new slot with this initial value."""
         self.rest.append(value)
         return self.first + len(self.rest) - 1

@@ -1,8 +1,8 @@
 """``Differentiable``: an optimised program that is called on Variables.
 
-Its differentiable graphs are one step of the history each, other operations one step each, and what
-requires no grad runs as plans on arrays. So results and gradients, hooks and ``create_graph`` are
-those of eager mode.
+Each differentiable graph is one node of the tape, as is every other recorded operation; binds that
+do not require grad run as plans on arrays. Results, gradients, hooks and ``create_graph`` behave as
+in eager mode.
 """
 
 import weakref
@@ -32,10 +32,10 @@ from letir.visitors.substitution import lambda_lift
 
 
 class Differentiable:
-    """A program with its differentiable graphs: called on Variables as the program is.
+    """A program with differentiable graphs, a callable on Variables.
 
-    ``program`` is what was recorded, ``optimized`` what it became for arguments of which some
-    ``require_grad``, ``graphs`` the parts that have gradient programs.
+    ``program`` is the recorded program, ``optimized`` its optimised form for these
+    ``requires_grad`` flags, ``graphs`` its subgraphs with gradient programs.
     """
 
     def __init__(
@@ -46,7 +46,7 @@ class Differentiable:
         self.changed, self.executed = changed_params(program), weakref.ref(made)
         self.parts = _parts_of(made, requires_grad, making)
         self.graphs = [part.graph for part in self.parts if part.graph is not None]
-        # whose uses are counted: each part reads its operands at once
+        # for the use counts: each part reads its operands at once
         binds = [Bind(part.binders, write_back, part.args) for part in self.parts]
         self.outer = Lambda(made.params, binds, made.ret)
 
@@ -59,19 +59,19 @@ class Differentiable:
         return nested_results(self.program, self.run_flat(leaves))
 
     def run_flat(self, leaves: list) -> tuple:
-        """The results in a row for arguments in a row; ``leaves`` is emptied."""
+        """Flat results for flat arguments; ``leaves`` is emptied."""
         tracer = next((leaf for leaf in leaves if isinstance(leaf, Tracer)), None)
-        if tracer is not None:  # the program as it was recorded [B5]
+        if tracer is not None:  # inline the recorded program [B5]
             return tracer.__letir_run__(self.program, leaves)
         checked_arguments(self.program, leaves, _kind_of)
         return self.run(leaves)
 
     def run_fallback(self, leaves: list) -> tuple:
-        """The results of the program as it was recorded."""
+        """The results of the recorded program, without optimisation."""
         return replayed(self.program, leaves)
 
     def run(self, leaves: list, *, tries: bool = False) -> tuple:
-        """``run_flat`` for arguments of which it is known that they fit."""
+        """``run_flat`` without checks of the arguments."""
         if self.changed:
             check_writable(self.program, list(map(_array_of, leaves)), self.changed)
         env, records = Environment(self.outer, leaves), RECORDS.get()
@@ -84,14 +84,14 @@ class Differentiable:
         except BaseException:
             env.values.clear()
             raise
-        if not wraps:  # of arrays alone: what is a Variable now was one of an opaque function's
+        if not wraps:  # only arrays as arguments: a Variable comes from an opaque function
             return tuple(results)
         return tuple([r if isinstance(r, Value) else as_variable(r) for r in results])
 
 
 @frozen(eq=False)
 class _Part:
-    """What is run at once: ``run(operands, records)`` gives one result for each of ``binders``."""
+    """A part that runs at once: ``run(operands, records)`` gives a result for each binder."""
 
     args: tuple[Arg, ...]
     binders: tuple[Local, ...]
@@ -100,7 +100,7 @@ class _Part:
 
 
 def _parts_of(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list[_Part]:
-    """The parts of a program: graphs, stretches that require no grad, and single operations."""
+    """The parts of a program: graphs, stretches that do not require grad, single operations."""
     needs, parts, stretch = requiring_grad(fn, requires_grad), [], []
     last = {arg: i for i, term in enumerate((*fn.binds, fn.ret)) for arg in term.locals()}
     for i, bind in enumerate(fn.binds):
@@ -115,7 +115,7 @@ def _parts_of(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list
 
 
 def _single_part(bind: Bind, making: Making) -> _Part:
-    """The part of one bind, of which some operand requires grad."""
+    """The part for one bind with an operand that requires grad."""
     if bind.op is differentiable_graph:
         graph = Graph(bind, making)
         return _Part(bind.args, bind.binders[: graph.count], GraphStep(graph).run, graph)
@@ -125,22 +125,20 @@ def _single_part(bind: Bind, making: Making) -> _Part:
 
 
 def _applied(bind: Bind, operands: list, records: bool) -> tuple:
-    """The results of a Function, whose own backward is recorded."""
+    """The results of a Function, with its own backward on the tape."""
     found, _ = called(function_of(bind.op), bind.attrs["arguments"], operands)
     operands.clear()
     return found
 
 
 def _recorded(bind: Bind, operands: list, records: bool) -> tuple:
-    """The results of one bind, recorded as a step of its own."""
+    """The results of one bind, recorded as one node."""
     out = one_bind(bind, operands)
     return (out,) if bind.op.results is None else out
 
 
 def _stretch_part(binds: list[Bind], last: dict[Local, int], end: int) -> list[_Part]:
-    """The part of binds one after the other that require no grad; ``last`` says where locals are
-    used last.
-    """
+    """The part for consecutive binds that do not require grad; ``last``: last uses of locals."""
     if not binds:
         return []
     results = tuple([b for bind in binds for b in bind.binders if last.get(b, -1) >= end])
@@ -149,14 +147,14 @@ def _stretch_part(binds: list[Bind], last: dict[Local, int], end: int) -> list[_
 
 
 def _computed(plan: Plan, operands: list, records: bool) -> tuple:
-    """The results of a stretch, which are no Variables."""
+    """The results of a stretch, which are arrays, not Variables."""
     arrays = list(map(_array_of, operands))
     operands.clear()
     return plan.run(arrays, array_module(arrays))
 
 
 def _array_of(leaf):
-    """The array of a Variable; what is none as it is."""
+    """The array of a Variable; other values as they are."""
     return leaf.array if isinstance(leaf, Value) else leaf
 
 
@@ -173,7 +171,7 @@ def differentiable(
     optimize: bool = True,
     exact: bool = False,
 ) -> Differentiable:
-    """``fn`` compiled for Variables, of which those require grad where ``requires_grad`` says so.
+    """``fn`` compiled for Variables with these ``requires_grad`` flags.
 
     >>> from letir import Variable, trace
     >>> x = Variable(2.0, requires_grad=True)

@@ -1,8 +1,8 @@
-"""``Graph``: a differentiable graph with the gradient programs that were made of it so far.
+"""``Graph``: a differentiable graph with its cached gradient programs.
 
-``Backward`` is one of these, for the results that have a gradient. It is an executor of its own: it
-runs as a plan on arrays, or, where gradients get a history of their own (``create_graph``), as a
-differentiable program with graphs inside. Nothing is made before it is needed.
+``Backward`` is the gradient program for one set of results with a gradient. It runs as a plan on
+arrays or, under ``create_graph``, as a differentiable program with graphs inside. Everything is
+made on first use.
 """
 
 import threading
@@ -21,29 +21,29 @@ from letir.plan.plan import plan_of
 from letir.tracing.mutation.memory_order import IN_C_ORDER, NEW
 from letir.visitors.usedef import use_counts
 
-# Operations whose results are new arrays, beside the elementwise ones.
+# Operations, besides elementwise ones, whose results are new arrays.
 _FRESH = NEW | IN_C_ORDER | {"fused", "matmul", "dot", "index_set", "index_add", "copy"}
 
 
 @define(eq=False)
 class Backward:
-    """The gradient program for the results that have a gradient.
+    """The gradient program for one set of results with a gradient.
 
-    ``captured``: the positions, among operands then results, of what it reads; ``results``: the
-    operands whose gradients it gives. An executor of its own: what it runs is made when it is
-    needed, on arrays, or on Variables of which some require grad.
+    ``captured``: the positions (operands, then results) of the primal values that it reads;
+    ``results``: the operands whose gradients it computes. Its plans, on arrays or on Variables of
+    which some require grad, are made on first use.
     """
 
     program: Lambda
     captured: tuple[int, ...]
     results: tuple[int, ...]
     making: "Making"
-    missing: tuple = ()  # as a rule has it: operands of which nothing is known
-    made: dict = field(factory=dict)  # by which arguments require grad, None for arrays
+    missing: tuple = ()  # the interface of rules: no operand lacks a rule
+    made: dict = field(factory=dict)  # plans by requires_grad flags, None for plain arrays
     lock: threading.RLock = field(factory=threading.RLock, repr=False)
 
     def run(self, values: list, records: bool) -> tuple:
-        """The gradients, None for those that are zero; ``values`` is emptied."""
+        """The gradients, None for zero; ``values`` is emptied."""
         if not records:
             found = self.plan(None).run(values, array_module(values))
             return tuple([None if ct is Undef else ct for ct in found])
@@ -51,7 +51,7 @@ class Backward:
         return self.plan(requires).run_flat(values)
 
     def plan(self, requires: tuple | None):
-        """What runs it, made once."""
+        """The callable that runs it, made once."""
         found = self.made.get(requires)
         if found is None:
             with self.lock:
@@ -63,15 +63,15 @@ class Backward:
 
 @frozen(eq=False)
 class Making:
-    """How programs of graphs become what runs them: ``optimize(program, requires_grad=)``, and
-    ``record(program, optimized, requires_grad, making)``, for Variables.
+    """The functions that compile graphs: ``optimize(program, requires_grad=)``, and for Variables
+    ``record(program, optimized, requires_grad, making)``.
     """
 
     optimize: Callable
     record: Callable
 
     def plan(self, program: Lambda, requires: tuple | None):
-        """What runs a program on arrays, or on Variables that require grad where it is said."""
+        """The callable for a program on arrays, or on Variables with these flags."""
         if requires is None:
             return plan_of(self.optimize(program))
         made = self.optimize(program, requires_grad=requires)
@@ -84,8 +84,8 @@ class Graph:
 
     bind: Bind
     making: Making
-    backwards: dict = field(factory=dict)  # by (which results have a gradient, which is wanted)
-    flows: frozenset = field(init=False)  # the results to which a gradient flows
+    backwards: dict = field(factory=dict)  # by (results with a gradient, wanted operands)
+    flows: frozenset = field(init=False)  # the results that may have a gradient
     exposed: frozenset = field(init=False)
 
     def __attrs_post_init__(self):
@@ -99,12 +99,12 @@ class Graph:
 
     @property
     def df(self) -> Lambda:
-        """The gradient program, for whatever results have a gradient."""
+        """The gradient program for any set of results with a gradient."""
         return self.bind.attrs["df"]
 
     @property
     def count(self) -> int:
-        """How many of the results of ``f`` are no temporaries."""
+        """The number of results of ``f`` without its temporaries."""
         return self.bind.attrs["f_real_outputs"]
 
     def __str__(self):
@@ -115,11 +115,11 @@ class Graph:
         )
 
     def backward(self, mask: tuple, requires: tuple) -> Backward:
-        """The gradient program where these results have a gradient, made once."""
+        """The gradient program for these results with a gradient, made once."""
         key = mask, requires
         found = self.backwards.get(key)
         if found is None:
-            # setdefault: of two threads that make it one is taken, and compiles it
+            # setdefault: concurrent threads use the same object, which compiles once
             found = self.backwards.setdefault(key, self.new_backward(mask, requires))
         return found
 
@@ -144,8 +144,8 @@ class Graph:
 
 
 def _exposed(bind: Bind) -> frozenset:
-    """The positions, among operands then results, of captured results that a change in place of
-    what the user gets may change.
+    """The positions (operands, then results) of captured values that an in-place change of a
+    result by the user may change.
     """
     attrs, f = bind.attrs, bind.attrs["f"]
     owner: dict[Local, Local] = {}
@@ -153,7 +153,7 @@ def _exposed(bind: Bind) -> frozenset:
         if one.op.elementwise or one.op.name in _FRESH:
             continue
         of = next((owner.get(arg, arg) for arg in one.locals()), None)
-        if of is not None:  # it may be a view of any operand; nearly always there is one
+        if of is not None:  # it may be a view of any of its operands
             owner.update(dict.fromkeys(one.binders, of))
     args, count = f.ret.args, attrs["f_real_outputs"]
     real = {owner.get(arg, arg) for arg in args[:count]}

@@ -1,8 +1,8 @@
-"""Differentiable subgraphs: which parts of a program are differentiated, optimised and run as one.
+"""Differentiable subgraphs: parts of a program that are differentiated, optimised and run as one.
 
-Each becomes a ``differentiable_graph`` that holds its forward and its gradient program: to eager
-mode one step, whatever its length. Groups are convex by construction. A bind that cannot be part of
-one ends the level of all that depends on it; the groupable binds of one level are one group.
+Each becomes a ``differentiable_graph`` bind that holds its forward and gradient programs: one tape
+node in eager mode. Groups are convex by construction: a bind that cannot join a group raises the
+level of all binds that depend on it, and the groupable binds of one level form one group.
 """
 
 from collections.abc import Callable, Sequence
@@ -23,14 +23,14 @@ from letir.ops.autodiff.subgraph import VECTORS, differentiable_graph
 from letir.passes.activity import has_derivative, propagate_requires_grad
 from letir.visitors.substitution import lambda_lift, substitute
 
-_FEWEST_DIFFERENTIABLE = 2  # binds that require grad, for a graph of their own
-_FEWEST_KEPT = 5  # binds: below, a step for each of them costs less than a gradient program
+_FEWEST_DIFFERENTIABLE = 2  # the fewest binds that require grad in a graph
+_FEWEST_KEPT = 5  # smaller graphs are inlined: single nodes cost less than a gradient program
 _SMALLEST: ContextVar[bool] = ContextVar("letir_smallest_subgraphs", default=False)
 
 
 @contextmanager
 def smallest_subgraphs():
-    """Inside, single operations are subgraphs too: to find bugs with small programs."""
+    """A context in which single operations form subgraphs too: for finding bugs."""
     before = _SMALLEST.set(True)
     try:
         yield
@@ -39,7 +39,7 @@ def smallest_subgraphs():
 
 
 def _threshold(usual: int) -> int:
-    """The number of binds from which a subgraph counts."""
+    """The smallest number of binds of a subgraph."""
     return 1 if _SMALLEST.get() else usual
 
 
@@ -47,24 +47,25 @@ def _threshold(usual: int) -> int:
 
 
 def requiring_grad(fn: Lambda, requires_grad: Sequence[bool]) -> set[Local]:
-    """The locals that require grad, or might, if the parameters where ``requires_grad`` do [D1]."""
+    """The locals that require grad, or might, given the flags of the parameters [D1]."""
     return propagate_requires_grad(fn, requires_grad, introduces=_is_opaque)
 
 
 def might_require_grad(fn: Lambda) -> bool:
-    """Whether a result may require grad though no parameter does: of a function that is taken as it
-    is, and may have a Variable of its own.
+    """Whether a result may require grad although no parameter does.
+
+    True if an opaque function is called, which may hold a Variable of its own.
     """
     return any(_is_opaque(bind) for bind in fn.binds)
 
 
 def _is_opaque(bind: Bind) -> bool:
-    """Whether a bind calls a function of the user's of which no derivative is known."""
+    """Whether a bind calls a user's function without a known derivative."""
     return "." in bind.op.name and type(bind.op.vjp) is Absent and not bind.op.vjp.final
 
 
 def _is_groupable(bind: Bind, needs: set[Local]) -> bool:
-    """Whether a bind can be part of a graph: where its results require grad, it has a rule."""
+    """Whether a bind can be part of a graph: it has a rule wherever its results require grad."""
     if bind.op.name in ("write_back", "differentiable_graph"):
         return False
     if needs.isdisjoint(bind.binders):
@@ -76,19 +77,19 @@ def _is_groupable(bind: Bind, needs: set[Local]) -> bool:
 
 @define(eq=False)
 class _Level:
-    """The binds that depend on equally many binds that are in no group, one after the other."""
+    """The binds of one level: they depend on the same number of consecutive ungrouped binds."""
 
     group: list[Bind] = field(factory=list)
     others: list[Bind] = field(factory=list)
 
 
 def _levels(fn: Lambda, needs: set[Local]) -> list[_Level]:
-    """The binds by level: a group, and then what is in none.
+    """The binds by level: in each a group, followed by the binds outside of groups.
 
-    A path that leaves a group goes through another bind, or through a result of the program, and so
-    into a higher level: no group can depend on itself. What is a result and is read besides is the
-    end of a group: its gradient is the user's to see, and a hook of it gets the full sum. Effects
-    keep their order: what comes after one is of its level or above.
+    A path that leaves a group passes another bind, or a result of the program, and so reaches a
+    higher level: no group can depend on itself. A result that is also read ends a group, so that
+    its hooks see its full gradient. Effects keep their order: later ones have the same level or a
+    higher one.
     """
     found, floor, above = [_Level()], 0, {}
     returned = needs.intersection(fn.ret.locals())
@@ -119,8 +120,8 @@ def create_autodiff_subgraphs(
 ) -> Lambda:
     """``fn`` with its differentiable parts as ``differentiable_graph`` binds.
 
-    ``optimize`` is applied to the forward program of each. Parts of less than ``fewest`` binds that
-    require grad stay as they are. Linear in the number of binds.
+    ``optimize`` is applied to the forward program of each. Parts with fewer than ``fewest`` binds
+    that require grad stay as they are. Linear time.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[] {
@@ -147,7 +148,7 @@ def create_autodiff_subgraphs(
 
 
 def _is_worth_it(group: list[Bind], needs: set[Local], fewest: int) -> bool:
-    """Whether enough binds of a group require grad."""
+    """Whether at least ``fewest`` binds of a group require grad."""
     count = 0
     for bind in group:
         count += not needs.isdisjoint(bind.binders)
@@ -157,7 +158,7 @@ def _is_worth_it(group: list[Bind], needs: set[Local], fewest: int) -> bool:
 
 
 def _read_outside(fn: Lambda, parts: list[_Level]) -> list[set[Local]]:
-    """For each level, the locals of its group that others read, or that are returned."""
+    """For each level, the locals of its group that are read outside of it or returned."""
     home = {b: i for i, part in enumerate(parts) for bind in part.group for b in bind.binders}
     found: list[set[Local]] = [set() for _ in parts]
 
@@ -179,12 +180,12 @@ def _read_outside(fn: Lambda, parts: list[_Level]) -> list[set[Local]]:
 def _as_graph(
     group: list[Bind], needs: set[Local], read: set[Local], optimize: Callable
 ) -> list[Bind]:
-    """The bind of a graph of ``group``; the group itself where a rule turns out to be missing."""
+    """The graph bind for ``group``; the group itself if a rule turns out to be missing."""
     results = [binder for bind in group for binder in bind.binders if binder in read]
     inner, operands = lambda_lift((), group, Ret(tuple(results)))
     try:
         gradient = differentiate(inner, [operand in needs for operand in operands])
-    except LetirError:  # backward says it, if it comes to that: as without a graph
+    except LetirError:  # backward raises it if it is needed, as without a graph
         return group
     f = optimize(gradient.f)
     attrs = Attrs(f=f, df=gradient.df, **{name: getattr(gradient, name) for name in VECTORS})
@@ -197,7 +198,7 @@ def _as_graph(
 
 
 def inline_autodiff_subgraphs(fn: Lambda, *, fewest: int | None = None) -> Lambda:
-    """``fn`` with the graphs of less than ``fewest`` binds in place: a step each costs less there.
+    """``fn`` with graphs of fewer than ``fewest`` binds inlined, where single nodes cost less.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse('''lambda %0: float64[] {
@@ -222,7 +223,7 @@ def inline_autodiff_subgraphs(fn: Lambda, *, fewest: int | None = None) -> Lambd
 
 
 def _in_place(bind: Bind, names: dict) -> list[Bind]:
-    """The binds of one graph; ``names`` gets what its results are."""
+    """The binds of one graph; its results are entered into ``names``."""
     f = bind.attrs["f"]
     inner: dict = dict(zip(f.params, bind.args, strict=True))
     binds = []
@@ -238,7 +239,7 @@ def _in_place(bind: Bind, names: dict) -> list[Bind]:
 
 
 def finished_subgraphs(fn: Lambda, finish: Callable[[Lambda], Lambda]) -> Lambda:
-    """``fn`` with ``finish`` applied to the forward programs of its graphs."""
+    """``fn`` with ``finish`` applied to the forward program of each graph."""
 
     def finished(bind: Bind) -> Bind:
         if bind.op is not differentiable_graph:

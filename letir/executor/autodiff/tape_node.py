@@ -1,6 +1,6 @@
-"""``GraphStep``: a differentiable graph as eager mode runs it, one step of a history.
+"""``GraphStep``: a differentiable graph as one node of the eager tape.
 
-Its forward is a plan on arrays; ``_GraphForm`` answers the engine what it asks of a step.
+Its forward runs as a plan on arrays; ``_GraphForm`` is its form for the backward engine.
 """
 
 from collections.abc import Sequence
@@ -30,27 +30,27 @@ from letir.plan.plan import plan_of
 
 @frozen(eq=False)
 class _GraphForm(OpSpecialization):
-    """Answers for one graph what a ``OpSpecialization`` answers for one operation."""
+    """The interface of ``OpSpecialization``, for one graph."""
 
     graph: Graph
-    requires: tuple[bool, ...]  # by operand, as in this call
-    places: dict[int, int]  # where in what a step keeps an operand or result is
+    requires: tuple[bool, ...]  # for each operand, whether it requires grad in this call
+    places: dict[int, int]  # operand or result position -> position among the saved values
 
     def rule_for(self, mask: tuple | None) -> Backward:
-        """The gradient program where these results have a gradient."""
+        """The gradient program for these results with a gradient."""
         mask = (True,) * len(self.types) if mask is None else mask
         return self.graph.backward(mask, self.requires)
 
     def read(self, rule: Backward, step: TapeNode) -> Sequence:
         """The values that the gradient program reads.
 
-        Raises TraceError if one went free, or was changed in place.
+        Raises TraceError if one was freed, or changed in place.
         """
         kept, count, places = step.kept, len(step), self.places
         if kept is FREED:
             raise freed(step)
         exposed = step.notes is not None and not self.graph.exposed.isdisjoint(rule.captured)
-        if exposed:  # a result was changed that lies in the memory of something which is read
+        if exposed:  # a result was changed that shares memory with a value to be read
             check_unchanged(step, step)
         for place in rule.captured:
             origin = step[place] if place < count else None
@@ -59,7 +59,7 @@ class _GraphForm(OpSpecialization):
         return [kept[places[place]] for place in rule.captured]
 
     def origins(self, rule: Backward, step: TapeNode) -> list[GradEdge | None]:
-        """The origins of these values; None for constants, also among the results of the graph."""
+        """The grad edges of these values; None for constants, also among the graph's results."""
         count, flows = len(step), self.graph.flows
         found: list = []
         for place in rule.captured:
@@ -71,7 +71,7 @@ class _GraphForm(OpSpecialization):
         return found
 
     def pull(self, rule: Backward, emitter, cts: list, captured: Sequence) -> tuple:
-        """The gradients of the operands, as ``rule.results`` says."""
+        """The gradients of the operands in ``rule.results``."""
         given = [ct for ct in cts if ct is not None]
         return rule.run([*given, *captured], isinstance(emitter, Recorder))
 
@@ -80,13 +80,12 @@ class _GraphForm(OpSpecialization):
 class GraphStep:
     """Runs a graph on Variables.
 
-    What it remembers by kinds of operands is not the graph's: forms have the graph, and a cycle
-    would outlive both.
+    Forms are cached here, not on the graph: they refer to the graph, and that would be a cycle.
     """
 
     graph: Graph
     forms: dict = field(factory=dict)
-    types: tuple | None = field(init=False)  # of all results; None where sizes have names
+    types: tuple | None = field(init=False)  # of all results; None if sizes are symbolic
 
     def __attrs_post_init__(self):
         found = tuple([arg.type for arg in self.graph.f.ret.args])
@@ -94,7 +93,7 @@ class GraphStep:
 
     @property
     def plain(self) -> Lambda:
-        """The forward program without temporaries, for where nothing is recorded."""
+        """The forward program without temporaries, for calls that are not recorded."""
         if self.forms.get("plain") is None:
             f = self.graph.f
             found = Lambda(f.params, f.binds, Ret(f.ret.args[: self.graph.count]))
@@ -102,8 +101,9 @@ class GraphStep:
         return self.forms["plain"]
 
     def run(self, operands: list, records: bool) -> tuple:
-        """The real results for Variables, arrays and numbers, recorded as one step if that is
-        asked for; ``operands`` is emptied.
+        """The real results for Variables, arrays and numbers; ``operands`` is emptied.
+
+        Recorded as one node if ``records``.
         """
         variable = RECORDER.variable
         arrays = [x.array if isinstance(x, variable) else x for x in operands]
@@ -133,16 +133,16 @@ class GraphStep:
             kind = form.types[i]
             arg = Part.of(kind, step, i) if i in self.graph.flows else Constant(kind)
             made.append(RECORDER.wrapped(out, arg))
-            # a view of an operand or of another result, or one of these itself
+            # it may be a view of an operand or of another result, or that array itself
             if id(out) in seen or getattr(out, "base", None) is not None:
                 made[-1].share_memory([*operands, *made[:-1]], form)
             seen.add(id(out))
         return tuple(made)
 
     def form(self, requires: tuple, outs: tuple) -> _GraphForm:
-        """The form for operands of which these require grad."""
+        """The form for operands with these ``requires_grad`` flags."""
         types = self.types
-        if types is None:  # as they are in this call
+        if types is None:  # symbolic sizes: the types of this call
             types = tuple([array_type(out) for out in outs])
         found = self.forms.get((requires, types))
         if found is None:
@@ -150,7 +150,7 @@ class GraphStep:
         return found
 
     def new_form(self, requires: tuple, types: tuple) -> _GraphForm:
-        """``form``, made."""
+        """A new form for operands with these ``requires_grad`` flags."""
         attrs, args = self.graph.bind.attrs, self.graph.bind.args
         count = len(args)
         constants = [i for i in range(count) if not requires[i]]  # for ``history``
