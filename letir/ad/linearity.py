@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 
 import numpy as np
 
-from letir.ad.linearity_of_bodies import OFFSETS, depending, obstacle_in_bodies
+from letir.ad.linearity_of_bodies import depending, is_told_by_bodies, obstacle_in_bodies
 from letir.ad.reverse import pull
 from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ast.derivative_types import carries_derivative
@@ -20,16 +20,7 @@ from letir.ast.text.printer import line_of
 from letir.ast.types import PYTHON_NUMBERS, WEAK, ArrayType
 from letir.errors import LetirError
 from letir.ops.define.records import decomposition
-from letir.ops.elementwise.ufuncs import imag
-from letir.ops.shape.shape_and_creation import constant, size, zeros
 from letir.passes.dead_code_elimination import dead_code
-
-# attributes that are numbers beside the operands
-_ADDED = {"pad": "value", "unfold": "value", "sum": "initial"}
-# the derivative does not say what the function is: jumps, an empty product, a rule of the user
-_NOT_TOLD = frozenset(["remainder", "fmod", "heaviside", "nextafter", "unwrap"])
-_NOT_TOLD |= {"prod", "custom_vjp"}
-_FIRST_ONLY = frozenset(["ufunc_at"])  # whatever is written, the other elements stay
 
 
 class Linearity:
@@ -63,7 +54,7 @@ class Linearity:
             return
         for known in (self.linear, self.zero):  # by the same test: what is linear in zeros is zero
             chosen = {arg for arg in bind.locals() if arg in known}
-            if chosen and bind.op is not size:  # a size says nothing of the values
+            if chosen and not bind.op.reads_sizes_only:
                 why = self.obstacle(bind, chosen)
                 if why is None:
                     known.update(_dependent(bind, chosen))
@@ -84,17 +75,17 @@ class Linearity:
         """Why ``bind`` is not linear in these operands; None if it is."""
         if not all(map(_has_linear_rule, _computed(bind))):
             return "has no linear rule"
-        if bind.op.name not in OFFSETS and not all(map(carries_derivative, bind.binders)):
-            return "does not give floating numbers"
-        if bind.op.name in OFFSETS:
+        if is_told_by_bodies(bind):
             return self.obstacle_in_bodies(bind, chosen)
+        if not all(map(carries_derivative, bind.binders)):
+            return "does not give floating numbers"
         rule = _rule_of(bind, chosen)
         places = {i for i, arg in enumerate(bind.args) if arg in chosen}
-        if bind.op.name in _FIRST_ONLY and places != {0}:
+        if bind.op.linear_in is not None and not places.issubset(bind.op.linear_in):
             return "adds what does not depend on it"
         if not places.issubset(rule.results) or _reads(bind, rule, {*chosen, *bind.binders}):
             return "is not linear"
-        if bind.attrs.get(_ADDED.get(bind.op.name)):
+        if bind.attrs.get(bind.op.added):
             return "adds a number"
         # the rule of x + c reads nothing: what betrays it is that c alone is a part of the result
         others = [a for a in bind.args if a not in chosen and not self.vanishes(a)]
@@ -151,16 +142,15 @@ def _computed(bind: Bind) -> list[Primitive]:
 
 def _has_linear_rule(op: Primitive) -> bool:
     """Whether the derivative of an operation tells what it is."""
-    return op.is_differentiable and op.name not in _NOT_TOLD
+    return op.is_differentiable and op.linear_in != ()
 
 
 def _always_zero(bind: Bind) -> bool:
     """Whether its result is zero whatever the arguments, or empty."""
     if all(type(b.type) is ArrayType and b.type.size == 0 for b in bind.binders):
         return bool(bind.binders)
-    if bind.op is imag:
-        return bind.args[0].type is not None and bind.args[0].type.dtype.kind != "c"
-    return bind.op is zeros or (bind.op is constant and not np.any(bind.attrs["value"] != 0))
+    is_zero = bind.op.is_zero
+    return is_zero is not None and is_zero(*[arg.type for arg in bind.args], **bind.attrs)
 
 
 def _rule_of(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleBody:
@@ -176,7 +166,7 @@ def _dependent(bind: Bind, chosen: set[Local]) -> list[Local]:
     # known to depend: ``obstacle`` has seen a cotangent for each operand
     if len(bind.binders) == 1:
         return list(bind.binders)
-    if bind.op.name in OFFSETS:
+    if is_told_by_bodies(bind):
         return depending(bind, chosen)
     masks = [tuple(other is binder for other in bind.binders) for binder in bind.binders]
     pairs = zip(bind.binders, masks, strict=True)
@@ -206,7 +196,7 @@ def _reads(bind: Bind, rule: RuleBody, locals_: Collection[Local]) -> bool:
 
 def _is_size(term) -> bool:
     """Whether it only asks for a size."""
-    return type(term) is Bind and term.op is size
+    return type(term) is Bind and term.op.reads_sizes_only
 
 
 def _probes(bind: Bind, others: list) -> Iterator[tuple[Bind, Local]]:

@@ -16,12 +16,12 @@ from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import Undef
 from letir.errors import ShapeError
-from letir.ops.autodiff.gradient_steps import autograd_add, grad_of, instantiate, when_defined
+from letir.ops.autodiff.gradient_steps import when_defined
 from letir.ops.elementwise.ufuncs import add
 from letir.ops.shape.shape_and_creation import size, zeros
 
 UNDEFINED = Const(Undef)
-_DECIDED = frozenset([autograd_add, grad_of, instantiate])  # by what is defined
+_DECIDED = frozenset(["autograd_add", "grad_of", "instantiate"])  # roles decided by what is defined
 
 
 class Specializer:
@@ -37,16 +37,16 @@ class Specializer:
     ):
         self.builder, self.names, self.states = builder, names, states
         self.cases = {
-            grad_of: self.grad_of,
-            autograd_add: self.autograd_add,
-            instantiate: self.instantiate,
+            "grad_of": self.grad_of,
+            "autograd_add": self.autograd_add,
+            "instantiate": self.instantiate,
         }
 
     def run(self, fn: Lambda) -> list[Arg]:
         """Emit the binds of ``fn`` and return its results, ``Undef`` where they are undefined."""
         cases, copy = self.cases, self.copy
         for bind in fn.binds:
-            case = cases.get(bind.op)
+            case = cases.get(bind.op.role)
             if case is None:
                 copy(bind)
             else:
@@ -166,7 +166,7 @@ def _of_unknown(body: Lambda) -> Lambda:
 def decides(body: Lambda) -> bool:
     """Whether anything in it, at any depth, depends on what is defined."""
     return any(
-        bind.op in _DECIDED or any(inner.memo(decides) for inner in bodies_of(bind))
+        bind.op.role in _DECIDED or any(inner.memo(decides) for inner in bodies_of(bind))
         for bind in body.binds
     )
 
@@ -187,11 +187,11 @@ def lower_grad_of(df: Lambda) -> Lambda:
 
 
 def _lowered(df: Lambda) -> Lambda:
-    if not any(bind.op is grad_of for bind in df.binds):
+    if not any(bind.op.role == "grad_of" for bind in df.binds):
         return df
 
     def lowered(bind: Bind) -> Bind:
-        if bind.op is not grad_of:
+        if bind.op.role != "grad_of":
             return bind
         attrs = Attrs(n_cts=bind.attrs["n_cts"], body=bind.attrs["body"])
         return bind.replace(op=when_defined, attrs=attrs)

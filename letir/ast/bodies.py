@@ -27,6 +27,14 @@ def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
     return bodies_in(bind.attrs.values()) if bind.op.holds_lambdas else ()
 
 
+def first_body(bind: Bind, number: Callable | None = None) -> tuple[Lambda, tuple]:
+    """The first body that ``bind`` holds, and its operands, which are the first; ``in_place`` of
+    operations that run it, once.
+    """
+    body = bodies_of(bind)[0]
+    return body, bind.args[: len(body.params)]
+
+
 def bodies_in(values) -> tuple[Lambda, ...]:
     """The Lambdas among attributes, those in tuples too."""
     found: list[Lambda] = []

@@ -13,6 +13,10 @@ def _none(bind) -> int:
     return 0
 
 
+def _nothing(bind) -> tuple:
+    return ()
+
+
 def _no_counts(bind, results, params) -> dict:
     return {}
 
@@ -30,13 +34,13 @@ class BodyLayout:
 
     # None: one body runs, at most once. Otherwise the last body runs in every step: "numbers"
     # between the two operands ahead; "test", while the body before it returns True; "elements" of
-    # arrays along their first axis.
+    # arrays along their first axis; "pairs" of elements or results, in an order of its own.
     loop: str | None = None
-    n_carry: Callable = (
-        _none  # n_carry(bind) counts the carried values, which are the first results
-    )
+    n_carry: Callable = _none  # n_carry(bind) counts carried values, which are the first results
     n_elements: Callable = _none  # n_elements(bind) counts the arrays that a loop goes over
     own: Callable = _none  # own(bind) counts results after the carried ones that no body gives
+    # reads_results(bind): the places of those results of the last body that the operation reads
+    reads_results: Callable = _nothing
     # types of arrays tell the number of steps, or sizes of results, even if no body reads them
     needs_sizes: bool = False
     # given_types(types, attrs) are the types that a body gets, where they are not the operands'
@@ -48,6 +52,7 @@ class BodyLayout:
     # counts(bind, results, params): the attributes that count results or operands, where only these
     # results and parameters, given by their positions, are kept
     counts: Callable = _no_counts
+    runs_first: bool = False  # only the first body computes results, others are for derivatives
     is_linear: bool = True  # linear in those operands in which the bodies are
 
     # in_place(bind, number) gives (body, its operands) that can stand in the place of the bind, or

@@ -126,7 +126,7 @@ class Primitive:
     added: str | None = None  # the attribute that is a number added to what depends on operands
     # is_zero(*types, **attrs): whether the result is zero whatever the values of operands are
     is_zero: Callable | None = None
-    result_below: int | None = None  # the operand that is an upper bound, if no operand is negative
+    result_below: int | None = None  # the operand that the result is less than, if that is positive
     # never raises and never warns, whatever the values are, if all operands are arrays of known
     # shapes: with dtypes of these kinds; or of any kind, with at most one operand
     never_fails: str = ""

@@ -316,4 +316,4 @@ class Lambda:
 
 
 def _constants(fn: Lambda) -> tuple[Bind, ...]:
-    return tuple([bind for bind in fn.binds if bind.op.name == "constant"])
+    return tuple([bind for bind in fn.binds if bind.op.role == "constant"])

@@ -5,10 +5,10 @@ from collections.abc import Callable, Sequence
 from attrs import define, field
 
 from letir.ast.bodies import bodies_of
+from letir.ast.body_layout import BodyLayout
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.primitive import Absent
 from letir.ast.terms import Bind, Lambda, Local
-from letir.passes.dead_code_elimination import SHAPES, Shape
 
 
 def is_differentiable(bind: Bind) -> bool:
@@ -83,19 +83,21 @@ class _Requirements:
 
     def results(self, bind: Bind, requires: list[bool]) -> Sequence[bool]:
         """Which results of ``bind`` require grad for these operands."""
-        bodies, shape = bodies_of(bind), SHAPES.get(bind.op.name)
-        if not bodies or shape is None:
+        bodies, layout = bodies_of(bind), bind.op.bodies
+        if not bodies or layout is None or not layout.is_separable:
             return [True] * len(bind.binders)
-        flags = [False] * shape.steps + requires[shape.ahead :]
-        if shape.n_carry is not None:
-            n_carry = shape.n_carry(bind)
-            found = self.loop(bodies[-1], flags, shape, n_carry)
-            return [*found[:n_carry], *[False] * shape.own(bind), *found[n_carry:]]
+        flags = [False] * layout.steps + requires[layout.ahead :]
+        if layout.loop:
+            n_carry = layout.n_carry(bind)
+            found = self.loop(bodies[-1], flags, layout, n_carry)
+            return [*found[:n_carry], *[False] * layout.own(bind), *found[n_carry:]]
         return [any(each) for each in zip(*[self.body(b, flags) for b in bodies], strict=True)]
 
-    def loop(self, body: Lambda, flags: list[bool], shape: Shape, n_carry: int) -> Sequence[bool]:
+    def loop(
+        self, body: Lambda, flags: list[bool], layout: BodyLayout, n_carry: int
+    ) -> Sequence[bool]:
         """The results of a loop: what requires grad after one iteration does in the next."""
-        first, end = shape.steps, shape.steps + n_carry
+        first, end = layout.steps, layout.steps + n_carry
         while True:  # flags only ever become true
             results = self.body(body, flags)
             grown = [a or b for a, b in zip(flags[first:end], results, strict=False)]

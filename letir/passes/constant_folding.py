@@ -19,17 +19,6 @@ from letir.passes.memory.aliases import shown_locals, tied_locals, updated_local
 _LIMIT = 1 << 16  # bytes of one result
 _TOTAL = 1 << 26  # of all
 
-# Besides ufuncs: what warns of nothing but by the state of floating-point errors, which is a
-# thread's own; Python's filters of warnings are not.
-QUIET = """
-    reshape transpose broadcast_to expand_dims squeeze flip concatenate stack split copy cast
-    index index_set index_add where clip real imag sum prod max min any all cumsum argmax argmin
-    matmul dot sum_to_size zeros ones full eye arange size
-"""
-_QUIET = frozenset(QUIET.split())
-_CASTING = frozenset(["cast", "full", "index_set", "index_add"])
-_OF_ELEMENTS = frozenset(["max", "min", "argmax", "argmin"])  # of none they raise
-
 
 @paused_gc()
 def constant_propagation(fn: Lambda, *, limit: int = _LIMIT) -> Lambda:
@@ -79,7 +68,7 @@ class _Folding:
         """The program; ``fn`` itself if nothing can be computed."""
         known, keep, changed = self.known, self.kept.append, False
         for bind in self.fn.binds:
-            if bind.op.name == "constant":
+            if bind.op.role == "constant":
                 known[bind.binders[0]] = bind.attrs["value"]
             elif _is_all_known(bind.args, known) and is_foldable(bind.op) and self.fold(bind):
                 changed = True
@@ -127,7 +116,8 @@ def is_foldable(op: Primitive) -> bool:
     if op.effect or op.random or op.holds_lambdas or "." in op.name:
         return False
     is_ufunc = op.elementwise and any(isinstance(f, np.ufunc) for f in op.numpy)
-    return is_ufunc or op.name in _QUIET
+    # a thread's own state governs these; Python's filters of warnings are not its own
+    return is_ufunc or op.only_float_warnings
 
 
 def _evaluated(bind: Bind, known: dict, limit: int) -> tuple | None:
@@ -137,7 +127,7 @@ def _evaluated(bind: Bind, known: dict, limit: int) -> tuple | None:
     operands = [known[arg] if type(arg) is Local else arg.value for arg in bind.args]
     if any(getattr(x, "nbytes", 0) > limit for x in operands) or _loses_parts(bind):
         return None
-    if bind.op.name in _OF_ELEMENTS and any(not getattr(x, "size", 1) for x in operands):
+    if bind.op.needs_elements and any(not getattr(x, "size", 1) for x in operands):
         return None
     try:
         with np.errstate(all="raise"):  # what warns must do so when the program runs
@@ -153,7 +143,7 @@ def _evaluated(bind: Bind, known: dict, limit: int) -> tuple | None:
 def _loses_parts(bind: Bind) -> bool:
     """Whether complex operands may become real numbers, of which NumPy warns."""
     kinds = [arg.type.dtype.kind for arg in bind.args if type(arg.type) is ArrayType]
-    return "c" in kinds and bind.op.name in _CASTING
+    return "c" in kinds and bind.op.casts_operands
 
 
 def _is_small(kind: ArrayType | None, limit: int) -> bool:

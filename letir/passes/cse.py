@@ -50,7 +50,7 @@ def _shared(fn: Lambda) -> Lambda:
             if found is not bind and aliases.may_merge(bind, found):
                 names.update(zip(bind.binders, found.binders, strict=True))
                 continue
-        elif op.name == "write_back":  # an argument has new contents: views of it are others
+        elif op.role == "write_back":  # an argument has new contents: views of it are others
             first.clear()
         kept.append(bind)
     return fn.replace(binds=kept, ret=fn.ret.substitute(names)) if names else fn
@@ -59,7 +59,7 @@ def _shared(fn: Lambda) -> Lambda:
 @cache
 def _is_mergeable(op: Primitive) -> bool:
     """Whether two of its binds may be one, as far as the operation alone tells."""
-    if op.effect or op.random or op.update is not None or op.name == "barrier":
+    if op.effect or op.random or op.update is not None or op.role == "barrier":
         return False
     return op.elementwise or "." not in op.name  # of a user's nothing else is known
 
@@ -82,7 +82,7 @@ class _Aliases:
         # what was declared of the one may be less than of the other
         if any(new.type is not old.type for new, old in pairs):
             return False
-        if bind.op.name == "constant":  # results are copies of these, and updates too
+        if bind.op.role == "constant":  # results are copies of these, and updates too
             return True
         if self.shown is None:
             self.shown, self.updated = shown_locals(self.fn), updated_locals(self.fn)
@@ -140,7 +140,7 @@ class _Pool:
         changed = False
         for given in fn.binds:
             bind = given.substitute(names) if names else given
-            if bind.op.name == "constant":
+            if bind.op.role == "constant":
                 attrs = self.arrays.setdefault(bind.attrs.token, bind.attrs)
                 (binder,) = bind.binders
                 first = bound.setdefault((bind.attrs.token, binder.type), binder)

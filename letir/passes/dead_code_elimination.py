@@ -1,36 +1,22 @@
 """Dead-code elimination: binds, results and operands that nothing needs, in bodies too.
 
 A bind that holds bodies loses the results that nobody uses, and the operands that its bodies do not
-read any more. ``SHAPES`` says by an operation's name where in its operands those of the bodies are;
-of other operations the bodies are cleaned and keep all their results.
+read any more. Its record says where in its operands those of the bodies are (``BodyLayout``); where
+it does not, the bodies are cleaned and keep all their results.
 
 Passes that remove what is not needed: dead_code.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import attrs_with, bodies_of, with_bodies
+from letir.ast.body_layout import BodyLayout
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import Size
-
-
-@frozen
-class Shape:
-    """How the operands of an operation and the parameters of its bodies belong together.
-
-    ``ahead``: operands that no body takes; ``steps``: parameters that are no operands. For a loop
-    ``n_carry(bind)`` says how many results are carried, which are the first; ``own(bind)`` how many
-    after these are the operation's own, and not of its body.
-    """
-
-    ahead: int = 0
-    steps: int = 0
-    n_carry: Callable[[Bind], int] | None = None
-    own: Callable[[Bind], int] = lambda bind: 0
 
 
 @define(eq=False)
@@ -67,15 +53,15 @@ class DeadResultElimination:
         bodies = bodies_of(bind)
         if not bodies:  # a composite
             return bind
-        shape = SHAPES.get(bind.op.name)
-        if shape is None:
+        layout = bind.op.bodies
+        if layout is None or not layout.is_separable:
             return with_bodies(bind, list(map(self.body, bodies)))
         wanted = [i for i, binder in enumerate(bind.binders) if binder in live]
-        if shape.n_carry is not None:
-            return self.loop(bind, bodies, shape, wanted)
+        if layout.loop:
+            return self.loop(bind, bodies, layout, wanted)
         everything = len(wanted) == len(bind.binders)
         bodies = [self.body(body, None if everything else tuple(wanted)) for body in bodies]
-        return self.refitted(bind, bodies, shape, wanted, self.read_by(bind, bodies))
+        return self.refitted(bind, bodies, layout, wanted, self.read_by(bind, bodies))
 
     def read_by(self, bind: Bind, bodies: Sequence[Lambda]) -> list[int]:
         """The parameters that stay, in the order that they get."""
@@ -97,7 +83,12 @@ class DeadResultElimination:
         return self.made[key][1]
 
     def refitted(
-        self, bind: Bind, bodies: Sequence[Lambda], shape: Shape, wanted: list[int], stay: list[int]
+        self,
+        bind: Bind,
+        bodies: Sequence[Lambda],
+        layout: BodyLayout,
+        wanted: list[int],
+        stay: list[int],
     ) -> Bind:
         """``bind`` with other bodies, these of its results, and the parameters that stay."""
         old = bodies_of(bind)
@@ -105,10 +96,10 @@ class DeadResultElimination:
         if is_whole and all(a is b for a, b in zip(old, bodies, strict=True)):
             return bind
         new = [self.with_params(body, tuple(stay)) for body in bodies]
-        attrs = Attrs({**attrs_with(bind.attrs, old, new), **counts(bind, shape, wanted, stay)})
-        operands = [bind.args[i + shape.ahead - shape.steps] for i in stay if i >= shape.steps]
+        attrs = Attrs({**attrs_with(bind.attrs, old, new), **layout.counts(bind, wanted, stay)})
+        operands = [bind.args[i + layout.ahead - layout.steps] for i in stay if i >= layout.steps]
         binders = tuple([bind.binders[i] for i in wanted])
-        return Bind(binders, bind.op, (*bind.args[: shape.ahead], *operands), attrs, bind.source)
+        return Bind(binders, bind.op, (*bind.args[: layout.ahead], *operands), attrs, bind.source)
 
     def with_params(self, body: Lambda, stay: tuple[int, ...]) -> Lambda:
         """``body`` with these of its parameters."""
@@ -120,31 +111,32 @@ class DeadResultElimination:
             self.made[key] = body, Lambda(params, body.binds, body.ret, None, body.out_tree)
         return self.made[key][1]
 
-    def loop(self, bind: Bind, bodies: Sequence[Lambda], shape: Shape, wanted: list[int]) -> Bind:
+    def loop(
+        self, bind: Bind, bodies: Sequence[Lambda], layout: BodyLayout, wanted: list[int]
+    ) -> Bind:
         """A loop without the carried values on which nothing depends that is wanted."""
         *tests, body = bodies  # the test of a while_loop stands before its body
-        tests, n_carry, own = list(map(self.body, tests)), shape.n_carry(bind), shape.own(bind)
-        asked = {i - shape.steps for test in tests for i in self.reads(test)}
+        tests, n_carry, own = list(map(self.body, tests)), layout.n_carry(bind), layout.own(bind)
+        asked = {i - layout.steps for test in tests for i in self.reads(test)}
         asked = {i for i in asked if i < n_carry}
         asked.update([i for i in wanted if i < n_carry])
         asked.update([i - own for i in wanted if i >= n_carry + own])
-        if bind.attrs.get("numbered"):  # the first that are stacked are the operation's as well
-            asked.add(n_carry)
-        carried = self.carried(body, shape.steps, n_carry, asked)
+        asked.update(layout.reads_results(bind))
+        carried = self.carried(body, layout.steps, n_carry, asked)
         kept = [i for i in range(len(body.ret.args)) if i in (carried if i < n_carry else asked)]
         is_whole = len(kept) == len(body.ret.args)
         body = self.body(body, None if is_whole else tuple(kept))
-        stay = self.staying(bind, (*tests, body), shape, carried)
+        stay = self.staying(bind, (*tests, body), layout, carried)
         results = [i for i in kept if i < n_carry]
         results += [*range(n_carry, n_carry + own), *(i + own for i in kept if i >= n_carry)]
-        return self.refitted(bind, (*tests, body), shape, results, stay)
+        return self.refitted(bind, (*tests, body), layout, results, stay)
 
     def staying(
-        self, bind: Bind, bodies: Sequence[Lambda], shape: Shape, carried: set[int]
+        self, bind: Bind, bodies: Sequence[Lambda], layout: BodyLayout, carried: set[int]
     ) -> list[int]:
         """The parameters of the bodies of a loop that stay."""
         read = {i for fn in bodies for i in self.reads(fn)}
-        first, end = shape.steps, shape.steps + shape.n_carry(bind)
+        first, end = layout.steps, layout.steps + layout.n_carry(bind)
         return [
             i
             for i, param in enumerate(bodies[-1].params)
@@ -154,7 +146,7 @@ class DeadResultElimination:
     def carried(self, body: Lambda, steps: int, n_carry: int, asked: set[int]) -> set[int]:
         """The carried values on which these results of the body of a loop depend."""
         found = _depended(body, steps, n_carry, asked)
-        if not any(inner.op.name in SHAPES for inner in body.binds):
+        if not any(map(_has_separable_results, body.binds)):
             return found
         return self.refined(body, steps, found, asked)
 
@@ -172,6 +164,12 @@ class DeadResultElimination:
                 break
             found = more
         return found
+
+
+def _has_separable_results(bind: Bind) -> bool:
+    """Whether results of bodies that nobody needs can be left out."""
+    layout = bind.op.bodies
+    return layout is not None and layout.is_separable
 
 
 def _depended(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -> set[int]:
@@ -203,48 +201,11 @@ def _tells(bind: Bind, param: Local) -> bool:
     """Whether a loop needs an operand that its body does not read: for how often it runs, or for a
     size that a result has.
     """
-    if bind.op.name not in ("scan", "while_scan"):
+    if not bind.op.bodies.needs_sizes:
         return False
     return bind.attrs.get("length", 0) is None or any(
         type(n) is Size for n in (param.type.shape if param.type else ())
     )
-
-
-def counts(bind: Bind, shape: Shape, wanted: list[int], stay: list[int]) -> dict:
-    """The attributes that count results or operands, for those that stay."""
-    if bind.op.name == "checkpoint":
-        first_saved = len(bind.binders) - bind.attrs["saved"]
-        return {"saved": sum(i >= first_saved for i in wanted)}
-    if bind.op.name == "scan":
-        n_carry, n_xs = bind.attrs["n_carry"], bind.attrs["n_xs"]
-        xs = range(n_carry, n_carry + n_xs)
-        return {"n_carry": sum(i < n_carry for i in wanted), "n_xs": sum(i in xs for i in stay)}
-    if bind.op.name == "while_scan":
-        return {"n_carry": sum(i < bind.attrs["n_carry"] for i in wanted)}
-    return {}
-
-
-def _all_results(bind: Bind) -> int:
-    """How many values a loop carries that has no other results."""
-    return len(bind.binders)
-
-
-SHAPES = {
-    "cond": Shape(ahead=1),
-    "switch": Shape(ahead=1),
-    "grad_of": Shape(),
-    "when_defined": Shape(),
-    "checkpoint": Shape(),
-    "errstate": Shape(),
-    "fused": Shape(),
-    "while_loop": Shape(n_carry=_all_results),
-    "fori_loop": Shape(ahead=2, steps=1, n_carry=_all_results),
-    "scan": Shape(n_carry=lambda bind: bind.attrs["n_carry"]),
-    "while_scan": Shape(
-        n_carry=lambda bind: bind.attrs["n_carry"],
-        own=lambda bind: 0 if bind.attrs["numbered"] else 1,
-    ),
-}
 
 
 def dead_code(fn: Lambda) -> Lambda:

@@ -1,6 +1,6 @@
 """Passes that put a value or a body in the place of its bind: inline_bodies, without_barriers."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from attrs import define, field
 
@@ -35,8 +35,7 @@ def inline_bodies(fn: Lambda, *, keep_rules: bool = True) -> Lambda:
     %2 = neg %1
     return %2
     """
-    chosen = _CHOSEN if keep_rules else {**_CHOSEN, **_FOR_DERIVATIVES}
-    inlining = _Inlining(chosen, _GROWTH * sum(map(len, all_bodies(fn))))
+    inlining = _Inlining(keep_rules, _GROWTH * sum(map(len, all_bodies(fn))))
     return map_bodies(fn, inlining.program)
 
 
@@ -44,22 +43,21 @@ def inline_bodies(fn: Lambda, *, keep_rules: bool = True) -> Lambda:
 class _Inlining:
     """One run through a program. ``room``: how many binds may still be inlined."""
 
-    chosen: dict
+    keep_rules: bool
     room: int
     names: dict[Local, Arg] = field(factory=dict)
     constants: dict[Local, object] = field(factory=dict)
 
     def program(self, fn: Lambda) -> Lambda:
         """``inline_bodies`` of the binds of ``fn`` itself."""
-        if not any(bind.op.name in self.chosen for bind in fn.binds):
+        if not any(map(self.may_inline, fn.binds)):
             return fn
         before, pending, done = self.room, list(reversed(fn.binds)), []
         while pending:
             bind = self.given_names(pending.pop())
-            if bind.op.name == "constant":
+            if bind.op.role == "constant":
                 self.constants[bind.binders[0]] = bind.attrs["value"]
-            rule = self.chosen.get(bind.op.name)
-            found = None if rule is None else rule(bind, self.constants)
+            found = bind.op.bodies.in_place(bind, self.number) if self.may_inline(bind) else None
             binds = None if found is None else self.inlined(bind, *found)
             if binds is None:
                 done.append(bind)
@@ -68,6 +66,17 @@ class _Inlining:
         if self.room == before:
             return fn
         return fn.replace(binds=done, ret=Ret(tuple(map(self.named, fn.ret.args))))
+
+    def may_inline(self, bind: Bind) -> bool:
+        """Whether a body may be put in the place of a bind, if it is known which."""
+        layout = bind.op.bodies
+        if layout is None or layout.in_place is None:
+            return False
+        return not (layout.is_for_derivatives and self.keep_rules)
+
+    def number(self, arg: Arg):
+        """The number that an operand is; None if that is not known."""
+        return arg.value if type(arg) is Const else self.constants.get(arg)
 
     def inlined(self, bind: Bind, body: Lambda, operands: Sequence[Arg]) -> list[Bind] | None:
         """The binds of ``body`` for ``operands`` in the place of ``bind``; None if they do not fit
@@ -115,64 +124,10 @@ def without_barriers(fn: Lambda) -> Lambda:
 def _without_barriers(fn: Lambda) -> Lambda:
     names: dict[Local, Arg] = {}
     for bind in fn.binds:
-        if bind.op.name == "barrier":
+        if bind.op.role == "barrier":
             arg = bind.args[0]
             names[bind.binders[0]] = names.get(arg, arg) if type(arg) is Local else arg
     if not names:
         return fn
-    kept = fn.with_binds([bind for bind in fn.binds if bind.op.name != "barrier"])
+    kept = fn.with_binds([bind for bind in fn.binds if bind.op.role != "barrier"])
     return substitute(kept, names)
-
-
-# ---- which body, for which operands ----
-
-_Found = tuple[Lambda, Sequence[Arg]]
-
-
-def number(arg: Arg, constants: dict):
-    """The number that an operand is; None if that is not known."""
-    return arg.value if type(arg) is Const else constants.get(arg)
-
-
-def _of_cond(bind: Bind, constants: dict) -> _Found | None:
-    """The branch that a constant chooses."""
-    chosen = number(bind.args[0], constants)
-    if chosen is None:
-        return None
-    return bind.attrs["on_true" if bool(chosen) else "on_false"], bind.args[1:]
-
-
-def _of_switch(bind: Bind, constants: dict) -> _Found | None:
-    """The branch that a constant chooses, or the only one."""
-    branches, chosen = bind.attrs["branches"], number(bind.args[0], constants)
-    if len(branches) == 1:
-        chosen = 0
-    if chosen is None:
-        return None
-    return branches[min(max(int(chosen), 0), len(branches) - 1)], bind.args[1:]
-
-
-def _of_custom_vjp(bind: Bind, constants: dict) -> _Found:
-    """The results, which are the first operands."""
-    count = bind.attrs["n_outs"]
-    params = [Local(arg.type) for arg in bind.args[:count]]
-    return Lambda(params, (), Ret(tuple(params))), bind.args[:count]
-
-
-def _held(attribute: str) -> Callable[[Bind, dict], _Found]:
-    """The body of this name, which takes as many of the first operands as it has parameters."""
-
-    def found(bind: Bind, constants: dict) -> _Found:
-        body = bind.attrs[attribute]
-        return body, bind.args[: len(body.params)]
-
-    return found
-
-
-_CHOSEN = {"cond": _of_cond, "switch": _of_switch}
-_FOR_DERIVATIVES = {
-    "checkpoint": _held("body"),
-    "custom_jvp": _held("primal"),
-    "custom_vjp": _of_custom_vjp,
-    "scripted": _held("forward"),
-}

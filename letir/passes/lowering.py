@@ -6,7 +6,7 @@
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Arg, Bind, Lambda, Local, substitute_args
 from letir.ops.define.records import decomposition
-from letir.ops.effects.writes_to_arguments import changed_params, write_back
+from letir.ops.effects.writes_to_arguments import changed_params
 from letir.ops.elementwise.casting import copy
 from letir.visitors.substitution import substitute
 
@@ -27,10 +27,10 @@ def without_writes(fn: Lambda) -> Lambda:
         return fn
     values: dict[Local, Arg] = {}
     for bind in fn.binds:
-        if bind.op is write_back:
+        if bind.op.role == "write_back":
             new = bind.args[1]
             values[bind.binders[0]] = values.get(new, new)
-    kept = fn.with_binds([bind for bind in fn.binds if bind.op is not write_back])
+    kept = fn.with_binds([bind for bind in fn.binds if bind.op.role != "write_back"])
     return substitute(kept, values)
 
 

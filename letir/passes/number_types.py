@@ -12,13 +12,10 @@ from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError
 from letir.ops.define.records import promotion_type
-from letir.ops.elementwise.ufuncs import clip, where
-from letir.ops.indexing.basic import index_set
-from letir.ops.shape.shape_and_creation import constant, full
+from letir.ops.shape.shape_and_creation import constant
 from letir.passes.peephole_rules.driver import fits
 from letir.passes.type_propagation import throughout_fitting
 
-_WRITTEN = frozenset([clip, full, index_set])  # what they are given is cast to the result's dtype
 _LARGEST = 1 << 24  # whole numbers up to it are rounded once on every way to every float
 
 
@@ -55,7 +52,7 @@ def _erased(fn: Lambda) -> Lambda:
     changed = False
     for bind in fn.binds:
         found = bind
-        may_hold = bind.op.elementwise or bind.op in _WRITTEN
+        may_hold = bind.op.elementwise or bind.op.operand_dtypes is not None
         if may_hold and any(type(arg) is Const for arg in bind.args):
             found, constants = _without_numbers(bind, made)
             binds += constants
@@ -96,10 +93,8 @@ def _operand_dtypes(bind: Bind) -> list[np.dtype] | None:
     kinds = tuple([arg.type for arg in bind.args])
     if None in kinds or len(bind.binders) != 1 or bind.binders[0].type is None:
         return None
-    if bind.op in _WRITTEN:
-        return [bind.binders[0].type.dtype] * len(kinds)
-    if bind.op is where:
-        return [np.dtype(bool), *[bind.binders[0].type.dtype] * 2]
+    if bind.op.operand_dtypes is not None:
+        return bind.op.operand_dtypes(bind.binders[0].type.dtype, len(kinds))
     found = _loop_dtypes(bind.op, kinds)
     if found is None:
         return None

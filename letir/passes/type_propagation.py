@@ -13,8 +13,6 @@ from letir.ast.checker import retype
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import NO_TYPE, Bind, Lambda, Local
 from letir.errors import LetirError
-from letir.ops.control_flow.scans import step_types
-from letir.passes.dead_code_elimination import SHAPES
 
 
 def throughout_fitting(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
@@ -48,16 +46,10 @@ def _is_fit(bind: Bind, body: Lambda) -> bool:
 
 def _given_types(bind: Bind) -> list:
     """The types of what the bodies of a bind get, where that is the operands or their elements."""
-    types, attrs = [arg.type for arg in bind.args], bind.attrs
-    n_xs = attrs.get("n_xs")
-    if n_xs is None or None in types or NO_TYPE in types:
+    types, layout = [arg.type for arg in bind.args], bind.op.bodies
+    if layout is None or layout.given_types is None or None in types or NO_TYPE in types:
         return types
-    if bind.op.name == "scan":
-        return step_types(types, attrs["n_carry"], n_xs)
-    is_pair = bind.op.name in ("reduce", "associative_scan")  # of two elements one is made
-    start = n_xs if bind.op.name == "reduce" else 0
-    elements = [kind.with_shape(kind.shape[1:]) for kind in types[start : start + n_xs]]
-    return [*elements, *(elements if is_pair else ()), *types[start + n_xs :]]
+    return layout.given_types(types, bind.attrs)
 
 
 @paused_gc()
@@ -102,12 +94,12 @@ class _Propagation:
 
     def with_fitting_bodies(self, bind: Bind) -> Bind:
         """``bind`` with its bodies for the types of its operands."""
-        bodies, shape = bodies_of(bind), SHAPES.get(bind.op.name)
+        bodies, layout = bodies_of(bind), bind.op.bodies
         if not bodies:
             return bind
-        if shape is None or shape.n_carry is not None:
+        if layout is None or layout.loop or not layout.is_separable:
             return with_bodies(bind, [self.body(body, None) for body in bodies])
-        types = tuple([arg.type for arg in bind.args[shape.ahead :]])
+        types = tuple([arg.type for arg in bind.args[layout.ahead :]])
         return with_bodies(bind, [self.body(body, types) for body in bodies])
 
     def body(self, body: Lambda, types: tuple | None) -> Lambda:

@@ -11,7 +11,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Lambda
 from letir.ast.text.parser import parse
 from letir.passes import constant_propagation, dead_code
-from letir.passes.constant_folding import QUIET, is_foldable
+from letir.passes.constant_folding import is_foldable
 from letir.testing import SAMPLES, applied, assert_same, programs
 
 
@@ -208,10 +208,6 @@ def with_constants(program: Lambda, args) -> Lambda:
     """``program`` with its arguments as constants; Python numbers are in it already."""
     builder = LetBuilder()
     return builder.build(builder.call(program, args))
-
-
-def test_all_that_are_named_exist():
-    assert all(name in PRIMITIVES for name in QUIET.split())
 
 
 @given(programs())

@@ -7,12 +7,13 @@ The functions at the top fit bodies to the types of operands; other records with
 from collections.abc import Sequence
 
 from letir.ast.attrs import Attrs
-from letir.ast.bodies import attrs_with, bodies_in, map_bodies
+from letir.ast.bodies import attrs_with, bodies_in, first_body, map_bodies
+from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
 from letir.ast.derivative_types import carries_derivative, type_carries_derivative
 from letir.ast.primitive import Primitive, todo
-from letir.ast.terms import Lambda
+from letir.ast.terms import Bind, Lambda
 from letir.ast.types import WEAK, ArrayType
 from letir.errors import MissingRule
 from letir.ops.as_numpy import control
@@ -138,6 +139,12 @@ def _checkpoint_attrs(program: Lambda):
     return checkpoint.complete({"body": program, "saved": 0})
 
 
+def _saved_count(bind: Bind, results: Sequence[int], params: Sequence[int]) -> dict:
+    """How many of these results are saved."""
+    first_saved = len(bind.binders) - bind.attrs["saved"]
+    return {"saved": sum(i >= first_saved for i in results)}
+
+
 checkpoint = define_body_op(
     "checkpoint",
     lambda xp, operands, *, call, body, saved: call(body, operands),
@@ -146,6 +153,7 @@ checkpoint = define_body_op(
     jvp=_checkpoint_jvp,
     batch=mapped_checkpoint(fit_body),
     results=lambda *, body, saved: len(body.ret.args),
+    bodies=BodyLayout(counts=_saved_count, in_place=first_body, is_for_derivatives=True),
     source=control.inline_body,
 )
 
@@ -248,5 +256,12 @@ custom_jvp = define_body_op(
     jvp=_custom_jvp_jvp,
     batch=mapped_custom_jvp(fit_body, type_carries_derivative),
     results=lambda *, name, primal, rule, closed_over: len(primal.ret.args),
+    bodies=BodyLayout(
+        is_separable=False,
+        runs_first=True,
+        is_linear=False,
+        in_place=first_body,
+        is_for_derivatives=True,
+    ),
     source=control.inline_primal,
 )

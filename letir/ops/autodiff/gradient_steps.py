@@ -8,8 +8,10 @@ of the cotangents and of the primal values that the rule reads.
 import numpy as np
 
 from letir.ast.attrs import token
+from letir.ast.body_layout import BodyLayout
 from letir.ast.primitive import never, todo
 from letir.ast.symbolic_sizes import is_static_shape
+from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Undef
 from letir.errors import GuardError
 from letir.ops.as_numpy import control
@@ -72,6 +74,13 @@ def _custom_vjp_vjp(cts, outs, *args, n_outs, n_residuals, backward, transform):
     return *[None] * (n_outs + n_residuals), *found, *[_CLOSED_OVER] * closed_over
 
 
+def _results_in_place(bind: Bind, number) -> tuple[Lambda, tuple]:
+    """The results, which are the first operands."""
+    count = bind.attrs["n_outs"]
+    params = [Local(arg.type) for arg in bind.args[:count]]
+    return Lambda(params, (), Ret(tuple(params))), bind.args[:count]
+
+
 custom_vjp = define(
     "custom_vjp",
     # forward was recorded before this bind: its results are the first operands
@@ -86,6 +95,9 @@ custom_vjp = define(
     batch=mapped_custom_vjp,
     results=lambda *, n_outs, **_: n_outs,
     holds_lambdas=True,
+    bodies=BodyLayout(
+        is_separable=False, is_linear=False, in_place=_results_in_place, is_for_derivatives=True
+    ),
     source=control.first_results,
     linear_in=(),
 )
@@ -187,6 +199,7 @@ grad_of = define(
     source=control.gradient_step,
     role="grad_of",
     cost="bodies",
+    bodies=BodyLayout(is_linear=False),
 )
 when_defined = define(
     "when_defined",
@@ -206,4 +219,5 @@ when_defined = define(
     source=control.gradient_step,
     role="when_defined",
     cost="bodies",
+    bodies=BodyLayout(is_linear=False),
 )

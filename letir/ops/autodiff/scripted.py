@@ -4,6 +4,8 @@ The bind holds the forward and the backward program that ``letir.scripting`` mad
 results are the results of the function, then the further values that the backward program captures.
 """
 
+from letir.ast.bodies import first_body
+from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 from letir.ops.as_numpy import control
@@ -86,5 +88,12 @@ scripted = define(
     batch=mapped_scripted,
     results=lambda *, forward, **_: len(forward.ret.args),
     holds_lambdas=True,
+    bodies=BodyLayout(
+        is_separable=False,
+        runs_first=True,
+        is_linear=False,
+        in_place=first_body,
+        is_for_derivatives=True,
+    ),
     source=control.inline_forward,
 )

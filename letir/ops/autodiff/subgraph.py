@@ -4,6 +4,7 @@ An executor cuts such subgraphs out of programs whose arguments require grad: ea
 of the tape, whose backward runs ``df``. The record is loaded when its name is first looked up.
 """
 
+from letir.ast.body_layout import BodyLayout
 from letir.ast.terms import Lambda
 from letir.ops.as_numpy import control
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
@@ -87,4 +88,5 @@ differentiable_graph = define(
     consume=_run_graph,
     source=_graph_source,
     role="subgraph",
+    bodies=BodyLayout(is_separable=False, runs_first=True),
 )

@@ -7,8 +7,9 @@ derivatives, so that only the branch that is taken is differentiated.
 
 from collections.abc import Callable, Sequence
 
+from letir.ast.body_layout import BodyLayout
 from letir.ast.primitive import Primitive
-from letir.ast.terms import NO_TYPE, Lambda
+from letir.ast.terms import NO_TYPE, Bind, Lambda
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import loops
@@ -27,13 +28,14 @@ from letir.ops.control_flow.conditional_derivatives import (
 
 
 def _define_choice(
-    name: str, run: Callable, aval: Callable, results: Callable, **fields
+    name: str, run: Callable, aval: Callable, results: Callable, *, in_place: Callable, **fields
 ) -> Primitive:
-    """Register the record of a choice between bodies."""
+    """The record of a choice between bodies; ``in_place`` as in ``BodyLayout``."""
     return define_body_op(
         name,
         run,
         aval,
+        bodies=BodyLayout(ahead=1, in_place=in_place),
         vjp=choice_vjp(name),
         jvp=choice_jvp(name),
         joint=choice_joint(name),
@@ -111,11 +113,20 @@ def _cond_aval(pred, *types, on_true, on_false):
     return _joined_types("cond", (on_true, on_false), ("on_true", "on_false"), types)
 
 
+def _known_branch(bind: Bind, number: Callable) -> tuple | None:
+    """The branch that a constant chooses, and its operands."""
+    chosen = number(bind.args[0])
+    if chosen is None:
+        return None
+    return bind.attrs["on_true" if bool(chosen) else "on_false"], bind.args[1:]
+
+
 cond = _define_choice(
     "cond",
     _run_cond,
     _cond_aval,
     lambda *, on_true, on_false: len(on_true.ret.args),
+    in_place=_known_branch,
     source=loops.cond,
 )
 
@@ -140,10 +151,21 @@ def _switch_aval(index, *types, branches):
     return _joined_types("switch", branches, labels, types)
 
 
+def _known_case(bind: Bind, number: Callable) -> tuple | None:
+    """The branch that a constant chooses, or the only one, and its operands."""
+    branches, chosen = bind.attrs["branches"], number(bind.args[0])
+    if len(branches) == 1:
+        chosen = 0
+    if chosen is None:
+        return None
+    return branches[min(max(int(chosen), 0), len(branches) - 1)], bind.args[1:]
+
+
 switch = _define_choice(
     "switch",
     _run_switch,
     _switch_aval,
     lambda *, branches: len(branches[0].ret.args),
+    in_place=_known_case,
     source=loops.switch,
 )

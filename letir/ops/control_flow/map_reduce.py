@@ -10,6 +10,7 @@ from functools import partial
 
 import numpy as np
 
+from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.terms import Lambda
@@ -36,8 +37,22 @@ from letir.ops.shape.transpose_join_split import flip
 # ---- records ----
 
 
+def _element_types(first: int, copies: int) -> Callable:
+    """``given_types`` of a body that takes elements: of as many arrays as ``n_xs`` says, the first
+    of which is operand ``first * n_xs``, ``copies`` of each; then the captured operands.
+    """
+
+    def given_types(types: Sequence[ArrayType], attrs) -> list[ArrayType]:
+        start, n_xs = first * attrs["n_xs"], attrs["n_xs"]
+        arrays = types[start : start + n_xs]
+        elements = [kind.with_shape(kind.shape[1:]) for kind in arrays]
+        return [*elements * copies, *types[start + n_xs :]]
+
+    return given_types
+
+
 def define_combinator(
-    name: str, decompose: Callable, aval: Callable, results: Callable, *, memory: str = "may_alias"
+    name: str, decompose: Callable, aval: Callable, results: Callable, **fields
 ) -> Primitive:
     """Register a composite that holds a body; transforms replace it by its decomposition."""
 
@@ -60,7 +75,7 @@ def define_combinator(
         source=source,
         holds_lambdas=True,
         inlined=True,
-        memory=memory,
+        **{"memory": "may_alias", **fields},
     )
 
 
@@ -109,7 +124,19 @@ def _map_aval(*types, body, n_xs, batched):
     return tuple([kind and ArrayType(kind.dtype, (n, *kind.shape)) for kind in found])
 
 
-map_ = define_combinator("map", _map_decompose, _map_aval, lambda *, body, **_: len(body.ret.args))
+map_ = define_combinator(
+    "map",
+    _map_decompose,
+    _map_aval,
+    lambda *, body, **_: len(body.ret.args),
+    bodies=BodyLayout(
+        loop="elements",
+        n_elements=lambda bind: bind.attrs["n_xs"],
+        given_types=_element_types(0, 1),
+        is_separable=False,
+        is_linear=False,
+    ),
+)
 
 # ---- reduce ----
 
@@ -179,7 +206,15 @@ def check_element(name: str, body: Lambda, kinds: Sequence, captured: Sequence) 
             raise error(f"{name}: the operation combines two elements of type {kind} into {out}")
 
 
-reduce_ = define_combinator("reduce", _reduce_decompose, _reduce_aval, lambda *, n_xs, **_: n_xs)
+reduce_ = define_combinator(
+    "reduce",
+    _reduce_decompose,
+    _reduce_aval,
+    lambda *, n_xs, **_: n_xs,
+    bodies=BodyLayout(
+        loop="pairs", given_types=_element_types(1, 2), is_separable=False, is_linear=False
+    ),
+)
 
 # ---- associative_scan ----
 
@@ -240,5 +275,11 @@ def _scan_aval(*types, body, n_xs, reverse, batched):
 
 
 associative_scan = define_combinator(
-    "associative_scan", _scan_decompose, _scan_aval, lambda *, n_xs, **_: n_xs
+    "associative_scan",
+    _scan_decompose,
+    _scan_aval,
+    lambda *, n_xs, **_: n_xs,
+    bodies=BodyLayout(
+        loop="pairs", given_types=_element_types(0, 2), is_separable=False, is_linear=False
+    ),
 )

@@ -8,8 +8,9 @@ and ``letir.ops.control_flow.scan_jvp``, its batching rule in
 
 from collections.abc import Sequence
 
+from letir.ast.body_layout import BodyLayout
 from letir.ast.derivative_types import strong_type
-from letir.ast.terms import Lambda, Local
+from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, Size
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import loops
@@ -132,6 +133,13 @@ def zero_trip_results(xp, args: Sequence, body: Lambda, n_carry: int, n_xs: int)
     return [xp.empty((0, *s), kind.dtype) for s, kind in zip(known, kinds, strict=True)]
 
 
+def _scan_counts(bind: Bind, results: Sequence[int], params: Sequence[int]) -> dict:
+    """How many of these results are carried, and how many of these parameters are elements."""
+    n_carry, n_xs = bind.attrs["n_carry"], bind.attrs["n_xs"]
+    xs = range(n_carry, n_carry + n_xs)
+    return {"n_carry": sum(i < n_carry for i in results), "n_xs": sum(i in xs for i in params)}
+
+
 scan = define_body_op(
     "scan",
     _run_scan,
@@ -144,4 +152,12 @@ scan = define_body_op(
     joint=scan_joint,
     results=lambda *, body, **_: len(body.ret.args),
     source=loops.scan,
+    bodies=BodyLayout(
+        loop="elements",
+        n_carry=lambda bind: bind.attrs["n_carry"],
+        n_elements=lambda bind: bind.attrs["n_xs"],
+        given_types=lambda types, attrs: step_types(types, attrs["n_carry"], attrs["n_xs"]),
+        needs_sizes=True,
+        counts=_scan_counts,
+    ),
 )

@@ -7,7 +7,8 @@ the residuals of the backward pass. Derivatives are in
 ``letir.ops.control_flow.while_and_fori_batching``.
 """
 
-from letir.ast.terms import Lambda
+from letir.ast.body_layout import BodyLayout
+from letir.ast.terms import Bind, Lambda
 from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import loops
@@ -97,6 +98,11 @@ def _while_aval(*types, test, body):
     return carried
 
 
+def _all_results(bind: Bind) -> int:
+    """How many values a loop carries that has no other results."""
+    return len(bind.binders)
+
+
 while_loop = define_body_op(
     "while_loop",
     _run_while,
@@ -108,6 +114,7 @@ while_loop = define_body_op(
     saving=while_saving,
     results=lambda *, test, body: len(body.ret.args),
     source=loops.while_loop,
+    bodies=BodyLayout(loop="test", n_carry=_all_results),
 )
 
 # ---- while_scan ----
@@ -168,6 +175,16 @@ while_scan = define_body_op(
     saving=while_scan_saving,
     results=lambda *, test, body, n_carry, numbered: len(body.ret.args) + (not numbered),
     source=loops.while_scan,
+    bodies=BodyLayout(
+        loop="test",
+        n_carry=lambda bind: bind.attrs["n_carry"],
+        own=lambda bind: 0 if bind.attrs["numbered"] else 1,
+        reads_results=lambda bind: (bind.attrs["n_carry"],) if bind.attrs["numbered"] else (),
+        needs_sizes=True,
+        counts=lambda bind, results, params: {
+            "n_carry": sum(i < bind.attrs["n_carry"] for i in results)
+        },
+    ),
 )
 
 # ---- fori_loop ----
@@ -206,5 +223,6 @@ fori_loop = define_body_op(
     batch=fori_batch,
     saving=fori_saving,
     results=lambda *, body: len(body.ret.args),
+    bodies=BodyLayout(ahead=2, steps=1, loop="numbers", n_carry=_all_results),
     source=loops.fori_loop,
 )

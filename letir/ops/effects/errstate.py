@@ -6,6 +6,7 @@ derivatives. Only operations whose handling differs from the default are recorde
 
 from collections.abc import Callable
 
+from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder, Value
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
 from letir.ops.autodiff.gradient_step_batching import axes_of, mapped_body, slice_types
@@ -94,4 +95,5 @@ errstate = define(
     holds_lambdas=True,
     source=_errstate_source,
     no_float_errors=True,
+    bodies=BodyLayout(),
 )

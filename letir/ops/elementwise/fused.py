@@ -5,6 +5,7 @@ through the body, which is put in place of the bind; the transformed program is 
 is optimised.
 """
 
+from letir.ast.body_layout import BodyLayout
 from letir.ops.as_numpy.control import inline_body as body_in_place
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body
 from letir.ops.define.batch_rules import types_without_batch
@@ -53,4 +54,5 @@ fused = define(
     source=body_in_place,
     role="fused",
     cost="bodies",
+    bodies=BodyLayout(),
 )

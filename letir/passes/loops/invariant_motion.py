@@ -29,18 +29,6 @@ _COUNTS = (ArrayType("int64"), WEAK[int])  # the bounds of a loop
 _FEW, _LITTLE = 4, 1 << 11  # binds and bytes that cost less than a question
 _ROOM = 1 << 20  # bytes that may be kept through a loop where its operands are smaller
 
-# They neither raise nor warn, whatever the values are: a loop that takes no step may compute them.
-_QUIET = """
-    transpose expand_dims squeeze flip concatenate stack split copy size
-    neg positive sign conj real imag abs floor ceil trunc rint minimum maximum where
-    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
-    logical_not bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite signbit
-"""
-QUIET_NAMES = frozenset(_QUIET.split())
-# These too, if their operands are the arrays alone: then all is known when they are recorded.
-_QUIET_ALONE = frozenset(["constant", "zeros", "ones", "full", "index", "reshape", "broadcast_to"])
-_EXACT_NUMBERS = frozenset(["add", "sub", "mul"])  # of integers, which wrap around
-
 
 @paused_gc()
 def loop_invariants(fn: Lambda) -> Lambda:
@@ -75,15 +63,15 @@ def loop_invariants(fn: Lambda) -> Lambda:
 
 def _moved_level(fn: Lambda) -> Lambda:
     """``fn`` with what its own loops need not compute again before them."""
-    if not any(bind.op.name in _LOOPS for bind in fn.binds):
+    if not any(map(_is_loop, fn.binds)):
         return fn
     numbers: dict[Local, int] = {}
     binds: list[Bind] = []
     for bind in fn.binds:
-        if bind.op.name == "constant" and bind.binders[0].type in _COUNTS:
+        if bind.op.role == "constant" and bind.binders[0].type in _COUNTS:
             numbers[bind.binders[0]] = int(bind.attrs["value"])
-        if bind.op.name in _LOOPS:
-            binds += _moved(_LOOPS[bind.op.name](bind, numbers))
+        if _is_loop(bind):
+            binds += _moved(_loop_of(bind, numbers))
         else:
             binds.append(bind)
     # a loop that stays is the same object
@@ -118,8 +106,15 @@ class Loop:
         return self.bind.args[self.first :]
 
 
-def fori_loop(bind: Bind, numbers: dict) -> Loop:
-    """A loop between two numbers."""
+def _loop_of(bind: Bind, numbers: dict) -> Loop:
+    """What is known of a bind that is a loop; ``numbers``: the integers that constants bind."""
+    layout = bind.op.bodies
+    first = layout.ahead + layout.n_carry(bind) + layout.n_elements(bind)
+    return Loop(bind, first, *_ENTRIES[layout.loop](bind, numbers))
+
+
+def _enters_numbers(bind: Bind, numbers: dict) -> tuple:
+    """(certain, enters) of a loop between two numbers."""
     known = [int(arg.value) if type(arg) is Const else numbers.get(arg) for arg in bind.args[:2]]
     runs = None not in known and known[0] < known[1]
 
@@ -127,36 +122,37 @@ def fori_loop(bind: Bind, numbers: dict) -> Loop:
         return builder.emit(less, bind.args[:2])[0]
 
     is_open = None in known  # else it is known that there is no step
-    return Loop(bind, 2 + len(bind.attrs["body"].ret.args), (runs,), enters if is_open else None)
+    return (runs,), enters if is_open else None
 
 
-def while_loop(bind: Bind, numbers: dict) -> Loop:
-    """A loop whose test runs at least once."""
-    test = bind.attrs["test"]
+def _enters_test(bind: Bind, numbers: dict) -> tuple:
+    """(certain, enters) of a loop whose test runs at least once."""
+    test = bodies_of(bind)[0]
 
     def enters(builder: LetBuilder) -> Arg:
         return builder.inline(test, bind.args)[0]
 
-    n_carry = bind.attrs.get("n_carry", len(bind.attrs["body"].ret.args))
     is_pure = not any(map(has_effect, test.binds))  # it runs once more
-    return Loop(bind, n_carry, (True, False), enters if is_pure else None)
+    return (True, False), enters if is_pure else None
 
 
-def scan(bind: Bind, numbers: dict) -> Loop:
-    """A loop over elements."""
-    start, n_xs = bind.attrs.get("n_carry", 0), bind.attrs["n_xs"]
-    kinds = [getattr(arg.type, "shape", ()) for arg in bind.args[start : start + n_xs]]
+def _enters_elements(bind: Bind, numbers: dict) -> tuple:
+    """(certain, enters) of a loop over elements."""
+    layout = bind.op.bodies
+    start = layout.ahead + layout.n_carry(bind)
+    arrays = bind.args[start : start + layout.n_elements(bind)]
+    kinds = [getattr(arg.type, "shape", ()) for arg in arrays]
     sizes = [bind.attrs.get("length"), *[shape[0] for shape in kinds if shape]]
-    return Loop(bind, start + n_xs, (any(type(n) is int and n > 0 for n in sizes),))
+    return (any(type(n) is int and n > 0 for n in sizes),), None
 
 
-_LOOPS = {
-    "fori_loop": fori_loop,
-    "while_loop": while_loop,
-    "while_scan": while_loop,
-    "scan": scan,
-    "map": scan,
-}
+_ENTRIES = {"numbers": _enters_numbers, "test": _enters_test, "elements": _enters_elements}
+
+
+def _is_loop(bind: Bind) -> bool:
+    """Whether a bind runs a body again and again, on operands that stay the same."""
+    return bind.op.bodies is not None and bind.op.bodies.loop in _ENTRIES
+
 
 # ---- what is the same in all steps ----
 
@@ -231,18 +227,16 @@ def _is_work(bind: Bind) -> bool:
 
 def _is_quiet(bind: Bind) -> bool:
     """Whether a bind neither raises nor warns, whatever its operands are."""
-    name = bind.op.name
-    kinds = [arg.type for arg in bind.args]
+    op, kinds = bind.op, [arg.type for arg in bind.args]
     if any(kind is None or kind is NO_TYPE or kind.weak for kind in kinds):
         return False
     if not all(map(has_static_shape, kinds)):  # it may not fit
         return False
-    if name in _QUIET_ALONE:
+    if op.never_fails_alone:
         return len(bind.args) <= 1
-    if name in _EXACT_NUMBERS:
-        return all(kind.dtype.kind in "biu" for kind in kinds)
     is_cast = bind.attrs.get("dtype") is not None  # a concatenate may be one as well
-    return name in QUIET_NAMES and not is_cast and all(kind.dtype.kind != "c" for kind in kinds)
+    is_safe = bool(op.never_fails) and all(kind.dtype.kind in op.never_fails for kind in kinds)
+    return is_safe and not is_cast
 
 
 def _moved(loop: Loop) -> list[Bind]:

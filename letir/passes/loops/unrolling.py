@@ -17,11 +17,9 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
-from letir.ops.control_flow.scans import scan
 from letir.ops.control_flow.while_and_fori import fori_loop
 from letir.ops.elementwise.casting import cast
 from letir.ops.elementwise.ufuncs import add, floor_divide, maximum, mul, remainder, sub
-from letir.ops.shape.shape_and_creation import constant
 from letir.passes.fusion.clustering import bytes_of
 from letir.passes.loops.scan_unrolling import scan_steps
 from letir.visitors.usedef import use_counts
@@ -31,7 +29,6 @@ _WHOLE = 64  # fewer steps than this are put in a row
 _BLOCK = 8
 _MOST_BYTES = 1 << 20  # of stacked results
 _COUNT = ArrayType(np.int64)
-_NUMBERS = frozenset([constant, remainder])
 
 
 @paused_gc()
@@ -61,7 +58,7 @@ def unroll(fn: Lambda) -> Lambda:
 
 def _unrolled_level(fn: Lambda) -> Lambda:
     """``fn`` with its own loops unrolled."""
-    if not any(bind.op in _LOOPS for bind in fn.binds):
+    if not any(map(_is_counted, fn.binds)):
         return fn
     unroller = _Unroller()
     for bind in fn.binds:
@@ -86,9 +83,9 @@ class _Unroller:
         if names and not names.keys().isdisjoint(bind.args):
             bind = bind.substitute(names)
         self.builder.source = bind.source
-        found = _LOOPS[bind.op](self, bind) if bind.op in _LOOPS else None
+        found = _LOOPS[bind.op.bodies.loop](self, bind) if _is_counted(bind) else None
         if found is None:
-            if bind.op in _NUMBERS and _is_number(bind.binders[0]):
+            if _may_be_known(bind) and _is_number(bind.binders[0]):
                 self.made[bind.binders[0]] = bind
             self.builder.binds.append(bind)
             return
@@ -105,12 +102,14 @@ class _Unroller:
         if type(arg) is Const:
             return int(arg.value)
         bind = self.made.get(arg)
-        return int(bind.attrs["value"]) if bind is not None and bind.op is constant else None
+        return int(bind.attrs["value"]) if bind is not None and bind.op.role == "constant" else None
 
     def is_rest(self, arg: Arg) -> bool:
         """Whether an operand is known to be less than ``_BLOCK``: what an unrolled loop leaves."""
         bind = self.made.get(arg)
-        return bind is not None and bind.op is remainder and self.known(bind.args[1]) == _BLOCK
+        if bind is None or bind.op.result_below is None:
+            return False
+        return self.known(bind.args[bind.op.result_below]) == _BLOCK
 
     def number(self, op: Primitive, *args: Arg) -> Local:
         """The result of an operation on numbers."""
@@ -219,7 +218,18 @@ def _scan_of(unroller: _Unroller, bind: Bind) -> Sequence[Arg] | None:
     return steps.unrolled(unroller.builder, _BLOCK if steps.length >= _WHOLE else None)
 
 
-_LOOPS = {fori_loop: _Unroller.fori, scan: _scan_of}
+_LOOPS = {"numbers": _Unroller.fori, "elements": _scan_of}
+
+
+def _is_counted(bind: Bind) -> bool:
+    """Whether a bind is a loop over numbers or elements, which carries values."""
+    layout = bind.op.bodies
+    return layout is not None and layout.loop in _LOOPS and layout.is_separable
+
+
+def _may_be_known(bind: Bind) -> bool:
+    """Whether something may be known of the number that a bind gives."""
+    return bind.op.role == "constant" or bind.op.result_below is not None
 
 
 def _is_number(local: Local) -> bool:

@@ -19,34 +19,10 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import LetirError, TraceError
 from letir.ops import load_all
-from letir.ops.autodiff.gradient_steps import autograd_add
-from letir.ops.elementwise.ufuncs import (
-    add,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    equal,
-    hypot,
-    logaddexp,
-    logical_and,
-    logical_or,
-    logical_xor,
-    maximum,
-    minimum,
-    mul,
-    not_equal,
-)
 from letir.tracing.entry import finished, tracing
 from letir.tracing.trace_state import ABSTRACT
 from letir.visitors.usedef import UseDef, use_counts
 
-# bit for bit: x + y is y + x, but (x + y) + z is not x + (y + z)
-_COMMUTATIVE = frozenset(
-    (
-        *(add, mul, maximum, minimum, equal, not_equal, logaddexp, hypot, autograd_add),
-        *(logical_and, logical_or, logical_xor, bitwise_and, bitwise_or, bitwise_xor),
-    )
-)
 _MOST_SWAPS, _MOST_ATTRIBUTES = 6, 1000  # 2**6 variants, and as many for each choice of attributes
 
 
@@ -285,9 +261,7 @@ def choices(f: Lambda, wanted: list[str]) -> list[dict]:
 
 def swapped(fn: Lambda) -> list[Lambda]:
     """``fn`` with the operands of commutative operations in all orders."""
-    places = [
-        i for i, b in enumerate(fn.binds) if b.op in _COMMUTATIVE and b.args[0] is not b.args[1]
-    ]
+    places = [i for i, b in enumerate(fn.binds) if b.op.commutative and b.args[0] is not b.args[1]]
     if len(places) > _MOST_SWAPS:
         raise LetirError(f"rewrite: a pattern of more than {_MOST_SWAPS} commutative operations")
     found = []
