@@ -26,8 +26,8 @@ from letir.ops.control_flow.loop_analysis import has_fixed_shape, restore_number
 from letir.ops.elementwise.ufuncs import add
 from letir.passes.lowering import without_combinators, without_writes
 from letir.passes.memory.aliases import copy_outliving_views
-from letir.passes.negation_sinking import sink_negations
-from letir.passes.sum_merging import combine_sums
+from letir.passes.peephole_rules.negation_sinking import sink_negations
+from letir.passes.peephole_rules.sum_merging import combine_sums
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 DEFINED = (True,)

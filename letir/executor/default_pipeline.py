@@ -23,13 +23,13 @@ from letir.passes.cse import common_subexpressions, constant_pooling
 from letir.passes.dead_code_elimination import dead_code
 from letir.passes.decomposition import decompose
 from letir.passes.fusion.fusing import fuse
-from letir.passes.implicit_broadcast import remove_implicit_expands
 from letir.passes.inlining import inline_bodies, without_barriers
 from letir.passes.loops.invariant_motion import loop_invariants
 from letir.passes.loops.unrolling import unroll
-from letir.passes.matmul_batching import batch_matmuls
 from letir.passes.memory.consumed_operands import in_place_check
 from letir.passes.peephole_rules.driver import peephole
+from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
+from letir.passes.peephole_rules.matmul_batching import batch_matmuls
 from letir.passes.pipeline import Pipeline, registered, run
 from letir.passes.type_propagation import propagate_shapes
 

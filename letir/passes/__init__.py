@@ -8,30 +8,30 @@ import importlib
 from letir.passes.dead_code_elimination import dead_code
 from letir.passes.lowering import without_writes
 from letir.passes.memory.aliases import copy_outliving_views
-from letir.passes.negation_sinking import sink_negations
-from letir.passes.sum_merging import combine_sums
+from letir.passes.peephole_rules.negation_sinking import sink_negations
+from letir.passes.peephole_rules.sum_merging import combine_sums
 
 _ON_USE = {  # name -> its module
-    "batch_matmuls": "matmul_batching",
+    "batch_matmuls": "peephole_rules.matmul_batching",
     "canonicalize_ops": "canonicalization",
     "common_subexpressions": "cse",
     "constant_pooling": "cse",
     "constant_propagation": "constant_folding",
     "decompose": "decomposition",
-    "decompose_addmm": "decomposition",
+    "decompose_addmm": "peephole_rules.bias_addition",
     "erase_number_types": "number_types",
     "fuse": "fusion.fusing",
     "in_place_check": "memory.consumed_operands",
     "inline_bodies": "inlining",
     "is_differentiable": "activity",
     "loop_invariants": "loops.invariant_motion",
-    "lower_tuples": "list_lowering",
+    "lower_tuples": "peephole_rules.list_lowering",
     "normalize_order": "normal_order",
     "peephole": "peephole_rules.driver",
     "propagate_requires_grad": "activity",
     "propagate_shapes": "type_propagation",
     "register": "pipeline",
-    "remove_implicit_expands": "implicit_broadcast",
+    "remove_implicit_expands": "peephole_rules.implicit_broadcast",
     "unregister": "pipeline",
     "unroll": "loops.unrolling",
     "without_barriers": "inlining",

@@ -1,4 +1,4 @@
-"""Passes that write operations as those of which they are made: decompose, decompose_addmm."""
+"""Passes that write operations as those of which they are made: decompose."""
 
 from collections.abc import Callable, Collection, Iterable
 
@@ -13,8 +13,6 @@ from letir.ast.types import ArrayType
 from letir.errors import LetirError
 from letir.ops.define.records import decomposition, is_computed_by_parts, is_derived_by_parts
 from letir.passes.type_propagation import throughout_fitting
-
-_ADDMM = frozenset(["linear"])
 
 
 def decompose(
@@ -42,8 +40,8 @@ def decompose(
     return %3
     """
     if ops is not None:
-        return _decomposed(fn, lambda op: op.name in ops)
-    return _decomposed(
+        return without_composites(fn, lambda op: op.name in ops)
+    return without_composites(
         fn,
         lambda op: (
             (is_computed_by_parts(op) or not exact) and (is_derived_by_parts(op) or not keep_rules)
@@ -51,31 +49,7 @@ def decompose(
     )
 
 
-def decompose_addmm(fn: Lambda) -> Lambda:
-    """Write ``linear``, a product of matrices with a bias, as a product and a sum.
-
-    So the sum can join a group of elementwise operations that follow. letir's record has no factors
-    alpha and beta: they are 1. A ``linear`` without a bias stays.
-
-    >>> from letir.ast.text.parser import parse
-    >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3], %2: float64[2] {
-    ...   %3: float64[2] = linear(%0, %1, %2);
-    ...   return %3 }''')
-    >>> print(decompose_addmm(f).listing(), end="")
-    %3 = transpose %1, None
-    %4 = matmul %0, %3
-    %5 = add %4, %2
-    return %5
-    """
-    return _decomposed(fn, lambda op: op.name in _ADDMM, _has_bias)
-
-
-def _has_bias(bind: Bind) -> bool:
-    """Whether all operands are there."""
-    return len(bind.args) == 3 and all(arg.type is not NO_TYPE for arg in bind.args)
-
-
-def _decomposed(
+def without_composites(
     fn: Lambda,
     is_wanted: Callable[[Primitive], bool],
     where: Callable[[Bind], bool] = lambda bind: True,

@@ -15,8 +15,8 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import Undef
 from letir.eval.array_modules import array_module
 from letir.passes.dead_code_elimination import dead_code
-from letir.passes.negation_sinking import sink_negations
-from letir.passes.sum_merging import combine_sums
+from letir.passes.peephole_rules.negation_sinking import sink_negations
+from letir.passes.peephole_rules.sum_merging import combine_sums
 from letir.plan.plan import plan_of
 from letir.tracing.mutation.memory_order import IN_C_ORDER, NEW
 from letir.visitors.usedef import use_counts

@@ -15,7 +15,7 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body
 from letir.ops.elementwise.fused import fused
 from letir.passes.fusion.clustering import WEIGHTLESS, Cluster, Grouping, bytes_of, elements_of
-from letir.passes.split_hoisting import splits_first
+from letir.passes.peephole_rules.split_hoisting import splits_first
 from letir.passes.type_propagation import throughout_fitting
 
 

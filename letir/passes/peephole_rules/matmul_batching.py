@@ -1,8 +1,7 @@
 """``batch_matmuls``: few large products of matrices in the place of many small ones.
 
-Sums of products are put together in ``letir.passes.sum_merging``; here are products that have a
-factor
-in common: ``x0 @ w, x1 @ w, ...`` are the rows of one product ``[x0; x1; ...] @ w``.
+Sums of products are put together in ``sum_merging``; here are products that have a factor in
+common: ``x0 @ w, x1 @ w, ...`` are the rows of one product ``[x0; x1; ...] @ w``.
 """
 
 from attrs import define, field
@@ -17,7 +16,7 @@ from letir.ops.indexing.basic import index
 from letir.ops.linalg.matmul_einsum import matmul
 from letir.ops.shape.transpose_join_split import concatenate
 from letir.passes.memory.aliases import is_view
-from letir.passes.sum_merging import combine_sums
+from letir.passes.peephole_rules.sum_merging import combine_sums
 from letir.passes.type_propagation import throughout_fitting
 
 _LEAST = 4  # products: below, putting factors together costs what is won

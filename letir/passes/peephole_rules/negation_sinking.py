@@ -5,20 +5,7 @@ from letir.ast.derivative_types import is_known_inexact
 from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
-from letir.ops.elementwise.casting import cast
-from letir.ops.elementwise.ufuncs import add, conj, div, imag, mul, neg, real, sub
-from letir.ops.indexing.basic import index
-from letir.ops.linalg.matmul_einsum import dot, matmul
-from letir.ops.reductions.cumulative import cumsum
-from letir.ops.reductions.reductions import mean, sum_
-from letir.ops.shape.shape_and_creation import broadcast_to, reshape, sum_to_size
-from letir.ops.shape.transpose_join_split import expand_dims, flip, squeeze, transpose
-
-# the sign of the result is that of all operands
-_PRODUCTS = frozenset([mul, div, matmul, dot])
-# the sign of the result is that of the first operand
-_MOVES = (broadcast_to, expand_dims, flip, index, reshape, squeeze, transpose)
-_LINEAR = frozenset([*_MOVES, cast, conj, cumsum, imag, mean, real, sum_, sum_to_size])
+from letir.ops.elementwise.ufuncs import add, neg, sub
 
 
 @paused_gc()
@@ -67,12 +54,11 @@ class _Carrier:
         elif op is add or op is sub:
             self.sum(bind)
         else:
-            signs = [signed.get(arg, (arg, False))[1] for arg in args]
-            if op in _PRODUCTS:
-                self.emit(bind, op, args, sum(signs) % 2 == 1)
-            # an index that is negated is another index
-            elif op in _LINEAR and True not in signs[1:]:
-                self.emit(bind, op, args, signs[0])
+            negated = [i for i, arg in enumerate(args) if signed.get(arg, (arg, False))[1]]
+            # an index that is negated is another index: not all operands have a sign to carry
+            is_odd = bool(op.odd_in) and set(op.odd_in).issuperset(negated)
+            if is_odd and not bind.attrs.get(op.added):
+                self.emit(bind, op, args, len(negated) % 2 == 1)
             else:
                 whole = tuple([self.whole(arg) for arg in args])
                 self.binds.append(bind.with_args(whole))

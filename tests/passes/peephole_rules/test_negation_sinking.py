@@ -23,6 +23,7 @@ SUMS = {  # what the operands are -> the binds that are left
     "%3: float64[3] = exp(%2); return %3": ["neg", "exp"],
     "%3: float64[3] = exp(%2); %4: float64[3] = add(%3, %2); return %4": ["neg", "exp", "add"],
     "%3: float64[] = sum(%2, axis=None); return (%3, %2)": ["sum", "neg", "neg"],
+    "%3: float64[] = sum(%2, axis=None, initial=3.0); return %3": ["neg", "sum"],
 }
 
 

@@ -8,7 +8,7 @@ import letir.numpy as lnp
 from letir import run_forward
 from letir.ast.text.parser import parse
 from letir.passes import combine_sums, dead_code
-from letir.passes.sum_merging import MOST
+from letir.passes.peephole_rules.sum_merging import MOST
 from letir.testing import assert_close, assert_same, check_grads, programs
 
 PARTS = """lambda %0: float64[2], %1: float64[3] {{

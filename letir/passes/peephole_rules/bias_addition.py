@@ -1,0 +1,29 @@
+"""``decompose_addmm``: a product of matrices with a bias as a product and a sum."""
+
+from letir.ast.terms import NO_TYPE, Bind, Lambda
+from letir.ops.nn.embedding_linear_dropout import linear
+from letir.passes.decomposition import without_composites
+
+
+def decompose_addmm(fn: Lambda) -> Lambda:
+    """Write ``linear``, a product of matrices with a bias, as a product and a sum.
+
+    So the sum can join a group of elementwise operations that follow. letir's record has no factors
+    alpha and beta: they are 1. A ``linear`` without a bias stays.
+
+    >>> from letir.ast.text.parser import parse
+    >>> f = parse('''lambda %0: float64[3], %1: float64[2, 3], %2: float64[2] {
+    ...   %3: float64[2] = linear(%0, %1, %2);
+    ...   return %3 }''')
+    >>> print(decompose_addmm(f).listing(), end="")
+    %3 = transpose %1, None
+    %4 = matmul %0, %3
+    %5 = add %4, %2
+    return %5
+    """
+    return without_composites(fn, lambda op: op is linear, _has_bias)
+
+
+def _has_bias(bind: Bind) -> bool:
+    """Whether all operands are there."""
+    return len(bind.args) == 3 and all(arg.type is not NO_TYPE for arg in bind.args)
