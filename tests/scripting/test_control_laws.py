@@ -75,7 +75,7 @@ def texts(draw) -> str:
     """A function of x, y and s with control flow."""
     writer, known = Writer(draw), {"x", "y", "s"}
     lines = writer.block(known, 0) + writer.block(known, 0)
-    results = sorted(known - {"x"})
+    results = draw(st.lists(st.sampled_from(sorted(known - {"x"})), min_size=2, unique=True))
     return "\n".join(["def f(x, y, s):", *indented([*lines, f"return {', '.join(results)}"])])
 
 

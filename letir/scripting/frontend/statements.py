@@ -9,6 +9,7 @@ from collections.abc import Collection
 
 from letir.scripting.control_flow.analysis import FLOW, FlowReader
 from letir.scripting.control_flow.script_liveness import Liveness, Loop
+from letir.scripting.control_flow.unread_targets import without_unread_targets
 from letir.scripting.frontend.source_text import Text
 from letir.scripting.script_terms import (
     GROUP,
@@ -26,6 +27,7 @@ from letir.scripting.script_terms import (
     Param,
     Statement,
     Term,
+    names_in,
 )
 
 _TENSORS = frozenset(["Tensor", "Array", "ndarray", "NDArray", "ArrayLike", "Value", "Variable"])
@@ -72,10 +74,11 @@ class FunctionReader(FlowReader):
         if self.inner is not None:
             inner = self.backward(params, results)
             results = results.items[0] if len(results.items) == 1 else results
+        read = [*names_in(results), *(inner.captured if inner else ())]
         return Function(
             node.name,
             params,
-            tuple(self.body),
+            without_unread_targets(self.body, read),
             results,
             inner,
             tuple(self.captured),

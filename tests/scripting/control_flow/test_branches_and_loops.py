@@ -105,6 +105,23 @@ def test_what_is_known_is_chosen_at_once():
     assert "cond" not in names_of(f.at(X, "none", X).forward)
 
 
+def test_a_branch_that_only_a_dropped_branch_reads_is_dropped():
+    """The second ``if`` gives nothing that is read, so neither does the first one."""
+    made = script("""
+        def f(x, y, s):
+            if s > 0.5:
+                x = x * 0.5 + x
+            else:
+                x = x * 0.5 + x
+            if s > 0.5:
+                x = x * 0.5 + x
+            return s, y
+    """)
+
+    assert [] == names_of(made.forward)
+    assert CompilationUnit(made.lifted).f.forward == made.forward
+
+
 # ---- loops ----
 
 
@@ -285,6 +302,24 @@ def test_constants_that_a_loop_does_not_change_stay_constants():
     """)
 
     assert f(X) == 7.5
+
+
+def test_what_a_loop_carries_for_a_dropped_branch_alone_is_dropped():
+    made = script("""
+        def f(x, y, n):
+            total, last, k = x, y, 0
+            while k < n:
+                k = k + 1
+                if k > 1:
+                    unread = last * 2
+                last = total * k
+                total = total + y
+            return total, y
+    """)
+
+    (loop,) = [bind for bind in made.forward.binds if bind.op.name == "while_loop"]
+    assert 2 == len(loop.binders)  # k and total
+    assert CompilationUnit(made.lifted).f.forward == made.forward
 
 
 # ---- backward functions ----

@@ -1,0 +1,84 @@
+"""Dropping the targets of branches and loops that nobody reads.
+
+``Liveness`` looks at the syntax of a whole script, in which a branch that gives nothing still reads
+names. Once the script is read, such a branch is gone, and so may be the last reader of what an
+earlier branch or loop gives. Assignments stay.
+"""
+
+from collections.abc import Iterable, Sequence
+
+from attrs import evolve
+
+from letir.scripting.script_terms import (
+    Assign,
+    Block,
+    Branch,
+    Count,
+    Statement,
+    While,
+    names_in,
+    terms_in,
+)
+
+
+def without_unread_targets(
+    statements: Sequence[Statement], read: Iterable[str]
+) -> tuple[Statement, ...]:
+    """The statements without targets of branches and loops that are read neither in later
+    statements nor in ``read``, and without the branches and loops that are then left with none.
+    """
+    live, kept = set(read), []
+    for statement in reversed(statements):
+        if type(statement) is not Assign:
+            statement = _NARROWED[type(statement)](statement, live)
+        if statement.targets:
+            live.difference_update(statement.targets)
+            live.update(names_in(*terms_in([statement])))
+            kept.append(statement)
+    return tuple(reversed(kept))
+
+
+def _chosen(values: Sequence, places: Iterable[int]) -> tuple:
+    """The values at these places."""
+    return tuple([values[i] for i in places])
+
+
+def _narrowed_block(block: Block, places: Iterable[int]) -> Block:
+    """The block with the results at these places only."""
+    results = _chosen(block.results, places)
+    return Block(without_unread_targets(block.body, names_in(*results)), results)
+
+
+def _narrowed_branch(branch: Branch, live: set[str]) -> Branch:
+    """The branch with the targets that are live after it."""
+    places = [i for i, target in enumerate(branch.targets) if target in live]
+    return evolve(
+        branch,
+        targets=_chosen(branch.targets, places),
+        names=_chosen(branch.names, places),
+        on_true=_narrowed_block(branch.on_true, places),
+        on_false=_narrowed_block(branch.on_false, places),
+    )
+
+
+def _narrowed_loop(loop: While | Count, live: set[str]) -> While | Count:
+    """The loop with the carried values that are live after it, or read in one of its steps.
+
+    A round that drops nothing is the last one, so that all rounds of nested loops together are at
+    most one more than there are carried values.
+    """
+    while True:
+        places = range(len(loop.targets))
+        loop = evolve(loop, block=_narrowed_block(loop.block, places))
+        # what a loop begins with is read before it, not in a step
+        inside = set(names_in(*terms_in([evolve(loop, initial=())])))
+        places = [i for i in places if loop.targets[i] in live or loop.params[i] in inside]
+        if len(places) == len(loop.targets):
+            return loop
+        fields = ("targets", "params", "initial", "names")
+        chosen = {field: _chosen(getattr(loop, field), places) for field in fields}
+        block = Block(loop.block.body, _chosen(loop.block.results, places))
+        loop = evolve(loop, **chosen, block=block)
+
+
+_NARROWED = {Branch: _narrowed_branch, While: _narrowed_loop, Count: _narrowed_loop}
