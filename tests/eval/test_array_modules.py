@@ -1,6 +1,8 @@
 """NumPy or CuPy: which one runs, what is refused, and that no operation calls NumPy by name."""
 
+import contextlib
 import sys
+from collections.abc import Iterator
 
 import numpy as np
 import numpy.ma
@@ -14,19 +16,28 @@ from letir.ast.types import ArrayType, Undef
 from letir.eval.array_modules import array_module, is_array, type_of
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_close, assert_same
+from tests.each_sample import each_sample
 from tests.eval.stand_in import LACKING, ON_HOST, DeviceArray, DeviceModule, modules, moved
 
 X = np.array([1.0, 2.0, 3.0])
 MATRIX = np.array([[0.5, -1.25, 2.0], [1.5, 0.75, -0.625]])
 
 
-@pytest.fixture
-def device(monkeypatch) -> DeviceModule:
-    """A device: what has been imported as cupy."""
+@contextlib.contextmanager
+def imported_device() -> Iterator[DeviceModule]:
+    """A device: what has been imported as cupy in this block."""
     module = DeviceModule()
-    for name, found in modules(module).items():
-        monkeypatch.setitem(sys.modules, name, found)
-    return module
+    with pytest.MonkeyPatch.context() as patch:
+        for name, found in modules(module).items():
+            patch.setitem(sys.modules, name, found)
+        yield module
+
+
+@pytest.fixture
+def device() -> Iterator[DeviceModule]:
+    """A device: what has been imported as cupy."""
+    with imported_device() as module:
+        yield module
 
 
 # ---- which module ----
@@ -122,16 +133,6 @@ def test_foreign_values_are_refused_with_the_conversion(value, conversion):
 # ---- programs on the device ----
 
 
-def cases() -> list:
-    """(op, sample) for all records but these, with Python numbers as parameters."""
-    return [
-        pytest.param(PRIMITIVES[name], sample, id=f"{name}-{i}")
-        for name, samples in SAMPLES.items()
-        for i, sample in enumerate(samples)
-        if name not in (*LACKING, *ON_HOST)
-    ]
-
-
 def same_on_the_device(f: lt.Lambda, args: list) -> None:
     """Assert that ``f`` gives the same on the host and on the device, and stays there."""
     expected = run_flat(f, list(args))
@@ -148,22 +149,21 @@ def same(expected: list, found: list) -> None:
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-@pytest.mark.parametrize("op, sample", cases())
-def test_no_operation_calls_numpy_by_name(device, op, sample):
+@each_sample(among=lambda op: op.name not in (*LACKING, *ON_HOST))
+def test_no_operation_calls_numpy_by_name(op, sample):
     """Every record's ``impl`` computes with the array module that it gets."""
     f, args = applied(op, sample)
     if op.name == "size" or not any(isinstance(arg, np.ndarray | np.generic) for arg in args):
         args = [X, *args]
         f = evolve(f, params=(*parse("lambda %0 { return () }").params, *f.params))
-    if op.name == "size":  # sizes stay on the host
-        assert_same(run_flat(f, list(args)), run_flat(f, [moved(arg) for arg in args]))
-        return
-    expected, found = run_flat(f, list(args)), run_flat(f, [moved(arg) for arg in args])
-    if (
-        "Philox4x3210" in device.calls
-    ):  # CuPy's generators give other numbers, from one key the same
-        assert [type_of(a) for a in expected] == [type_of(b) for b in found]
-        expected = [b.host for b in run_flat(f, [moved(arg) for arg in args])]
+    with imported_device() as module:
+        expected, found = (run_flat(f, given) for given in (list(args), list(map(moved, args))))
+        if op.name == "size":  # sizes stay on the host
+            assert_same(expected, found)
+            return
+        if "Philox4x3210" in module.calls:  # CuPy's generators give other numbers, but repeat them
+            assert [type_of(a) for a in expected] == [type_of(b) for b in found]
+            expected = [b.host for b in run_flat(f, list(map(moved, args)))]
     same(expected, found)
 
 

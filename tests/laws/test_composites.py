@@ -3,23 +3,21 @@
 import warnings
 
 import numpy as np
-import pytest
 
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import Primitive
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.records import decomposition
-from letir.testing import SAMPLES, applied, assert_close
-
-CASES = [
-    pytest.param(PRIMITIVES[name], sample, id=f"{name}-{i}")
-    for name, samples in SAMPLES.items()
-    if PRIMITIVES[name].decompose is not None and not PRIMITIVES[name].random
-    for i, sample in enumerate(samples)
-]
+from letir.testing import applied, assert_close
+from tests.each_sample import each_sample
 
 
-@pytest.mark.parametrize(("op", "sample"), CASES)
+def is_composite(op: Primitive) -> bool:
+    """Whether the operation decomposes, into the same numbers each time."""
+    return op.decompose is not None and not op.random
+
+
+@each_sample(among=is_composite)
 def test_a_decomposition_computes_what_the_composite_computes(op, sample):
     """To rounding, and of the same type [B4]."""
     program, args = applied(op, sample)

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 from letir import run_forward, trace
-from letir.ast.primitive import PRIMITIVES, Primitive
-from letir.testing import SAMPLES, Sample, assert_same
+from letir.ast.primitive import Primitive
+from letir.testing import Sample, assert_same
+from tests.each_sample import each_sample
 
 
 def masked_call(f, x, *mask, **attrs):
@@ -92,15 +93,7 @@ def is_numpys(op: Primitive, sample: Sample) -> bool:
     return bool(op.numpy) and attrs.get("shape", ()) is not None and attrs.get("width") != ()
 
 
-CASES = [
-    pytest.param(PRIMITIVES[name], sample, id=f"{name}-{i}")
-    for name, samples in SAMPLES.items()
-    for i, sample in enumerate(samples)
-    if is_numpys(PRIMITIVES[name], sample)
-]
-
-
-@pytest.mark.parametrize(("op", "sample"), CASES)
+@each_sample(is_numpys)
 def test_numpys_call_is_recorded_and_gives_numpys_result(op, sample):
     call = numpy_call(op, sample)
 

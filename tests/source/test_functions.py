@@ -1,14 +1,13 @@
 """``to_source``: what is written computes the same to the bit, without letir."""
 
 import numpy as np
-import pytest
 
 import letir as lt
-from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import Undef
 from letir.eval.evaluator import run_flat
-from letir.testing import SAMPLES, applied, assert_same
+from letir.testing import applied, assert_same
 from letir.testing.gradient_checks import is_inexact
+from tests.each_sample import each_sample
 
 
 def loaded(source: str, *names: str):
@@ -23,26 +22,19 @@ def without_undef(results):
     return tuple(None if r is Undef else r for r in results)
 
 
-EVERY = [
-    pytest.param(PRIMITIVES[name], sample, id=f"{name}-{i}")
-    for name, samples in SAMPLES.items()
-    for i, sample in enumerate(samples)
-    if name in PRIMITIVES
-]
+@each_sample()
+def test_the_source_of_an_operation_computes_what_it_does(op, sample):
+    """Of parameters, and of Python numbers in the bind."""
+    for constants in (False, True):
+        program, args = applied(op, sample, constants=constants)
+        expected = without_undef(run_flat(program, list(args)))
+
+        found = loaded(lt.to_source(program), "f")(*args)
+
+        assert_same(expected if len(expected) != 1 else expected[0], found)
 
 
-@pytest.mark.parametrize("constants", [False, True], ids=["parameters", "constants"])
-@pytest.mark.parametrize(("op", "sample"), EVERY)
-def test_the_source_of_an_operation_computes_what_it_does(op, sample, constants):
-    program, args = applied(op, sample, constants=constants)
-    expected = without_undef(run_flat(program, list(args)))
-
-    found = loaded(lt.to_source(program), "f")(*args)
-
-    assert_same(expected if len(expected) != 1 else expected[0], found)
-
-
-@pytest.mark.parametrize(("op", "sample"), EVERY)
+@each_sample()
 def test_the_source_of_a_gradient_computes_what_it_does(op, sample):
     program, args = applied(op, sample)
     try:

@@ -6,11 +6,12 @@ import pytest
 import letir as lt
 from letir.ad.forward import linear_program
 from letir.ad.linearity import Linearity
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.eval.evaluator import run_flat
-from letir.testing import SAMPLES, applied, assert_close, assert_same
+from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same
 from letir.testing.gradient_checks import coarsest_eps, is_inexact
 from letir.transforms.transposition import transposed_program
+from tests.each_sample import each_sample
 
 X = np.linspace(0.1, 1.0, 5)
 W = np.cos(np.arange(15.0)).reshape(3, 5)
@@ -168,19 +169,8 @@ def test_a_scan_is_linear_if_its_steps_are():
         lt.linear_transpose(f, X, 0.7)
 
 
-LINEAR = [
-    pytest.param(name, sample, i, constants, id=f"{name}-{number}-{i}-{constants}")
-    for name, samples in SAMPLES.items()
-    for number, sample in enumerate(samples)
-    for constants in (False, True)
-    for i, arg in enumerate(applied(PRIMITIVES[name], sample, constants=constants)[1])
-    if is_inexact(arg) and name != "custom_vjp"
-]
-
-
-@pytest.mark.parametrize(("name", "sample", "i", "constants"), LINEAR)
-def test_what_is_called_linear_is(name, sample, i, constants):
-    program, args = applied(PRIMITIVES[name], sample, constants=constants)
+def check_linearity(program, args, i: int) -> None:
+    """Assert that the program is linear in argument i, or is not called linear."""
     try:
         Linearity(program, [program.params[i]], "", "")
     except lt.LetirError:
@@ -204,22 +194,36 @@ def test_what_is_called_linear_is(name, sample, i, constants):
         np.testing.assert_allclose(-3.0 * once, thrice, rtol=1e-2, atol=atol)
 
 
+@each_sample(
+    lambda op, sample: any(map(is_inexact, sample.args)), among=lambda op: op.name != "custom_vjp"
+)
+def test_what_is_called_linear_is(op, sample):
+    for constants in (False, True):
+        program, args = applied(op, sample, constants=constants)
+        for i in range(len(args)):
+            if is_inexact(args[i]):
+                check_linearity(program, args, i)
+
+
 # forward mode of these calls the operation itself: of a matrix with the tangent in a corner, on
 # more state, on a body in a state of errors
 NOT_TURNED = {"expm", "sqrtm", "odeint", "errstate"}
-BOTH_MODES = [
-    pytest.param(name, sample, id=f"{name}-{number}")
-    for name, samples in SAMPLES.items()
-    for number, sample in enumerate(samples)
-    if callable(PRIMITIVES[name].vjp) and callable(PRIMITIVES[name].jvp)
-    if not any(arg is lt.Undef for arg in sample.args) and any(map(is_inexact, sample.args))
-    if name not in NOT_TURNED
-]
 
 
-@pytest.mark.parametrize(("name", "sample"), BOTH_MODES)
-def test_reverse_mode_is_forward_mode_transposed(name, sample):
-    program, args = applied(PRIMITIVES[name], sample)
+def is_turned(op: Primitive) -> bool:
+    """Whether both modes have a rule, and forward mode one of linear operations."""
+    return callable(op.vjp) and callable(op.jvp) and op.name not in NOT_TURNED
+
+
+def has_tangents(op: Primitive, sample: Sample) -> bool:
+    """Whether the sample has a floating operand, and all of its operands."""
+    is_whole = not any(arg is lt.Undef for arg in sample.args)
+    return is_whole and any(map(is_inexact, sample.args))
+
+
+@each_sample(has_tangents, among=is_turned)
+def test_reverse_mode_is_forward_mode_transposed(op, sample):
+    program, args = applied(op, sample)
     inputs = [i for i, arg in enumerate(args) if is_inexact(arg)]
     with np.errstate(all="ignore"):
         pair = linear_program(program, inputs)

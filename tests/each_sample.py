@@ -1,0 +1,98 @@
+"""``each_sample``: a law about every sample of every operation, as one test for each operation.
+
+A failing test names all samples that break the law, and raises their errors as one group. The
+number of samples that were checked is a property of the report; conftest adds these up.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable
+from functools import partial
+
+import numpy as np
+import pytest
+
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.testing import SAMPLES, Sample
+
+_LONGEST_ARGUMENT = 200  # characters of an argument in a message
+
+
+def every_sample(op: Primitive, sample: Sample) -> bool:
+    """True: the law holds for all samples."""
+    return True
+
+
+def samples_of(name: str, holds: Callable = every_sample) -> list[tuple[int, Sample]]:
+    """(index, sample) for the samples of an operation for which ``holds(op, sample)`` is true."""
+    op = PRIMITIVES[name]
+    return [(i, sample) for i, sample in enumerate(SAMPLES[name]) if holds(op, sample)]
+
+
+def described(name: str, index: int, sample: Sample) -> str:
+    """The sample as a line of a message: its operation, index, operands and attributes."""
+    args = [
+        f"{arg.dtype}{list(arg.shape)} {np.array2string(arg, separator=', ', threshold=20)}"
+        if isinstance(arg, np.ndarray)
+        else repr(arg)
+        for arg in sample.args
+    ]
+    operands = ", ".join(" ".join(arg.split())[:_LONGEST_ARGUMENT] for arg in args)
+    return f"sample {index} of {name}: operands ({operands}), attributes {dict(sample.attrs)}"
+
+
+def check_each(law: str, cases: Iterable[tuple[Callable, Callable]]) -> tuple[int, list[str]]:
+    """Make each call of (call, description of it): (number of calls, reasons of those skipped).
+
+    All calls are made. Raises an ExceptionGroup of the errors of those that fail, each with its
+    description as a note.
+    """
+    count, skipped, errors = 0, [], []
+    for call, describe in cases:
+        count += 1
+        try:
+            call()
+        except pytest.skip.Exception as skip:
+            skipped.append(f"{skip}: {describe()}")
+        except (Exception, pytest.fail.Exception) as error:
+            if not isinstance(error, Exception):  # pytest.raises fails with a BaseException
+                error = AssertionError(str(error))
+            error.add_note(describe())
+            errors.append(error)
+    if errors:
+        raise ExceptionGroup(f"{law}: {len(errors)} of {count} samples fail", errors)
+    return count, skipped
+
+
+def each_sample(holds: Callable = every_sample, *, among: Callable = lambda op: True):
+    """Make a law ``law(op, sample)`` one test for each operation, over its samples.
+
+    ``holds(op, sample)``: whether the law speaks of the sample; operations without any such sample
+    have no test. ``among(op)``: the same for whole operations.
+    """
+
+    def decorate(law: Callable) -> Callable:
+        names = [
+            name
+            for name, samples in SAMPLES.items()
+            if name in PRIMITIVES and among(PRIMITIVES[name])
+            if any(holds(PRIMITIVES[name], sample) for sample in samples)
+        ]
+
+        @pytest.mark.parametrize("name", names)
+        def test(name, record_property):
+            cases = [
+                (partial(law, PRIMITIVES[name], sample), partial(described, name, i, sample))
+                for i, sample in samples_of(name, holds)
+            ]
+            count, skipped = check_each(law.__name__, cases)
+            record_property("samples", count - len(skipped))
+            if len(skipped) == count:
+                pytest.skip(skipped[0])
+
+        signature = inspect.signature(test)
+        functools.update_wrapper(test, law, updated=())  # reports show the place of the law
+        test.__signature__ = signature  # of the fixtures that are asked for
+        return test
+
+    return decorate
