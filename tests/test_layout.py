@@ -2,10 +2,10 @@
 
 import ast
 import inspect
+from collections import Counter
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 import letir
 from letir.ast.primitive import PRIMITIVES
@@ -14,7 +14,6 @@ from letir.ops import load_all
 load_all()
 ROOT = Path(letir.__file__).parent
 FILES = {path.relative_to(ROOT).as_posix(): path for path in sorted(ROOT.rglob("*.py"))}
-TREES = {name: ast.parse(path.read_text()) for name, path in FILES.items()}
 
 ORDER = [
     *("errors", "ast", "ops visitors", "eval", "kernels", "plan tracing", "numpy", "passes", "ad"),
@@ -30,7 +29,15 @@ OPTIONAL |= {"networkx"}
 LOADING_ON_USE = {"__init__.py", "extend.py", "ops/__init__.py", "testing/__init__.py"}
 LOADING_ON_USE |= {"testing/samples/__init__.py", "passes/__init__.py"}
 LOADING_ON_USE |= {"tracing/numpy_functions/registry.py", "tracing/numpy_protocols/array_value.py"}
+MOST_FILES = 22  # about twenty, with __init__.py and conftest.py
+MIRRORS = ("testing/samples/",)  # a file for each file of letir.ops
 NAMED_ALIKE = {"primitive"}  # the record and the maker of users' records are one thing to a reader
+
+
+@cache
+def tree_of(name: str) -> ast.Module:
+    """The syntax tree of a file."""
+    return ast.parse(FILES[name].read_text())
 
 
 def package_of(name: str) -> str:
@@ -59,24 +66,23 @@ def packages_imported(tree: ast.AST) -> Iterator[tuple[str, int]]:
                 yield (package if package in LAYERS else "letir"), node.lineno
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_every_package_has_its_place_in_the_order(name):
-    assert package_of(name) in LAYERS
+def test_every_package_has_its_place_in_the_order():
+    assert [] == [name for name in FILES if package_of(name) not in LAYERS]
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_imports_only_go_left(name):
-    own = package_of(name)
-
-    for package, line in packages_imported(TREES[name]):
-        left = LAYERS[package] < LAYERS[own] or package == own
-        assert left, f"{name}:{line}: {own} imports {package}, which is not left of it"
+def test_imports_only_go_left():
+    assert [] == [
+        f"{name}:{line}: {package_of(name)} imports {package}, which is not left of it"
+        for name in FILES
+        for package, line in packages_imported(tree_of(name))
+        if LAYERS[package] >= LAYERS[package_of(name)] and package != package_of(name)
+    ]
 
 
 def _files_imported(name: str) -> set[str]:
     """The files of letir that a file imports at its top."""
-    found = {full for node in TREES[name].body for full in imported(node)}
-    for node in TREES[name].body:
+    found = {full for node in tree_of(name).body for full in imported(node)}
+    for node in tree_of(name).body:
         if isinstance(node, ast.ImportFrom):
             found |= {f"{node.module}.{alias.name}" for alias in node.names}
     paths = {
@@ -95,21 +101,37 @@ def test_no_file_imports_itself_by_way_of_others():
     assert not left
 
 
-@pytest.mark.parametrize("name", FILES)
-def test_imports_stand_at_the_top_unless_the_package_is_optional(name):
-    for function in ast.walk(TREES[name]):
-        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda):
-            continue
-        for node in ast.walk(function):
-            for full in imported(node):
-                assert full.split(".")[0] in OPTIONAL, f"{name}:{node.lineno} imports {full}"
+def functions_in(name: str, kinds: tuple) -> Iterator[ast.AST]:
+    """The functions of these kinds in a file."""
+    return (node for node in ast.walk(tree_of(name)) if isinstance(node, kinds))
 
 
-@pytest.mark.parametrize("name", sorted(FILES.keys() - LOADING_ON_USE))
-def test_modules_are_imported_by_name_only_where_names_load_on_use(name):
-    for node in ast.walk(TREES[name]):
-        assert not (isinstance(node, ast.Attribute) and node.attr == "import_module"), name
-        assert not (isinstance(node, ast.Name) and node.id in ("__import__", "import_module")), name
+def test_imports_stand_at_the_top_unless_the_package_is_optional():
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    assert [] == [
+        f"{name}:{node.lineno} imports {full}"
+        for name in FILES
+        for function in functions_in(name, kinds)
+        for node in ast.walk(function)
+        for full in imported(node)
+        if full.split(".")[0] not in OPTIONAL
+    ]
+
+
+def imports_by_name(node: ast.AST) -> bool:
+    """Whether a piece of syntax is a function that imports a module by its name."""
+    if isinstance(node, ast.Attribute):
+        return node.attr == "import_module"
+    return isinstance(node, ast.Name) and node.id in ("__import__", "import_module")
+
+
+def test_modules_are_imported_by_name_only_where_names_load_on_use():
+    assert [] == [
+        f"{name}:{node.lineno}"
+        for name in sorted(FILES.keys() - LOADING_ON_USE)
+        for node in ast.walk(tree_of(name))
+        if imports_by_name(node)
+    ]
 
 
 def test_no_module_is_named_like_a_public_function():
@@ -138,22 +160,53 @@ def mentions(tree: ast.AST, word: str) -> bool:
 
 
 def test_only_one_module_knows_cupy():
-    assert [name for name in FILES if mentions(TREES[name], "cupy")] == ["eval/array_modules.py"]
+    assert [name for name in FILES if mentions(tree_of(name), "cupy")] == ["eval/array_modules.py"]
 
 
-@pytest.mark.parametrize("name", [name for name in PRIMITIVES if "." not in name])
-def test_implementations_get_the_array_module(name):
-    first = next(iter(inspect.signature(PRIMITIVES[name].impl).parameters))
+def test_implementations_get_the_array_module():
+    assert [] == [
+        name
+        for name, op in PRIMITIVES.items()
+        if "." not in name and next(iter(inspect.signature(op.impl).parameters)) != "xp"
+    ]
 
-    assert first == "xp"
+
+def uses_numpy(function: ast.AST) -> Iterator[int]:
+    """The lines of a function that name NumPy."""
+    for node in ast.walk(function):
+        if isinstance(node, ast.Attribute) and getattr(node.value, "id", "") in ("np", "numpy"):
+            yield node.lineno
 
 
-@pytest.mark.parametrize("name", [name for name in FILES if name.startswith("ops/")])
-def test_implementations_compute_with_the_array_module_they_get(name):
-    for function in ast.walk(TREES[name]):
-        args = getattr(function, "args", None)
-        if not isinstance(args, ast.arguments) or [a.arg for a in args.args[:1]] != ["xp"]:
-            continue
-        for node in ast.walk(function):
-            numpy = isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name)
-            assert not (numpy and node.value.id in ("np", "numpy")), f"{name}:{node.lineno}"
+def test_implementations_compute_with_the_array_module_they_get():
+    kinds = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
+    assert [] == [
+        f"{name}:{line}"
+        for name in FILES
+        if name.startswith("ops/")
+        for function in functions_in(name, kinds)
+        if [arg.arg for arg in function.args.args[:1]] == ["xp"]
+        for line in uses_numpy(function)
+    ]
+
+
+# ---- folders and file names ----
+
+
+def test_no_folder_has_more_than_about_twenty_files():
+    top = ROOT.parent
+    files = [path for part in (ROOT, top / "tests") for path in part.rglob("*.py")]
+    sizes = Counter(str(path.parent.relative_to(top)) for path in files)
+
+    assert {} == {folder: n for folder, n in sizes.items() if n > MOST_FILES}
+
+
+def test_a_file_name_stands_in_one_place_of_a_package():
+    """Within a package of letir; the folders of ``MIRRORS`` have the files of others again."""
+    places = {}
+    for name in FILES:
+        path = Path(name)
+        if path.name != "__init__.py" and len(path.parts) > 1 and not name.startswith(MIRRORS):
+            places.setdefault((path.parts[0], path.name), []).append(name)
+
+    assert [] == [names for names in places.values() if len(names) > 1]

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Sequence
 from attrs import evolve
 
 from letir.scripting.script_terms import (
-    Assign,
     Block,
     Branch,
     Count,
@@ -29,12 +28,12 @@ def without_unread_targets(
     """
     live, kept = set(read), []
     for statement in reversed(statements):
-        if type(statement) is not Assign:
-            statement = _NARROWED[type(statement)](statement, live)
-        if statement.targets:
-            live.difference_update(statement.targets)
-            live.update(names_in(*terms_in([statement])))
-            kept.append(statement)
+        narrow = _NARROWED.get(type(statement))
+        found = statement if narrow is None else narrow(statement, live)
+        if found.targets:
+            live.difference_update(found.targets)
+            live.update(names_in(*terms_in([found])))
+            kept.append(found)
     return tuple(reversed(kept))
 
 
