@@ -14,9 +14,11 @@ import letir.ops
 
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests share files, and read benchmarks
 
-# a machine that is busy is no counterexample; tests marked slow run thousands of examples
-settings.register_profile("letir", deadline=None, max_examples=50)
-settings.load_profile("letir")
+# A busy machine is not a counterexample, so nothing has a deadline. By default every run draws the
+# same examples; `make fuzz` draws others, from the seed that it prints.
+settings.register_profile("letir", deadline=None, derandomize=True, max_examples=50)
+settings.register_profile("fuzz", deadline=None, derandomize=False, print_blob=True)
+settings.load_profile(os.environ.get("LETIR_HYPOTHESIS_PROFILE", "letir"))
 
 
 def pytest_collection_finish(session):
