@@ -1,18 +1,19 @@
-"""Write the files beside this one: programs, their texts, arguments and results.
+"""Write the files beside this one: programs, their texts and results.
 
 They were written by letir as it was at f7d6bba, before its modules were moved and renamed:
 
     git worktree add ../before f7d6bba
     cd tests/data/saved_files
-    PYTHONPATH=../../../../before python -c "exec(compile(open('make.py').read(), 'make.py', 'exec'))"
+    export PYTHONPATH=../../../../before
+    python -c "exec(compile(open('make.py').read(), 'make.py', 'exec'))"
 
-``test_storage`` loads them. Do not write them again with newer code, that is what they are for.
+``test_storage`` loads them. Do not write them again with newer code, they stand for old ones.
 """
 
 from pathlib import Path
 
 import numpy as np
-from letir.ast.files import save_programs
+from letir.ast.files import save_programs  # where it was then
 
 import letir as lt
 from letir.ast.primitive import PRIMITIVES
