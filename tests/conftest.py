@@ -12,6 +12,7 @@ from hypothesis import settings
 import letir as lt
 import letir.ops
 
+collect_ignore = ["data"]  # written by other versions of letir
 sys.path.insert(0, str(Path(__file__).parents[1]))  # tests share files, and read benchmarks
 
 # A busy machine is not a counterexample, so nothing has a deadline. By default every run draws the
