@@ -111,6 +111,12 @@ def name_refused(f: Callable, marked: tuple, error: DTypeError) -> DTypeError:
 
 
 def is_method_of(executor, args: tuple) -> bool:
-    """Whether the first argument is an instance of a class with this executor as a method."""
-    classes = type(args[0]).__mro__ if args else ()
+    """Whether the first argument is an instance of a class with this executor as a method, or a
+    class with it as a class method.
+    """
+    first = args[0] if args else None
+    if isinstance(first, type):  # from Python 3.13 on @classmethod asks no __get__ of the executor
+        found = (value for cls in first.__mro__ for value in vars(cls).values())
+        return any(type(v) is classmethod and v.__func__ is executor for v in found)
+    classes = type(first).__mro__
     return any(value is executor for cls in classes for value in vars(cls).values())

@@ -116,8 +116,12 @@ eigvalsh = define(
 # ---- all square matrices ----
 
 
-def _is_real(a) -> bool:
-    """Whether NumPy's eigenvalues of ``a`` are real numbers, which depends on a real matrix.
+# from 2.5 on NumPy gives complex eigenvalues of every real matrix, before only where some are
+_ALWAYS_COMPLEX = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
+
+
+def _has_real_eigenvalues(a) -> bool:
+    """Whether the eigenvalues of ``a`` are real numbers.
 
     Raises TraceError for a real matrix without a value.
     """
@@ -130,12 +134,12 @@ def _is_real(a) -> bool:
             "which are not known\n  trace with concrete arguments, or make them complex: "
             "numpy.linalg.eig(x.astype(complex))"
         )
-    return np.isrealobj(np.linalg.eigvals(value))
+    return not bool(np.linalg.eigvals(value).imag.any())
 
 
 def _eig_prepare(a):
     """np.linalg.eig's call: ``real`` says whether the results are."""
-    return (a,), {"real": bool(_is_real(a))}
+    return (a,), {"real": not _ALWAYS_COMPLEX and _has_real_eigenvalues(a)}
 
 
 def _eigvals_aval(x, *, real):
@@ -156,11 +160,13 @@ def _eig_aval(x, *, real):
 
 def _as_recorded(found, real: bool):
     """Eigenvalues or eigenvectors of the recorded kind. Raises GuardError if they are not."""
-    if real and found.dtype.kind == "c" and found.size:
-        raise GuardError(
-            "the program was recorded where all eigenvalues were real, now some are not\n"
-            "  trace again with these arguments, or write numpy.linalg.eig(x.astype(complex))"
-        )
+    if real and found.dtype.kind == "c":
+        if found.imag.any():
+            raise GuardError(
+                "the program was recorded where all eigenvalues were real, now some are not\n"
+                "  trace again with these arguments, or write numpy.linalg.eig(x.astype(complex))"
+            )
+        return found.real.copy()
     if real or found.dtype.kind == "c":
         return found
     return found.astype(found.dtype.char.upper())  # all real this time: the same numbers
@@ -217,6 +223,18 @@ def _eig_jvp(tangents, outs, x, *, real):
     return dw, dv - columns_times(v, length + 1j * phase)
 
 
+def _source_of(text: str):
+    """The ``source`` of ``eig`` and ``eigvals``: NumPy's call, real where that was recorded."""
+
+    def source(write, x, *, real):
+        found = text.format(x)
+        if not (real and _ALWAYS_COMPLEX):
+            return found
+        return f"tuple(map(np.real, {found}))" if ".eig(" in text else f"np.real({found})"
+
+    return source
+
+
 eig = define(
     "eig",
     _eig_impl,
@@ -228,7 +246,7 @@ eig = define(
     prepare=_eig_prepare,
     numpy=(np.linalg.eig,),
     batch=stacked("eig"),
-    source="np.linalg.eig({0})",
+    source=_source_of("np.linalg.eig({0})"),
 )
 
 
@@ -260,5 +278,10 @@ eigvals = define(
     prepare=_eig_prepare,
     numpy=(np.linalg.eigvals,),
     batch=stacked("eigvals"),
-    source="np.linalg.eigvals({0})",
+    source=_source_of("np.linalg.eigvals({0})"),
 )
+
+
+def eigvals_real_where_possible(a: Value) -> Value:
+    """The eigenvalues of ``a``, as real numbers if all of them are, with any version of NumPy."""
+    return a.emitter.apply(eigvals, (a,), eigvals.complete({"real": _has_real_eigenvalues(a)}))

@@ -11,6 +11,7 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import ShapeError
+from letir.ops.linalg.eigen import eigvals_real_where_possible
 from letir.tracing.operands import arrayed
 from letir.tracing.source_locations import at_user
 
@@ -117,7 +118,7 @@ def roots(p):
         return np.zeros(at_zero)
     below = np.eye(len(inner) - 1, dtype=inner.dtype)[:-1]
     first = (-inner[1:] / inner[0])[None]
-    found = np.linalg.eigvals(np.concatenate([first, below]))
+    found = eigvals_real_where_possible(np.concatenate([first, below]))
     return np.concatenate([found, np.zeros(at_zero, found.dtype)])
 
 
