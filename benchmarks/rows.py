@@ -1,6 +1,6 @@
 """The table of all figures: what is measured, its target, and what it stands beside."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from attrs import field, frozen
 
@@ -21,7 +21,7 @@ from benchmarks.harness import Effort, Skipped
 
 @frozen
 class Row:
-    """One figure: ``measure(effort)`` gives it as text; ``beside`` are those of peers, by name."""
+    """One figure: ``measure(effort)`` gives it as text; ``beside`` are the peers', by name."""
 
     name: str
     title: str
@@ -29,11 +29,15 @@ class Row:
     measure: Callable[[Effort], str]
     beside: dict[str, Callable[[Effort], str]] = field(factory=dict)
 
-    def markdown(self, effort: Effort) -> str:
-        """The row of a Markdown table, measured now."""
+    def cells(self, effort: Effort) -> tuple[str, str, str, str]:
+        """Title, target, letir's figure and the peers' figures, measured now."""
         others = [f"{name} {taken(measure, effort)}" for name, measure in self.beside.items()]
-        figures = (self.title, self.target, taken(self.measure, effort), ", ".join(others))
-        return f"| {' | '.join(figures)} |"
+        return (self.title, self.target, taken(self.measure, effort), ", ".join(others))
+
+
+def markdown(cells: Iterable[str]) -> str:
+    """One row of a Markdown table."""
+    return f"| {' | '.join(cells)} |"
 
 
 def taken(measure: Callable[[Effort], str], effort: Effort) -> str:
@@ -44,7 +48,9 @@ def taken(measure: Callable[[Effort], str], effort: Effort) -> str:
         return f"({why})"
 
 
-HEAD = "| figure | target | letir | beside it |\n|---|---|---|---|"
+HEAD = ("figure", "target", "letir", "beside it")
+# the rows that the README shows, without targets; all stand in docs/performance.md
+TELLING = ("import", "abstract", "grad", "eager", "long", "gmm", "conv", "scan")
 ROWS = (
     Row(
         "import",

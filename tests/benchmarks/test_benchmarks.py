@@ -8,10 +8,10 @@ import pytest
 
 import letir as lt
 from benchmarks import eager_mode, executors, jacobians, networks, programs, residuals
-from benchmarks.__main__ import BEGIN, END, write
+from benchmarks.__main__ import BEGIN, END, table, telling, write
 from benchmarks.harness import Effort, Skipped, across_sizes, fresh_process, machine, per_op
 from benchmarks.peers import installed
-from benchmarks.rows import ROWS, Row, taken
+from benchmarks.rows import HEAD, ROWS, TELLING, Row, markdown, taken
 from benchmarks.workloads import plain
 
 TINY = Effort(((50, 1), (100, 1)))
@@ -46,10 +46,24 @@ def test_the_table_is_written_between_the_marks_of_a_page(tmp_path):
     assert page.read_text() == f"above\n{BEGIN}\n| a |\n|---|\n\n{END}\nbelow\n"
 
 
-def test_the_readme_has_the_marks():
-    readme = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+@pytest.mark.parametrize(("page", "n"), [("README.md", 8), ("docs/performance.md", len(ROWS))])
+def test_a_page_has_its_rows_between_the_marks(page, n):
+    text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
+    before, begin, rest = text.partition(BEGIN)
+    lines = rest.partition(END)[0].split("|---|\n")[1].strip().splitlines()
 
-    assert BEGIN in readme.partition(END)[0]
+    assert begin and n == len(lines)
+    titles = [row.title for row in ROWS if n == len(ROWS) or row.name in TELLING]
+    assert titles == [line.removeprefix("| ").partition(" | ")[0] for line in lines]
+
+
+def test_the_telling_rows_have_peers_and_no_targets():
+    found = {row.name: (row.title, row.target, "1 u", "peer 2 u") for row in ROWS}
+
+    assert all(row.beside for row in ROWS if row.name in TELLING)
+    assert len(table(found)) == 2 + len(ROWS)
+    assert telling(found)[0] == "| figure | letir | beside it |"
+    assert telling(found)[2] == "| `import letir` beyond NumPy's | 1 u | peer 2 u |"
 
 
 def test_the_rows_have_different_names():
@@ -62,7 +76,8 @@ def test_a_row_is_a_line_of_markdown():
 
     row = Row("size", "size of it", "2 u", lambda effort: "1 u", {"peer": missing})
 
-    assert row.markdown(TINY) == "| size of it | 2 u | 1 u | peer (not installed) |"
+    assert markdown(row.cells(TINY)) == "| size of it | 2 u | 1 u | peer (not installed) |"
+    assert len(HEAD) == len(row.cells(TINY))
     assert taken(missing, TINY) == "(not installed)"
 
 

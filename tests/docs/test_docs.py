@@ -26,8 +26,8 @@ def text_of(page: str) -> str:
 
 
 def idioms(column: int) -> list[str]:
-    """The code in a column of the README's table of what cannot be recorded."""
-    lines = text_of("README.md").split("| instead of |")[1].split("\n\n")[0].splitlines()[2:]
+    """The code in a column of the table of what cannot be recorded."""
+    lines = text_of("docs/guards.md").split("| instead of |")[1].split("\n\n")[0].splitlines()[2:]
     cells = [re.split(r"(?<!\\) \| ", line.strip("| "))[column] for line in lines]
     return [code for cell in cells for code in re.findall(r"`([^`]+)`", cell) if "..." not in code]
 
