@@ -17,7 +17,8 @@ from letir.ops import load_all
 ROOT = Path(__file__).parents[2]
 OUTPUTS = runpy.run_path(str(ROOT / "docs" / "make_outputs.py"))
 OPERATIONS = runpy.run_path(str(ROOT / "docs" / "make_operations.py"))
-PAGES = [*OUTPUTS["PAGES"], "CHANGELOG.md"]
+API = runpy.run_path(str(ROOT / "docs" / "make_api.py"))
+PAGES = [*OUTPUTS["PAGES"], "CHANGELOG.md", "CONTRIBUTING.md"]
 LINK = re.compile(r"\]\((?!https?:)([^)#\s]*)(?:#([^)\s]+))?\)")
 
 
@@ -52,6 +53,15 @@ def test_examples_print_what_the_page_says(page):
 def test_the_page_of_operations_is_up_to_date():
     """If this fails: python docs/make_operations.py."""
     assert OPERATIONS["page"]() == text_of("docs/operations.md")
+
+
+def test_the_reference_of_public_names_is_up_to_date():
+    """If this fails: python docs/make_api.py."""
+    pages = API["pages"]()
+
+    assert set(API["FOLDER"].glob("*.md")) == set(pages) - {API["INDEX"]}
+    for path, text in pages.items():
+        assert text == path.read_text(encoding="utf-8"), path.name
 
 
 def test_every_operation_is_on_its_page():
