@@ -49,7 +49,7 @@ def test_the_table_is_written_between_the_marks_of_a_page(tmp_path):
 @pytest.mark.parametrize(("page", "n"), [("README.md", 8), ("docs/performance.md", len(ROWS))])
 def test_a_page_has_its_rows_between_the_marks(page, n):
     text = (Path(__file__).parents[2] / page).read_text(encoding="utf-8")
-    before, begin, rest = text.partition(BEGIN)
+    _, begin, rest = text.partition(BEGIN)
     lines = rest.partition(END)[0].split("|---|\n")[1].strip().splitlines()
 
     assert begin and n == len(lines)

@@ -3,6 +3,8 @@
 import math
 import re
 import runpy
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -89,12 +91,16 @@ def test_links_lead_to_files_and_headings(page):
         path = (ROOT / page).parent / target if target else ROOT / page
         assert path.exists(), target
         if anchor:
-            assert anchor in map(anchor_of, re.findall(r"^#+ (.*)$", path.read_text(), re.M))
+            assert anchor in anchors(path.read_text(encoding="utf-8"))
 
 
-def anchor_of(heading: str) -> str:
-    """The anchor that renderers of Markdown give to a heading."""
-    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+def anchors(page: str) -> Iterator[str]:
+    """The anchors that renderers of Markdown give to the headings of a page."""
+    seen = Counter()
+    for heading in re.findall(r"^#+ (.*)$", page, re.MULTILINE):
+        anchor = re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        yield f"{anchor}-{seen[anchor]}" if seen[anchor] else anchor
+        seen[anchor] += 1
 
 
 def test_the_readme_names_every_command():
