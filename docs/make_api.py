@@ -99,6 +99,7 @@ def signature(name: str, value) -> str:
         text = f"{name}{inspect.signature(value)}"
     except (TypeError, ValueError):
         return ""
+    text = re.sub(r"<function <lambda> at 0x\w+>", "...", text)
     text = re.sub(r"<(?:class|function) '?([\w.]+)[^>]*>", r"\1", text)
     return re.sub(r"\b(?:[a-z_]\w*\.)+(?=[A-Za-z])", "", text)
 
