@@ -16,9 +16,10 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import strong_type
 from letir.ast.primitive import Absent, Primitive
-from letir.ast.terms import Bind, Const, Lambda, Local, substitute_args
+from letir.ast.terms import Bind, Const, Lambda, Local
 from letir.errors import ShapeError
 from letir.ops.autodiff.gradient_steps import instantiate_like
+from letir.passes.cse import merge_equal_binds
 from letir.passes.dead_code_elimination import dead_code
 
 _bodies = BoundedCache(1 << 12)
@@ -56,7 +57,7 @@ class Steps:
         values = [*operands, *[constant.value for constant in self._constants]]
         for op, select, attrs, _ in self._steps:
             out = apply(op, select(values), attrs)
-            if op.results is None:
+            if op.results is None:  # not ``results_tuple``: runs once a step of .backward()
                 values.append(out)
             else:
                 values += out
@@ -183,7 +184,9 @@ def _recorded(
         i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])
     }
     fn = dead_code(builder.build(results.values()))
-    fn = fn if mask_unknown else _shared(fn)  # the raw form shows the rule as it was written [D5]
+    fn = (
+        fn if mask_unknown else merge_equal_binds(fn, _is_repeatable)
+    )  # the raw form shows the rule as it was written [D5]
     # what a rule does not read is not captured: this is what lets values go free
     given = set(fn.params[:count])
     used = [p for p in _first_uses(fn) if p not in given]
@@ -199,20 +202,9 @@ def _recorded(
     return RuleBody(*compiled(body), body, captured, tuple(results), attrs, types, missing)
 
 
-def _shared(fn: Lambda) -> Lambda:
-    """``fn`` with one bind for equal ones: the two terms of ``x * x`` are one product."""
-    names: dict = {}
-    made: dict = {}
-    binds = []
-    for bind in fn.binds:
-        args = substitute_args(bind.args, names)
-        key = bind.op, args, bind.attrs.token
-        if key in made and not (bind.op.random or bind.op.effect):
-            names.update(zip(bind.binders, made[key], strict=True))
-        else:
-            made[key] = bind.binders
-            binds.append(bind.with_args(args))
-    return fn.replace(binds=binds, ret=fn.ret.substitute(names))
+def _is_repeatable(op: Primitive) -> bool:
+    """Whether equal binds of a rule may be one: the two terms of ``x * x`` are one product."""
+    return not (op.random or op.effect)
 
 
 def _keywords(op: Primitive, kind: str, transform: Callable, wanted: list[bool]) -> dict:

@@ -15,7 +15,14 @@ from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.error_locations import error_in_let
 from letir.ast.operators import binary, method, reflected, shape_method, unary
-from letir.ast.primitive import LATE_BOUND, PRIMITIVES, Primitive
+from letir.ast.primitive import (
+    LATE_BOUND,
+    PRIMITIVES,
+    Primitive,
+    result_count,
+    results_tuple,
+    unwrap_results,
+)
 from letir.ast.symbolic_sizes import given_sizes, resized
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, UndefType, number_dtype
@@ -47,9 +54,9 @@ def _infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None,
     ``Undef``.
     """
     if None in types:  # unknown; an operand that is None has NO_TYPE
-        return (None,) * (1 if op.results is None else op.results(**attrs))
+        return (None,) * result_count(op, attrs)
     found = op.aval(*[None if kind is NO_TYPE else kind for kind in types], **attrs)
-    return (found,) if op.results is None else tuple(found)
+    return results_tuple(op, found)
 
 
 def freeze(array) -> np.ndarray:
@@ -126,11 +133,7 @@ class LetBuilder:
         results.
         """
         binders = self.emit(op, tuple([self.enter(operand) for operand in operands]), attrs)
-        return (
-            Value(self, binders[0])
-            if op.results is None
-            else tuple(Value(self, b) for b in binders)
-        )
+        return unwrap_results(op, tuple([Value(self, binder) for binder in binders]))
 
     def enter(self, operand) -> Arg:
         """``operand`` as an argument of this builder: a local, a constant, or a bound array

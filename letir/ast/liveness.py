@@ -1,14 +1,25 @@
 """What a program needs for its results: which binds are live, and which have an effect."""
 
+from collections.abc import Callable, Sequence
+
 from letir.ast.bodies import bodies_of
-from letir.ast.terms import Bind, Lambda, Local
+from letir.ast.terms import Bind, Lambda, Local, Ret
 
 
 def live_binds(fn: Lambda) -> tuple[Bind, ...]:
     """The binds of ``fn`` whose results are used, or that have an effect, in their order."""
-    live, kept = set(fn.ret.locals()), []
-    for bind in reversed(fn.binds):
-        if not live.isdisjoint(bind.binders) or has_effect(bind):
+    return needed_binds(fn.binds, fn.ret, has_effect)
+
+
+def needed_binds(
+    binds: Sequence[Bind], ret: Ret, is_root: Callable[[Bind], bool]
+) -> tuple[Bind, ...]:
+    """The binds that the results ``ret`` need, those for which ``is_root(bind)``, and what these
+    need, in their order.
+    """
+    live, kept = set(ret.locals()), []
+    for bind in reversed(binds):
+        if not live.isdisjoint(bind.binders) or is_root(bind):
             live.update([arg for arg in bind.args if type(arg) is Local])
             kept.append(bind)
     return tuple(reversed(kept))

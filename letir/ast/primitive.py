@@ -5,7 +5,7 @@ derivatives ``vjp`` and ``jvp``. A rule that cannot exist is ``never(reason)``, 
 version brings ``todo(reason)``.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from attrs import define, field, frozen
@@ -287,6 +287,23 @@ def register(record: Primitive) -> Primitive:
         )
     PRIMITIVES[record.name] = record
     return record
+
+
+def results_tuple(op: Primitive, out) -> tuple:
+    """What a call of ``op`` returned, as a tuple of its results also if there is one."""
+    return (out,) if op.results is None else tuple(out)
+
+
+def unwrap_results(op: Primitive, results: tuple):
+    """The results of ``op`` as a call of it returns them: the only one alone, several as they
+    are.
+    """
+    return results[0] if op.results is None else results
+
+
+def result_count(op: Primitive, attrs: Mapping[str, Any]) -> int:
+    """How many results ``op`` has with these attributes."""
+    return 1 if op.results is None else op.results(**attrs)
 
 
 def record_of(name: str) -> Primitive | None:

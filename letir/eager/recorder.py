@@ -7,7 +7,7 @@ import numpy as np
 
 from letir.ast.attrs import NO_ATTRS, Attrs
 from letir.ast.builder import Value
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import Primitive, results_tuple
 from letir.ast.terms import Const, Source
 from letir.ast.types import PYTHON_NUMBERS, Undef
 from letir.eager.grad_mode import RECORDS
@@ -160,7 +160,7 @@ class Recorder:
     def emit(self, op: Primitive, args, attrs: Attrs = NO_ATTRS, types=None) -> tuple:
         """The results of ``op`` on these operands, as a tuple: the interface of emitters."""
         out = self.apply(op, [a.value if type(a) is Const else a for a in args], attrs)
-        return (out,) if op.results is None else out
+        return results_tuple(op, out)
 
 
 def _is_shared(out, values: list) -> bool:

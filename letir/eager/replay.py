@@ -1,6 +1,7 @@
 """Calls of programs on Variables [B7]: each bind is computed and recorded."""
 
 from letir.ast.builder import Value
+from letir.ast.primitive import results_tuple
 from letir.ast.terms import Bind, Lambda
 from letir.eager.grad_mode import RECORDS
 from letir.eager.recorder import RECORDER
@@ -36,7 +37,7 @@ def _bind_by_bind(f: Lambda, leaves: list) -> tuple:
     for bind in f.binds:
         operands = env.operands(bind.args)
         out = one_bind(bind, operands)
-        env.bind(bind.binders, (out,) if bind.op.results is None else out)
+        env.bind(bind.binders, results_tuple(bind.op, out))
         del operands, out  # else they would stay alive during the next bind
     return tuple(env.operands(f.ret.args))
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from letir.ast.attrs import Attrs
 from letir.ast.error_locations import error_at, source_line
-from letir.ast.primitive import LATE_BOUND, Primitive
+from letir.ast.primitive import LATE_BOUND, Primitive, results_tuple
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret
 from letir.ast.text.printer import line_of
 from letir.errors import GuardError
@@ -82,8 +82,8 @@ class Evaluator(ExprVisitor):
         else:  # nearly all binds: without the copy that an empty ** makes
             out = op.impl(self.xp, *env.operands(bind.args))
         if self.observe is not None:
-            self.observe(bind, (out,) if op.results is None else out)
-        if op.results is None:
+            self.observe(bind, results_tuple(op, out))
+        if op.results is None:  # not ``results_tuple``: this runs once a bind
             env.keep(bind.binders[0], out)
         else:
             env.bind(bind.binders, out)
@@ -234,7 +234,7 @@ class Executor:
         """The results of ``op`` on these arrays; their types need not be known."""
         operands = [arg.value if type(arg) is Const else arg for arg in args]
         out = compute(op, operands, attrs, self.evaluator)
-        return (out,) if op.results is None else out
+        return results_tuple(op, out)
 
 
 LATE_BOUND.update(call=run_forward, compute=compute)

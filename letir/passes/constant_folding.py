@@ -9,7 +9,7 @@ from attrs import define, field
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import map_bodies
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive, results_tuple
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ArrayType
@@ -134,7 +134,7 @@ def _evaluated(bind: Bind, known: dict, limit: int) -> tuple | None:
             out = bind.op.impl(np, *operands, **bind.attrs)
     except Exception:
         return None
-    results = (out,) if bind.op.results is None else tuple(out)
+    results = results_tuple(bind.op, out)
     if not all(_is_constant(r, b.type) for r, b in zip(results, bind.binders, strict=True)):
         return None
     return tuple([_frozen(result) for result in results])

@@ -1,5 +1,6 @@
 """Passes that compute equal things once: common_subexpressions, constant_pooling."""
 
+from collections.abc import Callable
 from functools import cache
 
 from attrs import define, field
@@ -36,18 +37,31 @@ def common_subexpressions(fn: Lambda) -> Lambda:
 
 def _shared(fn: Lambda) -> Lambda:
     """``common_subexpressions`` of the binds of ``fn`` itself."""
+    return merge_equal_binds(fn, _is_mergeable, _Aliases(fn).may_merge)
+
+
+def merge_equal_binds(
+    fn: Lambda,
+    is_mergeable: Callable[[Primitive], bool],
+    may_merge: Callable[[Bind, Bind], bool] = lambda bind, first: True,
+) -> Lambda:
+    """``fn`` with one bind for those of the same operation, operands and attributes; itself if no
+    two are equal.
+
+    ``is_mergeable(op)``: whether binds of an operation are merged at all; ``may_merge(bind,
+    first)``: whether this one may be replaced by the first equal one.
+    """
     names: dict[Local, Local] = {}
     first: dict[tuple, Bind] = {}
-    aliases = _Aliases(fn)
     kept: list[Bind] = []
     for given in fn.binds:
         bind = given.substitute(names) if names else given
         op, args, attrs = bind.op, bind.args, bind.attrs
-        if _is_mergeable(op):
+        if is_mergeable(op):
             # tuples of locals: hash and equality need no Python code, as locals are themselves
             key = (op, args) if attrs is NO_ATTRS else (op, args, attrs.token)
             found = first.setdefault(key, bind)
-            if found is not bind and aliases.may_merge(bind, found):
+            if found is not bind and may_merge(bind, found):
                 names.update(zip(bind.binders, found.binders, strict=True))
                 continue
         elif op.role == "write_back":  # an argument has new contents: views of it are others

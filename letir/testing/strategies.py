@@ -18,7 +18,7 @@ from hypothesis.extra import numpy as numpy_strategies
 
 from letir.ast.attrs import Here
 from letir.ast.builder import LetBuilder, Value, result_types
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive, results_tuple
 from letir.ast.terms import Lambda, Source
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, Undef, UndefType
 from letir.errors import DTypeError, GuardError
@@ -288,7 +288,7 @@ def _quietly(op: Primitive, arrays: list, attrs) -> tuple | None:
         return None
     except DTypeError:  # the square root of a real matrix may be complex
         return None
-    return (out,) if op.results is None else out
+    return results_tuple(op, out)
 
 
 def _is_moderate(array) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from letir.ast.attrs import NO_ATTRS, Attrs, same_bits
 from letir.ast.builder import LetBuilder, Value, freeze, known_types
 from letir.ast.error_locations import error_at
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tuple
 from letir.ast.symbolic_sizes import given_sizes, resized
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
@@ -153,7 +153,7 @@ class Trace(ChangesArguments, LetBuilder):
                 continue
             value = operand.value if operand.value is not ABSENT else operand.concrete_value()
             if value is ABSENT:
-                return (ABSENT,) * (1 if op.results is None else op.results(**attrs))
+                return (ABSENT,) * result_count(op, attrs)
             values.append(value)
         try:
             # what is printed in a body is printed when the program runs
@@ -161,7 +161,7 @@ class Trace(ChangesArguments, LetBuilder):
         except BaseException:
             self.binds.pop()
             raise
-        return (out,) if op.results is None else out
+        return results_tuple(op, out)
 
     def value_of(self, op: Primitive, operands: tuple, attrs: Attrs):
         """The result on the operands' values where results are computed at once, else ABSENT."""
@@ -264,7 +264,7 @@ class Trace(ChangesArguments, LetBuilder):
                 error_at(error, bind.source, with_excerpt=True)
                 raise
             self._keep_line(bind, before)
-            env.bind(bind.binders, (out,) if bind.op.results is None else out)
+            env.bind(bind.binders, results_tuple(bind.op, out))
         return env.operands(fn.ret.args)
 
     def _keep_line(self, bind: Bind, before: int) -> None:
@@ -303,9 +303,7 @@ class Trace(ChangesArguments, LetBuilder):
                 values,
                 attrs_without_effects(bind.attrs) if bind.op.holds_lambdas else bind.attrs,
             )
-            self.known.update(
-                zip(bind.binders, (out,) if bind.op.results is None else out, strict=True)
-            )
+            self.known.update(zip(bind.binders, results_tuple(bind.op, out), strict=True))
         return self._known(local)
 
     def _known(self, local: Local):

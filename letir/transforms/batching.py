@@ -18,7 +18,7 @@ from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value, result_types
 from letir.ast.error_locations import error_at_bind
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND, NO_BATCH, Primitive, is_final
+from letir.ast.primitive import LATE_BOUND, NO_BATCH, Primitive, is_final, unwrap_results
 from letir.ast.terms import Arg, Bind, Const, Lambda, Let, Local, Ret, substitute_args
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError, MissingRule, ShapeError
@@ -206,7 +206,7 @@ def _with_gradient(op: Primitive, args, axes, *, transform, **attrs):
         n_outs=count,
         transform=transform,
     )
-    return (found[0], out_axes[0]) if op.results is None else (found, out_axes)
+    return unwrap_results(op, found), unwrap_results(op, out_axes)
 
 
 def _gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dict) -> tuple:

@@ -12,6 +12,7 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.text.parser import parse
 from letir.eval.evaluator import compute
 from letir.passes import common_subexpressions, constant_pooling, dead_code
+from letir.passes.cse import merge_equal_binds
 from letir.passes.memory.aliases import may_share
 from letir.testing import SAMPLES, assert_same, programs
 
@@ -293,3 +294,11 @@ def test_what_is_said_to_share_nothing_does_not(name):
         for i, a in enumerate(arrays):
             for b in arrays[max(i + 1, len(arrays) - len(outs)) :]:
                 assert a is not b and not np.may_share_memory(a, b)
+
+
+def test_only_binds_that_may_be_merged_are():
+    fn = parse("lambda %0 { %1 = exp(%0); %2 = exp(%0); %3 = mul(%1, %2); return %3 }")
+
+    assert merge_equal_binds(fn, lambda op: op.name != "exp") is fn
+    assert merge_equal_binds(fn, lambda op: True, lambda bind, first: False) is fn
+    assert ["exp", "mul"] == [b.op.name for b in merge_equal_binds(fn, lambda op: True).binds]

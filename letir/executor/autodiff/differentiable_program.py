@@ -12,6 +12,7 @@ from functools import partial
 from attrs import frozen
 
 from letir.ast.builder import Value
+from letir.ast.primitive import results_tuple
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.eager.functions.operation import called, function_of
 from letir.eager.grad_mode import RECORDS
@@ -134,7 +135,7 @@ def _applied(bind: Bind, operands: list, records: bool) -> tuple:
 def _recorded(bind: Bind, operands: list, records: bool) -> tuple:
     """The results of one bind, recorded as one node."""
     out = one_bind(bind, operands)
-    return (out,) if bind.op.results is None else out
+    return results_tuple(bind.op, out)
 
 
 def _stretch_part(binds: list[Bind], last: dict[Local, int], end: int) -> list[_Part]:

@@ -6,7 +6,7 @@ from attrs import frozen
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.liveness import live_binds
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import Primitive, results_tuple, unwrap_results
 from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
@@ -142,6 +142,6 @@ class LoopOverExamples:
             given.append(arg if axis is None else move_to_front(arg, axis))
             there.append(axis is not None)
         out = builder.apply(op, operands, op.complete(attrs))
-        body = builder.build((out,) if op.results is None else out)
+        body = builder.build(results_tuple(op, out))
         found = emit_op("looped", given, body=body, mapped=tuple(there))
-        return (found[0], 0) if op.results is None else (found, (0,) * len(found))
+        return unwrap_results(op, found), unwrap_results(op, (0,) * len(found))

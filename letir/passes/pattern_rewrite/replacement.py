@@ -8,7 +8,8 @@ from letir.ast.attrs import token
 from letir.ast.builder import LetBuilder
 from letir.ast.error_locations import source_line
 from letir.ast.gc_pause import paused_gc
-from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
+from letir.ast.liveness import needed_binds
+from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.elementwise.casting import cast
 from letir.passes.pattern_rewrite.matching import Match, Pattern, parameters, patterns_of, recorded
@@ -159,14 +160,16 @@ class _Replacer:
         inside = set().union(*[found.inner for found in self.matches.values()])
         inner: set[Bind] = set()
         for at, bind in enumerate(f.binds):
-            # also what was matched: ``_needed`` sees who still uses it
+            # also what was matched: ``needed_binds`` sees who still uses it
             builder.binds.append(bind.substitute(self.names))
             if at in inside:
                 inner.add(builder.binds[-1])
             if at in self.matches:
                 self.replace(builder, self.matches[at], bind)
         ret = f.ret.substitute(self.names)
-        return f.replace(binds=_needed(builder.binds, ret, inner), ret=ret)
+        # dead binds of the user's stay
+        binds = needed_binds(builder.binds, ret, lambda bind: bind not in inner)
+        return f.replace(binds=binds, ret=ret)
 
     def name(self, arg: Arg) -> Arg:
         """What stands for ``arg`` now."""
@@ -260,13 +263,3 @@ def _check_type(old: Local, new: Arg, bind: Bind) -> None:
         f"rewrite: the replacement is {new.type}, what it replaces is {old.type}\n  in {bind}{at}\n"
         "  cast it there, or leave such places out: where=lambda match: ..."
     )
-
-
-def _needed(binds: list[Bind], ret: Ret, inner: set[Bind]) -> list[Bind]:
-    """``binds`` without those of ``inner`` that nothing uses any more."""
-    live, kept = set(ret.locals()), []
-    for bind in reversed(binds):
-        if bind not in inner or not live.isdisjoint(bind.binders):  # dead binds of the user's stay
-            live.update(bind.locals())
-            kept.append(bind)
-    return kept[::-1]

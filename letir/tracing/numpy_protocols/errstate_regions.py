@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive, unwrap_results
 from letir.errors import LetirError
 from letir.eval.array_modules import is_array, type_of
 
@@ -56,4 +56,4 @@ def in_error_state(trace, op: Primitive, operands, attrs):
             args.append(builder.enter(operand))
     body = builder.build(builder.emit(op, tuple(args), attrs))
     results = trace.apply(PRIMITIVES["errstate"], given, Attrs(body=body, **state))
-    return results if op.results is not None else results[0]
+    return unwrap_results(op, results)
