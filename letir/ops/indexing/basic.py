@@ -16,11 +16,11 @@ from letir.ops.as_numpy import arrays as numpy_forms
 from letir.ops.define.records import array_dtype, define, in_dtype_of_result, recast, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
 from letir.ops.indexing.index_expressions import (
-    filled,
+    fill_item,
+    group_parts,
     indexed_shape,
-    parts_of,
-    sizes_in,
     spelled_item,
+    split_sizes,
 )
 from letir.ops.indexing.indexing_batching import batched_assemble, batched_index, batched_write
 from letir.ops.shape.shape_and_creation import (
@@ -74,7 +74,7 @@ def _index_impl(xp, x, *arrays, item):
     """The item; of a Python number as of the array that it is."""
     if type(x) in PYTHON_NUMBERS:
         x = xp.asarray(x)
-    return x[filled(item, arrays)]
+    return x[fill_item(item, arrays)]
 
 
 index = define(
@@ -106,7 +106,7 @@ def _written_aval(x, new, *arrays, item):
     shape = indexed_shape(x.shape, item, arrays)
     lead = new.shape[: max(new.ndim - len(shape), 0)]
     rest = new.shape[len(lead) :]
-    is_wide = any(n != 1 for n in lead) and not (0 in rest and _picks_places(x, arrays))
+    is_wide = any(n != 1 for n in lead) and not (0 in rest and _has_index_arrays(x, arrays))
     if is_wide or broadcast_shapes(rest, shape) != shape:
         raise ShapeError(
             f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}"
@@ -118,7 +118,7 @@ def _written_aval(x, new, *arrays, item):
     return x.with_shape(x.shape)
 
 
-def _picks_places(x, arrays) -> bool:
+def _has_index_arrays(x, arrays) -> bool:
     """Whether an index has arrays, and not only a mask of all of ``x``: NumPy does not look at how
     often nothing is written there.
     """
@@ -141,32 +141,32 @@ def added_aval(x, new, *arrays, item):
 def _index_set_impl(xp, x, new, *arrays, item):
     """A copy of ``x`` with the part replaced."""
     out = xp.array(x, copy=True)
-    out[filled(item, arrays)] = new
+    out[fill_item(item, arrays)] = new
     return out
 
 
 def _index_set_update(xp, x, new, *arrays, item):
     """``x`` itself with the part replaced."""
-    x[filled(item, arrays)] = new
+    x[fill_item(item, arrays)] = new
     return x
 
 
 def _index_add_impl(xp, x, new, *arrays, item):
     """A copy of ``x`` with ``new`` added to the part, also where an index repeats."""
     out = xp.array(x, copy=True)
-    _add_at(xp, out, item, new, arrays)
+    _add_in_place(xp, out, item, new, arrays)
     return out
 
 
 def _index_add_update(xp, x, new, *arrays, item):
     """``x`` itself with ``new`` added to the part, also where an index repeats."""
-    _add_at(xp, x, item, new, arrays)
+    _add_in_place(xp, x, item, new, arrays)
     return x
 
 
-def _add_at(xp, out, item, new, arrays) -> None:
+def _add_in_place(xp, out, item, new, arrays) -> None:
     """Add ``new`` to a part of ``out`` in place, also where an index repeats."""
-    place = filled(item, arrays)
+    place = fill_item(item, arrays)
     # one integer, which may be a Python number, names one place
     if any(a.dtype.kind != "b" for a in arrays if getattr(a, "shape", ())):
         xp.add.at(out, place, new)  # a place may be there twice, where += adds once
@@ -178,7 +178,7 @@ def _add_at(xp, out, item, new, arrays) -> None:
         out[place] += new  # of masks, which name no place twice
 
 
-def _wins(x: Value, read: Value, item, arrays) -> Value:
+def _is_last_write(x: Value, read: Value, item, arrays) -> Value:
     """Where what was written stays: of several writes to one place the last wins."""
     # real parts: only the shapes are read
     x, read = (v if v.type is None else v.real for v in (x, read))
@@ -189,7 +189,7 @@ def _wins(x: Value, read: Value, item, arrays) -> Value:
     return equal(index(index_set(nobody, item, places, arrays), item, arrays), places)
 
 
-def to_new(ct: Value, new) -> Value | None:
+def cotangent_of_written(ct: Value, new) -> Value | None:
     """The cotangent of what was written, which may have had further leading axes of length 1."""
     if not isinstance(new, Value) or new.type is None or new.ndim <= ct.ndim:
         return unbroadcast(ct, new)
@@ -202,11 +202,11 @@ def _index_set_vjp(ct, y, x, new, *arrays, item):
     if isinstance(new, Value) and new.type is not None and new.type.inexact:
         by_new = index(ct, item, arrays)
         if any(a.dtype.kind != "b" for a in arrays):
-            by_new = where(_wins(x, by_new, item, arrays), by_new, 0)
+            by_new = where(_is_last_write(x, by_new, item, arrays), by_new, 0)
         elif not arrays and by_new.shape:
             # a view would keep the cotangent alive, and so from being updated in its own memory
             by_new = PRIMITIVES["copy"](by_new)
-        by_new = to_new(by_new, new)
+        by_new = cotangent_of_written(by_new, new)
     by_x = None if _covers_all(item, arrays) else unbroadcast(index_set(ct, item, 0, arrays), x)
     return by_x, by_new, *[None] * len(arrays)
 
@@ -218,7 +218,11 @@ def _covers_all(item, arrays) -> bool:
 
 def _index_add_vjp(ct, y, x, new, *arrays, item):
     """The cotangent itself, and what is read of it at the index."""
-    return unbroadcast(ct, x), to_new(index(ct, item, arrays), new), *[None] * len(arrays)
+    return (
+        unbroadcast(ct, x),
+        cotangent_of_written(index(ct, item, arrays), new),
+        *[None] * len(arrays),
+    )
 
 
 def _write_jvp(name: str):
@@ -276,17 +280,17 @@ index_add = define(
 
 def _assemble_impl(xp, *operands, items, shape):
     """Zeros, with each part added in place."""
-    sizes, rest = sizes_in(operands, shape)
-    parts = parts_of(items, rest)
+    sizes, rest = split_sizes(operands, shape)
+    parts = group_parts(items, rest)
     out = xp.zeros(runtime_shape(shape, sizes), xp.result_type(*[part for _, part, _ in parts]))
     for item, part, arrays in parts:
-        _add_at(xp, out, item, part, arrays)
+        _add_in_place(xp, out, item, part, arrays)
     return out
 
 
 def _assemble_aval(*operands, items, shape):
     """The parts' dtype in the declared shape; each part has the shape of its item."""
-    parts = parts_of(items, sizes_in(operands, shape)[1])
+    parts = group_parts(items, split_sizes(operands, shape)[1])
     if shape is None:
         return None
     for item, part, arrays in parts:
@@ -298,20 +302,20 @@ def _assemble_aval(*operands, items, shape):
 
 def _assemble_vjp(ct, y, *operands, items, shape):
     """What is read of the cotangent at each item."""
-    sizes, rest = sizes_in(operands, shape)
+    sizes, rest = split_sizes(operands, shape)
     found: list = [None] * len(sizes)
-    for item, part, arrays in parts_of(items, rest):
+    for item, part, arrays in group_parts(items, rest):
         found += [unbroadcast(index(ct, item, arrays), part), *[None] * len(arrays)]
     return tuple(found)
 
 
 def _assemble_jvp(tangents, y, *operands, items, shape):
     """The tangents of the parts put together."""
-    sizes, rest = sizes_in(operands, shape)
-    directions = iter(parts_of(items, tangents[len(sizes) :]))
+    sizes, rest = split_sizes(operands, shape)
+    directions = iter(group_parts(items, tangents[len(sizes) :]))
     there = [
         (item, tangent, arrays)
-        for item, _, arrays in parts_of(items, rest)
+        for item, _, arrays in group_parts(items, rest)
         if (tangent := next(directions)[1]) is not None
     ]
     return recast(assemble(y, there), y.dtype)

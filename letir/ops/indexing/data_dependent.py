@@ -43,7 +43,7 @@ def first_places(x, values):
 """
 
 
-def _mapped_size(args, axes, **attrs):
+def _refuse_batch(args, axes, **attrs):
     """No rule: the examples of a batch would have results of different lengths."""
     raise TraceError(
         "vmap: the length of a result depends on a mapped value, so that no batch can hold it\n"
@@ -51,7 +51,7 @@ def _mapped_size(args, axes, **attrs):
     )
 
 
-def _length_of(xp, length: int, count: int | None):
+def _checked_length(xp, length: int, count: int | None):
     """The length as a value. Raises GuardError if it is not what was recorded: also where a pass
     or a text has left the guard out, no result has another shape than its type says.
     """
@@ -69,7 +69,7 @@ def _length_of(xp, length: int, count: int | None):
 def _nonzero_impl(xp, x, *, count, rank):
     """NumPy's indices, and how many there are of each."""
     found = xp.nonzero(x)
-    return *found, _length_of(xp, found[0].size, count)
+    return *found, _checked_length(xp, found[0].size, count)
 
 
 nonzero = define(
@@ -78,7 +78,7 @@ nonzero = define(
     lambda x, *, count, rank: (*[ArrayType(_INTEGER, (count,))] * rank, ArrayType(_INTEGER)),
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=_mapped_size,
+    batch=_refuse_batch,
     results=lambda *, count, rank: rank + 1,
     source=lambda write, x, *, count, rank: f"{write.helper(_NONZERO)}({x})",
     memory="may_alias",
@@ -87,7 +87,7 @@ nonzero = define(
 # ---- unique ----
 
 
-def _wanted(return_index, return_inverse, return_counts, **_) -> list[str]:
+def _optional_results(return_index, return_inverse, return_counts, **_) -> list[str]:
     """The results between the values and the length."""
     flags = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
     return [name for name, is_wanted in flags.items() if is_wanted]
@@ -106,7 +106,7 @@ def _unique_attributes(
     """The attributes of unique: NumPy's keywords, and how many values there were."""
 
 
-def _keywords(count, sorted, **attrs) -> dict:
+def _unique_keywords(count, sorted, **attrs) -> dict:
     """NumPy's keywords, ``sorted`` among them only where it is not the default."""
     return attrs if sorted else attrs | {"sorted": False}
 
@@ -120,9 +120,9 @@ def _takes_sorted(xp) -> bool:
 def _unique_impl(xp, x, **attrs):
     """NumPy's results, and how many unique values there are."""
     is_sorted = attrs["sorted"] or not _takes_sorted(xp)
-    found = xp.unique(x, **_keywords(**{**attrs, "sorted": is_sorted}))
+    found = xp.unique(x, **_unique_keywords(**{**attrs, "sorted": is_sorted}))
     found = found if type(found) is tuple else (found,)
-    return *found, _length_of(xp, found[0].shape[attrs["axis"] or 0], attrs["count"])
+    return *found, _checked_length(xp, found[0].shape[attrs["axis"] or 0], attrs["count"])
 
 
 def _unique_aval(x, *, count, axis, **attrs):
@@ -132,11 +132,11 @@ def _unique_aval(x, *, count, axis, **attrs):
         (at,) = normalize_axes(axis, x.ndim)
         shape, inverse = (*x.shape[:at], count, *x.shape[at + 1 :]), (x.shape[at],)
     sizes = {"index": (count,), "inverse": inverse, "counts": (count,)}
-    others = [ArrayType(_INTEGER, sizes[name]) for name in _wanted(**attrs)]
+    others = [ArrayType(_INTEGER, sizes[name]) for name in _optional_results(**attrs)]
     return ArrayType(x.dtype, shape), *others, ArrayType(_INTEGER)
 
 
-def _places_of(x: Value, y: Value, *, count, axis, **attrs) -> tuple[Value, tuple]:
+def _first_occurrences(x: Value, y: Value, *, count, axis, **attrs) -> tuple[Value, tuple]:
     """(``x``, flat without an axis, and the index where each of the values ``y`` is first)."""
     if axis is None:
         x = reshape(x, -1)
@@ -150,14 +150,14 @@ def _unique_vjp(cts, outs, x, **attrs):
     """Each value's cotangent goes to where the value stands first."""
     if cts[0] is None:
         return (None,)
-    flat, places = _places_of(x, outs[0], **attrs)
+    flat, places = _first_occurrences(x, outs[0], **attrs)
     arrays, item = spelled_item(places)
     return (unbroadcast(reshape(assemble(flat, ((item, cts[0], arrays),)), x), x),)
 
 
 def _unique_jvp(tangents, outs, x, **attrs):
     """The tangents of where the values stand first."""
-    _, places = _places_of(x, outs[0], **attrs)
+    _, places = _first_occurrences(x, outs[0], **attrs)
     t = tangents[0] if attrs["axis"] is not None else reshape(tangents[0], -1)
     return index(t, places), *[None] * (len(outs) - 1)
 
@@ -168,10 +168,12 @@ unique = define(
     _unique_aval,
     vjp=_unique_vjp,
     jvp=_unique_jvp,
-    batch=_mapped_size,
+    batch=_refuse_batch,
     attributes=_unique_attributes,
-    results=lambda **attrs: 2 + len(_wanted(**attrs)),
-    source=lambda write, x, **attrs: write.call(write.helper(_UNIQUE), x, **_keywords(**attrs)),
+    results=lambda **attrs: 2 + len(_optional_results(**attrs)),
+    source=lambda write, x, **attrs: write.call(
+        write.helper(_UNIQUE), x, **_unique_keywords(**attrs)
+    ),
 )
 
 
@@ -187,7 +189,7 @@ first_places = define(
     lambda x, values: ArrayType(_INTEGER, values.shape),
     vjp=DISCRETE,
     jvp=DISCRETE,
-    batch=_mapped_size,
+    batch=_refuse_batch,
     source=lambda write, x, values: f"{write.helper(_FIRST_PLACES)}({x}, {values})",
 )
 

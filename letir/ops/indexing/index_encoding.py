@@ -16,7 +16,7 @@ from letir.ops.define.batch_rules import (
     shift_axes,
 )
 from letir.ops.define.records import DISCRETE, define
-from letir.ops.indexing.take import known_mode, places
+from letir.ops.indexing.take import as_indices, known_mode
 from letir.ops.shape.repeat_and_diagonal import one_or_more
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose_join_split import normalize_axes
@@ -44,7 +44,7 @@ unravel_index = define(
     vjp=DISCRETE,
     jvp=DISCRETE,
     prepare=lambda indices, shape, order="C": (
-        (places(indices),),
+        (as_indices(indices),),
         {"shape": one_or_more(shape), "order": order},
     ),
     results=lambda *, shape, order: len(shape),
@@ -63,7 +63,7 @@ def _ravel_aval(*indices, dims, mode, order):
 def _ravel_prepare(multi_index, dims, mode="raise", order="C"):
     """np.ravel_multi_index' call; there may be a mode for each axis."""
     modes = tuple(map(known_mode, mode)) if type(mode) is tuple else known_mode(mode)
-    indices = tuple([places(index) for index in multi_index])
+    indices = tuple([as_indices(index) for index in multi_index])
     return indices, {"dims": one_or_more(dims), "mode": modes, "order": order}
 
 

@@ -76,7 +76,7 @@ def _all_along(x, indices, axis: int):
     return PRIMITIVES["cumsum"](ones_like(like).astype(np.int64), axis) - 1
 
 
-def filled(item, arrays: tuple):
+def fill_item(item, arrays: tuple):
     """The index with the arrays in their places."""
     if not arrays:
         return item
@@ -91,7 +91,7 @@ def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
 
     https://numpy.org/doc/stable/user/basics.indexing.html#combining-advanced-and-basic-indexing
     """
-    entries = expanded(shape, item, arrays)
+    entries = expand_item(shape, item, arrays)
     kinds, axis = iter(arrays), 0
     kept: list = []  # sizes of the axes that slices and None leave
     together: list[tuple] = []  # shapes of the advanced indices
@@ -101,7 +101,7 @@ def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
             kept += [1] * (entry is None)
             continue
         if type(entry) is slice:
-            kept.append(_sliced(shape[axis], entry))
+            kept.append(_slice_size(shape[axis], entry))
             axis += 1
             continue
         # an integer too: beside arrays it counts as one (see NumPy's page)
@@ -129,7 +129,7 @@ def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
         raise BoundsError(f"the arrays of an index do not broadcast: {error}") from None
 
 
-def expanded(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> list:
+def expand_item(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> list:
     """The entries of an index, one for each axis: ``...`` and missing ones as full slices.
 
     An ``...`` for no axis stays: also that keeps the arrays on both sides of it apart.
@@ -156,7 +156,7 @@ def expanded(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> list:
     return entries
 
 
-def _sliced(n, part: slice):
+def _slice_size(n, part: slice):
     """The size that a slice leaves of an axis of size ``n``."""
     if type(n) is int:
         return len(range(*part.indices(n)))
@@ -178,7 +178,7 @@ def check_bounds(i: int, n, axis: int) -> None:
 # ---- several indices ----
 
 
-def parts_of(items: tuple, operands: tuple) -> list[tuple]:
+def group_parts(items: tuple, operands: tuple) -> list[tuple]:
     """(item, part, arrays of the item) for each item; ``operands`` are parts and arrays in a
     row.
     """
@@ -193,7 +193,7 @@ def _arrays_in(item) -> int:
     return sum(type(entry) is Here for entry in (item if type(item) is tuple else (item,)))
 
 
-def sizes_in(operands: tuple, shape) -> tuple[tuple, tuple]:
+def split_sizes(operands: tuple, shape) -> tuple[tuple, tuple]:
     """(the operand that says the shape, if there is one, the parts and arrays)."""
     count = 0 if is_static_shape(shape) else 1
     return operands[:count], operands[count:]

@@ -30,7 +30,7 @@ from letir.ops.define.batch_rules import (
     sizes_operand,
     widen_rank,
 )
-from letir.ops.indexing.index_expressions import expanded, parts_of, sizes_in
+from letir.ops.indexing.index_expressions import expand_item, group_parts, split_sizes
 from letir.ops.shape.shape_batching import rank_of_shape, refuse_mapped_shape, with_batch
 
 _EVERY = slice(None)
@@ -62,7 +62,7 @@ class _Layout:
         return cls(places[0][1] if places and not apart else 0, depth, kept, apart and depth > 0)
 
 
-class Index:
+class BatchedIndex:
     """An index on mapped operands: its item and arrays, with those that are mapped as integers of
     shape (batch, ...), and how it lies on one example.
     """
@@ -70,7 +70,7 @@ class Index:
     def __init__(self, like: Value, shape: tuple, item, arrays, mapped):
         self.like, self.mapped = like, any(mapped)
         kinds = [a.type.with_shape(shape_of(a, m)) for a, m in zip(arrays, mapped, strict=True)]
-        entries = expanded(shape, item, tuple(kinds))
+        entries = expand_item(shape, item, tuple(kinds))
         masks = [(kind.ndim, kind.dtype.kind == "b") for kind in kinds]
         self.layout = _Layout.of(entries, masks)
         self.arrays: list[Value] = []
@@ -87,9 +87,11 @@ class Index:
         # a 0-d mask makes an axis and consumes none: it stays a mask, the same for all examples
         if not is_mapped or kind == (0, True):
             self.entries.append(entry)
-            self.arrays.append(array if not is_mapped else _truth(array, bool(entry.count)))
+            self.arrays.append(
+                array if not is_mapped else _boolean_constant(array, bool(entry.count))
+            )
             return
-        found = _places_of(array, entry.count) if kind[1] else [array]
+        found = _mask_to_indices(array, entry.count) if kind[1] else [array]
         self.entries += [Here()] * len(found)
         self.arrays += [widen_rank(places, self.layout.depth) for places in found]
 
@@ -101,12 +103,12 @@ class Index:
         """(item, arrays) on an array with the batch in front; the axes of the arrays come first."""
         n = self.like.shape[0]
         steps = emit_with_shape(
-            "reshape", _counting(self.like, n), (n, *[1] * self.layout.depth), self.like
+            "reshape", _integers_below(self.like, n), (n, *[1] * self.layout.depth), self.like
         )
         return (Here(), *self.entries), [steps, *self.arrays]
 
 
-def _counting(like: Value, n: int | Size) -> Value:
+def _integers_below(like: Value, n: int | Size) -> Value:
     """The integers below ``n``, which is a number or a size of ``like``."""
     if type(n) is Size:
         op, dtype = PRIMITIVES["ones"], np.dtype(np.int64)
@@ -118,19 +120,19 @@ def _counting(like: Value, n: int | Size) -> Value:
     return like.emitter.apply(op, (), op.complete(attrs))
 
 
-def _truth(like: Value, value: bool) -> Value:
+def _boolean_constant(like: Value, value: bool) -> Value:
     """A boolean that all examples share."""
     op = PRIMITIVES["constant"]
     return like.emitter.apply(op, (), op.complete({"value": np.bool_(value)}))
 
 
-def _places_of(mask: Value, count: int) -> list[Value]:
+def _mask_to_indices(mask: Value, count: int) -> list[Value]:
     """The places that a mapped mask selects, ``count`` in each example, as an integer array for
     each axis.
     """
     shape, n = shape_of(mask, True), known_size(mask.shape[0], "a mask")
     flat, size = flatten_examples(mask), math.prod(shape)
-    everywhere = emit_with_shape("broadcast_to", _counting(mask, size), (n, size), mask)
+    everywhere = emit_with_shape("broadcast_to", _integers_below(mask, size), (n, size), mask)
     # as each example selects `count`, the places form a rectangle
     found = emit_op("index", (everywhere, flat), item=Here(n * count))
     rest, axes = emit_with_shape("reshape", found, (n, count), mask), []
@@ -147,23 +149,23 @@ def _places_of(mask: Value, count: int) -> list[Value]:
 def batched_index(args, mapped, *, item):
     """The rule of index."""
     (x, *arrays), (by_x, *by_arrays) = args, mapped
-    found = Index(first_mapped(args, mapped), shape_of(x, by_x), item, arrays, by_arrays)
+    found = BatchedIndex(first_mapped(args, mapped), shape_of(x, by_x), item, arrays, by_arrays)
     layout = found.layout
     if not found.mapped:
-        out = _read(x, *found.sliced())
+        out = _emit_index(x, *found.sliced())
         return move_to_front(out, layout.depth if layout.apart else 0)
     if not by_x:
-        out = _read(x, tuple(found.entries), found.arrays)
+        out = _emit_index(x, tuple(found.entries), found.arrays)
         return move_to_front(out, layout.start)
-    return _behind(_read(x, *found.counted()), layout)
+    return _restore_axes(_emit_index(x, *found.counted()), layout)
 
 
-def _read(x: Value, item: tuple, arrays: list) -> Value:
+def _emit_index(x: Value, item: tuple, arrays: list) -> Value:
     """``x[item]``."""
     return emit_op("index", (x, *arrays), item=item)
 
 
-def _behind(out: Value, layout: _Layout) -> Value:
+def _restore_axes(out: Value, layout: _Layout) -> Value:
     """The axes that the arrays made, which are the first behind the batch, in their place."""
     if layout.start == 0 or layout.depth == 0:
         return out
@@ -184,21 +186,21 @@ def batched_write(name: str) -> Callable:
         (x, new, *arrays), (by_x, by_new, *by_arrays) = args, mapped
         like = first_mapped(args, mapped)
         x = broadcast_batch(x, by_x, like)
-        found = Index(like, shape_of(x, True), item, arrays, by_arrays)
+        found = BatchedIndex(like, shape_of(x, True), item, arrays, by_arrays)
         layout = found.layout
-        new = _fitting(new, by_new, layout.depth + layout.kept)
+        new = _align_written(new, by_new, layout.depth + layout.kept)
         # apart: a slice for the batch would come behind the axes of the arrays, and `new` not fit
         if not found.mapped and not layout.apart:
             item, arrays = found.sliced()
         else:
             item, arrays = found.counted()
-            new = _in_front_of(new, by_new, layout)
+            new = _array_axes_first(new, by_new, layout)
         return emit_op(name, (x, new, *arrays), item=item, **attrs)
 
     return rule
 
 
-def _fitting(new, is_mapped: bool, ndim: int):
+def _align_written(new, is_mapped: bool, ndim: int):
     """What is written, aligned with a part of rank ``ndim``: without leading axes of length 1 that
     the part has not.
     """
@@ -212,7 +214,7 @@ def _fitting(new, is_mapped: bool, ndim: int):
     return widen_rank(new, ndim) if is_mapped else new
 
 
-def _in_front_of(new, is_mapped: bool, layout: _Layout):
+def _array_axes_first(new, is_mapped: bool, layout: _Layout):
     """What is written, with the axes that the arrays make before those that are kept."""
     start, depth, ndim = layout.start, layout.depth, layout.depth + layout.kept
     if start == 0 or depth == 0 or rank_of(new, is_mapped) <= layout.kept - start:
@@ -232,12 +234,12 @@ def _in_front_of(new, is_mapped: bool, layout: _Layout):
 def batched_assemble(args, mapped, *, items, shape):
     """The rule of assemble."""
     like = first_mapped(args, mapped)
-    (sizes, rest), (_, there) = sizes_in(args, shape), sizes_in(mapped, shape)
+    (sizes, rest), (_, there) = split_sizes(args, shape), split_sizes(mapped, shape)
     refuse_mapped_shape("assemble", sizes, mapped[: len(sizes)])
     places = shape or (1,) * rank_of_shape(sizes, shape)
     operands, spelled = [], []
-    for part, flags in zip(parts_of(items, rest), parts_of(items, there), strict=True):
-        item, operand, arrays = _placed_part(part, flags, places, like)
+    for part, flags in zip(group_parts(items, rest), group_parts(items, there), strict=True):
+        item, operand, arrays = _batched_part(part, flags, places, like)
         spelled.append(item)
         operands += [operand, *arrays]
     sizes, shape = with_batch(like, list(sizes), shape)
@@ -246,13 +248,13 @@ def batched_assemble(args, mapped, *, items, shape):
     return emit_op("assemble", (*sizes, *operands), items=tuple(spelled), shape=shape)
 
 
-def _placed_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple:
+def _batched_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple:
     """(item, part, arrays) of one part on an array with the batch in front."""
     (item, operand, arrays), (_, is_mapped, by_arrays) = part, flags
-    found = Index(like, shape, item, arrays, by_arrays)
+    found = BatchedIndex(like, shape, item, arrays, by_arrays)
     operand = broadcast_batch(operand, is_mapped, like)
     if not found.mapped and not found.layout.apart:
         spelled, arrays = found.sliced()
         return spelled, operand, arrays
     spelled, arrays = found.counted()
-    return spelled, _in_front_of(operand, True, found.layout), arrays
+    return spelled, _array_axes_first(operand, True, found.layout), arrays

@@ -12,7 +12,7 @@ from letir.ops.define.batch_rules import batch_first, emit_op
 from letir.ops.define.records import DISCRETE, define
 
 
-def _searching_batch(name: str, values: int, record):
+def _search_batch(name: str, values: int, record):
     """The rule of a search whose operand ``values`` is searched for element by element."""
     one_by_one = LoopOverExamples(record)
 
@@ -27,7 +27,7 @@ def _searching_batch(name: str, values: int, record):
     return batch
 
 
-def _in_a_row(name: str, kind: ArrayType) -> None:
+def _check_one_axis(name: str, kind: ArrayType) -> None:
     """Raise ShapeError unless the array to search in has one axis."""
     if kind.ndim != 1:
         raise ShapeError(f"{name}: what is searched in must have one axis, found {kind.shape}")
@@ -35,7 +35,7 @@ def _in_a_row(name: str, kind: ArrayType) -> None:
 
 def _searchsorted_aval(a, v, sorter=None, *, side):
     """Integers in the shape of the values."""
-    _in_a_row("searchsorted", a)
+    _check_one_axis("searchsorted", a)
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side is 'left' or 'right', found {side!r}")
     return ArrayType(np.intp, v.shape)
@@ -54,7 +54,7 @@ searchsorted = define(
     jvp=DISCRETE,
     prepare=_searchsorted_prepare,
     numpy=(np.searchsorted,),
-    batch=_searching_batch("searchsorted", 1, lambda: searchsorted),
+    batch=_search_batch("searchsorted", 1, lambda: searchsorted),
     source=lambda write, a, v, *sorter, side: write.numpy_call(
         a, v, *[f"sorter={s}" for s in sorter], side=side
     ),
@@ -63,7 +63,7 @@ searchsorted = define(
 
 def _digitize_aval(x, bins, *, right):
     """Integers in the shape of the values."""
-    _in_a_row("digitize", bins)
+    _check_one_axis("digitize", bins)
     return ArrayType(np.intp, x.shape)
 
 
@@ -75,5 +75,5 @@ digitize = define(
     jvp=DISCRETE,
     prepare=lambda x, bins, right=False: ((x, bins), {"right": bool(right)}),
     numpy=(np.digitize,),
-    batch=_searching_batch("digitize", 0, lambda: digitize),
+    batch=_search_batch("digitize", 0, lambda: digitize),
 )

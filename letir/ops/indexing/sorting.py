@@ -54,7 +54,7 @@ def _sources_type(x, *, axis, **_):
     return ArrayType(np.intp, x.shape)
 
 
-def _moved_to(ct: Value, sources: Value, axis) -> Value:
+def _scatter_back(ct: Value, sources: Value, axis) -> Value:
     """``ct`` at the places from which sorting took its elements."""
     axis = 0 if axis is None else axis
     arrays, item = spelled_item(item_along(ct, sources, axis))
@@ -63,7 +63,7 @@ def _moved_to(ct: Value, sources: Value, axis) -> Value:
 
 def _sort_vjp(ct, y, x, *, axis, kind):
     """Send each cotangent back to the place its element came from."""
-    by_row = _moved_to(ct, argsort(x, axis, "stable"), axis)
+    by_row = _scatter_back(ct, argsort(x, axis, "stable"), axis)
     return (unbroadcast(reshape(by_row, x) if axis is None else by_row, x),)
 
 
@@ -72,7 +72,7 @@ def _sort_jvp(tangents, y, x, *, axis, kind):
     return take_along_axis(tangents[0], argsort(x, axis, "stable"), axis)
 
 
-def _chosen(xp, name: str, x, axis, **attrs):
+def _call_sort(xp, name: str, x, axis, **attrs):
     """``xp.sort`` or its like, with the keywords that are not None."""
     given = {key: value for key, value in attrs.items() if value is not None}
     return getattr(xp, name)(x, axis=axis, **given)
@@ -80,7 +80,7 @@ def _chosen(xp, name: str, x, axis, **attrs):
 
 sort = define(
     "sort",
-    lambda xp, x, *, axis=-1, kind=None: _chosen(xp, "sort", x, axis, kind=kind),
+    lambda xp, x, *, axis=-1, kind=None: _call_sort(xp, "sort", x, axis, kind=kind),
     _sorted_type,
     vjp=_sort_vjp,
     jvp=_sort_jvp,
@@ -91,7 +91,7 @@ sort = define(
 )
 argsort = define(
     "argsort",
-    lambda xp, x, *, axis=-1, kind=None: _chosen(xp, "argsort", x, axis, kind=kind),
+    lambda xp, x, *, axis=-1, kind=None: _call_sort(xp, "argsort", x, axis, kind=kind),
     _sources_type,
     vjp=DISCRETE,
     jvp=DISCRETE,
@@ -121,7 +121,7 @@ def _partition_sources(x, y, axis) -> Value:
 
 def _partition_vjp(ct, y, x, *, kth, axis):
     """Send each cotangent back to the place its element came from."""
-    by_row = _moved_to(ct, _partition_sources(x, y, axis), axis)
+    by_row = _scatter_back(ct, _partition_sources(x, y, axis), axis)
     return (unbroadcast(reshape(by_row, x) if axis is None else by_row, x),)
 
 

@@ -26,14 +26,14 @@ def known_mode(mode) -> str:
     return mode
 
 
-def places(indices):
+def as_indices(indices):
     """Indices as an operand: a list as an integer array."""
     if not isinstance(indices, list | tuple | range):
         return indices
     return np.asarray(indices) if len(indices) else np.zeros(0, np.intp)
 
 
-def _within(indices, n: int, mode: str):
+def _apply_mode(indices, n: int, mode: str):
     """The indices as they mean places below ``n``."""
     if mode == "raise":
         return indices
@@ -52,18 +52,18 @@ def _take_decompose(x, indices, *, axis=None, mode="raise"):
     if axis is None:
         x, axis = reshape(x, -1), 0
     (axis,) = normalize_axes(axis, x.ndim)
-    return x[(*(slice(None),) * axis, _within(indices, x.shape[axis], mode))]
+    return x[(*(slice(None),) * axis, _apply_mode(indices, x.shape[axis], mode))]
 
 
 def _take_impl(xp, x, indices, *, axis=None, mode="raise"):
     """np.take, with the mode applied first: CuPy's has none, and wraps."""
-    n = _extent(x, axis)
+    n = _size_along(x, axis)
     if mode == "clip":
         indices = xp.clip(indices, 0, n - 1)
     return xp.take(x, indices % n if mode == "wrap" else indices, axis)
 
 
-def _extent(x, axis) -> int:
+def _size_along(x, axis) -> int:
     """How long an array is along ``axis``, or in all."""
     shape = getattr(x, "shape", ())
     return math.prod(shape) if axis is None else shape[axis]
@@ -71,7 +71,7 @@ def _extent(x, axis) -> int:
 
 def _take_prepare(a, indices, axis=None, out=None, mode="raise"):
     """np.take's call."""
-    return (a, places(indices)), {"axis": reduced_axis(a, axis), "mode": known_mode(mode)}
+    return (a, as_indices(indices)), {"axis": reduced_axis(a, axis), "mode": known_mode(mode)}
 
 
 take = composite(
@@ -85,7 +85,7 @@ take = composite(
 
 def _take_along_axis_prepare(arr, indices, axis=-1):
     """np.take_along_axis' call."""
-    return (arr, places(indices)), {"axis": None if axis is None else as_size(axis)}
+    return (arr, as_indices(indices)), {"axis": None if axis is None else as_size(axis)}
 
 
 def _take_along_axis_decompose(x, indices, *, axis=-1):
@@ -108,7 +108,7 @@ take_along_axis = composite(
 
 def _choose_decompose(a, *choices, mode="raise"):
     """Of each choice what is chosen, one after the other."""
-    chosen, out = _within(a, len(choices), mode), choices[-1]
+    chosen, out = _apply_mode(a, len(choices), mode), choices[-1]
     # also of a single one, which is broadcast by it
     for i, choice in reversed(list(enumerate(choices[:-1] or choices))):
         out = where(equal(chosen, i), choice, out)

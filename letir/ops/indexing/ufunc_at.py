@@ -22,14 +22,20 @@ from letir.ops.define.batch_rules import (
 )
 from letir.ops.define.records import add_terms, broadcast_tangent, define, unbroadcast
 from letir.ops.elementwise.ufuncs import equal, where
-from letir.ops.indexing.basic import added_aval, index, index_add, index_prepare, to_new
-from letir.ops.indexing.index_expressions import filled, indexed_shape
-from letir.ops.indexing.indexing_batching import Index, batched_write
+from letir.ops.indexing.basic import (
+    added_aval,
+    cotangent_of_written,
+    index,
+    index_add,
+    index_prepare,
+)
+from letir.ops.indexing.index_expressions import fill_item, indexed_shape
+from letir.ops.indexing.indexing_batching import BatchedIndex, batched_write
 from letir.ops.reductions.ufunc_methods import ufunc_of
 from letir.ops.shape.shape_and_creation import broadcast_to, ones_like, zeros_like
 
 
-def _parted(rest: tuple, ufunc: str) -> tuple[tuple, tuple]:
+def _split_operands(rest: tuple, ufunc: str) -> tuple[tuple, tuple]:
     """(what is written, the arrays of the index)."""
     count = ufunc_of(ufunc).nin - 1
     return rest[:count], rest[count:]
@@ -37,15 +43,15 @@ def _parted(rest: tuple, ufunc: str) -> tuple[tuple, tuple]:
 
 def _ufunc_at_impl(xp, x, *rest, ufunc, item):
     """A copy of ``x``, changed in place by NumPy's own method."""
-    new, arrays = _parted(rest, ufunc)
+    new, arrays = _split_operands(rest, ufunc)
     out = xp.array(x, copy=True)
-    getattr(xp, ufunc_of(ufunc).__name__).at(out, filled(item, arrays), *new)
+    getattr(xp, ufunc_of(ufunc).__name__).at(out, fill_item(item, arrays), *new)
     return out
 
 
 def _ufunc_at_aval(x, *rest, ufunc, item):
     """The first operand's type, to which NumPy casts whatever it computes."""
-    new, arrays = _parted(rest, ufunc)
+    new, arrays = _split_operands(rest, ufunc)
     # whether there is a loop at all
     PRIMITIVES[ufunc].aval(*[kind.with_shape(()) if kind.shape else kind for kind in (x, *new)])
     if new:
@@ -99,27 +105,27 @@ _PARTIALS: dict[str, Callable] = {
 }
 
 
-def _partials(y, x, rest, ufunc: str, item) -> tuple[Value, Value, tuple]:
+def _derivatives_at(y, x, rest, ufunc: str, item) -> tuple[Value, Value, tuple]:
     """(derivative by x, by what is written, arrays of the index). Raises MissingRule without."""
     if ufunc not in _PARTIALS:
         raise MissingRule(
             f"{ufunc_of(ufunc).__name__}.at has no derivative\n"
             "  write x[i] = f(x[i], new), if no place is named twice"
         )
-    (new,), arrays = _parted(rest, ufunc)
+    (new,), arrays = _split_operands(rest, ufunc)
     return *_PARTIALS[ufunc](y, x, new, item, arrays), arrays
 
 
 def _ufunc_at_vjp(ct, y, x, *rest, ufunc, item):
     """The cotangent times the derivatives, read at the index for what is written."""
-    by_x, by_new, arrays = _partials(y, x, rest, ufunc, item)
-    found = to_new(index(ct, item, arrays) * by_new, rest[0])
+    by_x, by_new, arrays = _derivatives_at(y, x, rest, ufunc, item)
+    found = cotangent_of_written(index(ct, item, arrays) * by_new, rest[0])
     return unbroadcast(ct * by_x, x), found, *[None] * len(arrays)
 
 
 def _ufunc_at_jvp(tangents, y, x, *rest, ufunc, item):
     """The tangents times the derivatives, added up at each place."""
-    by_x, by_new, arrays = _partials(y, x, rest, ufunc, item)
+    by_x, by_new, arrays = _derivatives_at(y, x, rest, ufunc, item)
     t_x, t_new = tangents[:2]
     pushed = None
     if t_new is not None:
@@ -138,7 +144,7 @@ def _change_batch(args, mapped, *, ufunc, item):
     (x, *arrays), (by_x, *by_arrays) = args, mapped
     like = first_mapped(args, mapped)
     x = broadcast_batch(x, by_x, like)
-    found = Index(like, shape_of(x, True), item, arrays, by_arrays)
+    found = BatchedIndex(like, shape_of(x, True), item, arrays, by_arrays)
     is_plain = not found.mapped and not found.layout.apart
     item, arrays = found.sliced() if is_plain else found.counted()
     return emit_op("ufunc_at", (x, *arrays), ufunc=ufunc, item=item)
@@ -152,7 +158,7 @@ def _ufunc_at_batch(args, axes, *, ufunc, item):
 
 def _ufunc_at_source(write, x, *rest, ufunc, item):
     """A copy, and the call of the method."""
-    new, arrays = _parted(rest, ufunc)
+    new, arrays = _split_operands(rest, ufunc)
     out, place = write.result(), item_text(write, item, arrays)
     entries = item if type(item) is tuple else (item,)
     if any(type(entry) is slice for entry in entries):

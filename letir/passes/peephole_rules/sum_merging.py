@@ -13,7 +13,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.elementwise.ufuncs import add
 from letir.ops.indexing.basic import assemble, index_add
-from letir.ops.indexing.index_expressions import parts_of, sizes_in
+from letir.ops.indexing.index_expressions import group_parts, split_sizes
 from letir.ops.linalg.matmul_einsum import matmul
 from letir.ops.shape.transpose_join_split import concatenate, expand_dims, stack, transpose
 from letir.visitors.usedef import use_counts
@@ -177,7 +177,7 @@ class Parts:
     def emitted(self, builder: LetBuilder) -> Local:
         """The sum of all parts."""
         shape = self.like.attrs["shape"]
-        sizes, _ = sizes_in(self.like.args, shape)
+        sizes, _ = split_sizes(self.like.args, shape)
         items = tuple([item for item, _, _ in self.at.values()])
         operands = [arg for _, part, arrays in self.at.values() for arg in (part, *arrays)]
         attrs = assemble.complete({"items": items, "shape": shape})
@@ -245,8 +245,8 @@ def _terms_of(bind: Bind, builder: LetBuilder, rows: _Rows) -> Parts | Products:
         x, y = bind.args
         return Products([x], [y], x.type.size + y.type.size, rows)
     parts = Parts(bind)
-    _, operands = sizes_in(bind.args, bind.attrs["shape"])
-    for found in parts_of(bind.attrs["items"], operands):
+    _, operands = split_sizes(bind.args, bind.attrs["shape"])
+    for found in group_parts(bind.attrs["items"], operands):
         parts.put(*found, builder)
     return parts
 

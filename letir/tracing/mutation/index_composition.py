@@ -1,7 +1,7 @@
 """An index of an index as one: ``x[first][second] == x[composed(x.shape, first, second)]``."""
 
 from letir.ast.attrs import Here
-from letir.ops.indexing.index_expressions import expanded
+from letir.ops.indexing.index_expressions import expand_item
 
 
 def composed(shape: tuple, first, second) -> tuple | None:
@@ -9,14 +9,14 @@ def composed(shape: tuple, first, second) -> tuple | None:
     items = [item if type(item) is tuple else (item,) for item in (first, second)]
     if any(type(e) is Here for item in items for e in item):
         return None  # a traced number
-    inner = [e for e in expanded(shape, first, ()) if e is not ...]
+    inner = [e for e in expand_item(shape, first, ()) if e is not ...]
     try:
         axes = iter([_axis_entry(e, n) for e, n in _with_sizes(inner, shape)])
     except TypeError:  # a size with a name
         return None
     left = list(axes)
     sizes = tuple(1 if a is None else len(a) for a in left if type(a) is not int)
-    outer = [e for e in expanded(sizes, second, ()) if e is not ...]
+    outer = [e for e in expand_item(sizes, second, ()) if e is not ...]
     found: list = []
     for axis in left:
         if type(axis) is int:
