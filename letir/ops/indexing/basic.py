@@ -1,15 +1,17 @@
 """Reading and writing parts of arrays: index, index_set, index_add, assemble.
 
-The attribute ``item`` is the index as the user wrote it, with ``Here`` in the place of each array;
-the arrays are further operands in that order. A boolean mask makes a shape that depends on data:
-its ``Here`` says how many elements it selected when it was traced, which a guard checks.
+The attribute ``item`` is the index as the user wrote it, with ``Here`` in place of each array; the
+arrays are operands, in that order. The shape that a boolean mask selects depends on data: its
+``Here`` holds the number of elements that it selected when it was traced, and a guard checks it.
 """
+
+from typing import Any
 
 import numpy as np
 
 from letir.ast.attrs import Here
 from letir.ast.builder import Value
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import PYTHON_NUMBERS, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import arrays as numpy_forms
@@ -35,15 +37,15 @@ from letir.ops.shape.shape_and_creation import (
 # ---- calls ----
 
 
-def index_prepare(x, item, arrays=None):
-    """``x[item]``; with ``arrays`` the item is spelled already."""
+def index_prepare(x: Any, item: Any, arrays: Any = None) -> tuple[tuple, dict[str, Any]]:
+    """``x[item]``. With ``arrays`` given, ``item`` has ``Here`` in their place already."""
     if arrays is None:
         arrays, item = spelled_item(item)
     return (x, *arrays), {"item": item}
 
 
 def _write_prepare(x, item, new, arrays=None):
-    """``x[item] = new`` or ``+= new``."""
+    """``x[item] = new`` and ``x[item] += new``, as functional updates."""
     (x, *arrays), attrs = index_prepare(x, item, arrays)
     return (x, new if type(new) is not list else np.asarray(new), *arrays), attrs
 
@@ -52,7 +54,7 @@ def _write_prepare(x, item, new, arrays=None):
 
 
 def _index_aval(x, *arrays, item):
-    """The operand's dtype in the indexed shape."""
+    """The operand's dtype in the shape of ``x[item]``."""
     return x.with_shape(indexed_shape(x.shape, item, arrays))
 
 
@@ -63,21 +65,21 @@ def _keeps_all(item) -> bool:
 
 
 def _index_vjp(ct, y, x, *arrays, item):
-    """The cotangent in zeros, where it was read."""
-    if not arrays and _keeps_all(item):  # no zeros, no writing
+    """The cotangent at the place that was read, zeros elsewhere."""
+    if not arrays and _keeps_all(item):  # every element was read
         return (reshape(ct, x),)
-    # assemble, not index_add: combine_sums (passes) makes one of several, in one buffer
+    # assemble, not index_add: the pass combine_sums merges several into one, in one buffer
     return assemble(x, ((item, ct, arrays),)), *[None] * len(arrays)
 
 
 def _index_impl(xp, x, *arrays, item):
-    """The item; of a Python number as of the array that it is."""
+    """``x[item]``, where a Python number is a 0-d array."""
     if type(x) in PYTHON_NUMBERS:
         x = xp.asarray(x)
     return x[fill_item(item, arrays)]
 
 
-index = define(
+index: Primitive = define(
     "index",
     _index_impl,
     _index_aval,
@@ -100,8 +102,8 @@ index = define(
 
 
 def _written_aval(x, new, *arrays, item):
-    """The first operand's type; the second must broadcast to what it replaces and is cast to its
-    dtype.
+    """The type of ``x``. ``new`` must broadcast to the part that it replaces, and is cast to the
+    dtype of ``x``.
     """
     shape = indexed_shape(x.shape, item, arrays)
     lead = new.shape[: max(new.ndim - len(shape), 0)]
@@ -111,7 +113,7 @@ def _written_aval(x, new, *arrays, item):
         raise ShapeError(
             f"could not broadcast an array of shape {new.shape} into the indexed shape {shape}"
         )
-    if new.dtype.kind == "c" != x.dtype.kind:  # chained: "c", and x is not
+    if new.dtype.kind == "c" != x.dtype.kind:  # chained comparison: new is complex and x is not
         raise DTypeError(
             f"cannot write {new} into {x}: the imaginary part would be lost; take .real first"
         )
@@ -119,17 +121,15 @@ def _written_aval(x, new, *arrays, item):
 
 
 def _has_index_arrays(x, arrays) -> bool:
-    """Whether an index has arrays, and not only a mask of all of ``x``: NumPy does not look at how
-    often nothing is written there.
+    """Whether an index has arrays other than one mask of all of ``x``. With these NumPy accepts
+    leading axes of any length in front of an empty part.
     """
     is_whole = len(arrays) == 1 and arrays[0].dtype.kind == "b" and arrays[0].ndim == x.ndim
     return bool(arrays) and not is_whole
 
 
-def added_aval(x, new, *arrays, item):
-    """As for writing, but ``new`` cannot have leading axes that the part has not: NumPy's ``+=``
-    refuses them.
-    """
+def added_aval(x: ArrayType, new: ArrayType, *arrays: ArrayType, item: Any) -> ArrayType:
+    """The type rule of ``x[item] += new``, in which ``new`` cannot have more axes than the part."""
     found, shape = _written_aval(x, new, *arrays, item=item), indexed_shape(x.shape, item, arrays)
     if new.ndim > len(shape):
         raise ShapeError(
@@ -139,72 +139,79 @@ def added_aval(x, new, *arrays, item):
 
 
 def _index_set_impl(xp, x, new, *arrays, item):
-    """A copy of ``x`` with the part replaced."""
+    """A copy of ``x`` with the part ``x[item]`` replaced by ``new``."""
     out = xp.array(x, copy=True)
     out[fill_item(item, arrays)] = new
     return out
 
 
 def _index_set_update(xp, x, new, *arrays, item):
-    """``x`` itself with the part replaced."""
+    """``x`` itself, with the part ``x[item]`` replaced by ``new`` in place."""
     x[fill_item(item, arrays)] = new
     return x
 
 
 def _index_add_impl(xp, x, new, *arrays, item):
-    """A copy of ``x`` with ``new`` added to the part, also where an index repeats."""
+    """A copy of ``x`` with ``new`` added to the part ``x[item]``; repeated indices add up."""
     out = xp.array(x, copy=True)
     _add_in_place(xp, out, item, new, arrays)
     return out
 
 
 def _index_add_update(xp, x, new, *arrays, item):
-    """``x`` itself with ``new`` added to the part, also where an index repeats."""
+    """``x`` itself, with ``new`` added to the part ``x[item]`` in place; repeated indices add
+    up.
+    """
     _add_in_place(xp, x, item, new, arrays)
     return x
 
 
 def _add_in_place(xp, out, item, new, arrays) -> None:
-    """Add ``new`` to a part of ``out`` in place, also where an index repeats."""
+    """Add ``new`` to the part ``out[item]`` in place; repeated indices add up."""
     place = fill_item(item, arrays)
-    # one integer, which may be a Python number, names one place
+    # a single integer, which may be a Python number, cannot repeat an element
     if any(a.dtype.kind != "b" for a in arrays if getattr(a, "shape", ())):
-        xp.add.at(out, place, new)  # a place may be there twice, where += adds once
+        xp.add.at(out, place, new)  # += would add once to an element that is indexed twice
         return
     part, new = out[place], xp.asarray(new).astype(out.dtype, copy=False)
     if part.shape and not arrays:  # a view: += on out[place] would copy it onto itself
         xp.add(part, new, out=part)
     else:
-        out[place] += new  # of masks, which name no place twice
+        out[place] += new  # a mask selects no element twice
 
 
 def _is_last_write(x: Value, read: Value, item, arrays) -> Value:
-    """Where what was written stays: of several writes to one place the last wins."""
+    """Where a written element is still there: of several writes to one place the last wins."""
     # real parts: only the shapes are read
     x, read = (v if v.type is None else v.real for v in (x, read))
     ones = reshape(ones_like(read).astype(np.int64), -1)
-    places = reshape(PRIMITIVES["cumsum"](ones, 0), read)  # from 1: no arange of a named size
-    nobody = zeros_like(x).astype(np.int64)
-    # NumPy itself is asked who is last: each write leaves its number, and reads what is there
-    return equal(index(index_set(nobody, item, places, arrays), item, arrays), places)
+    # writes numbered from 1 by a cumulative sum, since arange needs a size that is not symbolic
+    numbers = reshape(PRIMITIVES["cumsum"](ones, 0), read)
+    unwritten = zeros_like(x).astype(np.int64)
+    # write the numbers with the same index and read them back: the last write's number remains
+    return equal(index(index_set(unwritten, item, numbers, arrays), item, arrays), numbers)
 
 
-def cotangent_of_written(ct: Value, new) -> Value | None:
-    """The cotangent of what was written, which may have had further leading axes of length 1."""
+def cotangent_of_written(ct: Value, new: Any) -> Value | None:
+    """``ct`` summed to the shape of the written operand ``new``, which may have leading axes of
+    length 1 that the part lacks.
+    """
     if not isinstance(new, Value) or new.type is None or new.ndim <= ct.ndim:
         return unbroadcast(ct, new)
     return unbroadcast(reshape(sum_to_size(ct, new.shape[new.ndim - ct.ndim :]), new), new)
 
 
 def _index_set_vjp(ct, y, x, new, *arrays, item):
-    """Nothing for what was replaced; for the new values the cotangent where they stayed."""
+    """(cotangent of x: zero at the replaced part, cotangent of new: zero where it was
+    overwritten).
+    """
     by_new = None
     if isinstance(new, Value) and new.type is not None and new.type.inexact:
         by_new = index(ct, item, arrays)
         if any(a.dtype.kind != "b" for a in arrays):
             by_new = where(_is_last_write(x, by_new, item, arrays), by_new, 0)
         elif not arrays and by_new.shape:
-            # a view would keep the cotangent alive, and so from being updated in its own memory
+            # a view would keep the cotangent alive and prevent its update in place
             by_new = PRIMITIVES["copy"](by_new)
         by_new = cotangent_of_written(by_new, new)
     by_x = None if _covers_all(item, arrays) else unbroadcast(index_set(ct, item, 0, arrays), x)
@@ -212,12 +219,12 @@ def _index_set_vjp(ct, y, x, new, *arrays, item):
 
 
 def _covers_all(item, arrays) -> bool:
-    """Whether all is replaced, so that nothing of the operand is left."""
+    """Whether every element of the operand is replaced."""
     return not arrays and _keeps_all(item)
 
 
 def _index_add_vjp(ct, y, x, new, *arrays, item):
-    """The cotangent itself, and what is read of it at the index."""
+    """The cotangent for x, and its part at the index for new."""
     return (
         unbroadcast(ct, x),
         cotangent_of_written(index(ct, item, arrays), new),
@@ -226,21 +233,21 @@ def _index_add_vjp(ct, y, x, new, *arrays, item):
 
 
 def _write_jvp(name: str):
-    """The same write on the tangents, zeros where there are none."""
+    """The JVP of index_set or index_add: the same write on the tangents, zeros for missing ones."""
 
     def jvp(tangents, y, x, new, *arrays, item):
         by_x, by_new = tangents[:2]
         if name == "index_set" and _covers_all(item, arrays):
-            by_x = None  # nothing of it is left
+            by_x = None  # all of x is replaced
             if by_new is None:
                 return zeros_like(y)
-        base = zeros_like(x) if by_x is None else by_x  # a part is written into the whole's tangent
+        base = zeros_like(x) if by_x is None else by_x
         return PRIMITIVES[name](base, item, 0 if by_new is None else by_new, arrays)
 
     return jvp
 
 
-index_set = define(
+index_set: Primitive = define(
     "index_set",
     _index_set_impl,
     _written_aval,
@@ -275,11 +282,11 @@ index_add = define(
     cost="moderate",
 )
 
-# ---- putting parts together ----
+# ---- assemble: the sum of parts in zeros ----
 
 
 def _assemble_impl(xp, *operands, items, shape):
-    """Zeros, with each part added in place."""
+    """Zeros with each part added at its item."""
     sizes, rest = split_sizes(operands, shape)
     parts = group_parts(items, rest)
     out = xp.zeros(runtime_shape(shape, sizes), xp.result_type(*[part for _, part, _ in parts]))
@@ -289,19 +296,19 @@ def _assemble_impl(xp, *operands, items, shape):
 
 
 def _assemble_aval(*operands, items, shape):
-    """The parts' dtype in the declared shape; each part has the shape of its item."""
+    """The dtype of the parts in the given shape. Each part must have the shape of its item."""
     parts = group_parts(items, split_sizes(operands, shape)[1])
     if shape is None:
         return None
     for item, part, arrays in parts:
         place = indexed_shape(shape, item, arrays)
         if place != part.shape:
-            raise ShapeError(f"assemble: a part of shape {part.shape} at a place of {place}")
+            raise ShapeError(f"assemble: a part of shape {part.shape} for an item of shape {place}")
     return ArrayType(array_dtype(*[part for _, part, _ in parts]), shape)
 
 
 def _assemble_vjp(ct, y, *operands, items, shape):
-    """What is read of the cotangent at each item."""
+    """The part of the cotangent at each item."""
     sizes, rest = split_sizes(operands, shape)
     found: list = [None] * len(sizes)
     for item, part, arrays in group_parts(items, rest):
@@ -310,7 +317,7 @@ def _assemble_vjp(ct, y, *operands, items, shape):
 
 
 def _assemble_jvp(tangents, y, *operands, items, shape):
-    """The tangents of the parts put together."""
+    """The tangents of the parts, assembled."""
     sizes, rest = split_sizes(operands, shape)
     directions = iter(group_parts(items, tangents[len(sizes) :]))
     there = [
@@ -322,7 +329,7 @@ def _assemble_jvp(tangents, y, *operands, items, shape):
 
 
 def _assemble_prepare(like, parts):
-    """Parts ``(item, part, arrays)`` in the shape of the value ``like``."""
+    """The operands for parts ``(item, part, arrays)`` in zeros of the shape of ``like``."""
     sizes, shape = shape_operands(like)
     rest = [operand for _, part, arrays in parts for operand in (part, *arrays)]
     return (*sizes, *rest), {"items": tuple([item for item, _, _ in parts]), "shape": shape}

@@ -1,11 +1,13 @@
-"""What depends on which elements there are: nonzero, unique, first_places, isin, bincount.
+"""Operations whose results depend on the values found: nonzero, unique, first_places, isin,
+bincount.
 
-The results of nonzero and unique are as long as their operand's values say. How long they were when
-the program was recorded is the attribute ``count``; the last result is the length that was found,
-which a guard behind the bind checks. So such a program holds for one length.
+The length of the results of nonzero and unique depends on the values of the operand. The length at
+recording time is the attribute ``count``; the length at run time is the last result, and a guard
+after the bind compares the two. So such a program holds for one length.
 """
 
 from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 
@@ -43,17 +45,17 @@ def first_places(x, values):
 """
 
 
-def _refuse_batch(args, axes, **attrs):
-    """No rule: the examples of a batch would have results of different lengths."""
+def _refuse_batch(args, axes, **attrs) -> NoReturn:
+    """Raise TraceError: the results of the examples would differ in length."""
     raise TraceError(
         "vmap: the length of a result depends on a mapped value, so that no batch can hold it\n"
-        "  use a mask in place of what it selects: numpy.where(mask, x, 0), (x * mask).sum()"
+        "  use the mask itself, not what it selects: numpy.where(mask, x, 0), (x * mask).sum()"
     )
 
 
-def _checked_length(xp, length: int, count: int | None):
-    """The length as a value. Raises GuardError if it is not what was recorded: also where a pass
-    or a text has left the guard out, no result has another shape than its type says.
+def _checked_length(xp, length: int, count: int | None) -> Any:
+    """The length as a 0-d array. Raises GuardError if it differs from ``count``, so that results
+    have the shapes of their types even where a pass or a text has left out the guard.
     """
     if count not in (None, length):
         raise GuardError(
@@ -67,7 +69,7 @@ def _checked_length(xp, length: int, count: int | None):
 
 
 def _nonzero_impl(xp, x, *, count, rank):
-    """NumPy's indices, and how many there are of each."""
+    """The index arrays of np.nonzero, and their length."""
     found = xp.nonzero(x)
     return *found, _checked_length(xp, found[0].size, count)
 
@@ -88,7 +90,7 @@ nonzero = define(
 
 
 def _optional_results(return_index, return_inverse, return_counts, **_) -> list[str]:
-    """The results between the values and the length."""
+    """The names of the results between the unique values and the length."""
     flags = {"index": return_index, "inverse": return_inverse, "counts": return_counts}
     return [name for name, is_wanted in flags.items() if is_wanted]
 
@@ -103,22 +105,26 @@ def _unique_attributes(
     equal_nan=True,
     sorted=True,
 ):
-    """The attributes of unique: NumPy's keywords, and how many values there were."""
+    """The attributes of unique: NumPy's keywords, and the number of unique values."""
 
 
 def _unique_keywords(count, sorted, **attrs) -> dict:
-    """NumPy's keywords, ``sorted`` among them only where it is not the default."""
+    """The keywords of np.unique; ``sorted`` only if it is not the default, since old NumPy lacks
+    it.
+    """
     return attrs if sorted else attrs | {"sorted": False}
 
 
 def _takes_sorted(xp) -> bool:
-    """Whether ``unique`` of a module has ``sorted``: NumPy's since 2.3; others sort always."""
+    """Whether the module's ``unique`` has the keyword ``sorted``, as NumPy since 2.3. Others always
+    sort.
+    """
     function = getattr(xp.unique, "__wrapped__", xp.unique)
     return "sorted" in (getattr(function, "__kwdefaults__", None) or {})
 
 
 def _unique_impl(xp, x, **attrs):
-    """NumPy's results, and how many unique values there are."""
+    """The results of np.unique, and the number of unique values."""
     is_sorted = attrs["sorted"] or not _takes_sorted(xp)
     found = xp.unique(x, **_unique_keywords(**{**attrs, "sorted": is_sorted}))
     found = found if type(found) is tuple else (found,)
@@ -126,7 +132,9 @@ def _unique_impl(xp, x, **attrs):
 
 
 def _unique_aval(x, *, count, axis, **attrs):
-    """``count`` values; the inverse has the shape of what was flattened."""
+    """``count`` values along the axis. The inverse has the shape of ``x``, or the length of the
+    axis.
+    """
     shape, inverse = (count,), x.shape
     if axis is not None:
         (at,) = normalize_axes(axis, x.ndim)
@@ -137,7 +145,9 @@ def _unique_aval(x, *, count, axis, **attrs):
 
 
 def _first_occurrences(x: Value, y: Value, *, count, axis, **attrs) -> tuple[Value, tuple]:
-    """(``x``, flat without an axis, and the index where each of the values ``y`` is first)."""
+    """(``x``, flattened if there is no axis; the index of the first occurrence of each value of
+    ``y`` in it).
+    """
     if axis is None:
         x = reshape(x, -1)
         return x, (first_places(x, y),)
@@ -147,7 +157,7 @@ def _first_occurrences(x: Value, y: Value, *, count, axis, **attrs) -> tuple[Val
 
 
 def _unique_vjp(cts, outs, x, **attrs):
-    """Each value's cotangent goes to where the value stands first."""
+    """The cotangent of each unique value, at its first occurrence."""
     if cts[0] is None:
         return (None,)
     flat, places = _first_occurrences(x, outs[0], **attrs)
@@ -156,7 +166,7 @@ def _unique_vjp(cts, outs, x, **attrs):
 
 
 def _unique_jvp(tangents, outs, x, **attrs):
-    """The tangents of where the values stand first."""
+    """The tangents at the first occurrences of the unique values."""
     _, places = _first_occurrences(x, outs[0], **attrs)
     t = tangents[0] if attrs["axis"] is not None else reshape(tangents[0], -1)
     return index(t, places), *[None] * (len(outs) - 1)
@@ -178,7 +188,7 @@ unique = define(
 
 
 def _first_places_impl(xp, x, values):
-    """By the sorted values, of which NumPy tells where they stand first."""
+    """The index in ``x`` of the first occurrence of each of ``values``."""
     known, places = xp.unique(x, return_index=True)
     return places[xp.searchsorted(known, values)]
 
@@ -193,11 +203,11 @@ first_places = define(
     source=lambda write, x, values: f"{write.helper(_FIRST_PLACES)}({x}, {values})",
 )
 
-# ---- membership and counts ----
+# ---- isin and bincount ----
 
 
 def _isin_decompose(element, test_elements, *, invert=False):
-    """Every element beside every other; computed as NumPy does, which sorts."""
+    """Every element compared with every test element. NumPy, which computes it, sorts instead."""
     element = reshape(element, (*element.shape, 1))
     found = any_(element == reshape(test_elements, -1), -1)
     return logical_not(found) if invert else found
@@ -221,7 +231,7 @@ isin = composite(
 
 
 def _bincount_decompose(x, *weights, length):
-    """A one, or the weight, added at each number."""
+    """Zeros with 1, or the weight, added at the index that each element gives."""
     dtype = np.dtype(np.float64) if weights else _INTEGER
     attrs = zeros.complete({"shape": (length,), "dtype": dtype})
     return index_add(x.emitter.apply(zeros, (), attrs), x, *(weights or (1,)))

@@ -1,6 +1,6 @@
-"""Integers that stand for several: unravel_index, ravel_multi_index, packbits, unpackbits.
+"""Integers that encode several integers: unravel_index, ravel_multi_index, packbits, unpackbits.
 
-None has a derivative.
+They have no derivatives.
 """
 
 import numpy as np
@@ -21,18 +21,18 @@ from letir.ops.shape.repeat_and_diagonal import one_or_more
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose_join_split import normalize_axes
 
-# ---- places in arrays of several axes ----
+# ---- flat and multi-dimensional indices ----
 
 
 def _checked_integers(name: str, *types) -> None:
-    """Raise DTypeError for what is no integer."""
+    """Raise DTypeError unless all operands are integers."""
     for kind in types:
         if kind.dtype.kind not in "biu":
-            raise DTypeError(f"{name}: only integers are places, found {kind}")
+            raise DTypeError(f"{name}: indices must be integers, found {kind}")
 
 
 def _unravel_aval(indices, *, shape, order):
-    """One array of places for each axis."""
+    """One index array for each axis."""
     _checked_integers("unravel_index", indices)
     return (ArrayType(np.intp, indices.shape),) * len(shape)
 
@@ -55,13 +55,13 @@ unravel_index = define(
 
 
 def _ravel_aval(*indices, dims, mode, order):
-    """One place for each place of the indices, which broadcast."""
+    """One flat index for each element of the broadcast indices."""
     _checked_integers("ravel_multi_index", *indices)
     return ArrayType(np.intp, broadcast_shapes(*[kind.shape for kind in indices]))
 
 
 def _ravel_prepare(multi_index, dims, mode="raise", order="C"):
-    """np.ravel_multi_index' call; there may be a mode for each axis."""
+    """np.ravel_multi_index, with one mode, or one for each axis."""
     modes = tuple(map(known_mode, mode)) if type(mode) is tuple else known_mode(mode)
     indices = tuple([as_indices(index) for index in multi_index])
     return indices, {"dims": one_or_more(dims), "mode": modes, "order": order}
@@ -116,7 +116,7 @@ def _bits_batch(name: str):
 
 
 def _unpacked_count(n: int, *, count, bitorder) -> int:
-    """How many bits ``n`` bytes give; a negative ``count`` leaves that many away."""
+    """The number of bits unpacked from ``n`` bytes; a negative ``count`` drops bits at the end."""
     if count is None:
         return 8 * n
     return count if count >= 0 else 8 * n + count

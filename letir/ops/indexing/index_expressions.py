@@ -1,10 +1,10 @@
-"""The index as an attribute: how ``x[item]`` is spelled, which shape it has, and how its entries
-lie.
+"""Index expressions as attributes: the form of ``item``, and the shape of ``x[item]``.
 
-What index, index_set, index_add, assemble and their batching rules share.
+index, index_set, index_add, assemble and their batching rules share these functions.
 """
 
 import itertools
+from typing import Any
 
 import numpy as np
 
@@ -17,8 +17,8 @@ from letir.errors import BoundsError, ShapeError
 from letir.ops.shape.shape_and_creation import as_size, ones_like
 
 
-def spelled_item(item) -> tuple[tuple, object]:
-    """(arrays, item with ``Here`` in their places) of an index as users write it."""
+def spelled_item(item: Any) -> tuple[tuple, Any]:
+    """(the arrays of an index, the index with ``Here`` in their places)."""
     arrays: list = []
     if type(item) is tuple:
         spelled = tuple([_spelled_entry(entry, arrays) for entry in item])
@@ -27,19 +27,19 @@ def spelled_item(item) -> tuple[tuple, object]:
     return tuple(arrays), spelled
 
 
-def _spelled_entry(entry, arrays: list):
-    """One entry of an index as an attribute; an array is added to ``arrays``."""
-    # exactly int: True is a mask, not 1
+def _spelled_entry(entry, arrays: list) -> Any:
+    """One entry of an index as an attribute; an array is appended to ``arrays``."""
+    # type(), not isinstance: True is a mask, not the index 1
     if entry is None or entry is Ellipsis or type(entry) is int:
         return entry
     if isinstance(entry, slice):
         ends = entry.start, entry.stop, entry.step
         return slice(*[None if n is None else as_size(n) for n in ends])
-    # type(): traced values say that they are instances of NumPy's classes
+    # type(), not isinstance: traced values claim to be instances of NumPy's classes
     if issubclass(type(entry), np.integer):
         return int(entry)
-    if isinstance(entry, list | tuple):  # a tuple inside the item is a sequence too
-        # [] selects nothing; asarray says float
+    if isinstance(entry, list | tuple):  # a nested tuple is a sequence of indices, as a list is
+        # [] selects nothing, but asarray([]) is floating
         entry = np.asarray(entry) if entry else np.zeros(0, np.intp)
     if type(entry) in (bool, np.bool_):
         entry = np.asarray(entry)
@@ -50,15 +50,16 @@ def _spelled_entry(entry, arrays: list):
             "  cast it with .astype(int) if its values are integers"
         )
     arrays.append(entry)
-    # asking a traced mask for its count records a guard
+    # __index__ of a traced mask's count records a guard
     return Here(entry.sum().__index__() if entry.dtype.kind == "b" else None)
 
 
-def item_along(x, indices, axis: int) -> tuple:
-    """The index that takes, at each place of ``indices``, an element along ``axis`` of ``x``."""
+def item_along(x: Any, indices: Any, axis: int) -> tuple:
+    """The index that reads ``np.take_along_axis(x, indices, axis)``."""
     if indices.ndim != x.ndim:
         raise ShapeError(
-            f"places along an axis have as many axes as the array: {indices.shape} of {x.shape}"
+            f"indices along an axis must have as many axes as the array: {indices.shape} for an "
+            f"array of shape {x.shape}"
         )
     if not -x.ndim <= axis < x.ndim:
         raise BoundsError(f"axis {axis} is out of bounds for an array with {x.ndim} axes")
@@ -67,17 +68,17 @@ def item_along(x, indices, axis: int) -> tuple:
 
 
 def _all_along(x, indices, axis: int):
-    """All places along an axis of ``x``, in a shape that broadcasts to that of ``indices``."""
+    """All indices along an axis of ``x``, in a shape that broadcasts to that of ``indices``."""
     n = x.shape[axis]
     if type(n) is int:
         return np.arange(n).reshape(-1, *(1,) * (x.ndim - axis - 1))
-    # there is no arange of a size that has a name: ones are counted
+    # arange needs a number: for a symbolic size ones are summed up instead
     like = indices if isinstance(indices, Value) and indices.shape[axis] == n else x
     return PRIMITIVES["cumsum"](ones_like(like).astype(np.int64), axis) - 1
 
 
-def fill_item(item, arrays: tuple):
-    """The index with the arrays in their places."""
+def fill_item(item: Any, arrays: Any) -> Any:
+    """``item`` with the arrays in place of each ``Here``: the inverse of ``spelled_item``."""
     if not arrays:
         return item
     rest = iter(arrays)
@@ -86,16 +87,17 @@ def fill_item(item, arrays: tuple):
     return next(rest) if type(item) is Here else item
 
 
-def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
+def indexed_shape(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> tuple:
     """The shape of ``x[item]`` by NumPy's rules for basic and advanced indices.
 
     https://numpy.org/doc/stable/user/basics.indexing.html#combining-advanced-and-basic-indexing
     """
     entries = expand_item(shape, item, arrays)
     kinds, axis = iter(arrays), 0
-    kept: list = []  # sizes of the axes that slices and None leave
+    kept: list = []  # sizes of the axes from slices and None
     together: list[tuple] = []  # shapes of the advanced indices
-    places: list[tuple[int, int]] = []  # (entry, number of kept axes before it) of each of those
+    # (position of the entry, number of kept axes before it) for each advanced index
+    places: list[tuple[int, int]] = []
     for position, entry in enumerate(entries):
         if entry is None or entry is ...:
             kept += [1] * (entry is None)
@@ -104,7 +106,7 @@ def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
             kept.append(_slice_size(shape[axis], entry))
             axis += 1
             continue
-        # an integer too: beside arrays it counts as one (see NumPy's page)
+        # an integer beside arrays counts as an array (see NumPy's page)
         places.append((position, len(kept)))
         kind = next(kinds) if type(entry) is Here else None
         if kind is None:
@@ -115,12 +117,12 @@ def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
                 raise BoundsError(
                     f"a mask of shape {kind.shape} does not fit {shape} from axis {axis}"
                 )
-            together.append((entry.count,))  # a mask is as the integers of mask.nonzero(): one axis
+            together.append((entry.count,))  # a mask acts as mask.nonzero(): index arrays of 1 axis
             axis += kind.ndim
         else:
             together.append(kind.shape)
             axis += 1
-    # apart: the axes that arrays make come first, as no place is theirs (see NumPy's page)
+    # arrays that are not adjacent: their broadcast axes come first (see NumPy's page)
     adjacent = all(b[0] - a[0] == 1 for a, b in itertools.pairwise(places))
     start = places[0][1] if places and adjacent else 0
     try:
@@ -129,10 +131,10 @@ def indexed_shape(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> tuple:
         raise BoundsError(f"the arrays of an index do not broadcast: {error}") from None
 
 
-def expand_item(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> list:
-    """The entries of an index, one for each axis: ``...`` and missing ones as full slices.
+def expand_item(shape: tuple, item: Any, arrays: tuple[ArrayType, ...]) -> list:
+    """The entries of an index with ``...`` and missing entries replaced by full slices.
 
-    An ``...`` for no axis stays: also that keeps the arrays on both sides of it apart.
+    An ``...`` that stands for no axis stays, since arrays on both sides of it are not adjacent.
     """
     entries = list(item) if type(item) is tuple else [item]
     masks = iter(arrays)
@@ -156,11 +158,11 @@ def expand_item(shape: tuple, item, arrays: tuple[ArrayType, ...]) -> list:
     return entries
 
 
-def _slice_size(n, part: slice):
-    """The size that a slice leaves of an axis of size ``n``."""
+def _slice_size(n, part: slice) -> Any:
+    """The size of a slice of an axis of size ``n``."""
     if type(n) is int:
         return len(range(*part.indices(n)))
-    # n is a name: known is the size without some elements at the ends, if there are so many
+    # n is symbolic: only slices that drop elements at the ends have a known size
     start, stop, step = part.start or 0, part.stop or 0, part.step or 1
     if start >= 0 and (part.stop is None or stop < 0) and step == 1:
         return n - start + stop
@@ -169,19 +171,17 @@ def _slice_size(n, part: slice):
     )
 
 
-def check_bounds(i: int, n, axis: int) -> None:
-    """Raise BoundsError if ``i`` is no index of an axis of size ``n``."""
+def check_bounds(i: int, n: Any, axis: int) -> None:
+    """Raise BoundsError if the index ``i`` is out of bounds for an axis of size ``n``."""
     if type(n) is int and not -n <= i < n:
         raise BoundsError(f"index {i} is out of bounds for axis {axis} with size {n}")
 
 
-# ---- several indices ----
+# ---- the operands of assemble ----
 
 
-def group_parts(items: tuple, operands: tuple) -> list[tuple]:
-    """(item, part, arrays of the item) for each item; ``operands`` are parts and arrays in a
-    row.
-    """
+def group_parts(items: tuple, operands: Any) -> list[tuple]:
+    """(item, part, arrays of the item) for each item, from the flat ``operands`` of assemble."""
     rest = iter(operands)
     return [
         (item, next(rest), tuple([next(rest) for _ in range(_arrays_in(item))])) for item in items
@@ -189,11 +189,11 @@ def group_parts(items: tuple, operands: tuple) -> list[tuple]:
 
 
 def _arrays_in(item) -> int:
-    """How many arrays an index has."""
+    """The number of arrays in an index."""
     return sum(type(entry) is Here for entry in (item if type(item) is tuple else (item,)))
 
 
-def split_sizes(operands: tuple, shape) -> tuple[tuple, tuple]:
-    """(the operand that says the shape, if there is one, the parts and arrays)."""
+def split_sizes(operands: Any, shape: tuple | None) -> tuple[tuple, tuple]:
+    """(the operand that gives the shape, if there is one; the parts and arrays)."""
     count = 0 if is_static_shape(shape) else 1
     return operands[:count], operands[count:]

@@ -1,12 +1,14 @@
-"""Batching rules of index, index_set and index_add: one index for all examples.
+"""Batching rules of index, index_set, index_add and assemble: one index for all examples.
 
-Where only the array is mapped, a full slice stands for its batch. Mapped index arrays go together
-with ``arange(batch)``, so that each example is read or written at its own places.
+If only the indexed array is mapped, its batch axis is indexed by a full slice. If index arrays are
+mapped, it is indexed by ``arange(batch)`` together with them, so that each example uses its own
+indices.
 """
 
 import itertools
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -38,8 +40,9 @@ _EVERY = slice(None)
 
 @frozen
 class _Layout:
-    """How an index on one example lies: ``depth`` axes that its arrays make, after ``start`` axes
-    that are kept, of ``kept``; ``apart``: its arrays stand apart, so that their axes come first.
+    """The axes of ``x[item]`` for one example: ``kept`` axes from slices and None, and ``depth``
+    axes from the broadcast index arrays, after the first ``start`` kept axes. ``apart``: the arrays
+    are not adjacent, so that their axes come first.
     """
 
     start: int
@@ -49,25 +52,30 @@ class _Layout:
 
     @classmethod
     def of(cls, entries: list, kinds: list[tuple[int, bool]]) -> "_Layout":
-        """``entries`` as spelled out; ``kinds``: (rank, whether it is a mask) of each array."""
-        places, kept = [], 0  # (entry, number of kept axes before it) of arrays and integers
+        """``entries``: one for each axis; ``kinds``: (rank, whether it is a mask) of each array."""
+        # (position, number of kept axes before it) for each array and integer
+        places: list[tuple[int, int]] = []
+        kept = 0
         for position, entry in enumerate(entries):
             if entry is None or type(entry) is slice:
                 kept += 1
             elif entry is not ...:
                 places.append((position, kept))
-        # as items.indexed_shape decides; the two must agree
+        # must agree with index_expressions.indexed_shape
         apart = any(b[0] - a[0] > 1 for a, b in itertools.pairwise(places))
         depth = max((1 if is_mask else ndim for ndim, is_mask in kinds), default=0)
         return cls(places[0][1] if places and not apart else 0, depth, kept, apart and depth > 0)
 
 
 class BatchedIndex:
-    """An index on mapped operands: its item and arrays, with those that are mapped as integers of
-    shape (batch, ...), and how it lies on one example.
+    """An index whose arrays may be mapped, on an array with the batch in front.
+
+    Mapped masks become index arrays, and mapped arrays have shape (batch, ...).
     """
 
-    def __init__(self, like: Value, shape: tuple, item, arrays, mapped):
+    def __init__(
+        self, like: Value, shape: tuple, item: Any, arrays: Sequence, mapped: Sequence[bool]
+    ):
         self.like, self.mapped = like, any(mapped)
         kinds = [a.type.with_shape(shape_of(a, m)) for a, m in zip(arrays, mapped, strict=True)]
         entries = expand_item(shape, item, tuple(kinds))
@@ -83,8 +91,8 @@ class BatchedIndex:
                 self.entries.append(entry)
 
     def add(self, entry: Here, array: Value, is_mapped: bool, kind: tuple[int, bool]) -> None:
-        """Add the entry of one array."""
-        # a 0-d mask makes an axis and consumes none: it stays a mask, the same for all examples
+        """Add the entry for one array."""
+        # a 0-d mask adds an axis and indexes none: it stays a mask, the same for all examples
         if not is_mapped or kind == (0, True):
             self.entries.append(entry)
             self.arrays.append(
@@ -96,11 +104,13 @@ class BatchedIndex:
         self.arrays += [widen_rank(places, self.layout.depth) for places in found]
 
     def sliced(self) -> tuple[tuple, list]:
-        """(item, arrays) on an array with the batch in front, where no array is mapped."""
+        """(item, arrays) with a full slice for the batch axis, for arrays that are not mapped."""
         return (_EVERY, *self.entries), self.arrays
 
     def counted(self) -> tuple[tuple, list]:
-        """(item, arrays) on an array with the batch in front; the axes of the arrays come first."""
+        """(item, arrays) with ``arange(batch)`` for the batch axis; the axes of the arrays then
+        come first.
+        """
         n = self.like.shape[0]
         steps = emit_with_shape(
             "reshape", _integers_below(self.like, n), (n, *[1] * self.layout.depth), self.like
@@ -109,7 +119,7 @@ class BatchedIndex:
 
 
 def _integers_below(like: Value, n: int | Size) -> Value:
-    """The integers below ``n``, which is a number or a size of ``like``."""
+    """``arange(n)``, where ``n`` is a number or a symbolic size of ``like``."""
     if type(n) is Size:
         op, dtype = PRIMITIVES["ones"], np.dtype(np.int64)
         sizes = sizes_operand((n,), [like])
@@ -121,23 +131,24 @@ def _integers_below(like: Value, n: int | Size) -> Value:
 
 
 def _boolean_constant(like: Value, value: bool) -> Value:
-    """A boolean that all examples share."""
+    """A boolean constant, the same for all examples."""
     op = PRIMITIVES["constant"]
     return like.emitter.apply(op, (), op.complete({"value": np.bool_(value)}))
 
 
 def _mask_to_indices(mask: Value, count: int) -> list[Value]:
-    """The places that a mapped mask selects, ``count`` in each example, as an integer array for
-    each axis.
+    """One index array for each axis of a mapped mask, which selects ``count`` elements in each
+    example.
     """
     shape, n = shape_of(mask, True), known_size(mask.shape[0], "a mask")
     flat, size = flatten_examples(mask), math.prod(shape)
     everywhere = emit_with_shape("broadcast_to", _integers_below(mask, size), (n, size), mask)
-    # as each example selects `count`, the places form a rectangle
+    # each example selects `count` elements, so that the indices form a matrix
     found = emit_op("index", (everywhere, flat), item=Here(n * count))
-    rest, axes = emit_with_shape("reshape", found, (n, count), mask), []
+    rest = emit_with_shape("reshape", found, (n, count), mask)
+    axes: list[Value] = []
     for length in reversed(shape):
-        axes.append(rest % length)  # np.unravel_index, in C order
+        axes.append(rest % length)  # as np.unravel_index, in C order
         rest = rest // length
     return axes[::-1]
 
@@ -146,8 +157,8 @@ def _mask_to_indices(mask: Value, count: int) -> list[Value]:
 
 
 @batch_first
-def batched_index(args, mapped, *, item):
-    """The rule of index."""
+def batched_index(args: Sequence, mapped: Sequence[bool], *, item: Any) -> Value:
+    """The batching rule of index."""
     (x, *arrays), (by_x, *by_arrays) = args, mapped
     found = BatchedIndex(first_mapped(args, mapped), shape_of(x, by_x), item, arrays, by_arrays)
     layout = found.layout
@@ -161,12 +172,14 @@ def batched_index(args, mapped, *, item):
 
 
 def _emit_index(x: Value, item: tuple, arrays: list) -> Value:
-    """``x[item]``."""
+    """Record ``x[item]``, where ``item`` has ``Here`` in place of the arrays."""
     return emit_op("index", (x, *arrays), item=item)
 
 
 def _restore_axes(out: Value, layout: _Layout) -> Value:
-    """The axes that the arrays made, which are the first behind the batch, in their place."""
+    """``out`` with the axes from the arrays, which come right after the batch, moved to where they
+    are for one example.
+    """
     if layout.start == 0 or layout.depth == 0:
         return out
     made = range(1, 1 + layout.depth)
@@ -179,7 +192,7 @@ def _restore_axes(out: Value, layout: _Layout) -> Value:
 
 
 def batched_write(name: str) -> Callable:
-    """The rule of index_set, index_add or ufunc_at."""
+    """The batching rule of index_set, index_add or ufunc_at."""
 
     @batch_first
     def rule(args, mapped, *, item, **attrs):
@@ -189,7 +202,7 @@ def batched_write(name: str) -> Callable:
         found = BatchedIndex(like, shape_of(x, True), item, arrays, by_arrays)
         layout = found.layout
         new = _align_written(new, by_new, layout.depth + layout.kept)
-        # apart: a slice for the batch would come behind the axes of the arrays, and `new` not fit
+        # apart: with a slice the batch axis would come after the axes from the arrays
         if not found.mapped and not layout.apart:
             item, arrays = found.sliced()
         else:
@@ -201,12 +214,12 @@ def batched_write(name: str) -> Callable:
 
 
 def _align_written(new, is_mapped: bool, ndim: int):
-    """What is written, aligned with a part of rank ``ndim``: without leading axes of length 1 that
-    the part has not.
+    """The written operand aligned with a part of rank ``ndim``: superfluous leading axes of length
+    1 are dropped.
     """
     more = rank_of(new, is_mapped) - ndim
     ahead = range(is_mapped, is_mapped + max(more, 0))
-    if any(new.shape[i] != 1 for i in ahead):  # nothing is written, however often
+    if any(new.shape[i] != 1 for i in ahead):  # allowed only where the part is empty
         shape = (*new.shape[:is_mapped], *new.shape[is_mapped + more :])
         new = emit_op("reshape", (new,), shape=shape, order="C")
     elif more > 0:
@@ -215,7 +228,7 @@ def _align_written(new, is_mapped: bool, ndim: int):
 
 
 def _array_axes_first(new, is_mapped: bool, layout: _Layout):
-    """What is written, with the axes that the arrays make before those that are kept."""
+    """The written operand with the axes from the arrays moved in front of the kept axes."""
     start, depth, ndim = layout.start, layout.depth, layout.depth + layout.kept
     if start == 0 or depth == 0 or rank_of(new, is_mapped) <= layout.kept - start:
         return new
@@ -227,12 +240,12 @@ def _array_axes_first(new, is_mapped: bool, layout: _Layout):
     return emit_op("transpose", (new,), axes=axes)
 
 
-# ---- putting parts together ----
+# ---- assemble ----
 
 
 @batch_first
-def batched_assemble(args, mapped, *, items, shape):
-    """The rule of assemble."""
+def batched_assemble(args: Sequence, mapped: tuple, *, items: tuple, shape: tuple | None) -> Value:
+    """The batching rule of assemble."""
     like = first_mapped(args, mapped)
     (sizes, rest), (_, there) = split_sizes(args, shape), split_sizes(mapped, shape)
     refuse_mapped_shape("assemble", sizes, mapped[: len(sizes)])
@@ -242,14 +255,14 @@ def batched_assemble(args, mapped, *, items, shape):
         item, operand, arrays = _batched_part(part, flags, places, like)
         spelled.append(item)
         operands += [operand, *arrays]
-    sizes, shape = with_batch(like, list(sizes), shape)
-    if not sizes and not is_static_shape(shape):
-        sizes = [sizes_operand(shape, [like])]
-    return emit_op("assemble", (*sizes, *operands), items=tuple(spelled), shape=shape)
+    batch_sizes, shape = with_batch(like, sizes, shape)
+    if not batch_sizes and not is_static_shape(shape):
+        batch_sizes = [sizes_operand(shape, [like])]
+    return emit_op("assemble", (*batch_sizes, *operands), items=tuple(spelled), shape=shape)
 
 
 def _batched_part(part: tuple, flags: tuple, shape: tuple, like: Value) -> tuple:
-    """(item, part, arrays) of one part on an array with the batch in front."""
+    """(item, part, arrays) of one part, for a result with the batch in front."""
     (item, operand, arrays), (_, is_mapped, by_arrays) = part, flags
     found = BatchedIndex(like, shape, item, arrays, by_arrays)
     operand = broadcast_batch(operand, is_mapped, like)

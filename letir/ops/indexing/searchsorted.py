@@ -1,10 +1,11 @@
-"""Places in sorted arrays: searchsorted, digitize. Their results are integers, without derivative.
+"""Searches in sorted arrays: searchsorted, digitize. The results are integers, without derivative.
 
-A batch of values is one call; a batch of sorted arrays is searched one after the other.
+A batch of values is searched by one call; in a batch of sorted arrays each is searched by itself.
 """
 
 import numpy as np
 
+from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
@@ -13,7 +14,7 @@ from letir.ops.define.records import DISCRETE, define
 
 
 def _search_batch(name: str, values: int, record):
-    """The rule of a search whose operand ``values`` is searched for element by element."""
+    """The batching rule of a search for the elements of operand number ``values``."""
     one_by_one = LoopOverExamples(record)
 
     def rule(args, mapped, **attrs):
@@ -28,13 +29,13 @@ def _search_batch(name: str, values: int, record):
 
 
 def _check_one_axis(name: str, kind: ArrayType) -> None:
-    """Raise ShapeError unless the array to search in has one axis."""
+    """Raise ShapeError unless the sorted array has one axis."""
     if kind.ndim != 1:
-        raise ShapeError(f"{name}: what is searched in must have one axis, found {kind.shape}")
+        raise ShapeError(f"{name}: the sorted array must have one axis, found shape {kind.shape}")
 
 
 def _searchsorted_aval(a, v, sorter=None, *, side):
-    """Integers in the shape of the values."""
+    """Indices in the shape of the values."""
     _check_one_axis("searchsorted", a)
     if side not in ("left", "right"):
         raise ShapeError(f"searchsorted: side is 'left' or 'right', found {side!r}")
@@ -42,11 +43,11 @@ def _searchsorted_aval(a, v, sorter=None, *, side):
 
 
 def _searchsorted_prepare(a, v, side="left", sorter=None):
-    """np.searchsorted's call."""
+    """np.searchsorted."""
     return (a, v) if sorter is None else (a, v, sorter), {"side": side}
 
 
-searchsorted = define(
+searchsorted: Primitive = define(
     "searchsorted",
     lambda xp, a, v, sorter=None, *, side="left": xp.searchsorted(a, v, side, sorter),
     _searchsorted_aval,
@@ -62,12 +63,12 @@ searchsorted = define(
 
 
 def _digitize_aval(x, bins, *, right):
-    """Integers in the shape of the values."""
+    """Indices in the shape of the values."""
     _check_one_axis("digitize", bins)
     return ArrayType(np.intp, x.shape)
 
 
-digitize = define(
+digitize: Primitive = define(
     "digitize",
     lambda xp, x, bins, *, right=False: xp.digitize(x, bins, right),
     _digitize_aval,

@@ -1,8 +1,8 @@
 """Sorting: sort, argsort, partition, argpartition, lexsort.
 
-A derivative goes with each element to its new place. Equal elements keep their order there,
-whatever the kind of sort: where elements tie, each has the derivative of one way to break the tie.
-nan sorts behind all numbers, and moves like one.
+Each tangent moves with its element. In the derivative equal elements keep their order, whatever the
+kind of sort: it is the derivative for one way to break the tie. nan sorts after all numbers, and
+its tangent moves with it too.
 """
 
 import numpy as np
@@ -29,17 +29,17 @@ _KINDS = ("quicksort", "heapsort", "mergesort", "stable")
 
 
 def _sort_prepare(a, axis=-1, kind=None, order=None, *, stable=None):
-    """np.sort's call; ``stable=True`` is the kind stable."""
+    """np.sort and np.argsort; ``stable=True`` means ``kind="stable"``."""
     if order is not None:
-        raise ShapeError("sort: order= names fields of structured arrays, and this has none")
+        raise ShapeError("sort: order= names fields of a structured array; this array has none")
     if kind is not None and kind not in _KINDS:
-        raise ShapeError(f"sort: kind={kind!r} is none of {', '.join(_KINDS)}")
+        raise ShapeError(f"sort: kind={kind!r} is not one of {', '.join(_KINDS)}")
     kind = "stable" if stable else kind
     return (a,), {"axis": None if axis is None else as_size(axis), "kind": kind}
 
 
 def _sorted_type(x, *, axis, **_):
-    """The operand's type; in a row without an axis."""
+    """The operand's type, flattened if ``axis`` is None."""
     if axis is None:
         return x.with_shape((x.size,))
     normalize_axes(axis, x.ndim)
@@ -47,7 +47,7 @@ def _sorted_type(x, *, axis, **_):
 
 
 def _sources_type(x, *, axis, **_):
-    """Places in the shape of what is sorted; of a number NumPy makes a row of one."""
+    """Indices in the shape of the operand, flattened if ``axis`` is None or it is a number."""
     if axis is None or not x.shape:
         return ArrayType(np.intp, (x.size,))
     normalize_axes(axis, x.ndim)
@@ -55,25 +55,25 @@ def _sources_type(x, *, axis, **_):
 
 
 def _scatter_back(ct: Value, sources: Value, axis) -> Value:
-    """``ct`` at the places from which sorting took its elements."""
+    """``ct`` moved back to the positions ``sources`` from which sorting took the elements."""
     axis = 0 if axis is None else axis
     arrays, item = spelled_item(item_along(ct, sources, axis))
     return assemble(ct, ((item, ct, arrays),))
 
 
 def _sort_vjp(ct, y, x, *, axis, kind):
-    """Send each cotangent back to the place its element came from."""
+    """Each cotangent at the position that its element came from."""
     by_row = _scatter_back(ct, argsort(x, axis, "stable"), axis)
     return (unbroadcast(reshape(by_row, x) if axis is None else by_row, x),)
 
 
 def _sort_jvp(tangents, y, x, *, axis, kind):
-    """Each tangent at the place its element goes to."""
+    """Each tangent at the position to which its element moves."""
     return take_along_axis(tangents[0], argsort(x, axis, "stable"), axis)
 
 
 def _call_sort(xp, name: str, x, axis, **attrs):
-    """``xp.sort`` or its like, with the keywords that are not None."""
+    """``xp.sort`` or ``xp.argsort`` with the keywords that are not None."""
     given = {key: value for key, value in attrs.items() if value is not None}
     return getattr(xp, name)(x, axis=axis, **given)
 
@@ -104,7 +104,7 @@ argsort = define(
 
 
 def _partition_prepare(a, kth, axis=-1, kind="introselect", order=None):
-    """np.partition's call."""
+    """np.partition and np.argpartition."""
     if order is not None or kind != "introselect":
         raise ShapeError("partition: only kind='introselect' without order= is recorded")
     kth = tuple(map(as_size, kth)) if np.ndim(kth) else as_size(kth)
@@ -112,21 +112,21 @@ def _partition_prepare(a, kth, axis=-1, kind="introselect", order=None):
 
 
 def _partition_sources(x, y, axis) -> Value:
-    """The place in ``x`` of each element of its partition ``y``, by sorting both."""
-    # np.argpartition may order a part in another way than np.partition does
+    """The position in ``x`` of each element of its partition ``y``, found by sorting both."""
+    # not np.argpartition, which may order a part in another way than np.partition does
     along = 0 if axis is None else axis
     ranks = argsort(argsort(y, along, "stable"), along)
     return take_along_axis(argsort(x, axis, "stable"), ranks, along)
 
 
 def _partition_vjp(ct, y, x, *, kth, axis):
-    """Send each cotangent back to the place its element came from."""
+    """Each cotangent at the position that its element came from."""
     by_row = _scatter_back(ct, _partition_sources(x, y, axis), axis)
     return (unbroadcast(reshape(by_row, x) if axis is None else by_row, x),)
 
 
 def _partition_jvp(tangents, y, x, *, kth, axis):
-    """Each tangent at the place its element goes to."""
+    """Each tangent at the position to which its element moves."""
     return take_along_axis(tangents[0], _partition_sources(x, y, axis), axis)
 
 
@@ -151,11 +151,11 @@ argpartition = define(
     batch=along_axis_rule("argpartition"),
 )
 
-# ---- several keys ----
+# ---- lexsort ----
 
 
 def _lexsort_aval(*keys, axis):
-    """Places in the shape of a key."""
+    """Indices in the common shape of the keys."""
     if len({key.shape for key in keys}) != 1:
         listed = ", ".join(str(key.shape) for key in keys) or "none"
         raise ShapeError(f"lexsort: all keys must have one shape, found {listed}")
@@ -166,7 +166,7 @@ def _lexsort_aval(*keys, axis):
 
 @batch_first
 def _batched_lexsort(args, mapped, *, axis):
-    """The rule of lexsort: each key has the batch."""
+    """The batching rule of lexsort, which needs the batch on every key."""
     keys = broadcast_batches(args, mapped)
     return emit_op("lexsort", keys, axis=shift_axes(axis, keys[0].ndim - 1))
 

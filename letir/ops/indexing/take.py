@@ -1,9 +1,10 @@
-"""Elements at given places: take, take_along_axis, choose.
+"""Elements at given indices: take, take_along_axis, choose.
 
-Derivatives go back to the places, and add up where one is there twice.
+Cotangents go back to the elements that were taken, and add up where an index repeats.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -19,22 +20,22 @@ from letir.ops.shape.transpose_join_split import normalize_axes
 _MODES = ("raise", "wrap", "clip")
 
 
-def known_mode(mode) -> str:
-    """``mode`` of an index that is out of bounds."""
+def known_mode(mode: Any) -> str:
+    """``mode``, which says what to do with an index out of bounds. Raises ShapeError if unknown."""
     if mode not in _MODES:
-        raise ShapeError(f"mode={mode!r} is none of {', '.join(_MODES)}")
+        raise ShapeError(f"mode={mode!r} is not one of {', '.join(_MODES)}")
     return mode
 
 
-def as_indices(indices):
-    """Indices as an operand: a list as an integer array."""
+def as_indices(indices: Any) -> Any:
+    """``indices`` as an operand: a list becomes an integer array."""
     if not isinstance(indices, list | tuple | range):
         return indices
     return np.asarray(indices) if len(indices) else np.zeros(0, np.intp)
 
 
 def _apply_mode(indices, n: int, mode: str):
-    """The indices as they mean places below ``n``."""
+    """``indices`` wrapped or clipped to an axis of size ``n``, by ``mode``."""
     if mode == "raise":
         return indices
     if mode == "wrap":
@@ -46,9 +47,9 @@ def _apply_mode(indices, n: int, mode: str):
 
 
 def _take_decompose(x, indices, *, axis=None, mode="raise"):
-    """An index along the axis."""
+    """``x[..., indices, ...]`` along the axis."""
     if indices.type.weak:
-        indices = indices.astype(indices.dtype)  # an index is an array
+        indices = indices.astype(indices.dtype)  # a Python number becomes an array
     if axis is None:
         x, axis = reshape(x, -1), 0
     (axis,) = normalize_axes(axis, x.ndim)
@@ -56,7 +57,7 @@ def _take_decompose(x, indices, *, axis=None, mode="raise"):
 
 
 def _take_impl(xp, x, indices, *, axis=None, mode="raise"):
-    """np.take, with the mode applied first: CuPy's has none, and wraps."""
+    """np.take. The mode is applied first, since CuPy's take has none and wraps."""
     n = _size_along(x, axis)
     if mode == "clip":
         indices = xp.clip(indices, 0, n - 1)
@@ -64,13 +65,13 @@ def _take_impl(xp, x, indices, *, axis=None, mode="raise"):
 
 
 def _size_along(x, axis) -> int:
-    """How long an array is along ``axis``, or in all."""
+    """The size of an array along ``axis``, or its number of elements if ``axis`` is None."""
     shape = getattr(x, "shape", ())
     return math.prod(shape) if axis is None else shape[axis]
 
 
 def _take_prepare(a, indices, axis=None, out=None, mode="raise"):
-    """np.take's call."""
+    """np.take."""
     return (a, as_indices(indices)), {"axis": reduced_axis(a, axis), "mode": known_mode(mode)}
 
 
@@ -84,12 +85,12 @@ take = composite(
 
 
 def _take_along_axis_prepare(arr, indices, axis=-1):
-    """np.take_along_axis' call."""
+    """np.take_along_axis."""
     return (arr, as_indices(indices)), {"axis": None if axis is None else as_size(axis)}
 
 
 def _take_along_axis_decompose(x, indices, *, axis=-1):
-    """An index with steps along all other axes."""
+    """``x`` at ``indices`` along the axis, and at every position of the other axes."""
     if axis is None:
         x, axis = reshape(x, -1), 0
     return x[item_along(x, indices, axis)]
@@ -107,21 +108,21 @@ take_along_axis = composite(
 
 
 def _choose_decompose(a, *choices, mode="raise"):
-    """Of each choice what is chosen, one after the other."""
+    """A chain of ``where``, one for each choice."""
     chosen, out = _apply_mode(a, len(choices), mode), choices[-1]
-    # also of a single one, which is broadcast by it
+    # a single choice too, so that it broadcasts with a
     for i, choice in reversed(list(enumerate(choices[:-1] or choices))):
         out = where(equal(chosen, i), choice, out)
     return out.astype(array_dtype(*[choice.type for choice in choices]))
 
 
 def _choose_prepare(a, choices, out=None, mode="raise"):
-    """np.choose's call: the choices in a list, or along the first axis of an array."""
+    """np.choose, whose choices are a list or lie along the first axis of an array."""
     return (a, *choices), {"mode": known_mode(mode)}
 
 
 def _choose_batch(args, mapped, *, transform=None, **attrs):
-    """All operands broadcast."""
+    """The batching rule of choose, whose operands all broadcast."""
     return emit_op("choose", align_ranks(args, mapped), **attrs)
 
 

@@ -1,10 +1,10 @@
 """``ufunc_at``: the method ``at`` of ufuncs, as a functional update.
 
-``ufunc_at(x, new, *arrays; ufunc="mul", item)`` is a copy of ``x`` on which np.multiply.at has
-worked: at a place that the index names several times it works several times. np.add.at and
-np.subtract.at are ``index_add`` where dtypes agree. Derivatives are there for sums, products,
-quotients and extrema (ties share them equally). A factor of zero has the right first derivative,
-and none of second order through the other factors at its place.
+``ufunc_at(x, new, *arrays; ufunc="mul", item)`` is a copy of ``x`` after np.multiply.at: an element
+that is indexed several times is multiplied several times. np.add.at and np.subtract.at are recorded
+as ``index_add`` where dtypes agree. Sums, products, quotients and extrema have derivatives (ties
+share them equally). A factor of zero has the right first derivative, but lacks the second-order
+terms with the other factors of its element.
 """
 
 from collections.abc import Callable
@@ -36,13 +36,13 @@ from letir.ops.shape.shape_and_creation import broadcast_to, ones_like, zeros_li
 
 
 def _split_operands(rest: tuple, ufunc: str) -> tuple[tuple, tuple]:
-    """(what is written, the arrays of the index)."""
+    """(the written operand, none for a unary ufunc; the arrays of the index)."""
     count = ufunc_of(ufunc).nin - 1
     return rest[:count], rest[count:]
 
 
 def _ufunc_at_impl(xp, x, *rest, ufunc, item):
-    """A copy of ``x``, changed in place by NumPy's own method."""
+    """A copy of ``x`` changed in place by the ufunc's own method ``at``."""
     new, arrays = _split_operands(rest, ufunc)
     out = xp.array(x, copy=True)
     getattr(xp, ufunc_of(ufunc).__name__).at(out, fill_item(item, arrays), *new)
@@ -50,9 +50,9 @@ def _ufunc_at_impl(xp, x, *rest, ufunc, item):
 
 
 def _ufunc_at_aval(x, *rest, ufunc, item):
-    """The first operand's type, to which NumPy casts whatever it computes."""
+    """The type of ``x``, to whose dtype NumPy casts the results."""
     new, arrays = _split_operands(rest, ufunc)
-    # whether there is a loop at all
+    # raises DTypeError if the ufunc has no loop for these dtypes
     PRIMITIVES[ufunc].aval(*[kind.with_shape(()) if kind.shape else kind for kind in (x, *new)])
     if new:
         return added_aval(x, *new, *arrays, item=item)
@@ -60,11 +60,14 @@ def _ufunc_at_aval(x, *rest, ufunc, item):
     return x.with_shape(x.shape)
 
 
-# ---- derivatives: by x, of its shape, and by what is written, of the shape of the part ----
+# ---- derivatives with respect to x (of its shape) and to new (of the shape of the part) ----
 
 
 def _product_partials(y, x, new, item, arrays):
-    """The product of all factors, and of all others: of those that are not 0, if no other is 0."""
+    """(product of all factors at each element, product of all other factors for each new one).
+
+    The other factors are the product of the nonzero ones, or 0 if another factor is 0.
+    """
     by_x = ufunc_at(ones_like(x), item, new, arrays, ufunc="mul")
     if not _may_repeat(item, arrays):
         return by_x, index(x, item, arrays)
@@ -77,22 +80,22 @@ def _product_partials(y, x, new, item, arrays):
 
 
 def _quotient_partials(y, x, new, item, arrays):
-    """1 by all divisors, and the quotient by this one again."""
+    """(1 over all divisors at each element, minus the quotient over this divisor)."""
     by_x = ufunc_at(ones_like(x), item, new, arrays, ufunc="div")
     return by_x, -index(y, item, arrays) / new
 
 
 def _extremum_partials(y, x, new, item, arrays):
-    """Whoever is the extremum, with equal shares."""
+    """1 for the elements that are the extremum, divided equally among ties; else 0."""
     won = equal(index(y, item, arrays), new).astype(x.dtype)
     stayed = equal(x, y).astype(x.dtype)
     winners = index_add(stayed, item, won, arrays)
-    share = 1 / where(equal(winners, 0), 1, winners)  # none: nan, which equals nothing
+    share = 1 / where(equal(winners, 0), 1, winners)  # 0 winners: the extremum is nan
     return stayed * share, won * index(share, item, arrays)
 
 
 def _may_repeat(item, arrays) -> bool:
-    """Whether an index may name a place twice."""
+    """Whether an index may select an element twice."""
     return any(array.dtype.kind != "b" for array in arrays)
 
 
@@ -106,25 +109,27 @@ _PARTIALS: dict[str, Callable] = {
 
 
 def _derivatives_at(y, x, rest, ufunc: str, item) -> tuple[Value, Value, tuple]:
-    """(derivative by x, by what is written, arrays of the index). Raises MissingRule without."""
+    """(derivative with respect to x, to new, arrays of the index). Raises MissingRule if the ufunc
+    has no derivative here.
+    """
     if ufunc not in _PARTIALS:
         raise MissingRule(
             f"{ufunc_of(ufunc).__name__}.at has no derivative\n"
-            "  write x[i] = f(x[i], new), if no place is named twice"
+            "  write x[i] = f(x[i], new), if no element is indexed twice"
         )
     (new,), arrays = _split_operands(rest, ufunc)
     return *_PARTIALS[ufunc](y, x, new, item, arrays), arrays
 
 
 def _ufunc_at_vjp(ct, y, x, *rest, ufunc, item):
-    """The cotangent times the derivatives, read at the index for what is written."""
+    """The cotangent times the derivatives; for ``new`` the cotangent is read at the index."""
     by_x, by_new, arrays = _derivatives_at(y, x, rest, ufunc, item)
     found = cotangent_of_written(index(ct, item, arrays) * by_new, rest[0])
     return unbroadcast(ct * by_x, x), found, *[None] * len(arrays)
 
 
 def _ufunc_at_jvp(tangents, y, x, *rest, ufunc, item):
-    """The tangents times the derivatives, added up at each place."""
+    """The tangents times the derivatives, added up at each element."""
     by_x, by_new, arrays = _derivatives_at(y, x, rest, ufunc, item)
     t_x, t_new = tangents[:2]
     pushed = None
@@ -140,7 +145,7 @@ _write_batch = batched_write("ufunc_at")
 
 @batch_first
 def _change_batch(args, mapped, *, ufunc, item):
-    """The rule of a ufunc of one operand, which writes nothing but what it makes."""
+    """The batching rule for a unary ufunc, which has no written operand."""
     (x, *arrays), (by_x, *by_arrays) = args, mapped
     like = first_mapped(args, mapped)
     x = broadcast_batch(x, by_x, like)
@@ -151,13 +156,13 @@ def _change_batch(args, mapped, *, ufunc, item):
 
 
 def _ufunc_at_batch(args, axes, *, ufunc, item):
-    """The update of all examples at once, each at its own places."""
+    """The batching rule: one update for all examples, each at its own indices."""
     rule = _write_batch if ufunc_of(ufunc).nin == 2 else _change_batch
     return rule(args, axes, ufunc=ufunc, item=item)
 
 
 def _ufunc_at_source(write, x, *rest, ufunc, item):
-    """A copy, and the call of the method."""
+    """A copy of x, then a call of the method."""
     new, arrays = _split_operands(rest, ufunc)
     out, place = write.result(), item_text(write, item, arrays)
     entries = item if type(item) is tuple else (item,)
@@ -170,7 +175,9 @@ def _ufunc_at_source(write, x, *rest, ufunc, item):
 
 
 def _ufunc_at_prepare(x, item, new=None, arrays=None, *, ufunc):
-    """``np.<ufunc>.at(x, item, new)``; with ``arrays`` the item is spelled already."""
+    """``np.<ufunc>.at(x, item, new)``. With ``arrays`` given, ``item`` has ``Here`` in their
+    place.
+    """
     (x, *arrays), attrs = index_prepare(x, item, arrays)
     return (x, *(() if new is None else (new,)), *arrays), attrs | {"ufunc": ufunc}
 

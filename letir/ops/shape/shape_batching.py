@@ -31,7 +31,7 @@ def refuse_mapped_shape(name: str, sizes: Sequence, mapped: tuple) -> None:
         raise MissingRule(f"{name} has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}")
 
 
-def with_batch(x: Value, sizes: list, shape: tuple | None, ones: int = 0) -> tuple[list, tuple]:
+def with_batch(x: Value, sizes: Sequence, shape: tuple | None, ones: int = 0) -> tuple[list, tuple]:
     """(operands, attribute) for a shape with the batch size of ``x`` and ``ones`` axes of length 1
     in front of it.
     """
@@ -51,7 +51,7 @@ def _sized(name: str, x: Value, sizes: list, shape: tuple | None, **attrs) -> Va
     return emit_with_shape(name, x, shape, x, **attrs)
 
 
-def rank_of_shape(sizes: list, shape: tuple | None) -> int:
+def rank_of_shape(sizes: Sequence, shape: tuple | None) -> int:
     """The number of sizes in a shape. Raises MissingRule if it is unknown."""
     if shape is not None:
         return len(shape)

@@ -154,7 +154,7 @@ def test_of_equal_values_the_first_has_the_derivative():
 
 
 def test_a_batch_cannot_hold_results_of_different_lengths():
-    with pytest.raises(TraceError, match="use a mask in place of what it selects"):
+    with pytest.raises(TraceError, match="use the mask itself, not what it selects"):
         lt.vmap(lt.trace(lambda x: np.unique(x).sum(), X[0]))(X)
     with pytest.raises(TraceError, match="vmap records one example"):
         lt.vmap(lambda x: np.unique(x).sum())(X)
