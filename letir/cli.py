@@ -12,6 +12,7 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -80,12 +81,12 @@ def error_notes(error: Exception) -> list[str]:
 # ---- the commands ----
 
 
-def demo_command(options) -> int:
+def demo_command(options: argparse.Namespace) -> int:
     """Train a classifier written in plain NumPy."""
     return 0 if tell_story(QUICK if options.quick else FULL, options.save) else 1
 
 
-def trace_command(options) -> int:
+def trace_command(options: argparse.Namespace) -> int:
     """Record a function of a Python file."""
     program = trace(function_in(options.function), *map(parse_argument, options.arg))
     save(program, options.output)
@@ -93,7 +94,7 @@ def trace_command(options) -> int:
     return 0
 
 
-def show_command(options) -> int:
+def show_command(options: argparse.Namespace) -> int:
     """Print a program."""
     if options.listing:
         print(program_in(options.file).listing().rstrip())
@@ -104,14 +105,14 @@ def show_command(options) -> int:
     return 0
 
 
-def check_command(options) -> int:
+def check_command(options: argparse.Namespace) -> int:
     """Check that a file holds a well-formed program."""
     program = check(program_in(options.file))
     print(f"{options.file}: well-formed, {describe_program(program)}")
     return 0
 
 
-def run_command(options) -> int:
+def run_command(options: argparse.Namespace) -> int:
     """Replay a program on arrays."""
     program = program_in(options.file)
     paths = output_paths(options.out, len(program.ret.args))  # wrong options fail before a long run
@@ -123,7 +124,7 @@ def run_command(options) -> int:
     return 0
 
 
-def grad_command(options) -> int:
+def grad_command(options: argparse.Namespace) -> int:
     """Differentiate a program."""
     argnums = options.argnums[0] if len(options.argnums) == 1 else tuple(options.argnums)
     program = (value_and_grad if options.value else grad)(program_in(options.file), argnums)
@@ -132,7 +133,7 @@ def grad_command(options) -> int:
     return 0
 
 
-def optimize_command(options) -> int:
+def optimize_command(options: argparse.Namespace) -> int:
     """Run the optimising passes, and say what each of them changed."""
     program, steps = program_in(options.file), []
 
@@ -151,7 +152,7 @@ def optimize_command(options) -> int:
     return 0
 
 
-def diff_command(options) -> int:
+def diff_command(options: argparse.Namespace) -> int:
     """Show two programs side by side, aligned."""
     print(diff(program_in(options.first), program_in(options.second)))
     return 0
@@ -186,7 +187,7 @@ def describe_program(program: Lambda) -> str:
     return ", ".join(f"{n} {what}{'' if n == 1 else 's'}" for n, what in counts)
 
 
-def parse_argument(text: str):
+def parse_argument(text: str) -> Any:
     """The array in a .npy file, or a Python number."""
     for number in (int, float, complex):  # a number if it reads as one: name files otherwise
         try:
@@ -240,7 +241,7 @@ def function_in(place: str) -> Callable:
 # ---- the command line ----
 
 
-def cli_option(*names: str, **settings) -> tuple[tuple, dict]:
+def cli_option(*names: str, **settings: Any) -> tuple[tuple, dict]:
     """What ``add_argument`` takes."""
     return names, settings
 

@@ -11,6 +11,8 @@ sum 10.0 of [1. 9.]
 array([1., 9.])
 """
 
+from typing import Any
+
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
@@ -24,17 +26,17 @@ __all__ = ["print"]
 class _Anything:
     """Stands for a value while a text is tried out: any format and part of it is fine."""
 
-    def __format__(self, spec):
+    def __format__(self, spec: str) -> str:
         return ""
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> "_Anything":
         return self
 
-    def __getitem__(self, item):
+    def __getitem__(self, item: Any) -> "_Anything":
         return self
 
 
-def print(text: str, *values, **named) -> None:
+def print(text: str, *values: Any, **named: Any) -> None:
     """Print ``text`` with the values in its braces, as ``text.format`` fills them in.
 
     While a function is traced nothing is printed, but recorded: each run of the program prints, in

@@ -50,7 +50,7 @@ class ParseError(LetirError):
         where = "" if line is None else f"line {line}, column {column}: "
         super().__init__(where + message)
 
-    def __reduce__(self):
+    def __reduce__(self) -> tuple:
         return _parse_error, (type(self), self.args, self.line, self.column)
 
 

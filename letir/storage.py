@@ -1,6 +1,7 @@
 """``save`` and ``load`` of programs and Gradients: one file, read without running anything."""
 
 import os
+from typing import Any
 
 from letir.ad.gradient_program import Gradient
 from letir.ast.terms import Lambda, Local, Ret
@@ -59,7 +60,7 @@ def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gr
             f"{path} holds neither a program nor a Gradient, but {', '.join(programs) or 'nothing'}"
             "\n  use load_programs of letir.ast.text.files"
         )
-    numbers = {
+    numbers: dict[str, Any] = {
         name: tuple(value) if type(value) is list else value for name, value in about.items()
     }
     return Gradient(programs["f"], programs["df"], out_tree=programs["results"].out_tree, **numbers)

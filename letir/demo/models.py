@@ -17,7 +17,7 @@ def new_layers(sizes: tuple[int, ...], rng: np.random.Generator) -> list[dict]:
     ]
 
 
-def scores(layers: list[dict], images):
+def scores(layers: list[dict], images: np.ndarray) -> np.ndarray:
     """How much each image looks like each class: (images, pixels) gives (images, classes)."""
     *hidden, last = layers
     for layer in hidden:
@@ -25,7 +25,7 @@ def scores(layers: list[dict], images):
     return images @ last["weights"] + last["bias"]
 
 
-def loss(layers: list[dict], images, targets):
+def loss(layers: list[dict], images: np.ndarray, targets: np.ndarray) -> np.floating:
     """Mean cross entropy of softmax(scores) with ``targets``, a row of 0s and a 1 an image."""
     z = scores(layers, images)
     z = z - z.max(axis=1, keepdims=True)  # exp cannot overflow; the loss is the same
@@ -41,7 +41,9 @@ def descent_step(layers: list[dict], slopes: list[dict], rate: float) -> list[di
     ]
 
 
-def loss_and_slopes(layers: list[dict], images, targets) -> tuple[float, list[dict]]:
+def loss_and_slopes(
+    layers: list[dict], images: np.ndarray, targets: np.ndarray
+) -> tuple[float, list[dict]]:
     """``loss`` and its gradient by the layers, derived by hand."""
     inputs = [images]
     for layer in layers[:-1]:

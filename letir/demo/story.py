@@ -4,7 +4,7 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import TextIO
+from typing import Any, TextIO
 
 import numpy as np
 from attrs import frozen
@@ -105,7 +105,7 @@ def training_step(gradient: Callable, layers: list, batch: Digits) -> Callable:
 def save_and_reload(layers: list, held_out: Digits, path: Path, out: TextIO) -> bool:
     """Save the trained program, load it again and let it read the held-out images."""
     save(predictor(layers, held_out.images), path)
-    program = load(path)
+    program: Any = load(path)  # not a Gradient
     right = accuracy(run_forward(program, held_out.images), held_out)
     print(
         f"\nSaved as {path.name}: {len(program)} binds, {path.stat().st_size / 1024:.0f} KiB; "

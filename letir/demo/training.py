@@ -1,6 +1,7 @@
 """Training by replay: the loss is recorded once, its gradient program is run on every batch."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -22,10 +23,10 @@ class Digits:
     labels: np.ndarray
     targets: np.ndarray
 
-    def __len__(self):
+    def __len__(self) -> int:
         return len(self.labels)
 
-    def __getitem__(self, item) -> "Digits":
+    def __getitem__(self, item: Any) -> "Digits":
         return Digits(self.images[item], self.labels[item], self.targets[item])
 
 
@@ -47,13 +48,17 @@ class Model:
     gradient: Lambda
 
     @classmethod
-    def recorded(cls, name: str, sizes: tuple[int, ...], batch: Digits, rng) -> "Model":
+    def recorded(
+        cls, name: str, sizes: tuple[int, ...], batch: Digits, rng: np.random.Generator
+    ) -> "Model":
         """Record the loss of new layers of these sizes on ``batch``, and differentiate it."""
         layers = new_layers(sizes, rng)
         program = trace(loss, layers, batch.images, batch.targets)
         return cls(name, layers, program, value_and_grad(program))
 
-    def epochs(self, digits: Digits, count: int, rate: float, rng) -> Iterator[tuple[list, float]]:
+    def epochs(
+        self, digits: Digits, count: int, rate: float, rng: np.random.Generator
+    ) -> Iterator[tuple[list, float]]:
         """(layers, mean loss) after each pass over ``digits``, in batches as the recorded one."""
         layers = self.layers
         for _ in range(count):
@@ -67,11 +72,11 @@ class Model:
             yield layers, float(np.mean(values))
 
 
-def predictor(layers: list, images) -> Lambda:
+def predictor(layers: list, images: np.ndarray) -> Lambda:
     """The program that reads digits: the trained layers are constants in it."""
     return trace(lambda images: scores(layers, images).argmax(axis=1), images)
 
 
-def accuracy(labels, digits: Digits) -> float:
+def accuracy(labels: np.ndarray, digits: Digits) -> float:
     """The share of images whose label is right."""
     return float((labels == digits.labels).mean())

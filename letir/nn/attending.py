@@ -1,5 +1,8 @@
 """Attention of several heads."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from letir.errors import ShapeError
 from letir.ops.nn.attention import attention
 from letir.ops.nn.embedding_linear_dropout import linear
@@ -8,8 +11,16 @@ from letir.ops.shape.transpose_join_split import transpose
 
 
 def multi_head_attention(
-    query, key, value, weights, biases=(None,) * 4, *, heads, mask=None, causal=False
-):
+    query: Any,
+    key: Any,
+    value: Any,
+    weights: Sequence,
+    biases: Sequence = (None,) * 4,
+    *,
+    heads: int,
+    mask: Any = None,
+    causal: bool = False,
+) -> Any:
     """Attention of ``heads`` parts of the features each by itself.
 
     ``query``: (..., L, features); ``key`` and ``value``: (..., S, features). ``weights``: of the
@@ -31,7 +42,7 @@ def multi_head_attention(
     return linear(reshape(found, (*found.shape[:-2], -1)), *maps[3])
 
 
-def split_heads(x, heads: int):
+def split_heads(x: Any, heads: int) -> Any:
     """(..., L, features) as (..., heads, L, features / heads)."""
     if x.shape[-1] % heads:
         raise ShapeError(f"multi_head_attention: {heads} heads do not divide {x.shape[-1]}")

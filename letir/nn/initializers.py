@@ -11,6 +11,7 @@ can stand for any other.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -30,17 +31,17 @@ GAINS = {
 # ---- given numbers ----
 
 
-def zeros(key, shape, dtype=np.float64):
+def zeros(key: Any, shape: tuple, dtype: Any = np.float64) -> np.ndarray:
     """Zeros."""
     return np.zeros(shape, dtype)
 
 
-def ones(key, shape, dtype=np.float64):
+def ones(key: Any, shape: tuple, dtype: Any = np.float64) -> np.ndarray:
     """Ones."""
     return np.ones(shape, dtype)
 
 
-def constant(key, shape, value, dtype=np.float64):
+def constant(key: Any, shape: tuple, value: Any, dtype: Any = np.float64) -> np.ndarray:
     """``value`` everywhere."""
     return np.full(shape, value, dtype)
 
@@ -48,17 +49,28 @@ def constant(key, shape, value, dtype=np.float64):
 # ---- random numbers ----
 
 
-def uniform(key, shape, low=0.0, high=1.0, dtype=np.float64):
+def uniform(
+    key: Any, shape: tuple, low: float = 0.0, high: float = 1.0, dtype: Any = np.float64
+) -> Any:
     """Evenly distributed numbers in [low, high)."""
     return PRIMITIVES["random_uniform"](key, shape, low, high, dtype)
 
 
-def normal(key, shape, mean=0.0, std=1.0, dtype=np.float64):
+def normal(
+    key: Any, shape: tuple, mean: float = 0.0, std: float = 1.0, dtype: Any = np.float64
+) -> Any:
     """Normal numbers."""
     return PRIMITIVES["random_normal"](key, shape, mean, std, dtype)
 
 
-def truncated_normal(key, shape, mean=0.0, std=1.0, bound=2.0, dtype=np.float64):
+def truncated_normal(
+    key: Any,
+    shape: tuple,
+    mean: float = 0.0,
+    std: float = 1.0,
+    bound: float = 2.0,
+    dtype: Any = np.float64,
+) -> Any:
     """Normal numbers no farther from ``mean`` than ``bound`` times ``std``. Needs SciPy."""
     drawn = PRIMITIVES["random_truncated_normal"](key, -bound, bound, shape, dtype)
     return drawn * std + mean
@@ -72,7 +84,7 @@ def fan_in_and_out(shape: tuple) -> tuple[int, int]:
     return shape[1] * kernel, shape[0] * kernel
 
 
-def glorot_uniform(key, shape, gain=1.0, dtype=np.float64):
+def glorot_uniform(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float64) -> Any:
     """Evenly distributed, of variance 2 / (inputs + outputs).
 
     Glorot and Bengio, Understanding the difficulty of training deep feedforward networks, 2010.
@@ -81,12 +93,12 @@ def glorot_uniform(key, shape, gain=1.0, dtype=np.float64):
     return uniform(key, shape, -bound, bound, dtype)
 
 
-def glorot_normal(key, shape, gain=1.0, dtype=np.float64):
+def glorot_normal(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float64) -> Any:
     """Normal, of variance 2 / (inputs + outputs)."""
     return normal(key, shape, 0.0, gain * math.sqrt(2 / sum(fan_in_and_out(shape))), dtype)
 
 
-def he_uniform(key, shape, nonlinearity="relu", dtype=np.float64):
+def he_uniform(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = np.float64) -> Any:
     """Evenly distributed, so that variances stay through layers of this nonlinearity.
 
     He, Zhang, Ren and Sun, Delving deep into rectifiers, ICCV 2015.
@@ -95,12 +107,12 @@ def he_uniform(key, shape, nonlinearity="relu", dtype=np.float64):
     return uniform(key, shape, -bound, bound, dtype)
 
 
-def he_normal(key, shape, nonlinearity="relu", dtype=np.float64):
+def he_normal(key: Any, shape: tuple, nonlinearity: str = "relu", dtype: Any = np.float64) -> Any:
     """Normal, so that variances stay through layers of this nonlinearity."""
     return normal(key, shape, 0.0, GAINS[nonlinearity] / math.sqrt(fan_in_and_out(shape)[0]), dtype)
 
 
-def orthogonal(key, shape, gain=1.0, dtype=np.float64):
+def orthogonal(key: Any, shape: tuple, gain: float = 1.0, dtype: Any = np.float64) -> np.ndarray:
     """Rows (or columns, if there are more rows) that are orthonormal, times ``gain``.
 
     Saxe, McClelland and Ganguli, Exact solutions to the nonlinear dynamics of learning in deep

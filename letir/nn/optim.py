@@ -38,13 +38,13 @@ class Optimizer:
     update: Callable[[Any, Any, Any], tuple[Any, Any]]
 
 
-def zeros_like_params(params):
+def zeros_like_params(params: Any) -> Any:
     """Zeros for each parameter."""
     leaves, spec = flatten(params)
     return spec.unflatten([np.zeros_like(leaf) for leaf in leaves])
 
 
-def map_leaves(function: Callable, *trees) -> tuple:
+def map_leaves(function: Callable, *trees: Any) -> tuple:
     """The trees of what ``function`` of the leaves gives, which is a tuple."""
     leaves, spec = flatten(trees[0])
     columns = [leaves]
@@ -57,12 +57,12 @@ def map_leaves(function: Callable, *trees) -> tuple:
     return tuple([spec.unflatten(column) for column in zip(*rows, strict=True)])
 
 
-def cast_to_leaf(number, leaf):
+def cast_to_leaf(number: Any, leaf: Any) -> Any:
     """A number in the dtype of a leaf, which it would widen else."""
     return number.astype(leaf.dtype) if hasattr(number, "dtype") else number
 
 
-def rate_at_step(learning_rate, step):
+def rate_at_step(learning_rate: float | Callable, step: Any) -> Any:
     """The learning rate of this step."""
     return learning_rate(step) if callable(learning_rate) else learning_rate
 
@@ -72,7 +72,12 @@ FIRST_STEP = np.int64(0)  # no Python number, which the count would not stay
 # ---- optimisers ----
 
 
-def sgd(learning_rate, momentum=0.0, nesterov=False, weight_decay=0.0) -> Optimizer:
+def sgd(
+    learning_rate: float | Callable,
+    momentum: float = 0.0,
+    nesterov: bool = False,
+    weight_decay: float = 0.0,
+) -> Optimizer:
     """Steepest descent; with ``momentum`` along a sum of gradients that fade by that factor.
 
     Sutskever, Martens, Dahl and Hinton, On the importance of initialization and momentum, 2013.
@@ -98,12 +103,20 @@ def sgd(learning_rate, momentum=0.0, nesterov=False, weight_decay=0.0) -> Optimi
     return Optimizer(init, update)
 
 
-def momentum(learning_rate, decay=0.9, nesterov=False) -> Optimizer:
+def momentum(
+    learning_rate: float | Callable, decay: float = 0.9, nesterov: bool = False
+) -> Optimizer:
     """``sgd`` with momentum."""
     return sgd(learning_rate, momentum=decay, nesterov=nesterov)
 
 
-def adam(learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.0) -> Optimizer:
+def adam(
+    learning_rate: float | Callable = 1e-3,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    weight_decay: float = 0.0,
+) -> Optimizer:
     """Gradients divided by the root of their mean square; ``weight_decay`` is added to them.
 
     Kingma and Ba, Adam, ICLR 2015.
@@ -111,7 +124,13 @@ def adam(learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, weight_decay=0.0) -> Op
     return build_adam(learning_rate, b1, b2, eps, added=weight_decay, taken=0.0)
 
 
-def adamw(learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-2) -> Optimizer:
+def adamw(
+    learning_rate: float | Callable = 1e-3,
+    b1: float = 0.9,
+    b2: float = 0.999,
+    eps: float = 1e-8,
+    weight_decay: float = 1e-2,
+) -> Optimizer:
     """``adam`` with a ``weight_decay`` of the parameters themselves.
 
     Loshchilov and Hutter, Decoupled weight decay regularization, ICLR 2019.
@@ -119,7 +138,9 @@ def adamw(learning_rate=1e-3, b1=0.9, b2=0.999, eps=1e-8, weight_decay=1e-2) -> 
     return build_adam(learning_rate, b1, b2, eps, added=0.0, taken=weight_decay)
 
 
-def build_adam(learning_rate, b1, b2, eps, *, added: float, taken: float) -> Optimizer:
+def build_adam(
+    learning_rate: float | Callable, b1: float, b2: float, eps: float, *, added: float, taken: float
+) -> Optimizer:
     """adam and adamw, which differ in what the weight decay is taken of."""
 
     def init(params):
@@ -148,7 +169,9 @@ def build_adam(learning_rate, b1, b2, eps, *, added: float, taken: float) -> Opt
     return Optimizer(init, update)
 
 
-def rmsprop(learning_rate=1e-2, decay=0.99, eps=1e-8) -> Optimizer:
+def rmsprop(
+    learning_rate: float | Callable = 1e-2, decay: float = 0.99, eps: float = 1e-8
+) -> Optimizer:
     """Gradients divided by the root of their fading mean square. Tieleman and Hinton, 2012."""
 
     def init(params):
@@ -167,7 +190,7 @@ def rmsprop(learning_rate=1e-2, decay=0.99, eps=1e-8) -> Optimizer:
     return Optimizer(init, update)
 
 
-def adagrad(learning_rate=1e-2, eps=1e-10) -> Optimizer:
+def adagrad(learning_rate: float | Callable = 1e-2, eps: float = 1e-10) -> Optimizer:
     """Gradients divided by the root of the sum of their squares.
 
     Duchi, Hazan and Singer, Adaptive subgradient methods, JMLR 2011.
@@ -192,7 +215,7 @@ def adagrad(learning_rate=1e-2, eps=1e-10) -> Optimizer:
 # ---- gradients and rates ----
 
 
-def global_norm(tree):
+def global_norm(tree: Any) -> Any:
     """The 2-norm of all numbers in a pytree, with a derivative of 0 at 0.
 
     >>> float(global_norm({"a": np.array([3.0]), "b": 4.0}))
@@ -201,7 +224,7 @@ def global_norm(tree):
     return safe_sqrt(sum([np.sum(leaf * leaf) for leaf in flatten(tree)[0]]))
 
 
-def clip_by_global_norm(tree, most: float):
+def clip_by_global_norm(tree: Any, most: float) -> Any:
     """A pytree, scaled down to a ``global_norm`` of ``most`` if that is greater.
 
     >>> clip_by_global_norm([np.array([3.0]), np.array([4.0])], 1.0)
@@ -230,6 +253,6 @@ def cosine_decay(learning_rate: float, steps: int, last: float = 0.0) -> Callabl
     return rate
 
 
-def warmup(learning_rate, steps: int) -> Callable:
+def warmup(learning_rate: float | Callable, steps: int) -> Callable:
     """A learning rate, or a function that gives it, that rises from 0 over ``steps`` steps."""
     return lambda step: rate_at_step(learning_rate, step) * np.minimum((step + 1) / steps, 1.0)

@@ -6,6 +6,7 @@ layer after layer. Weights are those of PyTorch: ``w_ih`` of shape (gates * hidd
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from letir.ops.elementwise.ufuncs import tanh
 from letir.ops.nn.activations import relu, sigmoid
@@ -18,7 +19,15 @@ NONLINEARITIES = {"tanh": tanh, "relu": relu}
 # ---- one step ----
 
 
-def rnn_cell(x, h, w_ih, w_hh, b_ih=None, b_hh=None, nonlinearity="tanh"):
+def rnn_cell(
+    x: Any,
+    h: Any,
+    w_ih: Any,
+    w_hh: Any,
+    b_ih: Any = None,
+    b_hh: Any = None,
+    nonlinearity: str = "tanh",
+) -> Any:
     """The next state: tanh of what x and h give, linearly. Elman, Finding structure in time, 1990.
 
     ``x``: shape (..., inputs); ``h``: (..., hidden).
@@ -26,7 +35,9 @@ def rnn_cell(x, h, w_ih, w_hh, b_ih=None, b_hh=None, nonlinearity="tanh"):
     return NONLINEARITIES[nonlinearity](linear(x, w_ih, b_ih) + linear(h, w_hh, b_hh))
 
 
-def lstm_cell(x, h, c, w_ih, w_hh, b_ih=None, b_hh=None):
+def lstm_cell(
+    x: Any, h: Any, c: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None
+) -> tuple:
     """The next state (h, c) of a long short-term memory.
 
     The gates are, in this order, input, forget, new and output. Hochreiter and Schmidhuber, Long
@@ -38,7 +49,7 @@ def lstm_cell(x, h, c, w_ih, w_hh, b_ih=None, b_hh=None):
     return sigmoid(leave) * tanh(c), c
 
 
-def gru_cell(x, h, w_ih, w_hh, b_ih=None, b_hh=None):
+def gru_cell(x: Any, h: Any, w_ih: Any, w_hh: Any, b_ih: Any = None, b_hh: Any = None) -> Any:
     """The next state of a gated recurrent unit, whose gates are reset, update and new.
 
     Cho et al., Learning phrase representations using RNN encoder-decoder, EMNLP 2014.
@@ -53,7 +64,14 @@ def gru_cell(x, h, w_ih, w_hh, b_ih=None, b_hh=None):
 # ---- sequences ----
 
 
-def rnn(x, h0, layers, nonlinearity="tanh", dropout_rate=0.0, key=None):
+def rnn(
+    x: Any,
+    h0: Any,
+    layers: Sequence,
+    nonlinearity: str = "tanh",
+    dropout_rate: float = 0.0,
+    key: Any = None,
+) -> tuple:
     """(the states of the last layer at all steps, the last states of all layers).
 
     ``x``: shape (steps, ..., inputs); ``h0``: (layers, ..., hidden); ``layers``: the weights
@@ -68,7 +86,7 @@ def rnn(x, h0, layers, nonlinearity="tanh", dropout_rate=0.0, key=None):
     return outs, h
 
 
-def gru(x, h0, layers, dropout_rate=0.0, key=None):
+def gru(x: Any, h0: Any, layers: Sequence, dropout_rate: float = 0.0, key: Any = None) -> tuple:
     """``rnn`` of gated recurrent units."""
 
     def cell(x, state, *weights):
@@ -78,7 +96,9 @@ def gru(x, h0, layers, dropout_rate=0.0, key=None):
     return outs, h
 
 
-def lstm(x, h0, c0, layers, dropout_rate=0.0, key=None):
+def lstm(
+    x: Any, h0: Any, c0: Any, layers: Sequence, dropout_rate: float = 0.0, key: Any = None
+) -> tuple:
     """(the states h of the last layer at all steps, (h, c) of all layers after the last step).
 
     As ``rnn``, with a second state ``c0``.
@@ -96,26 +116,30 @@ def lstm(x, h0, c0, layers, dropout_rate=0.0, key=None):
     return unroll_layers(cell, x, (h0, c0), layers, dropout_rate, key)
 
 
-def unroll_layers(cell: Callable, x, states: tuple, layers: Sequence, rate: float, key) -> tuple:
+def unroll_layers(
+    cell: Callable, x: Any, states: tuple, layers: Sequence, rate: float, key: Any
+) -> tuple:
     """(the first states of the last layer at all steps, all last states), of a ``cell`` that makes
     the next states.
     """
     # all states first, layer by layer, as listings of such networks have them [A2]
     first = [[state[i] for i in range(len(layers))] for state in states]
-    steps, last = None, []
+    steps: list | None = None
+    last: list[tuple] = []
     for i, weights in enumerate(layers):
-        state, source, made = tuple([each[i] for each in first]), steps, []
+        state, source = tuple([each[i] for each in first]), steps
+        made: list = []
         for t in range(x.shape[0]):
             state = tuple(cell(x[t] if source is None else source[t], state, *weights))
             made.append(state[0])
         steps = made
         if rate and key is not None and i + 1 < len(layers):
-            steps = list(drop_outputs(steps, rate, key, i))
+            steps = drop_outputs(steps, rate, key, i)
         last.append(state)
     return stack(steps), tuple([stack(parts) for parts in zip(*last, strict=True)])
 
 
-def drop_outputs(steps: list, rate: float, key, layer: int):
+def drop_outputs(steps: list, rate: float, key: Any, layer: int) -> list:
     """The outputs of a layer with some set to 0, by a key that belongs to the layer."""
     key = key if getattr(key, "shape", ()) else random_key(key)  # of a seed
     found = dropout(stack(steps), random_fold_in(key, layer), rate=rate)

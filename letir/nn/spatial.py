@@ -6,6 +6,8 @@ n / stride places, rounded up.
 """
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 from letir.ast.builder import Value
 from letir.ast.primitive import Primitive
@@ -18,7 +20,7 @@ from letir.ops.shape.shape_and_creation import reshape
 # ---- settings ----
 
 
-def ints_per_axis(value, count: int, what: str) -> tuple:
+def ints_per_axis(value: Any, count: int, what: str) -> tuple:
     """One int for each of ``count`` axes."""
     found = (value,) * count if isinstance(value, int) else tuple(value)
     if len(found) != count:
@@ -26,7 +28,9 @@ def ints_per_axis(value, count: int, what: str) -> tuple:
     return found
 
 
-def padding_pairs(padding, sizes: tuple, kernel: tuple, stride: tuple, dilation: tuple) -> tuple:
+def padding_pairs(
+    padding: Any, sizes: tuple, kernel: tuple, stride: tuple, dilation: tuple
+) -> tuple:
     """The padding before and after each axis."""
     if padding == "valid":
         padding = 0
@@ -41,7 +45,7 @@ def padding_pairs(padding, sizes: tuple, kernel: tuple, stride: tuple, dilation:
     return tuple([(p, p) if isinstance(p, int) else tuple(p) for p in each])
 
 
-def check_rank(name: str, x, axes: int) -> None:
+def check_rank(name: str, x: Any, axes: int) -> None:
     """Raise ShapeError unless x has ``axes`` axes beside the batch and the channels."""
     if x.ndim != axes + 2:
         raise ShapeError(
@@ -50,12 +54,12 @@ def check_rank(name: str, x, axes: int) -> None:
         )
 
 
-def add_bias(out, bias):
+def add_bias(out: Any, bias: Any) -> Any:
     """``out`` with one number a channel added."""
     return out if bias is None else out + reshape(bias, (-1, *[1] * (out.ndim - 2)))
 
 
-def apply_checked(record: Primitive, *operands, **attrs):
+def apply_checked(record: Primitive, *operands: Any, **attrs: Any) -> Any:
     """``record`` on these operands, whose shapes are checked outside of traces too."""
     if not any(isinstance(x, Value) for x in operands):
         record.aval(*map(type_of, operands), **record.complete(attrs))
@@ -65,7 +69,15 @@ def apply_checked(record: Primitive, *operands, **attrs):
 # ---- convolutions ----
 
 
-def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv1d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: Any = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Any:
     """The sums of products of ``weight`` with what it sees at each place along the last axis.
 
     ``x``: shape (N, channels, size); ``weight``: (outputs, channels / groups, kernel); ``bias``:
@@ -78,12 +90,30 @@ def conv1d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
     return apply_convolution("conv1d", 1, x, weight, bias, stride, padding, dilation, groups)
 
 
-def conv2d(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
+def conv2d(
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: Any = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Any:
     """``conv1d`` along the last two axes, for a kernel of shape (rows, columns)."""
     return apply_convolution("conv2d", 2, x, weight, bias, stride, padding, dilation, groups)
 
 
-def apply_convolution(name: str, axes: int, x, weight, bias, stride, padding, dilation, groups):
+def apply_convolution(
+    name: str,
+    axes: int,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: int | Sequence[int] | None,
+    padding: Any,
+    dilation: int | Sequence[int],
+    groups: int,
+) -> Any:
     """A convolution along the last ``axes`` axes."""
     check_rank(name, x, axes)
     stride, dilation = (
@@ -98,8 +128,15 @@ def apply_convolution(name: str, axes: int, x, weight, bias, stride, padding, di
 
 
 def conv_transpose1d(
-    x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
-):
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: Any = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Any:
     """The transpose of ``conv1d``: each element of x times ``weight``, added where conv1d reads.
 
     ``x``: shape (N, channels, size); ``weight``: (channels, outputs / groups, kernel). The result
@@ -114,16 +151,32 @@ def conv_transpose1d(
 
 
 def conv_transpose2d(
-    x, weight, bias=None, stride=1, padding=0, output_padding=0, groups=1, dilation=1
-):
+    x: Any,
+    weight: Any,
+    bias: Any = None,
+    stride: int | Sequence[int] = 1,
+    padding: Any = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Any:
     """``conv_transpose1d`` along the last two axes."""
     given = (stride, padding, output_padding, groups, dilation)
     return apply_transposed("conv_transpose2d", 2, x, weight, bias, *given)
 
 
 def apply_transposed(
-    name, axes, x, weight, bias, stride, padding, output_padding, groups, dilation
-):
+    name: str,
+    axes: int,
+    x: Any,
+    weight: Any,
+    bias: Any,
+    stride: int | Sequence[int] | None,
+    padding: Any,
+    output_padding: int | Sequence[int],
+    groups: int,
+    dilation: int | Sequence[int],
+) -> Any:
     """The transpose of a convolution along the last ``axes`` axes."""
     check_rank(name, x, axes)
     stride, dilation = (
@@ -150,7 +203,14 @@ def apply_transposed(
 # ---- pooling ----
 
 
-def max_pool1d(x, window, stride=None, padding=0, dilation=1, ceil_mode=False):
+def max_pool1d(
+    x: Any,
+    window: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: Any = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+) -> Any:
     """The maximum in each window along the last axis; windows follow each other unless ``stride``
     says otherwise. Ties share the gradient.
 
@@ -163,12 +223,27 @@ def max_pool1d(x, window, stride=None, padding=0, dilation=1, ceil_mode=False):
     return apply_max_pool(1, x, window, stride, padding, dilation, ceil_mode)
 
 
-def max_pool2d(x, window, stride=None, padding=0, dilation=1, ceil_mode=False):
+def max_pool2d(
+    x: Any,
+    window: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: Any = 0,
+    dilation: int | Sequence[int] = 1,
+    ceil_mode: bool = False,
+) -> Any:
     """``max_pool1d`` along the last two axes."""
     return apply_max_pool(2, x, window, stride, padding, dilation, ceil_mode)
 
 
-def apply_max_pool(axes: int, x, window, stride, padding, dilation, ceil_mode: bool):
+def apply_max_pool(
+    axes: int,
+    x: Any,
+    window: int | Sequence[int],
+    stride: int | Sequence[int] | None,
+    padding: Any,
+    dilation: int | Sequence[int],
+    ceil_mode: bool,
+) -> Any:
     """The maximum in each window along the last ``axes`` axes."""
     window, dilation = (
         ints_per_axis(window, axes, "window"),
@@ -180,7 +255,10 @@ def apply_max_pool(axes: int, x, window, stride, padding, dilation, ceil_mode: b
     if ceil_mode:
         settings = zip(sizes, window, stride, dilation, padding, strict=True)
         padding = tuple(
-            [(pair[0], pair[1] + ceil_mode_padding(*given, pair)) for *given, pair in settings]
+            [
+                (low, high + ceil_mode_padding(n, k, s, d, (low, high)))
+                for n, k, s, d, (low, high) in settings
+            ]
         )
     return apply_checked(
         max_pool, x, window=window, stride=stride, padding=padding, dilation=dilation
@@ -196,7 +274,13 @@ def ceil_mode_padding(n: int, k: int, s: int, d: int, pair: tuple) -> int:
     return missing if begins < n + low else 0
 
 
-def avg_pool1d(x, window, stride=None, padding=0, count_padding=True):
+def avg_pool1d(
+    x: Any,
+    window: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: Any = 0,
+    count_padding: bool = True,
+) -> Any:
     """The mean in each window along the last axis; ``count_padding``: padding counts as 0.
 
     >>> import numpy as np
@@ -206,12 +290,25 @@ def avg_pool1d(x, window, stride=None, padding=0, count_padding=True):
     return apply_avg_pool(1, x, window, stride, padding, count_padding)
 
 
-def avg_pool2d(x, window, stride=None, padding=0, count_padding=True):
+def avg_pool2d(
+    x: Any,
+    window: int | Sequence[int],
+    stride: int | Sequence[int] | None = None,
+    padding: Any = 0,
+    count_padding: bool = True,
+) -> Any:
     """``avg_pool1d`` along the last two axes."""
     return apply_avg_pool(2, x, window, stride, padding, count_padding)
 
 
-def apply_avg_pool(axes: int, x, window, stride, padding, count_padding: bool):
+def apply_avg_pool(
+    axes: int,
+    x: Any,
+    window: int | Sequence[int],
+    stride: int | Sequence[int] | None,
+    padding: Any,
+    count_padding: bool,
+) -> Any:
     """The mean in each window along the last ``axes`` axes."""
     window = ints_per_axis(window, axes, "window")
     stride = ints_per_axis(window if stride is None else stride, axes, "stride")

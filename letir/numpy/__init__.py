@@ -14,6 +14,8 @@ trace, and for everything else, it is NumPy.
 (array([ 0.,  5., 10.]), array([ 0.,  5., 10.]))
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.numpy import emath as emath
@@ -45,7 +47,7 @@ from letir.numpy.making import zeros_like as zeros_like
 from letir.numpy.recorded import wrap_function
 
 
-def __getattr__(name: str):
+def __getattr__(name: str) -> Any:
     if name.startswith("__"):  # doctest and copy ask modules for such names
         raise AttributeError(f"module 'letir.numpy' has no attribute {name!r}")
     try:

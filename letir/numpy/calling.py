@@ -6,6 +6,8 @@ one: what it decides is guarded, and the program has its operations once for eac
 function without decisions is better mapped by ``letir.vmap``, which records it once.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.ast.builder import Value
@@ -29,7 +31,7 @@ class vectorize(np.vectorize):
             )
         return self.on_elements(args, kwargs)
 
-    def on_elements(self, args: tuple, kwargs: dict):
+    def on_elements(self, args: tuple, kwargs: dict) -> Any:
         """The function called for each element, and the results in arrays."""
         given = {**dict(enumerate(args)), **kwargs}
         names = [name for name in given if name not in self.excluded]
@@ -48,7 +50,7 @@ class vectorize(np.vectorize):
         out = tuple([self.column(list(c), i).reshape(shape) for i, c in enumerate(columns)])
         return out if len(out) > 1 else out[0]
 
-    def column(self, values: list, place: int):
+    def column(self, values: list, place: int) -> Any:
         """One result for all elements, in the dtype that is asked for, or that of the first."""
         made = array(values)
         if self.otypes is not None:
@@ -56,7 +58,7 @@ class vectorize(np.vectorize):
         return made.astype(array(values[0]).dtype, copy=False)
 
 
-def ndenumerate(arr):
+def ndenumerate(arr: Any) -> Any:
     """numpy.ndenumerate: pairs of place and element, of a traced array too."""
     arr = arrayed(arr)
     if not isinstance(arr, Value):

@@ -6,18 +6,19 @@ array([ 9.+0.j, -3.+0.j])
 """
 
 import operator
+from typing import Any
 
 import numpy as np
 
 from letir.numpy.recorded import forward_names
 
 
-def fftfreq(n, d=1.0, device=None):
+def fftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     """numpy.fft.fftfreq of a traced spacing too; a traced number of points records a guard."""
     return np.fft.fftfreq(operator.index(n), d, device=device)
 
 
-def rfftfreq(n, d=1.0, device=None):
+def rfftfreq(n: Any, d: Any = 1.0, device: Any = None) -> Any:
     """numpy.fft.rfftfreq of a traced spacing too; a traced number of points records a guard."""
     return np.fft.rfftfreq(operator.index(n), d, device=device)
 

@@ -1,5 +1,7 @@
 """``letir.numpy.r_`` and ``c_``: NumPy's index tricks, with traced values in the brackets."""
 
+from typing import Any
+
 import numpy as np
 from attrs import frozen
 
@@ -20,12 +22,12 @@ class Joining:
     ``numpy_one`` serves where nothing is traced.
     """
 
-    numpy_one: object
+    numpy_one: Any
     axis: int = 0
     ndmin: int = 1
     place: int = -1
 
-    def __getitem__(self, key):
+    def __getitem__(self, key: Any) -> Any:
         parts = key if type(key) is tuple else (key,)
         ends = [(p.start, p.stop, p.step) if type(p) is slice else p for p in parts]
         if first_traced(ends) is None:
@@ -47,7 +49,7 @@ class Joining:
                 "  write 'axis,ndmin,place' with numbers, or join with letir.numpy.concatenate"
             ) from None
 
-    def raised(self, x, dtype):
+    def raised(self, x: Any, dtype: Any) -> Any:
         """``x`` in ``dtype`` with as many axes as are needed."""
         more = max(self.ndmin - x.ndim, 0)
         x = x.astype(dtype)
@@ -57,7 +59,7 @@ class Joining:
         shape = (1,) * before + x.shape + (1,) * (more - before)
         return x.reshape(shape) if shape != x.shape else x
 
-    def __len__(self):
+    def __len__(self) -> int:
         return 0
 
 

@@ -4,7 +4,8 @@ Into these traced values can be written. Outside a trace they are NumPy's.
 """
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
@@ -38,22 +39,36 @@ def _make_array(name: str, function: Callable, *args, **kwargs):
     return PRIMITIVES["copy"](made, "F") if in_columns else made
 
 
-def zeros(shape, dtype=float, order="C", *, device=None, like=None):
+def zeros(
+    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
     """numpy.zeros; traced in a trace."""
     return _make_array("zeros", np.zeros, shape_from_call(shape), dtype, order)
 
 
-def ones(shape, dtype=float, order="C", *, device=None, like=None):
+def ones(
+    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
     """numpy.ones; traced in a trace."""
     return _make_array("ones", np.ones, shape_from_call(shape), dtype, order)
 
 
-def empty(shape, dtype=float, order="C", *, device=None, like=None):
+def empty(
+    shape: Any, dtype: Any = float, order: Any = "C", *, device: Any = None, like: Any = None
+) -> Any:
     """numpy.empty; zeros in a trace, where nothing is left to chance."""
     return _make_array("zeros", np.empty, shape_from_call(shape), dtype, order)
 
 
-def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
+def full(
+    shape: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
     """numpy.full, of a traced value too; traced in a trace."""
     fill = stack_traced(fill_value)
     return _make_array(
@@ -65,17 +80,34 @@ def full(shape, fill_value, dtype=None, order="C", *, device=None, like=None):
     )
 
 
-def eye(N, M=None, k=0, dtype=float, order="C", *, device=None, like=None):
+def eye(
+    N: Any,
+    M: Any = None,
+    k: int = 0,
+    dtype: Any = float,
+    order: Any = "C",
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
     """numpy.eye; traced in a trace."""
     return _make_array("eye", np.eye, N, M, k, dtype)
 
 
-def identity(n, dtype=float, *, like=None):
+def identity(n: Any, dtype: Any = float, *, like: Any = None) -> Any:
     """numpy.identity; traced in a trace."""
     return eye(n, dtype=dtype)
 
 
-def arange(start, stop=None, step=1, dtype=None, *, device=None, like=None):
+def arange(
+    start: Any,
+    stop: Any = None,
+    step: Any = 1,
+    dtype: Any = None,
+    *,
+    device: Any = None,
+    like: Any = None,
+) -> Any:
     """numpy.arange; traced in a trace. Of traced bounds the length is guarded, and traced floating
     ones have derivatives.
     """
@@ -101,22 +133,55 @@ def _floating_range(start, stop, step, dtype):
     return made
 
 
-def zeros_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def zeros_like(
+    a: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
     """numpy.zeros_like; traced in a trace."""
     return _make_like(zeros, np.zeros_like, a, dtype, order, subok, shape)
 
 
-def ones_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def ones_like(
+    a: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
     """numpy.ones_like; traced in a trace."""
     return _make_like(ones, np.ones_like, a, dtype, order, subok, shape)
 
 
-def empty_like(a, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def empty_like(
+    a: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
     """numpy.empty_like; zeros in a trace."""
     return _make_like(zeros, np.empty_like, a, dtype, order, subok, shape)
 
 
-def full_like(a, fill_value, dtype=None, order="K", subok=True, shape=None, *, device=None):
+def full_like(
+    a: Any,
+    fill_value: Any,
+    dtype: Any = None,
+    order: Any = "K",
+    subok: bool = True,
+    shape: Any = None,
+    *,
+    device: Any = None,
+) -> Any:
     """numpy.full_like, of a traced value too; traced in a trace."""
     fill = stack_traced(fill_value)
     make, function = functools.partial(full, fill_value=fill), np.full_like
@@ -134,7 +199,16 @@ def _make_like(make: Callable, function: Callable, a, dtype, order, subok, shape
     return make(a.shape if shape is None else shape, dtype=a.dtype if dtype is None else dtype)
 
 
-def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, like=None):
+def array(
+    object: Any,
+    dtype: Any = None,
+    *,
+    copy: bool | None = True,
+    order: Any = "K",
+    subok: bool = False,
+    ndmin: int = 0,
+    like: Any = None,
+) -> Any:
     """numpy.array of numbers, arrays and traced values in nested lists; traced in a trace."""
     trace = active_trace()
     if trace is not None:
@@ -150,7 +224,15 @@ def array(object, dtype=None, *, copy=True, order="K", subok=False, ndmin=0, lik
     return made.copy(order) if copy and made is object else made
 
 
-def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
+def asarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+) -> Any:
     """numpy.asarray of numbers, arrays and traced values in nested lists; traced in a trace.
 
     What stands for an ordinary array cannot be written into: the array is not this function's.
@@ -167,10 +249,11 @@ def asarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
     return made
 
 
-def _as_traced_array(trace: Trace, object, dtype) -> Value:
+def _as_traced_array(trace: Trace, object: Any, dtype: Any) -> Any:
     """``object`` as a traced array of this dtype: itself if it is one."""
-    made = strong(stack_traced(object))
-    if not isinstance(made, Value):
+    made: Any = strong(stack_traced(object))
+    is_traced = isinstance(made, Value)
+    if not is_traced:
         frozen_copy, local = trace.frozen(made)
         made = trace.make_tracer(trace, local, frozen_copy)
     elif made.is_scalar():
@@ -181,30 +264,38 @@ def _as_traced_array(trace: Trace, object, dtype) -> Value:
 # ---- conversions ----
 
 
-def asanyarray(a, dtype=None, order=None, *, device=None, copy=None, like=None):
+def asanyarray(
+    a: Any,
+    dtype: Any = None,
+    order: Any = None,
+    *,
+    device: Any = None,
+    copy: bool | None = None,
+    like: Any = None,
+) -> Any:
     """numpy.asanyarray: asarray, as no subclass of arrays is recorded."""
     return asarray(a, dtype, order, copy=copy)
 
 
-def ascontiguousarray(a, dtype=None, *, like=None):
+def ascontiguousarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """numpy.ascontiguousarray: at least one axis; how it lies in memory is the evaluator's."""
     made = asarray(a, dtype, "C")
     return made if np.ndim(made) else made.reshape(1)
 
 
-def asfortranarray(a, dtype=None, *, like=None):
+def asfortranarray(a: Any, dtype: Any = None, *, like: Any = None) -> Any:
     """numpy.asfortranarray: how a traced array lies in memory is the evaluator's."""
     return asarray(a, dtype, "F")
 
 
-def require(a, dtype=None, requirements=None, *, like=None):
+def require(a: Any, dtype: Any = None, requirements: Any = None, *, like: Any = None) -> Any:
     """numpy.require, of the dtype: how a traced array lies in memory is the evaluator's."""
     if active_trace() is None and first_traced(a) is None:
         return np.require(a, dtype, requirements)
     return asarray(a, dtype)
 
 
-def asarray_chkfinite(a, dtype=None, order=None):
+def asarray_chkfinite(a: Any, dtype: Any = None, order: Any = None) -> Any:
     """numpy.asarray_chkfinite; that a traced array is finite is guarded."""
     made = asarray(a, dtype, order)
     if made.dtype.kind in "fc" and not np.isfinite(made).all():
@@ -212,7 +303,7 @@ def asarray_chkfinite(a, dtype=None, order=None):
     return made
 
 
-def fromiter(iter, dtype, count=-1, *, like=None):
+def fromiter(iter: Iterable, dtype: Any, count: int = -1, *, like: Any = None) -> Any:
     """numpy.fromiter, of traced values too."""
     items = list(iter)
     if first_traced(items) is None and active_trace() is None:
@@ -222,7 +313,7 @@ def fromiter(iter, dtype, count=-1, *, like=None):
     return array(items if count < 0 else items[:count], dtype)
 
 
-def as_traced_constant(found):
+def as_traced_constant(found: Any) -> Any:
     """An array that NumPy has made, as a traced constant in a trace."""
     trace = active_trace()
     is_array = trace is not None and isinstance(found, np.ndarray)

@@ -3,6 +3,7 @@
 import functools
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Any
 
 import numpy as np
 from attrs import frozen
@@ -30,7 +31,7 @@ class Recorded:
 
     function: Callable
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         traced = first_traced((*args, *kwargs.values()))
         if traced is None:
             found = self.function(*args, **kwargs)
@@ -45,13 +46,15 @@ class Recorded:
             return call_function(traced, self.function, args, kwargs)
         return self.function(*args, **kwargs)  # NumPy asks the traced value, which refuses
 
-    def __eq__(self, other):  # tables of NumPy's functions are asked with this one, and the reverse
+    def __eq__(
+        self, other: object
+    ) -> bool:  # tables of NumPy's functions are asked with this one, and the reverse
         return self.function is getattr(other, "function", other)
 
-    def __hash__(self):
+    def __hash__(self) -> int:
         return hash(self.function)
 
-    def __getattr__(self, name):
+    def __getattr__(self, name: str) -> Any:
         # copy and pickle ask before it is there: it would ask itself for ever
         if name == "function":
             raise AttributeError(name)
@@ -72,7 +75,7 @@ def wrap_ufunc_method(method: Callable) -> Callable:
 _wrapper_of = functools.cache(Recorded)  # one object a function: lnp.sin is lnp.sin
 
 
-def wrap_function(found):
+def wrap_function(found: Any) -> Any:
     """What stands for ``found`` of NumPy's: functions take lists, anything else is as it is."""
     return _wrapper_of(found) if isinstance(found, FUNCTIONS) else found
 

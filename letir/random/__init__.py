@@ -18,6 +18,7 @@ True
 """
 
 import operator
+from typing import Any
 
 import numpy as np
 
@@ -63,7 +64,7 @@ def _draw_checked(name: str, *args):
 # ---- keys ----
 
 
-def key(seed):
+def key(seed: Any) -> Any:
     """The key of an integer seed: of a Python int its lower 128 bits, of a traced one its 64."""
     if isinstance(seed, Value) or np.ndim(seed):
         return PRIMITIVES["random_key"](seed)
@@ -71,7 +72,7 @@ def key(seed):
     return np.array([seed & _WORD, seed >> 64 & _WORD], np.uint64)
 
 
-def split(key, num=2):
+def split(key: Any, num: Any = 2) -> Any:
     """``num`` new keys (an int, or a shape), of shape (num, 2), whose numbers are independent of
     each other.
 
@@ -80,7 +81,7 @@ def split(key, num=2):
     return _draw_checked("random_split", key, num)
 
 
-def fold_in(key, data):
+def fold_in(key: Any, data: Any) -> Any:
     """The key of ``key`` and an integer: one for each step of a loop, say."""
     return _draw_checked("random_fold_in", key, data)
 
@@ -88,7 +89,7 @@ def fold_in(key, data):
 # ---- numbers ----
 
 
-def normal(key, shape=None, loc=0.0, scale=1.0, dtype=None):
+def normal(key: Any, shape: Any = None, loc: Any = 0.0, scale: Any = 1.0, dtype: Any = None) -> Any:
     """Normal numbers; ``shape`` None is that of ``loc`` and ``scale`` together, as everywhere here.
 
     The dtype is that of the parameters, float64 for Python numbers. Derivatives: 1 by ``loc``, the
@@ -97,7 +98,7 @@ def normal(key, shape=None, loc=0.0, scale=1.0, dtype=None):
     return _draw_checked("random_normal", key, shape, loc, scale, dtype)
 
 
-def uniform(key, shape=None, low=0.0, high=1.0, dtype=None):
+def uniform(key: Any, shape: Any = None, low: Any = 0.0, high: Any = 1.0, dtype: Any = None) -> Any:
     """Numbers in [low, high), evenly distributed.
 
     Derivatives: 1 - u by ``low``, u by ``high``, where u is the number for the bounds 0 and 1.
@@ -105,12 +106,12 @@ def uniform(key, shape=None, low=0.0, high=1.0, dtype=None):
     return _draw_checked("random_uniform", key, shape, low, high, dtype)
 
 
-def exponential(key, shape=None, scale=1.0, dtype=None):
+def exponential(key: Any, shape: Any = None, scale: Any = 1.0, dtype: Any = None) -> Any:
     """Exponential numbers of mean ``scale``. Derivative: the number of mean 1."""
     return _draw_checked("random_exponential", key, shape, scale, dtype)
 
 
-def gamma(key, a, shape=None, dtype=None):
+def gamma(key: Any, a: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Gamma numbers of shape parameter ``a`` and scale 1: multiply by a scale.
 
     The derivative by ``a`` is the implicit one, at a fixed probability of less; there are two
@@ -119,7 +120,7 @@ def gamma(key, a, shape=None, dtype=None):
     return _draw_checked("random_gamma", key, a, shape, dtype)
 
 
-def truncated_normal(key, lower, upper, shape=None, dtype=None):
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
     """Standard normal numbers between ``lower`` and ``upper``, by the inverse of their distribution
     function, and so with derivatives by the bounds. Needs SciPy.
     """
@@ -129,12 +130,12 @@ def truncated_normal(key, lower, upper, shape=None, dtype=None):
 # ---- choices, which have no derivatives by probabilities ----
 
 
-def bernoulli(key, p=0.5, shape=None):
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None) -> Any:
     """True with probability ``p``."""
     return _draw_checked("random_bernoulli", key, p, shape)
 
 
-def categorical(key, logits, axis=-1, shape=None):
+def categorical(key: Any, logits: Any, axis: int = -1, shape: Any = None) -> Any:
     """Places along ``axis`` with probabilities proportional to exp(logits).
 
     ``shape``: that of the result, to which the other axes of ``logits`` broadcast.
@@ -142,12 +143,12 @@ def categorical(key, logits, axis=-1, shape=None):
     return _draw_checked("random_categorical", key, logits, axis, shape)
 
 
-def randint(key, shape, low, high, dtype=np.int64):
+def randint(key: Any, shape: Any, low: Any, high: Any, dtype: Any = np.int64) -> Any:
     """Integers from ``low`` up to, but not including, ``high``, which may be arrays."""
     return _draw_checked("random_randint", key, shape, low, high, dtype)
 
 
-def permutation(key, x, axis=0):
+def permutation(key: Any, x: Any, axis: int = 0) -> Any:
     """``x`` in random order along ``axis``; of an int n, 0 to n - 1 in random order.
 
     Derivatives go where the elements come from.
@@ -157,7 +158,9 @@ def permutation(key, x, axis=0):
     return _draw_checked("random_permutation", key, x, axis)
 
 
-def choice(key, a, shape=(), replace=True, p=None, axis=0):
+def choice(
+    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0
+) -> Any:
     """Elements of ``a`` along ``axis``, or numbers below the int ``a``, with probabilities ``p``.
 
     Derivatives go to the elements that were chosen.

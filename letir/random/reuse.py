@@ -1,5 +1,7 @@
 """``reused_keys``: which random keys a program uses more than once."""
 
+from typing import Any
+
 from attrs import frozen
 
 from letir.ast.attrs import token
@@ -17,7 +19,7 @@ class Reuse:
     key: Local
     binds: tuple[Bind, ...]
 
-    def __str__(self):
+    def __str__(self) -> str:
         lines = [f"  {b.op.name} at {b.source}" if b.source else f"  {b}" for b in self.binds]
         head = f"the random key {self.key!r} is used {len(self.binds)} times"
         return "\n".join([head, *lines, "  give each a key of its own: letir.random.split(key)"])
@@ -43,9 +45,9 @@ def reused_keys(fn: Lambda) -> tuple[Reuse, ...]:
 
 def _reused_in_body(fn: Lambda) -> list[Reuse]:
     """The keys that the binds of ``fn`` itself use more than once."""
-    same: dict[Local, Local] = {}  # the first name of a key
-    first: dict[tuple, Local] = {}  # by what makes it of another
-    whole: dict[Local, Local] = {}  # the array of keys that a key is a row of
+    same: dict[Any, Local] = {}  # the first name of a key
+    first: dict[tuple, Local] = {}  # by the key that it was derived from, and how
+    whole: dict[Local, Any] = {}  # the array of keys that a key is a row of
     uses: dict[Local, list[Bind]] = {}
     for bind in fn.binds:
         made = _derivation_of(bind)
@@ -67,7 +69,7 @@ def _reused_in_body(fn: Lambda) -> list[Reuse]:
     return found
 
 
-def _derivation_of(bind: Bind):
+def _derivation_of(bind: Bind) -> tuple | None:
     """How ``bind`` makes a key of one key: which row, or which number; None if it does not."""
     if not bind.args or type(bind.args[0]) is not Local:
         return None
@@ -77,6 +79,6 @@ def _derivation_of(bind: Bind):
             item += kind.shape[0]
         return "index", token(item)
     if bind.op.name == "random_fold_in":
-        data = bind.args[1]
+        data: Any = bind.args[1]
         return "fold_in", data if type(data) is Local else token(data.value)
     return None

@@ -2,6 +2,8 @@
 values.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr
@@ -12,7 +14,7 @@ __getattr__ = fallback_getattr("integrate")
 
 
 @drop_in("integrate")
-def trapezoid(y, x=None, dx=1.0, axis=-1):
+def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples by the trapezoidal rule."""
     return np.trapezoid(
         as_array_or_traced(y), None if x is None else as_array_or_traced(x), dx, axis
@@ -37,7 +39,9 @@ def _interval_widths(y, x, dx, axis: int):
 
 
 @drop_in("integrate")
-def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
+def cumulative_trapezoid(
+    y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1, initial: Any = None
+) -> Any:
     """The integral of samples up to each of them."""
     y = as_array_or_traced(y)
     pairs = (_slice_axis(y, axis, 1) + _slice_axis(y, axis, 0, -1)) / 2.0
@@ -50,7 +54,7 @@ def cumulative_trapezoid(y, x=None, dx=1.0, axis=-1, initial=None):
 
 
 @drop_in("integrate")
-def simpson(y, x=None, *, dx=1.0, axis=-1):
+def simpson(y: Any, x: Any = None, *, dx: Any = 1.0, axis: int = -1) -> Any:
     """The integral of samples by Simpson's rule; of an even number of them with the last interval
     of Cartwright, Simpson's rule cumulative integration with MS Excel and irregularly-spaced data,
     J. Math. Sci. Math. Educ., 2017.

@@ -1,5 +1,7 @@
 """``scipy.linalg``: matrix functions and triangular solvers of traced values."""
 
+from typing import Any, NoReturn
+
 import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
@@ -17,13 +19,13 @@ TRANSPOSED = {0: 0, 1: 1, 2: 2, "N": 0, "T": 1, "C": 2}
 
 
 @drop_in("linalg")
-def expm(A):
+def expm(A: Any) -> Any:
     """The exponential of square matrices."""
     return PRIMITIVES["expm"](as_array_or_traced(A))
 
 
 @drop_in("linalg")
-def sqrtm(A):
+def sqrtm(A: Any) -> Any:
     """The principal square root of square matrices; of a real one that has a complex root, take
     ``A.astype(complex)``.
     """
@@ -32,8 +34,14 @@ def sqrtm(A):
 
 @drop_in("linalg")
 def solve_triangular(
-    a, b, trans=0, lower=False, unit_diagonal=False, overwrite_b=False, check_finite=True
-):
+    a: Any,
+    b: Any,
+    trans: int | str = 0,
+    lower: bool = False,
+    unit_diagonal: bool = False,
+    overwrite_b: bool = False,
+    check_finite: bool = True,
+) -> Any:
     """The solution of a triangular system; ``trans`` as in SciPy."""
     a, b, trans = as_array_or_traced(a), as_array_or_traced(b), TRANSPOSED[trans]
     a = np.conj(a) if trans == 2 else a
@@ -43,18 +51,24 @@ def solve_triangular(
 
 
 @drop_in("linalg")
-def cholesky(a, lower=False, overwrite_a=False, check_finite=True):
+def cholesky(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> Any:
     """The Cholesky factor, the upper one unless ``lower``."""
     return np.linalg.cholesky(as_array_or_traced(a), upper=not lower)
 
 
 @drop_in("linalg")
-def cho_factor(a, lower=False, overwrite_a=False, check_finite=True):
+def cho_factor(
+    a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
+) -> tuple:
     """(factor, lower) for ``cho_solve``; the other triangle, arbitrary in SciPy, is 0."""
     return np.linalg.cholesky(as_array_or_traced(a), upper=not lower), lower
 
 
-def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
+def cho_solve(
+    c_and_lower: Any, b: Any, overwrite_b: bool = False, check_finite: bool = True
+) -> Any:
     """The solution of a system by the Cholesky factor of its matrix."""
     factor, lower = c_and_lower
     if not is_traced(factor, b):
@@ -65,7 +79,7 @@ def cho_solve(c_and_lower, b, overwrite_b=False, check_finite=True):
 
 
 @drop_in("linalg")
-def block_diag(*arrs):
+def block_diag(*arrs: Any) -> Any:
     """Matrices on the diagonal of one."""
     blocks = [as_array_or_traced(a) for a in arrs]
     blocks = [a if a.ndim == 2 else a.reshape((1, -1)) for a in blocks]
@@ -78,7 +92,7 @@ def block_diag(*arrs):
 
 
 @drop_in("linalg")
-def toeplitz(c, r=None):
+def toeplitz(c: Any, r: Any = None) -> Any:
     """The matrix with first column ``c`` and first row ``r``, which is by default conj(c)."""
     c = as_array_or_traced(c).reshape(-1)
     r = np.conj(c) if r is None else as_array_or_traced(r).reshape(-1)
@@ -88,25 +102,33 @@ def toeplitz(c, r=None):
 
 
 @drop_in("linalg")
-def solve(a, b, lower=False, *, assume_a=None, transposed=False, **options):
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    *,
+    assume_a: str | None = None,
+    transposed: bool = False,
+    **options: Any,
+) -> Any:
     """The solution of a system; ``assume_a`` chooses no other method here."""
     a = as_array_or_traced(a)
     return np.linalg.solve(np.swapaxes(a, -1, -2) if transposed else a, as_array_or_traced(b))
 
 
 @drop_in("linalg")
-def inv(a, overwrite_a=False, check_finite=True, **options):
+def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True, **options: Any) -> Any:
     """The inverse."""
     return np.linalg.inv(as_array_or_traced(a))
 
 
 @drop_in("linalg")
-def det(a, overwrite_a=False, check_finite=True):
+def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
     """The determinant."""
     return np.linalg.det(as_array_or_traced(a))
 
 
 @drop_in("linalg")
-def logm(A):
+def logm(A: Any) -> NoReturn:
     """Refused: SciPy's estimate of its error draws random numbers."""
     raise refusal_error("logm", "write it by the eigenvalues, numpy.linalg.eigh")

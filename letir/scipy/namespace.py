@@ -4,6 +4,7 @@ something is.
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -14,12 +15,12 @@ from letir.tracing.operands import first_traced, stack_traced
 from letir.tracing.source_locations import at_user
 
 
-def is_traced(*args, **kwargs) -> bool:
+def is_traced(*args: Any, **kwargs: Any) -> bool:
     """Whether any of the arguments is, or holds, a traced value."""
     return first_traced((*args, *kwargs.values())) is not None
 
 
-def find_in_scipy(part: str, name: str):
+def find_in_scipy(part: str, name: str) -> Any:
     """A name of ``scipy.part``, with SciPy's AttributeError if there is none."""
     return scipy_function(np, part, name)
 
@@ -41,7 +42,7 @@ def drop_in(part: str) -> Callable:
     return decorate
 
 
-def as_array_or_traced(x):
+def as_array_or_traced(x: Any) -> Any:
     """An argument as an array: a traced value, or what NumPy makes of it."""
     x = stack_traced(x)
     return x if isinstance(x, Value) else np.asarray(x)

@@ -1,5 +1,7 @@
 """``scipy.signal``: convolution of traced values."""
 
+from typing import Any
+
 import numpy as np
 
 from letir.scipy.namespace import as_array_or_traced, drop_in, fallback_getattr, refusal_error
@@ -8,7 +10,7 @@ __getattr__ = fallback_getattr("signal")
 
 
 @drop_in("signal")
-def convolve(in1, in2, mode="full", method="auto"):
+def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """The convolution of arrays of any rank; of more than one axis through the Fourier transform,
     whatever ``method`` says, and so with its rounding.
     """
@@ -27,7 +29,7 @@ def convolve(in1, in2, mode="full", method="auto"):
 
 
 @drop_in("signal")
-def fftconvolve(in1, in2, mode="full", axes=None):
+def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     """The convolution through the Fourier transform, along ``axes``, which are all by default."""
     first, second = as_array_or_traced(in1), as_array_or_traced(in2)
     axes = tuple(range(first.ndim)) if axes is None else _positive_axes(axes, first.ndim)
@@ -36,7 +38,7 @@ def fftconvolve(in1, in2, mode="full", axes=None):
     sizes = tuple([first.shape[a] + second.shape[a] - 1 for a in axes])
     if any(x.dtype.kind == "c" for x in (first, second)):
         found = np.fft.fftn(first, sizes, axes=axes) * np.fft.fftn(second, sizes, axes=axes)
-        full = np.fft.ifftn(found, sizes, axes=axes)
+        full: Any = np.fft.ifftn(found, sizes, axes=axes)
     else:
         found = np.fft.rfftn(first, sizes, axes=axes) * np.fft.rfftn(second, sizes, axes=axes)
         full = np.fft.irfftn(found, sizes, axes=axes)
@@ -73,13 +75,13 @@ def _crop_to_mode(full, first: tuple, second: tuple, mode: str, axes: tuple):
 
 
 @drop_in("signal")
-def oaconvolve(in1, in2, mode="full", axes=None):
+def oaconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
     """As ``fftconvolve``: overlap and add is a method, no other result."""
     return fftconvolve(in1, in2, mode, axes)
 
 
 @drop_in("signal")
-def correlate(in1, in2, mode="full", method="auto"):
+def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto") -> Any:
     """The correlation: the convolution with the second array turned around and conjugated."""
     second = as_array_or_traced(in2)
     if mode == "valid" and any(

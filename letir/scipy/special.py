@@ -1,6 +1,7 @@
 """``scipy.special``: the functions of it that are no ufuncs. Ufuncs are handed through."""
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +18,9 @@ def _as_floating(x):
 
 
 @drop_in("special")
-def logsumexp(a, axis=None, b=None, keepdims=False, return_sign=False):
+def logsumexp(
+    a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False
+) -> Any:
     """log(sum(b * exp(a))), without overflow; with ``return_sign`` of the absolute value, and the
     sign.
     """
@@ -53,25 +56,25 @@ def _apply_along(name: str, x, axis):
 
 
 @drop_in("special")
-def softmax(x, axis=None):
+def softmax(x: Any, axis: Any = None) -> Any:
     """exp(x) / sum(exp(x)) along the axis, or of all elements."""
     return _apply_along("softmax", x, axis)
 
 
 @drop_in("special")
-def log_softmax(x, axis=None):
+def log_softmax(x: Any, axis: Any = None) -> Any:
     """The logarithm of ``softmax``."""
     return _apply_along("log_softmax", x, axis)
 
 
 @drop_in("special")
-def softplus(x):
+def softplus(x: Any) -> Any:
     """log(1 + exp(x))."""
     return np.logaddexp(0.0, _as_floating(x))
 
 
 @drop_in("special")
-def polygamma(n, x):
+def polygamma(n: Any, x: Any) -> Any:
     """The derivative of order ``n``, an int, of psi."""
     if type(n) is not int:
         raise refusal_error("polygamma", f"the order is a Python int, found {n!r}")
@@ -79,7 +82,7 @@ def polygamma(n, x):
 
 
 @drop_in("special")
-def multigammaln(a, d):
+def multigammaln(a: Any, d: int) -> Any:
     """The logarithm of the multivariate gamma function of dimension ``d``, an int."""
     a = _as_floating(a)
     total = d * (d - 1) / 4 * math.log(math.pi)

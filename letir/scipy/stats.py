@@ -2,6 +2,8 @@
 SciPy computes them. What a distribution has beside these (``rvs``, ``fit``) is SciPy's own.
 """
 
+from typing import Any
+
 import numpy as np
 from attrs import frozen
 
@@ -28,19 +30,19 @@ class Distribution:
     shapes: tuple[str, ...] = ()
     has_scale: bool = True
 
-    def __getattr__(self, method: str):
+    def __getattr__(self, method: str) -> Any:
         if method.startswith("__"):
             raise AttributeError(method)
         found = getattr(find_in_scipy("stats", self.name), method)
         return found if method not in METHODS else DistributionMethod(self, method)
 
-    def __call__(self, *args, **kwargs):
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """The distribution with these parameters."""
         if not is_traced(*args, **kwargs):
             return find_in_scipy("stats", self.name)(*args, **kwargs)
         return FrozenDistribution(self, args, tuple(kwargs.items()))
 
-    def parameters(self, *args, **kwargs) -> tuple:
+    def parameters(self, *args: Any, **kwargs: Any) -> tuple:
         """The shape parameters, loc and scale, in order."""
         names = (*self.shapes, "loc", "scale") if self.has_scale else (*self.shapes, "loc")
         if len(args) > len(names):
@@ -65,7 +67,7 @@ class DistributionMethod:
     distribution: Distribution
     name: str
 
-    def __call__(self, x, *args, **kwargs):
+    def __call__(self, x: Any, *args: Any, **kwargs: Any) -> Any:
         distribution = self.distribution
         if not is_traced(x, *args, **kwargs):
             found = getattr(find_in_scipy("stats", distribution.name), self.name)
@@ -86,7 +88,7 @@ class FrozenDistribution:
     args: tuple
     kwargs: tuple
 
-    def __getattr__(self, method: str):
+    def __getattr__(self, method: str) -> Any:
         if method.startswith("__"):
             raise AttributeError(method)
         if method not in METHODS:
@@ -109,12 +111,12 @@ poisson = Distribution("poisson", ("mu",), has_scale=False)
 class MultivariateNormal:
     """``scipy.stats.multivariate_normal``: the densities, of a positive definite covariance."""
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         return getattr(find_in_scipy("stats", "multivariate_normal"), name)
 
-    def logpdf(self, x, mean=None, cov=1, allow_singular=False):
+    def logpdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         """The logarithm of the density of the rows of ``x``."""
         if not is_traced(x, mean, cov):
             found = find_in_scipy("stats", "multivariate_normal").logpdf
@@ -131,7 +133,7 @@ class MultivariateNormal:
             cov = cov * np.eye(dim)
         return PRIMITIVES["multivariate_normal_logpdf"](x, mean, cov)
 
-    def pdf(self, x, mean=None, cov=1, allow_singular=False):
+    def pdf(self, x: Any, mean: Any = None, cov: Any = 1, allow_singular: bool = False) -> Any:
         """The density of the rows of ``x``."""
         if not is_traced(x, mean, cov):
             found = find_in_scipy("stats", "multivariate_normal").pdf

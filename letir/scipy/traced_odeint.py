@@ -1,5 +1,8 @@
 """``odeint`` of traced values: the right side is recorded once, as a body."""
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 import numpy as np
 
 from letir.ast.builder import Value
@@ -16,7 +19,17 @@ def _as_double(x):
     return x if x.dtype == np.float64 else x.astype(np.float64)
 
 
-def odeint(func, y0, t, args=(), *, rtol=None, atol=None, tfirst=False, **options):
+def odeint(
+    func: Callable,
+    y0: Any,
+    t: Any,
+    args: Sequence = (),
+    *,
+    rtol: float | None = None,
+    atol: float | None = None,
+    tfirst: bool = False,
+    **options: Any,
+) -> Any:
     """The solution of dy/dt = func(y, t, *args) at the times ``t``, the first of which is that of
     ``y0``: scipy.integrate.odeint, with derivatives by ``y0``, ``t`` and ``args``.
 

@@ -1,5 +1,7 @@
 """NumPy source of writes to arguments, guards of memory order, and complex numbers from parts."""
 
+from typing import Any
+
 _COMPLEX_OF = '''
 def complex_of(re, im):
     """Both parts to the bit, which re + 1j * im would not keep."""
@@ -11,12 +13,12 @@ def complex_of(re, im):
 '''
 
 
-def complex_of(write, re, im):
+def complex_of(write: Any, re: str, im: str) -> str:
     """A call of a helper function that fills both parts."""
     return f"{write.helper(_COMPLEX_OF)}({re}, {im})"
 
 
-def write_back(write, x, new):
+def write_back(write: Any, x: str, new: str) -> None:
     """An assignment into the caller's array; a NumPy scalar is replaced instead."""
     if write.type(0) and write.type(0).shape:
         write.line(f"{x}[...] = {new}")
@@ -27,7 +29,7 @@ def write_back(write, x, new):
     write.line(f"{write.result()} = {x} if isinstance({x}, np.ndarray) else {new}")
 
 
-def guard_order(write, x, *, order):
+def guard_order(write: Any, x: str, *, order: Any) -> None:
     """A statement that raises for an array in another memory order."""
     if type(order) is tuple:
         wrong = f"{x}.strides != {order!r}"

@@ -6,6 +6,7 @@ exactly what ``impl`` computes. Guards, loops and gradient programs are in the m
 """
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -26,7 +27,7 @@ def prefix_operator(symbol: str) -> Callable:
     return source
 
 
-def cast(write, x, *, dtype):
+def cast(write: Any, x: str, *, dtype: np.dtype) -> str:
     """``x.astype``; a Python number is converted to a NumPy scalar."""
     if write.is_array(0):
         return f"{x}.astype({write.literal(dtype)})"
@@ -38,7 +39,7 @@ def cast(write, x, *, dtype):
     return f"{x}.astype({to}) if hasattr({x}, 'astype') else {made}"
 
 
-def weaken(write, x):
+def weaken(write: Any, x: str) -> str | tuple[str]:
     """``x.item()``; a Python number stays as it is."""
     kind = write.type(0)
     if kind is not None and kind.weak:
@@ -46,7 +47,7 @@ def weaken(write, x):
     return f"{x}.item()" if write.is_array(0) else f"{x}.item() if hasattr({x}, 'item') else {x}"
 
 
-def operand_itself(write, x, **_):
+def operand_itself(write: Any, x: str, **_: Any) -> tuple[str]:
     """The operand itself."""
     return (x,)
 
@@ -54,7 +55,7 @@ def operand_itself(write, x, **_):
 # ---- reductions ----
 
 
-def masked_reduction(write, x, *mask, **attrs):
+def masked_reduction(write: Any, x: str, *mask: str, **attrs: Any) -> str:
     """A call of NumPy's reduction, with the mask as ``where``."""
     return write.numpy_call(x, *[f"where={m}" for m in mask], **attrs)
 
@@ -73,17 +74,17 @@ def sum_to_size(x, shape):
 '''
 
 
-def shape_text(write, sizes: tuple, shape) -> str:
+def shape_text(write: Any, sizes: tuple, shape: tuple | None) -> str:
     """The text of a shape argument: the operand ``sizes`` if there is one, else the attribute."""
     return f"tuple({sizes[0]})" if sizes else write.literal(shape)
 
 
-def size(write, x):
+def size(write: Any, x: str) -> str:
     """The shape as an array."""
     return f"np.array(np.shape({x}), dtype=np.int64)"
 
 
-def sum_to_size(write, x, *sizes, shape):
+def sum_to_size(write: Any, x: str, *sizes: str, shape: tuple) -> str | tuple[str]:
     """``np.sum`` over the axes, if the shapes are static; else a helper that finds the axes."""
     kind = write.type(0)
     if sizes or kind is None or not write.is_array(0) or not is_static_shape((*kind.shape, *shape)):
@@ -102,17 +103,17 @@ def sum_to_size(write, x, *sizes, shape):
     return f"{total}.reshape({write.literal(shape)})" if lead else total
 
 
-def broadcast_to(write, x, *sizes, shape):
+def broadcast_to(write: Any, x: str, *sizes: str, shape: tuple) -> str:
     """np.broadcast_to."""
     return f"np.broadcast_to({x}, {shape_text(write, sizes, shape)})"
 
 
-def ravel(write, x, *, order):
+def ravel(write: Any, x: str, *, order: Any) -> str:
     """np.ravel."""
     return write.call("np.ravel", x, **({} if order == "C" else {"order": order}))
 
 
-def reshape(write, x, *sizes, shape, order):
+def reshape(write: Any, x: str, *sizes: str, shape: tuple, order: Any) -> str:
     """The method ``x.reshape(n, m, ...)`` if ``x`` is an array, else ``np.reshape``."""
     more = {} if order == "C" else {"order": order}
     if sizes or not write.is_array(0) or not write.type(0).shape or not shape:
@@ -120,7 +121,7 @@ def reshape(write, x, *sizes, shape, order):
     return write.call(f"{x}.reshape", *map(write.literal, shape), **more)
 
 
-def transpose(write, x, *, axes):
+def transpose(write: Any, x: str, *, axes: tuple[int, ...] | None) -> str:
     """``x.T``, or the method ``x.transpose(i, j, ...)``."""
     if not write.is_array(0):
         return write.numpy_call(x, axes=axes)
@@ -137,23 +138,23 @@ def creation_call(function: str) -> Callable:
     return source
 
 
-def full(write, fill, *sizes, shape, dtype):
+def full(write: Any, fill: str, *sizes: str, shape: tuple, dtype: np.dtype) -> str:
     """np.full."""
     return f"np.full({shape_text(write, sizes, shape)}, {fill}, {write.literal(dtype)})"
 
 
-def eye(write, *, n, m, k, dtype):
+def eye(write: Any, *, n: int, m: int, k: int, dtype: np.dtype) -> str:
     """np.eye."""
     return f"np.eye({n}, {m}, {k}, {write.literal(dtype)})"
 
 
-def arange(write, *, start, stop, step, dtype):
+def arange(write: Any, *, start: Any, stop: Any, step: Any, dtype: np.dtype) -> str:
     """np.arange."""
     bounds = ", ".join(map(write.literal, (start, stop, step)))
     return f"np.arange({bounds}, dtype={write.literal(dtype)})"
 
 
-def constant(write, *, value):
+def constant(write: Any, *, value: Any) -> Any:
     """The name of an array constant; a NumPy scalar is written where it is used."""
     return write.constant(value) if isinstance(value, np.ndarray) else (write.literal(value),)
 
@@ -161,12 +162,12 @@ def constant(write, *, value):
 # ---- several arrays ----
 
 
-def list_call(write, *parts, **attrs):
+def list_call(write: Any, *parts: str, **attrs: Any) -> str:
     """A call of NumPy's function with the operands as a list."""
     return write.numpy_call(f"[{', '.join(parts)}]", **attrs)
 
 
-def split(write, x, *, sections, axis):
+def split(write: Any, x: str, *, sections: Any, axis: int) -> str:
     """np.split, with the places to split at as a list."""
     parts = sections if type(sections) is int else list(sections)
     return write.call("np.split", x, write.literal(parts), axis=axis)
@@ -175,7 +176,7 @@ def split(write, x, *, sections, axis):
 _PAD_VALUES = {"constant": "constant_values", "linear_ramp": "end_values"}
 
 
-def pad(write, x, *, width, value, mode, of):
+def pad(write: Any, x: str, *, width: tuple, value: Any, mode: str, of: Any) -> str:
     """np.pad; a copy for a 0-d array, which np.pad refuses."""
     if not width:
         return f"np.array({x})"
@@ -188,7 +189,7 @@ def pad(write, x, *, width, value, mode, of):
     )
 
 
-def einsum(write, *arrays, subscripts, optimize):
+def einsum(write: Any, *arrays: str, subscripts: str, optimize: Any) -> str:
     """np.einsum, with the subscripts before the arrays."""
     return write.numpy_call(repr(subscripts), *arrays, optimize=optimize)
 
@@ -196,7 +197,7 @@ def einsum(write, *arrays, subscripts, optimize):
 # ---- indices ----
 
 
-def item_text(write, item, arrays: tuple[str, ...]) -> str:
+def item_text(write: Any, item: Any, arrays: tuple[str, ...]) -> str:
     """The text of an index, without its brackets; ``arrays`` are its index arrays."""
     rest = iter(arrays)
     if type(item) is not tuple:
@@ -214,7 +215,7 @@ def _entry_text(write, entry, rest) -> str:
     return f"{start}:{stop}:{step}" if step else f"{start}:{stop}"
 
 
-def index(write, x, *arrays, item):
+def index(write: Any, x: str, *arrays: str, item: Any) -> str:
     """``x[item]``."""
     kind = write.type(0)
     if kind is not None and kind.weak:
@@ -222,14 +223,14 @@ def index(write, x, *arrays, item):
     return f"{x}[{item_text(write, item, arrays)}]"
 
 
-def index_set(write, x, new, *arrays, item):
+def index_set(write: Any, x: str, new: str, *arrays: str, item: Any) -> None:
     """A copy, then an assignment to a part of it."""
     out = write.result()
     write.line(f"{out} = np.array({x})")
     write.line(f"{out}[{item_text(write, item, arrays)}] = {new}")
 
 
-def index_add(write, x, new, *arrays, item):
+def index_add(write: Any, x: str, new: str, *arrays: str, item: Any) -> None:
     """A copy, then an addition to a part of it; repeated indices accumulate."""
     out = write.result()
     write.line(f"{out} = np.array({x})")
@@ -254,7 +255,7 @@ def _add_at(write, out: str, item, position: int, arrays: tuple[str, ...], kind)
     write.line(f"{out}[{place}] += {new}")
 
 
-def assemble(write, *operands, items, shape):
+def assemble(write: Any, *operands: str, items: tuple, shape: tuple | None) -> None:
     """Zeros, to which each part is added in place."""
     at = sizes = 0 if is_static_shape(shape) else 1
     parts = []

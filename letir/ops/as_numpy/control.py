@@ -3,15 +3,19 @@
 ``Undef`` is written as None; a step of a gradient program tests the cotangents that may be None.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import Any
 
+import numpy as np
+
+from letir.ast.terms import Lambda
 from letir.errors import ExportError
 from letir.ops.as_numpy.arrays import creation_call
 
 # ---- guards, functions ----
 
 
-def guard(write, x, *, value):
+def guard(write: Any, x: str, *, value: Any) -> None:
     """A statement that raises if ``x`` is not the value with which the function was recorded."""
     if type(value) is bool:
         wrong = f"not {x}" if value else x
@@ -53,7 +57,7 @@ def imported_call(function: Callable, name: str, places: tuple[int, ...] = ()) -
     return source
 
 
-def looped(write, *args, body, mapped):
+def looped(write: Any, *args: str, body: Lambda, mapped: Sequence[bool]) -> str:
     """The body as a function, called on one example after the other; results are stacked."""
     one = write.function(body, "example", "One example of a batch.")
     counted = next(arg for arg, there in zip(args, mapped, strict=True) if there)
@@ -72,27 +76,27 @@ def looped(write, *args, body, mapped):
 # ---- custom rules and gradient programs ----
 
 
-def first_results(write, *args, n_outs, **_):
+def first_results(write: Any, *args: str, n_outs: int, **_: Any) -> tuple[str, ...]:
     """The first operands, which are the results of the custom function."""
     return args[:n_outs]
 
 
-def inline_body(write, *args, body, **_):
+def inline_body(write: Any, *args: str, body: Lambda, **_: Any) -> Any:
     """The body, written inline."""
     return write.body(body, args)
 
 
-def inline_forward(write, *args, forward, **_):
+def inline_forward(write: Any, *args: str, forward: Lambda, **_: Any) -> Any:
     """The forward program, written inline, without the backward program."""
     return write.body(forward, args)
 
 
-def inline_primal(write, *args, primal, **_):
+def inline_primal(write: Any, *args: str, primal: Lambda, **_: Any) -> Any:
     """The function, written inline, without its derivative rule."""
     return write.body(primal, args[: len(primal.params)])
 
 
-def autograd_add(write, x, y):
+def autograd_add(write: Any, x: str, y: str) -> str | tuple[str] | None:
     """The sum, where None counts as zero."""
     known = [not write.may_be_none(i) for i in range(2)]
     if all(known):
@@ -106,7 +110,9 @@ def autograd_add(write, x, y):
     return None
 
 
-def instantiate(write, x, *sizes, shape, dtype):
+def instantiate(
+    write: Any, x: str, *sizes: str, shape: tuple | None, dtype: np.dtype
+) -> str | tuple[str]:
     """The operand, or zeros if it is None."""
     if not write.may_be_none(0):
         return (x,)
@@ -114,7 +120,7 @@ def instantiate(write, x, *sizes, shape, dtype):
     return zeros if x == "None" else f"{zeros} if {x} is None else {x}"
 
 
-def gradient_step(write, *args, n_cts, body, **_):
+def gradient_step(write: Any, *args: str, n_cts: int, body: Lambda, **_: Any) -> Any:
     """The body, unless all cotangents are None: then all results are None."""
     cts = args[:n_cts]
     # a cotangent that is never None: no test is needed

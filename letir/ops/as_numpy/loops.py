@@ -4,13 +4,16 @@ The body of a ``scan`` is written as a function of its own, other bodies are wri
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
 from letir.errors import ExportError
 
 
-def scan(write, *args, body, n_carry, n_xs, length, reverse):
+def scan(
+    write: Any, *args: str, body: Lambda, n_carry: int, n_xs: int, length: int | None, reverse: bool
+) -> None:
     """A ``for`` loop that calls the step function and fills a row of each stacked result."""
     step = write.function(body, "step", "One step of a loop.")
     end, names = n_carry + n_xs, write.results()
@@ -50,7 +53,7 @@ def _stack_target(write, name: str | None, kind: ArrayType | None, args: tuple) 
     return name
 
 
-def _named_size(write, n, args: tuple) -> str:
+def _named_size(write, n, args: Sequence[str]) -> str:
     """The text of a symbolic size: ``x.shape[i]`` of an operand that has it."""
     for i, arg in enumerate(args):
         kind = write.type(i)
@@ -59,12 +62,12 @@ def _named_size(write, n, args: tuple) -> str:
     raise ExportError(f"to_source: no operand of scan has the size {n} of its result")
 
 
-def cond(write, pred, *args, on_true, on_false):
+def cond(write: Any, pred: str, *args: str, on_true: Lambda, on_false: Lambda) -> None:
     """An ``if`` statement with the two bodies."""
     _write_branches(write, [f"if {pred}:", "else:"], [on_true, on_false], args)
 
 
-def switch(write, index, *args, branches):
+def switch(write: Any, index: str, *args: str, branches: Sequence[Lambda]) -> Any:
     """``if``, ``elif`` ..., ``else``; numbers out of range select the first or last branch."""
     if len(branches) == 1:
         return write.writer.body(branches[0], args)
@@ -108,7 +111,7 @@ def _leave_unless(write, test: Lambda, values: Sequence[str]) -> None:
         write.line("break")
 
 
-def while_loop(write, *args, test, body):
+def while_loop(write: Any, *args: str, test: Lambda, body: Lambda) -> None:
     """``while True`` with a ``break`` when the test fails."""
     carry, captured = _assign_carry(write, write.results(), args), args[len(body.ret.args) :]
     with write.block("while True:"):
@@ -116,7 +119,7 @@ def while_loop(write, *args, test, body):
         _update_carry(write, carry, write.writer.body(body, [*carry, *captured]))
 
 
-def fori_loop(write, lower, upper, *args, body):
+def fori_loop(write: Any, lower: str, upper: str, *args: str, body: Lambda) -> None:
     """``for`` over a range."""
     carry, captured = _assign_carry(write, write.results(), args), args[len(body.ret.args) :]
     index = body.params[0]
@@ -127,7 +130,9 @@ def fori_loop(write, lower, upper, *args, body):
         _update_carry(write, carry, write.writer.body(body, [i, *carry, *captured]))
 
 
-def while_scan(write, *args, test, body, n_carry, numbered):
+def while_scan(
+    write: Any, *args: str, test: Lambda, body: Lambda, n_carry: int, numbered: bool
+) -> None:
     """``while True``, with a list to which each iteration appends the rows of a stacked result."""
     names, captured = write.results(), args[n_carry:]
     carry = _assign_carry(write, names[:n_carry], args)

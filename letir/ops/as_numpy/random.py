@@ -1,5 +1,9 @@
 """NumPy source of random numbers by key: the ``source`` of the records that draw."""
 
+from typing import Any
+
+import numpy as np
+
 from letir.ops.as_numpy.arrays import shape_text
 
 _PHILOX = '''
@@ -49,31 +53,32 @@ def _philox_helper(write, text: str) -> str:
     return write.helper(text.replace("philox(", f"{write.helper(_PHILOX)}("))
 
 
-def key(write, seed):
+def key(write: Any, seed: str) -> str:
     """A call that makes a key of a seed."""
     return f"{write.helper(_KEY)}({seed})"
 
 
-def split(write, key, *, num):
+def split(write: Any, key: str, *, num: tuple[int, ...]) -> str:
     """A call that splits a key."""
     return f"{_philox_helper(write, _SPLIT)}({key}, {write.literal(num)})"
 
 
-def fold_in(write, key, data):
+def fold_in(write: Any, key: str, data: str) -> str:
     """A call that folds a number into a key."""
     return f"{_philox_helper(write, _FOLD_IN)}({key}, {data})"
 
 
-def draw(write, key, *sizes, distribution, shape, dtype):
+def draw(
+    write: Any, key: str, *sizes: str, distribution: str, shape: tuple, dtype: np.dtype
+) -> str:
     """A call that draws numbers, by a generator for each key."""
     single = "np.float32" if dtype.itemsize < 8 else write.literal(dtype)
     drawn = _GENERATED[distribution].format(single)
-    shape = shape_text(write, sizes, shape)
-    function = _philox_helper(write, _DRAW)
-    return f"{function}({key}, {shape}, lambda g, s: {drawn}, {write.literal(dtype)})"
+    size, function = shape_text(write, sizes, shape), _philox_helper(write, _DRAW)
+    return f"{function}({key}, {size}, lambda g, s: {drawn}, {write.literal(dtype)})"
 
 
-def random_places(write, key, *p, n, shape, replace):
+def random_places(write: Any, key: str, *p: str, n: int, shape: tuple, replace: bool) -> str:
     """A call that draws random places among ``n``."""
     count = 1
     for size in shape:
@@ -90,8 +95,8 @@ def random_places(write, key, *p, n, shape, replace):
     return f"{function}({key}, {write.literal(shape)}, lambda g, s: {drawn}, np.int64)"
 
 
-def gamma_draw(write, key, a, *sizes, shape, dtype):
+def gamma_draw(write: Any, key: str, a: str, *sizes: str, shape: tuple, dtype: np.dtype) -> str:
     """A call that draws gamma numbers."""
-    shape = shape_text(write, sizes, shape)
+    size, function = shape_text(write, sizes, shape), _philox_helper(write, _DRAW)
     drawn = f"lambda g, s: g.standard_gamma({a}, s)"
-    return f"{_philox_helper(write, _DRAW)}({key}, {shape}, {drawn}, {write.literal(dtype)})"
+    return f"{function}({key}, {size}, {drawn}, {write.literal(dtype)})"

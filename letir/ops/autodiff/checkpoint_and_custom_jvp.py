@@ -4,7 +4,8 @@ Their rules call ``transform``, a parameter by which the derivative transforms d
 The functions at the top fit bodies to the types of operands; other records with bodies use them.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import attrs_with, bodies_in, first_body, map_bodies
@@ -23,7 +24,7 @@ from letir.ops.elementwise.casting import barrier
 from letir.ops.shape.shape_and_creation import zeros_like
 
 
-def body_type(operand) -> ArrayType | None:
+def body_type(operand: Any) -> ArrayType | None:
     """The type of an operand of a body: a value or a Python number; None for other operands."""
     return operand.type if isinstance(operand, Value) else WEAK.get(type(operand))
 
@@ -69,7 +70,7 @@ def _number_places(body: Lambda) -> tuple[int, ...]:
     return tuple([i for i, p in enumerate(body.params) if p.type is not None and p.type.weak])
 
 
-def define_body_op(name: str, run, aval, **fields) -> Primitive:
+def define_body_op(name: str, run: Callable, aval: Callable, **fields: Any) -> Primitive:
     """Register the record of an operation that holds bodies.
 
     ``run(xp, operands, *, call, **attrs)`` computes the results and empties the list ``operands``.

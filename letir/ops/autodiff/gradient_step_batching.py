@@ -4,7 +4,8 @@ An operation that holds bodies becomes the same operation with batched bodies, s
 derivative rule survives ``vmap``. If any operand has a batch axis, all results have one.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda
@@ -22,7 +23,7 @@ from letir.ops.define.batch_rules import (
 from letir.ops.shape.shape_batching import refuse_mapped_shape
 
 
-def mapped_guard(args, axes, *, value):
+def mapped_guard(args: Sequence, axes: Sequence, *, value: Any) -> NoReturn:
     """Raise TraceError: a guard on a mapped value cannot hold for all examples."""
     raise TraceError(
         f"vmap: the program chose its path where a mapped value was {value!r}, for one example\n"
@@ -33,7 +34,9 @@ def mapped_guard(args, axes, *, value):
 # ---- bodies ----
 
 
-def mapped_body(body: Lambda, axes: list, size, transform, summed: list[bool]) -> Lambda:
+def mapped_body(
+    body: Lambda, axes: list, size: Any, transform: Callable, summed: list[bool]
+) -> Lambda:
     """``body`` for all examples: each result has the batch as axis 0, or is the sum over it.
 
     ``axes``: the batch axis of each parameter, or None. ``size``: the number of examples.
@@ -51,13 +54,21 @@ def mapped_body(body: Lambda, axes: list, size, transform, summed: list[bool]) -
     return builder.build(results)
 
 
-def axes_of(mapped) -> list[int | None]:
+def axes_of(mapped: Iterable[bool]) -> list[int | None]:
     """The batch axes of operands: 0 where ``mapped``, else None."""
     return [0 if there else None for there in mapped]
 
 
 @batch_first
-def mapped_custom_vjp(args, mapped, *, n_outs, n_residuals, backward, transform):
+def mapped_custom_vjp(
+    args: Sequence,
+    mapped: Sequence[bool],
+    *,
+    n_outs: int,
+    n_residuals: int,
+    backward: Lambda,
+    transform: Callable,
+) -> tuple:
     """The batching rule of custom_vjp; the cotangent of an operand that is not mapped is summed."""
     like, split = first_mapped(args, mapped), n_outs + n_residuals
     outs = [
@@ -71,7 +82,7 @@ def mapped_custom_vjp(args, mapped, *, n_outs, n_residuals, backward, transform)
     return emit_op("custom_vjp", (*outs, *args[n_outs:]), **attrs)
 
 
-def slice_types(args, mapped) -> list:
+def slice_types(args: Sequence, mapped: Sequence[bool]) -> list:
     """The type of each operand for one example, without the batch; None for None."""
     return [
         type_without_batch(arg, 0 if there else None)
@@ -139,7 +150,7 @@ def mapped_step(name: str) -> Callable:
 
 
 @batch_first
-def mapped_autograd_add(args, mapped):
+def mapped_autograd_add(args: Sequence, mapped: Sequence[bool]) -> Any:
     """The batching rule of autograd_add; an operand that is not mapped gets a batch axis."""
     like = first_mapped(args, mapped)
     operands = [_spread_if_defined(*pair, like) for pair in zip(args, mapped, strict=True)]
@@ -158,7 +169,7 @@ def _spread_if_defined(ct, is_mapped: bool, like: Value):
 
 
 @batch_first
-def mapped_instantiate(args, mapped, *, shape, dtype):
+def mapped_instantiate(args: Sequence, mapped: Sequence[bool], *, shape: Any, dtype: Any) -> Any:
     """The batching rule of instantiate; zeros for ``Undef`` have a batch axis too."""
     ct, *sizes = args
     refuse_mapped_shape("instantiate", sizes, mapped)

@@ -5,11 +5,13 @@ the cotangents, any of which may be ``Undef``, a symbolic zero [D6, D7]. Its bod
 of the cotangents and of the primal values that the rule reads.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.ast.attrs import token
 from letir.ast.body_layout import BodyLayout
-from letir.ast.primitive import never, todo
+from letir.ast.primitive import Primitive, never, todo
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Undef
@@ -112,7 +114,7 @@ def _autograd_add_impl(xp, x, y):
     return x if y is Undef else x + y
 
 
-autograd_add = define(
+autograd_add: Primitive = define(
     "autograd_add",
     _autograd_add_impl,
     lambda x, y: x if y is None else y,
@@ -146,7 +148,7 @@ instantiate = define(
 )
 
 
-def instantiate_like(ct, like):
+def instantiate_like(ct: Any, like: Any) -> Any:
     """``ct``, or zeros like ``like`` if ``ct`` is ``Undef`` at run time; None if ``ct`` is None."""
     if ct is None:
         return None

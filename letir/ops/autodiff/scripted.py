@@ -4,6 +4,9 @@ The bind holds the forward and the backward program that ``letir.scripting`` mad
 results are the results of the function, then the further values that the backward program captures.
 """
 
+from collections.abc import Callable, Sequence
+from typing import Any
+
 from letir.ast.bodies import first_body
 from letir.ast.body_layout import BodyLayout
 from letir.ast.builder import LetBuilder
@@ -44,7 +47,9 @@ def _scripted_vjp(
     return tuple(found)
 
 
-def emit_backward(cts, outs, values, backward: Lambda, context) -> tuple:
+def emit_backward(
+    cts: Sequence, outs: Sequence, values: Sequence, backward: Lambda, context: Sequence[int]
+) -> tuple:
     """The results of a backward program, recorded where ``outs`` are.
 
     ``context``: the positions in ``values`` of the values that it captures. ``cts``: the cotangents
@@ -55,7 +60,17 @@ def emit_backward(cts, outs, values, backward: Lambda, context) -> tuple:
 
 
 @batch_first
-def mapped_scripted(args, mapped, *, forward, backward, context, gradients, transform, **attrs):
+def mapped_scripted(
+    args: Sequence,
+    mapped: Sequence[bool],
+    *,
+    forward: Lambda,
+    backward: Lambda,
+    context: Sequence[int],
+    gradients: Sequence[int],
+    transform: Callable,
+    **attrs: Any,
+) -> tuple:
     """Both programs, batched; the gradient of an operand that is not mapped is summed."""
     size = first_mapped(args, mapped).shape[0]
     count = len(forward.ret.args)

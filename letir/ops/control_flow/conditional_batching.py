@@ -53,7 +53,7 @@ def _choose_once(name: str, args, mapped, programs, kinds) -> tuple:
     """The results, and their batch axes, of one choice among the batched bodies."""
     places = zip(*[axes for _, axes in programs], strict=True)
     out = [any(axis is not None for axis in axes) for axes in places]
-    bodies = [_with_batched_results(*pair, out, mapped[1:], kinds) for pair in programs]
+    bodies = [_with_batched_results(fn, axes, out, mapped[1:], kinds) for fn, axes in programs]
     found = emit_op(name, args, **choice_attrs(name, bodies))
     return found, tuple([0 if there else None for there in out])
 

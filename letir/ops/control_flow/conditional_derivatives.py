@@ -6,6 +6,7 @@ branch.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.liveness import live_binds
@@ -38,8 +39,8 @@ def choice_attrs(name: str, bodies: Sequence[Lambda]) -> dict:
 
 
 def emit_choice(
-    name: str, choice, operands: Sequence, branches: Sequence[Callable], zero: Callable
-):
+    name: str, choice: Any, operands: Sequence, branches: Sequence[Callable], zero: Callable
+) -> tuple:
     """The results of a ``cond`` or ``switch`` over ``branches``, recorded where the operands are.
 
     ``branch(params)`` computes the results of a branch from parameters that stand for the operands;
@@ -96,7 +97,8 @@ def _drop_unread_operands(
     programs: Sequence[Lambda], operands: Sequence
 ) -> tuple[list[Lambda], list]:
     """The programs and the operands, without the parameters and operands that no program reads."""
-    used = {local for fn in programs for term in (*fn.binds, fn.ret) for local in term.locals()}
+    used = {x for fn in programs for bind in fn.binds for x in bind.locals()}
+    used = used.union(*[fn.ret.locals() for fn in programs])
     kept = [
         i for i in range(len(operands)) if any(program.params[i] in used for program in programs)
     ]
@@ -136,7 +138,9 @@ def choice_vjp(name: str) -> Callable:
     return vjp
 
 
-def choice_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
+def choice_saving(
+    bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate: Callable
+) -> Bind:
     """``bind`` with the residuals of its branches as further results; ``bind`` if there are none.
 
     Residuals of one type from different branches share a result. A residual of unknown shape is
@@ -191,9 +195,10 @@ def _with_results(fn: Lambda, count: int, further: Sequence) -> Lambda:
         if type(what) is Local or what.weak:
             results.append(what if type(what) is Local else Const(PYTHON_TYPES[what.dtype.kind]()))
             continue
-        results.append(Local(ArrayType(what.dtype, what.shape)))
+        result = Local(ArrayType(what.dtype, what.shape))
+        results.append(result)
         attrs = zeros.complete({"shape": what.shape, "dtype": what.dtype})
-        binds.append(Bind((results[-1],), zeros, (), attrs))  # costs no memory until written to
+        binds.append(Bind((result,), zeros, (), attrs))  # costs no memory until written to
     return Lambda(fn.params, binds, Ret(tuple(results)))
 
 

@@ -1,6 +1,7 @@
 """``fori_loop`` as a loop that carries its iteration number: a ``scan`` or a ``while_loop``."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -38,7 +39,7 @@ def counting_body(
     return builder.build([*last, convert_number(index + 1, kind)])
 
 
-def convert_number(x, kind: ArrayType | None):
+def convert_number(x: Any, kind: ArrayType | None) -> Any:
     """A scalar as a Python number if ``kind`` is weak, else as an array; other values unchanged."""
     found = x.type if isinstance(x, Value) else WEAK[type(x)]
     if kind is None or found is None or found.weak == kind.weak or kind.shape:

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import has_static_shape
-from letir.ast.terms import Bind, Local
+from letir.ast.terms import Arg, Bind, Local
 from letir.ops.define.records import add_terms
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import transpose
@@ -27,8 +27,8 @@ class _Product:
     """
 
     made: Local
-    a: Local
-    b: Local
+    a: Arg
+    b: Arg
     turned: bool  # whether a has shape (m, k) instead
 
     @property
@@ -46,7 +46,7 @@ class _Product:
         return transpose(reshape(a, (steps, m))) @ reshape(b, (steps, n))
 
 
-def split_products(total: Local, made: dict[Local, Bind]) -> tuple[list[_Product], list[Local]]:
+def split_products(total: Arg, made: dict[Arg, Bind]) -> tuple[list[_Product], list[Arg]]:
     """(products, other terms) whose sum is ``total``; ``made`` maps locals to their binds."""
     found, rest, todo = [], [], [total]
     while todo:
@@ -68,7 +68,7 @@ def _keeps_type(bind: Bind) -> bool:
     return all(type(arg) is Local and arg.type is bind.binders[0].type for arg in bind.args)
 
 
-def _product_of(bind: Bind, made: dict[Local, Bind]) -> _Product | None:
+def _product_of(bind: Bind, made: dict[Arg, Bind]) -> _Product | None:
     """The product that ``bind`` computes; None if stacking its factors takes more memory."""
     if bind.op.name != "matmul" or not all(_has_sizes(arg, 2) for arg in bind.args):
         return None
@@ -97,6 +97,6 @@ def _has_sizes(arg, ndim: int) -> bool:
     return has_static_shape(kind) and kind.ndim == ndim
 
 
-def sum_products(terms: Sequence[_Product], stacked: dict[Local, Value]) -> Value | None:
+def sum_products(terms: Sequence[_Product], stacked: dict[Arg, Value]) -> Value | None:
     """The sum of the products over all steps, from the stacked factors; None without products."""
     return add_terms(term.of_all(stacked[term.a], stacked[term.b]) for term in terms)

@@ -1,13 +1,14 @@
 """Analyses of loop bodies for automatic differentiation: activity, liveness, loop invariance."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from attrs import frozen
 
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.liveness import has_effect, live_binds
 from letir.ast.primitive import PRIMITIVES
-from letir.ast.terms import Bind, Lambda, Local, Ret
+from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size
 
 
@@ -70,7 +71,7 @@ def loop_invariants(body: Lambda, varying: int) -> set[Local]:
     return same
 
 
-def has_fixed_shape(local: Local) -> bool:
+def has_fixed_shape(local: Arg) -> bool:
     """Whether ``local`` has the same shape in all steps: one without internal symbolic sizes."""
     kind = local.type
     return kind is not None and not any(type(n) is Size and n.is_internal for n in kind.shape)
@@ -104,7 +105,7 @@ class GradientOf:
     needed: tuple[bool, ...]
     defined: tuple[bool, ...]
 
-    def __call__(self, body: Lambda):
+    def __call__(self, body: Lambda) -> Any:
         return self.differentiate(body, self.needed, defined=self.defined)
 
 

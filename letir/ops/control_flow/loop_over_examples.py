@@ -1,6 +1,7 @@
 """``looped``: a body run on one example after the other, for operations without a batching rule."""
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from attrs import frozen
 
@@ -58,7 +59,7 @@ def _emit_looped(
     body = program.build([r for r in results if r is not None])
     body = body.with_binds(live_binds(body))  # a rule may record more than its results need
     # an operand that the body does not read would be kept alive through the loop
-    used = {local for term in (*body.binds, body.ret) for local in term.locals()}
+    used = {x for bind in body.binds for x in bind.locals()}.union(body.ret.locals())
     given = [(v, there) for v, there in zip(operands, mapped, strict=True) if v is not None]
     triples = [(p, *pair) for p, pair in zip(body.params, given, strict=True)]
     counts = next(triple for triple in triples if triple[2])  # gives the size of the batch
@@ -131,7 +132,9 @@ class LoopOverExamples:
 
     record: Callable[[], Primitive]
 
-    def __call__(self, args, axes, /, *, transform=None, **attrs):
+    def __call__(
+        self, args: Sequence, axes: Sequence, /, *, transform: Callable | None = None, **attrs: Any
+    ) -> tuple:
         op, builder = self.record(), LetBuilder()
         operands, given, there = [], [], []
         for arg, axis in zip(args, axes, strict=True):

@@ -7,6 +7,7 @@ along axis 0. The decomposition depends on the shapes, and derivatives are taken
 
 from collections.abc import Callable, Sequence
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -52,7 +53,7 @@ def _element_types(first: int, copies: int) -> Callable:
 
 
 def define_combinator(
-    name: str, decompose: Callable, aval: Callable, results: Callable, **fields
+    name: str, decompose: Callable, aval: Callable, results: Callable, **fields: Any
 ) -> Primitive:
     """Register a composite that holds a body; transforms replace it by its decomposition."""
 
@@ -88,7 +89,7 @@ def element_type(kind: ArrayType | None) -> ArrayType | None:
     return kind.with_shape(kind.shape[1:])
 
 
-def element_count(types: Sequence[ArrayType], what: str):
+def element_count(types: Sequence[ArrayType], what: str) -> Any:
     """The number of elements, common to all arrays. Raises ShapeError if the arrays differ."""
     sizes = [kind.shape[0] for kind in types]
     if any(n != sizes[0] for n in sizes):
@@ -96,7 +97,7 @@ def element_count(types: Sequence[ArrayType], what: str):
     return sizes[0]
 
 
-def is_number(n) -> bool:
+def is_number(n: Any) -> bool:
     """Whether a size is static, not symbolic."""
     return type(n) is int
 

@@ -7,7 +7,7 @@ Rubanova, Bettencourt and Duvenaud, Neural ordinary differential equations, Neur
 """
 
 from letir.ast.builder import LetBuilder, Value
-from letir.ast.primitive import never
+from letir.ast.primitive import Primitive, never
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
@@ -150,7 +150,7 @@ def _odeint_source(write, y0, t, *args, body, rtol, atol):
     return f"{solve}({inner}, {y0}, {t}, rtol={rtol}, atol={atol})"
 
 
-odeint = define(
+odeint: Primitive = define(
     "odeint",
     _odeint_impl,
     _odeint_aval,

@@ -1,6 +1,7 @@
 """The batching rule of ``scan``: a scan whose steps compute all examples at once."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.checker import retype
@@ -11,7 +12,17 @@ from letir.ops.control_flow.loop_analysis import follows_while_scan
 from letir.ops.define.batch_rules import broadcast_batch, emit_op, move_to_front, type_without_batch
 
 
-def scan_batch(args, axes, *, body, n_carry, n_xs, length, reverse, transform):
+def scan_batch(
+    args: Sequence,
+    axes: Sequence,
+    *,
+    body: Lambda,
+    n_carry: int,
+    n_xs: int,
+    length: int | None,
+    reverse: bool,
+    transform: Callable,
+) -> tuple:
     """One loop for all examples. In scanned operands and stacked results the batch is axis 1."""
     end, mapped = n_carry + n_xs, [axis is not None for axis in axes]
     first = next(i for i, there in enumerate(mapped) if there)
@@ -75,7 +86,9 @@ def _has_other_dtype(value, kind) -> bool:
     )
 
 
-def batched_body(body: Lambda, mapped: Sequence[bool], n_carry: int, size, transform) -> tuple:
+def batched_body(
+    body: Lambda, mapped: Sequence[bool], n_carry: int, size: Any, transform: Callable
+) -> tuple:
     """(batched body, which operands have a batch axis, which results).
 
     A carried value is batched if its result is in any step: a fixpoint.

@@ -7,11 +7,12 @@ computes the values once more, without their effects.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from attrs import frozen
 
 from letir.ast.builder import Value
-from letir.ast.terms import Arg, Bind, Lambda
+from letir.ast.terms import Bind, Lambda
 from letir.ops.autodiff.checkpoint_and_custom_jvp import body_type, fit_body, without_effects
 from letir.ops.control_flow.loop_analysis import follows_while_scan, has_fixed_shape
 from letir.ops.control_flow.scan_vjp import (
@@ -27,7 +28,16 @@ from letir.ops.shape.shape_and_creation import zeros, zeros_like
 _MOST_ROUNDS = 4  # as for the reverse mode, see letir.ops.control_flow.scan_vjp
 
 
-def scan_joint(tangents, *args, body, n_carry, n_xs, length, reverse, transform):
+def scan_joint(
+    tangents: Sequence,
+    *args: Any,
+    body: Lambda,
+    n_carry: int,
+    n_xs: int,
+    length: int | None,
+    reverse: bool,
+    transform: Any,
+) -> tuple:
     """(results, their tangents) by one loop, which replaces the loop of the results."""
     body = fit_body(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
     inputs, (program, outputs) = tangent_body(body, n_carry, tangents, transform.program)
@@ -79,7 +89,7 @@ class _LinearizedBody:
     linear: Callable
     inputs: tuple[int, ...]
 
-    def __call__(self, body: Lambda):
+    def __call__(self, body: Lambda) -> Any:
         return self.linear(body, self.inputs)
 
 
@@ -90,11 +100,11 @@ class _ForwardStep(StepDerivative):
     body: Lambda
     n_carry: int
     n_xs: int
-    program: object
+    program: Any
 
     @classmethod
     def of(
-        cls, body: Lambda, n_carry: int, n_xs: int, there: Sequence[bool], linear
+        cls, body: Lambda, n_carry: int, n_xs: int, there: Sequence[bool], linear: Callable
     ) -> "_ForwardStep":
         """The forward step of ``body``; ``there`` marks the operands that have a tangent."""
         inputs = {i for i, flag in enumerate(there) if flag}
@@ -106,7 +116,9 @@ class _ForwardStep(StepDerivative):
             inputs = grown
 
     @classmethod
-    def saving(cls, body: Lambda, n_carry: int, n_xs: int, there, linear) -> "_ForwardStep":
+    def saving(
+        cls, body: Lambda, n_carry: int, n_xs: int, there: Sequence[bool], linear: Callable
+    ) -> "_ForwardStep":
         """As ``of``, for a body with further results, so that no residual is missing."""
         found = cls.of(body, n_carry, n_xs, there, linear)
         for _ in range(_MOST_ROUNDS):
@@ -121,7 +133,7 @@ class _ForwardStep(StepDerivative):
         return self.program.f
 
     @property
-    def captured(self) -> list[Arg]:
+    def captured(self) -> list:
         """The residuals that the linear program of a step reads."""
         f, p = self.program.f, self.program
         inputs = [f.params[i] for i in p.captured_inputs]
@@ -132,14 +144,24 @@ def scan_saving_tangents(bind: Bind, there: Sequence[bool], linear: Callable) ->
     """``bind`` with the residuals that its tangents read as further results, where it lacks any."""
     attrs = bind.attrs
     along = _ForwardStep.saving(attrs["body"], attrs["n_carry"], attrs["n_xs"], there, linear)
-    if not all(map(has_fixed_shape, along.body.ret.args[len(bind.binders) :])):
+    if not all(has_fixed_shape(arg) for arg in along.body.ret.args[len(bind.binders) :]):
         return bind  # ragged values cannot be stacked: scan_jvp recomputes them
     return with_stacking_body(bind, along.body)
 
 
-def scan_jvp(tangents, outs, *args, body, n_carry, n_xs, length, reverse, transform):
+def scan_jvp(
+    tangents: Sequence,
+    outs: Sequence,
+    *args: Any,
+    body: Lambda,
+    n_carry: int,
+    n_xs: int,
+    length: int | None,
+    reverse: bool,
+    transform: Any,
+) -> tuple:
     """A loop of the tangents that reads stacked residuals; else one of values and tangents."""
-    attrs = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
+    attrs: dict[str, Any] = {"n_carry": n_carry, "n_xs": n_xs, "length": length, "reverse": reverse}
     body = fit_body(body, [param_type(args, i, n_carry, n_xs) for i in range(len(args))])
     there = [t is not None for t in tangents]
     along = _ForwardStep.of(body, n_carry, n_xs, there, transform.linear)

@@ -6,6 +6,7 @@ them.
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from attrs import frozen
 
@@ -40,6 +41,20 @@ class StepDerivative:
     ``f`` is ``body`` with temporaries as further results; ``captured`` are the locals of ``f`` that
     the derivative reads.
     """
+
+    body: Lambda
+    n_carry: int
+    n_xs: int
+
+    @property
+    def f(self) -> Lambda:
+        """The body, with temporaries as further results."""
+        raise NotImplementedError
+
+    @property
+    def captured(self) -> list:
+        """The residuals that the derivative of a step reads."""
+        raise NotImplementedError
 
     def stacked(self) -> dict[Local, int]:
         """The locals that the loop stacks, each with its position among the results."""
@@ -78,10 +93,18 @@ class ReverseStep(StepDerivative):
     n_xs: int
     needed: list[bool]
     defined: list[bool]
-    gradient: object
+    gradient: Any
 
     @classmethod
-    def of(cls, body, n_carry, n_xs, needed, defined, differentiate) -> "ReverseStep":
+    def of(
+        cls,
+        body: Lambda,
+        n_carry: int,
+        n_xs: int,
+        needed: Sequence[bool],
+        defined: Sequence[bool],
+        differentiate: Callable,
+    ) -> "ReverseStep":
         """The backward step of ``body``, for these operands and results of the loop."""
         needed = propagate_needed(body, needed, n_carry)
         defined = propagate_defined(body, defined, needed, n_carry)
@@ -94,14 +117,21 @@ class ReverseStep(StepDerivative):
         return self.gradient.f
 
     @property
-    def captured(self) -> list[Arg]:
+    def captured(self) -> list:
         """The residuals that the gradient program of a step reads."""
         f, g = self.gradient.f, self.gradient
         inputs = [f.params[i] for i in g.df_input_captured_inputs]
         return inputs + [f.ret.args[i] for i in g.df_input_captured_outputs]
 
 
-def stack_residuals(body: Lambda, n_carry, n_xs, needed, defined, differentiate) -> ReverseStep:
+def stack_residuals(
+    body: Lambda,
+    n_carry: int,
+    n_xs: int,
+    needed: Sequence[bool],
+    defined: Sequence[bool],
+    differentiate: Callable,
+) -> ReverseStep:
     """The backward step of ``body`` with further results, so that no residual is missing."""
     back = ReverseStep.of(body, n_carry, n_xs, needed, defined, differentiate)
     for _ in range(_MOST_ROUNDS):
@@ -113,7 +143,9 @@ def stack_residuals(body: Lambda, n_carry, n_xs, needed, defined, differentiate)
     return back
 
 
-def scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate) -> Bind:
+def scan_saving(
+    bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate: Callable
+) -> Bind:
     """``bind`` with the residuals of its vjp as further results; ``bind`` if it stacks them all."""
     attrs = bind.attrs
     body, n_carry, n_xs = attrs["body"], attrs["n_carry"], attrs["n_xs"]
@@ -145,7 +177,18 @@ def _trips_of(bind: Bind, stacked: ArrayType | None):
 # ---- the reverse mode ----
 
 
-def scan_vjp(cts, outs, *args, body, n_carry, n_xs, length, reverse, transform, wanted=None):
+def scan_vjp(
+    cts: Sequence,
+    outs: Sequence,
+    *args: Any,
+    body: Lambda,
+    n_carry: int,
+    n_xs: int,
+    length: int | None,
+    reverse: bool,
+    transform: Any,
+    wanted: Sequence[bool] | None = None,
+) -> tuple:
     """A scan in the opposite direction that carries the cotangents of the carry.
 
     The cotangents of operands that all steps share are accumulated.
@@ -188,7 +231,7 @@ class ScanBuilder:
         self.shared: list[tuple] = []
         self.numbers = None if numbers is None else self.row(numbers)  # first, and always kept
 
-    def carried(self, operand) -> Value:
+    def carried(self, operand: Any) -> Value:
         """A parameter for a carried value whose initial value is ``operand``."""
         kind = body_type(operand)
         return self._param(self.carry, operand, kind and ArrayType(kind.dtype, kind.shape))
@@ -198,7 +241,7 @@ class ScanBuilder:
         kind = operand.type
         return self._param(self.rows, operand, kind and kind.with_shape(kind.shape[1:]))
 
-    def share(self, operand) -> Value:
+    def share(self, operand: Any) -> Value:
         """A parameter for a value that all steps read."""
         return self._param(self.shared, operand, body_type(operand))
 
@@ -216,7 +259,7 @@ class ScanBuilder:
             return (), ()
         body = self.builder.build([*carry, *ys])
         body = body.with_binds(live_binds(body))  # _SharedCotangents leaves dead sums
-        used = {local for term in (*body.binds, body.ret) for local in term.locals()}
+        used = {x for bind in body.binds for x in bind.locals()}.union(body.ret.locals())
         self.rows = [pair for pair in self.rows if pair[1].arg in used or pair[1] is self.numbers]
         self.shared = [pair for pair in self.shared if pair[1].arg in used]
         if self.length is None and not self.rows:
@@ -229,7 +272,7 @@ class ScanBuilder:
         return outs[: len(carry)], outs[len(carry) :]
 
 
-def emit_scan(operands: Sequence, **attrs) -> tuple:
+def emit_scan(operands: Sequence, **attrs: Any) -> tuple:
     """Record a ``scan`` where its operands are recorded."""
     op = PRIMITIVES["scan"]
     emitter = next(v.emitter for v in operands if isinstance(v, Value))
@@ -278,7 +321,7 @@ class _SharedCotangents:
     def __init__(self, loop: "ScanBuilder", terms: dict[int, tuple]):
         self.loop, self.products, self.carried = loop, {}, []
         self.carry: list[Value] = []
-        made = {b: bind for bind in loop.builder.binds for b in bind.binders}
+        made: dict[Arg, Bind] = {b: bind for bind in loop.builder.binds for b in bind.binders}
         rows = {param.arg: operand for operand, param in loop.rows}
         known = loop.length is not None
         parts = {

@@ -7,6 +7,7 @@ and ``letir.ops.control_flow.scan_jvp``, its batching rule in
 """
 
 from collections.abc import Sequence
+from typing import Any
 
 from letir.ast.body_layout import BodyLayout
 from letir.ast.derivative_types import strong_type
@@ -110,7 +111,7 @@ def _run_scan(xp, operands: list, *, call, body, n_carry, n_xs, length, reverse)
     return (*carry, *ys)
 
 
-def zero_trip_results(xp, args: Sequence, body: Lambda, n_carry: int, n_xs: int) -> list:
+def zero_trip_results(xp: Any, args: Sequence, body: Lambda, n_carry: int, n_xs: int) -> list:
     """The stacked results of a loop without any step: empty arrays of the results' types."""
     sizes = {}
     for i, (param, arg) in enumerate(zip(body.params, args, strict=True)):

@@ -6,7 +6,8 @@ its carried values, and the body gets the values of the first unfinished example
 that it never computes on values that its test excluded.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.terms import Lambda
@@ -42,7 +43,9 @@ def _result_axes(mapped: Sequence[bool], axis: int = 0) -> tuple:
 # ---- while_loop, while_scan ----
 
 
-def while_batch(args, axes, *, test, body, transform):
+def while_batch(
+    args: Sequence, axes: Sequence, *, test: Lambda, body: Lambda, transform: Callable
+) -> tuple:
     """The batching rule of ``while_loop``."""
     loop = _BatchedLoop(args, axes, test, body, len(body.ret.args), transform)
     if not loop.is_masked:
@@ -53,7 +56,16 @@ def while_batch(args, axes, *, test, body, transform):
     return found[1:], _result_axes(loop.out)
 
 
-def while_scan_batch(args, axes, *, test, body, n_carry, numbered, transform):
+def while_scan_batch(
+    args: Sequence,
+    axes: Sequence,
+    *,
+    test: Lambda,
+    body: Lambda,
+    n_carry: int,
+    numbered: bool,
+    transform: Callable,
+) -> tuple:
     """The batching rule of ``while_scan``; iteration numbers are -1 for finished examples."""
     loop = _BatchedLoop(args, axes, test, body, n_carry, transform)
     carry, rows = _result_axes(loop.out[:n_carry]), _result_axes(loop.out[n_carry:], 1)
@@ -70,7 +82,15 @@ def while_scan_batch(args, axes, *, test, body, n_carry, numbered, transform):
 class _BatchedLoop:
     """A loop for all examples: its programs, its operands, and which of them have a batch axis."""
 
-    def __init__(self, args, axes, test: Lambda, body: Lambda, n_carry: int, transform):
+    def __init__(
+        self,
+        args: Sequence,
+        axes: Sequence,
+        test: Lambda,
+        body: Lambda,
+        n_carry: int,
+        transform: Callable,
+    ):
         operands, before = _in_front(args, axes)
         size, kinds = first_mapped(operands, before).shape[0], slice_types(operands, before)
         body, test = fit_body_keeping_numbers(body, kinds), fit_body_keeping_numbers(test, kinds)
@@ -121,7 +141,7 @@ class _BatchedLoop:
         left = mask.emitter.call(self.test, [*carry, *values[self.n_carry :]])[0]
         further = list(found[self.n_carry :])
         if stacks:
-            number = further.pop(0) if numbered else 0
+            number: Any = further.pop(0) if numbered else 0
             rank = number.ndim - self.out[self.n_carry] if numbered else 0
             further.insert(0, emit_op("where", (align_mask(mask, rank), number, -1)))
         return mask.emitter.build([mask & _as_truth_values(left), *carry, *further])
@@ -135,7 +155,7 @@ def _as_truth_values(found: Value) -> Value:
 # ---- fori_loop ----
 
 
-def fori_batch(args, axes, *, body, transform):
+def fori_batch(args: Sequence, axes: Sequence, *, body: Lambda, transform: Callable) -> tuple:
     """The batching rule of ``fori_loop``: a ``while_loop`` if examples have different bounds."""
     if axes[0] is None and axes[1] is None:
         return _same_bounds(args, axes, body, transform)

@@ -7,6 +7,7 @@ of a record makes the forward loop stack them, else the loop is rerun. To stack 
 """
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.primitive import PRIMITIVES
@@ -45,12 +46,16 @@ def _while_scan_types(args: Sequence[Arg], attrs: dict) -> tuple:
     return PRIMITIVES["while_scan"].aval(*[arg.type for arg in args], **attrs)
 
 
-def while_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
+def while_saving(
+    bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate: Callable
+) -> Bind:
     """The ``while_loop`` as a ``while_scan`` that stacks the residuals of the backward pass."""
     return while_scan_saving(_as_while_scan(bind), needed, [*defined, False], differentiate)
 
 
-def while_scan_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
+def while_scan_saving(
+    bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate: Callable
+) -> Bind:
     """``bind`` with its residuals as further stacked results; ``bind`` if it stacks them all."""
     attrs, n_carry = bind.attrs, bind.attrs["n_carry"]
     defined = _body_results(defined, n_carry, attrs["numbered"])
@@ -68,7 +73,17 @@ def _body_results(values: Sequence, n_carry: int, numbered: bool) -> list:
     return [*values[:n_carry], *values[n_carry + (not numbered) :]]
 
 
-def while_scan_vjp(cts, outs, *args, test, body, n_carry, numbered, transform, wanted=None):
+def while_scan_vjp(
+    cts: Sequence,
+    outs: Sequence,
+    *args: Any,
+    test: Lambda,
+    body: Lambda,
+    n_carry: int,
+    numbered: bool,
+    transform: Any,
+    wanted: Sequence[bool] | None = None,
+) -> tuple:
     """A scan over the iterations in the opposite order, carrying cotangents of carried values."""
     wanted = [True] * len(args) if wanted is None else wanted
     needed = [w and takes_gradient(arg) for w, arg in zip(wanted, args, strict=True)]
@@ -78,8 +93,8 @@ def while_scan_vjp(cts, outs, *args, test, body, n_carry, numbered, transform, w
     back = ReverseStep.of(body, n_carry, 0, needed, defined, transform.program)
     if back.missing():  # rerun the loop, which then stacks them
         back = stack_residuals(body, n_carry, 0, needed, defined, transform.program)
-        attrs = {"test": without_effects(test), "body": back.body}
-        attrs |= {"n_carry": n_carry, "numbered": numbered}
+        attrs = {"test": without_effects(test), "body": back.body, "n_carry": n_carry}
+        attrs |= {"numbered": numbered}
         outs = _emit_loop("while_scan", args, attrs)
     more = [None] * (len(back.body.ret.args) - len(cts))
     loop = ScanBuilder(None, True, outs[n_carry])
@@ -93,7 +108,14 @@ def _emit_loop(name: str, operands: Sequence, attrs: dict) -> tuple:
     return emitter.apply(op, tuple(operands), op.complete(attrs))
 
 
-def while_vjp(cts, outs, *args, transform, wanted=None, **attrs):
+def while_vjp(
+    cts: Sequence,
+    outs: Sequence,
+    *args: Any,
+    transform: Any,
+    wanted: Sequence[bool] | None = None,
+    **attrs: Any,
+) -> tuple:
     """VJP without saved residuals: rerun the loop as a ``while_scan`` that stacks them."""
     attrs = {name: without_effects(fn) for name, fn in attrs.items()}
     return _vjp_through("while_loop", _as_while_scan, cts, args, attrs, transform, wanted)
@@ -116,13 +138,22 @@ def _vjp_through(name: str, change: Callable, cts, args, attrs: dict, transform,
 # ---- reverse mode of fori_loop ----
 
 
-def fori_vjp(cts, outs, *args, body, transform, wanted=None):
+def fori_vjp(
+    cts: Sequence,
+    outs: Sequence,
+    *args: Any,
+    body: Lambda,
+    transform: Any,
+    wanted: Sequence[bool] | None = None,
+) -> tuple:
     """VJP without saved residuals: rerun the loop as a scan that stacks them."""
     attrs = {"body": without_effects(body)}
     return _vjp_through("fori_loop", _as_stacking_loop, cts, args, attrs, transform, wanted)
 
 
-def fori_saving(bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate):
+def fori_saving(
+    bind: Bind, needed: Sequence[bool], defined: Sequence[bool], differentiate: Callable
+) -> Bind:
     """The ``fori_loop`` as a loop that stacks the residuals of the backward pass."""
     made, n_carry = _as_stacking_loop(bind), len(bind.binders)
     flags = [*needed[2 : 2 + n_carry], False, *needed[2 + n_carry :]]
@@ -163,7 +194,9 @@ def _as_stacking_loop(bind: Bind) -> Bind:
 # ---- forward mode ----
 
 
-def while_joint(tangents, *args, test, body, transform):
+def while_joint(
+    tangents: Sequence, *args: Any, test: Lambda, body: Lambda, transform: Any
+) -> tuple:
     """(results, their tangents) by one loop, which carries tangents beside values."""
     made = _LoopWithTangents.of(tangents, args, body, len(body.ret.args), 0, transform)
     attrs = {"test": made.same(test), "body": made.body()}
@@ -171,14 +204,24 @@ def while_joint(tangents, *args, test, body, transform):
     return found[: made.n_carry], made.answers(found)
 
 
-def fori_joint(tangents, lower, upper, *args, body, transform):
+def fori_joint(
+    tangents: Sequence, lower: Any, upper: Any, *args: Any, body: Lambda, transform: Any
+) -> tuple:
     """(results, their tangents) by one loop, which carries tangents beside values."""
     made = _LoopWithTangents.of(tangents[2:], args, body, len(body.ret.args), 1, transform)
     found = _emit_loop("fori_loop", (lower, upper, *made.operands), {"body": made.body()})
     return found[: made.n_carry], made.answers(found)
 
 
-def while_scan_joint(tangents, *args, test, body, n_carry, numbered, transform):
+def while_scan_joint(
+    tangents: Sequence,
+    *args: Any,
+    test: Lambda,
+    body: Lambda,
+    n_carry: int,
+    numbered: bool,
+    transform: Any,
+) -> tuple:
     """(results, their tangents) by one loop, which carries and stacks tangents beside values."""
     made = _LoopWithTangents.of(tangents, args, body, n_carry, 0, transform)
     carry, count = n_carry + len(made.moving), len(body.ret.args)
@@ -200,9 +243,9 @@ def _jvp_from_joint(joint: Callable) -> Callable:
     return jvp
 
 
-while_jvp, fori_jvp, while_scan_jvp = map(
-    _jvp_from_joint, (while_joint, fori_joint, while_scan_joint)
-)
+while_jvp = _jvp_from_joint(while_joint)
+fori_jvp = _jvp_from_joint(fori_joint)
+while_scan_jvp = _jvp_from_joint(while_scan_joint)
 
 
 class _LoopWithTangents:
@@ -213,7 +256,15 @@ class _LoopWithTangents:
     before all these.
     """
 
-    def __init__(self, program: Lambda, outputs, inputs, n_carry: int, leading: int, count: int):
+    def __init__(
+        self,
+        program: Lambda,
+        outputs: Sequence[int],
+        inputs: Sequence[int],
+        n_carry: int,
+        leading: int,
+        count: int,
+    ):
         self.program, self.outputs, self.n_carry = program, outputs, n_carry
         self.leading, self.count = leading, count  # the results of one iteration without tangents
         places = [i - leading for i in inputs]
@@ -222,7 +273,15 @@ class _LoopWithTangents:
         self.operands: tuple = ()
 
     @classmethod
-    def of(cls, tangents, args, body, n_carry, leading, transform) -> "_LoopWithTangents":
+    def of(
+        cls,
+        tangents: Sequence,
+        args: Sequence,
+        body: Lambda,
+        n_carry: int,
+        leading: int,
+        transform: Any,
+    ) -> "_LoopWithTangents":
         """The loop for operands ``args`` with these ``tangents``."""
         types = (*[param.type for param in body.params[:leading]], *map(body_type, args))
         body = fit_body_keeping_numbers(body, types)
@@ -250,21 +309,20 @@ class _LoopWithTangents:
         """The body of the loop."""
         builder = LetBuilder()
         count = len(self.program.params) - len(self.moving) - len(self.shared)
-        kinds = self.program.params
-        values, tangents = kinds[:count], kinds[count:]
+        own, along = self.program.params[:count], self.program.params[count:]
         end, moving = self.leading + self.n_carry, len(self.moving)
-        order = (*values[:end], *tangents[:moving], *values[end:], *tangents[moving:])
+        order = (*own[:end], *along[:moving], *own[end:], *along[moving:])
         params = [builder.param(param.type, param.name) for param in order]
         values, tangents = self.ordered(params)
         found = builder.call(self.program, [*values, *tangents])
         by_output = dict(zip(self.outputs, found[self.count :], strict=True))
-        along = [
+        moved = [
             by_output[i] if i in by_output else zeros_like(values[self.leading + i])
             for i in self.moving
         ]
         stacked = [by_output[i] for i in self.outputs if i >= self.n_carry]
         carry, further = found[: self.n_carry], found[self.n_carry : self.count]
-        return builder.build([*carry, *along, *further, *stacked])
+        return builder.build([*carry, *moved, *further, *stacked])
 
     def same(self, test: Lambda) -> Lambda:
         """The test of the loop, for operands with tangents, which it does not read."""

@@ -2,6 +2,7 @@
 
 import builtins
 import string
+from typing import Any
 
 from letir.ast.primitive import never
 from letir.ops.define.batch_rules import batch_first, emit_op
@@ -17,13 +18,13 @@ def _split_named(values: tuple, names: tuple) -> tuple[tuple, dict]:
 class _Elements(string.Formatter):
     """``str.format`` that applies the format of an array to each element."""
 
-    def format_field(self, value, spec: str) -> str:
+    def format_field(self, value: Any, spec: str) -> str:
         if not spec or not getattr(value, "shape", ()):
             return format(value, spec)
         return f"[{' '.join([self.format_field(row, spec) for row in value])}]"
 
 
-def print_impl(xp, *values, text, names=()):
+def print_impl(xp: Any, *values: Any, text: str, names: tuple[str, ...] = ()) -> tuple:
     """Print ``text`` with the values in its braces; no results."""
     on_host = tuple([v.get() if hasattr(v, "get") else v for v in values])  # CuPy arrays have get
     builtins.print(_Elements().vformat(text, *_split_named(on_host, names)))

@@ -6,6 +6,8 @@ imaginary parts. All other writes are recorded as ``index_set`` and ``index_add`
 values. See docs/in_place.md.
 """
 
+from typing import Any
+
 import numpy as np
 
 from letir.ast.primitive import never
@@ -63,7 +65,7 @@ def _changed_params(fn: Lambda) -> tuple[int, ...]:
 # ---- memory order ----
 
 
-def order_of(x) -> "str | tuple":
+def order_of(x: Any) -> "str | tuple":
     """The memory order of an array: "C", "F", or its strides."""
     if not hasattr(x, "flags") or x.flags.c_contiguous:
         return "C"

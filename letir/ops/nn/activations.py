@@ -6,6 +6,7 @@ bounds of what is cut off, and that of the left piece for the others, as in PyTo
 """
 
 import math
+from collections.abc import Callable
 
 from letir.errors import DTypeError
 from letir.ops.define.batch_rules import align_ranks, axes_rule, batch_first, emit_op
@@ -37,7 +38,7 @@ def _elementwise_rule(name: str):
     return batch_first(rule)
 
 
-def real_type_rule(name: str, decompose):
+def real_type_rule(name: str, decompose: Callable) -> Callable:
     """The type rule of a composite that compares, and so takes no complex arrays."""
     aval = composite_numerics(decompose, False)[1]
 

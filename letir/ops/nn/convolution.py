@@ -7,7 +7,7 @@ product of matrices, of the patches of x (Chellapilla, Puri and Simard, High per
 convolutional neural networks for document processing, 2006).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
@@ -105,7 +105,9 @@ def _conv_transpose_impl(xp, y, w, *, sizes, stride, padding, dilation, groups=1
 # ---- types ----
 
 
-def output_sizes(sizes, kernel, stride, padding, dilation) -> tuple:
+def output_sizes(
+    sizes: Sequence, kernel: Sequence, stride: Sequence, padding: Sequence, dilation: Sequence
+) -> tuple:
     """How many places a kernel has along each axis. Raises ShapeError if there is none."""
     found = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, padding, dilation, strict=True):
@@ -269,7 +271,7 @@ def _batched_conv(record: Callable, roles: str) -> Callable:
     The batch joins an axis that the mapped operand shares with the result, but not with the other
     operand; of two mapped operands each example is a group of its own.
     """
-    *operands, result = roles
+    *operands, result = tuple(roles)
 
     def batch(args, axes, *, groups, **attrs):
         n = next(arg.shape[axis] for arg, axis in zip(args, axes, strict=True) if axis is not None)
@@ -297,7 +299,7 @@ def _shared_label(role: str, result: str) -> str:
 
 # ---- records ----
 
-_NUMERICS = {
+_NUMERICS: dict[str, Callable] = {
     "conv": _conv_impl,
     "conv_transpose": _conv_transpose_impl,
     "conv_weight": _conv_weight_impl,

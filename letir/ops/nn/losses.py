@@ -11,6 +11,7 @@ Losses of regression, margins and distances: mse_loss, huber_loss, cosine_simila
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -51,7 +52,9 @@ def _reduce_losses(losses, reduction: str):
     """The mean or the sum of the losses, or these as they are."""
     if reduction not in ("mean", "sum", "none"):
         raise ShapeError(f"a reduction is 'mean', 'sum' or 'none', found {reduction!r}")
-    return {"mean": mean, "sum": sum_, "none": lambda x: x}[reduction](losses)
+    if reduction == "none":
+        return losses
+    return mean(losses) if reduction == "mean" else sum_(losses)
 
 
 def _check_same_shape(name: str, *operands) -> None:
@@ -87,7 +90,7 @@ def _one_hot_decompose(x, *, classes, dtype=_FLOAT64):
     return cast(equal(expand_dims(x, -1), _emit_arange(classes, x, x.dtype)), dtype)
 
 
-one_hot = composite(
+one_hot: Primitive = composite(
     "one_hot",
     _one_hot_decompose,
     vjp=DISCRETE,
@@ -299,7 +302,7 @@ margin_ranking_loss = _define_loss("margin_ranking_loss", _margin_ranking_loss_d
 # ---- distances ----
 
 
-def safe_sqrt(total):
+def safe_sqrt(total: Any) -> Any:
     """The square root, with a derivative of 0 at 0."""
     return where(equal(total, 0), 0, sqrt(where(equal(total, 0), 1, total)))
 

@@ -6,6 +6,7 @@ again where it came from. Each is the other's derivative.
 
 import math
 
+from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy.copied_functions import copied_function
@@ -95,7 +96,7 @@ def _batched_fold(args, axes, *, sizes, **attrs):
     return fold(y.transpose(order), sizes=sizes, **attrs), 0
 
 
-unfold = define(
+unfold: Primitive = define(
     "unfold",
     _unfold_impl,
     _unfold_aval,
@@ -105,7 +106,7 @@ unfold = define(
     source=copied_function(_unfold_impl),
     added="value",
 )
-fold = define(
+fold: Primitive = define(
     "fold",
     _fold_impl,
     _fold_aval,

@@ -4,9 +4,13 @@ They are reparameterised: a derivative by a parameter is that of the number at f
 which a rule draws again by the same key.
 """
 
+from collections.abc import Callable
+from typing import Any
+
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError
@@ -20,7 +24,7 @@ from letir.ops.shape.transpose_join_split import move_axes
 # ---- shapes and dtypes ----
 
 
-def parameter_type(x) -> ArrayType:
+def parameter_type(x: Any) -> ArrayType:
     """The type of a parameter: a Value, an array, or a Python number, which is weak."""
     if isinstance(x, Value):
         if x.type is None:
@@ -32,7 +36,7 @@ def parameter_type(x) -> ArrayType:
     return ArrayType(array.dtype, array.shape)
 
 
-def draw_call(key, parameters: tuple, shape, dtype) -> tuple[tuple, dict]:
+def draw_call(key: Any, parameters: tuple, shape: Any, dtype: Any) -> tuple[tuple, dict]:
     """(operands, attributes) of a draw: ``shape`` None is that of the parameters together."""
     kinds = [parameter_type(p) for p in parameters]
     if shape is None:
@@ -53,19 +57,19 @@ def _draw_dtype(kinds: list[ArrayType], dtype) -> np.dtype:
     return found
 
 
-def draw_numbers(key, distribution: str, sizes: tuple, shape, dtype) -> Value:
+def draw_numbers(key: Any, distribution: str, sizes: tuple, shape: Any, dtype: Any) -> Value:
     """``random_draw`` in a shape that further operands or an attribute say."""
     asked = Sizes(sizes[0], shape) if sizes else shape
     return random_draw(as_key(key), distribution, asked, dtype)
 
 
-def cast_parameter(x, dtype: np.dtype):
+def cast_parameter(x: Any, dtype: np.dtype) -> Any:
     """A parameter in the dtype of the draw; a Python number is of any."""
     is_number = x.type.weak if isinstance(x, Value) else not hasattr(x, "dtype")
     return x if is_number else x.astype(dtype, copy=False)
 
 
-def draw_type_rule(count: int, result=None):
+def draw_type_rule(count: int, result: Any = None) -> Callable:
     """The type rule of a draw with ``count`` parameters, which must broadcast to its shape."""
 
     def aval(key, *types, shape, dtype):
@@ -81,7 +85,9 @@ def draw_type_rule(count: int, result=None):
     return aval
 
 
-def define_distribution(name: str, decompose, *, parameters: int, result=None, **fields):
+def define_distribution(
+    name: str, decompose: Callable, *, parameters: int, result: Any = None, **fields: Any
+) -> Primitive:
     """Register a composite with a key and this many parameters; ``result``: a dtype of its own."""
 
     def impl(xp, key, *operands, shape, dtype):

@@ -1,5 +1,6 @@
 """Random numbers that need special functions: gamma and truncated normal numbers."""
 
+from letir.ast.primitive import Primitive
 from letir.ops.as_numpy.random import gamma_draw
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.records import broadcast_tangent, define, recast, unbroadcast
@@ -44,7 +45,7 @@ def _gamma_jvp(tangents, y, key, a, *sizes, shape, dtype):
     )
 
 
-random_gamma = define(
+random_gamma: Primitive = define(
     "random_gamma",
     _gamma_impl,
     draw_type_rule(1),

@@ -8,6 +8,8 @@ new keys never repeat numbers.
 """
 
 import math
+from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 
@@ -39,7 +41,7 @@ def _philox_words(words: np.ndarray, counter: tuple, count: int) -> np.ndarray:
     return np.random.Philox(counter=np.array(counter, np.uint64), key=words).random_raw(count)
 
 
-def key_generators(key, xp):
+def key_generators(key: Any, xp: Any) -> Iterator:
     """A generator of ``xp`` for each key of a batch, one after the other."""
     if xp is not np:
         for words in _words_of(key):  # CuPy's takes a seed of one word
@@ -57,7 +59,7 @@ def key_generators(key, xp):
         yield np.random.Generator(philox)
 
 
-def stack_results(key, results: list, shape: tuple, dtype, xp):
+def stack_results(key: Any, results: list, shape: tuple, dtype: Any, xp: Any) -> Any:
     """The results of the keys of a batch as one array."""
     lead = key.shape[:-1]
     if not lead:
@@ -149,10 +151,10 @@ def _fold_in(key, data) -> np.ndarray:
     numbers = np.asarray(data.get() if hasattr(data, "get") else data).astype(np.uint64)
     lead = np.broadcast_shapes(key.shape[:-1], numbers.shape)
     keys = np.broadcast_to(_words_of(key).reshape(key.shape), (*lead, 2)).reshape(-1, 2)
-    numbers = np.broadcast_to(numbers, lead).reshape(-1).tolist()
+    counters = np.broadcast_to(numbers, lead).reshape(-1).tolist()
     found = [
-        _philox_words(words, (number, 0, 0, _FOLDING), 2)
-        for words, number in zip(keys, numbers, strict=True)
+        _philox_words(words, (counter, 0, 0, _FOLDING), 2)
+        for words, counter in zip(keys, counters, strict=True)
     ]
     return np.array(found, np.uint64).reshape(*lead, 2)
 
@@ -247,7 +249,7 @@ random_draw = define(
 )
 
 
-def as_key(key) -> Value:
+def as_key(key: Any) -> Value:
     """A key itself, or the key of an integer seed."""
     if isinstance(key, Value) and key.type is not None and not key.type.shape:
         return random_key(key)

@@ -7,6 +7,7 @@ replay gives NumPy's numbers, and leaves the generator where NumPy would.
 """
 
 import inspect
+from typing import Any
 
 import numpy as np
 import optree
@@ -69,7 +70,7 @@ class _StateArray(np.ndarray):
 
     generator = None
 
-    def __setitem__(self, item, new):
+    def __setitem__(self, item: Any, new: Any) -> None:
         super().__setitem__(item, new)
         if self.generator is not None:
             self.generator.bit_generator.state = _generator_of(self).bit_generator.state
@@ -110,7 +111,9 @@ LATE_BOUND["generator_node"] = _register_node
 
 # ---- one draw ----
 
-_CONTINUOUS = {  # method -> its parameters, with defaults; the size comes after them
+_CONTINUOUS: dict[
+    str, dict[str, float | None]
+] = {  # method -> its parameters, with defaults; the size comes after them
     "random": {},
     "standard_normal": {},
     "standard_exponential": {},
@@ -133,7 +136,7 @@ _CONTINUOUS = {  # method -> its parameters, with defaults; the size comes after
     "wald": {"mean": None, "scale": None},
     "triangular": {"left": None, "mode": None, "right": None},
 }
-_DISCRETE = {
+_DISCRETE: dict[str, dict[str, float | None]] = {
     "integers": {"low": None, "high": None},
     "poisson": {"lam": 1.0},
     "binomial": {"n": None, "p": None},
@@ -225,14 +228,16 @@ generator_draw = define(
 class _TracedGenerator:
     """A ``numpy.random.Generator`` in a trace: its methods record draws from its state."""
 
-    def __init__(self, state: Value):
+    def __init__(self, state: Any):  # a Tracer, into which the next state is written
         self.state = state
 
-    @property
-    def __class__(self):  # for isinstance in the user's code
+    @property  # type: ignore[misc]  # read-only here; read by isinstance in the user's code
+    def __class__(self) -> type:
         return np.random.Generator
 
-    def draw(self, method: str, operands: tuple, size, dtype=float, /, **options):
+    def draw(
+        self, method: str, operands: tuple, size: Any, dtype: Any = float, /, **options: Any
+    ) -> Any:
         """One draw; ``size`` None is the shape of the parameters together."""
         asked = size
         operands = tuple([x if type(x) in (int, float) else _as_operand(x) for x in operands])
@@ -249,7 +254,7 @@ class _TracedGenerator:
         self.state[...] = state
         return found if method == "integers" else _as_number(found, asked)
 
-    def __getattr__(self, name: str):
+    def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
         parameters = _CONTINUOUS.get(name, _DISCRETE.get(name))
@@ -285,34 +290,41 @@ class _TracedGenerator:
 
     # those with a formula have derivatives: to the bit what NumPy computes
 
-    def normal(self, loc=0.0, scale=1.0, size=None):
+    def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Normal numbers."""
         found = self.draw("standard_normal", (), _common_size(size, loc, scale))
         return _as_number(_as_operand(loc) + _as_operand(scale) * found, size)
 
-    def uniform(self, low=0.0, high=1.0, size=None):
+    def uniform(self, low: Any = 0.0, high: Any = 1.0, size: Any = None) -> Any:
         """Numbers in [low, high)."""
         low, high = _as_operand(low), _as_operand(high)
         found = self.draw("random", (), _common_size(size, low, high))
         return _as_number(low + (high - low) * found, size)
 
-    def exponential(self, scale=1.0, size=None):
+    def exponential(self, scale: Any = 1.0, size: Any = None) -> Any:
         """Exponential numbers."""
         found = self.draw("standard_exponential", (), _common_size(size, scale))
         return _as_number(_as_operand(scale) * found, size)
 
-    def gamma(self, shape, scale=1.0, size=None):
+    def gamma(self, shape: Any, scale: Any = 1.0, size: Any = None) -> Any:
         """Gamma numbers."""
         found = self.draw("standard_gamma", (shape,), _common_size(size, shape, scale))
         return _as_number(_as_operand(scale) * found, size)
 
-    def integers(self, low, high=None, size=None, dtype=np.int64, endpoint=False):
+    def integers(
+        self,
+        low: Any,
+        high: Any = None,
+        size: Any = None,
+        dtype: Any = np.int64,
+        endpoint: bool = False,
+    ) -> Any:
         """Integers from ``low`` up to ``high``."""
         low, high = (0, low) if high is None else (low, high)
         options = {"endpoint": True} if endpoint else {}
         return self.draw("integers", (low, high), size, dtype, **options)
 
-    def permutation(self, x, axis=0):
+    def permutation(self, x: Any, axis: int = 0) -> Any:
         """``x`` in random order along the axis."""
         if np.ndim(x) == 0:
             return self.draw("permutation", (), as_size(x), np.int64, n=as_size(x))
@@ -321,7 +333,15 @@ class _TracedGenerator:
         order = self.draw("permutation", (), x.shape[axis], np.int64, n=x.shape[axis])
         return _index_of(x, order, axis)
 
-    def choice(self, a, size=None, replace=True, p=None, axis=0, shuffle=True):
+    def choice(
+        self,
+        a: Any,
+        size: Any = None,
+        replace: bool = True,
+        p: Any = None,
+        axis: int = 0,
+        shuffle: bool = True,
+    ) -> Any:
         """Elements of ``a``, or numbers below it."""
         n = as_size(a) if np.ndim(a) == 0 else np.shape(a)[axis]
         options = {"a": n, "replace": bool(replace), "shuffle": bool(shuffle)}
@@ -330,7 +350,7 @@ class _TracedGenerator:
             return _as_number(places, size)
         return _index_of(_as_operand(a), places, axis % np.ndim(a))
 
-    def shuffle(self, x, axis=0):
+    def shuffle(self, x: Any, axis: int = 0) -> None:
         """``x``, a traced array, in random order, in place."""
         x[...] = self.permutation(x, axis)
 

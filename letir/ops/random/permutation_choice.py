@@ -6,6 +6,7 @@ Both draw places and read the array there, so that derivatives go to what was pi
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import random
@@ -101,7 +102,7 @@ def _places_aval(key, *p, n, shape, replace):
     return ArrayType(np.int64, (*key.shape[:-1], *shape))
 
 
-random_places = define(
+random_places: Primitive = define(
     "random_places",
     _places_impl,
     _places_aval,

@@ -25,7 +25,7 @@ NO_BATCHED_OPERAND = never("it has no operand that could be mapped")
 NO_BATCHED_SIZE = never("a shape is the same for all examples of a batch")
 
 
-def refuse_mapped_shape(name: str, sizes: Sequence, mapped: tuple) -> None:
+def refuse_mapped_shape(name: str, sizes: Sequence, mapped: Sequence[bool]) -> None:
     """Raise MissingRule if a shape depends on the example."""
     if any(mapped[len(mapped) - len(sizes) :]):
         raise MissingRule(f"{name} has no batch rule for a mapped shape: {NO_BATCHED_SIZE.reason}")

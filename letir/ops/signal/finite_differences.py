@@ -7,6 +7,7 @@ decompose into.
 import numpy as np
 
 from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import axes_rule
 from letir.ops.define.records import composite, recast, unbroadcast
@@ -68,7 +69,7 @@ def _diff_vjp(ct, y, x, *, n, axis, transform=None):
     return (unbroadcast(-found if n % 2 else found, x),)
 
 
-diff = composite(
+diff: Primitive = composite(
     "diff",
     _diff_decompose,
     impl=lambda xp, x, *, n=1, axis=-1: xp.diff(x, n, axis),

@@ -6,6 +6,7 @@ none in a closed form. Orders 0 and 1 take the function of order 2, for there is
 
 import math
 
+from letir.ast.primitive import Primitive
 from letir.errors import MissingRule
 from letir.ops.elementwise.ufuncs import sign
 from letir.ops.special.define import NO_FORM, special
@@ -13,12 +14,16 @@ from letir.ops.special.special_functions import curve
 
 # ---- of any order ----
 
-jv = special("jv", NO_FORM, lambda g, y, v, x: g * (0.5 * (jv(v - 1, x) - jv(v + 1, x))))
-yv = special("yv", NO_FORM, lambda g, y, v, x: g * (0.5 * (yv(v - 1, x) - yv(v + 1, x))))
-iv = special("iv", NO_FORM, lambda g, y, v, x: g * (0.5 * (iv(v - 1, x) + iv(v + 1, x))))
-kv = special("kv", NO_FORM, lambda g, y, v, x: g * (-0.5 * (kv(v - 1, x) + kv(v + 1, x))))
-yn = special("yn", NO_FORM, lambda g, y, n, x: g * (0.5 * (yn(n - 1, x) - yn(n + 1, x))))
-kn = special("kn", NO_FORM, lambda g, y, n, x: g * (-0.5 * (kn(n - 1, x) + kn(n + 1, x))))
+jv: Primitive = special("jv", NO_FORM, lambda g, y, v, x: g * (0.5 * (jv(v - 1, x) - jv(v + 1, x))))
+yv: Primitive = special("yv", NO_FORM, lambda g, y, v, x: g * (0.5 * (yv(v - 1, x) - yv(v + 1, x))))
+iv: Primitive = special("iv", NO_FORM, lambda g, y, v, x: g * (0.5 * (iv(v - 1, x) + iv(v + 1, x))))
+kv: Primitive = special(
+    "kv", NO_FORM, lambda g, y, v, x: g * (-0.5 * (kv(v - 1, x) + kv(v + 1, x)))
+)
+yn: Primitive = special("yn", NO_FORM, lambda g, y, n, x: g * (0.5 * (yn(n - 1, x) - yn(n + 1, x))))
+kn: Primitive = special(
+    "kn", NO_FORM, lambda g, y, n, x: g * (-0.5 * (kn(n - 1, x) + kn(n + 1, x)))
+)
 
 
 def _kve_by_argument(g, y, v, x):
@@ -39,17 +44,17 @@ ive = special("ive", NO_FORM, _ive_by_argument)
 # ---- of orders 0 and 1 ----
 
 j0 = curve("j0", lambda y, x: -j1(x))
-j1 = curve("j1", lambda y, x: 0.5 * (j0(x) - jv(2, x)))
+j1: Primitive = curve("j1", lambda y, x: 0.5 * (j0(x) - jv(2, x)))
 y0 = curve("y0", lambda y, x: -y1(x))
-y1 = curve("y1", lambda y, x: 0.5 * (y0(x) - yv(2, x)))
+y1: Primitive = curve("y1", lambda y, x: 0.5 * (y0(x) - yv(2, x)))
 i0 = curve("bessel_i0", lambda y, x: i1(x), ufunc="i0")  # NumPy has an i0 too
-i1 = curve("i1", lambda y, x: 0.5 * (i0(x) + iv(2, x)))
+i1: Primitive = curve("i1", lambda y, x: 0.5 * (i0(x) + iv(2, x)))
 i0e = curve("i0e", lambda y, x: i1e(x) - sign(x) * y)
-i1e = curve("i1e", lambda y, x: 0.5 * (i0e(x) + ive(2, x)) - sign(x) * y)
+i1e: Primitive = curve("i1e", lambda y, x: 0.5 * (i0e(x) + ive(2, x)) - sign(x) * y)
 k0 = curve("k0", lambda y, x: -k1(x))
-k1 = curve("k1", lambda y, x: -0.5 * (k0(x) + kv(2, x)))
+k1: Primitive = curve("k1", lambda y, x: -0.5 * (k0(x) + kv(2, x)))
 k0e = curve("k0e", lambda y, x: y - k1e(x))
-k1e = curve("k1e", lambda y, x: y - 0.5 * (k0e(x) + kve(2, x)))
+k1e: Primitive = curve("k1e", lambda y, x: y - 0.5 * (k0e(x) + kve(2, x)))
 
 # ---- functions that NumPy has, as SciPy computes them ----
 

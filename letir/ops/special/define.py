@@ -6,6 +6,7 @@ Nothing here imports SciPy: ``by_scipy`` does, when a function is computed.
 import functools
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -17,19 +18,19 @@ NO_FORM = never("the derivative by this operand has no closed form")
 OF_SCIPY: dict[str, str] = {}  # ufunc of scipy.special -> operation
 
 
-def by_scipy(xp, part: str, name: str):
+def by_scipy(xp: Any, part: str, name: str) -> Any:
     """``scipy.part.name``, or CuPy's form of it."""
     return LATE_BOUND["scipy"](xp, part, name)
 
 
-def ufunc_named(xp, name: str):
+def ufunc_named(xp: Any, name: str) -> Any:
     """A ufunc of ``scipy.special``; one with an underscore is behind a function."""
     if name.startswith("_") and xp is np:
         return getattr(by_scipy(xp, "special", "_ufuncs"), name)
     return by_scipy(xp, "special", name.removeprefix("_"))  # CuPy's have no function in front
 
 
-def op_of_scipy(function) -> str | None:
+def op_of_scipy(function: Any) -> str | None:
     """The operation that a ufunc of ``scipy.special`` records; None for others."""
     module = sys.modules.get("scipy.special")
     if module is None or not isinstance(function, np.ufunc):
@@ -74,7 +75,7 @@ def _special_source(name: str) -> Callable:
     return source
 
 
-def special(name: str, *terms, ufunc: str | None = None, **fields) -> Primitive:
+def special(name: str, *terms: Any, ufunc: str | None = None, **fields: Any) -> Primitive:
     """Register an operation that a ufunc of ``scipy.special`` computes, that of this name or
     ``ufunc``.
 

@@ -8,6 +8,7 @@ standardised number z.
 """
 
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -56,7 +57,7 @@ stdtrit = special("stdtrit", NO_FORM, lambda g, y, df, p: g / exp(_t_logpdf(y, d
 
 # ---- formulas: of z and the shape parameters, in terms of the standard distribution ----
 
-_NORM = {
+_NORM: dict[str, Callable] = {
     "logpdf": lambda z: -0.5 * (z * z) - LOG_ROOT_TWO_PI,
     "cdf": ndtr,
     "sf": lambda z: ndtr(-z),
@@ -102,7 +103,7 @@ _POISSON = {
     "sf": lambda k, mu: gammainc(floor(k) + 1, mu),
 }
 # name -> (formulas, number of shape parameters, bounds of the support)
-_DISTRIBUTIONS = {
+_DISTRIBUTIONS: dict[str, tuple[dict[str, Callable], int, tuple]] = {
     "norm": (_NORM, 0, (None, None)),
     "t": (_T, 1, (None, None)),
     "beta": (_BETA, 2, (0.0, 1.0)),

@@ -7,8 +7,11 @@ Abramowitz and Stegun, Handbook of mathematical functions (A&S), unless said oth
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 from letir.ast.builder import Value
+from letir.ast.primitive import Primitive
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import define, recast, unbroadcast
@@ -20,7 +23,7 @@ _TWO_OVER_ROOT_PI = 2 / math.sqrt(math.pi)
 _ROOT_TWO_PI = math.sqrt(2 * math.pi)
 
 
-def curve(name: str, derivative, **fields):
+def curve(name: str, derivative: Callable, **fields: Any) -> Primitive:
     """Register a function of one array, by its ``derivative(y, x)``."""
     return special(name, lambda g, y, x: g * derivative(y, x), **fields)
 
@@ -75,7 +78,7 @@ def _polygamma_source(write, x, *, n):
     return f"{write.writer.module.imported('scipy.special', 'polygamma')}({n}, {x})[()]"
 
 
-polygamma = define(
+polygamma: Primitive = define(
     "polygamma",
     lambda xp, x, *, n: by_scipy(xp, "special", "polygamma")(n, x)[()],
     lambda x, *, n: special_aval("zetac")(x).with_dtype(float),
@@ -180,7 +183,9 @@ betaincc = special("betaincc", NO_FORM, NO_FORM, lambda g, y, a, b, x: -g * _bet
 betaincinv = special(
     "betaincinv", NO_FORM, NO_FORM, lambda g, y, a, b, p: g / _beta_density(a, b, y)
 )
-zeta = special("zeta", NO_FORM, lambda g, y, x, q: -g * (x * zeta(x + 1, q)), ufunc="_zeta")
+zeta: Primitive = special(
+    "zeta", NO_FORM, lambda g, y, x, q: -g * (x * zeta(x + 1, q)), ufunc="_zeta"
+)
 riemann_zeta = special("riemann_zeta", NO_FORM, ufunc="_riemann_zeta")
 zetac = special("zetac", NO_FORM)
 
@@ -192,12 +197,12 @@ def _safe_quotient(x, y):
     return x / where((x == 0) & (y == 0), 1, y)
 
 
-xlogy = special(
+xlogy: Primitive = special(
     "xlogy",
     lambda g, out, x, y: xlogy(g, y),  # 0 for g = 0, whatever y is
     lambda g, out, x, y: g * _safe_quotient(x, y),
 )
-xlog1py = special(
+xlog1py: Primitive = special(
     "xlog1py",
     lambda g, out, x, y: xlog1py(g, y),
     lambda g, out, x, y: g * _safe_quotient(x, 1 + y),
@@ -238,7 +243,7 @@ pseudo_huber = special(
 
 expi = curve("expi", lambda y, x: exp(x) / x)
 exp1 = curve("exp1", lambda y, x: -exp(-x) / x)
-expn = special("expn", NO_FORM, lambda g, y, n, x: -g * expn(n - 1, x))
+expn: Primitive = special("expn", NO_FORM, lambda g, y, n, x: -g * expn(n - 1, x))
 spence = curve("spence", lambda y, x: where(x == 1, -1, log(x) / where(x == 1, 1, 1 - x)))
 wrightomega = curve("wrightomega", lambda y, x: y / (1 + y))
 cosm1 = curve("cosm1", lambda y, x: -sin(x))
