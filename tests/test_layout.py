@@ -2,13 +2,14 @@
 
 import ast
 import inspect
+import sys
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
 
 import letir
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ops import load_all
 
 load_all()
@@ -210,3 +211,147 @@ def test_a_file_name_stands_in_one_place_of_a_package():
             places.setdefault((path.parts[0], path.name), []).append(name)
 
     assert [] == [names for names in places.values() if len(names) > 1]
+
+
+# ---- operations are named in few rooms ----
+
+# Rules that rewrite particular operations, one spelling of each, and printers name operations;
+# all other files ask records for facts, so that a new operation needs its record only.
+NAMING_ROOMS = ("ops/", "passes/peephole_rules/", "passes/canonicalization.py")
+NAMING_ROOMS += ("ast/text/printer.py", "testing/")  # samples are of one operation each
+NOT_DONE_YET = (
+    "ad/remat/cost_model.py",
+    "ad/remat/recomputation.py",
+    "eager/op_cache.py",
+    "eager/replay.py",
+    "eager/variable.py",
+    "executor/autodiff/differentiable_program.py",
+    "executor/autodiff/gradient_plans.py",
+    "executor/autodiff/subgraphs.py",
+    "passes/fusion/clustering.py",
+    "passes/fusion/fusing.py",
+    "passes/loops/invariant_motion.py",
+    "passes/memory/aliases.py",
+    "passes/memory/consumed_operands.py",
+    "plan/effect_log.py",
+    "plan/instructions.py",
+    "plan/slot_allocation.py",
+    "random/reuse.py",
+    "tracing/checks/baked_constants.py",
+    "tracing/mutation/memory_order.py",
+    "tracing/mutation/views.py",
+    "tracing/mutation/writes.py",
+    "tracing/numpy_protocols/dispatch.py",
+    "tracing/numpy_protocols/errstate_regions.py",
+    "tracing/trace_state.py",
+    "tracing/tracer.py",
+    "transforms/residual_report.py",
+)
+
+
+def is_operation(node: ast.AST) -> bool:
+    """Whether an expression is the operation of a bind: ``bind.op``, or a variable ``op``."""
+    return (isinstance(node, ast.Attribute) and node.attr == "op") or (
+        isinstance(node, ast.Name) and (node.id == "op" or node.id.endswith("_op"))
+    )
+
+
+def is_operation_name(node: ast.AST) -> bool:
+    """Whether an expression is the name of an operation: ``bind.op.name``."""
+    return isinstance(node, ast.Attribute) and node.attr == "name" and is_operation(node.value)
+
+
+def imported_records(tree: ast.AST) -> set[str]:
+    """The names under which a file imports records from ``letir.ops``."""
+    return {
+        alias.asname or alias.name
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("letir.ops.")
+        for alias in node.names
+        if isinstance(getattr(sys.modules.get(node.module), alias.name, None), Primitive)
+    }
+
+
+def is_record(node: ast.AST, records: set[str]) -> bool:
+    """Whether an expression is one particular record: imported, or ``PRIMITIVES["name"]``."""
+    if isinstance(node, ast.Subscript):
+        return isinstance(node.value, ast.Name) and node.value.id == "PRIMITIVES"
+    return isinstance(node, ast.Name) and node.id in records
+
+
+def elements(node: ast.AST) -> list[ast.AST]:
+    """The elements of a display of a collection, or the keys of a dict."""
+    if isinstance(node, ast.Tuple | ast.Set | ast.List):
+        return node.elts
+    return node.keys if isinstance(node, ast.Dict) else []
+
+
+def tables_of(tree: ast.Module) -> set[str]:
+    """The names of a module's own and imported constants, ``SOME_NAMES`` or ``_SOME_NAMES``."""
+    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    return {name for name in found if name.isupper()} - {"PRIMITIVES"}
+
+
+def ways_of_naming(tree: ast.Module) -> Iterator[tuple[int, str]]:
+    """(line, reason) for each place where a file asks which operation a bind has."""
+    records, tables = imported_records(tree), tables_of(tree)
+
+    def is_asked(node) -> bool:
+        return is_operation(node) or is_operation_name(node)
+
+    def is_fixed(node) -> bool:
+        """Whether an expression is the same for all binds: constants, tables, records."""
+        if isinstance(node, ast.Name):
+            return node.id in tables or node.id in records
+        is_text = isinstance(node, ast.Constant) and isinstance(node.value, str)
+        # a dot in a name says that the operation is a user's
+        return (is_text and node.value != ".") or bool(elements(node)) or is_record(node, records)
+
+    unpacked = {
+        id(node.value)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Tuple)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            if any(map(is_asked, sides)) and any(map(is_fixed, sides)):
+                yield node.lineno, "an operation is compared with a particular one"
+            elif any(is_record(side, records) for side in sides):
+                yield node.lineno, "a record is compared"
+        elif isinstance(node, ast.Subscript) and is_asked(node.slice) and is_fixed(node.value):
+            yield node.lineno, "a table is read by an operation"
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            is_read = node.func.attr in ("get", "pop", "setdefault") and is_fixed(node.func.value)
+            if is_read and node.args and is_asked(node.args[0]):
+                yield node.lineno, "a table is read by an operation"
+        elif (
+            id(node) not in unpacked
+            and sum(is_record(element, records) for element in elements(node)) > 1
+        ):
+            yield node.lineno, "a collection of records"
+        elif isinstance(node, ast.MatchValue) and is_record(node.value, records):
+            yield node.lineno, "a record is matched"
+
+
+def test_operations_are_asked_for_facts_not_for_their_names():
+    rooms = [name for name in FILES if not name.startswith((*NAMING_ROOMS, *NOT_DONE_YET))]
+    found = [
+        f"{name}:{line}: {why}" for name in rooms for line, why in ways_of_naming(tree_of(name))
+    ]
+
+    assert not found, "\n".join(found)
+
+
+def test_each_way_of_naming_an_operation_is_seen():
+    imports = "from letir.ops.elementwise.ufuncs import add, mul"
+    named = [
+        *("bind.op is add", "add is not op", 'op.name == "add"', "bind.op in (add, mul)"),
+        *("x.op.name in SOME_NAMES", "SOME_NAMES[bind.op]", "_SOME.get(op.name)", "{add, mul}"),
+        *('bind.op is PRIMITIVES["add"]', "{add: 1, mul: 2}", "op.name not in ('add', 'mul')"),
+    ]
+    free = ["a.op is b.op", 'op.role == "guard"', '"." in op.name', "emit(add, x)", "op in seen"]
+
+    for texts, expected in [(named, True), (free, False)]:
+        trees = [ast.parse(f"{imports}\nfound = {text}") for text in texts]
+        assert [expected] * len(texts) == [any(ways_of_naming(tree)) for tree in trees]

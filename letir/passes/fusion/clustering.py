@@ -11,7 +11,6 @@ from attrs import define, field
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size
-from letir.ops.shape.transpose_join_split import concatenate
 from letir.passes.memory.aliases import VIEWS
 
 _NOMINAL = 1024  # stands for a size that is known by name only
@@ -110,7 +109,8 @@ class Grouping:
                 if shapes[kind] is not None:
                     self.join(position, bind, shapes[kind])
                     continue
-            if op is concatenate and bind.attrs["axis"] is not None and self.ended(position, bind):
+            may_end = op.ends_fusion and bind.attrs["axis"] is not None
+            if may_end and self.ended(position, bind):
                 continue
             self.pass_by(position, bind)
         return self.clusters

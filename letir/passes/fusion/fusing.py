@@ -48,7 +48,9 @@ def fuse(fn: Lambda) -> Lambda:
     """
     if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
         return _fused_level(fn)
-    held = {id(b.attrs["body"]) for body in all_bodies(fn) for b in body.binds if b.op is fused}
+    held = {
+        id(b.attrs["body"]) for body in all_bodies(fn) for b in body.binds if b.op.role == "fused"
+    }
     return throughout_fitting(fn, lambda body: body if id(body) in held else _fused_level(body))
 
 
