@@ -1,8 +1,8 @@
 """Activation functions of networks: relu and its relatives, sigmoid, softplus, gelu, softmax.
 
-Composites of real arrays. Where two pieces meet, the derivative is 0 for relu at 0 and at the
-bounds of what is cut off, and that of the left piece for the others, as in PyTorch
-(docs/semantics.md, D13). No intermediate value overflows where the result does not.
+Composites of real arrays. Where two pieces of a function meet, its derivative is that of the left
+piece, and 0 for relu and at the bounds of clamped ranges, as in PyTorch (docs/semantics.md, D13).
+No intermediate value overflows where the result does not.
 """
 
 import math
@@ -30,7 +30,7 @@ from letir.ops.special.normal_cdf import normal_cdf
 
 
 def _elementwise_rule(name: str):
-    """The batching rule of an elementwise composite, which stays one in a batch."""
+    """The batching rule of an elementwise composite: the same composite of the whole batch."""
 
     def rule(args, mapped, *, transform, **attrs):
         return emit_op(name, align_ranks(args, mapped), **attrs)
@@ -39,7 +39,7 @@ def _elementwise_rule(name: str):
 
 
 def real_type_rule(name: str, decompose: Callable) -> Callable:
-    """The type rule of a composite that compares, and so takes no complex arrays."""
+    """The type rule of a composite that refuses complex arrays, because it compares."""
     aval = composite_numerics(decompose, False)[1]
 
     def real_aval(*types, **attrs):
@@ -56,7 +56,7 @@ def _define_activation(name: str, decompose, **fields):
     return composite(name, decompose, **fields)
 
 
-# ---- in pieces ----
+# ---- piecewise functions ----
 
 
 def _relu_decompose(x):
@@ -76,7 +76,7 @@ def _elu_decompose(x, *, alpha=1.0):
 
 def _negative_part(x):
     """x where it is negative, else 0."""
-    # not minimum, which halves the derivative at 0
+    # not minimum, whose derivative at 0 is 1/2
     return where(x > 0, 0, x)
 
 
@@ -86,7 +86,7 @@ def _celu_decompose(x, *, alpha=1.0):
 
 
 def _selu_decompose(x):
-    """elu with the constants that keep mean 0 and variance 1.
+    """elu with the constants for which layers keep mean 0 and variance 1.
 
     Klambauer, Unterthiner, Mayr and Hochreiter, Self-normalizing neural networks, NeurIPS 2017.
     """
@@ -95,17 +95,17 @@ def _selu_decompose(x):
 
 
 def _clamp_flat(x, low, high):
-    """x between the bounds; unlike that of clip the derivative is 0 at the bounds."""
+    """x limited to the bounds; the derivative at the bounds is 0, unlike that of clip."""
     return where(x <= low, low, where(x >= high, high, x))
 
 
 def _hardtanh_decompose(x, *, low=-1.0, high=1.0):
-    """x, cut off at ``low`` and ``high``."""
+    """x limited to [``low``, ``high``]."""
     return _clamp_flat(x, low, high)
 
 
 def _hardsigmoid_decompose(x):
-    """A line from 0 at -3 to 1 at 3."""
+    """A line from 0 at -3 to 1 at 3, constant outside."""
     return _clamp_flat(x + 3, 0, 6) / 6
 
 
@@ -115,7 +115,7 @@ def _hardshrink_decompose(x, *, threshold=0.5):
 
 
 def _softshrink_decompose(x, *, threshold=0.5):
-    """x moved towards 0 by ``threshold``, and 0 where abs(x) is less."""
+    """x moved towards 0 by ``threshold``; 0 where abs(x) is at most ``threshold``."""
     return where(x > threshold, x - threshold, where(x < -threshold, x + threshold, 0 * x))
 
 
@@ -133,7 +133,7 @@ softshrink = _define_activation("softshrink", _softshrink_decompose)
 
 
 def _prelu_decompose(x, weight):
-    """leaky_relu with slopes that are learnt: a number, or one a channel (axis 1 of x)."""
+    """leaky_relu with learnt slopes: one number, or one for each channel (axis 1 of x)."""
     if weight.ndim == 1 and x.ndim > 1:
         weight = reshape(weight, (-1, *[1] * (x.ndim - 2)))
     return where(x > 0, x, weight * x)
@@ -147,7 +147,7 @@ prelu = composite(
 
 
 def _sigmoid_decompose(x):
-    """1 / (1 + exp(-x)), of which no exponential overflows."""
+    """1 / (1 + exp(-x)), written so that no exponential overflows."""
     small = exp(-abs_(x))
     return where(x >= 0, 1, small) / (1 + small)
 
@@ -167,7 +167,7 @@ def _softplus_decompose(x, *, beta=1.0):
 
 
 def _gelu_decompose(x, *, approximate="none"):
-    """x times the normal distribution function of x, or its approximation by ``"tanh"``.
+    """x times the normal distribution function of x; ``approximate="tanh"`` for the faster form.
 
     Hendrycks and Gimpel, Gaussian error linear units, arXiv:1606.08415.
     """
@@ -205,15 +205,15 @@ glu = composite("glu", _glu_decompose, batch=axes_rule("glu"))
 def _softmax_decompose(x, *, axis=-1):
     """exp(x) divided by its sum along ``axis``, with the maximum subtracted first.
 
-    -inf gives 0 with a derivative of 0; along an axis of -inf alone the result is nan, as in SciPy.
+    -inf gives 0 with a derivative of 0; if all are -inf the result is nan, as in SciPy.
     """
-    # any shift gives the same result, so that there is no derivative by it, nor by its ties
+    # the result does not depend on the shift: stop_gradient drops a derivative that is zero
     powers = exp(x - stop_gradient(max_(x, axis=axis, keepdims=True)))
     return powers / sum_(powers, axis=axis, keepdims=True)
 
 
 def _softmax_rule(g, y, axis):
-    """Its derivative, which is symmetric: that of both modes."""
+    """The derivative of softmax in either mode: its Jacobian is symmetric."""
     return y * (g - sum_(g * y, axis=axis, keepdims=True))
 
 
@@ -231,31 +231,31 @@ softmax = composite(
 def _logsumexp_decompose(x, *, axis=-1, keepdims=False):
     """log(sum(exp(x))) along ``axis`` (None: of all elements), without overflow.
 
-    All -inf along the axis gives -inf, and a zero gradient. The maximum is subtracted first
-    (Blanchard, Higham and Higham, IMA J. Numer. Anal., 2021).
+    If all elements are -inf, the result is -inf with a zero gradient. The maximum is subtracted
+    first (Blanchard, Higham and Higham, IMA J. Numer. Anal., 2021).
     """
     most = stop_gradient(max_(x, axis=axis, keepdims=True))
     finite = where(isfinite(most), most, 0)
     total = sum_(exp(x - finite), axis=axis, keepdims=True)
-    # 0 of -inf alone: log would warn
+    # the sum is 0 if all elements are -inf: log would warn
     found = where(equal(total, 0), -math.inf, log(where(equal(total, 0), 1, total)) + finite)
     axes = tuple(range(x.ndim)) if axis is None else axis
     return found if keepdims else squeeze(found, axes)
 
 
 def _logsumexp_weights(y, x, axis, keepdims):
-    """The derivative by each element: exp(x - y), which is 0 for -inf."""
-    # not -inf - -inf
+    """The derivative with respect to each element: exp(x - y), which is 0 for -inf."""
+    # where: -inf - -inf would be nan
     return exp(x - broadcast_back(where(isfinite(y), y, 0), x, axis, keepdims))
 
 
 def _logsumexp_vjp(ct, y, x, *, axis, keepdims, transform):
-    """Each element its share of the cotangent."""
+    """Distribute the cotangent by the softmax weights of the elements."""
     return (broadcast_back(ct, x, axis, keepdims) * _logsumexp_weights(y, x, axis, keepdims),)
 
 
 def _logsumexp_jvp(tangents, y, x, *, axis, keepdims, transform):
-    """The mean of the tangents, weighted by the shares."""
+    """The sum of the tangents with softmax weights."""
     return sum_(
         tangents[0] * _logsumexp_weights(y, x, axis, keepdims), axis=axis, keepdims=keepdims
     )

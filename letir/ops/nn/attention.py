@@ -17,9 +17,9 @@ def _attention_decompose(query, key, value, mask=None, *, causal=False, scale=No
     """softmax(query @ key.T * scale) @ value, over the last two axes.
 
     ``query``: (..., L, E); ``key``: (..., S, E); ``value``: (..., S, V); result (..., L, V).
-    ``mask``, broadcast to (..., L, S): booleans, False for what is not attended to, or numbers that
-    are added to the products. ``causal``: nothing after the same position is attended to.
-    ``scale``: 1 / sqrt(E). What attends to nothing gets 0, with a zero gradient.
+    ``mask``, broadcast to (..., L, S): booleans, False for keys not attended to, or numbers that
+    are added to the scores. ``causal``: keys at later positions are not attended to.
+    ``scale``: by default 1 / sqrt(E). A query that attends to no key gets 0 with a zero gradient.
 
     Vaswani et al., Attention is all you need, NeurIPS 2017.
     """
@@ -41,22 +41,22 @@ def _attention_decompose(query, key, value, mask=None, *, causal=False, scale=No
     if seen is None:
         return matmul(softmax(scores), value)
     something = any_(seen, axis=-1, keepdims=True)
-    # where nothing is seen any number will do: -inf alone would make nan
+    # a query that sees no key: any finite score, as softmax of all -inf is nan
     scores = where(seen, scores, where(something, -math.inf, 0))
     return matmul(where(something, softmax(scores), 0), value)
 
 
 def _causal_mask(scores):
-    """Booleans of shape (L, S): whether position j is not after i."""
+    """Booleans of shape (L, S): whether key position j is at or before query position i."""
     rows, columns = (_axis_positions(scores, axis) for axis in (-2, -1))
     return less_equal(columns, expand_dims(rows, -1))
 
 
 def _axis_positions(scores, axis: int):
-    """The numbers from 1 along one axis."""
+    """The positions 1, 2, ... along one axis of the scores."""
     lead = (0,) * (scores.ndim - 2)
     ones = ones_like(scores[(*lead, slice(None), 0) if axis == -2 else (*lead, 0)])
-    return cumsum(ones, 0)  # not arange, which takes no size that is known by name
+    return cumsum(ones, 0)  # not arange, which takes no symbolic size
 
 
 attention = composite("attention", _attention_decompose, onnx="Attention")

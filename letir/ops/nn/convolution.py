@@ -1,9 +1,9 @@
-"""Convolutions of any number of axes: conv, its transpose, and the cotangent of its weight.
+"""Convolutions over any number of axes: conv, conv_transpose, and conv_weight.
 
-The three are one trilinear form in the input x of shape (N, groups * I, *sizes), the weight w of
-shape (groups * O, I, *kernel) and the result y of shape (N, groups * O, *places): each gives one of
-them for the other two, so that the rules of each are the other two, to any order. Computed by one
-product of matrices, of the patches of x (Chellapilla, Puri and Simard, High performance
+The three come from one trilinear form in the input x of shape (N, groups * I, *sizes), the weight w
+of shape (groups * O, I, *kernel) and the result y of shape (N, groups * O, *places): each maps two
+of them to the third. So the derivatives of each are the other two, to any order. They are computed
+by one matrix product with the patches of x (Chellapilla, Puri and Simard, High performance
 convolutional neural networks for document processing, 2006).
 """
 
@@ -108,15 +108,15 @@ def _conv_transpose_impl(xp, y, w, *, sizes, stride, padding, dilation, groups=1
 def output_sizes(
     sizes: Sequence, kernel: Sequence, stride: Sequence, padding: Sequence, dilation: Sequence
 ) -> tuple:
-    """How many places a kernel has along each axis. Raises ShapeError if there is none."""
+    """The number of places of a kernel along each axis. Raises ShapeError if it does not fit."""
     found = []
     for n, k, s, (low, high), d in zip(sizes, kernel, stride, padding, dilation, strict=True):
         if s < 1 or d < 1:
-            raise ShapeError(f"conv: stride {stride} and dilation {dilation} are not positive")
+            raise ShapeError(f"conv: stride {stride} and dilation {dilation} must be positive")
         room = n + (low + high - d * (k - 1) - 1)
         if type(room) is int and (room < 0 or low < 0 or high < 0):
             raise ShapeError(
-                f"conv: a kernel of {tuple(kernel)}, dilated by {dilation}, has no place in "
+                f"conv: a kernel of {tuple(kernel)}, dilated by {dilation}, does not fit into "
                 f"{tuple(sizes)}, padded by {padding}"
             )
         found.append(room // s + 1)
@@ -124,7 +124,7 @@ def output_sizes(
 
 
 def _check_shapes(x_shape, w_shape, y_shape, *, stride, padding, dilation, groups) -> None:
-    """Raise ShapeError unless the three shapes belong together; None is not looked at."""
+    """Raise ShapeError unless the shapes of input, weight and result (or None) fit together."""
     ndim = len(next(shape for shape in (x_shape, w_shape) if shape)) - 2
     if any(len(each) != ndim for each in (stride, padding, dilation)) or groups < 1:
         raise ShapeError(
@@ -132,11 +132,11 @@ def _check_shapes(x_shape, w_shape, y_shape, *, stride, padding, dilation, group
             f"groups {groups}"
         )
     (_, channels, *sizes), (outputs, inputs, *kernel) = x_shape, w_shape
-    each = outputs // groups  # of a named size: an error if it is not known to divide
+    each = outputs // groups  # raises for a symbolic size that groups may not divide
     if len(x_shape) != len(w_shape) or (channels, outputs) != (groups * inputs, groups * each):
         raise ShapeError(
-            f"conv: an input of shape {x_shape} and a weight of {w_shape} do not fit in {groups} "
-            "groups\n  shapes are (N, groups * I, *sizes) and (groups * O, I, *kernel)"
+            f"conv: an input of shape {x_shape} and a weight of shape {w_shape} do not fit, with "
+            f"groups={groups}\n  shapes are (N, groups * I, *sizes) and (groups * O, I, *kernel)"
         )
     expected = (x_shape[0], outputs, *output_sizes(sizes, kernel, stride, padding, dilation))
     if y_shape is not None and y_shape != expected:
@@ -144,7 +144,7 @@ def _check_shapes(x_shape, w_shape, y_shape, *, stride, padding, dilation, group
 
 
 def _conv_aval(x, w, *, stride, padding, dilation, groups):
-    """A result for each place of the kernel."""
+    """The type of the result: one element for each output channel and place of the kernel."""
     where = {"stride": stride, "padding": padding, "dilation": dilation}
     _check_shapes(x.shape, w.shape, None, groups=groups, **where)
     places = output_sizes(x.shape[2:], w.shape[2:], **where)
@@ -152,31 +152,31 @@ def _conv_aval(x, w, *, stride, padding, dilation, groups):
 
 
 def _conv_transpose_aval(y, w, *, sizes, groups, **where):
-    """The input of a convolution whose result is ``y``."""
+    """The type of the input of a convolution whose result is ``y``."""
     shape = (y.shape[0], groups * w.shape[1], *sizes) if w.ndim > 1 else ()
     _check_shapes(shape, w.shape, y.shape, groups=groups, **where)
     return ArrayType(array_dtype(y, w), shape)
 
 
 def _conv_weight_aval(x, y, *, kernel, groups, **where):
-    """The weight of a convolution of ``x`` whose result is ``y``."""
+    """The type of the weight of a convolution of ``x`` whose result is ``y``."""
     shape = (y.shape[1], x.shape[1] // groups, *kernel)
     _check_shapes(x.shape, shape, y.shape, groups=groups, **where)
     return ArrayType(array_dtype(x, y), shape)
 
 
-# ---- derivatives: each from the two others ----
+# ---- derivatives: each by the other two operations ----
 
 
 def _known_sizes(x, name: str) -> tuple:
-    """The sizes and the kernel of an operand. Raises MissingRule if they are unknown."""
+    """The sizes of the spatial axes of ``x``. Raises MissingRule if they are not static."""
     if x.type is None or not is_static_shape(x.shape[2:]):
-        raise MissingRule(f"{name}: its derivative needs the sizes as numbers; retype the program")
+        raise MissingRule(f"{name}: its derivative needs static sizes; retype the program")
     return x.shape[2:]
 
 
 def _conv_vjp(ct, y, x, w, **where):
-    """The transpose applied to the cotangent, and its products with the patches."""
+    """With respect to x conv_transpose of the cotangent, with respect to w conv_weight."""
     by_x = by_w = None
     if takes_gradient(x):
         by_x = unbroadcast(conv_transpose(ct, w, sizes=_known_sizes(x, "conv"), **where), x)
@@ -186,7 +186,7 @@ def _conv_vjp(ct, y, x, w, **where):
 
 
 def _conv_transpose_vjp(ct, x, y, w, *, sizes, **where):
-    """A convolution of the cotangent, and its patches times ``y``."""
+    """With respect to y conv of the cotangent, with respect to w conv_weight."""
     by_y = unbroadcast(conv(ct, w, **where), y) if takes_gradient(y) else None
     by_w = None
     if takes_gradient(w):
@@ -195,7 +195,7 @@ def _conv_transpose_vjp(ct, x, y, w, *, sizes, **where):
 
 
 def _conv_weight_vjp(ct, w, x, y, *, kernel, **where):
-    """The transpose and the convolution with the cotangent as weight."""
+    """conv_transpose and conv, with the cotangent as the weight."""
     by_x = None
     if takes_gradient(x):
         by_x = unbroadcast(conv_transpose(y, ct, sizes=_known_sizes(x, "conv_weight"), **where), x)
@@ -203,7 +203,7 @@ def _conv_weight_vjp(ct, w, x, y, *, kernel, **where):
 
 
 def _bilinear_jvp(record: Callable) -> Callable:
-    """The product rule."""
+    """The product rule; ``record()`` returns the operation."""
 
     def jvp(tangents, out, a, b, **attrs):
         by_a, by_b = tangents
@@ -216,9 +216,9 @@ def _bilinear_jvp(record: Callable) -> Callable:
     return jvp
 
 
-# ---- batches ----
+# ---- batching ----
 
-# which axes an array has beside those of space: two of them in one, the groups first
+# the labels of axes 0 and 1 of each array; an axis with two labels is their product, groups first
 _AXES = {
     "x": (("n",), ("groups", "i")),
     "w": (("groups", "o"), ("i",)),
@@ -227,18 +227,18 @@ _AXES = {
 
 
 def _label_axis(role: str, label: str) -> tuple[int, bool]:
-    """(axis that has this label in it, whether another one is before it there)."""
+    """(the axis with this label, whether it is the second of two labels)."""
     axis = next(i for i, labels in enumerate(_AXES[role]) if label in labels)
     return axis, _AXES[role][axis].index(label) == 1
 
 
 def _size_product(*sizes):
-    """The product of sizes for a reshape, in which -1 stands for one that is known by name."""
+    """The product of sizes for a reshape: -1 if one of them is symbolic."""
     return -1 if not is_static_shape(sizes) else _product(None, sizes)
 
 
 def _join_batch(v: Value, role: str, label: str, groups: int) -> Value:
-    """``v`` with its batch, the first axis, put in front of what ``label`` says."""
+    """``v`` with its batch, axis 0, merged into the axis with this label, as the outer factor."""
     axis, inner = _label_axis(role, label)
     batch, *shape = v.shape
     before, n, after = shape[:axis], shape[axis], shape[axis + 1 :]
@@ -266,10 +266,10 @@ def _move_axis(v: Value, source: int, destination: int) -> Value:
 
 
 def _batched_conv(record: Callable, roles: str) -> Callable:
-    """The rule of one of the three, of which ``roles`` are the operands and the result.
+    """The batching rule of one of the three; ``roles``: its operands and result, such as "xwy".
 
-    The batch joins an axis that the mapped operand shares with the result, but not with the other
-    operand; of two mapped operands each example is a group of its own.
+    The batch is merged into an axis that the mapped operand shares with the result, but not with
+    the other operand. If both operands are mapped, each example becomes a group of its own.
     """
     *operands, result = tuple(roles)
 
@@ -292,7 +292,7 @@ def _batched_conv(record: Callable, roles: str) -> Callable:
 
 
 def _shared_label(role: str, result: str) -> str:
-    """The axis beside groups that an operand has in common with the result."""
+    """The label, other than groups, that an operand shares with the result."""
     own, others = ({label for labels in _AXES[r] for label in labels} for r in (role, result))
     return next(label for label in ("n", "i", "o") if label in own & others)
 
@@ -309,7 +309,7 @@ _NUMERICS: dict[str, Callable] = {
 def _define_convolution(
     name: str, aval: Callable, vjp: Callable, roles: str, *functions: Callable, **fields
 ):
-    """Register one of the three."""
+    """Register one of the three operations; ``functions`` are called by its ``impl``."""
     return define(
         name,
         _NUMERICS[name],

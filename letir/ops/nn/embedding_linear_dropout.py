@@ -16,7 +16,7 @@ from letir.ops.reductions.reductions import max_, sum_
 
 def _log_softmax_decompose(x, *, axis=-1):
     """x - log(sum(exp(x))) with the maximum subtracted first, so that nothing overflows."""
-    # any shift gives the same result, so that there is no derivative by it, nor by its ties
+    # the result does not depend on the shift: stop_gradient drops a derivative that is zero
     shifted = x - stop_gradient(max_(x, axis=axis, keepdims=True))
     return shifted - log(sum_(exp(shifted), axis=axis, keepdims=True))
 
@@ -24,7 +24,7 @@ def _log_softmax_decompose(x, *, axis=-1):
 log_softmax = composite(
     "log_softmax",
     _log_softmax_decompose,
-    # by y: softmax is exp(y)
+    # exp(y) is the softmax
     vjp=lambda ct, y, x, *, axis, transform: (ct - exp(y) * sum_(ct, axis=axis, keepdims=True),),
     batch=axes_rule("log_softmax"),
     onnx="LogSoftmax",
@@ -56,14 +56,14 @@ def _embedding_decompose(
     if max_norm is not None or scale_grad_by_freq or sparse:
         raise DTypeError(
             "embedding: max_norm, scale_grad_by_freq and sparse are not supported: "
-            "they change the rule"
+            "they would change the gradient"
         )
     rows = weight[indices]
     if rows.ndim == weight.ndim - 1 > 0:
-        rows = copy(rows)  # the row at a number is a view, which no other lookup is
+        rows = copy(rows)  # indexing by one number gives a view; every other lookup copies
     if padding_idx < 0:
         return rows
-    # the row is read as any other; only its gradient stops
+    # the padding row is read like any other; it only gets no gradient
     return where((indices == padding_idx)[..., None], stop_gradient(rows), rows)
 
 
@@ -83,24 +83,25 @@ def _dropout_decompose(x, key=None, *, rate=0.5, train=True, inplace=False):
             "dropout: training needs a key, or an integer seed: dropout(x, key, rate=...)"
         )
     if not 0 <= rate <= 1:
-        raise ShapeError(f"a rate is between 0 and 1, found {rate}")
-    # of integers: exact, and in no precision that is not that of x
+        raise ShapeError(f"dropout: the rate must be between 0 and 1, found {rate}")
+    # random integers compare exactly, whatever the dtype of x
     bits = random_draw(as_key(key), "bits", x, np.uint64)
     kept = greater_equal(bits, int(rate * 2.0**64)) if rate < 1 else less(bits, 0)
-    # rate 1: no division by 0
+    # a rate of 1 must not divide by 0
     return where(kept, x / (1 - rate), 0) if rate < 1 else where(kept, x, 0)
 
 
 def _dropout_aval(x, key=None, **attrs):
-    """That of x as floating; also without a key, which only what is computed needs: the program of
-    a network can be recorded from the types of its arguments [A2].
+    """The floating type of x. A missing key is no error here, only when dropout is computed.
+
+    So the program of a network can be recorded from the types of its arguments [A2].
     """
     key = ArrayType(np.uint64, (2,)) if key is None else key
     return composite_numerics(_dropout_decompose, False)[1](x, key, **attrs)
 
 
 def _dropout_prepare(x, key=None, *, rate=0.5, train=True, inplace=False):
-    """A key that is not there is no operand."""
+    """The operands, without ``key`` if it is None, and the attributes."""
     operands = (x,) if key is None else (x, key)
     return operands, {"rate": rate, "train": train, "inplace": inplace}
 

@@ -1,12 +1,8 @@
-"""Losses of classification: cross_entropy and its relatives, and one_hot.
+"""Losses: of classification (cross_entropy, one_hot ...), regression, margins, and distances.
 
-``reduction`` says what becomes of the losses of the examples: ``"mean"``, ``"sum"`` or ``"none"``.
-None overflows, however large the logits are, and what has probability 0 in the target counts for
-nothing, also where its logarithm is infinite.
-
-Losses of regression, margins and distances: mse_loss, huber_loss, cosine_similarity.
-
-``reduction`` as in ``letir.ops.nn.losses``. Norms of 0 have a derivative of 0.
+``reduction`` is ``"mean"`` or ``"sum"`` over the losses of the examples, or ``"none"``. No loss
+overflows, however large the logits are. Classes of probability 0 in the target contribute nothing,
+even where their logarithm is infinite. Norms of 0 have a derivative of 0.
 """
 
 import math
@@ -44,24 +40,24 @@ _FLOAT64 = np.dtype("float64")
 
 
 def _define_loss(name: str, decompose: Callable, **fields) -> Primitive:
-    """Register a loss, of real arrays."""
+    """Register a composite that takes real arrays."""
     return composite(name, decompose, aval=real_type_rule(name, decompose), **fields)
 
 
 def _reduce_losses(losses, reduction: str):
-    """The mean or the sum of the losses, or these as they are."""
+    """The mean or the sum of the losses; unchanged for ``"none"``."""
     if reduction not in ("mean", "sum", "none"):
-        raise ShapeError(f"a reduction is 'mean', 'sum' or 'none', found {reduction!r}")
+        raise ShapeError(f"reduction must be 'mean', 'sum' or 'none', found {reduction!r}")
     if reduction == "none":
         return losses
     return mean(losses) if reduction == "mean" else sum_(losses)
 
 
 def _check_same_shape(name: str, *operands) -> None:
-    """Raise ShapeError unless the operands have one shape: broadcast losses are mistakes."""
+    """Raise ShapeError unless all operands have one shape: to broadcast losses is a mistake."""
     shapes = [x.shape for x in operands if x is not None and x.type is not None]
     if len(set(shapes)) > 1:
-        raise ShapeError(f"{name}: its operands have one shape, found {shapes}")
+        raise ShapeError(f"{name}: its operands must have the same shape, found {shapes}")
 
 
 def _safe_log_product(p, q):
@@ -70,7 +66,7 @@ def _safe_log_product(p, q):
 
 
 def _safe_product(p, q):
-    """p * q, which is 0 where p is 0 also for an infinite q."""
+    """p * q, which is 0 where p is 0, even if q is infinite."""
     return p * where(equal(p, 0) & isinf(q), 0, q)
 
 
@@ -84,9 +80,9 @@ def _emit_arange(n: int, like, dtype):
 
 
 def _one_hot_decompose(x, *, classes, dtype=_FLOAT64):
-    """1 at the place that each integer of ``x`` says, among zeros, along a new last axis."""
+    """A new last axis of length ``classes`` with 1 at the place given by ``x``, else 0."""
     if x.dtype.kind not in "iu":
-        raise DTypeError(f"one_hot takes integers, found {x.type}")
+        raise DTypeError(f"one_hot: x must have integers, found {x.type}")
     return cast(equal(expand_dims(x, -1), _emit_arange(classes, x, x.dtype)), dtype)
 
 
@@ -101,26 +97,28 @@ one_hot: Primitive = composite(
 
 
 def _class_axis(x) -> int:
-    """Where the classes are: the only axis, or the second."""
+    """The axis of the classes: the only axis, or axis 1. Raises ShapeError unless it is static."""
     if not x.ndim or type(x.shape[min(x.ndim - 1, 1)]) is not int:
-        raise ShapeError(f"classes have an axis of known size, found {x.type}")
+        raise ShapeError(f"the axis of the classes must have a known size, found {x.type}")
     return min(x.ndim - 1, 1)
 
 
 def _along_classes(weight, x):
-    """``weight``, one number a class, with the axes of x."""
+    """``weight``, one number for each class, reshaped to broadcast against x."""
     return reshape(weight, (-1, *[1] * (x.ndim - 1 - _class_axis(x))))
 
 
 def _class_losses(x, target, weight, ignore_index: int):
-    """(minus the log probability of each example's class, its weight)."""
+    """(minus the log probability of each example's class, the weight of the example)."""
     if target.dtype.kind not in "iu":
-        raise DTypeError(f"a target of classes is of integers, found {target.type}")
+        raise DTypeError(f"a target of classes must have integers, found {target.type}")
     axis = _class_axis(x)
     if target.shape != x.shape[:axis] + x.shape[axis + 1 :]:
-        raise ShapeError(f"a target of {target.shape} does not fit log probabilities of {x.shape}")
+        raise ShapeError(
+            f"a target of shape {target.shape} does not fit log probabilities of shape {x.shape}"
+        )
     classes = _along_classes(_emit_arange(x.shape[axis], x, target.dtype), x)
-    # chosen, not read at an index: so do the sizes of the batch not matter, nor the order of sums
+    # where, not an index: works for symbolic batch sizes, and its gradient adds in a fixed order
     here = equal(expand_dims(target, axis), classes)
     losses = -sum_(where(here, x, 0), axis=axis)
     if weight is None:
@@ -132,7 +130,7 @@ def _class_losses(x, target, weight, ignore_index: int):
 
 
 def _reduce_weighted(losses, weights, reduction: str):
-    """The losses reduced, the mean by the sum of their weights; 0 if that is 0."""
+    """The reduced losses; the mean divides by the sum of the weights, and is 0 if that is 0."""
     if reduction != "mean":
         return _reduce_losses(losses, reduction)
     total = sum_(weights)
@@ -143,8 +141,8 @@ def _nll_loss_decompose(x, target, weight=None, *, ignore_index=-100, reduction=
     """Minus the log probability of each example's class.
 
     ``x``: log probabilities of shape (N, classes, *sizes) or (classes,); ``target``: integers of
-    shape (N, *sizes) or (). A target of ``ignore_index`` counts for nothing; the mean is by the
-    ``weight`` of the classes.
+    shape (N, *sizes) or (). Examples whose target is ``ignore_index`` are left out; the mean is
+    weighted by the ``weight`` of the classes.
     """
     losses, weights = _class_losses(x, target, weight, ignore_index)
     return _reduce_weighted(losses, weights, reduction)
@@ -155,8 +153,8 @@ def _cross_entropy_decompose(
 ):
     """nll_loss of ``log_softmax(x)``; ``x``: logits of shape (N, classes, *sizes) or (classes,).
 
-    ``target``: classes as integers, or a probability for each class, of the shape of x. With
-    ``label_smoothing`` all classes share that much of the target's probability.
+    ``target``: classes as integers, or probabilities of the shape of x. ``label_smoothing``: the
+    share of the target's probability that is distributed evenly over all classes.
     """
     axis = _class_axis(x)
     logs, share = log_softmax(x, axis=axis), label_smoothing / x.shape[axis]
@@ -192,7 +190,7 @@ def _binary_cross_entropy_decompose(x, target, weight=None, *, reduction="mean")
 def _binary_cross_entropy_with_logits_decompose(
     x, target, weight=None, pos_weight=None, *, reduction="mean"
 ):
-    """binary_cross_entropy of ``sigmoid(x)``, whose first term counts ``pos_weight`` times."""
+    """binary_cross_entropy of ``sigmoid(x)``; positive targets count ``pos_weight`` times."""
     _check_same_shape("binary_cross_entropy_with_logits", x, target)
     positive = 1 if pos_weight is None else 1 + (pos_weight - 1) * target
     losses = (1 - target) * x + positive * logaddexp(-x, 0)
@@ -200,10 +198,10 @@ def _binary_cross_entropy_with_logits_decompose(
 
 
 def _kl_div_decompose(x, target, *, log_target=False, reduction="mean"):
-    """The divergence of the distribution with log probabilities ``x`` from ``target``.
+    """The Kullback-Leibler divergence of ``target`` from the distribution of log probabilities x.
 
-    ``log_target``: the target is given as log probabilities too. A reduction more: ``"batchmean"``,
-    the sum divided by the number of examples.
+    ``log_target``: the target is given as log probabilities too. A further reduction is
+    ``"batchmean"``, the sum divided by the number of examples.
     """
     _check_same_shape("kl_div", x, target)
     losses = exp(target) * (target - x)
@@ -237,7 +235,7 @@ def _l1_loss_decompose(x, target, *, reduction="mean"):
 
 
 def _huber_loss_decompose(x, target, *, delta=1.0, reduction="mean"):
-    """Half the square of what is at most ``delta``, else a line that goes on smoothly.
+    """Half the squared difference up to ``delta``, beyond it a line that continues smoothly.
 
     Huber, Robust estimation of a location parameter, Ann. Math. Statist., 1964.
     """
@@ -255,13 +253,13 @@ def _smooth_l1_loss_decompose(x, target, *, beta=1.0, reduction="mean"):
 
 
 def _poisson_nll_loss_decompose(x, target, *, log_input=True, reduction="mean"):
-    """Minus the log likelihood of Poisson counts without its constant; ``x``: logs of the rates."""
+    """Minus the log likelihood of Poisson counts, up to a constant; ``x``: logs of the rates."""
     _check_same_shape("poisson_nll_loss", x, target)
     return _reduce_losses(exp(x) - target * x if log_input else x - target * log(x), reduction)
 
 
 def _gaussian_nll_loss_decompose(x, target, var, *, eps=1e-6, reduction="mean"):
-    """Minus the log likelihood of normal numbers without its constant; ``var`` at least ``eps``."""
+    """Minus the normal log likelihood, up to a constant; ``var`` is taken as at least ``eps``."""
     _check_same_shape("gaussian_nll_loss", x, target)
     var = where(var < eps, eps, var)
     return _reduce_losses(0.5 * (log(var) + square(x - target) / var), reduction)
@@ -284,13 +282,13 @@ def _soft_margin_loss_decompose(x, target, *, reduction="mean"):
 
 
 def _hinge_embedding_loss_decompose(x, target, *, margin=1.0, reduction="mean"):
-    """x where the target is 1; what it lacks to ``margin`` where that is -1."""
+    """x where the target is 1; max(0, margin - x) where the target is -1."""
     _check_same_shape("hinge_embedding_loss", x, target)
     return _reduce_losses(where(equal(target, 1), x, relu(margin - x)), reduction)
 
 
 def _margin_ranking_loss_decompose(x, y, target, *, margin=0.0, reduction="mean"):
-    """What x, for a target of 1, lacks to be ``margin`` greater than y; or y than x for -1."""
+    """max(0, margin - target * (x - y)): x should exceed y by ``margin`` for a target of 1."""
     _check_same_shape("margin_ranking_loss", x, y, target)
     return _reduce_losses(relu(margin - target * (x - y)), reduction)
 
@@ -322,13 +320,13 @@ def _pairwise_distance_decompose(x, y, *, p=2.0, eps=1e-6):
 
 
 def _cosine_similarity_decompose(x, y, *, axis=1, eps=1e-8):
-    """The cosine of the angle between x and y along ``axis``; norms count as ``eps`` at least."""
+    """The cosine of the angle between x and y along ``axis``; norms are taken as >= ``eps``."""
     lengths = [maximum(safe_sqrt(sum_(square(v), axis=axis)), eps) for v in (x, y)]
     return sum_(x * y, axis=axis) / (lengths[0] * lengths[1])
 
 
 def _cosine_embedding_loss_decompose(x, y, target, *, margin=0.0, reduction="mean"):
-    """1 minus the cosine where the target is 1; its excess over ``margin`` where that is -1."""
+    """1 - cosine where the target is 1; max(0, cosine - margin) where the target is -1."""
     _check_same_shape("cosine_embedding_loss", x, y)
     cosine = cosine_similarity(x, y, axis=-1)
     return _reduce_losses(where(equal(target, 1), 1 - cosine, relu(cosine - margin)), reduction)
@@ -337,9 +335,9 @@ def _cosine_embedding_loss_decompose(x, y, target, *, margin=0.0, reduction="mea
 def _triplet_margin_loss_decompose(
     anchor, positive, negative, *, margin=1.0, p=2.0, eps=1e-6, swap=False, reduction="mean"
 ):
-    """How much farther the positive is than the negative, less ``margin``, from the anchor.
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin), for the p-norm distance d.
 
-    ``swap``: the negative is as far as it is from the nearer of the anchor and the positive.
+    ``swap``: the negative's distance is the smaller of those from the anchor and the positive.
     Schroff, Kalenichenko and Philbin, FaceNet, CVPR 2015.
     """
     near = pairwise_distance(anchor, positive, p=p, eps=eps)

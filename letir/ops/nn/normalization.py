@@ -1,6 +1,6 @@
 """Normalisations: batch_norm, layer_norm, group_norm, rms_norm.
 
-Composites without rules of their own: what they stand for is differentiated, to any order [D11].
+Composites without rules of their own: their decompositions are differentiated, to any order [D11].
 """
 
 import math
@@ -14,16 +14,19 @@ from letir.ops.shape.transpose_join_split import normalize_axes
 
 
 def _standardize(x, axes: tuple, eps: float):
-    """(x with mean 0 and variance 1 along ``axes``, the mean, the variance), axes kept."""
+    """(x normalised to mean 0 and variance 1 along ``axes``, the mean, the variance).
+
+    Mean and variance keep the reduced axes with length 1.
+    """
     middle = mean(x, axis=axes, keepdims=True)
     centered = x - middle
-    # not the mean of squares minus the square of the mean, which cancels
+    # not the mean of squares minus the squared mean, which suffers cancellation
     variance = mean(square(centered), axis=axes, keepdims=True)
     return centered / sqrt(variance + eps), middle, variance
 
 
 def _scale_and_shift(x, weight, bias, axes: tuple):
-    """``x * weight + bias``, whose axes are the ``axes`` of x; either may be None."""
+    """``x * weight + bias``, either of which may be None; their axes are the ``axes`` of x."""
     for operand, combine in ((weight, lambda a, b: a * b), (bias, lambda a, b: a + b)):
         if operand is not None:
             x = combine(x, _align_axes(operand, axes, x.ndim))
@@ -31,16 +34,18 @@ def _scale_and_shift(x, weight, bias, axes: tuple):
 
 
 def _align_axes(operand, axes: tuple, ndim: int):
-    """``operand`` with axes of length 1 for those of x that it has not."""
+    """``operand``, whose axes are the ``axes`` of an array of rank ``ndim``, made to broadcast."""
     if operand.ndim != len(axes):
-        raise ShapeError(f"a weight of shape {operand.shape} for {len(axes)} axes: {axes}")
-    if axes == tuple(range(ndim - len(axes), ndim)):  # broadcasts as it is
+        raise ShapeError(
+            f"a weight of shape {operand.shape} does not fit {len(axes)} normalised axes: {axes}"
+        )
+    if axes == tuple(range(ndim - len(axes), ndim)):  # broadcasts already
         return operand
     sizes = dict(zip(axes, operand.shape, strict=True))
     return reshape(operand, tuple(sizes.get(i, 1) for i in range(ndim)))
 
 
-# ---- over the batch ----
+# ---- statistics over the batch ----
 
 
 def _batch_norm_decompose(
@@ -56,14 +61,15 @@ def _batch_norm_decompose(
 ):
     """(x normalised for each channel, the new running mean, the new running variance).
 
-    ``x``: shape (N, channels, *sizes). With ``train`` by the statistics of this batch, towards
-    which the running ones move by ``momentum`` (the variance as an estimate, divided by n - 1);
-    without running ones the new ones are the batch's. Else by the running ones, which stay.
+    ``x``: shape (N, channels, *sizes). With ``train`` x is normalised by the statistics of the
+    batch, and the running statistics move towards these by ``momentum`` (for the variance, towards
+    the unbiased estimate); if there are none, the batch's are returned. Without ``train`` x is
+    normalised by the running statistics, which are returned unchanged.
 
     Ioffe and Szegedy, Batch normalization, ICML 2015.
     """
     if x.ndim < 2:
-        raise ShapeError(f"batch_norm: x has the shape (N, channels, *sizes), found {x.shape}")
+        raise ShapeError(f"batch_norm: x must have shape (N, channels, *sizes), found {x.shape}")
     channels = (1,)
     if not train:
         if running_mean is None or running_var is None:
@@ -83,7 +89,7 @@ def _batch_norm_decompose(
 
 
 def _unbiased_variance(variance, x, axes: tuple):
-    """The variance divided by n - 1, of one that was divided by n."""
+    """The unbiased variance, divided by n - 1, from one that was divided by n."""
     n = count_elements(variance, x, (), axes, True)
     if type(n) is int:
         return variance * (n / max(n - 1, 1))
@@ -91,7 +97,7 @@ def _unbiased_variance(variance, x, axes: tuple):
 
 
 def _update_running(old, new, momentum: float):
-    """The mean of both, in which the new one counts as ``momentum``."""
+    """The weighted mean of old and new statistics: ``momentum`` is the weight of the new one."""
     return new if old is None else old * (1 - momentum) + new * momentum
 
 
@@ -99,14 +105,14 @@ batch_norm = composite(
     "batch_norm", _batch_norm_decompose, results=lambda **_: 3, onnx="BatchNormalization"
 )
 
-# ---- of each example ----
+# ---- statistics of each example ----
 
 
 def _layer_norm_decompose(x, weight=None, bias=None, *, axis=-1, eps=1e-5):
-    """x with mean 0 and variance 1 along ``axis``, times ``weight`` plus ``bias``.
+    """x normalised to mean 0 and variance 1 along ``axis``, times ``weight`` plus ``bias``.
 
-    ``axis``: an int or a tuple, of which the axes of ``weight`` and ``bias`` are. Ba, Kiros and
-    Hinton, Layer normalization, arXiv:1607.06450.
+    ``axis``: an int or a tuple; ``weight`` and ``bias`` have these axes. Ba, Kiros and Hinton,
+    Layer normalization, arXiv:1607.06450.
     """
     axes = normalize_axes(axis, x.ndim)
     return _scale_and_shift(_standardize(x, axes, eps)[0], weight, bias, axes)
@@ -123,10 +129,10 @@ def _rms_norm_decompose(x, weight=None, *, axis=-1, eps=1e-6):
 
 
 def _group_norm_decompose(x, weight=None, bias=None, *, groups, eps=1e-5):
-    """layer_norm over the sizes and the channels of each of ``groups`` groups of channels.
+    """Normalise each of ``groups`` groups of channels, over its channels and the sizes.
 
-    ``x``: shape (N, channels, *sizes); ``weight`` and ``bias`` have one number a channel. Wu and
-    He, Group normalization, ECCV 2018.
+    ``x``: shape (N, channels, *sizes); ``weight`` and ``bias``: shape (channels,). Wu and He, Group
+    normalization, ECCV 2018.
     """
     if x.ndim < 2 or x.shape[1] % groups:
         raise ShapeError(f"group_norm: {groups} groups do not divide the channels of {x.shape}")

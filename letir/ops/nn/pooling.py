@@ -1,7 +1,7 @@
 """Pooling over windows, of any number of trailing axes: unfold and fold, max_pool, avg_pool.
 
-``unfold`` gives what each place of a window sees, the window's axes first; ``fold`` adds it up
-again where it came from. Each is the other's derivative.
+``unfold`` copies the elements of each window, with the window's axes first; ``fold`` adds them up
+where they came from. Each is the other's transpose.
 """
 
 import math
@@ -55,19 +55,19 @@ def _fold_impl(xp, y, *, sizes, stride, padding, dilation):
 
 
 def _unfold_aval(x, *, window, stride, padding, dilation, value):
-    """The axes of the window, leading axes, places."""
+    """The axes of the result: those of the window, leading axes, places of the window."""
     lead = x.ndim - len(window)
     if lead < 0 or any(len(each) != len(window) for each in (stride, padding, dilation)):
-        raise ShapeError(f"unfold: a window of {window} does not fit {x.shape}")
+        raise ShapeError(f"unfold: a window of {window} does not fit an array of {x.shape}")
     places = output_sizes(x.shape[lead:], window, stride, padding, dilation)
     return x.with_shape((*window, *x.shape[:lead], *places))
 
 
 def _fold_aval(y, *, sizes, stride, padding, dilation):
-    """What ``unfold`` takes."""
+    """The type of the operand of ``unfold``: leading axes, then ``sizes``."""
     n = len(sizes)
     if y.ndim < 2 * n or n < 1:
-        raise ShapeError(f"fold: {y.shape} has no axes of a window and of places for {sizes}")
+        raise ShapeError(f"fold: {y.shape} lacks axes for the window and the places of {sizes}")
     places = output_sizes(sizes, y.shape[:n], stride, padding, dilation)
     if y.shape[-n:] != places:
         raise ShapeError(f"fold: sizes {sizes} have {places} places, found {y.shape[-n:]}")
@@ -75,21 +75,21 @@ def _fold_aval(y, *, sizes, stride, padding, dilation):
 
 
 def _unfold_vjp(ct, y, x, *, window, value, **spacing):
-    """The cotangents added where they belong."""
+    """``fold`` of the cotangent."""
     sizes = () if x.type is None else x.shape[x.ndim - len(window) :]
     if not sizes or not is_static_shape(sizes):
-        raise MissingRule("unfold: its derivative needs the sizes as numbers; retype the program")
+        raise MissingRule("unfold: its derivative needs static sizes; retype the program")
     return (unbroadcast(fold(ct, sizes=sizes, **spacing), x),)
 
 
 def _batched_unfold(args, axes, *, window, **attrs):
-    """The rule of unfold: a batch is one more leading axis."""
+    """The batching rule of unfold: the batch is one more leading axis."""
     out = unfold(move_to_front(args[0], axes[0]), window=window, **attrs)
     return out, len(window)
 
 
 def _batched_fold(args, axes, *, sizes, **attrs):
-    """The rule of fold."""
+    """The batching rule of fold: the batch is moved behind the window's axes."""
     (y,), (axis,), n = args, axes, len(sizes)
     y, ndim = move_to_front(y, axis), rank_of(args[0])
     order = (*range(1, n + 1), 0, *range(n + 1, ndim))
@@ -122,14 +122,14 @@ fold: Primitive = define(
 
 
 def _padding_value(x):
-    """The padding that no maximum takes."""
+    """The padding for maxima: the least value of the dtype."""
     if x.dtype.kind in "fc":
         return -math.inf
     return 0 if x.dtype.kind in "bu" else -(2 ** (8 * x.dtype.itemsize - 1))
 
 
 def _windows_of(x, window, stride, padding, dilation):
-    """What each place of the window sees, with the padding never the maximum."""
+    """The elements of each window, with padding that is never the maximum."""
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
     return unfold(x, window=window, value=_padding_value(x), **spacing)
 
@@ -150,13 +150,13 @@ def _max_pool_vjp(ct, y, x, *, window, stride, padding, dilation, transform):
 
 
 def _count_ties(here, axes):
-    """How many elements of each window are the maximum; 1 where none is, as nan equals nothing."""
+    """The number of elements of each window that equal the maximum; 1 if that is nan."""
     ties = sum_(here, axis=axes)
     return where(ties == 0, 1, ties)
 
 
 def _max_pool_jvp(tangents, y, x, *, window, stride, padding, dilation, transform):
-    """The mean of the tangents at the ties."""
+    """The mean tangent of the elements that tie for the maximum."""
     spacing = {"stride": stride, "padding": padding, "dilation": dilation}
     here, axes = equal(_windows_of(x, window, **spacing), y), tuple(range(len(window)))
     moved = unfold(tangents[0], window=window, **spacing)
@@ -164,7 +164,7 @@ def _max_pool_jvp(tangents, y, x, *, window, stride, padding, dilation, transfor
 
 
 def _leading_axis_rule(name: str):
-    """The rule of a composite on trailing axes: a batch is one more leading axis."""
+    """The batching rule of pooling: the batch is one more leading axis."""
 
     def rule(args, mapped, *, transform, **attrs):
         record = {"max_pool": max_pool, "avg_pool": avg_pool}[name]
@@ -174,7 +174,7 @@ def _leading_axis_rule(name: str):
 
 
 def _avg_pool_decompose(x, *, window, stride, padding, count_padding=True):
-    """The mean in each window; padding counts as 0, or with ``count_padding=False`` not at all."""
+    """The mean of each window; padding counts as 0, or not at all if not ``count_padding``."""
     axes = tuple(range(len(window)))
     spacing = {"window": window, "stride": stride, "padding": padding, "dilation": (1,) * len(axes)}
     total = sum_(unfold(x, **spacing), axis=axes)
