@@ -29,7 +29,7 @@ from letir.executor.autodiff.subgraphs import create_autodiff_subgraphs, inline_
 from letir.executor.default_pipeline import optimized
 from letir.passes import combine_sums, dead_code, sink_negations
 from letir.passes.lowering import without_combinators
-from letir.passes.pipeline import run
+from letir.passes.pipeline import run_pipeline
 from letir.plan.plan import Plan
 from letir.visitors.substitution import (
     free_locals,
@@ -235,7 +235,7 @@ LAWS = {
     "requires_grad": lambda f: len(passes.propagate_requires_grad(f, [True])) == len(f) + 1,
     "inline_bodies": lambda f: passes.inline_bodies(lt.checkpoint(f), keep_rules=False) == f,
     "normalize_order": lambda f: passes.normalize_order(f) is f,
-    "pipeline": lambda f: run((dead_code, passes.constant_pooling), f) is f,
+    "pipeline": lambda f: run_pipeline((dead_code, passes.constant_pooling), f) is f,
     "peephole": lambda f: len(dead_code(passes.peephole(roundabout(len(f))))) < len(f) // 4,
     "canonicalize_ops": lambda f: passes.canonicalize_ops(f) is f,
     "remove_implicit_expands": lambda f: passes.remove_implicit_expands(f) is f,

@@ -30,7 +30,7 @@ from letir.passes.memory.consumed_operands import in_place_check
 from letir.passes.peephole_rules.driver import peephole
 from letir.passes.peephole_rules.implicit_broadcast import remove_implicit_expands
 from letir.passes.peephole_rules.matmul_batching import batch_matmuls
-from letir.passes.pipeline import Pipeline, registered, run
+from letir.passes.pipeline import Pipeline, registered_passes, run_pipeline
 from letir.passes.type_propagation import propagate_shapes
 
 
@@ -90,16 +90,16 @@ def optimized(
     >>> print(optimized(f).listing(), end="")
     return %0
     """
-    step = partial(run, observe=observe)
+    step = partial(run_pipeline, observe=observe)
     if not optimize:
         return step(_required(defined), fn)
-    fn = step((*registered("before"), *_required(defined), *_SIMPLIFYING), fn)
-    last = (*registered("after"), *_finishing(exact))
+    fn = step((*registered_passes("before"), *_required(defined), *_SIMPLIFYING), fn)
+    last = (*registered_passes("after"), *_finishing(exact))
     if requires_grad is not None and (any(requires_grad) or might_require_grad(fn)):
         cut = (_cutting(requires_grad), inline_autodiff_subgraphs)
         fn = step(cut, fn)
-        fn = finished_subgraphs(fn, partial(step, (*registered("gradient"), *last)))
-        last = registered("after")
+        fn = finished_subgraphs(fn, partial(step, (*registered_passes("gradient"), *last)))
+        last = registered_passes("after")
     return step((*last, without_barriers, dead_code), fn)
 
 

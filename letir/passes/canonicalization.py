@@ -51,9 +51,9 @@ from letir.ops.shape.transpose_join_split import (
     stack,
     transpose,
 )
-from letir.passes.peephole_rules.algebra import other, power_of
-from letir.passes.peephole_rules.driver import rewritten
-from letir.passes.peephole_rules.movement import order_of, remade
+from letir.passes.peephole_rules.algebra import power_of, replace_operation
+from letir.passes.peephole_rules.driver import apply_rules
+from letir.passes.peephole_rules.movement import replace_attrs, transpose_order
 from letir.passes.peephole_rules.value_facts import ValueFacts
 from letir.passes.type_propagation import throughout_fitting
 
@@ -92,7 +92,7 @@ def canonicalize_ops(fn: Lambda) -> Lambda:
 
 
 def _spelled(fn: Lambda) -> Lambda:
-    return rewritten(fn, _RULES)
+    return apply_rules(fn, _RULES)
 
 
 # ---- operands ----
@@ -109,9 +109,9 @@ def _number_last(*kinds: str) -> Callable:
         if type(y) is Const or x.type is None or y.type is None:
             return None
         if type(x) is Const:
-            return None if x.value != x.value else other(bind, bind.op, y, x)  # no nan
+            return None if x.value != x.value else replace_operation(bind, bind.op, y, x)  # no nan
         if x.type.dtype.kind in may_swap and y.type.dtype.kind in may_swap:
-            return other(bind, bind.op, y, x) if known.is_before(y, x) else None
+            return replace_operation(bind, bind.op, y, x) if known.is_before(y, x) else None
         return None
 
     return rule
@@ -127,20 +127,22 @@ def _whole_extremum(bind: Bind, known: ValueFacts) -> Bind | None:
     return _number_last("biu")(bind, known) if bind.binders[0].type.dtype.kind in "biu" else None
 
 
-def compared(bind: Bind, known: ValueFacts) -> Bind | None:
+def number_on_the_right(bind: Bind, known: ValueFacts) -> Bind | None:
     """A number is the second operand, and of two arrays the first is less."""
     x, y = bind.args
     if any(arg.type is None or arg.type.dtype.kind == "c" for arg in bind.args):
         return None
     is_number_first = type(x) is Const and type(y) is Local
     is_greater = bind.op in (greater, greater_equal) and type(x) is type(y) is Local
-    return other(bind, _MIRRORED[bind.op], y, x) if is_number_first or is_greater else None
+    return (
+        replace_operation(bind, _MIRRORED[bind.op], y, x) if is_number_first or is_greater else None
+    )
 
 
 # ---- other words for the same ----
 
 
-def negative(bind: Bind, known: ValueFacts) -> Bind | None:
+def negation_of_product(bind: Bind, known: ValueFacts) -> Bind | None:
     """x * -1, x / -1, -0.0 - x and, of integers, 0 - x are -x."""
     (y,), (x, n) = bind.binders, bind.args
     kind = y.type.dtype.kind
@@ -153,26 +155,26 @@ def negative(bind: Bind, known: ValueFacts) -> Bind | None:
         is_negative = is_number and n.value == -1 and kind != "u"
     if not is_negative or kind not in "iuf" or type(x) is not Local or x.type.weak:
         return None
-    return other(bind, neg, x) if kind == "f" or x.type.dtype == y.type.dtype else None
+    return replace_operation(bind, neg, x) if kind == "f" or x.type.dtype == y.type.dtype else None
 
 
 def _own_product(bind: Bind, known: ValueFacts) -> Bind | None:
     """square(x) is x * x."""
     (x,) = bind.args
     is_real = type(x) is Local and bind.binders[0].type.dtype.kind != "c" and not x.type.weak
-    return other(bind, mul, x, x) if is_real else None
+    return replace_operation(bind, mul, x, x) if is_real else None
 
 
 def _own_quotient(bind: Bind, known: ValueFacts) -> Bind | None:
     """reciprocal(x) is 1 / x; that of an integer is one."""
     is_float = bind.binders[0].type.dtype.kind == "f"
-    return other(bind, div, Const(1), *bind.args) if is_float else None
+    return replace_operation(bind, div, Const(1), *bind.args) if is_float else None
 
 
-def logical(bind: Bind, known: ValueFacts) -> Bind | None:
+def logical_for_bitwise(bind: Bind, known: ValueFacts) -> Bind | None:
     """Bits of truth values are truth values."""
     is_bool = all(arg.type is not None and arg.type.dtype.kind == "b" for arg in bind.args)
-    return other(bind, _LOGICAL[bind.op], *bind.args) if is_bool else None
+    return replace_operation(bind, _LOGICAL[bind.op], *bind.args) if is_bool else None
 
 
 def _on_condition(bind: Bind, known: ValueFacts) -> Bind | None:
@@ -182,7 +184,7 @@ def _on_condition(bind: Bind, known: ValueFacts) -> Bind | None:
         return None
     (c,) = known.made[condition].args
     is_same = c.type is condition.type and known.is_plain(c)
-    return other(bind, where, c, y, x) if is_same else None
+    return replace_operation(bind, where, c, y, x) if is_same else None
 
 
 # ---- axes, shapes, parts ----
@@ -206,7 +208,7 @@ def _on_axes(added: Callable[[Bind], int], several: bool = False) -> Callable:
         return (
             None
             if found == axis and type(found) is type(axis)
-            else remade(bind, bind.args, axis=found)
+            else replace_attrs(bind, bind.args, axis=found)
         )
 
     return rule
@@ -229,23 +231,25 @@ def _squeezed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
     if bind.attrs["axis"] is not None or x.type is None or not is_static_shape(x.type.shape):
         return _on_axes(_no_more)(bind, known)
     axes = tuple([i for i, n in enumerate(x.type.shape) if n == 1])
-    return remade(bind, bind.args, axis=axes) if axes and len(axes) > 1 else None
+    return replace_attrs(bind, bind.args, axis=axes) if axes and len(axes) > 1 else None
 
 
 def _transposed_axes(bind: Bind, known: ValueFacts) -> Bind | None:
     """The axes from 0; None for the reverse order."""
     if bind.attrs["axes"] is None:
         return None
-    order = order_of(bind)
+    order = transpose_order(bind)
     found = None if order == tuple(range(len(order)))[::-1] else order
-    return remade(bind, bind.args, axes=found) if found != bind.attrs["axes"] else None
+    return replace_attrs(bind, bind.args, axes=found) if found != bind.attrs["axes"] else None
 
 
 def _whole_shape(bind: Bind, known: ValueFacts) -> Bind | None:
     """The size that -1 stands for."""
     shape = bind.binders[0].type.shape
     is_open = bind.attrs["shape"] is not None and -1 in bind.attrs["shape"]
-    return remade(bind, bind.args, shape=shape) if is_open and is_static_shape(shape) else None
+    return (
+        replace_attrs(bind, bind.args, shape=shape) if is_open and is_static_shape(shape) else None
+    )
 
 
 def _counted_parts(bind: Bind, known: ValueFacts) -> Bind | None:
@@ -269,17 +273,17 @@ _SWAPS, _WHOLE = (_number_last("biu"),), (_whole_extremum,)
 _SETS, _ONE = (_on_axes(_no_more, several=True),), (_on_axes(_no_more),)
 _RULES: dict[Primitive, tuple[Callable, ...]] = {
     add: _SWAPS,
-    mul: (negative, _real_product),
-    div: (negative,),
-    sub: (negative,),
+    mul: (negation_of_product, _real_product),
+    div: (negation_of_product,),
+    sub: (negation_of_product,),
     maximum: _WHOLE,
     minimum: _WHOLE,
     **dict.fromkeys(
         (equal, not_equal, logical_and, logical_or, logical_xor), (_number_last("biufc"),)
     ),
-    **dict.fromkeys((bitwise_and, bitwise_or, bitwise_xor), (logical, *_SWAPS)),
-    **dict.fromkeys(_MIRRORED, (compared,)),
-    invert: (logical,),
+    **dict.fromkeys((bitwise_and, bitwise_or, bitwise_xor), (logical_for_bitwise, *_SWAPS)),
+    **dict.fromkeys(_MIRRORED, (number_on_the_right,)),
+    invert: (logical_for_bitwise,),
     square: (_own_product,),
     power: (power_of,),
     reciprocal: (_own_quotient,),

@@ -40,10 +40,10 @@ def constant_propagation(fn: Lambda, *, limit: int = _LIMIT) -> Lambda:
     %2 = mul %0, %1
     return %2
     """
-    return map_bodies(fn, partial(_folded, limit=limit))
+    return map_bodies(fn, partial(_fold_constants, limit=limit))
 
 
-def _folded(fn: Lambda, limit: int) -> Lambda:
+def _fold_constants(fn: Lambda, limit: int) -> Lambda:
     """``constant_propagation`` of the binds of ``fn`` itself."""
     return _Folding(fn, limit).run()
 
@@ -78,7 +78,7 @@ class _Folding:
 
     def fold(self, bind: Bind) -> bool:
         """Whether constants stand for the results of ``bind`` now."""
-        values = _evaluated(bind, self.known, min(self.limit, self.room))
+        values = _evaluate_bind(bind, self.known, min(self.limit, self.room))
         if values is None:
             return False
         self.known.update(zip(bind.binders, values, strict=True))
@@ -120,9 +120,9 @@ def is_foldable(op: Primitive) -> bool:
     return is_ufunc or op.only_float_warnings
 
 
-def _evaluated(bind: Bind, known: dict, limit: int) -> tuple | None:
+def _evaluate_bind(bind: Bind, known: dict, limit: int) -> tuple | None:
     """The results, ready to be constants; None if they are not to be computed."""
-    if not all(_is_small(binder.type, limit) for binder in bind.binders):
+    if not all(_fits_limit(binder.type, limit) for binder in bind.binders):
         return None
     operands = [known[arg] if type(arg) is Local else arg.value for arg in bind.args]
     if any(getattr(x, "nbytes", 0) > limit for x in operands) or _loses_parts(bind):
@@ -135,9 +135,9 @@ def _evaluated(bind: Bind, known: dict, limit: int) -> tuple | None:
     except Exception:
         return None
     results = results_tuple(bind.op, out)
-    if not all(_is_constant(r, b.type) for r, b in zip(results, bind.binders, strict=True)):
+    if not all(_may_be_constant(r, b.type) for r, b in zip(results, bind.binders, strict=True)):
         return None
-    return tuple([_frozen(result) for result in results])
+    return tuple([_freeze_result(result) for result in results])
 
 
 def _loses_parts(bind: Bind) -> bool:
@@ -146,14 +146,14 @@ def _loses_parts(bind: Bind) -> bool:
     return "c" in kinds and bind.op.casts_operands
 
 
-def _is_small(kind: ArrayType | None, limit: int) -> bool:
+def _fits_limit(kind: ArrayType | None, limit: int) -> bool:
     """Whether values of this type have a known size of at most ``limit`` bytes."""
     if not has_static_shape(kind):
         return False
     return kind.size * kind.dtype.itemsize <= limit
 
 
-def _is_constant(result, kind: ArrayType) -> bool:
+def _may_be_constant(result, kind: ArrayType) -> bool:
     """Whether a constant can stand for a result: it is what was declared, and lies in memory in
     rows or columns, which a copy keeps.
     """
@@ -165,7 +165,7 @@ def _is_constant(result, kind: ArrayType) -> bool:
     return is_compact and type_of(result) is kind
 
 
-def _frozen(result):
+def _freeze_result(result):
     """A read-only copy in the same order; scalars and numbers as they are."""
     if type(result) is not np.ndarray:
         return result

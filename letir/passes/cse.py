@@ -32,10 +32,10 @@ def common_subexpressions(fn: Lambda) -> Lambda:
     %2 = mul %1, %1
     return %2
     """
-    return map_bodies(fn, _shared)
+    return map_bodies(fn, _merge_subexpressions)
 
 
-def _shared(fn: Lambda) -> Lambda:
+def _merge_subexpressions(fn: Lambda) -> Lambda:
     """``common_subexpressions`` of the binds of ``fn`` itself."""
     return merge_equal_binds(fn, _is_mergeable, _Aliases(fn).may_merge)
 

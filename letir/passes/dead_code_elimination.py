@@ -140,19 +140,20 @@ class DeadResultElimination:
         return [
             i
             for i, param in enumerate(bodies[-1].params)
-            if i < first or (i - first in carried if i < end else i in read or _tells(bind, param))
+            if i < first
+            or (i - first in carried if i < end else i in read or _needs_operand(bind, param))
         ]
 
     def carried(self, body: Lambda, steps: int, n_carry: int, asked: set[int]) -> set[int]:
         """The carried values on which these results of the body of a loop depend."""
-        found = _depended(body, steps, n_carry, asked)
+        found = _carries_read_by(body, steps, n_carry, asked)
         if not any(map(_has_separable_results, body.binds)):
             return found
         return self.refined(body, steps, found, asked)
 
     def refined(self, body: Lambda, steps: int, most: set[int], wanted: set[int]) -> set[int]:
-        """As ``_depended``, of which ``most`` is the answer, with the results of bodies in ``body``
-        told apart.
+        """As ``_carries_read_by``, whose answer is ``most``, but with the results of bodies in
+        ``body`` told apart.
         """
         found = most & wanted
         while len(found) < len(most):
@@ -172,7 +173,7 @@ def _has_separable_results(bind: Bind) -> bool:
     return layout is not None and layout.is_separable
 
 
-def _depended(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -> set[int]:
+def _carries_read_by(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -> set[int]:
     """The carried values on which these results of a loop and the effects in it depend, in any
     iteration: the least fixpoint.
     """
@@ -197,7 +198,7 @@ def _depended(body: Lambda, steps: int, n_carry: int, wanted: set[int]) -> set[i
     return found
 
 
-def _tells(bind: Bind, param: Local) -> bool:
+def _needs_operand(bind: Bind, param: Local) -> bool:
     """Whether a loop needs an operand that its body does not read: for how often it runs, or for a
     size that a result has.
     """

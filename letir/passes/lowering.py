@@ -43,10 +43,10 @@ def without_combinators(fn: Lambda) -> Lambda:
     """
     if not any(bind.op.inlined for bind in fn.binds):
         return fn
-    return fn.memo(_inlined)
+    return fn.memo(_inline_named)
 
 
-def _inlined(fn: Lambda) -> Lambda:
+def _inline_named(fn: Lambda) -> Lambda:
     builder = LetBuilder()
     for bind in fn.binds:
         if not bind.op.inlined or any(type(a) is Local and a.type is None for a in bind.args):

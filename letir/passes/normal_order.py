@@ -27,10 +27,10 @@ def normalize_order(fn: Lambda) -> Lambda:
     %3 = sub %1, %2
     return %3
     """
-    return map_bodies(fn, _ordered)
+    return map_bodies(fn, _order_binds)
 
 
-def _ordered(fn: Lambda) -> Lambda:
+def _order_binds(fn: Lambda) -> Lambda:
     """``normalize_order`` of the binds of ``fn`` itself."""
     if changed_params(fn):
         return fn

@@ -13,7 +13,7 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType
 from letir.errors import DTypeError
 from letir.ops.define.records import promotion_type
 from letir.ops.shape.shape_and_creation import constant
-from letir.passes.peephole_rules.driver import fits
+from letir.passes.peephole_rules.driver import has_types_of
 from letir.passes.type_propagation import throughout_fitting
 
 _LARGEST = 1 << 24  # whole numbers up to it are rounded once on every way to every float
@@ -43,10 +43,10 @@ def erase_number_types(fn: Lambda) -> Lambda:
       return %4
     }
     """
-    return throughout_fitting(fn, _erased)
+    return throughout_fitting(fn, _erase_numbers)
 
 
-def _erased(fn: Lambda) -> Lambda:
+def _erase_numbers(fn: Lambda) -> Lambda:
     made: dict[tuple, Local] = {}
     binds: list[Bind] = []
     changed = False
@@ -75,14 +75,14 @@ def _without_numbers(bind: Bind, made: dict[tuple, Local]) -> tuple[Bind, list[B
             continue
         key = token(arg.value), dtype
         if key not in made and key not in new:
-            value = _as_array(arg.value, dtype)
+            value = _number_as_array(arg.value, dtype)
             if value is None:
                 return bind, []
             binder = Local(ArrayType(dtype))
             new[key] = Bind((binder,), constant, (), Attrs(value=value), bind.source)
         args[i] = made[key] if key in made else new[key].binders[0]
     found = bind.with_args(tuple(args))
-    if not fits(found, bind):
+    if not has_types_of(found, bind):
         return bind, []
     made.update({key: one.binders[0] for key, one in new.items()})
     return found, list(new.values())
@@ -105,7 +105,7 @@ def _operand_dtypes(bind: Bind) -> list[np.dtype] | None:
 @lru_cache(1 << 12)
 def _loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
     """The dtypes of the operands in the ufunc's loop for operands of these types."""
-    ufunc = _ufunc_of(op)
+    ufunc = _single_ufunc(op)
     # of Python numbers alone an operation may be exact, where arrays wrap around
     if ufunc is None or all(kind is NO_TYPE or kind.weak for kind in kinds):
         return None
@@ -117,12 +117,12 @@ def _loop_dtypes(op: Primitive, kinds: tuple) -> tuple[np.dtype, ...] | None:
 
 
 @cache
-def _ufunc_of(op: Primitive) -> np.ufunc | None:
+def _single_ufunc(op: Primitive) -> np.ufunc | None:
     """The ufunc of NumPy's that computes an operation with one result."""
     return next((f for f in op.numpy if isinstance(f, np.ufunc) and f.nout == 1), None)
 
 
-def _as_array(number, dtype: np.dtype) -> np.ndarray | None:
+def _number_as_array(number, dtype: np.dtype) -> np.ndarray | None:
     """The 0-d array that NumPy makes of a Python number in an operation; None if it refuses it, or
     may round it in another way.
     """

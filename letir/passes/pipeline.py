@@ -27,7 +27,7 @@ _lock = threading.Lock()
 _numbers = itertools.count(1)  # of files in the folder
 
 
-def run(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = None) -> Lambda:
+def run_pipeline(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = None) -> Lambda:
     """``fn`` after all passes of ``pipeline``, from first to last.
 
     ``observe(name, before, after, seconds)`` is called after each; ``after is before`` where a pass
@@ -36,8 +36,8 @@ def run(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = None) -> L
     >>> from letir.ast.text.parser import parse
     >>> from letir.passes import dead_code
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%0); return %2 }")
-    >>> found = run((dead_code,), f, observe=lambda name, f, g, s: print(name, len(f), len(g)))
-    dead_code 2 1
+    >>> found = run_pipeline((dead_code,), f, observe=lambda name, f, g, s: print(len(f), len(g)))
+    2 1
     """
     folder = os.environ.get("LETIR_DUMP")
     for pass_ in pipeline:
@@ -45,31 +45,31 @@ def run(pipeline: Pipeline, fn: Lambda, *, observe: Callable | None = None) -> L
         try:
             after = pass_(fn)
         except Exception as error:
-            error.add_note(f"letir: in the pass {_name_of(pass_)}")
+            error.add_note(f"letir: in the pass {_pass_name(pass_)}")
             raise
         seconds = time.perf_counter() - begin
         if type(after) is not Lambda:
             raise LetirError(
-                f"the pass {_name_of(pass_)} gave {type(after).__name__}\n"
+                f"the pass {_pass_name(pass_)} gave {type(after).__name__}\n"
                 "  a pass returns a Lambda: the one that it got if it changes nothing"
             )
         if folder:
-            _dump(folder, _name_of(pass_), fn, after)
+            _dump_texts(folder, _pass_name(pass_), fn, after)
         if observe is not None:
-            observe(_name_of(pass_), fn, after, seconds)
+            observe(_pass_name(pass_), fn, after, seconds)
         fn = after
     return fn
 
 
-def _name_of(pass_: _Pass) -> str:
+def _pass_name(pass_: _Pass) -> str:
     """What a pass is called: its function's name, with the options of a partial one."""
     if isinstance(pass_, functools.partial):
         options = ", ".join(f"{name}={value!r}" for name, value in pass_.keywords.items())
-        return f"{_name_of(pass_.func)}({options})"
+        return f"{_pass_name(pass_.func)}({options})"
     return getattr(pass_, "__name__", None) or type(pass_).__name__
 
 
-def _dump(folder: str, name: str, before: Lambda, after: Lambda) -> None:
+def _dump_texts(folder: str, name: str, before: Lambda, after: Lambda) -> None:
     """Write what a pass got and gave, as texts that ``parse`` reads."""
     path = Path(folder)
     path.mkdir(parents=True, exist_ok=True)
@@ -90,23 +90,23 @@ class _Registered:
 
     @property
     def __name__(self) -> str:
-        return _name_of(self.pass_)
+        return _pass_name(self.pass_)
 
     def __call__(self, fn: Lambda) -> Lambda:
         found = self.pass_(fn)
         if found is fn or type(found) is not Lambda:
             return found  # run says what is wrong
         check(found)
-        if signature(found) != signature(fn):
+        if type_signature(found) != type_signature(fn):
             raise LetirError(
                 f"the pass {self.__name__} gave a program with other parameters or results\n"
-                f"  it got {signature(fn)}\n  it gave {signature(found)}\n"
+                f"  it got {type_signature(fn)}\n  it gave {type_signature(found)}\n"
                 "  a pass keeps what a program takes and returns: see docs/passes.md"
             )
         return found
 
 
-def signature(fn: Lambda) -> tuple:
+def type_signature(fn: Lambda) -> tuple:
     """The types of the parameters, and the number of results."""
     return tuple([param.type for param in fn.params]), len(fn.ret.args)
 
@@ -129,7 +129,7 @@ def register(point: str, pass_: _Pass) -> _Pass:
     if not callable(pass_):
         raise LetirError(f"register: a pass is a function from a Lambda to a Lambda: {pass_!r}")
     with _lock:
-        others = [r for r in _registered[point] if not _is_same(r.pass_, pass_)]
+        others = [r for r in _registered[point] if not _is_same_pass(r.pass_, pass_)]
         _registered[point] = (*others, _Registered(pass_))
     return pass_
 
@@ -137,15 +137,17 @@ def register(point: str, pass_: _Pass) -> _Pass:
 def unregister(point: str, pass_: _Pass) -> None:
     """Take back ``register(point, pass_)``; nothing if it is not registered there."""
     with _lock:
-        _registered[point] = tuple([r for r in _registered[point] if not _is_same(r.pass_, pass_)])
+        _registered[point] = tuple(
+            [r for r in _registered[point] if not _is_same_pass(r.pass_, pass_)]
+        )
 
 
-def registered(point: str) -> Pipeline:
+def registered_passes(point: str) -> Pipeline:
     """The users' passes at a point, in the order in which they were registered."""
     return _registered[point]
 
 
-def _is_same(one: _Pass, other: _Pass) -> bool:
+def _is_same_pass(one: _Pass, other: _Pass) -> bool:
     """Whether two passes are the same, or a function and its later definition."""
     if one is other:
         return True

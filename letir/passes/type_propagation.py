@@ -86,7 +86,7 @@ class _Propagation:
             fit = self.with_fitting_bodies(bind) if bind.op.holds_lambdas else bind
             if fit is not given or _is_unknown(fit):
                 # what its rule would not type so stays as it was recorded
-                binds[i] = _typed(fit, names) or bind
+                binds[i] = _retype_bind(fit, names) or bind
                 changed = changed or binds[i] is not given
         if not changed:
             return fn
@@ -112,11 +112,11 @@ class _Propagation:
             ]
         key = id(body), tuple(params)
         if key not in self.made:
-            self.made[key] = body, self.program(_fitted(body, params))
+            self.made[key] = body, self.program(_retype_body(body, params))
         return self.made[key][1]
 
 
-def _fitted(body: Lambda, types: list) -> Lambda:
+def _retype_body(body: Lambda, types: list) -> Lambda:
     """``body`` with parameters of these types; itself if they have them, or its type rules refuse
     them.
     """
@@ -136,7 +136,7 @@ def _is_unknown(bind: Bind) -> bool:
     return False
 
 
-def _typed(bind: Bind, names: dict[Local, Local]) -> Bind | None:
+def _retype_bind(bind: Bind, names: dict[Local, Local]) -> Bind | None:
     """``bind`` with the types that its operands give, its binders by other ``names`` where that is
     more than was known; None if the type rule refuses it.
     """

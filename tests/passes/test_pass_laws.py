@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import letir as lt
 from letir import passes
 from letir.ast.terms import Lambda
-from letir.passes.pipeline import run
+from letir.passes.pipeline import run_pipeline
 from letir.testing import assert_same, functions, programs
 
 # those that keep results to the bit on every program
@@ -90,7 +90,7 @@ def test_any_pipeline_keeps_results_of_functions(function, pipeline):
     f, args = function
     program = lt.trace(f, *copy.deepcopy(args))
 
-    found = lt.check(run(tuple(pipeline), program))
+    found = lt.check(run_pipeline(tuple(pipeline), program))
 
     own, also = copy.deepcopy(args), copy.deepcopy(args)  # the function may write into them
     with np.errstate(all="ignore"):

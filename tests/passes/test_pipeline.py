@@ -9,7 +9,7 @@ from letir.ast.terms import Lambda
 from letir.ast.text.parser import parse
 from letir.errors import LetirError
 from letir.passes import dead_code
-from letir.passes.pipeline import register, registered, run, unregister
+from letir.passes.pipeline import register, registered_passes, run_pipeline, unregister
 
 PROGRAM = "lambda %0 { %1 = exp(%0); %2 = neg(%0); return %2 }"
 
@@ -22,10 +22,10 @@ def nothing(fn: Lambda) -> Lambda:
 @pytest.fixture
 def points():
     """Takes back what a test registers."""
-    before = {point: registered(point) for point in ("before", "gradient", "after")}
+    before = {point: registered_passes(point) for point in ("before", "gradient", "after")}
     yield
     for point, passes in before.items():
-        for found in registered(point):
+        for found in registered_passes(point):
             if found not in passes:
                 unregister(point, found.pass_)
 
@@ -34,7 +34,7 @@ def test_passes_run_in_their_order_and_are_observed():
     seen = []
     f = parse(PROGRAM)
 
-    g = run((nothing, dead_code), f, observe=lambda *args: seen.append(args))
+    g = run_pipeline((nothing, dead_code), f, observe=lambda *args: seen.append(args))
 
     assert g == parse("lambda %0 { %1 = neg(%0); return %1 }")
     assert [name for name, *_ in seen] == ["nothing", "dead_code"]
@@ -45,7 +45,7 @@ def test_passes_run_in_their_order_and_are_observed():
 def test_no_passes_change_nothing():
     f = parse(PROGRAM)
 
-    assert run((), f) is f
+    assert run_pipeline((), f) is f
 
 
 def test_options_are_part_of_a_name():
@@ -54,7 +54,9 @@ def test_options_are_part_of_a_name():
     def limited(fn, *, limit):
         return fn
 
-    run((partial(limited, limit=3),), parse(PROGRAM), observe=lambda *a: names.append(a[0]))
+    run_pipeline(
+        (partial(limited, limit=3),), parse(PROGRAM), observe=lambda *a: names.append(a[0])
+    )
 
     assert names == ["limited(limit=3)"]
 
@@ -62,7 +64,7 @@ def test_options_are_part_of_a_name():
 def test_every_pass_writes_its_input_and_output(tmp_path, monkeypatch):
     monkeypatch.setenv("LETIR_DUMP", str(tmp_path / "new" / "folder"))
     f = parse(PROGRAM)
-    g = run((nothing, dead_code), f)
+    g = run_pipeline((nothing, dead_code), f)
 
     files = sorted((tmp_path / "new" / "folder").iterdir())
 
@@ -77,7 +79,7 @@ def test_an_error_says_which_pass_it_is_in():
         raise ValueError("no")
 
     with pytest.raises(ValueError, match="no") as caught:
-        run((broken,), parse(PROGRAM))
+        run_pipeline((broken,), parse(PROGRAM))
 
     assert caught.value.__notes__ == ["letir: in the pass broken"]
 
@@ -87,15 +89,15 @@ def test_a_pass_that_forgets_to_return_is_named():
         dead_code(fn)
 
     with pytest.raises(LetirError, match="the pass forgetful gave NoneType"):
-        run((forgetful,), parse(PROGRAM))
+        run_pipeline((forgetful,), parse(PROGRAM))
 
 
 def test_a_registered_pass_runs_where_it_was_registered(points):
     register("before", nothing)
 
-    assert [one.__name__ for one in registered("before")] == ["nothing"]
-    assert registered("gradient") == registered("after") == ()
-    assert run(registered("before"), parse(PROGRAM)) == parse(PROGRAM)
+    assert [one.__name__ for one in registered_passes("before")] == ["nothing"]
+    assert registered_passes("gradient") == registered_passes("after") == ()
+    assert run_pipeline(registered_passes("before"), parse(PROGRAM)) == parse(PROGRAM)
 
 
 def test_a_pass_that_is_defined_again_replaces_the_first(points):
@@ -109,7 +111,7 @@ def test_a_pass_that_is_defined_again_replaces_the_first(points):
     for answer in (None, f):
         register("after", defined(answer))
 
-    assert run(registered("after"), f) is f
+    assert run_pipeline(registered_passes("after"), f) is f
 
 
 @pytest.mark.parametrize(
@@ -128,10 +130,10 @@ def test_what_a_registered_pass_gives_is_checked(points, found, message):
     register("before", given)
 
     if message is None:
-        assert run(registered("before"), parse(PROGRAM)) == parse(found)
+        assert run_pipeline(registered_passes("before"), parse(PROGRAM)) == parse(found)
     else:
         with pytest.raises(LetirError, match=message) as caught:
-            run(registered("before"), parse(PROGRAM))
+            run_pipeline(registered_passes("before"), parse(PROGRAM))
         assert "the pass given" in str(caught.value)
 
 
@@ -142,7 +144,7 @@ def test_a_registered_pass_that_breaks_a_program_is_refused(points):
     register("before", breaking)
 
     with pytest.raises(lt.errors.ScopeError):
-        run(registered("before"), parse("lambda %0 { %1 = exp(%0); return %1 }"))
+        run_pipeline(registered_passes("before"), parse("lambda %0 { %1 = exp(%0); return %1 }"))
 
 
 @pytest.mark.parametrize("point, pass_", [("later", nothing), ("before", "nothing")])

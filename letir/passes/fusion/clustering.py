@@ -39,7 +39,7 @@ class _Bytes(dict):
         return found
 
 
-def _has_fixed_shape(kind: ArrayType | None) -> bool:
+def _has_one_shape(kind: ArrayType | None) -> bool:
     """Whether arrays of this type all have one shape in one run of the program."""
     if kind is None:
         return False
@@ -66,7 +66,7 @@ class Cluster:
     into: "Cluster | None" = None
 
 
-def _final(cluster: Cluster) -> Cluster:
+def _enclosing_cluster(cluster: Cluster) -> Cluster:
     """What a cluster is part of now."""
     end = cluster
     while end.into is not None:
@@ -105,7 +105,7 @@ class Grouping:
             if op.elementwise:
                 kind = bind.binders[0].type
                 if kind not in shapes:
-                    shapes[kind] = kind.shape if _has_fixed_shape(kind) else None
+                    shapes[kind] = kind.shape if _has_one_shape(kind) else None
                 if shapes[kind] is not None:
                     self.join(position, bind, shapes[kind])
                     continue
@@ -139,7 +139,7 @@ class Grouping:
             if found is None or found is cluster:
                 continue
             if found.into is not None:
-                found = _final(found)
+                found = _enclosing_cluster(found)
             if found is cluster or not found.is_open:
                 continue
             if found.shape != shape or not self.may_grow(found):
@@ -170,7 +170,7 @@ class Grouping:
                 continue
             found = of.get(arg)
             if found is not None:
-                _final(found).is_open = False
+                _enclosing_cluster(found).is_open = False
             root = roots.get(arg, arg)
             if root in readers and self.last[root] == position:
                 for reader in self.charge(root):
@@ -197,7 +197,7 @@ class Grouping:
         for arg in bind.args:
             readers = self.readers.get(self.roots.get(arg, arg)) if type(arg) is Local else None
             if readers:
-                found = _final(readers[-1])
+                found = _enclosing_cluster(readers[-1])
                 if found.is_open and found.shape == shape and found.clock == self.clock:
                     return found
         return None
@@ -205,7 +205,7 @@ class Grouping:
     def cluster_of(self, arg) -> Cluster | None:
         """The cluster that computes an operand."""
         cluster = self.of.get(arg) if type(arg) is Local else None
-        return cluster if cluster is None or cluster.into is None else _final(cluster)
+        return cluster if cluster is None or cluster.into is None else _enclosing_cluster(cluster)
 
     def may_grow(self, cluster: Cluster) -> bool:
         """Whether it may wait for one more bind."""
@@ -232,7 +232,7 @@ class Grouping:
             if type(arg) is not Local:
                 continue
             owner = of.get(arg)
-            if owner is not None and (owner is cluster or _final(owner) is cluster):
+            if owner is not None and (owner is cluster or _enclosing_cluster(owner) is cluster):
                 uses = left[arg] = left[arg] - 1
                 if not uses:
                     cluster.saved -= nbytes[arg.type]
@@ -266,9 +266,9 @@ class Grouping:
         size = self.nbytes[root.type]
         readers = self.readers.pop(root)
         if len(readers) > 1:
-            readers = [*{id(c): c for c in map(_final, readers)}.values()]
+            readers = [*{id(c): c for c in map(_enclosing_cluster, readers)}.values()]
         elif readers[0].into is not None:
-            readers = [_final(readers[0])]
+            readers = [_enclosing_cluster(readers[0])]
         for reader in readers:
             reader.held += size
         return readers

@@ -2,7 +2,7 @@
 once, before the loop.
 
 Read ``Loop`` first, which says what the records of loops have in common, then ``_Invariants``,
-which looks for such binds in one body, then ``_moved``.
+which looks for such binds in one body, then ``_hoist_invariants``.
 """
 
 import itertools
@@ -71,7 +71,7 @@ def _moved_level(fn: Lambda) -> Lambda:
         if bind.op.role == "constant" and bind.binders[0].type in _COUNTS:
             numbers[bind.binders[0]] = int(bind.attrs["value"])
         if _is_loop(bind):
-            binds += _moved(_loop_of(bind, numbers))
+            binds += _hoist_invariants(_describe_loop(bind, numbers))
         else:
             binds.append(bind)
     # a loop that stays is the same object
@@ -106,7 +106,7 @@ class Loop:
         return self.bind.args[self.first :]
 
 
-def _loop_of(bind: Bind, numbers: dict) -> Loop:
+def _describe_loop(bind: Bind, numbers: dict) -> Loop:
     """What is known of a bind that is a loop; ``numbers``: the integers that constants bind."""
     layout = bind.op.bodies
     first = layout.ahead + layout.n_carry(bind) + layout.n_elements(bind)
@@ -239,7 +239,7 @@ def _is_quiet(bind: Bind) -> bool:
     return is_safe and not is_cast
 
 
-def _moved(loop: Loop) -> list[Bind]:
+def _hoist_invariants(loop: Loop) -> list[Bind]:
     """The binds before a loop that compute what is the same in all of its steps, then the loop."""
     bind, captured = loop.bind, loop.captured
     room = max(_ROOM, sum([bytes_of(arg.type) for arg in bind.locals()]))
@@ -256,7 +256,7 @@ def _moved(loop: Loop) -> list[Bind]:
     builder.source = bind.source
     operands: list[Arg] = [*bind.args]
     for inside in found:
-        operands += before(inside, loop, builder)
+        operands += emit_invariants(inside, loop, builder)
     programs = []
     for inside in found:
         more = [
@@ -275,27 +275,29 @@ def _inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> _Invari
         found = _Invariants(body, set(same), True, room)
         found.find()
         found.is_asked = not all(map(_is_quiet, found.moving))
-        if not found.is_asked or (all(map(_is_plain, found.kept)) and _costs(found.moving)):
+        if not found.is_asked or (
+            all(map(_may_be_zeros, found.kept)) and _costs_more_than_test(found.moving)
+        ):
             return found
     found = _Invariants(body, set(same), is_certain, room)
     found.find()
     return found
 
 
-def _costs(binds: Sequence[Bind]) -> bool:
+def _costs_more_than_test(binds: Sequence[Bind]) -> bool:
     """Whether computing these in every step costs more than asking once."""
     if len(binds) >= _FEW or not all(b.op.elementwise or b.op.name in PARTS for b in binds):
         return True
     return any(bytes_of(binder.type) >= _LITTLE for bind in binds for binder in bind.binders)
 
 
-def _is_plain(local: Local) -> bool:
+def _may_be_zeros(local: Local) -> bool:
     """Whether it is an array of known type and size, for which zeros can stand."""
     kind = local.type
     return has_static_shape(kind) and not kind.weak
 
 
-def before(inside: _Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]:
+def emit_invariants(inside: _Invariants, loop: Loop, builder: LetBuilder) -> Sequence[Arg]:
     """Emit what moves, on the operands of the loop; what the loop reads of it."""
     params, captured = inside.body.params, loop.captured
     names: dict[Local, Arg] = dict(

@@ -38,7 +38,9 @@ class _ScanSteps:
         """The results: of all steps in a row, or of blocks of ``size`` steps and the rest in a
         row.
         """
-        carry = [_started(builder, *pair) for pair in zip(self.carry, self.returned, strict=False)]
+        carry = [
+            _initial_carry(builder, *pair) for pair in zip(self.carry, self.returned, strict=False)
+        ]
         covered = self.length // size * size if size else 0
         rest, blocks = range(covered, self.length), range(covered)
         if self.is_reverse:  # the blocks come first, which are the last elements
@@ -52,12 +54,12 @@ class _ScanSteps:
             parts.append(found)
         if self.is_reverse:
             parts.reverse()
-        return [*carry, *(_joined(builder, ys) for ys in zip(*parts, strict=True))]
+        return [*carry, *(_concatenate_stacked(builder, ys) for ys in zip(*parts, strict=True))]
 
     def in_a_row(self, builder: LetBuilder, carry: Sequence, places: range) -> tuple:
         """(carry, stacked results) of the steps for the elements at ``places``."""
         slices = [
-            [_emitted(builder, index, (x,), item=i) for x in self.xs] for i in self.order(places)
+            [_emit_one(builder, index, (x,), item=i) for x in self.xs] for i in self.order(places)
         ]
         return self.steps(builder, carry, slices, self.captured)
 
@@ -73,7 +75,7 @@ class _ScanSteps:
         body = inner.build([*last, *ys])
         # every eighth element, from one of the first eight on: views of rows as they are
         xs = [
-            _emitted(builder, index, (x,), item=slice(places.start + i, places.stop, size))
+            _emit_one(builder, index, (x,), item=slice(places.start + i, places.stop, size))
             for i in range(size)
             for x in self.xs
         ]
@@ -87,7 +89,7 @@ class _ScanSteps:
         found = builder.emit(scan, (*carry, *xs, *self.captured), attrs)
         shapes = [(len(places), *kind.shape) for kind in self.returned[count:]]
         stacked = [
-            _emitted(builder, reshape, (y,), shape=shape, order="C")
+            _emit_one(builder, reshape, (y,), shape=shape, order="C")
             for y, shape in zip(found[count:], shapes, strict=True)
         ]
         return found[:count], stacked
@@ -105,7 +107,7 @@ class _ScanSteps:
             results.append(found[count:])
         ys = zip(*self.order(results), strict=True) if results else [()] * len(self.added)
         return carry, [
-            _stacked(builder, parts, kind) for parts, kind in zip(ys, self.added, strict=True)
+            _stack_results(builder, parts, kind) for parts, kind in zip(ys, self.added, strict=True)
         ]
 
     @property
@@ -140,25 +142,25 @@ def scan_steps(bind: Bind) -> _ScanSteps | None:
     )
 
 
-def _emitted(builder: LetBuilder, op: Primitive, args: tuple, **attrs) -> Local:
+def _emit_one(builder: LetBuilder, op: Primitive, args: tuple, **attrs) -> Local:
     """The one result of an operation."""
     return builder.emit(op, args, Attrs(attrs))[0]
 
 
-def _started(builder: LetBuilder, arg: Arg, kind: ArrayType) -> Arg:
+def _initial_carry(builder: LetBuilder, arg: Arg, kind: ArrayType) -> Arg:
     """What is carried first: a Python number as the scalar that it is in the loop."""
-    return arg if arg.type is kind else _emitted(builder, cast, (arg,), dtype=kind.dtype)
+    return arg if arg.type is kind else _emit_one(builder, cast, (arg,), dtype=kind.dtype)
 
 
-def _stacked(builder: LetBuilder, parts: Sequence, kind: ArrayType) -> Local:
+def _stack_results(builder: LetBuilder, parts: Sequence, kind: ArrayType) -> Local:
     """What the steps give, in one array."""
     if not parts:
-        return _emitted(builder, zeros, (), shape=(0, *kind.shape), dtype=kind.dtype)
-    return _emitted(builder, stack, tuple(parts), axis=0)
+        return _emit_one(builder, zeros, (), shape=(0, *kind.shape), dtype=kind.dtype)
+    return _emit_one(builder, stack, tuple(parts), axis=0)
 
 
-def _joined(builder: LetBuilder, parts: Sequence) -> Local:
+def _concatenate_stacked(builder: LetBuilder, parts: Sequence) -> Local:
     """Stacked results one after the other."""
     if len(parts) == 1:
         return parts[0]
-    return _emitted(builder, concatenate, tuple(parts), axis=0, dtype=None)
+    return _emit_one(builder, concatenate, tuple(parts), axis=0, dtype=None)

@@ -85,7 +85,7 @@ class _Unroller:
         self.builder.source = bind.source
         found = _LOOPS[bind.op.bodies.loop](self, bind) if _is_counted(bind) else None
         if found is None:
-            if _may_be_known(bind) and _is_number(bind.binders[0]):
+            if _may_be_known(bind) and _is_one_integer(bind.binders[0]):
                 self.made[bind.binders[0]] = bind
             self.builder.binds.append(bind)
             return
@@ -130,7 +130,7 @@ class _Unroller:
         lower, upper, *operands = bind.args
         body = bind.attrs["body"]
         kinds = [arg.type for arg in operands]
-        if not _is_small(body, [body.params[0].type, *kinds], kinds[: len(body.ret.args)]):
+        if not _may_unroll(body, [body.params[0].type, *kinds], kinds[: len(body.ret.args)]):
             return None
         start, end = self.known(lower), self.known(upper)
         if start is not None and end is not None and end - start < _WHOLE:
@@ -171,14 +171,14 @@ class _Unroller:
 
     def loop(self, body: Lambda, count: Arg, start: Arg, operands: list, size: int) -> tuple:
         """``count`` blocks of ``size`` steps, from the number ``start`` on."""
-        inner = block(body, start, size)
+        inner = block_body(body, start, size)
         # a start that the body needs and that is no constant is captured
         more = () if len(inner.params) == len(body.params) else (start,)
         args = (Const(0), count, *operands, *more)
         return self.builder.emit(fori_loop, args, Attrs(body=inner))
 
 
-def block(body: Lambda, start: Arg, size: int) -> Lambda:
+def block_body(body: Lambda, start: Arg, size: int) -> Lambda:
     """The body of a loop over blocks of ``size`` steps of ``body``."""
     builder, count = LetBuilder(), len(body.ret.args)
     params = [builder.param(p.type, p.name).arg for p in body.params]
@@ -197,7 +197,7 @@ def block(body: Lambda, start: Arg, size: int) -> Lambda:
     return builder.build(carry)
 
 
-def _is_small(body: Lambda, given: Sequence, returned: Sequence) -> bool:
+def _may_unroll(body: Lambda, given: Sequence, returned: Sequence) -> bool:
     """Whether a body may be unrolled: for operands of the types ``given``, with results of these
     types.
     """
@@ -210,7 +210,7 @@ def _is_small(body: Lambda, given: Sequence, returned: Sequence) -> bool:
 def _scan_of(unroller: _Unroller, bind: Bind) -> Sequence[Arg] | None:
     """The results of a ``scan``; None if it stays as it is."""
     steps = scan_steps(bind)
-    if steps is None or not _is_small(bind.attrs["body"], steps.given, steps.returned):
+    if steps is None or not _may_unroll(bind.attrs["body"], steps.given, steps.returned):
         return None
     # the loop writes each step's results where they stay, which a row of steps holds twice
     if steps.length * sum(map(bytes_of, steps.added)) > _MOST_BYTES:
@@ -232,6 +232,6 @@ def _may_be_known(bind: Bind) -> bool:
     return bind.op.role == "constant" or bind.op.result_below is not None
 
 
-def _is_number(local: Local) -> bool:
+def _is_one_integer(local: Local) -> bool:
     """Whether it is one integer."""
     return local.type is not None and not local.type.shape and local.type.dtype.kind in "biu"

@@ -126,7 +126,7 @@ def _outliving_parts(fn: Lambda) -> set[Local]:
         first = bind.args[0] if bind.args else None
         if bind.op.update is not None and last.get(first) == i and first in mine:
             later = [view for view in views.pop(first, ()) if last.get(view, 0) > i]
-            marked.update([view for view in later if _is_small(view, first)])
+            marked.update([view for view in later if _is_copy_cheaper(view, first)])
         if is_view(bind):
             root = roots[bind.binders[0]] = roots.get(first, first)
             views.setdefault(root, []).append(bind.binders[0])
@@ -142,7 +142,7 @@ def is_view(bind: Bind) -> bool:
     return bind.op.name in VIEWS and type(bind.args[0]) is Local
 
 
-def _is_small(part: Local, whole: Local) -> bool:
+def _is_copy_cheaper(part: Local, whole: Local) -> bool:
     """Whether copying a part is cheaper than copying the whole."""
     sizes = [0 if x.type is None else x.type.size for x in (part, whole)]
     return is_static_shape(sizes) and sizes[0] * _SMALL <= sizes[1]

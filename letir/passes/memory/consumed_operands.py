@@ -36,10 +36,10 @@ def in_place_check(fn: Lambda) -> Lambda:
     %4 = index_set %3, 2.0, 1
     return (%1, %4)
     """
-    return map_bodies(fn, _checked)
+    return map_bodies(fn, _copy_needed_operands)
 
 
-def _checked(fn: Lambda) -> Lambda:
+def _copy_needed_operands(fn: Lambda) -> Lambda:
     if not any(bind.op.update is not None or bind.op is write_back for bind in fn.binds):
         return fn
     memory = _Memory(fn)
@@ -49,10 +49,10 @@ def _checked(fn: Lambda) -> Lambda:
         args = substitute_args(bind.args, names)
         if bind.op is write_back:
             for local in memory.read_later(bind.args[0], i):
-                binds.append(copied(names.get(local, local), bind))
+                binds.append(copy_bind(names.get(local, local), bind))
                 names[local] = binds[-1].binders[0]
         elif bind.op.update is not None and memory.is_needed(bind, i):
-            binds.append(copied(args[0], bind))
+            binds.append(copy_bind(args[0], bind))
             args = (binds[-1].binders[0], *args[1:])
         binds.append(bind.with_args(args))
     if len(binds) == len(fn.binds):
@@ -60,12 +60,12 @@ def _checked(fn: Lambda) -> Lambda:
     return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
 
-def copied(local: Local, bind: Bind) -> Bind:
+def copy_bind(local: Local, bind: Bind) -> Bind:
     """A copy of ``local``, of which nobody has the memory."""
     return Bind((Local(local.type, local.name),), copy, (local,), copy.complete({}), bind.source)
 
 
-def shares(bind: Bind) -> bool:
+def shares_memory(bind: Bind) -> bool:
     """Whether a result may share memory with an operand, from here on."""
     if bind.op is sum_to_size:  # a sum is new, and so nearly all are
         kinds = [local.type for local in (bind.args[0], bind.binders[0])]
@@ -85,7 +85,7 @@ class _Memory:
 
     def __attrs_post_init__(self):
         for bind in self.fn.binds:
-            if shares(bind):
+            if shares_memory(bind):
                 group = [*bind.binders, *bind.locals()]
                 for local in group[1:]:
                     self.join(group[0], local)

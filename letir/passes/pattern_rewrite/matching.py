@@ -80,13 +80,16 @@ class Pattern:
         pending = [(self.root, bind)]
         while pending:
             expected, bind = pending.pop()
-            if not (_fits(expected, bind) and _agrees(values, expected.binders, bind.binders)):
+            if not (
+                _is_same_operation(expected, bind)
+                and _enter_match(values, expected.binders, bind.binders)
+            ):
                 return None
             for wanted, arg in zip(expected.args, bind.args, strict=True):
                 inner = self.definitions.get(wanted) if type(wanted) is Local else None
                 # met before: it must stand for the same again
                 if inner is None or wanted in values:
-                    if not _agrees(values, (wanted,), (arg,)):
+                    if not _enter_match(values, (wanted,), (arg,)):
                         return None
                     continue
                 made = ud.definition(arg) if type(arg) is Local else None
@@ -96,7 +99,7 @@ class Pattern:
         return values
 
 
-def _fits(expected: Bind, bind: Bind) -> bool:
+def _is_same_operation(expected: Bind, bind: Bind) -> bool:
     """Whether two binds are alike but for their operands."""
     return (
         bind.op is expected.op
@@ -111,7 +114,7 @@ def _is_result(expected: Bind, wanted: Local, bind: Bind, arg: Local) -> bool:
     return bind.op is expected.op and bind.binders.index(arg) == expected.binders.index(wanted)
 
 
-def _agrees(values: dict[Local, Arg], wanted: Sequence[Arg], args: Sequence[Arg]) -> bool:
+def _enter_match(values: dict[Local, Arg], wanted: Sequence[Arg], args: Sequence[Arg]) -> bool:
     """Enter what locals stand for; False if one stands for something else already, or a constant
     is another.
     """
@@ -157,7 +160,9 @@ def _check_used(fn: Lambda) -> None:
 # ---- recording ----
 
 
-def recorded(function: Callable, operands: dict[str, Any], attributes: dict[str, Any]) -> Lambda:
+def record_pattern(
+    function: Callable, operands: dict[str, Any], attributes: dict[str, Any]
+) -> Lambda:
     """``function`` as a program of those operands that are types; others are values as they are."""
     with tracing([], [], ABSTRACT) as (new, _):
         values = [
@@ -179,7 +184,7 @@ def _is_type(kind) -> bool:
     return type(kind) is not Const
 
 
-def parameters(function: Callable) -> tuple[list[str], list[str]]:
+def pattern_parameters(function: Callable) -> tuple[list[str], list[str]]:
     """(operands, attributes): the positional and the keyword-only parameters.
 
     Those of a ufunc are x, y, z.
@@ -198,30 +203,34 @@ def patterns_of(pattern: Callable | Lambda, f: Lambda, commutative: bool) -> lis
     not.
     """
     if isinstance(pattern, Lambda):
-        programs = [(_needed(pattern), {})]
+        programs = [(_without_dead_binds(pattern), {})]
     else:
-        names, wanted = parameters(pattern)
-        programs = list(_recordings(pattern, dict.fromkeys(names), choices(f, wanted)))
+        names, wanted = pattern_parameters(pattern)
+        programs = list(
+            _record_with_attributes(pattern, dict.fromkeys(names), attribute_choices(f, wanted))
+        )
     return [
         Pattern(variant, values)
         for fn, values in programs
-        for variant in (swapped(fn) if commutative else [fn])
+        for variant in (operand_orders(fn) if commutative else [fn])
     ]
 
 
-def _needed(fn: Lambda) -> Lambda:
+def _without_dead_binds(fn: Lambda) -> Lambda:
     """``fn`` without dead binds; those that stay keep all their results, as in the program that is
     searched.
     """
     return fn.with_binds(live_binds(fn))
 
 
-def _recordings(pattern: Callable, operands: dict, choices: list[dict]) -> Iterator[tuple]:
+def _record_with_attributes(
+    pattern: Callable, operands: dict, choices: list[dict]
+) -> Iterator[tuple]:
     """(program, attributes) for those attributes with which the pattern can be recorded."""
     failed, count = None, 0
     for values in choices:
         try:
-            fn = _needed(recorded(pattern, operands, values))
+            fn = _without_dead_binds(record_pattern(pattern, operands, values))
         except AttributeError as error:
             raise TraceError(
                 "rewrite: the pattern asks a parameter for its shape, dtype or truth value, but "
@@ -238,7 +247,7 @@ def _recordings(pattern: Callable, operands: dict, choices: list[dict]) -> Itera
         raise failed
 
 
-def choices(f: Lambda, wanted: list[str]) -> list[dict]:
+def attribute_choices(f: Lambda, wanted: list[str]) -> list[dict]:
     """All ways to give the attributes called so values that ``f`` has somewhere."""
     load_all()
     known = {name for op in PRIMITIVES.values() for name in op.attrs}
@@ -259,7 +268,7 @@ def choices(f: Lambda, wanted: list[str]) -> list[dict]:
     return [dict(zip(wanted, values, strict=True)) for values in found]
 
 
-def swapped(fn: Lambda) -> list[Lambda]:
+def operand_orders(fn: Lambda) -> list[Lambda]:
     """``fn`` with the operands of commutative operations in all orders."""
     places = [i for i, b in enumerate(fn.binds) if b.op.commutative and b.args[0] is not b.args[1]]
     if len(places) > _MOST_SWAPS:

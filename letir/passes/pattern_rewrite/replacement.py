@@ -12,7 +12,13 @@ from letir.ast.liveness import needed_binds
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.errors import DTypeError, LetirError, ShapeError
 from letir.ops.elementwise.casting import cast
-from letir.passes.pattern_rewrite.matching import Match, Pattern, parameters, patterns_of, recorded
+from letir.passes.pattern_rewrite.matching import (
+    Match,
+    Pattern,
+    pattern_parameters,
+    patterns_of,
+    record_pattern,
+)
 from letir.visitors.usedef import use_counts, uses
 
 
@@ -105,8 +111,10 @@ class _Finder:
         results = tuple([values[arg] for arg in pattern.fn.ret.args])
         if not inner.isdisjoint(self.consumed) or not self.is_free(inner, results, at):
             return None
-        names = _names_of(pattern.fn)
-        given = {n: plain(values[p]) for n, p in zip(names, pattern.fn.params, strict=True)}
+        names = _parameter_names(pattern.fn)
+        given = {
+            n: plain_argument(values[p]) for n, p in zip(names, pattern.fn.params, strict=True)
+        }
         binds = tuple([self.f.binds[i] for i in sorted(inner)])
         match = Match(given | pattern.attributes, binds, results, ud)
         # last: the user sees what could be replaced
@@ -134,12 +142,12 @@ class _Finder:
         return True
 
 
-def _names_of(fn: Lambda) -> list[str]:
+def _parameter_names(fn: Lambda) -> list[str]:
     """What the parameters of a pattern are called."""
     return [param.name or f"%{i}" for i, param in enumerate(fn.params)]
 
 
-def plain(arg: Arg):
+def plain_argument(arg: Arg):
     """A local, or the value of a constant."""
     return arg if type(arg) is Local else arg.value
 
@@ -188,10 +196,10 @@ class _Replacer:
         results = builder.inline(program, args)  # one recording, renamed for each match
         _check_count(found.match.results, results)
         pairs = zip(found.match.results, results, strict=True)
-        results = [_strengthened(builder, old, new) for old, new in pairs]
+        results = [_as_numpy_scalar(builder, old, new) for old, new in pairs]
         made = {binder for new in builder.binds[start:] for binder in new.binders}
         for old, new in zip(found.match.results, results, strict=True):
-            _check_type(old, new, bind)
+            _check_replacement_type(old, new, bind)
             # an operand that is handed through keeps its own name
             if new in made and new.name is None:
                 new.name = old.name
@@ -207,10 +215,10 @@ class _Replacer:
         # types and numbers: the replacement may ask for both
         key = (*operands.items(), *((n, token(v)) for n, v in attributes.items()))
         if key not in self.programs:
-            names, keywords = parameters(self.replacement)
+            names, keywords = pattern_parameters(self.replacement)
             _check_names(names, keywords, operands, attributes)
             wanted = {name: operands[name] for name in names}
-            fn = recorded(self.replacement, wanted, {n: attributes[n] for n in keywords})
+            fn = record_pattern(self.replacement, wanted, {n: attributes[n] for n in keywords})
             names = [name for name, kind in wanted.items() if type(kind) is not Const]
             self.programs[key] = _without_places(fn), names
         return self.programs[key]
@@ -233,7 +241,7 @@ def _check_names(names: list, keywords: list, operands: dict, attributes: dict) 
         )
 
 
-def _strengthened(builder: LetBuilder, old: Local, new: Arg) -> Arg:
+def _as_numpy_scalar(builder: LetBuilder, old: Local, new: Arg) -> Arg:
     """``new`` as NumPy's scalar where it is a Python number that stands for one: in a program an
     operation on Python numbers is the NumPy function, then ``weaken``.
     """
@@ -253,7 +261,7 @@ def _check_count(old: tuple, new: tuple) -> None:
         )
 
 
-def _check_type(old: Local, new: Arg, bind: Bind) -> None:
+def _check_replacement_type(old: Local, new: Arg, bind: Bind) -> None:
     """Raise DTypeError or ShapeError if a replacement is of another type than what it replaces."""
     if None in (old.type, new.type) or old.type is new.type:
         return

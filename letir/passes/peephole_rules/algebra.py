@@ -41,7 +41,7 @@ from letir.passes.peephole_rules.value_facts import ValueFacts
 _MOST_EXPONENT = 14  # 2.0**-14 is the least normal number of float16: halves and doubles are exact
 
 
-def other(bind: Bind, op: Primitive, *args: Arg) -> Bind:
+def replace_operation(bind: Bind, op: Primitive, *args: Arg) -> Bind:
     """``op(*args)`` in the place of ``bind``."""
     return bind.replace(op=op, args=args, attrs=NO_ATTRS)
 
@@ -61,15 +61,15 @@ def _is_minus_zero(n, kind: str) -> bool:
         return n == 0
     parts = (n.real, n.imag) if type(n) is complex else (n,)
     # a real -0.0 added to a complex number has the imaginary part 0.0
-    return n == 0 and len(parts) == 1 + (kind == "c") and _is_negative(parts)
+    return n == 0 and len(parts) == 1 + (kind == "c") and _all_negative(parts)
 
 
-def _is_negative(parts: tuple) -> bool:
+def _all_negative(parts: tuple) -> bool:
     """Whether all have the sign bit."""
     return all(math.copysign(1, part) < 0 for part in parts)
 
 
-def _is_one(n, kind: str) -> bool:
+def _is_neutral_factor(n, kind: str) -> bool:
     """Whether x * n and x / n are x; in a complex product inf meets a 0."""
     return n == 1 and kind != "c"
 
@@ -89,7 +89,7 @@ def _is_every_bit(n, kind: str) -> bool:
     return n is True if kind == "b" else kind == "i" and n == -1
 
 
-def neutral(is_neutral: Callable, *, first: bool) -> Callable:
+def drop_neutral(is_neutral: Callable, *, first: bool) -> Callable:
     """The rule for an operation that gives its one operand if the other is neutral."""
 
     def rule(bind: Bind, known: ValueFacts) -> Local | None:
@@ -107,7 +107,7 @@ def neutral(is_neutral: Callable, *, first: bool) -> Callable:
 # ---- twice ----
 
 
-def twice(bind: Bind, known: ValueFacts) -> Local | Bind | None:
+def drop_inverse_pair(bind: Bind, known: ValueFacts) -> Local | Bind | None:
     """What an operation that is its own inverse makes of its own result."""
     (y,), (inner,) = bind.binders, bind.args
     if known.op_of(inner) is not bind.op:
@@ -116,10 +116,10 @@ def twice(bind: Bind, known: ValueFacts) -> Local | Bind | None:
     if known.can_be(y, x):
         return x
     # a new array all the same, by one operation
-    return None if y.type.dtype.kind == "b" else other(bind, positive, x)
+    return None if y.type.dtype.kind == "b" else replace_operation(bind, positive, x)
 
 
-def again(*ops: Primitive) -> Callable:
+def drop_repeated(*ops: Primitive) -> Callable:
     """The rule for an operation that changes nothing in what these give."""
 
     def rule(bind: Bind, known: ValueFacts) -> Local | None:
@@ -145,7 +145,7 @@ def _copied_already(bind: Bind, known: ValueFacts) -> Local | None:
 # ---- signs ----
 
 
-def _negated(arg: Arg, bind: Bind, known: ValueFacts) -> Arg | None:
+def _negated_operand(arg: Arg, bind: Bind, known: ValueFacts) -> Arg | None:
     """What an operand of ``bind`` is the negative of."""
     if known.op_of(arg) is not neg:
         return None
@@ -158,34 +158,34 @@ def _negated(arg: Arg, bind: Bind, known: ValueFacts) -> Arg | None:
 def _signed_sum(bind: Bind, known: ValueFacts) -> Bind | None:
     """x + -y = x - y and the like."""
     x, y = bind.args
-    negative = _negated(y, bind, known)
+    negative = _negated_operand(y, bind, known)
     if negative is not None:
-        return other(bind, sub if bind.op is add else add, x, negative)
-    negative = _negated(x, bind, known) if bind.op is add else None
-    return None if negative is None else other(bind, sub, y, negative)
+        return replace_operation(bind, sub if bind.op is add else add, x, negative)
+    negative = _negated_operand(x, bind, known) if bind.op is add else None
+    return None if negative is None else replace_operation(bind, sub, y, negative)
 
 
 def _signed_product(bind: Bind, known: ValueFacts) -> Bind | None:
     """-x * -y = x * y; of the least integer the negative is itself, which a quotient shows."""
-    x, y = [_negated(arg, bind, known) for arg in bind.args]
+    x, y = [_negated_operand(arg, bind, known) for arg in bind.args]
     kinds = "f" if bind.op is div else "iuf"
     if x is None or y is None or bind.binders[0].type.dtype.kind not in kinds:
         return None
     if bind.op is div and x.type.dtype.kind + y.type.dtype.kind != "ff":
         return None
-    return other(bind, bind.op, x, y)
+    return replace_operation(bind, bind.op, x, y)
 
 
 def _without_sign(bind: Bind, known: ValueFacts) -> Bind | None:
     """abs(-x) = abs(x), abs(conj(z)) = abs(z), square(-x) = square(x)."""
     (arg,) = bind.args
     if known.op_of(arg) is conj and bind.op is abs_:
-        return other(bind, abs_, *known.made[arg].args)
+        return replace_operation(bind, abs_, *known.made[arg].args)
     if known.op_of(arg) is not neg:
         return None
     (x,) = known.made[arg].args
     kinds = "if" if bind.op is square else "ifc"  # -x of an unsigned integer is another number
-    return other(bind, bind.op, x) if x.type.dtype.kind in kinds else None
+    return replace_operation(bind, bind.op, x) if x.type.dtype.kind in kinds else None
 
 
 # ---- powers and quotients ----
@@ -205,8 +205,12 @@ def power_of(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     if exponent == 1:
         return x if known.can_be(y, x) else None
     if exponent == 2:
-        return other(bind, mul, x, x)
-    return other(bind, sqrt, x) if exponent == 0.5 else other(bind, div, Const(1), x)
+        return replace_operation(bind, mul, x, x)
+    return (
+        replace_operation(bind, sqrt, x)
+        if exponent == 0.5
+        else replace_operation(bind, div, Const(1), x)
+    )
 
 
 _SIMPLE = {1.0: np.positive, 2.0: np.square, 0.5: np.sqrt, -1.0: np.reciprocal}
@@ -244,28 +248,31 @@ def _by_power_of_two(bind: Bind, known: ValueFacts) -> Bind | None:
         return None
     if type(x) is not Local or bind.binders[0].type.dtype.kind != "f":
         return None
-    return other(bind, mul, x, Const(1 / n.value))
+    return replace_operation(bind, mul, x, Const(1 / n.value))
 
 
-_SUM, _PRODUCT = neutral(_is_minus_zero, first=True), neutral(_is_one, first=True)
-_BITS = neutral(_is_no_bit, first=True)
-_ROUND = (_whole_already, again(ceil, floor, rint, trunc))
+_SUM, _PRODUCT = (
+    drop_neutral(_is_minus_zero, first=True),
+    drop_neutral(_is_neutral_factor, first=True),
+)
+_BITS = drop_neutral(_is_no_bit, first=True)
+_ROUND = (_whole_already, drop_repeated(ceil, floor, rint, trunc))
 RULES: dict[Primitive, tuple[Callable, ...]] = {
     add: (_SUM, _signed_sum),
-    sub: (neutral(_is_plus_zero, first=False), _signed_sum),
+    sub: (drop_neutral(_is_plus_zero, first=False), _signed_sum),
     mul: (_PRODUCT, _signed_product),
-    div: (neutral(_is_one, first=False), _signed_product, _by_power_of_two),
-    floor_divide: (neutral(_is_whole_one, first=False),),
+    div: (drop_neutral(_is_neutral_factor, first=False), _signed_product, _by_power_of_two),
+    floor_divide: (drop_neutral(_is_whole_one, first=False),),
     power: (power_of,),
     bitwise_or: (_BITS,),
     bitwise_xor: (_BITS,),
-    bitwise_and: (neutral(_is_every_bit, first=True),),
-    neg: (twice,),
-    conj: (_whole_already, twice),
-    invert: (twice,),
+    bitwise_and: (drop_neutral(_is_every_bit, first=True),),
+    neg: (drop_inverse_pair,),
+    conj: (_whole_already, drop_inverse_pair),
+    invert: (drop_inverse_pair,),
     positive: (_copied_already,),
-    abs_: (again(abs_), _without_sign),
+    abs_: (drop_repeated(abs_), _without_sign),
     square: (_without_sign,),
-    sign: (again(sign),),
+    sign: (drop_repeated(sign),),
     **dict.fromkeys((ceil, floor, rint, trunc), _ROUND),
 }

@@ -17,7 +17,7 @@ from letir.passes.type_propagation import throughout_fitting
 _MOST_REWRITES = 16  # of one bind: each makes it simpler, so that there are two or three
 
 
-def _table(*tables: dict) -> dict:
+def _merge_rules(*tables: dict) -> dict:
     merged: dict = {}
     for rules in tables:
         for op, found in rules.items():
@@ -25,8 +25,8 @@ def _table(*tables: dict) -> dict:
     return merged
 
 
-_EXACT = _table(algebra.RULES, movement.RULES, selection.RULES)
-_FAST = _table(fast_math.RULES, _EXACT)
+_EXACT = _merge_rules(algebra.RULES, movement.RULES, selection.RULES)
+_FAST = _merge_rules(fast_math.RULES, _EXACT)
 
 
 @paused_gc()
@@ -55,18 +55,18 @@ def peephole(fn: Lambda, *, fast_math: bool = False) -> Lambda:
     %2 = mul %1, 0
     return %2
     """
-    return throughout_fitting(fn, _fast if fast_math else _exact)
+    return throughout_fitting(fn, _rewrite_fast if fast_math else _rewrite_exactly)
 
 
-def _exact(fn: Lambda) -> Lambda:
-    return rewritten(fn, _EXACT)
+def _rewrite_exactly(fn: Lambda) -> Lambda:
+    return apply_rules(fn, _EXACT)
 
 
-def _fast(fn: Lambda) -> Lambda:
-    return rewritten(fn, _FAST)
+def _rewrite_fast(fn: Lambda) -> Lambda:
+    return apply_rules(fn, _FAST)
 
 
-def rewritten(fn: Lambda, rules: dict) -> Lambda:
+def apply_rules(fn: Lambda, rules: dict) -> Lambda:
     """``fn`` with the ``rules`` of each operation tried on its binds, in their order.
 
     A rule ``(bind, known)`` answers with a bind of the same binders, with what stands for the one
@@ -80,7 +80,7 @@ def rewritten(fn: Lambda, rules: dict) -> Lambda:
         found = bind.substitute(names) if names else bind
         if bind.op in rules and is_typed(bind):
             known.at = bind
-            found = _simplest(found, rules, known)
+            found = _simplify_bind(found, rules, known)
             if type(found) is Local:
                 names[bind.binders[0]] = found
                 continue
@@ -94,12 +94,12 @@ def rewritten(fn: Lambda, rules: dict) -> Lambda:
     return fn.replace(binds=binds, ret=fn.ret.substitute(names))
 
 
-def _simplest(bind: Bind, rules: dict, known: ValueFacts) -> Bind | Local:
+def _simplify_bind(bind: Bind, rules: dict, known: ValueFacts) -> Bind | Local:
     """What is left of ``bind`` when no rule has anything to say any more."""
     for _ in range(_MOST_REWRITES):
         for rule in rules.get(bind.op, ()):
             found = rule(bind, known)
-            if found is not None and fits(found, bind):
+            if found is not None and has_types_of(found, bind):
                 break
         else:
             return bind
@@ -116,7 +116,7 @@ def is_typed(bind: Bind) -> bool:
     return all(binder.type is not None for binder in bind.binders)
 
 
-def fits(found: Bind | Local, bind: Bind) -> bool:
+def has_types_of(found: Bind | Local, bind: Bind) -> bool:
     """Whether it has the types of what it replaces: promotion may say otherwise."""
     if type(found) is Local:
         return found.type is bind.binders[0].type

@@ -9,19 +9,19 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Local
 from letir.ops.elementwise.ufuncs import add, div, mul, sub
 from letir.ops.shape.shape_and_creation import sum_to_size, zeros
-from letir.passes.peephole_rules.algebra import neutral
+from letir.passes.peephole_rules.algebra import drop_neutral
 from letir.passes.peephole_rules.movement import summed_at_once
-from letir.passes.peephole_rules.selection import array
+from letir.passes.peephole_rules.selection import array_instead
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
 
-def nothing(bind: Bind) -> Bind | None:
+def zeros_instead(bind: Bind) -> Bind | None:
     """Zeros in the place of ``bind``."""
     kind = bind.binders[0].type
     if not is_static_shape(kind.shape):
         return None
     if not kind.shape:
-        return array(bind, kind.dtype.type(0))  # NumPy's scalar, as an operation gives
+        return array_instead(bind, kind.dtype.type(0))  # NumPy's scalar, as an operation gives
     attrs = zeros.complete({"shape": kind.shape, "dtype": kind.dtype})
     return bind.replace(op=zeros, args=(), attrs=attrs)
 
@@ -39,25 +39,25 @@ def _is_any_one(n, kind: str) -> bool:
 def _times_zero(bind: Bind, known: ValueFacts) -> Bind | None:
     """x * 0 = 0."""
     numbers = [known.number(arg) for arg in bind.args]
-    return nothing(bind) if any(n is not None and n == 0 for n in numbers) else None
+    return zeros_instead(bind) if any(n is not None and n == 0 for n in numbers) else None
 
 
 def _zero_by(bind: Bind, known: ValueFacts) -> Bind | None:
     """0 / x = 0."""
     n = known.number(bind.args[0])
-    return nothing(bind) if n is not None and n == 0 else None
+    return zeros_instead(bind) if n is not None and n == 0 else None
 
 
 def _less_itself(bind: Bind, known: ValueFacts) -> Bind | None:
     """x - x = 0."""
     x, y = bind.args
-    return nothing(bind) if x is y and type(x) is Local else None
+    return zeros_instead(bind) if x is y and type(x) is Local else None
 
 
 RULES: dict[Primitive, tuple[Callable, ...]] = {
-    add: (neutral(_is_zero, first=True),),
-    sub: (neutral(_is_zero, first=False), _less_itself),
-    mul: (neutral(_is_any_one, first=True), _times_zero),
-    div: (neutral(_is_any_one, first=False), _zero_by),
+    add: (drop_neutral(_is_zero, first=True),),
+    sub: (drop_neutral(_is_zero, first=False), _less_itself),
+    mul: (drop_neutral(_is_any_one, first=True), _times_zero),
+    div: (drop_neutral(_is_any_one, first=False), _zero_by),
     sum_to_size: (summed_at_once,),
 }

@@ -3,7 +3,7 @@
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Arg, Bind, Lambda, Local
 from letir.ops.shape.shape_and_creation import broadcast_to
-from letir.passes.peephole_rules.driver import fits, is_typed
+from letir.passes.peephole_rules.driver import has_types_of, is_typed
 from letir.passes.type_propagation import throughout_fitting
 
 
@@ -42,7 +42,7 @@ def _without_expands(fn: Lambda) -> Lambda:
             base = bind.args[0]
             bases[bind.binders[0]] = bases.get(base, base)
         elif bases and bind.op.elementwise and bind.op.reusable and _has_axes(bind):
-            found = _implicit(bind, bases)
+            found = _without_broadcasts(bind, bases)
             changed = changed or found is not bind
         binds.append(found)
     return fn.with_binds(binds) if changed else fn
@@ -56,12 +56,12 @@ def _has_axes(bind: Bind) -> bool:
     return kind is not None and bool(kind.shape)
 
 
-def _implicit(bind: Bind, bases: dict[Local, Arg]) -> Bind:
+def _without_broadcasts(bind: Bind, bases: dict[Local, Arg]) -> Bind:
     """``bind`` with operands before they were broadcast, those that need not be."""
     places = [i for i, arg in enumerate(bind.args) if type(arg) is Local and arg in bases]
     # one after the other: the last one may be all that has the shape of the result
     for i in places:
         args = (*bind.args[:i], bases[bind.args[i]], *bind.args[i + 1 :])
         found = bind.with_args(args)
-        bind = found if is_typed(bind) and fits(found, bind) else bind
+        bind = found if is_typed(bind) and has_types_of(found, bind) else bind
     return bind

@@ -49,10 +49,10 @@ def lower_tuples(fn: Lambda) -> Lambda:
     %3 = index %2, 1:2
     return %3
     """
-    return throughout_fitting(fn, _lowered)
+    return throughout_fitting(fn, _lower_lists)
 
 
-def _lowered(fn: Lambda) -> Lambda:
+def _lower_lists(fn: Lambda) -> Lambda:
     if not any(bind.op in _LOWERED for bind in fn.binds):
         return fn
     known, counts = ValueFacts(fn), use_counts(fn)
@@ -84,7 +84,7 @@ def _left_of(bind: Bind, known: ValueFacts, names: dict[Local, Arg], counts: dic
 # ---- a part of what was packed ----
 
 
-def _is_same(y: Local, x: Arg, known: ValueFacts) -> bool:
+def _may_stand_for(y: Local, x: Arg, known: ValueFacts) -> bool:
     """Whether ``x`` may stand for ``y``, a view of a copy of it in an array of rows."""
     if type(x) is not Local or (known.is_shown(y) and y.type.shape):
         return False  # a result shares memory with what was packed
@@ -101,7 +101,7 @@ def _stacked_part(bind: Bind, known: ValueFacts) -> Local | None:
         return None
     x = packed.args[item]
     in_rows = not y.type.shape or known.is_rows(bind.args[0])
-    return x if in_rows and _is_same(y, x, known) else None
+    return x if in_rows and _may_stand_for(y, x, known) else None
 
 
 def copy_outliving_views(
@@ -116,14 +116,14 @@ def copy_outliving_views(
     # parts along another axis do not lie one row after the other
     if packed is not None and axis == 0 and known.is_rows(whole) and _fits_parts(packed, bind):
         pairs = list(zip(bind.binders, packed.args, strict=True))
-        if all(y not in counts or _is_same(y, x, known) for y, x in pairs):
+        if all(y not in counts or _may_stand_for(y, x, known) for y, x in pairs):
             names.update(pairs)
             return []
     used = [i for i, binder in enumerate(bind.binders) if binder in counts]
     if len(used) * _FEW > len(bind.binders) or not is_static_shape((whole.type.shape[axis],)):
         return [bind]
     ends = _part_ends(bind, whole.type.shape[axis])
-    return [_indexed(bind, i, axis, *ends[i]) for i in used]
+    return [_part_as_index(bind, i, axis, *ends[i]) for i in used]
 
 
 def _fits_parts(packed: Bind, bind: Bind) -> bool:
@@ -149,7 +149,7 @@ def _part_ends(bind: Bind, n: int) -> list[tuple[int, int]]:
     return [(start, start + size) for start, size in zip(starts, sizes, strict=True)]
 
 
-def _indexed(bind: Bind, i: int, axis: int, start: int, stop: int) -> Bind:
+def _part_as_index(bind: Bind, i: int, axis: int, start: int, stop: int) -> Bind:
     """One part of a ``split`` as an index."""
     part = slice(start, stop, None)
     item = (*[slice(None)] * axis, part) if axis else part

@@ -48,10 +48,10 @@ def batch_matmuls(fn: Lambda, *, exact: bool = False) -> Lambda:
     %10 = index %6, 6:8
     return (%7, %8, %9, %10)
     """
-    return fn if exact else throughout_fitting(fn, lambda body: _together(combine_sums(body)))
+    return fn if exact else throughout_fitting(fn, lambda body: _batch_products(combine_sums(body)))
 
 
-def _together(fn: Lambda) -> Lambda:
+def _batch_products(fn: Lambda) -> Lambda:
     """``fn`` with its own products of a common factor as one."""
     sides = _common_sides(fn)
     if not sides:  # nearly all programs
@@ -65,7 +65,7 @@ def _together(fn: Lambda) -> Lambda:
 
 def _common_sides(fn: Lambda) -> dict[Local, int]:
     """For each small product the place of the factor that it has in common with others: 0 or 1."""
-    products = [bind for bind in fn.binds if bind.op is matmul and _is_small(bind)]
+    products = [bind for bind in fn.binds if bind.op is matmul and _is_thin_product(bind)]
     counts: dict[tuple, int] = {}
     for bind in products:
         for side in (0, 1):
@@ -79,7 +79,7 @@ def _common_sides(fn: Lambda) -> dict[Local, int]:
     return sides
 
 
-def _is_small(bind: Bind) -> bool:
+def _is_thin_product(bind: Bind) -> bool:
     """Whether it is a product of two matrices, one of few rows or columns."""
     kinds = [arg.type for arg in bind.args]
     if any(type(arg) is not Local or arg.type is None or arg.type.ndim != 2 for arg in bind.args):

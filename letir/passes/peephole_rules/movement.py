@@ -28,12 +28,12 @@ from letir.passes.peephole_rules.value_facts import ValueFacts
 _MANTISSA = {2: 11, 4: 24, 8: 53}
 
 
-def remade(bind: Bind, args: tuple[Arg, ...], **attrs) -> Bind:
+def replace_attrs(bind: Bind, args: tuple[Arg, ...], **attrs) -> Bind:
     """The operation of ``bind`` with other operands and attributes."""
     return bind.replace(args=args, attrs=Attrs({**bind.attrs, **attrs}))
 
 
-def before(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | None:
+def producer_of_first(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | None:
     """The bind that makes the first operand, if it is this operation, its type is known, and it
     has an operand.
     """
@@ -47,43 +47,45 @@ def before(bind: Bind, op: Primitive, known: ValueFacts) -> Bind | None:
 # ---- transpose, flip, axes of length 1 ----
 
 
-def order_of(bind: Bind) -> tuple[int, ...]:
+def transpose_order(bind: Bind) -> tuple[int, ...]:
     """The axes of a transpose, all of them and from 0."""
     axes, ndim = bind.attrs["axes"], bind.binders[0].type.ndim
     return tuple(range(ndim))[::-1] if axes is None else normalize_axes(axes, ndim)
 
 
-def transposed(bind: Bind, known: ValueFacts) -> Bind | Local | None:
+def merge_transposes(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     """No transpose, or one for two."""
     (y,), (x,) = bind.binders, bind.args
-    order, base = order_of(bind), x
-    inner = before(bind, transpose, known)
+    order, base = transpose_order(bind), x
+    inner = producer_of_first(bind, transpose, known)
     if inner is not None:
-        (base,), first = inner.args, order_of(inner)
+        (base,), first = inner.args, transpose_order(inner)
         order = tuple([first[i] for i in order])
     if order == tuple(range(len(order))) and known.can_be_view(y, base):
         return base
-    return None if inner is None else remade(bind, (base,), axes=order)
+    return None if inner is None else replace_attrs(bind, (base,), axes=order)
 
 
-def flipped(bind: Bind, known: ValueFacts) -> Local | None:
+def merge_flips(bind: Bind, known: ValueFacts) -> Local | None:
     """Twice along the same axes is not at all."""
-    inner = before(bind, flip, known)
-    if inner is None or places(bind.attrs["axis"], bind) != places(inner.attrs["axis"], bind):
+    inner = producer_of_first(bind, flip, known)
+    if inner is None or axes_as_set(bind.attrs["axis"], bind) != axes_as_set(
+        inner.attrs["axis"], bind
+    ):
         return None
     x = inner.args[0]
     return x if known.can_be_view(bind.binders[0], x) else None
 
 
-def places(axis, bind: Bind) -> frozenset[int]:
+def axes_as_set(axis, bind: Bind) -> frozenset[int]:
     """Axes in no order; None is all of them."""
     ndim = bind.binders[0].type.ndim
     return frozenset(range(ndim) if axis is None else normalize_axes(axis, ndim))
 
 
-def _squeezed(bind: Bind, known: ValueFacts) -> Local | None:
+def _undo_expand_dims(bind: Bind, known: ValueFacts) -> Local | None:
     """The axes that ``expand_dims`` has just made taken away again."""
-    inner = before(bind, expand_dims, known)
+    inner = producer_of_first(bind, expand_dims, known)
     if inner is None or bind.attrs["axis"] is None:
         return None
     ndim = bind.args[0].type.ndim
@@ -92,11 +94,11 @@ def _squeezed(bind: Bind, known: ValueFacts) -> Local | None:
     return x if set(made) == set(taken) and known.can_be_view(bind.binders[0], x) else None
 
 
-def _expanded(bind: Bind, known: ValueFacts) -> Local | None:
+def _undo_squeeze(bind: Bind, known: ValueFacts) -> Local | None:
     """The axes that ``squeeze`` has just taken away made again, for an array in rows: those of
     length 1 may have any stride in a view.
     """
-    inner = before(bind, squeeze, known)
+    inner = producer_of_first(bind, squeeze, known)
     if inner is None:
         return None
     x = inner.args[0]
@@ -111,7 +113,7 @@ def _without_sizes(bind: Bind, known: ValueFacts) -> Bind | None:
     kind = bind.binders[0].type
     if len(bind.args) == 1 or not is_static_shape(kind.shape):
         return None
-    return remade(bind, bind.args[:1], shape=kind.shape)
+    return replace_attrs(bind, bind.args[:1], shape=kind.shape)
 
 
 def _same_shape(bind: Bind) -> bool:
@@ -126,25 +128,25 @@ def has_private_names(shape: tuple) -> bool:
     return any(type(n) is not int and any(m.startswith("_") for m in n.names) for n in shape)
 
 
-def _reshaped(bind: Bind, known: ValueFacts) -> Bind | Local | None:
+def _merge_reshapes(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     """No reshape, or one for two."""
     (y,), x = bind.binders, bind.args[0]
     if bind.attrs["order"] != "C" or type(x) is not Local:
         return None
     if _same_shape(bind):
         return x if known.can_be_view(y, x) else None
-    inner = before(bind, reshape, known)
+    inner = producer_of_first(bind, reshape, known)
     if inner is None or inner.attrs["order"] != "C" or len(bind.args) > 1 or not y.type.shape:
         return None
     base, shape = inner.args[0], y.type.shape
     if not is_static_shape(shape) or not is_static_shape(x.type.shape) or not base.type.shape:
         return None
     # where the first one copies, a result may be a view of that copy, as another result may be
-    is_view = splits(shape, x.type.shape) and not known.is_shown(y)
-    return remade(bind, (base,), shape=shape) if is_view or known.is_rows(base) else None
+    is_view = only_splits_axes(shape, x.type.shape) and not known.is_shown(y)
+    return replace_attrs(bind, (base,), shape=shape) if is_view or known.is_rows(base) else None
 
 
-def _raveled(bind: Bind, known: ValueFacts) -> Bind | None:
+def _ravel_as_reshape(bind: Bind, known: ValueFacts) -> Bind | None:
     """A reshape, which other rules know, where the elements lie in a row."""
     (y,), x = bind.binders, bind.args[0]
     if bind.attrs["order"] != "C" or type(x) is not Local or not known.is_rows(x):
@@ -156,7 +158,7 @@ def _raveled(bind: Bind, known: ValueFacts) -> Bind | None:
     return bind.replace(op=reshape, args=(x,), attrs=attrs)
 
 
-def splits(shape: tuple, finer: tuple) -> bool:
+def only_splits_axes(shape: tuple, finer: tuple) -> bool:
     """Whether ``finer`` only splits axes of ``shape``: then it is a view wherever that is one."""
     if 0 in shape:
         return False
@@ -170,19 +172,19 @@ def splits(shape: tuple, finer: tuple) -> bool:
     return all(n == 1 for n in rest)
 
 
-def broadcast(bind: Bind, known: ValueFacts) -> Bind | Local | None:
+def merge_broadcasts(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     """No ``broadcast_to``, or one for two."""
     (y,), x = bind.binders, bind.args[0]
     # NumPy's view cannot be written to: a result that was one stays one
     if type(x) is Local and _same_shape(bind) and not known.is_shown(y):
         return x if known.can_be_view(y, x) else None
-    inner = before(bind, broadcast_to, known)
+    inner = producer_of_first(bind, broadcast_to, known)
     if inner is None or (not inner.args[0].type.shape and known.is_shown(y)):
         return None  # each view of a scalar is of memory of its own
-    return remade(bind, (inner.args[0], *bind.args[1:]))
+    return replace_attrs(bind, (inner.args[0], *bind.args[1:]))
 
 
-def _summed(bind: Bind, known: ValueFacts) -> Bind | Local | None:
+def _drop_sum_to_size(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     """No ``sum_to_size`` of what has the size: it gives its operand itself. Of integers, whose sums
     wrap around in any order, one for two [D10].
     """
@@ -194,10 +196,10 @@ def _summed(bind: Bind, known: ValueFacts) -> Bind | Local | None:
 
 def summed_at_once(bind: Bind, known: ValueFacts) -> Bind | None:
     """One ``sum_to_size`` for two, which sums in another order."""
-    inner = before(bind, sum_to_size, known)
+    inner = producer_of_first(bind, sum_to_size, known)
     if inner is None or not known.is_plain(inner.args[0]):
         return None
-    return remade(bind, (inner.args[0], *bind.args[1:]))
+    return replace_attrs(bind, (inner.args[0], *bind.args[1:]))
 
 
 # ---- casts and copies ----
@@ -208,11 +210,11 @@ def _cast_again(bind: Bind, known: ValueFacts) -> Bind | Local | None:
     (y,), (x,) = bind.binders, bind.args
     if type(x) is Local and x.type is y.type and y.type.shape and known.can_be(y, x):
         return x
-    inner = before(bind, cast, known)
+    inner = producer_of_first(bind, cast, known)
     if inner is None or inner.args[0].type.weak:
         return None
     first, second, third = inner.args[0].type.dtype, x.type.dtype, y.type.dtype
-    return remade(bind, inner.args) if is_direct(first, second, third) else None
+    return replace_attrs(bind, inner.args) if is_direct(first, second, third) else None
 
 
 def is_direct(first: np.dtype, second: np.dtype, third: np.dtype) -> bool:
@@ -239,7 +241,7 @@ def _is_lossless(first: np.dtype, second: np.dtype) -> bool:
     return second.kind != "b" and np.can_cast(first, second, "safe")
 
 
-def copied(bind: Bind, known: ValueFacts) -> Local | None:
+def drop_copy(bind: Bind, known: ValueFacts) -> Local | None:
     """No copy of a new array that has the order already."""
     (y,), (x,) = bind.binders, bind.args
     if type(x) is not Local or not y.type.shape or x.type is not y.type:
@@ -256,15 +258,15 @@ def _real_already(bind: Bind, known: ValueFacts) -> Local | None:
 
 
 RULES: dict[Primitive, tuple[Callable, ...]] = {
-    transpose: (transposed,),
-    flip: (flipped,),
-    squeeze: (_squeezed,),
-    expand_dims: (_expanded,),
-    reshape: (_without_sizes, _reshaped),
-    ravel: (_raveled,),
-    broadcast_to: (_without_sizes, broadcast),
-    sum_to_size: (_without_sizes, _summed),
+    transpose: (merge_transposes,),
+    flip: (merge_flips,),
+    squeeze: (_undo_expand_dims,),
+    expand_dims: (_undo_squeeze,),
+    reshape: (_without_sizes, _merge_reshapes),
+    ravel: (_ravel_as_reshape,),
+    broadcast_to: (_without_sizes, merge_broadcasts),
+    sum_to_size: (_without_sizes, _drop_sum_to_size),
     cast: (_cast_again,),
-    copy: (copied,),
+    copy: (drop_copy,),
     real: (_real_already,),
 }

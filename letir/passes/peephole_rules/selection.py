@@ -28,12 +28,12 @@ from letir.ops.elementwise.ufuncs import (
 )
 from letir.ops.indexing.basic import index
 from letir.ops.shape.shape_and_creation import constant, size
-from letir.passes.peephole_rules.algebra import neutral, other
+from letir.passes.peephole_rules.algebra import drop_neutral, replace_operation
 from letir.passes.peephole_rules.movement import has_private_names
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
 
-def array(bind: Bind, value) -> Bind:
+def array_instead(bind: Bind, value) -> Bind:
     """A constant in the place of ``bind``."""
     return bind.replace(op=constant, args=(), attrs=Attrs(value=freeze(value)))
 
@@ -41,7 +41,7 @@ def array(bind: Bind, value) -> Bind:
 # ---- where ----
 
 
-def _chosen(bind: Bind, known: ValueFacts) -> Local | Bind | None:
+def _merge_choices(bind: Bind, known: ValueFacts) -> Local | Bind | None:
     """The choice that does not depend on the condition; choices inside choices by the same."""
     (y,), (condition, a, b) = bind.binders, bind.args
     if not y.type.shape or any(arg.type is None for arg in bind.args):
@@ -64,7 +64,7 @@ def _nested_choice(bind: Bind, known: ValueFacts) -> Bind | None:
     if found == [None, None]:
         return None
     kept = [new or old for new, old in zip(found, branches, strict=True)]
-    return other(bind, where, condition, *kept)
+    return replace_operation(bind, where, condition, *kept)
 
 
 def _inner_choice(condition: Local, branch: Arg, i: int, known: ValueFacts) -> Local | None:
@@ -90,7 +90,9 @@ def _not_not(bind: Bind, known: ValueFacts) -> Local | Bind | None:
     (x,) = known.made[inner].args
     if x.type is y.type:
         return x if known.can_be(y, x) else None
-    return None if x.type is None or x.type.weak else other(bind, not_equal, x, Const(0))
+    return (
+        None if x.type is None or x.type.weak else replace_operation(bind, not_equal, x, Const(0))
+    )
 
 
 def _with_itself(bind: Bind, known: ValueFacts) -> Local | None:
@@ -109,25 +111,25 @@ def _is_true(n, kind: str) -> bool:
     return n is True
 
 
-def compared(bind: Bind, known: ValueFacts) -> Bind | None:
+def compare_with_itself(bind: Bind, known: ValueFacts) -> Bind | None:
     """An integer, such as a size, compared with itself."""
     (y,), (a, b) = bind.binders, bind.args
     if a is not b or y.type.shape or type(a) is not Local or a.type.dtype.kind not in "biu":
         return None
-    return array(bind, np.bool_(bind.op in (equal, less_equal, greater_equal)))
+    return array_instead(bind, np.bool_(bind.op in (equal, less_equal, greater_equal)))
 
 
 # ---- sizes ----
 
 
-def _size_of(bind: Bind, known: ValueFacts) -> Local | Bind | None:
+def _known_size(bind: Bind, known: ValueFacts) -> Local | Bind | None:
     """A size that is known as a constant; else that of the first value of this shape."""
     (y,), (x,) = bind.binders, bind.args
     if x.type is None or type(x) is Const:
         return None
     shape = x.type.shape
     if is_static_shape(shape):
-        return array(bind, np.array(shape, np.int64))
+        return array_instead(bind, np.array(shape, np.int64))
     if has_private_names(shape):
         return None
     first = known.sizes.setdefault(shape, y)
@@ -141,21 +143,23 @@ def _one_size(bind: Bind, known: ValueFacts) -> Bind | None:
         return None
     kind = known.made[x].args[0].type
     n = None if kind is None else kind.shape[axis]
-    return array(bind, np.int64(n)) if type(n) is int else None
+    return array_instead(bind, np.int64(n)) if type(n) is int else None
 
 
 _SAME = (_with_itself,)
 RULES: dict[Primitive, tuple[Callable, ...]] = {
-    where: (_chosen,),
+    where: (_merge_choices,),
     logical_not: (_not_not,),
-    logical_and: (_with_itself, neutral(_is_true, first=True)),
-    logical_or: (_with_itself, neutral(_is_false, first=True)),
-    logical_xor: (neutral(_is_false, first=True),),
+    logical_and: (_with_itself, drop_neutral(_is_true, first=True)),
+    logical_or: (_with_itself, drop_neutral(_is_false, first=True)),
+    logical_xor: (drop_neutral(_is_false, first=True),),
     bitwise_and: _SAME,
     bitwise_or: _SAME,
     maximum: _SAME,
     minimum: _SAME,
-    **dict.fromkeys((equal, not_equal, less, less_equal, greater, greater_equal), (compared,)),
-    size: (_size_of,),
+    **dict.fromkeys(
+        (equal, not_equal, less, less_equal, greater, greater_equal), (compare_with_itself,)
+    ),
+    size: (_known_size,),
     index: (_one_size,),
 }

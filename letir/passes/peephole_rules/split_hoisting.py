@@ -83,10 +83,10 @@ class _Specs:
         kinds = [a.type for a in bind.args if type(a) is Local]
         if bind.op.name not in _EXACT_NAMES or None in (*kinds, arg.type):
             return False
-        return _extent(arg, spec) > 1 and all(kind.dtype.kind in "biuf" for kind in kinds)
+        return _split_extent(arg, spec) > 1 and all(kind.dtype.kind in "biuf" for kind in kinds)
 
 
-def _extent(arg, spec: tuple) -> int:
+def _split_extent(arg, spec: tuple) -> int:
     """How long an operand is along the axis that is split; 1 if it has none."""
     return arg.type.shape[spec[1]] if arg.type.ndim >= -spec[1] else 1
 
@@ -132,7 +132,7 @@ class _Splitter:
         """An operand for each part: parts of it, or itself where it broadcasts."""
         arg = self.names.get(arg, arg)
         sections, axis = spec
-        if type(arg) is not Local or _extent(arg, spec) == 1:
+        if type(arg) is not Local or _split_extent(arg, spec) == 1:
             return [arg] * (sections if type(sections) is int else len(sections) + 1)
         if (arg, *spec) not in self.parts:
             attrs = Attrs(sections=sections, axis=axis + arg.type.ndim)

@@ -67,7 +67,7 @@ def _is_new(op: Primitive) -> bool:
     return op in _SCALARS or op in _ARRAYS or _is_ufunc(op)
 
 
-def _escaping(fn: Lambda) -> set[Local]:
+def _escaping_locals(fn: Lambda) -> set[Local]:
     """The locals whose memory a result may show."""
     return _leading_to_results(fn, _is_new)
 
@@ -263,7 +263,7 @@ class ValueFacts:
     def is_shown(self, local: Local) -> bool:
         """Whether a result may be, or share memory with, this value."""
         if self.shown is None:  # only a program in which a rule fits pays for it
-            self.shown, self.given_back = _escaping(self.fn), _given_back(self.fn)
+            self.shown, self.given_back = _escaping_locals(self.fn), _given_back(self.fn)
         return local in self.shown
 
     def stands_for(self, y: Local, x: Local) -> None:
