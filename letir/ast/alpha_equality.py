@@ -1,5 +1,6 @@
-"""Equality, hash and the canonical form of programs: none of them sees names or source lines
-[A6].
+"""Alpha-equality, the structural hash and the canonical form of programs [A6].
+
+None of them depends on names or source lines.
 """
 
 from letir.ast.bodies import attrs_with, bodies_of, map_bodies
@@ -7,14 +8,14 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Lambda, Local, Ret
 
-_NO_BODY = Lambda((), (), Ret(()))  # in the place of a body that is compared by itself
+_NO_BODY = Lambda((), (), Ret(()))  # replaces bodies, which are compared separately
 
 
 @paused_gc()
 def canonicalize(fn: Lambda) -> Lambda:
-    """An alpha-equal copy without names and source lines; the order of binds stays.
+    """An alpha-equal copy without names and source lines, in the same order of binds.
 
-    Two programs that differ only in these print the same after it.
+    Alpha-equal programs have the same text after it.
     """
     return map_bodies(fn, _canonical_level)
 
@@ -32,9 +33,7 @@ def _canonical_level(fn: Lambda) -> Lambda:
 
 
 def _alpha_equal(f: Lambda, g: Lambda) -> bool:
-    """Whether the programs are the same but for names and source lines; constants compare by
-    bits.
-    """
+    """Whether two programs are equal up to names and source lines; constants compare by bits."""
     # each pair of bodies once: they are shared, and may nest
     pairs: dict[tuple[int, int], tuple[Lambda, Lambda]] = {(id(f), id(g)): (f, g)}
     left = [(f, g)]
@@ -45,8 +44,9 @@ def _alpha_equal(f: Lambda, g: Lambda) -> bool:
 
 
 def _same_level(f: Lambda, g: Lambda, pairs: dict, left: list) -> bool:
-    """Whether two programs are the same if the pairs of bodies in them are; those are put into
-    ``left`` unless they are in ``pairs``.
+    """Whether two programs are equal provided that their corresponding bodies are.
+
+    Pairs of bodies are appended to ``left`` unless they are in ``pairs`` already.
     """
     if len(f.params) != len(g.params) or len(f.binds) != len(g.binds):
         return False
@@ -54,7 +54,7 @@ def _same_level(f: Lambda, g: Lambda, pairs: dict, left: list) -> bool:
         return False
     if any(p.type is not q.type for p, q in zip(f.params, g.params, strict=True)):  # interned
         return False
-    # one direction is enough: each program binds a local once, so that pairs are one to one
+    # one direction is enough: each local is bound once, so the pairing is one to one
     same: dict[Local, Local] = dict(zip(f.params, g.params, strict=True))
     for a, b in zip(f.binds, g.binds, strict=True):
         if a.op is not b.op:
@@ -101,8 +101,8 @@ def _same_args(a: tuple, b: tuple, same: dict[Local, Local]) -> bool:
 
 
 def _structural_hash(fn: Lambda) -> int:
-    """Equal for alpha-equal programs; linear, and kept by the Lambda."""
-    # the place where a local is bound stands for its name
+    """A hash that is equal for alpha-equal programs; linear, and cached on the Lambda."""
+    # a local is hashed by the position where it is bound
     numbers: dict = {param: i for i, param in enumerate(fn.params)}
     count = len(numbers)
     total = hash((tuple([p.type for p in fn.params]), fn.in_tree, fn.out_tree))
@@ -113,7 +113,7 @@ def _structural_hash(fn: Lambda) -> int:
             count += 1
         if bind.attrs:
             args.append(bind.attrs)
-        # folded bind by bind: one tuple of all would hold as much again as the program
+        # folded bind by bind: a tuple of all parts would take as much memory as the program
         total = hash((total, bind.op, *args))
     return hash((total, *[numbers[arg] if type(arg) is Local else arg for arg in fn.ret.args]))
 

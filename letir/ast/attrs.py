@@ -1,4 +1,4 @@
-"""The static parameters of a bind, and tokens: what equality, hashing and cache keys compare.
+"""``Attrs``, the static parameters of a bind, and tokens, by which values are compared and hashed.
 
 ``1 == True == 1.0``, ``0.0 == -0.0`` and ``nan != nan`` in Python; a token carries the type and the
 bits.
@@ -14,10 +14,10 @@ from letir.errors import DTypeError
 
 @define(eq=False)
 class _ArrayToken:
-    """Equal to another if dtype, shape and bits are; holds the array, copies nothing."""
+    """A hashable token of an array, equal if dtype, shape and bits are; it refers to the array."""
 
     array: np.ndarray
-    _hash: int | None = field(default=None, init=False)  # once asked: it reads every byte
+    _hash: int | None = field(default=None, init=False)  # computed on demand: it reads every byte
 
     def __eq__(self, other):
         if type(other) is not _ArrayToken:
@@ -36,7 +36,7 @@ def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
     """
     if a.dtype != b.dtype or a.shape != b.shape:
         return False
-    # in a row first: a 0-d array has no view of another itemsize
+    # flattened first: a 0-d array has no view of another itemsize
     a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
     return bool(np.array_equal(a.reshape(-1).view(np.uint8), b.reshape(-1).view(np.uint8)))
 
@@ -81,7 +81,7 @@ def token(value):
     return value
 
 
-# A dict, as impl(**attrs) is called once a bind and takes dicts as they are.
+# A dict, because impl(**attrs) is called for every bind and unpacks a dict fastest.
 class Attrs(dict):
     """An immutable dict with string keys, compared and hashed by tokens.
 
@@ -93,7 +93,7 @@ class Attrs(dict):
 
     @property
     def token(self) -> tuple:
-        """What equality and hash compare."""
+        """The token for equality and hashing."""
         try:
             return self._token
         except AttributeError:
@@ -111,7 +111,7 @@ class Attrs(dict):
         return hash(self.token)
 
     def __reduce__(self):
-        return _restored, (dict(self),)  # a dict's own way would set items, which is refused
+        return _restored, (dict(self),)  # unpickling a dict subclass would set items: refused
 
     def __deepcopy__(self, memo):
         return self
@@ -127,7 +127,7 @@ class Attrs(dict):
 
 
 def _restored(attrs: dict) -> Attrs:
-    """Attributes from a pickle, in which arrays are writeable."""
+    """Attributes restored from a pickle, with their arrays made read-only again."""
     for value in attrs.values():
         if isinstance(value, np.ndarray):
             value.flags.writeable = False  # a pickle does not keep the flag
@@ -139,9 +139,9 @@ NO_ATTRS = Attrs()
 
 @frozen(repr=False)
 class Here:
-    """Stands in an index attribute for the next array among the operands.
+    """A placeholder in an index attribute for the next array among the operands.
 
-    ``count``: how many elements a boolean one selects, None for integers.
+    ``count``: the number of elements selected by a boolean array, None for an integer array.
     """
 
     count: int | None = None

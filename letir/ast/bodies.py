@@ -1,8 +1,8 @@
-"""The bodies of a bind: Lambdas among its attributes, alone or in tuples, as ``branches`` of a
-``switch``.
+"""The bodies of a bind: Lambdas among its attributes, alone or in tuples (``branches`` of a
+``switch``).
 
-Bodies are closed and may be shared by many binds. What goes through them here does so once a body,
-whoever holds it, and without a Python frame a level.
+Bodies are closed and may be shared by many binds. The functions here visit each body once, however
+many binds share it, and use no Python frame per level of nesting.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -12,11 +12,11 @@ import numpy as np
 from letir.ast.attrs import Attrs
 from letir.ast.terms import Bind, Lambda
 
-_FEW = 64  # elements of an array that may stay in a cache
+_FEW = 64  # elements: larger arrays must not be kept alive by a cache
 
 
 def bodies_of(bind: Bind) -> tuple[Lambda, ...]:
-    """The Lambdas that ``bind`` holds, those in tuples too, in the order of its attributes.
+    """The Lambdas among the attributes of ``bind``, also those in tuples, in order.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = grad_of[neg](%0) { %2 = neg(%0) -> (%2) }; return %1 }")
@@ -36,7 +36,7 @@ def first_body(bind: Bind, number: Callable | None = None) -> tuple[Lambda, tupl
 
 
 def bodies_in(values) -> tuple[Lambda, ...]:
-    """The Lambdas among attributes, those in tuples too."""
+    """The Lambdas among attributes, also those in tuples."""
     found: list[Lambda] = []
     for value in values:
         kind = type(value)
@@ -48,8 +48,9 @@ def bodies_in(values) -> tuple[Lambda, ...]:
 
 
 def holds_arrays(attrs: Attrs) -> bool:
-    """Whether attributes keep arrays alive, which may be large: as they are, or as constants of
-    bodies. Caches whose keys are attributes must not.
+    """Whether attributes keep large arrays alive, directly or as constants of bodies.
+
+    Caches must not use such attributes as keys.
     """
     return any(map(_is_large, attrs.values()))
 
@@ -68,9 +69,7 @@ def _has_large_constants(fn: Lambda) -> bool:
 
 
 def with_bodies(bind: Bind, new: Sequence[Lambda]) -> Bind:
-    """``bind`` with these Lambdas in the place of ``bodies_of(bind)``; itself if they are the
-    same.
-    """
+    """``bind`` with ``bodies_of(bind)`` replaced by these Lambdas; itself if they are the same."""
     attrs = attrs_with(bind.attrs, bodies_of(bind), new)
     if attrs is bind.attrs:
         return bind
@@ -78,7 +77,7 @@ def with_bodies(bind: Bind, new: Sequence[Lambda]) -> Bind:
 
 
 def attrs_with(attrs: Attrs, old: Sequence[Lambda], new: Sequence[Lambda]) -> Attrs:
-    """``attrs`` with the bodies ``new`` for ``old``, in order."""
+    """``attrs`` with the bodies ``old`` replaced by ``new``, in order."""
     if all(a is b for a, b in zip(old, new, strict=True)):
         return attrs
     following = iter(new)
@@ -94,8 +93,8 @@ def _replaced(value, following: Iterator[Lambda]):
 
 
 def _with_changed(fn: Lambda, made: dict[int, Lambda]) -> Lambda:
-    """``fn`` with the bodies that ``made`` has for those of its binds."""
-    attrs: dict[int, Attrs] = {}  # once an object: binds share it, and with it its token
+    """``fn`` with each body of its binds replaced by its entry in ``made``."""
+    attrs: dict[int, Attrs] = {}  # by id: binds that share attributes keep sharing them
     binds, changed = list(fn.binds), False
     for i, bind in enumerate(binds):
         if bind.op.holds_lambdas:
@@ -113,10 +112,10 @@ def _with_changed(fn: Lambda, made: dict[int, Lambda]) -> Lambda:
 def map_bodies(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
     """``change`` applied to every body in ``fn`` at any depth, innermost first, then to ``fn``.
 
-    ``change`` looks at one level: the bodies in what it is given are changed already. It runs once
-    a body, however many binds share it; ``fn`` itself is returned if nothing changes.
+    ``change`` handles one level: inner bodies have been changed already. It runs once for each
+    body, however many binds share it; ``fn`` itself is returned if nothing changes.
     """
-    if not any(bind.op.holds_lambdas for bind in fn.binds):  # nearly all programs
+    if not any(bind.op.holds_lambdas for bind in fn.binds):  # the common case
         return change(fn)
     made: dict[int, Lambda] = {}
     for body in reversed(all_bodies(fn)):
@@ -125,7 +124,7 @@ def map_bodies(fn: Lambda, change: Callable[[Lambda], Lambda]) -> Lambda:
 
 
 def all_bodies(fn: Lambda) -> list[Lambda]:
-    """``fn`` and every Lambda in it at any depth, once each, holders before what they hold."""
+    """``fn`` and every Lambda in it at any depth, once each, outer ones before inner ones."""
     order: list[Lambda] = []
     done: set[int] = set()
     stack: list[tuple[Lambda, bool]] = [(fn, False)]

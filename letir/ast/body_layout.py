@@ -1,7 +1,7 @@
-"""``BodyLayout``: what an operation does with the bodies that its attributes hold.
+"""``BodyLayout``: how an operation uses the bodies among its attributes.
 
-A record says it once (``Primitive.bodies``); dead-code elimination, activity, linearity, code
-motion, unrolling and inlining ask it, and name no operation.
+Each record states it once (``Primitive.bodies``); dead-code elimination, activity, linearity,
+loop-invariant code motion, unrolling and inlining read it, so that they need not name operations.
 """
 
 from collections.abc import Callable

@@ -1,13 +1,13 @@
-"""``BoundedCache``: what may be computed anew at any time, of which only so much is kept."""
+"""``BoundedCache``: a dict of bounded size for values that can be recomputed at any time."""
 
 
 class BoundedCache(dict):
     """A dict of at most ``most`` entries, which is emptied when one more is set.
 
-    Reading is a dict's own code. Where every nanosecond counts, keep the bound method, ``find =
-    cache.get``: a call of it is as fast as of a dict's, while ``cache.get(key)`` takes 12 ns more.
-    All entries are forgotten at once because an order of use would cost every hit. Threads may read
-    and set at the same time; what one has just set, another that computed it too replaces.
+    Lookups are those of dict. On hot paths bind the method once, ``find = cache.get``: it is as
+    fast as a dict's, while ``cache.get(key)`` takes 12 ns more. All entries are dropped at once,
+    because tracking the order of use would slow down every hit. Threads may read and write at the
+    same time; of two threads that compute the same entry, the later one wins.
 
     >>> cache = BoundedCache(2)
     >>> cache["a"], cache["b"], cache["c"] = 1, 2, 3
@@ -27,4 +27,4 @@ class BoundedCache(dict):
         super().__setitem__(key, value)
 
     def __reduce__(self):
-        return BoundedCache, (self.most,)  # a copy begins empty
+        return BoundedCache, (self.most,)  # a copy starts empty

@@ -1,8 +1,8 @@
-"""``LetBuilder``, the only way programs are made, and ``Value``, on which rules are written.
+"""``LetBuilder``, through which all programs are made, and ``Value``, the operand of rules.
 
-A builder appends binds and infers their types; ``_infer`` is the one place where type rules are
-called, cached by (op, types, attrs). A ``Value`` is an operand of an emitter (a builder, a trace,
-or an executor that computes at once) with NumPy's operators and methods.
+A builder appends binds and infers their types; ``_infer`` is the only caller of type rules, with a
+cache by (op, types, attrs). A ``Value`` is an operand of an emitter (a builder, a trace, or an
+executor that computes at once) with NumPy's operators and methods.
 """
 
 from collections.abc import Iterable, Sequence
@@ -34,9 +34,7 @@ known_types = _inferred.get  # bound once, which makes the look-up as fast as a 
 
 
 def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[ArrayType | None, ...]:
-    """The result types of a bind, by the type rule of ``op``; all None (unknown) if the type of an
-    operand is.
-    """
+    """The result types of a bind by the type rule of ``op``; None (unknown) if an operand's is."""
     # tuple([...]), here and wherever a bind is made: a third faster than tuple(...) of a generator
     types = tuple([arg.type for arg in args])
     # the token, not the Attrs: hash and equality of tuples need no Python code
@@ -50,9 +48,7 @@ def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[Arra
 
 
 def _infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None, ...]:
-    """``result_types``, not cached. A type rule sees None for an operand that is None or
-    ``Undef``.
-    """
+    """``result_types`` without the cache. Type rules see None for operands None and ``Undef``."""
     if None in types:  # unknown; an operand that is None has NO_TYPE
         return (None,) * result_count(op, attrs)
     found = op.aval(*[None if kind is NO_TYPE else kind for kind in types], **attrs)
@@ -60,8 +56,9 @@ def _infer(op: Primitive, types: tuple, attrs: Attrs) -> tuple[ArrayType | None,
 
 
 def freeze(array) -> np.ndarray:
-    """A read-only copy of an array constant, in native byte order (one that owns frozen memory is
-    kept).
+    """A read-only copy of an array constant in native byte order.
+
+    An array that is read-only and owns its memory is returned as it is.
     """
     dtype = number_dtype(array.dtype)
     if isinstance(array, np.generic):
@@ -69,7 +66,7 @@ def freeze(array) -> np.ndarray:
     if (
         type(array) is np.ndarray
         and not array.flags.writeable
-        and array.flags.owndata  # a read-only view may be of memory that its owner still writes
+        and array.flags.owndata  # the base of a read-only view may still be written to
         and dtype is array.dtype
     ):
         return array
@@ -81,9 +78,7 @@ def freeze(array) -> np.ndarray:
 def fresh_binders(
     binders: tuple[Local, ...], names: dict, types: tuple | None = None
 ) -> tuple[Local, ...]:
-    """Fresh locals for ``binders``, entered in ``names``; of the same types unless others are
-    given.
-    """
+    """Fresh locals for ``binders``, entered in ``names``, with the same types unless given."""
     if len(binders) == 1:  # nearly all binds: half the time of the general case
         (old,) = binders
         new = names[old] = Local(old.type if types is None else types[0], old.name)
@@ -95,16 +90,16 @@ def fresh_binders(
 
 
 class LetBuilder:
-    """Makes one Lambda: ``param`` and ``emit`` add to it, ``build`` ends it.
+    """Builds one Lambda: ``param`` and ``emit`` add to it, ``build`` completes it.
 
-    ``source`` is given to every bind that is emitted, until it is set anew.
+    Every emitted bind gets the current ``source``.
     """
 
     def __init__(self):
         self.params: list[Local] = []
         self.binds: list[Bind] = []
         self.source: Source | None = None
-        self.python_bools: set[Local] = set()  # what comparisons of Python numbers gave
+        self.python_bools: set[Local] = set()  # results of comparisons of Python numbers
 
     def param(self, type: ArrayType | None = None, name: str | None = None) -> "Value":
         """Add a parameter."""
@@ -129,16 +124,12 @@ class LetBuilder:
         return binders
 
     def apply(self, op: Primitive, operands: Iterable, attrs: Attrs = NO_ATTRS) -> Any:
-        """``emit`` on Values, arrays and numbers: a Value, or a tuple of them for an op of several
-        results.
-        """
+        """``emit`` on Values, arrays and numbers: a Value, or a tuple for several results."""
         binders = self.emit(op, tuple([self.enter(operand) for operand in operands]), attrs)
         return unwrap_results(op, tuple([Value(self, binder) for binder in binders]))
 
     def enter(self, operand) -> Arg:
-        """``operand`` as an argument of this builder: a local, a constant, or a bound array
-        constant.
-        """
+        """``operand`` as an argument of a bind: a local, a constant, or a bound array constant."""
         if isinstance(operand, Value):
             if operand.emitter is not self:
                 raise InternalError(f"{operand!r} belongs to another program")
@@ -152,13 +143,13 @@ class LetBuilder:
         )
 
     def constant(self, array) -> Local:
-        """Bind a frozen copy of ``array``; a NumPy scalar as it is."""
+        """Bind a read-only copy of ``array``; a NumPy scalar as it is."""
         return self.emit(PRIMITIVES["constant"], (), Attrs(value=freeze(array)))[0]
 
     def inline(self, fn: Lambda, args: Sequence[Arg]) -> tuple[Arg, ...]:
-        """Add the binds of ``fn`` with ``args`` for its parameters and return its results.
+        """Append the binds of ``fn`` with ``args`` for its parameters, and return its results.
 
-        Types are not inferred again where every argument has its parameter's type.
+        Types are inferred again only if an argument differs from its parameter's type.
         """
         names: dict[Local, Arg] = dict(zip(fn.params, args, strict=True))
         # types are interned, so that `is` is equality
@@ -173,20 +164,19 @@ class LetBuilder:
             if retyped:
                 types = result_types(bind.op, operands, attrs)
             binders = fresh_binders(bind.binders, names, types)
-            # attributes are shared, bodies in them too: these are closed, and so need no renaming
+            # attributes and their bodies are shared: bodies are closed and need no renaming
             add(Bind(binders, bind.op, operands, attrs, bind.source or source))
         return tuple([names[a] if type(a) is Local else a for a in fn.ret.args])
 
     def call(self, fn: Lambda, operands: Iterable) -> tuple:
-        """``inline`` on Values, arrays and numbers: the results as Values, constants as what they
-        are.
-        """
+        """``inline`` on Values, arrays and numbers: results as Values, constants as they are."""
         results = self.inline(fn, [self.enter(operand) for operand in operands])
         return tuple([Value(self, r) if type(r) is Local else r.value for r in results])
 
     def build(self, results: Iterable, in_tree=None, out_tree=None) -> Lambda:
-        """The program with these results (Values, locals or constants). The builder is not used
-        afterwards.
+        """The program with these results (Values, locals or constants).
+
+        The builder must not be used afterwards.
         """
         args = (r if type(r) in (Local, Const) else self.enter(r) for r in results)
         ret = Ret(tuple(args))
@@ -207,30 +197,26 @@ class _At:
     def set(self, new) -> "Value":
         """A copy of x with ``x[item] = new``."""
         x, mask = self.value, self.item
-        if _is_mask_of(mask, x) and _is_number_of(new, x):  # however many it selects: no guard
+        if _is_mask_of(mask, x) and _is_number_of(new, x):  # needs no guard on the count
             if mask.ndim < x.ndim:
                 mask = PRIMITIVES["reshape"](mask, (*mask.shape, *(1,) * (x.ndim - mask.ndim)))
             return PRIMITIVES["where"](mask, _held(new, x.dtype), x)
         return PRIMITIVES["index_set"](x, mask, new)
 
     def add(self, new) -> "Value":
-        """A copy of x with ``new`` added at ``item``; repeated places add up, as with
-        ``np.add.at``.
-        """
+        """A copy of x with ``new`` added at ``item``; repeated indices add up, as in np.add.at."""
         return PRIMITIVES["index_add"](self.value, self.item, new)
 
 
 def _is_mask_of(item, x: "Value") -> bool:
-    """Whether an index is one array of booleans, of the leading axes of ``x``, known when it runs
-    only.
-    """
+    """Whether an index is one boolean array over the leading axes of ``x``, known only at run time."""
     if not isinstance(item, Value) or item.type is None or x.type is None:
         return False
     return item.dtype.kind == "b" and 0 < item.ndim <= x.ndim and x.shape[: item.ndim] == item.shape
 
 
 def _is_number_of(new, x: "Value") -> bool:
-    """Whether it is one number that ``x`` can hold."""
+    """Whether ``new`` is a single number that ``x`` can hold."""
     if type(new) in (bool, int, float):
         return True
     if not isinstance(new, Value | np.generic) or getattr(new, "type", new) is None:
@@ -239,52 +225,52 @@ def _is_number_of(new, x: "Value") -> bool:
 
 
 def _held(number, dtype: np.dtype):
-    """``number`` as an array of this dtype holds it; a Python number of its kind as it is."""
+    """``number`` converted to this dtype; a Python number of the same kind as it is."""
     if type(number) in (int, float) and dtype.kind in ("fc" if type(number) is float else "iufc"):
         return number
     return number.astype(dtype) if hasattr(number, "dtype") else np.asarray(number).astype(dtype)
 
 
 class Value:
-    """An operand of an emitter, with NumPy's operators and methods: what rules compute with.
+    """An operand of an emitter, with NumPy's operators and methods: rules compute with Values.
 
-    ``arg`` is what the emitter knows it by: a local of a builder, an array of an executor.
+    ``arg`` is the emitter's own operand: a local of a builder, an array of an executor.
     """
 
     __slots__ = ("arg", "emitter")
     __array_priority__ = 1000
-    __hash__ = None  # == records a comparison: no set or dict can hold it
+    __hash__ = None  # == records a comparison, so Values cannot be in sets or dicts
 
     def __init__(self, emitter, arg):
         self.emitter, self.arg = emitter, arg
 
     def takes(self, other) -> bool:
-        """Whether ``other`` may stand beside this in an expression."""
+        """Whether ``other`` may be combined with this value in an expression."""
         return isinstance(other, Value | np.ndarray | np.generic) or type(other) in PYTHON_NUMBERS
 
     @property
     def type(self) -> ArrayType | None:
-        """Its type, None if unknown."""
+        """The type, None if unknown."""
         return self.arg.type
 
     @property
     def dtype(self) -> np.dtype:
-        """Its dtype."""
+        """The dtype."""
         return self.type.dtype
 
     @property
     def shape(self) -> tuple:
-        """Its shape."""
+        """The shape."""
         return self.type.shape
 
     @property
     def ndim(self) -> int:
-        """Number of axes."""
+        """The number of axes."""
         return len(self.type.shape)
 
     @property
     def size(self) -> int:
-        """Number of elements."""
+        """The number of elements."""
         return self.type.size
 
     @property
@@ -294,7 +280,7 @@ class Value:
 
     @property
     def real(self) -> "Value":
-        """The real part; itself if it is real."""
+        """The real part; the value itself if it is real."""
         return PRIMITIVES["real"](self) if self.dtype.kind == "c" else self
 
     @property
@@ -308,7 +294,7 @@ class Value:
         return _At(self)
 
     def __array_ufunc__(self, ufunc, method, *inputs, **kwargs):
-        # a search, no table: a rule runs once for given types, then its recorded program is used
+        # a search, not a table: a rule runs once for given types, then its program is reused
         record = next((op for op in list(PRIMITIVES.values()) if ufunc in op.numpy), None)
         if record is None:  # once more, with the file that has one
             LATE_BOUND["load_records_of"](ufunc.__name__)
@@ -360,11 +346,11 @@ class Value:
     reshape, transpose = shape_method("reshape"), shape_method("transpose")
 
     def ravel(self) -> "Value":
-        """The elements in a row."""
+        """The elements as a 1-d array."""
         return self.reshape(-1)
 
     def flatten(self) -> "Value":
-        """A copy of the elements in a row."""
+        """A copy of the elements as a 1-d array."""
         return PRIMITIVES["copy"](self.reshape(-1))
 
     def copy(self) -> "Value":

@@ -1,7 +1,7 @@
-"""``check``: what every program must satisfy, and every pass keeps.
+"""``check``: the invariants that every program satisfies and every pass preserves.
 
 Linear in the number of binds; nested bodies are checked too. Unknown types are accepted, and so are
-recorded types that say more than the type rule can know.
+recorded types that are more specific than the type rule can infer.
 """
 
 from letir.ast.bodies import all_bodies
@@ -17,10 +17,10 @@ from letir.errors import DTypeError, LetirError, ScopeError, ShapeError
 
 
 def check(fn: Lambda) -> Lambda:
-    """Return ``fn`` if it is well-formed: closed, each local bound once and before its use, types
+    """Return ``fn`` if it is well formed: closed, each local bound once and before its uses, types
     as inferred.
 
-    Raises ScopeError that names the local, ShapeError or DTypeError with the let line and the
+    Raises ScopeError that names the local, or ShapeError or DTypeError with the let line and the
     user's line.
     """
     for body in all_bodies(fn):  # once each: the binds of a gradient program share them
@@ -34,7 +34,7 @@ def _check_level(fn: Lambda) -> None:
     for param in fn.params:
         _bind(param, bound, "a parameter")
     for bind in fn.binds:
-        # a local must be bound; what is no local must be a constant
+        # a local must be bound; any other argument must be a constant
         for arg in bind.args:
             if arg not in bound if type(arg) is Local else not _is_const(arg):
                 raise ScopeError(_unbound(fn, bind, arg))
@@ -65,17 +65,17 @@ def _unbound(fn: Lambda, bind: Bind, arg) -> str:
         if later
         else "is free: a program is closed, make it a parameter"
     )
-    # not line_of: the printer has no number for a local that nothing binds
+    # not line_of: the printer has no number for an unbound local
     at = source_line(bind.source)
     return f"{arg!r} {what}\n  in {bind.op.name}({', '.join(map(repr, bind.args))}){at}"
 
 
 def _check_types(fn: Lambda, bind: Bind) -> None:
     op, attrs = bind.op, bind.attrs
-    # a user's package.name may be defined anew: programs keep the record they were made with
+    # a user's package.name may be redefined: programs keep the record they were made with
     if PRIMITIVES.get(op.name) is not op and "." not in op.name:
         raise ScopeError(f"{op.name} is no operation of this letir")
-    # their order too: tokens and the bare text go by it
+    # in order, too: tokens and the bare text depend on it
     if tuple(attrs) != tuple(op.attrs):
         expected, found = ", ".join(op.attrs) or "none", ", ".join(attrs) or "none"
         raise ScopeError(
@@ -89,7 +89,7 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
         )
     for binder, expected in zip(bind.binders, types, strict=True):
         found = binder.type
-        # either may be unknown: in a text without types, or a shape that only a run tells
+        # either may be unknown: in untyped text, or if the shape is known only at run time
         if found is not expected and found is not None and expected is not None:
             error = ShapeError if found.dtype == expected.dtype else DTypeError
             raise error(
@@ -99,7 +99,7 @@ def _check_types(fn: Lambda, bind: Bind) -> None:
 
 
 def _inferred(fn: Lambda, bind: Bind, args=None, attrs=None) -> tuple:
-    """The types of the results by the type rule, which sees whatever attributes a text has."""
+    """The result types by the type rule; attributes from a text may be arbitrary."""
     try:
         return result_types(
             bind.op,
@@ -117,8 +117,8 @@ def _inferred(fn: Lambda, bind: Bind, args=None, attrs=None) -> tuple:
 
 @paused_gc()
 def retype(fn: Lambda, *types: ArrayType) -> Lambda:
-    """``fn`` with parameters of these types (ArrayType, ShapeDtype or arrays) and all others
-    inferred anew.
+    """``fn`` with parameters of these types (ArrayType, ShapeDtype or arrays), all other types
+    inferred again.
     """
     if len(types) != len(fn.params):
         raise ShapeError(

@@ -1,7 +1,7 @@
-"""Which values have derivatives, and the types of these: asked by types, as far as they are known.
+"""Which values carry derivatives, judged by their types, and the types of these derivatives.
 
-Floating and complex values have derivatives, integers and booleans have none. Where a type is not
-known, each function says what it answers.
+Floating and complex values carry derivatives, integers and booleans do not. Each function states
+its answer for unknown types.
 """
 
 from typing import Any
@@ -29,7 +29,7 @@ def is_known_inexact(x: Any) -> bool:
 def strong_type(kind: ArrayType | None) -> ArrayType | None:
     """The type of an array where ``kind`` is the type of a Python number, else ``kind`` itself.
 
-    Cotangents and tangents have it, and what loops carry.
+    The type of cotangents, tangents and loop-carried values.
 
     >>> strong_type(ArrayType(float, (), weak=True))
     float64[]

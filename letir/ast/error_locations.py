@@ -1,7 +1,7 @@
-"""Where an error comes from, in its message: the let line (``in``) and the user's line (``at``).
+"""Locations in error messages: the let line (``in``) and the user's source line (``at``).
 
-Rules, bodies and programs nest, and each adds what it knows. A message gets a line of a kind once,
-from the innermost, which is the cause.
+Rules, bodies and programs nest, and each level may add its location. A message gets each kind of
+line once, from the innermost level, which is the cause.
 """
 
 from letir.ast.terms import Bind, Source
@@ -11,14 +11,14 @@ _LET_LINE, _USER_LINE = "\n  in ", "\n  at "
 
 
 def source_line(source: Source | None) -> str:
-    """The line of a message that says where the user's code is; empty if it is not known."""
+    """The line of a message with the location of the user's code; empty if it is unknown."""
     return f"{_USER_LINE}{source}" if source else ""
 
 
 def error_at(error: LetirError, source: Source | None, *, with_excerpt: bool = False) -> LetirError:
-    """``error`` with the user's line below the first line of its message, unless it says one.
+    """``error`` with the user's line below the first line of its message, unless it has one.
 
-    ``with_excerpt``: followed by the code that stands there.
+    ``with_excerpt``: followed by the code of that line.
     """
     first, newline, rest = str(error.args[0]).partition("\n")
     if source is not None and _USER_LINE not in newline + rest:
@@ -28,9 +28,7 @@ def error_at(error: LetirError, source: Source | None, *, with_excerpt: bool = F
 
 
 def error_in_let(error: LetirError, line: str, source: Source | None) -> LetirError:
-    """``error`` with a let line and the user's at the end of its message, unless it says a let
-    line.
-    """
+    """``error`` with a let line and the user's line at the end, unless it has a let line."""
     message = str(error.args[0]) if error.args else ""
     if _LET_LINE not in message:
         error.args = (f"{message}{_LET_LINE}{line}{source_line(source)}", *error.args[1:])
@@ -38,16 +36,14 @@ def error_in_let(error: LetirError, line: str, source: Source | None) -> LetirEr
 
 
 def error_at_bind(error: LetirError, bind: Bind) -> LetirError:
-    """``error`` with the operation and the user's line of ``bind`` at the end of its message,
-    unless it says a user's line.
-    """
+    """``error`` with the operation and line of ``bind`` at the end, unless it has a user's line."""
     if not bind.source:
         return error
     return append_location(error, f"{_LET_LINE}{bind.op.name}{source_line(bind.source)}")
 
 
 def append_location(error: LetirError, lines: str) -> LetirError:
-    """``error`` with ``lines``, which say where, at the end, unless it says a user's line."""
+    """``error`` with these location ``lines`` at the end, unless it has a user's line."""
     if _USER_LINE not in str(error):
         error.args = (f"{error.args[0]}{lines}", *error.args[1:])
     return error

@@ -1,5 +1,6 @@
-"""Pausing the cyclic garbage collector while a large program is made: it doubles the time and finds
-nothing.
+"""``paused_gc``: no cyclic garbage collection while a large program is built.
+
+Collections would double the time, and find nothing.
 """
 
 import gc
@@ -9,8 +10,8 @@ from contextlib import contextmanager
 _lock = threading.Lock()
 _depth = 0
 _was_enabled = False
-_large = 0  # how many large programs were made
-_MANY = 50_000  # objects: what one collection of the youngest generation may look at
+_large = 0  # the number of large programs built so far
+_MANY = 50_000  # objects that a collection of the youngest generation may traverse
 _COLLECT_EVERY = 8
 
 
@@ -34,13 +35,12 @@ def paused_gc():
 
 
 def _age() -> None:
-    """Move what was made to the oldest generation, if it is much: the next collection would walk
-    through all of it.
+    """Move many new objects to the oldest generation, which the next collection does not traverse.
 
-    Now and then it does, so that garbage of the user's is not passed over for ever.
+    Now and then they stay, so that garbage made by the user is found eventually.
     """
     global _large  # noqa: PLW0603
-    # what the user has frozen would be thawed by unfreeze
+    # unfreeze would also thaw objects frozen by the user
     if gc.get_count()[0] < _MANY or gc.get_freeze_count():
         return
     _large += 1

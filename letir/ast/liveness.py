@@ -1,4 +1,4 @@
-"""What a program needs for its results: which binds are live, and which have an effect."""
+"""Liveness: the binds that a program needs for its results, and those that have an effect."""
 
 from collections.abc import Callable, Sequence
 
@@ -26,7 +26,7 @@ def needed_binds(
 
 
 def has_effect(bind: Bind) -> bool:
-    """Whether its operation has an effect, or a body that it holds."""
+    """Whether the operation of a bind has an effect, or a bind in its bodies."""
     if bind.op.effect or not bind.op.holds_lambdas:
         return bind.op.effect
     # once a body: many binds may hold the same one

@@ -1,6 +1,6 @@
-"""The operators and methods of a ``Value``: what they record.
+"""The operators and methods of a ``Value``, and the operations that they record.
 
-Python's operators on Python numbers alone give Python numbers, and count the booleans of their
+Python's operators on Python numbers alone give Python numbers, and treat the booleans of
 comparisons as 0 and 1; NumPy's functions do neither.
 """
 
@@ -11,11 +11,11 @@ from letir.ast.types import PYTHON_NUMBERS, WEAK
 
 _ARITHMETIC = ("add", "sub", "mul", "div", "floor_divide", "remainder", "power")
 _COUNTS_BOOLEANS = frozenset([*_ARITHMETIC, "neg", "positive", "abs", "invert"])
-_ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # by every kind of value, beside it
+_ALWAYS_TAKEN = PYTHON_NUMBERS | {np.ndarray}  # operands that every kind of value accepts
 
 
 def _is_python(operand) -> bool:
-    """Whether it is a Python number, or the boolean that a comparison of such gave."""
+    """Whether an operand is a Python number, or the result of comparing Python numbers."""
     if not hasattr(operand, "emitter"):  # not isinstance: Value is built from these functions
         return type(operand) in PYTHON_NUMBERS
     kind = operand.arg.type
@@ -23,7 +23,7 @@ def _is_python(operand) -> bool:
 
 
 def _is_python_bool(operand) -> bool:
-    """Whether it is a boolean that a comparison of Python numbers gave, as far as is known."""
+    """Whether an operand is known to be the result of comparing Python numbers."""
     emitter = getattr(operand, "emitter", None)
     if emitter is None or operand.arg.type is not WEAK[bool]:
         return False
@@ -32,7 +32,7 @@ def _is_python_bool(operand) -> bool:
 
 
 def weakened(out):
-    """What Python's operators give on Python numbers alone: a Python number, or a boolean."""
+    """The result of a Python operator on Python numbers alone: a Python number, or a boolean."""
     if out.dtype.kind != "b":
         return PRIMITIVES["weaken"](out)
     if hasattr(out.emitter, "python_bools"):
@@ -49,12 +49,12 @@ def _on_python(name: str, operands: tuple):
 
 
 def _counted(x):
-    """``x``, or the 0 or 1 that a Python boolean counts as."""
+    """``x``, with a Python boolean converted to 0 or 1."""
     return PRIMITIVES["weaken"](x.astype(np.int64)) if _is_python_bool(x) else x
 
 
 def binary(name: str, reflected: bool = False):
-    """The operator of two operands that records the primitive ``name``."""
+    """A binary operator that records the primitive ``name``."""
 
     def operator(self, other):
         kind = type(other)
@@ -63,7 +63,7 @@ def binary(name: str, reflected: bool = False):
             return NotImplemented
         operands = (other, self) if reflected else (self, other)
         own = self.arg.type
-        # the shape first: arrays, the usual case, are no Python numbers
+        # the shape first: arrays, the usual case, are not Python numbers
         if own is not None and own.shape == () and _is_python(self) and _is_python(other):
             return _on_python(name, operands)
         return self.emitter.apply(PRIMITIVES[name], operands)
@@ -72,12 +72,12 @@ def binary(name: str, reflected: bool = False):
 
 
 def reflected(name: str):
-    """``binary`` with the operands the other way round."""
+    """A binary operator with swapped operands, for Python's reflected methods."""
     return binary(name, reflected=True)
 
 
 def unary(name: str):
-    """The operator of one operand that records the primitive ``name``."""
+    """A unary operator that records the primitive ``name``."""
 
     def operator(self):
         if _is_python(self):
@@ -88,7 +88,7 @@ def unary(name: str):
 
 
 def method(name: str):
-    """NumPy's method of this name."""
+    """A method of this name that records NumPy's method."""
 
     def call(self, *args, **kwargs):
         return PRIMITIVES[name](self, *args, **kwargs)
@@ -98,7 +98,7 @@ def method(name: str):
 
 
 def shape_method(name: str):
-    """NumPy's method of this name, which takes its sizes or axes one by one or as one tuple."""
+    """A method of this name that takes sizes or axes one by one or as one tuple."""
 
     def call(self, *sizes):
         # None: x.transpose() without axes

@@ -17,7 +17,7 @@ from letir.errors import LetirError, MissingRule
 
 @frozen
 class Absent:
-    """A rule that is not there, and why. ``final``: it cannot exist."""
+    """A missing rule with the reason. ``final``: the rule cannot exist."""
 
     reason: str
     final: bool
@@ -43,28 +43,26 @@ def is_final(rule) -> bool:
 
 
 class Required:
-    """The default of an attribute that has none."""
+    """A marker for attributes without a default."""
 
 
 def _keywords(function) -> dict[str, Any]:
-    """The keyword-only parameters of a function and their defaults: the attributes, in the record's
-    order.
-    """
+    """{name: default} of a function's keyword-only parameters: the attributes of an operation."""
     # not inspect.signature: 9 us a function, and all records are made at import
     code = function.__code__
     names = code.co_varnames[code.co_argcount : code.co_argcount + code.co_kwonlyargcount]
     defaults = function.__kwdefaults__ or {}
-    # `call` is the evaluator's, no attribute
+    # `call` is the evaluator in use, not an attribute
     return {name: defaults.get(name, Required) for name in names if name != "call"}
 
 
 # eq=False: binds of one operation share one record, and are compared by `is`.
 @define(eq=False, repr=False)
 class Primitive:
-    """One operation: all that letir knows of it. Rules are written in letir's own operations on
-    ``Value``s, so that they can be differentiated and batched again.
+    """One operation: everything that letir knows about it.
 
-    The five fields that every record has come first, then optional ones, in groups.
+    Rules are written in letir's own operations on ``Value``s, so that they can be differentiated
+    and batched again. The five required fields come first, then the optional ones, in groups.
     """
 
     name: str  # words and dots; an operation of a user is called ``package.name``
@@ -205,14 +203,13 @@ class Primitive:
             self.numpy = dict.fromkeys(self.numpy, self.prepare)
 
     def __call__(self, *args, **kwargs):
-        """Record the operation where its operands are recorded, compute it if all are arrays.
+        """Record the operation if an operand is traced or a Value, compute it if all are arrays.
 
-        This is the form in which rules are written, and in which users call operations that NumPy
-        lacks.
+        Rules are written in this form, and users call operations that NumPy lacks in this form.
         """
         if self.prepare is not None:
             args, kwargs = self.prepare(*args, **kwargs)
-        # the first one: an emitter sorts out operands that belong elsewhere, or refuses them
+        # the first emitter: it handles operands that belong to another one, or refuses them
         for arg in args:
             emitter = getattr(arg, "emitter", None)
             if emitter is not None:
@@ -232,9 +229,7 @@ class Primitive:
         return Attrs(full)
 
     def rule(self, kind: str) -> Callable:
-        """The rule ``vjp``, ``jvp``, ``batch`` or ``onnx``. Raises MissingRule with the reason if
-        there is none.
-        """
+        """The rule ``vjp``, ``jvp``, ``batch`` or ``onnx``. Raises MissingRule with the reason."""
         rule = getattr(self, kind)
         if type(rule) is Absent:
             raise MissingRule(f"{self.name} has no {kind} rule: {rule.reason}")
@@ -244,7 +239,7 @@ class Primitive:
         return self.name
 
     def __reduce__(self):
-        return primitive_named, (self.name,)  # by name: rules are lambdas, which no pickle takes
+        return primitive_named, (self.name,)  # by name: rules are lambdas, which do not pickle
 
 
 class _Table(dict):
@@ -315,9 +310,7 @@ def record_of(name: str) -> Primitive | None:
 
 
 def primitive_named(name: str) -> Primitive:
-    """The record with this name. Raises LetirError that names the package to import if there is
-    none.
-    """
+    """The record with this name. Raises LetirError that names the package to import."""
     try:
         return PRIMITIVES[name]
     except KeyError:

@@ -1,8 +1,8 @@
-"""How arguments and results nest: ``Tree``, a pytree without its leaves, and its text.
+"""``Tree``: the structure of arguments and results, a pytree without its leaves; and its text.
 
 Pytrees come from optree: tuples, lists, dicts, namedtuples, and attrs classes and dataclasses,
-which are registered when they are first seen. Some leaves of arguments are static: part of the
-tree, not of the data.
+which are registered when they are first seen. Static leaves of arguments belong to the tree, not to
+the data.
 """
 
 import dataclasses
@@ -18,12 +18,12 @@ from letir.ast.primitive import LATE_BOUND
 from letir.errors import DTypeError
 
 NAMESPACE = "letir"
-_nodes: set[type] = set()  # the classes that are registered with optree
-_named: dict[str, type] = {}  # the last class seen by each name that texts use
+_nodes: set[type] = set()  # the classes registered with optree
+_named: dict[str, type] = {}  # the class last seen under each name that occurs in texts
 
 
 class Leaf:
-    """Stands for a leaf where there is only a structure; ``place`` says which."""
+    """A placeholder for a leaf in a bare structure; ``place`` is its index."""
 
     __slots__ = ("place",)
 
@@ -39,7 +39,7 @@ LEAF = Leaf()
 
 @frozen
 class Static:
-    """A static leaf: equal to another if its type and its text are."""
+    """A static leaf: equal to another of the same type and text."""
 
     text: str
 
@@ -65,23 +65,24 @@ def flatten(tree) -> tuple[list, optree.PyTreeSpec]:
 
 
 def _is_record(cls: type) -> bool:
-    """Whether it is an attrs class or a dataclass of the user's, or the class of NumPy's random
-    generators, not yet a node of trees.
+    """Whether a class should become a node of trees, and is not registered yet.
+
+    True for attrs classes and dataclasses of users, and for NumPy's random Generator.
     """
     if _is_generator(cls):
         return cls not in _nodes
     known = attrs.has(cls) or dataclasses.is_dataclass(cls)
-    # letir's own, such as ShapeDtype, are leaves
+    # letir's own classes, such as ShapeDtype, are leaves
     return known and not cls.__module__.startswith("letir.") and cls not in _nodes
 
 
 def _is_generator(cls: type) -> bool:
-    """Whether it is ``numpy.random.Generator``, which is not imported for the sake of this."""
+    """Whether a class is ``numpy.random.Generator``, tested without importing it."""
     return cls.__name__ == "Generator" and cls.__module__.startswith("numpy.random")
 
 
 def _arguments(cls: type) -> dict[str, str]:
-    """{field: argument of ``__init__``} of an attrs class or a dataclass."""
+    """{field: parameter of ``__init__``} of an attrs class or a dataclass."""
     if attrs.has(cls):
         # alias: a field _x is the argument x
         return {f.name: f.alias for f in attrs.fields(cls) if f.init}
@@ -89,9 +90,7 @@ def _arguments(cls: type) -> dict[str, str]:
 
 
 def _register_class(cls: type) -> None:
-    """Make instances of an attrs class or a dataclass nodes of trees, with their fields as
-    children.
-    """
+    """Register an attrs class or a dataclass as a node of trees whose children are its fields."""
     if _is_generator(cls):
         LATE_BOUND["generator_node"](cls)
         _nodes.add(cls)
@@ -117,8 +116,9 @@ def _bare_instance(cls: type, fields: dict):
 
 
 def _instance(cls: type, fields: dict):
-    """An instance with these fields; without ``__init__``, which may compute, if they only stand
-    for values.
+    """An instance with these fields.
+
+    If the fields are placeholders, ``__init__``, which may compute, is not called.
     """
     if any(type(value) in (Leaf, Static) for value in fields.values()):
         return _bare_instance(cls, fields)
@@ -127,13 +127,13 @@ def _instance(cls: type, fields: dict):
 
 
 def is_leaf(tree) -> bool:
-    """Whether it has no structure of its own."""
+    """Whether a value has no structure of its own."""
     return optree.tree_is_leaf(tree, namespace=NAMESPACE)
 
 
 @frozen(eq=False, repr=False)
 class Tree:
-    """A structure and its static leaves, as (leaf index, ``Static``)."""
+    """A structure and its static leaves, as pairs (leaf index, ``Static``)."""
 
     spec: optree.PyTreeSpec
     statics: tuple[tuple[int, Static], ...] = ()
@@ -154,7 +154,7 @@ class Tree:
 
     @property
     def arrays(self) -> int:
-        """How many leaves are no static ones."""
+        """The number of leaves that are not static."""
         return self.spec.num_leaves - len(self.statics)
 
     def leaves_of(self, tree, asked: str) -> list:
@@ -173,7 +173,7 @@ class Tree:
         return [leaf for i, leaf in enumerate(leaves) if i not in static]
 
     def spread(self, tree, asked: str) -> list:
-        """What stands in the places of the leaves: static ones may be containers, others not."""
+        """The values at the leaves; static leaves may be containers, others may not."""
         static = dict(self.statics)
         try:
             # a static leaf may be a container, into which flatten would go
@@ -198,14 +198,14 @@ class Tree:
         return self.spec.unflatten(leaves)
 
     def example(self):
-        """The structure with ``LEAF`` for the arrays, and its static leaves: what ``of`` takes."""
+        """The structure with ``LEAF`` for arrays, and its static leaves: the argument of ``of``."""
         leaves: list[Any] = [LEAF] * self.spec.num_leaves
         for i, static in self.statics:
             leaves[i] = static
         return self.spec.unflatten(leaves)
 
     def nest(self, leaves):
-        """The structure with these leaves, and None in the places of static ones."""
+        """The structure with these leaves, and None for static ones."""
         static, rest = dict(self.statics), iter(leaves)
         return self.spec.unflatten(
             [None if i in static else next(rest) for i in range(self.spec.num_leaves)]
@@ -248,9 +248,7 @@ def _drawn(spec: optree.PyTreeSpec, leaves: Iterator) -> str:
 
 
 def named_node(name: str, fields: dict):
-    """An instance of the class that texts call ``name``; of a namedtuple like it if there is none
-    here.
-    """
+    """An instance of the class called ``name`` in texts, else of a namedtuple with these fields."""
     cls = _named.get(name)
     is_class = cls is not None and cls in _nodes and not _is_generator(cls)
     if is_class and _arguments(cls).keys() == fields.keys():

@@ -4,8 +4,8 @@ from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar
 
 P = ParamSpec("P")  # the parameters of a user's function
-Q = ParamSpec("Q")  # those of a method without its object
-R = TypeVar("R")  # its result
-C = TypeVar("C")  # what a loop carries
-A = TypeVar("A")  # what it returns beside, with has_aux
-F = TypeVar("F", bound=Callable[..., Any])  # a function that is handed back as it is
+Q = ParamSpec("Q")  # the parameters of a method without its object
+R = TypeVar("R")  # the result of a user's function
+C = TypeVar("C")  # the carried value of a loop
+A = TypeVar("A")  # the auxiliary result of a function, with has_aux
+F = TypeVar("F", bound=Callable[..., Any])  # a function that is returned as it is

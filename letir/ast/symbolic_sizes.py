@@ -1,5 +1,5 @@
-"""Symbolic sizes: whether a shape has any (``is_static_shape``), and what they are where a program
-is used for other types: ``given_sizes``, and ``resized`` attributes.
+"""Symbolic sizes: whether a shape has any (``is_static_shape``), their values for given types
+(``given_sizes``), and attributes with these values substituted (``resized``).
 """
 
 from collections.abc import Iterable
@@ -9,8 +9,7 @@ from letir.ast.types import ArrayType, Size
 
 
 def is_static_shape(shape: Iterable | None) -> bool:
-    """Whether a shape is known and every size in it is a number: False for None and for a
-    ``Size``.
+    """Whether a shape is known and all its sizes are numbers, none a ``Size``.
 
     >>> is_static_shape((2, 3)), is_static_shape((Size.named("n"), 3)), is_static_shape(None)
     (True, False, False)
@@ -24,8 +23,9 @@ def has_static_shape(kind: ArrayType | None) -> bool:
 
 
 def given_sizes(declared: Iterable, given: Iterable) -> dict:
-    """What the names in the shapes of ``declared`` types are in those of ``given`` types or arrays:
-    numbers or other sizes. Names that stand alone nowhere are left out, and what does not fit.
+    """{symbol: size} that maps the symbols in ``declared`` types to sizes of ``given`` ones.
+
+    Symbols that are nowhere a size by themselves are left out, and so are sizes that do not fit.
     """
     found: dict = {}
     for old, new in zip(declared, given, strict=True):
@@ -41,7 +41,7 @@ def given_sizes(declared: Iterable, given: Iterable) -> dict:
 
 
 def resized(attrs: Attrs, sizes: dict) -> Attrs:
-    """``attrs`` with names of sizes replaced by what they are; itself if there are none."""
+    """``attrs`` with symbolic sizes substituted; itself if there are none."""
     if not any(type(value) is tuple and _has_size(value) for value in attrs.values()):
         return attrs
     return Attrs({name: _resized(value, sizes) for name, value in attrs.items()})

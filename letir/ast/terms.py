@@ -9,9 +9,9 @@ A Lambda stores its binds flat. ``Let`` is a cursor into them, made on the way b
 ``let.body``, so that ``match f.body: case Let(bind=b, body=rest)`` works and no chain of a million
 cells exists.
 
-Terms are immutable. The four that are made once an operation (Local, Const, Bind, Let) are
-``define``d, not ``frozen``: a frozen ``__init__`` takes three times as long, which is half of what
-recording may cost.
+Terms are immutable. The four that are made for every operation (Local, Const, Bind, Let) are
+``define``d, not ``frozen``: a frozen ``__init__`` takes three times as long, half of the budget of
+recording.
 """
 
 import linecache
@@ -24,15 +24,15 @@ from letir.ast.attrs import NO_ATTRS, Attrs, token
 from letir.ast.primitive import LATE_BOUND, Primitive
 from letir.ast.types import WEAK, ArrayType
 
-_MOST_CHARACTERS = 60  # of an excerpt
+_MOST_CHARACTERS = 60  # the length of an excerpt of source code
 
 
 @frozen
 class Source:
     """A place in the user's code.
 
-    ``span``: (last line, first column, last column) of the expression; ``text``: what stands there
-    if it is known without the file, as in a program that was parsed.
+    ``span``: (last line, first column, last column) of the expression; ``text``: the code there if
+    it is known without the file, as in a parsed program.
     """
 
     file: str
@@ -47,7 +47,7 @@ class Source:
 
     @property
     def excerpt(self) -> str:
-        """The code that stands there, shortened; empty where the file cannot be read."""
+        """The code at this place, shortened; empty if the file cannot be read."""
         if self.text is not None:
             return self.text
         # read when it is shown, as tracebacks do: recording must not open files
@@ -68,7 +68,7 @@ class Source:
 class Local:
     """A name for an array, bound once; two locals are equal only if they are the same object.
 
-    ``type`` is None where it is unknown, ``name`` what the user called it, for reading only.
+    ``type`` is None if it is unknown. ``name`` is the user's name for it, only for display.
     """
 
     # not its bind: through that a program would be one chain of references, and freeing it deep
@@ -83,9 +83,7 @@ class Local:
 
 
 class _NoTypeType:
-    """The type of ``NO_TYPE``, the type of None and ``Undef`` in an operand's place (None is an
-    unknown type).
-    """
+    """The class of ``NO_TYPE``, the type of operands None and ``Undef`` (None means unknown)."""
 
     __slots__ = ()
 
@@ -101,15 +99,13 @@ NO_TYPE = _NoTypeType()
 
 @define(eq=False, repr=False)
 class Const:
-    """A Python number, None or ``Undef`` in an operand's place. It takes part in promotion,
-    weakly.
-    """
+    """A Python number, None or ``Undef`` as an operand. Numbers are promoted weakly."""
 
     value: Any
     type: Any = field(init=False)  # its weak type, or NO_TYPE
 
     def __attrs_post_init__(self):
-        self.type = WEAK.get(type(self.value), NO_TYPE)  # as a slot: type rules ask once an operand
+        self.type = WEAK.get(type(self.value), NO_TYPE)  # a slot: type rules read it often
 
     def __eq__(self, other):
         # by tokens: 1, 1.0 and True are three constants, nan is one
@@ -129,8 +125,7 @@ Arg = Local | Const
 
 
 def substitute_args(args: tuple[Arg, ...], names: Mapping[Local, Arg]) -> tuple[Arg, ...]:
-    """Operands or results, with every local in ``names`` replaced."""
-    # of locals only: the hash of a constant is Python code
+    """Operands or results with every local in ``names`` replaced."""
     return tuple([names.get(arg, arg) if type(arg) is Local else arg for arg in args])
 
 
@@ -147,11 +142,11 @@ class Bind:
     source: Source | None = None
 
     def locals(self) -> Iterator[Local]:
-        """The locals among the operands, in order, repeated where they are."""
+        """The locals among the operands in order, with repetitions."""
         return (arg for arg in self.args if type(arg) is Local)
 
     def replace(self, *, binders=None, op=None, args=None, attrs=None) -> "Bind":
-        """The same bind, of the same source line, with these fields replaced."""
+        """The same bind with these fields replaced, and the same source line."""
         return Bind(
             self.binders if binders is None else binders,
             self.op if op is None else op,
@@ -193,7 +188,7 @@ class Ret:
 
 @define(eq=False, repr=False)
 class Let:
-    """``let bind in body``: a cursor into a Lambda's binds, O(1) to make and to move on."""
+    """``let bind in body``: a cursor into a Lambda's binds, O(1) to make and to advance."""
 
     bind: Bind
     fn: "Lambda"
@@ -222,10 +217,9 @@ def _as_tuple(items: Iterable) -> tuple:
 class Lambda:
     """A closed program: parameters, binds in the order of execution, results.
 
-    ``in_tree`` and ``out_tree`` (``letir.ast.pytrees.Tree``) say how arguments and results nest;
-    None
-    for arrays in a row, and for one result or a tuple of them. Equality is alpha-equality: it sees
-    neither names nor source lines.
+    ``in_tree`` and ``out_tree`` (``letir.ast.pytrees.Tree``) describe the nesting of arguments and
+    results; None means flat arguments, and one result or a tuple of results. Equality is
+    alpha-equality, which ignores names and source lines.
     """
 
     params: tuple[Local, ...] = field(converter=_as_tuple)
@@ -242,9 +236,7 @@ class Lambda:
 
     @property
     def constants(self) -> tuple[Bind, ...]:
-        """The binds of array constants; ``bind.attrs["value"]`` is the array, ``bind.source`` the
-        line.
-        """
+        """The binds of array constants, with ``bind.attrs["value"]`` and ``bind.source``."""
         return self.memo(_constants)
 
     def with_binds(self, binds: Iterable[Bind]) -> "Lambda":
@@ -272,18 +264,17 @@ class Lambda:
         )
 
     def memo(self, analysis: Callable[["Lambda"], Any]) -> Any:
-        """``analysis(self)``, computed once: for pure functions of a program."""
-        # Keyed by the function: pass a module's, as a closure would be another key each time.
-        # An analysis that returns None would be run again.
+        """``analysis(self)``, computed once, for pure functions of a program.
+
+        ``analysis`` is the key, so pass a module-level function, not a new closure each time.
+        """
         found = self._memo.get(analysis)
         if found is None:
             found = self._memo[analysis] = analysis(self)
         return found
 
     def listing(self) -> str:
-        """The bare text: one bind a line, no types, attributes by position in the record's
-        order.
-        """
+        """The bare text: a bind a line, no types, attributes by position in the record's order."""
         return LATE_BOUND["listing"](self)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -293,7 +284,7 @@ class Lambda:
         return len(self.binds)
 
     def __bool__(self):
-        return True  # a program without binds is still a program
+        return True  # also for a program without binds
 
     def __str__(self):
         return LATE_BOUND["text"](self)

@@ -1,8 +1,7 @@
-"""What is known of a value before it exists: its dtype, its shape, and whether it is a Python
-number.
+"""Types of values: dtype, shape, and whether the value is a Python number (weak).
 
-Read ``Size`` first (a size that may be a name), then ``ArrayType``. ``ShapeDtype`` is how users
-spell a type for abstract tracing, ``Undef`` the one value of gradient programs that is no array.
+Read ``Size`` first (a symbolic size), then ``ArrayType``. Users write ``ShapeDtype`` for abstract
+tracing; ``Undef`` is the one value in gradient programs that is not an array.
 """
 
 import math
@@ -23,7 +22,7 @@ _KINDS = "biufc"  # bool, signed, unsigned, floating, complex: the dtypes of arr
 
 
 class UndefType:
-    """The type of ``Undef``, the cotangent that nobody gave: a zero without shape or dtype."""
+    """The class of ``Undef``, an undefined cotangent: a zero without shape or dtype."""
 
     __slots__ = ()
 
@@ -36,7 +35,7 @@ class UndefType:
 
 Undef = UndefType()
 
-# words that mean something else where the text of a program says a size
+# words with another meaning in the text of a program
 DTYPE_NAMES = frozenset(np.dtype(c).name for c in "?bhilBHILefdFD")
 _NO_SIZE_NAMES = frozenset(["None", "True", "False", "Undef", "nan", "inf", "complex", "lambda"])
 
@@ -69,7 +68,7 @@ def _package(frame) -> str:
 
 
 def _ordered_by(compare: Callable) -> Callable:
-    """The method that orders two sizes, where that is the same whatever their names stand for."""
+    """A comparison method for sizes that answers only if all values of the symbols agree."""
 
     def ordered(self, other):
         answer = _compared(compare, self - other) if isinstance(other, Size | int) else None
@@ -83,9 +82,9 @@ def _ordered_by(compare: Callable) -> Callable:
 
 @frozen(eq=False, repr=False)
 class Size:
-    """A size that is known by name only: a polynomial in names with integer coefficients.
+    """A symbolic size: a polynomial in names with integer coefficients.
 
-    ``terms``: sorted pairs (names of the monomial, coefficient), none of them zero.
+    ``terms``: sorted pairs (names of the monomial, coefficient), without zero coefficients.
 
     >>> n = Size.named("n")
     >>> n + 1, 2 * n, n - n, n * n
@@ -107,7 +106,7 @@ class Size:
     def named(cls, name: str) -> "Size":
         """The size called ``name``, a word.
 
-        Raises ShapeError for what is none, or means something else in the text of a program.
+        Raises ShapeError if it is not a word, or has another meaning in the text of a program.
         """
         if not re.fullmatch(r"[^\W\d]\w*", name) or name in _NO_SIZE_NAMES | DTYPE_NAMES:
             raise ShapeError(f"{name!r} cannot name a size: take a word such as n or batch_size")
@@ -115,7 +114,7 @@ class Size:
 
     @staticmethod
     def of(coefficients: dict) -> "Size | int":
-        """The polynomial with these coefficients by monomial, as an int where it is constant."""
+        """The polynomial with these coefficients by monomial, as an int if it is constant."""
         terms = tuple(sorted((names, c) for names, c in coefficients.items() if c))
         if not any(names for names, _ in terms):
             return sum(c for _, c in terms)
@@ -124,18 +123,19 @@ class Size:
 
     @property
     def names(self) -> frozenset[str]:
-        """The names that occur in it."""
+        """The names in the polynomial."""
         return frozenset(name for names, _ in self.terms for name in names)
 
     @property
     def is_internal(self) -> bool:
-        """Whether it is known when a loop has run only: its name has a leading underscore, and two
-        that are called alike need not be equal.
+        """Whether the size is known only after a loop has run.
+
+        Its name has a leading underscore, and two such sizes of the same name need not be equal.
         """
         return any(name.startswith("_") for name in self.names)
 
     def evaluate(self, sizes: dict[str, int]) -> int:
-        """The number that it is when its names have these values."""
+        """The value of the polynomial for these values of its names."""
         return sum(c * math.prod(sizes[name] for name in names) for names, c in self.terms)
 
     def __add__(self, other):
@@ -174,7 +174,7 @@ class Size:
 
     # Else range(n) or np.zeros(n) would bake one size into a program for all of them.
     def _as_number(self, *others):
-        """Raise TraceError: for computing with numbers, a number is asked for."""
+        """Raise TraceError: the operation needs a number."""
         if not all(isinstance(other, Size | int | float | complex) for other in others):
             return NotImplemented  # a traced value answers for itself
         _note_read(f"the number {self}")
@@ -199,7 +199,7 @@ class Size:
 
 
 def _compared(compare: Callable, size: Size | int) -> bool | None:
-    """``compare(size, 0)``; None where it depends on what the names stand for."""
+    """``compare(size, 0)``; None if it depends on the values of the names."""
     if type(size) is int:
         return compare(size, 0)
     factors = [c for names, c in size.terms if names]
@@ -207,13 +207,13 @@ def _compared(compare: Callable, size: Size | int) -> bool | None:
         return None
     end = size.evaluate(dict.fromkeys(size.names, 0))  # no size is negative
     beyond = end + (1 if factors[0] > 0 else -1)
-    # from ``end`` on, upwards or downwards: the same answer there, one further, and at infinity
+    # monotone from ``end`` on: compare there, one step further, and at infinity
     answers = {compare(end, 0), compare(beyond, 0), compare(factors[0], 0)}
     return answers.pop() if len(answers) == 1 else None
 
 
 def _differs(size: Size, other) -> bool | None:
-    """Whether two sizes differ whatever the names stand for; None if that depends on them."""
+    """Whether two sizes differ for all values of the names; None if it depends on the values."""
     if not isinstance(other, Size | int | float):
         return not isinstance(other, np.integer) or None
     if not isinstance(other, float):
@@ -238,8 +238,8 @@ class ArrayType:
     """The type of an array: ``dtype``, ``shape`` (of ints and ``Size``), and ``weak`` for a Python
     number.
 
-    A weak type takes part in promotion as a Python number does. Types are interned: equal ones are
-    one object. Raises DTypeError for what is no array of numbers.
+    A weak type is promoted like a Python number. Types are interned: equal types are the same
+    object. Raises DTypeError for dtypes that are not numbers or booleans.
 
     >>> ArrayType("float32", (2, Size.named("n")))
     float32[2, n]
@@ -298,9 +298,7 @@ class ArrayType:
 
 
 def number_dtype(dtype) -> np.dtype:
-    """``dtype`` in native byte order, or DTypeError if its arrays are not arrays of numbers that
-    letir knows.
-    """
+    """``dtype`` in native byte order. Raises DTypeError for dtypes that letir does not support."""
     # longdouble is refused: its bits differ from machine to machine
     dtype = np.dtype(dtype)
     if dtype.kind not in _KINDS or dtype.itemsize > (16 if dtype.kind == "c" else 8):
@@ -334,9 +332,9 @@ PYTHON_NUMBERS = frozenset(WEAK)
 
 @frozen(init=False)
 class ShapeDtype:
-    """An argument of which only the shape and dtype are known: ``trace`` with it computes nothing.
+    """The shape and dtype of an abstract argument: tracing with it computes nothing.
 
-    ``shape``: ints, or names for sizes that may differ from call to call.
+    ``shape``: ints, or names for symbolic sizes, which may differ from call to call.
 
     >>> ShapeDtype(("n", 64), "float32").type
     float32[n, 64]
@@ -366,17 +364,16 @@ class ShapeDtype:
 
 
 def broadcast_shapes(*shapes: tuple) -> tuple:
-    """The shape that these broadcast to (NumPy's rules; equal names fit, a name and a number do
-    not).
+    """The broadcast shape by NumPy's rules; equal names match, a name and a number do not.
 
-    Raises ShapeError with all shapes if they do not.
+    Raises ShapeError that lists all shapes if they do not broadcast.
     """
     out: list = [1] * max(map(len, shapes), default=0)
     for shape in shapes:
         for i, n in enumerate(shape, start=len(out) - len(shape)):
             if out[i] == 1:
                 out[i] = n
-            elif n not in (1, out[i]):  # by ==: Size has no order
+            elif n not in (1, out[i]):  # compares by ==, as sizes may have no order
                 listed = ", ".join(map(str, shapes))
                 raise ShapeError(
                     f"shapes {listed} do not broadcast: {out[i]} and {n} at axis {i - len(out)}"

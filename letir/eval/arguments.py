@@ -1,7 +1,4 @@
-"""What a program is called with [B7].
-
-Arguments are flattened and checked against the parameters, results are nested again.
-"""
+"""Arguments and results of a call [B7]: flattened, checked against parameters, nested again."""
 
 from collections.abc import Sequence
 
@@ -14,7 +11,7 @@ from letir.eval.array_modules import type_of
 def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
     """The array arguments in the order of the parameters.
 
-    Raises DTypeError if they nest differently.
+    Raises DTypeError if their nesting differs from the recorded one.
     """
     if fn.in_tree is not None:
         return fn.in_tree.leaves_of((args, kwargs), "calling the program")
@@ -24,10 +21,10 @@ def flat_arguments(fn: Lambda, args: tuple, kwargs: dict) -> list:
 
 
 def checked_arguments(fn: Lambda, leaves: list, type_of=type_of) -> list:
-    """``leaves`` if they have the types of the parameters; Python numbers widen as Python's do.
+    """``leaves`` if they have the types of the parameters; Python numbers are widened as in Python.
 
-    A parameter of unknown type takes any array. Raises ShapeError or DTypeError that lists every
-    argument that differs, and how.
+    A parameter of unknown type accepts any array. Raises ShapeError or DTypeError that lists every
+    mismatch.
     """
     if len(leaves) != len(fn.params):
         raise ShapeError(f"expected {len(fn.params)} arrays as arguments, found {len(leaves)}")
@@ -35,7 +32,7 @@ def checked_arguments(fn: Lambda, leaves: list, type_of=type_of) -> list:
     for i, param in enumerate(fn.params):
         expected = param.type
         if expected is not None and expected.weak:
-            leaves[i] = _widened(leaves[i], expected)  # in place: no second list keeps arrays alive
+            leaves[i] = _widened(leaves[i], expected)  # in place: a second list would keep arrays
         try:
             found = type_of(leaves[i])
         except DTypeError as error:
@@ -43,7 +40,7 @@ def checked_arguments(fn: Lambda, leaves: list, type_of=type_of) -> list:
             if expected is not None or leaves[i] is not Undef:
                 wrong[i] = str(error).replace("\n  ", ": ")
             continue
-        # types are interned: `is` settles all but those with named sizes, and misfits
+        # types are interned: `is` decides, except for symbolic sizes and mismatches
         if found is not expected and expected is not None:
             others.append((i, expected, found))
     if others or wrong:
@@ -52,19 +49,19 @@ def checked_arguments(fn: Lambda, leaves: list, type_of=type_of) -> list:
 
 
 def _widened(number, expected: ArrayType):
-    """A Python int or float as the float or complex that a weak parameter is."""
+    """A Python int or float converted to the float or complex type of a weak parameter."""
     kind = {"f": float, "c": complex}.get(expected.dtype.kind)
     return kind(number) if kind and type(number) in (int, float) else number
 
 
 def _check_others(fn: Lambda, others: list[tuple], wrong: dict[int, str]) -> None:
-    """Raise unless the others, (position, expected, found), fit by their named sizes [B10]."""
+    """Raise unless the other arguments (position, expected, found) fit by symbolic sizes [B10]."""
     sizes = sizes_of([(expected, found) for _, expected, found in others])
     misfits = [(i, e, f) for i, e, f in others if not fits(f, e, sizes)]
     wrong |= {i: f"expected {e!r}, found {_found(f)}{_remedy(f, e)}" for i, e, f in misfits}
     if not wrong:
         return
-    # ShapeError only if no dtype is wrong: who catches it would retry with other shapes
+    # ShapeError only if all dtypes are right: a caller may retry with other shapes
     only_shapes = len(misfits) == len(wrong) and all(_same_kind(f, e) for _, e, f in misfits)
     known = f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else ""
     raise (ShapeError if only_shapes else DTypeError)(
@@ -90,14 +87,14 @@ def _remedy(found: ArrayType, expected: ArrayType) -> str:
 
 
 def _same_kind(found: ArrayType, expected: ArrayType) -> bool:
-    """Whether the types differ in their shapes at most."""
+    """Whether two types differ only in their shapes."""
     return found.dtype == expected.dtype and found.weak == expected.weak
 
 
 def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
-    """What the named sizes in (expected, found) types stand for.
+    """{name: number} for the symbolic sizes in (expected, found) types.
 
-    Names that stand alone tell it first, then those in a sum such as 2*n+1.
+    Solved first from sizes that are a single name, then from sums such as 2*n+1.
     """
     met = [
         (size.terms, n)
@@ -109,7 +106,7 @@ def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
     for terms, n in met:
         match terms:
             case (((name,), 1),):
-                # the first one tells; fits() finds those that say otherwise
+                # the first occurrence decides; fits() finds contradictions
                 sizes.setdefault(name, n)
     for terms, n in met:
         match terms:
@@ -121,7 +118,7 @@ def sizes_of(pairs: Sequence[tuple[ArrayType, ArrayType]]) -> dict[str, int]:
 
 
 def fits(found: ArrayType, expected: ArrayType, sizes: dict[str, int]) -> bool:
-    """Whether ``found`` is ``expected`` with these sizes for its names; others may be any."""
+    """Whether ``found`` equals ``expected`` with these sizes for its names, others being free."""
     if not _same_kind(found, expected) or found.ndim != expected.ndim:
         return False
     for n, size in zip(found.shape, expected.shape, strict=True):
@@ -137,7 +134,7 @@ def fits(found: ArrayType, expected: ArrayType, sizes: dict[str, int]) -> bool:
 
 
 def nested_results(fn: Lambda, results: tuple):
-    """The results as the recorded function returned them."""
+    """The results, nested as the recorded function returned them."""
     if fn.out_tree is not None:
         return fn.out_tree.unflatten(results)
     return results[0] if len(results) == 1 else results

@@ -1,4 +1,4 @@
-"""The only module that knows that CuPy exists: the module of a set of arrays, and their types."""
+"""The array module (NumPy or CuPy) and types of arrays: the only module that knows CuPy."""
 
 import functools
 import sys
@@ -12,7 +12,7 @@ from letir.ast.types import WEAK, ArrayType, Size
 from letir.errors import DTypeError, LetirError
 
 _ARRAYS = (np.ndarray, np.generic)
-# By name, not class: none of these packages is imported for the sake of a message.
+# By name, not class: none of these packages is imported just for a message.
 _REFUSED = {
     "MaskedArray": "fill it first: x.filled(value)",
     "matrix": "convert it first: np.asarray(x)",
@@ -24,12 +24,12 @@ _REFUSED = {
 
 
 def cupy_module():
-    """CuPy if something has imported it (an array of its can exist only then), else None."""
+    """CuPy if it has been imported (CuPy arrays can exist only then), else None."""
     return sys.modules.get("cupy")
 
 
 def array_module(arrays: Iterable):
-    """NumPy or CuPy, whichever the arrays belong to. Raises DTypeError if they belong to both."""
+    """The array module of these arrays. Raises DTypeError for a mix of NumPy and CuPy arrays."""
     cupy = cupy_module()
     if cupy is None:
         return np
@@ -59,7 +59,7 @@ def scipy_function(xp, part: str, name: str):
     try:
         import scipy
 
-        module = getattr(scipy, part)  # SciPy loads its parts when they are asked for
+        module = getattr(scipy, part)  # SciPy loads subpackages on first use
     except (ImportError, AttributeError) as error:
         raise LetirError(
             f"scipy.{part} is needed to compute this, and cannot be imported: {error}\n"
@@ -69,7 +69,7 @@ def scipy_function(xp, part: str, name: str):
 
 
 def _cupyx_function(part: str, name: str):
-    """The function of this name of CuPy, which has some of SciPy's."""
+    """CuPy's version of a SciPy function."""
     try:
         import cupyx.scipy.linalg
         import cupyx.scipy.special
@@ -86,8 +86,8 @@ LATE_BOUND["scipy"] = scipy_function
 
 
 def is_array(value) -> bool:
-    """Whether it is an array or a NumPy scalar."""
-    if issubclass(type(value), _ARRAYS):  # a traced value says that it is an instance
+    """Whether a value is an array or a NumPy scalar."""
+    if issubclass(type(value), _ARRAYS):  # not isinstance: a tracer claims to be an ndarray
         return True
     cupy = cupy_module()
     return cupy is not None and isinstance(value, cupy.ndarray)
@@ -96,7 +96,7 @@ def is_array(value) -> bool:
 def type_of(value) -> ArrayType:
     """The type of an array or a Python number.
 
-    Raises DTypeError that names the conversion for others [B11].
+    Raises DTypeError for other values, with the conversion to use [B11].
     """
     weak = WEAK.get(type(value))
     if weak is not None:
@@ -108,8 +108,8 @@ def type_of(value) -> ArrayType:
     if isinstance(value, Value):
         return value.type
     if kind is Size:
-        int(value)  # raises the error that says what to do
-    bases = [base.__name__ for base in kind.__mro__]  # subclasses of what is refused are refused
+        int(value)  # raises the error with the remedy
+    bases = [base.__name__ for base in kind.__mro__]  # subclasses are refused like their bases
     remedy = next((_REFUSED[name] for name in bases if name in _REFUSED), None)
     if remedy is None and is_array(value):
         return ArrayType(value.dtype, value.shape)

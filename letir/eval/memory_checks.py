@@ -1,10 +1,9 @@
-"""Whether an array belongs to nobody else, so that an update may be done in it [C2].
+"""Memory checks: whether an array is owned by one value, so that it may be updated in place [C2],
+and whether the arguments that a program writes to may be written to.
 
-The evaluator moves a value out of its environment at the last use: then the list of operands has
-the only reference. Whoever else could see the array, a caller, a result, a constant, a view of it,
-an observer, has a reference as well, and CPython counts them: the proof is the count.
-
-Arguments that a program changes: whether they can be, before anything runs.
+The evaluator moves a value out of its environment at its last use, so that the list of operands
+holds the only reference. Any other observer (a caller, a result, a constant, a view) would hold
+another one: the reference count of CPython proves sole ownership.
 """
 
 import sys
@@ -18,31 +17,31 @@ from letir.errors import TraceError
 
 
 def _references_to_first(operands: list) -> int:
-    """How many references there are to the first operand."""
+    """The reference count of the first operand."""
     return sys.getrefcount(operands[0])
 
 
 def _references_to_base(view) -> int:
-    """How many references there are to the array whose memory a view has."""
+    """The reference count of the base of a view."""
     return sys.getrefcount(view.base)
 
 
-# Counted and not said, as it differs from one CPython to the next: of what has one owner.
+# Measured, because it differs between versions of CPython: the counts of an array with one owner.
 _ALONE = _references_to_first([np.empty(1)])
 _BASE_ALONE = _references_to_base(np.empty(1)[:])
 
 
 def is_owned(xp, operands: list) -> bool:
-    """Whether the first operand is a writable array whose memory the list of operands alone has."""
+    """Whether the first operand is a writable array referenced only by the list of operands."""
     if _references_to_first(operands) > _ALONE:
         return False
     x = operands[0]
-    if type(x) is not xp.ndarray:  # a scalar, or a subclass that may keep what it likes
+    if type(x) is not xp.ndarray:  # a scalar, or a subclass, which may hold other references
         return False
     flags = x.flags
     if x.base is None:
         return flags.owndata and flags.writeable
-    # a view that is the only one of its base, such as a transpose
+    # the only view of its base, for example a transpose
     return (
         _references_to_base(x) <= _BASE_ALONE
         and type(x.base) is xp.ndarray
@@ -54,7 +53,7 @@ def is_owned(xp, operands: list) -> bool:
 
 
 def is_unfolded(x) -> bool:
-    """Whether no two elements are at one place, as they may be in a view that strides made."""
+    """Whether no two elements share an address, as they may in a view made by as_strided."""
     extent = x.itemsize
     for stride, n in sorted((abs(s), n) for s, n in zip(x.strides, x.shape, strict=True)):
         if n > 1:
@@ -65,14 +64,14 @@ def is_unfolded(x) -> bool:
 
 
 def updated(op: Primitive, xp, operands: list, attrs: Attrs):
-    """The result of an operation that may be done in the array of its first operand."""
+    """The result of an operation, computed in place in its first operand if that is owned."""
     compute = op.update if is_owned(xp, operands) else op.impl
     return compute(xp, *operands, **attrs)
 
 
 def check_writable(fn: Lambda, leaves: list, changed: tuple[int, ...]) -> None:
-    """Raise NumPy's ValueError if an array that the program changes is read-only, TraceError if it
-    overlaps another argument: which of its values that has would depend on the order of reading.
+    """Raise NumPy's ValueError if the program writes to a read-only array, TraceError if a written
+    array overlaps another argument, whose values would depend on the order of reads and writes.
     """
     for i in changed:
         array = leaves[i]

@@ -1,6 +1,6 @@
-"""Small changes to programs: rename, substitute, inline, lift free locals; to graphs and back.
+"""Renaming, substitution, inlining and lambda lifting; conversion to graphs and back.
 
-All return new programs, are linear, and share what they do not change.
+All functions return new programs, take linear time, and share unchanged parts.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -15,15 +15,15 @@ from letir.errors import LetirError, ScopeError
 
 
 def substitute(fn: Lambda, mapping: Mapping[Local, Arg]) -> Lambda:
-    """``fn`` with every use of a local in ``mapping`` replaced; parameters that are drop out."""
-    # bodies in attributes are closed: nothing of theirs is in the mapping
+    """``fn`` with every use of a local in ``mapping`` replaced; replaced parameters are removed."""
+    # bodies in attributes are closed: they use no local of the mapping
     binds = [bind.substitute(mapping) for bind in fn.binds]
     params = [param for param in fn.params if param not in mapping]
     return fn.replace(params=params, binds=binds, ret=fn.ret.substitute(mapping))
 
 
 def rename(fn: Lambda, names: Mapping[Local, str] | None = None) -> Lambda:
-    """An alpha-equal copy with fresh locals, called as ``names`` says, else as they were."""
+    """An alpha-equal copy with fresh locals, named by ``names`` or as before."""
     names = names or {}
     fresh: dict[Local, Arg] = {}
 
@@ -41,13 +41,13 @@ def rename(fn: Lambda, names: Mapping[Local, str] | None = None) -> Lambda:
 
 
 def inline(fn: Lambda, args: Sequence[Arg], builder: LetBuilder) -> tuple[Arg, ...]:
-    """Add ``fn`` applied to ``args`` to ``builder`` and return its results there."""
+    """Append the binds of ``fn`` on ``args`` to ``builder``, and return its results."""
     return builder.inline(fn, args)
 
 
 def free_locals(params: Iterable[Local], binds: Iterable[Bind], ret: Ret) -> list[Local]:
     """The locals that are used but not bound, in order of first use."""
-    bound, free = set(params), {}  # a dict: a set with an order
+    bound, free = set(params), {}  # a dict as an ordered set
     for bind in binds:
         free.update((local, None) for local in bind.locals() if local not in bound)
         bound.update(bind.binders)
@@ -58,7 +58,7 @@ def free_locals(params: Iterable[Local], binds: Iterable[Bind], ret: Ret) -> lis
 def lambda_lift(
     params: Sequence[Local], binds: Sequence[Bind], ret: Ret
 ) -> tuple[Lambda, list[Local]]:
-    """(closed Lambda, free locals): these are its last parameters, in order of first use."""
+    """(closed Lambda, free locals): its last parameters are these, in order of first use."""
     free = free_locals(params, binds, ret)
     # fresh: a local is bound in one program only
     return rename(Lambda([*params, *free], binds, ret)), free
@@ -72,7 +72,7 @@ class Node:
     args: tuple
     attrs: Attrs = NO_ATTRS
     result: int = 0
-    of: "Node | None" = None  # the node of which this is a further result
+    of: "Node | None" = None  # for a further result, the node of the first one
     source: Source | None = None
 
     @property
@@ -81,7 +81,7 @@ class Node:
         return self.of or self
 
     def __repr__(self):
-        return f"Node({self.op.name}, result {self.result})"  # not its operands: graphs share
+        return f"Node({self.op.name}, result {self.result})"  # without operands, which are shared
 
 
 @define(eq=False)
@@ -94,8 +94,8 @@ class Input:
 def to_dag(fn: Lambda) -> tuple[list[Input], list[Node | Input | Const]]:
     """(inputs, outputs) of ``fn`` as a graph, in which a shared local is a shared node.
 
-    What the outputs do not need is not in it. Raises LetirError for an operation with an effect: a
-    graph has no order in which effects happen.
+    Only nodes that outputs need are reachable. Raises LetirError for an operation with an effect: a
+    graph does not order effects.
     """
     inputs = [Input(param) for param in fn.params]
     nodes: dict[Local, Node | Input] = dict(zip(fn.params, inputs, strict=True))
@@ -113,10 +113,10 @@ def to_dag(fn: Lambda) -> tuple[list[Input], list[Node | Input | Const]]:
 def from_dag(
     outputs: Sequence[Node | Input | Const], inputs: Sequence[Input] | None = None
 ) -> Lambda:
-    """The program that computes ``outputs``; a shared node is bound once, operands before users.
+    """The program that computes ``outputs``, with a shared node bound once, operands before users.
 
-    ``inputs``: the first parameters; others follow as they are reached. Raises ScopeError for a
-    cycle.
+    ``inputs``: the first parameters; others follow in the order in which they are reached. Raises
+    ScopeError for a cycle.
     """
     params: dict[Input, Local] = {}
     locals_: dict = {}
@@ -141,7 +141,7 @@ def _operand(node, params, locals_) -> Arg:
 
 
 def _operands_first(outputs) -> list:
-    """The nodes, operands before their users: depth first, with a stack of our own."""
+    """The nodes in depth-first order, operands before their users, with an explicit stack."""
     order, state = [], {}
     stack = _producers(outputs)
     while stack:
@@ -150,7 +150,7 @@ def _operands_first(outputs) -> list:
         if state.get(node) is None and type(node) is Node:
             state[node] = "open"
             below = _producers(node.args)
-            # open are just those on the path from an output to here
+            # the open nodes are those on the path from an output to this one
             if any(state.get(arg) == "open" for arg in below):
                 raise ScopeError(f"the graph has a cycle through {node.op.name}")
             stack.extend(below)
@@ -163,6 +163,6 @@ def _operands_first(outputs) -> list:
 
 
 def _producers(nodes) -> list:
-    """The nodes that compute these, last first; constants need none."""
+    """The nodes that compute these arguments, in reverse; constants have none."""
     # reversed, for a stack: the first operand is bound first
     return [n.producer if type(n) is Node else n for n in reversed(nodes) if type(n) is not Const]

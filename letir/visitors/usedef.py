@@ -1,6 +1,6 @@
-"""Where locals are bound and used: ``UseDef`` and the use counts by which the evaluator frees.
+"""Definitions and uses of locals: ``UseDef``, and the use counts by which the evaluator frees.
 
-Both are computed once per Lambda and kept with it.
+Both are computed once per Lambda and cached on it.
 """
 
 import bisect
@@ -10,11 +10,11 @@ from attrs import define
 
 from letir.ast.terms import Bind, Lambda, Local, Ret
 
-RETURN = None  # stands for the Ret in a use
+RETURN = None  # the bind of a use in the Ret
 
 
 def use_counts(fn: Lambda) -> dict[Local, int]:
-    """How often each local is used, returns included; not those that never are."""
+    """The number of uses of each local, returns included; locals without a use are left out."""
     return fn.memo(_count)
 
 
@@ -34,7 +34,7 @@ def uses(fn: Lambda) -> "UseDef":
 
 
 def _analysis(fn: Lambda) -> "UseDef":
-    return UseDef(fn.params, fn.binds, fn.ret)  # not fn, which keeps this: a cycle would outlive it
+    return UseDef(fn.params, fn.binds, fn.ret)  # not fn: it caches this, that would be a cycle
 
 
 @define(eq=False, slots=False)
@@ -65,7 +65,7 @@ class UseDef:
         for i, term in enumerate((*self.binds, self.ret)):
             for position, arg in enumerate(term.args):
                 if type(arg) is Local:
-                    # in order: uses_left searches by bisection
+                    # in ascending order: uses_left bisects
                     found.setdefault(arg, []).append((i, position))
         return found
 
@@ -84,21 +84,20 @@ class UseDef:
         return [(binds[i] if i < len(binds) else RETURN, p) for i, p in self._uses.get(local, ())]
 
     def is_returned(self, local: Local) -> bool:
-        """Whether it is among the results."""
+        """Whether ``local`` is among the results."""
         return self.last_use(local) == len(self.binds)
 
     def last_use(self, local: Local) -> int | None:
-        """The index of the bind that uses it last, ``len(fn)`` for the return, or None."""
+        """The index of the bind that uses ``local`` last, ``len(fn)`` for the return, or None."""
         found = self._uses.get(local)
         return found[-1][0] if found else None
 
     def uses_left(self, local: Local, index: int) -> int:
-        """How many operand positions still use it when bind ``index`` is about to run."""
+        """The number of operand positions that use ``local`` at bind ``index`` or later."""
         found = self._uses.get(local, ())
         return len(found) - bisect.bisect_left(found, (index, 0))
 
     def live_at(self, index: int) -> list[Local]:
-        """The locals that are bound before bind ``index`` and used by it or later, in order."""
-        # linear in the program: to ask at every bind, go through it once with uses_left
+        """The locals bound before bind ``index`` and used at it or later, in order. Linear time."""
         bound = [*self.params, *(b for bind in self.binds[:index] for b in bind.binders)]
         return [local for local in bound if self.uses_left(local, index)]

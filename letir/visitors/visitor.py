@@ -1,7 +1,7 @@
-"""How one goes through a program without Python's stack: visitors that may answer with a tail call.
+"""Visitors that traverse a program without using Python's stack, by returning tail calls.
 
-A visit method takes the node and any further arguments (state travels in them) and returns its
-answer, or ``TailCall(node, ...)``: then the driver goes on with that node, in the same frame.
+A visit method takes a node and any further arguments, which carry the state, and returns its answer
+or ``TailCall(node, ...)``: then the driver continues with that node in the same frame.
 
 >>> from letir.ast.text.parser import parse
 >>> class Depth(ExprVisitor):
@@ -20,7 +20,7 @@ from letir.ast.terms import Const, Lambda, Let, Local, Ret
 
 
 class TailCall:
-    """The answer "go on with ``node`` and these arguments"."""
+    """A request to continue with ``node`` and these arguments."""
 
     __slots__ = ("args", "kwargs", "node")
 
@@ -29,14 +29,14 @@ class TailCall:
 
 
 class Visitor:
-    """Base of the two visitors: a table from variant to method, checked when a subclass is made."""
+    """The base of both visitors: a table from variant to method, checked when a class is made."""
 
     variants: ClassVar[dict[type, str]] = {}
     _methods: ClassVar[dict[type, Any]] = {}
 
     def __init_subclass__(cls, **kwargs):
         super().__init_subclass__(**kwargs)
-        if "variants" in cls.__dict__:  # it defines a kind of visitor, and is abstract
+        if "variants" in cls.__dict__:  # an abstract class that defines a kind of visitor
             return
         missing = [name for name in cls.variants.values() if not hasattr(cls, name)]
         if missing:
@@ -45,21 +45,21 @@ class Visitor:
         cls._methods = {variant: getattr(cls, name) for variant, name in cls.variants.items()}
 
     def visit(self, node, *args, **kwargs):
-        """The answer of the method for ``node``'s variant, after all its tail calls."""
+        """The answer of the method for the variant of ``node``, after all tail calls."""
         methods = self._methods
         while True:
             try:
                 method = methods[type(node)]  # the exact type: terms are not subclassed
             except KeyError:
                 raise self.refused(node) from None
-            # runs once a bind, nearly always without keywords: an empty ** makes a dict each time
+            # once per bind and mostly without keywords: an empty ** would make a dict each time
             answer = method(self, node, *args, **kwargs) if kwargs else method(self, node, *args)
             if type(answer) is not TailCall:
                 return answer
             node, args, kwargs = answer.node, answer.args, answer.kwargs
 
     def refused(self, node) -> TypeError:
-        """The error for what is none of the variants."""
+        """The error for a node that is not one of the variants."""
         known = " and ".join(variant.__name__ for variant in self.variants)
         remedy = ": visit its body" if type(node) is Lambda else ""
         return TypeError(f"{type(self).__name__} visits {known}, not {type(node).__name__}{remedy}")

@@ -2,8 +2,8 @@
 
 A file is a zip of ``letir.json`` (format, versions of the operations), one text a program, and the
 arrays as .npy. Nothing in it is pickled, compressed or dated: equal programs give equal bytes.
-Loading imports and executes nothing; what is no such file, or needs more than is here, is a
-ParseError.
+Loading imports and executes nothing. A file of another kind, or one that needs unknown operations,
+is a ParseError.
 """
 
 import itertools
@@ -33,8 +33,8 @@ from letir.errors import LetirError, ParseError
 _FORMAT = 1
 MOST_BYTES = 4 << 30
 _HEAD = "letir.json"
-_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can say
-_PROGRAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # it names a member: no path can be in it
+_EPOCH = (1980, 1, 1, 0, 0, 0)  # the first date that a zip can store
+_PROGRAM_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")  # names a member, so it must not be a path
 _NPY = b"\x93NUMPY\x01\x00"
 # np.load would parse the head as Python; this knows the one form that NumPy writes.
 _NPY_HEAD = re.compile(
@@ -42,7 +42,7 @@ _NPY_HEAD = re.compile(
     r"'shape': \(([0-9, ]*)\), \} *\n"
 )
 _NPY_DTYPES = {dtype.str[1:]: dtype for dtype in DTYPES.values()}  # without the byte order
-_DAMAGED = (  # what zipfile and zlib raise on bytes that are no sound zip
+_DAMAGED = (  # the exceptions of zipfile and zlib for damaged files
     # RuntimeError: encrypted members; NotImplementedError, a subclass: newer zips
     *(zipfile.BadZipFile, zlib.error, struct.error, EOFError, OSError, RuntimeError),
     *(KeyError, ValueError, OverflowError, IndexError),
@@ -52,7 +52,7 @@ _DAMAGED = (  # what zipfile and zlib raise on bytes that are no sound zip
 def save_programs(
     path: str | os.PathLike, programs: Mapping[str, Lambda], about: Mapping | None = None
 ) -> None:
-    """Write programs by name, and what JSON can say ``about`` them, to one file."""
+    """Write programs by name, and JSON data ``about`` them, to one file."""
     arrays: list[np.ndarray] = []
     texts = {}
     for name, fn in programs.items():
@@ -71,12 +71,12 @@ def save_programs(
 def load_programs(
     path: str | os.PathLike, *, max_bytes: int = MOST_BYTES
 ) -> tuple[dict[str, Lambda], dict]:
-    """The programs of a file by name, and what it says about them.
+    """(programs by name, JSON data about them) from a file.
 
-    Raises ParseError if it is no such file, is damaged, holds more than ``max_bytes``, or needs
-    operations that are not registered or are older here.
+    Raises ParseError if the file is of another kind, damaged, larger than ``max_bytes``, or needs
+    operations that are not registered or have a newer version.
     """
-    # opened here, not by zipfile: a file that is not there is an OSError, no ParseError
+    # opened here, not by zipfile: a missing file is an OSError, not a ParseError
     with open(path, "rb") as stream:
         try:
             archive = zipfile.ZipFile(stream)
@@ -92,7 +92,7 @@ def load_programs(
 
 
 def _programs(members: "_Members") -> tuple[dict[str, Lambda], dict]:
-    """What ``load_programs`` returns, from the members of a file."""
+    """The result of ``load_programs`` from the members of a file."""
     members.check_sizes()  # first: a bomb is refused before anything is unpacked
     head = _checked_head(members.read(_HEAD))
     names = (f"constants/{i}.npy" for i in itertools.count())
@@ -100,7 +100,7 @@ def _programs(members: "_Members") -> tuple[dict[str, Lambda], dict]:
     programs = {}
     for name in head["programs"]:
         try:
-            # Python's strings may hold lone surrogates, which UTF-8 has no place for
+            # Python strings may contain lone surrogates, which UTF-8 cannot encode
             text = members.read(f"{name}.txt").decode("utf-8", "surrogatepass")
         except UnicodeDecodeError as error:
             raise ParseError(f"the text is not UTF-8: {error}") from None
@@ -110,14 +110,14 @@ def _programs(members: "_Members") -> tuple[dict[str, Lambda], dict]:
 
 @define
 class _Members:
-    """The members of an open zip, of which ``left`` bytes may still be read."""
+    """The members of an open zip; ``left`` is the number of bytes that may still be read."""
 
     archive: zipfile.ZipFile
     left: int
-    last: str = _HEAD  # the member that was asked for last
+    last: str = _HEAD  # the last requested member
 
     def check_sizes(self) -> None:
-        """Raise ParseError if the members say that they are larger than what may be read."""
+        """Raise ParseError if the declared sizes of the members exceed the limit."""
         declared = sum(info.file_size for info in self.archive.infolist())
         if declared > self.left:
             raise ParseError(f"its members have {declared} bytes, max_bytes allows {self.left}")
@@ -127,17 +127,17 @@ class _Members:
         return name in self.archive.NameToInfo
 
     def read(self, name: str) -> bytes:
-        """The bytes of a member, unpacked no further than what may be read."""
+        """The bytes of a member, unpacked up to the limit."""
         self.last = name
         if not self.has(name):
             raise ParseError(f"this is no letir file, or a part of one: it has no member {name}")
         info = self.archive.getinfo(name)
-        # zipfile unpacks bzip2 and lzma without a bound on what one read gives
+        # zipfile unpacks bzip2 and lzma without a bound on the result of one read
         if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise ParseError("its compression is neither that of save nor deflate")
         try:
             with self.archive.open(info) as stream:
-                # what a member says of its size may be a lie: one byte too many tells
+                # the declared size may be a lie: one byte too many reveals it
                 content = stream.read(self.left + 1)
         except _DAMAGED as error:
             raise ParseError(f"the file is damaged: {error}") from None
@@ -148,17 +148,17 @@ class _Members:
 
 
 def _versions(programs: Iterable[Lambda]) -> dict[str, int]:
-    """The operations that occur in the programs, nested ones too, and the versions they need."""
+    """{operation name: version} for all operations in the programs, nested bodies included."""
     found: dict[str, int] = {}
     for bind in (bind for fn in programs for body in all_bodies(fn) for bind in body.binds):
         found[bind.op.name] = bind.op.version
-        # the operation that a grad_of says it is of
+        # the operation whose rule a grad_of holds
         found.update({v.name: v.version for v in bind.attrs.values() if isinstance(v, Primitive)})
     return dict(sorted(found.items()))  # sorted: the same bytes for equal programs
 
 
 def _checked_head(content: bytes) -> dict:
-    """The head of a file that can be read here: its format is known, its operations are there."""
+    """The header of a file. Raises ParseError for an unknown format or unknown operations."""
     try:
         head = json.loads(content)
     except (ValueError, RecursionError) as error:
@@ -175,7 +175,7 @@ def _checked_head(content: bytes) -> dict:
 
 
 def _check_operation(name: str, version: int) -> None:
-    """Raise ParseError if there is no such operation here, or only an older version of it."""
+    """Raise ParseError unless an operation is registered with at least this version."""
     try:
         here = primitive_named(name).version
     except LetirError as error:
@@ -186,7 +186,7 @@ def _check_operation(name: str, version: int) -> None:
 
 
 def array_from(content: bytes) -> np.ndarray:
-    """The frozen array of a .npy as NumPy writes it; what its head says is not evaluated."""
+    """The read-only array of a .npy member as written by NumPy; its header is not evaluated."""
     end = len(_NPY) + 2
     size = int.from_bytes(content[len(_NPY) : end], "little")
     head = _NPY_HEAD.fullmatch(content[end : end + size].decode("latin-1"))
@@ -198,7 +198,7 @@ def array_from(content: bytes) -> np.ndarray:
         shape = tuple([int(n) for n in head[4].split(",") if n.strip()])
         if math.prod(shape) * dtype.itemsize != len(elements):
             raise ValueError(f"shape {shape} and {len(elements)} bytes of {dtype} do not fit")
-        # NumPy does not look at the bytes of bools, and counts on their being 0 or 1
+        # NumPy does not check the bytes of booleans, and relies on 0 and 1
         if dtype.kind == "b" and elements.translate(None, b"\0\1"):
             raise ValueError("a bool is neither 0 nor 1")
         order = "F" if head[3] == "True" else "C"
@@ -208,24 +208,24 @@ def array_from(content: bytes) -> np.ndarray:
 
 
 def _write(path: Path, texts: dict[str, str], arrays: list[np.ndarray]) -> None:
-    """Write the zip beside ``path``, then put it in its place: a reader never sees half a file."""
+    """Write the zip beside ``path``, then rename it: a reader never sees a partial file."""
     beside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     try:
         with open(beside, "xb") as stream, zipfile.ZipFile(stream, "w") as archive:
             for name, text in texts.items():
                 archive.writestr(_undated(name), text.encode("utf-8", "surrogatepass"))
             for i, array in enumerate(arrays):
-                # zip64: how large a member becomes must be said when it is opened
+                # zip64: the final size of a member must be declared when it is opened
                 with archive.open(_undated(f"constants/{i}.npy"), "w", force_zip64=True) as member:
                     np.lib.format.write_array(member, array, version=(1, 0), allow_pickle=False)
         os.replace(beside, path)
-    except BaseException:  # KeyboardInterrupt too: no file is left beside
+    except BaseException:  # also KeyboardInterrupt: leave no temporary file behind
         beside.unlink(missing_ok=True)
         raise
 
 
 def _undated(name: str) -> zipfile.ZipInfo:
-    """A member that does not say when and on what system it was written."""
+    """A zip member without the time and the system of its writing."""
     info = zipfile.ZipInfo(name, _EPOCH)
     # 3 is Unix: without it the bytes would depend on the system that wrote them
     info.create_system, info.external_attr = 3, 0o644 << 16

@@ -1,7 +1,6 @@
-"""``Reader``: a text and a place in it; ``letir.ast.text.value_parser`` and
-``letir.ast.text.parser`` build on it.
+"""``Reader``: a text with a current position, the base of the value parser and the parser.
 
-Its methods pass white space and comments, then one word, and make the errors that say what was
+Its methods skip white space and comments, read one word, and raise errors that say what was
 expected, what was found, and where.
 """
 
@@ -11,7 +10,7 @@ from typing import NoReturn
 
 from letir.errors import ParseError
 
-MOST_DEPTH = 120  # levels of tuples, trees and lambdas: well within Python's default stack
+MOST_DEPTH = 120  # levels of nested tuples, trees and lambdas: well within Python's default stack
 
 _SPACE = re.compile(r"(?:\s++|#[^\n]*+)*+")
 _EXCERPT = re.compile(r"\w[\w.]{0,30}|->|\S?")
@@ -21,21 +20,21 @@ ABBREVIATED = (
 
 
 class Reader:
-    """Reads one text from ``pos`` on; each method leaves ``pos`` after what it read."""
+    """Reads one text; each method starts at ``pos`` and leaves it after what it has read."""
 
     def __init__(self, text: str):
         self.text = text
         self.pos = self.depth = 0
 
     def error(self, message: str, at: int | None = None) -> ParseError:
-        """A ParseError at ``at``, by default where the reader is."""
+        """A ParseError at ``at``, by default at the current position."""
         at = self.pos if at is None else at
         # counted when something is wrong, not while reading: a program may have 10^6 lines
         line = self.text.count("\n", 0, at) + 1
         return ParseError(message, line, at - self.text.rfind("\n", 0, at))
 
     def fail(self, expected: str) -> NoReturn:
-        """Raise the error that says what was expected and what is there."""
+        """Raise the ParseError that says what was expected and what was found."""
         self.skip()
         if self.text.startswith("...", self.pos):
             raise self.error(ABBREVIATED)
@@ -43,26 +42,26 @@ class Reader:
         raise self.error(f"expected {expected}, found {repr(found) if found else 'the end'}")
 
     def convert(self, meaning: Callable, *args, at: int):
-        """``meaning(*args)``, whose ValueError is an error of the text at ``at``."""
+        """``meaning(*args)``, with its ValueError as a ParseError at ``at``."""
         try:
             return meaning(*args)
         except (ValueError, OverflowError) as error:
             raise self.error(str(error), at) from None
 
     def skip(self, space: re.Pattern = _SPACE) -> int:
-        """Pass white space and comments; where the next word begins."""
+        """Skip white space and comments, and return the position of the next word."""
         self.pos = space.match(self.text, self.pos).end()
         return self.pos
 
     def take(self, literal: str) -> bool:
-        """Whether ``literal`` is next; then it is passed."""
+        """Skip ``literal`` if it is next, and return whether it was."""
         found = self.text.startswith(literal, self.skip())
         if found:
             self.pos += len(literal)
         return found
 
     def expect(self, literal: str) -> None:
-        """Pass ``literal``, which must be next."""
+        """Skip ``literal``, which must be next."""
         if not self.take(literal):
             self.fail(repr(literal))
 
@@ -78,7 +77,7 @@ class Reader:
         return self.accept(pattern) or self.fail(what)
 
     def items(self, close: str, item: Callable) -> tuple[list, bool]:
-        """What ``item`` reads, again and again, up to ``close``; whether a comma ends the list."""
+        """(list of items read by ``item`` up to ``close``, whether a trailing comma ends it)."""
         found, comma = [], True  # comma: whether a further item may follow
         while not self.take(close):
             if not comma:
@@ -88,7 +87,7 @@ class Reader:
         return found, comma
 
     def tuple_of(self, item: Callable) -> tuple:
-        """A tuple of what ``item`` reads, up to the closing parenthesis; of one with a comma."""
+        """A tuple of items read by ``item``, up to the closing parenthesis."""
         at = self.pos
         found, comma = self.items(")", item)
         if len(found) == 1 and not comma:
@@ -96,7 +95,7 @@ class Reader:
         return tuple(found)
 
     def descend(self) -> None:
-        """Count a level of nesting. An error leaves the count as it is: reading ends with it."""
+        """Count a level of nesting inside the block. An error ends reading, so it may stay."""
         self.depth += 1
         if self.depth > MOST_DEPTH:
             raise self.error(f"this is nested more than {MOST_DEPTH} levels deep")

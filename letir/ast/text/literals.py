@@ -1,8 +1,7 @@
-"""What single words of the text mean: numbers, strings, sizes, types and the elements of arrays.
+"""The values of single words: numbers, strings, sizes, types and the elements of arrays.
 
-Plain functions from a piece of text to a value, the inverse of what ``letir.ast.text.printer``
-writes.
-They raise ValueError or OverflowError for a piece that means nothing; readers say where it stands.
+Plain functions from a piece of text to a value, the inverses of ``letir.ast.text.printer``. They
+raise ValueError or OverflowError for a piece without a meaning; readers add its position.
 """
 
 import ast
@@ -21,15 +20,14 @@ DTYPES = {
     )
 }
 
-# Possessive quantifiers (*+ and ++): what has matched is not tried again in another way, so that no
-# text, however wrong, takes more than linear time.
+# Possessive quantifiers (*+ and ++) never backtrack, so that any text takes linear time.
 NAME = r"[^\W\d]\w*+"
 REAL = r"-?(?:[0-9]++\.?[0-9]*+|\.[0-9]++)(?:[eE][-+]?[0-9]++)?"
 _FLOAT = re.compile(rf"{REAL}|-?inf|nan")
 _INT = re.compile(r"-?[0-9]++")
 _NAN = re.compile(r"nan@([0-9a-f]++)")
 _PAIR = re.compile(r"complex\s*\(([^(),]*),([^(),]*)\)")
-_ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"  # those that repr writes
+_ESCAPE = r"\\(?:[\\'\"nrt]|x[0-9a-f]{2}|u[0-9a-f]{4}|U[0-9a-f]{8})"  # the escapes of repr
 STRING = rf"'(?:[^'\\\n]|{_ESCAPE})*+'" + rf'|"(?:[^"\\\n]|{_ESCAPE})*+"'
 _FACTOR = rf"(?:[0-9]++|{NAME})"
 SIZE = rf"-?\s*{_FACTOR}(?:\s*[-+*]\s*{_FACTOR})*+"
@@ -39,9 +37,9 @@ _LARGEST = 1 << 63
 
 
 def string_of(text: str) -> str:
-    """The string that a literal in quotes stands for."""
+    """The string of a quoted literal."""
     try:
-        return ast.literal_eval(text)  # safe: STRING has admitted one string literal, nothing else
+        return ast.literal_eval(text)  # safe: STRING matches exactly one string literal
     except SyntaxError as error:
         raise ValueError(f"this is no string: {error.msg}") from None
 
@@ -68,7 +66,7 @@ def complex_of(text: str) -> complex:
 
 
 def slice_of(text: str) -> slice:
-    """``start:stop:step``, each of them or nothing."""
+    """A slice from ``start:stop:step``, in which each part may be missing."""
     parts = (part.strip() for part in text.split(":"))
     return slice(*[int_of(part) if part else None for part in parts])
 
@@ -94,7 +92,7 @@ def dtype_of(name: str) -> np.dtype:
 
 
 def _within_64_bits(number: int) -> int:
-    """``number``, if an array can have that many elements: arithmetic of larger ones is slow."""
+    """``number``, if an array can have that many elements: larger integers are slow."""
     if abs(number) > _LARGEST:
         raise ValueError("a number in a size is beyond 64 bits")
     return number
@@ -130,7 +128,7 @@ def type_of(text: str) -> ArrayType:
 
 
 def array_of(dtype: np.dtype, shape: tuple, text: str) -> np.ndarray:
-    """The read-only array of these elements, which are separated by commas and in C order."""
+    """The read-only array of these comma-separated elements in C order."""
     if any(type(n) is Size for n in shape):
         raise ValueError("the shape of an array is made of numbers, not of names")
     pairs = dtype.kind == "c"
@@ -159,7 +157,7 @@ def _fill(dtype: np.dtype, array: np.ndarray, parts: list[str]) -> None:
     with np.errstate(over="ignore", under="ignore"):
         array[:] = [0.0 if i in bits else float_of(part) for i, part in enumerate(parts)]
     for i, pattern in bits.items():
-        # as integers: conversion between formats makes a signalling nan a quiet one
+        # as integers: float conversion would turn a signalling nan into a quiet one
         array.view(f"u{dtype.itemsize}")[i] = pattern
 
 

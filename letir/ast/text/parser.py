@@ -1,10 +1,9 @@
 """``parse``: from text to a program, the inverse of ``dumps``. The grammar is in docs/language.md.
 
-One recursive descent by regular expressions, a method for each rule of terms; read
+A recursive descent with regular expressions, a method for each rule of terms; read
 ``letir.ast.text.lexer`` first, and ``letir.ast.text.value_parser`` for the rules of values. It
-recurses once for
-each level of nesting, never for a bind. Nothing is imported or executed: whatever the text, the
-answer is a Lambda or a ParseError.
+recurses once for each level of nesting, never for a bind. Nothing is imported or executed: any text
+gives a Lambda or a ParseError.
 """
 
 import re
@@ -43,9 +42,9 @@ _TAIL = re.compile(
     r"(?:#(?:(?P<source>[^\n]*?:[0-9]++)(?=[^\S\n]*;\s*(?:%|return\b|->))|(?P<comment>[^\n]*)))?"
 )
 _AFTER_BIND = re.compile(r"[\n;}]|->|\Z")
-_SOURCE = re.compile(r"\s*(.*?):([0-9]{1,9})(?:: (.*?))?\s*")  # the condition of a guard comes last
+_SOURCE = re.compile(r"\s*(.*?):([0-9]{1,9})(?:: (.*?))?\s*")  # last, the condition of a guard
 
-# Exactly what the printer writes of most binds, blanks included; the general rules read the rest.
+# The exact form in which the printer writes most binds; the general rules read all others.
 _SIMPLE = re.compile(
     rf"[\s;]*+({_LOCAL_TEXT})(?::({_DOTTED}))?(?:: ({TYPE}))? = ({_DOTTED})"
     rf"\(({_LOCAL_TEXT}(?:, {_LOCAL_TEXT})*+)?\)(?:  # ([^\n;]*:[0-9]{{1,9}}))?\n"
@@ -53,10 +52,10 @@ _SIMPLE = re.compile(
 
 
 def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
-    """The program that ``text`` says: ``parse(dumps(f)) == f``.
+    """The program with this text: ``parse(dumps(f)) == f``.
 
-    Types may be left out and are unknown then. ``arrays``: what ``float64[3]@0`` refers to, given
-    by ``load``. Raises ParseError, with line and column, for a text that says none.
+    Omitted types are unknown. ``arrays``: the arrays for references such as ``float64[3]@0``, given
+    by ``load``. Raises ParseError with line and column for other texts.
 
     >>> parse("lambda %0, %1 { %2 = mul(%0, %1); return %2 }")
     lambda %0, %1 {
@@ -66,7 +65,7 @@ def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
     """
     parser = _Parser(text, arrays)
     try:
-        with paused_gc():  # terms are no garbage until the program goes
+        with paused_gc():  # no term becomes garbage before the program does
             return parser.program()
     except RecursionError:
         raise parser.error("this is nested deeper than what is left of Python's stack") from None
@@ -74,10 +73,10 @@ def parse(text: str, *, arrays: Sequence[np.ndarray] | None = None) -> Lambda:
 
 @define(eq=False)
 class _Scope:
-    """The locals that a body may use, by their text.
+    """The locals visible in a body, by their text.
 
-    The body of a ``grad_of`` has an ``outer`` scope: what it uses of that is lifted into
-    parameters, in order of first use.
+    The body of a ``grad_of`` has an ``outer`` scope; locals used from there are lifted into
+    parameters in order of first use.
     """
 
     bound: dict[str, Local] = field(factory=dict)
@@ -90,12 +89,12 @@ class _Scope:
         if found is None and self.outer is not None:
             captured = self.outer.find(key)
             if captured is not None:
-                # at each level on the way: a grad_of captures from the scope next to it only
+                # at each level on the way: a grad_of captures only from its immediate outer scope
                 found = self.bound[key] = self.lifted[captured] = Local(captured.type)
         return found
 
     def binds(self, key: str) -> bool:
-        """Whether the text is that of a local here or further out."""
+        """Whether a local of this text is bound here or in an outer scope."""
         return key in self.bound or (self.outer is not None and self.outer.binds(key))
 
 
@@ -119,7 +118,7 @@ class _Parser(TreeReader):
     def function(self) -> Lambda:
         """``params in TREE out TREE { body }``, in a scope of its own."""
         self.descend()
-        # no outer: a lambda is closed, only grad_of captures
+        # without an outer scope: a lambda is closed, only grad_of captures
         around, self.scope = self.scope, _Scope()
         params = self.binders() if self.text.startswith("%", self.skip()) else []
         self.enter(params)
@@ -131,7 +130,7 @@ class _Parser(TreeReader):
         return Lambda([param for _, param, _ in params], binds, ret, *trees)
 
     def binders(self) -> list[tuple[str, Local, int]]:
-        """Locals where they are bound: (text, local, place) each."""
+        """Binders, each as (text, local, position)."""
         found = []
         while True:
             at = self.skip()
@@ -154,7 +153,7 @@ class _Parser(TreeReader):
         """Binds up to ``end``, the results after it, and the closing brace."""
         binds: list[Bind] = []
         while True:
-            # again after each other bind: a long program is nearly all such lines
+            # tried again after every other bind: long programs consist mostly of such lines
             self.simple_binds(binds)
             self.skip(_BETWEEN)
             if self.accept(end):
@@ -166,10 +165,10 @@ class _Parser(TreeReader):
         return binds, ret
 
     def simple_binds(self, binds: list[Bind]) -> None:
-        """Read lines such as ``%2: float64[3] = mul(%0, %1)  # model.py:12`` while there are some.
+        """Read consecutive lines such as ``%2: float64[3] = mul(%0, %1)  # model.py:12``.
 
-        The fast path of long programs. It stops at a line that needs more, or that says something
-        for the first time: ``bind`` reads that.
+        The fast path for long programs. It stops at a line of another form, or with a type, source
+        or operation that was not seen before: ``bind`` reads that line.
         """
         if self.scope.outer is not None:  # a grad_of: find() has to lift its free locals
             return
@@ -181,13 +180,13 @@ class _Parser(TreeReader):
                 args = tuple([bound[arg] for arg in operands.split(", ")]) if operands else ()
                 op, attrs = plain[op]
                 local = Local(types[kind], name)
-            # pos is still before the line: bind reads it again, or says what is wrong
+            # pos is still before the line: bind reads it, or reports the error
             except KeyError:
                 return
             if key in bound:
                 return
             bound[key] = local
-            # an object a text, not a bind: lines repeat, and the printer caches by the object
+            # one object per text: lines repeat, and the printer caches by object
             source = sources.get(place) or self.source(place)
             binds.append(Bind((local,), op, args, attrs, source))
             self.pos = line.end()
@@ -212,7 +211,7 @@ class _Parser(TreeReader):
         return Bind(tuple([local for _, local, _ in binders]), op, args, attrs, self.line_end())
 
     def line_end(self) -> Source | None:
-        """The end of a bind, and the place in its comment."""
+        """The end of a bind, and the source line in its comment."""
         tail = _TAIL.match(self.text, self.pos)
         self.pos = tail.end()
         if tail["semicolon"] is None and not _AFTER_BIND.match(self.text, self.pos):
@@ -220,7 +219,7 @@ class _Parser(TreeReader):
         return self.source(tail["source"] or tail["comment"])
 
     def source(self, comment: str | None) -> Source | None:
-        """The place that a comment names, None if it names none."""
+        """The source line in a comment, None if there is none."""
         place = _SOURCE.fullmatch(comment) if comment else None
         if place is None:
             return None
@@ -229,7 +228,7 @@ class _Parser(TreeReader):
         return found
 
     def primitive(self, name: str, at: int) -> Primitive:
-        """The operation with this name; it is looked up, never imported."""
+        """The registered operation of this name; nothing is imported."""
         try:
             return primitive_named(name)
         except LetirError as error:
@@ -273,13 +272,13 @@ class _Parser(TreeReader):
         return self.primitive(self.need(_WORD, "the name of an operation")[0], at)
 
     def dtype(self):
-        """The value of an attribute ``dtype``: here an unknown word is not the name of a size."""
+        """The value of an attribute ``dtype``, where an unknown word is not a symbolic size."""
         at = self.skip()
         value = self.value()
         return self.convert(dtype_of, str(value), at=at) if type(value) is Size else value
 
     def arg(self) -> Arg:
-        """An operand: a local that is bound, a number, None or ``Undef``."""
+        """An operand: a bound local, a number, None or ``Undef``."""
         at = self.skip()
         local = self.accept(_LOCAL)
         if local is None:
@@ -294,7 +293,7 @@ class _Parser(TreeReader):
         return Const(value)
 
     def unbound(self, key: str, at: int) -> NoReturn:
-        """Raise the error for a local that is not bound here."""
+        """Raise the error for an unbound local."""
         what = "a lambda is closed, and a local is bound before it is used"
         raise self.error(f"{key} is not bound here: {what}", at)
 
@@ -315,7 +314,7 @@ class _Parser(TreeReader):
         op = self.operation()
         self.expect("]")
         self.expect("(")
-        # set below, after the parentheses: cotangents are operands of the scope around
+        # set below, after the parentheses: cotangents are operands in the surrounding scope
         inner = _Scope(outer=self.scope)
         cts = self.items(")", lambda: self.cotangent(inner))[0]
         self.expect("{")
@@ -342,4 +341,4 @@ class _Parser(TreeReader):
         return arg, param
 
 
-_ATTRIBUTES = {"op": _Parser.operation, "dtype": _Parser.dtype}  # those read in a way of their own
+_ATTRIBUTES = {"op": _Parser.operation, "dtype": _Parser.dtype}  # attributes with special rules

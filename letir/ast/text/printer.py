@@ -1,9 +1,8 @@
-"""Programs as text: ``dumps`` (typed, lossless, what ``parse`` reads), ``str`` (bounded) and
-``listing`` (bare).
+"""Programs as text: ``dumps`` (typed, lossless, read by ``parse``), ``str`` (bounded), ``listing``.
 
-Locals are numbered as they appear: parameters first, then binders, running through nested bodies.
-The grammar is in docs/language.md. ``Printer`` is one pass over a program; its options say what is
-written of each bind.
+Locals are numbered in order of appearance: parameters first, then binders, continuing through
+nested bodies. The grammar is in docs/language.md. A ``Printer`` makes one pass over a program; its
+options select the parts of a bind that are written.
 """
 
 import math
@@ -20,9 +19,9 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import ArrayType, Size, UndefType
 
 _NAME = re.compile(r"[A-Za-z_][\w.]*")
-_MOST_BINDS = 200  # what str shows
+_MOST_BINDS = 200  # shown by str
 _MOST_ELEMENTS = 8
-_INLINE_BODY = 4  # a grad_of body of at most this many binds stands on one line
+_INLINE_BODY = 4  # a grad_of body of at most this many binds is written on one line
 
 
 def dumps(fn: Lambda) -> str:
@@ -39,7 +38,7 @@ def dumps(fn: Lambda) -> str:
 
 
 def _text(fn: Lambda) -> str:
-    """The readable text of ``fn``: head and tail of long programs, short arrays and file names."""
+    """The readable text of ``fn``, with long programs, arrays and paths abbreviated."""
     return "".join(Printer(bounded=True).lambda_lines(fn, ""))
 
 
@@ -53,9 +52,7 @@ def listing(fn: Lambda) -> str:
 
 
 def plain(fn: Lambda, name: str = "lambda", params: list[str] | None = None) -> str:
-    """Untyped text with attributes by name, under a header ``name(%0 role, ...)``: the form of
-    [D5].
-    """
+    """Untyped text with named attributes and a header ``name(%0 role, ...)``, the form of [D5]."""
     printer = Printer(types=False, sources=False, names=False)
     roles = params or [param.name or "" for param in fn.params]
     head = ", ".join(
@@ -73,7 +70,7 @@ def html(fn: Lambda) -> str:
 
 
 def bind_text(bind: Bind) -> str:
-    """One bind on its own: locals are shown by name, or as %? where they have none."""
+    """The text of a single bind: locals are shown by name, or as %? without one."""
     printer = Printer(bounded=True, numbered=False)
     printer.numbers = dict.fromkeys(bind.locals(), "%?")
     return printer.bind_text(bind, "")
@@ -93,9 +90,7 @@ def line_of(fn: Lambda, bind: Bind) -> str:
 
 @define(eq=False)
 class Printer:
-    """Numbers locals and writes terms; ``arrays`` collects constants that are written as
-    references.
-    """
+    """Numbers locals and writes terms; ``arrays`` collects constants written as references."""
 
     types: bool = True
     names: bool = True
@@ -103,11 +98,11 @@ class Printer:
     positional: bool = False
     bounded: bool = False
     numbered: bool = True
-    bodies: bool = True  # else {...} stands for them
+    bodies: bool = True  # else written as {...}
     arrays: list | None = None
     numbers: dict[Local, str] = field(factory=dict)
     count: int = 0
-    # sources by id, which is theirs as long as the program that is printed holds them
+    # sources by id, which is valid as long as the printed program holds them
     texts: dict = field(
         factory=dict
     )  # of types and sources, of which a program has few different ones
@@ -119,8 +114,8 @@ class Printer:
         return text
 
     def skip(self, bind: Bind) -> None:
-        """Number what ``bind`` binds without writing it."""
-        # in bind_text's order: lines and errors of long programs have the numbers of dumps
+        """Number the binders of ``bind`` (and in its bodies) without writing it."""
+        # in the order of bind_text: abbreviated programs and errors show the numbers of dumps
         for binder in bind.binders:
             self.number(binder)
         for body in bodies_of(bind):
@@ -130,7 +125,7 @@ class Printer:
                 self.skip(inner)
 
     def binder(self, local: Local) -> str:
-        """Where ``local`` is bound: its number, name and type."""
+        """A binder: number, name and type."""
         text = self.numbers[local] = f"%{self.count}" if self.numbered else "%?"
         self.count += 1
         if self.names and local.name and not self.positional:
@@ -150,7 +145,7 @@ class Printer:
         trees = "".join(
             f" {k} {t.text}" for k, t in (("in", fn.in_tree), ("out", fn.out_tree)) if t is not None
         )
-        # pieces, joined by the caller: adding to a text each time would be quadratic
+        # pieces, joined by the caller: repeated concatenation would be quadratic
         pieces = [f"lambda {params}{trees} {{\n" if params else f"lambda{trees} {{\n"]
         inner = indent + "  "
         left_out = len(fn.binds) - _MOST_BINDS if self.bounded else 0
@@ -173,7 +168,7 @@ class Printer:
             numbers[a] if type(a) is Local else self.value(a.value, indent) for a in bind.args
         ]
         if len(binders) == 1:
-            # before the attributes are written: binders are numbered before what bodies bind
+            # before the attributes: binders are numbered before those in bodies
             head = self.binder(binders[0]) + " = "
         else:
             head = ", ".join([self.binder(b) for b in binders]) + (" = " if binders else "")
@@ -188,13 +183,13 @@ class Printer:
             line = f"{head}{bind.op.name}({', '.join(operands)})"
         source = bind.source
         if source is None or not self.sources:
-            return line.rstrip()  # the positional form of no operands ends in a blank
+            return line.rstrip()  # the positional form without operands ends in a blank
         line += self.texts.get(id(source)) or self.source_text(source)
-        # what Python asked, for whom a line has several conditions or is not at hand [B2]
+        # the condition that Python asked for: a line may have several [B2]
         return line + _condition_text(source) if bind.op.name == "guard" else line
 
     def source_text(self, source) -> str:
-        """The comment that says the line; kept by the object, which the binds of one line share."""
+        """The comment with the source line, cached by the Source object."""
         place = source.short if self.bounded else str(source)
         # a file's name may hold a line break, which a comment cannot
         text = self.texts[id(source)] = f"  # {place}" if len(place.splitlines()) == 1 else ""
@@ -211,15 +206,13 @@ class Printer:
         return [
             f"{name}={self.value(value, indent)}"
             for name, value in bind.attrs.items()
-            # `is` settles most; then tokens, for 0 == False and 1 == 1.0 in Python
+            # mostly decided by `is`; then by tokens, because 0 == False and 1 == 1.0 in Python
             if defaults.get(name, Required) is not value
             and (name not in defaults or token(defaults[name]) != token(value))
         ]
 
     def grad_of_text(self, bind: Bind, operands: list[str], indent: str) -> str:
-        """``grad_of[op](cts) { binds -> (results) }`` with the captured operands in the parameters'
-        places [D5].
-        """
+        """``grad_of[op](cts) { binds -> (results) }`` with captured operands substituted [D5]."""
         n_cts, body = bind.attrs["n_cts"], bind.attrs["body"]
         # what Scope.find (parser) undoes
         self.numbers.update(zip(body.params, operands, strict=True))
@@ -240,7 +233,7 @@ class Printer:
     def value(self, value, indent: str) -> str:
         """An attribute or a constant, as ``parse`` reads it back."""
         kind = type(value)
-        # exact types: np.float64 is a float, and its repr is another text
+        # exact types: np.float64 is a float with another repr
         if kind in (int, bool, str, type(None), Size, UndefType, Here, ArrayType):
             return repr(value)
         if kind is float:
@@ -267,7 +260,7 @@ class Printer:
         return repr(value)
 
     def array(self, value: np.ndarray) -> str:
-        """An array: its type and its elements in a row."""
+        """An array: its type and its elements in C order."""
         kind = f"{value.dtype.name}[{', '.join(map(str, value.shape))}]"
         if self.arrays is not None:
             self.arrays.append(value)
@@ -282,20 +275,19 @@ class Printer:
 
 
 def _condition_text(source) -> str:
-    """What a comment says behind the line of a guard: the user's condition, as far as it is known.
+    """The part of a guard's comment after the source line: the user's condition, if known.
 
-    No semicolon: that would end a comment in a program on one line.
+    Without semicolons, which would end a comment in a program on one line.
     """
     excerpt = source.excerpt.partition(";")[0].rstrip()
     return f": {excerpt}" if excerpt and len(str(source).splitlines()) == 1 else ""
 
 
 def is_printed_in_place(bind: Bind) -> bool:
-    """Whether a ``grad_of`` can stand with its captures substituted, so that the parser lifts them
-    back exactly.
+    """Whether the captures of a ``grad_of`` can be substituted so that the parser lifts them back.
 
-    It can if no operand is there twice and the captured ones are in the order of their first use in
-    the body.
+    That holds if no operand is repeated and the captured ones are in the order of their first use
+    in the body.
     """
     if bind.op.name != "grad_of":
         return False
@@ -321,7 +313,7 @@ def is_printed_in_place(bind: Bind) -> bool:
 
 
 def _float_text(value: float) -> str:
-    """``repr``, with the bits of a nan that is not the usual one."""
+    """``repr`` of a float; a nan with unusual bits shows them."""
     if not math.isnan(value):
         return repr(value)
     bits = struct.unpack("<Q", struct.pack("<d", value))[0]
@@ -329,7 +321,7 @@ def _float_text(value: float) -> str:
 
 
 def _array_element(value: np.generic) -> str:
-    """An element, in as few digits as bring it back exactly."""
+    """An element with the fewest digits that round-trip."""
     if value.dtype.kind == "c":
         return f"complex({_array_element(value.real)}, {_array_element(value.imag)})"
     if value.dtype.kind != "f":
@@ -342,20 +334,18 @@ def _array_element(value: np.generic) -> str:
 
 
 def float_digits(value: np.floating) -> str:
-    """The shortest text that a reader of float64 brings back exactly, also if it rounds to
-    ``value`` then.
-    """
+    """The shortest text that gives ``value`` back when read as float64 and rounded to its dtype."""
     short = (
         repr(value.item())
         if value.dtype.itemsize == 8
         else np.format_float_scientific(value, unique=True)
     )
-    # read as float64, then rounded to the dtype: twice rounded may be the neighbour
+    # double rounding, first to float64 and then to the dtype, may give the neighbour
     return short if value.dtype.type(float(short)) == value else repr(float(value))
 
 
 def _slice_text(value: slice) -> str:
-    """``start:stop:step`` without what is None."""
+    """``start:stop:step`` without the parts that are None."""
     start, stop, step = (
         "" if n is None else repr(n) for n in (value.start, value.stop, value.step)
     )

@@ -1,6 +1,6 @@
 """``ValueReader``: reads constants and attributes; ``TreeReader`` reads trees as well.
 
-What single words mean is in ``letir.ast.text.literals``; the tables at the end say who reads what.
+The values of single words are in ``letir.ast.text.literals``; the tables below list the readers.
 """
 
 import re
@@ -41,8 +41,8 @@ _TREES = {"in": re.compile(r"in(?!\w)"), "out": re.compile(r"out(?!\w)")}
 
 _SLICE = r"(?P<slice>(?:-?[0-9]++\s*+)?:(?:\s*+-?[0-9]++)?(?:\s*+:(?:\s*+-?[0-9]++)?)?)"
 _STRINGS = rf"(?P<string>{STRING})"
-# Tried from first to last, so that the order counts: what begins with a word and a bracket before
-# words, floats before ints, both before sizes (2*n+1), of which they are a beginning.
+# Tried in this order: words followed by a bracket before plain words, floats before ints, both
+# before sizes such as 2*n+1, which may start with an int.
 _LITERALS = (
     _STRINGS,
     r"(?P<complex>complex\s*+\([^()]*+\))",
@@ -57,14 +57,14 @@ _LITERALS = (
     r"(?P<here>@[0-9]*+)",
 )
 _TEXT = re.compile(_STRINGS)
-# without SLICE: the keys of a dict stand before a colon
+# without SLICE: a colon follows the keys of a dict
 _LITERAL = re.compile("|".join(_LITERALS))
 _VALUE = re.compile("|".join([_SLICE, *_LITERALS]))
 _WORDS = {"None": None, "True": True, "False": False, "Undef": Undef}
 
 
 class ValueReader(Reader):
-    """Reads values and trees. ``arrays`` are those that a file holds beside its text."""
+    """Reads values and trees. ``arrays``: the arrays stored in a file beside its text."""
 
     def __init__(self, text: str, arrays: Sequence[np.ndarray] | None = None):
         super().__init__(text)
@@ -76,7 +76,7 @@ class ValueReader(Reader):
         raise NotImplementedError("the parser of terms reads lambdas")
 
     def type_at(self, text: str | None, at: int) -> ArrayType | None:
-        """The type with this text; equal texts are read once."""
+        """The type with this text, cached."""
         found = self.types.get(text)
         if found is None and text is not None:
             found = self.types[text] = self.convert(type_of, text, at=at)
@@ -99,7 +99,7 @@ class ValueReader(Reader):
         return _READERS[found.lastgroup](self, found[0], at)
 
     def word(self, text: str, at: int):
-        """A lambda, a word with a meaning of its own, a dtype, or else the name of a size."""
+        """A lambda, a word with a special meaning, a dtype, or else a symbolic size."""
         if text == "lambda":
             return self.function()
         if text in _WORDS:
@@ -107,7 +107,7 @@ class ValueReader(Reader):
         return DTYPES[text] if text in DTYPES else self.convert(size_of, text, at=at)
 
     def array(self, text: str, at: int) -> ArrayType | np.ndarray:
-        """A type; an array if elements or a reference to an array of the file follow."""
+        """A type, or an array if elements or a reference to a stored array follow."""
         kind = self.type_at(text, at)
         if self.text.startswith("{", self.pos):
             return self.elements(kind, at)
@@ -130,7 +130,7 @@ class ValueReader(Reader):
         return self.convert(array_of, kind.dtype, kind.shape, written, at=at)
 
     def referred(self, kind: ArrayType, index: int, at: int) -> np.ndarray:
-        """The array of the file with this number, which must be of the type that the text says."""
+        """The stored array of this number, which must have the stated type."""
         if self.arrays is None:
             raise self.error(f"@{index} is an array of a file: load the file", at)
         if index >= len(self.arrays):
@@ -160,7 +160,7 @@ class TreeReader(ValueReader):
         node = self.tree()
         try:
             return Tree.of(node)
-        except Exception as error:  # classes of the user's may be in it, and do as they like
+        except Exception as error:  # constructors of users' classes may raise anything
             raise self.error(f"no tree can be made of this: {error}", at) from None
 
     def tree(self):
@@ -174,7 +174,7 @@ class TreeReader(ValueReader):
         return node
 
     def leaf(self) -> Leaf:
-        """A leaf that is no static one."""
+        """A leaf that is not static."""
         return LEAF
 
     def children(self) -> tuple:
