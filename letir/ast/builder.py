@@ -206,10 +206,10 @@ class _At:
     def add(self, new) -> "Value":
         """A copy of x with ``new`` added at ``item``; repeated indices add up, as in np.add.at."""
         return PRIMITIVES["index_add"](self.value, self.item, new)
-    """Whether an index is one boolean array over the leading axes of ``x``, of unknown values.
+
 
 def _is_mask_of(item, x: "Value") -> bool:
-    """Whether an index is one boolean array over the leading axes of ``x``, known only at run time."""
+    """Whether an index is one boolean array over the leading axes of ``x``, a Value."""
     if not isinstance(item, Value) or item.type is None or x.type is None:
         return False
     return item.dtype.kind == "b" and 0 < item.ndim <= x.ndim and x.shape[: item.ndim] == item.shape
