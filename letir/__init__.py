@@ -132,6 +132,9 @@ __all__ = [name for name in sorted({*_HOME, *_NAMESPACES}) if name not in _SHADO
 # What a package calls that stands to the right of it: loaded at the first call, and by whoever
 # looks up a name before anything else has loaded it: in a file, in a pickle, by a builder.
 _LATE_BOUND = {
+    "ad.forward": ("push",),
+    "ad.pullback": ("differentiate_body", "pull"),
+    "ad.remat.policies": ("with_policy",),
     "ast.alpha_equality": ("equal", "hash"),
     "ast.text.printer": ("bind_text", "html", "listing", "text"),
     "eval.array_modules": ("scipy",),

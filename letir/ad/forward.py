@@ -14,7 +14,7 @@ from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import carries_derivative, strong_type
 from letir.ast.error_locations import error_at_bind
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import is_final
+from letir.ast.primitive import LATE_BOUND, is_final
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError
 from letir.passes.lowering import without_combinators
@@ -49,7 +49,7 @@ class _Forward(ExprVisitor):
         if not any(carries_derivative(binder) for binder in bind.binders):
             return
         try:
-            rule = rule_body("jvp", bind, mask, None, _push)
+            rule = rule_body("jvp", bind, mask, None)
         except LetirError as error:
             raise error_at_bind(error, bind) from None
         places = bind.args + bind.binders
@@ -179,3 +179,4 @@ def _push(fn: Lambda, args: list[Value], tangents) -> tuple[Value | None, ...]:
 
 
 _push.program, _push.linear = jvp_program, linear_program  # as for reverse mode
+LATE_BOUND["push"] = _push

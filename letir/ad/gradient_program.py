@@ -5,6 +5,7 @@ transform.
 they fit.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from attrs import evolve, frozen
@@ -21,6 +22,8 @@ from letir.errors import ShapeError
 from letir.eval.arguments import checked_arguments, flat_arguments
 from letir.eval.array_modules import array_module
 from letir.eval.evaluator import Evaluator, run_flat
+
+Policy = str | Callable[[Bind], bool]  # which values are residuals, see letir.ad.remat.policies
 
 
 class Captures:
@@ -59,9 +62,8 @@ class Captures:
     def params(self) -> list[Local]:
         """The captured locals: inputs, then results, each in the order of their positions."""
         # sorted: the positions that a Gradient tells are in the order of these parameters
-        return [self.fn.params[i] for i in sorted(self.inputs)] + [
-            self.results[i] for i in sorted(self.outputs)
-        ]
+        inputs = map(self.fn.params.__getitem__, sorted(self.inputs))
+        return [*inputs, *map(self.results.__getitem__, sorted(self.outputs))]
 
     def primal(self) -> Lambda:
         """``fn`` with the temporaries as further results."""

@@ -10,7 +10,6 @@ from collections.abc import Collection, Iterator
 import numpy as np
 
 from letir.ad.linearity_of_bodies import depending, is_told_by_bodies, obstacle_in_bodies
-from letir.ad.reverse import pull
 from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.error_locations import source_line
@@ -158,7 +157,7 @@ def _rule_of(bind: Bind, needed: set[Local], mask: tuple | None = None) -> RuleB
     the mask.
     """
     mask = mask or tuple(map(carries_derivative, bind.binders))
-    return rule_body("vjp", bind, mask, needed, pull)
+    return rule_body("vjp", bind, mask, needed)
 
 
 def _dependent(bind: Bind, chosen: set[Local]) -> list[Local]:

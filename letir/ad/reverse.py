@@ -7,30 +7,30 @@ and all others stand on that. The conventions are those of docs/semantics.md, D1
 """
 
 from collections.abc import Callable, Sequence
-from itertools import chain
+from operator import attrgetter
 
-from letir.ad.gradient_program import Captures, Gradient
-from letir.ad.remat.policies import Policy, with_policy
+from letir.ad.gradient_program import Captures, Gradient, Policy
+from letir.ad.loop_residuals import LoopResiduals
 from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ad.symbolic_zeros import UNDEFINED
 from letir.ast.attrs import NO_ATTRS
-from letir.ast.builder import LetBuilder, Value
+from letir.ast.builder import LetBuilder
 from letir.ast.derivative_types import carries_derivative, strong_type
 from letir.ast.error_locations import error_at_bind
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import LATE_BOUND, Primitive
 from letir.ast.terms import Arg, Bind, Lambda, Let, Local, Ret
 from letir.errors import LetirError, MissingRule, ShapeError
 from letir.ops.autodiff.gradient_steps import autograd_add, grad_of
-from letir.ops.control_flow.loop_analysis import has_fixed_shape, restore_number_results
 from letir.ops.elementwise.ufuncs import add
-from letir.passes.lowering import without_combinators, without_writes
+from letir.passes.lowering import lowered
 from letir.passes.memory.aliases import copy_outliving_views
 from letir.passes.peephole_rules.negation_sinking import sink_negations
 from letir.passes.peephole_rules.sum_merging import combine_sums
 from letir.visitors.visitor import ExprVisitor, TailCall
 
 DEFINED = (True,)
+_op_of, _may_update = attrgetter("op"), attrgetter("op.update")
 
 
 class Reverse(ExprVisitor):
@@ -57,7 +57,7 @@ class Reverse(ExprVisitor):
             # a loop, not any(...): a generator would be a Python frame for every bind
             for arg in bind.args:
                 if type(arg) is Local and arg in needed:
-                    made = [binder for binder in bind.binders if carries_derivative(binder)]
+                    made = list(filter(carries_derivative, bind.binders))
                     if made:
                         needed.update(made)
                         trail.append(bind)
@@ -112,12 +112,12 @@ class Reverse(ExprVisitor):
 
     def captured(self, rule: RuleBody, bind: Bind) -> list:
         """The primal values that the rule reads."""
-        capture, places = self.capture, bind.args + bind.binders
-        return [capture(places[i]) for i in rule.captured]
+        # no comprehension: before Python 3.12 each is a frame, for every bind
+        return list(map(self.capture, map((bind.args + bind.binders).__getitem__, rule.captured)))
 
     def rule(self, bind: Bind) -> RuleBody:
         """The rule for whatever cotangents the run will find."""
-        return rule_body("vjp", bind, None, None, pull)
+        return rule_body("vjp", bind, None, None)
 
     def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:
         """``grad_of[bind.op]``."""
@@ -155,7 +155,7 @@ class Direct(Reverse):
 
     def rule(self, bind: Bind) -> RuleBody:
         """The rule for these cotangents and operands."""
-        return rule_body("vjp", bind, self.mask(bind), self.needed, pull)
+        return rule_body("vjp", bind, self.mask(bind), self.needed)
 
     def mask(self, bind: Bind) -> tuple[bool, ...]:
         """Which results have a cotangent."""
@@ -165,8 +165,10 @@ class Direct(Reverse):
 
     def emit(self, rule: RuleBody, bind: Bind, captured: list) -> tuple:
         """The rule's binds."""
-        cts = self.cotangents
-        operands = [cts.pop(binder) for binder in bind.binders if binder in cts]
+        cts, operands = self.cotangents, []
+        for binder in bind.binders:
+            if binder in cts:
+                operands.append(cts.pop(binder))
         return rule.emit(self.emitter, operands + captured)
 
 
@@ -194,31 +196,38 @@ def differentiate(
       %3, %4 = grad_of[mul](%0) { %5 = mul(%0, %2); %6 = mul(%0, %1) -> (%5, %6) }
       return (%3, %4)
     """
-    f = without_combinators(without_writes(f))
-    again = _gradients(f, requires_grad, defined)
-    return with_policy(again(), policy, exact=exact, again=again)
+    return differentiate_lowered(
+        lowered(f), requires_grad, defined=defined, policy=policy, exact=exact
+    )
 
 
-def _differentiate_body(
-    f: Lambda, requires_grad: Sequence[bool] | None = None, *, defined: Sequence[bool]
+def differentiate_lowered(
+    f: Lambda,
+    requires_grad: Sequence[bool] | None = None,
+    *,
+    defined: Sequence[bool] | None = None,
+    policy: Policy = "keep_all",
+    exact: bool = False,
 ) -> Gradient:
-    """``differentiate`` of what runs again and again: what it keeps has the same shape each time,
-    so that a loop can stack it; what has not is computed again.
-    """
-    again = _gradients(without_combinators(without_writes(f)), requires_grad, defined, even=True)
+    """``differentiate`` of a program that ``passes.lowering.lowered`` has made."""
+    again = recorder(f, requires_grad, defined)
     gradient = again()
-    if all(map(has_fixed_shape, gradient.f.ret.args[gradient.f_real_outputs :])):
+    if policy == "keep_all" and not exact:
         return gradient
-    return with_policy(gradient, _keeps_even, again=again)
+    return LATE_BOUND["with_policy"](gradient, policy, exact=exact, again=again)
 
 
-def _keeps_even(bind: Bind) -> bool:
-    """The policy that keeps what has the same shape each time."""
-    return all(map(has_fixed_shape, bind.binders))
+def recorder(
+    f: Lambda,
+    requires_grad: Sequence[bool] | None,
+    defined: Sequence[bool] | None,
+    *,
+    fixed_shapes: bool = False,
+) -> Callable[..., Gradient]:
+    """A function that differentiates ``f``, and takes locals that become temporaries.
 
-
-def _gradients(f: Lambda, requires_grad, defined, *, even: bool = False):
-    """A function that differentiates, and has further values as temporaries."""
+    ``fixed_shapes``: loops give the residuals whose shapes do not depend on values, no others.
+    """
     if requires_grad is None:
         requires_grad = [True] * len(f.params)
     if len(requires_grad) != len(f.params):
@@ -230,42 +239,38 @@ def _gradients(f: Lambda, requires_grad, defined, *, even: bool = False):
         raise ShapeError(
             f"differentiate: {len(f.ret.args)} results, {len(defined)} flags in defined"
         )
-    inputs = [i for i, p in enumerate(f.params) if requires_grad[i] and carries_derivative(p)]
-    saved: dict[int, Bind] = {}
+    pairs = zip(f.params, requires_grad, strict=True)
+    inputs = [i for i, (p, flag) in enumerate(pairs) if flag and carries_derivative(p)]
+    loops = LoopResiduals(fixed_shapes=fixed_shapes)  # for all runs: their binders are the same
 
-    @paused_gc()
     def recorded(temporaries: Sequence[Local] = ()) -> Gradient:
-        return _Recording(f, defined, saved, temporaries, even=even).gradient(inputs)
+        return _Recording(f, defined, loops, temporaries).gradient(inputs)
 
     return recorded
 
 
 class _Recording:
     """The state of one ``differentiate``: a builder, the captures, and the vjp parameters by result
-    position. ``saving`` are loops, by the id of the bind of ``f``, that give their residuals;
-    ``temporaries`` are captured whether or not a rule reads them. ``even``: residuals of loops are
-    kept where they have the same shape each time that ``f`` runs.
+    position. ``temporaries`` are captured whether or not a rule reads them.
     """
 
     def __init__(
         self,
         f: Lambda,
         defined: Sequence[bool] | None,
-        saving: dict[int, Bind],
-        temporaries: Sequence[Local] = (),
-        *,
-        even: bool = False,
+        loops: LoopResiduals,
+        temporaries: Sequence[Local],
     ):
-        self.even = even
         self.f, self.defined, self.builder = f, defined, LetBuilder()
-        self.saving, self.temporaries = saving, temporaries
+        self.loops, self.temporaries = loops, temporaries
         self.captures = Captures(f)
         self.vjps: dict[int, Local] = {}  # of results and temporaries, by position
         self.late: dict[Local, Local] = {}  # of temporaries, by local
         if defined is None:
-            self.reverse = Reverse(self.builder, self.capture, self.late.get, self.saved)
+            self.reverse = Reverse(self.builder, self.capture, self.late.get, loops.saved)
         else:
-            self.reverse = Direct(self.builder, self.captures.capture, self.late.get, self.saved)
+            capture = self.captures.capture
+            self.reverse = Direct(self.builder, capture, self.late.get, loops.saved)
 
     def seeds(self, ret: Ret):
         """One vjp parameter for each result position that requires grad and may have a cotangent
@@ -288,38 +293,25 @@ class _Recording:
             self.vjps[count] = self.late[local] = Local(strong_type(local.type))
         return local
 
-    def saved(self, bind: Bind, mask: tuple[bool, ...], needed: set[Local]) -> Bind:
-        """The loop with its residuals as further results, which takes its place in ``f``."""
-        known = self.saving.get(id(bind))
-        if known is None:
-            flags = [type(arg) is Local and arg in needed for arg in bind.args]
-            known = bind.op.saving(bind, flags, mask, _differentiate_body)
-            if self.even and not all(map(has_fixed_shape, known.binders[len(bind.binders) :])):
-                known = bind
-            self.saving[id(bind)] = known
-        # a residual may get a cotangent of its own [D4]
-        needed.update([binder for binder in known.binders if carries_derivative(binder)])
-        return known
-
-    def primal(self) -> Lambda:
-        """``f`` with the temporaries as further results, and loops that give their residuals."""
-        primal = self.captures.primal()
-        if not self.saving:
-            return primal
-        binds = [restore_number_results(self.saving.get(id(bind), bind)) for bind in primal.binds]
-        return primal.with_binds(list(chain.from_iterable(binds)))
-
+    @paused_gc()
     def gradient(self, inputs: list[int]) -> Gradient:
         """The Gradient for these parameters."""
         f, captures = self.f, self.captures
         cotangents = self.reverse.visit(f.body, {f.params[i] for i in inputs}, [], self.seeds)
         self.builder.params = [*self.vjps.values(), *captures.params()]
         df = self.builder.build([cotangents.get(f.params[i], UNDEFINED) for i in inputs])
-        return Gradient(
+        if self.defined is not None:  # the raw form is as [D5] says
+            # sums first: with signs carried some are differences
+            df = combine_sums(df) if self.reverse.sum in map(_op_of, df.binds) else df
+            df = sink_negations(df)
+        primal = captures.primal()
+        primal = self.loops.primal(primal) if self.loops.replaced else primal
+        if any(map(_may_update, primal.binds)):
             # what a step captures of a buffer must not keep the next from writing into it
-            f=copy_outliving_views(self.primal()),
-            # the raw form is as [D5] says; sums first: with signs carried some are differences
-            df=df if self.defined is None else sink_negations(combine_sums(df)),
+            primal = copy_outliving_views(primal)
+        return Gradient(
+            f=primal,
+            df=df,
             f_real_outputs=len(f.ret.args),
             df_input_vjps=tuple(self.vjps),
             df_input_captured_inputs=tuple(sorted(captures.inputs)),
@@ -327,50 +319,3 @@ class _Recording:
             df_output_vjps=tuple(inputs),
             out_tree=f.out_tree,
         )
-
-
-def pull(
-    fn: Lambda, args: Sequence[Value], cts, *, wanted: Sequence[bool] | None = None, known=None
-) -> tuple[Value | None, ...]:
-    """The cotangents of ``args`` for those of the results of ``fn``, emitted where ``args`` are:
-    for rules.
-
-    ``cts``: one for each result, None for zero. Results: one for each argument, None for zero.
-    ``wanted``: for which arguments; ``known``: {position: Value} of results that need not be
-    computed again.
-    """
-    cts = cts if isinstance(cts, tuple | list) else (cts,)
-    gradient = differentiate(fn, wanted, defined=[ct is not None for ct in cts])
-    builder = next(v.emitter for v in (*args, *cts) if isinstance(v, Value))
-    operands = [builder.enter(arg) for arg in args]  # numbers of a rule become constants
-    primal, given = _knowing(gradient.f, known or {})
-    outs = builder.inline(primal, [*operands, *map(builder.enter, given)])
-    captured = [operands[i] for i in gradient.df_input_captured_inputs]
-    captured += [outs[i] for i in gradient.df_input_captured_outputs]
-    found = builder.inline(
-        gradient.df, [builder.enter(cts[i]) for i in gradient.df_input_vjps] + captured
-    )
-    by_input = dict(zip(gradient.df_output_vjps, found, strict=True))
-    return tuple(
-        Value(builder, by_input[i]) if type(by_input.get(i)) is Local else None
-        for i in range(len(args))
-    )
-
-
-pull.program = _differentiate_body  # what rules of loops need, which emit no step in the place
-
-
-def _knowing(fn: Lambda, known: dict[int, Value]) -> tuple[Lambda, list[Value]]:
-    """(``fn`` with further parameters for the results that are known, these Values).
-
-    A bind is dropped if all its results are known.
-    """
-    if not known:
-        return fn, []
-    values = {fn.ret.args[i]: value for i, value in known.items()}
-    made = {b: bind for bind in fn.binds for b in bind.binders if b in values}
-    # one result that is not known needs the whole bind
-    dropped = {id(bind) for bind in made.values() if all(b in values for b in bind.binders)}
-    given = {b: values[b] for b, bind in made.items() if id(bind) in dropped}
-    binds = tuple([bind for bind in fn.binds if id(bind) not in dropped])
-    return Lambda([*fn.params, *given], binds, fn.ret), list(given.values())

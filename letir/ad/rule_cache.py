@@ -15,7 +15,7 @@ from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import LetBuilder, Value
 from letir.ast.derivative_types import strong_type
-from letir.ast.primitive import Absent, Primitive
+from letir.ast.primitive import LATE_BOUND, Absent, Primitive
 from letir.ast.terms import Bind, Const, Lambda, Local
 from letir.errors import ShapeError
 from letir.ops.autodiff.gradient_steps import instantiate_like
@@ -23,6 +23,8 @@ from letir.passes.cse import merge_equal_binds
 from letir.passes.dead_code_elimination import dead_code
 
 _bodies = BoundedCache(1 << 12)
+
+_type_of = operator.attrgetter("type")
 
 
 @frozen(eq=False)
@@ -116,9 +118,7 @@ def compiled(body: Lambda) -> tuple[tuple, tuple, Callable]:
     return tuple(constants), tuple(steps), select(body.ret.args)
 
 
-def rule_body(
-    kind: str, bind: Bind, mask: tuple | None, needed: set | None, transform: Callable
-) -> RuleBody:
+def rule_body(kind: str, bind: Bind, mask: tuple | None, needed: set | None) -> RuleBody:
     """The rule ``kind`` ("vjp" or "jvp") for ``bind``.
 
     ``mask`` says which directions there are, all of them defined; None stands for a vjp of which
@@ -147,20 +147,18 @@ def rule_body(
     elif len(args) > 2:
         first: dict[int, int] = {}
         key += [first.setdefault(id(arg), i) for i, arg in enumerate(args)]
-    key += [binder.type for binder in binders]
+    key += map(_type_of, binders)
     key = tuple(key)
     found = _bodies.get(key)
     if found is None:
         wanted = [needed is None or (type(arg) is Local and arg in needed) for arg in args]
-        found = _recorded(kind, bind, mask, wanted, transform)
+        found = _recorded(kind, bind, mask, wanted)
         if not holds_arrays(bind.attrs):  # else the arrays would stay in the cache
             _bodies[key] = found
     return found
 
 
-def _recorded(
-    kind: str, bind: Bind, mask: tuple | None, wanted: list, transform: Callable
-) -> RuleBody:
+def _recorded(kind: str, bind: Bind, mask: tuple | None, wanted: list) -> RuleBody:
     builder = LetBuilder()
     along = bind.binders if kind == "vjp" else bind.args
     mask_unknown = mask is None
@@ -178,7 +176,7 @@ def _recorded(
     outs = [values[b] for b in bind.binders]
     if mask_unknown and bind.op.results is not None:
         directions = [instantiate_like(ct, out) for ct, out in zip(directions, outs, strict=True)]
-    keywords = _keywords(bind.op, kind, transform, wanted)
+    keywords = _keywords(bind.op, kind, wanted)
     found = _run(bind.op, kind, bind.attrs, (directions, outs, args), keywords)
     results = {
         i: v for i, v in enumerate(found) if isinstance(v, Value) and (kind == "jvp" or wanted[i])
@@ -207,12 +205,13 @@ def _is_repeatable(op: Primitive) -> bool:
     return not (op.random or op.effect)
 
 
-def _keywords(op: Primitive, kind: str, transform: Callable, wanted: list[bool]) -> dict:
+def _keywords(op: Primitive, kind: str, wanted: list[bool]) -> dict:
     """What a rule of an operation that holds bodies gets beside its attributes: the transform, and
     in reverse mode for which operands a cotangent is ``wanted``, if it asks for that.
     """
     if not op.holds_lambdas:
         return {}
+    transform = LATE_BOUND["pull" if kind == "vjp" else "push"]
     asks = "wanted" in (getattr(getattr(op, kind), "__kwdefaults__", None) or ())  # keyword-only
     return {"transform": transform, "wanted": wanted} if asks else {"transform": transform}
 

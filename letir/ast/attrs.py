@@ -89,17 +89,17 @@ class Attrs(dict):
     (False, True)
     """
 
-    __slots__ = ("_token",)
+    __slots__ = ("token",)  # what equality and hash compare, computed when it is asked for
 
-    @property
-    def token(self) -> tuple:
-        """The token for equality and hashing."""
-        try:
-            return self._token
-        except AttributeError:
-            # not sorted: Primitive.complete puts every attribute into the record's order
-            self._token = tuple([(name, token(value)) for name, value in self.items()])
-            return self._token
+    token: tuple
+
+    def __getattr__(self, name: str):
+        # only while the slot is empty: afterwards it is read without a frame
+        if name != "token":
+            raise AttributeError(f"'Attrs' object has no attribute {name!r}")
+        # not sorted: Primitive.complete puts every attribute into the record's order
+        self.token = tuple([(name, token(value)) for name, value in self.items()])
+        return self.token
 
     def __eq__(self, other):
         return type(other) is Attrs and self.token == other.token

@@ -32,6 +32,8 @@ from letir.errors import DTypeError, InternalError, LetirError
 _inferred = BoundedCache(1 << 16)
 known_types = _inferred.get  # bound once, which makes the look-up as fast as a dict's
 
+_ARGS = frozenset([Local, Const])
+
 
 def result_types(op: Primitive, args: Sequence[Arg], attrs: Attrs) -> tuple[ArrayType | None, ...]:
     """The result types of a bind by the type rule of ``op``; None (unknown) if an operand's is."""
@@ -178,9 +180,10 @@ class LetBuilder:
 
         The builder must not be used afterwards.
         """
-        args = (r if type(r) in (Local, Const) else self.enter(r) for r in results)
-        ret = Ret(tuple(args))
-        return Lambda(self.params, self.binds, ret, in_tree, out_tree)
+        args = tuple(results)
+        if not _ARGS.issuperset(map(type, args)):
+            args = tuple([r if type(r) in _ARGS else self.enter(r) for r in args])
+        return Lambda(self.params, self.binds, Ret(args), in_tree, out_tree)
 
 
 class _At:

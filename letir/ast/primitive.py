@@ -5,6 +5,7 @@ derivatives ``vjp`` and ``jvp``. A rule that cannot exist is ``never(reason)``, 
 version brings ``todo(reason)``.
 """
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -189,10 +190,13 @@ class Primitive:
     attrs: dict[str, Any] = field(
         init=False
     )  # defaults, in the order of texts: of impl's signature
+    default_attrs: Attrs | None = field(init=False)  # None if one has no default
     is_differentiable: bool = field(init=False)  # in reverse mode, now or in a later version
 
     def __attrs_post_init__(self):
         self.attrs = _keywords(self.attributes or self.impl)
+        is_complete = id(Required) not in map(id, self.attrs.values())  # not ==: of arrays too
+        self.default_attrs = Attrs(self.attrs) if is_complete else None
         self.is_differentiable = not is_final(self.vjp)
         if self.memory is None:
             is_open = "." in self.name or (self.holds_lambdas and self.decompose is None)
@@ -221,6 +225,10 @@ class Primitive:
         # most operations: the shared object, tested by `is` elsewhere
         if not self.attrs and not attrs:
             return NO_ATTRS
+        # one object, with one token, for the calls that give nothing but the defaults
+        given = map(operator.is_, map(self.attrs.get, attrs), attrs.values())
+        if self.default_attrs is not None and self.attrs.keys() >= attrs.keys() and all(given):
+            return self.default_attrs
         full = {name: attrs.get(name, default) for name, default in self.attrs.items()}
         required = [name for name, value in full.items() if value is Required]
         if required or not full.keys() >= attrs.keys():  # >=: an unknown name is refused too

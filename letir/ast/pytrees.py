@@ -6,11 +6,13 @@ the data.
 """
 
 import dataclasses
+import re
 from collections import OrderedDict, defaultdict, deque, namedtuple
 from collections.abc import Iterator
 from typing import Any
 
 import attrs
+import numpy as np
 import optree
 from attrs import field, frozen
 
@@ -18,6 +20,8 @@ from letir.ast.primitive import LATE_BOUND
 from letir.errors import DTypeError
 
 NAMESPACE = "letir"
+_NAMED_NODE = re.compile(r"\w\(")  # in the repr of a spec: a node of a class that has a name
+_NAMED_NODE_FROM = len("PyTreeSpec(")
 _nodes: set[type] = set()  # the classes registered with optree
 _named: dict[str, type] = {}  # the class last seen under each name that occurs in texts
 
@@ -35,6 +39,9 @@ class Leaf:
 
 
 LEAF = Leaf()
+# Classes of which it is known that they are leaves; packages that make others add these.
+LEAF_CLASSES: set[type] = {Leaf, np.ndarray, bool, str, int, float, complex}
+LEAF_CLASSES.update([np.dtype(code).type for code in "?bhilqBHILQefdFD"])
 
 
 @frozen
@@ -56,6 +63,8 @@ class Static:
 def flatten(tree) -> tuple[list, optree.PyTreeSpec]:
     """The leaves of ``tree`` and its structure; None has no leaves."""
     leaves, spec = optree.tree_flatten(tree, namespace=NAMESPACE)
+    if LEAF_CLASSES.issuperset(map(type, leaves)):  # nearly always
+        return leaves, spec
     classes = {type(leaf) for leaf in leaves if _is_record(type(leaf))}
     if not classes:
         return leaves, spec
@@ -137,20 +146,29 @@ class Tree:
 
     spec: optree.PyTreeSpec
     statics: tuple[tuple[int, Static], ...] = ()
-    text: str = field(init=False)
+    _text: list[str] = field(factory=list, init=False)  # drawn when it is asked for
 
     def __attrs_post_init__(self):
-        leaves: list[Any] = [LEAF] * self.spec.num_leaves
-        for i, static in self.statics:
-            leaves[i] = static
-        # drawn once: every comparison of programs asks for it
-        object.__setattr__(self, "text", _drawn(self.spec, iter(leaves)))
+        if _NAMED_NODE.search(repr(self.spec), _NAMED_NODE_FROM):
+            _ = self.text  # drawing it notes the classes, which texts name
+
+    @property
+    def text(self) -> str:
+        """The nesting as text, ``*`` for an array."""
+        if not self._text:  # kept: every comparison of programs asks for it
+            leaves: list[Any] = [LEAF] * self.spec.num_leaves
+            for i, static in self.statics:
+                leaves[i] = static
+            self._text.append(_drawn(self.spec, iter(leaves)))
+        return self._text[0]
 
     @classmethod
     def of(cls, tree) -> "Tree":
         """The tree whose leaves are ``LEAF`` and ``Static``."""
         leaves, spec = flatten(tree)
-        return cls(spec, tuple((i, leaf) for i, leaf in enumerate(leaves) if type(leaf) is Static))
+        return cls(
+            spec, tuple([(i, leaf) for i, leaf in enumerate(leaves) if type(leaf) is Static])
+        )
 
     @property
     def arrays(self) -> int:
@@ -213,7 +231,7 @@ class Tree:
 
     def __eq__(self, other):
         # not the specs: a tree from a file has stand-ins for classes that are not there
-        return type(other) is Tree and self.text == other.text
+        return self is other or (type(other) is Tree and self.text == other.text)
 
     def __hash__(self):
         return hash(self.text)

@@ -209,10 +209,6 @@ class Let:
 _Expr = Let | Ret
 
 
-def _as_tuple(items: Iterable) -> tuple:
-    return items if type(items) is tuple else tuple(items)
-
-
 @frozen(eq=False, repr=False, weakref_slot=True)
 class Lambda:
     """A closed program: parameters, binds in the order of execution, results.
@@ -222,8 +218,8 @@ class Lambda:
     alpha-equality, which ignores names and source lines.
     """
 
-    params: tuple[Local, ...] = field(converter=_as_tuple)
-    binds: tuple[Bind, ...] = field(converter=_as_tuple)
+    params: tuple[Local, ...] = field(converter=tuple)
+    binds: tuple[Bind, ...] = field(converter=tuple)
     ret: Ret
     in_tree: Any = None
     out_tree: Any = None
@@ -253,7 +249,7 @@ class Lambda:
         """The same program with these fields replaced. A tree is dropped if the number of
         parameters or results that it describes changes.
         """
-        params = self.params if params is None else _as_tuple(params)
+        params = self.params if params is None else params
         ret = self.ret if ret is None else ret
         return Lambda(
             params,

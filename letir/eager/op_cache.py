@@ -10,7 +10,7 @@ from operator import itemgetter
 import numpy as np
 from attrs import frozen
 
-from letir.ad.reverse import DEFINED, pull
+from letir.ad.reverse import DEFINED
 from letir.ad.rule_cache import RuleBody, rule_body
 from letir.ast.attrs import Attrs
 from letir.ast.bodies import holds_arrays
@@ -71,7 +71,7 @@ class OpSpecialization:
             raise MissingRule(*self.missing.args)
         if mask is None or all(mask):
             return self.rule
-        return rule_body("vjp", self.bind, mask, self.needed, pull)
+        return rule_body("vjp", self.bind, mask, self.needed)
 
     def read(self, rule: RuleBody, step: TapeNode) -> Sequence:
         """The values that ``rule`` reads, from those that ``step`` saved.
@@ -220,7 +220,7 @@ def _nothing(values) -> tuple:
 def _rule(bind: Bind, needed: frozenset) -> tuple[RuleBody | None, MissingRule | None]:
     mask = DEFINED if len(bind.binders) == 1 else (True,) * len(bind.binders)
     try:
-        return rule_body("vjp", bind, mask, needed, pull), None
+        return rule_body("vjp", bind, mask, needed), None
     except MissingRule as error:
         return None, error
 

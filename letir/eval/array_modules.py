@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import Value
 from letir.ast.primitive import LATE_BOUND
 from letir.ast.types import WEAK, ArrayType, Size
@@ -93,6 +94,9 @@ def is_array(value) -> bool:
     return cupy is not None and isinstance(value, cupy.ndarray)
 
 
+_types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
+
+
 def type_of(value) -> ArrayType:
     """The type of an array or a Python number.
 
@@ -104,7 +108,11 @@ def type_of(value) -> ArrayType:
     kind = type(value)
     # exactly: subclasses may be refused below
     if kind is np.ndarray or issubclass(kind, np.generic):
-        return ArrayType(value.dtype, value.shape)
+        key = value.dtype, value.shape
+        found = _types.get(key)
+        if found is None:
+            found = _types[key] = ArrayType(*key)
+        return found
     if isinstance(value, Value):
         return value.type
     if kind is Size:

@@ -32,7 +32,9 @@ class DeadResultElimination:
         ret = fn.ret if wanted is None else Ret(tuple([fn.ret.args[i] for i in wanted]))
         live, kept, changed = set(ret.locals()), [], False
         for bind in reversed(fn.binds):
-            if not live.isdisjoint(bind.binders) or has_effect(bind):
+            if not live.isdisjoint(bind.binders) or (
+                bind.op.effect or (bind.op.holds_lambdas and has_effect(bind))
+            ):
                 found = self.bind(bind, live) if bind.op.holds_lambdas else bind
                 changed = changed or found is not bind
                 live.update([arg for arg in found.args if type(arg) is Local])

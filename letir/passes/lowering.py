@@ -3,12 +3,16 @@
 ``without_combinators``: a pass that the derivatives run first.
 """
 
+import operator
+
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Arg, Bind, Lambda, Local, substitute_args
 from letir.ops.define.records import decomposition
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.ops.elementwise.casting import copy
 from letir.visitors.substitution import substitute
+
+_is_inlined = operator.attrgetter("op.inlined")
 
 
 def without_writes(fn: Lambda) -> Lambda:
@@ -34,6 +38,11 @@ def without_writes(fn: Lambda) -> Lambda:
     return substitute(kept, values)
 
 
+def lowered(fn: Lambda) -> Lambda:
+    """``fn`` as derivatives take it: ``without_writes`` and ``without_combinators``."""
+    return without_combinators(without_writes(fn))
+
+
 def without_combinators(fn: Lambda) -> Lambda:
     """``fn`` with what ``map``, ``reduce`` and their like stand for in their place, so that values
     which a derivative reads are computed once; ``fn`` itself if there is none.
@@ -41,7 +50,7 @@ def without_combinators(fn: Lambda) -> Lambda:
     Keeps the binders that are results of these, and lines. Linear in the number of binds that come
     out.
     """
-    if not any(bind.op.inlined for bind in fn.binds):
+    if not any(map(_is_inlined, fn.binds)):
         return fn
     return fn.memo(_inline_named)
 

@@ -5,6 +5,7 @@ import inspect
 import re
 from collections.abc import Callable, Sequence
 from contextlib import contextmanager
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -33,13 +34,15 @@ _OPTIONS = ("static_argnums", "static_argnames", "abstract", "intercept", "check
 
 @frozen
 class Recording:
-    """A program, how its arguments nest, and the traced values of enclosing traces that it uses.
+    """A program, how its arguments nest, and the leaves that are no static ones.
 
-    These are its last parameters, in this order.
+    ``lifted``: the traced values of enclosing traces that it uses, which are its last parameters,
+    in this order.
     """
 
     fn: Lambda
     tree: Tree
+    leaves: list
     lifted: tuple[Tracer, ...]
 
 
@@ -85,6 +88,7 @@ def trace(
     return fn
 
 
+@paused_gc()  # a trace makes objects by the million and no garbage
 def record(
     f: Callable,
     args: tuple,
@@ -101,21 +105,15 @@ def record(
     of an enclosing trace do.
     """
     leaves, spec = flatten((args, kwargs))
-    statics, inputs = {}, []
-    for i, leaf in enumerate(leaves):
-        # exactly bool: np.bool_ is an array to NumPy, and a parameter here
-        if type(leaf) is StaticLeaf or type(leaf) in (bool, str):
-            statics[i] = leaf
-        else:
-            inputs.append(leaf)
-    fixed = [(i, Static.of(getattr(leaf, "value", leaf))) for i, leaf in statics.items()]
-    tree = Tree(spec, tuple(fixed))
-    names = [name for i, name in enumerate(leaf_names(f, args, kwargs)) if i not in statics]
+    names, inputs, statics = leaf_names(f, args, kwargs), leaves, {}
+    if not _STATIC_CLASSES.isdisjoint(map(type, leaves)):
+        statics = {i: leaf for i, leaf in enumerate(leaves) if type(leaf) in _STATIC_CLASSES}
+        names = [name for i, name in enumerate(names) if i not in statics]
+        inputs = [leaf for i, leaf in enumerate(leaves) if i not in statics]
+    tree = Tree(spec, _static_leaves(statics) if statics else ())
     with tracing(inputs, names, mode) as (new, tracers):
         new.writes, new.lifts_variables = writes is not None, lifts_variables
-        rest = iter(tracers)
-        filled = [statics[i] if i in statics else next(rest) for i in range(len(leaves))]
-        filled = [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in filled]
+        filled = _with_static(statics, tracers) if statics else tracers
         call_args, call_kwargs = spec.unflatten(filled)
         watch = Watch(f)
         try:
@@ -126,9 +124,11 @@ def record(
             raise
         if writes is KEEP:
             new.write_back()
-        fn, lifted = finished(new, result, None if _is_flat(args, kwargs, statics) else tree)
+        # each argument an array: one node for each, and three for their tuple, the keywords, both
+        is_flat = not statics and spec.num_leaves == len(args) == spec.num_nodes - 3
+        fn, lifted = finished(new, result, None if is_flat else tree)
         watch.check(fn)
-        return Recording(fn, tree, lifted)
+        return Recording(fn, tree, inputs, lifted)
 
 
 @frozen(eq=False)
@@ -138,8 +138,26 @@ class StaticLeaf:
     value: object
 
 
+# exactly bool: np.bool_ is an array to NumPy, and a parameter here
+_STATIC_CLASSES = frozenset([StaticLeaf, bool, str])
+
+
+def _static_leaves(statics: dict[int, object]) -> tuple[tuple[int, Static], ...]:
+    """What a tree has of the static arguments, by their places among the leaves."""
+    return tuple([(i, Static.of(getattr(leaf, "value", leaf))) for i, leaf in statics.items()])
+
+
+def _with_static(statics: dict[int, object], tracers: Sequence) -> list:
+    """The arguments of the call: traced values, and the static ones in their places."""
+    rest = iter(tracers)
+    found = [statics[i] if i in statics else next(rest) for i in range(len(statics) + len(tracers))]
+    return [leaf.value if type(leaf) is StaticLeaf else leaf for leaf in found]
+
+
 def mark_static(f, args: tuple, kwargs: dict, argnums, argnames) -> tuple[tuple, dict]:
     """The arguments with the static ones wrapped. Raises TraceError for one that is not there."""
+    if argnums == () == argnames:
+        return args, kwargs
     argnums = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     argnames = (argnames,) if isinstance(argnames, str) else tuple(argnames)
     names = positional_names(f)[: len(args)]
@@ -192,6 +210,8 @@ def _parameters_of(f) -> dict[str, inspect.Parameter]:
 
 def positional_names(f) -> list[str]:
     """The names of the positional parameters of ``f``, as far as they are known."""
+    if type(f) is FunctionType and not f.__dict__:  # no wrapper of another function
+        return list(f.__code__.co_varnames[: f.__code__.co_argcount])
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     return [p.name for p in _parameters_of(f).values() if p.kind in kinds]
 
@@ -207,22 +227,17 @@ def _refuse_ambiguous_options(f) -> None:
         )
 
 
-def _is_flat(args: tuple, kwargs: dict, statics: dict) -> bool:
-    """Whether the arguments are arrays in a row, so that no tree is needed."""
-    if kwargs or statics:
-        return False
-    return all(optree.treespec_is_leaf(optree.tree_structure(a, namespace=NAMESPACE)) for a in args)
-
-
 def leaf_names(f, args: tuple, kwargs: dict) -> list[str | None]:
     """A name for each leaf: the parameter, then its path; None where there is none."""
     names = positional_names(f)
     found = []
-    for path in optree.tree_paths((args, kwargs), namespace=NAMESPACE):
-        kind, key = path[:2]  # 0: positional, by place; 1: by keyword
-        if kind == 0:
-            key = names[key] if key < len(names) else f"arg{key}"
-        name = ".".join(re.sub(r"\W", "_", str(part)) for part in (key, *path[2:]))
+    for kind, place, *rest in optree.tree_paths((args, kwargs), namespace=NAMESPACE):
+        key = place  # by keyword
+        if kind == 0:  # by position
+            key = names[place] if place < len(names) else f"arg{place}"
+        name = re.sub(r"\W", "_", str(key))
+        if rest:
+            name = ".".join([name, *[re.sub(r"\W", "_", str(part)) for part in rest]])
         found.append(name if re.fullmatch(r"[A-Za-z_][\w.]*", name) else None)
     return found
 
@@ -236,8 +251,7 @@ def tracing(inputs: list, names: list, mode: str):
     outer, new = ACTIVE.get(), opened(mode)
     try:
         ACTIVE.set(new)
-        with paused_gc():  # a trace makes objects by the million and no garbage
-            yield new, [parameter(new, *pair) for pair in zip(inputs, names, strict=True)]
+        yield new, [parameter(new, *pair) for pair in zip(inputs, names, strict=True)]
     finally:
         ACTIVE.set(outer)
         new.close()
@@ -281,7 +295,7 @@ def finished(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tr
     # (y,) is not y: a tuple of one needs its tree
     in_a_row = len(leaves) != 1 and spec == optree.tree_structure(tuple(leaves))
     plain = optree.treespec_is_leaf(spec) or in_a_row
-    lifted = tuple(outer for outer, _ in new.lifted.values())
+    lifted = tuple([outer for outer, _ in new.lifted.values()]) if new.lifted else ()
     # lifted values are further parameters, which the tree of arguments has no place for
     return new.build(args, None if lifted else in_tree, None if plain else Tree(spec)), lifted
 

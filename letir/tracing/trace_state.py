@@ -5,6 +5,7 @@ of an enclosing trace becomes a parameter, an array a constant), emits the bind 
 line, and, in a concrete trace, computes it.
 """
 
+import operator
 import threading
 import weakref
 from contextvars import ContextVar
@@ -17,7 +18,7 @@ from letir.ast.error_locations import error_at
 from letir.ast.primitive import PRIMITIVES, Primitive, result_count, results_tuple
 from letir.ast.symbolic_sizes import given_sizes, resized
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
-from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, UndefType
+from letir.ast.types import PYTHON_NUMBERS, ShapeDtype, Size, UndefType
 from letir.errors import DTypeError, EscapedTracerError, GuardError, TraceError
 from letir.eval.array_modules import is_array
 from letir.eval.evaluator import Environment, compute
@@ -29,6 +30,8 @@ from letir.tracing.mutation.views import PUTS, viewed
 from letir.tracing.numpy_protocols.errstate_regions import current_state, in_error_state, is_silent
 from letir.tracing.operands import as_array, captured_array, check_type
 from letir.tracing.source_locations import at_user, error_at_user_line, user_place
+
+_type_of = operator.attrgetter("type")
 
 
 class Absent:
@@ -73,7 +76,8 @@ class Trace(ChangesArguments, LetBuilder):
         trace, or a type.
         """
         local = self.param(kind, name).arg
-        watch(self, kind)
+        if kind is not None and Size in map(type, kind.shape):
+            watch(self)
         self.note_argument(local, given)
         if self.mode is LAZY:
             self.known[local] = given
@@ -101,7 +105,7 @@ class Trace(ChangesArguments, LetBuilder):
         )
         # 3: the two frames between here and the user's are letir's for sure
         source, name = user_place(3)
-        types = tuple([arg.type for arg in args])
+        types = tuple(map(_type_of, args))
         found = known_types((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
         if found is None or op.results is not None or op.name in PUTS:
             self.source = source
@@ -316,7 +320,8 @@ class Trace(ChangesArguments, LetBuilder):
     def close(self) -> None:
         """End the trace: nothing can be recorded any more, and no value is kept."""
         self.is_open = False
-        unwatch(self)
+        if self.watches_sizes:
+            unwatch(self)
         # a tracer may outlive its trace, in a closure: the trace keeps no array alive then
         self.known, self._frozen, self._copies = {}, {}, {}
         self.forget_changes()

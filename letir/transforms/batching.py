@@ -10,7 +10,6 @@ from collections.abc import Callable, Sequence
 
 from attrs import frozen
 
-from letir.ad.reverse import pull
 from letir.ad.rule_cache import Steps, compiled, rule_body
 from letir.ast.attrs import NO_ATTRS, token
 from letir.ast.bodies import holds_arrays
@@ -218,7 +217,7 @@ def _gradient_of_slices(op: Primitive, kinds: tuple, forward: Lambda, attrs: dic
     outs = tuple([Local(arg.type) for arg in forward.ret.args])
     bind = Bind(outs, op, args, op.complete(attrs))
     # None for needed: which operands require grad is known only where the batch is differentiated
-    rule = rule_body("vjp", bind, (True,) * len(outs), None, pull)
+    rule = rule_body("vjp", bind, (True,) * len(outs), None)
     params, count = rule.body.params, len(outs)
     # scripts take cotangents last
     program = Lambda([*params[count:], *params[:count]], rule.body.binds, rule.body.ret)

@@ -4,9 +4,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any, overload
 
-from letir.ad.gradient_program import Gradient
+from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.remat.cost_model import recomputation
-from letir.ad.remat.policies import GRADES, Policy, check_policy
+from letir.ad.remat.policies import GRADES, check_policy
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder
 from letir.ast.pytrees import flatten

@@ -10,9 +10,8 @@ from typing import Any, overload
 
 import numpy as np
 
-from letir.ad.gradient_program import Gradient
-from letir.ad.remat.policies import Policy
-from letir.ad.reverse import differentiate
+from letir.ad.gradient_program import Gradient, Policy
+from letir.ad.reverse import differentiate_lowered
 from letir.ad.symbolic_zeros import zero
 from letir.ast.builder import LetBuilder
 from letir.ast.gc_pause import paused_gc
@@ -21,7 +20,7 @@ from letir.ast.signatures import P, R
 from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, ShapeError
-from letir.eval.evaluator import run_flat
+from letir.eval.evaluator import run_fitting
 from letir.ops.shape.shape_and_creation import ones
 from letir.passes.dead_code_elimination import dead_code
 from letir.passes.lowering import without_combinators
@@ -81,7 +80,7 @@ def grad(
     >>> grad(lambda x: (x**3).sum())(np.array([1.0, 2.0]))
     array([ 3., 12.])
     """
-    keeping = functools.partial(differentiate, policy=policy, exact=exact)
+    keeping = functools.partial(differentiate_lowered, policy=policy, exact=exact)
     return _gradient(f, argnums, has_aux, holomorphic, keeping, with_value=False)
 
 
@@ -120,7 +119,7 @@ def value_and_grad(
     >>> value_and_grad(lambda x: x * x)(3.0)
     (9.0, np.float64(6.0))
     """
-    keeping = functools.partial(differentiate, policy=policy, exact=exact)
+    keeping = functools.partial(differentiate_lowered, policy=policy, exact=exact)
     return _gradient(f, argnums, has_aux, holomorphic, keeping, with_value=True)
 
 
@@ -132,7 +131,10 @@ def _gradient(
         check_inputs(call.fn, positions)
         check_result(call.fn, holomorphic)
         flat = gradient_program(call.fn, positions, with_value, keeping)
-        outs = _nested_outputs(example(call.out_tree), example(tree), has_aux, with_value)
+        outs, ret = None, call.fn.ret.args
+        is_plain = call.fn.out_tree is None and len(ret) == 1 and tree is tree_of_results(1)
+        if has_aux or not is_plain:
+            outs = _nested_outputs(example(call.out_tree), example(tree), has_aux, with_value)
         # taken as f is, by all its arguments
         return Lambda(flat.params, flat.binds, flat.ret, call.fn.in_tree, outs)
 
@@ -142,10 +144,11 @@ def _gradient(
 
     @functools.wraps(f)
     def gradient(*args, **kwargs):
-        call = called(f, args, kwargs)
-        fn = program(call)
+        with paused_gc():
+            call = called(f, args, kwargs)
+            fn = program(call)
         return (fn.out_tree or tree_of_results(len(fn.ret.args))).unflatten(
-            separate(run_flat(fn, call.leaves))
+            separate(run_fitting(fn, call.leaves))
         )
 
     return gradient
@@ -211,19 +214,19 @@ def gradient_program(
     fn: Lambda,
     positions: list[int],
     with_value: bool,
-    keeping: Callable[..., Gradient] = differentiate,
+    keeping: Callable[..., Gradient] = differentiate_lowered,
 ) -> Lambda:
     """The results of ``fn`` and the gradients at ``positions`` of the first, or these and the
     further results.
 
     The gradient program reads the locals of ``fn`` by their own names, so that its binds follow as
-    they are. ``keeping``: ``differentiate`` with a policy; what that computes again stands behind
-    the results of ``fn``.
+    they are. ``keeping``: ``differentiate_lowered`` with a policy; what that computes again
+    stands behind the results of ``fn``.
     """
-    fn = without_combinators(fn)  # as differentiate does: locals are read by name
-    wanted = set(positions)
-    defined = [i == 0 for i in range(len(fn.ret.args))]  # further results are aux
-    gradient = keeping(fn, [i in wanted for i in range(len(fn.params))], defined=defined)
+    fn = without_combinators(fn)  # here: locals are read by name
+    wanted = list(map(set(positions).__contains__, range(len(fn.params))))
+    defined = [True] + [False] * (len(fn.ret.args) - 1)  # further results are aux
+    gradient = keeping(fn, wanted, defined=defined)
     count = len(gradient.df_input_vjps)
     cts, captured = gradient.df.params[:count], gradient.df.params[count:]
     # without the value, only what the derivative reads and aux need to be computed

@@ -1,5 +1,6 @@
 """A function or a Lambda at some arguments: what the transforms of both start from."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,7 +14,7 @@ from letir.errors import ShapeError
 from letir.eval.arguments import flat_arguments
 from letir.eval.evaluator import root
 from letir.passes.lowering import without_writes
-from letir.tracing.entry import DROP, mark_static, record, unmarked
+from letir.tracing.entry import DROP, record
 from letir.tracing.trace_state import LAZY
 
 
@@ -42,11 +43,9 @@ def called(f: Any, args: tuple, kwargs: dict, writes: str | None = DROP) -> Call
     if isinstance(f, Lambda):
         return Call(f, tree_of_arguments(f), flat_arguments(f, args, kwargs))
     # LAZY: only what Python asks for is computed here, all else by the transformed program alone
-    recording = record(f, *mark_static(f, args, kwargs, (), ()), LAZY, writes)
-    # an executor marks what is static for it
-    leaves = recording.tree.leaves_of(unmarked(args, kwargs), "differentiating")
+    recording = record(f, args, kwargs, LAZY, writes)
     # lifted: traced values that f closes over; they are further parameters, behind its own
-    return Call(recording.fn, recording.tree, [*leaves, *recording.lifted])
+    return Call(recording.fn, recording.tree, [*recording.leaves, *recording.lifted])
 
 
 def as_program(f: Any) -> Any:
@@ -60,6 +59,7 @@ def tree_of_arguments(fn: Lambda) -> Tree:
     return fn.in_tree or Tree.of(((LEAF,) * len(fn.params), {}))  # (args, kwargs)
 
 
+@functools.cache
 def tree_of_results(count: int) -> Tree:
     """One result, or a tuple of them."""
     return Tree.of(LEAF if count == 1 else (LEAF,) * count)
@@ -69,13 +69,16 @@ def arguments_of(tree: Tree, argnums: int | Sequence[int]) -> tuple[list[int], T
     """(parameter positions, tree) of the positional arguments ``argnums``: what a gradient consists
     of.
     """
+    of_args, _ = tree.spec.children()
+    count = of_args.num_children
+    one = isinstance(argnums, int)
+    for n in (argnums,) if one else argnums:
+        if not -count <= n < count:
+            raise ShapeError(f"argnums: there is no positional argument {n} among {count}")
+    if one and of_args.num_leaves == count == of_args.num_nodes - 1 and not tree.statics:
+        return [argnums % count], tree_of_results(1)  # each argument an array
     args, _ = tree.nest([Leaf(i) for i in range(tree.arrays)])
-    places = (argnums,) if isinstance(argnums, int) else argnums
-    for n in places:
-        if not -len(args) <= n < len(args):
-            raise ShapeError(f"argnums: there is no positional argument {n} among {len(args)}")
-    chosen = tuple([args[n] for n in places])
-    leaves, spec = flatten(chosen[0] if isinstance(argnums, int) else chosen)
+    leaves, spec = flatten(args[argnums] if one else tuple(args[n] for n in argnums))
     return [leaf.place for leaf in leaves], Tree(spec)
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from attrs import field, frozen
 
-from letir.ad.gradient_program import Gradient
+from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.remat.cost_model import is_view, nbytes, weight
-from letir.ad.remat.policies import Choice, Policy, check_policy, with_policy
+from letir.ad.remat.policies import Choice, check_policy, with_policy
 from letir.ad.remat.recomputation import Halves, halves
 from letir.ad.reverse import differentiate
 from letir.ast.terms import Bind, Lambda, Local, Ret, Source

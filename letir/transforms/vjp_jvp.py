@@ -7,8 +7,7 @@ import numpy as np
 from attrs import frozen
 
 from letir.ad.forward import jvp_program, linear_program
-from letir.ad.gradient_program import zeros_for
-from letir.ad.remat.policies import Policy
+from letir.ad.gradient_program import Policy, zeros_for
 from letir.ad.reverse import differentiate
 from letir.ast.derivative_types import carries_derivative, type_carries_derivative
 from letir.ast.pytrees import Tree, flatten

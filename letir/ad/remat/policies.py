@@ -16,17 +16,16 @@ as a minimum cut (``letir.ad.remat.min_cut``).
 import math
 from collections.abc import Callable, Collection
 
-from letir.ad.gradient_program import Gradient
+from letir.ad.gradient_program import Gradient, Policy
 from letir.ad.remat.cost_model import CHEAP, DEAR, FREE, MODERATE, recomputation, weight
 from letir.ad.remat.min_cut import minimum_cut
 from letir.ad.remat.recomputation import Halves, captured_locals, halves, rebuilt
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import PRIMITIVES
+from letir.ast.primitive import LATE_BOUND, PRIMITIVES
 from letir.ast.terms import Bind, Local, substitute_args
 from letir.errors import LetirError
 
-Policy = str | Callable[[Bind], bool]
 GRADES = {"recompute_cheap": CHEAP, "min_bytes": MODERATE}
 _FEWEST = 24  # binds that may always be computed again for one value
 _NO_EFFORT = (0, math.inf)
@@ -290,3 +289,6 @@ def _translated(kept: set[Local], before: Halves, after: Halves) -> set[Local]:
         same = made.get((bind.op, args, bind.attrs.token), ())
         names.update(zip(bind.binders, same, strict=False))
     return {*kept, *[new for new, old in names.items() if old in kept]}
+
+
+LATE_BOUND["with_policy"] = with_policy

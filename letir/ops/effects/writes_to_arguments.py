@@ -6,6 +6,7 @@ imaginary parts. All other writes are recorded as ``index_set`` and ``index_add`
 values. See docs/in_place.md.
 """
 
+import operator
 from typing import Any
 
 import numpy as np
@@ -58,6 +59,8 @@ def changed_params(fn: Lambda) -> tuple[int, ...]:
 
 
 def _changed_params(fn: Lambda) -> tuple[int, ...]:
+    if write_back not in map(operator.attrgetter("op"), fn.binds):
+        return ()
     changed = {bind.args[0] for bind in fn.binds if bind.op is write_back}
     return tuple([i for i, param in enumerate(fn.params) if param in changed])
 

@@ -53,6 +53,8 @@ def is_given(value: Any) -> bool:
 
 def reduced_axis(a: Any, axis: Any) -> Any:
     """``axis`` as an attribute. For a 0-d array NumPy accepts 0 and -1 as well as None."""
+    if axis is None:
+        return None
     if type(axis) is int and axis in (0, -1) and isinstance(a, Value) and a.type and not a.shape:
         return None
     return int_or_tuple(axis)

@@ -10,6 +10,7 @@ Passes that look at how long values live: copy_outliving_views.
 
 from collections import Counter
 from functools import cache
+from operator import attrgetter
 
 from letir.ast.builder import LetBuilder
 from letir.ast.primitive import Primitive
@@ -97,7 +98,7 @@ def copy_outliving_views(fn: Lambda) -> Lambda:
     %4 = index_set %1, 1.0, 1
     return (%3, %4)
     """
-    if not any(bind.op.update for bind in fn.binds):
+    if not any(map(attrgetter("op.update"), fn.binds)):
         return fn
     marked = _outliving_parts(fn)
     if not marked:

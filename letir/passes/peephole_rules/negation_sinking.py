@@ -1,5 +1,7 @@
 """Passes that leave out arithmetic that says nothing: sink_negations."""
 
+from operator import attrgetter
+
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.derivative_types import is_known_inexact
 from letir.ast.gc_pause import paused_gc
@@ -8,7 +10,6 @@ from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.elementwise.ufuncs import add, neg, sub
 
 
-@paused_gc()
 def sink_negations(fn: Lambda) -> Lambda:
     """Negate as late as can be: signs go through products and linear operations, and make of a sum
     a difference.
@@ -27,13 +28,14 @@ def sink_negations(fn: Lambda) -> Lambda:
     %3 = sub %0, %2
     return %3
     """
-    if not any(bind.op is neg for bind in fn.binds):
+    if neg not in map(attrgetter("op"), fn.binds):
         return fn
-    carrier = _Carrier()
-    for bind in fn.binds:
-        carrier.bind(bind)
-    results = tuple([carrier.whole(arg) for arg in fn.ret.args])
-    return fn.replace(binds=carrier.binds, ret=Ret(results))
+    with paused_gc():
+        carrier = _Carrier()
+        for bind in fn.binds:
+            carrier.bind(bind)
+        results = tuple([carrier.whole(arg) for arg in fn.ret.args])
+        return fn.replace(binds=carrier.binds, ret=Ret(results))
 
 
 class _Carrier:

@@ -4,25 +4,24 @@ answer is not the same for all sizes [B10].
 
 from functools import partial
 
-from letir.ast.types import SIZE_READS, ArrayType, Size
+from letir.ast.types import SIZE_READS
 from letir.errors import TraceError
 
 
-def watch(trace, kind: ArrayType | None) -> None:
-    """Refuse such questions until ``trace`` is closed, if a parameter of this type has such sizes.
+def watch(trace) -> None:
+    """Refuse such questions until ``trace``, of which a parameter has such sizes, is closed.
 
     Who watches already goes on to: ``jit`` gives up names, and asks for the numbers.
     """
-    if kind is not None and SIZE_READS.get() is None and any(type(n) is Size for n in kind.shape):
+    if SIZE_READS.get() is None:
         SIZE_READS.set(partial(_refuse, trace))
         trace.watches_sizes = True
 
 
 def unwatch(trace) -> None:
     """End what ``watch`` began."""
-    if trace.watches_sizes:
-        SIZE_READS.set(None)
-        trace.watches_sizes = False
+    SIZE_READS.set(None)
+    trace.watches_sizes = False
 
 
 def _refuse(trace, place: str, asked: str, is_decided: bool) -> None:

@@ -1,5 +1,7 @@
 """``ChangesArguments``: what a trace knows of its arguments, which in-place code may change."""
 
+import numpy as np
+
 from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.terms import Local
@@ -25,7 +27,9 @@ class ChangesArguments:
 
     def note_argument(self, local: Local, given) -> None:
         """Remember how the argument ``given`` lies in memory."""
-        order = given_order(given)
+        # nearly all arguments are such arrays
+        is_plain = type(given) is np.ndarray and given.flags.c_contiguous
+        order = "C" if is_plain else given_order(given)
         self.arguments[local], self.orders[0][local] = order, frozenset([local])
         self.in_c_order = self.in_c_order and order == "C"
 

@@ -27,6 +27,7 @@ _NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
 _table: dict = {}  # {callable: (record, prepare)}, derived from the records
 ufunc_records: dict = {}  # {ufunc: record}, of the same origin: what a plain call looks up
 _derived: list[Primitive] = []  # the records from which these were derived, in the table's order
+_users: list[Primitive] = []  # the users' own among them
 _filling = threading.RLock()
 
 
@@ -70,13 +71,13 @@ def _derive() -> None:
                 if isinstance(function, np.ufunc):
                     ufunc_records[function] = op
         _derived[:] = records
+        _users[:] = [op for op in records if "." in op.name]
 
 
 def refresh() -> None:
     """Derive the tables again if the user has defined an operation, or one anew."""
     # the number of records tells of new operations, not of one that was replaced
-    users = [op for op in _derived if "." in op.name]
-    if any(PRIMITIVES.get(op.name) is not op for op in users):
+    if _users and any(PRIMITIVES.get(op.name) is not op for op in _users):
         with _filling:
             _derived.clear()
             _table.clear()
@@ -110,7 +111,11 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
     operands = tuple([stack_traced(x) if type(x) in (list, tuple) else x for x in operands])
     if isinstance(out, Value) and op.name in _SUMS:
         attrs |= _sum_dtype(operands[0], out, **attrs)
-    emitter = next((x.emitter for x in operands if isinstance(x, Value)), tracer.emitter)
+    emitter = tracer.emitter
+    for operand in operands:
+        if isinstance(operand, Value):
+            emitter = operand.emitter
+            break
     result = emitter.apply(op, operands, _completed(op, attrs))
     if op.returned is not None:
         return op.returned(result, **attrs)
