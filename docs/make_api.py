@@ -56,7 +56,7 @@ def members(module: ModuleType) -> dict:
 
 def slug(title: str) -> str:
     """The name of a page's file."""
-    return title.removeprefix("letir.").lower().replace(" ", "_")
+    return title.lower().replace(".", "_").replace(" ", "_")
 
 
 def table(title: str, names: Mapping, target: str) -> str:

@@ -47,6 +47,7 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
         "transforms.jacobians": ("jacfwd", "jacobian", "jacrev"),
         "transforms.pytree_vector": ("ravel",),
         "transforms.residual_report": ("explain_residuals",),
+        "transforms.stopped_gradients": ("stop_gradient",),
         "transforms.transposition": ("linear_transpose",),
         "transforms.vjp_jvp": ("jvp", "linearize", "vjp"),
         "transforms.vmapping": ("vmap",),
@@ -86,7 +87,6 @@ _PUBLIC = {  # theme -> module -> names; a name loads its module on first use
     },
     "Operations and scripts": {
         "ops.define.user_operations": ("opaque", "primitive"),
-        "ops.elementwise.casting": ("stop_gradient",),
         "scripting.operations": ("script_op",),
         "scripting.scripts": ("Script",),
         "scripting.units": ("CompilationUnit", "script"),

@@ -45,6 +45,7 @@ from letir.transforms.jacobians import jacobian as jacobian
 from letir.transforms.jacobians import jacrev as jacrev
 from letir.transforms.pytree_vector import ravel as ravel
 from letir.transforms.residual_report import explain_residuals as explain_residuals
+from letir.transforms.stopped_gradients import stop_gradient as stop_gradient
 from letir.transforms.transposition import linear_transpose as linear_transpose
 from letir.transforms.vjp_jvp import jvp as jvp
 from letir.transforms.vjp_jvp import linearize as linearize
@@ -102,7 +103,6 @@ from letir.passes.slicing import slice as slice
 # operations and scripts
 from letir.ops.define.user_operations import opaque as opaque
 from letir.ops.define.user_operations import primitive as primitive
-from letir.ops.elementwise.casting import stop_gradient as stop_gradient
 from letir.scripting.operations import script_op as script_op
 from letir.scripting.scripts import Script as Script
 from letir.scripting.units import CompilationUnit as CompilationUnit

@@ -7,43 +7,135 @@ and TypeErrors by its own.
 
 
 class LetirError(Exception):
-    """Root of all errors that letir raises."""
+    """Root of all errors that letir raises.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> try:
+    ...     trace(lambda x: float(x), np.ones(()))
+    ... except LetirError as error:
+    ...     print(type(error).__name__)
+    TraceError
+    """
 
 
 class ShapeError(LetirError, ValueError):
-    """Shapes, axes or sizes do not fit the operation."""
+    """Shapes, axes or sizes do not fit the operation.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> try:
+    ...     trace(lambda x, y: x @ y, np.ones(2), np.ones(3))
+    ... except ShapeError as error:
+    ...     print(str(error).splitlines()[0])
+    matmul: inner sizes differ, (2,) @ (3,)
+    """
 
 
 class BoundsError(ShapeError, IndexError):
-    """An index beyond the end of its axis, or too many of them."""
+    """An index beyond the end of its axis, or too many of them.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> try:
+    ...     trace(lambda x: x[3], np.ones(3))
+    ... except BoundsError as error:
+    ...     print(str(error).splitlines()[0])
+    index 3 is out of bounds for axis 0 with size 3
+    """
 
 
 class DTypeError(LetirError, TypeError):
-    """A dtype or a kind of object that the operation does not take."""
+    """A dtype or a kind of object that the operation does not take.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> try:
+    ...     trace(np.sin, np.array(["a"]))
+    ... except DTypeError as error:
+    ...     print(str(error).splitlines()[0])
+    argument x: letir computes with bool, int, uint, float and complex arrays, not with dtype <U1
+    """
 
 
 class ScopeError(LetirError):
-    """A local is free, bound twice, or used before it is bound."""
+    """A local is free, bound twice, or used before it is bound.
+
+    >>> from letir import check, parse
+    >>> f = parse("lambda %0 { %1 = exp(%0); return %1 }")
+    >>> try:
+    ...     check(f.with_binds(()))
+    ... except ScopeError as error:
+    ...     print(type(error).__name__)
+    ScopeError
+    """
 
 
 class TraceError(LetirError):
-    """Python asked a traced value for something that cannot be recorded."""
+    """Python asked a traced value for something that cannot be recorded.
+
+    >>> import numpy as np
+    >>> from letir import ShapeDtype, trace
+    >>> try:
+    ...     trace(lambda x: x if x > 0 else -x, ShapeDtype(()))
+    ... except TraceError as error:
+    ...     print(str(error).splitlines()[0])
+    the truth value of a traced value of type bool[] is needed, but it has no value
+    """
 
 
 class EscapedTracerError(TraceError):
-    """A traced value was used outside the trace that made it."""
+    """A traced value was used outside the trace that made it.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> kept = []
+    >>> f = trace(lambda x: kept.append(x) or x, np.ones(2))
+    >>> try:
+    ...     kept[0] + 1
+    ... except EscapedTracerError as error:
+    ...     print(str(error).splitlines()[0])
+    a traced value of type float64[2] belongs to a trace that is over
+    """
 
 
 class GuardError(LetirError):
-    """A replay took values for which the recorded path does not hold."""
+    """A replay took values for which the recorded path does not hold.
+
+    >>> from letir import trace
+    >>> f = trace(lambda x: x if x > 0 else -x, 1.0)
+    >>> try:
+    ...     f(-1.0)
+    ... except GuardError as error:
+    ...     print(str(error).splitlines()[0])
+    the program was recorded where this was True, now it is False
+    """
 
 
 class MissingRule(LetirError, NotImplementedError):
-    """An operation has no rule for what was asked of it."""
+    """An operation has no rule for what was asked of it.
+
+    >>> import numpy as np
+    >>> from letir import grad, opaque
+    >>> table = opaque(lambda x: np.interp(x, [0, 1], [0, 2]), lambda x: x, name="docs.table")
+    >>> try:
+    ...     grad(lambda x: table(x))(0.5)
+    ... except MissingRule as error:
+    ...     print(str(error).splitlines()[0])
+    docs.table has no vjp rule: no rule was given; pass one to letir.primitive or letir.opaque
+    """
 
 
 class ParseError(LetirError):
-    """Text or a file that is not a program; ``line`` and ``column`` count from 1."""
+    r"""Text or a file that is not a program; ``line`` and ``column`` count from 1.
+
+    >>> from letir import parse
+    >>> try:
+    ...     parse("lambda %0 {\n  %1 = no_such(%0)\n  return %1\n}")
+    ... except ParseError as error:
+    ...     print(error.line, error.column)
+    2 8
+    """
 
     def __init__(self, message: str, line: int | None = None, column: int | None = None):
         self.line, self.column = line, column
@@ -61,8 +153,21 @@ def _parse_error(cls, args, line, column):
 
 
 class ExportError(LetirError):
-    """A program that the target format cannot express."""
+    """A program that the target format cannot express.
+
+    >>> from letir import opaque, to_source, trace
+    >>> hidden = opaque(lambda x: x, lambda x: x, name="docs.hidden")
+    >>> try:
+    ...     to_source(trace(hidden, 1.0))
+    ... except ExportError as error:
+    ...     print(str(error).partition(" calls ")[0])
+    to_source: docs.hidden
+    """
 
 
 class InternalError(LetirError):
-    """An invariant of letir itself does not hold: please report it."""
+    """An invariant of letir itself does not hold: please report it.
+
+    >>> issubclass(InternalError, LetirError)
+    True
+    """

@@ -50,6 +50,14 @@ def load(path: str | os.PathLike, *, max_bytes: int = MOST_BYTES) -> Lambda | Gr
 
     Raises ParseError if it is no such file, is damaged, holds more than ``max_bytes``, or needs
     operations that are not registered or are older here.
+
+    >>> import tempfile
+    >>> from letir import parse
+    >>> f = parse("lambda %0 { %1 = exp(%0); return %1 }")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     save(f, f"{folder}/f.letir")
+    ...     load(f"{folder}/f.letir") == f
+    True
     """
     programs, about = load_programs(path, max_bytes=max_bytes)
     if programs.keys() == {"program"}:

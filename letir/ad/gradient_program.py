@@ -77,6 +77,12 @@ class Gradient:
     ``df`` takes a vjp for each result position in ``df_input_vjps``, the captured inputs and the
     captured results of ``f``, and returns the vjps of the inputs in ``df_output_vjps``. The first
     ``f_real_outputs`` results are the user's.
+
+    >>> import numpy as np
+    >>> from letir import differentiate, trace
+    >>> g = differentiate(trace(lambda x: np.exp(x).sum(), np.zeros(2)))
+    >>> [bind.op.name for bind in g.f.binds], [bind.op.name for bind in g.df.binds]
+    (['exp', 'sum'], ['grad_of', 'autograd_add', 'grad_of'])
     """
 
     f: Lambda

@@ -137,6 +137,14 @@ def specialize_undef(df: Lambda, defined_mask: Sequence[bool | None]) -> Lambda:
 
     Undefined parameters stay, unused. ``grad_of`` and ``autograd_add`` remain only where the run
     has to decide, in bodies too. Linear; ``df`` itself if there is nothing to decide.
+
+    >>> from letir import parse
+    >>> df = parse('''lambda %0: float64[], %1: float64[] {
+    ...   %2: float64[] = grad_of[exp](%0) { %3: float64[] = mul(%0, %1) -> (%3,) }
+    ...   return %2
+    ... }''')
+    >>> [bind.op.name for bind in specialize_undef(df, [True, True]).binds]
+    ['mul']
     """
     if len(defined_mask) != len(df.params):
         raise ShapeError(
@@ -182,6 +190,14 @@ def _is_specialized(df: Lambda, defined_mask: Sequence[bool | None]) -> bool:
 def lower_grad_of(df: Lambda) -> Lambda:
     """``df`` with every remaining ``grad_of``, in bodies too, as ``when_defined``: the body, if any
     cotangent turns out defined. Linear; ``df`` itself if there is none.
+
+    >>> from letir import parse
+    >>> df = parse('''lambda %0: float64[], %1: float64[] {
+    ...   %2: float64[] = grad_of[exp](%0) { %3: float64[] = mul(%0, %1) -> (%3,) }
+    ...   return %2
+    ... }''')
+    >>> [bind.op.name for bind in lower_grad_of(df).binds]
+    ['when_defined']
     """
     return map_bodies(df, _lowered)
 

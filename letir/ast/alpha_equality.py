@@ -16,6 +16,13 @@ def canonicalize(fn: Lambda) -> Lambda:
     """An alpha-equal copy without names and source lines, in the same order of binds.
 
     Alpha-equal programs have the same text after it.
+
+    >>> from letir import parse
+    >>> print(canonicalize(parse("lambda %7:x { %9:y = exp(%7); return %9 }")))
+    lambda %0 {
+      %1 = exp(%0)
+      return %1
+    }
     """
     return map_bodies(fn, _canonical_level)
 

@@ -95,6 +95,17 @@ class LetBuilder:
     """Builds one Lambda: ``param`` and ``emit`` add to it, ``build`` completes it.
 
     Every emitted bind gets the current ``source``.
+
+    >>> from letir import ArrayType
+    >>> from letir.extend import PRIMITIVES
+    >>> builder = LetBuilder()
+    >>> x = builder.param(ArrayType("float64", (2,)), "x")
+    >>> y = builder.apply(PRIMITIVES["exp"], (x,))
+    >>> print(builder.build([y.arg]))
+    lambda %0:x: float64[2] {
+      %1: float64[2] = exp(%0)
+      return %1
+    }
     """
 
     def __init__(self):
@@ -238,6 +249,19 @@ class Value:
     """An operand of an emitter, with NumPy's operators and methods: rules compute with Values.
 
     ``arg`` is the emitter's own operand: a local of a builder, an array of an executor.
+
+    >>> import letir.ops, numpy as np
+    >>> from letir import grad
+    >>> from letir.extend import primitive
+    >>> square = primitive(
+    ...     "docs.square",
+    ...     impl=lambda xp, x: x * x,
+    ...     aval=lambda x: x,
+    ...     vjp=lambda ct, y, x: (2 * ct * x,),  # ct, y and x are Values
+    ...     jvp=lambda tangents, y, x: 2 * tangents[0] * x,
+    ... )
+    >>> grad(square)(3.0)
+    np.float64(6.0)
     """
 
     __slots__ = ("arg", "emitter")

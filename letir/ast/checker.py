@@ -22,6 +22,14 @@ def check(fn: Lambda) -> Lambda:
 
     Raises ScopeError that names the local, or ShapeError or DTypeError with the let line and the
     user's line.
+
+    >>> from letir import parse
+    >>> f = parse("lambda %0: float64[2] { %1: float64[3] = exp(%0); return %1 }")
+    >>> try:
+    ...     check(f)
+    ... except Exception as error:
+    ...     print(type(error).__name__)
+    ShapeError
     """
     for body in all_bodies(fn):  # once each: the binds of a gradient program share them
         _check_level(body)
@@ -119,6 +127,14 @@ def _inferred(fn: Lambda, bind: Bind, args=None, attrs=None) -> tuple:
 def retype(fn: Lambda, *types: ArrayType) -> Lambda:
     """``fn`` with parameters of these types (ArrayType, ShapeDtype or arrays), all other types
     inferred again.
+
+    >>> from letir import ShapeDtype, parse
+    >>> f = parse("lambda %0 { %1 = sum(%0, axis=0); return %1 }")
+    >>> print(retype(f, ShapeDtype(("n", 3))))
+    lambda %0: float64[n, 3] {
+      %1: float64[3] = sum(%0, axis=0)
+      return %1
+    }
     """
     if len(types) != len(fn.params):
         raise ShapeError(

@@ -25,12 +25,20 @@ class Absent:
 
 
 def never(reason: str) -> Absent:
-    """A rule that cannot exist, because of ``reason``."""
+    """A rule that cannot exist, because of ``reason``.
+
+    >>> never("integer result")
+    Absent(reason='integer result', final=True)
+    """
     return Absent(reason, final=True)
 
 
 def todo(reason: str) -> Absent:
-    """A rule that a later version brings."""
+    """A rule that a later version brings.
+
+    >>> todo("complex operands")
+    Absent(reason='complex operands', final=False)
+    """
     return Absent(reason, final=False)
 
 
@@ -64,6 +72,11 @@ class Primitive:
 
     Rules are written in letir's own operations on ``Value``s, so that they can be differentiated
     and batched again. The five required fields come first, then the optional ones, in groups.
+
+    >>> from letir.extend import PRIMITIVES
+    >>> tanh = PRIMITIVES["tanh"]
+    >>> tanh.name, tanh.elementwise, tanh.effect, [f.__name__ for f in tanh.numpy]
+    ('tanh', True, False, ['tanh'])
     """
 
     name: str  # words and dots; an operation of a user is called ``package.name``

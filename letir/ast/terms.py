@@ -29,10 +29,15 @@ _MOST_CHARACTERS = 60  # the length of an excerpt of source code
 
 @frozen
 class Source:
-    """A place in the user's code.
+    r"""A place in the user's code.
 
     ``span``: (last line, first column, last column) of the expression; ``text``: the code there if
     it is known without the file, as in a parsed program.
+
+    >>> from letir import parse
+    >>> f = parse("lambda %0 {\n  %1 = exp(%0)  # model.py:12\n  return %1\n}")
+    >>> f.binds[0].source
+    Source(file='model.py', line=12)
     """
 
     file: str
@@ -69,6 +74,10 @@ class Local:
     """A name for an array, bound once; two locals are equal only if they are the same object.
 
     ``type`` is None if it is unknown. ``name`` is the user's name for it, only for display.
+
+    >>> x = Local("x")
+    >>> x == x, x == Local("x")
+    (True, False)
     """
 
     # not its bind: through that a program would be one chain of references, and freeing it deep
@@ -99,7 +108,13 @@ NO_TYPE = _NoTypeType()
 
 @define(eq=False, repr=False)
 class Const:
-    """A Python number, None or ``Undef`` as an operand. Numbers are promoted weakly."""
+    """A Python number, None or ``Undef`` as an operand. Numbers are promoted weakly.
+
+    >>> from letir import parse
+    >>> f = parse("lambda %0 { %1 = mul(%0, 2.0); return %1 }")
+    >>> f.binds[0].args[1] == Const(2.0), Const(2.0) == Const(2)
+    (True, False)
+    """
 
     value: Any
     type: Any = field(init=False)  # its weak type, or NO_TYPE
@@ -133,6 +148,11 @@ def substitute_args(args: tuple[Arg, ...], names: Mapping[Local, Arg]) -> tuple[
 class Bind:
     """``binders = op(args; attrs)``: one operation, its operands and the locals that name its
     results.
+
+    >>> from letir import parse
+    >>> bind = parse("lambda %0:x { %1:y = sum(%0, axis=0); return %1 }").binds[0]
+    >>> bind.op.name, [local.name for local in bind.args], bind.attrs["axis"]
+    ('sum', ['x'], 0)
     """
 
     binders: tuple[Local, ...]
@@ -173,7 +193,12 @@ class Bind:
 
 @frozen(eq=False)
 class Ret:
-    """The end of a body: its results."""
+    """The end of a body: its results.
+
+    >>> from letir import parse
+    >>> [local.name for local in parse("lambda %0:x, %1:y { return (%1, %0) }").ret.args]
+    ['y', 'x']
+    """
 
     args: tuple[Arg, ...]
 
@@ -188,7 +213,13 @@ class Ret:
 
 @define(eq=False, repr=False)
 class Let:
-    """``let bind in body``: a cursor into a Lambda's binds, O(1) to make and to advance."""
+    """``let bind in body``: a cursor into a Lambda's binds, O(1) to make and to advance.
+
+    >>> from letir import parse
+    >>> body = parse("lambda %0 { %1 = exp(%0); return %1 }").body
+    >>> body.bind.op.name, type(body.body).__name__
+    ('exp', 'Ret')
+    """
 
     bind: Bind
     fn: "Lambda"
@@ -216,6 +247,14 @@ class Lambda:
     ``in_tree`` and ``out_tree`` (``letir.ast.pytrees.Tree``) describe the nesting of arguments and
     results; None means flat arguments, and one result or a tuple of results. Equality is
     alpha-equality, which ignores names and source lines.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> f = trace(lambda x: np.sin(x) * 2, np.zeros(3))
+    >>> len(f), [bind.op.name for bind in f.binds], f.params[0].type
+    (2, ['sin', 'mul'], float64[3])
+    >>> f(np.zeros(3))
+    array([0., 0., 0.])
     """
 
     params: tuple[Local, ...] = field(converter=tuple)

@@ -22,7 +22,12 @@ _KINDS = "biufc"  # bool, signed, unsigned, floating, complex: the dtypes of arr
 
 
 class UndefType:
-    """The class of ``Undef``, an undefined cotangent: a zero without shape or dtype."""
+    """The class of ``Undef``, an undefined cotangent: a zero without shape or dtype.
+
+    >>> from letir import parse
+    >>> parse("lambda %0 { %1 = autograd_add(Undef, %0); return %1 }").binds[0].args[0].value
+    Undef
+    """
 
     __slots__ = ()
 

@@ -19,6 +19,12 @@ def tracer_enter(inputs: R, abstract: bool = False) -> R:
 
     End it with ``tracer_exit``, also if something fails (in a ``finally``): until then this thread
     is tracing. Several traces nest.
+
+    >>> import numpy as np
+    >>> x, y = tracer_enter((np.ones(2), 3.0))
+    >>> print(tracer_exit(x * y).listing(), end="")
+    %2 = mul %0, %1
+    return %2
     """
     leaves, spec = flatten(inputs)
     new = opened(ABSTRACT if abstract else EAGER)
@@ -32,6 +38,11 @@ def tracer_exit(outputs: Any) -> Lambda:
     """End the trace that was begun last and return its program with these results (a pytree).
 
     The program takes the leaves of what was entered, in a row.
+
+    >>> import numpy as np
+    >>> x = tracer_enter(np.ones(2))
+    >>> tracer_exit({"twice": 2 * x})(np.ones(2))
+    {'twice': array([2., 2.])}
     """
     active = ACTIVE.get()
     if not isinstance(active, Trace):
@@ -47,7 +58,15 @@ def tracer_exit(outputs: Any) -> Lambda:
 
 
 def is_tracing(*values: Any) -> bool:
-    """Whether a trace is active in this thread and, if values are given, traces any of them."""
+    """Whether a trace is active in this thread and, if values are given, traces any of them.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> f = trace(lambda x: print(is_tracing(), is_tracing(x)) or x, np.ones(2))
+    True True
+    >>> is_tracing()
+    False
+    """
     active = ACTIVE.get()
     if not isinstance(active, Trace):
         return False
@@ -60,6 +79,16 @@ def pause_tracing() -> Iterator[Trace | None]:
     """Inside, operations on traced values compute and are not recorded; yields the paused trace.
 
     Its ``emit(op, args, attrs)`` records by hand; it is None where no trace is active.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> def f(x):
+    ...     with pause_tracing():
+    ...         print(np.sin(x))
+    ...     return x * 2
+    >>> len(trace(f, np.zeros(2)))
+    [0. 0.]
+    1
     """
     outer = ACTIVE.get()
     trace = outer.trace if isinstance(outer, Paused) else outer
@@ -71,7 +100,14 @@ def pause_tracing() -> Iterator[Trace | None]:
 
 
 def local_of(value: Any) -> Any:
-    """The local (or constant) of ``value`` in the active trace; containers give containers."""
+    """The local (or constant) of ``value`` in the active trace; containers give containers.
+
+    >>> import numpy as np
+    >>> x = tracer_enter(np.ones(2))
+    >>> local = local_of(x)
+    >>> local is tracer_exit(x + 1).params[0]
+    True
+    """
     active = _active_trace("local_of")
     leaves, spec = flatten(value)
     return spec.unflatten([active.enter(leaf) for leaf in leaves])
@@ -81,6 +117,13 @@ def set_local(value: R, local: Any) -> R:
     """Traced values with the arrays of ``value`` that the active trace knows as ``local``.
 
     Containers nest alike.
+
+    >>> import numpy as np
+    >>> x = tracer_enter(np.ones(2))
+    >>> same = set_local(np.ones(2), local_of(x))
+    >>> print(tracer_exit(same * 2).listing(), end="")
+    %1 = mul %0, 2
+    return %1
     """
     active = _active_trace("set_local")
     leaves, spec = flatten(value)
@@ -106,6 +149,12 @@ def concrete(x: Any) -> Any:
     """The NumPy value of a traced ``x``, recorded as a guard; other values as they are.
 
     The program then holds for this value only, and no derivative flows through it.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> f = trace(lambda x, n: x[: int(concrete(n))], np.arange(4.0), np.int64(2))
+    >>> f(np.ones(4), np.int64(2))
+    array([1., 1.])
     """
     # two copies: the guard keeps one, and what the user gets may be written into
     return copy.copy(x.guarded(copy.copy, "the value")) if isinstance(x, Tracer) else x

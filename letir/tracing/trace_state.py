@@ -50,7 +50,16 @@ EAGER, LAZY, ABSTRACT = (
 
 
 class Trace(ChangesArguments, LetBuilder):
-    """Records one program. ``parent`` is the trace that was active when it began."""
+    """Records one program. ``parent`` is the trace that was active when it began.
+
+    >>> import numpy as np
+    >>> from letir import tracer_enter, tracer_exit
+    >>> x = tracer_enter(np.ones(2))
+    >>> type(x.emitter).__name__
+    'Trace'
+    >>> len(tracer_exit(x + 1))
+    1
+    """
 
     def __init__(self, make_tracer, parent: "Trace | None", mode: str = EAGER):
         super().__init__()

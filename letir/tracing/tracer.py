@@ -64,6 +64,14 @@ class Tracer(ArrayValue):
 
     ``value`` is the array that it stands for in a concrete trace. ``sharing`` (see ``views``) is a
     ``View`` of what shares memory with another one, a ``Memory`` of what has views, else None.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> def f(x):
+    ...     print(type(x).__name__, x.shape, x.dtype, isinstance(x, np.ndarray))
+    ...     return x.sum()
+    >>> program = trace(f, np.ones((2, 3)))
+    Tracer (2, 3) float64 True
     """
 
     __slots__ = ("__weakref__", "sharing", "value")

@@ -29,7 +29,14 @@ def _count(fn: Lambda) -> dict[Local, int]:
 
 
 def uses(fn: Lambda) -> "UseDef":
-    """The definitions and uses of ``fn``'s locals, computed once."""
+    """The definitions and uses of ``fn``'s locals, computed once.
+
+    >>> from letir import parse
+    >>> f = parse("lambda %0 { %1 = exp(%0); %2 = mul(%1, %0); return %2 }")
+    >>> found = uses(f)
+    >>> found.last_use(f.params[0]), found.is_returned(f.params[0])
+    (1, False)
+    """
     return fn.memo(_analysis)
 
 

@@ -20,7 +20,13 @@ from letir.ast.terms import Const, Lambda, Let, Local, Ret
 
 
 class TailCall:
-    """A request to continue with ``node`` and these arguments."""
+    """A request to continue with ``node`` and these arguments.
+
+    >>> from letir import parse
+    >>> answer = TailCall(parse("lambda %0 { %1 = exp(%0); return %1 }").body, 1)
+    >>> type(answer.node).__name__, answer.args
+    ('Let', (1,))
+    """
 
     __slots__ = ("args", "kwargs", "node")
 
@@ -66,12 +72,36 @@ class Visitor:
 
 
 class ExprVisitor(Visitor):
-    """Visits ``Let`` and ``Ret``: define ``visit_let(let, ...)`` and ``visit_ret(ret, ...)``."""
+    """Visits ``Let`` and ``Ret``: define ``visit_let(let, ...)`` and ``visit_ret(ret, ...)``.
+
+    >>> from letir import ExprVisitor, TailCall, parse
+    >>> class Depth(ExprVisitor):
+    ...     def visit_let(self, let, n):
+    ...         return TailCall(let.body, n + 1)
+    ...
+    ...     def visit_ret(self, ret, n):
+    ...         return n
+    >>> f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %2 }")
+    >>> Depth().visit(f.body, 0)
+    2
+    """
 
     variants: ClassVar = {Let: "visit_let", Ret: "visit_ret"}
 
 
 class ArgVisitor(Visitor):
-    """Visits ``Local`` and ``Const``: define ``visit_local(local, ...)``, ``visit_const(...)``."""
+    """Visits ``Local`` and ``Const``: define ``visit_local(local, ...)``, ``visit_const(...)``.
+
+    >>> from letir import ArgVisitor, parse
+    >>> class Names(ArgVisitor):
+    ...     def visit_local(self, local):
+    ...         return local.name
+    ...
+    ...     def visit_const(self, const):
+    ...         return repr(const.value)
+    >>> f = parse("lambda %0:x { %1 = mul(%0, 2.0); return %1 }")
+    >>> [Names().visit(arg) for arg in f.binds[0].args]
+    ['x', '2.0']
+    """
 
     variants: ClassVar = {Local: "visit_local", Const: "visit_const"}

@@ -57,6 +57,13 @@ def opaque(
     or a function of the argument types. ``vjp(ct, out, *args)`` returns one cotangent per argument;
     unless ``traceable``, it becomes an opaque operation itself. To load a saved program, call
     ``opaque`` with the same name first.
+
+    >>> import numpy as np
+    >>> from letir import trace
+    >>> table = opaque(lambda x: np.interp(x, [0, 1], [0, 2]), lambda x: x, name="docs.lookup")
+    >>> print(trace(table, np.zeros(2)).listing(), end="")
+    %1 = docs.lookup %0
+    return %1
     """
     name = name or f"{function.__module__}.{function.__qualname__}".replace("<locals>.", "")
     fixed = aval if callable(aval) else _declared(aval)
