@@ -16,21 +16,21 @@ from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
 from letir.ops.define.records import add_terms, define, unbroadcast
 from letir.ops.elementwise.ufuncs import imag, where
-from letir.ops.linalg.matmul_einsum import swapped
+from letir.ops.linalg.matmul_einsum import swap_last_axes
 from letir.ops.linalg.matrix_parts import (
     adjoint,
     below_diagonal,
-    conjugated,
+    conjugate,
     hermitian_part,
     known_type,
     linalg_dtype,
-    lower,
+    lower_half_diagonal,
     matrix_shape,
     named_tuple,
     on_diagonal,
     real_part,
     square_aval,
-    stacked,
+    stacked_rule,
 )
 from letir.ops.linalg.solve_inv_det import inv
 from letir.ops.shape.shape_and_creation import zeros_like
@@ -42,18 +42,18 @@ from letir.ops.shape.transpose_join_split import concatenate
 def _cholesky_vjp(ct, y, x, *, upper):
     """Murray's formula: half of the diagonal and what is below it of L^H G, between inverses."""
     known_type("cholesky", ct, x)
-    factor, g = (adjoint(y), swapped(ct)) if upper else (y, conjugated(ct))
-    inner = lower(adjoint(factor) @ g)
+    factor, g = (adjoint(y), swap_last_axes(ct)) if upper else (y, conjugate(ct))
+    inner = lower_half_diagonal(adjoint(factor) @ g)
     inverse = inv(factor)
     by_x = adjoint(inverse) @ inner @ inverse
-    return (unbroadcast(conjugated(hermitian_part(by_x)), x),)
+    return (unbroadcast(conjugate(hermitian_part(by_x)), x),)
 
 
 def _cholesky_jvp(tangents, y, x, *, upper):
     """L times the lower part of inv(L) dA inv(L)^H."""
     factor = adjoint(y) if upper else y
     inverse = inv(factor)
-    change = factor @ lower(inverse @ hermitian_part(tangents[0]) @ adjoint(inverse))
+    change = factor @ lower_half_diagonal(inverse @ hermitian_part(tangents[0]) @ adjoint(inverse))
     return adjoint(change) if upper else change
 
 
@@ -65,7 +65,7 @@ cholesky = define(
     jvp=_cholesky_jvp,
     prepare=lambda a, /, *, upper=False: ((a,), {"upper": bool(upper)}),
     numpy=(np.linalg.cholesky,),
-    batch=stacked("cholesky"),
+    batch=stacked_rule("cholesky"),
 )
 
 # ---- qr ----
@@ -95,27 +95,27 @@ def _qr_prepare(a, mode="reduced"):
     return (a,), {"mode": mode}
 
 
-def _thin(q: Value, r: Value) -> tuple[Value, Value]:
+def _thin_factors(q: Value, r: Value) -> tuple[Value, Value]:
     """Of Q and R the parts that belong to the columns on the left that Q spans."""
     if q.shape[-2] == r.shape[-1]:  # square: the sizes may be names
         return q, r
     k = min(r.shape[-1], q.shape[-2])
-    return _left(q, k), _top(r, k)
+    return _first_columns(q, k), _first_rows(r, k)
 
 
-def _left(x: Value, k) -> Value:
+def _first_columns(x: Value, k) -> Value:
     """The first ``k`` columns."""
     return x if x.shape[-1] == k else x[..., :k]
 
 
-def _top(x: Value, k) -> Value:
+def _first_rows(x: Value, k) -> Value:
     """The first ``k`` rows."""
     return x if x.shape[-2] == k else x[..., :k, :]
 
 
 def _qr_factors(outs: tuple, x: Value, mode: str) -> tuple[Value, Value]:
     """Thin Q and R of ``x``, of the results if Q is among them."""
-    return tuple(qr(x, "reduced")) if mode == "r" else _thin(*outs)
+    return tuple(qr(x, "reduced")) if mode == "r" else _thin_factors(*outs)
 
 
 def _qr_vjp(cts, outs, x, *, mode):
@@ -127,24 +127,24 @@ def _qr_vjp(cts, outs, x, *, mode):
     known_type("qr", x)
     q, r = _qr_factors(outs, x, mode)
     by_q, by_r = (None, *cts) if mode == "r" else cts
-    by_q, by_r = [None if ct is None else conjugated(ct) for ct in (by_q, by_r)]
+    by_q, by_r = [None if ct is None else conjugate(ct) for ct in (by_q, by_r)]
     k, by_rest = q.shape[-1], None
     if by_q is not None and by_q.shape[-1] != k:
         rest = outs[0][..., k:]
         by_q, by_others = by_q[..., :k], by_q[..., k:]
         by_q = by_q - rest @ (adjoint(by_others) @ q)
     if by_r is not None:
-        by_r = _top(by_r, k)
+        by_r = _first_rows(by_r, k)
     if r.shape[-1] != k:  # wide: R2 = Q^H A2
         by_r2 = zeros_like(r[..., k:]) if by_r is None else by_r[..., k:]
         by_rest = q @ by_r2
         turned = x[..., k:] @ adjoint(by_r2)
         by_q = turned if by_q is None else by_q + turned
         by_r = None if by_r is None else by_r[..., :k]
-    found = _qr_square_vjp(by_q, by_r, q, _left(r, k))
+    found = _qr_square_vjp(by_q, by_r, q, _first_columns(r, k))
     if by_rest is not None:
         found = concatenate([found, by_rest], axis=-1)
-    return (unbroadcast(conjugated(found), x),)
+    return (unbroadcast(conjugate(found), x),)
 
 
 def _qr_square_vjp(by_q, by_r, q: Value, r: Value) -> Value:
@@ -163,7 +163,7 @@ def _qr_jvp(tangents, outs, x, *, mode):
     """dQ = Q X + (I - Q Q^H) dA inv(R), with X skew-Hermitian, and dR = Q^H dA - X R."""
     q, r = _qr_factors(outs, x, mode)
     change, k = tangents[0], q.shape[-1]
-    scaled = _left(change, k) @ inv(_left(r, k))
+    scaled = _first_columns(change, k) @ inv(_first_columns(r, k))
     inner = adjoint(q) @ scaled
     below = where(below_diagonal(inner), inner, 0)
     skew = below - adjoint(below)
@@ -202,6 +202,6 @@ qr = define(
     ),
     prepare=_qr_prepare,
     numpy=(np.linalg.qr,),
-    batch=stacked("qr"),
+    batch=stacked_rule("qr"),
     source=_qr_source,
 )

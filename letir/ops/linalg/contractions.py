@@ -24,7 +24,7 @@ from letir.ops.define.records import (
 )
 from letir.ops.elementwise.ufuncs import mul
 from letir.ops.linalg.matmul_einsum import dot, einsum, known_rank, matmul
-from letir.ops.linalg.matrix_parts import conjugated
+from letir.ops.linalg.matrix_parts import conjugate
 from letir.ops.shape.shape_and_creation import as_size, reshape
 from letir.ops.shape.transpose_join_split import (
     expand_dims,
@@ -62,7 +62,7 @@ def _summed_axes(x, y, axes: tuple) -> tuple[tuple, tuple]:
     return of_x, of_y
 
 
-def _rest(x, axes: tuple) -> tuple:
+def _other_axes(x, axes: tuple) -> tuple:
     """The other axes."""
     return tuple(i for i in range(x.ndim) if i not in axes)
 
@@ -70,14 +70,14 @@ def _rest(x, axes: tuple) -> tuple:
 def _tensordot_aval(x, y, *, axes):
     """The axes that are not summed, those of ``x`` first."""
     of_x, of_y = _summed_axes(x, y, axes)
-    kept = [x.shape[i] for i in _rest(x, of_x)] + [y.shape[i] for i in _rest(y, of_y)]
+    kept = [x.shape[i] for i in _other_axes(x, of_x)] + [y.shape[i] for i in _other_axes(y, of_y)]
     return ArrayType(array_dtype(x, y), tuple(kept))
 
 
 def _tensordot_decompose(x, y, *, axes):
     """One product of matrices, as NumPy computes it."""
     of_x, of_y = _summed_axes(x, y, axes)
-    kept = _rest(x, of_x), _rest(y, of_y)
+    kept = _other_axes(x, of_x), _other_axes(y, of_y)
     shape = (*[x.shape[i] for i in kept[0]], *[y.shape[i] for i in kept[1]])
     n = math.prod(x.shape[i] for i in of_x)
     rows, columns = [math.prod(z.shape[i] for i in k) for z, k in zip((x, y), kept, strict=True)]
@@ -90,18 +90,18 @@ def _tensordot_vjp(ct, out, x, y, *, axes, transform):
     """The cotangent summed with each operand over the axes of the other."""
     known_rank("tensordot", ct, x, y)
     of_x, of_y = _summed_axes(x, y, axes)
-    kept_x, kept_y = _rest(x, of_x), _rest(y, of_y)
+    kept_x, kept_y = _other_axes(x, of_x), _other_axes(y, of_y)
     n = len(kept_x)
     # what comes out has its summed axes in ascending order of the other operand's
     by_x = tensordot(ct, y, (tuple(range(n, ct.ndim)), kept_y))
     by_y = tensordot(x, ct, (kept_x, tuple(range(n))))
     return (
-        unbroadcast(_to_order(by_x, (*kept_x, *_in_order_of(of_y, of_x))), x),
-        unbroadcast(_to_order(by_y, (*_in_order_of(of_x, of_y), *kept_y)), y),
+        unbroadcast(_to_order(by_x, (*kept_x, *_sorted_by(of_y, of_x))), x),
+        unbroadcast(_to_order(by_y, (*_sorted_by(of_x, of_y), *kept_y)), y),
     )
 
 
-def _in_order_of(keys: tuple, values: tuple) -> tuple:
+def _sorted_by(keys: tuple, values: tuple) -> tuple:
     """``values`` sorted by ``keys``."""
     return tuple(value for _, value in sorted(zip(keys, values, strict=True)))
 
@@ -160,7 +160,7 @@ outer = composite(
 )
 vdot = composite(
     "vdot",
-    lambda x, y: dot(conjugated(reshape(x, -1)), reshape(y, -1)),
+    lambda x, y: dot(conjugate(reshape(x, -1)), reshape(y, -1)),
     impl=lambda xp, x, y: xp.vdot(x, y),
     prepare=lambda a, b, /: ((a, b), {}),
     numpy=(np.vdot,),
@@ -169,7 +169,7 @@ vdot = composite(
 # ---- products of stacked vectors ----
 
 
-def _with_axes(name: str, x, y, ranks: tuple[int, int]) -> None:
+def _check_ranks(name: str, x, y, ranks: tuple[int, int]) -> None:
     """Raise ShapeError if an operand has fewer axes than its core."""
     if x.ndim < ranks[0] or y.ndim < ranks[1]:
         raise ShapeError(f"{name}: operands of shapes {x.shape} and {y.shape} have too few axes")
@@ -177,20 +177,20 @@ def _with_axes(name: str, x, y, ranks: tuple[int, int]) -> None:
 
 def _vecdot_decompose(x, y):
     """The sum over the last axis, with the first operand conjugated."""
-    _with_axes("vecdot", x, y, (1, 1))
-    return einsum("...i,...i->...", conjugated(x), y)
+    _check_ranks("vecdot", x, y, (1, 1))
+    return einsum("...i,...i->...", conjugate(x), y)
 
 
 def _matvec_decompose(x, y):
     """A matrix times a vector, both stacked."""
-    _with_axes("matvec", x, y, (2, 1))
+    _check_ranks("matvec", x, y, (2, 1))
     return squeeze(matmul(x, expand_dims(y, -1)), -1)
 
 
 def _vecmat_decompose(x, y):
     """A conjugated vector times a matrix, both stacked."""
-    _with_axes("vecmat", x, y, (1, 2))
-    return squeeze(matmul(expand_dims(conjugated(x), -2), y), -2)
+    _check_ranks("vecmat", x, y, (1, 2))
+    return squeeze(matmul(expand_dims(conjugate(x), -2), y), -2)
 
 
 def _product_of_vectors(name: str, decompose):
@@ -238,15 +238,15 @@ def _in_best_order(chain: list):
                 for k in range(i, j)
             )
             best[i, j] = (cost, (i, k, j))
-    return _product_of(best, 0, len(chain) - 1)
+    return _multiply_chain(best, 0, len(chain) - 1)
 
 
-def _product_of(best: dict, i: int, j: int):
+def _multiply_chain(best: dict, i: int, j: int):
     """The product of the matrices from i to j in the order that was found."""
     if i == j:
         return best[i, i][1]
     _, k, _ = best[i, j][1]
-    return _product_of(best, i, k) @ _product_of(best, k + 1, j)
+    return _multiply_chain(best, i, k) @ _multiply_chain(best, k + 1, j)
 
 
 multi_dot = composite(

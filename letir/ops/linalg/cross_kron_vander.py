@@ -24,7 +24,7 @@ from letir.ops.shape.transpose_join_split import (
 # ---- the cross product ----
 
 
-def _parts(x: Value, axis: int, dtype) -> list:
+def _vector_components(x: Value, axis: int, dtype) -> list:
     """The two or three components of vectors along an axis."""
     if not x.shape or x.shape[normalize_axes(axis, x.ndim)[0]] not in (2, 3):
         raise ShapeError(f"cross: vectors have 2 or 3 components, found {x.shape} along {axis}")
@@ -35,7 +35,7 @@ def _parts(x: Value, axis: int, dtype) -> list:
 def _cross_decompose(a, b, *, axisa=-1, axisb=-1, axisc=-1) -> Value:
     """The products of the components, two by two; a third component that is not there is 0."""
     dtype = array_dtype(a.type, b.type)
-    a, b = _parts(a, axisa, dtype), _parts(b, axisb, dtype)
+    a, b = _vector_components(a, axisa, dtype), _vector_components(b, axisb, dtype)
     third = a[0] * b[1] - a[1] * b[0]
     if len(a) == len(b) == 2:
         return third

@@ -18,7 +18,7 @@ from letir.ops.elementwise.ufuncs import abs_, imag, where
 from letir.ops.linalg.matrix_parts import (
     adjoint,
     columns_times,
-    conjugated,
+    conjugate,
     diagonal_of,
     hermitian_part,
     inverse_or_zero,
@@ -30,7 +30,7 @@ from letir.ops.linalg.matrix_parts import (
     real_part,
     rows_times,
     square_shape,
-    stacked,
+    stacked_rule,
 )
 from letir.ops.linalg.solve_inv_det import inv, solve
 from letir.ops.reductions.cumulative import number_along
@@ -40,7 +40,7 @@ from letir.ops.shape.transpose_join_split import expand_dims
 # ---- Hermitian matrices ----
 
 
-def _differences(w: Value) -> Value:
+def _inverse_differences(w: Value) -> Value:
     """1 / (w_j - w_i) for row i and column j; 0 where they are equal."""
     return inverse_or_zero(expand_dims(w, -2) - expand_dims(w, -1))
 
@@ -58,18 +58,18 @@ def _eigh_vjp(cts, outs, x, *, UPLO):
     (by_w, by_v), (w, v) = cts, outs
     terms = [] if by_w is None else [columns_times(v, by_w)]
     if by_v is not None:
-        terms.append(v @ (_differences(w) * (adjoint(v) @ conjugated(by_v))))
-    return (unbroadcast(conjugated(hermitian_part(add_terms(terms) @ adjoint(v))), x),)
+        terms.append(v @ (_inverse_differences(w) * (adjoint(v) @ conjugate(by_v))))
+    return (unbroadcast(conjugate(hermitian_part(add_terms(terms) @ adjoint(v))), x),)
 
 
 def _eigh_jvp(tangents, outs, x, *, UPLO):
     """The real diagonal of V^H dA V, and V times its other elements over differences."""
     w, v = outs
     inner = adjoint(v) @ hermitian_part(tangents[0]) @ v
-    return real_part(diagonal_of(inner)), v @ (_differences(w) * inner)
+    return real_part(diagonal_of(inner)), v @ (_inverse_differences(w) * inner)
 
 
-def _triangle(UPLO: str) -> str:
+def _check_uplo(UPLO: str) -> str:
     """``UPLO`` as NumPy takes it."""
     if str(UPLO).upper() not in ("L", "U"):
         raise ShapeError(f"UPLO argument must be 'L' or 'U', found {UPLO!r}")
@@ -84,16 +84,16 @@ eigh = define(
     jvp=_eigh_jvp,
     results=lambda *, UPLO: 2,
     returned=lambda results, *, UPLO: named_tuple(np.linalg.eigh)(*results),
-    prepare=lambda a, UPLO="L": ((a,), {"UPLO": _triangle(UPLO)}),
+    prepare=lambda a, UPLO="L": ((a,), {"UPLO": _check_uplo(UPLO)}),
     numpy=(np.linalg.eigh,),
-    batch=stacked("eigh"),
+    batch=stacked_rule("eigh"),
 )
 
 
 def _eigvalsh_vjp(ct, y, x, *, UPLO):
     """V diag(ct) V^H."""
     _, v = eigh(x, UPLO)
-    return (unbroadcast(conjugated(columns_times(v, ct) @ adjoint(v)), x),)
+    return (unbroadcast(conjugate(columns_times(v, ct) @ adjoint(v)), x),)
 
 
 def _eigvalsh_jvp(tangents, y, x, *, UPLO):
@@ -108,9 +108,9 @@ eigvalsh = define(
     lambda x, *, UPLO: _eigh_aval(x, UPLO=UPLO)[0],
     vjp=_eigvalsh_vjp,
     jvp=_eigvalsh_jvp,
-    prepare=lambda a, UPLO="L": ((a,), {"UPLO": _triangle(UPLO)}),
+    prepare=lambda a, UPLO="L": ((a,), {"UPLO": _check_uplo(UPLO)}),
     numpy=(np.linalg.eigvalsh,),
-    batch=stacked("eigvalsh"),
+    batch=stacked_rule("eigvalsh"),
 )
 
 # ---- all square matrices ----
@@ -203,18 +203,18 @@ def _eig_vjp(cts, outs, x, *, real):
     """V^-H (diag(gw) + conj(F) * (V^H G)) V^H. A defective matrix has no derivative."""
     known_type("eig", x)
     (by_w, by_v), (w, v) = cts, outs
-    terms = [] if by_w is None else [rows_times(conjugated(by_w), adjoint(v))]
+    terms = [] if by_w is None else [rows_times(conjugate(by_w), adjoint(v))]
     if by_v is not None:
-        g = _of_unit_length(conjugated(by_v), v)
-        terms.append((conjugated(_differences(w)) * (adjoint(v) @ g)) @ adjoint(v))
-    return (unbroadcast(conjugated(solve(adjoint(v), add_terms(terms))), x),)
+        g = _of_unit_length(conjugate(by_v), v)
+        terms.append((conjugate(_inverse_differences(w)) * (adjoint(v) @ g)) @ adjoint(v))
+    return (unbroadcast(conjugate(solve(adjoint(v), add_terms(terms))), x),)
 
 
 def _eig_jvp(tangents, outs, x, *, real):
     """The diagonal of inv(V) dA V, and V times its other elements over differences."""
     w, v = outs
     inner = solve(v, tangents[0] @ v)
-    dw, dv = diagonal_of(inner), v @ (_differences(w) * inner)
+    dw, dv = diagonal_of(inner), v @ (_inverse_differences(w) * inner)
     length = real_part(diagonal_of(adjoint(v) @ dv))
     if v.dtype.kind != "c":
         return dw, dv - columns_times(v, length)
@@ -245,7 +245,7 @@ eig = define(
     returned=lambda results, *, real: named_tuple(np.linalg.eig)(*results),
     prepare=_eig_prepare,
     numpy=(np.linalg.eig,),
-    batch=stacked("eig"),
+    batch=stacked_rule("eig"),
     source=_source_of("np.linalg.eig({0})"),
 )
 
@@ -253,9 +253,7 @@ eig = define(
 def _eigvals_vjp(ct, y, x, *, real):
     """V^-H diag(ct) V^H."""
     _, v = _eig_of(x, real)
-    return (
-        unbroadcast(conjugated(columns_times(adjoint(inv(v)), conjugated(ct)) @ adjoint(v)), x),
-    )
+    return (unbroadcast(conjugate(columns_times(adjoint(inv(v)), conjugate(ct)) @ adjoint(v)), x),)
 
 
 def _eig_of(x: Value, real: bool) -> tuple[Value, Value]:
@@ -277,7 +275,7 @@ eigvals = define(
     jvp=_eigvals_jvp,
     prepare=_eig_prepare,
     numpy=(np.linalg.eigvals,),
-    batch=stacked("eigvals"),
+    batch=stacked_rule("eigvals"),
     source=_source_of("np.linalg.eigvals({0})"),
 )
 

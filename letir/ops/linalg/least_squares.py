@@ -10,7 +10,7 @@ from letir.ast.types import ArrayType
 from letir.errors import GuardError, ShapeError
 from letir.ops.define.records import composite
 from letir.ops.linalg.matrix_parts import (
-    conjugated,
+    conjugate,
     known_value,
     linalg_dtype,
     matrix_shape,
@@ -31,10 +31,10 @@ def _lstsq_prepare(a, b, rcond=None):
     """
     known, columns = known_value(a), np.shape(a)[-1]
     full = known is None or np.linalg.lstsq(known, known[:, :0], rcond)[2] == columns
-    return (a, b), {"rcond": _as_number(rcond), "full_rank": bool(full)}
+    return (a, b), {"rcond": _rcond_attribute(rcond), "full_rank": bool(full)}
 
 
-def _as_number(rcond):
+def _rcond_attribute(rcond):
     """``rcond`` as an attribute."""
     return None if rcond is None else float(rcond)
 
@@ -80,7 +80,7 @@ def _lstsq_decompose(a, b, *, rcond=None, full_rank=True):
     x = pinv(a, rcond) @ b
     if full_rank and m > n:
         left = b - a @ x
-        squares = sum_(real_part(conjugated(left) * left), axis=0)
+        squares = sum_(real_part(conjugate(left) * left), axis=0)
         residuals = expand_dims(squares, 0) if is_vector(b) else squares
     else:
         residuals = svdvals(a)[:0]

@@ -74,13 +74,13 @@ def _matmul_vjp(ct, out, x, y):
 def _matmul_by_left(ct, x, y) -> Value:
     """The cotangent of ``x`` before its broadcast axes are summed."""
     if y.ndim == 1:
-        return ct * y if x.ndim == 1 else outer(ct, y)
+        return ct * y if x.ndim == 1 else outer_product(ct, y)
     if x.ndim > 1:
-        return ct @ swapped(y)  # no conjugate: so is the convention (see elementwise)
+        return ct @ swap_last_axes(y)  # no conjugate: so is the convention (see elementwise)
     return y @ ct if y.ndim == 2 else squeeze(y @ expand_dims(ct, -1), -1)
 
 
-def outer(column: Value, row: Value) -> Value:
+def outer_product(column: Value, row: Value) -> Value:
     """The product of columns and rows, with leading axes broadcast."""
     return expand_dims(column, -1) @ expand_dims(row, -2)
 
@@ -90,13 +90,13 @@ def _matmul_by_right(ct, x, y) -> Value:
     if x.ndim == 1 and y.ndim == 1:
         return ct * x
     if x.ndim == 1:
-        return outer(x, ct)
+        return outer_product(x, ct)
     if y.ndim > 1:
-        return swapped(x) @ ct
-    return ct @ x if x.ndim == 2 else squeeze(swapped(x) @ expand_dims(ct, -1), -1)
+        return swap_last_axes(x) @ ct
+    return ct @ x if x.ndim == 2 else squeeze(swap_last_axes(x) @ expand_dims(ct, -1), -1)
 
 
-def swapped(x: Value) -> Value:
+def swap_last_axes(x: Value) -> Value:
     """``x`` with its last two axes exchanged."""
     return x.T if x.ndim == 2 else move_axes(x, (-1,), (-2,))
 
@@ -190,7 +190,7 @@ dot = define(
 # ---- einsum ----
 
 
-def _parsed(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
+def _parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
     """The labels of each operand and of the result, ``...`` spelled out with upper-case letters at
     the end.
 
@@ -241,7 +241,7 @@ def _label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
 
 def _einsum_aval(*arrays, subscripts, optimize):
     """The sizes of the result's labels."""
-    labels, out = _parsed(subscripts, [x.ndim for x in arrays])
+    labels, out = _parse_subscripts(subscripts, [x.ndim for x in arrays])
     sizes = _label_sizes(labels, [x.shape for x in arrays])
     if any(label not in sizes for label in out) or len(set(out)) < len(out):
         raise ShapeError(
@@ -255,7 +255,7 @@ def _einsum_vjp(ct, out, *arrays, subscripts, optimize):
     known_rank("einsum", ct, *arrays)
     optimize = optimize if type(optimize) is bool else True  # a path is one of these operands
     shapes = [x.shape if isinstance(x, Value) else () for x in arrays]
-    labels, result = _parsed(subscripts, [len(shape) for shape in shapes])
+    labels, result = _parse_subscripts(subscripts, [len(shape) for shape in shapes])
     sizes = _label_sizes(labels, shapes)
     return tuple(
         unbroadcast(_einsum_by(i, ct, arrays, labels, result, sizes, optimize), x)
@@ -305,7 +305,7 @@ def _einsum_prepare(
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
     if dtype is not None:
-        operands = tuple([_in_dtype(x, dtype, casting) for x in operands])
+        operands = tuple([_cast_operand(x, dtype, casting) for x in operands])
     return operands, {"subscripts": subscripts, "optimize": _as_order(optimize)}
 
 
@@ -316,7 +316,7 @@ def _as_order(optimize):
     return optimize if isinstance(optimize, str) else bool(optimize)
 
 
-def _in_dtype(x, dtype, casting: str):
+def _cast_operand(x, dtype, casting: str):
     """An operand cast to ``dtype``. Raises a TypeError if ``casting`` forbids it."""
     if isinstance(x, Value):
         return PRIMITIVES["cast"](x, dtype, casting=casting)
@@ -356,7 +356,7 @@ einsum = define(
     jvp=_einsum_jvp,
     prepare=_einsum_prepare,
     numpy=(np.einsum,),
-    batch=batched_einsum(_parsed),
+    batch=batched_einsum(_parse_subscripts),
     onnx="Einsum",
     source=arrays.einsum,
     memory="may_alias",

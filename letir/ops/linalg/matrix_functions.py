@@ -19,7 +19,7 @@ from letir.ops.define.batch_rules import (
 )
 from letir.ops.define.records import add_terms, composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import log, where
-from letir.ops.linalg.matmul_einsum import swapped
+from letir.ops.linalg.matmul_einsum import swap_last_axes
 from letir.ops.linalg.matrix_parts import known_type, square_shape
 from letir.ops.shape.shape_and_creation import zeros_like
 from letir.ops.shape.transpose_join_split import concatenate, expand_dims, squeeze
@@ -46,7 +46,7 @@ def _derivative_of(f, a, e):
     return f(concatenate([above, below], axis=-2))[..., :n, n:]
 
 
-def _analytic(name: str):
+def _define_analytic(name: str):
     """Register a function of square matrices, by that of SciPy."""
 
     def aval(a):
@@ -68,7 +68,7 @@ def _analytic(name: str):
         name,
         impl,
         aval,
-        vjp=lambda ct, y, a: (unbroadcast(_derivative_of(record, swapped(a), ct), a),),
+        vjp=lambda ct, y, a: (unbroadcast(_derivative_of(record, swap_last_axes(a), ct), a),),
         jvp=lambda t, y, a: _derivative_of(record, a, t[0]),
         batch=batch_first(lambda args, mapped: emit_op(name, args)),
         source=source,
@@ -76,8 +76,8 @@ def _analytic(name: str):
     return record
 
 
-expm = _analytic("expm")
-sqrtm = _analytic("sqrtm")
+expm = _define_analytic("expm")
+sqrtm = _define_analytic("sqrtm")
 
 # ---- triangular systems ----
 
@@ -100,12 +100,12 @@ def _triangular_aval(a, b, *, transposed, lower, unit_diagonal):
     return ArrayType(_lapack_dtype(a, b), b.shape)
 
 
-def _column(x, is_vector: bool):
+def _as_column(x, is_vector: bool):
     """A vector as a matrix of one column."""
     return expand_dims(x, -1) if is_vector else x
 
 
-def _triangle(x, lower: bool, unit_diagonal: bool):
+def _triangular_part(x, lower: bool, unit_diagonal: bool):
     """The part of a matrix that the solver reads."""
     n = x.shape[-1]
     rows, columns = np.arange(n)[:, None], np.arange(n)
@@ -120,17 +120,17 @@ def _triangular_vjp(ct, x, a, b, *, transposed, lower, unit_diagonal):
     known_type("solve_triangular", ct, a, b)
     form = {"lower": lower, "unit_diagonal": unit_diagonal}
     by_b = solve_triangular(a, ct, transposed=not transposed, **form)
-    left, right = _column(by_b, b.ndim == 1), _column(x, b.ndim == 1)
-    product = right @ swapped(left) if transposed else left @ swapped(right)
-    return unbroadcast(-_triangle(product, lower, unit_diagonal), a), unbroadcast(by_b, b)
+    left, right = _as_column(by_b, b.ndim == 1), _as_column(x, b.ndim == 1)
+    product = right @ swap_last_axes(left) if transposed else left @ swap_last_axes(right)
+    return unbroadcast(-_triangular_part(product, lower, unit_diagonal), a), unbroadcast(by_b, b)
 
 
 def _triangular_jvp(tangents, x, a, b, *, transposed, lower, unit_diagonal):
     """The same system with the tangents on its right side."""
     by_a, by_b = tangents
     if by_a is not None:
-        by_a = _triangle(by_a, lower, unit_diagonal)
-        by_a = -((swapped(by_a) if transposed else by_a) @ x)
+        by_a = _triangular_part(by_a, lower, unit_diagonal)
+        by_a = -((swap_last_axes(by_a) if transposed else by_a) @ x)
     right = add_terms(t for t in (by_b, by_a) if t is not None)
     return solve_triangular(
         a, right, transposed=transposed, lower=lower, unit_diagonal=unit_diagonal
@@ -145,7 +145,7 @@ def _triangular_batch(args, mapped, **form):
     is_vector = rank_of(args[1], mapped[1]) == 1
     if is_vector and a.ndim > 3:
         raise ShapeError("solve_triangular: a batch of matrices needs a matrix on the right")
-    out = emit_op("solve_triangular", (a, _column(b, is_vector)), **form)
+    out = emit_op("solve_triangular", (a, _as_column(b, is_vector)), **form)
     return squeeze(out, -1) if is_vector else out
 
 
@@ -170,7 +170,7 @@ def _normal_logpdf_decompose(x, mean, cov):
     """Of rows ``x``, by the Cholesky factor of the covariance."""
     n = cov.shape[-1]
     factor = PRIMITIVES["cholesky"](cov)
-    centred = swapped((x - mean).reshape((-1, n)))
+    centred = swap_last_axes((x - mean).reshape((-1, n)))
     whitened = solve_triangular(factor, centred, lower=True)
     determinant = log(PRIMITIVES["diagonal"](factor)).sum()
     found = -0.5 * (whitened * whitened).sum(0) - (determinant + n * LOG_ROOT_TWO_PI)

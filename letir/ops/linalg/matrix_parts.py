@@ -15,7 +15,7 @@ from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op
 from letir.ops.elementwise.ufuncs import conj, real, where
-from letir.ops.linalg.matmul_einsum import einsum, swapped
+from letir.ops.linalg.matmul_einsum import einsum, swap_last_axes
 from letir.ops.reductions.cumulative import number_along
 from letir.ops.shape.transpose_join_split import expand_dims
 
@@ -65,7 +65,7 @@ def square_aval(name: str):
     return aval
 
 
-def leading(*arrays: ArrayType) -> tuple:
+def broadcast_leading(*arrays: ArrayType) -> tuple:
     """What the axes before the last two broadcast to."""
     return broadcast_shapes(*[x.shape[:-2] for x in arrays])
 
@@ -93,7 +93,7 @@ def known_value(x):
 # ---- batching ----
 
 
-def stacked(name: str):
+def stacked_rule(name: str):
     """The batching rule of a function of one operand that takes stacked matrices."""
 
     def rule(args, mapped, transform=None, **attrs):
@@ -105,14 +105,14 @@ def stacked(name: str):
 # ---- parts and transposes ----
 
 
-def conjugated(x: Value) -> Value:
+def conjugate(x: Value) -> Value:
     """The complex conjugate; a real value itself."""
     return conj(x) if x.dtype.kind == "c" else x
 
 
 def adjoint(x: Value) -> Value:
     """The conjugate transpose."""
-    return conjugated(swapped(x))
+    return conjugate(swap_last_axes(x))
 
 
 def hermitian_part(x: Value) -> Value:
@@ -150,7 +150,7 @@ def below_diagonal(x: Value) -> Value:
     return number_along(x, -2) > number_along(x, -1)
 
 
-def lower(x: Value) -> Value:
+def lower_half_diagonal(x: Value) -> Value:
     """The part below the diagonal, and half of the diagonal."""
     part = where(number_along(x, -2) >= number_along(x, -1), x, 0)
     return where(on_diagonal(x), part * 0.5, part)

@@ -15,7 +15,7 @@ from letir.errors import ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import composite, composite_rules, unbroadcast
 from letir.ops.elementwise.ufuncs import abs_, isnan, sqrt, where
-from letir.ops.linalg.matrix_parts import conjugated, matrix_shape, real_part, stacked
+from letir.ops.linalg.matrix_parts import conjugate, matrix_shape, real_part, stacked_rule
 from letir.ops.linalg.solve_inv_det import inv
 from letir.ops.linalg.svd import svdvals
 from letir.ops.reductions.reductions import any_, broadcast_back, max_, min_, sum_
@@ -29,30 +29,32 @@ from letir.ops.shape.transpose_join_split import (
 # ---- the Euclidean norm, which has rules of its own ----
 
 
-def _floating(x: Value) -> Value:
+def _as_floating(x: Value) -> Value:
     """``x``, integers as float64."""
     return x if x.type.inexact else x.astype(np.float64)
 
 
-def _euclidean(x: Value, axis, keepdims: bool) -> Value:
+def _euclidean_norm(x: Value, axis, keepdims: bool) -> Value:
     """The root of the sum of squares."""
-    total = sum_(real_part(conjugated(x) * x), axis=axis, keepdims=keepdims)
+    total = sum_(real_part(conjugate(x) * x), axis=axis, keepdims=keepdims)
     return where(total == 0, 0, sqrt(where(total == 0, 1, total)))
 
 
-def _share(g: Value, y: Value) -> Value:
+def _divide_by_norm(g: Value, y: Value) -> Value:
     """``g / y``, and ``g`` where the norm is 0: x is 0 there too."""
     return g / where(y == 0, 1, y)
 
 
 def _euclidean_vjp(ct, y, x, axis, keepdims) -> tuple:
     """ct * conj(x) / norm, and 0 for a norm of 0."""
-    return (unbroadcast(broadcast_back(_share(ct, y), x, axis, keepdims) * conjugated(x), x),)
+    return (
+        unbroadcast(broadcast_back(_divide_by_norm(ct, y), x, axis, keepdims) * conjugate(x), x),
+    )
 
 
 def _euclidean_jvp(t, y, x, axis, keepdims) -> Value:
     """The part of the tangent along x / norm."""
-    return _share(sum_(real_part(conjugated(x) * t), axis=axis, keepdims=keepdims), y)
+    return _divide_by_norm(sum_(real_part(conjugate(x) * t), axis=axis, keepdims=keepdims), y)
 
 
 def _with_euclidean_rules(name: str, decompose, place, **fields):
@@ -84,13 +86,13 @@ _ABSENT = object()
 
 def _vector_norm_decompose(x, *, axis=None, keepdims=False, ord=2):
     """By the order: the largest or least absolute value, how many are not 0, or a root of sums."""
-    x, reduced = _floating(x), {"axis": axis, "keepdims": keepdims}
+    x, reduced = _as_floating(x), {"axis": axis, "keepdims": keepdims}
     if axis is not None:
         normalize_axes(axis, x.ndim)  # of a number NumPy's norms have no axis, unlike its sums
     if isinstance(ord, str):
         raise ShapeError(f"norm: the order {ord!r} is one of matrices, not of vectors")
     if ord is None or ord == 2:
-        return _euclidean(x, **reduced)
+        return _euclidean_norm(x, **reduced)
     size = abs_(x)
     if ord == math.inf:
         return max_(size, **reduced, initial=0)
@@ -128,14 +130,14 @@ vector_norm = _with_euclidean_rules(
     ),
     prepare=lambda x, /, *, axis=None, keepdims=False, ord=2: (
         (x,),
-        {"axis": int_or_tuple(axis), "keepdims": bool(keepdims), "ord": _order(ord)},
+        {"axis": int_or_tuple(axis), "keepdims": bool(keepdims), "ord": _order_attribute(ord)},
     ),
     numpy=(np.linalg.vector_norm,),
     batch=_batched_vector_norm,
 )
 
 
-def _order(ord):
+def _order_attribute(ord):
     """The order of a norm as an attribute."""
     return ord.item() if isinstance(ord, np.generic) else ord
 
@@ -148,10 +150,10 @@ _BY_SINGULAR_VALUES = {2: max_, -2: min_, "nuc": sum_}
 
 def _matrix_norm_decompose(x, *, keepdims=False, ord="fro"):
     """The Frobenius norm, sums of columns or rows, or what singular values give."""
-    x = _floating(x)
+    x = _as_floating(x)
     matrix_shape("matrix_norm", x.type)
     if ord in (None, "fro", "f"):
-        return _euclidean(x, (-2, -1), keepdims)
+        return _euclidean_norm(x, (-2, -1), keepdims)
     start = {"initial": 0} if ord in (1, math.inf, 2) else {}
     if ord in _BY_SINGULAR_VALUES:
         found = _BY_SINGULAR_VALUES[ord](svdvals(x), axis=-1, **start)
@@ -172,10 +174,10 @@ matrix_norm = _with_euclidean_rules(
     ),
     prepare=lambda x, /, *, keepdims=False, ord="fro": (
         (x,),
-        {"keepdims": bool(keepdims), "ord": _order(ord)},
+        {"keepdims": bool(keepdims), "ord": _order_attribute(ord)},
     ),
     numpy=(np.linalg.matrix_norm,),
-    batch=stacked("matrix_norm"),
+    batch=stacked_rule("matrix_norm"),
 )
 
 # ---- norm ----
@@ -232,7 +234,7 @@ norm = _with_euclidean_rules(
     ),
     prepare=lambda x, ord=None, axis=None, keepdims=False: (
         (x,),
-        {"ord": _order(ord), "axis": int_or_tuple(axis), "keepdims": bool(keepdims)},
+        {"ord": _order_attribute(ord), "axis": int_or_tuple(axis), "keepdims": bool(keepdims)},
     ),
     numpy=(np.linalg.norm,),
     batch=_batched_norm,
@@ -257,6 +259,6 @@ condition_number = composite(
     "condition_number",
     _condition_number_decompose,
     impl=lambda xp, x, *, p=None: xp.linalg.cond(x, p),
-    prepare=lambda x, p=None: ((x,), {"p": _order(p)}),
+    prepare=lambda x, p=None: ((x,), {"p": _order_attribute(p)}),
     numpy=(np.linalg.cond,),
 )

@@ -21,12 +21,12 @@ from letir.ops.define.batch_rules import (
 )
 
 
-def _product(x: Value, y: Value) -> Value:
+def _emit_matmul(x: Value, y: Value) -> Value:
     """``x @ y``."""
     return emit_op("matmul", (x, y))
 
 
-def _swapped(x: Value) -> Value:
+def _swap_last_axes(x: Value) -> Value:
     """``x`` with its last two axes exchanged."""
     order = list(range(rank_of(x)))
     order[-2:] = order[:-3:-1]
@@ -50,7 +50,7 @@ def batched_matmul(args, mapped):
     if ranks[1] == 1:
         y = emit_op("expand_dims", (y,), axis=-1)
     most = max(rank_of(x, True), rank_of(y, True))
-    out = _product(widen_rank(x, most), widen_rank(y, most))
+    out = _emit_matmul(widen_rank(x, most), widen_rank(y, most))
     gone = tuple([axis for axis, n in ((-2, ranks[0]), (-1, ranks[1])) if n == 1])
     return emit_op("squeeze", (out,), axis=gone) if gone else out
 
@@ -62,15 +62,15 @@ def _rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
     if ranks[1] > 2:
         if ranks[0] == 1:  # a row beside which the axes of y stand
             x = emit_op("expand_dims", (x,), axis=1)
-            return emit_op("squeeze", (_product(widen_rank(x, ranks[1]), y),), axis=-2)
-        return _product(widen_rank(x, ranks[1]), y)
+            return emit_op("squeeze", (_emit_matmul(widen_rank(x, ranks[1]), y),), axis=-2)
+        return _emit_matmul(widen_rank(x, ranks[1]), y)
     lead = x.shape[:-1]
     # vectors of all examples are the rows of a matrix already; named sizes have no product to
     # reshape to
     if ranks[0] == 1 or not is_static_shape(lead):
-        return _product(x, y)
+        return _emit_matmul(x, y)
     below = emit_with_shape("reshape", x, (math.prod(lead), x.shape[-1]), x)
-    out = _product(below, y)
+    out = _emit_matmul(below, y)
     return emit_with_shape("reshape", out, (*lead, *out.shape[1:]), x)
 
 
@@ -81,14 +81,14 @@ def _times_columns(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
     if ranks[0] > 2:
         if ranks[1] == 1:
             y = emit_op("expand_dims", (y,), axis=-1)
-            return emit_op("squeeze", (_product(x, widen_rank(y, ranks[0])),), axis=-1)
-        return _product(x, widen_rank(y, ranks[0]))
+            return emit_op("squeeze", (_emit_matmul(x, widen_rank(y, ranks[0])),), axis=-1)
+        return _emit_matmul(x, widen_rank(y, ranks[0]))
     if ranks[1] == 1:
         # (x @ v).T is v.T @ x.T: one product
-        return _product(y, emit_op("transpose", (x,), axes=None))
+        return _emit_matmul(y, emit_op("transpose", (x,), axes=None))
     if ranks[0] == 2 and ranks[1] == 2 and type(y.shape[-1]) is int and y.shape[-1] <= _FEW_COLUMNS:
-        return _swapped(_rows_times(_swapped(y), x.T, (2, 2)))
-    return _product(x, y)
+        return _swap_last_axes(_rows_times(_swap_last_axes(y), x.T, (2, 2)))
+    return _emit_matmul(x, y)
 
 
 # ---- dot and einsum ----
@@ -113,10 +113,10 @@ def batched_dot(args, mapped):
         if ranks[1] == 1:
             return move_to_front(emit_op("dot", (x, emit_op("transpose", (y,), axes=None))), -1)
         return move_to_front(emit_op("dot", (x, y)), ranks[0] - 1)
-    return _contracted(x, y)
+    return _dot_as_matmul(x, y)
 
 
-def _contracted(x: Value, y: Value) -> Value:
+def _dot_as_matmul(x: Value, y: Value) -> Value:
     """``dot`` of two mapped arrays, as a product of matrices."""
     shape, other = shape_of(x, True), shape_of(y, True)
     axis = max(len(other) - 2, 0)
@@ -126,7 +126,7 @@ def _contracted(x: Value, y: Value) -> Value:
     n, inner = x.shape[0], shape[-1]
     left = emit_with_shape("reshape", x, (n, math.prod(shape[:-1]), inner), x)
     right = emit_with_shape("reshape", y, (n, inner, math.prod(kept)), y)
-    return emit_with_shape("reshape", _product(left, right), (n, *shape[:-1], *kept), x)
+    return emit_with_shape("reshape", _emit_matmul(left, right), (n, *shape[:-1], *kept), x)
 
 
 def batched_einsum(parsed):

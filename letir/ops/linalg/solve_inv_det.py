@@ -16,13 +16,13 @@ from letir.errors import ShapeError
 from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of
 from letir.ops.define.records import add_terms, composite, define, unbroadcast
 from letir.ops.elementwise.ufuncs import imag, where
-from letir.ops.linalg.matmul_einsum import outer, swapped
+from letir.ops.linalg.matmul_einsum import outer_product, swap_last_axes
 from letir.ops.linalg.matrix_parts import (
     adjoint,
-    conjugated,
+    broadcast_leading,
+    conjugate,
     diagonal_of,
     known_type,
-    leading,
     linalg_dtype,
     named_tuple,
     on_diagonal,
@@ -31,7 +31,7 @@ from letir.ops.linalg.matrix_parts import (
     rows_times,
     square_aval,
     square_shape,
-    stacked,
+    stacked_rule,
 )
 from letir.ops.linalg.svd import svd
 from letir.ops.reductions.cumulative import cumprod, number_along
@@ -57,7 +57,7 @@ def _solve_aval(a, b):
     dtype = linalg_dtype("solve", a, b)
     if b.ndim == 1:
         return ArrayType(dtype, (*lead, n))
-    return ArrayType(dtype, (*leading(a, b), n, b.shape[-1]))
+    return ArrayType(dtype, (*broadcast_leading(a, b), n, b.shape[-1]))
 
 
 def is_vector(b) -> bool:
@@ -65,7 +65,7 @@ def is_vector(b) -> bool:
     return b.ndim == 1
 
 
-def _solved(a: Value, y: Value, vector: bool) -> Value:
+def _solve_stacked(a: Value, y: Value, vector: bool) -> Value:
     """``solve``, of stacked vectors if ``vector``."""
     stacked = vector and y.ndim > 1  # NumPy takes a vector, but not several
     return squeeze(solve(a, expand_dims(y, -1)), -1) if stacked else solve(a, y)
@@ -75,8 +75,8 @@ def _solve_vjp(ct, x, a, b):
     """The solution for the transpose, and its product with the solution."""
     known_type("solve", ct, a, b)
     vector = is_vector(b)
-    by_b = _solved(swapped(a), ct, vector)
-    by_a = -(outer(by_b, x) if vector else by_b @ swapped(x))
+    by_b = _solve_stacked(swap_last_axes(a), ct, vector)
+    by_a = -(outer_product(by_b, x) if vector else by_b @ swap_last_axes(x))
     return unbroadcast(by_a, a), unbroadcast(by_b, b)
 
 
@@ -87,7 +87,9 @@ def _solve_jvp(tangents, x, a, b):
     if by_a is not None:
         product = squeeze(by_a @ expand_dims(x, -1), -1) if vector else by_a @ x
         by_a = -product
-    return _solved(a, broadcast_to(add_terms(t for t in (by_b, by_a) if t is not None), x), vector)
+    return _solve_stacked(
+        a, broadcast_to(add_terms(t for t in (by_b, by_a) if t is not None), x), vector
+    )
 
 
 @batch_first
@@ -114,10 +116,10 @@ inv = define(
     "inv",
     lambda xp, x: xp.linalg.inv(x),
     square_aval("inv"),
-    vjp=lambda ct, y, x: (unbroadcast(-(swapped(y) @ ct @ swapped(y)), x),),
+    vjp=lambda ct, y, x: (unbroadcast(-(swap_last_axes(y) @ ct @ swap_last_axes(y)), x),),
     jvp=lambda t, y, x: -(y @ t[0] @ y),
     numpy=(np.linalg.inv,),
-    batch=stacked("inv"),
+    batch=stacked_rule("inv"),
 )
 
 # ---- determinants ----
@@ -129,30 +131,30 @@ def _cofactors_decompose(x):
     With x = U diag(s) Vh they are det(U) det(Vh) conj(U) diag(products of all other s) conj(Vh).
     """
     u, s, vh = svd(x, full_matrices=False)
-    return _around(u, rows_times(_others(s), conjugated(vh)), vh)
+    return _scale_by_dets(u, rows_times(_products_of_others(s), conjugate(vh)), vh)
 
 
-def _others(s: Value) -> Value:
+def _products_of_others(s: Value) -> Value:
     """For each number in a row the product of the others: of those before times those after."""
-    after = flip(cumprod(_shifted(flip(s, -1)), axis=-1), -1)
-    return cumprod(_shifted(s), axis=-1) * after
+    after = flip(cumprod(_shift_right(flip(s, -1)), axis=-1), -1)
+    return cumprod(_shift_right(s), axis=-1) * after
 
 
-def _shifted(s: Value) -> Value:
+def _shift_right(s: Value) -> Value:
     """1, and the numbers in a row without the last one."""
     if type(s.shape[-1]) is int:
         return concatenate([ones_like(s[..., :1]), s[..., :-1]], axis=-1)
     # of a named size no part can be taken: a product with a matrix of 0 and 1 moves them
-    square = outer(s, s)
+    square = outer_product(s, s)
     moves = where(number_along(square, -1) == number_along(square, -2) + 1, 1, zeros_like(square))
     moved = squeeze(expand_dims(s, -2) @ moves, -2)
     return where(number_along(s, -1) == 1, 1, moved)
 
 
-def _around(u: Value, inner: Value, vh: Value) -> Value:
+def _scale_by_dets(u: Value, inner: Value, vh: Value) -> Value:
     """det(U) det(Vh) conj(U) @ inner."""
     scale = expand_dims(det(u) * det(vh), (-2, -1))
-    return scale * (conjugated(u) @ inner)
+    return scale * (conjugate(u) @ inner)
 
 
 def _cofactors_change(direction, x):
@@ -166,10 +168,10 @@ def _cofactors_change(direction, x):
     moved = adjoint(u) @ direction @ adjoint(vh)
     # row i: the singular values without the i-th, so that others are without i and j
     without = where(on_diagonal(moved), 1, broadcast_to(expand_dims(s, -2), moved))
-    pairs = where(on_diagonal(moved), 0, _others(without))
+    pairs = where(on_diagonal(moved), 0, _products_of_others(without))
     on = squeeze(pairs @ expand_dims(diagonal_of(moved), -1), -1)
-    inner = where(on_diagonal(moved), expand_dims(on, -1), -(pairs * swapped(moved)))
-    return _around(u, inner @ conjugated(vh), vh)
+    inner = where(on_diagonal(moved), expand_dims(on, -1), -(pairs * swap_last_axes(moved)))
+    return _scale_by_dets(u, inner @ conjugate(vh), vh)
 
 
 cofactors = composite(
@@ -177,7 +179,7 @@ cofactors = composite(
     _cofactors_decompose,
     vjp=lambda ct, y, x, *, transform: (unbroadcast(_cofactors_change(ct, x), x),),
     jvp=lambda t, y, x, *, transform: _cofactors_change(t[0], x),
-    batch=stacked("cofactors"),
+    batch=stacked_rule("cofactors"),
 )
 
 
@@ -194,7 +196,7 @@ det = define(
     vjp=lambda ct, y, x: (unbroadcast(expand_dims(ct, (-2, -1)) * cofactors(x), x),),
     jvp=lambda t, y, x: sum_(t[0] * cofactors(x), axis=(-2, -1)),
     numpy=(np.linalg.det,),
-    batch=stacked("det"),
+    batch=stacked_rule("det"),
 )
 
 
@@ -219,13 +221,13 @@ def _slogdet_vjp(cts, outs, x):
         total = turned if by_log is None else by_log + turned
     if total is None:
         return (None,)
-    return (unbroadcast(expand_dims(total, (-2, -1)) * swapped(inv(x)), x),)
+    return (unbroadcast(expand_dims(total, (-2, -1)) * swap_last_axes(inv(x)), x),)
 
 
 def _slogdet_jvp(tangents, outs, x):
     """The real and the imaginary part of trace(inv(x) @ dx)."""
     sign, _ = outs
-    change = sum_(swapped(inv(x)) * tangents[0], axis=(-2, -1))
+    change = sum_(swap_last_axes(inv(x)) * tangents[0], axis=(-2, -1))
     if sign.dtype.kind != "c":
         return zeros_like(sign), change
     return sign * (1j * imag(change)), real_part(change)
@@ -240,7 +242,7 @@ slogdet = define(
     results=lambda: 2,
     returned=lambda results: named_tuple(np.linalg.slogdet)(*results),
     numpy=(np.linalg.slogdet,),
-    batch=stacked("slogdet"),
+    batch=stacked_rule("slogdet"),
 )
 
 # ---- powers ----

@@ -30,11 +30,11 @@ from letir.ops.define.records import (
     unbroadcast,
 )
 from letir.ops.elementwise.ufuncs import imag, where
-from letir.ops.linalg.matmul_einsum import swapped
+from letir.ops.linalg.matmul_einsum import swap_last_axes
 from letir.ops.linalg.matrix_parts import (
     adjoint,
     columns_times,
-    conjugated,
+    conjugate,
     diagonal_of,
     hermitian_part,
     inverse_or_zero,
@@ -47,7 +47,7 @@ from letir.ops.linalg.matrix_parts import (
     real_part,
     rows_times,
     square_shape,
-    stacked,
+    stacked_rule,
 )
 from letir.ops.reductions.reductions import any_, max_, sum_
 from letir.ops.shape.shape_and_creation import ones_like
@@ -97,7 +97,7 @@ def _svd_impl(xp, x, *, full_matrices=True, compute_uv=True, hermitian=False):
     return tuple(found) if compute_uv else (found,)
 
 
-def _quotients(s: Value) -> Value:
+def _inverse_square_differences(s: Value) -> Value:
     """1 / (s_j^2 - s_i^2) for row i and column j; 0 where they are equal."""
     i, j = expand_dims(s, -1), expand_dims(s, -2)
     return inverse_or_zero((j + i) * (j - i))
@@ -121,12 +121,12 @@ def _svd_vjp(cts, outs, x, **attrs):
     known_type("svd", x)
     u, s, vh = _factors_of(outs, x, attrs)
     by_u, by_s, by_vh = cts if attrs["compute_uv"] else (None, *cts, None)
-    v, quotient, inverse = adjoint(vh), _quotients(s), inverse_or_zero(s)
+    v, quotient, inverse = adjoint(vh), _inverse_square_differences(s), inverse_or_zero(s)
     inner, terms = [], []
     if by_s is not None:
         terms.append(columns_times(u, by_s) @ vh)
     if by_u is not None:
-        by_u = _turned_along(conjugated(by_u), u, outs[0])
+        by_u = _fold_further_columns(conjugate(by_u), u, outs[0])
         m = adjoint(u) @ by_u
         inner.append(columns_times(quotient * (m - adjoint(m)), s))
         if u.dtype.kind == "c":
@@ -134,7 +134,7 @@ def _svd_vjp(cts, outs, x, **attrs):
         if u.shape[-2] != u.shape[-1]:
             terms.append(columns_times(by_u - u @ m, inverse) @ vh)
     if by_vh is not None:
-        by_v = _turned_along(swapped(by_vh), v, adjoint(outs[2]))
+        by_v = _fold_further_columns(swap_last_axes(by_vh), v, adjoint(outs[2]))
         m = adjoint(v) @ by_v
         inner.append(rows_times(s, quotient * (m - adjoint(m))))
         if v.shape[-2] != v.shape[-1]:
@@ -142,10 +142,10 @@ def _svd_vjp(cts, outs, x, **attrs):
     if inner:
         terms.append(u @ add_terms(inner) @ vh)
     total = hermitian_part(add_terms(terms)) if attrs["hermitian"] else add_terms(terms)
-    return (unbroadcast(conjugated(total), x),)
+    return (unbroadcast(conjugate(total), x),)
 
 
-def _turned_along(by_full: Value, thin: Value, full: Value) -> Value:
+def _fold_further_columns(by_full: Value, thin: Value, full: Value) -> Value:
     """The cotangent of thin U, with that of the further columns of ``full``, which turn with it."""
     k = thin.shape[-1]
     if by_full.shape[-1] == k:
@@ -162,7 +162,7 @@ def _svd_jvp(tangents, outs, x, **attrs):
     ds = real_part(diagonal_of(inner))
     if not attrs["compute_uv"]:
         return (ds,)
-    quotient, inverse = _quotients(s), inverse_or_zero(s)
+    quotient, inverse = _inverse_square_differences(s), inverse_or_zero(s)
     right, left = columns_times(inner, s), rows_times(s, inner)
     du = u @ (quotient * (right + adjoint(right)))
     dv = v @ (quotient * (left + adjoint(left)))
@@ -174,11 +174,11 @@ def _svd_jvp(tangents, outs, x, **attrs):
     if v.shape[-2] != v.shape[-1]:
         rest = adjoint(change) @ u
         dv = dv + columns_times(rest - v @ adjoint(inner), inverse)
-    du, dv = _further(du, u, outs[0]), _further(dv, v, adjoint(outs[2]))
+    du, dv = _with_further_columns(du, u, outs[0]), _with_further_columns(dv, v, adjoint(outs[2]))
     return du, ds, adjoint(dv)
 
 
-def _further(change: Value, thin: Value, full: Value) -> Value:
+def _with_further_columns(change: Value, thin: Value, full: Value) -> Value:
     """The change of thin U with that of the further columns of ``full``."""
     k = thin.shape[-1]
     if full.shape[-1] == k:
@@ -204,7 +204,7 @@ svd = define(
     ),
     prepare=_svd_prepare,
     numpy=(np.linalg.svd,),
-    batch=stacked("svd"),
+    batch=stacked_rule("svd"),
     source=_svd_source,
 )
 
@@ -224,7 +224,7 @@ def _svdvals_jvp(tangents, y, x):
 def _svdvals_vjp(ct, y, x):
     """U diag(ct) Vh."""
     u, _, vh = svd(x, full_matrices=False)
-    return (unbroadcast(conjugated(columns_times(u, ct) @ vh), x),)
+    return (unbroadcast(conjugate(columns_times(u, ct) @ vh), x),)
 
 
 svdvals = define(
@@ -234,7 +234,7 @@ svdvals = define(
     vjp=_svdvals_vjp,
     jvp=_svdvals_jvp,
     numpy=(np.linalg.svdvals,),
-    batch=stacked("svdvals"),
+    batch=stacked_rule("svdvals"),
 )
 
 # ---- pinv ----
@@ -276,10 +276,10 @@ def _pinv_impl(xp, x, *cutoff, hermitian=False, relative=False):
 def _pinv_vjp(ct, y, x, *cutoff, hermitian, relative):
     """Golub and Pereyra's formula, transposed: the rank is taken for constant."""
     known_type("pinv", ct, x)
-    g, yh = conjugated(ct), adjoint(y)
+    g, yh = conjugate(ct), adjoint(y)
     first, second = adjoint(g) @ y @ yh, yh @ y @ adjoint(g)
     total = -(yh @ g @ yh) + (first - x @ (y @ first)) + (second - (second @ y) @ x)
-    found = conjugated(hermitian_part(total) if hermitian else total)
+    found = conjugate(hermitian_part(total) if hermitian else total)
     return unbroadcast(found, x), *[None] * len(cutoff)
 
 
