@@ -208,7 +208,7 @@ def test_what_is_not_recorded_is_an_error_with_the_reason():
 
 
 def test_a_complex_root_of_a_real_matrix_is_an_error_with_the_remedy():
-    with pytest.raises(lt.DTypeError, match=r"compute it of a\.astype\(complex\)"):
+    with pytest.raises(lt.DTypeError, match=r"pass a\.astype\(complex\)"):
         lt.trace(letir.scipy.linalg.sqrtm, -np.eye(2))
 
 

@@ -1,8 +1,8 @@
 """Triangular decompositions of matrices: cholesky and qr.
 
-Their derivatives hold where the factors are smooth functions of the matrix; what happens elsewhere
-each rule says. A matrix that ought to be Hermitian is taken for its Hermitian part by the
-derivatives, as in JAX: NumPy reads one triangle only, and a cotangent is shared by both.
+The derivatives hold where the factors are smooth functions of the matrix; each rule says what
+happens elsewhere. Derivatives with respect to a Hermitian matrix are taken through its Hermitian
+part, as in JAX: NumPy reads one triangle only, but the cotangent is shared by both.
 
 Sources: Murray, Differentiation of the Cholesky decomposition (2016); Walter, Lehmann and Lamour,
 On evaluating higher-order derivatives of the QR decomposition (2012), and Seeger et al.,
@@ -40,7 +40,9 @@ from letir.ops.shape.transpose_join_split import concatenate
 
 
 def _cholesky_vjp(ct, y, x, *, upper):
-    """Murray's formula: half of the diagonal and what is below it of L^H G, between inverses."""
+    """Murray's formula: inv(L)^H P inv(L), with P the lower triangle of L^H G and half its
+    diagonal.
+    """
     known_type("cholesky", ct, x)
     factor, g = (adjoint(y), swap_last_axes(ct)) if upper else (y, conjugate(ct))
     inner = lower_half_diagonal(adjoint(factor) @ g)
@@ -50,7 +52,7 @@ def _cholesky_vjp(ct, y, x, *, upper):
 
 
 def _cholesky_jvp(tangents, y, x, *, upper):
-    """L times the lower part of inv(L) dA inv(L)^H."""
+    """L times the lower triangle of inv(L) dA inv(L)^H, with half its diagonal."""
     factor = adjoint(y) if upper else y
     inverse = inv(factor)
     change = factor @ lower_half_diagonal(inverse @ hermitian_part(tangents[0]) @ adjoint(inverse))
@@ -72,32 +74,32 @@ cholesky = define(
 
 
 def _qr_aval(x, *, mode):
-    """Q and R, or R alone; square Q in mode "complete"."""
+    """The types of Q and R, or of R alone; Q is square in mode "complete"."""
     lead, m, n = matrix_shape("qr", x)
     if mode == "complete" or m == n:
         k = m
     elif type(m) is int and type(n) is int:
         k = min(m, n)
     else:
-        raise ShapeError(f"qr: the sizes of {x.shape} must be numbers, of which the smaller counts")
+        raise ShapeError(f"qr: the sizes of {x.shape} must be numbers, to find the smaller one")
     dtype = linalg_dtype("qr", x)
     r = ArrayType(dtype, (*lead, k if mode != "complete" else m, n))
     return (r,) if mode == "r" else (ArrayType(dtype, (*lead, m, k)), r)
 
 
 def _qr_prepare(a, mode="reduced"):
-    """np.linalg.qr's call."""
+    """np.linalg.qr."""
     if mode not in ("reduced", "complete", "r"):
         raise MissingRule(
-            f"qr: mode {mode!r} is not recorded: its result is LAPACK's own, Householder vectors\n"
-            "  take mode='reduced', 'complete' or 'r'"
+            f"qr: mode {mode!r} is not recorded: it returns LAPACK's Householder vectors\n"
+            "  use mode='reduced', 'complete' or 'r'"
         )
     return (a,), {"mode": mode}
 
 
 def _thin_factors(q: Value, r: Value) -> tuple[Value, Value]:
-    """Of Q and R the parts that belong to the columns on the left that Q spans."""
-    if q.shape[-2] == r.shape[-1]:  # square: the sizes may be names
+    """The first k columns of Q and the first k rows of R, with k the smaller size of the matrix."""
+    if q.shape[-2] == r.shape[-1]:  # square: the sizes may be symbolic
         return q, r
     k = min(r.shape[-1], q.shape[-2])
     return _first_columns(q, k), _first_rows(r, k)
@@ -114,15 +116,15 @@ def _first_rows(x: Value, k) -> Value:
 
 
 def _qr_factors(outs: tuple, x: Value, mode: str) -> tuple[Value, Value]:
-    """Thin Q and R of ``x``, of the results if Q is among them."""
+    """Thin Q and R of ``x``, taken from the results if Q is among them."""
     return tuple(qr(x, "reduced")) if mode == "r" else _thin_factors(*outs)
 
 
 def _qr_vjp(cts, outs, x, *, mode):
-    """The rule of a thin Q and a square R, with the columns on the right as products with Q^H.
+    """The VJP of thin Q and square R; the columns of R beyond them are products with Q^H.
 
-    For a tall matrix in mode "complete" the further columns of Q turn with the others, but not
-    among themselves. Without full column rank on the left there is no derivative: R is singular.
+    For a tall matrix in mode "complete" the further columns of Q rotate with the first ones, but
+    not among themselves. There is no derivative if the first columns lack full rank: R is singular.
     """
     known_type("qr", x)
     q, r = _qr_factors(outs, x, mode)
@@ -153,7 +155,7 @@ def _qr_square_vjp(by_q, by_r, q: Value, r: Value) -> Value:
     terms += [] if by_q is None else [-(adjoint(by_q) @ q)]
     inner = add_terms(terms)
     below = where(below_diagonal(inner), inner, 0)
-    # of the diagonal the real part: R has a real one, which Q cannot turn
+    # the real part of the diagonal: the diagonal of R is real
     both = below + adjoint(below) + where(on_diagonal(inner), real_part(inner), 0)
     found = q @ both
     return (found if by_q is None else by_q + found) @ adjoint(inv(r))
@@ -171,7 +173,7 @@ def _qr_jvp(tangents, outs, x, *, mode):
         skew = skew + where(on_diagonal(inner), 1j * imag(inner), 0)
     dq = q @ (skew - inner) + scaled
     dr = adjoint(q) @ change - skew @ r
-    # what is below R's diagonal is rounding only
+    # elements below the diagonal are rounding errors
     dr = where(below_diagonal(dr), 0, dr)
     if mode == "r":
         return (dr,)
@@ -183,7 +185,7 @@ def _qr_jvp(tangents, outs, x, *, mode):
 
 
 def _qr_source(write, x, *, mode):
-    """np.linalg.qr, of which mode "r" gives no tuple."""
+    """A call of np.linalg.qr, as a tuple also in mode "r"."""
     text = f"np.linalg.qr({x}, mode={mode!r})"
     return f"({text},)" if mode == "r" else text
 

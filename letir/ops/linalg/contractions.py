@@ -1,6 +1,6 @@
 """Products that sum over axes: tensordot, inner, outer, vdot, vecdot, matvec, vecmat, multi_dot.
 
-See ``products`` for matmul, dot and einsum, of which these are made.
+They are composites of matmul, dot and einsum, see ``matmul_einsum.py``.
 """
 
 import functools
@@ -38,7 +38,7 @@ from letir.ops.shape.transpose_join_split import (
 
 
 def _tensordot_prepare(a, b, axes=2):
-    """np.tensordot's call; the axes as two tuples."""
+    """np.tensordot, with the axes as two tuples."""
     try:
         of_a, of_b = axes
     except TypeError:
@@ -54,7 +54,7 @@ def _in_tuple(axis) -> tuple:
 
 
 def _summed_axes(x, y, axes: tuple) -> tuple[tuple, tuple]:
-    """The axes of each operand that are summed. Raises ShapeError if they do not fit."""
+    """The summed axes of each operand. Raises ShapeError if their sizes differ."""
     of_x, of_y = normalize_axes(axes[0], x.ndim), normalize_axes(axes[1], y.ndim)
     sizes = [x.shape[i] for i in of_x], [y.shape[i] for i in of_y]
     if sizes[0] != sizes[1]:
@@ -63,19 +63,19 @@ def _summed_axes(x, y, axes: tuple) -> tuple[tuple, tuple]:
 
 
 def _other_axes(x, axes: tuple) -> tuple:
-    """The other axes."""
+    """The axes of ``x`` that are not in ``axes``."""
     return tuple(i for i in range(x.ndim) if i not in axes)
 
 
 def _tensordot_aval(x, y, *, axes):
-    """The axes that are not summed, those of ``x`` first."""
+    """The shape of the axes that are not summed, first of ``x``, then of ``y``."""
     of_x, of_y = _summed_axes(x, y, axes)
     kept = [x.shape[i] for i in _other_axes(x, of_x)] + [y.shape[i] for i in _other_axes(y, of_y)]
     return ArrayType(array_dtype(x, y), tuple(kept))
 
 
 def _tensordot_decompose(x, y, *, axes):
-    """One product of matrices, as NumPy computes it."""
+    """One matrix product, as NumPy computes it."""
     of_x, of_y = _summed_axes(x, y, axes)
     kept = _other_axes(x, of_x), _other_axes(y, of_y)
     shape = (*[x.shape[i] for i in kept[0]], *[y.shape[i] for i in kept[1]])
@@ -87,12 +87,12 @@ def _tensordot_decompose(x, y, *, axes):
 
 
 def _tensordot_vjp(ct, out, x, y, *, axes, transform):
-    """The cotangent summed with each operand over the axes of the other."""
+    """The cotangent contracted with each operand, over the kept axes of that operand."""
     known_rank("tensordot", ct, x, y)
     of_x, of_y = _summed_axes(x, y, axes)
     kept_x, kept_y = _other_axes(x, of_x), _other_axes(y, of_y)
     n = len(kept_x)
-    # what comes out has its summed axes in ascending order of the other operand's
+    # in the products the summed axes are in ascending order of the other operand's axes
     by_x = tensordot(ct, y, (tuple(range(n, ct.ndim)), kept_y))
     by_y = tensordot(x, ct, (kept_x, tuple(range(n))))
     return (
@@ -107,13 +107,13 @@ def _sorted_by(keys: tuple, values: tuple) -> tuple:
 
 
 def _to_order(x, places: tuple):
-    """``x``, whose axis i belongs at ``places[i]``, transposed so."""
+    """``x`` transposed so that its axis i goes to ``places[i]``."""
     order = tuple(sorted(range(len(places)), key=places.__getitem__))
     return x if order == tuple(range(len(order))) else transpose(x, order)
 
 
 def _tensordot_jvp(tangents, out, x, y, *, axes, transform):
-    """The product rule."""
+    """The tangent by the product rule."""
     by_x, by_y = tangents
     terms = (
         None if by_x is None else tensordot(by_x, y, axes),
@@ -138,7 +138,7 @@ tensordot = composite(
 
 
 def _inner_decompose(x, y):
-    """The sum over both last axes; a product with a scalar."""
+    """The sum over the last axes of both operands; the product if one is a scalar."""
     if not x.shape or not y.shape:
         return mul(x, y)
     return dot(x, y) if y.ndim == 1 else tensordot(x, y, ((-1,), (-1,)))
@@ -170,7 +170,7 @@ vdot = composite(
 
 
 def _check_ranks(name: str, x, y, ranks: tuple[int, int]) -> None:
-    """Raise ShapeError if an operand has fewer axes than its core."""
+    """Raise ShapeError if an operand has fewer axes than ``ranks`` requires."""
     if x.ndim < ranks[0] or y.ndim < ranks[1]:
         raise ShapeError(f"{name}: operands of shapes {x.shape} and {y.shape} have too few axes")
 
@@ -182,19 +182,19 @@ def _vecdot_decompose(x, y):
 
 
 def _matvec_decompose(x, y):
-    """A matrix times a vector, both stacked."""
+    """Stacked matrices times stacked vectors."""
     _check_ranks("matvec", x, y, (2, 1))
     return squeeze(matmul(x, expand_dims(y, -1)), -1)
 
 
 def _vecmat_decompose(x, y):
-    """A conjugated vector times a matrix, both stacked."""
+    """Stacked conjugated vectors times stacked matrices."""
     _check_ranks("vecmat", x, y, (1, 2))
     return squeeze(matmul(expand_dims(conjugate(x), -2), y), -2)
 
 
 def _product_of_vectors(name: str, decompose):
-    """Register a generalised ufunc of NumPy's."""
+    """Register NumPy's generalised ufunc ``name``."""
     return composite(
         name,
         decompose,
@@ -211,11 +211,11 @@ vecmat = _product_of_vectors("vecmat", _vecmat_decompose)
 
 
 def _multi_dot_decompose(*arrays):
-    """Products in the order that takes the fewest multiplications."""
+    """The matrix products in the order with the fewest multiplications."""
     if len(arrays) < 2:
         raise ShapeError("multi_dot: expecting at least two arrays")
     if any(x.ndim != 2 for x in arrays[1:-1]) or {arrays[0].ndim, arrays[-1].ndim} - {1, 2}:
-        raise ShapeError("multi_dot: matrices between, vectors at the ends only")
+        raise ShapeError("multi_dot: only the first and the last array may be vectors")
     first, last = arrays[0], arrays[-1]
     chain = [expand_dims(first, 0) if first.ndim == 1 else first, *arrays[1:]]
     chain[-1] = expand_dims(last, 1) if last.ndim == 1 else last
@@ -225,11 +225,13 @@ def _multi_dot_decompose(*arrays):
 
 
 def _in_best_order(chain: list):
-    """The product of matrices (Cormen et al., Introduction to Algorithms, chapter 15.2)."""
+    """The product of a chain of matrices in the cheapest order (Cormen et al., Introduction to
+    Algorithms, chapter 15.2).
+    """
     sizes = [chain[0].shape[0], *[x.shape[1] for x in chain]]
     if not is_static_shape(sizes):
         return functools.reduce(operator.matmul, chain)
-    best = {(i, i): (0, chain[i]) for i in range(len(chain))}
+    best: dict = {(i, i): (0, chain[i]) for i in range(len(chain))}
     for length in range(1, len(chain)):
         for i in range(len(chain) - length):
             j = i + length
@@ -242,7 +244,7 @@ def _in_best_order(chain: list):
 
 
 def _multiply_chain(best: dict, i: int, j: int):
-    """The product of the matrices from i to j in the order that was found."""
+    """The product of the matrices from i to j in the order given by ``best``."""
     if i == j:
         return best[i, i][1]
     _, k, _ = best[i, j][1]

@@ -1,8 +1,10 @@
 """Products and powers of vectors: cross, kron, vander.
 
-Traced as themselves and computed by NumPy's own functions; their rules are those of what they
-decompose into.
+They are composites computed by NumPy's own functions and differentiated through their
+decompositions.
 """
+
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +27,7 @@ from letir.ops.shape.transpose_join_split import (
 
 
 def _vector_components(x: Value, axis: int, dtype) -> list:
-    """The two or three components of vectors along an axis."""
+    """The two or three components of the vectors along ``axis``."""
     if not x.shape or x.shape[normalize_axes(axis, x.ndim)[0]] not in (2, 3):
         raise ShapeError(f"cross: vectors have 2 or 3 components, found {x.shape} along {axis}")
     last = move_axes(cast(x, dtype), (axis,), (-1,))
@@ -33,7 +35,7 @@ def _vector_components(x: Value, axis: int, dtype) -> list:
 
 
 def _cross_decompose(a, b, *, axisa=-1, axisb=-1, axisc=-1) -> Value:
-    """The products of the components, two by two; a third component that is not there is 0."""
+    """The cross product by components; a missing third component is 0."""
     dtype = array_dtype(a.type, b.type)
     a, b = _vector_components(a, axisa, dtype), _vector_components(b, axisb, dtype)
     third = a[0] * b[1] - a[1] * b[0]
@@ -49,13 +51,13 @@ def _cross_decompose(a, b, *, axisa=-1, axisb=-1, axisc=-1) -> Value:
 
 
 def _cross_prepare(a, b, axisa=-1, axisb=-1, axisc=-1, axis=None):
-    """np.cross' call; ``axis`` stands for all three."""
+    """np.cross, where ``axis`` stands for all three axes."""
     axes = (axisa, axisb, axisc) if axis is None else (axis,) * 3
     return (a, b), dict(zip(("axisa", "axisb", "axisc"), map(as_size, axes), strict=True))
 
 
 def _linalg_cross_prepare(x1, x2, /, *, axis=-1):
-    """The call of np.linalg.cross, which takes three components only."""
+    """np.linalg.cross, which requires three components."""
     for x in (x1, x2):
         if np.shape(x)[axis] != 3:
             raise ShapeError(f"cross: vectors have 3 components, found {np.shape(x)} along {axis}")
@@ -74,7 +76,7 @@ cross = composite(
 
 
 def _kron_decompose(a, b) -> Value:
-    """Every element of ``a`` times all of ``b``, as blocks."""
+    """Each element of ``a`` times ``b``, arranged as blocks."""
     rank = max(type_of_operand(x).ndim for x in (a, b))
     if not all(type_of_operand(x).ndim for x in (a, b)):
         return a * b
@@ -96,13 +98,13 @@ kron = composite(
 # ---- powers ----
 
 
-def vander_decompose(x, *, n=None, increasing=False) -> Value:
-    """The powers of each element in a row, by products one after the other."""
+def vander_decompose(x: Value, *, n: Any = None, increasing: bool = False) -> Value:
+    """The powers of each element in a row, by cumulative products."""
     if x.ndim != 1:
-        raise ShapeError(f"vander: an array of one axis is needed, found {x.shape}")
+        raise ShapeError(f"vander: needs an array with one axis, found {x.shape}")
     count = x.shape[0] if n is None else n
     x = cast(x, np.promote_types(x.dtype, int))
-    factors = x[:, None] * np.ones((1, max(count - 1, 0)), x.dtype)  # of a named size too
+    factors = x[:, None] * np.ones((1, max(count - 1, 0)), x.dtype)  # works for a symbolic size
     if count > 0:
         factors = concatenate([ones_like(x[:, None]), factors], 1)
     found = cumprod(factors, 1)

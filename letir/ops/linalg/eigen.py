@@ -1,11 +1,13 @@
 """Eigenvalues and eigenvectors: eigh, eigvalsh, eig, eigvals.
 
-Giles, Collected matrix derivative results (2008); for complex results Boeddeker, Hanebrink, Drude,
-Heymann and Haeb-Umbach, On the computation of complex-valued gradients with application to
-statistically optimum beamforming (2017), equation 4.77. Equal eigenvalues: the derivative takes no
-part in the rotation of their eigenvectors, which is undetermined; it is right for what does not
-depend on that rotation, as a sum over functions of eigenvalues, or a projector on their span. The
-second derivative by a matrix with equal eigenvalues is not right even there.
+Sources: Giles, Collected matrix derivative results (2008); for complex results Boeddeker,
+Hanebrink, Drude, Heymann and Haeb-Umbach, On the computation of complex-valued gradients with
+application to statistically optimum beamforming (2017), equation 4.77.
+
+The eigenvectors of equal eigenvalues are determined only up to a rotation, which the derivative
+ignores: it is right for functions that do not depend on the rotation, such as a sum over functions
+of the eigenvalues, or the projector on the span of the eigenvectors. Second derivatives at a matrix
+with equal eigenvalues are wrong even for these.
 """
 
 import numpy as np
@@ -41,19 +43,19 @@ from letir.ops.shape.transpose_join_split import expand_dims
 
 
 def _inverse_differences(w: Value) -> Value:
-    """1 / (w_j - w_i) for row i and column j; 0 where they are equal."""
+    """1 / (w_j - w_i) at row i and column j; 0 for equal eigenvalues."""
     return inverse_or_zero(expand_dims(w, -2) - expand_dims(w, -1))
 
 
 def _eigh_aval(x, *, UPLO):
-    """Real eigenvalues, and eigenvectors as columns."""
+    """The types of the real eigenvalues, and of the eigenvectors as columns."""
     lead, n = square_shape("eigh", x)
     dtype = linalg_dtype("eigh", x)
     return ArrayType(real_dtype(dtype), (*lead, n)), ArrayType(dtype, x.shape)
 
 
 def _eigh_vjp(cts, outs, x, *, UPLO):
-    """V (diag(gw) + F * (V^H G)) V^H, of which both triangles have their share."""
+    """V (diag(gw) + F * (V^H G)) V^H, shared by both triangles."""
     known_type("eigh", x)
     (by_w, by_v), (w, v) = cts, outs
     terms = [] if by_w is None else [columns_times(v, by_w)]
@@ -63,14 +65,14 @@ def _eigh_vjp(cts, outs, x, *, UPLO):
 
 
 def _eigh_jvp(tangents, outs, x, *, UPLO):
-    """The real diagonal of V^H dA V, and V times its other elements over differences."""
+    """The real diagonal of V^H dA V; V times F * (V^H dA V)."""
     w, v = outs
     inner = adjoint(v) @ hermitian_part(tangents[0]) @ v
     return real_part(diagonal_of(inner)), v @ (_inverse_differences(w) * inner)
 
 
 def _check_uplo(UPLO: str) -> str:
-    """``UPLO`` as NumPy takes it."""
+    """``UPLO`` in upper case. Raises ShapeError unless it is 'L' or 'U'."""
     if str(UPLO).upper() not in ("L", "U"):
         raise ShapeError(f"UPLO argument must be 'L' or 'U', found {UPLO!r}")
     return str(UPLO).upper()
@@ -116,14 +118,13 @@ eigvalsh = define(
 # ---- all square matrices ----
 
 
-# from 2.5 on NumPy gives complex eigenvalues of every real matrix, before only where some are
+# since 2.5 NumPy returns complex eigenvalues for every real matrix, before only if some are complex
 _ALWAYS_COMPLEX = np.lib.NumpyVersion(np.__version__) >= "2.5.0"
 
 
 def _has_real_eigenvalues(a) -> bool:
-    """Whether the eigenvalues of ``a`` are real numbers.
-
-    Raises TraceError for a real matrix without a value.
+    """Whether all eigenvalues of ``a`` are real. Raises TraceError for a real matrix whose values
+    are unknown.
     """
     if a.dtype.kind == "c":
         return False
@@ -138,12 +139,12 @@ def _has_real_eigenvalues(a) -> bool:
 
 
 def _eig_prepare(a):
-    """np.linalg.eig's call: ``real`` says whether the results are."""
+    """np.linalg.eig and eigvals. ``real``: the results are real."""
     return (a,), {"real": not _ALWAYS_COMPLEX and _has_real_eigenvalues(a)}
 
 
 def _eigvals_aval(x, *, real):
-    """Complex numbers, or real ones for a real matrix that has such."""
+    """The type of the eigenvalues: complex unless ``real``."""
     lead, n = square_shape("eig", x)
     dtype = linalg_dtype("eig", x)
     if real and dtype.kind == "c":
@@ -153,13 +154,16 @@ def _eigvals_aval(x, *, real):
 
 
 def _eig_aval(x, *, real):
-    """Eigenvalues, and eigenvectors as columns."""
+    """The types of the eigenvalues, and of the eigenvectors as columns."""
     values = _eigvals_aval(x, real=real)
     return values, ArrayType(values.dtype, x.shape)
 
 
 def _as_recorded(found, real: bool):
-    """Eigenvalues or eigenvectors of the recorded kind. Raises GuardError if they are not."""
+    """Eigenvalues or eigenvectors as real or complex numbers, as recorded.
+
+    Raises GuardError if real ones were recorded and these are complex.
+    """
     if real and found.dtype.kind == "c":
         if found.imag.any():
             raise GuardError(
@@ -169,19 +173,19 @@ def _as_recorded(found, real: bool):
         return found.real.copy()
     if real or found.dtype.kind == "c":
         return found
-    return found.astype(found.dtype.char.upper())  # all real this time: the same numbers
+    return found.astype(found.dtype.char.upper())  # complex was recorded, but all are real now
 
 
 def _eig_impl(xp, x, *, real):
-    """numpy.linalg.eig, whose results are of the recorded kind."""
+    """np.linalg.eig, with real or complex results as recorded."""
     w, v = xp.linalg.eig(x)
     return _as_recorded(w, real), _as_recorded(v, real)
 
 
 def _of_unit_length(by_v: Value, v: Value) -> Value:
-    """The cotangent of eigenvectors without what their normalisation takes away.
+    """The cotangent of the eigenvectors, projected on changes that keep their normalisation.
 
-    LAPACK gives them length 1, and makes the largest component of complex ones real.
+    LAPACK gives eigenvectors length 1, and makes the largest component of complex ones real.
     """
     h = diagonal_of(adjoint(v) @ by_v)
     along = columns_times(v, real_part(h))
@@ -192,7 +196,7 @@ def _of_unit_length(by_v: Value, v: Value) -> Value:
 
 
 def _real_component(v: Value) -> tuple[Value, Value]:
-    """Where each eigenvector has the component that is real, and that component."""
+    """(where each eigenvector has its real component, that component)."""
     size = where(imag(v) == 0, abs_(v), -1)
     place = expand_dims(argmax(size, axis=-2), -2)
     largest = number_along(v, -2) == place + 1
@@ -211,7 +215,7 @@ def _eig_vjp(cts, outs, x, *, real):
 
 
 def _eig_jvp(tangents, outs, x, *, real):
-    """The diagonal of inv(V) dA V, and V times its other elements over differences."""
+    """The diagonal of inv(V) dA V; V times F * (inv(V) dA V), normalised."""
     w, v = outs
     inner = solve(v, tangents[0] @ v)
     dw, dv = diagonal_of(inner), v @ (_inverse_differences(w) * inner)
@@ -224,7 +228,9 @@ def _eig_jvp(tangents, outs, x, *, real):
 
 
 def _source_of(text: str):
-    """The ``source`` of ``eig`` and ``eigvals``: NumPy's call, real where that was recorded."""
+    """The ``source`` of ``eig`` or ``eigvals``: a call of NumPy, with the real part if recorded
+    so.
+    """
 
     def source(write, x, *, real):
         found = text.format(x)
@@ -257,7 +263,7 @@ def _eigvals_vjp(ct, y, x, *, real):
 
 
 def _eig_of(x: Value, real: bool) -> tuple[Value, Value]:
-    """``eig`` of the recorded kind."""
+    """``eig`` with real or complex results."""
     return x.emitter.apply(eig, (x,), eig.complete({"real": real}))
 
 
@@ -281,5 +287,5 @@ eigvals = define(
 
 
 def eigvals_real_where_possible(a: Value) -> Value:
-    """The eigenvalues of ``a``, as real numbers if all of them are, with any version of NumPy."""
+    """The eigenvalues of ``a``, real if all of them are, with any version of NumPy."""
     return a.emitter.apply(eigvals, (a,), eigvals.complete({"real": _has_real_eigenvalues(a)}))

@@ -1,7 +1,6 @@
-"""Least squares: lstsq, with all of its four results.
+"""Least squares: lstsq, with all four results.
 
-The derivative is that of ``pinv(a) @ b`` (Golub and Pereyra 1973), with the rank taken for
-constant.
+The solution is differentiated as ``pinv(a) @ b`` (Golub and Pereyra 1973), with a constant rank.
 """
 
 import numpy as np
@@ -24,10 +23,10 @@ from letir.ops.shape.transpose_join_split import expand_dims
 
 
 def _lstsq_prepare(a, b, rcond=None):
-    """np.linalg.lstsq's call; ``full_rank`` says whether there are residuals.
+    """np.linalg.lstsq. ``full_rank``: the matrix has full column rank.
 
-    NumPy gives an empty array of residuals if the rank is less than the number of columns. Where
-    the matrix has no value yet its rank is taken for full, which a replay checks.
+    NumPy returns an empty array of residuals if the rank is less than the number of columns. A
+    matrix whose values are unknown is assumed to have full rank, and every run checks that.
     """
     known, columns = known_value(a), np.shape(a)[-1]
     full = known is None or np.linalg.lstsq(known, known[:, :0], rcond)[2] == columns
@@ -35,15 +34,17 @@ def _lstsq_prepare(a, b, rcond=None):
 
 
 def _rcond_attribute(rcond):
-    """``rcond`` as an attribute."""
+    """``rcond`` as an attribute: None or a float."""
     return None if rcond is None else float(rcond)
 
 
 def _lstsq_aval(a, b, *, rcond, full_rank):
-    """The solution, the sums of squared residuals, the rank, and the singular values."""
+    """The types of the solution, the sums of squared residuals, the rank and the singular
+    values.
+    """
     lead, m, n = matrix_shape("lstsq", a)
     if lead or b.ndim not in (1, 2) or b.shape[0] != m:
-        raise ShapeError(f"lstsq: {a.shape} and {b.shape} are no least-squares problem")
+        raise ShapeError(f"lstsq: {a.shape} and {b.shape} are not a least-squares problem")
     dtype = linalg_dtype("lstsq", a, b)
     floating = real_dtype(dtype)
     right = b.shape[1:]
@@ -57,7 +58,7 @@ def _lstsq_aval(a, b, *, rcond, full_rank):
 
 
 def _lstsq_impl(xp, a, b, *, rcond=None, full_rank=True):
-    """numpy.linalg.lstsq. Raises GuardError if the rank is not of the recorded kind."""
+    """np.linalg.lstsq. Raises GuardError if the rank is full and was not, or the reverse."""
     x, residuals, rank, s = xp.linalg.lstsq(a, b, rcond)
     m, n = a.shape
     if m > n and bool(rank == n) != full_rank:
@@ -71,7 +72,7 @@ def _lstsq_impl(xp, a, b, *, rcond=None, full_rank=True):
 
 
 def _lstsq_decompose(a, b, *, rcond=None, full_rank=True):
-    """By the pseudoinverse of the matrix."""
+    """The four results by the pseudoinverse of the matrix."""
     m, n = a.shape[-2:]
     dtype = real_dtype(linalg_dtype("lstsq", a.type, b.type))
     if rcond is None:

@@ -1,10 +1,11 @@
 """Products of arrays: matmul, dot, einsum.
 
-The derivatives of ``dot`` beyond matrices and of ``einsum`` are einsums themselves: in a product of
-labelled axes the cotangent takes the place of the operand.
+The derivatives of ``einsum``, and of ``dot`` for arrays of more than 2 axes, are einsums
+themselves: the cotangent takes the place of the operand, and the labels tell which axes to sum.
 """
 
 import string
+from typing import Any
 
 import numpy as np
 
@@ -29,9 +30,9 @@ from letir.ops.shape.shape_and_creation import broadcast_to
 from letir.ops.shape.transpose_join_split import expand_dims, move_axes, squeeze
 
 
-def known_rank(name: str, *args) -> None:
-    """Raise MissingRule if the rank of an operand is unknown: products are labelled by their
-    axes.
+def known_rank(name: str, *args: Any) -> None:
+    """Raise MissingRule if the rank of an operand is unknown: derivatives need a label for each
+    axis.
     """
     if any(isinstance(arg, Value) and arg.type is None for arg in args):
         raise MissingRule(
@@ -43,8 +44,8 @@ def known_rank(name: str, *args) -> None:
 
 
 def _matmul_aval(x, y):
-    """Rows by columns; leading axes broadcast; vectors stand for a row on the left and a column on
-    the right.
+    """Rows by columns, with leading axes broadcast. A 1-d operand is a row on the left and a column
+    on the right.
     """
     if not x.shape or not y.shape:
         raise ShapeError(
@@ -64,7 +65,7 @@ def _matmul_aval(x, y):
 
 
 def _matmul_vjp(ct, out, x, y):
-    """ct @ y.T and x.T @ ct; for a vector the product of a row or a column."""
+    """ct @ y.T and x.T @ ct, where a vector is a row or a column."""
     known_rank("matmul", ct, x, y)
     by_x = unbroadcast(_matmul_by_left(ct, x, y), x) if takes_gradient(x) else None
     by_y = unbroadcast(_matmul_by_right(ct, x, y), y) if takes_gradient(y) else None
@@ -72,21 +73,21 @@ def _matmul_vjp(ct, out, x, y):
 
 
 def _matmul_by_left(ct, x, y) -> Value:
-    """The cotangent of ``x`` before its broadcast axes are summed."""
+    """The cotangent of ``x``, not yet summed over broadcast axes."""
     if y.ndim == 1:
         return ct * y if x.ndim == 1 else outer_product(ct, y)
     if x.ndim > 1:
-        return ct @ swap_last_axes(y)  # no conjugate: so is the convention (see elementwise)
+        return ct @ swap_last_axes(y)  # no conjugate, by the convention in elementwise/ufuncs.py
     return y @ ct if y.ndim == 2 else squeeze(y @ expand_dims(ct, -1), -1)
 
 
 def outer_product(column: Value, row: Value) -> Value:
-    """The product of columns and rows, with leading axes broadcast."""
+    """The outer product of vectors along the last axes, with leading axes broadcast."""
     return expand_dims(column, -1) @ expand_dims(row, -2)
 
 
 def _matmul_by_right(ct, x, y) -> Value:
-    """The cotangent of ``y`` before its broadcast axes are summed."""
+    """The cotangent of ``y``, not yet summed over broadcast axes."""
     if x.ndim == 1 and y.ndim == 1:
         return ct * x
     if x.ndim == 1:
@@ -102,7 +103,7 @@ def swap_last_axes(x: Value) -> Value:
 
 
 def _product_jvp(name: str):
-    """The product rule."""
+    """The JVP of matmul or dot, by the product rule."""
 
     def jvp(tangents, out, x, y):
         (by_x, by_y), product = tangents, PRIMITIVES[name]
@@ -134,8 +135,8 @@ matmul = define(
 
 
 def _dot_aval(x, y):
-    """Matrix product of matrices, inner product over the last and the last but one axis, product
-    with a scalar.
+    """The type of np.dot: a product if an operand is a scalar, else a sum over the last axis of x
+    and the last but one of y.
     """
     if not x.shape or not y.shape:
         return ArrayType(array_dtype(x, y), x.shape or y.shape)
@@ -146,7 +147,7 @@ def _dot_aval(x, y):
 
 
 def _dot_labels(x, y) -> str:
-    """``dot`` as an einsum."""
+    """The subscripts of ``dot`` as an einsum."""
     letters = iter(string.ascii_letters)
     left = [next(letters) for _ in range(x.ndim)]
     right = [next(letters) for _ in range(y.ndim)]
@@ -156,20 +157,20 @@ def _dot_labels(x, y) -> str:
 
 
 def _dot_vjp(ct, out, x, y):
-    """That of matmul for matrices, of a product for scalars, of an einsum beyond."""
+    """The VJP of a product for scalars, of matmul for matrices, of an einsum for higher ranks."""
     known_rank("dot", ct, x, y)
     ranks = [arg.ndim if isinstance(arg, Value) else 0 for arg in (x, y)]
     if 0 in ranks:
         return unbroadcast(ct * y, x) if takes_gradient(x) else None, unbroadcast(
             ct * x, y
         ) if takes_gradient(y) else None
-    if max(ranks) <= 2:  # dot and matmul differ beyond matrices only
+    if max(ranks) <= 2:  # dot and matmul differ only for higher ranks
         return _matmul_vjp(ct, out, x, y)
     return _einsum_vjp(ct, out, x, y, subscripts=_dot_labels(x, y), optimize=False)
 
 
 def _dot_prepare(a, b, out=None):
-    """np.dot's call."""
+    """np.dot."""
     return (a, b), {}
 
 
@@ -191,10 +192,10 @@ dot = define(
 
 
 def _parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str]:
-    """The labels of each operand and of the result, ``...`` spelled out with upper-case letters at
-    the end.
+    """The labels of each operand and of the result, with ``...`` replaced by unused letters from
+    the end of the alphabet.
 
-    Raises ShapeError if the number of operands or of labels does not fit.
+    Raises ShapeError if the number of operands or of labels is wrong.
     """
     inputs, arrow, output = subscripts.replace(" ", "").partition("->")
     parts = inputs.split(",")
@@ -206,17 +207,16 @@ def _parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str
     )
     dots = "".join(spare[:depth])
     if arrow and dots and "..." not in output:
-        raise ShapeError(
-            f"einsum: {subscripts!r} has axes for ... that its result has no place for"
-        )
+        raise ShapeError(f"einsum: the result of {subscripts!r} lacks the ... of its operands")
     labelled = []
     for part, rank in zip(parts, ranks, strict=True):
         n = rank - len(part.replace("...", ""))
-        # from the right, as axes broadcast
+        # aligned at the right, as axes broadcast
         labelled.append(part.replace("...", dots[len(dots) - n :] if n > 0 else ""))
         if len(labelled[-1]) != rank:
             raise ShapeError(f"einsum: {subscripts!r} does not fit operands of ranks {ranks}")
-    # in alphabetical order: https://numpy.org/doc/stable/reference/generated/numpy.einsum.html
+    # without -> the result has its labels in alphabetical order:
+    # https://numpy.org/doc/stable/reference/generated/numpy.einsum.html
     if not arrow:
         flat = "".join(labelled)
         output = dots + "".join(
@@ -226,7 +226,7 @@ def _parse_subscripts(subscripts: str, ranks: list[int]) -> tuple[list[str], str
 
 
 def _label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
-    """The size of each label; 1 gives way. Raises ShapeError where sizes differ."""
+    """The size of each label, where 1 broadcasts. Raises ShapeError if sizes differ."""
     sizes: dict = {}
     for part, shape in zip(labels, shapes, strict=True):
         for label, n in zip(part, shape, strict=True):
@@ -240,20 +240,20 @@ def _label_sizes(labels: list[str], shapes: list[tuple]) -> dict:
 
 
 def _einsum_aval(*arrays, subscripts, optimize):
-    """The sizes of the result's labels."""
+    """The shape given by the labels of the result."""
     labels, out = _parse_subscripts(subscripts, [x.ndim for x in arrays])
     sizes = _label_sizes(labels, [x.shape for x in arrays])
     if any(label not in sizes for label in out) or len(set(out)) < len(out):
         raise ShapeError(
-            f"einsum: the result's labels {out!r} are not each once among the operands'"
+            f"einsum: each label of the result {out!r} must be a label of an operand and occur once"
         )
     return ArrayType(array_dtype(*arrays), tuple(sizes[label] for label in out))
 
 
 def _einsum_vjp(ct, out, *arrays, subscripts, optimize):
-    """For each operand the einsum of the cotangent and the other operands into its labels."""
+    """For each operand, the einsum of the cotangent and the other operands to its labels."""
     known_rank("einsum", ct, *arrays)
-    optimize = optimize if type(optimize) is bool else True  # a path is one of these operands
+    optimize = optimize if type(optimize) is bool else True  # a path fits only these operands
     shapes = [x.shape if isinstance(x, Value) else () for x in arrays]
     labels, result = _parse_subscripts(subscripts, [len(shape) for shape in shapes])
     sizes = _label_sizes(labels, shapes)
@@ -266,28 +266,28 @@ def _einsum_vjp(ct, out, *arrays, subscripts, optimize):
 
 
 def _einsum_by(i, ct, arrays, labels, result, sizes, optimize) -> Value:
-    """The cotangent of operand ``i`` before its broadcast axes are summed."""
+    """The cotangent of operand ``i``, not yet summed over broadcast axes."""
     part, x = labels[i], arrays[i]
     others = [(labels[j], y) for j, y in enumerate(arrays) if j != i]
     found = "".join([result, *(other for other, _ in others)])
     made = "".join([label for label in dict.fromkeys(part) if label in found])
     text = ",".join([result, *(other for other, _ in others)]) + "->" + made
     by = einsum(text, ct, *(y for _, y in others), optimize=optimize)
-    # a label that only this operand has was summed away, one that is there twice reads a diagonal:
-    # these axes come back by broadcasting
+    # axes come back by broadcasting if their label was summed away (no other operand has it) or is
+    # repeated in this operand (it reads a diagonal)
     new = [k for k, label in enumerate(part) if label not in made or label in part[:k]]
     by = expand_dims(by, tuple(new)) if new else by
     full = tuple(sizes[label] for label in part)
     if by.shape != full:
         by = broadcast_to(by, x if isinstance(x, Value) and x.shape == full else full)
     for k, label in enumerate(part):
-        if label in part[:k]:  # the cotangent is on the diagonal, zero beside
+        if label in part[:k]:  # the cotangent is zero off the diagonal
             by = where(number_along(by, part.index(label)) == number_along(by, k), by, 0)
     return by
 
 
 def _einsum_jvp(tangents, out, *arrays, subscripts, optimize):
-    """The product rule."""
+    """The tangent by the product rule."""
     terms = (
         einsum(subscripts, *arrays[:i], t, *arrays[i + 1 :], optimize=optimize)
         for i, t in enumerate(tangents)
@@ -299,8 +299,8 @@ def _einsum_jvp(tangents, out, *arrays, subscripts, optimize):
 def _einsum_prepare(
     subscripts, *operands, out=None, dtype=None, order="K", casting="safe", optimize=False
 ):
-    """np.einsum's call, with subscripts as text or as lists of axes beside each operand; ``dtype``
-    is that of the operands.
+    """np.einsum, with subscripts as text, or as a list of axes after each operand. ``dtype`` is the
+    dtype to which operands are cast.
     """
     if not isinstance(subscripts, str):
         subscripts, operands = _from_lists((subscripts, *operands))
@@ -310,13 +310,13 @@ def _einsum_prepare(
 
 
 def _as_order(optimize):
-    """``optimize`` as an attribute: a truth value, a strategy, or a path in a tuple."""
+    """``optimize`` as an attribute: a bool, the name of a strategy, or a path as a tuple."""
     if isinstance(optimize, list | tuple):
         return tuple([tuple(step) if isinstance(step, list) else step for step in optimize])
     return optimize if isinstance(optimize, str) else bool(optimize)
 
 
-def _cast_operand(x, dtype, casting: str):
+def _cast_operand(x, dtype, casting: Any) -> Any:
     """An operand cast to ``dtype``. Raises a TypeError if ``casting`` forbids it."""
     if isinstance(x, Value):
         return PRIMITIVES["cast"](x, dtype, casting=casting)
@@ -324,8 +324,8 @@ def _cast_operand(x, dtype, casting: str):
 
 
 def _from_lists(operands) -> tuple[str, tuple]:
-    """The text for ``einsum(x, [0, 1], y, [1, 2], [0, 2])``."""
-    # an odd last one is the result's
+    """(subscripts, operands) for a call such as ``einsum(x, [0, 1], y, [1, 2], [0, 2])``."""
+    # in an odd number of arguments the last one is the list of the result
     arrays, lists = operands[: len(operands) // 2 * 2 : 2], operands[1::2]
     spelled = [_part_text(part) for part in lists]
     return ",".join(spelled) + (
@@ -335,13 +335,15 @@ def _from_lists(operands) -> tuple[str, tuple]:
 
 def _part_text(part) -> str:
     """One list of axes as letters."""
-    # capitals first, so that the alphabet has NumPy's order of numbers where no result is given
+    # capitals first: where no result is given, labels are sorted as NumPy sorts the numbers
     letters = string.ascii_uppercase + string.ascii_lowercase
     return "".join("..." if axis is Ellipsis else letters[axis] for axis in part)
 
 
 def _einsum_views(x, *others, subscripts, **_) -> bool:
-    """Whether an einsum of one array sums over nothing: a transpose, or a diagonal."""
+    """Whether an einsum of one array sums over no axis: a transpose or a diagonal, and so a
+    view.
+    """
     labels, arrow, kept = subscripts.replace(" ", "").partition("->")
     return not others and bool(arrow) and set(labels) == set(kept)
 

@@ -1,8 +1,8 @@
 """Functions of matrices that NumPy lacks: expm, sqrtm, solve_triangular.
 
-An analytic function f has its derivative in a corner: f([[A, E], [0, A]]) = [[f(A), L(A, E)],
-[0, f(A)]], where L is the derivative along E (Mathias, A chain rule for matrix functions, SIAM J.
-Matrix Anal. Appl., 1996); and the transpose of L(A, .) is L(A.T, .).
+The derivative L(A, E) of an analytic function f at A along E is a block of f at a larger matrix:
+f([[A, E], [0, A]]) = [[f(A), L(A, E)], [0, f(A)]] (Mathias, A chain rule for matrix functions, SIAM
+J. Matrix Anal. Appl., 1996). The transpose of L(A, .) is L(A.T, .).
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ from letir.ops.special.densities import LOG_ROOT_TWO_PI
 
 
 def _lapack_dtype(*operands) -> np.dtype:
-    """The dtype in which SciPy computes with arrays, or types: single precision stays."""
+    """The dtype in which SciPy computes with these arrays or types; single precision stays."""
     found = np.result_type(*[x.dtype for x in operands])
     if found.kind in "biu":
         return np.dtype(float)
@@ -47,7 +47,7 @@ def _derivative_of(f, a, e):
 
 
 def _define_analytic(name: str):
-    """Register a function of square matrices, by that of SciPy."""
+    """Register an analytic function of square matrices, computed by ``scipy.linalg``."""
 
     def aval(a):
         square_shape(name, a)
@@ -56,9 +56,7 @@ def _define_analytic(name: str):
     def impl(xp, a):
         out = by_scipy(xp, "linalg", name)(a)
         if out.dtype.kind == "c" and a.dtype.kind != "c":
-            raise DTypeError(
-                f"{name} of this real matrix is complex\n  compute it of a.astype(complex)"
-            )
+            raise DTypeError(f"{name} of this real matrix is complex\n  pass a.astype(complex)")
         return out.astype(_lapack_dtype(a), copy=False)
 
     def source(write, a):
@@ -83,8 +81,8 @@ sqrtm = _define_analytic("sqrtm")
 
 
 def _triangular_impl(xp, a, b, *, transposed=False, lower=False, unit_diagonal=False):
-    """SciPy's solver, which reads one triangle only."""
-    if not b.size:  # SciPy takes no empty batch
+    """scipy.linalg.solve_triangular, which reads one triangle only."""
+    if not b.size:  # SciPy does not take an empty batch
         return xp.zeros(b.shape, _lapack_dtype(a, b))
     solve = by_scipy(xp, "linalg", "solve_triangular")
     found = solve(a, b, trans=int(transposed), lower=lower, unit_diagonal=unit_diagonal)
@@ -92,11 +90,11 @@ def _triangular_impl(xp, a, b, *, transposed=False, lower=False, unit_diagonal=F
 
 
 def _triangular_aval(a, b, *, transposed, lower, unit_diagonal):
-    """The right side's shape; a vector is 1-d."""
+    """The shape of the right-hand side; only a 1-d one is a vector."""
     lead, n = square_shape("solve_triangular", a)
     rows = b.shape[-1:] if b.ndim == 1 else b.shape[-2:-1]
     if rows != (n,) or (b.ndim > 1 and b.shape[:-2] != tuple(lead)):
-        raise ShapeError(f"solve_triangular: {a.shape} and {b.shape} are no linear system")
+        raise ShapeError(f"solve_triangular: {a.shape} and {b.shape} are not a linear system")
     return ArrayType(_lapack_dtype(a, b), b.shape)
 
 
@@ -116,7 +114,9 @@ def _triangular_part(x, lower: bool, unit_diagonal: bool):
 
 
 def _triangular_vjp(ct, x, a, b, *, transposed, lower, unit_diagonal):
-    """Giles, Collected matrix derivative results, 2.3: another system, and an outer product."""
+    """The solution of the transposed system, and its outer product with x (Giles, Collected matrix
+    derivative results, 2.3).
+    """
     known_type("solve_triangular", ct, a, b)
     form = {"lower": lower, "unit_diagonal": unit_diagonal}
     by_b = solve_triangular(a, ct, transposed=not transposed, **form)
@@ -126,7 +126,7 @@ def _triangular_vjp(ct, x, a, b, *, transposed, lower, unit_diagonal):
 
 
 def _triangular_jvp(tangents, x, a, b, *, transposed, lower, unit_diagonal):
-    """The same system with the tangents on its right side."""
+    """The solution of the same system for the right-hand side ``db - da @ x``."""
     by_a, by_b = tangents
     if by_a is not None:
         by_a = _triangular_part(by_a, lower, unit_diagonal)
@@ -139,12 +139,12 @@ def _triangular_jvp(tangents, x, a, b, *, transposed, lower, unit_diagonal):
 
 @batch_first
 def _triangular_batch(args, mapped, **form):
-    """Batches of both; a vector becomes a column."""
+    """The batching rule: both operands get the batch, and a vector becomes a column."""
     like = first_mapped(args, mapped)
     a, b = [broadcast_batch(arg, there, like) for arg, there in zip(args, mapped, strict=True)]
     is_vector = rank_of(args[1], mapped[1]) == 1
     if is_vector and a.ndim > 3:
-        raise ShapeError("solve_triangular: a batch of matrices needs a matrix on the right")
+        raise ShapeError("solve_triangular: stacked matrices need a matrix on the right-hand side")
     out = emit_op("solve_triangular", (a, _as_column(b, is_vector)), **form)
     return squeeze(out, -1) if is_vector else out
 
@@ -167,7 +167,7 @@ solve_triangular = define(
 
 
 def _normal_logpdf_decompose(x, mean, cov):
-    """Of rows ``x``, by the Cholesky factor of the covariance."""
+    """The log density of the rows of ``x``, by the Cholesky factor of the covariance."""
     n = cov.shape[-1]
     factor = PRIMITIVES["cholesky"](cov)
     centred = swap_last_axes((x - mean).reshape((-1, n)))

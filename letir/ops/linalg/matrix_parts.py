@@ -1,12 +1,13 @@
-"""What the operations of linear algebra share: types of stacked matrices, and their parts.
+"""Types and parts of stacked matrices, shared by the operations of linear algebra.
 
-A cotangent follows the convention of JAX and autograd (see ``elementwise``): where a formula is
-written for the inner product ``Re(sum(conj(G) * dZ))``, as most papers have it, a rule takes the
-conjugate of its cotangent first and conjugates what comes out.
+Cotangents follow the convention of JAX and autograd (see ``elementwise/ufuncs.py``). Most papers
+write formulas for the inner product ``Re(sum(conj(G) * dZ))``: a rule that uses one conjugates the
+cotangent first, and its result at the end.
 """
 
 import functools
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 
@@ -25,7 +26,7 @@ from letir.ops.shape.transpose_join_split import expand_dims
 def linalg_dtype(name: str, *types: ArrayType) -> np.dtype:
     """The dtype of a result of numpy.linalg: single or double precision, integers as double.
 
-    Raises DTypeError for half precision, which LAPACK does not have.
+    Raises DTypeError for half precision, which LAPACK lacks.
     """
     if any(kind.dtype.char == "e" for kind in types):
         raise DTypeError(f"{name}: float16 is not supported in numpy.linalg; cast it with astype")
@@ -36,14 +37,16 @@ def linalg_dtype(name: str, *types: ArrayType) -> np.dtype:
 
 
 def real_dtype(dtype: np.dtype) -> np.dtype:
-    """The dtype of the real parts."""
+    """The dtype of the real parts of ``dtype``."""
     return np.dtype(dtype.char.lower()) if dtype.kind == "c" else dtype
 
 
 def matrix_shape(name: str, x: ArrayType) -> tuple:
-    """(leading axes, rows, columns) of stacked matrices. Raises ShapeError if there are none."""
+    """(leading axes, rows, columns) of stacked matrices. Raises ShapeError for fewer than 2
+    axes.
+    """
     if x.ndim < 2:
-        raise ShapeError(f"{name}: an array of shape {x.shape} is no matrix, nor a stack of them")
+        raise ShapeError(f"{name}: an array of shape {x.shape} is not a matrix or a stack of them")
     return x.shape[:-2], *x.shape[-2:]
 
 
@@ -55,8 +58,8 @@ def square_shape(name: str, x: ArrayType) -> tuple:
     return lead, rows
 
 
-def square_aval(name: str):
-    """The type rule of a function from square matrices to matrices of that shape."""
+def square_aval(name: str) -> Callable:
+    """The type rule of a function from square matrices to matrices of the same shape."""
 
     def aval(x, *_, **attrs):
         square_shape(name, x)
@@ -66,11 +69,11 @@ def square_aval(name: str):
 
 
 def broadcast_leading(*arrays: ArrayType) -> tuple:
-    """What the axes before the last two broadcast to."""
+    """The broadcast shape of the axes before the last two."""
     return broadcast_shapes(*[x.shape[:-2] for x in arrays])
 
 
-def known_type(name: str, *args) -> None:
+def known_type(name: str, *args: Any) -> None:
     """Raise MissingRule if the type of an operand is unknown: rules need ranks and dtypes."""
     if any(isinstance(arg, Value) and arg.type is None for arg in args):
         raise MissingRule(
@@ -80,12 +83,12 @@ def known_type(name: str, *args) -> None:
 
 @functools.cache
 def named_tuple(function: Callable) -> type:
-    """The class of what a function of numpy.linalg returns, which NumPy does not export."""
+    """The class of the named tuple that a function of numpy.linalg returns; NumPy hides it."""
     return type(function(np.eye(1)))
 
 
-def known_value(x):
-    """The array that ``x`` is or stands for; None if it has no value while it is recorded."""
+def known_value(x: Any) -> Any:
+    """The array that ``x`` is or stands for; None for a traced value without a concrete one."""
     found = x.concrete_value() if hasattr(x, "concrete_value") else getattr(x, "array", x)
     return found if hasattr(found, "dtype") and not isinstance(found, Value) else None
 
@@ -93,8 +96,8 @@ def known_value(x):
 # ---- batching ----
 
 
-def stacked_rule(name: str):
-    """The batching rule of a function of one operand that takes stacked matrices."""
+def stacked_rule(name: str) -> Callable:
+    """The batching rule of an operation with one operand that accepts stacked matrices."""
 
     def rule(args, mapped, transform=None, **attrs):
         return emit_op(name, args, **attrs)
@@ -106,22 +109,22 @@ def stacked_rule(name: str):
 
 
 def conjugate(x: Value) -> Value:
-    """The complex conjugate; a real value itself."""
+    """The complex conjugate of ``x``; ``x`` itself if it is real."""
     return conj(x) if x.dtype.kind == "c" else x
 
 
 def adjoint(x: Value) -> Value:
-    """The conjugate transpose."""
+    """The conjugate transpose of each matrix."""
     return conjugate(swap_last_axes(x))
 
 
 def hermitian_part(x: Value) -> Value:
-    """The Hermitian part, half of the sum with the conjugate transpose."""
+    """The Hermitian part: half of the sum of ``x`` and its conjugate transpose."""
     return (x + adjoint(x)) * 0.5
 
 
 def real_part(x: Value) -> Value:
-    """The real part; a real value itself."""
+    """The real part of ``x``; ``x`` itself if it is real."""
     return real(x) if x.dtype.kind == "c" else x
 
 
@@ -151,7 +154,7 @@ def below_diagonal(x: Value) -> Value:
 
 
 def lower_half_diagonal(x: Value) -> Value:
-    """The part below the diagonal, and half of the diagonal."""
+    """The lower triangle of each matrix, with half of the diagonal."""
     part = where(number_along(x, -2) >= number_along(x, -1), x, 0)
     return where(on_diagonal(x), part * 0.5, part)
 

@@ -1,9 +1,9 @@
 """Norms and condition numbers: norm, vector_norm, matrix_norm, cond.
 
-A norm has no derivative at 0; the one taken is 0, a subgradient [D13]. Norms by the largest or the
-least element share the cotangent among ties; the nuclear norm and those by singular values are as
-``svdvals``. Numbers below 1 as the order of a norm have infinite slopes at elements of 0: these get
-0 too.
+A norm has no derivative at 0; the subgradient 0 is taken there (see docs/semantics.md). Norms that
+are an extremum share the cotangent among ties; norms computed from singular values are
+differentiated through ``svdvals``. Norms of an order below 1 have infinite slopes at elements of 0,
+and these get 0 too.
 """
 
 import math
@@ -26,22 +26,22 @@ from letir.ops.shape.transpose_join_split import (
     normalize_axes,
 )
 
-# ---- the Euclidean norm, which has rules of its own ----
+# ---- the Euclidean norm, which has derivative rules of its own ----
 
 
 def _as_floating(x: Value) -> Value:
-    """``x``, integers as float64."""
+    """``x``, cast to float64 if it is an integer."""
     return x if x.type.inexact else x.astype(np.float64)
 
 
 def _euclidean_norm(x: Value, axis, keepdims: bool) -> Value:
-    """The root of the sum of squares."""
+    """The square root of the sum of squares, with the derivative 0 at 0."""
     total = sum_(real_part(conjugate(x) * x), axis=axis, keepdims=keepdims)
     return where(total == 0, 0, sqrt(where(total == 0, 1, total)))
 
 
 def _divide_by_norm(g: Value, y: Value) -> Value:
-    """``g / y``, and ``g`` where the norm is 0: x is 0 there too."""
+    """``g / y`` for the norm ``y``, and ``g`` where it is 0, since x is 0 there too."""
     return g / where(y == 0, 1, y)
 
 
@@ -53,14 +53,14 @@ def _euclidean_vjp(ct, y, x, axis, keepdims) -> tuple:
 
 
 def _euclidean_jvp(t, y, x, axis, keepdims) -> Value:
-    """The part of the tangent along x / norm."""
+    """The component of the tangent along x / norm."""
     return _divide_by_norm(sum_(real_part(conjugate(x) * t), axis=axis, keepdims=keepdims), y)
 
 
 def _with_euclidean_rules(name: str, decompose, place, **fields):
-    """Register a norm: ``place(x, **attrs)`` is the axis of a Euclidean one, ABSENT of others.
+    """Register a norm. ``place(x, **attrs)`` is the axis if the norm is Euclidean, else _ABSENT.
 
-    A Euclidean norm is differentiated by its own result, others by what they decompose into.
+    A Euclidean norm is differentiated by its result, other norms through their decompositions.
     """
     by_vjp, by_jvp = composite_rules(decompose, False)
 
@@ -85,12 +85,14 @@ _ABSENT = object()
 
 
 def _vector_norm_decompose(x, *, axis=None, keepdims=False, ord=2):
-    """By the order: the largest or least absolute value, how many are not 0, or a root of sums."""
+    """The norm of the given order: an extremum of absolute values, the number of nonzero elements,
+    or a root of a sum of powers.
+    """
     x, reduced = _as_floating(x), {"axis": axis, "keepdims": keepdims}
     if axis is not None:
-        normalize_axes(axis, x.ndim)  # of a number NumPy's norms have no axis, unlike its sums
+        normalize_axes(axis, x.ndim)  # NumPy's norms refuse an axis for a number, unlike its sums
     if isinstance(ord, str):
-        raise ShapeError(f"norm: the order {ord!r} is one of matrices, not of vectors")
+        raise ShapeError(f"norm: the order {ord!r} is for matrices, not for vectors")
     if ord is None or ord == 2:
         return _euclidean_norm(x, **reduced)
     size = abs_(x)
@@ -102,7 +104,7 @@ def _vector_norm_decompose(x, *, axis=None, keepdims=False, ord=2):
         return sum_((x != 0).astype(size.dtype), **reduced)
     if ord == 1:
         return sum_(size, **reduced)
-    # where 0: neither 0 ** (p - 1) of p < 1 nor the root of 0 has a slope
+    # 0 is replaced: 0 ** (p - 1) for p < 1, and the root at 0, have infinite derivatives
     powers = where(size == 0, 0 if ord > 0 else math.inf, where(size == 0, 1, size) ** ord)
     total = sum_(powers, **reduced)
     is_end = (total == 0) | (total == math.inf)
@@ -111,13 +113,13 @@ def _vector_norm_decompose(x, *, axis=None, keepdims=False, ord=2):
 
 
 def _vector_norm_place(x, *, axis, keepdims, ord):
-    """The axis if the norm is Euclidean."""
+    """The axis if the norm is Euclidean, else _ABSENT."""
     return axis if ord is None or (not isinstance(ord, str) and ord == 2) else _ABSENT
 
 
 @batch_first
 def _batched_vector_norm(args, mapped, *, axis, transform, **attrs):
-    """The rule of vector_norm: each example by itself."""
+    """The batching rule of vector_norm."""
     return emit_op("vector_norm", args, axis=shift_axes(axis, rank_of(args[0], True)), **attrs)
 
 
@@ -138,7 +140,7 @@ vector_norm = _with_euclidean_rules(
 
 
 def _order_attribute(ord):
-    """The order of a norm as an attribute."""
+    """The order of a norm as an attribute: a Python number, a string or None."""
     return ord.item() if isinstance(ord, np.generic) else ord
 
 
@@ -149,7 +151,7 @@ _BY_SINGULAR_VALUES = {2: max_, -2: min_, "nuc": sum_}
 
 
 def _matrix_norm_decompose(x, *, keepdims=False, ord="fro"):
-    """The Frobenius norm, sums of columns or rows, or what singular values give."""
+    """The Frobenius norm, an extremum of sums of rows or columns, or a norm of singular values."""
     x = _as_floating(x)
     matrix_shape("matrix_norm", x.type)
     if ord in (None, "fro", "f"):
@@ -161,7 +163,7 @@ def _matrix_norm_decompose(x, *, keepdims=False, ord="fro"):
         axis, reduce = _BY_SUMS[ord]
         found = reduce(sum_(abs_(x), axis=axis), axis=-1, **start)
     else:
-        raise ShapeError(f"norm: {ord!r} is no order of a norm of matrices")
+        raise ShapeError(f"norm: {ord!r} is not an order of a matrix norm")
     return expand_dims(found, (-2, -1)) if keepdims else found
 
 
@@ -184,7 +186,7 @@ matrix_norm = _with_euclidean_rules(
 
 
 def _axes_of_norm(ndim: int, ord, axis):
-    """The axis of a vector norm, or the two of a matrix norm; None for all elements in a row."""
+    """The axis of a vector norm, or the two axes of a matrix norm; None for the flattened array."""
     if axis is None:
         if ord is None:
             return None
@@ -192,12 +194,12 @@ def _axes_of_norm(ndim: int, ord, axis):
     if type(axis) is tuple and len(axis) == 1:
         return axis[0]
     if type(axis) is tuple and len(axis) != 2:
-        raise ShapeError(f"norm: one axis or two have a norm, found {len(axis)}")
+        raise ShapeError(f"norm: needs one axis or two, found {len(axis)}")
     return axis
 
 
 def _norm_decompose(x, *, ord=None, axis=None, keepdims=False):
-    """A vector norm along one axis, a matrix norm along two."""
+    """A vector norm along one axis, a matrix norm along two axes."""
     axis = _axes_of_norm(x.ndim, ord, axis)
     if type(axis) is not tuple:
         return vector_norm(x, axis=axis, keepdims=keepdims, ord=2 if ord is None else ord)
@@ -208,7 +210,7 @@ def _norm_decompose(x, *, ord=None, axis=None, keepdims=False):
 
 
 def _norm_place(x, *, ord, axis, keepdims):
-    """The axes if the norm is Euclidean."""
+    """The axes if the norm is Euclidean, else _ABSENT."""
     axis = _axes_of_norm(x.ndim, ord, axis)
     if type(axis) is tuple:
         return axis if ord in (None, "fro", "f") else _ABSENT
@@ -217,7 +219,9 @@ def _norm_place(x, *, ord, axis, keepdims):
 
 @batch_first
 def _batched_norm(args, mapped, *, ord, axis, keepdims, transform):
-    """The rule of norm: of all elements in a row it has no axes, of which there may be many."""
+    """The batching rule of norm. The norm of a flattened example becomes a vector_norm, which takes
+    any number of axes.
+    """
     ndim = rank_of(args[0], True)
     axis = _axes_of_norm(ndim, ord, axis)
     if axis is None:
@@ -244,7 +248,9 @@ norm = _with_euclidean_rules(
 
 
 def _condition_number_decompose(x, *, p=None):
-    """The ratio of the extreme singular values, or of norms of the matrix and its inverse."""
+    """The ratio of the extreme singular values, or the product of the norms of the matrix and its
+    inverse.
+    """
     if p is None or p in (2, -2):
         s = svdvals(x)
         first, last = s[..., 0], s[..., -1]

@@ -1,11 +1,12 @@
-"""Batching rules of products: as few and as large matrix products as there can be.
+"""Batching rules of matmul, dot and einsum: few large matrix products, not many small ones.
 
-What all examples share is multiplied once: rows of all examples stand below each other, so that a
-matrix times a mapped vector is one product of matrices, not a stack of small ones.
+An operand that all examples share is multiplied once, by the rows of all examples stacked in one
+matrix: a shared matrix times a mapped vector is one product of matrices.
 """
 
 import math
 import string
+from collections.abc import Callable, Sequence
 
 from letir.ast.builder import Value
 from letir.ast.symbolic_sizes import is_static_shape
@@ -22,7 +23,7 @@ from letir.ops.define.batch_rules import (
 
 
 def _emit_matmul(x: Value, y: Value) -> Value:
-    """``x @ y``."""
+    """Record ``x @ y``."""
     return emit_op("matmul", (x, y))
 
 
@@ -37,8 +38,8 @@ def _swap_last_axes(x: Value) -> Value:
 
 
 @batch_first
-def batched_matmul(args, mapped):
-    """The rule of matmul."""
+def batched_matmul(args: Sequence, mapped: Sequence[bool]) -> Value:
+    """The batching rule of matmul."""
     x, y = args
     ranks = rank_of(x, mapped[0]), rank_of(y, mapped[1])
     if mapped == (True, False):
@@ -46,7 +47,7 @@ def batched_matmul(args, mapped):
     if mapped == (False, True):
         return _times_columns(x, y, ranks)
     if ranks[0] == 1:
-        x = emit_op("expand_dims", (x,), axis=-2)  # a row, whose axis goes at the end
+        x = emit_op("expand_dims", (x,), axis=-2)  # a row; the axis is squeezed at the end
     if ranks[1] == 1:
         y = emit_op("expand_dims", (y,), axis=-1)
     most = max(rank_of(x, True), rank_of(y, True))
@@ -56,17 +57,17 @@ def batched_matmul(args, mapped):
 
 
 def _rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
-    """Mapped ``x`` times shared ``y``: rows of all examples below each other, where ``y`` is a
+    """Mapped ``x`` times shared ``y``. If ``y`` is a matrix, the rows of all examples form one
     matrix.
     """
     if ranks[1] > 2:
-        if ranks[0] == 1:  # a row beside which the axes of y stand
+        if ranks[0] == 1:  # each example is a row, broadcast over the leading axes of y
             x = emit_op("expand_dims", (x,), axis=1)
             return emit_op("squeeze", (_emit_matmul(widen_rank(x, ranks[1]), y),), axis=-2)
         return _emit_matmul(widen_rank(x, ranks[1]), y)
     lead = x.shape[:-1]
-    # vectors of all examples are the rows of a matrix already; named sizes have no product to
-    # reshape to
+    # the vectors of all examples are rows of a matrix already; symbolic sizes cannot be multiplied
+    # for the reshape
     if ranks[0] == 1 or not is_static_shape(lead):
         return _emit_matmul(x, y)
     below = emit_with_shape("reshape", x, (math.prod(lead), x.shape[-1]), x)
@@ -75,9 +76,7 @@ def _rows_times(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
 
 
 def _times_columns(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
-    """Shared ``x`` times mapped ``y``: as ``_rows_times`` of the transposes, where ``x`` is a
-    matrix.
-    """
+    """Shared ``x`` times mapped ``y``. If ``x`` is a matrix, ``_rows_times`` of the transposes."""
     if ranks[0] > 2:
         if ranks[1] == 1:
             y = emit_op("expand_dims", (y,), axis=-1)
@@ -94,12 +93,12 @@ def _times_columns(x: Value, y: Value, ranks: tuple[int, int]) -> Value:
 # ---- dot and einsum ----
 
 _LABELS = string.ascii_letters
-_FEW_COLUMNS = 8  # below, a stack of products is slower than the copy that makes one of it
+_FEW_COLUMNS = 8  # up to this many, stacked products are slower than copying to get a single one
 
 
 @batch_first
-def batched_dot(args, mapped):
-    """The rule of dot: the last axis of ``x`` with the last but one of ``y``, all others kept."""
+def batched_dot(args: Sequence, mapped: Sequence[bool]) -> Value:
+    """The batching rule of dot, which sums over the last axis of x and the last but one of y."""
     (x, y), (by_x, by_y) = args, mapped
     ranks = rank_of(x, by_x), rank_of(y, by_y)
     if 0 in ranks:
@@ -117,7 +116,7 @@ def batched_dot(args, mapped):
 
 
 def _dot_as_matmul(x: Value, y: Value) -> Value:
-    """``dot`` of two mapped arrays, as a product of matrices."""
+    """``dot`` of two mapped arrays as stacked matrix products."""
     shape, other = shape_of(x, True), shape_of(y, True)
     axis = max(len(other) - 2, 0)
     kept = other[:axis] + other[axis + 1 :]
@@ -129,14 +128,16 @@ def _dot_as_matmul(x: Value, y: Value) -> Value:
     return emit_with_shape("reshape", _emit_matmul(left, right), (n, *shape[:-1], *kept), x)
 
 
-def batched_einsum(parsed):
-    """The rule of einsum, with a label for the batch; ``parsed`` reads subscripts."""
+def batched_einsum(parse: Callable) -> Callable:
+    """The batching rule of einsum, which adds a label for the batch. ``parse(subscripts, ranks)``
+    gives the labels of the operands and of the result.
+    """
 
     @batch_first
     def rule(args, mapped, *, subscripts, optimize):
         ranks = [rank_of(arg, there) for arg, there in zip(args, mapped, strict=True)]
-        labels, out = parsed(subscripts, ranks)
-        # einsum has 52 letters; parsed() spells ... out with the last ones
+        labels, out = parse(subscripts, ranks)
+        # einsum has 52 letters, and parse() uses the last ones for ...
         label = next(c for c in _LABELS if c not in "".join(labels) + out)
         labels = [label * there + part for part, there in zip(labels, mapped, strict=True)]
         text = f"{','.join(labels)}->{label}{out}"

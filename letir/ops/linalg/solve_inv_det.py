@@ -1,12 +1,14 @@
-"""Linear systems and what belongs to them: solve, inv, det, slogdet, matrix_power, tensorsolve.
+"""Linear systems, inverses and determinants: solve, inv, det, slogdet, matrix_power, tensorsolve,
+tensorinv.
 
-The rules are those of Giles, Collected matrix derivative results for forward and reverse mode
-algorithmic differentiation (2008), in the convention of ``matrices``. A singular matrix has no
-inverse, and so ``solve``, ``inv`` and ``slogdet`` no derivative there: NumPy's LinAlgError says so
-when a program meets one. ``det`` has derivatives everywhere, by its cofactors.
+The rules follow Giles, Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation (2008), in the convention of ``matrix_parts.py``. ``solve``, ``inv`` and ``slogdet``
+have no derivative at a singular matrix, for which NumPy raises LinAlgError. ``det`` has derivatives
+everywhere, by its cofactors.
 """
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -50,29 +52,33 @@ from letir.ops.shape.transpose_join_split import concatenate, expand_dims, flip,
 
 
 def _solve_aval(a, b):
-    """A vector if ``b`` has one axis, else stacked matrices with the columns of ``b``."""
+    """The type of the solution: vectors if ``b`` is a vector, else matrices with as many
+    columns.
+    """
     lead, n = square_shape("solve", a)
     if not b.shape or b.shape[-1 if b.ndim == 1 else -2] != n:
-        raise ShapeError(f"solve: {a.shape} and {b.shape} are no linear system: sizes differ")
+        raise ShapeError(f"solve: {a.shape} and {b.shape} are not a linear system: sizes differ")
     dtype = linalg_dtype("solve", a, b)
     if b.ndim == 1:
         return ArrayType(dtype, (*lead, n))
     return ArrayType(dtype, (*broadcast_leading(a, b), n, b.shape[-1]))
 
 
-def is_vector(b) -> bool:
-    """Whether the right side of a system is a vector: only one axis, not stacked vectors."""
+def is_vector(b: Any) -> bool:
+    """Whether the right-hand side of a system is a single vector: NumPy takes no stacked
+    vectors.
+    """
     return b.ndim == 1
 
 
 def _solve_stacked(a: Value, y: Value, vector: bool) -> Value:
-    """``solve``, of stacked vectors if ``vector``."""
-    stacked = vector and y.ndim > 1  # NumPy takes a vector, but not several
+    """``solve(a, y)``, where ``y`` holds stacked vectors if ``vector``."""
+    stacked = vector and y.ndim > 1  # NumPy takes one vector, but not several
     return squeeze(solve(a, expand_dims(y, -1)), -1) if stacked else solve(a, y)
 
 
 def _solve_vjp(ct, x, a, b):
-    """The solution for the transpose, and its product with the solution."""
+    """The solution of the transposed system for ct, and minus its outer product with x."""
     known_type("solve", ct, a, b)
     vector = is_vector(b)
     by_b = _solve_stacked(swap_last_axes(a), ct, vector)
@@ -81,7 +87,7 @@ def _solve_vjp(ct, x, a, b):
 
 
 def _solve_jvp(tangents, x, a, b):
-    """The solution for ``db - da @ x``."""
+    """The solution of the same system for the right-hand side ``db - da @ x``."""
     by_a, by_b = tangents
     vector = is_vector(b)
     if by_a is not None:
@@ -94,7 +100,7 @@ def _solve_jvp(tangents, x, a, b):
 
 @batch_first
 def _batched_solve(args, mapped):
-    """The rule of solve: a batch of vectors becomes one of columns."""
+    """The batching rule of solve, in which vectors become columns."""
     a, b = args
     vector = rank_of(b, mapped[1]) == 1
     if vector:
@@ -126,7 +132,7 @@ inv = define(
 
 
 def _cofactors_decompose(x):
-    """The derivative of det by each element, also of a singular matrix.
+    """The cofactors: the derivatives of det with respect to each element, of singular matrices too.
 
     With x = U diag(s) Vh they are det(U) det(Vh) conj(U) diag(products of all other s) conj(Vh).
     """
@@ -135,16 +141,16 @@ def _cofactors_decompose(x):
 
 
 def _products_of_others(s: Value) -> Value:
-    """For each number in a row the product of the others: of those before times those after."""
+    """For each number along the last axis, the product of all others: before it times after it."""
     after = flip(cumprod(_shift_right(flip(s, -1)), axis=-1), -1)
     return cumprod(_shift_right(s), axis=-1) * after
 
 
 def _shift_right(s: Value) -> Value:
-    """1, and the numbers in a row without the last one."""
+    """The numbers along the last axis shifted by one: 1 first, and without the last."""
     if type(s.shape[-1]) is int:
         return concatenate([ones_like(s[..., :1]), s[..., :-1]], axis=-1)
-    # of a named size no part can be taken: a product with a matrix of 0 and 1 moves them
+    # an axis of symbolic size cannot be sliced here: a product with a matrix of 0 and 1 shifts it
     square = outer_product(s, s)
     moves = where(number_along(square, -1) == number_along(square, -2) + 1, 1, zeros_like(square))
     moved = squeeze(expand_dims(s, -2) @ moves, -2)
@@ -158,15 +164,15 @@ def _scale_by_dets(u: Value, inner: Value, vh: Value) -> Value:
 
 
 def _cofactors_change(direction, x):
-    """The derivative of the cofactors of ``x`` in a direction, also where ``x`` is singular.
+    """The derivative of the cofactors of ``x`` in a direction, also for a singular ``x``.
 
-    For a diagonal matrix diag(s), the products of all s but those of a row and a column are all
-    that is needed; U and Vh bring every matrix to that form. The second derivative of det is
-    symmetric, so that this is the rule of both modes.
+    For a diagonal matrix diag(s) it needs only the products of all s except those of a row and a
+    column; U and Vh bring every matrix to that form. The second derivative of det is symmetric, so
+    this serves the VJP and the JVP.
     """
     u, s, vh = svd(x, full_matrices=False)
     moved = adjoint(u) @ direction @ adjoint(vh)
-    # row i: the singular values without the i-th, so that others are without i and j
+    # row i has 1 for the i-th singular value, so that the products leave out both i and j
     without = where(on_diagonal(moved), 1, broadcast_to(expand_dims(s, -2), moved))
     pairs = where(on_diagonal(moved), 0, _products_of_others(without))
     on = squeeze(pairs @ expand_dims(diagonal_of(moved), -1), -1)
@@ -184,7 +190,7 @@ cofactors = composite(
 
 
 def _det_aval(x):
-    """A number for each matrix."""
+    """One number for each matrix."""
     lead, _ = square_shape("det", x)
     return ArrayType(linalg_dtype("det", x), lead)
 
@@ -201,16 +207,16 @@ det = define(
 
 
 def _slogdet_aval(x):
-    """The sign and the logarithm of the absolute value."""
+    """The types of the sign and of the logarithm of the absolute value."""
     lead, _ = square_shape("slogdet", x)
     dtype = linalg_dtype("slogdet", x)
     return ArrayType(dtype, lead), ArrayType(real_dtype(dtype), lead)
 
 
 def _slogdet_vjp(cts, outs, x):
-    """By the transposed inverse: log(det) changes by trace(inv(x) @ dx).
+    """The transposed inverse times the cotangent, since d log(det) = trace(inv(x) @ dx).
 
-    Its real part is the change of the logarithm, its imaginary part that of the sign's angle.
+    The real part of the trace changes the logarithm, the imaginary part the angle of the sign.
     """
     known_type("slogdet", x)
     (by_sign, by_log), (sign, _) = cts, outs
@@ -225,7 +231,7 @@ def _slogdet_vjp(cts, outs, x):
 
 
 def _slogdet_jvp(tangents, outs, x):
-    """The real and the imaginary part of trace(inv(x) @ dx)."""
+    """The tangents from the imaginary and the real part of trace(inv(x) @ dx)."""
     sign, _ = outs
     change = sum_(swap_last_axes(inv(x)) * tangents[0], axis=(-2, -1))
     if sign.dtype.kind != "c":
@@ -249,7 +255,7 @@ slogdet = define(
 
 
 def _matrix_power_decompose(x, *, n):
-    """Powers of two by squaring; a negative power is that of the inverse."""
+    """The power by repeated squaring, of the inverse if ``n`` is negative."""
     square_shape("matrix_power", x.type)
     if n == 0:
         size = x.shape[-1]
@@ -279,15 +285,15 @@ matrix_power = composite(
 
 
 def _tensorsolve_decompose(a, b, *, axes=None):
-    """``solve`` of the matrix whose rows have the elements of ``b``."""
-    if axes is not None:  # to the end, in this order
+    """``solve`` with ``a`` as a matrix that has a row for each element of ``b``."""
+    if axes is not None:  # moved to the end, in this order
         moved = [i % a.ndim for i in axes]
         a = transpose(a, (*[i for i in range(a.ndim) if i not in moved], *moved))
     shape = a.shape[b.ndim :]
     n = math.prod(shape)
     if a.size != n * n or b.size != n:
         raise ShapeError(
-            f"tensorsolve: {a.shape} and {b.shape} are no linear system: "
+            f"tensorsolve: {a.shape} and {b.shape} are not a linear system: "
             "prod(a.shape[b.ndim:]) must be prod(a.shape[:b.ndim])"
         )
     return reshape(solve(reshape(a, (n, n)), reshape(b, (n,))), shape)
@@ -306,7 +312,7 @@ tensorsolve = composite(
 
 
 def _tensorinv_decompose(a, *, ind=2):
-    """``inv`` of the matrix whose rows have the first ``ind`` axes."""
+    """``inv`` of ``a`` as a matrix whose rows are its first ``ind`` axes."""
     if ind < 1:
         raise ShapeError(f"tensorinv: ind must be positive, found {ind}")
     rows, columns = a.shape[:ind], a.shape[ind:]

@@ -1,9 +1,11 @@
-"""The singular value decomposition and what is made of it: svd, svdvals, pinv, matrix_rank.
+"""The singular value decomposition and its uses: svd, svdvals, pinv, matrix_rank.
 
-Townsend, Differentiating the singular value decomposition (2016); Golub and Pereyra, The
+Sources: Townsend, Differentiating the singular value decomposition (2016); Golub and Pereyra, The
 differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate
-(1973). Equal singular values: the derivative takes no part in the rotation of their vectors, which
-is undetermined; it is right for what does not depend on that rotation.
+(1973).
+
+The singular vectors of equal singular values are determined only up to a rotation, which the
+derivative ignores: it is right for functions that do not depend on the rotation.
 """
 
 import functools
@@ -64,14 +66,12 @@ def _svd_sizes(x, hermitian: bool) -> tuple:
     if m == n:
         return lead, m, n, m
     if type(m) is not int or type(n) is not int:
-        raise ShapeError(
-            f"svd: the sizes of {x.shape} must be numbers, of which the smaller counts"
-        )
+        raise ShapeError(f"svd: the sizes of {x.shape} must be numbers, to find the smaller one")
     return lead, m, n, min(m, n)
 
 
 def _svd_aval(x, *, full_matrices, compute_uv, hermitian):
-    """U, the singular values, and Vh; or the singular values alone."""
+    """The types of U, the singular values and Vh, or of the singular values alone."""
     lead, m, n, k = _svd_sizes(x, hermitian)
     dtype = linalg_dtype("svd", x)
     s = ArrayType(real_dtype(dtype), (*lead, k))
@@ -82,7 +82,7 @@ def _svd_aval(x, *, full_matrices, compute_uv, hermitian):
 
 
 def _svd_prepare(a, full_matrices=True, compute_uv=True, hermitian=False):
-    """np.linalg.svd's call."""
+    """np.linalg.svd."""
     return (a,), {
         "full_matrices": bool(full_matrices),
         "compute_uv": bool(compute_uv),
@@ -91,20 +91,20 @@ def _svd_prepare(a, full_matrices=True, compute_uv=True, hermitian=False):
 
 
 def _svd_impl(xp, x, *, full_matrices=True, compute_uv=True, hermitian=False):
-    """numpy.linalg.svd; CuPy's has no ``hermitian``."""
+    """np.linalg.svd, as a tuple. CuPy's has no ``hermitian``."""
     flags = {"hermitian": True} if hermitian else {}
     found = xp.linalg.svd(x, full_matrices, compute_uv, **flags)
     return tuple(found) if compute_uv else (found,)
 
 
 def _inverse_square_differences(s: Value) -> Value:
-    """1 / (s_j^2 - s_i^2) for row i and column j; 0 where they are equal."""
+    """1 / (s_j^2 - s_i^2) at row i and column j; 0 for equal singular values."""
     i, j = expand_dims(s, -1), expand_dims(s, -2)
     return inverse_or_zero((j + i) * (j - i))
 
 
 def _factors_of(outs: tuple, x: Value, attrs: dict) -> tuple[Value, Value, Value]:
-    """Thin U, s and Vh of ``x``: from the results where they are there."""
+    """Thin U, s and Vh of ``x``, taken from the results if they hold U and Vh."""
     if not attrs["compute_uv"]:
         return svd(x, full_matrices=False, hermitian=attrs["hermitian"])
     u, s, vh = outs
@@ -113,10 +113,10 @@ def _factors_of(outs: tuple, x: Value, attrs: dict) -> tuple[Value, Value, Value
 
 
 def _svd_vjp(cts, outs, x, **attrs):
-    """Townsend's formulas, transposed; complex phases turn with U.
+    """Townsend's formulas, transposed; complex phases are assigned to U.
 
-    Further columns of U and rows of Vh (``full_matrices``) turn with the others, but not among
-    themselves: what depends on them only by their span has its derivative.
+    Further columns of U and rows of Vh (``full_matrices``) rotate with the first ones, but not
+    among themselves: the derivative is right for functions that depend on their span only.
     """
     known_type("svd", x)
     u, s, vh = _factors_of(outs, x, attrs)
@@ -146,16 +146,16 @@ def _svd_vjp(cts, outs, x, **attrs):
 
 
 def _fold_further_columns(by_full: Value, thin: Value, full: Value) -> Value:
-    """The cotangent of thin U, with that of the further columns of ``full``, which turn with it."""
+    """The cotangent of thin U, including the contribution of the further columns of ``full``."""
     k = thin.shape[-1]
     if by_full.shape[-1] == k:
         return by_full
-    # dU2 = -U1 dU1^H U2 keeps U unitary and does not turn U2 in its own span
+    # dU2 = -U1 dU1^H U2 keeps U unitary without a rotation of U2 in its own span
     return by_full[..., :k] - full[..., k:] @ (adjoint(by_full[..., k:]) @ thin)
 
 
 def _svd_jvp(tangents, outs, x, **attrs):
-    """Townsend's formulas."""
+    """The tangents of the results by Townsend's formulas."""
     u, s, vh = _factors_of(outs, x, attrs)
     change = hermitian_part(tangents[0]) if attrs["hermitian"] else tangents[0]
     v, inner = adjoint(vh), adjoint(u) @ change @ adjoint(vh)
@@ -179,7 +179,7 @@ def _svd_jvp(tangents, outs, x, **attrs):
 
 
 def _with_further_columns(change: Value, thin: Value, full: Value) -> Value:
-    """The change of thin U with that of the further columns of ``full``."""
+    """The change of thin U, with the change of the further columns of ``full`` appended."""
     k = thin.shape[-1]
     if full.shape[-1] == k:
         return change
@@ -187,7 +187,7 @@ def _with_further_columns(change: Value, thin: Value, full: Value) -> Value:
 
 
 def _svd_source(write, x, **attrs):
-    """np.linalg.svd, which without vectors gives no tuple."""
+    """A call of np.linalg.svd, as a tuple also without U and Vh."""
     text = write.call("np.linalg.svd", x, **attrs)
     return text if attrs["compute_uv"] else f"({text},)"
 
@@ -241,20 +241,20 @@ svdvals = define(
 
 
 def _pinv_aval(x, *cutoff, hermitian, relative):
-    """The shape with rows and columns exchanged."""
+    """The type of the pseudoinverse, with rows and columns exchanged."""
     lead, m, n = matrix_shape("pinv", x)
     if cutoff and broadcast_shapes(lead, cutoff[0].shape) != lead:
         raise ShapeError(f"pinv: cutoffs of shape {cutoff[0].shape} for matrices {x.shape}")
     if relative and not x.inexact:
-        raise DTypeError(f"pinv: rtol=None takes the precision of floating numbers, found {x}")
+        raise DTypeError(f"pinv: rtol=None needs floating numbers, found {x}")
     dtype = x.dtype if 0 in (m, n) else linalg_dtype("pinv", x)  # NumPy returns before it converts
     return ArrayType(dtype, (*lead, n, m))
 
 
 def _pinv_prepare(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
-    """np.linalg.pinv's call: a relative cutoff as a further operand where one is given.
+    """np.linalg.pinv, where a given relative cutoff is an operand.
 
-    ``relative``: that of the precision, which NumPy takes for ``rtol=None``.
+    ``relative``: the cutoff follows from the precision of the dtype, as for ``rtol=None``.
     """
     if rcond is not None and rtol is not np._NoValue:
         raise ShapeError("pinv: rcond and rtol cannot both be given")
@@ -268,13 +268,13 @@ def _pinv_prepare(a, rcond=None, hermitian=False, *, rtol=np._NoValue):
 
 
 def _pinv_impl(xp, x, *cutoff, hermitian=False, relative=False):
-    """numpy.linalg.pinv with the cutoff as it was given."""
-    flags = {"hermitian": True} if hermitian else {}  # CuPy has no such argument, nor rtol
+    """np.linalg.pinv with the given cutoff."""
+    flags = {"hermitian": True} if hermitian else {}  # CuPy has neither hermitian nor rtol
     return xp.linalg.pinv(x, *cutoff, **flags, **({"rtol": None} if relative else {}))
 
 
 def _pinv_vjp(ct, y, x, *cutoff, hermitian, relative):
-    """Golub and Pereyra's formula, transposed: the rank is taken for constant."""
+    """Golub and Pereyra's formula, transposed, with a constant rank."""
     known_type("pinv", ct, x)
     g, yh = conjugate(ct), adjoint(y)
     first, second = adjoint(g) @ y @ yh, yh @ y @ adjoint(g)
@@ -284,8 +284,8 @@ def _pinv_vjp(ct, y, x, *cutoff, hermitian, relative):
 
 
 def _pinv_jvp(tangents, y, x, *cutoff, hermitian, relative):
-    """Golub and Pereyra's formula."""
-    if tangents[0] is None:  # the cutoff moves alone
+    """Golub and Pereyra's formula, with a constant rank."""
+    if tangents[0] is None:  # only the cutoff has a tangent
         return None
     change = hermitian_part(tangents[0]) if hermitian else tangents[0]
     yh = adjoint(y)
@@ -295,18 +295,18 @@ def _pinv_jvp(tangents, y, x, *cutoff, hermitian, relative):
 
 @batch_first
 def _batched_pinv(args, mapped, **attrs):
-    """The rule of pinv; the cutoffs have the leading axes of the matrices."""
+    """The batching rule of pinv, whose cutoffs have the leading axes of the matrices."""
     x, *cutoff = args
     if not cutoff:
         return emit_op("pinv", args, **attrs)
     x, (limit,) = broadcast_batch(x, mapped[0], cutoff[0]), cutoff
-    if mapped[1]:  # NumPy's cutoffs have no axes that the matrices lack
+    if mapped[1]:  # cutoffs cannot have axes that the matrices lack
         limit = widen_rank(limit, rank_of(x, True) - 2)
     return emit_op("pinv", (x, limit), **attrs)
 
 
 def _pinv_source(write, x, *cutoff, hermitian, relative):
-    """np.linalg.pinv with the arguments that were given."""
+    """A call of np.linalg.pinv with the given arguments."""
     rtol = {"rtol": None} if relative else {}
     return write.call("np.linalg.pinv", x, *cutoff, hermitian=hermitian, **rtol)
 
@@ -327,9 +327,9 @@ pinv = define(
 
 
 def _matrix_rank_prepare(A, tol=None, hermitian=False, *, rtol=None):
-    """np.linalg.matrix_rank's call: a cutoff as a further operand where one is given.
+    """np.linalg.matrix_rank, where a given cutoff is an operand.
 
-    ``relative``: the cutoff is that of singular values beside the largest one.
+    ``relative``: the cutoff is relative to the largest singular value.
     """
     if tol is not None and rtol is not None:
         raise ShapeError("matrix_rank: tol and rtol cannot both be given")
@@ -338,7 +338,7 @@ def _matrix_rank_prepare(A, tol=None, hermitian=False, *, rtol=None):
 
 
 def _matrix_rank_aval(x, *cutoff, hermitian, relative):
-    """An integer for each matrix; a vector has the rank 0 or 1."""
+    """One integer for each matrix; a vector has rank 0 or 1."""
     if x.ndim < 2:
         return ArrayType(np.intp)
     linalg_dtype("matrix_rank", x)
@@ -346,7 +346,7 @@ def _matrix_rank_aval(x, *cutoff, hermitian, relative):
 
 
 def _matrix_rank_impl(xp, x, *cutoff, hermitian=False, relative=False):
-    """numpy.linalg.matrix_rank; of a vector it gives a Python number."""
+    """np.linalg.matrix_rank, which returns a Python number for a vector."""
     flags = {"hermitian": True} if hermitian else {}
     named = {"rtol" if relative else "tol": cutoff[0]} if cutoff else {}
     found = xp.linalg.matrix_rank(x, **named, **flags)
@@ -354,7 +354,7 @@ def _matrix_rank_impl(xp, x, *cutoff, hermitian=False, relative=False):
 
 
 def _matrix_rank_decompose(x, *cutoff, hermitian=False, relative=False):
-    """How many singular values are above the cutoff."""
+    """The number of singular values above the cutoff."""
     if x.ndim < 2:
         return any_(x != 0).astype(np.intp)
     (s,) = svd(x, compute_uv=False, hermitian=hermitian)
@@ -366,7 +366,7 @@ def _matrix_rank_decompose(x, *cutoff, hermitian=False, relative=False):
 
 
 def _matrix_rank_source(write, x, *cutoff, hermitian, relative):
-    """np.linalg.matrix_rank with the arguments that were given."""
+    """A call of np.linalg.matrix_rank with the given arguments."""
     named = [f"{'rtol' if relative else 'tol'}={c}" for c in cutoff]
     return write.call("np.linalg.matrix_rank", x, *named, hermitian=hermitian)
 
