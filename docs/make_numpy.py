@@ -11,7 +11,7 @@ import numpy as np
 
 from letir.testing.calls.listed import NO_ARRAYS
 from letir.testing.calls.support import NONE, YES, Support, public_functions, support_of
-from letir.tracing.checks.unsupported import refusal
+from letir.tracing.checks.unsupported import refusal_reason
 
 VERSION = ".".join(np.__version__.split(".")[:2])  # others have other functions
 PAGE = Path(__file__).with_name("numpy.md")
@@ -83,7 +83,7 @@ def page() -> str:
 
 def reason(name: str) -> str | None:
     """Why the function of this name cannot be recorded."""
-    return refusal(operator.attrgetter(name)(np))
+    return refusal_reason(operator.attrgetter(name)(np))
 
 
 def row(name: str, support: Support, notes: dict[str, int]) -> str:

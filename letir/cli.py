@@ -34,7 +34,7 @@ from letir.demo.story import FULL, QUICK, tell_story
 from letir.eval.evaluator import run_flat
 from letir.executor.default_pipeline import optimized
 from letir.executor.explanation import PassReport
-from letir.passes.pipeline import run_pipeline as run_pipeline
+from letir.passes.pipeline import run_pipeline
 
 EXAMPLES = """\
 examples:

@@ -12,7 +12,7 @@ from letir.ast.attrs import Attrs, Here
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.primitive import Primitive
 from letir.eager.recorder import RECORDER
-from letir.tracing.numpy_protocols.dispatch import call_function, prepared, recorder_of
+from letir.tracing.numpy_protocols.dispatch import call_function, prepare_call, recorder_of
 
 _calls = BoundedCache(1 << 12)  # key -> (op, attrs), None for a call that is not remembered
 _known_call = _calls.get  # bound once, which makes the look-up as fast as a dict's
@@ -86,7 +86,7 @@ def _spelled(
     if func is np.where and len(args) == 1:  # of a condition alone it is np.nonzero
         return None
     if prepare is not None:
-        found, attrs = prepared(func, prepare, args, kwargs)
+        found, attrs = prepare_call(func, prepare, args, kwargs)
     else:
         found, attrs = args, kwargs
     if _has_count(attrs.get("item")):

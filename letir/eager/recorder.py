@@ -23,7 +23,7 @@ from letir.eager.op_cache import (
 from letir.eager.tape import GOLDEN, ORDER, RARELY, Constant, Cut, Part, TapeNode
 from letir.errors import DTypeError
 from letir.eval.array_modules import is_array, type_of
-from letir.tracing.operands import check_type
+from letir.tracing.operands import check_array_type
 from letir.tracing.source_locations import error_at_user_line, user_place
 
 _new = object.__new__
@@ -178,7 +178,7 @@ def _entered(operand):
     if type(operand) is int and not -(1 << 63) <= operand < 1 << 64:
         raise error_at_user_line(DTypeError(f"the integer {operand} does not fit into 64 bits"))
     if type(operand) not in PYTHON_NUMBERS and operand is not None and operand is not Undef:
-        check_type(operand)
+        check_array_type(operand)
     return operand
 
 

@@ -13,7 +13,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.errors import TraceError
 from letir.numpy.making import array
-from letir.tracing.operands import arrayed, first_traced
+from letir.tracing.operands import first_traced, traced_or_array
 from letir.tracing.source_locations import at_user
 
 
@@ -35,7 +35,7 @@ class vectorize(np.vectorize):
         """The function called for each element, and the results in arrays."""
         given = {**dict(enumerate(args)), **kwargs}
         names = [name for name in given if name not in self.excluded]
-        arrays = np.broadcast_arrays(*[arrayed(given[name]) for name in names])
+        arrays = np.broadcast_arrays(*[traced_or_array(given[name]) for name in names])
         shape = arrays[0].shape
         if 0 in shape:
             raise ValueError("cannot call `vectorize` of traced values on size 0 inputs")
@@ -60,7 +60,7 @@ class vectorize(np.vectorize):
 
 def ndenumerate(arr: Any) -> Any:
     """numpy.ndenumerate: pairs of place and element, of a traced array too."""
-    arr = arrayed(arr)
+    arr = traced_or_array(arr)
     if not isinstance(arr, Value):
         return np.ndenumerate(arr)
     return ((place, arr[place]) for place in np.ndindex(*arr.shape))

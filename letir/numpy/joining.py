@@ -8,7 +8,7 @@ from attrs import frozen
 from letir.ast.builder import Value
 from letir.errors import TraceError
 from letir.numpy.making import arange, array
-from letir.tracing.operands import arrayed, first_traced
+from letir.tracing.operands import first_traced, traced_or_array
 from letir.tracing.source_locations import at_user
 
 NUMBERS = (bool, int, float, complex)
@@ -35,9 +35,11 @@ class Joining:
         if type(parts[0]) is str:
             return self.directed(parts[0])[parts[1:]]
         made = [_slice_to_range(p) if type(p) is slice else p for p in parts]
-        kinds = [p if type(p) in NUMBERS or isinstance(p, Value) else arrayed(p) for p in made]
+        kinds = [
+            p if type(p) in NUMBERS or isinstance(p, Value) else traced_or_array(p) for p in made
+        ]
         dtype = np.result_type(*kinds)
-        return np.concatenate([self.raised(arrayed(p), dtype) for p in made], self.axis)
+        return np.concatenate([self.raised(traced_or_array(p), dtype) for p in made], self.axis)
 
     def directed(self, directive: str) -> "Joining":
         """``r_['axis,ndmin,place', ...]``."""

@@ -13,7 +13,7 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.ops.shape.shape_and_creation import shape_from_call
 from letir.tracing.mutation.views import Memory
-from letir.tracing.operands import first_traced, stack_traced, strong
+from letir.tracing.operands import first_traced, stack_traced, strong_element
 from letir.tracing.trace_state import ACTIVE, Trace
 
 ORDINARY = "copy it first: letir.numpy.array(a)"  # the array is not this namespace's
@@ -214,7 +214,7 @@ def array(
     if trace is not None:
         made = _as_traced_array(trace, object, dtype)
     elif first_traced(object) is not None:  # a Variable
-        made = strong(stack_traced(object))
+        made = strong_element(stack_traced(object))
         made = made if dtype is None else made.astype(dtype, copy=False)
     else:
         return np.array(object, dtype, copy=copy, order=order, ndmin=ndmin)
@@ -251,7 +251,7 @@ def asarray(
 
 def _as_traced_array(trace: Trace, object: Any, dtype: Any) -> Any:
     """``object`` as a traced array of this dtype: itself if it is one."""
-    made: Any = strong(stack_traced(object))
+    made: Any = strong_element(stack_traced(object))
     is_traced = isinstance(made, Value)
     if not is_traced:
         frozen_copy, local = trace.frozen(made)

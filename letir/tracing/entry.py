@@ -21,11 +21,11 @@ from letir.errors import DTypeError, TraceError
 from letir.eval.array_modules import is_array, type_of
 from letir.tracing.checks.baked_constants import refuse_another_result, refuse_baked
 from letir.tracing.checks.hidden_random_state import Watch
-from letir.tracing.checks.module_rewriting import intercepted
+from letir.tracing.checks.module_rewriting import exchange_numpy
 from letir.tracing.mutation.views import Memory
-from letir.tracing.numpy_protocols.dispatch import refresh
+from letir.tracing.numpy_protocols.dispatch import refresh_tables
 from letir.tracing.source_locations import at_user
-from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace, escaped
+from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace, escaped_error
 from letir.tracing.tracer import Tracer
 
 KEEP, DROP = "keep", "drop"  # what becomes of writes into arguments
@@ -78,7 +78,7 @@ def trace(
     """
     _refuse_ambiguous_options(f)
     marked_args, marked_kwargs = mark_static(f, args, kwargs, static_argnums, static_argnames)
-    mode, recorded = ABSTRACT if abstract else EAGER, intercepted(f) if intercept else f
+    mode, recorded = ABSTRACT if abstract else EAGER, exchange_numpy(f) if intercept else f
     fn = record(recorded, marked_args, marked_kwargs, mode, KEEP).fn
     if check:
         leaves, spec = flatten((marked_args, marked_kwargs))
@@ -111,7 +111,7 @@ def record(
         names = [name for i, name in enumerate(names) if i not in statics]
         inputs = [leaf for i, leaf in enumerate(leaves) if i not in statics]
     tree = Tree(spec, _static_leaves(statics) if statics else ())
-    with tracing(inputs, names, mode) as (new, tracers):
+    with trace_for(inputs, names, mode) as (new, tracers):
         new.writes, new.lifts_variables = writes is not None, lifts_variables
         filled = _with_static(statics, tracers) if statics else tracers
         call_args, call_kwargs = spec.unflatten(filled)
@@ -126,7 +126,7 @@ def record(
             new.write_back()
         # each argument an array: one node for each, and three for their tuple, the keywords, both
         is_flat = not statics and spec.num_leaves == len(args) == spec.num_nodes - 3
-        fn, lifted = finished(new, result, None if is_flat else tree)
+        fn, lifted = finish_trace(new, result, None if is_flat else tree)
         watch.check(fn)
         return Recording(fn, tree, inputs, lifted)
 
@@ -192,7 +192,7 @@ def _static_leaf(value, name) -> StaticLeaf:
     return StaticLeaf(value)
 
 
-def unmarked(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+def unmark_arguments(args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """The arguments as the user gave them."""
     leaves, spec = flatten((args, kwargs))
     if not any(type(leaf) is StaticLeaf for leaf in leaves):
@@ -243,34 +243,34 @@ def leaf_names(f, args: tuple, kwargs: dict) -> list[str | None]:
 
 
 @contextmanager
-def tracing(inputs: list, names: list, mode: str):
+def trace_for(inputs: list, names: list, mode: str):
     """A trace with parameters for ``inputs``: (trace, traced values).
 
     Closed and forgotten at the end, whatever fails.
     """
-    outer, new = ACTIVE.get(), opened(mode)
+    outer, new = ACTIVE.get(), open_trace(mode)
     try:
         ACTIVE.set(new)
-        yield new, [parameter(new, *pair) for pair in zip(inputs, names, strict=True)]
+        yield new, [add_parameter(new, *pair) for pair in zip(inputs, names, strict=True)]
     finally:
         ACTIVE.set(outer)
         new.close()
 
 
-def opened(mode: str) -> Trace:
+def open_trace(mode: str) -> Trace:
     """A new trace inside the active one."""
-    refresh()  # operations may have been defined since the last trace
+    refresh_tables()  # operations may have been defined since the last trace
     active = ACTIVE.get()
     parent = active.trace if isinstance(active, Paused) else active
     return Trace(Tracer, parent, mode)
 
 
-def parameter(new: Trace, leaf, name: str | None) -> Tracer:
+def add_parameter(new: Trace, leaf, name: str | None) -> Tracer:
     """A parameter of the type of ``leaf``, with its value unless the trace is abstract."""
     if isinstance(leaf, Tracer) and (
         leaf.emitter not in new.enclosing() or not leaf.emitter.is_open
     ):
-        raise escaped(leaf)
+        raise escaped_error(leaf)
     if isinstance(leaf, ShapeDtype | Tracer):
         return new.parameter(leaf.type, name, leaf)
     try:
@@ -283,7 +283,7 @@ def parameter(new: Trace, leaf, name: str | None) -> Tracer:
         raise
 
 
-def finished(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tracer, ...]]:
+def finish_trace(new: Trace, result, in_tree: Tree | None) -> tuple[Lambda, tuple[Tracer, ...]]:
     """The program of the leaves of ``result``, and the traced values that were lifted into it."""
     if new.refusal is not None:
         raise TraceError(

@@ -9,7 +9,7 @@ from letir.ast.pytrees import flatten
 from letir.ast.signatures import R
 from letir.ast.terms import Const, Lambda, Local
 from letir.errors import TraceError
-from letir.tracing.entry import finished, opened, parameter
+from letir.tracing.entry import add_parameter, finish_trace, open_trace
 from letir.tracing.trace_state import ABSTRACT, ACTIVE, EAGER, Paused, Trace
 from letir.tracing.tracer import Tracer
 
@@ -27,9 +27,9 @@ def tracer_enter(inputs: R, abstract: bool = False) -> R:
     return %2
     """
     leaves, spec = flatten(inputs)
-    new = opened(ABSTRACT if abstract else EAGER)
+    new = open_trace(ABSTRACT if abstract else EAGER)
     new.writes = True
-    tracers = [parameter(new, leaf, None) for leaf in leaves]
+    tracers = [add_parameter(new, leaf, None) for leaf in leaves]
     ACTIVE.set(new)
     return spec.unflatten(tracers)
 
@@ -51,7 +51,7 @@ def tracer_exit(outputs: Any) -> Lambda:
         )
     try:
         active.write_back()
-        return finished(active, outputs, None)[0]
+        return finish_trace(active, outputs, None)[0]
     finally:
         active.close()
         ACTIVE.set(active.parent)  # after closing: whatever fails, tracing ends

@@ -24,10 +24,10 @@ def stack_traced(items):
     if not isinstance(items, list | tuple) or first_traced(items) is None:
         return items
     # strong: np.array([x, 1.0]) makes float64 of float32 x, where x + 1.0 does not
-    return PRIMITIVES["stack"]([strong(stack_traced(item)) for item in items])
+    return PRIMITIVES["stack"]([strong_element(stack_traced(item)) for item in items])
 
 
-def arrayed(x):
+def traced_or_array(x):
     """An operand as a traced value or an ordinary array; lists are gathered."""
     x = stack_traced(x)
     return x if isinstance(x, Value) else np.asarray(x)
@@ -40,7 +40,7 @@ def first_traced(items) -> Value | None:
     return items if isinstance(items, Value) else None
 
 
-def strong(item):
+def strong_element(item):
     """An element of a list as an array: a Python number has NumPy's default dtype."""
     if not isinstance(item, Value):
         return np.asarray(item)
@@ -74,7 +74,7 @@ def captured_array(variable: Value):
     return variable.concrete_value()
 
 
-def check_type(operand) -> None:
+def check_array_type(operand) -> None:
     """Raise DTypeError with the remedy and the user's line if it is no array of numbers."""
     try:
         type_of(operand)
@@ -82,7 +82,7 @@ def check_type(operand) -> None:
         raise error_at_user_line(error) from None
 
 
-def as_array(items) -> np.ndarray:
+def refuse_traced_list(items) -> np.ndarray:
     """A list of numbers as an array. Raises TraceError if it holds traced values."""
     if any(isinstance(item, Value) for item in items):
         raise TraceError(

@@ -42,7 +42,7 @@ def user_place(depth: int) -> tuple[Source | None, str | None]:
         key = (id(code), frame.f_lasti)
         found = _places.get(key, _NOWHERE)
         if found is _NOWHERE:
-            found = _places[key] = _look(code, frame.f_lasti, frame.f_lineno)
+            found = _places[key] = _look_up_place(code, frame.f_lasti, frame.f_lineno)
         if found is not None:
             return found
         frame = frame.f_back
@@ -67,7 +67,7 @@ def _is_users(file: str) -> bool:
     return not file.startswith(_PYTHON) or "-packages" in file
 
 
-def _look(code: CodeType, instruction: int, line: int):
+def _look_up_place(code: CodeType, instruction: int, line: int):
     if len(_places) >= _MOST:
         # no BoundedCache: all three go together, as ids in one stand for codes in another
         _places.clear()
@@ -77,7 +77,7 @@ def _look(code: CodeType, instruction: int, line: int):
     if not _is_users(code.co_filename):
         return None
     if id(code) not in _assigned:
-        _assigned[id(code)] = _assignments(code)
+        _assigned[id(code)] = _assigned_names(code)
     offsets, names, spans = _assigned[id(code)]
     # at or before: in a call f_lasti may point into the inline cache behind the instruction
     at = bisect.bisect_right(offsets, instruction) - 1
@@ -87,7 +87,7 @@ def _look(code: CodeType, instruction: int, line: int):
     return Source(code.co_filename, line or 0, spans[at]), names[at]
 
 
-def _assignments(code: CodeType) -> tuple[list[int], list, list]:
+def _assigned_names(code: CodeType) -> tuple[list[int], list, list]:
     """For each instruction the variable that the next one stores its result in, None if none, and
     where its expression ends and begins.
     """
@@ -97,10 +97,14 @@ def _assignments(code: CodeType) -> tuple[list[int], list, list]:
         stored = following.argval if following and following.opname.startswith(_STORES) else None
         # a tuple: from CPython 3.13 on one instruction may store and do something else
         names.append(stored[0] if isinstance(stored, tuple) else stored)
-    return [i.offset for i in instructions], names, [_span(i.positions) for i in instructions]
+    return (
+        [i.offset for i in instructions],
+        names,
+        [_expression_span(i.positions) for i in instructions],
+    )
 
 
-def _span(at: dis.Positions | None) -> tuple[int, int, int] | None:
+def _expression_span(at: dis.Positions | None) -> tuple[int, int, int] | None:
     """(last line, first column, last column); None where Python was told not to keep them."""
     if at is None or None in at:
         return None

@@ -24,11 +24,11 @@ from letir.eval.array_modules import is_array
 from letir.eval.evaluator import Environment, compute
 from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
 from letir.ops.effects.writes_to_arguments import changed_params
-from letir.tracing.checks.symbolic_size_reads import unwatch, watch
+from letir.tracing.checks.symbolic_size_reads import unwatch_size_reads, watch_size_reads
 from letir.tracing.mutation.mutated_arguments import ChangesArguments
-from letir.tracing.mutation.views import PUTS, viewed
+from letir.tracing.mutation.views import PUTS, note_view
 from letir.tracing.numpy_protocols.errstate_regions import current_state, in_error_state, is_silent
-from letir.tracing.operands import as_array, captured_array, check_type
+from letir.tracing.operands import captured_array, check_array_type, refuse_traced_list
 from letir.tracing.source_locations import at_user, error_at_user_line, user_place
 
 _type_of = operator.attrgetter("type")
@@ -86,7 +86,7 @@ class Trace(ChangesArguments, LetBuilder):
         """
         local = self.param(kind, name).arg
         if kind is not None and Size in map(type, kind.shape):
-            watch(self)
+            watch_size_reads(self)
         self.note_argument(local, given)
         if self.mode is LAZY:
             self.known[local] = given
@@ -105,7 +105,7 @@ class Trace(ChangesArguments, LetBuilder):
         """
         active = ACTIVE.get()
         if active is not self:
-            return _elsewhere(self, active, op, operands, attrs)
+            return _apply_elsewhere(self, active, op, operands, attrs)
         if current_state() is not self.error_state and not is_silent(op) and op.name not in PUTS:
             return in_error_state(self, op, operands, attrs)
         tracer = self.make_tracer
@@ -149,7 +149,7 @@ class Trace(ChangesArguments, LetBuilder):
         out = tuple([self.make_tracer(self, b, v) for b, v in zip(binders, values, strict=True)])
         if op.name in PUTS:
             for place, tracer in enumerate(out):
-                viewed(tracer, op, operands, attrs, place)
+                note_view(tracer, op, operands, attrs, place)
         if op.results is not None:
             return out
         binders[0].name = name
@@ -200,8 +200,8 @@ class Trace(ChangesArguments, LetBuilder):
                 )
             return Const(operand)
         if isinstance(operand, list | tuple):
-            return self.enter(as_array(operand))
-        check_type(operand)
+            return self.enter(refuse_traced_list(operand))
+        check_array_type(operand)
         raise error_at_user_line(DTypeError(f"{operand!r} cannot be an operand"))
 
     def lift(self, outer: Value) -> Local:
@@ -209,7 +209,7 @@ class Trace(ChangesArguments, LetBuilder):
         trace = outer.emitter
         # its local means nothing elsewhere: it would be free in this program
         if trace not in self.enclosing() or not trace.is_open:
-            raise escaped(outer)
+            raise escaped_error(outer)
         return self.lifted_as(outer)
 
     def lifted_as(self, outer: Value) -> Local:
@@ -239,7 +239,7 @@ class Trace(ChangesArguments, LetBuilder):
         found = self._frozen.get(key)
         if found is not None and found[0]() is array and same_bits(found[1], array):
             return found[1:]
-        check_type(array)
+        check_array_type(array)
         frozen = self._frozen_copy(array)
         self.source, _ = user_place(2)
         local = self.emit(PRIMITIVES["constant"], (), Attrs(value=frozen))[0]
@@ -330,7 +330,7 @@ class Trace(ChangesArguments, LetBuilder):
         """End the trace: nothing can be recorded any more, and no value is kept."""
         self.is_open = False
         if self.watches_sizes:
-            unwatch(self)
+            unwatch_size_reads(self)
         # a tracer may outlive its trace, in a closure: the trace keeps no array alive then
         self.known, self._frozen, self._copies = {}, {}, {}
         self.forget_changes()
@@ -349,13 +349,15 @@ class Paused:
 ACTIVE: ContextVar[Trace | Paused | None] = ContextVar("letir_active_trace", default=None)
 
 
-def _elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs):
+def _apply_elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs):
     """An operation on values of ``trace`` while another trace is active, none, or a pause."""
     if isinstance(active, Trace):
         return active.apply(op, operands, attrs)
     operands = tuple(operands)
     if active is None or not trace.is_open:
-        raise escaped(next(o for o in operands if isinstance(o, Value) and o.emitter is trace))
+        raise escaped_error(
+            next(o for o in operands if isinstance(o, Value) and o.emitter is trace)
+        )
     values = [o.concrete_value() if isinstance(o, Value) else o for o in operands]
     if any(value is ABSENT for value in values):
         raise TraceError(
@@ -364,9 +366,9 @@ def _elsewhere(trace: Trace, active, op: Primitive, operands, attrs: Attrs):
     return compute(op, values, attrs)
 
 
-def unanswered(value: Value, asked: str) -> TraceError:
+def unanswered_error(value: Value, asked: str) -> TraceError:
     """The error for a question to a traced value that has no array."""
-    return refusing(
+    return note_refusal(
         TraceError(
             f"{asked} of a traced value of type {value.type} is needed, but it has no value"
             f"{at_user()}\n  trace with concrete arguments, so that a guard is recorded,\n"
@@ -375,7 +377,7 @@ def unanswered(value: Value, asked: str) -> TraceError:
     )
 
 
-def refusing(error: Exception) -> Exception:
+def note_refusal(error: Exception) -> Exception:
     """``error``, of which the trace knows: NumPy would have answered, so that a function which
     catches it goes on another way [B2].
     """
@@ -385,7 +387,7 @@ def refusing(error: Exception) -> Exception:
     return error
 
 
-def escaped(value: Value) -> EscapedTracerError:
+def escaped_error(value: Value) -> EscapedTracerError:
     """The error for a traced value that is used where it does not belong."""
     trace = value.emitter
     made = next((b.source for b in trace.binds if value.arg in b.binders), None)

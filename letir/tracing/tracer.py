@@ -19,12 +19,12 @@ from letir.eval.evaluator import run_flat
 from letir.ops.define.records import PYTHON_TYPES
 from letir.tracing.mutation.views import Memory, root
 from letir.tracing.mutation.writes import (
-    forget,
+    forget_views,
     is_own_item,
-    refreshed,
-    unwritable,
+    refresh_view,
     whole_place,
-    written,
+    why_unwritable,
+    write_into_view,
 )
 from letir.tracing.numpy_protocols.array_value import ArrayValue
 from letir.tracing.operands import stack_traced
@@ -35,9 +35,9 @@ from letir.tracing.trace_state import (
     LAZY,
     Paused,
     Trace,
-    escaped,
-    refusing,
-    unanswered,
+    escaped_error,
+    note_refusal,
+    unanswered_error,
 )
 
 _MATH_REMEDY = (
@@ -128,7 +128,7 @@ class Tracer(ArrayValue):
         """Inline a program that is called on traced values into the active trace."""
         active = ACTIVE.get()
         if active is None:
-            raise escaped(self)
+            raise escaped_error(self)
         if isinstance(active, Paused):
             return run_flat(f, [x.paused() if isinstance(x, Tracer) else x for x in leaves])
         checked_arguments(f, leaves, lambda x: x.type if isinstance(x, Value) else type_of(x))
@@ -168,7 +168,7 @@ class Tracer(ArrayValue):
         """``convert`` of the value, recorded as a guard: a replay with another answer fails."""
         value = self.concrete_value()
         if value is ABSENT:
-            raise unanswered(self, asked)
+            raise unanswered_error(self, asked)
         answer = convert(value)
         # after convert, which may raise as NumPy does: then there is nothing to guard
         self.emitter.apply(PRIMITIVES["guard"], (self,), Attrs(value=answer))
@@ -178,7 +178,7 @@ class Tracer(ArrayValue):
 
     def refused(self, asked: str, remedy: str) -> TraceError:
         """The error for a question that cannot be recorded."""
-        return refusing(
+        return note_refusal(
             TraceError(
                 f"{asked} of a traced value of type {self.type} cannot be recorded{at_user()}\n"
                 f"  {remedy}"
@@ -228,7 +228,7 @@ class Tracer(ArrayValue):
     def __array__(self, dtype=None, copy=None):
         if (value := self.paused()) is not None:
             return np.array(value, dtype, copy=copy)
-        raise refusing(
+        raise note_refusal(
             TraceError(
                 f"a traced value of type {self.type} cannot become an ordinary array: "
                 f"its record would be lost{at_user()}\n  {_ARRAY_REMEDY}"
@@ -253,7 +253,7 @@ class Tracer(ArrayValue):
             "  use its name or place as the key; cache by letir.concrete(x)"
         )
         # an array is not hashable either: who catches this goes where NumPy's users go
-        raise refusing(error) if self.is_scalar() else error
+        raise note_refusal(error) if self.is_scalar() else error
 
     def __reduce_ex__(self, protocol):
         raise self.refused("a pickle", "return it from the traced function first")
@@ -269,9 +269,9 @@ class Tracer(ArrayValue):
         if reason:
             what, remedy = reason
             raise TraceError(f"{what} cannot be changed in place{at_user()}\n  {remedy}")
-        base, whole = written(self, new)
+        base, whole = write_into_view(self, new)
         if base.value is not ABSENT and base.ndim:
-            whole = _in_order_of(base, whole)
+            whole = _in_memory_order(base, whole)
         elif base.ndim > 1 and not base.emitter.in_c_order:
             whole = base.at[...].set(whole)  # in the order of the base, whatever that is
         base.emitter.note_change(base)
@@ -280,7 +280,7 @@ class Tracer(ArrayValue):
         # the object stays: all names that Python code has for it mean the new array
         base.arg, base.value = whole.arg, whole.value
         if base.sharing is not None:
-            forget(base.sharing, ABSENT)
+            forget_views(base.sharing, ABSENT)
         return self
 
     def unchangeable(self, new: "Tracer") -> tuple[str, str] | None:
@@ -294,7 +294,7 @@ class Tracer(ArrayValue):
         if not self.emitter.writes and base.is_argument():
             remedy = "copy it first, x = x.copy(), or make a new array: x = x + y, x.at[i].set(v)"
             return f"an argument of the traced function, {base.type},", remedy
-        return unwritable(self)
+        return why_unwritable(self)
 
     def __setitem__(self, item, new):
         if isinstance(new, Tracer) and is_own_item(new, self, item):
@@ -326,7 +326,7 @@ class Tracer(ArrayValue):
     del part
 
 
-def _in_order_of(base: Tracer, new: Tracer) -> Tracer:
+def _in_memory_order(base: Tracer, new: Tracer) -> Tracer:
     """``new`` in the memory order of ``base``, which a write does not change.
 
     Sums, and what is a view of it, depend on that order.
@@ -375,12 +375,12 @@ class _Stale(Tracer):
     @property
     def arg(self):
         """Its local, after it was read anew."""
-        return refreshed(self).arg
+        return refresh_view(self).arg
 
     @property
     def value(self):
         """Its array, after it was read anew."""
-        return refreshed(self).value
+        return refresh_view(self).value
 
     @property
     def type(self):

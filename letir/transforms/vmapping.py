@@ -20,7 +20,7 @@ from letir.errors import BoundsError, DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import type_of
 from letir.eval.evaluator import run_flat
 from letir.ops.define.batch_rules import emit_with_shape, move_from_front, rank_of, shape_of
-from letir.tracing.entry import DROP, Recording, leaf_names, mark_static, record, unmarked
+from letir.tracing.entry import DROP, Recording, leaf_names, mark_static, record, unmark_arguments
 from letir.tracing.trace_state import LAZY
 from letir.transforms.batching import batched
 from letir.transforms.jitted_functions import shared_with_executors
@@ -76,7 +76,7 @@ def vmap(
         static = dict(recording.tree.statics)
         # one for each parameter
         axes = [axis for i, axis in enumerate(mapping.axes) if i not in static]
-        given = recording.tree.leaves_of(unmarked(args, kwargs), "vmap")
+        given = recording.tree.leaves_of(unmark_arguments(args, kwargs), "vmap")
         fn = recording.fn
         tree = fn.out_tree or tree_of_results(len(fn.ret.args))
         shared = [None] * len(recording.lifted)

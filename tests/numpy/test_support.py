@@ -10,7 +10,7 @@ import pytest
 
 from letir.testing.calls import CALLS
 from letir.testing.calls.support import NONE, YES, public_functions, support_of
-from letir.tracing.checks.unsupported import refusal
+from letir.tracing.checks.unsupported import refusal_reason
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = runpy.run_path(str(ROOT / "docs" / "make_numpy.py"))
@@ -23,7 +23,7 @@ def test_a_public_function_is_recorded_or_refused_with_a_reason(name):
     assert name in CALLS, f"add a call of numpy.{name} to letir/testing/calls"
     is_recorded = found(name).is_recorded
 
-    assert is_recorded or refusal(operator.attrgetter(name)(np)), found(name).namespace
+    assert is_recorded or refusal_reason(operator.attrgetter(name)(np)), found(name).namespace
 
 
 @pytest.mark.parametrize("name", PUBLIC)

@@ -19,7 +19,7 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ast.types import ArrayType
 from letir.errors import LetirError, TraceError
 from letir.ops import load_all
-from letir.tracing.entry import finished, tracing
+from letir.tracing.entry import finish_trace, trace_for
 from letir.tracing.trace_state import ABSTRACT
 from letir.visitors.usedef import UseDef, use_counts
 
@@ -164,13 +164,13 @@ def record_pattern(
     function: Callable, operands: dict[str, Any], attributes: dict[str, Any]
 ) -> Lambda:
     """``function`` as a program of those operands that are types; others are values as they are."""
-    with tracing([], [], ABSTRACT) as (new, _):
+    with trace_for([], [], ABSTRACT) as (new, _):
         values = [
             # a number as itself: NumPy's promotion and letir's rules see what it is
             new.make_tracer(new, new.param(kind, name).arg) if _is_type(kind) else kind.value
             for name, kind in operands.items()
         ]
-        fn, lifted = finished(new, function(*values, **attributes), None)
+        fn, lifted = finish_trace(new, function(*values, **attributes), None)
     if lifted:
         raise LetirError("rewrite: a pattern or replacement uses a traced value from outside")
     if not hasattr(function, "__code__"):  # the variables found are those of whoever calls rewrite

@@ -34,13 +34,13 @@ _AT_OTHER_VALUES = (
 
 def refuse_baked(fn: Lambda, leaves: list, again: Callable[[list], Lambda]) -> None:
     """Raise TraceError if ``again``, at these leaves or at changed ones, gives another program."""
-    _compare(fn, again(leaves), _AT_SAME_VALUES)
-    for changed in _perturbed(leaves):
+    _compare_programs(fn, again(leaves), _AT_SAME_VALUES)
+    for changed in _perturbed_arguments(leaves):
         try:
             other = again(changed)
         except Exception:
             continue
-        _compare(fn, other, _AT_OTHER_VALUES)
+        _compare_programs(fn, other, _AT_OTHER_VALUES)
 
 
 def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) -> None:
@@ -54,11 +54,11 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
 
     def results_of(call: Callable) -> list:
         # on copies: either may write into its arguments, or draw from them
-        own_args, own_kwargs = spec.unflatten(map(_copied, given))
+        own_args, own_kwargs = spec.unflatten(map(_copy_leaf, given))
         return flatten(call(*own_args, **own_kwargs))[0]
 
     expected, found = results_of(f), results_of(fn)
-    alike = len(expected) == len(found) and all(map(_agrees, expected, found))
+    alike = len(expected) == len(found) and all(map(_results_agree, expected, found))
     if not alike:
         raise TraceError(
             "check: the program gives another result than the function\n"
@@ -68,14 +68,14 @@ def refuse_another_result(f: Callable, fn: Lambda, args: tuple, kwargs: dict) ->
         )
 
 
-def _copied(leaf):
+def _copy_leaf(leaf):
     """A copy of an array, or of a generator of random numbers; others as they are."""
     # by its attribute: NumPy loads its random numbers when they are asked for
     is_changeable = isinstance(leaf, np.ndarray) or hasattr(leaf, "bit_generator")
     return copy.deepcopy(leaf) if is_changeable else leaf
 
 
-def _agrees(expected, found) -> bool:
+def _results_agree(expected, found) -> bool:
     """Whether two results are the same array, but for rounding; any others are."""
     if not is_array(expected) or not is_array(found):
         return True
@@ -85,10 +85,10 @@ def _agrees(expected, found) -> bool:
     )
 
 
-def _perturbed(leaves: list) -> Iterator[list]:
+def _perturbed_arguments(leaves: list) -> Iterator[list]:
     """The arguments with all values changed a little, then with those of one argument each."""
     random = np.random.default_rng(0)
-    new = [_nearby(leaf, random) for leaf in leaves]
+    new = [_nearby_values(leaf, random) for leaf in leaves]
     places = [i for i, leaf in enumerate(leaves) if new[i] is not leaf]
     if places:
         yield new
@@ -97,13 +97,15 @@ def _perturbed(leaves: list) -> Iterator[list]:
         yield [*leaves[:i], new[i], *leaves[i + 1 :]]
 
 
-def _nearby(leaf, random: "np.random.Generator"):
+def _nearby_values(leaf, random: "np.random.Generator"):
     """Other values of the same type: floats a little away, integers in another order or next door.
 
     The leaf itself if there are none that are surely as good, as of a type, or of equal integers.
     """
     if type(leaf) in PYTHON_NUMBERS:
-        return leaf ^ 1 if type(leaf) is int else type(leaf)(_nearby(np.asarray(leaf), random))
+        return (
+            leaf ^ 1 if type(leaf) is int else type(leaf)(_nearby_values(np.asarray(leaf), random))
+        )
     if isinstance(leaf, Value) or not is_array(leaf) or leaf.dtype.kind not in "biufc":
         return leaf
     if leaf.dtype.kind in "biu":
@@ -121,30 +123,32 @@ def _nearby(leaf, random: "np.random.Generator"):
 # ---- comparison ----
 
 
-def _compare(f: Lambda, g: Lambda, why: tuple[str, str]) -> None:
+def _compare_programs(f: Lambda, g: Lambda, why: tuple[str, str]) -> None:
     """Raise TraceError with the first bind that differs, unless a guard does before."""
     pairs: dict[Local, Local] = dict(zip(f.params, g.params, strict=False))
     for i, (a, b) in enumerate(zip(f.binds, g.binds, strict=False)):
-        if not _alike(a, b, pairs):
+        if not _binds_agree(a, b, pairs):
             if not _is_guarded(f, g, i):
-                raise _baked(f, g, a, why)
+                raise _baked_constant_error(f, g, a, why)
             return
         pairs.update(zip(a.binders, b.binders, strict=True))
     if len(f) != len(g):
         longer = f if len(f) > len(g) else g
-        raise _baked(f, g, longer.binds[min(len(f), len(g))], why)
-    if not _agree(f.ret.args, g.ret.args, pairs) or f.out_tree != g.out_tree:
-        raise _baked(f, g, None, why)
+        raise _baked_constant_error(f, g, longer.binds[min(len(f), len(g))], why)
+    if not _operands_agree(f.ret.args, g.ret.args, pairs) or f.out_tree != g.out_tree:
+        raise _baked_constant_error(f, g, None, why)
 
 
-def _alike(a: Bind, b: Bind, pairs: dict[Local, Local]) -> bool:
+def _binds_agree(a: Bind, b: Bind, pairs: dict[Local, Local]) -> bool:
     """Whether two binds do the same on the same."""
     types = [x.type is y.type for x, y in zip(a.binders, b.binders, strict=False)]
     same = a.op is b.op and a.attrs == b.attrs and len(a.binders) == len(b.binders)
-    return same and all(types) and _agree(a.args, b.args, pairs)
+    return same and all(types) and _operands_agree(a.args, b.args, pairs)
 
 
-def _agree(left: tuple[Arg, ...], right: tuple[Arg, ...], pairs: dict[Local, Local]) -> bool:
+def _operands_agree(
+    left: tuple[Arg, ...], right: tuple[Arg, ...], pairs: dict[Local, Local]
+) -> bool:
     """Whether operands correspond."""
     return len(left) == len(right) and all(
         y == x if type(x) is Const else pairs.get(x) is y for x, y in zip(left, right, strict=True)
@@ -166,7 +170,9 @@ def _is_guarded(f: Lambda, g: Lambda, i: int) -> bool:
     )
 
 
-def _baked(f: Lambda, g: Lambda, bind: Bind | None, why: tuple[str, str]) -> TraceError:
+def _baked_constant_error(
+    f: Lambda, g: Lambda, bind: Bind | None, why: tuple[str, str]
+) -> TraceError:
     """The error that shows the bind that differs, and both programs around it."""
     asked, remedy = why
     at = f"\n  at {bind.source}: {bind.source.excerpt}" if bind is not None and bind.source else ""

@@ -47,12 +47,12 @@ def _numpy_state():
     bits = state._bit_generator
     if type(bits).__name__ != "MT19937":  # set_bit_generator
         return repr(bits.state)
-    words, position, own = _windows(state, bits)
+    words, position, own = _state_windows(state, bits)
     return words.raw, position.raw, own.raw
 
 
 @functools.cache
-def _windows(state, bits) -> tuple:
+def _state_windows(state, bits) -> tuple:
     """The first words, the position, and the object itself: normal numbers come in pairs, and it
     keeps the second.
     """
@@ -135,7 +135,7 @@ def _closure_of(function: FunctionType) -> dict:
     return found
 
 
-def _state_of(generator):
+def _generator_state(generator):
     """The state of a generator, to be compared."""
     kind = type(generator).__name__
     return repr(
@@ -150,7 +150,7 @@ class Watch:
 
     def __init__(self, f: Callable):
         self.f, self.generators = f, _generators_of(f)
-        self.states = [_state_of(g) for g in self.generators] if self.generators else ()
+        self.states = [_generator_state(g) for g in self.generators] if self.generators else ()
         self.numpy, self.python = _numpy_state(), _python_state()
 
     def check(self, fn: Lambda) -> None:
@@ -164,7 +164,7 @@ class Watch:
             "random" if _was_drawn(self.python, _python_state(), _BLOCK) else "",
         ]
         for generator, before in zip(self.generators, self.states, strict=True):
-            if _state_of(generator) != before:
+            if _generator_state(generator) != before:
                 modules.append("a generator that is no argument of the function")
         used = [module for module in modules if module]
         if used and not any("." in bind.op.name for bind in fn.binds):

@@ -1,4 +1,4 @@
-"""``intercepted``: a function whose ``np`` is ``letir.numpy``, for ``trace(..., intercept=True)``.
+"""``exchange_numpy``: a function whose ``np`` is ``letir.numpy``, for ``intercept=True``.
 
 Nothing of the user's is changed, so that other threads see nothing: the function, and the functions
 of its own module that it reaches, are made anew around the same code, with globals, closures and
@@ -19,7 +19,7 @@ from letir.tracing.numpy_protocols.array_value import namespace
 _OWN = ("__name__", "__package__", "__spec__", "__file__", "__loader__", "__path__", "__builtins__")
 
 
-def _function_of(f) -> FunctionType | None:
+def _innermost_function(f) -> FunctionType | None:
     """The innermost function of a callable of the user's; None if it is no Python code."""
     while type(f) is not FunctionType or hasattr(f, "__wrapped__"):
         if isinstance(f, functools.partial):
@@ -36,7 +36,7 @@ def _function_of(f) -> FunctionType | None:
 
 
 @functools.cache
-def _exchanges() -> dict[int, object]:
+def _exchanged_names() -> dict[int, object]:
     """By the id of NumPy's functions and modules, what stands in ``letir.numpy`` for each."""
     new = namespace()
     pairs = [(np, new), (np.linalg, new.linalg), (np.fft, new.fft)]
@@ -74,23 +74,23 @@ class _Interception:
                 *map(self, value.args),
                 **{name: self(v) for name, v in value.keywords.items()},
             )
-        return _exchanges().get(id(value), value)
+        return _exchanged_names().get(id(value), value)
 
     def is_ours(self, function: FunctionType) -> bool:
         """Whether a function is of the module, or wraps one that is."""
-        return getattr(_function_of(function), "__globals__", None) is self.module
+        return getattr(_innermost_function(function), "__globals__", None) is self.module
 
     def changes(self, value) -> bool:
         """Whether there is something to exchange; asks without making anything."""
         kind = type(value)
         if kind is FunctionType and self.is_ours(value):
             return True
-        return kind in (MethodType, functools.partial) or id(value) in _exchanges()
+        return kind in (MethodType, functools.partial) or id(value) in _exchanged_names()
 
     def remade(self, function: FunctionType) -> FunctionType:
         """The function around the same code, with exchanged globals, closure and defaults."""
         made = self.made.get(function)
-        if made is not None or "DELETE_GLOBAL" in _stores(function.__code__):
+        if made is not None or "DELETE_GLOBAL" in _stored_names(function.__code__):
             return made or function  # del of a global looks past everything that is exchanged
         cells = dict(zip(function.__code__.co_freevars, function.__closure__ or (), strict=True))
         new = {name: self.new_cell(name, cell, function.__code__) for name, cell in cells.items()}
@@ -144,19 +144,19 @@ class _Interception:
             content = cell.cell_contents
         except ValueError:  # not yet assigned
             return cell
-        return CellType() if self.changes(content) and name not in _stores(code) else cell
+        return CellType() if self.changes(content) and name not in _stored_names(code) else cell
 
     def restored(self, value):
         """What was exchanged as it was: what a function writes into a global of the module."""
         return self.originals.get(id(value), np if value is namespace() else value)
 
 
-def _stores(code: CodeType) -> set[str]:
+def _stored_names(code: CodeType) -> set[str]:
     """The variables of functions around it that code assigns, and the name of a ``del`` of a
     global.
     """
     found = set()
-    for part in _parts(code):
+    for part in _nested_code(code):
         for instruction in dis.get_instructions(part):
             if instruction.opname in ("STORE_DEREF", "DELETE_DEREF"):
                 found.add(instruction.argval)
@@ -165,12 +165,12 @@ def _stores(code: CodeType) -> set[str]:
     return found
 
 
-def _parts(code: CodeType) -> Iterator[CodeType]:
+def _nested_code(code: CodeType) -> Iterator[CodeType]:
     """Code and what is nested in it."""
     yield code
     for constant in code.co_consts:
         if type(constant) is CodeType:
-            yield from _parts(constant)
+            yield from _nested_code(constant)
 
 
 class _Globals(dict):
@@ -185,7 +185,7 @@ class _Globals(dict):
     def __init__(self, exchange: _Interception):
         self.exchange, self.module = exchange, exchange.module
         own = {name: self.module[name] for name in _OWN if name in self.module}
-        super().__init__(own | {"__builtins__": _importing(exchange)})
+        super().__init__(own | {"__builtins__": _importing_builtins(exchange)})
         self.kept = dict.__len__(self)
 
     def __getitem__(self, name):
@@ -232,7 +232,7 @@ class _Globals(dict):
         return [(name, self[name]) for name in self.module]
 
 
-def _importing(exchange: Callable) -> dict:
+def _importing_builtins(exchange: Callable) -> dict:
     """Python's builtins, in which ``import numpy`` gives ``letir.numpy``."""
 
     def imported(name, *args, **kwargs):
@@ -241,9 +241,9 @@ def _importing(exchange: Callable) -> dict:
     return {**vars(builtins), "__import__": imported}
 
 
-def intercepted(f: Callable) -> Callable:
+def exchange_numpy(f: Callable) -> Callable:
     """``f`` with NumPy exchanged; itself if it is no Python code."""
-    function = _function_of(f)
+    function = _innermost_function(f)
     if function is None:
         return f
     exchange = _Interception(function)

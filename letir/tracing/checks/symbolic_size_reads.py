@@ -8,23 +8,23 @@ from letir.ast.types import SIZE_READS
 from letir.errors import TraceError
 
 
-def watch(trace) -> None:
+def watch_size_reads(trace) -> None:
     """Refuse such questions until ``trace``, of which a parameter has such sizes, is closed.
 
     Who watches already goes on to: ``jit`` gives up names, and asks for the numbers.
     """
     if SIZE_READS.get() is None:
-        SIZE_READS.set(partial(_refuse, trace))
+        SIZE_READS.set(partial(_refuse_size_read, trace))
         trace.watches_sizes = True
 
 
-def unwatch(trace) -> None:
-    """End what ``watch`` began."""
+def unwatch_size_reads(trace) -> None:
+    """End what ``watch_size_reads`` began."""
     SIZE_READS.set(None)
     trace.watches_sizes = False
 
 
-def _refuse(trace, place: str, asked: str, is_decided: bool) -> None:
+def _refuse_size_read(trace, place: str, asked: str, is_decided: bool) -> None:
     """Raise TraceError for a question whose answer depends on what a name stands for."""
     if is_decided:
         return

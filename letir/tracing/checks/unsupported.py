@@ -43,7 +43,7 @@ METHODS = {
 REFUSED = {**_USERS, **METHODS, **_UFUNCS}
 
 
-def refusal(function) -> str | None:
+def refusal_reason(function) -> str | None:
     """Why a NumPy callable cannot be recorded; None if nothing is known against it."""
     if isinstance(function, np.ufunc) and function.__name__.endswith(" (vectorized)"):
         return REFUSED[np.frompyfunc]  # which made it

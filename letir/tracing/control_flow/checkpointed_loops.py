@@ -14,20 +14,20 @@ from letir.ops.control_flow.while_and_fori import INDEX_AS_NUMBER, fori_loop, wh
 from letir.ops.elementwise.ufuncs import minimum
 
 
-def _like(builder: LetBuilder, params: Sequence[Local]) -> list[Value]:
+def _params_like(builder: LetBuilder, params: Sequence[Local]) -> list[Value]:
     """Parameters of these types and names."""
     return [builder.param(param.type, param.name) for param in params]
 
 
-def _apply(op, operands: Sequence, **attrs) -> list[Value]:
+def _apply_recorded(op, operands: Sequence, **attrs) -> list[Value]:
     """The results of ``op`` where the operands are recorded."""
     emitter = next(v.emitter for v in operands if isinstance(v, Value))
     return list(emitter.apply(op, tuple(operands), op.complete(attrs)))
 
 
-def _kept(body: Lambda, operands: Sequence) -> list[Value]:
+def _checkpoint_segment(body: Lambda, operands: Sequence) -> list[Value]:
     """The results of a segment, of which the way back keeps the operands."""
-    return _apply(checkpoint, operands, body=body, saved=0)
+    return _apply_recorded(checkpoint, operands, body=body, saved=0)
 
 
 # ---- until a test fails ----
@@ -37,10 +37,13 @@ def while_in_segments(test: Lambda, body: Lambda, every: int, source) -> Lambda:
     """The program of a ``while_loop``, on what it carries and captures."""
     builder = LetBuilder()
     builder.source = source
-    values, count = _like(builder, body.params), len(body.ret.args)
+    values, count = _params_like(builder, body.params), len(body.ret.args)
     (goes_on,) = builder.call(test, values)  # asked once for each iteration: it may have effects
-    attrs = {"test": _first_is_true(goes_on, values), "body": _segment(test, body, every, goes_on)}
-    found = _apply(while_loop, [goes_on, *values], **attrs)
+    attrs = {
+        "test": _first_is_true(goes_on, values),
+        "body": _segment_body(test, body, every, goes_on),
+    }
+    found = _apply_recorded(while_loop, [goes_on, *values], **attrs)
     return builder.build(found[1 : 1 + count])
 
 
@@ -51,28 +54,28 @@ def _first_is_true(goes_on: Value, values: Sequence[Value]) -> Lambda:
     return builder.build(given[:1])
 
 
-def _segment(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lambda:
+def _segment_body(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lambda:
     """The body of the outer loop: as many iterations as make one segment, or are left."""
     builder = LetBuilder()
-    given = [builder.param(goes_on.type), *_like(builder, body.params)]
-    return builder.build(_kept(_inner_while(test, body, every, goes_on), given))
+    given = [builder.param(goes_on.type), *_params_like(builder, body.params)]
+    return builder.build(_checkpoint_segment(_inner_while(test, body, every, goes_on), given))
 
 
 def _inner_while(test: Lambda, body: Lambda, every: int, goes_on: Value) -> Lambda:
     """The program of one segment, on (whether it goes on, carried, captured)."""
     builder, count = LetBuilder(), len(body.ret.args)
-    first, *values = [builder.param(goes_on.type), *_like(builder, body.params)]
+    first, *values = [builder.param(goes_on.type), *_params_like(builder, body.params)]
     asks, step = LetBuilder(), LetBuilder()
     number, goes = asks.param(INDEX_AS_NUMBER), asks.param(goes_on.type)
-    _like(asks, body.params)
+    _params_like(asks, body.params)
     is_left = number < every
     ask = asks.build([is_left & (goes if goes.dtype.kind == "b" else goes != 0)])
     number, _ = step.param(INDEX_AS_NUMBER), step.param(goes_on.type)
-    carried = _like(step, body.params)
+    carried = _params_like(step, body.params)
     found = step.call(body, carried)
     (goes,) = step.call(test, [*found, *carried[count:]])
     one = step.build([convert_number(number + 1, INDEX_AS_NUMBER), goes, *found])
-    return builder.build(_apply(while_loop, [0, first, *values], test=ask, body=one)[1:])
+    return builder.build(_apply_recorded(while_loop, [0, first, *values], test=ask, body=one)[1:])
 
 
 # ---- counted ----
@@ -85,15 +88,15 @@ def fori_in_segments(lower, upper, body: Lambda, every: int, source) -> Lambda:
     builder = LetBuilder()
     builder.source = source
     bounds = [b if type(b) is int else builder.param(b.type) for b in (lower, upper)]
-    values = _like(builder, body.params[1:])
+    values = _params_like(builder, body.params[1:])
     if any(isinstance(b, Value) for b in bounds):
         return builder.build(_uneven_segments(*bounds, values, body, every))
     whole, rest = divmod(max(upper - lower, 0), every)
     captured = values[len(body.ret.args) :]
     operands = [0, whole, *values]
-    found = _apply(fori_loop, operands, body=_even_segment(lower, body, every))
+    found = _apply_recorded(fori_loop, operands, body=_even_segment(lower, body, every))
     if rest:
-        found = _kept(_last_segment(upper - rest, upper, body), [*found, *captured])
+        found = _checkpoint_segment(_last_segment(upper - rest, upper, body), [*found, *captured])
     return builder.build(found)
 
 
@@ -101,23 +104,23 @@ def _even_segment(lower: int, body: Lambda, every: int) -> Lambda:
     """The body of a loop over segments of ``every`` iterations."""
     builder = LetBuilder()
     number = builder.param(INDEX_AS_NUMBER)
-    values = _like(builder, body.params[1:])
+    values = _params_like(builder, body.params[1:])
     start = convert_number(number * every + lower, INDEX_AS_NUMBER)
     inner = LetBuilder()
     first = inner.param(INDEX_AS_NUMBER)
-    given = _like(inner, body.params[1:])
+    given = _params_like(inner, body.params[1:])
     count = len(body.ret.args)
     operands = [0, every, *given, first]
-    step = _shifted(body)
-    loop = _apply(fori_loop, operands, body=step)[:count]
-    return builder.build(_kept(inner.build(loop), [start, *values]))
+    step = _offset_body(body)
+    loop = _apply_recorded(fori_loop, operands, body=step)[:count]
+    return builder.build(_checkpoint_segment(inner.build(loop), [start, *values]))
 
 
-def _shifted(body: Lambda) -> Lambda:
+def _offset_body(body: Lambda) -> Lambda:
     """``body`` for a number that counts from its last operand on."""
     builder = LetBuilder()
     number = builder.param(INDEX_AS_NUMBER, body.params[0].name)
-    values = _like(builder, body.params[1:])
+    values = _params_like(builder, body.params[1:])
     index = convert_number(number + builder.param(INDEX_AS_NUMBER), body.params[0].type)
     return builder.build(builder.call(body, [index, *values]))
 
@@ -125,8 +128,8 @@ def _shifted(body: Lambda) -> Lambda:
 def _last_segment(lower: int, upper: int, body: Lambda) -> Lambda:
     """The program of the iterations that make no whole segment."""
     builder = LetBuilder()
-    values = _like(builder, body.params[1:])
-    return builder.build(_apply(fori_loop, [lower, upper, *values], body=body))
+    values = _params_like(builder, body.params[1:])
+    return builder.build(_apply_recorded(fori_loop, [lower, upper, *values], body=body))
 
 
 def _uneven_segments(lower, upper, values: list, body: Lambda, every: int) -> list[Value]:
@@ -134,13 +137,13 @@ def _uneven_segments(lower, upper, values: list, body: Lambda, every: int) -> li
     start, end = (convert_number(b, INDEX_AS_NUMBER) for b in (lower, upper))
     count, outer = len(body.ret.args), LetBuilder()
     number = outer.param(INDEX_AS_NUMBER)
-    given = _like(outer, body.params[1:])
+    given = _params_like(outer, body.params[1:])
     low, high = outer.param(INDEX_AS_NUMBER), outer.param(INDEX_AS_NUMBER)
     begin = number * every + low
     stop = minimum(begin + every, high)
     inner = LetBuilder()
     bounds = [inner.param(begin.type), inner.param(stop.type)]
-    loop = _apply(fori_loop, [*bounds, *_like(inner, body.params[1:])], body=body)
-    one = outer.build(_kept(inner.build(loop), [begin, stop, *given]))
+    loop = _apply_recorded(fori_loop, [*bounds, *_params_like(inner, body.params[1:])], body=body)
+    one = outer.build(_checkpoint_segment(inner.build(loop), [begin, stop, *given]))
     segments = -((start - end) // every)  # rounded up
-    return _apply(fori_loop, [0, segments, *values, start, end], body=one)[:count]
+    return _apply_recorded(fori_loop, [0, segments, *values, start, end], body=one)[:count]

@@ -12,13 +12,13 @@ from letir.ops.control_flow.conditionals import cond as cond_op
 from letir.ops.control_flow.conditionals import switch as switch_op
 from letir.tracing.control_flow.traced_bodies import (
     Body,
-    closed,
+    close_bodies,
     common_type,
     examples_of,
-    path_of,
+    leaf_path,
     record_body,
     results_of,
-    returning,
+    return_arrays,
 )
 from letir.tracing.source_locations import error_at_user_line, user_place
 
@@ -39,7 +39,7 @@ def cond(pred: Any, true_fun: Callable[..., R], false_fun: Callable[..., R], *op
     (2.0, 0.25, 0.0)
     """
     source, _ = user_place(2)
-    _check_choice("cond", pred, "biufc")
+    _check_one_number("cond", pred, "biufc")
     names = (_name_of_branch(true_fun, "true_fun"), _name_of_branch(false_fun, "false_fun"))
     tree, bodies, captured = _branches_of("cond", (true_fun, false_fun), names, operands)
     attrs = {"on_true": bodies[0], "on_false": bodies[1]}
@@ -61,7 +61,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     branches = tuple(branches)
     if not branches:
         raise error_at_user_line(ShapeError("switch: there is no branch to choose from"))
-    _check_choice("switch", index, "biu")
+    _check_one_number("switch", index, "biu")
     names = [_name_of_branch(f, f"branch {i}") for i, f in enumerate(branches)]
     tree, bodies, captured = _branches_of("switch", branches, names, operands)
     leaves = [index, *flatten(operands)[0], *captured]
@@ -69,7 +69,7 @@ def switch(index: Any, branches: Sequence[Callable[..., R]], *operands: Any) -> 
     return tree.unflatten(results_of(switch_op, attrs, leaves, source))
 
 
-def _check_choice(asked: str, value, kinds: str) -> None:
+def _check_one_number(asked: str, value, kinds: str) -> None:
     """Raise unless ``value`` is one number of these kinds of dtypes."""
     try:
         kind = type_of(value)
@@ -113,19 +113,21 @@ def _branches_of(asked: str, functions: Sequence[Callable], names: Sequence[str]
             )
     kinds = [common_type(kinds) for kinds in zip(*[body.types for body in bodies], strict=True)]
     if None in kinds:
-        raise _unlike(asked, bodies, names, kinds)
-    programs, captured = closed(bodies)
-    return first.tree, [returning(program, kinds) for program in programs], captured
+        raise _branches_differ_error(asked, bodies, names, kinds)
+    programs, captured = close_bodies(bodies)
+    return first.tree, [return_arrays(program, kinds) for program in programs], captured
 
 
-def _unlike(asked: str, bodies: Sequence[Body], names: Sequence[str], kinds: list) -> Exception:
+def _branches_differ_error(
+    asked: str, bodies: Sequence[Body], names: Sequence[str], kinds: list
+) -> Exception:
     """The error that says which results differ, and how."""
     lines, error = [], ShapeError
     for place, kind in enumerate(kinds):
         if kind is None:
             found: list[ArrayType] = [body.types[place] for body in bodies]
             error = ShapeError if len({kind.dtype for kind in found}) == 1 else DTypeError
-            path = path_of(bodies[0].tree, place)
+            path = leaf_path(bodies[0].tree, place)
             pairs = zip(found, names, strict=True)
             listed = ", ".join(f"{kind!r} in {name}" for kind, name in pairs)
             lines.append(f"\n  result{path}: {listed}")

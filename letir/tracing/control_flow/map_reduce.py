@@ -22,7 +22,14 @@ from letir.ops.control_flow.binary_bodies import can_batch
 from letir.ops.define.batch_rules import move_from_front, move_to_front
 from letir.ops.define.records import recast, result_dtype
 from letir.tracing.control_flow import traced_bodies
-from letir.tracing.control_flow.scans import as_array, as_body, as_row, declared, row_type, steps
+from letir.tracing.control_flow.scans import (
+    as_body,
+    as_row,
+    carry_as_array,
+    declare_argument,
+    row_type,
+    step_count,
+)
 from letir.tracing.entry import DROP, leaf_names, record
 from letir.tracing.source_locations import at_user, user_place
 from letir.tracing.trace_state import ABSTRACT
@@ -48,17 +55,17 @@ def map(f: Callable[..., Any], *xs: Any) -> Any:
     if not leaves:
         raise ShapeError(f"map: the pytrees have no arrays{at_user()}")
     rows = [as_row(x) for x in leaves]
-    steps(rows, None, "map")
+    step_count(rows, None, "map")
     wrapped = _Nested(lambda elements: f(*elements), spec)
     names = leaf_names(f, xs, {})
-    step = _Recorded.of(wrapped, [_sliced(row_type(x)) for x in rows], names)
+    step = _Recorded.of(wrapped, [_element_type(row_type(x)) for x in rows], names)
     mapped = [True] * len(rows) + [False] * len(step.lifted)
     attrs = {"body": step.fn, "n_xs": len(rows), "batched": can_batch(step.fn, mapped)}
-    outs = _run("map", [*rows, *step.lifted], attrs)
+    outs = _run_combinator("map", [*rows, *step.lifted], attrs)
     return wrapped.out_spec.unflatten(outs)
 
 
-def _sliced(kind: ArrayType) -> ArrayType:
+def _element_type(kind: ArrayType) -> ArrayType:
     """The type of the elements along the leading axis."""
     return kind.with_shape(kind.shape[1:])
 
@@ -71,7 +78,7 @@ class _Nested:
 
     def __call__(self, *leaves):
         found, self.out_spec = flatten(self.f(self.spec.unflatten(leaves)))
-        return tuple([as_array(leaf, None) for leaf in found])
+        return tuple([carry_as_array(leaf, None) for leaf in found])
 
 
 @frozen(eq=False)
@@ -84,12 +91,14 @@ class _Recorded:
     @classmethod
     def of(cls, f: Callable, kinds: Sequence[ArrayType], names: Sequence = ()) -> "_Recorded":
         """``f`` recorded on elements of these types."""
-        given = tuple([declared(kind) for kind in kinds])
+        given = tuple([declare_argument(kind) for kind in kinds])
         recording = record(f, given, {}, ABSTRACT, DROP, lifts_variables=True)
         return cls(as_body(recording.fn, names), recording.lifted)
 
 
-def _run(name: str, operands: Sequence, attrs: dict, arrange: Callable | None = None) -> tuple:
+def _run_combinator(
+    name: str, operands: Sequence, attrs: dict, arrange: Callable | None = None
+) -> tuple:
     """The results of a program with one combinator; ``arrange(values)`` makes its operands of the
     parameters, and gives what arranges its results.
     """
@@ -101,7 +110,7 @@ def _run(name: str, operands: Sequence, attrs: dict, arrange: Callable | None = 
         values, finish = arrange(values)
     outs = builder.apply(op, values, op.complete(attrs))
     program = builder.build(outs if finish is None else finish(outs))
-    return traced_bodies.run(program, list(operands))
+    return traced_bodies.run_program(program, list(operands))
 
 
 # ---- binary operations ----
@@ -122,7 +131,7 @@ class _Binary:
                 f"{self.asked}: the operation returns {spec} for two elements that nest as "
                 f"{self.spec}{at_user()}"
             )
-        found = [as_array(leaf, kind) for leaf, kind in zip(found, self.kinds, strict=True)]
+        found = [carry_as_array(leaf, kind) for leaf, kind in zip(found, self.kinds, strict=True)]
         for i, (leaf, kind) in enumerate(zip(found, self.kinds, strict=True)):
             out = type_of(leaf)
             if out is not None and (out.dtype, out.shape) != (kind.dtype, kind.shape):
@@ -146,7 +155,7 @@ def _binary_attrs(step: _Recorded, n_xs: int, **more) -> dict:
     return {"body": step.fn, "n_xs": n_xs, "batched": can_batch(step.fn, mapped), **more}
 
 
-def _elements(tree, axis: int, asked: str) -> tuple[list, object, list[ArrayType]]:
+def _element_types(tree, axis: int, asked: str) -> tuple[list, object, list[ArrayType]]:
     """(arrays, how they nest, their types with ``axis`` in front)."""
     leaves, spec = flatten(tree)
     rows = [as_row(x) for x in leaves]
@@ -156,20 +165,20 @@ def _elements(tree, axis: int, asked: str) -> tuple[list, object, list[ArrayType
     for i, kind in enumerate(kinds):
         if kind is None or not -kind.ndim <= axis < kind.ndim:
             raise ShapeError(f"{asked}: leaf {i} of xs, {kind}, has no axis {axis}{at_user()}")
-    kinds = [_in_front(kind, axis) for kind in kinds]
+    kinds = [_axis_in_front(kind, axis) for kind in kinds]
     if any(kind.shape[0] != kinds[0].shape[0] for kind in kinds):
         listed = ", ".join(str(kind.shape[0]) for kind in kinds)
         raise ShapeError(f"{asked}: the arrays have {listed} elements along axis {axis}{at_user()}")
     return rows, spec, kinds
 
 
-def _in_front(kind: ArrayType, axis: int) -> ArrayType:
+def _axis_in_front(kind: ArrayType, axis: int) -> ArrayType:
     """The type with ``axis`` as its first."""
     rest = [n for i, n in enumerate(kind.shape) if i != axis % kind.ndim]
     return kind.with_shape((kind.shape[axis], *rest))
 
 
-def _starting(tree, spec, asked: str, what: str) -> list:
+def _initial_leaves(tree, spec, asked: str, what: str) -> list:
     """The leaves of a first or neutral element, which nests as the elements do."""
     leaves, found = flatten(tree)
     if found != spec:
@@ -180,7 +189,7 @@ def _starting(tree, spec, asked: str, what: str) -> list:
     return leaves
 
 
-def _placed(value: Value, kind: ArrayType) -> Value:
+def _as_element(value: Value, kind: ArrayType) -> Value:
     """A first or neutral element in the type of the elements."""
     value = recast(value, kind.dtype)
     if value.type.weak:
@@ -202,21 +211,21 @@ def reduce(op: Callable[[Any, Any], Any], init: Any, xs: Any, axis: int = 0) -> 
            [0., 2.]])
     """
     axis = operator.index(axis)
-    rows, spec, kinds = _elements(xs, axis, "reduce")
-    start = _starting(init, spec, "reduce", "init")
+    rows, spec, kinds = _element_types(xs, axis, "reduce")
+    start = _initial_leaves(init, spec, "reduce", "init")
     dtypes = [result_dtype(type_of(a), k) for a, k in zip(start, kinds, strict=True)]
     wanted = [ArrayType(d, k.shape[1:]) for d, k in zip(dtypes, kinds, strict=True)]
     step = _recorded_binary(op, spec, wanted, "reduce")
     k = len(rows)
 
     def arrange(values):
-        first = [_placed(v, kind) for v, kind in zip(values[:k], wanted, strict=True)]
+        first = [_as_element(v, kind) for v, kind in zip(values[:k], wanted, strict=True)]
         arrays = [
             recast(move_to_front(v, axis), d) for v, d in zip(values[k:], dtypes, strict=False)
         ]
         return [*first, *arrays, *values[2 * k :]], None
 
-    outs = _run("reduce", [*start, *rows, *step.lifted], _binary_attrs(step, k), arrange)
+    outs = _run_combinator("reduce", [*start, *rows, *step.lifted], _binary_attrs(step, k), arrange)
     return spec.unflatten(outs)
 
 
@@ -234,8 +243,8 @@ def associative_scan(
     array([1, 3, 6])
     """
     axis = operator.index(axis)
-    rows, spec, kinds = _elements(xs, axis, "associative_scan")
-    step = _recorded_binary(op, spec, [_sliced(kind) for kind in kinds], "associative_scan")
+    rows, spec, kinds = _element_types(xs, axis, "associative_scan")
+    step = _recorded_binary(op, spec, [_element_type(kind) for kind in kinds], "associative_scan")
     k = len(rows)
 
     def arrange(values):
@@ -243,13 +252,15 @@ def associative_scan(
         return [*arrays, *values[k:]], lambda outs: [move_from_front(y, axis) for y in outs]
 
     attrs = _binary_attrs(step, k, reverse=bool(reverse))
-    return spec.unflatten(_run("associative_scan", [*rows, *step.lifted], attrs, arrange))
+    return spec.unflatten(
+        _run_combinator("associative_scan", [*rows, *step.lifted], attrs, arrange)
+    )
 
 
 # ---- places ----
 
 
-def _as_indices(indices, asked: str):
+def _row_of_indices(indices, asked: str):
     """Indices as an array of integers in a row."""
     found = as_row(indices)
     kind = row_type(found)
@@ -260,15 +271,15 @@ def _as_indices(indices, asked: str):
     return found
 
 
-def _destinations(dest, values, indices, asked: str) -> tuple:
+def _check_destinations(dest, values, indices, asked: str) -> tuple:
     """(destinations, their nesting, indices, values): arrays that fit each other."""
     dests, spec = flatten(dest)
     arrays, found = flatten(values)
     if found != spec:
         raise TraceError(f"{asked}: values nest as {found}, dest as {spec}{at_user()}")
     dests, arrays = [as_row(x) for x in dests], [as_row(x) for x in arrays]
-    places = _as_indices(indices, asked)
-    steps([*arrays, places], None, asked)
+    places = _row_of_indices(indices, asked)
+    step_count([*arrays, places], None, asked)
     for i, (d, v) in enumerate(zip(dests, arrays, strict=True)):
         target, kind = row_type(d), row_type(v)
         if not target.shape or target.shape[1:] != kind.shape[1:]:
@@ -289,7 +300,7 @@ def scatter(dest: Any, indices: Any, values: Any) -> Any:
     >>> scatter(np.zeros(3), np.array([2, 0, 7]), np.array([1.0, 2.0, 3.0]))
     array([2., 0., 1.])
     """
-    dests, spec, places, arrays = _destinations(dest, values, indices, "scatter")
+    dests, spec, places, arrays = _check_destinations(dest, values, indices, "scatter")
     k = len(dests)
     dtypes = [row_type(d).dtype for d in dests]
 
@@ -297,7 +308,9 @@ def scatter(dest: Any, indices: Any, values: Any) -> Any:
         new = [recast(v, d) for v, d in zip(args[k + 1 :], dtypes, strict=True)]
         return [*args[: k + 1], *new], None
 
-    return spec.unflatten(_run("scatter", [*dests, places, *arrays], {"n_xs": k}, arrange))
+    return spec.unflatten(
+        _run_combinator("scatter", [*dests, places, *arrays], {"n_xs": k}, arrange)
+    )
 
 
 def reduce_by_index(
@@ -314,17 +327,19 @@ def reduce_by_index(
     >>> reduce_by_index(np.zeros(2), lambda a, b: a + b, 0.0, np.array([1, 1, 5]), np.ones(3))
     array([0., 2.])
     """
-    dests, spec, places, arrays = _destinations(dest, values, indices, "reduce_by_index")
-    neutral = _starting(ne, spec, "reduce_by_index", "ne")
-    kinds = [_sliced(row_type(d)) for d in dests]
+    dests, spec, places, arrays = _check_destinations(dest, values, indices, "reduce_by_index")
+    neutral = _initial_leaves(ne, spec, "reduce_by_index", "ne")
+    kinds = [_element_type(row_type(d)) for d in dests]
     step = _recorded_binary(op, spec, kinds, "reduce_by_index")
     k = len(dests)
 
     def arrange(args):
-        first = [_placed(v, kind) for v, kind in zip(args[k : 2 * k], kinds, strict=True)]
+        first = [_as_element(v, kind) for v, kind in zip(args[k : 2 * k], kinds, strict=True)]
         rest = args[2 * k + 1 :]
         new = [recast(v, kind.dtype) for v, kind in zip(rest[:k], kinds, strict=True)]
         return [*args[:k], *first, args[2 * k], *new, *rest[k:]], None
 
     operands = [*dests, *neutral, places, *arrays, *step.lifted]
-    return spec.unflatten(_run("reduce_by_index", operands, _binary_attrs(step, k), arrange))
+    return spec.unflatten(
+        _run_combinator("reduce_by_index", operands, _binary_attrs(step, k), arrange)
+    )

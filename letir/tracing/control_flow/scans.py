@@ -20,7 +20,7 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType, ShapeDtype, Size
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.eval.array_modules import is_array, type_of
 from letir.ops.autodiff.checkpoint_and_custom_jvp import checkpoint
-from letir.tracing.control_flow.traced_bodies import run
+from letir.tracing.control_flow.traced_bodies import run_program
 from letir.tracing.entry import DROP, leaf_names, record
 from letir.tracing.operands import positive_int
 from letir.tracing.source_locations import at_user, user_place
@@ -56,14 +56,14 @@ def scan(
     """
     source, _ = user_place(2)
     rows, spec = flatten(xs)
-    n = steps(rows, length, "scan")
+    n = step_count(rows, length, "scan")
     step = _Step.recorded(f, init, rows, spec, "scan")
     every = checkpoint_every
     if every is not None:
         every = positive_int(every, "scan: checkpoint_every")
     leaves = [*step.init, *[as_row(x) for x in rows], *step.lifted]
     program = _loop_program(step, leaves, n, bool(reverse), every, source)
-    outs = run(program, leaves)
+    outs = run_program(program, leaves)
     count = len(step.init)
     return step.carry_spec.unflatten(outs[:count]), step.y_spec.unflatten(outs[count:])
 
@@ -78,7 +78,7 @@ def row_type(x) -> ArrayType:
     return x.type if isinstance(x, Value) else type_of(as_row(x))
 
 
-def steps(rows: Sequence, length, asked: str):
+def step_count(rows: Sequence, length, asked: str):
     """The number of steps: an int, or a named size. Raises ShapeError where they differ."""
     sizes = []
     for i, x in enumerate(rows):
@@ -122,16 +122,16 @@ class _Step:
         """``f`` recorded for this carry, once more where Python numbers in it are promoted."""
         leaves, carry_spec = flatten(init)
         names = _leaf_paths(init)
-        init = [_started(leaf, name, asked) for leaf, name in zip(leaves, names, strict=True)]
+        init = [_initial_leaf(leaf, name, asked) for leaf, name in zip(leaves, names, strict=True)]
         kinds = [type_of(leaf) for leaf in init]
         slices = [ShapeDtype(row_type(x).shape[1:], row_type(x).dtype) for x in rows]
         for _ in range(_MOST_ROUNDS):
             checked = _Returned(f, carry_spec, spec, kinds, asked)
-            given = (*map(declared, kinds), *slices)
+            given = (*map(declare_argument, kinds), *slices)
             recording = record(checked, given, {}, ABSTRACT, DROP, lifts_variables=True)
             results = [arg.type for arg in recording.fn.ret.args]
             found = [
-                _promoted(kind, out, leaf)
+                _promoted_carry_type(kind, out, leaf)
                 for kind, out, leaf in zip(kinds, results, init, strict=False)
             ]
             if found == kinds:
@@ -139,7 +139,7 @@ class _Step:
             kinds = found
         _check_carry(kinds, results, names, asked)
         labels = leaf_names(f, (carry_spec.unflatten(init), spec.unflatten(rows)), {})
-        init = [_settled(leaf, kind) for leaf, kind in zip(init, kinds, strict=True)]
+        init = [_initial_as_array(leaf, kind) for leaf, kind in zip(init, kinds, strict=True)]
         body = as_body(recording.fn, labels)
         return cls(body, init, recording.lifted, carry_spec, checked.y_spec)
 
@@ -157,7 +157,7 @@ def _leaf_paths(tree) -> list[str]:
     return ["".join(f"[{part!r}]" for part in path) for path in paths]
 
 
-def _started(leaf, name: str, asked: str):
+def _initial_leaf(leaf, name: str, asked: str):
     """A leaf of the first carry; a Python bool as an array."""
     if type(leaf) is bool:
         return np.bool_(leaf)
@@ -169,12 +169,12 @@ def _started(leaf, name: str, asked: str):
     )
 
 
-def declared(kind: ArrayType) -> ShapeDtype:
+def declare_argument(kind: ArrayType) -> ShapeDtype:
     """An argument of this type without a value."""
     return ShapeDtype(kind.shape, kind.dtype, kind.weak)
 
 
-def _promoted(kind: ArrayType, out: ArrayType | None, leaf) -> ArrayType:
+def _promoted_carry_type(kind: ArrayType, out: ArrayType | None, leaf) -> ArrayType:
     """The type of a carried value; that of a Python number is strong, and what a step makes of
     it.
     """
@@ -192,7 +192,7 @@ def _can_become(kind: ArrayType, out: ArrayType) -> bool:
     return order.index(out.dtype.kind) >= order.index(kind.dtype.kind)
 
 
-def _settled(leaf, kind: ArrayType):
+def _initial_as_array(leaf, kind: ArrayType):
     """A leaf of the first carry as an array of this type."""
     if type(leaf) in PYTHON_NUMBERS:
         return np.asarray(leaf, kind.dtype)[()]
@@ -241,11 +241,13 @@ class _Returned:
                 f"as {self.carry_spec}{at_user()}"
             )
         ys, self.y_spec = flatten(out[1])
-        carry = [as_array(leaf, kind) for leaf, kind in zip(handed_on, self.kinds, strict=True)]
-        return (*carry, *[as_array(leaf, None) for leaf in ys])
+        carry = [
+            carry_as_array(leaf, kind) for leaf, kind in zip(handed_on, self.kinds, strict=True)
+        ]
+        return (*carry, *[carry_as_array(leaf, None) for leaf in ys])
 
 
-def as_array(leaf, kind: ArrayType | None):
+def carry_as_array(leaf, kind: ArrayType | None):
     """A result of a step as an array: numbers take the dtype of the carry, where it has theirs."""
     if type(leaf) in PYTHON_NUMBERS:
         known = kind is not None and not kind.weak and _can_become(type_of(leaf), kind)

@@ -1,8 +1,8 @@
 """Python functions as the bodies of one bind: recorded abstractly, closed over the same values.
 
 What a function of control flow does with these: ``record_body`` for each of its functions,
-``closed`` for the bodies and what they capture together, ``results_of`` to compute or record the
-bind. Types that differ are said by the path of the leaf.
+``close_bodies`` for the bodies and what they capture together, ``results_of`` to compute or record
+the bind. Types that differ are said by the path of the leaf.
 """
 
 from collections.abc import Callable, Sequence
@@ -62,7 +62,7 @@ def _tree_of(count: int) -> Tree:
     return Tree(flatten(0 if count == 1 else (0,) * count)[1])
 
 
-def closed(bodies: Sequence[Body]) -> tuple[list[Lambda], list]:
+def close_bodies(bodies: Sequence[Body]) -> tuple[list[Lambda], list]:
     """(programs, captured): each takes its own leaves, then all that any of them captures."""
     captured = {value.arg: value for body in bodies for value in body.lifted}  # by origin
     programs = []
@@ -70,7 +70,7 @@ def closed(bodies: Sequence[Body]) -> tuple[list[Lambda], list]:
         own, places = body.own, {value.arg: i for i, value in enumerate(body.lifted)}
         lifted = body.fn.params[len(own) :]
         params = [
-            lifted[places[origin]] if origin in places else Local(value.type, _name_of(value))
+            lifted[places[origin]] if origin in places else Local(value.type, _user_name(value))
             for origin, value in captured.items()
         ]
         programs.append(Lambda([*own, *params], body.fn.binds, body.fn.ret))
@@ -84,11 +84,11 @@ def results_of(op: Primitive, attrs: dict, leaves: list, source) -> list:
     """
     builder = LetBuilder()
     builder.source = source
-    params = tuple([builder.param(type_of(leaf), _name_of(leaf)).arg for leaf in leaves])
-    return run(builder.build(builder.emit(op, params, op.complete(attrs))), leaves)
+    params = tuple([builder.param(type_of(leaf), _user_name(leaf)).arg for leaf in leaves])
+    return run_program(builder.build(builder.emit(op, params, op.complete(attrs))), leaves)
 
 
-def run(program: Lambda, leaves: list) -> list:
+def run_program(program: Lambda, leaves: list) -> list:
     """The results of ``program``, computed or recorded as the leaves are."""
     traced = next((leaf for leaf in leaves if isinstance(leaf, Value) and _is_traced(leaf)), None)
     # beside a traced value a Variable is one of its operands
@@ -102,7 +102,7 @@ def _is_traced(value: Value) -> bool:
     return isinstance(value.emitter, LetBuilder)
 
 
-def _name_of(leaf) -> str | None:
+def _user_name(leaf) -> str | None:
     """What the user called a traced value."""
     return getattr(leaf.arg, "name", None) if isinstance(leaf, Value) else None
 
@@ -150,12 +150,16 @@ def as_type(leaf, kind: ArrayType):
     if type_of(leaf) is kind and type(leaf) is not bool:
         return leaf
     if not kind.weak:
-        return _as_array(leaf, kind.dtype)
+        return _number_in_dtype(leaf, kind.dtype)
     traced = isinstance(leaf, Value)
-    return weaken(_as_array(leaf, kind.dtype)) if traced else PYTHON_TYPES[kind.dtype.kind](leaf)
+    return (
+        weaken(_number_in_dtype(leaf, kind.dtype))
+        if traced
+        else PYTHON_TYPES[kind.dtype.kind](leaf)
+    )
 
 
-def returning(fn: Lambda, kinds: Sequence[ArrayType]) -> Lambda:
+def return_arrays(fn: Lambda, kinds: Sequence[ArrayType]) -> Lambda:
     """``fn`` with its Python numbers as arrays where ``kinds`` has a type that is not theirs."""
     args = fn.ret.args
     if not any(_is_recast(*pair) for pair in zip(args, kinds, strict=True)):
@@ -165,7 +169,7 @@ def returning(fn: Lambda, kinds: Sequence[ArrayType]) -> Lambda:
     found = builder.call(fn, params)
     return builder.build(
         [
-            _as_array(value, kind.dtype) if _is_recast(arg, kind) else value
+            _number_in_dtype(value, kind.dtype) if _is_recast(arg, kind) else value
             for value, arg, kind in zip(found, args, kinds, strict=True)
         ]
     )
@@ -177,14 +181,14 @@ def _is_recast(arg: Arg, kind: ArrayType) -> bool:
     return arg.type is not kind or (type(arg) is Const and type(arg.value) is bool)
 
 
-def _as_array(value, dtype: np.dtype):
+def _number_in_dtype(value, dtype: np.dtype):
     """A number, or a traced one, in this dtype."""
     if isinstance(value, Value):
         return PRIMITIVES["cast"](value, dtype)
     return np.asarray(value, dtype)[()]
 
 
-def path_of(tree: Tree, place: int) -> str:
+def leaf_path(tree: Tree, place: int) -> str:
     """Where leaf number ``place`` of ``tree`` is, as Python says it; empty if it is the whole."""
     path = optree.treespec_accessors(tree.spec)[place]
     return path.codify("")

@@ -20,14 +20,14 @@ from letir.tracing.control_flow.checkpointed_loops import (
 from letir.tracing.control_flow.traced_bodies import (
     Body,
     as_type,
-    closed,
+    close_bodies,
     common_type,
     example_of,
-    path_of,
+    leaf_path,
     record_body,
     results_of,
-    returning,
-    run,
+    return_arrays,
+    run_program,
 )
 from letir.tracing.operands import positive_int
 from letir.tracing.source_locations import error_at_user_line, user_place
@@ -57,16 +57,16 @@ def while_loop(
     (3.0, 0.166666667)
     """
     source, _ = user_place(2)
-    carry, tree, body = _carried("while_loop", body_fun, init, ())
+    carry, tree, body = _record_carried("while_loop", body_fun, init, ())
     test = _recorded_test(cond_fun, tree, body.own)
-    (test, body), captured = closed([test, body])
+    (test, body), captured = close_bodies([test, body])
     leaves = [*carry, *captured]
     every = checkpoint_every
     if every is not None:
         every = positive_int(every, "while_loop: checkpoint_every")
     if every is not None and carry:
         program = while_in_segments(test, body, every, source)
-        return tree.unflatten(run(program, leaves))
+        return tree.unflatten(run_program(program, leaves))
     attrs = {"test": test, "body": body}
     return tree.unflatten(results_of(while_loop_op, attrs, leaves, source))
 
@@ -96,22 +96,22 @@ def fori_loop(
     14.0
     """
     source, _ = user_place(2)
-    bounds = [_bound(lower), _bound(upper)]
+    bounds = [_check_bound(lower), _check_bound(upper)]
     index = ShapeDtype((), WEAK[int].dtype, weak=True)  # as Python's range gives it
-    carry, tree, body = _carried("fori_loop", body_fun, init, (index,))
-    (body,), captured = closed([body])
+    carry, tree, body = _record_carried("fori_loop", body_fun, init, (index,))
+    (body,), captured = close_bodies([body])
     every = checkpoint_every
     if every is not None:
         every = positive_int(every, "fori_loop: checkpoint_every")
     if every is not None and carry:
         program = fori_in_segments(*bounds, body, every, source)
         given = [b for b in bounds if type(b) is not int]
-        return tree.unflatten(run(program, [*given, *carry, *captured]))
+        return tree.unflatten(run_program(program, [*given, *carry, *captured]))
     leaves = [*bounds, *carry, *captured]
     return tree.unflatten(results_of(fori_loop_op, {"body": body}, leaves, source))
 
 
-def _bound(value):
+def _check_bound(value):
     """A bound of a counted loop. Raises DTypeError or ShapeError if it is no integer."""
     try:
         kind = type_of(value)
@@ -131,7 +131,7 @@ def _bound(value):
 # ---- what is carried ----
 
 
-def _carried(asked: str, f: Callable, init, before: tuple) -> tuple[list, Tree, Body]:
+def _record_carried(asked: str, f: Callable, init, before: tuple) -> tuple[list, Tree, Body]:
     """(initial leaves, how they nest, body), the leaves in the dtypes that the body keeps.
 
     Python numbers take the dtype that the body gives them, as in NumPy's promotion.
@@ -150,16 +150,16 @@ def _carried(asked: str, f: Callable, init, before: tuple) -> tuple[list, Tree, 
                     "  return all that is carried, in the same containers"
                 )
             )
-        wider = [_widened(*pair) for pair in zip(kinds, body.types, strict=True)]
+        wider = [_wider_carry_type(*pair) for pair in zip(kinds, body.types, strict=True)]
         if wider == kinds:
             break
         kinds = wider
     _check_kept(asked, tree, kinds, body)
-    fn = returning(body.fn, kinds)
+    fn = return_arrays(body.fn, kinds)
     return list(map(as_type, leaves, kinds)), tree, Body(fn, tree, body.lifted)
 
 
-def _widened(kind: ArrayType, returned: ArrayType) -> ArrayType:
+def _wider_carry_type(kind: ArrayType, returned: ArrayType) -> ArrayType:
     """The type that a carried value begins with if the body returns another one."""
     if not kind.weak or returned is kind or returned is None:
         return kind
@@ -173,7 +173,7 @@ def _check_kept(asked: str, tree: Tree, kinds: list[ArrayType], body: Body) -> N
         if returned is None or common_type([kind, returned]) is not kind:
             if returned is None or returned.dtype != kind.dtype:
                 error = DTypeError
-            path = path_of(tree, place)
+            path = leaf_path(tree, place)
             lines.append(f"\n  carry{path}: {kind!r} comes in, {returned!r} goes out")
     if lines:
         raise error_at_user_line(

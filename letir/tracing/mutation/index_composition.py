@@ -4,7 +4,7 @@ from letir.ast.attrs import Here
 from letir.ops.indexing.index_expressions import expand_item
 
 
-def composed(shape: tuple, first, second) -> tuple | None:
+def compose_items(shape: tuple, first, second) -> tuple | None:
     """The item with ``x[first][second] == x[item]``, of basic indices; None if there is none."""
     items = [item if type(item) is tuple else (item,) for item in (first, second)]
     if any(type(e) is Here for item in items for e in item):
@@ -31,7 +31,7 @@ def composed(shape: tuple, first, second) -> tuple | None:
             if len(range(1)[entry]) != 1:
                 return None
             found.append(None)
-    return tuple([_slice_of(e) if type(e) is range else e for e in [*found, *outer]])
+    return tuple([_slice_of_range(e) if type(e) is range else e for e in [*found, *outer]])
 
 
 def _with_sizes(entries: list, shape: tuple):
@@ -47,7 +47,7 @@ def _axis_entry(entry, n):
     return range(n)[entry]
 
 
-def _slice_of(found: range) -> slice:
+def _slice_of_range(found: range) -> slice:
     """The slice that selects a range of places."""
     if not len(found):
         return slice(0, 0)

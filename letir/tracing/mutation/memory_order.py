@@ -15,7 +15,7 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Local
 from letir.errors import TraceError
 from letir.ops.effects.writes_to_arguments import order_of
-from letir.tracing.mutation.views import PUTS, Memory, items_of, raveled
+from letir.tracing.mutation.views import PUTS, Memory, items_of, ravel_in_order
 from letir.tracing.source_locations import at_user
 
 # Operations whose result lies in C order whatever the operands do.
@@ -30,7 +30,7 @@ NEW = {"sum", "prod", "max", "min", "mean", "any", "all", "cumsum", "cumprod", "
 NEW |= {"repeat", "concatenate", "stack"}
 
 
-def _sources(trace, local: Local) -> frozenset:
+def _order_sources(trace, local: Local) -> frozenset:
     """The arguments whose memory order that of ``local`` may depend on."""
     found, done = trace.orders
     # from where the last question ended: linear in all
@@ -48,7 +48,7 @@ def _sources(trace, local: Local) -> frozenset:
 
 def fix_order(trace, local: Local) -> None:
     """Record that the program holds for arguments in the memory order that these have."""
-    for param in _sources(trace, local) - trace.fixed:
+    for param in _order_sources(trace, local) - trace.fixed:
         trace.fixed.add(param)
         trace.emit(PRIMITIVES["guard_order"], (param,), Attrs(order=trace.arguments[param]))
 
@@ -130,7 +130,7 @@ def ordered_like(made, like, order: str = "K"):
         return made
     if order == "F":
         return PRIMITIVES["copy"](made, "F")
-    trace.orders[0][made.arg] = _sources(trace, like.arg)  # it has no operand that would tell
+    trace.orders[0][made.arg] = _order_sources(trace, like.arg)  # it has no operand that would tell
     array = like.known_value()
     if array is None:
         trace.as_another[made.arg] = like.arg  # to be found out if it matters
@@ -150,7 +150,7 @@ def raveled_as_it_lies(a, order: str = "C"):
     arguments.
     """
     if order not in ("A", "K"):
-        return raveled(a, order)
+        return ravel_in_order(a, order)
     value, trace = a.concrete_value(), a.emitter
     if isinstance(value, np.ndarray):
         steps = [-abs(s) if n > 1 else 0 for s, n in zip(value.strides, value.shape, strict=True)]
@@ -165,7 +165,7 @@ def raveled_as_it_lies(a, order: str = "C"):
     if hasattr(trace, "orders"):  # not of a Variable, which has no other arguments
         fix_order(trace, a.arg)
     if order == "A" or in_columns or a.ndim < 2:
-        return raveled(a, "F" if in_columns else "C")
+        return ravel_in_order(a, "F" if in_columns else "C")
     axes = tuple(sorted(range(len(steps)), key=steps.__getitem__))
     is_sorted = axes == tuple(range(len(axes)))
-    return raveled(a if is_sorted else PRIMITIVES["transpose"](a, axes))
+    return ravel_in_order(a if is_sorted else PRIMITIVES["transpose"](a, axes))

@@ -17,7 +17,7 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import TraceError
 from letir.eval.evaluator import compute
 from letir.ops.indexing.index_expressions import spelled_item
-from letir.tracing.mutation.index_composition import composed
+from letir.tracing.mutation.index_composition import compose_items
 from letir.tracing.source_locations import at_user
 
 DEEPEST = 100  # views of views: a longer chain of objects could not be freed on a small stack
@@ -148,7 +148,7 @@ PUTS = {
 # ---- what is a view ----
 
 
-def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> None:
+def note_view(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> None:
     """Remember that ``result``, the one at ``place``, may share memory with the first operand."""
     parent = operands[0]
     if type(parent) is not type(result) or parent.type is None or result.type is None:
@@ -159,17 +159,17 @@ def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> 
         return
     if op.name == "split":
         op, attrs = PRIMITIVES["index"], _part_of_split(parent, attrs, place)
-    known = _shares(result, parent, op, attrs, operands[1:])
+    known = _gives_view(result, parent, op, attrs, operands[1:])
     certain = _is_certain(op, parent.shape, result.shape)
     if known is False:
         if not certain:
-            _doubted(result, parent)
+            _note_doubtful_reshape(result, parent)
         elif op.name == "index" and not result.shape and ... in items_of(attrs["item"]):
             result.sharing = Memory(result.arg)  # x[...] of a scalar is an array of its own
         return
     depth = 1 if type(parent.sharing) is not View else parent.sharing.depth + 1
     view = View(parent, op, operands[1:], attrs, depth)
-    result.sharing = _shortened(view) if depth > _SHORT else view
+    result.sharing = _shorten_views(view) if depth > _SHORT else view
     base = root(result)
     if base.sharing is None:
         base.sharing = Memory(base.arg)
@@ -178,7 +178,7 @@ def viewed(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) -> 
         base.sharing.doubts.append((weakref.ref(result), base.sharing.origin))
 
 
-def _shares(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool | None:
+def _gives_view(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool | None:
     """Whether NumPy gives a view here; None if it may."""
     value = result.known_value()
     if value is not None:  # NumPy has answered
@@ -187,7 +187,7 @@ def _shares(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool 
     if parent.is_scalar():
         return False
     if op.name == "index":
-        is_basic = all(map(_is_number, others))
+        is_basic = all(map(_is_traced_integer, others))
         return is_basic and bool(result.shape or ... in items_of(attrs["item"]))
     if op.name in _SOMETIMES:
         return _SOMETIMES[op.name](**attrs) and not others
@@ -196,14 +196,14 @@ def _shares(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> bool 
     return True if _is_certain(op, parent.shape, result.shape) else None
 
 
-def _is_number(place) -> bool:
+def _is_traced_integer(place) -> bool:
     """Whether an entry of an index is a traced integer, which selects as Python's do; an array of
     no axes copies.
     """
     return hasattr(place, "is_scalar") and place.is_scalar() and place.dtype.kind in "iu"
 
 
-def _selects(subscripts: str) -> bool:
+def _is_selecting_einsum(subscripts: str) -> bool:
     """Whether an einsum of one array sums over nothing: a transpose, or a diagonal."""
     labels, arrow, kept = subscripts.replace(" ", "").partition("->")
     return bool(arrow) and set(labels) == set(kept)
@@ -211,7 +211,7 @@ def _selects(subscripts: str) -> bool:
 
 # Operations that hand their operand on for some attributes, and compute for all others.
 _SOMETIMES = {
-    "einsum": lambda *, subscripts, **_: _selects(subscripts),
+    "einsum": lambda *, subscripts, **_: _is_selecting_einsum(subscripts),
     "matrix_power": lambda *, n, **_: n == 1,
     "diff": lambda *, n, **_: n == 0,
 }
@@ -263,11 +263,11 @@ def root(node):
     return node
 
 
-def _shortened(view: View) -> View:
+def _shorten_views(view: View) -> View:
     """A view of many views with a shorter chain, if it is one of indices."""
     above = view.parent.sharing
     if view.op.name == "index" == getattr(above.op, "name", None):
-        item = composed(above.parent.shape, above.attrs["item"], view.attrs["item"])
+        item = compose_items(above.parent.shape, above.attrs["item"], view.attrs["item"])
         if item is not None:
             return View(above.parent, view.op, (), Attrs(item=item), above.depth)
     if view.depth > DEEPEST:
@@ -275,14 +275,14 @@ def _shortened(view: View) -> View:
     return view
 
 
-def as_array(made):
+def mark_as_array(made):
     """``made``, known to be an array, which ``+=`` changes, also if it has no axes and no value."""
     if not made.shape and getattr(made, "sharing", made) is None:
         made.sharing = Memory(made.arg)
     return made
 
 
-def _doubted(result, parent) -> None:
+def _note_doubtful_reshape(result, parent) -> None:
     """Remember on both sides that a reshape copied, which it might not do for another argument."""
     base = root(parent)
     if base.sharing is None:
@@ -292,7 +292,7 @@ def _doubted(result, parent) -> None:
     result.sharing = Memory(result.arg, doubts=[(weakref.ref(base), origin)])
 
 
-def raveled(a, order: str = "C"):
+def ravel_in_order(a, order: str = "C"):
     """np.ravel: a view of what lies in a row in this order, else a copy.
 
     Without values it is recorded as itself, for arguments that lie in a row and others. With them
@@ -315,7 +315,7 @@ def raveled(a, order: str = "C"):
     if array is None or is_contiguous(array, order):
         return made
     made = PRIMITIVES["copy"](made)
-    _doubted(made, a)
+    _note_doubtful_reshape(made, a)
     return made
 
 

@@ -1,6 +1,6 @@
 """Writes in place: what the base of a view becomes, and how views of it are read again.
 
-Read ``written``, then ``refreshed``; the chain from a view to its base is in ``views``.
+Read ``write_into_view``, then ``refresh_view``; the chain from a view to its base is in ``views``.
 """
 
 import sys
@@ -13,7 +13,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
 from letir.eval.evaluator import compute
 from letir.ops.indexing.index_expressions import spelled_item
-from letir.tracing.mutation.index_composition import composed
+from letir.tracing.mutation.index_composition import compose_items
 from letir.tracing.mutation.memory_order import array_like, fix_order
 from letir.tracing.mutation.views import (
     DEEPEST,
@@ -36,14 +36,14 @@ def whole_place(target, item) -> tuple:
 
     So ``x[i][j] = v`` is one update, and not one of a row, and then of a matrix.
     """
-    if _has_value(item):  # spelling a mask asks how many it selects, at the price of a guard
+    if _has_traced_value(item):  # spelling a mask asks how many it selects, at the price of a guard
         return target, item
     arrays, place = spelled_item(item)
     if arrays:
         return target, item
     while type(target.sharing) is View and getattr(target.sharing.op, "name", None) == "index":
         above = target.sharing
-        found = composed(above.parent.shape, above.attrs["item"], place)
+        found = compose_items(above.parent.shape, above.attrs["item"], place)
         if found is None:
             break
         target, place = above.parent, found
@@ -58,23 +58,23 @@ def is_own_item(new, target, item) -> bool:
     view = new.sharing
     if type(view) is not View or view.parent is not target or view.op is not PRIMITIVES["index"]:
         return False
-    if _has_value(item):
+    if _has_traced_value(item):
         return False
     arrays, place = spelled_item(item)
     return not arrays and view.attrs["item"] == place
 
 
-def _has_value(item) -> bool:
+def _has_traced_value(item) -> bool:
     """Whether an index is a traced value, or has one among its entries."""
     return any(isinstance(e, Value) for e in (item if type(item) is tuple else (item,)))
 
 
-def written(view, new) -> tuple:
+def write_into_view(view, new) -> tuple:
     """(base, its new value) where ``new`` is written into ``view``."""
-    _cut(view)
+    _detach_view(view)
     memory = root(view).sharing
     if memory is not None and memory.doubts:
-        _settle(view, memory)
+        _settle_reshapes(view, memory)
     while type(view.sharing) is View:
         parent, sharing = view.sharing.parent, view.sharing
         new = PUTS.get(sharing.op.name, put_by_place)(parent, new, sharing)
@@ -82,7 +82,7 @@ def written(view, new) -> tuple:
     return view, new
 
 
-def _cut(view) -> None:
+def _detach_view(view) -> None:
     """Let a view of what nobody else has, as in ``y = (x * 2).T``, be an array of its own."""
     top = view
     while type(top.sharing) is View and type(top.sharing.parent.sharing) is View:
@@ -103,7 +103,7 @@ def _cut(view) -> None:
     memory.origin, top.sharing = top.arg, memory
 
 
-def forget(memory: Memory, absent) -> None:
+def forget_views(memory: Memory, absent) -> None:
     """Make all views stale: they are read anew when they are used next."""
     fresh, memory.fresh = memory.fresh, []
     for ref in fresh:
@@ -113,7 +113,7 @@ def forget(memory: Memory, absent) -> None:
             view.__class__ = type(view).stale
 
 
-def refreshed(stale):
+def refresh_view(stale):
     """A stale view, up to date again: it, and views of which it is one, are read from the base."""
     chain, node = [], stale
     while type(node) is type(node).stale:
@@ -134,7 +134,7 @@ def refreshed(stale):
     return stale
 
 
-def unwritable(node) -> tuple[str, str] | None:
+def why_unwritable(node) -> tuple[str, str] | None:
     """(what, remedy) if a write to the memory of ``node`` cannot be recorded."""
     while type(node.sharing) is View:
         if node.sharing.op is None:
@@ -155,7 +155,7 @@ def unwritable(node) -> tuple[str, str] | None:
 # ---- reshapes that may be copies ----
 
 
-def _settle(view, memory: Memory) -> None:
+def _settle_reshapes(view, memory: Memory) -> None:
     """Decide, before a write, which reshapes are views; see docs/in_place.md.
 
     It depends on the memory order of the base, which the arguments decide: a guard says of which.
@@ -167,11 +167,11 @@ def _settle(view, memory: Memory) -> None:
             continue
         trace = other.emitter
         if type(other.sharing) is View and other.known_value() is None:
-            _decide(other, trace)
+            _decide_reshape(other, trace)
         fix_order(trace, local)
 
 
-def _decide(other, trace) -> None:
+def _decide_reshape(other, trace) -> None:
     """Find out whether a reshape in a trace without values is a view; if not, take it out."""
     sharing = other.sharing
     base, steps = other, []
@@ -188,7 +188,7 @@ def _decide(other, trace) -> None:
     for step in reversed(steps[1:]):
         array = compute(step.op, (array, *step.extra), step.attrs)
     if not _is_view_of(array, sharing):
-        _separate(other, root(other).sharing)
+        _separate_copy(other, root(other).sharing)
 
 
 def _is_view_of(array, sharing: View) -> bool:
@@ -202,7 +202,7 @@ def _is_view_of(array, sharing: View) -> bool:
     return True
 
 
-def _separate(other, memory: Memory) -> None:
+def _separate_copy(other, memory: Memory) -> None:
     """Let a reshape that turned out to be a copy, and its views, have memory of their own."""
     # in the program, too: where it is a view of an argument, that may be written
     (other.arg,) = other.emitter.emit(PRIMITIVES["copy"], (other.arg,), _COPY)

@@ -12,7 +12,7 @@ from letir.ast.operators import weakened
 from letir.ast.primitive import PRIMITIVES
 from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError
-from letir.tracing.operands import stack_traced, strong
+from letir.tracing.operands import stack_traced, strong_element
 from letir.tracing.source_locations import at_user
 
 # ---- questions ----
@@ -32,14 +32,16 @@ def _is_infinite(is_negative: bool):
     return asked
 
 
-def _answered(found):
+def _as_python_bool(found):
     """A boolean as Python's, where NumPy answers with a Python bool."""
     return weakened(found) if isinstance(found, Value) else bool(found)
 
 
 def allclose(a, b, rtol=1e-05, atol=1e-08, equal_nan=False):
     """np.allclose."""
-    return _answered(np.all(np.isclose(stack_traced(a), stack_traced(b), rtol, atol, equal_nan)))
+    return _as_python_bool(
+        np.all(np.isclose(stack_traced(a), stack_traced(b), rtol, atol, equal_nan))
+    )
 
 
 def array_equal(a1, a2, equal_nan=False):
@@ -50,7 +52,7 @@ def array_equal(a1, a2, equal_nan=False):
     if a1.shape != a2.shape:
         return False
     same = a1 == a2
-    return _answered(np.all(same | (np.isnan(a1) & np.isnan(a2)) if equal_nan else same))
+    return _as_python_bool(np.all(same | (np.isnan(a1) & np.isnan(a2)) if equal_nan else same))
 
 
 def _array_equiv(a1, a2):
@@ -62,7 +64,7 @@ def _array_equiv(a1, a2):
         broadcast_shapes(a1.shape, a2.shape)
     except ShapeError:
         return False
-    return _answered(np.all(a1 == a2))
+    return _as_python_bool(np.all(a1 == a2))
 
 
 # ---- what depends on values ----
@@ -99,21 +101,21 @@ def trim_zeros(filt, trim="fb", axis=None):
 # ---- numpy.emath: complex results where reals have none ----
 
 
-def _as_array(x):
+def _emath_operand(x):
     """An operand as numpy.emath takes it: Python numbers are arrays."""
-    return strong(stack_traced(x))
+    return strong_element(stack_traced(x))
 
 
 def _complex_where(x, is_beyond):
     """``x``, made complex if any element is beyond what has a real result, which is a guard."""
-    x = _as_array(x)
+    x = _emath_operand(x)
     if x.dtype.kind == "c" or not bool(np.any(is_beyond(x))):
         return x
     # as numpy.lib.scimath chooses
     return x.astype(np.complex64 if x.dtype.char in "fbhBH" else np.complex128)
 
 
-def _is_negative(x):
+def _below_zero(x):
     """Where there is no real root or logarithm."""
     return x < 0
 
@@ -123,34 +125,34 @@ def _is_beyond_one(x):
     return abs(x) > 1
 
 
-def _extended(ufunc, is_beyond):
+def _extend_domain(ufunc, is_beyond):
     """The function of numpy.emath for a ufunc of one operand."""
     return lambda x: ufunc(_complex_where(x, is_beyond))
 
 
 def _logn(n, x):
     """np.emath.logn."""
-    return np.log(_complex_where(x, _is_negative)) / np.log(_complex_where(n, _is_negative))
+    return np.log(_complex_where(x, _below_zero)) / np.log(_complex_where(n, _below_zero))
 
 
 def power(x, p):
     """np.emath.power; negative integer exponents become floating."""
-    x, p = _complex_where(x, _is_negative), _as_array(p)
+    x, p = _complex_where(x, _below_zero), _emath_operand(p)
     if p.dtype.kind in "iu" and bool(np.any(p < 0)):
         p = p * 1.0
     return np.power(x, p)
 
 
 _EMATH = {
-    np.emath.sqrt: _extended(np.sqrt, _is_negative),
-    np.emath.log: _extended(np.log, _is_negative),
-    np.emath.log2: _extended(np.log2, _is_negative),
-    np.emath.log10: _extended(np.log10, _is_negative),
+    np.emath.sqrt: _extend_domain(np.sqrt, _below_zero),
+    np.emath.log: _extend_domain(np.log, _below_zero),
+    np.emath.log2: _extend_domain(np.log2, _below_zero),
+    np.emath.log10: _extend_domain(np.log10, _below_zero),
     np.emath.logn: _logn,
     np.emath.power: power,
-    np.emath.arccos: _extended(np.arccos, _is_beyond_one),
-    np.emath.arcsin: _extended(np.arcsin, _is_beyond_one),
-    np.emath.arctanh: _extended(np.arctanh, _is_beyond_one),
+    np.emath.arccos: _extend_domain(np.arccos, _is_beyond_one),
+    np.emath.arcsin: _extend_domain(np.arcsin, _is_beyond_one),
+    np.emath.arctanh: _extend_domain(np.arctanh, _is_beyond_one),
 }
 FUNCTIONS = {
     **_EMATH,

@@ -8,30 +8,30 @@ import numpy as np
 
 from letir.errors import ShapeError
 from letir.ops.indexing.index_expressions import item_along
-from letir.tracing.numpy_functions.value_dependent_shapes import taken
-from letir.tracing.operands import arrayed
+from letir.tracing.numpy_functions.value_dependent_shapes import take_along
+from letir.tracing.operands import traced_or_array
 
 
-def fitted(values, count: int, dtype, shape=-1):
+def repeat_to_fit(values, count: int, dtype, shape=-1):
     """``values`` in a row, as often as there are places, in the shape of these."""
-    row = arrayed(values).reshape(-1)
+    row = traced_or_array(values).reshape(-1)
     return np.resize(row, count).astype(dtype).reshape(shape)
 
 
 def put(a, ind, v, mode="raise"):
     """np.put: at places of the elements in a row."""
-    places = arrayed(ind).reshape(-1)
-    if not arrayed(v).size or not places.size:
+    places = traced_or_array(ind).reshape(-1)
+    if not traced_or_array(v).size or not places.size:
         return
     if mode != "raise":
         places = places % a.size if mode == "wrap" else np.clip(places, 0, a.size - 1)
-    new = a.reshape(-1).at[places].set(fitted(v, places.size, a.dtype))
+    new = a.reshape(-1).at[places].set(repeat_to_fit(v, places.size, a.dtype))
     a.replace(new.reshape(a.shape))
 
 
 def place(arr, mask, vals):
     """np.place: the values one after the other where the mask holds."""
-    mask, row = arrayed(mask).reshape(-1).astype(bool), arrayed(vals).reshape(-1)
+    mask, row = traced_or_array(mask).reshape(-1).astype(bool), traced_or_array(vals).reshape(-1)
     if mask.size != arr.size:
         raise ShapeError(f"place: a mask of {mask.size} for an array of {arr.size} elements")
     if not row.size:
@@ -39,25 +39,25 @@ def place(arr, mask, vals):
             raise ShapeError("place: there are no values to insert")
         return
     order = (np.cumsum(mask) - 1) % row.size
-    new = np.where(mask, taken(row, order).astype(arr.dtype), arr.reshape(-1))
+    new = np.where(mask, take_along(row, order).astype(arr.dtype), arr.reshape(-1))
     arr.replace(new.reshape(arr.shape))
 
 
 def putmask(a, /, mask, values):
     """np.putmask: each element has its own value."""
-    mask = arrayed(mask).astype(bool)
+    mask = traced_or_array(mask).astype(bool)
     if mask.size != a.size:
         raise ShapeError(f"putmask: a mask of {mask.size} for an array of {a.size} elements")
-    if arrayed(values).size:
-        new = fitted(values, a.size, a.dtype).reshape(a.shape)
+    if traced_or_array(values).size:
+        new = repeat_to_fit(values, a.size, a.dtype).reshape(a.shape)
         a.replace(np.where(mask.reshape(a.shape), new, a))
 
 
 def put_along_axis(arr, indices, values, axis):
     """np.put_along_axis."""
     whole = arr.reshape(-1) if axis is None else arr
-    item = item_along(whole, arrayed(indices), 0 if axis is None else axis)
-    new = whole.at[item].set(arrayed(values)).reshape(arr.shape)
+    item = item_along(whole, traced_or_array(indices), 0 if axis is None else axis)
+    new = whole.at[item].set(traced_or_array(values)).reshape(arr.shape)
     del whole  # a view, of which a Variable that is written into must have none
     arr.replace(new)
 
@@ -69,7 +69,7 @@ def fill_diagonal(a, val, wrap=False):
     step = sum(int(np.prod(a.shape[i + 1 :])) for i in range(a.ndim))
     end = a.shape[1] * a.shape[1] if a.ndim == 2 and not wrap else None
     places = np.arange(a.size)[:end:step]
-    new = a.reshape(-1).at[places].set(fitted(val, len(places), a.dtype))
+    new = a.reshape(-1).at[places].set(repeat_to_fit(val, len(places), a.dtype))
     a.replace(new.reshape(a.shape))
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ast.types import broadcast_shapes
 from letir.errors import ShapeError
-from letir.tracing.operands import arrayed, stack_traced, strong
+from letir.tracing.operands import stack_traced, strong_element, traced_or_array
 
 _FEW = 8  # runs of places that are read as slices
 
@@ -23,7 +23,7 @@ def at_least(places: tuple[tuple, ...]):
 
     def raised(*arys):
         found = []
-        for a in map(arrayed, arys):
+        for a in map(traced_or_array, arys):
             item = places[a.ndim] if a.ndim < len(places) else None
             # a number is no array, which NumPy always gives: reshape makes one
             found.append(a if item is None else a.reshape(1)[item] if not a.ndim else a[item])
@@ -40,7 +40,7 @@ atleast_3d = at_least(((None, ..., None), (None, ..., None), (..., None)))
 def rollaxis(a, axis, start=0):
     """np.rollaxis as a transpose."""
     n = a.ndim
-    axis, start = axis_of(axis, n), start + n if start < 0 else start
+    axis, start = axis_from_front(axis, n), start + n if start < 0 else start
     if not 0 <= start <= n:
         raise ShapeError(f"rollaxis: start {start} is out of bounds for an array with {n} axes")
     order = [i for i in range(n) if i != axis]
@@ -48,7 +48,7 @@ def rollaxis(a, axis, start=0):
     return np.transpose(a, order)
 
 
-def axis_of(axis, ndim: int) -> int:
+def axis_from_front(axis, ndim: int) -> int:
     """An axis counted from the front. Raises ShapeError if it is not there."""
     axis = operator.index(axis)
     if not -ndim <= axis < ndim:
@@ -58,7 +58,7 @@ def axis_of(axis, ndim: int) -> int:
 
 def rot90(m, k=1, axes=(0, 1)):
     """np.rot90 as a transpose and flips."""
-    first, second = [axis_of(axis, m.ndim) for axis in axes]
+    first, second = [axis_from_front(axis, m.ndim) for axis in axes]
     if first == second:
         raise ShapeError(f"rot90: two different axes are needed, found {axes}")
     k %= 4
@@ -69,7 +69,7 @@ def rot90(m, k=1, axes=(0, 1)):
     return turned if k == 1 else np.flip(turned, second)
 
 
-def flipped(axis: int):
+def flip_axis(axis: int):
     """np.flipud and np.fliplr, as views ``m[::-1]``."""
 
     def flip(m):
@@ -89,7 +89,7 @@ def matrix_transpose(x, /):
 
 def unstack(x, /, *, axis=0):
     """np.unstack: the parts along an axis, as views."""
-    axis = axis_of(axis, x.ndim)
+    axis = axis_from_front(axis, x.ndim)
     front = (slice(None),) * axis
     return tuple([x[(*front, i)] for i in range(x.shape[axis])])
 
@@ -116,12 +116,14 @@ def dstack(tup):
 
 def column_stack(tup):
     """np.column_stack: rows become columns."""
-    return np.concatenate([a if a.ndim > 1 else a.reshape(-1, 1) for a in map(arrayed, tup)], 1)
+    return np.concatenate(
+        [a if a.ndim > 1 else a.reshape(-1, 1) for a in map(traced_or_array, tup)], 1
+    )
 
 
 def append(arr, values, axis=None):
     """np.append."""
-    arr, values = arrayed(arr), arrayed(values)
+    arr, values = traced_or_array(arr), traced_or_array(values)
     if axis is None:
         arr, values, axis = arr.reshape(-1), values.reshape(-1), 0
     return np.concatenate([arr, values], axis)
@@ -130,7 +132,7 @@ def append(arr, values, axis=None):
 def block(arrays):
     """np.block: the innermost lists are joined along the last axis."""
     depth = _depth_of(arrays)
-    leaves = list(_leaves_of(arrays))
+    leaves = list(_nested_arrays(arrays))
     ndim = max(depth, *[a.ndim for a in leaves])
     rest = iter(leaves)
 
@@ -156,18 +158,18 @@ def _depth_of(arrays) -> int:
     return depths.pop() + 1
 
 
-def _leaves_of(arrays):
+def _nested_arrays(arrays):
     """The arrays in nested lists."""
     if isinstance(arrays, list):
         for part in arrays:
-            yield from _leaves_of(part)
+            yield from _nested_arrays(part)
     else:
-        yield strong(arrays) if isinstance(arrays, Value) else np.asarray(arrays)
+        yield strong_element(arrays) if isinstance(arrays, Value) else np.asarray(arrays)
 
 
 def broadcast_arrays(*args, subok=False):
     """np.broadcast_arrays."""
-    arrays = [arrayed(a) for a in args]
+    arrays = [traced_or_array(a) for a in args]
     shape = broadcast_shapes(*[a.shape for a in arrays])
     return tuple([a if a.shape == shape else np.broadcast_to(a, shape) for a in arrays])
 
@@ -175,7 +177,7 @@ def broadcast_arrays(*args, subok=False):
 # ---- cutting ----
 
 
-def _cut(axis: int, least: int):
+def _split_along(axis: int, least: int):
     """np.vsplit and np.dsplit."""
 
     def parts(ary, indices_or_sections):
@@ -193,7 +195,7 @@ def hsplit(ary, indices_or_sections):
     return np.split(ary, indices_or_sections, 0 if ary.ndim == 1 else 1)
 
 
-def _along(x, places: np.ndarray, axis: int):
+def _take_places(x, places: np.ndarray, axis: int):
     """``x`` at places along an axis: as slices if they are few, whose derivatives are cheaper."""
     front = (slice(None),) * axis
     runs = np.split(places, np.flatnonzero(np.diff(places) != 1) + 1)
@@ -205,7 +207,7 @@ def _along(x, places: np.ndarray, axis: int):
 
 def resize(a, new_shape):
     """np.resize: the elements over and over."""
-    a = arrayed(a).reshape(-1)
+    a = traced_or_array(a).reshape(-1)
     if not a.size:
         return np.zeros_like(a, shape=new_shape)
     return a[np.resize(np.arange(a.size), new_shape)]
@@ -224,20 +226,20 @@ def _known_places(obj):
 
 def delete(arr, obj, axis=None):
     """np.delete: an index of what stays."""
-    arr = arrayed(arr)
+    arr = traced_or_array(arr)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
-    axis = axis_of(axis, arr.ndim)
-    return _along(arr, np.delete(np.arange(arr.shape[axis]), _known_places(obj)), axis)
+    axis = axis_from_front(axis, arr.ndim)
+    return _take_places(arr, np.delete(np.arange(arr.shape[axis]), _known_places(obj)), axis)
 
 
 def insert(arr, obj, values, axis=None):
     """np.insert: an index into the array and the new values behind it."""
-    arr, obj = arrayed(arr), _known_places(obj)
+    arr, obj = traced_or_array(arr), _known_places(obj)
     if axis is None:
         arr, axis = arr.reshape(-1), 0
-    axis = axis_of(axis, arr.ndim)
-    n, values = arr.shape[axis], arrayed(values).astype(arr.dtype)
+    axis = axis_from_front(axis, arr.ndim)
+    n, values = arr.shape[axis], traced_or_array(values).astype(arr.dtype)
     places = np.arange(n)[obj] if isinstance(obj, slice) else np.asarray(obj)
     places = np.flatnonzero(places) if places.dtype == bool else places
     if places.size == 1:  # as many as there are values, at one place
@@ -249,7 +251,7 @@ def insert(arr, obj, values, axis=None):
     new = np.broadcast_to(values, (*arr.shape[:axis], count, *arr.shape[axis + 1 :]))
     # NumPy inserts the numbers of the new values into those of the old
     order = np.insert(np.arange(n), places.astype(int), n + np.arange(count))
-    return _along(np.concatenate([arr, new], axis), order, axis)
+    return _take_places(np.concatenate([arr, new], axis), order, axis)
 
 
 FUNCTIONS = {
@@ -258,8 +260,8 @@ FUNCTIONS = {
     np.atleast_3d: atleast_3d,
     np.rollaxis: rollaxis,
     np.rot90: rot90,
-    np.flipud: flipped(0),
-    np.fliplr: flipped(1),
+    np.flipud: flip_axis(0),
+    np.fliplr: flip_axis(1),
     np.matrix_transpose: matrix_transpose,
     np.linalg.matrix_transpose: matrix_transpose,
     np.unstack: unstack,
@@ -270,8 +272,8 @@ FUNCTIONS = {
     np.append: append,
     np.block: block,
     np.broadcast_arrays: broadcast_arrays,
-    np.vsplit: _cut(0, 2),
-    np.dsplit: _cut(2, 3),
+    np.vsplit: _split_along(0, 2),
+    np.dsplit: _split_along(2, 3),
     np.hsplit: hsplit,
     np.resize: resize,
     np.delete: delete,

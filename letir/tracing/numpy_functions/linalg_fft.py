@@ -9,7 +9,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.errors import ShapeError
-from letir.tracing.operands import arrayed
+from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
 
 
@@ -30,7 +30,7 @@ def ihfft(a, n=None, axis=-1, norm=None, out=None):
     return found if out is None else out.assign(found)
 
 
-def _shifted(sign: int):
+def _shift_spectrum(sign: int):
     """np.fft.fftshift (1), or ifftshift (-1)."""
 
     def shift(x, axes=None):
@@ -45,8 +45,8 @@ def _shifted(sign: int):
 FUNCTIONS = {
     np.fft.hfft: hfft,
     np.fft.ihfft: ihfft,
-    np.fft.fftshift: _shifted(1),
-    np.fft.ifftshift: _shifted(-1),
+    np.fft.fftshift: _shift_spectrum(1),
+    np.fft.ifftshift: _shift_spectrum(-1),
 }
 
 
@@ -62,7 +62,7 @@ def _of_its_shape(x):
 
 def vecdot(x1, x2, /, *, axis=-1):
     """np.linalg.vecdot: the ufunc along one axis."""
-    x1, x2 = arrayed(x1), arrayed(x2)
+    x1, x2 = traced_or_array(x1), traced_or_array(x2)
     if axis != -1:
         x1, x2 = np.moveaxis(x1, axis, -1), np.moveaxis(x2, axis, -1)
     return np.vecdot(x1, x2)
@@ -70,7 +70,7 @@ def vecdot(x1, x2, /, *, axis=-1):
 
 def outer(x1, x2, /):
     """np.linalg.outer, which takes vectors only."""
-    x1, x2 = arrayed(x1), arrayed(x2)
+    x1, x2 = traced_or_array(x1), traced_or_array(x2)
     if x1.ndim != 1 or x2.ndim != 1:
         raise ShapeError(
             f"numpy.linalg.outer takes two vectors, found shapes {x1.shape} and {x2.shape}"
@@ -81,7 +81,7 @@ def outer(x1, x2, /):
 
 def cross(x1, x2, /, *, axis=-1):
     """np.linalg.cross, which takes vectors of three components only."""
-    x1, x2 = arrayed(x1), arrayed(x2)
+    x1, x2 = traced_or_array(x1), traced_or_array(x2)
     if x1.shape[axis] != 3 or x2.shape[axis] != 3:
         raise ShapeError(
             f"numpy.linalg.cross takes vectors of 3 components, found shapes {x1.shape} and "

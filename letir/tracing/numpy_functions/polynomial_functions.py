@@ -12,15 +12,15 @@ import numpy as np
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import ShapeError
 from letir.ops.linalg.eigen import eigvals_real_where_possible
-from letir.tracing.operands import arrayed
+from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
 
 # ---- sums and products ----
 
 
-def _in_a_row(p):
+def _as_coefficients(p):
     """Coefficients as an array of one axis; a number is one of them."""
-    p = arrayed(p)
+    p = traced_or_array(p)
     if p.ndim > 1:
         raise ShapeError(f"a polynomial has coefficients in a row, found {p.shape}{at_user()}")
     return np.reshape(p, (1,)) if not p.ndim else p
@@ -28,7 +28,7 @@ def _in_a_row(p):
 
 def _of_one_length(a1, a2) -> list:
     """Both with zeros for the higher powers that only the other has."""
-    rows = [np.atleast_1d(arrayed(a)) for a in (a1, a2)]
+    rows = [np.atleast_1d(traced_or_array(a)) for a in (a1, a2)]
     n = max(len(row) for row in rows)
     return [
         row if len(row) == n else np.concatenate([np.zeros(n - len(row), row.dtype), row])
@@ -43,14 +43,14 @@ def polymul(a1, a2):
 
 def _without_leading_zeros(p):
     """The coefficients from the first that is not zero; one zero if all are."""
-    p = np.trim_zeros(_in_a_row(p), "f")
+    p = np.trim_zeros(_as_coefficients(p), "f")
     return p if len(p) else np.zeros(1, p.dtype)
 
 
 # ---- derivatives and integrals ----
 
 
-def _order_of(m) -> int:
+def _derivative_order(m) -> int:
     """The order of a derivative or of an integral."""
     m = operator.index(m)
     if m < 0:
@@ -60,16 +60,16 @@ def _order_of(m) -> int:
 
 def polyder(p, m=1):
     """np.polyder."""
-    p = arrayed(p)
-    for _ in range(_order_of(m)):
+    p = traced_or_array(p)
+    for _ in range(_derivative_order(m)):
         p = p[:-1] * np.arange(len(p) - 1, 0, -1)
     return p
 
 
 def polyint(p, m=1, k=None):
     """np.polyint, with constants of integration ``k``."""
-    p, m = arrayed(p), _order_of(m)
-    k = _in_a_row(np.zeros(m) if k is None else k)
+    p, m = traced_or_array(p), _derivative_order(m)
+    k = _as_coefficients(np.zeros(m) if k is None else k)
     if len(k) == 1 and m > 1:
         k = k[0] * np.ones(m)
     if len(k) < m:
@@ -87,11 +87,11 @@ def polyint(p, m=1, k=None):
 
 def poly(seq_of_zeros):
     """np.poly: the polynomial with these roots, or with the eigenvalues of a matrix."""
-    zeros = arrayed(seq_of_zeros)
+    zeros = traced_or_array(seq_of_zeros)
     if zeros.ndim == 2 and zeros.shape[0] == zeros.shape[1] != 0:
         zeros = np.linalg.eigvals(zeros)
     else:
-        zeros = _in_a_row(zeros)
+        zeros = _as_coefficients(zeros)
         zeros = zeros.astype(np.mintypecode(zeros.dtype.char))
     if not len(zeros):
         return 1.0
@@ -106,7 +106,7 @@ def poly(seq_of_zeros):
 
 def roots(p):
     """np.roots: the eigenvalues of the companion matrix."""
-    p = _in_a_row(p)
+    p = _as_coefficients(p)
     inner = np.trim_zeros(p, "f")
     if not len(inner):
         return np.array([])
@@ -127,7 +127,7 @@ def roots(p):
 
 def polyfit(x, y, deg, rcond=None, full=False, w=None, cov=False):
     """np.polyfit, with its further results if these are asked for."""
-    x, y, w = arrayed(x), arrayed(y), None if w is None else arrayed(w)
+    x, y, w = traced_or_array(x), traced_or_array(y), None if w is None else traced_or_array(w)
     if not full and not cov:
         return PRIMITIVES["polyfit"](x, y, deg, rcond, w)
     order = operator.index(deg) + 1

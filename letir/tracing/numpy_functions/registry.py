@@ -19,10 +19,10 @@ from letir.tracing.numpy_functions.function_index import FUNCTIONS
 from letir.tracing.numpy_functions.in_place import WRITES
 from letir.tracing.operands import stack_traced
 from letir.tracing.source_locations import at_user
-from letir.tracing.trace_state import refusing
+from letir.tracing.trace_state import note_refusal
 
 
-def _like(name: str):
+def _filled_like(name: str):
     """np.zeros_like and np.ones_like, by the record ``name``."""
     op = PRIMITIVES[name]
 
@@ -56,7 +56,7 @@ def copyto(dst, src, casting="same_kind", where=True):
     """np.copyto onto a traced value changes it in place; onto an ordinary array it is refused."""
     if not isinstance(dst, Value):
         raise into_ordinary_array()
-    kind = promotion_type(src.type) if isinstance(src, Value) else promoted(src)
+    kind = promotion_type(src.type) if isinstance(src, Value) else promote_operand(src)
     # np.can_cast takes no Python numbers since NumPy 2:
     # https://numpy.org/neps/nep-0050-scalar-promotion.html
     found = kind if isinstance(kind, np.dtype) else np.result_type(dst.dtype, kind(0))
@@ -68,14 +68,14 @@ def copyto(dst, src, casting="same_kind", where=True):
     dst.replace(new if where is True else PRIMITIVES["where"](where, new, dst))
 
 
-def promoted(x):
+def promote_operand(x):
     """An operand that is not traced as NumPy's promotion takes it."""
     return type(x) if type(x) in (int, float, complex) else np.asarray(x).dtype
 
 
 def into_ordinary_array() -> TraceError:
     """The error for writing a traced value into an ordinary array."""
-    return refusing(
+    return note_refusal(
         TraceError(
             "a traced value cannot be written into an ordinary array: its record would be lost"
             f"{at_user()}\n  make the array with letir.numpy (zeros, full_like, asarray ...): "
@@ -133,9 +133,9 @@ PLAIN = _Spellings(
         np.ndim: lambda a: a.ndim,
         np.size: lambda a, axis=None: a.size if axis is None else a.shape[axis],
         np.ravel: raveled_as_it_lies,
-        np.zeros_like: _like("zeros"),
-        np.ones_like: _like("ones"),
-        np.empty_like: _like("zeros"),
+        np.zeros_like: _filled_like("zeros"),
+        np.ones_like: _filled_like("ones"),
+        np.empty_like: _filled_like("zeros"),
         np.full_like: full_like,
         np.copyto: copyto,
         np.iscomplexobj: lambda x: x.dtype.kind == "c",

@@ -9,8 +9,8 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.tracing.mutation.views import root
-from letir.tracing.numpy_functions.join_split_rotate import axis_of, broadcast_arrays
-from letir.tracing.operands import arrayed
+from letir.tracing.numpy_functions.join_split_rotate import axis_from_front, broadcast_arrays
+from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
 
 # ---- grids ----
@@ -24,7 +24,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
     shapes = [(1,) * i + (-1,) + (1,) * (n - 1 - i) for i in range(n)]
     if indexing == "xy" and n > 1:
         shapes[:2] = (1, -1, *shapes[0][2:]), (-1, 1, *shapes[1][2:])
-    grid = [arrayed(x).reshape(shape) for x, shape in zip(xi, shapes, strict=True)]
+    grid = [traced_or_array(x).reshape(shape) for x, shape in zip(xi, shapes, strict=True)]
     grid = grid if sparse else broadcast_arrays(*grid)
     return tuple([x.copy() for x in grid]) if copy else grid  # NumPy's list, where it is one
 
@@ -32,7 +32,7 @@ def meshgrid(*xi, copy=True, sparse=False, indexing="xy"):
 def ix_(*args):
     """np.ix_: places along each axis, and those of masks."""
     found, n = [], len(args)
-    for i, places in enumerate(map(arrayed, args)):
+    for i, places in enumerate(map(traced_or_array, args)):
         if places.ndim != 1:
             raise ShapeError(f"ix_: places have one axis, found {places.ndim}")
         kept = places.nonzero()[0] if places.dtype == bool else places
@@ -71,12 +71,12 @@ def select(condlist, choicelist, default=0):
         raise ShapeError(f"select: {len(condlist)} conditions for {len(choicelist)} choices")
     if not len(condlist):
         raise ShapeError("select: the list of conditions is empty")
-    conditions = [arrayed(c) for c in condlist]
+    conditions = [traced_or_array(c) for c in condlist]
     if any(c.dtype != bool for c in conditions):
         raise DTypeError("select: conditions are boolean arrays")
     # Python numbers are weak here
     number = (int, float, complex)
-    choices = [c if type(c) in number else arrayed(c) for c in (*choicelist, default)]
+    choices = [c if type(c) in number else traced_or_array(c) for c in (*choicelist, default)]
     *choices, out = choices
     dtype = np.result_type(*choices, out)
     for condition, choice in reversed(list(zip(conditions, choices, strict=True))):
@@ -91,7 +91,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
     at a place where it does: np.where chooses, and there is no guard. Any other gets the elements,
     as in NumPy, and how many there are is guarded.
     """
-    x, funclist = arrayed(x), list(funclist)
+    x, funclist = traced_or_array(x), list(funclist)
     conditions = _conditions_of(x, condlist)
     if len(funclist) == len(conditions) + 1:  # the last is for all other elements
         others = conditions[0]
@@ -102,7 +102,7 @@ def piecewise(x, condlist, funclist, *args, **kw):
         raise ShapeError(f"piecewise: {len(conditions)} conditions for {len(funclist)} functions")
     out = np.zeros_like(x)
     for condition, piece in zip(conditions, funclist, strict=True):
-        out = _replaced(out, x, condition, piece, args, kw)
+        out = _replace_where(out, x, condition, piece, args, kw)
     return out
 
 
@@ -111,13 +111,13 @@ def _conditions_of(x, condlist) -> list:
     is_list = isinstance(condlist, list | tuple) or np.ndim(condlist) > 0
     if is_list and x.ndim:
         is_list = isinstance(condlist[0], list | tuple) or getattr(condlist[0], "ndim", 0) > 0
-    return [arrayed(c).astype(bool) for c in (condlist if is_list else [condlist])]
+    return [traced_or_array(c).astype(bool) for c in (condlist if is_list else [condlist])]
 
 
-def _replaced(out, x, condition, piece, args: tuple, kw: dict):
+def _replace_where(out, x, condition, piece, args: tuple, kw: dict):
     """``out`` with the values of one piece where its condition holds."""
     if not callable(piece):
-        return np.where(condition, arrayed(piece).astype(x.dtype), out)
+        return np.where(condition, traced_or_array(piece).astype(x.dtype), out)
     binds = getattr(x.emitter, "binds", None) if isinstance(x, Value) else None
     if binds is not None and x.size:
         inside = x.reshape(-1)[np.argmax(condition)]
@@ -126,7 +126,7 @@ def _replaced(out, x, condition, piece, args: tuple, kw: dict):
         found = piece(selected, *args, **kw)
         # a first try: if it is not elementwise nothing uses what was recorded
         if all(map(_is_elementwise, binds[before:])):
-            return np.where(condition, arrayed(found).astype(x.dtype), out)
+            return np.where(condition, traced_or_array(found).astype(x.dtype), out)
     out = out.copy()
     out[condition] = piece(x[condition], *args, **kw)
     return out
@@ -142,13 +142,13 @@ def _is_elementwise(bind) -> bool:
 
 def apply_along_axis(func1d, axis, arr, *args, **kwargs):
     """np.apply_along_axis: one call of the function for each row, as in NumPy."""
-    arr = arrayed(arr)
-    axis = axis_of(axis, arr.ndim)
+    arr = traced_or_array(arr)
+    axis = axis_from_front(axis, arr.ndim)
     rows = np.moveaxis(arr, axis, -1)
     outer = rows.shape[:-1]
     if 0 in outer:
         raise ShapeError("apply_along_axis: there is no row to call the function on")
-    results = [arrayed(func1d(rows[i], *args, **kwargs)) for i in np.ndindex(*outer)]
+    results = [traced_or_array(func1d(rows[i], *args, **kwargs)) for i in np.ndindex(*outer)]
     found = np.stack(results)
     found = found.reshape(outer + found.shape[1:])
     n, more = len(outer), found.ndim - len(outer)
@@ -157,7 +157,7 @@ def apply_along_axis(func1d, axis, arr, *args, **kwargs):
 
 def apply_over_axes(func, a, axes):
     """np.apply_over_axes."""
-    found = arrayed(a)
+    found = traced_or_array(a)
     for axis in map(operator.index, axes if np.ndim(axes) else (axes,)):
         at = axis + found.ndim if axis < 0 else axis
         result = func(found, at)

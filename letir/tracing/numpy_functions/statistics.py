@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
-from letir.tracing.operands import arrayed
+from letir.tracing.operands import traced_or_array
 from letir.tracing.source_locations import at_user
 
 # ---- average ----
@@ -16,13 +16,13 @@ from letir.tracing.source_locations import at_user
 
 def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
     """np.average: a mean, or the sum of products with the weights divided by the sum of these."""
-    a, options = arrayed(a), {"axis": axis, "keepdims": keepdims is True}
+    a, options = traced_or_array(a), {"axis": axis, "keepdims": keepdims is True}
     if weights is None:
         found = np.mean(a, **options)
         if found.size == 0:  # as NumPy, which divides by it in any case
             raise ZeroDivisionError("division by zero: an average of no slices")
     else:
-        weights = arrayed(weights)
+        weights = traced_or_array(weights)
         found = PRIMITIVES["average"](a, weights, **options)
     if not returned:
         return found
@@ -30,12 +30,12 @@ def average(a, axis=None, weights=None, returned=False, *, keepdims=False):
         # as NumPy has it: how many elements each mean is of, in the dtype of the mean
         total = found.dtype.type(a.size / found.size)
     else:
-        total = np.sum(_beside(weights, a, axis), dtype=found.dtype, **options)
+        total = np.sum(_weights_beside(weights, a, axis), dtype=found.dtype, **options)
     same = total.shape == found.shape
     return found, total if same else np.broadcast_to(total, found.shape).copy()
 
 
-def _beside(weights, a, axis):
+def _weights_beside(weights, a, axis):
     """Weights of the shape of some axes of ``a``, as they broadcast to ``a``."""
     if weights.shape == a.shape:
         return weights
@@ -47,7 +47,7 @@ def _beside(weights, a, axis):
 # ---- cumulative functions ----
 
 
-def _cumulative(name: str):
+def _cumulative_record(name: str):
     """np.cumulative_sum or np.cumulative_prod, by the record ``name``."""
     first = {"cumsum": 0, "cumprod": 1}[name]
 
@@ -72,16 +72,18 @@ def _cumulative(name: str):
 
 def ediff1d(ary, to_end=None, to_begin=None):
     """np.ediff1d: the differences of neighbours in a row, with more at the ends."""
-    ary = arrayed(ary)
+    ary = traced_or_array(ary)
     row = np.ravel(ary)
-    before, after = ([] if more is None else [_ended(more, ary)] for more in (to_begin, to_end))
+    before, after = (
+        [] if more is None else [_end_of_ediff1d(more, ary)] for more in (to_begin, to_end)
+    )
     parts = [*before, row[1:] - row[:-1], *after]
     return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
 
-def _ended(more, ary):
+def _end_of_ediff1d(more, ary):
     """What stands at an end of np.ediff1d: in a row, in the dtype of the array."""
-    more = arrayed(more)
+    more = traced_or_array(more)
     if not np.can_cast(more.dtype, ary.dtype, "same_kind"):
         raise DTypeError(
             f"ediff1d: what is added at an end must be castable to {ary.dtype}, found "
@@ -92,10 +94,10 @@ def _ended(more, ary):
 
 def gradient(f, *varargs, axis=None, edge_order=1):
     """np.gradient: an array for each axis; in a tuple if there are several."""
-    f = arrayed(f)
+    f = traced_or_array(f)
     axes = tuple(range(f.ndim)) if axis is None else axis
     axes = axes if isinstance(axes, tuple | list) else (axes,)
-    spacings = [arrayed(v) if isinstance(v, list | tuple) else v for v in varargs]
+    spacings = [traced_or_array(v) if isinstance(v, list | tuple) else v for v in varargs]
     if len(spacings) == 1 and np.ndim(spacings[0]) == 0:
         spacings *= len(axes)
     if spacings and len(spacings) != len(axes):
@@ -104,11 +106,11 @@ def gradient(f, *varargs, axis=None, edge_order=1):
             "  give none, one number for all axes, or one number or array for each axis"
         )
     pairs = zip(axes, spacings or [None] * len(axes), strict=True)
-    found = tuple([_along(f, spacing, i, edge_order) for i, spacing in pairs])
+    found = tuple([_gradient_along(f, spacing, i, edge_order) for i, spacing in pairs])
     return found[0] if len(axes) == 1 else found
 
 
-def _along(f, spacing, axis, edge_order):
+def _gradient_along(f, spacing, axis, edge_order):
     """The gradient along one axis."""
     operands = (f,) if spacing is None else (f, spacing)
     return PRIMITIVES["gradient"](*operands, axis=axis, edge_order=edge_order)
@@ -119,12 +121,12 @@ def _along(f, spacing, axis, edge_order):
 
 def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
     """np.histogram2d: the histogram of points, and the edges along both axes."""
-    x, y = arrayed(x), arrayed(y)
+    x, y = traced_or_array(x), traced_or_array(y)
     if len(x) != len(y):
         raise ShapeError(f"histogram2d: x and y must have the same length{at_user()}")
     # edges alone stand for both axes
     count = len(bins) if isinstance(bins, list | tuple) else np.size(bins)
-    bins = [arrayed(bins)] * 2 if count not in (1, 2) else bins
+    bins = [traced_or_array(bins)] * 2 if count not in (1, 2) else bins
     found, edges = np.histogramdd(np.stack([x, y], 1), bins, range, density, weights)
     return found, *edges
 
@@ -132,8 +134,8 @@ def histogram2d(x, y, bins=10, range=None, density=None, weights=None):
 FUNCTIONS = {
     np.histogram2d: histogram2d,
     np.average: average,
-    np.cumulative_sum: _cumulative("cumsum"),
-    np.cumulative_prod: _cumulative("cumprod"),
+    np.cumulative_sum: _cumulative_record("cumsum"),
+    np.cumulative_prod: _cumulative_record("cumprod"),
     np.ediff1d: ediff1d,
     np.gradient: gradient,
 }

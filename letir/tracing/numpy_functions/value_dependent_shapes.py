@@ -14,17 +14,17 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.eval.evaluator import compute
 from letir.tracing.operands import stack_traced
-from letir.tracing.trace_state import ABSENT, unanswered
+from letir.tracing.trace_state import ABSENT, unanswered_error
 
 
-def _selected(name: str, x, **attrs) -> tuple:
+def _select_counted(name: str, x, **attrs) -> tuple:
     """The results of the operation ``name`` on ``x``, whose ``count`` is found out and guarded."""
     op = PRIMITIVES[name]
     if not isinstance(x, Value):
         return compute(op, [np.asarray(x)], op.complete({"count": None, **attrs}))[:-1]
     value = x.concrete_value()
     if value is ABSENT:
-        raise unanswered(x, f"the length of numpy.{name}")
+        raise unanswered_error(x, f"the length of numpy.{name}")
     count = compute(op, [value], op.complete({"count": None, **attrs}))[-1]
     *results, length = x.emitter.apply(op, (x,), op.complete({"count": int(count), **attrs}))
     operator.index(length)  # of a traced value: a guard
@@ -39,7 +39,7 @@ def nonzero(a) -> tuple:
             "instead. If the context of this error is of the form `arr[nonzero(cond)]`, just use "
             "`arr[cond]`."
         )
-    return _selected("nonzero", stack_traced(a), rank=np.ndim(a))
+    return _select_counted("nonzero", stack_traced(a), rank=np.ndim(a))
 
 
 def flatnonzero(a):
@@ -56,7 +56,7 @@ def argwhere(a):
 
 def extract(condition, arr):
     """np.extract: the elements where the condition holds."""
-    return taken(np.ravel(arr), nonzero(np.ravel(condition))[0])
+    return take_along(np.ravel(arr), nonzero(np.ravel(condition))[0])
 
 
 def compress(condition, a, axis=None, out=None):
@@ -66,11 +66,11 @@ def compress(condition, a, axis=None, out=None):
     a = stack_traced(a)
     if axis is None:
         a, axis = np.ravel(a), 0
-    found = taken(a, nonzero(condition)[0], operator.index(axis) % np.ndim(a))
+    found = take_along(a, nonzero(condition)[0], operator.index(axis) % np.ndim(a))
     return found if out is None else out.assign(found)
 
 
-def taken(a, places, axis: int = 0):
+def take_along(a, places, axis: int = 0):
     """``a`` at places along an axis."""
     item = (*[slice(None)] * axis, places)
     # an array that is not traced would ask the traced places for their numbers
@@ -83,23 +83,23 @@ def trim_zeros(filt, trim="fb", axis=None):
     if trim not in {"fb", "bf", "f", "b"}:
         raise ValueError(f"unexpected character(s) in `trim`: {trim!r}")
     filt = stack_traced(filt)
-    axes = range(filt.ndim) if axis is None else _axes(axis, filt.ndim)
+    axes = range(filt.ndim) if axis is None else _axes_from_front(axis, filt.ndim)
     if not len(axes):
         return filt
     mask = filt != 0
     is_empty = not mask.any()
     item = [slice(None)] * filt.ndim
     for at in axes:
-        item[at] = slice(0, 0) if is_empty else _extent(mask, at, trim)
+        item[at] = slice(0, 0) if is_empty else _mask_extent(mask, at, trim)
     return filt[tuple(item)]
 
 
-def _axes(axis, ndim: int) -> tuple[int, ...]:
+def _axes_from_front(axis, ndim: int) -> tuple[int, ...]:
     """Axes counted from the front."""
     return tuple(operator.index(i) % ndim for i in (axis if isinstance(axis, tuple) else (axis,)))
 
 
-def _extent(mask, axis: int, trim: str) -> slice:
+def _mask_extent(mask, axis: int, trim: str) -> slice:
     """From the first to the last place along an axis where the mask has anything."""
     others = tuple(i for i in range(mask.ndim) if i != axis)
     there = mask.any(axis=others) if others else mask
@@ -130,7 +130,7 @@ def unique(
         "equal_nan": bool(equal_nan),
         "sorted": bool(sorted),
     }
-    found = _selected("unique", stack_traced(ar), **attrs)
+    found = _select_counted("unique", stack_traced(ar), **attrs)
     return found if any(flags) else found[0]
 
 
@@ -145,9 +145,9 @@ def _unique_parts(function, **flags):
     return lambda x, /: made()(*unique(x, equal_nan=False, **flags))
 
 
-def _chosen(values, mask):
+def _values_where(values, mask):
     """The values where a mask holds; either may be an ordinary array."""
-    return taken(values, nonzero(mask)[0])
+    return take_along(values, nonzero(mask)[0])
 
 
 def union1d(ar1, ar2):
@@ -161,22 +161,25 @@ def intersect1d(ar1, ar2, assume_unique=False, return_indices=False):
         unique(ar, return_index=True) if return_indices else (unique(ar),) for ar in (ar1, ar2)
     ]
     mask = np.isin(u1, u2)
-    values = _chosen(u1, mask).astype(np.result_type(u1.dtype, u2.dtype), copy=False)
+    values = _values_where(u1, mask).astype(np.result_type(u1.dtype, u2.dtype), copy=False)
     if not return_indices:
         return values
-    return values, _chosen(*i1, mask), _chosen(*i2, np.isin(u2, u1))
+    return values, _values_where(*i1, mask), _values_where(*i2, np.isin(u2, u1))
 
 
 def setdiff1d(ar1, ar2, assume_unique=False):
     """np.setdiff1d: as they stand if they are said to be unique, else in order."""
     left = np.ravel(stack_traced(ar1)) if assume_unique else unique(ar1)
-    return _chosen(left, np.isin(left, stack_traced(ar2), invert=True))
+    return _values_where(left, np.isin(left, stack_traced(ar2), invert=True))
 
 
 def setxor1d(ar1, ar2, assume_unique=False):
     """np.setxor1d, in order."""
     u1, u2 = [np.ravel(stack_traced(ar)) if assume_unique else unique(ar) for ar in (ar1, ar2)]
-    only = _chosen(u1, np.isin(u1, u2, invert=True)), _chosen(u2, np.isin(u2, u1, invert=True))
+    only = (
+        _values_where(u1, np.isin(u1, u2, invert=True)),
+        _values_where(u2, np.isin(u2, u1, invert=True)),
+    )
     return unique(np.concatenate(only), equal_nan=False)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.errors import DTypeError
-from letir.tracing.numpy_functions.in_place import fitted, put
+from letir.tracing.numpy_functions.in_place import put, repeat_to_fit
 from letir.tracing.source_locations import at_user
 
 
@@ -35,7 +35,11 @@ class _Flat:
         places = item if isinstance(item, Value) else np.arange(base.size)[item]
         if isinstance(item, Value) and item.dtype.kind == "b":
             places = item.nonzero()[0]
-        row = base.reshape(-1).at[places].set(fitted(new, places.size, base.dtype, places.shape))
+        row = (
+            base.reshape(-1)
+            .at[places]
+            .set(repeat_to_fit(new, places.size, base.dtype, places.shape))
+        )
         base.replace(row.reshape(base.shape))
 
     def copy(self):

@@ -14,8 +14,8 @@ from letir.ast.builder import Value
 from letir.ast.primitive import PRIMITIVES
 from letir.errors import DTypeError, ShapeError
 from letir.ops.shape.shape_and_creation import shape_from_call
-from letir.tracing.checks.unsupported import refusal
-from letir.tracing.mutation.views import as_array
+from letir.tracing.checks.unsupported import refusal_reason
+from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN
 from letir.tracing.numpy_protocols.array_methods import ArrayMethods
 from letir.tracing.numpy_protocols.dispatch import call_function, recorder_of, ufunc_records
@@ -29,7 +29,7 @@ _NOT_ALIKE = frozenset(  # method and function
 )
 
 
-def _method(function):
+def _recorded_method(function):
     """NumPy's method of the name of ``function``, recorded as that is."""
 
     def method(self, *args, **kwargs):
@@ -40,7 +40,7 @@ def _method(function):
     return method
 
 
-def _in_place(operator):
+def _augmented_operator(operator):
     """The augmented form of an operator: a scalar is replaced, an array changed."""
 
     def change(self, other):
@@ -107,8 +107,8 @@ class ArrayValue(ArrayMethods):
         # not of shape and its like, which a value of unknown type lacks
         function = getattr(np, name, None) if callable(getattr(np.ndarray, name)) else None
         if name not in _NOT_ALIKE and self.knows(function):
-            return functools.partial(_method(function), self)
-        why = refusal(getattr(np.ndarray, name)) or refusal(function)
+            return functools.partial(_recorded_method(function), self)
+        why = refusal_reason(getattr(np.ndarray, name)) or refusal_reason(function)
         raise AttributeError(
             f"ndarray.{name} of {self.called} is not recorded{at_user()}\n"
             f"  {why or 'write it with functions that are: docs/operations.md lists them'}"
@@ -138,12 +138,20 @@ class ArrayValue(ArrayMethods):
 
     # ---- methods that NumPy spells as functions, with all their arguments ----
 
-    sum, prod, mean = _method(np.sum), _method(np.prod), _method(np.mean)
-    max, min = _method(np.max), _method(np.min)
-    argmax, argmin = _method(np.argmax), _method(np.argmin)
-    any, all, cumsum = _method(np.any), _method(np.all), _method(np.cumsum)
-    clip, squeeze, dot = _method(np.clip), _method(np.squeeze), _method(np.dot)
-    ravel, nonzero = _method(np.ravel), _method(np.nonzero)
+    sum, prod, mean = _recorded_method(np.sum), _recorded_method(np.prod), _recorded_method(np.mean)
+    max, min = _recorded_method(np.max), _recorded_method(np.min)
+    argmax, argmin = _recorded_method(np.argmax), _recorded_method(np.argmin)
+    any, all, cumsum = (
+        _recorded_method(np.any),
+        _recorded_method(np.all),
+        _recorded_method(np.cumsum),
+    )
+    clip, squeeze, dot = (
+        _recorded_method(np.clip),
+        _recorded_method(np.squeeze),
+        _recorded_method(np.dot),
+    )
+    ravel, nonzero = _recorded_method(np.ravel), _recorded_method(np.nonzero)
 
     def reshape(self, *shape, order="C"):
         """NumPy's ``ndarray.reshape``, of sizes one by one or in a tuple."""
@@ -167,7 +175,7 @@ class ArrayValue(ArrayMethods):
         made = PRIMITIVES["cast"](self, dtype, casting=casting)
         if self.is_scalar():
             return made
-        return as_array(made if order == "K" else PRIMITIVES["copy"](made, order))
+        return mark_as_array(made if order == "K" else PRIMITIVES["copy"](made, order))
 
     def conj(self):
         """NumPy's ``ndarray.conj``: the array itself if it is real."""
@@ -226,10 +234,19 @@ class ArrayValue(ArrayMethods):
             new = self.at[...].set(new)  # stays a 0-d array, where a result would be a scalar
         return self.replace(new if new.dtype == self.dtype else new.astype(self.dtype))
 
-    __iadd__, __isub__ = _in_place(Value.__add__), _in_place(Value.__sub__)
-    __imul__, __itruediv__ = _in_place(Value.__mul__), _in_place(Value.__truediv__)
-    __ifloordiv__, __imod__ = _in_place(Value.__floordiv__), _in_place(Value.__mod__)
-    __ipow__, __imatmul__ = _in_place(__pow__), _in_place(Value.__matmul__)
-    __iand__, __ior__ = _in_place(Value.__and__), _in_place(Value.__or__)
-    __ixor__ = _in_place(Value.__xor__)
-    __ilshift__, __irshift__ = _in_place(Value.__lshift__), _in_place(Value.__rshift__)
+    __iadd__, __isub__ = _augmented_operator(Value.__add__), _augmented_operator(Value.__sub__)
+    __imul__, __itruediv__ = (
+        _augmented_operator(Value.__mul__),
+        _augmented_operator(Value.__truediv__),
+    )
+    __ifloordiv__, __imod__ = (
+        _augmented_operator(Value.__floordiv__),
+        _augmented_operator(Value.__mod__),
+    )
+    __ipow__, __imatmul__ = _augmented_operator(__pow__), _augmented_operator(Value.__matmul__)
+    __iand__, __ior__ = _augmented_operator(Value.__and__), _augmented_operator(Value.__or__)
+    __ixor__ = _augmented_operator(Value.__xor__)
+    __ilshift__, __irshift__ = (
+        _augmented_operator(Value.__lshift__),
+        _augmented_operator(Value.__rshift__),
+    )

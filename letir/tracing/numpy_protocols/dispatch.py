@@ -13,12 +13,12 @@ from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.errors import LetirError, MissingRule
 from letir.ops import load_records_of
 from letir.ops.special.define import op_of_scipy
-from letir.tracing.checks.unsupported import refusal
-from letir.tracing.mutation.views import as_array
+from letir.tracing.checks.unsupported import refusal_reason
+from letir.tracing.mutation.views import mark_as_array
 from letir.tracing.numpy_functions.registry import PLAIN, into_ordinary_array
 from letir.tracing.operands import stack_traced
 from letir.tracing.source_locations import at_user, error_at_user_line
-from letir.tracing.trace_state import refusing
+from letir.tracing.trace_state import note_refusal
 
 _SUMS = frozenset(["sum", "prod", "cumsum", "cumprod"])
 _WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
@@ -42,7 +42,7 @@ def _looked_for(function) -> tuple | None:
     load_records_of(getattr(function, "__name__", ""))
     with _filling:  # a miss may be that another thread is filling the tables
         if len(_derived) != len(PRIMITIVES):
-            _derive()
+            _derive_tables()
         found = _table.get(function)
         name = None if found is not None else op_of_scipy(function)
         if name is not None:  # SciPy's are not in the table: it may be loaded at any time
@@ -51,7 +51,7 @@ def _looked_for(function) -> tuple | None:
         return found
 
 
-def _derive() -> None:
+def _derive_tables() -> None:
     """Fill the tables from the records: from those that have come since the last time, or from all
     if one of the others has gone.
     """
@@ -74,7 +74,7 @@ def _derive() -> None:
         _users[:] = [op for op in records if "." in op.name]
 
 
-def refresh() -> None:
+def refresh_tables() -> None:
     """Derive the tables again if the user has defined an operation, or one anew."""
     # the number of records tells of new operations, not of one that was replaced
     if _users and any(PRIMITIVES.get(op.name) is not op for op in _users):
@@ -83,10 +83,10 @@ def refresh() -> None:
             _table.clear()
             ufunc_records.clear()
     if len(_derived) != len(PRIMITIVES):
-        _derive()
+        _derive_tables()
 
 
-def is_given(value) -> bool:
+def is_keyword_given(value) -> bool:
     """Whether a keyword of a reduction was given: NumPy marks "not given" in its own way."""
     return value is not np._NoValue and value is not None
 
@@ -103,11 +103,11 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
             raise into_ordinary_array()
         plain = PLAIN.get(func)
         if plain is None:
-            raise unsupported(func)
+            raise unsupported_error(func)
         return plain(*args, **kwargs)
     op, prepare = found
     out = kwargs.pop("out") if "out" in kwargs else _positional_out(prepare, args)
-    operands, attrs = prepared(func, prepare, args, kwargs) if prepare else (args, kwargs)
+    operands, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
     operands = tuple([stack_traced(x) if type(x) in (list, tuple) else x for x in operands])
     if isinstance(out, Value) and op.name in _SUMS:
         attrs |= _sum_dtype(operands[0], out, **attrs)
@@ -116,15 +116,15 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
         if isinstance(operand, Value):
             emitter = operand.emitter
             break
-    result = emitter.apply(op, operands, _completed(op, attrs))
+    result = emitter.apply(op, operands, _complete_attrs(op, attrs))
     if op.returned is not None:
         return op.returned(result, **attrs)
     if func in _NO_SCALARS:
-        return as_array(result)
-    return result if out is None else _written(result, out)
+        return mark_as_array(result)
+    return result if out is None else _write_into_out(result, out)
 
 
-def _completed(op: Primitive, attrs: dict) -> Attrs:
+def _complete_attrs(op: Primitive, attrs: dict) -> Attrs:
     """The attributes; traced integers among them are asked for their values, which are guarded."""
     for name, value in attrs.items():
         if isinstance(value, Value):
@@ -147,7 +147,7 @@ def _out_place(prepare) -> int | None:
     return names.index("out") if "out" in names else None
 
 
-def prepared(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
+def prepare_call(func, prepare, args: tuple, kwargs: dict) -> tuple[tuple, dict]:
     """(operands, attrs) of NumPy's own call; errors say the user's line."""
     try:
         return prepare(*args, **kwargs)
@@ -171,7 +171,7 @@ def _sum_dtype(x, out: Value, *, dtype=None, **_) -> dict:
     return {"dtype": dtype}
 
 
-def _written(result, out):
+def _write_into_out(result, out):
     """``result`` in the place of ``out``, which must be a traced value itself."""
     if not isinstance(out, Value):
         raise into_ordinary_array()
@@ -181,7 +181,7 @@ def _written(result, out):
 # ---- errors ----
 
 
-def _name_of(function) -> str:
+def _callable_name(function) -> str:
     """A NumPy callable's name as users write it."""
     name = function.__name__
     if getattr(np, name, None) is function:
@@ -192,17 +192,17 @@ def _name_of(function) -> str:
     return f"{module.replace('numpy._core', 'numpy')}.{name}"
 
 
-def unsupported(function, method: str | None = None) -> MissingRule:
+def unsupported_error(function, method: str | None = None) -> MissingRule:
     """The error for a NumPy callable that no record takes: why, or how to add one."""
-    name = _name_of(function)
+    name = _callable_name(function)
     called = name if method is None else f"{name}.{method}"
-    reason = refusal(function)
+    reason = refusal_reason(function)
     if reason is not None:
         told = f"{called} of traced values cannot be recorded{at_user()}\n  {reason}"
-        return refusing(MissingRule(told))
+        return note_refusal(MissingRule(told))
     new = f"letir.primitive('package.{function.__name__}', impl, aval, vjp=..., numpy=({name},))"
     add = "" if method else f"\n  or add it: {new}"
-    return refusing(
+    return note_refusal(
         MissingRule(
             f"{called} of traced values is not recorded{at_user()}\n"
             f"  write it with functions that are: docs/operations.md lists them{add}\n"
@@ -214,6 +214,7 @@ def unsupported(function, method: str | None = None) -> MissingRule:
 def unsupported_arguments(function, reason: str) -> MissingRule:
     """The error for a call whose arguments the record does not know."""
     return MissingRule(
-        f"{_name_of(function)} of traced values is not recorded with these arguments{at_user()}\n"
+        f"{_callable_name(function)} of traced values is not recorded with these arguments"
+        f"{at_user()}\n"
         f"  {reason}: leave it out, or write it with other functions"
     )

@@ -35,7 +35,7 @@ def on_core_axes(
     if axes is None and axis is None and not keepdims:
         return inputs, lambda result: result
     places = _core_axes(ufunc, axes, -1 if axis is None else axis)
-    inputs = tuple([_last(x, place) for x, place in zip(inputs, places, strict=False)])
+    inputs = tuple([_axes_at_end(x, place) for x, place in zip(inputs, places, strict=False)])
 
     def placed(result: Value) -> Value:
         place = places[-1]
@@ -48,6 +48,6 @@ def on_core_axes(
     return inputs, placed
 
 
-def _last(x, place: tuple):
+def _axes_at_end(x, place: tuple):
     """An operand with these axes at the end."""
     return np.moveaxis(x, place, tuple(range(-len(place), 0))) if place else x

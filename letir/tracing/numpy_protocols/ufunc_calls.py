@@ -11,12 +11,12 @@ from letir.ast.types import broadcast_shapes
 from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.define.records import DISCRETE, promotion_type
 from letir.ops.reductions.reductions import reduced_axis
-from letir.tracing.numpy_functions.registry import into_ordinary_array, promoted
+from letir.tracing.numpy_functions.registry import into_ordinary_array, promote_operand
 from letir.tracing.numpy_protocols.dispatch import (
-    is_given,
+    is_keyword_given,
     recorder_of,
-    unsupported,
     unsupported_arguments,
+    unsupported_error,
 )
 from letir.tracing.numpy_protocols.gufuncs import on_core_axes
 from letir.tracing.operands import stack_traced
@@ -39,24 +39,26 @@ def call_ufunc(ufunc: np.ufunc, method: str, inputs: tuple, kwargs: dict):
     """What ``ufunc`` (or one of its methods) on traced values records."""
     found = recorder_of(ufunc)
     if found is None:
-        raise unsupported(ufunc, None if method == "__call__" else method)
+        raise unsupported_error(ufunc, None if method == "__call__" else method)
     inputs = tuple(map(stack_traced, inputs))
     if method == "at":
-        return _update(ufunc, found[0], *inputs)
+        return _update_in_place(ufunc, found[0], *inputs)
     outs = kwargs.pop("out", ())  # NumPy hands `out` on as a tuple, whatever was written
     if method == "outer":
-        method, inputs = "__call__", _crossed(*inputs)
+        method, inputs = "__call__", _cross_operands(*inputs)
     if method == "__call__":
-        return _called(ufunc, found[0], inputs, outs, **kwargs)
+        return _call_with_keywords(ufunc, found[0], inputs, outs, **kwargs)
     if ufunc.signature or ufunc.nin != 2 or ufunc.nout != 1:
         raise ValueError(f"{method} only supported for binary functions")  # as NumPy says it
-    return _folded(ufunc, found[0], method, inputs, outs, kwargs)
+    return _call_fold(ufunc, found[0], method, inputs, outs, kwargs)
 
 
 # ---- calls ----
 
 
-def _called(ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **keywords):
+def _call_with_keywords(
+    ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **keywords
+):
     """A ufunc's call with keywords; its results in the places of ``outs``, where there are some."""
     casting = keywords.get("casting") or "same_kind"
     outs = outs or (None,) * ufunc.nout
@@ -64,11 +66,11 @@ def _called(ufunc, op: Primitive, inputs: tuple, outs: tuple, *, where=True, **k
     if ufunc.signature:
         return _called_on_stacks(ufunc, op, emitter, inputs, outs[0], casting, where, keywords)
     if where is not True:
-        inputs = _unmasked(ufunc, op, inputs, outs, where)
-    results = emitter.apply(op, _converted(ufunc, inputs, **keywords))
+        inputs = _operands_in_domain(ufunc, op, inputs, outs, where)
+    results = emitter.apply(op, _convert_operands(ufunc, inputs, **keywords))
     several = results if ufunc.nout > 1 else (results,)
     found = tuple(
-        result if out is None else _received(ufunc, result, out, where, casting)
+        result if out is None else _write_where(ufunc, result, out, where, casting)
         for result, out in zip(several, outs, strict=True)
     )
     return found if ufunc.nout > 1 else found[0]
@@ -80,8 +82,8 @@ def _called_on_stacks(ufunc, op: Primitive, emitter, inputs, out, casting: str, 
         raise TypeError(f"{ufunc.__name__}() got an unexpected keyword argument 'where'")
     placing = {k: keywords.pop(k) for k in ("axes", "axis", "keepdims") if k in keywords}
     inputs, placed = on_core_axes(ufunc, inputs, **placing)
-    result = placed(emitter.apply(op, _converted(ufunc, inputs, **keywords)))
-    return result if out is None else _received(ufunc, result, out, True, casting)
+    result = placed(emitter.apply(op, _convert_operands(ufunc, inputs, **keywords)))
+    return result if out is None else _write_where(ufunc, result, out, True, casting)
 
 
 def _emitter_of(*values):
@@ -89,7 +91,7 @@ def _emitter_of(*values):
     return next(value.emitter for value in values if isinstance(value, Value))
 
 
-def _converted(
+def _convert_operands(
     ufunc,
     inputs: tuple,
     *,
@@ -108,11 +110,11 @@ def _converted(
         raise unsupported_arguments(ufunc, f"{', '.join(others)} given")
     if dtype is None and casting is None and signature is None:
         return inputs
-    kinds = [promotion_type(x.type) if isinstance(x, Value) else promoted(x) for x in inputs]
+    kinds = [promotion_type(x.type) if isinstance(x, Value) else promote_operand(x) for x in inputs]
     # NumPy chooses the loop: rules of our own would differ from it some day
     dtypes = ufunc.resolve_dtypes(
         (*kinds, *[None] * ufunc.nout),
-        signature=_loop_of(ufunc, dtype, signature),
+        signature=_asked_dtypes(ufunc, dtype, signature),
         casting=casting or "same_kind",
     )
     # a Python integer may be beyond the dtype: NumPy compares with it, and else raises
@@ -123,7 +125,7 @@ def _converted(
     )
 
 
-def _loop_of(ufunc, dtype, signature) -> tuple:
+def _asked_dtypes(ufunc, dtype, signature) -> tuple:
     """The dtypes that are asked for of operands and results, None for those that are not."""
     if signature is None:
         wanted = None if dtype is None else np.dtype(dtype)
@@ -146,7 +148,7 @@ def _cast_to(x, dtype: np.dtype):
     return np.asarray(x).astype(dtype)
 
 
-def _crossed(a, b) -> tuple:
+def _cross_operands(a, b) -> tuple:
     """The operands of ``outer``, such that each element of one meets all of the other."""
     a, b = (x if isinstance(x, Value) else np.asarray(x) for x in (a, b))
     return a[(..., *[None] * b.ndim)] if b.ndim else a, b
@@ -155,7 +157,7 @@ def _crossed(a, b) -> tuple:
 # ---- out and where ----
 
 
-def _received(ufunc, result: Value, out, mask, casting: str):
+def _write_where(ufunc, result: Value, out, mask, casting: str):
     """A result written into ``out``, where the mask holds."""
     if not isinstance(out, Value):
         raise into_ordinary_array()
@@ -167,10 +169,10 @@ def _received(ufunc, result: Value, out, mask, casting: str):
     result = result if result.dtype == out.dtype else result.astype(out.dtype)
     if mask is not True:
         result = PRIMITIVES["where"](mask, result, out)
-    return out.assign(_broadcast(result, out.shape))
+    return out.assign(_broadcast_to_out(result, out.shape))
 
 
-def _broadcast(result: Value, shape: tuple) -> Value:
+def _broadcast_to_out(result: Value, shape: tuple) -> Value:
     """A result in the shape of ``out``, if it broadcasts to that."""
     try:
         fits = result.shape != shape and broadcast_shapes(result.shape, shape) == shape
@@ -179,7 +181,7 @@ def _broadcast(result: Value, shape: tuple) -> Value:
     return PRIMITIVES["broadcast_to"](result, shape) if fits else result
 
 
-def _unmasked(ufunc, op: Primitive, inputs: tuple, outs: tuple, mask) -> tuple:
+def _operands_in_domain(ufunc, op: Primitive, inputs: tuple, outs: tuple, mask) -> tuple:
     """The operands, with a number inside the domain where the mask does not hold.
 
     There NumPy does not compute, so that nothing may warn, or become nan in a derivative.
@@ -195,10 +197,10 @@ def _unmasked(ufunc, op: Primitive, inputs: tuple, outs: tuple, mask) -> tuple:
         raise DTypeError(f"{name}: where= is a mask, an array of bool{at_user()}")
     if op.vjp is DISCRETE:  # comparisons and bits, which have no domain
         return inputs
-    return tuple([_inside(x, mask, _INSIDE.get(ufunc, 0.5)) for x in inputs])
+    return tuple([_inside_domain(x, mask, _INSIDE.get(ufunc, 0.5)) for x in inputs])
 
 
-def _inside(x, mask, number: float):
+def _inside_domain(x, mask, number: float):
     """An operand, with a number of its kind where the mask does not hold."""
     if not isinstance(x, Value | np.ndarray):
         return x
@@ -209,28 +211,28 @@ def _inside(x, mask, number: float):
 # ---- reduce, accumulate, reduceat ----
 
 
-def _folded(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kwargs: dict):
+def _call_fold(ufunc, op: Primitive, method: str, inputs: tuple, outs: tuple, kwargs: dict):
     """A method along axes; its result in the place of ``out``, if there is one."""
     x, *indices = inputs
     if not isinstance(x, Value):
         emitter = _emitter_of(*inputs, *outs, *kwargs.values())
         x = emitter.apply(PRIMITIVES["copy"], (np.asarray(x),), PRIMITIVES["copy"].complete({}))
-    given = {name: value for name, value in kwargs.items() if is_given(value)}
+    given = {name: value for name, value in kwargs.items() if is_keyword_given(value)}
     # np.add.reduce reduces axis 0 where np.sum reduces all; None means all, not "not given":
     # https://numpy.org/doc/stable/reference/generated/numpy.ufunc.reduce.html
     given["axis"] = kwargs.get("axis", 0)
     (out,) = outs or (None,)
     if out is not None and ufunc not in (np.logical_and, np.logical_or):
-        given.setdefault("dtype", _fold_dtype(ufunc, x, out))
+        given.setdefault("dtype", _dtype_into_out(ufunc, x, out))
     if kwargs.get("initial", 0) is None and "where" in given:
         raise ValueError(f"reduction operation {ufunc.__name__!r}: where= needs an initial value")
     if isinstance(given.get("initial"), Value):
         raise unsupported_arguments(ufunc, "a traced initial value given")
     result = _FOLDS[method](ufunc, op, x, *indices, **given)
-    return result if out is None else _received(ufunc, result, out, True, "same_kind")
+    return result if out is None else _write_where(ufunc, result, out, True, "same_kind")
 
 
-def _fold_dtype(ufunc, x: Value, out) -> np.dtype:
+def _dtype_into_out(ufunc, x: Value, out) -> np.dtype:
     """The dtype of a fold into ``out``: what both promote to."""
     found = ufunc.resolve_dtypes((out.dtype, x.dtype, None), reduction=True, casting="unsafe")[-1]
     # NumPy keeps the first element in `out` then, cast
@@ -282,7 +284,7 @@ _FOLDS = {"reduce": reduce, "accumulate": _accumulate, "reduceat": _reduceat}
 # ---- at ----
 
 
-def _update(ufunc, op: Primitive, target, item, *new) -> None:
+def _update_in_place(ufunc, op: Primitive, target, item, *new) -> None:
     """``ufunc.at``: the ufunc in place, at places that may repeat."""
     if not isinstance(target, Value):
         raise into_ordinary_array()
@@ -297,5 +299,5 @@ def _update(ufunc, op: Primitive, target, item, *new) -> None:
 
 def _is_alike(x, dtype: np.dtype) -> bool:
     """Whether an operand has this dtype, or is a Python number that takes it on."""
-    kind = promotion_type(x.type) if isinstance(x, Value) else promoted(x)
+    kind = promotion_type(x.type) if isinstance(x, Value) else promote_operand(x)
     return kind == dtype or dtype.kind in {int: "iufc", float: "fc", complex: "c"}.get(kind, "")

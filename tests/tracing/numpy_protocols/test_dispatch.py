@@ -9,7 +9,7 @@ import letir as lt
 from letir.ast.primitive import PRIMITIVES
 from letir.ops import load_all
 from letir.testing import assert_same
-from letir.tracing.numpy_protocols.dispatch import recorder_of, refresh
+from letir.tracing.numpy_protocols.dispatch import recorder_of, refresh_tables
 from letir.tracing.numpy_protocols.ufunc_calls import REDUCTIONS, call_ufunc
 
 X = np.array([[0.25, 0.5], [0.75, 0.125]])
@@ -23,7 +23,7 @@ def _no_operation_outlives_its_test():
     yield
     for name in [name for name in PRIMITIVES if name not in before and "." in name]:
         del PRIMITIVES[name]
-    refresh()
+    refresh_tables()
 
 
 RECORDED = {f: op for op in PRIMITIVES.values() for f in op.numpy if "." not in op.name}
