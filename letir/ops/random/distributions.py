@@ -1,7 +1,7 @@
 """Random numbers of distributions with parameters: composites of ``random_draw`` and arithmetic.
 
-They are reparameterised: a derivative by a parameter is that of the number at fixed random bits,
-which a rule draws again by the same key.
+They are reparameterised: the derivative with respect to a parameter is taken at fixed random bits,
+which the rule draws again with the same key.
 """
 
 from collections.abc import Callable
@@ -28,7 +28,7 @@ def parameter_type(x: Any) -> ArrayType:
     """The type of a parameter: a Value, an array, or a Python number, which is weak."""
     if isinstance(x, Value):
         if x.type is None:
-            raise ShapeError("a random number's parameter of unknown type: retype the program")
+            raise ShapeError("random: the type of a parameter is unknown; retype the program")
         return x.type
     if type(x) in (int, float):
         return ArrayType(type(x), (), True)
@@ -37,7 +37,7 @@ def parameter_type(x: Any) -> ArrayType:
 
 
 def draw_call(key: Any, parameters: tuple, shape: Any, dtype: Any) -> tuple[tuple, dict]:
-    """(operands, attributes) of a draw: ``shape`` None is that of the parameters together."""
+    """(operands, attributes) of a draw; a ``shape`` of None is the broadcast parameter shape."""
     kinds = [parameter_type(p) for p in parameters]
     if shape is None:
         shape = broadcast_shapes(*[kind.shape for kind in kinds])
@@ -48,29 +48,35 @@ def draw_call(key: Any, parameters: tuple, shape: Any, dtype: Any) -> tuple[tupl
 
 
 def _draw_dtype(kinds: list[ArrayType], dtype) -> np.dtype:
-    """The floating dtype asked for, or that of the parameters, float64 of integers and numbers."""
+    """``dtype``, or the dtype of the parameters: float64 for integers and Python numbers.
+
+    Raises DTypeError unless it is floating.
+    """
     found = result_dtype(*kinds) if dtype is None else number_dtype(dtype)
     if dtype is None and found.kind in "biu":
         return np.dtype(float)
     if found.kind != "f":
-        raise DTypeError(f"random numbers are of a floating dtype, found {found}")
+        raise DTypeError(f"random numbers must have a floating dtype, found {found}")
     return found
 
 
 def draw_numbers(key: Any, distribution: str, sizes: tuple, shape: Any, dtype: Any) -> Value:
-    """``random_draw`` in a shape that further operands or an attribute say."""
+    """``random_draw`` in the shape given by the operand ``sizes``, or the attribute ``shape``."""
     asked = Sizes(sizes[0], shape) if sizes else shape
     return random_draw(as_key(key), distribution, asked, dtype)
 
 
 def cast_parameter(x: Any, dtype: np.dtype) -> Any:
-    """A parameter in the dtype of the draw; a Python number is of any."""
+    """A parameter in the dtype of the draw; a Python number is unchanged, as it promotes weakly."""
     is_number = x.type.weak if isinstance(x, Value) else not hasattr(x, "dtype")
     return x if is_number else x.astype(dtype, copy=False)
 
 
 def draw_type_rule(count: int, result: Any = None) -> Callable:
-    """The type rule of a draw with ``count`` parameters, which must broadcast to its shape."""
+    """The type rule of a draw with ``count`` parameters, which must broadcast to its shape.
+
+    ``result``: the dtype of the result, if it is not the one drawn in.
+    """
 
     def aval(key, *types, shape, dtype):
         check_key(key)
@@ -88,10 +94,13 @@ def draw_type_rule(count: int, result: Any = None) -> Callable:
 def define_distribution(
     name: str, decompose: Callable, *, parameters: int, result: Any = None, **fields: Any
 ) -> Primitive:
-    """Register a composite with a key and this many parameters; ``result``: a dtype of its own."""
+    """Register a composite that draws with a key and ``parameters`` parameters.
+
+    ``result``: the dtype of the result, if it is not the one drawn in.
+    """
 
     def impl(xp, key, *operands, shape, dtype):
-        # on arrays, as it is: the recorded shape may have sizes that are names
+        # decompose on the arrays themselves: the recorded shape may have symbolic sizes
         shape = runtime_shape(shape, operands[parameters:])
         return decompose(key, *operands[:parameters], shape=shape, dtype=dtype)
 
@@ -145,7 +154,7 @@ random_exponential = define_distribution(
 
 
 def _bernoulli_decompose(key, p, *sizes, shape, dtype):
-    """u < p."""
+    """u < p, for a uniform number u."""
     return less(draw_numbers(key, "uniform", sizes, shape, dtype), cast_parameter(p, dtype))
 
 
@@ -170,7 +179,7 @@ def _randint_prepare(key, shape, low, high, dtype=np.int64):
     """Integers from ``low`` up to, but not including, ``high``."""
     for bound in (low, high):
         if parameter_type(bound).dtype.kind not in "iu":
-            raise DTypeError(f"randint: a bound is an integer, found {parameter_type(bound)}")
+            raise DTypeError(f"randint: bounds must be integers, found {parameter_type(bound)}")
     if type(low) is int and type(high) is int and low >= high:
         raise ValueError(f"randint: low >= high, {low} >= {high}")
     operands, attrs = draw_call(key, (low, high), shape, float)
@@ -183,7 +192,7 @@ random_randint = define_distribution(
 
 
 def _categorical_decompose(key, logits, *, axis, shape):
-    """The place of the largest of logits + Gumbel noise, which is -log of exponential numbers.
+    """The index of the largest of logits + Gumbel noise, which is -log of exponential numbers.
 
     Gumbel, Statistical theory of extreme values, 1954.
     """
@@ -194,10 +203,10 @@ def _categorical_decompose(key, logits, *, axis, shape):
 
 
 def _categorical_aval(key, logits, *, axis, shape):
-    """A place along the axis for each row of logits, or for each element of ``shape``."""
+    """An index along the axis for each row of logits, or for each element of ``shape``."""
     check_key(key)
     if logits.dtype.kind != "f":
-        raise DTypeError(f"categorical: logits are floating numbers, found {logits}")
+        raise DTypeError(f"categorical: logits must be floating, found {logits}")
     rows = reduced_shape(logits.shape, axis, False)
     if shape is not None and broadcast_shapes(shape, rows) != shape:
         raise ShapeError(f"categorical: logits of {rows} rows do not broadcast to {shape}")

@@ -21,8 +21,8 @@ from letir.ops.special.special_functions import ndtr, ndtri
 
 
 def _gamma_impl(xp, key, a, *sizes, shape, dtype):
-    """By the method of Marsaglia and Tsang, A simple method for generating gamma variables, ACM
-    Trans. Math. Softw., 2000, as NumPy and CuPy have it.
+    """NumPy's or CuPy's gamma numbers, by the method of Marsaglia and Tsang, A simple method for
+    generating gamma variables, ACM Trans. Math. Softw., 2000.
     """
     shape = runtime_shape(shape, sizes)
     results = [
@@ -34,12 +34,12 @@ def _gamma_impl(xp, key, a, *sizes, shape, dtype):
 
 
 def _gamma_vjp(ct, y, key, a, *sizes, shape, dtype):
-    """The implicit derivative by the shape parameter."""
+    """The implicit derivative with respect to the shape parameter ``a``."""
     return None, unbroadcast(ct * gamma_slope(cast_parameter(a, dtype), y), a), *[None] * len(sizes)
 
 
 def _gamma_jvp(tangents, y, key, a, *sizes, shape, dtype):
-    """The implicit derivative by the shape parameter."""
+    """The implicit derivative with respect to the shape parameter ``a``."""
     return broadcast_tangent(
         tangents[1] * recast(gamma_slope(cast_parameter(a, dtype), y), y.dtype), y
     )
@@ -62,9 +62,9 @@ random_gamma: Primitive = define(
 
 
 def _truncated_normal_decompose(key, lower, upper, *sizes, shape, dtype):
-    """The inverse of the normal distribution function between its values at the bounds.
+    """The inverse of the normal distribution function, of uniform numbers between its bounds.
 
-    Above 0 of the mirrored numbers: there the function is near 1, and its inverse inexact.
+    Bounds above 0 are mirrored: near 1 the inverse of the distribution function is inexact.
     """
     u = draw_numbers(key, "uniform", sizes, shape, dtype)
     lower, upper = cast_parameter(lower, dtype), cast_parameter(upper, dtype)
@@ -72,7 +72,7 @@ def _truncated_normal_decompose(key, lower, upper, *sizes, shape, dtype):
     low, high = where(is_above, -upper, lower), where(is_above, -lower, upper)
     bottom, top = ndtr(low), ndtr(high)
     x = ndtri(bottom + u * (top - bottom))
-    # in the far tail both are 0: the bound
+    # in the far tail bottom and top are both 0: clip returns the bound
     return where(is_above, -1.0, 1.0).astype(dtype) * clip(x, low, high)
 
 

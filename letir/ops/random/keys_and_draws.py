@@ -1,10 +1,10 @@
 """Random numbers by key [B9]: keys, and the one operation that draws.
 
 A key is two words of Philox, an integer array of shape (2,); an array of shape (..., 2) is a batch
-of keys, each of which draws for itself. Philox is counter-based: key and counter say the numbers,
-no state is kept (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy as 1, 2, 3, SC
-2011). Draws count from 0; the last word of the counter is the purpose of what is no draw, so that
-new keys never repeat numbers.
+of keys, each of which draws numbers of its own. Philox is counter-based: key and counter determine
+the numbers, and there is no state (Salmon, Moraes, Dror and Shaw, Parallel random numbers: as easy
+as 1, 2, 3, SC 2011). Draws count from 0. The last word of the counter is 0 for draws and a purpose
+for other uses of a key, so that new keys never repeat drawn numbers.
 """
 
 import math
@@ -22,7 +22,7 @@ from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, widen_ra
 from letir.ops.define.records import DISCRETE, define
 from letir.ops.shape.shape_and_creation import as_size, runtime_shape, shape_operands
 
-_SPLITTING, _FOLDING, _SEEDING = 1, 2, 3  # purposes
+_SPLITTING, _FOLDING, _SEEDING = 1, 2, 3  # purposes, in the last word of the counter
 _NO_PARAMETERS = never("the numbers depend on the key only")
 NO_ONNX = never("ONNX has no keyed random numbers")
 _FLOATS = {np.dtype(c): np.dtype(drawn) for c, drawn in (("e", "f"), ("f", "f"), ("d", "d"))}
@@ -31,20 +31,20 @@ _FLOATS = {np.dtype(c): np.dtype(drawn) for c, drawn in (("e", "f"), ("f", "f"),
 
 
 def _words_of(key) -> np.ndarray:
-    """The words of a batch of keys, on the host: Philox is keyed there also for CuPy."""
+    """The words of a batch of keys, of shape (keys, 2), on the host: Philox runs there for CuPy."""
     host = np.asarray(key.get() if hasattr(key, "get") else key)
     return host.astype(np.uint64, copy=False).reshape(-1, 2)
 
 
 def _philox_words(words: np.ndarray, counter: tuple, count: int) -> np.ndarray:
-    """``count`` words of Philox for one key, from this counter on."""
+    """``count`` words of the Philox generator with one key, starting at this counter."""
     return np.random.Philox(counter=np.array(counter, np.uint64), key=words).random_raw(count)
 
 
 def key_generators(key: Any, xp: Any) -> Iterator:
-    """A generator of ``xp`` for each key of a batch, one after the other."""
+    """Yield a generator of ``xp`` for each key of a batch; each is valid until the next."""
     if xp is not np:
-        for words in _words_of(key):  # CuPy's takes a seed of one word
+        for words in _words_of(key):  # CuPy's Philox takes a seed of one word
             seed = int(_philox_words(words, (0, 0, 0, _SEEDING), 1)[0] >> np.uint64(1))
             yield xp.random.Generator(xp.random.Philox4x3210(seed))
         return
@@ -53,14 +53,14 @@ def key_generators(key: Any, xp: Any) -> Iterator:
         if philox is None:
             philox = np.random.Philox(key=words)
             fresh = philox.state
-        else:  # an eighth of the time of another Philox
+        else:  # takes an eighth of the time of making another Philox
             fresh["state"]["key"] = words
             philox.state = fresh
         yield np.random.Generator(philox)
 
 
 def stack_results(key: Any, results: list, shape: tuple, dtype: Any, xp: Any) -> Any:
-    """The results of the keys of a batch as one array."""
+    """The results, one for each key of a batch, as one array."""
     lead = key.shape[:-1]
     if not lead:
         return results[0]
@@ -73,7 +73,7 @@ def stack_results(key: Any, results: list, shape: tuple, dtype: Any, xp: Any) ->
 
 
 def check_key(key: ArrayType) -> None:
-    """Raise DTypeError unless it is a key, or a batch of keys."""
+    """Raise DTypeError unless ``key`` is the type of a key, or of a batch of keys."""
     if key is None or key.dtype.kind not in "iu" or key.shape[-1:] != (2,):
         raise DTypeError(
             f"a random key is two integers, an array of shape (2,), found {key}\n"
@@ -85,7 +85,7 @@ def check_key(key: ArrayType) -> None:
 
 
 def _key_impl(xp, seed):
-    """A seed as its low and its high word, which is 0, or all ones for a negative one."""
+    """A seed as two words: its 64 bits, and 0, or all ones if it is negative."""
     seed = xp.asarray(seed)
     low = seed.astype("uint64")
     return xp.stack([low, xp.where(seed < 0, ~xp.zeros_like(low), xp.zeros_like(low))], -1)
@@ -94,7 +94,7 @@ def _key_impl(xp, seed):
 def _key_aval(seed):
     """Two words for each seed."""
     if seed.dtype.kind not in "iu":
-        raise DTypeError(f"a seed is an integer, found {seed}")
+        raise DTypeError(f"a seed must be an integer, found {seed}")
     return ArrayType(np.uint64, (*seed.shape, 2))
 
 
@@ -111,7 +111,7 @@ random_key = define(
 
 
 def _new_keys(key, count: int) -> np.ndarray:
-    """``count`` keys for each key of a batch, from counters that no draw reaches."""
+    """``count`` new keys for each key of a batch, from counters that draws never reach."""
     found = [_philox_words(words, (0, 0, 0, _SPLITTING), 2 * count) for words in _words_of(key)]
     return np.array(found, np.uint64).reshape(len(found), count, 2)
 
@@ -122,10 +122,10 @@ def _split_impl(xp, key, *, num):
 
 
 def _split_aval(key, *, num):
-    """As many keys as asked for, in this shape."""
+    """Keys in the shape ``num``, for each key of a batch."""
     check_key(key)
     if any(n < 0 for n in num):
-        raise ShapeError(f"split: {num} is no number of keys")
+        raise ShapeError(f"split: the number of keys must not be negative, found {num}")
     return ArrayType(np.uint64, (*key.shape[:-1], *num, 2))
 
 
@@ -147,7 +147,7 @@ random_split = define(
 
 
 def _fold_in(key, data) -> np.ndarray:
-    """For each key and number the key at the counter that the number says."""
+    """For each key and number a new key: the words of the key's generator at that counter."""
     numbers = np.asarray(data.get() if hasattr(data, "get") else data).astype(np.uint64)
     lead = np.broadcast_shapes(key.shape[:-1], numbers.shape)
     keys = np.broadcast_to(_words_of(key).reshape(key.shape), (*lead, 2)).reshape(-1, 2)
@@ -163,13 +163,13 @@ def _fold_in_aval(key, data):
     """One key for each key and number."""
     check_key(key)
     if data.dtype.kind not in "iu":
-        raise DTypeError(f"fold_in: what is folded into a key is an integer, found {data}")
+        raise DTypeError(f"fold_in: data must be an integer, found {data}")
     return ArrayType(np.uint64, (*broadcast_shapes(key.shape[:-1], data.shape), 2))
 
 
 @batch_first
 def _fold_in_batch(args, mapped):
-    """Keys and numbers of each example, with their batches in front."""
+    """The batching rule of fold_in: ranks are aligned behind the batch axis."""
     key, data = args
     lead, ndim = rank_of(key, mapped[0]) - 1, rank_of(data, mapped[1])
     if mapped[0] and lead < ndim:
@@ -193,7 +193,7 @@ random_fold_in = define(
 
 # ---- draws ----
 
-_DRAWS = {  # of NumPy's and CuPy's generators alike
+_DRAWS = {  # methods that the generators of NumPy and CuPy both have
     "uniform": lambda g, shape, dtype: g.random(shape, dtype),
     "normal": lambda g, shape, dtype: g.standard_normal(shape, dtype),
     "exponential": lambda g, shape, dtype: g.standard_exponential(shape, dtype),
@@ -202,14 +202,14 @@ _DRAWS = {  # of NumPy's and CuPy's generators alike
 
 
 def _draw_impl(xp, key, *sizes, distribution, shape, dtype):
-    """The same numbers in every evaluator of one array module."""
+    """Draw with the generator of each key: the same numbers in every evaluator of ``xp``."""
     shape = runtime_shape(shape, sizes)
     if distribution == "permutation":
-        # ranks of 64 bits: CuPy's generators have no permutation
+        # the order of 64-bit numbers, as CuPy's generators have no permutation
         bits = [_DRAWS["bits"](g, shape, "uint64") for g in key_generators(key, xp)]
         results = [xp.argsort(b).astype(dtype, copy=False) for b in bits]
     else:
-        drawn = _FLOATS.get(dtype, dtype)  # generators know float32 and float64
+        drawn = _FLOATS.get(dtype, dtype)  # generators draw float32 and float64 only
         results = [
             xp.asarray(_DRAWS[distribution](g, shape, drawn)).astype(dtype, copy=False)
             for g in key_generators(key, xp)
@@ -225,7 +225,7 @@ def _draw_aval(key, *sizes, distribution, shape, dtype):
 
 
 def _draw_prepare(key, distribution, shape, dtype=float):
-    """The key, what says the shape, and how the numbers are distributed."""
+    """(operands, attributes): the key, operands for a shape with traced sizes; the distribution."""
     sizes, shape = shape_operands(shape)
     return (key, *sizes), {
         "distribution": distribution,
@@ -240,7 +240,7 @@ random_draw = define(
     _draw_aval,
     vjp=_NO_PARAMETERS,
     jvp=_NO_PARAMETERS,
-    # a batch of keys is an operand as any other; a shape has no batch
+    # random_draw takes batches of keys itself; a shape cannot be mapped
     batch=batch_first(lambda args, mapped, **attrs: emit_op("random_draw", args, **attrs)),
     prepare=_draw_prepare,
     random=True,
@@ -250,7 +250,7 @@ random_draw = define(
 
 
 def as_key(key: Any) -> Value:
-    """A key itself, or the key of an integer seed."""
+    """``key``, or the key of an integer seed."""
     if isinstance(key, Value) and key.type is not None and not key.type.shape:
         return random_key(key)
     return key

@@ -1,9 +1,9 @@
 """A ``numpy.random.Generator`` as an argument of a traced function: its state is a value [B9].
 
-In trees of arguments a generator is a node, whose leaf is its state as an array. Each call of the
-traced generator draws from that and puts the next state in its place, as code that writes into an
-array does; what a replay writes into the array of its caller moves the caller's generator on. So a
-replay gives NumPy's numbers, and leaves the generator where NumPy would.
+In pytrees of arguments a generator is a node whose leaf is its state, an array. Each method of the
+traced generator draws from the state and writes the next state into it, like code that writes into
+an array. A replay writes the last state back into the caller's generator. So a replay draws NumPy's
+numbers and advances the generator as NumPy would.
 """
 
 import inspect
@@ -28,7 +28,7 @@ from letir.ops.special.gamma_gradient import gamma_slope
 
 
 def state_of(generator):
-    """The state of a generator as words: which bit generator it is, then its fields."""
+    """The state of a generator as words: the number of its bit generator, then its fields."""
     state = generator.bit_generator.state
     inner, found = state["state"], []
     for value in inner.values():
@@ -44,7 +44,7 @@ def state_of(generator):
 
 
 def _generator_of(words):
-    """A generator in the state that the words say."""
+    """A generator in the state that ``words`` encode."""
     kind, *rest = [int(word) for word in np.asarray(words)]
     name = ["PCG64", "PCG64DXSM", "Philox", "SFC64", "MT19937"][kind]
     generator = np.random.Generator(getattr(np.random, name)())
@@ -66,7 +66,7 @@ def _generator_of(words):
 
 
 class _StateArray(np.ndarray):
-    """The state of a generator: what is written into it moves the generator."""
+    """The state of a generator as an array: writing into it sets the state of the generator."""
 
     generator = None
 
@@ -77,12 +77,12 @@ class _StateArray(np.ndarray):
 
 
 def _state_in(traced) -> tuple:
-    """The children of a traced generator."""
+    """The children of a traced generator in a pytree."""
     return [traced.state], None, ["state"]
 
 
 def _register_node(cls: type) -> None:
-    """Make generators nodes of trees, with the state as their leaf."""
+    """Register generators of class ``cls`` as pytree nodes whose leaf is the state."""
 
     def children(generator):
         try:
@@ -102,7 +102,7 @@ def _register_node(cls: type) -> None:
         return _generator_of(state)
 
     optree.register_pytree_node(cls, children, rebuild, namespace=NAMESPACE)
-    # a program that is called in a trace gets the traced one
+    # optree compares types by qualified name; a program called in a trace gets a traced generator
     _TracedGenerator.__qualname__ = cls.__qualname__
     optree.register_pytree_node(_TracedGenerator, _state_in, rebuild, namespace=NAMESPACE)
 
@@ -111,9 +111,8 @@ LATE_BOUND["generator_node"] = _register_node
 
 # ---- one draw ----
 
-_CONTINUOUS: dict[
-    str, dict[str, float | None]
-] = {  # method -> its parameters, with defaults; the size comes after them
+# method -> its parameters with their defaults (None: required); `size` follows them
+_CONTINUOUS: dict[str, dict[str, float | None]] = {
     "random": {},
     "standard_normal": {},
     "standard_exponential": {},
@@ -147,12 +146,12 @@ _DISCRETE: dict[str, dict[str, float | None]] = {
     "permutation": {"n": None},
     "choice": {"p": None},
 }
-_STORED = ("random", "standard_normal", "standard_exponential", "standard_gamma")  # have a dtype
-_NO_FORM = never("numbers of this distribution are drawn by no formula of this parameter")
+_STORED = ("random", "standard_normal", "standard_exponential", "standard_gamma")  # take a dtype
+_NO_FORM = never("the numbers are not a differentiable function of this distribution's parameters")
 
 
 def _generator_draw_impl(xp, state, *operands, method, shape, dtype, options=()):
-    """What the method draws from the state, and the next state."""
+    """(numbers drawn by the generator's ``method``, the next state)."""
     return _drawn(state, operands, method, shape, dtype, dict(options))
 
 
@@ -174,7 +173,7 @@ def _drawn(state, operands: tuple, method: str, shape, dtype, options: dict) -> 
 
 
 def _generator_draw_aval(state, *operands, method, shape, dtype, options):
-    """The declared type, and that of the state."""
+    """(the declared type, the type of the state)."""
     if method not in ("permutation", "choice"):
         found = broadcast_shapes(shape, *[kind.shape for kind in operands])
         if found != shape:
@@ -183,21 +182,21 @@ def _generator_draw_aval(state, *operands, method, shape, dtype, options):
 
 
 def _generator_draw_vjp(cts, outs, state, *operands, method, **attrs):
-    """Of gamma numbers the implicit derivative; others have none by their parameters."""
+    """The implicit derivative for gamma numbers; other distributions have none."""
     if method == "standard_gamma":
         return None, unbroadcast(cts[0] * gamma_slope(operands[0], outs[0]), operands[0])
     return None, *[_NO_FORM] * len(operands)
 
 
 def _generator_draw_jvp(tangents, outs, state, *operands, method, **attrs):
-    """Of gamma numbers the implicit derivative; others have none by their parameters."""
+    """The implicit derivative for gamma numbers; other distributions have none."""
     if method == "standard_gamma":
         return broadcast_tangent(tangents[1] * gamma_slope(operands[0], outs[0]), outs[0]), None
     raise MissingRule(_NO_FORM.reason)
 
 
 def _generator_draw_source(write, state, *operands, method, shape, dtype, options):
-    """The function that draws, beside the source."""
+    """A call of ``_drawn``, which is copied into the module with the functions that it calls."""
     texts = [inspect.getsource(f) for f in (state_of, _generator_of)]
     text = inspect.getsource(_drawn).replace(": tuple, method: str", ", method")
     text = text.replace(", options: dict) -> tuple", ", options)")
@@ -238,18 +237,18 @@ class _TracedGenerator:
     def draw(
         self, method: str, operands: tuple, size: Any, dtype: Any = float, /, **options: Any
     ) -> Any:
-        """One draw; ``size`` None is the shape of the parameters together."""
+        """Record one draw; a ``size`` of None is the broadcast shape of the parameters."""
         asked = size
         operands = tuple([x if type(x) in (int, float) else _as_operand(x) for x in operands])
         if size is None:
             size = broadcast_shapes(*[parameter_type(x).shape for x in operands])
         shape = tuple(map(as_size, size if isinstance(size, tuple | list) else (size,)))
         if not is_static_shape(shape):
-            raise TraceError(f"{method}: the size {shape} is known by name only; use letir.random")
+            raise TraceError(f"{method}: the size {shape} is symbolic; use letir.random")
         attrs = {"method": method, "shape": shape, "dtype": number_dtype(dtype)}
         attrs["options"] = tuple(options.items())
         record = generator_draw.complete(attrs)
-        # that of the active trace: the state may belong to an enclosing one
+        # apply of the state's emitter: the state may belong to an enclosing trace
         found, state = self.state.emitter.apply(generator_draw, (self.state, *operands), record)
         self.state[...] = state
         return found if method == "integers" else _as_number(found, asked)
@@ -288,7 +287,8 @@ class _TracedGenerator:
 
         return method
 
-    # those with a formula have derivatives: to the bit what NumPy computes
+    # location-scale families are recorded as formulas, so that parameters have derivatives; they
+    # round exactly as NumPy does
 
     def normal(self, loc: Any = 0.0, scale: Any = 1.0, size: Any = None) -> Any:
         """Normal numbers."""
@@ -319,13 +319,13 @@ class _TracedGenerator:
         dtype: Any = np.int64,
         endpoint: bool = False,
     ) -> Any:
-        """Integers from ``low`` up to ``high``."""
+        """Integers from ``low`` up to, but not including, ``high``, unless ``endpoint``."""
         low, high = (0, low) if high is None else (low, high)
         options = {"endpoint": True} if endpoint else {}
         return self.draw("integers", (low, high), size, dtype, **options)
 
     def permutation(self, x: Any, axis: int = 0) -> Any:
-        """``x`` in random order along the axis."""
+        """``x`` in random order along ``axis``; for an int n, the numbers below n."""
         if np.ndim(x) == 0:
             return self.draw("permutation", (), as_size(x), np.int64, n=as_size(x))
         x = _as_operand(x)
@@ -342,7 +342,7 @@ class _TracedGenerator:
         axis: int = 0,
         shuffle: bool = True,
     ) -> Any:
-        """Elements of ``a``, or numbers below it."""
+        """Random elements of the array ``a``, or numbers below the int ``a``."""
         n = as_size(a) if np.ndim(a) == 0 else np.shape(a)[axis]
         options = {"a": n, "replace": bool(replace), "shuffle": bool(shuffle)}
         places = self.draw("choice", () if p is None else (p,), size or (), np.int64, **options)
@@ -351,17 +351,17 @@ class _TracedGenerator:
         return _index_of(_as_operand(a), places, axis % np.ndim(a))
 
     def shuffle(self, x: Any, axis: int = 0) -> None:
-        """``x``, a traced array, in random order, in place."""
+        """Put the traced array ``x`` in random order along ``axis``, in place."""
         x[...] = self.permutation(x, axis)
 
 
 def _as_number(found: Value, size):
-    """One number without a size as NumPy gives it: a Python number, which promotes weakly."""
+    """A single number drawn without ``size`` as a Python number, which promotes weakly."""
     return PRIMITIVES["weaken"](found) if size is None and not found.shape else found
 
 
 def _index_of(x, places, axis: int):
-    """``x`` at these places along the axis."""
+    """``x`` at these places along ``axis``."""
     return index(x, (*[slice(None)] * axis, places))
 
 
@@ -371,7 +371,7 @@ def _as_operand(x):
 
 
 def _common_size(size, *parameters):
-    """The size, or the shape of the parameters together."""
+    """``size``, or the broadcast shape of the parameters if it is None."""
     if size is not None:
         return size
     return broadcast_shapes(*[np.shape(p) for p in parameters])

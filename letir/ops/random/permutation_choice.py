@@ -1,6 +1,6 @@
 """Random picks from arrays: ``random_permutation`` and ``random_choice``.
 
-Both draw places and read the array there, so that derivatives go to what was picked.
+Both draw indices and take the elements there, so that derivatives flow to the picked elements.
 """
 
 import numpy as np
@@ -28,7 +28,7 @@ from letir.ops.shape.transpose_join_split import normalize_axes
 
 
 def _take_copy(x: Value, places: Value, axis: int) -> Value:
-    """``x`` at these places along ``axis``: never a view, which what is at one place would be."""
+    """A copy of ``x`` at ``places`` along ``axis``; indexing with one place would give a view."""
     found = index(x, (*[slice(None)] * axis, places))
     return copy(found) if found.ndim == x.ndim - 1 > 0 else found
 
@@ -37,7 +37,7 @@ def _take_copy(x: Value, places: Value, axis: int) -> Value:
 
 
 def _permutation_decompose(key, x, *, axis):
-    """``x`` in the order of random bits."""
+    """``x`` in the order of a random permutation."""
     n = known_size(x.shape[axis], "permutation")
     return _take_copy(x, random_draw(as_key(key), "permutation", (n,), np.int64), axis)
 
@@ -51,7 +51,7 @@ def _permutation_aval(key, x, *, axis):
 
 
 def _permutation_prepare(key, x, axis=0):
-    """The key and the array; the axis counts from the front."""
+    """(operands, attributes): the key and the array; the axis, counted from the front."""
     x = x if hasattr(x, "dtype") else np.asarray(x)
     return (key, x), {"axis": normalize_axes(as_size(axis), len(x.shape))[0]}
 
@@ -69,7 +69,7 @@ random_permutation = composite(
 
 
 def _places_impl(xp, key, *p, n, shape, replace):
-    """Places among ``n``, each with its probability."""
+    """Indices below ``n``, drawn with the probabilities ``p``, if given."""
     results = []
     for generator in key_generators(key, xp):
         if replace and not p:
@@ -77,7 +77,7 @@ def _places_impl(xp, key, *p, n, shape, replace):
         elif replace:
             total = xp.cumsum(p[0])
             found = xp.searchsorted(total, generator.random(shape) * total[-1], side="right")
-        else:  # the first in the order of exponential times at these rates
+        else:  # the order of exponential times with rates p is a weighted permutation
             times = generator.standard_exponential(n)
             order = xp.argsort(times / p[0] if p else times)
             count = 1
@@ -90,15 +90,17 @@ def _places_impl(xp, key, *p, n, shape, replace):
 
 
 def _places_aval(key, *p, n, shape, replace):
-    """Integers of this shape."""
+    """Integers in the shape asked for, for each key of a batch."""
     check_key(key)
     if p and p[0].shape != (n,):
-        raise ShapeError(f"choice: {n} probabilities are needed, found {p[0]}")
+        raise ShapeError(f"choice: p must have {n} probabilities, found {p[0]}")
     count = ArrayType(bool, shape).size
     if n < 1 and count:
-        raise ShapeError("choice: there is nothing to choose from")
+        raise ShapeError("choice: there are no elements to choose from")
     if not replace and count > n:
-        raise ShapeError(f"choice: {count} of {n} without replacement; pass replace=True")
+        raise ShapeError(
+            f"choice: cannot choose {count} of {n} without replacement; pass replace=True"
+        )
     return ArrayType(np.int64, (*key.shape[:-1], *shape))
 
 
@@ -120,13 +122,13 @@ random_places: Primitive = define(
 
 
 def _choice_decompose(key, x, *p, axis, shape, replace):
-    """``x`` at random places."""
+    """``x`` at random indices along ``axis``."""
     n = known_size(x.shape[axis], "choice")
     return _take_copy(x, random_places(as_key(key), n, shape, replace, *p), axis)
 
 
 def _choice_aval(key, x, *p, axis, shape, replace):
-    """The chosen shape in the place of the axis."""
+    """The type of ``x`` with ``shape`` in the place of the axis."""
     _places_aval(key, *p, n=x.shape[axis], shape=shape, replace=replace)
     if key.ndim > 1:
         raise ShapeError("choice takes one key; use letir.vmap for a batch of them")
@@ -134,7 +136,7 @@ def _choice_aval(key, x, *p, axis, shape, replace):
 
 
 def _choice_prepare(key, a, shape=(), replace=True, p=None, axis=0):
-    """The key, the array and the probabilities; the axis counts from the front."""
+    """(operands, attributes): key, array and probabilities; the axis, counted from the front."""
     a = a if hasattr(a, "dtype") else np.asarray(a)
     if not len(a.shape):
         raise DTypeError("choice: pass an array, or an int for numbers below it")

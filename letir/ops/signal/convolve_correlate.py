@@ -1,7 +1,7 @@
-"""Convolution and correlation of two rows: convolve, correlate.
+"""Convolution and correlation of two 1-d arrays: convolve, correlate.
 
-The derivative of a convolution by one operand is a convolution of the cotangent with the other,
-reversed. Every mode is a part of ``mode="full"``.
+The derivative of a convolution with respect to one operand is a convolution of the cotangent with
+the other operand, reversed. The result of every mode is a slice of the result of ``mode="full"``.
 """
 
 import numpy as np
@@ -25,54 +25,54 @@ from letir.ops.shape.padding import pad
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import expand_dims, flip
 
-_MODES = ("valid", "same", "full")  # in the order of NumPy's numbers for them
+_MODES = ("valid", "same", "full")  # NumPy also takes their places here, 0 to 2
 
 
 def _mode_of(mode) -> str:
-    """The mode by its name, for which NumPy also takes its number."""
+    """The name of a mode, which may be given as NumPy's number for it."""
     if type(mode) is int and 0 <= mode < 3:
         return _MODES[mode]
     if mode not in _MODES:
-        raise ShapeError(f"a convolution's mode is 'full', 'same' or 'valid', found {mode!r}")
+        raise ShapeError(f"convolve: mode must be 'full', 'same' or 'valid', found {mode!r}")
     return mode
 
 
 def _result_length(n: int, m: int, mode: str) -> int:
-    """How many elements the convolution of ``n`` and ``m`` elements has."""
+    """The length of the convolution of ``n`` and ``m`` elements."""
     if mode == "full":
         return n + m - 1
     if type(n) is not int or type(m) is not int:
-        raise ShapeError(f"convolve: mode={mode!r} needs the sizes {n} and {m} as numbers")
+        raise ShapeError(f"convolve: mode={mode!r} needs static sizes, found {n} and {m}")
     return max(n, m) if mode == "same" else abs(n - m) + 1
 
 
 def _mode_start(n: int, m: int, mode: str) -> int:
-    """Where the mode's part begins in the full convolution."""
+    """The index in the full convolution at which the result of ``mode`` begins."""
     return (n + m - 1 - _result_length(n, m, mode)) // 2
 
 
 def _convolve_aval(a, v, *, mode):
-    """The promoted dtype, in a row."""
+    """A 1-d array of the promoted dtype."""
     if a.ndim > 1 or v.ndim > 1:
-        raise ShapeError(f"convolve: operands have one axis, found {a.shape} and {v.shape}")
+        raise ShapeError(f"convolve: operands must have one axis, found {a.shape} and {v.shape}")
     if 0 in (a.size, v.size):
         raise ShapeError("convolve: an operand is empty")
     return ArrayType(array_dtype(a, v), (_result_length(a.size, v.size, mode),))
 
 
 def _element_count(x) -> int:
-    """The number of elements of an operand; a Python number is one."""
+    """The number of elements of an operand; 1 for a Python number."""
     if not isinstance(x, Value):
         return 1
     if x.type is None or type(x.size) is not int:
         raise MissingRule(
-            "convolve: its derivative needs the sizes of its operands; retype the program first"
+            "convolve: its derivative needs static sizes of its operands; retype the program first"
         )
     return x.size
 
 
 def _convolve_vjp(ct, y, a, v, *, mode):
-    """The cotangent against the other operand, reversed."""
+    """The correlation of the cotangent, padded to full length, with the other operand."""
     n, m = _element_count(a), _element_count(v)
     first = _mode_start(n, m, mode)
     full = (
@@ -89,14 +89,14 @@ def _convolve_vjp(ct, y, a, v, *, mode):
 
 
 def _correlate_valid(full: Value, other) -> Value:
-    """The sums of products with the other operand, at every place where it fits."""
+    """The correlation of ``full`` with ``other``, at every place where it fits."""
     if not isinstance(other, Value) or not other.shape:
         return full * other
     return convolve(full, flip(other, 0), mode="valid")
 
 
 def _reshape_like(row: Value, x: Value) -> Value:
-    """A row in the shape of an operand, which may be 0-d."""
+    """``row``, reshaped to 0-d if the operand ``x`` is 0-d."""
     return row if x.shape else reshape(row, x)
 
 
@@ -112,9 +112,9 @@ def _convolve_jvp(tangents, y, a, v, *, mode):
 
 @batch_first
 def _convolve_batch(args, mapped, *, mode):
-    """The rule of convolve: the windows of the longer operand times the shorter, reversed."""
+    """The batching rule: windows of the longer operand times the shorter, reversed."""
     like = first_mapped(args, mapped)
-    # every operand with the batch: one formula, whichever of them is mapped
+    # both operands are broadcast over the batch: one formula, whichever of them is mapped
     found = [_row_of(x, there, like) for x, there in zip(args, mapped, strict=True)]
     long, short = sorted(found, key=lambda row: -row.shape[1])
     n, m = long.shape[1], short.shape[1]
@@ -124,7 +124,7 @@ def _convolve_batch(args, mapped, *, mode):
 
 
 def _row_of(x, is_mapped: bool, like: Value) -> Value:
-    """An operand with the batch, each slice in a row."""
+    """An operand with a batch axis, each example as a row."""
     x = broadcast_batch(x, is_mapped, like)
     return x if x.ndim == 2 else expand_dims(x, 1)
 
@@ -146,12 +146,12 @@ convolve = define(
 def _correlate_decompose(a, v, *, mode="valid") -> Value:
     """The convolution with the second operand reversed and conjugated."""
     if a.ndim != 1 or v.ndim != 1:
-        raise ShapeError(f"correlate: operands have one axis, found {a.shape} and {v.shape}")
+        raise ShapeError(f"correlate: operands must have one axis, found {a.shape} and {v.shape}")
     n, m = a.shape[0], v.shape[0]
     full = convolve(a, flip(conj(v) if v.dtype.kind == "c" else v, 0))
     if mode == "full":
         return full
-    # where the second is longer NumPy exchanges them, and reverses what it finds
+    # if the second is longer, NumPy exchanges the operands and reverses the result
     first = (n + m - _result_length(n, m, mode) - (m <= n)) // 2
     return full[first : first + _result_length(n, m, mode)]
 

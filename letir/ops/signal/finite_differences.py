@@ -1,7 +1,6 @@
 """Differences and sums along an axis: diff, gradient, trapezoid.
 
-Traced as themselves and computed by NumPy's own functions; their rules are those of what they
-decompose into.
+Each is one bind, computed by NumPy's own function; derivatives are taken of its decomposition.
 """
 
 import numpy as np
@@ -21,13 +20,13 @@ from letir.ops.shape.transpose_join_split import concatenate, expand_dims, move_
 
 
 def _split_neighbours(x: Value, axis: int) -> tuple[Value, Value]:
-    """All elements along an axis but the first, and all but the last."""
+    """(all elements along an axis but the first, all but the last)."""
     before = (slice(None),) * normalize_axes(axis, x.ndim)[0]
     return x[(*before, slice(1, None))], x[(*before, slice(None, -1))]
 
 
 def _diff_decompose(x, *, n=1, axis=-1) -> Value:
-    """Each element less the one before, ``n`` times."""
+    """Each element minus the one before it, ``n`` times."""
     if n < 0:
         raise ShapeError(f"diff: order must be non-negative, found {n}")
     if n and not x.shape:
@@ -39,14 +38,14 @@ def _diff_decompose(x, *, n=1, axis=-1) -> Value:
 
 
 def _diff_prepare(a, n=1, axis=-1, prepend=NO_VALUE, append=NO_VALUE):
-    """np.diff's call; what is put before and behind is joined first."""
+    """np.diff's call; ``prepend`` and ``append`` are concatenated with ``a`` first."""
     n, axis = as_size(n), as_size(axis)
     parts = [_as_part(part, a, axis) for part in (prepend, a, append) if part is not NO_VALUE]
     return (a if len(parts) == 1 else concatenate(parts, axis),), {"n": n, "axis": axis}
 
 
 def _as_part(part, a, axis: int):
-    """What is put beside ``a``: a number as one element along the axis."""
+    """``prepend`` or ``append`` as an array; a number becomes one element along the axis."""
     if part is a:
         return a
     part = part if isinstance(part, Value) else np.asarray(part)
@@ -58,10 +57,10 @@ def _as_part(part, a, axis: int):
 
 
 def _diff_vjp(ct, y, x, *, n, axis, transform=None):
-    """The differences of the cotangent, with zeros at both ends: the signs are exchanged."""
+    """The negative differences of the cotangent, padded with zeros at both ends."""
     if n == 0:
         return (ct,)
-    if 0 in y.shape:  # nothing is left of the axis
+    if 0 in y.shape:  # the axis had at most n elements
         return (None,)
     width = [(0, 0)] * x.ndim
     width[axis] = (n, n)
@@ -83,17 +82,17 @@ diff: Primitive = composite(
     write_through=lambda parent, new, **_: new,
 )
 
-# ---- slopes ----
+# ---- gradients ----
 
 
 def _gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
-    """Central differences inside, one-sided ones at the two ends.
+    """Central differences inside, one-sided differences at the two ends.
 
-    ``spacing``: the distance between neighbours, or where each lies along the axis.
+    ``spacing``: the distance between neighbours, or the coordinates along the axis.
     """
     (axis,) = normalize_axes(axis, f.ndim)
     if edge_order not in (1, 2):
-        raise ShapeError(f"gradient: edge_order is 1 or 2, found {edge_order}")
+        raise ShapeError(f"gradient: edge_order must be 1 or 2, found {edge_order}")
     if type(f.shape[axis]) is int and f.shape[axis] < edge_order + 1:
         raise ShapeError(
             f"gradient: an axis of {f.shape[axis]} is too short: edge_order + 1 elements are needed"
@@ -102,7 +101,9 @@ def _gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
     row = move_axes(f, (axis,), (-1,))
     if isinstance(spacing, Value) and spacing.shape:
         if spacing.shape != (f.shape[axis],):
-            raise ShapeError(f"gradient: {spacing.shape} places for an axis of {f.shape[axis]}")
+            raise ShapeError(
+                f"gradient: coordinates of shape {spacing.shape} for an axis of {f.shape[axis]}"
+            )
         inside, weights = _uneven_differences(row, spacing, edge_order)
     else:
         inside, weights = _even_differences(row, 1.0 if spacing is None else spacing, edge_order)
@@ -111,7 +112,7 @@ def _gradient_decompose(f, spacing=None, *, axis, edge_order=1) -> Value:
 
 
 def _weighted_sum(row: Value, weights: dict) -> Value:
-    """The sum of the elements at some places, with weights."""
+    """The weighted sum of some elements; ``weights`` maps places to weights."""
     total = None
     for place, weight in weights.items():
         term = row[..., place] * weight
@@ -120,7 +121,7 @@ def _weighted_sum(row: Value, weights: dict) -> Value:
 
 
 def _even_differences(row: Value, h, edge_order: int) -> tuple:
-    """(central differences, the weights of some elements for each end) for equal distances."""
+    """(central differences, (weights for the first, for the last element)) for spacing ``h``."""
     inside = (row[..., 2:] - row[..., :-2]) / (2.0 * h)
     if edge_order == 1:
         return inside, ({0: -1 / h, 1: 1 / h}, {-2: -1 / h, -1: 1 / h})
@@ -129,7 +130,7 @@ def _even_differences(row: Value, h, edge_order: int) -> tuple:
 
 
 def _uneven_differences(row: Value, places: Value, edge_order: int) -> tuple:
-    """The same for elements at these places."""
+    """As ``_even_differences``, for elements at the coordinates ``places``."""
     places = places if places.type.inexact else cast(places, np.float64)
     steps = places[1:] - places[:-1]
     a, b = steps[:-1], steps[1:]
@@ -160,7 +161,7 @@ gradient = composite(
 
 
 def _trapezoid_decompose(y, x=None, dx=1.0, *, axis=-1) -> Value:
-    """The mean of neighbours times their distance, summed."""
+    """The sum of the means of neighbours, each times their distance."""
     later, earlier = _split_neighbours(y, axis)
     if x is not None:
         dx = _diff_decompose(x, axis=axis if x.ndim > 1 else 0)
@@ -172,7 +173,7 @@ def _trapezoid_decompose(y, x=None, dx=1.0, *, axis=-1) -> Value:
 
 
 def _trapezoid_prepare(y, x=None, dx=1.0, axis=-1):
-    """np.trapezoid's call: (values, places), or (values, None, distance)."""
+    """np.trapezoid's call: the operands are (values, coordinates), or (values, None, distance)."""
     is_one = type(dx) is float and dx == 1.0
     operands = (y, x) if x is not None else (y,) if is_one else (y, None, dx)
     return operands, {"axis": as_size(axis)}

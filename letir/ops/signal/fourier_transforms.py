@@ -1,11 +1,11 @@
-"""Discrete Fourier transforms: fftn, ifftn, rfftn, irfftn, of which NumPy's others are spellings.
+"""Discrete Fourier transforms: fftn, ifftn, rfftn, irfftn; NumPy's others are calls of these.
 
-``s`` are the lengths along ``axes`` to which the operand is cut or padded with zeros, None for its
-own. All are linear, so that a tangent is transformed as its primal is. Without a conjugate, as
-cotangents are defined here, the transform is its own transpose: its vjp is the same transform of
-the cotangent, with the padding taken back. ``rfftn`` keeps half of a spectrum, ``irfftn`` reads a
-half for the whole, so that elements that stand for two count twice; it does not see the imaginary
-parts of the first one and, of an even length, of the last one.
+``s``: the lengths along ``axes`` to which the operand is cut or padded with zeros; None for its own
+lengths. All transforms are linear: a tangent is transformed like its primal. Cotangents are defined
+without a conjugate, so the transform is its own transpose: its vjp is the same transform of the
+cotangent, cut or padded back. ``rfftn`` keeps half of a spectrum. ``irfftn`` reads half of one, in
+which most elements stand for two and count twice; it ignores the imaginary part of the first and,
+if the length is even, of the last.
 """
 
 import numpy as np
@@ -28,15 +28,15 @@ _OTHER_NORM = {None: "forward", "backward": "forward", "forward": "backward", "o
 
 
 def _along_one(a, n=None, axis=-1, norm=None, out=None):
-    """The call of np.fft.fft and its like."""
+    """The call of np.fft.fft and other transforms along one axis."""
     s = None if n is None else (as_size(n),)
     return (a,), {"s": s, "axes": (as_size(axis),), "norm": norm}
 
 
 def _along_several(a, s=None, axes=None, norm=None, out=None):
-    """The call of np.fft.fftn and its like."""
+    """The call of np.fft.fftn and other transforms along several axes."""
     if s is not None and None in s:
-        raise TraceError("fftn: a length of None is deprecated in NumPy: -1 stands for the own one")
+        raise TraceError("fftn: a length of None is deprecated in NumPy: pass -1 for the full axis")
     s, axes = int_or_tuple(s), int_or_tuple(axes)
     if s is not None and axes is None:
         axes = tuple(range(-len(s), 0))
@@ -44,7 +44,7 @@ def _along_several(a, s=None, axes=None, norm=None, out=None):
 
 
 def _along_two(a, s=None, axes=(-2, -1), norm=None, out=None):
-    """The call of np.fft.fft2 and its like."""
+    """The call of np.fft.fft2 and other transforms along two axes."""
     return _along_several(a, s, axes, norm)
 
 
@@ -52,15 +52,15 @@ def _along_two(a, s=None, axes=(-2, -1), norm=None, out=None):
 
 
 def _axes_of(x, axes) -> tuple[int, ...]:
-    """The axes that are transformed. Raises ShapeError if there is none."""
+    """The transformed axes, counted from the front. Raises ShapeError if there are none."""
     every = range(x.ndim) if axes is None else axes
     found = tuple([i for a in every for i in normalize_axes(a, x.ndim)])
     if len(set(found)) < len(found):
         raise ShapeError(
-            f"fft: axes {axes} name an axis twice\n  transform twice: np.fft.fft(np.fft.fft(x))"
+            f"fft: axes {axes} repeat an axis\n  transform twice: np.fft.fft(np.fft.fft(x))"
         )
     if not found:
-        raise ShapeError(f"fft: there is no axis of an array of shape {x.shape} to go along")
+        raise ShapeError(f"fft: there are no axes to transform in an array of shape {x.shape}")
     return found
 
 
@@ -79,7 +79,7 @@ def _lengths_of(x, s, axes: tuple, *, halved: bool = False) -> list:
 def _transformed_shape(x, s, axes, norm, *, to_half=False, halved=False) -> tuple:
     """The shape of a result. Raises an error for lengths and norms that NumPy refuses."""
     if norm not in _OTHER_NORM:
-        raise LetirError(f"fft: norm is 'backward', 'ortho' or 'forward', found {norm!r}")
+        raise LetirError(f"fft: norm must be 'backward', 'ortho' or 'forward', found {norm!r}")
     axes = _axes_of(x, axes)
     lengths, shape = _lengths_of(x, s, axes, halved=halved), list(x.shape)
     if any(type(n) is int and n < 1 for n in lengths):
@@ -92,9 +92,9 @@ def _transformed_shape(x, s, axes, norm, *, to_half=False, halved=False) -> tupl
 
 
 def _half_length(n: int) -> int:
-    """How many elements of a spectrum of length ``n`` are kept. Raises ShapeError for a name."""
+    """The length of half a spectrum of length ``n``. Raises ShapeError if ``n`` is symbolic."""
     if type(n) is not int:
-        raise ShapeError(f"rfft: half of the size {n} is not known: pass the number")
+        raise ShapeError(f"rfft: half of the symbolic size {n} is not known: pass the number")
     return n // 2 + 1
 
 
@@ -104,7 +104,7 @@ def _complex_of(dtype: np.dtype) -> np.dtype:
 
 
 def _real_of(dtype: np.dtype) -> np.dtype:
-    """The dtype of a signal that a spectrum of ``dtype`` belongs to."""
+    """The dtype of a signal whose spectrum has ``dtype``."""
     return np.result_type(np.empty(0, dtype).real.dtype, 1.0)
 
 
@@ -112,7 +112,7 @@ def _real_of(dtype: np.dtype) -> np.dtype:
 
 
 def _fit_to_operand(ct: Value, x: Value, axes: tuple) -> Value:
-    """``ct`` in the shape of ``x``: what cutting and padding along ``axes`` is transposed to."""
+    """``ct`` padded or cut to the shape of ``x``: the transpose of cutting or padding ``x``."""
     if ct.shape == x.shape:
         return ct
     kept = [slice(None)] * x.ndim
@@ -123,12 +123,12 @@ def _fit_to_operand(ct: Value, x: Value, axes: tuple) -> Value:
 
 
 def _known_axes(x: Value, axes, name: str) -> tuple[int, ...]:
-    """The axes that are transformed. Raises MissingRule unless their lengths are known."""
+    """The transformed axes. Raises MissingRule unless their lengths are static."""
     if x.type is not None:
         axes = _axes_of(x, axes)
         if is_static_shape([x.shape[a] for a in axes]):
             return axes
-    raise MissingRule(f"{name}: its derivative needs the lengths of the axes as numbers")
+    raise MissingRule(f"{name}: its derivative needs static lengths of the axes")
 
 
 def _transform_vjp(name: str):
@@ -144,14 +144,14 @@ def _transform_vjp(name: str):
 
 
 def _rfftn_vjp(ct, y, x, *, s, axes, norm):
-    """The transform of the cotangent, with zeros for the half that was not kept."""
+    """The transform of the cotangent, padded with zeros for the half that was dropped."""
     axes = _known_axes(x, axes, "rfftn")
     whole = tuple(_lengths_of(x, s, axes))
     return (unbroadcast(_fit_to_operand(real(fftn(ct, whole, axes, norm)), x, axes), x),)
 
 
 def _irfftn_vjp(ct, y, x, *, s, axes, norm):
-    """Half of the transform of the cotangent, where an element that stands for two counts twice."""
+    """Half of the transform of the cotangent; elements that stand for two count twice."""
     axes = _known_axes(x, axes, "irfftn")
     n = y.shape[axes[-1]]
     found = conj(rfftn(ct, None, axes, _OTHER_NORM[norm]))

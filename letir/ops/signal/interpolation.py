@@ -1,7 +1,7 @@
-"""Piecewise linear interpolation: interp, with derivatives by x and by the points.
+"""Piecewise linear interpolation: interp, differentiable in x and in the points.
 
-Beyond the points the result is constant. At a point it is the slope to the right that counts, at
-the last one that to the left.
+Beyond the points the result is constant. The derivative at a point is the slope to its right, at
+the last point the slope to its left.
 """
 
 import numpy as np
@@ -18,9 +18,7 @@ from letir.ops.shape.transpose_join_split import concatenate
 
 
 def _interp_decompose(x, xp, fp, left=None, right=None, *, period=None) -> Value:
-    """The line through the neighbouring points ``xp``, ``fp``; ``left`` and ``right`` of them these
-    values.
-    """
+    """The line through the neighbouring points (xp, fp); ``left`` and ``right`` beyond them."""
     _check_points(xp, fp)
     x, xp = _as_real(x), _as_real(xp)
     fp = cast(fp, np.complex128 if fp.dtype.kind == "c" else np.float64)
@@ -31,25 +29,27 @@ def _interp_decompose(x, xp, fp, left=None, right=None, *, period=None) -> Value
     left, right = fp[0] if left is None else left, fp[-1] if right is None else right
     inside = fp[0] if xp.shape[0] == 1 else _interpolate_between(clip(x, first, last), xp, fp)
     found = where(x < first, left, where(x > last, right, inside))
-    # nan is neither beyond nor between
+    # nan is neither beyond nor between the points, and stays nan
     return cast(where(x == x, found, x), fp.dtype)
 
 
 def _check_points(xp: Value, fp: Value) -> None:
-    """Raise ShapeError unless there are as many places as values, in a row, and some."""
+    """Raise ShapeError unless ``xp`` and ``fp`` are 1-d, of the same length, and not empty."""
     if xp.ndim != 1 or fp.shape != xp.shape:
-        raise ShapeError(f"interp: points of shapes {xp.shape} and {fp.shape} are no two rows")
+        raise ShapeError(
+            f"interp: xp and fp must be 1-d and of one length, found {xp.shape} and {fp.shape}"
+        )
     if xp.shape[0] == 0:
-        raise ShapeError("interp: there is no point to take a value from")
+        raise ShapeError("interp: there are no points")
 
 
 def _as_real(x: Value) -> Value:
-    """``x`` in double precision; of complex numbers NumPy takes the real parts, with a warning."""
+    """``x`` as float64; NumPy takes the real part of complex numbers, with a warning."""
     return recast(x, np.dtype(np.float64))
 
 
 def _wrap_period(x, xp, fp, period) -> tuple:
-    """Places within one period, in order, with one more point at each end."""
+    """``x`` and the points within one period, sorted, with one more point at each end."""
     x, xp = x % period, xp % period
     order = argsort(xp)
     xp, fp = xp[order], fp[order]
@@ -58,16 +58,16 @@ def _wrap_period(x, xp, fp, period) -> tuple:
 
 
 def _interpolate_between(x: Value, xp: Value, fp: Value) -> Value:
-    """The line between the two points around each ``x``."""
+    """The value at each ``x`` of the line between the two points around it."""
     i = clip(searchsorted(xp, x, "right") - 1, 0, xp.shape[0] - 2)
     start, step = xp[i], xp[i + 1] - xp[i]
-    # two points at one place: the value of the first, and no slope
+    # two points at one coordinate: the value of the first, with derivative 0
     share = where(step == 0, 0, x - start) / where(step == 0, 1, step)
     return fp[i] + share * (fp[i + 1] - fp[i])
 
 
 def _interp_prepare(x, xp, fp, left=None, right=None, period=None):
-    """np.interp's call: (x, places, values, value to the left, to the right)."""
+    """np.interp's call: the operands are (x, xp, fp, left, right)."""
     if period is not None:
         period = float(period)
         if period == 0:

@@ -1,4 +1,6 @@
-"""Polynomials: polyval, polydiv, polyfit, traced as themselves. Others are written with operations
+"""Polynomials: polyval, polydiv, polyfit, each recorded as one bind.
+
+NumPy's other functions of polynomials are recorded as several operations
 (``letir.tracing.numpy_functions.polynomial_functions``).
 """
 
@@ -25,7 +27,7 @@ from letir.ops.shape.transpose_join_split import stack
 def _polyval_decompose(p, x) -> Value:
     """Horner's scheme, from the highest power down."""
     if not p.shape:
-        raise ShapeError("polyval: the coefficients are a row, found a number")
+        raise ShapeError("polyval: the coefficients must be an array, found a number")
     dtype = array_dtype(p.type, type_of_operand(x))
     if not p.shape[0]:
         return zeros_like(x)
@@ -47,21 +49,21 @@ polyval = composite(
 
 
 def _polydiv_prepare(u, v):
-    """np.polydiv's call; ``length`` is that of the remainder, from which NumPy drops what is 0."""
+    """np.polydiv's call; ``length``: of the remainder, whose leading zeros NumPy drops."""
     known = [known_value(_as_coefficients(x)) for x in (u, v)]
     if any(x is None for x in known):
         raise TraceError(
-            "polydiv: the length of the remainder depends on values, and there are none\n"
+            "polydiv: the length of the remainder depends on values, which are not known here\n"
             "  trace with concrete arguments"
         )
     return (_as_coefficients(u), _as_coefficients(v)), {"length": len(np.polydiv(*known)[1])}
 
 
 def _as_coefficients(p):
-    """Coefficients as an array of one axis; a number is one of them."""
+    """Coefficients as a 1-d array; a number is a single coefficient."""
     p = p if isinstance(p, Value) else np.asarray(p)
     if p.ndim > 1:
-        raise ShapeError(f"a polynomial has coefficients in a row, found {p.shape}")
+        raise ShapeError(f"coefficients of a polynomial must have one axis, found {p.shape}")
     return p if p.ndim else reshape(p, (1,)) if isinstance(p, Value) else p.reshape(1)
 
 
@@ -102,7 +104,7 @@ polydiv = composite(
 
 
 def _polyfit_decompose(x, y, w=None, *, deg, rcond=None) -> Value:
-    """The pseudoinverse of the powers, in columns of length 1, times the values."""
+    """The pseudoinverse of the Vandermonde matrix, its columns normalised, times the values."""
     _check_points(x, y, w, deg)
     places = x if x.type.inexact else cast(x, np.float64)
     left, right = vander_decompose(places, n=deg + 1), y if y.type.inexact else cast(y, np.float64)
@@ -117,17 +119,17 @@ def _polyfit_decompose(x, y, w=None, *, deg, rcond=None) -> Value:
 
 
 def _check_points(x, y, w, deg: int) -> None:
-    """Raise as np.polyfit does for what is no row of points."""
+    """Raise, as np.polyfit does, unless x, y and w describe points."""
     if deg < 0:
-        raise ShapeError(f"polyfit: the degree is at least 0, found {deg}")
+        raise ShapeError(f"polyfit: the degree must be at least 0, found {deg}")
     if x.ndim != 1 or x.size == 0 or y.ndim not in (1, 2) or y.shape[0] != x.shape[0]:
-        raise DTypeError(f"polyfit: {x.shape} places and {y.shape} values are no points")
+        raise DTypeError(f"polyfit: x of shape {x.shape} and y of shape {y.shape} do not fit")
     if w is not None and w.shape != x.shape:
-        raise DTypeError(f"polyfit: {x.shape} points have weights of shape {w.shape}")
+        raise DTypeError(f"polyfit: x has shape {x.shape}, its weights have shape {w.shape}")
 
 
 def _polyfit_prepare(x, y, deg, rcond=None, w=None):
-    """np.polyfit's call without its further results."""
+    """np.polyfit's call, without the parameters that ask for further results."""
     return drop_trailing_nones(x, y, w), {
         "deg": operator.index(deg),
         "rcond": None if rcond is None else float(rcond),

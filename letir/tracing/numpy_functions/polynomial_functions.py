@@ -22,7 +22,9 @@ def _as_coefficients(p):
     """Coefficients as an array of one axis; a number is one of them."""
     p = traced_or_array(p)
     if p.ndim > 1:
-        raise ShapeError(f"a polynomial has coefficients in a row, found {p.shape}{at_user()}")
+        raise ShapeError(
+            f"coefficients of a polynomial must have one axis, found {p.shape}{at_user()}"
+        )
     return np.reshape(p, (1,)) if not p.ndim else p
 
 

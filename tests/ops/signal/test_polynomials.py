@@ -79,13 +79,13 @@ def test_a_fit_that_the_points_do_not_determine_warns_as_in_numpy():
 
 
 def test_what_numpy_refuses_is_refused():
-    with pytest.raises(lt.DTypeError, match="are no points"):
+    with pytest.raises(lt.DTypeError, match=r"polyfit: x of shape .* do not fit"):
         lt.trace(lambda x: np.polyfit(x, Y[:2], 1), X)
-    with pytest.raises(lt.ShapeError, match="degree is at least 0"):
+    with pytest.raises(lt.ShapeError, match="degree must be at least 0"):
         lt.trace(lambda x: np.polyfit(x, Y, -1), X)
     with pytest.raises(lt.ShapeError, match="cov='unscaled'"):
         lt.trace(lambda x: np.polyfit(x, Y[:2], 1, cov=True), X[:2])
-    with pytest.raises(lt.ShapeError, match="coefficients in a row"):
+    with pytest.raises(lt.ShapeError, match="coefficients of a polynomial must have one axis"):
         lt.trace(lambda x: np.polymul(x, P), X[None])
     with pytest.raises(lt.ShapeError, match="k must be"):
         lt.trace(lambda p: np.polyint(p, 3, k=[1.0, 2.0]), X)
