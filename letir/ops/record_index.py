@@ -20,6 +20,11 @@ OPERATIONS = {  # module: the operations that it defines
     "effects.printing": "print",
     "effects.writes_to_arguments": "complex_of guard_order write_back",
     "elementwise.casting": "barrier cast copy stop_gradient weaken",
+    "elementwise.clip": "clip",
+    "elementwise.comparisons_and_where": """
+        bitwise_and bitwise_or bitwise_xor equal greater greater_equal invert isfinite isinf isnan
+        less less_equal logical_and logical_not logical_or logical_xor not_equal where
+    """,
     "elementwise.floating": """
         angle copysign degrees divmod fabs float_power fmax fmin fmod frexp heaviside ldexp
         logaddexp2 modf nextafter radians signbit spacing unwrap
@@ -27,14 +32,12 @@ OPERATIONS = {  # module: the operations that it defines
     "elementwise.fused": "fused",
     "elementwise.integer": "bitwise_count gcd lcm left_shift right_shift",
     "elementwise.rounding": "isclose nan_to_num round",
+    "elementwise.rounding_sign_parts": "abs ceil conj floor imag real rint sign trunc",
     "elementwise.sinc_and_i0": "i0 i0_slope sinc",
     "elementwise.ufuncs": """
-        abs add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or
-        bitwise_xor cbrt ceil clip conj cos cosh div equal exp exp2 expm1 floor floor_divide greater
-        greater_equal hypot imag invert isfinite isinf isnan less less_equal log log10 log1p log2
-        logaddexp logical_and logical_not logical_or logical_xor maximum minimum mul neg not_equal
-        positive power real reciprocal remainder rint sign sin sinh sqrt square sub tan tanh trunc
-        where
+        add arccos arccosh arcsin arcsinh arctan arctan2 arctanh cbrt cos cosh div exp exp2 expm1
+        floor_divide hypot log log10 log1p log2 logaddexp maximum minimum mul neg positive power
+        reciprocal remainder sin sinh sqrt square sub tan tanh
     """,
     "indexing.basic": "assemble index index_add index_set",
     "indexing.data_dependent": "bincount first_places isin nonzero unique",
@@ -123,20 +126,23 @@ OPERATIONS = {  # module: the operations that it defines
 
 FUNCTIONS = {  # module: the NumPy and SciPy functions that they record
     "elementwise.casting": "copy",
+    "elementwise.clip": "clip",
+    "elementwise.comparisons_and_where": """
+        bitwise_and bitwise_or bitwise_xor equal greater greater_equal invert isfinite isinf isnan
+        less less_equal logical_and logical_not logical_or logical_xor not_equal where
+    """,
     "elementwise.floating": """
         angle copysign deg2rad degrees divmod fabs float_power fmax fmin fmod frexp heaviside ldexp
         logaddexp2 modf nextafter rad2deg radians signbit spacing unwrap
     """,
     "elementwise.integer": "bitwise_count gcd lcm left_shift right_shift",
     "elementwise.rounding": "around isclose nan_to_num round",
+    "elementwise.rounding_sign_parts": "absolute ceil conjugate floor imag real rint sign trunc",
     "elementwise.sinc_and_i0": "i0 sinc",
     "elementwise.ufuncs": """
-        absolute add arccos arccosh arcsin arcsinh arctan arctan2 arctanh bitwise_and bitwise_or
-        bitwise_xor cbrt ceil clip conjugate cos cosh divide equal exp exp2 expm1 floor floor_divide
-        greater greater_equal hypot imag invert isfinite isinf isnan less less_equal log log10 log1p
-        log2 logaddexp logical_and logical_not logical_or logical_xor maximum minimum multiply
-        negative not_equal positive power real reciprocal remainder rint sign sin sinh sqrt square
-        subtract tan tanh trunc where
+        add arccos arccosh arcsin arcsinh arctan arctan2 arctanh cbrt cos cosh divide exp exp2 expm1
+        floor_divide hypot log log10 log1p log2 logaddexp maximum minimum multiply negative positive
+        power reciprocal remainder sin sinh sqrt square subtract tan tanh
     """,
     "indexing.data_dependent": "isin",
     "indexing.index_encoding": "packbits ravel_multi_index unpackbits unravel_index",

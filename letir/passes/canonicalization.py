@@ -12,12 +12,10 @@ from letir.ast.gc_pause import paused_gc
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Const, Lambda, Local
-from letir.ops.elementwise.ufuncs import (
-    add,
+from letir.ops.elementwise.comparisons_and_where import (
     bitwise_and,
     bitwise_or,
     bitwise_xor,
-    div,
     equal,
     greater,
     greater_equal,
@@ -28,16 +26,20 @@ from letir.ops.elementwise.ufuncs import (
     logical_not,
     logical_or,
     logical_xor,
+    not_equal,
+    where,
+)
+from letir.ops.elementwise.ufuncs import (
+    add,
+    div,
     maximum,
     minimum,
     mul,
     neg,
-    not_equal,
     power,
     reciprocal,
     square,
     sub,
-    where,
 )
 from letir.ops.reductions.reductions import all_, any_, argmax, argmin, max_, mean, min_, prod, sum_
 from letir.ops.shape.shape_and_creation import reshape

@@ -28,7 +28,7 @@ from letir.ops.control_flow.binary_bodies import (
 from letir.ops.control_flow.scan_vjp import emit_scan
 from letir.ops.define.batch_rules import composite_batch
 from letir.ops.define.records import composite_numerics, composite_rules, decomposition, define
-from letir.ops.elementwise.ufuncs import where
+from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.reductions.cumulative import cumsum
 from letir.ops.reductions.reductions import max_, min_, prod, sum_
 from letir.ops.reductions.ufunc_methods import ufunc_accumulate, ufunc_reduce

@@ -21,7 +21,8 @@ from letir.ops.control_flow.map_reduce import (
     is_number,
 )
 from letir.ops.control_flow.scan_vjp import emit_scan
-from letir.ops.elementwise.ufuncs import minimum, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.ufuncs import minimum
 from letir.ops.indexing.basic import index_add, index_set
 from letir.ops.shape.shape_and_creation import Sizes, broadcast_to, reshape, zeros
 from letir.ops.shape.transpose_join_split import concatenate

@@ -30,18 +30,15 @@ from letir.ops.define.records import (
     unbroadcast,
 )
 from letir.ops.elementwise.casting import stop_gradient
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.rounding_sign_parts import imag, real, rint, sign
 from letir.ops.elementwise.ufuncs import (
     EXTREMUM_TERMS,
     arctan2,
     exp2,
-    imag,
     log_share,
     power_by_base,
     power_by_exponent,
-    real,
-    rint,
-    sign,
-    where,
 )
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose_join_split import normalize_axes

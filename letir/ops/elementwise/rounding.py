@@ -7,7 +7,8 @@ from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, TraceError
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import DISCRETE, FLAT, broadcast_tangent, define, unbroadcast
-from letir.ops.elementwise.ufuncs import imag, isfinite, real, where
+from letir.ops.elementwise.comparisons_and_where import isfinite, where
+from letir.ops.elementwise.rounding_sign_parts import imag, real
 from letir.ops.shape.shape_and_creation import as_size
 
 # ---- round ----

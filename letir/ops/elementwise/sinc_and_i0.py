@@ -15,7 +15,9 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import broadcast_tangent, composite, define, unbroadcast
-from letir.ops.elementwise.ufuncs import abs_, sin, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.rounding_sign_parts import abs_
+from letir.ops.elementwise.ufuncs import sin
 
 # ---- sinc ----
 

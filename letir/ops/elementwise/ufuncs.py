@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ops.as_numpy import arrays
 from letir.ops.define.records import (
     SAFE,
@@ -192,7 +192,7 @@ def log_share(g: Any, out: Value, x: Any, exponential: Callable) -> Value:
         return g * exponential(where(x == out, 0, x - out))
     most = float(min(np.finfo(x.dtype).max, np.finfo(out.dtype).max))
     x = x if x.type.weak else minimum(x, most)
-    return g * exponential(x - clip(out, -most, most))
+    return g * exponential(x - PRIMITIVES["clip"](out, -most, most))
 
 
 logaddexp = binary(

@@ -16,7 +16,7 @@ from letir.ast.types import PYTHON_NUMBERS, ArrayType, broadcast_shapes
 from letir.errors import DTypeError, ShapeError
 from letir.ops.as_numpy import arrays as numpy_forms
 from letir.ops.define.records import array_dtype, define, in_dtype_of_result, recast, unbroadcast
-from letir.ops.elementwise.ufuncs import equal, where
+from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.indexing.index_expressions import (
     fill_item,
     group_parts,

@@ -16,7 +16,7 @@ from letir.ast.types import ArrayType
 from letir.errors import GuardError, TraceError
 from letir.ops.define.batch_rules import composite_batch
 from letir.ops.define.records import DISCRETE, composite, decomposition, define, unbroadcast
-from letir.ops.elementwise.ufuncs import logical_not
+from letir.ops.elementwise.comparisons_and_where import logical_not
 from letir.ops.indexing.basic import assemble, index, index_add
 from letir.ops.indexing.index_expressions import spelled_item
 from letir.ops.reductions.reductions import any_

@@ -11,7 +11,8 @@ import numpy as np
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op
 from letir.ops.define.records import array_dtype, composite
-from letir.ops.elementwise.ufuncs import clip, equal, where
+from letir.ops.elementwise.clip import clip
+from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.indexing.index_expressions import item_along
 from letir.ops.reductions.reductions import reduced_axis
 from letir.ops.shape.shape_and_creation import as_size, reshape

@@ -21,7 +21,7 @@ from letir.ops.define.batch_rules import (
     shape_of,
 )
 from letir.ops.define.records import add_terms, broadcast_tangent, define, unbroadcast
-from letir.ops.elementwise.ufuncs import equal, where
+from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.indexing.basic import (
     added_aval,
     cotangent_of_written,

@@ -15,7 +15,8 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import MissingRule, ShapeError
 from letir.ops.define.records import add_terms, define, unbroadcast
-from letir.ops.elementwise.ufuncs import imag, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.rounding_sign_parts import imag
 from letir.ops.linalg.matmul_einsum import swap_last_axes
 from letir.ops.linalg.matrix_parts import (
     adjoint,

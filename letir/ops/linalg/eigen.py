@@ -16,7 +16,8 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType
 from letir.errors import DTypeError, GuardError, ShapeError, TraceError
 from letir.ops.define.records import add_terms, define, unbroadcast
-from letir.ops.elementwise.ufuncs import abs_, imag, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.rounding_sign_parts import abs_, imag
 from letir.ops.linalg.matrix_parts import (
     adjoint,
     columns_times,

@@ -23,7 +23,7 @@ from letir.ops.define.records import (
     takes_gradient,
     unbroadcast,
 )
-from letir.ops.elementwise.ufuncs import where
+from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.linalg.product_batching import batched_dot, batched_einsum, batched_matmul
 from letir.ops.reductions.cumulative import number_along
 from letir.ops.shape.shape_and_creation import broadcast_to

@@ -18,7 +18,8 @@ from letir.ops.define.batch_rules import (
     rank_of,
 )
 from letir.ops.define.records import add_terms, composite, define, unbroadcast
-from letir.ops.elementwise.ufuncs import log, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.ufuncs import log
 from letir.ops.linalg.matmul_einsum import swap_last_axes
 from letir.ops.linalg.matrix_parts import known_type, square_shape
 from letir.ops.shape.shape_and_creation import zeros_like

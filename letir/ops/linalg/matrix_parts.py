@@ -15,7 +15,8 @@ from letir.ast.builder import Value
 from letir.ast.types import ArrayType, broadcast_shapes
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op
-from letir.ops.elementwise.ufuncs import conj, real, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.rounding_sign_parts import conj, real
 from letir.ops.linalg.matmul_einsum import einsum, swap_last_axes
 from letir.ops.reductions.cumulative import number_along
 from letir.ops.shape.transpose_join_split import expand_dims

@@ -14,7 +14,9 @@ from letir.ast.builder import Value
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import composite, composite_rules, unbroadcast
-from letir.ops.elementwise.ufuncs import abs_, isnan, sqrt, where
+from letir.ops.elementwise.comparisons_and_where import isnan, where
+from letir.ops.elementwise.rounding_sign_parts import abs_
+from letir.ops.elementwise.ufuncs import sqrt
 from letir.ops.linalg.matrix_parts import conjugate, matrix_shape, real_part, stacked_rule
 from letir.ops.linalg.solve_inv_det import inv
 from letir.ops.linalg.svd import svdvals

@@ -17,7 +17,8 @@ from letir.ast.types import ArrayType
 from letir.errors import ShapeError
 from letir.ops.define.batch_rules import align_ranks, batch_first, emit_op, rank_of
 from letir.ops.define.records import add_terms, composite, define, unbroadcast
-from letir.ops.elementwise.ufuncs import imag, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.rounding_sign_parts import imag
 from letir.ops.linalg.matmul_einsum import outer_product, swap_last_axes
 from letir.ops.linalg.matrix_parts import (
     adjoint,

@@ -31,7 +31,8 @@ from letir.ops.define.records import (
     define,
     unbroadcast,
 )
-from letir.ops.elementwise.ufuncs import imag, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.rounding_sign_parts import imag
 from letir.ops.linalg.matmul_einsum import swap_last_axes
 from letir.ops.linalg.matrix_parts import (
     adjoint,

@@ -4,7 +4,7 @@ import math
 
 from letir.errors import ShapeError
 from letir.ops.define.records import composite
-from letir.ops.elementwise.ufuncs import less_equal, logical_and, where
+from letir.ops.elementwise.comparisons_and_where import less_equal, logical_and, where
 from letir.ops.linalg.matmul_einsum import matmul
 from letir.ops.nn.activations import softmax
 from letir.ops.reductions.cumulative import cumsum

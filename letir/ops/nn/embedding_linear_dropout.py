@@ -7,7 +7,8 @@ from letir.errors import DTypeError, ShapeError, TraceError
 from letir.ops.define.batch_rules import axes_rule
 from letir.ops.define.records import composite, composite_numerics
 from letir.ops.elementwise.casting import copy, stop_gradient
-from letir.ops.elementwise.ufuncs import exp, greater_equal, less, log, where
+from letir.ops.elementwise.comparisons_and_where import greater_equal, less, where
+from letir.ops.elementwise.ufuncs import exp, log
 from letir.ops.random.keys_and_draws import as_key, random_draw
 from letir.ops.reductions.reductions import max_, sum_
 

@@ -12,7 +12,7 @@ from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy.copied_functions import copied_function
 from letir.ops.define.batch_rules import batch_first, move_to_front, rank_of
 from letir.ops.define.records import composite, define, unbroadcast
-from letir.ops.elementwise.ufuncs import equal, where
+from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.nn.convolution import output_sizes
 from letir.ops.reductions.reductions import divide_by_count, max_, sum_
 from letir.ops.shape.shape_and_creation import ones_like

@@ -15,7 +15,8 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType, broadcast_shapes, number_dtype
 from letir.errors import DTypeError, ShapeError
 from letir.ops.define.records import composite, result_dtype
-from letir.ops.elementwise.ufuncs import less, log
+from letir.ops.elementwise.comparisons_and_where import less
+from letir.ops.elementwise.ufuncs import log
 from letir.ops.random.keys_and_draws import NO_ONNX, as_key, check_key, random_draw
 from letir.ops.reductions.reductions import argmax, reduced_shape
 from letir.ops.shape.shape_and_creation import Sizes, as_size, runtime_shape, shape_operands

@@ -4,7 +4,8 @@ from letir.ast.primitive import Primitive
 from letir.ops.as_numpy.random import gamma_draw
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.records import broadcast_tangent, define, recast, unbroadcast
-from letir.ops.elementwise.ufuncs import clip, where
+from letir.ops.elementwise.clip import clip
+from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.random.distributions import (
     cast_parameter,
     define_distribution,

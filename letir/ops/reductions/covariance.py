@@ -10,7 +10,8 @@ from letir.ast.builder import Value
 from letir.errors import ShapeError
 from letir.ops.define.records import composite
 from letir.ops.elementwise.casting import cast
-from letir.ops.elementwise.ufuncs import conj, maximum, real, sqrt
+from letir.ops.elementwise.rounding_sign_parts import conj, real
+from letir.ops.elementwise.ufuncs import maximum, sqrt
 from letir.ops.linalg.matmul_einsum import dot
 from letir.ops.reductions.reductions import mean, sum_
 from letir.ops.reductions.variance_and_average import drop_trailing_nones, keyword_call

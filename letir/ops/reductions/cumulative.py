@@ -13,7 +13,7 @@ from letir.ast.types import ArrayType
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import along_axis_rule
 from letir.ops.define.records import define, recast, unbroadcast
-from letir.ops.elementwise.ufuncs import real
+from letir.ops.elementwise.rounding_sign_parts import real
 from letir.ops.reductions.reductions import sum_dtype
 from letir.ops.shape.shape_and_creation import as_size, ones_like, reshape
 from letir.ops.shape.transpose_join_split import concatenate, flip, move_axes, normalize_axes

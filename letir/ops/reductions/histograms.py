@@ -17,7 +17,8 @@ from letir.errors import ShapeError
 from letir.ops.control_flow.loop_over_examples import LoopOverExamples
 from letir.ops.define.records import DISCRETE, composite, define
 from letir.ops.elementwise.casting import cast
-from letir.ops.elementwise.ufuncs import clip, where
+from letir.ops.elementwise.clip import clip
+from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.indexing.searchsorted import searchsorted
 from letir.ops.reductions.reductions import max_, min_, sum_
 from letir.ops.reductions.variance_and_average import drop_trailing_nones

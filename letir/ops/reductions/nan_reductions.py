@@ -13,7 +13,8 @@ import numpy as np
 from letir.ast.builder import Value
 from letir.ops.define.batch_rules import along_axis_rule, reduction_rule
 from letir.ops.define.records import composite, recast
-from letir.ops.elementwise.ufuncs import isnan, maximum, sqrt, where
+from letir.ops.elementwise.comparisons_and_where import isnan, where
+from letir.ops.elementwise.ufuncs import maximum, sqrt
 from letir.ops.reductions.cumulative import cumprod, cumsum
 from letir.ops.reductions.reductions import (
     any_,

@@ -17,7 +17,9 @@ from letir.ast.types import WEAK, ArrayType
 from letir.errors import DTypeError, MissingRule, ShapeError
 from letir.ops.define.records import composite, type_of_operand
 from letir.ops.elementwise.casting import cast
-from letir.ops.elementwise.ufuncs import ceil, floor, isnan, maximum, minimum, rint, where
+from letir.ops.elementwise.comparisons_and_where import isnan, where
+from letir.ops.elementwise.rounding_sign_parts import ceil, floor, rint
+from letir.ops.elementwise.ufuncs import maximum, minimum
 from letir.ops.indexing.sorting import argsort, sort
 from letir.ops.indexing.take import take_along_axis
 from letir.ops.reductions.cumulative import cumsum

@@ -18,7 +18,7 @@ from letir.errors import MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import arg_reduction_rule, reduction_rule
 from letir.ops.define.records import DISCRETE, define, recast, unbroadcast
-from letir.ops.elementwise.ufuncs import equal, where
+from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.shape.shape_and_creation import broadcast_to, ones_like, reshape, size
 from letir.ops.shape.transpose_join_split import (
     concatenate,

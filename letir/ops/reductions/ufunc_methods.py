@@ -37,7 +37,8 @@ from letir.ops.define.records import (
     recast,
     unbroadcast,
 )
-from letir.ops.elementwise.ufuncs import equal, exp, exp2, log_share, where
+from letir.ops.elementwise.comparisons_and_where import equal, where
+from letir.ops.elementwise.ufuncs import exp, exp2, log_share
 from letir.ops.indexing.index_expressions import check_bounds
 from letir.ops.reductions.reductions import (
     broadcast_back,

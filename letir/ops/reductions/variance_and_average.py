@@ -25,7 +25,9 @@ from letir.ops.define.batch_rules import (
 )
 from letir.ops.define.records import DISCRETE, composite, define, recast, unbroadcast
 from letir.ops.elementwise.casting import cast
-from letir.ops.elementwise.ufuncs import conj, maximum, real, sqrt, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.rounding_sign_parts import conj, real
+from letir.ops.elementwise.ufuncs import maximum, sqrt
 from letir.ops.reductions.reductions import (
     NO_VALUE,
     apply_mask,

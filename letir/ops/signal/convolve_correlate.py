@@ -19,7 +19,7 @@ from letir.ops.define.records import (
     takes_gradient,
     unbroadcast,
 )
-from letir.ops.elementwise.ufuncs import conj
+from letir.ops.elementwise.rounding_sign_parts import conj
 from letir.ops.linalg.matmul_einsum import einsum
 from letir.ops.shape.padding import pad
 from letir.ops.shape.shape_and_creation import reshape

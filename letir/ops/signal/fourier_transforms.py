@@ -17,7 +17,7 @@ from letir.ast.types import ArrayType
 from letir.errors import DTypeError, LetirError, MissingRule, ShapeError, TraceError
 from letir.ops.define.batch_rules import batch_first, emit_op, rank_of, shift_axes
 from letir.ops.define.records import define, unbroadcast
-from letir.ops.elementwise.ufuncs import conj, real
+from letir.ops.elementwise.rounding_sign_parts import conj, real
 from letir.ops.indexing.basic import assemble
 from letir.ops.shape.shape_and_creation import as_size
 from letir.ops.shape.transpose_join_split import int_or_tuple, normalize_axes

@@ -10,7 +10,8 @@ from letir.ast.builder import Value
 from letir.errors import ShapeError
 from letir.ops.define.records import composite, recast
 from letir.ops.elementwise.casting import cast
-from letir.ops.elementwise.ufuncs import clip, where
+from letir.ops.elementwise.clip import clip
+from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.indexing.searchsorted import searchsorted
 from letir.ops.indexing.sorting import argsort
 from letir.ops.reductions.variance_and_average import drop_trailing_nones

@@ -8,7 +8,7 @@ import math
 
 from letir.ast.primitive import Primitive
 from letir.errors import MissingRule
-from letir.ops.elementwise.ufuncs import sign
+from letir.ops.elementwise.rounding_sign_parts import sign
 from letir.ops.special.define import NO_FORM, special
 from letir.ops.special.special_functions import curve
 

@@ -14,7 +14,9 @@ import numpy as np
 
 from letir.ast.builder import Value
 from letir.ops.define.records import composite
-from letir.ops.elementwise.ufuncs import exp, expm1, floor, log, log1p, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.rounding_sign_parts import floor
+from letir.ops.elementwise.ufuncs import exp, expm1, log, log1p
 from letir.ops.special.define import NO_FORM, special
 from letir.ops.special.special_functions import (
     betainc,

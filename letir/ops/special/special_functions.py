@@ -15,7 +15,9 @@ from letir.ast.primitive import Primitive
 from letir.errors import MissingRule
 from letir.ops.define.batch_rules import pointwise_rule
 from letir.ops.define.records import define, recast, unbroadcast
-from letir.ops.elementwise.ufuncs import abs_, cos, exp, log, sin, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.rounding_sign_parts import abs_
+from letir.ops.elementwise.ufuncs import cos, exp, log, sin
 from letir.ops.special.define import NO_FORM, by_scipy, special, special_aval
 from letir.ops.special.gamma_gradient import gamma_slope
 

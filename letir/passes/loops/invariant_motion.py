@@ -19,7 +19,7 @@ from letir.ast.symbolic_sizes import has_static_shape
 from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, Ret
 from letir.ast.types import WEAK, ArrayType
 from letir.ops.control_flow.conditionals import cond
-from letir.ops.elementwise.ufuncs import less
+from letir.ops.elementwise.comparisons_and_where import less
 from letir.ops.shape.shape_and_creation import zeros
 from letir.passes.fusion.clustering import PARTS, bytes_of
 from letir.visitors.substitution import lambda_lift

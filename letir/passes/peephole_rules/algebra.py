@@ -13,28 +13,19 @@ import numpy as np
 from letir.ast.attrs import NO_ATTRS
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Local
+from letir.ops.elementwise.comparisons_and_where import bitwise_and, bitwise_or, bitwise_xor, invert
+from letir.ops.elementwise.rounding_sign_parts import abs_, ceil, conj, floor, rint, sign, trunc
 from letir.ops.elementwise.ufuncs import (
-    abs_,
     add,
-    bitwise_and,
-    bitwise_or,
-    bitwise_xor,
-    ceil,
-    conj,
     div,
-    floor,
     floor_divide,
-    invert,
     mul,
     neg,
     positive,
     power,
-    rint,
-    sign,
     sqrt,
     square,
     sub,
-    trunc,
 )
 from letir.passes.peephole_rules.value_facts import ValueFacts
 

@@ -13,7 +13,7 @@ from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Local
 from letir.ops.elementwise.casting import cast, copy
-from letir.ops.elementwise.ufuncs import real
+from letir.ops.elementwise.rounding_sign_parts import real
 from letir.ops.shape.shape_and_creation import broadcast_to, ravel, reshape, sum_to_size
 from letir.ops.shape.transpose_join_split import (
     expand_dims,

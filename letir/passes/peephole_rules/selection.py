@@ -9,7 +9,7 @@ from letir.ast.builder import freeze
 from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Arg, Bind, Const, Local
-from letir.ops.elementwise.ufuncs import (
+from letir.ops.elementwise.comparisons_and_where import (
     bitwise_and,
     bitwise_or,
     equal,
@@ -21,11 +21,10 @@ from letir.ops.elementwise.ufuncs import (
     logical_not,
     logical_or,
     logical_xor,
-    maximum,
-    minimum,
     not_equal,
     where,
 )
+from letir.ops.elementwise.ufuncs import maximum, minimum
 from letir.ops.indexing.basic import index
 from letir.ops.shape.shape_and_creation import constant, size
 from letir.passes.peephole_rules.algebra import drop_neutral, replace_operation

@@ -15,7 +15,7 @@ from attrs import define, field
 from letir.ast.primitive import Primitive
 from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ops.elementwise.casting import cast, copy
-from letir.ops.elementwise.ufuncs import where
+from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.linalg.matmul_einsum import dot, matmul
 from letir.ops.reductions.reductions import all_, any_, max_, min_, prod, sum_
 from letir.ops.shape.shape_and_creation import (

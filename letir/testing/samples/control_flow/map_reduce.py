@@ -5,7 +5,8 @@ import numpy as np
 from letir.ast.builder import LetBuilder
 from letir.ast.terms import Lambda
 from letir.ast.types import ArrayType
-from letir.ops.elementwise.ufuncs import maximum, sin, where
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.elementwise.ufuncs import maximum, sin
 from letir.testing.samples.sample import BLOCK, BOOLEANS, EMPTY, INTEGERS, X, Y, Z, of
 
 NUMBER, ROW, SQUARE = ArrayType(float), ArrayType(float, (3,)), ArrayType(float, (2, 2))

@@ -1,0 +1,117 @@
+"""Rounding, signs, absolute values, and the parts of complex numbers.
+
+For complex numbers the conventions are those of ``ufuncs``.
+"""
+
+import numpy as np
+
+from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.types import ArrayType
+from letir.ops.define.batch_rules import pointwise_rule
+from letir.ops.define.records import (
+    SAFE,
+    define,
+    elementwise,
+    piecewise_constant,
+    recast,
+    unbroadcast,
+)
+from letir.ops.elementwise.comparisons_and_where import where
+
+# ---- rounding, signs, complex parts ----
+
+floor = piecewise_constant("floor", np.floor, onnx="Floor", **SAFE)
+ceil = piecewise_constant("ceil", np.ceil, onnx="Ceil", **SAFE)
+trunc = piecewise_constant("trunc", np.trunc, **SAFE)
+rint = piecewise_constant("rint", np.rint, onnx="Round", **SAFE)
+
+
+def _sign_vjp(ct, y, x):
+    """Zero for a real x; for a complex one the part of ``ct`` perpendicular to x, over abs(x)."""
+    if x.type is not None and x.dtype.kind != "c":
+        return (None,)
+    return (unbroadcast(_sign_jvp((conj(ct),), y, x).conj(), x),)
+
+
+def _sign_jvp(tangents, y, x):
+    """i * y * imag(t * conj(y)) / abs(x), which is 0 for a real x."""
+    across = imag(tangents[0] * conj(y))  # moving along x leaves its sign unchanged
+    return 1j * y * (across / where(x == 0, 1, abs_(x))) if x.dtype.kind == "c" else None
+
+
+# z / abs(z) for complex z since NumPy 2:
+# https://numpy.org/doc/stable/reference/generated/numpy.sign.html
+sign = elementwise("sign", numpy=np.sign, vjp=_sign_vjp, jvp=_sign_jvp, onnx="Sign", **SAFE)
+
+
+def _abs_vjp(ct, y, x):
+    """ct times the conjugate of sign(x)."""
+    return (unbroadcast(ct * sign(x).conj(), x),)
+
+
+def _abs_jvp(tangents, y, x):
+    """The part of the tangent along ``sign(x)``."""
+    return recast(tangents[0] * sign(x).conj(), y.dtype)
+
+
+abs_ = elementwise("abs", numpy=np.absolute, vjp=_abs_vjp, jvp=_abs_jvp, onnx="Abs", **SAFE)
+
+
+conj: Primitive = elementwise(
+    "conj",
+    lambda g, y, x: conj(g),
+    numpy=np.conjugate,
+    never_fails="biuf",
+    odd_in=(0,),
+    cost="cheap",
+)
+
+
+def _part_aval(x):
+    """The real dtype of a part; the parts of a Python number are Python numbers."""
+    return ArrayType(np.empty(0, x.dtype).real.dtype, x.shape, x.weak)
+
+
+def _write_real(parent, new):
+    """Complex numbers of the new real part; the real part of a real array is the array itself."""
+    return PRIMITIVES["complex_of"](new, imag(parent)) if parent.dtype.kind == "c" else new
+
+
+def _write_imag(parent, new):
+    """Complex numbers of the new imaginary part."""
+    return PRIMITIVES["complex_of"](real(parent), new)
+
+
+real = define(
+    "real",
+    lambda xp, x: xp.real(x),
+    _part_aval,
+    vjp=lambda ct, y, x: (unbroadcast(ct, x) if x.dtype.kind != "c" else ct * (1 + 0j),),
+    jvp=lambda t, y, x: recast(t[0], y.dtype),
+    numpy=(np.real,),
+    batch=pointwise_rule("real"),
+    never_fails="biuf",
+    odd_in=(0,),
+    only_float_warnings=True,
+    memory="view",
+    cost="free",
+    views=lambda x: x is not None,
+    write_through=_write_real,
+)
+imag: Primitive = define(
+    "imag",
+    lambda xp, x: xp.imag(x),
+    _part_aval,
+    vjp=lambda ct, y, x: (None if x.dtype.kind != "c" else ct * -1j,),  # df/dx - i df/dy
+    jvp=lambda t, y, x: imag(t[0]),
+    numpy=(np.imag,),
+    batch=pointwise_rule("imag"),
+    never_fails="biuf",
+    odd_in=(0,),
+    only_float_warnings=True,
+    is_zero=lambda kind: kind is not None and kind.dtype.kind != "c",
+    memory="view",
+    cost="free",
+    views=lambda x: x is not None and x.dtype.kind == "c",
+    write_through=_write_imag,
+)
