@@ -4,6 +4,7 @@ import gc
 import inspect
 import os
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -26,6 +27,19 @@ def pytest_collection_finish(session):
     """Take the tests themselves, millions of objects, out of what the collector walks through."""
     gc.collect()
     gc.freeze()
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Say how many samples the laws of tests/each_sample.py checked, and how many they skipped."""
+    totals = Counter()
+    for reports in terminalreporter.stats.values():
+        for report in reports:
+            for name, value in getattr(report, "user_properties", ()):
+                if report.when == "call" and name in ("samples", "skipped samples"):
+                    totals[name] += value
+    if totals:
+        text = ", ".join(f"{count} {name}" for name, count in totals.items())
+        terminalreporter.write_line(f"laws over samples: {text}")
 
 
 def line_at_fault(program) -> int:

@@ -6,7 +6,7 @@ number of samples that were checked is a property of the report; conftest adds t
 
 import functools
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 
 import numpy as np
@@ -64,11 +64,17 @@ def check_each(law: str, cases: Iterable[tuple[Callable, Callable]]) -> tuple[in
     return count, skipped
 
 
-def each_sample(holds: Callable = every_sample, *, among: Callable = lambda op: True):
+def each_sample(
+    holds: Callable = every_sample,
+    *,
+    among: Callable = lambda op: True,
+    in_one_test: bool = False,
+):
     """Make a law ``law(op, sample)`` one test for each operation, over its samples.
 
     ``holds(op, sample)``: whether the law speaks of the sample; operations without any such sample
-    have no test. ``among(op)``: the same for whole operations.
+    have no test. ``among(op)``: the same for whole operations. ``in_one_test``: a law that is
+    checked quickly is one test for all operations.
     """
 
     def decorate(law: Callable) -> Callable:
@@ -79,20 +85,56 @@ def each_sample(holds: Callable = every_sample, *, among: Callable = lambda op: 
             if any(holds(PRIMITIVES[name], sample) for sample in samples)
         ]
 
-        @pytest.mark.parametrize("name", names)
-        def test(name, record_property):
-            cases = [
-                (partial(law, PRIMITIVES[name], sample), partial(described, name, i, sample))
-                for i, sample in samples_of(name, holds)
-            ]
-            count, skipped = check_each(law.__name__, cases)
-            record_property("samples", count - len(skipped))
-            if len(skipped) == count:
-                pytest.skip(skipped[0])
+        def cases_of(names: Iterable[str]) -> Iterator[tuple[Callable, Callable]]:
+            for name in names:
+                for i, sample in samples_of(name, holds):
+                    call = partial(law, PRIMITIVES[name], sample)
+                    yield call, partial(described, name, i, sample)
 
-        signature = inspect.signature(test)
-        functools.update_wrapper(test, law, updated=())  # reports show the place of the law
-        test.__signature__ = signature  # of the fixtures that are asked for
-        return test
+        if in_one_test:
+            return _test_over(law, partial(cases_of, names))
+        return _parametrized(law, names, lambda name: cases_of([name]))
 
     return decorate
+
+
+def each_of(names: Iterable[str]):
+    """Make a law ``law(name)`` one test, over all of these names."""
+    return lambda law: _test_over(law, lambda: [(partial(law, n), partial(str, n)) for n in names])
+
+
+def _test_over(law: Callable, cases: Callable) -> Callable:
+    """The test that a law holds for all ``cases()``."""
+
+    def test(record_property):
+        _checked(law, cases(), record_property)
+
+    return _named_like(law, test)
+
+
+def _parametrized(law: Callable, names: Iterable[str], cases_of: Callable) -> Callable:
+    """The test, for each name, that a law holds for all ``cases_of(name)``."""
+
+    @pytest.mark.parametrize("name", names)
+    def test(name, record_property):
+        _checked(law, cases_of(name), record_property)
+
+    return _named_like(law, test)
+
+
+def _checked(law: Callable, cases: Iterable, record_property: Callable) -> None:
+    """Check the cases, and put the numbers of those checked and skipped into the report."""
+    count, skipped = check_each(law.__name__, cases)
+    record_property("samples", count - len(skipped))
+    record_property("skipped samples", len(skipped))
+    if len(skipped) == count:
+        pytest.skip(skipped[0] if skipped else "there is no such sample")
+
+
+def _named_like(law: Callable, test: Callable) -> Callable:
+    """The test with the name, the place, the marks and the docstring of the law."""
+    signature, marks = inspect.signature(test), getattr(test, "pytestmark", [])
+    functools.update_wrapper(test, law, updated=())
+    test.pytestmark = [*marks, *getattr(law, "pytestmark", ())]
+    test.__signature__ = signature  # of the fixtures that are asked for
+    return test

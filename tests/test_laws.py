@@ -18,7 +18,7 @@ from letir.eval.evaluator import run_flat
 from letir.ops.control_flow.loop_analysis import has_fixed_shape
 from letir.testing import SAMPLES, Sample, applied, assert_close, assert_same, check_grads
 from letir.testing.gradient_checks import is_inexact
-from tests.each_sample import each_sample
+from tests.each_sample import each_of, each_sample, samples_of
 
 OWN = [name for name in PRIMITIVES if "." not in name]  # others are made by other tests
 NOT_ANALYTIC = {"abs", "sign", "real", "imag", "conj", "fftn", "ifftn", "irfftn"}
@@ -136,7 +136,7 @@ def test_every_rule_is_there_or_says_why_not():
 # ---- types ----
 
 
-@each_sample()
+@each_sample(in_one_test=True)
 def test_the_type_rule_says_what_is_computed(op, sample):
     """Of parameters, and of Python numbers in the bind."""
     for constants in (False, True):
@@ -216,7 +216,7 @@ def test_a_cotangent_has_the_dtype_and_shape_of_its_operand(op, sample):
         assert ct is None if not kind.inexact else (kind.dtype, kind.shape) == (ct.dtype, ct.shape)
 
 
-@each_sample(is_low)
+@each_sample(is_low, in_one_test=True)
 def test_derivatives_in_low_precision_stay_there(op, sample):
     program, args = applied(op, sample, constants=True)
     gradient = differentiate(program)
@@ -284,7 +284,7 @@ def test_a_missing_cotangent_is_a_zero_whatever_the_mask(op, sample):
         assert_close(expected, found, rtol=0, atol=0)  # zeros may differ in sign
 
 
-@each_sample(has_several_results)
+@each_sample(has_several_results, in_one_test=True)
 def test_without_any_cotangent_everything_is_undefined(op, sample):
     gradient = differentiate(applied(op, sample)[0])
 
@@ -313,7 +313,7 @@ def test_one_rule_is_specialized_anew_for_each_step_that_it_belongs_to():
 # ---- text and pickles ----
 
 
-@each_sample()
+@each_sample(in_one_test=True)
 def test_text_and_pickle_bring_the_program_back(op, sample):
     program, _ = applied(op, sample, constants=True)
 
@@ -346,23 +346,16 @@ def off_by_one_percent(rule):
     return wrong
 
 
-RULES = [
-    pytest.param(name, kind, mode, id=f"{name}-{kind}")
-    for name in OWN
-    if not PRIMITIVES[name].inlined  # what it stands for is differentiated in its place
-    for kind, mode in (("vjp", "rev"), ("jvp", "fwd"))
-    if type(getattr(PRIMITIVES[name], kind)) is not Absent
-    and any(is_smooth(PRIMITIVES[name], sample) for sample in SAMPLES.get(name, ()))
-]
-
-
-@pytest.mark.parametrize(("name", "kind", "mode"), RULES)
-def test_a_rule_that_is_wrong_by_one_percent_is_found(name, kind, mode):
+@each_of([name for name in OWN if not PRIMITIVES[name].inlined])
+def test_a_rule_that_is_wrong_by_one_percent_is_found(name):
+    """Of an inlined operation, what it stands for is differentiated in its place."""
     op = PRIMITIVES[name]
-    # saving, joint: a loop that becomes another one is differentiated by the rule of that
-    wrong = evolve(op, **{kind: off_by_one_percent(getattr(op, kind))}, saving=None, joint=None)
-
-    with pytest.raises(AssertionError, match=r"is wrong in \w+ mode, order 1\n"):
-        for sample in SAMPLES[name]:
-            if is_smooth(op, sample):
+    smooth = [sample for _, sample in samples_of(name, is_smooth)]
+    for kind, mode in (("vjp", "rev"), ("jvp", "fwd")):
+        if not smooth or type(getattr(op, kind)) is Absent:
+            continue
+        # saving, joint: a loop that becomes another one is differentiated by the rule of that
+        wrong = evolve(op, **{kind: off_by_one_percent(getattr(op, kind))}, saving=None, joint=None)
+        with pytest.raises(AssertionError, match=r"is wrong in \w+ mode, order 1\n"):
+            for sample in smooth:
                 check_grads(*applied(wrong, sample), order=1, modes=(mode,))

@@ -11,6 +11,7 @@ from letir.ast.types import Undef
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_close, assert_same
+from tests.each_sample import each_of
 from tests.eval.stand_in import LACKING, ON_HOST
 
 try:
@@ -32,7 +33,7 @@ def on_device(value):
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-@pytest.mark.parametrize("name", [n for n in SAMPLES if n not in (*LACKING, *ON_HOST)])
+@each_of([n for n in SAMPLES if n not in (*LACKING, *ON_HOST)])
 def test_every_operation_gives_on_the_device_what_it_gives_on_the_host(name):
     for sample in SAMPLES[name]:
         f, args = applied(PRIMITIVES[name], sample)

@@ -13,6 +13,7 @@ import letir.numpy as lnp
 from letir.errors import LetirError
 from letir.testing import assert_same
 from letir.testing.calls.support import public_functions
+from tests.each_sample import each_of
 
 PAIRS = {
     "numbers": [(np.float64(1.5), np.float64(2.5)), (np.float64(0.3), np.float64(-0.4))],
@@ -58,14 +59,12 @@ def check(f, name: str, first: tuple, second: tuple) -> None:
 
 
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kind", PAIRS)
-@pytest.mark.parametrize("name", NAMES)
-def test_a_list_is_refused_or_the_result_is_right(name, kind):
+@each_of(NAMES)
+def test_a_list_is_refused_or_the_result_is_right(name):
     """[B2]"""
-    first, second = PAIRS[kind]
-    if name in BY_CHANCE | ONE_ARRAY | TEXTS or not takes_a_list(name, first):
-        return
-
-    for namespace in (np, lnp):
-        with contextlib.suppress(LetirError, TypeError, ValueError, IndexError):
-            check(called(namespace, name), name, first, second)
+    for first, second in PAIRS.values():
+        if name in BY_CHANCE | ONE_ARRAY | TEXTS or not takes_a_list(name, first):
+            continue
+        for namespace in (np, lnp):
+            with contextlib.suppress(LetirError, TypeError, ValueError, IndexError):
+                check(called(namespace, name), name, first, second)

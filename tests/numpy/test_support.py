@@ -11,6 +11,7 @@ import pytest
 from letir.testing.calls import CALLS
 from letir.testing.calls.support import NONE, YES, public_functions, support_of
 from letir.tracing.checks.unsupported import refusal_reason
+from tests.each_sample import each_of
 
 ROOT = Path(__file__).parent.parent.parent
 PAGE = runpy.run_path(str(ROOT / "docs" / "make_numpy.py"))
@@ -18,7 +19,7 @@ PUBLIC = list(public_functions())
 found = functools.cache(support_of)
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@each_of(PUBLIC)
 def test_a_public_function_is_recorded_or_refused_with_a_reason(name):
     assert name in CALLS, f"add a call of numpy.{name} to letir/testing/calls"
     is_recorded = found(name).is_recorded
@@ -26,7 +27,7 @@ def test_a_public_function_is_recorded_or_refused_with_a_reason(name):
     assert is_recorded or refusal_reason(operator.attrgetter(name)(np)), found(name).namespace
 
 
-@pytest.mark.parametrize("name", PUBLIC)
+@each_of(PUBLIC)
 def test_a_derivative_is_right_or_there_is_none(name):
     support = found(name)
 

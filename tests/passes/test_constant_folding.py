@@ -13,6 +13,7 @@ from letir.ast.text.parser import parse
 from letir.passes import constant_propagation, dead_code
 from letir.passes.constant_folding import is_foldable
 from letir.testing import SAMPLES, applied, assert_same, programs
+from tests.each_sample import each_of
 
 
 def names(f) -> list[str]:
@@ -191,7 +192,7 @@ def test_constants_in_bodies_are_computed():
     assert names(dead_code(bodies[0])) == ["constant", "mul"]
 
 
-@pytest.mark.parametrize("name", sorted(n for n in SAMPLES if is_foldable(PRIMITIVES[n])))
+@each_of(sorted(n for n in SAMPLES if is_foldable(PRIMITIVES[n])))
 @pytest.mark.filterwarnings("error")
 def test_what_is_computed_early_is_what_a_run_gives(name):
     for sample in SAMPLES[name]:

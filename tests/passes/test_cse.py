@@ -15,6 +15,7 @@ from letir.passes import common_subexpressions, constant_pooling, dead_code
 from letir.passes.cse import merge_equal_binds
 from letir.passes.memory.aliases import may_share
 from letir.testing import SAMPLES, assert_same, programs
+from tests.each_sample import each_of
 
 # ---- common subexpressions ----
 
@@ -280,7 +281,7 @@ def test_both_results_are_copies_of_a_constant():
 # ---- what shares memory ----
 
 
-@pytest.mark.parametrize("name", sorted(SAMPLES))
+@each_of(sorted(SAMPLES))
 def test_what_is_said_to_share_nothing_does_not(name):
     record = PRIMITIVES[name]
     if may_share(record):

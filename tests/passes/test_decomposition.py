@@ -1,7 +1,6 @@
 """decompose and decompose_addmm: composites as what they stand for."""
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, given, settings
 
 import letir as lt
@@ -13,6 +12,7 @@ from letir.passes import decompose, decompose_addmm
 from letir.testing import assert_close, assert_same, programs
 from letir.testing.samples import SAMPLES
 from letir.testing.samples.sample import applied
+from tests.each_sample import each_of
 from tests.passes.exactness import assert_unchanged, gradient_of, ops, row_of
 
 load_all()
@@ -27,7 +27,7 @@ def deeply(fn):
     return decompose(fn, keep_rules=False)
 
 
-@pytest.mark.parametrize("name", COMPOSITES)
+@each_of(COMPOSITES)
 def test_what_is_computed_by_its_parts_gives_the_same_bits(name):
     """[B4]."""
     for sample in SAMPLES[name]:
@@ -37,7 +37,7 @@ def test_what_is_computed_by_its_parts_gives_the_same_bits(name):
         assert_unchanged(deeply, fn, *args)
 
 
-@pytest.mark.parametrize("name", COMPOSITES)
+@each_of(COMPOSITES)
 def test_no_composite_is_left_where_all_are_wanted(name):
     for sample in SAMPLES[name]:
         fn, _ = applied(PRIMITIVES[name], sample)

@@ -20,8 +20,9 @@ from letir.ast.types import ArrayType, Undef
 from letir.errors import GuardError
 from letir.eval.evaluator import root, run_flat
 from letir.plan.plan import Plan, plan_of
-from letir.testing import SAMPLES, applied, assert_same
+from letir.testing import applied, assert_same
 from letir.testing.strategies import programs
+from tests.each_sample import each_sample
 from tests.eval.stand_in import DeviceArray, DeviceModule, modules, moved
 from tests.eval.test_memory_checks import UPDATES, filled, filled_in_columns, read_and_filled
 
@@ -52,11 +53,10 @@ def owner(results, args, result) -> int:
 
 
 @pytest.mark.filterwarnings("ignore:.*:RuntimeWarning")
-@pytest.mark.parametrize("name", SAMPLES)
-def test_every_operation_gives_what_run_forward_gives(name):
-    for sample in SAMPLES[name]:
-        for constants in (False, True):
-            check_plan(*applied(PRIMITIVES[name], sample, constants=constants))
+@each_sample(in_one_test=True)
+def test_every_operation_gives_what_run_forward_gives(op, sample):
+    for constants in (False, True):
+        check_plan(*applied(op, sample, constants=constants))
 
 
 @given(programs())

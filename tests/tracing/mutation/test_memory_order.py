@@ -12,6 +12,7 @@ from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_same
 from letir.tracing.mutation.memory_order import IN_C_ORDER, KEEP, NEW
 from letir.tracing.mutation.views import PUTS
+from tests.each_sample import each_of
 
 X = np.arange(16.0).reshape(4, 4) + 0.5
 ORDERS = {"C": X, "F": np.asfortranarray(X), "strided": np.repeat(X, 2, axis=1)[:, ::2]}
@@ -106,7 +107,7 @@ def is_new(name: str) -> bool:
     )
 
 
-@pytest.mark.parametrize("name", [name for name in SAMPLES if is_new(name)])
+@each_of([name for name in SAMPLES if is_new(name)])
 def test_new_arrays_lie_in_c_order(name):
     for sample in SAMPLES[name]:
         fn, values = applied(PRIMITIVES[name], sample)

@@ -13,6 +13,7 @@ from letir.ast.primitive import PRIMITIVES
 from letir.eval.evaluator import compute
 from letir.testing import SAMPLES, assert_same
 from letir.tracing.mutation.views import PUTS
+from tests.each_sample import each_of
 
 # Operations that no function of NumPy gives as a view: steps of gradients, those that hand on what
 # a rule of the user's gets, and some that only letir has.
@@ -25,7 +26,7 @@ OWN |= {"associative_scan", "reduce_by_index", "scatter"}
 OWN |= {"histogram", "histogramdd"}
 
 
-@pytest.mark.parametrize("name", sorted(SAMPLES.keys() - OWN))
+@each_of(sorted(SAMPLES.keys() - OWN))
 def test_an_operation_that_may_give_a_view_is_known_to(name):
     """[B6] Else a write to the one would not be seen by the other."""
     op = PRIMITIVES[name]
