@@ -18,7 +18,12 @@ from letir.errors import LetirError, MissingRule
 
 @frozen
 class Absent:
-    """A missing rule with the reason. ``final``: the rule cannot exist."""
+    """A missing rule with the reason. ``final``: the rule cannot exist.
+
+    >>> from letir.extend import PRIMITIVES
+    >>> PRIMITIVES["argmax"].vjp.reason
+    'the result is not floating, so there is nothing to differentiate'
+    """
 
     reason: str
     final: bool

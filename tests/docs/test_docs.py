@@ -1,6 +1,8 @@
 """The pages are true: their examples run, their outputs are real, their links lead somewhere."""
 
+import inspect
 import math
+import operator
 import re
 import runpy
 from collections import Counter
@@ -64,6 +66,15 @@ def test_the_reference_of_public_names_is_up_to_date():
     assert set(API["FOLDER"].glob("*.md")) == set(pages) - {API["INDEX"]}
     for path, text in pages.items():
         assert text == path.read_text(encoding="utf-8"), path.name
+
+
+@pytest.mark.parametrize("name", [*dir(lt), *(f"extend.{name}" for name in lt.extend.__all__)])
+def test_a_public_function_or_class_has_an_example(name):
+    """Doctest runs it."""
+    value = operator.attrgetter(name)(lt)
+
+    if not inspect.ismodule(value) and (callable(value) or inspect.isclass(value)):
+        assert ">>> " in inspect.getdoc(value)
 
 
 def test_every_operation_is_on_its_page():

@@ -22,6 +22,12 @@ class Sample:
     """Operands (arrays, scalars, Python numbers, None, ``Undef``) and attributes of one operation.
 
     ``rough``: the derivative need not agree with differences, at a tie or by the op's purpose.
+
+    >>> from letir.extend import PRIMITIVES
+    >>> sample = Sample((np.ones((2, 3)),), {"axis": 0})
+    >>> program, args = applied(PRIMITIVES["sum"], sample)
+    >>> program(*args)
+    array([2., 2., 2.])
     """
 
     args: tuple
