@@ -85,15 +85,17 @@ OPERATIONS = {  # module: the operations that it defines
     "reductions.nan_reductions": """
         nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar
     """,
+    "reductions.product": "prod",
     "reductions.quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
-    "reductions.reductions": "all any argmax argmin max mean min prod sum",
+    "reductions.reductions": "all any argmax argmin max mean min sum",
     "reductions.ufunc_methods": "linear_recurrence ufunc_accumulate ufunc_reduce ufunc_reduceat",
     "reductions.variance_and_average": "average count_nonzero ptp std var",
+    "shape.eye_and_arange": "arange eye",
     "shape.linspace": "geomspace linspace logspace",
     "shape.padding": "pad",
     "shape.repeat_and_diagonal": "diagflat diagonal repeat roll tile trace tril triu",
     "shape.shape_and_creation": """
-        arange broadcast_to constant eye full ones ravel reshape size sum_to_size zeros
+        broadcast_to constant full ones ravel reshape size sum_to_size zeros
     """,
     "shape.sliding_windows": "sliding_window_view",
     "shape.transpose_join_split": "concatenate expand_dims flip split squeeze stack transpose",
@@ -164,8 +166,9 @@ FUNCTIONS = {  # module: the NumPy and SciPy functions that they record
     "reductions.nan_reductions": """
         nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod nanstd nansum nanvar
     """,
+    "reductions.product": "prod",
     "reductions.quantiles": "median nanmedian nanpercentile nanquantile percentile quantile",
-    "reductions.reductions": "all amax amin any argmax argmin max mean min prod sum",
+    "reductions.reductions": "all amax amin any argmax argmin max mean min sum",
     "reductions.variance_and_average": "count_nonzero ptp std var",
     "shape.linspace": "geomspace linspace logspace",
     "shape.padding": "pad",

@@ -41,7 +41,8 @@ from letir.ops.elementwise.ufuncs import (
     square,
     sub,
 )
-from letir.ops.reductions.reductions import all_, any_, argmax, argmin, max_, mean, min_, prod, sum_
+from letir.ops.reductions.product import prod
+from letir.ops.reductions.reductions import all_, any_, argmax, argmin, max_, mean, min_, sum_
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import (
     concatenate,

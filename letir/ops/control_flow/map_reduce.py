@@ -30,7 +30,8 @@ from letir.ops.define.batch_rules import composite_batch
 from letir.ops.define.records import composite_numerics, composite_rules, decomposition, define
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.reductions.cumulative import cumsum
-from letir.ops.reductions.reductions import max_, min_, prod, sum_
+from letir.ops.reductions.product import prod
+from letir.ops.reductions.reductions import max_, min_, sum_
 from letir.ops.reductions.ufunc_methods import ufunc_accumulate, ufunc_reduce
 from letir.ops.shape.shape_and_creation import constant, zeros_like
 from letir.ops.shape.transpose_join_split import flip

@@ -68,16 +68,12 @@ def result_dtype(*types: ArrayType) -> np.dtype:
 
 
 def array_dtype(*types: ArrayType) -> np.dtype:
-    """The dtype that NumPy promotes arrays to, for functions that turn Python numbers into
-    arrays.
-    """
+    """The dtype that NumPy promotes arrays to, in functions that make arrays of numbers."""
     return np.result_type(*[kind.dtype for kind in types])
 
 
 def ufunc_aval(ufunc: np.ufunc) -> Callable:
-    """The type rule of a ufunc: the dtype from NumPy's own resolution, the shape by
-    broadcasting.
-    """
+    """The type rule of a ufunc: NumPy's own dtype resolution, and the broadcast shape."""
 
     def aval(*types, **_):
         try:
@@ -150,9 +146,7 @@ def takes_gradient(arg: Any) -> bool:
 
 
 def unbroadcast(ct: Value | None, arg: Any) -> Value | None:
-    """``ct`` summed and cast to the type of the operand ``arg``; None if ``arg`` takes no
-    cotangent.
-    """
+    """``ct`` summed and cast to the type of ``arg``; None if ``arg`` takes no cotangent."""
     if ct is None or not takes_gradient(arg):
         return None
     kind = arg.type
@@ -243,9 +237,7 @@ def elementwise(
 
 
 def unary(name: str, derivative: Callable, **fields: Any) -> Primitive:
-    """Register an elementwise function of one array by its ``derivative(y, x)``, ``y`` the
-    result.
-    """
+    """Register an elementwise function of one array; ``derivative(y, x)`` has the result ``y``."""
     return elementwise(name, lambda g, y, x: g * derivative(y, x), **fields)
 
 

@@ -22,7 +22,8 @@ from letir.ops.elementwise.ufuncs import exp, log, log1p, logaddexp, maximum, sq
 from letir.ops.nn.activations import real_type_rule, relu
 from letir.ops.nn.embedding_linear_dropout import log_softmax
 from letir.ops.reductions.reductions import max_, mean, sum_
-from letir.ops.shape.shape_and_creation import arange, reshape
+from letir.ops.shape.eye_and_arange import arange
+from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import expand_dims
 
 _FLOAT64 = np.dtype("float64")

@@ -16,6 +16,7 @@ from letir.ops.define.records import composite, recast
 from letir.ops.elementwise.comparisons_and_where import isnan, where
 from letir.ops.elementwise.ufuncs import maximum, sqrt
 from letir.ops.reductions.cumulative import cumprod, cumsum
+from letir.ops.reductions.product import prod
 from letir.ops.reductions.reductions import (
     any_,
     define_arg_reduction,
@@ -26,7 +27,6 @@ from letir.ops.reductions.reductions import (
     mean_prepare,
     min_,
     numpy_keywords,
-    prod,
     reduced_axis,
     reduction_prepare,
     sum_,

@@ -1,32 +1,28 @@
-"""Reductions: sum, prod, mean, max, min, any, all, argmax, argmin.
+"""Reductions: sum, mean, max, min, any, all, argmax, argmin. See ``product.py`` for prod.
 
 All take NumPy's ``axis`` (None, an int or a tuple), ``keepdims``, ``dtype``, ``initial`` and, as an
 operand, the mask ``where``. Axes stay as the user wrote them, negative ones too, so that programs
 do not depend on ranks.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from letir.ast.builder import Value
-from letir.ast.primitive import Primitive
+from letir.ast.primitive import PRIMITIVES, Primitive
 from letir.ast.types import ArrayType
-from letir.errors import MissingRule, ShapeError
+from letir.errors import ShapeError
 from letir.ops.as_numpy import arrays
 from letir.ops.define.batch_rules import arg_reduction_rule, reduction_rule
 from letir.ops.define.records import DISCRETE, define, recast, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import equal, where
-from letir.ops.shape.shape_and_creation import broadcast_to, ones_like, reshape, size
+from letir.ops.shape.shape_and_creation import broadcast_to, size
 from letir.ops.shape.transpose_join_split import (
-    concatenate,
     expand_dims,
     int_or_tuple,
-    move_axes,
     normalize_axes,
-    stack,
 )
 
 
@@ -139,10 +135,12 @@ def no_gradient(mask: tuple) -> tuple:
     return (None,) * len(mask)
 
 
-# ---- sum, mean, prod ----
+# ---- sum and mean ----
 
 
-def _sum_aval(x, *mask, axis, dtype, keepdims, initial=None):
+def sum_aval(
+    x: ArrayType, *mask: ArrayType, axis: Any, dtype: Any, keepdims: bool, initial: Any = None
+) -> ArrayType:
     """The result's type, in the widened dtype unless ``dtype`` is given."""
     return ArrayType(dtype or sum_dtype(x.dtype), reduced_shape(x.shape, axis, keepdims))
 
@@ -159,7 +157,7 @@ sum_: Primitive = define(
     lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.sum(
         x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, dtype=dtype, initial=initial)
     ),
-    _sum_aval,
+    sum_aval,
     vjp=_sum_vjp,
     jvp=lambda t, y, x, *mask, initial, **attrs: sum_(  # initial is a constant
         t[0], where=mask[0] if mask else True, **attrs
@@ -196,7 +194,9 @@ def count_elements(y: Value, x: Value, mask: tuple, axis: Any, keepdims: bool) -
         return sum_(broadcast_to(mask[0], x), axis=axis, keepdims=keepdims)
     if x.type is not None and y.type is not None and type(x.size) is int:
         return x.size // y.size if y.size else 1  # an empty result: nothing is divided
-    return prod(size(x)) // prod(size(y))  # unknown shapes: computed when the program runs
+    return PRIMITIVES["prod"](size(x)) // PRIMITIVES["prod"](
+        size(y)
+    )  # unknown shapes: computed when the program runs
 
 
 def _mean_vjp(ct, y, x, *mask, axis, dtype, keepdims):
@@ -234,86 +234,6 @@ mean: Primitive = define(
     cost="moderate",
 )
 
-
-def _factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
-    """(the product, the product of all other factors) for each element along the reduced axes,
-    which are flattened to one last axis.
-
-    A tree of pairwise products, up and down again: right where factors are zero, unlike y / x, and
-    log2(n) deep.
-    """
-    if x.type is None:
-        raise MissingRule(
-            "prod: its derivative needs the shape of its operand; retype the program first"
-        )
-    x = where(mask[0], x, 1) if mask else x  # masked elements are not factors
-    axes = range(x.ndim) if axis is None else normalize_axes(axis, x.ndim)
-    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
-    n = math.prod(x.shape[i] for i in axes)
-    level = reshape(move_axes(x, tuple(sorted(axes)), tuple(range(-len(axes), 0))), (*kept, n))
-    levels = []
-    while level.shape[-1] > 1:
-        if level.shape[-1] % 2:
-            level = concatenate([level, ones_like(level[..., :1])], axis=-1)
-        levels.append((level[..., 0::2], level[..., 1::2]))
-        level = levels[-1][0] * levels[-1][1]
-    total, others = level, ones_like(level) * (1 if initial is None else initial)
-    for left, right in reversed(levels):
-        others = others[..., : left.shape[-1]]  # drop the 1 that made the level above even
-        others = reshape(
-            stack([others * right, others * left], axis=-1), (*kept, 2 * left.shape[-1])
-        )
-    return total, others[..., :n]
-
-
-def _others_like(x: Value, mask, axis, initial) -> Value:
-    """The product of all other factors for each element, in the shape of ``x``."""
-    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
-    _, others = _factors(x, mask, axis, initial)
-    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
-    apart = reshape(others, (*kept, *[x.shape[i] for i in axes]))
-    return move_axes(apart, tuple(range(-len(axes), 0)), axes)
-
-
-def _in_dtype_of(y: Value, x: Value) -> Value:
-    """``x`` in the dtype of ``y``, in which it is multiplied; its real part if that is real."""
-    return x if y.type is None or x.type is None else recast(x, y.dtype)
-
-
-def _prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
-    """The cotangent times the product of all other factors."""
-    others = _others_like(_in_dtype_of(y, x), mask, axis, initial)
-    return unbroadcast(
-        apply_mask(broadcast_back(ct, x, axis, keepdims) * others, mask), x
-    ), *no_gradient(mask)
-
-
-def _prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
-    """The sum of each tangent times the product of all other factors."""
-    others = _others_like(_in_dtype_of(y, x), mask, axis, initial)
-    each = apply_mask(_in_dtype_of(y, tangents[0]) * others, mask)
-    return recast(sum_(each, axis=axis, keepdims=keepdims), y.dtype)
-
-
-prod = define(
-    "prod",
-    lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.prod(
-        x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, dtype=dtype, initial=initial)
-    ),
-    _sum_aval,
-    vjp=_prod_vjp,
-    jvp=_prod_jvp,
-    prepare=reduction_prepare,
-    numpy=(np.prod,),
-    batch=reduction_rule("prod"),
-    onnx="ReduceProd",
-    source=arrays.masked_reduction,
-    linear_in=(),
-    only_float_warnings=True,
-    order="all",
-    cost="moderate",
-    out_takes_part=True,
-)
 
 # ---- extrema ----
 

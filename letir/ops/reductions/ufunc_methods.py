@@ -40,13 +40,13 @@ from letir.ops.define.records import (
 from letir.ops.elementwise.comparisons_and_where import equal, where
 from letir.ops.elementwise.ufuncs import exp, exp2, log_share
 from letir.ops.indexing.index_expressions import check_bounds
+from letir.ops.reductions.product import prod
 from letir.ops.reductions.reductions import (
     broadcast_back,
     max_,
     min_,
     no_gradient,
     numpy_keywords,
-    prod,
     reduced_shape,
     sum_,
 )

@@ -1,5 +1,5 @@
 """Operations on shapes, and operations that create arrays: size, sum_to_size, broadcast_to,
-reshape, ravel, zeros, ones, full, eye, arange, constant.
+reshape, ravel, zeros, ones, full, constant.
 
 A shape is an attribute where it is known, else an operand: the 1-d int64 array that ``size``
 computes. Derivative rules give the shape of another value by passing that value.
@@ -30,7 +30,7 @@ from letir.ops.shape.shape_batching import (
     sum_to_size_batch,
 )
 
-_NO_OPERAND = never("it has no floating operand")
+NO_OPERAND = never("it has no floating operand")
 
 # ---- size, and how a shape is given ----
 
@@ -297,8 +297,8 @@ zeros = define(
     "zeros",
     lambda xp, *sizes, shape, dtype: xp.zeros(runtime_shape(shape, sizes), dtype),
     _created_aval,
-    vjp=_NO_OPERAND,
-    jvp=_NO_OPERAND,
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
     batch=NO_BATCHED_SIZE,
     prepare=_created_prepare,
     source=arrays.creation_call("np.zeros"),
@@ -313,8 +313,8 @@ ones = define(
     "ones",
     lambda xp, *sizes, shape, dtype: xp.ones(runtime_shape(shape, sizes), dtype),
     _created_aval,
-    vjp=_NO_OPERAND,
-    jvp=_NO_OPERAND,
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
     batch=NO_BATCHED_SIZE,
     prepare=_created_prepare,
     source=arrays.creation_call("np.ones"),
@@ -358,57 +358,6 @@ full = define(
     cost="free",
     no_float_errors=True,
 )
-eye = define(
-    "eye",
-    lambda xp, *, n, m, k, dtype: xp.eye(n, m, k, dtype),
-    lambda *, n, m, k, dtype: ArrayType(dtype, (n, m)),
-    vjp=_NO_OPERAND,
-    jvp=_NO_OPERAND,
-    batch=NO_BATCHED_OPERAND,
-    prepare=lambda n, m=None, k=0, dtype=float, **_: (
-        (),
-        {
-            "n": as_size(n),
-            "m": as_size(n if m is None else m),
-            "k": as_size(k),
-            "dtype": number_dtype(dtype),
-        },
-    ),
-    source=arrays.eye,
-    only_float_warnings=True,
-    order="C",
-    cost="free",
-    no_float_errors=True,
-)
-
-
-def _arange_prepare(start, stop=None, step=1, dtype=None, **_):
-    """np.arange, where a single bound is the stop."""
-    start, stop = (0, start) if stop is None else (start, stop)
-    dtype = np.arange(start, start, step).dtype if dtype is None else number_dtype(dtype)  # empty
-    return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
-
-
-def _arange_aval(*, start, stop, step, dtype):
-    """One axis with as many elements as there are steps before the stop."""
-    # the formula of https://numpy.org/doc/stable/reference/generated/numpy.arange.html
-    return ArrayType(dtype, (max(math.ceil((stop - start) / step), 0),))
-
-
-arange = define(
-    "arange",
-    lambda xp, *, start, stop, step, dtype: xp.arange(start, stop, step, dtype),
-    _arange_aval,
-    vjp=_NO_OPERAND,
-    jvp=_NO_OPERAND,
-    batch=NO_BATCHED_OPERAND,
-    prepare=_arange_prepare,
-    source=arrays.arange,
-    only_float_warnings=True,
-    order="C",
-    cost="free",
-    no_float_errors=True,
-)
 
 
 def zeros_like(x: Value) -> Value:
@@ -432,8 +381,8 @@ constant = define(
     # no copy: the value is frozen, and the evaluator copies results that share its memory
     lambda xp, *, value: value if xp is np else xp.asarray(value),
     lambda *, value: ArrayType(value.dtype, value.shape),
-    vjp=_NO_OPERAND,
-    jvp=_NO_OPERAND,
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
     batch=NO_BATCHED_OPERAND,
     onnx="Constant",
     source=arrays.constant,

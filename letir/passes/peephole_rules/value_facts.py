@@ -17,17 +17,10 @@ from letir.ast.terms import Arg, Bind, Const, Lambda, Local
 from letir.ops.elementwise.casting import cast, copy
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.linalg.matmul_einsum import dot, matmul
-from letir.ops.reductions.reductions import all_, any_, max_, min_, prod, sum_
-from letir.ops.shape.shape_and_creation import (
-    arange,
-    broadcast_to,
-    constant,
-    eye,
-    full,
-    ones,
-    reshape,
-    zeros,
-)
+from letir.ops.reductions.product import prod
+from letir.ops.reductions.reductions import all_, any_, max_, min_, sum_
+from letir.ops.shape.eye_and_arange import arange, eye
+from letir.ops.shape.shape_and_creation import broadcast_to, constant, full, ones, reshape, zeros
 from letir.ops.shape.transpose_join_split import (
     concatenate,
     expand_dims,

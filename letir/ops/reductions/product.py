@@ -1,0 +1,109 @@
+"""The product along axes: prod, whose derivative needs the product of all other factors."""
+
+import math
+
+import numpy as np
+
+from letir.ast.builder import Value
+from letir.errors import MissingRule
+from letir.ops.as_numpy import arrays
+from letir.ops.define.batch_rules import reduction_rule
+from letir.ops.define.records import define, recast, unbroadcast
+from letir.ops.elementwise.comparisons_and_where import where
+from letir.ops.reductions.reductions import (
+    sum_aval,
+    apply_mask,
+    broadcast_back,
+    no_gradient,
+    numpy_keywords,
+    reduction_prepare,
+    sum_,
+)
+from letir.ops.shape.shape_and_creation import ones_like, reshape
+from letir.ops.shape.transpose_join_split import (
+    concatenate,
+    move_axes,
+    normalize_axes,
+    stack,
+)
+
+
+def _factors(x: Value, mask: tuple, axis, initial) -> tuple[Value, Value]:
+    """(the product, the product of all other factors) for each element along the reduced axes,
+    which are flattened to one last axis.
+
+    A tree of pairwise products, up and down again: right where factors are zero, unlike y / x, and
+    log2(n) deep.
+    """
+    if x.type is None:
+        raise MissingRule(
+            "prod: its derivative needs the shape of its operand; retype the program first"
+        )
+    x = where(mask[0], x, 1) if mask else x  # masked elements are not factors
+    axes = range(x.ndim) if axis is None else normalize_axes(axis, x.ndim)
+    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    n = math.prod(x.shape[i] for i in axes)
+    level = reshape(move_axes(x, tuple(sorted(axes)), tuple(range(-len(axes), 0))), (*kept, n))
+    levels = []
+    while level.shape[-1] > 1:
+        if level.shape[-1] % 2:
+            level = concatenate([level, ones_like(level[..., :1])], axis=-1)
+        levels.append((level[..., 0::2], level[..., 1::2]))
+        level = levels[-1][0] * levels[-1][1]
+    total, others = level, ones_like(level) * (1 if initial is None else initial)
+    for left, right in reversed(levels):
+        others = others[..., : left.shape[-1]]  # drop the 1 that made the level above even
+        others = reshape(
+            stack([others * right, others * left], axis=-1), (*kept, 2 * left.shape[-1])
+        )
+    return total, others[..., :n]
+
+
+def _others_like(x: Value, mask, axis, initial) -> Value:
+    """The product of all other factors for each element, in the shape of ``x``."""
+    axes = tuple(range(x.ndim)) if axis is None else tuple(sorted(normalize_axes(axis, x.ndim)))
+    _, others = _factors(x, mask, axis, initial)
+    kept = tuple(n for i, n in enumerate(x.shape) if i not in axes)
+    apart = reshape(others, (*kept, *[x.shape[i] for i in axes]))
+    return move_axes(apart, tuple(range(-len(axes), 0)), axes)
+
+
+def _in_dtype_of(y: Value, x: Value) -> Value:
+    """``x`` in the dtype of ``y``, in which it is multiplied; its real part if that is real."""
+    return x if y.type is None or x.type is None else recast(x, y.dtype)
+
+
+def _prod_vjp(ct, y, x, *mask, axis, dtype, keepdims, initial):
+    """The cotangent times the product of all other factors."""
+    others = _others_like(_in_dtype_of(y, x), mask, axis, initial)
+    return unbroadcast(
+        apply_mask(broadcast_back(ct, x, axis, keepdims) * others, mask), x
+    ), *no_gradient(mask)
+
+
+def _prod_jvp(tangents, y, x, *mask, axis, dtype, keepdims, initial):
+    """The sum of each tangent times the product of all other factors."""
+    others = _others_like(_in_dtype_of(y, x), mask, axis, initial)
+    each = apply_mask(_in_dtype_of(y, tangents[0]) * others, mask)
+    return recast(sum_(each, axis=axis, keepdims=keepdims), y.dtype)
+
+
+prod = define(
+    "prod",
+    lambda xp, x, *mask, axis=None, dtype=None, keepdims=False, initial=None: xp.prod(
+        x, axis=axis, keepdims=keepdims, **numpy_keywords(mask, dtype=dtype, initial=initial)
+    ),
+    sum_aval,
+    vjp=_prod_vjp,
+    jvp=_prod_jvp,
+    prepare=reduction_prepare,
+    numpy=(np.prod,),
+    batch=reduction_rule("prod"),
+    onnx="ReduceProd",
+    source=arrays.masked_reduction,
+    linear_in=(),
+    only_float_warnings=True,
+    order="all",
+    cost="moderate",
+    out_takes_part=True,
+)

@@ -1,0 +1,65 @@
+"""Arrays created from numbers, without operands: eye, arange."""
+
+import math
+
+import numpy as np
+
+from letir.ast.types import ArrayType, number_dtype
+from letir.ops.as_numpy import arrays
+from letir.ops.define.records import define
+from letir.ops.shape.shape_and_creation import NO_OPERAND, as_size
+from letir.ops.shape.shape_batching import (
+    NO_BATCHED_OPERAND,
+)
+
+eye = define(
+    "eye",
+    lambda xp, *, n, m, k, dtype: xp.eye(n, m, k, dtype),
+    lambda *, n, m, k, dtype: ArrayType(dtype, (n, m)),
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    batch=NO_BATCHED_OPERAND,
+    prepare=lambda n, m=None, k=0, dtype=float, **_: (
+        (),
+        {
+            "n": as_size(n),
+            "m": as_size(n if m is None else m),
+            "k": as_size(k),
+            "dtype": number_dtype(dtype),
+        },
+    ),
+    source=arrays.eye,
+    only_float_warnings=True,
+    order="C",
+    cost="free",
+    no_float_errors=True,
+)
+
+
+def _arange_prepare(start, stop=None, step=1, dtype=None, **_):
+    """np.arange, where a single bound is the stop."""
+    start, stop = (0, start) if stop is None else (start, stop)
+    dtype = np.arange(start, start, step).dtype if dtype is None else number_dtype(dtype)  # empty
+    return (), {"start": start, "stop": stop, "step": step, "dtype": dtype}
+
+
+def _arange_aval(*, start, stop, step, dtype):
+    """One axis with as many elements as there are steps before the stop."""
+    # the formula of https://numpy.org/doc/stable/reference/generated/numpy.arange.html
+    return ArrayType(dtype, (max(math.ceil((stop - start) / step), 0),))
+
+
+arange = define(
+    "arange",
+    lambda xp, *, start, stop, step, dtype: xp.arange(start, stop, step, dtype),
+    _arange_aval,
+    vjp=NO_OPERAND,
+    jvp=NO_OPERAND,
+    batch=NO_BATCHED_OPERAND,
+    prepare=_arange_prepare,
+    source=arrays.arange,
+    only_float_warnings=True,
+    order="C",
+    cost="free",
+    no_float_errors=True,
+)
