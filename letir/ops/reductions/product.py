@@ -11,13 +11,13 @@ from letir.ops.define.batch_rules import reduction_rule
 from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.reductions.reductions import (
-    sum_aval,
     apply_mask,
     broadcast_back,
     no_gradient,
     numpy_keywords,
     reduction_prepare,
     sum_,
+    sum_aval,
 )
 from letir.ops.shape.shape_and_creation import ones_like, reshape
 from letir.ops.shape.transpose_join_split import (
