@@ -212,9 +212,7 @@ class Primitive:
     is_differentiable: bool = field(init=False)  # in reverse mode, now or in a later version
 
     def __attrs_post_init__(self):
-        self.attrs = _keywords(self.attributes or self.impl)
-        is_complete = id(Required) not in map(id, self.attrs.values())  # not ==: of arrays too
-        self.default_attrs = Attrs(self.attrs) if is_complete else None
+        self.set_attrs(_keywords(self.attributes or self.impl))
         self.is_differentiable = not is_final(self.vjp)
         if self.memory is None:
             is_open = "." in self.name or (self.holds_lambdas and self.decompose is None)
@@ -223,6 +221,12 @@ class Primitive:
             self.order = "all"
         if type(self.numpy) is tuple:
             self.numpy = dict.fromkeys(self.numpy, self.prepare)
+
+    def set_attrs(self, defaults: dict[str, Any]) -> None:
+        """Let these be the attributes and their defaults, ``Required`` where there is none."""
+        self.attrs = defaults
+        is_complete = id(Required) not in map(id, defaults.values())  # not ==: of arrays too
+        self.default_attrs = Attrs(defaults) if is_complete else None
 
     def __call__(self, *args, **kwargs):
         """Record the operation if an operand is traced or a Value, compute it if all are arrays.

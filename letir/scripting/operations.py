@@ -66,7 +66,7 @@ def script_op(
         results=operation.results if operation.n_outs > 1 else None,
         **({"vjp": operation.vjp, "batch": operation.batch} if operation.has_backward else {}),
     )
-    record.attrs = operation.attrs()  # the script says them, not the signature of decompose
+    record.set_attrs(operation.attrs())  # the script says them, not the signature of decompose
     PRIMITIVES[name] = record
     return record
 
