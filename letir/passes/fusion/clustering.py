@@ -9,15 +9,18 @@ arise. Two open clusters that a bind reads become one. What that means for memor
 from attrs import define, field
 
 from letir.ast.liveness import has_effect
+from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size
-from letir.passes.memory.aliases import VIEWS
 
 _NOMINAL = 1024  # stands for a size that is known by name only
 _UNKNOWN = 8 * _NOMINAL**2  # bytes of a value of unknown type
 _SMALL = 1 << 16  # bytes that are of no account, for all that comes between binds of one cluster
-PARTS = VIEWS | {"index", "split", "real", "imag"}  # results may show the memory of the operand
-WEIGHTLESS = PARTS | {"constant"}  # they allocate nothing
+
+
+def is_weightless(op: Primitive) -> bool:
+    """Whether an operation allocates nothing."""
+    return op.memory == "view" or op.role == "constant"
 
 
 def bytes_of(kind: ArrayType | None) -> int:
@@ -123,7 +126,9 @@ class Grouping:
                 if type(arg) is Local:
                     left[arg] = left.get(arg, 0) + 1
                     last[roots.get(arg, arg)] = position
-            if type(bind) is Bind and bind.op.name in PARTS and type(bind.args[0]) is Local:
+            # also where `views` says no: the results may be new, then
+            is_part = type(bind) is Bind and bind.op.memory == "view"
+            if is_part and type(bind.args[0]) is Local:
                 root = roots.get(bind.args[0], bind.args[0])
                 for binder in bind.binders:
                     roots[binder] = root
@@ -180,7 +185,7 @@ class Grouping:
             for cluster in self.open:
                 cluster.is_open = False
             self.open.clear()
-        if bind.op.name not in WEIGHTLESS:
+        if not is_weightless(bind.op):
             for binder in bind.binders:
                 self.clock += self.nbytes[binder.type]
 

@@ -14,7 +14,7 @@ from letir.ast.liveness import live_binds
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret
 from letir.ops.autodiff.checkpoint_and_custom_jvp import fit_body
 from letir.ops.elementwise.fused import fused
-from letir.passes.fusion.clustering import WEIGHTLESS, Cluster, Grouping, bytes_of, elements_of
+from letir.passes.fusion.clustering import Cluster, Grouping, bytes_of, elements_of, is_weightless
 from letir.passes.peephole_rules.split_hoisting import splits_first
 from letir.passes.type_propagation import throughout_fitting
 
@@ -83,7 +83,7 @@ class _Fuser:
             cluster = of[position]
             if cluster is None:
                 self.units.append(bind)
-                if bind.op.name in WEIGHTLESS:
+                if is_weightless(bind.op):
                     self.move(bind)
             elif position == cluster.members[-1]:
                 self.units.append(cluster)

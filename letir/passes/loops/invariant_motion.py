@@ -21,7 +21,7 @@ from letir.ast.types import WEAK, ArrayType
 from letir.ops.control_flow.conditionals import cond
 from letir.ops.elementwise.comparisons_and_where import less
 from letir.ops.shape.shape_and_creation import zeros
-from letir.passes.fusion.clustering import PARTS, bytes_of
+from letir.passes.fusion.clustering import bytes_of
 from letir.visitors.substitution import lambda_lift
 from letir.visitors.usedef import use_counts
 
@@ -200,7 +200,7 @@ class _Invariants:
     def decide(self, bind: Bind, read: set[Local]) -> None:
         """Move a bind, unless its results are too large to be kept, or cost nothing to make."""
         results = [binder for binder in bind.binders if binder in read]
-        size = 0 if bind.op.name in PARTS else sum([bytes_of(r.type) for r in results])
+        size = 0 if bind.op.memory == "view" else sum([bytes_of(r.type) for r in results])
         is_needed = not self.needed.isdisjoint(bind.binders)
         if results and _is_work(bind) and size <= self.room:
             self.room -= size
@@ -286,9 +286,14 @@ def _inside_of(loop: Loop, body: Lambda, is_certain: bool, room: int) -> _Invari
 
 def _costs_more_than_test(binds: Sequence[Bind]) -> bool:
     """Whether computing these in every step costs more than asking once."""
-    if len(binds) >= _FEW or not all(b.op.elementwise or b.op.name in PARTS for b in binds):
+    if len(binds) >= _FEW or not all(map(_is_small_work, binds)):
         return True
     return any(bytes_of(binder.type) >= _LITTLE for bind in binds for binder in bind.binders)
+
+
+def _is_small_work(bind: Bind) -> bool:
+    """Whether a bind is one pass over its operands, or a view."""
+    return bind.op.elementwise or bind.op.memory == "view"
 
 
 def _may_be_zeros(local: Local) -> bool:

@@ -1,15 +1,10 @@
-"""Which operations may give memory of their operands: what a pass asks before it lets one value
-stand for another.
-
-Here by name, as most of these are loaded on use; ``letir.passes.peephole_rules.value_facts`` says
-more of the few that
-``peephole`` rewrites. A law over all samples keeps the list complete.
+"""Which values of a program may share memory: what a pass asks before it lets one value stand for
+another. A law over all samples keeps what records say of it true.
 
 Passes that look at how long values live: copy_outliving_views.
 """
 
 from collections import Counter
-from functools import cache
 from operator import attrgetter
 
 from letir.ast.builder import LetBuilder
@@ -17,24 +12,19 @@ from letir.ast.primitive import Primitive
 from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ops.elementwise.casting import copy
-from letir.ops.indexing.basic import index
-
-SHARING = """
-    real imag stop_gradient sum_to_size broadcast_to reshape ravel transpose expand_dims
-    squeeze flip split index einsum autograd_add instantiate diagonal sliding_window_view
-    matrix_power diff barrier write_back weaken when_defined grad_of custom_vjp custom_jvp
-    histogram histogram2d histogramdd multi_dot trace nan_to_num unwrap unstack nonzero
-    unravel_index map reduce associative_scan reduce_by_index
-"""
-_SHARING = frozenset(SHARING.split())
 
 
-@cache
 def may_share(op: Primitive) -> bool:
     """Whether a result of ``op`` may share memory with an operand, or with another result."""
-    if op.name in _SHARING or "." in op.name:  # of a user's nothing is known
-        return True
-    return op.holds_lambdas and op.decompose is None
+    return op.memory != "new"
+
+
+def is_view(bind: Bind) -> bool:
+    """Whether the results share memory with the first operand, as far as records say."""
+    op, args = bind.op, bind.args
+    if op.memory != "view" or type(args[0]) is not Local:
+        return False
+    return op.views is None or op.views(*[arg.type for arg in args], **bind.attrs)
 
 
 def shown_locals(fn: Lambda) -> set[Local]:
@@ -74,7 +64,6 @@ def updated_locals(fn: Lambda) -> set[Local]:
     return found
 
 
-VIEWS = frozenset(["reshape", "transpose", "expand_dims", "squeeze", "flip", "broadcast_to"])
 _SMALL = 2  # a part of at most a half is copied, so that the whole need not be
 
 
@@ -128,22 +117,17 @@ def _outliving_parts(fn: Lambda) -> set[Local]:
         if bind.op.update is not None and last.get(first) == i and first in mine:
             later = [view for view in views.pop(first, ()) if last.get(view, 0) > i]
             marked.update([view for view in later if _is_copy_cheaper(view, first)])
-        if is_view(bind):
+        if bind.op.results is None and is_view(bind):
             root = roots[bind.binders[0]] = roots.get(first, first)
             views.setdefault(root, []).append(bind.binders[0])
-        elif bind.op.name != "constant":
+        elif bind.op.role != "constant":
             mine.update(bind.binders)
     return marked
 
 
-def is_view(bind: Bind) -> bool:
-    """Whether the result may share memory with the first operand."""
-    if bind.op is index:
-        return len(bind.args) == 1 and bind.binders[0].type is not None
-    return bind.op.name in VIEWS and type(bind.args[0]) is Local
-
-
 def _is_copy_cheaper(part: Local, whole: Local) -> bool:
     """Whether copying a part is cheaper than copying the whole."""
-    sizes = [0 if x.type is None else x.type.size for x in (part, whole)]
+    if None in (part.type, whole.type):
+        return False
+    sizes = part.type.size, whole.type.size
     return is_static_shape(sizes) and sizes[0] * _SMALL <= sizes[1]

@@ -9,9 +9,7 @@ from attrs import define, field
 
 from letir.ast.bodies import map_bodies
 from letir.ast.terms import Bind, Lambda, Local, substitute_args
-from letir.ops.effects.writes_to_arguments import write_back
 from letir.ops.elementwise.casting import copy
-from letir.ops.shape.shape_and_creation import constant, sum_to_size
 from letir.passes.memory.aliases import may_share
 
 
@@ -40,14 +38,14 @@ def in_place_check(fn: Lambda) -> Lambda:
 
 
 def _copy_needed_operands(fn: Lambda) -> Lambda:
-    if not any(bind.op.update is not None or bind.op is write_back for bind in fn.binds):
+    if not any(bind.op.update is not None or bind.op.role == "write_back" for bind in fn.binds):
         return fn
     memory = _Memory(fn)
     binds: list[Bind] = []
     names: dict[Local, Local] = {}
     for i, bind in enumerate(fn.binds):
         args = substitute_args(bind.args, names)
-        if bind.op is write_back:
+        if bind.op.role == "write_back":
             for local in memory.read_later(bind.args[0], i):
                 binds.append(copy_bind(names.get(local, local), bind))
                 names[local] = binds[-1].binders[0]
@@ -67,10 +65,10 @@ def copy_bind(local: Local, bind: Bind) -> Bind:
 
 def shares_memory(bind: Bind) -> bool:
     """Whether a result may share memory with an operand, from here on."""
-    if bind.op is sum_to_size:  # a sum is new, and so nearly all are
+    if bind.op.memory == "if_same_shape":
         kinds = [local.type for local in (bind.args[0], bind.binders[0])]
         return None in kinds or kinds[0].shape == kinds[1].shape
-    return bind.op is not write_back and may_share(bind.op)
+    return bind.op.role != "write_back" and may_share(bind.op)
 
 
 @define(eq=False)
@@ -92,7 +90,7 @@ class _Memory:
         for i, term in enumerate((*self.fn.binds, self.fn.ret)):
             for local in term.locals():
                 self.last[self.root(local)] = i
-        self.fixed = {self.root(b.binders[0]) for b in self.fn.binds if b.op is constant}
+        self.fixed = {self.root(b.binders[0]) for b in self.fn.binds if b.op.role == "constant"}
 
     def root(self, local: Local) -> Local:
         """The local that stands for all that may share memory with this one."""
