@@ -115,6 +115,7 @@ class Primitive:
     # joint(tangents, *args, transform, **attrs) gives (results, tangents) by one operation that
     # stands in the place of this one
     joint: Callable | None = None
+    rule_reads_numbers: bool = False  # the rules are simpler for known numbers among the operands
 
     # ---- batching ----
     batch: Callable | Absent = NO_BATCH  # see letir.transforms.batching
@@ -129,11 +130,15 @@ class Primitive:
     # ---- facts ----
     # what part the operation plays in the language, for passes that treat that part in a special
     # way: "constant", "guard", "write_back", "barrier", "fused", "subgraph", or a step of gradient
-    # programs, "grad_of", "when_defined", "autograd_add", "instantiate"; or "index", x[item]
+    # programs, "grad_of", "when_defined", "autograd_add", "instantiate"; or it is "index", x[item],
+    # or "fold_in", which makes a random key of a key and a number
     role: str | None = None
     elementwise: bool = False  # each element of the result comes of those in its place
     effect: bool = False  # is kept alive, and in order
     random: bool = False  # draws numbers: two such binds are never merged
+    # of what draws: which operand is the random key that it uses up; None: it draws the numbers of
+    # another bind again, on purpose
+    key_operand: int | None = 0
     reads_sizes_only: bool = False  # the result depends on the shapes of operands, not on elements
     commutative: bool = False  # op(x, y) and op(y, x) are the same bits
     exact: bool = False  # rounds correctly: the bits do not depend on how operands lie in memory

@@ -17,7 +17,7 @@ from letir.ast.bodies import holds_arrays
 from letir.ast.bounded_cache import BoundedCache
 from letir.ast.builder import result_types
 from letir.ast.derivative_types import type_carries_derivative
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Const, Local
 from letir.ast.types import WEAK, ArrayType
 from letir.eager.compiled_rules import kernel, straight_line
@@ -30,7 +30,6 @@ forms = BoundedCache(1 << 14)
 known_form = forms.get  # bound once, as all below, which makes look-ups as fast as a dict's
 _array_types = BoundedCache(1 << 14)  # (dtype, shape) -> ArrayType
 _known_type = _array_types.get
-POWER = PRIMITIVES["power"]
 _DEVICE = "device"  # a key of ``forms`` once no form in it computes with NumPy's own ufunc
 BY_VALUE = object()  # replaces a form that depends on the numbers among the operands as well
 
@@ -137,7 +136,7 @@ def looks_at_numbers(op: Primitive) -> bool:
 
     The rule of ``power`` is simpler for a known exponent, and rules of users may read numbers.
     """
-    return op is POWER or "." in op.name
+    return op.rule_reads_numbers or "." in op.name
 
 
 def kind_of(operand, by_value: bool = False):

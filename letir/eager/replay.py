@@ -9,7 +9,7 @@ from letir.eval.arguments import checked_arguments
 from letir.eval.array_modules import array_module, type_of
 from letir.eval.evaluator import Environment, Evaluator, compute
 from letir.eval.memory_checks import check_writable
-from letir.ops.effects.writes_to_arguments import changed_params, write_back
+from letir.ops.effects.writes_to_arguments import changed_params
 
 
 def replayed(f: Lambda, leaves: list) -> tuple:
@@ -44,7 +44,7 @@ def _bind_by_bind(f: Lambda, leaves: list) -> tuple:
 
 def one_bind(bind: Bind, operands: list):
     """The results of one bind, recorded if an operand is a Variable; ``operands`` is emptied."""
-    if bind.op is write_back and isinstance(operands[0], Value):
+    if bind.op.role == "write_back" and isinstance(operands[0], Value):
         x, new = operands
         operands.clear()
         return x.replace(new if isinstance(new, Value) else as_variable(new))

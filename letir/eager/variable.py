@@ -333,7 +333,7 @@ class Variable(ArrayValue):
         for operand in operands:
             if isinstance(operand, Variable) and may_share(self.array, operand.array):
                 # index arrays copy; a write into a plain item x[i] can be recorded for x
-                is_plain = form.op.name == "index" and len(form.bind.args) == 1
+                is_plain = form.op.role == "index" and len(form.bind.args) == 1
                 add_view(self, operand, form.attrs["item"] if is_plain else None)
                 return
 

@@ -11,8 +11,6 @@ from attrs import define, field
 from letir.ast.bodies import bodies_of
 from letir.ast.liveness import has_effect
 from letir.ast.terms import Bind, Lambda
-from letir.ops.autodiff.gradient_steps import guard
-from letir.ops.effects.writes_to_arguments import guard_order
 
 
 @define(eq=False)
@@ -25,7 +23,8 @@ class EffectLog:
 
 def is_guard(bind: Bind) -> bool:
     """Whether a bind, or a bind in its bodies, is a guard."""
-    return bind.op in (guard, guard_order) or any(body.memo(_guarded) for body in bodies_of(bind))
+    is_one = bind.op.role in ("guard", "guard_order")
+    return is_one or any(body.memo(_guarded) for body in bodies_of(bind))
 
 
 def _guarded(body: Lambda) -> bool:

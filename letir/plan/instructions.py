@@ -21,7 +21,6 @@ from letir.ast.terms import NO_TYPE, Arg, Bind, Const, Lambda, Local, substitute
 from letir.errors import DTypeError
 from letir.eval.memory_checks import updated
 from letir.ops.define.records import promotion_type
-from letir.ops.elementwise.fused import fused
 from letir.plan.effect_log import logged
 
 
@@ -31,14 +30,14 @@ def spliced(fn: Lambda) -> tuple[Lambda, dict]:
 
     Origins: {index: ((body, bind of the body), (fn, the group's bind))}, innermost first.
     """
-    if not any(bind.op is fused for bind in fn.binds):
+    if not any(bind.op.role == "fused" for bind in fn.binds):
         return fn, {}
     binds: list[Bind] = []
     names: dict[Local, Arg] = {}  # the results of groups, by their binders
     origins: dict[int, tuple] = {}
     for bind in fn.binds:
         args = substitute_args(bind.args, names)
-        if bind.op is not fused:
+        if bind.op.role != "fused":
             binds.append(bind.with_args(args))
             continue
         body, origin = bind.attrs["body"], (fn, bind)

@@ -11,7 +11,6 @@ from attrs import define
 
 from letir.ast.gc_pause import paused_gc
 from letir.ast.terms import Bind, Lambda, Local
-from letir.ops.shape.shape_and_creation import constant
 from letir.plan.effect_log import before_guards
 from letir.plan.instructions import (
     in_donated,
@@ -64,7 +63,7 @@ def laid_out(fn: Lambda, xp, call: Callable, donated: tuple = ()) -> Table:
         layout.log = layout.new(None)
     with paused_gc():
         for n, bind in enumerate(program.binds):
-            if bind.op is constant and xp is np:
+            if bind.op.role == "constant" and xp is np:
                 layout.place_constant(bind)
             else:
                 layout.place(bind, origins.get(n, bind) if origins else bind, n in effects)

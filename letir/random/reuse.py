@@ -8,9 +8,6 @@ from letir.ast.attrs import token
 from letir.ast.bodies import all_bodies
 from letir.ast.terms import Bind, Lambda, Local
 
-_NOT_FIRST = {"dropout": 1}  # where the key stands; first in all other operations
-_REDRAWN = "random_draw"  # what rules record: the same numbers, on purpose
-
 
 @frozen
 class Reuse:
@@ -55,10 +52,10 @@ def _reused_in_body(fn: Lambda) -> list[Reuse]:
             source = same.get(bind.args[0], bind.args[0])
             known = first.setdefault((source, made), bind.binders[0])
             same[bind.binders[0]] = known
-            if bind.op.name == "index":
+            if bind.op.role == "index":
                 whole[known] = source
-        elif bind.op.random and bind.op.name != _REDRAWN:
-            key = bind.args[_NOT_FIRST.get(bind.op.name, 0)]
+        elif bind.op.random and bind.op.key_operand is not None:
+            key = bind.args[bind.op.key_operand]
             if type(key) is Local:
                 uses.setdefault(same.get(key, key), []).append(bind)
     found = []
@@ -73,12 +70,12 @@ def _derivation_of(bind: Bind) -> tuple | None:
     """How ``bind`` makes a key of one key: which row, or which number; None if it does not."""
     if not bind.args or type(bind.args[0]) is not Local:
         return None
-    if bind.op.name == "index" and len(bind.args) == 1:
+    if bind.op.role == "index" and len(bind.args) == 1:
         item, kind = bind.attrs["item"], bind.args[0].type
         if type(item) is int and item < 0 and kind is not None and type(kind.shape[0]) is int:
             item += kind.shape[0]
         return "index", token(item)
-    if bind.op.name == "random_fold_in":
+    if bind.op.role == "fold_in":
         data: Any = bind.args[1]
         return "fold_in", data if type(data) is Local else token(data.value)
     return None

@@ -26,7 +26,7 @@ from letir.ops.autodiff.checkpoint_and_custom_jvp import attrs_without_effects
 from letir.ops.effects.writes_to_arguments import changed_params
 from letir.tracing.checks.symbolic_size_reads import unwatch_size_reads, watch_size_reads
 from letir.tracing.mutation.mutated_arguments import ChangesArguments
-from letir.tracing.mutation.views import PUTS, note_view
+from letir.tracing.mutation.views import note_view
 from letir.tracing.numpy_protocols.errstate_regions import current_state, in_error_state, is_silent
 from letir.tracing.operands import captured_array, check_array_type, refuse_traced_list
 from letir.tracing.source_locations import at_user, error_at_user_line, user_place
@@ -106,7 +106,8 @@ class Trace(ChangesArguments, LetBuilder):
         active = ACTIVE.get()
         if active is not self:
             return _apply_elsewhere(self, active, op, operands, attrs)
-        if current_state() is not self.error_state and not is_silent(op) and op.name not in PUTS:
+        shows_memory = op.write_through is not None  # writes have to know of it
+        if current_state() is not self.error_state and not (shows_memory or is_silent(op)):
             return in_error_state(self, op, operands, attrs)
         tracer = self.make_tracer
         args = tuple(
@@ -116,7 +117,7 @@ class Trace(ChangesArguments, LetBuilder):
         source, name = user_place(3)
         types = tuple(map(_type_of, args))
         found = known_types((op, types) if attrs is NO_ATTRS else (op, types, attrs.token))
-        if found is None or op.results is not None or op.name in PUTS:
+        if found is None or op.results is not None or shows_memory:
             self.source = source
             return self._apply(op, tuple(operands), args, attrs, name)
         # the way of nearly all operations, without a call that it does not need: see benchmarks,
@@ -132,7 +133,7 @@ class Trace(ChangesArguments, LetBuilder):
         """``apply`` for an operation on new types, of several results, or whose result is a
         view.
         """
-        if op.name == "write_back":  # an inlined program changes its argument: here, and so now
+        if op.role == "write_back":  # an inlined program changes its argument: here, and so now
             if not isinstance(operands[0], Value):
                 raise error_at_user_line(
                     TraceError(
@@ -144,10 +145,10 @@ class Trace(ChangesArguments, LetBuilder):
             return operands[0].written_back(operands[1])
         binders = self.emit(op, args, attrs)
         # without results it is an effect, which the replay has; a guard looks at once
-        is_computed = self.mode is EAGER and (binders or op.name == "guard")
+        is_computed = self.mode is EAGER and (binders or op.role == "guard")
         values = self.computed(op, operands, attrs) if is_computed else (ABSENT,) * len(binders)
         out = tuple([self.make_tracer(self, b, v) for b, v in zip(binders, values, strict=True)])
-        if op.name in PUTS:
+        if op.write_through is not None:
             for place, tracer in enumerate(out):
                 note_view(tracer, op, operands, attrs, place)
         if op.results is not None:

@@ -360,7 +360,7 @@ def _is_same_part(new: Tracer, whole: Tracer, name: str) -> bool:
     return (
         type(view) is not Memory
         and view is not None
-        and (view.parent is whole and view.op is PRIMITIVES[name])
+        and (view.parent is whole and getattr(np, name) in getattr(view.op, "numpy", ()))
     )
 
 

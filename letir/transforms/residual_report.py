@@ -17,7 +17,6 @@ from letir.ast.terms import Bind, Lambda, Local, Ret, Source
 from letir.ast.text.printer import Printer
 from letir.ast.types import ArrayType, Size
 from letir.errors import LetirError
-from letir.ops.autodiff.gradient_steps import grad_of
 from letir.transforms.program_call import called
 
 _MOST = 4  # rules, operations and places that one line of the table names
@@ -255,7 +254,7 @@ def _steps_reading(plain: Halves) -> tuple[dict, dict]:
     readers: dict[Local, dict] = {}
     at_line: dict = {}
     for step in plain.linear:
-        if step.op is grad_of:
+        if step.op.role == "grad_of":
             name, line = step.attrs["op"].name, step.source
             at_line.setdefault(line, {})[name] = None
             for local in step.locals():

@@ -5,34 +5,15 @@
 """
 
 from letir.ast.bodies import bodies_of
-from letir.ast.primitive import PRIMITIVES, Primitive
+from letir.ast.primitive import Primitive
 from letir.ast.terms import Bind, Lambda, Local
 from letir.ast.types import ArrayType, Size
-from letir.ops.autodiff.gradient_steps import grad_of, when_defined
 from letir.ops.define.records import decomposition
+from letir.passes.memory import aliases
 
 FREE, CHEAP, MODERATE, DEAR = range(4)  # the grades; None: it is never computed again
 _NOMINAL = 1024  # stands for a size that is known by name only, and for the sides of unknown arrays
-
-# Views of an operand, and arrays that are made of nothing.
-_VIEWS = "transpose expand_dims squeeze reshape broadcast_to split stop_gradient barrier real imag"
-_MADE = "constant zeros ones full eye arange size weaken"
-# One pass over the operands, of a few instructions an element.
-_SIMPLE = """
-    add sub mul div neg positive conj maximum minimum square reciprocal sqrt abs sign
-    floor ceil trunc rint
-    equal not_equal less less_equal greater greater_equal logical_and logical_or logical_xor
-    logical_not bitwise_and bitwise_or bitwise_xor invert isnan isinf isfinite where clip cast copy
-    instantiate autograd_add
-"""
-# One pass or a few: sums of elements, elements in other places.
-_PASSES = """
-    sum_to_size sum mean prod max min any all argmax argmin cumsum flip concatenate stack pad
-    index index_set index_add assemble
-"""
-GRADES = dict.fromkeys((_VIEWS + " " + _MADE).split(), FREE)
-GRADES |= dict.fromkeys(_SIMPLE.split(), CHEAP) | dict.fromkeys(_PASSES.split(), MODERATE)
-_VIEW_OPS = frozenset(_VIEWS.split())
+GRADES = {"free": FREE, "cheap": CHEAP, "moderate": MODERATE, "dear": DEAR}  # of records
 
 
 def recomputation(bind: Bind) -> int | None:
@@ -44,9 +25,8 @@ def recomputation(bind: Bind) -> int | None:
     op = bind.op
     if op.effect or op.random or not bind.binders:
         return None
-    found = GRADES.get(op.name)
-    if found is not None:
-        return found
+    if op.cost in GRADES:
+        return GRADES[op.cost]
     if op.elementwise:
         return MODERATE
     if "." in op.name:  # module.name: the user's own, about which nothing else is known
@@ -60,8 +40,7 @@ def _of_bodies(bind: Bind) -> int | None:
     Other than composites and steps of gradients these are loops and branches, which are dear.
     """
     op, types = bind.op, [arg.type for arg in bind.args]
-    # these only hold a rule, or elementwise operations
-    least = CHEAP if op in (grad_of, when_defined) or op.name == "fused" else DEAR
+    least = CHEAP if op.cost == "bodies" else DEAR
     bodies = bodies_of(bind)
     if op.decompose is not None:
         if None in types:
@@ -86,7 +65,7 @@ def nbytes(local: Local) -> int | Size | None:
 
 def weight(local: Local, op: Primitive | None = None) -> int:
     """``nbytes`` as a number: with ``_NOMINAL`` for each name; ``op`` is what makes the value."""
-    if op is PRIMITIVES["size"]:  # a few integers, also where the rank is unknown
+    if op is not None and op.reads_sizes_only:  # a few integers, also where the rank is unknown
         return 8
     found = nbytes(local)
     if type(found) is Size:
@@ -97,11 +76,9 @@ def weight(local: Local, op: Primitive | None = None) -> int:
 def is_view(bind: Bind) -> bool:
     """Whether the results of ``bind`` share the memory of its first operand.
 
-    That of ``reshape`` does unless the elements are in another order.
+    A reshape is taken for a view, though it copies where the elements are in another order.
     """
-    name, args = bind.op.name, bind.args
-    if name == "index":
-        return len(args) == 1  # slices and integers only; index arrays, further operands, copy
-    if name in ("real", "imag"):
-        return args[0].type is not None
-    return name in _VIEW_OPS and bool(args) and type(args[0]) is Local
+    op = bind.op
+    # what hands its operand on, such as stop_gradient, costs nothing and may alias
+    is_same = op.memory == "may_alias" and op.cost == "free" and type(bind.args[0]) is Local
+    return is_same or aliases.is_view(bind)

@@ -22,7 +22,7 @@ from letir.ad.remat.min_cut import minimum_cut
 from letir.ad.remat.recomputation import Halves, captured_locals, halves, rebuilt
 from letir.ast.derivative_types import carries_derivative
 from letir.ast.gc_pause import paused_gc
-from letir.ast.primitive import LATE_BOUND, PRIMITIVES
+from letir.ast.primitive import LATE_BOUND
 from letir.ast.terms import Bind, Local, substitute_args
 from letir.errors import LetirError
 
@@ -226,8 +226,8 @@ class Choice:
         """
         if not all(map(self.may_keep, results)):
             return False
-        size, made = PRIMITIVES["size"], [self.parts.producers[b] for b in results]
-        if local in self.inputs and any(bind.op is not size for bind in made):
+        made = [self.parts.producers[b] for b in results]
+        if local in self.inputs and not all(bind.op.reads_sizes_only for bind in made):
             return False
         less = self.weight(local) - self.total(results)
         return less > 0 or (less == 0 and all(recomputation(bind) != FREE for bind in made))

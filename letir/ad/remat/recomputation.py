@@ -12,9 +12,7 @@ from letir.ad.symbolic_zeros import UNDEFINED, Specializer
 from letir.ast.attrs import Attrs
 from letir.ast.builder import LetBuilder, fresh_binders
 from letir.ast.terms import Arg, Bind, Lambda, Local, Ret, substitute_args
-from letir.ops.autodiff.gradient_steps import grad_of
 from letir.ops.elementwise.casting import barrier
-from letir.ops.shape.shape_and_creation import size
 from letir.passes.dead_code_elimination import dead_code, has_effect
 from letir.visitors.substitution import free_locals
 
@@ -40,7 +38,7 @@ class Halves:
     @property
     def is_raw(self) -> bool:
         """Whether cotangents may be undefined, so that temporaries have cotangents of their own."""
-        return any(bind.op is grad_of for bind in self.linear)
+        return any(bind.op.role == "grad_of" for bind in self.linear)
 
     def needed(self, kept: set[Local]) -> tuple[set[Local], dict[int, Bind]]:
         """(what is read of ``kept`` and of the parameters, binds that are computed again by id)."""
@@ -75,9 +73,9 @@ def halves(gradient: Gradient) -> Halves:
     known, linear = list(f.binds), []
     for found in df.binds:
         bind = found.substitute(names)
-        if bind.op is grad_of:
+        if bind.op.role == "grad_of":
             linear.append(_lifting(bind, known))
-        elif bind.op is barrier and cotangents.isdisjoint(bind.args):
+        elif bind.op.role == "barrier" and cotangents.isdisjoint(bind.args):
             names[bind.binders[0]] = bind.args[0]  # what is computed again is decided anew
             continue
         elif cotangents.isdisjoint(bind.args) and not has_effect(
@@ -131,7 +129,7 @@ def _with_body(step: Bind, binds, ret: Ret, operands: dict[Local, Arg], binders)
 
 def _is_discrete(bind: Bind) -> bool:
     """Whether all results are sizes, integers or truth values."""
-    if bind.op is size:
+    if bind.op.reads_sizes_only:
         return True
     kinds = [binder.type for binder in bind.binders]
     return not bind.op.random and all(kind is not None and not kind.inexact for kind in kinds)

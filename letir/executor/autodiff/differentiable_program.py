@@ -25,7 +25,6 @@ from letir.executor.autodiff.gradient_plans import Graph, Making
 from letir.executor.autodiff.subgraphs import requiring_grad
 from letir.executor.autodiff.tape_node import GraphStep
 from letir.executor.default_pipeline import optimized
-from letir.ops.autodiff.subgraph import differentiable_graph
 from letir.ops.effects.writes_to_arguments import changed_params, write_back
 from letir.plan.plan import Plan, plan_of
 from letir.tracing.tracer import Tracer
@@ -105,7 +104,7 @@ def _parts_of(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list
     needs, parts, stretch = requiring_grad(fn, requires_grad), [], []
     last = {arg: i for i, term in enumerate((*fn.binds, fn.ret)) for arg in term.locals()}
     for i, bind in enumerate(fn.binds):
-        touches = bind.op is write_back or not needs.isdisjoint((*bind.args, *bind.binders))
+        touches = bind.op.role == "write_back" or not needs.isdisjoint((*bind.args, *bind.binders))
         if not touches:
             stretch.append(bind)
             continue
@@ -117,7 +116,7 @@ def _parts_of(fn: Lambda, requires_grad: Sequence[bool], making: Making) -> list
 
 def _single_part(bind: Bind, making: Making) -> _Part:
     """The part for one bind with an operand that requires grad."""
-    if bind.op is differentiable_graph:
+    if bind.op.role == "subgraph":
         graph = Graph(bind, making)
         return _Part(bind.args, bind.binders[: graph.count], GraphStep(graph).run, graph)
     if function_of(bind.op) is not None:

@@ -15,14 +15,11 @@ from letir.ast.terms import Bind, Lambda, Local, Ret
 from letir.ast.types import Undef
 from letir.eval.array_modules import array_module
 from letir.passes.dead_code_elimination import dead_code
+from letir.passes.memory.aliases import may_share
 from letir.passes.peephole_rules.negation_sinking import sink_negations
 from letir.passes.peephole_rules.sum_merging import combine_sums
 from letir.plan.plan import plan_of
-from letir.tracing.mutation.memory_order import IN_C_ORDER, NEW
 from letir.visitors.usedef import use_counts
-
-# Operations, besides elementwise ones, whose results are new arrays.
-_FRESH = NEW | IN_C_ORDER | {"fused", "matmul", "dot", "index_set", "index_add", "copy"}
 
 
 @define(eq=False)
@@ -143,6 +140,13 @@ class Graph:
         return Backward(program, places, tuple([i for i, _ in wanted]), self.making)
 
 
+def _may_be_view(bind: Bind) -> bool:
+    """Whether a result may share memory with an operand."""
+    # what a fused bind hands out, its own binds make
+    inside = bind.attrs["body"].binds if bind.op.role == "fused" else (bind,)
+    return any(may_share(one.op) for one in inside)
+
+
 def _exposed(bind: Bind) -> frozenset:
     """The positions (operands, then results) of captured values that an in-place change of a
     result by the user may change.
@@ -150,7 +154,7 @@ def _exposed(bind: Bind) -> frozenset:
     attrs, f = bind.attrs, bind.attrs["f"]
     owner: dict[Local, Local] = {}
     for one in f.binds:
-        if one.op.elementwise or one.op.name in _FRESH:
+        if not _may_be_view(one):
             continue
         of = next((owner.get(arg, arg) for arg in one.locals()), None)
         if of is not None:  # it may be a view of any of its operands

@@ -66,7 +66,7 @@ def _is_opaque(bind: Bind) -> bool:
 
 def _is_groupable(bind: Bind, needs: set[Local]) -> bool:
     """Whether a bind can be part of a graph: it has a rule wherever its results require grad."""
-    if bind.op.name in ("write_back", "differentiable_graph"):
+    if bind.op.role in ("write_back", "subgraph"):
         return False
     if needs.isdisjoint(bind.binders):
         return True
@@ -210,12 +210,12 @@ def inline_autodiff_subgraphs(fn: Lambda, *, fewest: int | None = None) -> Lambd
     ['sin', 'exp']
     """
     fewest = _threshold(_FEWEST_KEPT) if fewest is None else fewest
-    if not any(b.op is differentiable_graph and len(b.attrs["f"]) < fewest for b in fn.binds):
+    if not any(b.op.role == "subgraph" and len(b.attrs["f"]) < fewest for b in fn.binds):
         return fn
     binds: list[Bind] = []
     names: dict[Local, object] = {}
     for bind in fn.binds:
-        if bind.op is differentiable_graph and len(bind.attrs["f"]) < fewest:
+        if bind.op.role == "subgraph" and len(bind.attrs["f"]) < fewest:
             binds += _in_place(bind, names)
         else:
             binds.append(bind)
@@ -242,7 +242,7 @@ def finished_subgraphs(fn: Lambda, finish: Callable[[Lambda], Lambda]) -> Lambda
     """``fn`` with ``finish`` applied to the forward program of each graph."""
 
     def finished(bind: Bind) -> Bind:
-        if bind.op is not differentiable_graph:
+        if bind.op.role != "subgraph":
             return bind
         f = finish(bind.attrs["f"])
         if f is bind.attrs["f"]:

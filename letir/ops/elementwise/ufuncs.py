@@ -144,7 +144,15 @@ def power_by_exponent(g: Any, out: Value, x: Any, y: Any) -> Any:
     return g * (out * log(where(x == 0, 1, x)))
 
 
-power = binary("power", power_by_base, power_by_exponent, numpy=np.power, symbol="**", onnx="Pow")
+power = binary(
+    "power",
+    power_by_base,
+    power_by_exponent,
+    numpy=np.power,
+    symbol="**",
+    onnx="Pow",
+    rule_reads_numbers=True,
+)
 
 
 def _extremum_share(g: Any, out: Value, x: Any, y: Any) -> Value:

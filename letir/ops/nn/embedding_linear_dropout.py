@@ -108,5 +108,10 @@ def _dropout_prepare(x, key=None, *, rate=0.5, train=True, inplace=False):
 
 
 dropout = composite(
-    "dropout", _dropout_decompose, aval=_dropout_aval, prepare=_dropout_prepare, random=True
+    "dropout",
+    _dropout_decompose,
+    aval=_dropout_aval,
+    prepare=_dropout_prepare,
+    random=True,
+    key_operand=1,
 )

@@ -189,6 +189,7 @@ random_fold_in = define(
     random=True,
     onnx=NO_ONNX,
     source=random.fold_in,
+    role="fold_in",
 )
 
 # ---- draws ----
@@ -246,6 +247,7 @@ random_draw = define(
     random=True,
     onnx=NO_ONNX,
     source=random.draw,
+    key_operand=None,
 )
 
 

@@ -161,10 +161,10 @@ def _is_guarded(f: Lambda, g: Lambda, i: int) -> bool:
     """
     a, b = f.binds[i], g.binds[i]
     if a.op is not b.op or not a.binders:
-        return a.op is b.op and a.op.name == "guard"
+        return a.op is b.op and a.op.role == "guard"
     return all(
         len(h) > i + 1
-        and h.binds[i + 1].op.name == "guard"
+        and h.binds[i + 1].op.role == "guard"
         and h.binds[i + 1].args[0] in h.binds[i].binders
         for h in (f, g)
     )

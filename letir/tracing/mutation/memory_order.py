@@ -15,19 +15,8 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.terms import Local
 from letir.errors import TraceError
 from letir.ops.effects.writes_to_arguments import order_of
-from letir.tracing.mutation.views import PUTS, Memory, items_of, ravel_in_order
+from letir.tracing.mutation.views import Memory, items_of, ravel_in_order
 from letir.tracing.source_locations import at_user
-
-# Operations whose result lies in C order whatever the operands do.
-IN_C_ORDER = frozenset(["zeros", "ones", "full", "eye", "arange", "assemble"])
-# Operations whose result lies in C order if their first operand, of as many elements, does.
-KEEP = frozenset(
-    ["copy", "index_set", "index_add", "cast", "complex_of", "reshape", "expand_dims", "squeeze"]
-)
-# Operations, beside the elementwise ones, whose result is a new array, in C order if all operands
-# are. Of those that are named nowhere here nothing is sure: many give a transpose of a new array.
-NEW = {"sum", "prod", "max", "min", "mean", "any", "all", "cumsum", "cumprod", "sort", "tile"}
-NEW |= {"repeat", "concatenate", "stack"}
 
 
 def _order_sources(trace, local: Local) -> frozenset:
@@ -35,12 +24,12 @@ def _order_sources(trace, local: Local) -> frozenset:
     found, done = trace.orders
     # from where the last question ended: linear in all
     for bind in trace.binds[done:]:
-        if bind.op.name in IN_C_ORDER:
+        if bind.op.order == "C":
             continue
         from_these = frozenset().union(*[found[arg] for arg in bind.locals() if arg in found])
         if from_these:
             # a new array of one axis lies in a row, a view of a column does not
-            least = 0 if bind.op.name in PUTS else 1
+            least = 1 if bind.op.write_through is None else 0
             found.update((b, from_these) for b in bind.binders if len(b.type.shape) > least)
     trace.orders = found, len(trace.binds)
     return found.get(local, frozenset())
@@ -93,19 +82,19 @@ def _is_in_c_order(trace, local: Local) -> bool:
 
 def _what_decides(bind, local: Local) -> "list[Local] | None":
     """The values that must lie in C order for ``local`` to be sure to; None if nothing makes it."""
-    if bind is None or bind.op.name in IN_C_ORDER:
+    if bind is None or bind.op.order == "C":
         return []
-    if bind.op.name == "constant":
+    if bind.op.role == "constant":
         return [] if order_of(bind.attrs["value"]) == "C" else None
-    if bind.op.name in KEEP:
+    if bind.op.order == "first":
         first = bind.args[0]
         if type(first) is not Local or math.prod(first.type.shape) != math.prod(local.type.shape):
             return None  # a broadcast number, or array: NumPy puts its axes where it likes
         return [first] if bind.attrs.get("order", "C") in ("C", "K") else None
-    if bind.op.name == "index" and len(bind.args) == 1 and _takes_rows(bind.attrs["item"]):
+    if bind.op.role == "index" and len(bind.args) == 1 and _takes_rows(bind.attrs["item"]):
         return [bind.args[0]]
-    if bind.op.name in PUTS or not (bind.op.elementwise or bind.op.name in NEW):
-        return None  # a view may skip elements, or go backwards
+    if bind.op.order != "all":
+        return None  # a view may skip elements, or go backwards; others may give a transpose
     if local.type.ndim < 2:
         return []  # a new array of one axis
     return [arg for arg in bind.locals() if arg.type.ndim > 1 or not bind.op.elementwise]

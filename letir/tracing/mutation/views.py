@@ -1,10 +1,10 @@
 """Views: which traced values share memory, and what a write to one of them means for the others.
 
 A value of a program never changes. A traced *name* does: after ``y[0] = 1`` it stands for another
-value. A view remembers its parent and the operation that made it. A write (``writing``) goes up
-this chain, each ``PUTS`` rule saying what the parent becomes, and gives the base a new value; all
-views of the base are stale then, and read from it anew when they are used (``Stale`` in
-``tracer``), so that an unused view costs nothing.
+value. A view remembers its parent and the operation that made it. A write (``writes``) goes up
+this chain, where the ``write_through`` of each record says what the parent becomes, and gives the
+base a new value; all views of the base are stale then, and read from it anew when they are used
+(``_Stale`` in ``tracer``), so that an unused view costs nothing.
 """
 
 import weakref
@@ -63,42 +63,27 @@ class View:
 # ---- a write of a view, as one of its parent ----
 
 
-def _put_index(parent, new, view):
-    """``parent[item] = new``."""
-    return PRIMITIVES["index_set"](parent, view.attrs["item"], new, view.extra)
-
-
-def _put_transpose(parent, new, view):
-    """The new value with its axes back in their places."""
-    axes = view.attrs["axes"]
-    back = None if axes is None else tuple(int(i) for i in np.argsort([a % new.ndim for a in axes]))
-    return PRIMITIVES["transpose"](new, back)
-
-
-def _put_reshape(parent, new, view):
-    """The new value in the parent's shape."""
-    order = view.attrs.get("order", "C")
+def write_through(parent, new, view: View):
+    """The value of ``parent`` after ``new`` was written into its view."""
+    order, rule = view.attrs.get("order", "C"), view.op.write_through
     if order not in ("C", "F"):
         raise TraceError(
             f"an array that was reshaped with order={order!r} cannot be changed in place{at_user()}"
             "\n  say order='C' or order='F', or copy it first"
         )
-    return PRIMITIVES["reshape"](new, parent, order)
+    if is_read_only(view.op):
+        raise ValueError(f"assignment destination is read-only: {view.op.name}{at_user()}")
+    if callable(rule):
+        return rule(parent, new, *view.extra, **view.attrs)
+    return _write_by_place(parent, new, view)
 
 
-def _put_real(parent, new, view):
-    """A complex number of the new real part; the real part of a real array is that itself."""
-    if parent.dtype.kind != "c":
-        return new
-    return PRIMITIVES["complex_of"](new, PRIMITIVES["imag"](parent))
+def is_read_only(op: Primitive) -> bool:
+    """Whether NumPy gives a view here that it does not let anybody write to."""
+    return op.write_through == "read_only"
 
 
-def _put_imag(parent, new, view):
-    """A complex number of the new imaginary part."""
-    return PRIMITIVES["complex_of"](PRIMITIVES["real"](parent), new)
-
-
-def put_by_place(parent, new, view):
+def _write_by_place(parent, new, view: View):
     """What was taken is written where it came from, element by element.
 
     Fits every operation that takes elements and computes nothing.
@@ -110,41 +95,6 @@ def put_by_place(parent, new, view):
     return PRIMITIVES["reshape"](PRIMITIVES["index_set"](flat, item, new, arrays), parent)
 
 
-def _put_itself(parent, new, view):
-    """The parent itself was given: all of it is replaced."""
-    return new
-
-
-def put_nothing(parent, new, view):
-    """NumPy gives a view here that it does not let anybody write to."""
-    raise ValueError(f"assignment destination is read-only: {view.op.name}{at_user()}")
-
-
-# Operations whose result may share memory with the first operand, and how it is written through.
-PUTS = {
-    "index": _put_index,
-    "split": _put_index,
-    "transpose": _put_transpose,
-    "reshape": _put_reshape,
-    "ravel": _put_reshape,
-    "expand_dims": _put_reshape,
-    "squeeze": _put_reshape,
-    "flip": lambda parent, new, view: PRIMITIVES["flip"](new, view.attrs["axis"]),
-    "real": _put_real,
-    "imag": _put_imag,
-    "stop_gradient": _put_itself,
-    "matrix_power": _put_itself,
-    "diff": _put_itself,
-    "einsum": put_by_place,
-    "broadcast_to": put_nothing,
-    "diagonal": put_nothing,
-    "sliding_window_view": put_nothing,
-    # here so that these go the way of the others: see Trace._apply, and viewed
-    "write_back": put_nothing,
-    "copy": put_nothing,
-}
-
-
 # ---- what is a view ----
 
 
@@ -153,18 +103,19 @@ def note_view(result, op: Primitive, operands: tuple, attrs: Attrs, place: int) 
     parent = operands[0]
     if type(parent) is not type(result) or parent.type is None or result.type is None:
         return  # a pattern of passes has parameters of any type: nobody writes to them
-    if op.name == "copy":
+    if op.write_through == "own":
         if not result.shape:
             result.sharing = Memory(result.arg)  # also without a value known to be no scalar
         return
-    if op.name == "split":
-        op, attrs = PRIMITIVES["index"], _part_of_split(parent, attrs, place)
+    if op.part is not None:
+        op, part_attrs = op.part(parent.type, place, **attrs)
+        attrs = Attrs(part_attrs)
     known = _gives_view(result, parent, op, attrs, operands[1:])
     certain = _is_certain(op, parent.shape, result.shape)
     if known is False:
         if not certain:
             _note_doubtful_reshape(result, parent)
-        elif op.name == "index" and not result.shape and ... in items_of(attrs["item"]):
+        elif op.role == "index" and not result.shape and ... in items_of(attrs["item"]):
             result.sharing = Memory(result.arg)  # x[...] of a scalar is an array of its own
         return
     depth = 1 if type(parent.sharing) is not View else parent.sharing.depth + 1
@@ -186,13 +137,11 @@ def _gives_view(result, parent, op: Primitive, attrs: Attrs, others: tuple) -> b
         return array is not None and _in_one_memory(value, array)
     if parent.is_scalar():
         return False
-    if op.name == "index":
+    if op.role == "index":
         is_basic = all(map(_is_traced_integer, others))
         return is_basic and bool(result.shape or ... in items_of(attrs["item"]))
-    if op.name in _SOMETIMES:
-        return _SOMETIMES[op.name](**attrs) and not others
-    if op.name == "imag":  # that of a real array is new zeros
-        return parent.dtype.kind == "c"
+    if op.views is not None:
+        return op.views(parent.type, *others, **attrs)
     return True if _is_certain(op, parent.shape, result.shape) else None
 
 
@@ -201,20 +150,6 @@ def _is_traced_integer(place) -> bool:
     no axes copies.
     """
     return hasattr(place, "is_scalar") and place.is_scalar() and place.dtype.kind in "iu"
-
-
-def _is_selecting_einsum(subscripts: str) -> bool:
-    """Whether an einsum of one array sums over nothing: a transpose, or a diagonal."""
-    labels, arrow, kept = subscripts.replace(" ", "").partition("->")
-    return bool(arrow) and set(labels) == set(kept)
-
-
-# Operations that hand their operand on for some attributes, and compute for all others.
-_SOMETIMES = {
-    "einsum": lambda *, subscripts, **_: _is_selecting_einsum(subscripts),
-    "matrix_power": lambda *, n, **_: n == 1,
-    "diff": lambda *, n, **_: n == 0,
-}
 
 
 def _in_one_memory(value, array) -> bool:
@@ -235,25 +170,13 @@ def items_of(item) -> tuple:
 
 
 def _is_certain(op: Primitive, old: tuple, new: tuple) -> bool:
-    """Whether an operation of ``PUTS`` gives a view for arrays in any order."""
-    return op.name != "ravel" and (op.name != "reshape" or _is_sure(old, new))
+    """Whether an operation that gives views gives one of arrays in any order."""
+    return op.view_needs is None or (op.view_needs == "strided" and _is_sure(old, new))
 
 
 def _is_sure(old: tuple, new: tuple) -> bool:
     """Whether a reshape only adds or drops axes of length 1, and so never copies."""
     return [n for n in old if n != 1] == [n for n in new if n != 1]
-
-
-def _part_of_split(parent, attrs: Attrs, place: int) -> Attrs:
-    """The index of one part of a split."""
-    axis, sections = attrs["axis"] % parent.ndim, attrs["sections"]
-    n = parent.shape[axis]
-    if type(sections) is int:
-        edges = [n // sections * i for i in range(sections + 1)]
-    else:
-        edges = [0, *sections, None]
-    item = (*[slice(None)] * axis, slice(edges[place], edges[place + 1]))
-    return Attrs(item=item)
 
 
 def root(node):
@@ -266,7 +189,7 @@ def root(node):
 def _shorten_views(view: View) -> View:
     """A view of many views with a shorter chain, if it is one of indices."""
     above = view.parent.sharing
-    if view.op.name == "index" == getattr(above.op, "name", None):
+    if view.op.role == "index" == getattr(above.op, "role", None):
         item = compose_items(above.parent.shape, above.attrs["item"], view.attrs["item"])
         if item is not None:
             return View(above.parent, view.op, (), Attrs(item=item), above.depth)

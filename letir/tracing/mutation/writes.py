@@ -17,13 +17,12 @@ from letir.tracing.mutation.index_composition import compose_items
 from letir.tracing.mutation.memory_order import array_like, fix_order
 from letir.tracing.mutation.views import (
     DEEPEST,
-    PUTS,
     Memory,
     View,
     is_contiguous,
-    put_by_place,
-    put_nothing,
+    is_read_only,
     root,
+    write_through,
 )
 from letir.tracing.source_locations import at_user, user_place
 
@@ -41,7 +40,7 @@ def whole_place(target, item) -> tuple:
     arrays, place = spelled_item(item)
     if arrays:
         return target, item
-    while type(target.sharing) is View and getattr(target.sharing.op, "name", None) == "index":
+    while type(target.sharing) is View and getattr(target.sharing.op, "role", None) == "index":
         above = target.sharing
         found = compose_items(above.parent.shape, above.attrs["item"], place)
         if found is None:
@@ -56,7 +55,7 @@ def whole_place(target, item) -> tuple:
 def is_own_item(new, target, item) -> bool:
     """Whether ``new`` is the view ``target[item]``: the end of ``x[item] += y``."""
     view = new.sharing
-    if type(view) is not View or view.parent is not target or view.op is not PRIMITIVES["index"]:
+    if type(view) is not View or view.parent is not target or view.op.role != "index":
         return False
     if _has_traced_value(item):
         return False
@@ -77,7 +76,7 @@ def write_into_view(view, new) -> tuple:
         _settle_reshapes(view, memory)
     while type(view.sharing) is View:
         parent, sharing = view.sharing.parent, view.sharing
-        new = PUTS.get(sharing.op.name, put_by_place)(parent, new, sharing)
+        new = write_through(parent, new, sharing)
         view = parent
     return view, new
 
@@ -89,7 +88,7 @@ def _detach_view(view) -> None:
         top = top.sharing.parent
     if type(top.sharing) is not View or top.sharing.op is None:
         return
-    if PUTS.get(top.sharing.op.name) is put_nothing:
+    if is_read_only(top.sharing.op):
         return
     sharing, memory = top.sharing, top.sharing.parent.sharing
     if memory.reason is not None or sharing.parent.is_argument():
@@ -193,7 +192,7 @@ def _decide_reshape(other, trace) -> None:
 
 def _is_view_of(array, sharing: View) -> bool:
     """Whether NumPy's reshape or ravel of an array is a view of it."""
-    if sharing.is_ravel or sharing.op is PRIMITIVES["ravel"]:
+    if sharing.is_ravel or sharing.op.view_needs == "contiguous":
         return is_contiguous(array, sharing.attrs["order"])
     try:
         np.reshape(array, sharing.attrs["shape"], order=sharing.attrs["order"], copy=False)

@@ -20,7 +20,6 @@ from letir.tracing.operands import stack_traced
 from letir.tracing.source_locations import at_user, error_at_user_line
 from letir.tracing.trace_state import note_refusal
 
-_SUMS = frozenset(["sum", "prod", "cumsum", "cumprod"])
 _WRITERS = frozenset([np.put, np.place, np.putmask, np.put_along_axis])
 # what gives arrays, also without axes, where other functions give scalars
 _NO_SCALARS = frozenset([np.where, np.roll, np.cov, np.i0, np.tensordot])
@@ -109,7 +108,7 @@ def call_function(tracer, func, args: tuple, kwargs: dict):
     out = kwargs.pop("out") if "out" in kwargs else _positional_out(prepare, args)
     operands, attrs = prepare_call(func, prepare, args, kwargs) if prepare else (args, kwargs)
     operands = tuple([stack_traced(x) if type(x) in (list, tuple) else x for x in operands])
-    if isinstance(out, Value) and op.name in _SUMS:
+    if isinstance(out, Value) and op.out_takes_part:
         attrs |= _sum_dtype(operands[0], out, **attrs)
     emitter = tracer.emitter
     for operand in operands:

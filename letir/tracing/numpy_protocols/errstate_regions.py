@@ -20,13 +20,6 @@ try:
 except ImportError:  # another NumPy: states are those of the run
     ERROR_STATE = None
 
-# No floating-point errors there; changes in place are known by some of these names.
-_SILENT = frozenset(
-    [
-        *("errstate", "copy", "index_set", "write_back", "guard", "constant"),
-        *("zeros", "ones", "full", "eye", "arange", "equal", "not_equal", "where"),
-    ]
-)
 _KNOWN = frozenset(["ignore", "warn", "raise", "print"])  # others call functions of the user's
 
 
@@ -36,7 +29,7 @@ current_state: Callable = partial(int) if ERROR_STATE is None else partial(ERROR
 
 def is_silent(op: Primitive) -> bool:
     """Whether an operation cannot meet a floating-point error, or is none of the user's."""
-    return op.effect or op.random or op.name in _SILENT
+    return op.effect or op.random or op.no_float_errors
 
 
 def in_error_state(trace, op: Primitive, operands, attrs):

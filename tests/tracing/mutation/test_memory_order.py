@@ -10,8 +10,6 @@ from letir.ast.primitive import PRIMITIVES
 from letir.errors import TraceError
 from letir.eval.evaluator import run_flat
 from letir.testing import SAMPLES, applied, assert_same
-from letir.tracing.mutation.memory_order import IN_C_ORDER, KEEP, NEW
-from letir.tracing.mutation.views import PUTS
 from tests.each_sample import each_of
 
 X = np.arange(16.0).reshape(4, 4) + 0.5
@@ -102,9 +100,8 @@ def test_an_order_that_is_sure_is_used(program):
 
 def is_new(name: str) -> bool:
     """Whether letir takes the result for a new array in C order where all operands are."""
-    return name not in PUTS and (
-        name in IN_C_ORDER | NEW | KEEP or PRIMITIVES[name].elementwise is True
-    )
+    op = PRIMITIVES[name]
+    return op.memory == "new" and op.order is not None
 
 
 @each_of([name for name in SAMPLES if is_new(name)])
