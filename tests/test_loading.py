@@ -90,7 +90,7 @@ FIRST_USES = [
     f"import pickle; f = pickle.loads(bytes.fromhex('{pickle.dumps(PROGRAM).hex()}'));"
     "import numpy; print(f(numpy.ones(2)), f == f, hash(f) == hash(f))",
     "import letir; print(letir.LetirError, letir.Lambda)",
-    "import letir; print(letir.ops.elementwise.trigonometric.sin(0.0), letir.errors, letir.ad)",
+    "import letir; print(letir.ops.elementwise.ufuncs.sin(0.0), letir.errors, letir.ad)",
     "from letir.ast.primitive import primitive_named; print(primitive_named('matmul'))",
     "from letir.ops.autodiff.gradient_steps import guard; print(guard)",
     "from letir.eager import Variable; print(Variable(1.0) + 1)",
