@@ -1,7 +1,7 @@
-"""``script_op``: a new operation of which a script says everything.
+"""``script_op``: a new operation defined entirely by a script.
 
-The script's body is its decomposition, from which numerics, type rule, forward mode and batching
-follow, as with letir's own composites; its inner function is the reverse rule.
+The body of the script is the decomposition, from which numerics, type rule, forward mode and
+batching follow, as for letir's own composites; its inner function is the reverse-mode rule.
 """
 
 import functools
@@ -33,13 +33,13 @@ def script_op(name: str, source: None = None) -> Callable[[Callable[..., Any]], 
 def script_op(
     name: str, source: str | Callable[..., Any] | None = None
 ) -> Primitive | Callable[[Callable[..., Any]], Primitive]:
-    """A new operation ``package.name``, of a text, or of the function that this decorates.
+    """A new operation ``package.name`` from a text, or from the decorated function.
 
-    The result is an operation like letir's own: it computes on arrays, is recorded by its name on
-    traced values, printed and parsed, differentiated in both modes to any order, and batched.
-    Parameters that are int, bool, str or lists of those are its attributes. Forward mode
-    differentiates the body; where the inner function is no derivative of it, the modes differ.
-    Defining a name again replaces it.
+    The result behaves like letir's own operations: it computes on arrays, is recorded by its name
+    on traced values, printed and parsed, differentiated in both modes to any order, and batched.
+    Parameters annotated as int, bool, str or lists of these are attributes. Forward mode
+    differentiates the body: if the inner function is not its derivative, the two modes differ.
+    Defining a name again replaces the operation.
 
     >>> import numpy as np
     >>> from letir import trace
@@ -76,7 +76,7 @@ class _Operation:
 
     def __init__(self, name: str, made: Script):
         self.name, self.script = name, made
-        first = made.overloads[0]  # says what all must agree in
+        first = made.overloads[0]  # all overloads must agree with it
         self.params = first.params
         self.has_backward = all(function.inner is not None for function in made.overloads)
         self.n_outs = self.count(first)
@@ -84,7 +84,7 @@ class _Operation:
             self.check(function)
 
     def check(self, function) -> None:
-        """Raise LetirError if a function cannot be an operation, or is another than the first."""
+        """Raise LetirError if a function cannot be an operation, or disagrees with the first one."""
         params, at = function.params, function.source(function.at)
         if any(param.kind == GROUP for param in params):
             raise LetirError(f"{self.name}: an operand is one array, not a tuple\n  at {at}")
@@ -99,7 +99,7 @@ class _Operation:
             )
 
     def count(self, function) -> int:
-        """How many results there are."""
+        """The number of results."""
         if function.inner is not None:
             return len(function.inner.params)
         return len(function.results.items) if type(function.results) is Group else 1
@@ -113,7 +113,7 @@ class _Operation:
         }
 
     def results(self, **_) -> int:
-        """How many results a bind has."""
+        """The number of results of a bind."""
         return self.n_outs
 
     def prepare(self, *args, **kwargs) -> tuple[list, dict]:
@@ -147,7 +147,7 @@ class _Operation:
             cts, outs = (cts,), (outs,)
         bound = self.bound(args, attrs)
         rule, operands = self.script.rule(bound), operands_of(bound.values, bound.function)
-        # a composite has no results beside its own to keep them in
+        # a composite has no further results that could hold residuals
         captured = _recomputed(rule, operands, outs)
         given = emit_backward(cts, outs, (*operands, *outs, *captured), rule.backward, rule.context)
         by_operand = dict(zip(rule.gradients, given, strict=True))
@@ -155,11 +155,11 @@ class _Operation:
         return tuple(None if arg is None else by_operand.get(next(places)) for arg in args)
 
     def batch(self, args, axes, *, transform, **attrs):
-        """The script for all examples at once, which keeps its backward."""
+        """The script on all examples at once, with its own backward."""
         kinds = types_without_batch(args, axes)
         bound = self.bound(tuple(map(_stand_in, kinds)), attrs)
         pairs = [pair for pair in zip(args, axes, strict=True) if pair[0] is not None]
-        # as ``scripted``, which has both programs
+        # as a ``scripted`` bind, which holds both programs
         attrs = self.script.attrs(self.script.rule(bound))
         found, out_axes = mapped_scripted(*zip(*pairs, strict=True), transform=transform, **attrs)
         if self.n_outs == 1:
@@ -168,12 +168,12 @@ class _Operation:
 
 
 def _stand_in(kind: ArrayType | None) -> ShapeDtype | None:
-    """What stands for an operand of this type where overloads are picked."""
+    """A stand-in for an operand of this type, for choosing an overload."""
     return None if kind is None else ShapeDtype(kind.shape, kind.dtype, kind.weak)
 
 
 def _recomputed(rule: Rule, operands: list, outs: tuple) -> tuple:
-    """The captured values that are neither operands nor results, computed from those."""
+    """The captured values that are neither operands nor results, recomputed from the operands."""
     fn, count = rule.forward, rule.n_outs
     if len(fn.ret.args) == count:
         return ()
@@ -181,7 +181,7 @@ def _recomputed(rule: Rule, operands: list, outs: tuple) -> tuple:
     known = {
         result: param
         for result, param in zip(fn.ret.args, params, strict=False)
-        if type(result) is Local and result not in fn.params  # operands stand for themselves
+        if type(result) is Local and result not in fn.params  # operands are available as such
     }
     whole = Lambda([*fn.params, *params], fn.binds, Ret(fn.ret.args[count:]))
     return outs[0].emitter.call(dead_code(substitute(whole, known)), [*operands, *outs])

@@ -1,8 +1,8 @@
-"""How scripts are written: as the user did, and after lambda lifting [G1].
+"""Scripts as text: as the user wrote them, and after lambda lifting [G1].
 
-``source`` writes Python's syntax of a function anew, so that comments and layout do not matter.
-``lifted`` writes its two closed functions: every operation by its name, the captured values in a
-tuple, first result of the one and first parameter of the other.
+``source`` writes a function from its syntax tree, without comments and layout. ``lifted`` writes
+its two closed functions, with every operation by name; the captured values are a tuple, the last
+result of the first function and the first parameter of the second.
 """
 
 import ast
@@ -45,7 +45,7 @@ _NUMBER_QUESTIONS = frozenset(["ndim", "count", "len"])
 
 
 def source(function: Function) -> str:
-    """The function as Python writes it.
+    """The function in Python syntax.
 
     >>> from letir.scripting.units import script
     >>> print(script("def twice(x): return x+x").code, end="")
@@ -84,7 +84,7 @@ def _unparsed(node: ast.expr) -> str:
 
 
 def _constants(function: Function) -> set[str]:
-    """The names of a function that are made of constants alone: they are in no context."""
+    """The names computed from constants alone: they are not part of the context."""
     known: set[str] = set()
     for statement in function.body:
         if type(statement) is Assign and _is_constant(statement.value, known):
@@ -93,13 +93,13 @@ def _constants(function: Function) -> set[str]:
 
 
 def _is_constant(term: Term, known: set[str]) -> bool:
-    """Whether a term is a number, or computed of numbers alone; ``known`` names are."""
+    """Whether a term is computed from numbers alone; ``known`` names are."""
     match term:
         case Name(id=name):
             return name in known
         case Literal():
             return True
-        # only what is elementwise makes a number of numbers; other operations make arrays of them
+        # only elementwise operations turn numbers into numbers; others make arrays
         case Apply(is_script=False, function=function, args=args) if args:
             record = PRIMITIVES.get(function)
             if record is None or not record.elementwise:
@@ -113,7 +113,7 @@ def _is_constant(term: Term, known: set[str]) -> bool:
 class Lifted:
     """Writes a function after lifting.
 
-    ``others``: words that mean values or scripts there, not operations.
+    ``others``: words that mean values or scripts in the text, not operations.
     """
 
     def __init__(self, function: Function, others: Collection[str] = ()):
@@ -131,7 +131,7 @@ class Lifted:
         return forward if inner is None else forward + self.definition(inner, self.context)
 
     def definition(self, function: Function, context: tuple[str, ...] | None) -> str:
-        """One closed function; ``context``: the values that it gets in a tuple."""
+        """One closed function; ``context``: the captured values that it gets as a tuple."""
         params = [self.param(param) for param in function.params]
         lines = []
         if context is not None:
@@ -139,7 +139,7 @@ class Lifted:
             params.insert(0, f"{name}: {_tuple_type([self.types[n] for n in context])}")
             if context:
                 lines.append(f"{''.join(f'{n}, ' for n in context)}= {name}")
-            # made again there: constants are in no context [G1]
+            # computed again there: constants are not in the context [G1]
             lines += map(self.assign, self.constants_of(function))
         lines += self.statements(function.body)
         result, kind = self.results(function)
@@ -148,7 +148,7 @@ class Lifted:
         return head + "".join(f"  {line}\n" for line in lines)
 
     def constants_of(self, inner: Function) -> list[Assign]:
-        """The assignments that make the constants which a backward captures."""
+        """The assignments of the constants that a backward uses."""
         needed, found = set(inner.captured), []
         # users before makers: one pass finds all that is needed
         for statement in reversed(self.function.body):
@@ -158,7 +158,7 @@ class Lifted:
         return found[::-1]
 
     def context_name(self, function: Function) -> str:
-        """``context``, unless the user has that name."""
+        """The name ``context``, unless the user's code has that name."""
         name = "context"
         taken = {*self.types, *(param.name for param in function.params)}
         while name in taken:
@@ -197,7 +197,7 @@ class Lifted:
         return lines
 
     def branch(self, statement: Branch) -> list[str]:
-        """``if``, whose blocks give the targets their values."""
+        """``if``, whose blocks assign the targets."""
         targets = statement.targets
         return [
             f"if {self.term(statement.test)}:",
@@ -207,12 +207,12 @@ class Lifted:
         ]
 
     def block(self, targets: Iterable[str], block: Block) -> list[str]:
-        """The lines of a block, and of what it gives."""
+        """The lines of a block and of its results."""
         lines = [*self.statements(block.body), *self.aliases(targets, block.results)]
         return [f"  {line}" for line in lines]
 
     def aliases(self, names: Iterable[str], terms: Iterable[Term]) -> list[str]:
-        """Lines that give values further names."""
+        """Lines that assign values to further names."""
         lines = []
         for name, term in zip(names, terms, strict=True):
             self.types.setdefault(name, self.type(term))
@@ -220,7 +220,7 @@ class Lifted:
         return lines
 
     def loop(self, statement: While | Count) -> list[str]:
-        """A loop: the carried values have their names before it, inside, and after it."""
+        """A loop, with the carried values under their names before, inside and after it."""
         params, targets = statement.params, statement.targets
         lines = self.aliases(params, statement.initial)
         self.types |= {target: self.types[p] for target, p in zip(targets, params, strict=True)}
@@ -233,7 +233,7 @@ class Lifted:
         return lines + [f"{t} = {p}" for t, p in zip(targets, params, strict=True)]
 
     def results(self, function: Function) -> tuple[str, str]:
-        """(what is returned, its type)."""
+        """(returned expression, its type)."""
         inner, results = function.inner, function.results
         if inner is None:
             return self.term(results), self.type(results)
@@ -253,7 +253,7 @@ class Lifted:
         """``operation(argument, name=argument)``."""
         word = term.function
         if not term.is_script and word not in PRIMITIVES and "." in word:
-            word = f"np.{word}"  # linalg.norm: a dotted word is NumPy's, unless it is the user's
+            word = f"np.{word}"  # linalg.norm: dotted words are NumPy's, unless a user defined them
         elif not term.is_script and word in self.others:
             word = f"lt.{word}"
         args = [self.term(arg) for arg in term.args]
@@ -275,7 +275,7 @@ class Lifted:
         return f"{self.term(term.value)}[{item}]"
 
     def type(self, term: Term) -> str:
-        """The type of a term, as annotations write it."""
+        """The type of a term, as an annotation."""
         match term:
             case Literal(value=value):
                 return _literal_type(value)
@@ -293,13 +293,13 @@ class Lifted:
                 return "int" if self.type(value) == "List[int]" else "Tensor"
             case Apply(args=args) if args and not term.is_script:
                 kinds = {self.type(arg) for arg in args}
-                # the longer word: float where both are
+                # the longer word: float if both occur
                 return "Tensor" if kinds - {"int", "float"} else max(kinds, key=len)
         return "Tensor"
 
 
 def _literal_text(value) -> str:
-    """A constant as scripts write it."""
+    """A constant in the syntax of scripts."""
     if isinstance(value, np.dtype):
         return value.name
     return "..." if value is ... else repr(value)
@@ -313,7 +313,7 @@ def _literal_type(value) -> str:
 
 
 def _type_of_param(param: Param) -> str:
-    """The annotation of a parameter; the user's own, if there is one."""
+    """The annotation of a parameter: the user's own if there is one."""
     if param.annotation is not None:
         return param.annotation
     if param.kind in (SCALAR, STATIC):
@@ -348,7 +348,7 @@ _WRITERS = {
 
 
 def lifted(function: Function, scripts: Collection[str] = ()) -> str:
-    """The text of a function after lambda lifting, which is a script again."""
+    """The text of a function after lambda lifting, which is again a script."""
     is_lifted = any(param.kind == GROUP for param in function.params)
     locals_ = {name for name in _names_of(function) if meaning(name)}
     others = {word for word in scripts if word != function.name and meaning(word) and not is_lifted}

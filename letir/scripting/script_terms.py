@@ -1,12 +1,12 @@
-"""What a gradient script is made of: expressions, statements, functions.
+"""The terms of gradient scripts: expressions, statements, functions.
 
     Term      = Name | Literal | Apply | Group | Part | Slice | Choice | Logic
     Statement = Assign | Branch | While | Count
     Block     = body, results
     Function  = name, params, body, results, inner
 
-``reading`` makes these of Python's syntax, ``printing`` writes them down again, ``emission`` turns
-them into programs. In a function every name is bound once: the reader calls a second ``x`` ``x_1``.
+``frontend`` makes them from Python syntax, ``script_printer`` writes them as text, ``lowering``
+turns them into programs. Every name is bound once in a function: a second ``x`` becomes ``x_1``.
 """
 
 import ast
@@ -20,7 +20,7 @@ from letir.ast.terms import Source
 
 @frozen
 class Place:
-    """A position in a text; both count from 1."""
+    """A position in a text; line and column count from 1."""
 
     line: int
     column: int
@@ -31,7 +31,7 @@ class Name:
     """A parameter, a local, or a captured value."""
 
     id: str
-    at: Place = field(eq=False)  # equal wherever it stands: texts read again give equal scripts
+    at: Place = field(eq=False)  # ignored by equality, so that a text read again gives equal terms
 
 
 @frozen
@@ -44,7 +44,7 @@ class Literal:
 
 @frozen
 class Apply:
-    """An operation of letir, a function of NumPy, a question for a shape, or another script."""
+    """A call of an operation, a NumPy function, a query such as ``shape``, or another script."""
 
     function: str
     args: tuple
@@ -72,7 +72,7 @@ class Part:
 
 @frozen
 class Slice:
-    """``start:stop:step``; an end that is not there is None."""
+    """``start:stop:step``; missing parts are None."""
 
     ends: tuple
     at: Place = field(eq=False)
@@ -80,7 +80,7 @@ class Slice:
 
 @frozen
 class Choice:
-    """``on_true if test else on_false``: one of them is computed."""
+    """``on_true if test else on_false``: only one of them is computed."""
 
     test: Any
     on_true: Any
@@ -90,7 +90,7 @@ class Choice:
 
 @frozen
 class Logic:
-    """``a and b``, ``a or b``, ``not a``, of truth values: what is not needed is not computed."""
+    """``a and b``, ``a or b``, ``not a`` on truth values, with short-circuit evaluation."""
 
     word: str
     operands: tuple
@@ -102,7 +102,7 @@ Term = Name | Literal | Apply | Group | Part | Slice | Choice | Logic
 
 @frozen
 class Assign:
-    """``name = value``, or ``name, name = value`` where ``value`` has several parts."""
+    """``name = value``, or ``name, name = value`` for a value with several parts."""
 
     targets: tuple[str, ...]
     unpacks: bool
@@ -112,7 +112,7 @@ class Assign:
 
 @frozen
 class Block:
-    """Statements, and what they give to the statement around them."""
+    """Statements, and their results for the surrounding statement."""
 
     body: tuple
     results: tuple[Term, ...]
@@ -120,9 +120,7 @@ class Block:
 
 @frozen
 class Branch:
-    """``if``: the targets, which the user calls ``names``, are what the block gives that ``test``
-    picks.
-    """
+    """``if``: ``targets`` (``names`` in the user's code) are the results of the selected block."""
 
     targets: tuple[str, ...]
     test: Term
@@ -134,8 +132,8 @@ class Branch:
 
 @frozen
 class While:
-    """``while``: ``params`` are the carried values inside, ``initial`` what they begin with, the
-    block's results those after a step, ``targets`` those after the last.
+    """``while``: ``params`` are the carried values inside, ``initial`` their initial values, the
+    block's results their values after a step, and ``targets`` their values after the last step.
     """
 
     targets: tuple[str, ...]
@@ -165,15 +163,15 @@ Statement = Assign | Branch | While | Count
 
 
 TENSOR, SCALAR, STATIC, GROUP = "array", "scalar", "static", "group"  # kinds of parameters
-SHAPE = "shape"  # a part of a group: a shape that is a value
+SHAPE = "shape"  # a part of a group: a shape as a value
 
 
 @frozen
 class Param:
     """A parameter: ``annotation`` as the user wrote it, ``default`` a term or None.
 
-    ``kind``: an array; a scalar, which is a number without a gradient; static, which is part of
-    the program; or a group of arrays. ``parts``: the kinds in a group, None if it has any number.
+    ``kind``: an array; a scalar (a number without a gradient); static (part of the program); or a
+    group of arrays. ``parts``: the kinds in a group, None for any number of parts.
     """
 
     name: str
@@ -188,8 +186,8 @@ class Param:
 class Function:
     """A function; ``inner`` is its backward, if it has one.
 
-    ``captured``: of a backward, the names of the outer function that it uses, in order of first
-    use. ``tree`` is Python's syntax of it, ``file`` where it was read.
+    ``captured``: for a backward, the names of the outer function that it uses, in order of first
+    use. ``tree`` is its Python syntax tree, ``file`` the file from which it was read.
     """
 
     name: str
@@ -203,12 +201,12 @@ class Function:
     file: str = field(eq=False)
 
     def source(self, at: Place) -> Source:
-        """A place in this function as programs know it."""
+        """The source location of a place in this function, for binds."""
         return Source(self.file, at.line)
 
     @property
     def signature(self) -> str:
-        """``name(kind, kind)``: what overloads differ in."""
+        """``name(kind, kind)``: the signature that distinguishes overloads."""
         kinds = [p.annotation or "Tensor" for p in self.params]
         return f"{self.name}({', '.join(kinds)})"
 

@@ -1,7 +1,7 @@
-"""``Script``: the functions of one name, callable on arrays and traced values.
+"""``Script``: the overloads of one name, callable on arrays and traced values.
 
-A call binds its arguments, picks the overload that fits their kinds [G2], and becomes one
-``scripted`` bind; of a function without a backward the body itself.
+A call binds its arguments, selects the overload that fits their kinds [G2], and records one
+``scripted`` bind, or the inlined body for a function without a backward.
 """
 
 import inspect
@@ -52,15 +52,15 @@ class _Bound:
 
     function: Function
     values: tuple
-    fit: tuple[int, ...]  # of each argument
+    fit: tuple[int, ...]  # how well each argument fits
 
 
 class Script:
-    """The functions of one name: ``script(x, y)`` calls the one whose parameters fit.
+    """The overloads of one name: ``script(x, y)`` calls the one whose parameters fit.
 
-    ``code`` and ``lifted`` are the text before and after lambda lifting, ``forward`` and
-    ``backward`` the two closed programs, without types; ``at(*args)`` gives them at the types of
-    arguments.
+    ``code`` and ``lifted`` are the texts before and after lambda lifting; ``forward`` and
+    ``backward`` are the two closed programs without types, and ``at(*args)`` gives them typed for
+    these arguments.
 
     >>> from letir.scripting.units import script
     >>> square = script('''
@@ -85,7 +85,7 @@ class Script:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """The parameters of the only function; of overloads those of the first."""
+        """The parameters of the function, or of the first overload."""
         return inspect.Signature(
             [
                 inspect.Parameter(
@@ -100,14 +100,14 @@ class Script:
         )
 
     def overload(self, source: str | Callable) -> "Script":
-        """Add a function for other kinds of arguments: a text, or the function that this decorates.
+        """Add an overload for other kinds of arguments: a text, or the decorated function.
 
-        Raises ParseError if there is one for these kinds.
+        Raises ParseError if there is one for these kinds already.
         """
         text = text_of(source)
         function, around = read_function(text)
         check_distinct(text, function, self.overloads)
-        self.scripts = ChainMap(around, self.scripts)  # each overload may stand among other scripts
+        self.scripts = ChainMap(around, self.scripts)  # scripts visible to the new overload
         self.overloads.append(function)
         return self
 
@@ -115,12 +115,12 @@ class Script:
 
     @property
     def code(self) -> str:
-        """The functions as Python writes them; read again they give the same programs."""
+        """The functions in Python syntax; reading the text again gives the same programs."""
         return "\n".join(map(source, self.overloads))
 
     @property
     def lifted(self) -> str:
-        """The functions after lambda lifting, which are a script of plain functions."""
+        """The functions after lambda lifting: a script of plain functions."""
         return "\n".join(lifted(function, self.scripts) for function in self.overloads)
 
     def __str__(self):
@@ -149,7 +149,7 @@ class Script:
         if len(self.overloads) > 1:
             raise LetirError(f"{self!r} has several overloads: see .at(*args)")
         (function,) = self.overloads
-        found = self._rules.get(function)  # alone as a key: without types
+        found = self._rules.get(function)  # the function alone is the key without types
         if found is None:
             kinds = tuple(map(self._untyped_kind, function.params))
             found = self._rules[function] = closed(function, Spec(kinds), self.scripts)
@@ -178,7 +178,7 @@ class Script:
         made, operands = self.rule(bound), operands_of(bound.values, bound.function)
         # None: arrays only
         emitter = next((a.emitter for a in operands if isinstance(a, Value)), None)
-        # on arrays nothing has to be kept for a backward
+        # on arrays there are no residuals to keep
         if made.backward is None or emitter is None:
             found = run_flat(made.forward, operands)
         else:
@@ -186,7 +186,7 @@ class Script:
         return made.results.unflatten(found[: made.n_outs])
 
     def emit(self, builder: LetBuilder, args: Sequence, kwargs: Mapping):
-        """The results of a call on values of ``builder``: what other scripts do."""
+        """The results of a call on values of ``builder``, for calls from other scripts."""
         bound = self.pick(args, kwargs)
         made, operands = self.rule(bound), operands_of(bound.values, bound.function)
         if made.backward is None:
@@ -209,7 +209,7 @@ class Script:
         )
 
     def rule(self, bound: _Bound) -> Rule:
-        """The rule for these arguments, kept by their types."""
+        """The rule for these arguments, cached by their types."""
         spec = _spec_of(bound)
         key = (bound.function, token(spec.kinds))  # token: 1, 1.0 and True are other programs
         found = self._rules.get(key)
@@ -218,9 +218,9 @@ class Script:
         return found
 
     def pick(self, args: Sequence, kwargs: Mapping) -> _Bound:
-        """The overload that fits these arguments best; of several the first.
+        """The overload that fits these arguments best, the first one of several.
 
-        Raises DTypeError that lists the overloads if none does.
+        Raises DTypeError that lists the overloads if none fits.
         """
         tried = [self.bound(function, args, kwargs) for function in self.overloads]
         found = [bound for bound in tried if type(bound) is _Bound]
@@ -230,7 +230,7 @@ class Script:
         return max(found, key=lambda bound: min(bound.fit, default=_EXACT))
 
     def misfit(self, args: Sequence, kwargs: Mapping, reasons: list[str]) -> DTypeError:
-        """The error for arguments that no overload takes."""
+        """The error for arguments that no overload accepts."""
         keywords = [f"{name}={_described(value)}" for name, value in kwargs.items()]
         found = ", ".join([*map(_described, args), *keywords])
         listed = "\n".join(
@@ -240,7 +240,7 @@ class Script:
         return DTypeError(f"{self.__name__}: no overload takes ({found})\n{listed}")
 
     def bound(self, function: Function, args: Sequence, kwargs: Mapping) -> _Bound | str:
-        """The arguments by parameter, or why they do not fit."""
+        """The arguments by parameter, or the reason why they do not fit."""
         params = function.params
         if len(args) > len(params):
             return f"it takes {len(params)} arguments, found {len(args)}"
@@ -267,15 +267,15 @@ class Script:
 
 
 def read_function(text: Text) -> tuple[Function, dict[str, Script]]:
-    """(the one function of a text, the scripts that it may call)."""
+    """(the only function of a text, the scripts that it may call)."""
     around = {name: value for name, value in text.names.items() if isinstance(value, Script)}
     node = function_of(text)
-    around.pop(node.name, None)  # the function itself, as it was before it is defined anew
+    around.pop(node.name, None)  # an earlier definition of the function itself
     return FunctionReader(text, around, node.name).function(node), around
 
 
 def check_distinct(text: Text, function: Function, others: list[Function]) -> None:
-    """Raise ParseError if another overload takes the same kinds."""
+    """Raise ParseError if another overload has the same kinds of parameters."""
     kinds = [param.annotation or param.kind for param in function.params]
     for other in others:
         if kinds == [param.annotation or param.kind for param in other.params]:
@@ -290,7 +290,7 @@ def check_distinct(text: Text, function: Function, others: list[Function]) -> No
 
 
 def _fit(value, param: Param) -> int:
-    """How well an argument fits a parameter."""
+    """The degree to which an argument fits a parameter."""
     if param.kind == GROUP:
         fits = isinstance(value, tuple) and len(param.parts or value) == len(value)
         return _CONVERTED if fits else _NO
@@ -310,14 +310,14 @@ def _fit(value, param: Param) -> int:
 
 
 def _is_scalar(value) -> bool:
-    """Whether it is a Python number, or stands for one."""
+    """Whether an argument is a Python number, or has the type of one."""
     if isinstance(value, Value | ShapeDtype):
         return value.type is not None and value.type.weak
     return type(value) in PYTHON_NUMBERS
 
 
 def _fit_static(value, param: Param) -> int:
-    """How well an argument fits a parameter that is part of the program."""
+    """The degree to which an argument fits a static parameter."""
     if not _is_static(value):
         return _NO
     known = _STATIC_KINDS.get(param.annotation or "")
@@ -325,7 +325,7 @@ def _fit_static(value, param: Param) -> int:
 
 
 def _is_static(value) -> bool:
-    """Whether it can be part of a program."""
+    """Whether a value can be part of a program."""
     if isinstance(value, tuple):
         return all(map(_is_static, value))
     return (
@@ -336,7 +336,7 @@ def _is_static(value) -> bool:
 
 
 def _frozen_value(value):
-    """A static argument: lists are tuples, dtypes may be given by their classes."""
+    """A static argument in normal form: lists as tuples, classes of dtypes as dtypes."""
     if isinstance(value, list | tuple):
         return tuple(map(_frozen_value, value))
     if isinstance(value, type) and issubclass(value, np.generic | float | int | complex):
@@ -345,13 +345,13 @@ def _frozen_value(value):
 
 
 def _kind_text(param: Param) -> str:
-    """What a parameter takes, for messages."""
+    """A description of the arguments that a parameter accepts, for messages."""
     words = {TENSOR: "an array", SCALAR: "a number", GROUP: "a tuple of arrays"}
     return words.get(param.kind, f"{param.annotation or 'static'}, part of the program")
 
 
 def _described(value) -> str:
-    """An argument, for messages."""
+    """A description of an argument, for messages."""
     if isinstance(value, Value | ShapeDtype):
         return str(value.type)
     if is_array(value):
@@ -368,7 +368,7 @@ def constant_of(term) -> Any:
 
 
 def _spec_of(bound: _Bound) -> Spec:
-    """What a program depends on of its arguments."""
+    """The properties of arguments to which a program is specialised."""
     return Spec(
         tuple(
             value if param.kind == STATIC else _kind_of(value)
@@ -378,7 +378,7 @@ def _spec_of(bound: _Bound) -> Spec:
 
 
 def _kind_of(value):
-    """The type of an operand, or of each in a tuple."""
+    """The type of an operand, or of each operand in a tuple."""
     if isinstance(value, tuple):
         return tuple(map(_kind_of, value))
     if value is None:

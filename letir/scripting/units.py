@@ -1,4 +1,4 @@
-"""``script`` and ``CompilationUnit``: from texts and Python functions to scripts [G1, G3]."""
+"""``script`` and ``CompilationUnit``: scripts from texts and Python functions [G1, G3]."""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -11,10 +11,10 @@ from letir.scripting.scripts import Script, check_distinct, read_function
 
 
 def script(source: str | Callable[..., Any]) -> Script:
-    """The script in a text, or of a Python function, whose inner function is its backward.
+    """The script of a text or a Python function, whose inner function is its backward.
 
-    The text is read, never run; neither is the function. Several functions of one name are
-    overloads. Raises ParseError with line and column for what is no script.
+    The text or function is read, never executed. Several functions of one name are overloads.
+    Raises ParseError with line and column for syntax that scripts do not support.
 
     >>> import numpy as np
     >>> from letir import grad
@@ -44,8 +44,8 @@ def script(source: str | Callable[..., Any]) -> Script:
 class CompilationUnit(Mapping):
     """Scripts that may call each other, by name: ``unit.mul(x, y)``, ``unit["mul"]``.
 
-    ``code`` is the text of all of them, ``define(text)`` adds more. Inside a function of the name
-    of an operation that name means the operation.
+    ``code`` is the text of all of them, ``define(text)`` adds more. Inside a function that has the
+    name of an operation, that name means the operation.
 
     >>> unit = CompilationUnit('''
     ... def double(x):
@@ -63,9 +63,9 @@ class CompilationUnit(Mapping):
             self.define(text)
 
     def define(self, text: str) -> None:
-        """Add the functions of a text; all of them or, if it has an error, none.
+        """Add the functions of a text: all of them or, if it has an error, none.
 
-        One of a name that is there already is an overload. Raises ParseError with line and column.
+        A function whose name exists already is an overload. Raises ParseError with line and column.
         """
         read = text_of(text)
         nodes = read.definitions()
@@ -85,7 +85,7 @@ class CompilationUnit(Mapping):
 
     @property
     def code(self) -> str:
-        """The text of all functions, which read again gives the same unit."""
+        """The text of all functions; reading it again gives the same unit."""
         return "\n".join(script.code for script in self._scripts.values())
 
     @property
@@ -101,7 +101,7 @@ class CompilationUnit(Mapping):
 
     def __getattr__(self, name: str) -> Script:
         if name.startswith("_") or name not in self._scripts:
-            # absent in a copy under way
+            # missing in a copy that is being made
             known = ", ".join(self.__dict__.get("_scripts", ())) or "none"
             raise AttributeError(f"the unit has no function {name!r}, it has {known}")
         return self._scripts[name]
@@ -123,7 +123,7 @@ class CompilationUnit(Mapping):
 
 
 def _calls(function: Function) -> Iterator[Apply]:
-    """The calls of other scripts in a function and its backward."""
+    """The other scripts called in a function and its backward."""
     for part in (function, function.inner):
         if part is not None:
             todo: list = [part.results, *terms_in(part.body)]
@@ -154,6 +154,6 @@ def _check_cycles(text: Text, overloads: Mapping[str, list[Function]]) -> None:
 
 
 def _recursion(text: Text, call: Apply, cycle: list[str]) -> ParseError:
-    """The error for functions that call each other in a circle."""
+    """The error for functions that call each other recursively."""
     message = f"recursion: {' -> '.join(cycle)}\n  a script must end: write a loop"
     return text.error(call.at, message)

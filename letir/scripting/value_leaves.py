@@ -1,7 +1,7 @@
-"""Values of scripts: arrays, numbers, shapes, and nested tuples of them; their leaves.
+"""The values of scripts (arrays, numbers, shapes, and nested tuples of them) and their leaves.
 
-``plain`` leaves are what programs take and return. ``copied`` is how a value enters a closed body:
-its arrays become parameters, all else is part of the body.
+``plain`` leaves are the arguments and results of programs. ``copied`` brings a value into a closed
+body: its arrays become parameters, everything else becomes part of the body.
 """
 
 from letir.ast.builder import LetBuilder, Value
@@ -9,21 +9,21 @@ from letir.ops.shape.shape_and_creation import Sizes
 
 
 def plain(value):
-    """What programs return for a value: shapes as arrays."""
+    """A value in the form that programs return: shapes as arrays."""
     if isinstance(value, tuple):
         return tuple(map(plain, value))
     return value.array if type(value) is Sizes else value
 
 
 def leaves_of(value) -> list:
-    """The leaves of nested tuples; None is one."""
+    """The leaves of nested tuples; None is a leaf."""
     if isinstance(value, tuple):
         return [leaf for part in value for leaf in leaves_of(part)]
     return [value]
 
 
 def copied(builder: LetBuilder, name: str, value):
-    """A captured value inside a body: arrays become parameters, all else stays."""
+    """A captured value inside a body: arrays become parameters, everything else stays."""
     if isinstance(value, tuple):
         return tuple(copied(builder, f"{name}.{i}", part) for i, part in enumerate(value))
     if type(value) is Sizes:
@@ -33,14 +33,14 @@ def copied(builder: LetBuilder, name: str, value):
 
 
 def is_static(value) -> bool:
-    """Whether a value is known while the script is read: no array is in it."""
+    """Whether a value is known when the script is read: it contains no array."""
     if isinstance(value, tuple):
         return all(map(is_static, value))
     return not isinstance(value, Value) and type(value) is not Sizes
 
 
 def named(value, name: str):
-    """``value``, whose local is called ``name`` if it has no name."""
+    """``value``, with its local named ``name`` if it has no name."""
     if isinstance(value, Value) and value.arg.name is None:
         value.arg.name = name
     return value

@@ -27,16 +27,16 @@ from letir.visitors.usedef import use_counts
 
 
 def to_source(f: Lambda | Gradient, name: str = "f") -> str:
-    """The text of a NumPy function that computes what ``f`` does, without letir.
+    """The source of a stand-alone NumPy function that computes the same as ``f``.
 
-    It takes the arguments that ``f`` takes, nested alike, and gives the same results to the bit;
-    its names are the user's, and comments show the user's lines. A Gradient becomes two functions:
-    ``name_forward(*args)``, which gives (results, residuals), and ``name_backward(residuals,
-    *cts)``, which gives a tuple of cotangents; None stands for a cotangent that is zero.
+    It takes the same nested arguments and gives the same results to the bit; it uses the user's
+    names, and comments show the user's lines. A Gradient becomes two functions:
+    ``name_forward(*args)`` returns (results, residuals), and ``name_backward(residuals, *cts)``
+    returns a tuple of cotangents; None stands for a zero cotangent.
 
-    Arguments are not checked; values live until the function ends. Operations of the user's own
-    need a ``source`` in their record, opaque ones are imported from where they are defined; where
-    that cannot be, ExportError says so. Linear in the number of binds.
+    Arguments are not checked, and values live until the function ends. User-defined operations need
+    a ``source`` in their record; opaque ones are imported from their module. ExportError says where
+    that is impossible. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0:x: float64[3], %1:rate: float64*[] { %2:y = mul(%0, %1); return %2 }")
@@ -56,7 +56,7 @@ def to_source(f: Lambda | Gradient, name: str = "f") -> str:
             return _lambda_source(f, name)
         if isinstance(f, Gradient):
             return _gradient_source(f, name)
-    held = hasattr(f, "program")  # as what vjp and linearize return
+    held = hasattr(f, "program")  # a result of vjp or linearize
     remedy = (
         "take its .program" if held else "record it first: letir.to_source(letir.trace(f, *args))"
     )
@@ -71,7 +71,7 @@ def _lambda_source(fn: Lambda, name: str) -> str:
     module.names.take(name)
     writer = Writer(module)
     head = _parameters(writer, fn)
-    # df is a Lambda: None is Undef
+    # for the parameters of df, None means Undef
     writer.nullable.update([writer.texts[param] for param in fn.params])
     writer.write(fn)
     results = [writer.arg(arg) for arg in fn.ret.args]
@@ -81,12 +81,12 @@ def _lambda_source(fn: Lambda, name: str) -> str:
 
 
 def _add_function(writer: Writer, name: str, head: list[str]) -> None:
-    """Put the function that ``writer`` wrote into its module."""
+    """Add the function written by ``writer`` to its module."""
     writer.module.functions.append(f"def {name}({joined(head, '    ')}):\n{''.join(writer.lines)}")
 
 
 def _parameters(writer: Writer, fn: Lambda) -> list[str]:
-    """The parameters of a function; what takes them apart is written."""
+    """The parameters of a function; the statements that unpack them are written."""
     signature = Signature(writer, leaf_names(fn))
     tree = fn.in_tree
     if tree is not None and not can_take_apart(tree.spec):
@@ -109,7 +109,7 @@ def _parameters(writer: Writer, fn: Lambda) -> list[str]:
 
 
 def _widen(writer: Writer, fn: Lambda) -> None:
-    """Let Python numbers be those that the program was recorded for, as a call of it does."""
+    """Write conversions of Python numbers to the recorded types, as a call of the program does."""
     for param in fn.params:
         kind = param.type
         if kind is not None and kind.weak and kind.dtype.kind in "fc" and param in use_counts(fn):
@@ -118,7 +118,7 @@ def _widen(writer: Writer, fn: Lambda) -> None:
 
 
 def _nested(writer: Writer, texts: Sequence[str], tree: Tree | None) -> str:
-    """The expression of results that nest as ``tree`` says."""
+    """The expression of results with the nesting of ``tree``."""
     if tree is None:
         return texts[0] if len(texts) == 1 else _tuple_text(texts)
     if not can_build(tree.spec):
@@ -139,7 +139,7 @@ def _gradient_source(g: Gradient, name: str) -> str:
     """The source of the two functions of a Gradient."""
     module = Module()
     for part in ("forward", "backward"):
-        module.names.take(f"{name}_{part}")  # before all others, which go round them
+        module.names.take(f"{name}_{part}")  # first: other names must avoid them
     forward = Writer(module)
     head = _parameters(forward, g.f)
     forward.nullable.update([forward.texts[p] for p in g.f.params if p.type is None])
@@ -157,15 +157,13 @@ def _gradient_source(g: Gradient, name: str) -> str:
 def _backward_source(
     g: Gradient, module: Module, results: list[str], kept: list[str], name: str
 ) -> None:
-    """Add the backward function. Values that the forward one keeps have the names that they have
-    there.
-    """
+    """Add the backward function; residuals have the same names as in the forward function."""
     real = [i for i in g.df_input_vjps if i < g.f_real_outputs]
     count = len(g.df_input_vjps)
-    # a single cotangent that is None is answered at the top; of several each may be None or not
+    # a single cotangent None returns early; of several each may be None
     states = [True if len(real) == 1 else None] * len(real) + [False] * (count - len(real))
     rest = [True] * (len(g.df.params) - count)  # residuals are values, never None
-    df = dead_code(specialize_undef(g.df, states + rest))  # no grad_of where it is known
+    df = dead_code(specialize_undef(g.df, states + rest))  # no grad_of for known cotangents
     writer = Writer(module)
     residuals = writer.names.fresh("residuals")
     cts = _cotangents(writer, df, real, results)
@@ -174,7 +172,7 @@ def _backward_source(
         with writer.block(f"if {cts[0]} is None:"):
             _returned(writer, _tuple_text(zeros))
     writer.nullable.update(cts if len(cts) > 1 else ())
-    writer.texts |= dict.fromkeys(df.params[len(cts) : count], "None")  # temporaries get none
+    writer.texts |= dict.fromkeys(df.params[len(cts) : count], "None")  # cotangents of temporaries
     names = [writer.parameter(p, text) for p, text in zip(df.params[count:], kept, strict=True)]
     if names:
         writer.line(f"{unbracketed(_tuple_text(names))} = {residuals}")
@@ -186,7 +184,7 @@ def _backward_source(
 
 
 def _cotangents(writer: Writer, df: Lambda, real: list[int], results: list[str]) -> list[str]:
-    """The parameters for the cotangents of the results at ``real``."""
+    """The cotangent parameters of the results at these positions."""
     if len(real) == 1:
         return [writer.parameter(df.params[0], "ct")]
     return [
@@ -196,17 +194,17 @@ def _cotangents(writer: Writer, df: Lambda, real: list[int], results: list[str])
 
 
 def _name_gradients(writer: Writer, g: Gradient, df: Lambda) -> None:
-    """Let the cotangent of a parameter ``x`` be called ``d_x``."""
+    """Name the cotangent of a parameter ``x`` ``d_x``."""
     names = leaf_names(g.f)
     bound = {b for bind in df.binds for b in bind.binders}
     for i, arg in zip(g.df_output_vjps, df.ret.args, strict=True):
-        # of two arguments with one gradient the first names it
+        # a gradient shared by two arguments is named after the first
         if arg in bound and arg not in writer.wanted:
             writer.wanted[arg] = writer.names.fresh(f"d_{names[g.f.params[i]]}")
 
 
 def _zero_text(kind: ArrayType | None) -> str:
-    """Zeros of a type; None where it is unknown."""
+    """Zeros of a type; None if it is unknown."""
     if not has_static_shape(kind):
         return "None"
     dtype = "" if kind.dtype == float else f", dtype={dtype_text(kind.dtype)}"
@@ -214,7 +212,7 @@ def _zero_text(kind: ArrayType | None) -> str:
 
 
 def _or_zeros(writer: Writer, arg: Arg, zeros: str) -> str:
-    """A cotangent that is returned: zeros where it is, or turns out to be, undefined."""
+    """The expression of a returned cotangent, with zeros if it is undefined."""
     text = writer.arg(arg)
     if text == "None":
         return zeros
@@ -222,7 +220,7 @@ def _or_zeros(writer: Writer, arg: Arg, zeros: str) -> str:
 
 
 def _tuple_text(texts: Sequence[str]) -> str:
-    """A tuple of these."""
+    """The expression of a tuple."""
     inside = joined(list(texts), "        ")
     end = "\n    " if "\n" in inside else ""
     return f"({inside}{',' if len(texts) == 1 else ''}{end})"

@@ -1,4 +1,4 @@
-"""``Module``: the text of a source under way, its imports, constants and functions."""
+"""``Module``: the imports, constants and functions of a generated source file."""
 
 import re
 
@@ -7,28 +7,28 @@ import numpy as np
 from letir.source.names import Names
 from letir.source.numpy_literals import literal
 
-_MOST_INLINE = 64  # elements of an array constant that stands where it is used
+_MOST_INLINE = 64  # elements of an array constant that is written inline
 _HEAD = re.compile(r"def (\w+)\(")
 
 
 class Module:
-    """Collects what stands above a function: imports, large constants and further functions."""
+    """Collects the parts above a function: imports, large constants and further functions."""
 
     def __init__(self):
         self.names = Names()
         self.imports: dict[str, None] = {"import numpy as np": None}
         self.constants: list[str] = []
         self.functions: list[str] = []
-        self.known: dict = {}  # what a further function or constant is for -> its name
+        self.known: dict = {}  # the key of a function or constant -> its name
 
     def constant(self, array: np.ndarray, name: str | None) -> str:
         """The expression of an array constant.
 
-        A large one has a name of the module, and each call gets a copy: results are the caller's.
+        A large one is a module constant that each call copies, since results belong to the caller.
         """
         if array.size <= _MOST_INLINE:
             return literal(array, "    ")
-        key = "constant", id(array)  # the program holds it, so that the id stays its own
+        key = "constant", id(array)  # the program keeps it alive, so the id is unique
         if key not in self.known:
             found = self.known[key] = self.names.fresh((name or "constant").upper())
             self.constants.append(f"{found} = {literal(array)}\n")
@@ -44,7 +44,7 @@ class Module:
         return found
 
     def imported(self, module: str, name: str) -> str:
-        """The name of something that is imported from where it is defined."""
+        """The name of an imported object."""
         key = "import", module, name
         if key not in self.known:
             found = self.known[key] = self.names.fresh(name)

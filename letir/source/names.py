@@ -1,4 +1,4 @@
-"""``Names``: the identifiers of one function, none of them twice, none a word of Python's."""
+"""``Names``: unique identifiers for one function, none of them a Python keyword."""
 
 import builtins
 import keyword
@@ -7,7 +7,7 @@ import unicodedata
 
 from letir.errors import ExportError
 
-# what the text of a function uses; a module hides nothing of Python's at all
+# builtins that generated functions use; a module hides no builtin at all
 _USED = (
     *("_", "np", "complex", "float", "hasattr", "int", "len", "map", "range", "repr", "slice"),
     *("tuple", "zip", "ValueError"),
@@ -18,8 +18,8 @@ RESERVED = frozenset([*_USED, *keyword.kwlist])
 class Names:
     """Hands out identifiers for one scope.
 
-    ``outer`` are the names of the module around it, which nothing here may hide; without it this is
-    the scope of a module.
+    ``outer``: the names of the enclosing module, which this scope must not hide; None for the scope
+    of a module itself.
 
     >>> names = Names()
     >>> [names.fresh(n) for n in ("x", "x", "layers.0.w", "lambda", "2d")], names.numbered("sum")
@@ -29,11 +29,11 @@ class Names:
     def __init__(self, outer: "Names | None" = None):
         self.outer = outer
         self.taken: set[str] = set()
-        self.inner: set[str] = set()  # names of the scopes within
+        self.inner: set[str] = set()  # names used in inner scopes
         self.counts: dict[str, int] = {}
 
     def fresh(self, wanted: str) -> str:
-        """``wanted`` as an identifier; with a number if it is taken."""
+        """``wanted`` as an identifier, with a number appended if it is taken."""
         base = identifier(wanted)
         return self.take(base) if self.is_free(base) else self.numbered(base)
 
@@ -46,17 +46,17 @@ class Names:
                 return self.take(f"{base}_{count}")
 
     def is_free(self, name: str) -> bool:
-        """Whether nothing is called so, here, outside or inside."""
-        # inner: a scope within has that name, and would hide what the module calls so from now on
+        """Whether a name is unused in this scope, outside and inside."""
         if name in self.taken or name in RESERVED or name in self.inner:
             return False
         if self.outer is None:
-            return not hasattr(builtins, name)  # a local may hide a builtin that no text uses
+            return not hasattr(builtins, name)  # a local may hide a builtin that is not used
         return name not in self.outer.taken
 
     def exact(self, name: str) -> str:
-        """``name`` itself, by which callers pass a keyword argument. Raises ExportError if it means
-        something else to the text of a function.
+        """``name`` itself, for a parameter that callers pass by keyword.
+
+        Raises ExportError if the name has another meaning in the source.
         """
         if name in RESERVED or not name.isidentifier():
             raise ExportError(
@@ -74,6 +74,6 @@ class Names:
 
 
 def identifier(wanted: str) -> str:
-    """The nearest identifier: what Python would read, which it normalises."""
+    """The nearest valid identifier, in Python's normal form."""
     name = re.sub(r"\W", "_", unicodedata.normalize("NFKC", wanted))
     return name if name.isidentifier() else f"_{name}"

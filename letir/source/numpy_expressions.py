@@ -1,4 +1,4 @@
-"""How an operation is written whose record does not say: an operator, or a call of NumPy."""
+"""The default source form of operations: an operator, or a call of a NumPy function."""
 
 import inspect
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from letir.source.steps import Step
 
 
 def spelled(write: Step, operands: list[str]):
-    """What the ``source`` of the record answers, or what follows from the rest of the record."""
+    """The answer of the record's ``source``, or the form that follows from its other fields."""
     op, attrs = write.bind.op, write.bind.attrs
     if type(op.source) is str:
         # a template may put it before ** or a dot, which bind more tightly than the sign

@@ -15,7 +15,7 @@ _NATURAL = frozenset(map(np.dtype, ("bool", "int64", "float64", "complex128")))
 
 
 def literal(value, indent: str = "") -> str:
-    """The expression of a constant or an attribute; long arrays go on in further lines.
+    """The expression of a constant or an attribute; long arrays continue on further lines.
 
     >>> literal((1, -0.0, slice(None, 2), np.dtype("float32"), np.arange(2, dtype="int8")))
     '(1, -0.0, slice(None, 2), np.float32, np.array([0, 1], dtype=np.int8))'
@@ -52,14 +52,14 @@ def literal(value, indent: str = "") -> str:
 
 
 def _size_remedy(value) -> str:
-    """What to do about a size that has a name and no value."""
+    """The remedy for a symbolic size without a value."""
     if type(value) is not Size:
         return ""
     return "\n  trace with arrays, so that sizes are numbers"
 
 
 def _string_text(value: str) -> str:
-    """A string in double quotes where those need no escape."""
+    """A string literal, in double quotes unless they would need escapes."""
     text = repr(value)
     return f'"{text[1:-1]}"' if text[0] == "'" and '"' not in text and "'" not in value else text
 
@@ -75,7 +75,7 @@ def dtype_text(dtype: np.dtype) -> str:
 
 
 def _float_text(value: float) -> str:
-    """``repr``, with NumPy's names for what has none; a nan of unusual bits from these."""
+    """``repr`` of a float, with NumPy's nan and inf; a nan with unusual bits is made from bits."""
     if math.isinf(value):
         return "np.inf" if value > 0 else "-np.inf"
     if not math.isnan(value):
@@ -86,12 +86,12 @@ def _float_text(value: float) -> str:
 
 
 def _complex_text(value: complex) -> str:
-    """``(1+2j)`` where that is exact: a sum loses the signs of zeros, and nan and inf."""
+    """``(1+2j)`` if that is exact: a sum loses the signs of zeros, nan and inf."""
     return _pair_text(value.real, value.imag, _float_text(value.real), _float_text(value.imag))
 
 
 def _pair_text(real, imag, first: str, second: str) -> str:
-    """The complex number of two parts with these texts."""
+    """The expression of a complex number from the texts of its parts."""
     if not all(math.isfinite(x) and (x or math.copysign(1, x) > 0) for x in (real, imag)):
         return f"complex({first}, {second})"
     sign = "" if second.startswith("-") else "+"
@@ -99,7 +99,7 @@ def _pair_text(real, imag, first: str, second: str) -> str:
 
 
 def _element_text(value: np.generic) -> str:
-    """The Python number that gives this NumPy scalar in a call of its dtype or in an array."""
+    """The Python literal from which its dtype, or an array, makes this NumPy scalar."""
     kind = value.dtype.kind
     if kind == "c":
         parts = value.real, value.imag
@@ -114,13 +114,13 @@ def _element_text(value: np.generic) -> str:
 
 
 def _short_digits(value: np.floating) -> str:
-    """The shortest digits that a reader of float64 brings back exactly, also if it rounds then."""
+    """The fewest digits that round-trip through float64 to the dtype."""
     short = str(value)
     return short if value.dtype.type(float(short)) == value else repr(float(value))
 
 
 def _array_text(array: np.ndarray, indent: str = "") -> str:
-    """``np.array([...], dtype=...)``, shorter where all elements are the same."""
+    """``np.array([...], dtype=...)``, or a shorter form if all elements are equal."""
     dtype, shape = array.dtype, array.shape
     if _has_odd_nans(array):
         bits = f"u{array.real.dtype.itemsize}"
@@ -138,7 +138,7 @@ def _array_text(array: np.ndarray, indent: str = "") -> str:
 
 
 def _has_odd_nans(array: np.ndarray) -> bool:
-    """Whether it holds a nan whose bits are not those of ``np.nan``."""
+    """Whether an array holds a nan with other bits than ``np.nan``."""
     if array.dtype.kind not in "fc":
         return False
     parts = np.ascontiguousarray(array).reshape(-1).view(array.real.dtype)
@@ -155,7 +155,7 @@ def _is_uniform(array: np.ndarray) -> bool:
 
 
 def _rows(texts: list[str], shape: tuple, indent: str) -> str:
-    """Elements in a row as nested lists of this shape."""
+    """Flat element texts as nested lists of this shape."""
     if not shape:
         return texts[0]
     for length in reversed(shape[1:]):
@@ -164,8 +164,7 @@ def _rows(texts: list[str], shape: tuple, indent: str) -> str:
 
 
 def joined(items: list[str], indent: str) -> str:
-    """Items in one line if they fit, else as many in each line as do."""
-    # room for what is around it
+    """Items on one line if they fit, else wrapped."""
     if sum(map(len, items)) + 2 * len(items) + len(indent) < WIDTH - 24:
         return ", ".join(items)
     lines, line, room = [], [], WIDTH - len(indent) - 4

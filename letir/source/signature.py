@@ -1,7 +1,7 @@
-"""How a function of a source takes its arguments and gives its results: as the user nested them.
+"""The signature of a generated function: arguments and results nested as in the user's function.
 
-Tuples, lists, dicts and named tuples are taken apart at the top and built again at the end; attrs
-classes and dataclasses are taken apart. Other nestings are flat, which a comment says.
+Tuples, lists, dicts and named tuples are unpacked at the top and built again at the end; attrs
+classes and dataclasses are unpacked. Other nestings become flat, as a comment says.
 """
 
 import dataclasses
@@ -22,7 +22,7 @@ from letir.source.writer import Writer
 _SEQUENCES = (tuple, list, deque)
 _MAPPINGS = (dict, OrderedDict)
 _PLAIN_KINDS = {None, type(None), *_SEQUENCES, *_MAPPINGS}
-_PLAIN = ("'", '"', "True", "False", *"-0123456789")  # how texts of static leaves of values begin
+_PLAIN = ("'", '"', "True", "False", *"-0123456789")  # first characters of static leaves' texts
 
 
 # ---- parameters ----
@@ -30,17 +30,15 @@ _PLAIN = ("'", '"', "True", "False", *"-0123456789")  # how texts of static leav
 
 @define(eq=False)
 class Signature:
-    """The parameters of a function, and the statements that take them apart."""
+    """The parameters of a function, and the statements that unpack them."""
 
     writer: Writer
     names: dict[Local, str]
     head: list[str] = field(factory=list)
-    later: deque = field(factory=deque)  # (structure, leaves, name) to be taken apart
+    later: deque = field(factory=deque)  # (structure, leaves, name) still to be unpacked
 
     def argument(self, spec: optree.PyTreeSpec, leaves: list, keyword: str | None = None) -> None:
-        """One argument, and the statements that take it apart. A ``keyword`` argument has its name
-        for good.
-        """
+        """Add an argument and the statements that unpack it. A ``keyword`` keeps its name."""
         writer = self.writer
         if spec.type is None and type(leaves[0]) is Local:
             name = writer.parameter(leaves[0], keyword or self.names[leaves[0]], keyword)
@@ -53,7 +51,7 @@ class Signature:
             self.take_apart(*self.later.popleft())
 
     def take_apart(self, spec: optree.PyTreeSpec, leaves: list, name: str) -> None:
-        """Statements that assign the parts of what is called ``name``."""
+        """Statements that unpack the value called ``name``."""
         rest = iter(leaves)
         if spec.type is None:
             self.check(leaves[0], name)
@@ -66,7 +64,7 @@ class Signature:
                     self.writer.line(f"{self.target(child, rest)} = {part}")
 
     def target(self, spec: optree.PyTreeSpec, leaves: Iterator, name: str | None = None) -> str:
-        """What a structure is assigned to; what no pattern takes apart is added to ``later``."""
+        """The assignment target for a structure; parts that need more are added to ``later``."""
         if not spec.num_leaves:  # an empty container in a pattern: nothing to name
             return "_"
         if _is_pattern(spec):
@@ -83,7 +81,7 @@ class Signature:
         return name
 
     def check(self, static: Static, name: str) -> None:
-        """Refuse another value than the function was recorded with, where that can be written."""
+        """Write a check that a static argument has its recorded value, where that is possible."""
         if static.text.startswith(_PLAIN):
             expected = literal(f"this source is for {name} = {static.text}, found ")
             with self.writer.block(f"if {name} != {static.text}:"):
@@ -93,25 +91,23 @@ class Signature:
 
 
 def _is_pattern(spec: optree.PyTreeSpec) -> bool:
-    """Whether an assignment takes it apart."""
+    """Whether an assignment can unpack a structure."""
     kind = spec.type
     return kind in _SEQUENCES or (kind is not None and optree.is_namedtuple_class(kind))
 
 
 def unbracketed(pattern: str) -> str:
-    """A pattern of several names in one line, without the brackets around it."""
+    """A pattern of several names, without the brackets around it."""
     return pattern if pattern.endswith(",)") or "\n" in pattern else pattern[1:-1]
 
 
 def _fields_of(spec: optree.PyTreeSpec) -> Sequence[str | None]:
-    """What a named tuple calls its parts."""
+    """The field names of a named tuple."""
     return getattr(spec.type, "_fields", None) or [None] * spec.num_children
 
 
 def _common(leaves: list, otherwise: str, most: int | None = None) -> str:
-    """What the user calls a structure: the beginning that the names of its leaves share, of at most
-    that many parts.
-    """
+    """The user's name for a structure: the common prefix of its leaves' paths, shortened."""
     paths = [leaf.name.split(".") for leaf in leaves if type(leaf) is Local and leaf.name]
     if not paths:
         return otherwise
@@ -120,13 +116,13 @@ def _common(leaves: list, otherwise: str, most: int | None = None) -> str:
 
 
 def _is_one(parts: tuple) -> bool:
-    """Whether all are the same."""
+    """Whether all items are equal."""
     return len(set(parts)) == 1
 
 
 def leaf_names(fn: Lambda) -> dict[Local, str]:
-    """A name for each parameter: the last part of the path, or all of it where that is no name, or
-    that of another.
+    """A name for each parameter: the last part of its path, or the whole path if that is not a
+    unique name.
     """
     paths = {param: param.name or f"x{i}" for i, param in enumerate(fn.params, start=1)}
     ends = Counter(path.rpartition(".")[2] for path in paths.values())
@@ -169,7 +165,7 @@ def _is_plain(key) -> bool:
 
 
 def can_take_apart(spec: optree.PyTreeSpec) -> bool:
-    """Whether a source can take arguments of this structure."""
+    """Whether a generated function can take arguments of this structure."""
     return _has_plain_keys(spec) and all(
         kind in _PLAIN_KINDS
         or optree.is_namedtuple_class(kind)
@@ -183,7 +179,7 @@ def can_take_apart(spec: optree.PyTreeSpec) -> bool:
 
 
 def can_build(spec: optree.PyTreeSpec) -> bool:
-    """Whether a source can give results of this structure."""
+    """Whether a generated function can return results of this structure."""
     return _has_plain_keys(spec) and all(
         kind in _PLAIN_KINDS or optree.is_namedtuple_class(kind) for kind in _kinds_of(spec)
     )

@@ -1,4 +1,4 @@
-"""``Step``: one bind on its way into a source, which is what the ``source`` of a record gets.
+"""``Step``: the context for writing one bind, passed to the ``source`` of its record.
 
 ``source(write, *operands, **attrs)``, with ``write`` a Step and operands as texts, returns
 
@@ -20,15 +20,15 @@ from letir.ast.types import ArrayType
 from letir.errors import ExportError
 from letir.source.numpy_literals import literal
 
-# On 0-d operands Python calls NumPy's scalars, which round differently or warn, where a ufunc does
-# not: complex products contract, powers take another algorithm, integers say that they overflow.
+# On 0-d operands Python's operators use NumPy's scalars, which differ from the ufuncs: complex
+# products are contracted, powers use another algorithm, and integer overflow warns.
 _EXACT_ON_SCALARS = frozenset(["+", "-", "*", "/", "//", "%", "<", "<=", ">", ">=", "==", "!="])
 
 _NAMESPACES = ((np, "np"), (np.linalg, "np.linalg"), (np.fft, "np.fft"))
 
 
 class Step:
-    """One bind: what its operands are, and the means to write it."""
+    """One bind with the types of its operands, and the means to write it."""
 
     def __init__(self, writer, bind: Bind, operands: list[str]):
         self.writer, self.bind, self.operands = writer, bind, operands
@@ -36,23 +36,23 @@ class Step:
     # ---- what the operands are ----
 
     def type(self, position: int) -> ArrayType | None:
-        """The type of an operand; None if that is unknown, or of an operand that is None."""
+        """The type of an operand; None if it is unknown, or if the operand is None."""
         kind = self.bind.args[position].type
         return kind if isinstance(kind, ArrayType) else None
 
     def is_array(self, position: int) -> bool:
-        """Whether an operand is surely an array or a NumPy scalar, and no Python number."""
+        """Whether an operand is certainly an array or a NumPy scalar, not a Python number."""
         kind = self.type(position)
         if type(self.bind.args[position]) is not Local or kind is None or kind.weak:
             return False
-        return bool(kind.shape) or kind.dtype.kind != "b"  # else Python's True has this type too
+        return bool(kind.shape) or kind.dtype.kind != "b"  # Python's True has type bool[] as well
 
     def may_be_none(self, position: int) -> bool:
-        """Whether an operand may be ``Undef``, for which the source has None."""
+        """Whether an operand may be ``Undef``, written as None in the source."""
         return self.operands[position] in self.writer.nullable
 
     def is_exact_infix(self, symbol: str) -> bool:
-        """Whether an operator between the operands does to the bit what the ufunc does."""
+        """Whether Python's operator gives the same bits as the ufunc on these operands."""
         kinds = [self.type(i) for i in range(len(self.bind.args))]
         arrays = [kind for i, kind in enumerate(kinds) if self.is_array(i)]
         has_axes = any(kind.shape for kind in arrays)
@@ -65,8 +65,10 @@ class Step:
         return real and has_float and symbol in _EXACT_ON_SCALARS
 
     def is_exact_power(self, base: ArrayType, exponent: ArrayType) -> bool:
-        """Whether ``**`` of arrays is np.power: not for booleans, half precision, complex numbers,
-        nor for the scalar exponents for which NumPy may take a square root or a reciprocal.
+        """Whether ``**`` on these arrays equals np.power.
+
+        Not for booleans, half precision and complex numbers, nor for scalar exponents for which
+        NumPy may use a square root or a reciprocal.
         """
         if {base.dtype.char, exponent.dtype.char} & set("?eFD"):
             return False
@@ -80,7 +82,7 @@ class Step:
         return literal(value, self.writer.indent)
 
     def call(self, function: str, *operands: str, **attrs) -> str:
-        """A call with those attributes as keywords that are not the record's defaults."""
+        """A call with the attributes that differ from the defaults as keywords."""
         defaults = self.bind.op.attrs
         keywords = [
             f"{name}={self.literal(value)}"
@@ -92,11 +94,11 @@ class Step:
         return f"{function}({', '.join([*operands, *keywords])})"
 
     def numpy_call(self, *operands: str, **attrs) -> str:
-        """A call of the NumPy function of the record. Raises ExportError if that has none."""
+        """A call of the record's NumPy function. Raises ExportError if there is none."""
         return self.call(self.numpy_name(), *operands, **attrs)
 
     def numpy_name(self) -> str:
-        """The NumPy function that computes an operation of letir's own."""
+        """The dotted name of the record's NumPy function."""
         op = self.bind.op
         for function in op.numpy if "." not in op.name else ():
             for name in (op.name, function.__name__):
@@ -111,24 +113,24 @@ class Step:
         )
 
     def constant(self, array) -> str:
-        """The expression of an array constant, as the caller may change it."""
+        """The expression of an array constant, a copy that the caller may change."""
         name = self.bind.binders[0].name if self.bind.binders else None
         return self.writer.module.constant(array, name)
 
     def helper(self, text: str) -> str:
-        """The name of a function that the source needs beside it, given by its text."""
+        """The name of a helper function with this text, added to the module."""
         return self.writer.module.helper(text)
 
     def imported(self, function: Callable) -> str | None:
-        """The name by which a function of the user's is imported; None if it cannot be."""
+        """The name under which a user's function is imported; None if it cannot be."""
         return self.writer.imported(function)
 
     def function(self, fn: Lambda, name: str, about: str) -> str:
-        """The name of a function of its own that computes ``fn``."""
+        """The name of a module function that computes ``fn``."""
         return self.writer.function(fn, name, about)
 
     def body(self, fn: Lambda, operands: Sequence[str], into: Sequence | None = None) -> tuple:
-        """Write the binds of ``fn`` here; the texts of its results, or these assigned ``into``."""
+        """Write the binds of ``fn`` inline, and return the texts of its results."""
         given = [self.type(i) if i < len(self.bind.args) else None for i in range(len(operands))]
         if any(kind not in (None, p.type) for kind, p in zip(given, fn.params, strict=True)):
             pairs = zip(given, fn.params, strict=True)
@@ -139,17 +141,17 @@ class Step:
     # ---- statements ----
 
     def results(self, *, may_be_none: bool = False) -> list[str | None]:
-        """Names for the results, None for those that nothing uses, for statements to assign."""
+        """Names for the results, to be assigned by statements; None for unused results."""
         base = self.bind.op.name.rpartition(".")[2]
         return [self.writer.binder(b, may_be_none, base) for b in self.bind.binders]
 
     def result(self) -> str:
-        """The name of the one result, for statements to assign."""
+        """The name of the only result, to be assigned by statements."""
         return self.results()[0] or "_"
 
     @contextmanager
     def defined(self, operands: Sequence[str]):
-        """Inside, these operands are known not to be None."""
+        """A context in which these operands are known not to be None."""
         nullable = self.writer.nullable
         were = nullable.intersection(operands)
         nullable -= were
@@ -157,7 +159,7 @@ class Step:
         nullable |= were
 
     def named(self, wanted: str) -> str:
-        """A new name for something that is no result."""
+        """A new name for a temporary."""
         return self.writer.names.numbered(wanted)
 
     def line(self, text: str) -> None:
@@ -166,11 +168,11 @@ class Step:
 
     @contextmanager
     def block(self, head: str):
-        """Write ``head``, and what is written inside below it."""
+        """A context that writes ``head`` and indents the statements written inside."""
         with self.writer.block(head):
             yield
 
     @property
     def place(self) -> str:
-        """Where the bind is in the user's code, for messages."""
+        """The bind's location in the user's code, for messages."""
         return f"{self.bind.source.short}: " if self.bind.source else ""

@@ -1,7 +1,7 @@
-"""``Writer``: the statements of one function of a source, a bind a line.
+"""``Writer``: writes the statements of one function, one line for each bind.
 
-It goes through the binds in order, gives every local a text (a name, or what stands for it), and
-asks the record of each operation how it is written. Nested bodies are written in their place.
+It visits the binds in order, assigns a text to every local (a name or an expression), and asks the
+record of each operation for its source form. Nested bodies are written inline.
 """
 
 import linecache
@@ -24,8 +24,8 @@ from letir.visitors.usedef import use_counts
 class Writer:
     """Writes one function of ``module``.
 
-    ``texts`` says what stands for a local, ``wanted`` the names that some shall get, ``nullable``
-    which names may be None, because a value may be ``Undef``.
+    ``texts``: the text of each local; ``wanted``: names that some locals should get; ``nullable``:
+    names that may be None, because their value may be ``Undef``.
     """
 
     def __init__(self, module: Module):
@@ -47,7 +47,7 @@ class Writer:
 
     @contextmanager
     def block(self, head: str):
-        """Add ``head``; lines that are added inside stand below it."""
+        """A context that adds ``head`` and indents the lines added inside."""
         self.line(head)
         outer, count = self.indent, len(self.lines)
         self.indent += "    "
@@ -58,7 +58,7 @@ class Writer:
         self.indent = outer
 
     def comment(self, source: Source | None) -> None:
-        """Add the user's line above the first bind that comes from it."""
+        """Add the user's line as a comment above the first bind recorded from it."""
         if source is None or source == self.source:
             return
         self.source, text = source, _commented(source)
@@ -75,12 +75,12 @@ class Writer:
         return self.texts[arg] if type(arg) is Local else literal(arg.value, self.indent)
 
     def parameter(self, local: Local, wanted: str, keyword: str | None = None) -> str:
-        """The name of a parameter; that of a keyword argument is its own."""
+        """The name of a parameter; keyword arguments keep their names."""
         self.texts[local] = keyword or self.names.fresh(wanted)
         return self.texts[local]
 
     def binder(self, local: Local, may_be_none: bool = False, op: str = "value") -> str | None:
-        """A name for a result; None if nothing uses it."""
+        """A name for a result; None if it is unused."""
         if local not in self.used:  # no name for nothing: readers look for its use
             return None
         if local in self.wanted:
@@ -95,7 +95,7 @@ class Writer:
     # ---- binds ----
 
     def write(self, fn: Lambda) -> None:
-        """Write the binds of ``fn``, whose parameters have their texts already."""
+        """Write the binds of ``fn``, whose parameters have texts already."""
         self.used.update(use_counts(fn))  # bodies are written into the same function
         for bind in fn.binds:
             self.bind(bind)
@@ -114,7 +114,7 @@ class Writer:
             self.assign(bind, found)
 
     def assign(self, bind: Bind, text: str) -> None:
-        """``binders = text``; a value that nothing uses is computed all the same."""
+        """Write ``binders = text``; unused values are computed all the same."""
         if not bind.binders:
             self.line(text)
             return
@@ -131,10 +131,10 @@ class Writer:
     def body(
         self, fn: Lambda, operands: Sequence[str], into: Sequence[str | None] | None = None
     ) -> tuple:
-        """Write the binds of a nested ``fn`` here: the texts of its results.
+        """Write the binds of a nested ``fn`` inline, and return the texts of its results.
 
-        With ``into`` its results are assigned to these names, where they are not None. One body may
-        be written many times: what is known of its locals is that of the last time.
+        With ``into`` the results are assigned to these names, unless None. A body may be written
+        several times; ``texts`` has its locals as written last.
         """
         self.texts.update(zip(fn.params, operands, strict=True))
         names = into or [None] * len(fn.ret.args)
@@ -155,7 +155,7 @@ class Writer:
     def function(
         self, fn: Lambda, name: str, about: str, params: Sequence[str] | None = None
     ) -> str:
-        """The name of a function of the module that computes ``fn``; one for all alike."""
+        """The name of a module function that computes ``fn``, shared by equal Lambdas."""
         known, key = self.module.known, (fn, name)  # Lambdas are equal by what they compute
         if key not in known:
             inner = Writer(self.module)
@@ -169,7 +169,7 @@ class Writer:
         return known[key]
 
     def imported(self, function: Callable) -> str | None:
-        """The name by which a function is imported; None if it is not found where it says."""
+        """The name under which a function is imported; None if its module does not have it."""
         module, name = getattr(function, "__module__", None), getattr(function, "__name__", None)
         # never imported here: that could run anything
         found = getattr(sys.modules.get(module), name or "", None)
@@ -179,13 +179,13 @@ class Writer:
 
 
 def _docstring(about: str) -> str:
-    """A text of one line as a docstring."""
+    """A one-line text as a docstring."""
     text = printable(about)
     return f'"""{text}"""' if not {'"', "\\"} & set(text) else literal(text)
 
 
 def _commented(source: Source) -> str:
-    """``# model.py:12  the line``, as far as the file can be read; nothing for an odd name."""
+    """The comment ``# model.py:12  code`` (the code if the file can be read); "" for odd names."""
     place = f"# {source.short}"
     if not place.isprintable():
         return ""

@@ -1,1 +1,1 @@
-"""If / while / for of scripts."""
+"""``if``, ``while`` and ``for`` in scripts."""

@@ -1,8 +1,8 @@
 """Reading statements: assignments, and ``if``, ``while`` and counted ``for`` [G3].
 
-A name that a branch binds means the branch's result from then on, one that a loop binds a value
-that is carried from step to step; ``liveness`` says which are needed. A name without a value on
-some way is ``_Unbound``, and an error where it is read.
+A name bound in a branch afterwards means a result of the branch; a name bound in a loop is a
+carried value; ``script_liveness`` says which are needed. A name without a value on some path is
+``_Unbound``, an error where it is read.
 """
 
 import ast
@@ -27,7 +27,7 @@ from letir.scripting.script_terms import (
     While,
 )
 
-_MOST_BLOCKS = 40  # inside each other: Python's stack is used for them
+_MOST_BLOCKS = 40  # levels of nested blocks: they use Python's stack
 _COUNTED = "a script counts: for i in range(n): a step may read x[i]"
 _ENDLESS = "a loop ends by its condition: write while i < n and not done, and set done"
 _LATE = "return is the last statement: give the result a name in every branch, and return it there"
@@ -41,13 +41,13 @@ FLOW = {
 
 @frozen
 class _Unbound:
-    """What a name means that has no value here: why it has none."""
+    """The entry in a scope for a name without a value, with the reason."""
 
     reason: str
 
 
 class FlowReader(ExpressionReader):
-    """Reads statements. ``scope``: what the user's names mean; ``body``: what was read."""
+    """Reads statements. ``scope``: the meaning of user names; ``body``: the statements read."""
 
     def __init__(self, text, scripts, own: str):
         super().__init__(text, scripts, own)
@@ -57,7 +57,7 @@ class FlowReader(ExpressionReader):
         self.liveness: Liveness | None = None
 
     def bind(self, node: ast.AST, name: str) -> str:
-        """A name for what is bound as ``name`` from here on."""
+        """A fresh name for a value that the user's code binds to ``name`` here."""
         raise NotImplementedError("functions know which names are taken")
 
     def statement(self, node: ast.stmt, is_first: bool = False) -> None:
@@ -65,7 +65,7 @@ class FlowReader(ExpressionReader):
         raise NotImplementedError("functions know which statements they have")
 
     def meaning(self, node: ast.AST, name: str) -> Name:
-        """What a name of the scope means. Raises ParseError where it has no value."""
+        """The value of a name in the scope. Raises ParseError if it has none."""
         found = self.scope[name]
         if type(found) is _Unbound:
             raise self.error(node, found.reason)
@@ -89,13 +89,13 @@ class FlowReader(ExpressionReader):
     # ---- blocks ----
 
     def nested(self, node: ast.AST) -> None:
-        """Enter one more block around what is read. Raises ParseError if they are too many."""
+        """Enter a nested block. Raises ParseError if the nesting is too deep."""
         self.blocks += 1
         if self.blocks > _MOST_BLOCKS:
             raise self.error(node, "nested too deeply: make a function of the inner part")
 
     def inside(self, statements: list[ast.stmt]) -> tuple[Statement, ...]:
-        """The statements of a block; ``scope`` is afterwards as it is at the block's end."""
+        """The statements of a block; afterwards ``scope`` is the scope at the end of the block."""
         outer, self.body = self.body, []
         for node in statements:
             self.nested(node)
@@ -141,7 +141,7 @@ class FlowReader(ExpressionReader):
         for name in names:
             scope[name] = _Unbound(_after_loop(name, at))
         targets = tuple(self.bind(node, name) for name in carried)
-        if not targets:  # nobody would see that it ran
+        if not targets:  # the loop has no visible result
             return
         if is_counted:
             made = Count(targets, params, initial, head, bounds, block, at, tuple(carried))
@@ -166,7 +166,7 @@ class FlowReader(ExpressionReader):
     # ---- truth values ----
 
     def truth(self, node: ast.expr) -> Term:
-        """What is asked for its truth value."""
+        """A term whose truth value is tested."""
         match node:
             case ast.BoolOp(op=op, values=values):
                 word, operands = "and" if isinstance(op, ast.And) else "or", values
@@ -175,7 +175,7 @@ class FlowReader(ExpressionReader):
             case _:
                 return self.term(node)
         at, depth = self.place(node), self.blocks
-        for operand in operands:  # each is computed inside of the one before
+        for operand in operands:  # each is evaluated only if the previous one requires it
             self.nested(operand)
         found = Logic(word, tuple(map(self.truth, operands)), at)
         self.blocks = depth
@@ -195,7 +195,7 @@ def _is_bound(scope: dict[str, str | _Unbound], name: str) -> bool:
 
 
 def _lost_in_branch(name: str, at: Place, ends: list[dict]) -> _Unbound:
-    """Why a name has no value after a branch; the reason of an inner one if that is it."""
+    """The reason why a name has no value after a branch, or that of an inner branch."""
     inner = next((end[name] for end in ends if type(end.get(name)) is _Unbound), None)
     return inner or _Unbound(
         f"{name!r} is assigned in only one branch of the if at line {at.line}\n"
@@ -204,12 +204,12 @@ def _lost_in_branch(name: str, at: Place, ends: list[dict]) -> _Unbound:
 
 
 def _before_loop(name: str, at: Place) -> str:
-    """Why a name has no value in the first step of a loop."""
+    """The reason why a name has no value in the first step of a loop."""
     return f"{name!r} has no value before the loop at line {at.line}: give it one there"
 
 
 def _after_loop(name: str, at: Place) -> str:
-    """Why a name has no value after a loop."""
+    """The reason why a name has no value after a loop."""
     return (
         f"{name!r} is assigned only inside of the loop at line {at.line}, which may run no times\n"
         "  give it a value before the loop"

@@ -1,8 +1,8 @@
-"""Running ``if``, ``while`` and counted ``for`` on values: binds with closed bodies [G3].
+"""Lowering of ``if``, ``while`` and counted ``for`` to binds with closed bodies [G3].
 
-A condition that is known picks its branch at once. Else each block is emitted into a body of its
-own, whose last parameters are the outer arrays that it reads. Loops are emitted until the types of
-what they carry agree, which takes a second round where a number becomes an array.
+A known condition selects its branch at once. Otherwise each block is emitted into a body of its
+own, whose last parameters are the outer arrays that it reads. A loop is emitted until the types of
+its carried values agree, which takes a second round if a number becomes an array.
 """
 
 import contextlib
@@ -48,14 +48,14 @@ from letir.scripting.value_leaves import is_static, leaves_of, named, plain
 
 _COMPARISONS = frozenset(OPERATORS[kind] for kind in ("Eq", "NotEq", "Lt", "LtE", "Gt", "GtE"))
 _MOST_COUNTED = 1 << 63
-_START = ".start"  # of a range, among the names of its loop: no name of a script has a dot
+_START = ".start"  # the start of a range among the values of its loop: user names have no dot
 
 
 # ---- bodies ----
 
 
 class _Lifting:
-    """The outer values that bodies read; each array is an operand once, however often named."""
+    """The outer values that bodies read; each array is one operand, however many names it has."""
 
     def __init__(self, env: dict, names: Iterable[str]):
         self.values = {name: env[name] for name in names if name in env}
@@ -64,7 +64,7 @@ class _Lifting:
         self.operands = list(arrays.values())
 
     def env(self, builder: LetBuilder) -> dict:
-        """The values inside of a body: a parameter for each array."""
+        """The values inside a body, with a parameter for each array."""
         made = {value.arg: builder.param(value.type, value.arg.name) for value in self.operands}
         return {name: _replaced(value, made) for name, value in self.values.items()}
 
@@ -95,7 +95,7 @@ def _give(emitter, targets: Sequence[str], values: Sequence) -> None:
 
 
 def _truth(emitter, term: Term) -> bool | Value:
-    """The truth value of a term: a boolean where it is known, else one number."""
+    """The truth value of a term: a boolean if it is known, else a 0-d array."""
     value = emitter.value(term)
     if type(value) is Sizes:
         raise emitter.error(term, "a shape has no truth value: compare its sizes, x.size(0) > 0")
@@ -116,7 +116,7 @@ def _truth(emitter, term: Term) -> bool | Value:
 
 
 def logic(emitter, term: Logic) -> bool | Value:
-    """``and``, ``or`` and ``not``: what is not needed is not computed."""
+    """``and``, ``or`` and ``not`` with short-circuit evaluation."""
     first, *rest = term.operands
     test = _truth(emitter, first)
     if term.word == "not":
@@ -137,7 +137,7 @@ def logic(emitter, term: Logic) -> bool | Value:
 
 
 def _is_cheap(term: Term) -> bool:
-    """Whether a term compares names and numbers, which never fails and costs less than a branch."""
+    """Whether a term compares names and numbers: that never fails and is cheaper than a branch."""
     if type(term) is Apply and term.function in _COMPARISONS:
         return all(type(arg) in (Name, Literal) for arg in term.args)
     return type(term) is Name
@@ -160,7 +160,7 @@ def choice(emitter, term: Choice):
 
 
 def _picked(emitter, term: Branch | Choice, blocks: Sequence[Block], names) -> list:
-    """What the block gives that the test picks."""
+    """The values of the branch that the test selects."""
     test = _truth(emitter, term.test)
     if type(test) is bool:
         return emitter.block(blocks[not test])
@@ -168,7 +168,7 @@ def _picked(emitter, term: Branch | Choice, blocks: Sequence[Block], names) -> l
 
 
 def _chosen(emitter, test: Value, blocks: Sequence[Block], names, at) -> list:
-    """What two blocks give, of which one is run."""
+    """The results of two blocks of which one is run."""
     used = [name for block in blocks for name in names_in(*terms_of(block))]
     lifting = _Lifting(emitter.env, used)
     inside = []
@@ -185,7 +185,7 @@ def _chosen(emitter, test: Value, blocks: Sequence[Block], names, at) -> list:
             found = f"{described(one)} where the condition holds, {described(other)} where not"
             raise _differing(emitter, one, other, f"{name!r} is {found}", at) from None
     bodies = [builder.build(flattened(patterns, values)) for builder, values in inside]
-    if not bodies[0].ret.args:  # all is known, and the same on both ways
+    if not bodies[0].ret.args:  # all results are known, and equal in both branches
         return all_rebuilt(patterns, ())
     on_true, on_false = bodies
     operands = (test, *lifting.operands)
@@ -194,7 +194,7 @@ def _chosen(emitter, test: Value, blocks: Sequence[Block], names, at) -> list:
 
 
 def _differing(emitter, one, other, message: str, at) -> LetirError:
-    """The error for values of one name that have no type in common."""
+    """The error for a name whose values have no common type."""
     shapes = [_shape_of(value) for value in (one, other)]
     error = DTypeError if shapes[0] == shapes[1] else ShapeError
     return error(
@@ -205,7 +205,7 @@ def _differing(emitter, one, other, message: str, at) -> LetirError:
 
 
 def _shape_of(value) -> tuple | None:
-    """The shape of a value or of the pattern of one; None where it is no array."""
+    """The shape of a value or of its pattern; None if it is not an array."""
     leaf = value if type(value) is Leaf else None if type(value) is Fixed else leaf_of(value)
     return leaf and leaf.kind and leaf.kind.shape
 
@@ -215,7 +215,7 @@ def _shape_of(value) -> tuple | None:
 
 @frozen(eq=False)
 class _Step:
-    """A loop's body for values of these patterns, and its test where it has one."""
+    """The body (and test) of a loop for carried values of these patterns."""
 
     patterns: tuple[Pattern, ...]
     body: Lambda
@@ -244,7 +244,7 @@ def loop_for(emitter, statement: Count) -> None:
     if type(stride) is not int or stride == 0:
         raise emitter.error(statement.bounds[2], "the step of a range is a number, and not 0")
     if stride != 1:
-        # the number of steps, which is no more than 0 where there is none
+        # the trip count, which is 0 or negative for an empty range
         start, stop, origin = 0, -((start - stop) // stride), start
     else:
         origin = None
@@ -262,7 +262,7 @@ def loop_for(emitter, statement: Count) -> None:
 
 
 def _integer(emitter, term: Term) -> int | Value:
-    """An end of a range."""
+    """A bound of a range."""
     value = emitter.value(term)
     if type(value) in (int, bool):
         if not -_MOST_COUNTED < value < _MOST_COUNTED:
@@ -276,7 +276,7 @@ def _integer(emitter, term: Term) -> int | Value:
 
 
 def _agreed(emitter, statement, lifting: _Lifting, initial: Sequence, stride: int = 1) -> _Step:
-    """The body for the types that the loop's values have before the first step and after each."""
+    """The body for types that cover the carried values before and after every step."""
     patterns = _expected(emitter.hints.get(id(statement)), initial)
     while True:  # ends: a pattern only ever grows, a few times
         builder, env = _opened(statement, lifting, patterns, stride)
@@ -290,8 +290,10 @@ def _agreed(emitter, statement, lifting: _Lifting, initial: Sequence, stride: in
 
 
 def _expected(hint: tuple[Pattern, ...] | None, initial: Sequence) -> tuple[Pattern, ...]:
-    """The patterns to begin with. ``hint``: those of the last time that the loop was emitted, in a
-    round of an outer loop for narrower types. Without it each level would double the rounds.
+    """The initial patterns of the carried values.
+
+    ``hint``: the patterns from an earlier round of an outer loop; without it each level of nesting
+    would double the number of rounds.
     """
     if hint is not None:
         with contextlib.suppress(DiffersError):
@@ -302,7 +304,7 @@ def _expected(hint: tuple[Pattern, ...] | None, initial: Sequence) -> tuple[Patt
 def _grown(
     emitter, statement, patterns: Sequence[Pattern], values: Sequence
 ) -> tuple[Pattern, ...]:
-    """The patterns that cover what a loop carries before a step and after it."""
+    """The patterns that cover the carried values before and after a step."""
     found = []
     for name, pattern, value in zip(statement.names, patterns, values, strict=True):
         try:
@@ -315,7 +317,7 @@ def _grown(
 
 
 def _opened(statement, lifting: _Lifting, patterns: Sequence[Pattern], stride: int = 1):
-    """A builder for a loop's body, and the values of names in it."""
+    """(builder of a loop's body, values of the names in it)."""
     builder = LetBuilder()
     is_counted = type(statement) is Count
     index = builder.param(WEAK[int], statement.index) if is_counted else None
@@ -330,12 +332,12 @@ def _opened(statement, lifting: _Lifting, patterns: Sequence[Pattern], stride: i
 
 
 def _number(index: Value) -> Value:
-    """An integer of a program as the Python number that it is in a range."""
+    """An integer of a program as a Python number, as in a range."""
     return index if index.type is not None and index.type.weak else PRIMITIVES["weaken"](index)
 
 
 def _tested(emitter, statement, lifting: _Lifting, patterns) -> Lambda | bool | None:
-    """The program of a loop's test, or its value where that is known; None for a count."""
+    """The test of a loop as a program, or its value if known; None for a counted loop."""
     if type(statement) is Count:
         return None
     builder, env = _opened(statement, lifting, patterns)

@@ -1,7 +1,7 @@
-"""Which names the text needs after an ``if`` and from step to step of a loop.
+"""Liveness of names in a script: which names are read after an ``if``, or in later loop steps.
 
-Read from the last statement to the first, before a script is read: what nobody reads is carried by
-no loop and given by no branch, so that it may have any type, or no value at all.
+Computed from the last statement to the first, before a script is read. Dead names are neither
+carried by loops nor results of branches, so they may have any type, or no value at all.
 """
 
 import ast
@@ -11,9 +11,7 @@ Loop = ast.While | ast.For
 
 
 class Liveness:
-    """``needed[node]``: of an ``if``, the names that are read after it; of a loop, those that are
-    read after it or in a later step.
-    """
+    """``needed[node]``: the names read after an ``if``, or read after a loop or in a later step."""
 
     def __init__(self, function: ast.FunctionDef):
         self.needed: dict[ast.stmt, frozenset[str]] = {}
@@ -23,9 +21,7 @@ class Liveness:
         self.record(function.body, {name for node in backwards for name in _read_in(node)})
 
     def record(self, statements: list[ast.stmt], live: set[str]) -> set[str]:
-        """Fill ``needed`` in; the names that are live before the statements if ``live`` are
-        after them.
-        """
+        """Fill ``needed``, and return the names live before the statements, given those after."""
         for node in reversed(statements):
             if isinstance(node, ast.If):
                 self.needed[node] = frozenset(live)
@@ -49,7 +45,7 @@ class Liveness:
         return found
 
     def live_before(self, statements: list[ast.stmt], live: set[str]) -> set[str]:
-        """As ``record``, without recording."""
+        """The result of ``record``, without recording it."""
         for node in reversed(statements):
             if isinstance(node, ast.If):
                 branches = [self.live_before(b, set(live)) for b in (node.body, node.orelse)]
@@ -70,14 +66,14 @@ def _before(node: ast.stmt, live: set[str]) -> set[str]:
 
 
 def _read_in(node: ast.AST) -> Iterator[str]:
-    """The names that a piece of syntax reads."""
+    """The names read in a piece of syntax."""
     for part in ast.walk(node):
         if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Load):
             yield part.id
 
 
 def _bound_in(node: ast.stmt) -> Collection[str]:
-    """The names that a statement itself binds."""
+    """The names bound by a statement itself."""
     match node:
         case ast.Assign(targets=targets):
             found = targets
@@ -89,7 +85,7 @@ def _bound_in(node: ast.stmt) -> Collection[str]:
 
 
 def assigned(statements: Iterable[ast.stmt]) -> list[str]:
-    """The names that statements and their blocks bind, in order."""
+    """The names bound by statements and their blocks, in order."""
     found: dict[str, None] = {}
     todo = list(reversed(list(statements)))
     while todo:

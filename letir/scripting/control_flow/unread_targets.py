@@ -1,8 +1,8 @@
-"""Dropping the targets of branches and loops that nobody reads.
+"""Dead-target elimination: branches and loops without the targets that are never read.
 
-``Liveness`` looks at the syntax of a whole script, in which a branch that gives nothing still reads
-names. Once the script is read, such a branch is gone, and so may be the last reader of what an
-earlier branch or loop gives. Assignments stay.
+``Liveness`` works on the syntax of a whole script, where a branch without results still reads
+names. Once the script is read such a branch is gone, and with it perhaps the last reader of a
+target of an earlier branch or loop. Assignments stay.
 """
 
 from collections.abc import Iterable, Sequence

@@ -1,1 +1,1 @@
-"""Python source -> script terms."""
+"""From Python source to script terms."""

@@ -1,7 +1,7 @@
-"""From Python's expressions to terms: operators, methods and functions all become ``Apply``.
+"""Python expressions as terms: operators, methods and functions all become ``Apply``.
 
-``ExpressionReader`` is what ``reading.FunctionReader`` builds on. What a script cannot say is an
-error with its line and column, and the way to say it.
+``ExpressionReader`` is the base of ``FunctionReader``. Unsupported syntax is an error with line,
+column and a remedy.
 """
 
 import ast
@@ -38,7 +38,7 @@ from letir.scripting.script_terms import (
 )
 from letir.tracing.numpy_protocols.dispatch import recorder_of
 
-_MOST_NESTED = 150  # Python's stack is used for nothing deeper than this
+_MOST_NESTED = 150  # levels of nested expressions, which use Python's stack
 _ATTRIBUTES = frozenset(["T", "shape", "real", "imag", "ndim", "dtype"])
 _LITERALS = (*PYTHON_NUMBERS, str, type(None), type(...), np.dtype)
 _REMEDIES: dict[type, str] = {
@@ -54,9 +54,9 @@ _REMEDIES |= dict.fromkeys((ast.ListComp, ast.SetComp, ast.DictComp, ast.Generat
 class ExpressionReader:
     """Reads expressions of one function.
 
-    ``scripts``: the functions that may be called by name. In a function called as an operation,
-    ``own``, that name means the operation, as all do in one that is lifted, with its context in a
-    tuple.
+    ``scripts``: the functions that may be called by name. ``own``: the function's own name, if it
+    is also an operation, which it then means; in a lifted function (with its context in a tuple)
+    this holds for all names.
     """
 
     is_lifted = False
@@ -66,7 +66,7 @@ class ExpressionReader:
         self.depth = 0
 
     def local(self, node: ast.Name) -> Name | None:
-        """The value of the function that a name means; None if it means none."""
+        """The function's value of this name, None if there is none."""
         raise NotImplementedError("functions know their names")
 
     def error(self, at: Place | ast.AST, message: str) -> ParseError:
@@ -83,12 +83,12 @@ class ExpressionReader:
         self.depth += 1
         if self.depth > _MOST_NESTED:
             raise self.error(node, "nested too deeply: give parts of it names")
-        found = read(self, node)  # an error leaves ``depth`` as it is: nothing is read after it
+        found = read(self, node)  # not restored after an error, which ends reading
         self.depth -= 1
         return found
 
     def place(self, node: ast.AST) -> Place:
-        """Where a node begins."""
+        """The position where a node begins."""
         return self.text.place(node)
 
     # ---- names and constants ----
@@ -103,7 +103,7 @@ class ExpressionReader:
         return Literal(value, self.place(node))
 
     def name(self, node: ast.Name) -> Term:
-        """A value, or a constant of scripts or of the function's surroundings."""
+        """A value, or a constant of scripts or of the enclosing Python scope."""
         found = self.local(node)
         if found is not None:
             return found
@@ -116,7 +116,7 @@ class ExpressionReader:
         raise self.unknown(node, node.id, [*CONSTANTS])
 
     def literal(self, node: ast.expr, value, name: str) -> Term:
-        """A value of the function's surroundings, which becomes part of the script."""
+        """A value of the enclosing Python scope, which becomes part of the script."""
         at = self.place(node)
         if type(value) is tuple:
             return Group(tuple(self.literal(node, item, name) for item in value), at)
@@ -137,7 +137,7 @@ class ExpressionReader:
     def unknown(
         self, node: ast.AST, name: str, others: list[str], remedy: str = "make it a parameter"
     ) -> ParseError:
-        """The error for a name that means nothing, with one that is close."""
+        """The error for an unknown name, with a similar known one."""
         known = [*self.names(), *self.scripts, *others]
         # exp.reduce is a method of a ufunc, and no misspelt exprel
         alike = [word for word in known if word.count(".") == name.count(".")]
@@ -146,7 +146,7 @@ class ExpressionReader:
         return self.error(node, f"unknown name {name!r}\n  {remedy}")
 
     def names(self) -> list[str]:
-        """The values of the function by the names that the user gave them."""
+        """The values of the function by the user's names."""
         return []
 
     # ---- operators ----
@@ -156,25 +156,25 @@ class ExpressionReader:
         return Apply(word, tuple(map(self.term, args)), (), False, self.place(node))
 
     def binary(self, node: ast.BinOp) -> Term:
-        """``x + y`` and the like."""
+        """A binary operator such as ``x + y``."""
         word = OPERATORS.get(type(node.op).__name__)
         if word is None:
             raise self.error(node, "<< and >> are not for scripts: multiply by powers of 2")
         return self.apply(node, word, node.left, node.right)
 
     def unary(self, node: ast.UnaryOp) -> Term:
-        """``-x`` and the like; of a number it is a number."""
+        """A unary operator such as ``-x``; on a number it gives a number."""
         word = OPERATORS.get(type(node.op).__name__)
         if word is None:  # not
             return self.truth(node)
         found = self.apply(node, word, node.operand)
         (operand,) = found.args
-        if type(node.op) is ast.USub and _is_number(operand):  # Python has no negative literals
+        if type(node.op) is ast.USub and _is_number(operand):  # -1 is an operator in Python
             return Literal(-operand.value, found.at)
         return found
 
     def truth(self, node: ast.expr) -> Term:
-        """What is asked for its truth value."""
+        """A term whose truth value is tested."""
         raise NotImplementedError("readers of statements know what a test is")
 
     def choice(self, node: ast.IfExp) -> Term:
@@ -182,7 +182,7 @@ class ExpressionReader:
         raise NotImplementedError("readers of statements know what a test is")
 
     def logic(self, node: ast.BoolOp) -> Term:
-        """``a and b`` of comparisons; of other values it would be one of them."""
+        """``a and b`` of comparisons; on other values the result would be one of the operands."""
         if not _is_truth(node):
             raise self.error(
                 node, "'and' and 'or' ask for a truth value: write x & y, x | y, or compare"
@@ -209,7 +209,7 @@ class ExpressionReader:
     # ---- parts and tuples ----
 
     def group(self, node: ast.Tuple | ast.List) -> Group:
-        """A tuple; a list is one."""
+        """A tuple or a list."""
         return Group(tuple(map(self.term, node.elts)), self.place(node))
 
     def part(self, node: ast.Subscript) -> Part:
@@ -243,8 +243,8 @@ class ExpressionReader:
         raise self.unknown(node, path, [*CONSTANTS])
 
     def module_path(self, node: ast.expr) -> str | None:
-        """``linalg.norm`` of ``np.linalg.norm``, ``package.name`` of a user's operation; None if it
-        begins with a value.
+        """``linalg.norm`` for ``np.linalg.norm``, ``package.name`` for a user's operation; None if
+        the expression begins with a value.
         """
         path = []
         while isinstance(node, ast.Attribute):
@@ -283,7 +283,7 @@ class ExpressionReader:
         if word in self.scripts and not (self.means_operations(word) and meaning(word)):
             args = tuple(map(self.term, node.args))
             return Apply(word, args, self.keywords(node, None), True, at)
-        # what the name is in the user's file, also under an alias
+        # the object of this name in the user's file, also under an alias
         known = self.text.names.get(word)
         if isinstance(known, Primitive):
             word = known.name
@@ -294,11 +294,11 @@ class ExpressionReader:
         return self.operation(node, word, node.args, at)
 
     def means_operations(self, word: str) -> bool:
-        """Whether a word means an operation here, also where there is a script of that name."""
+        """Whether a word means an operation here, although there is a script of that name."""
         return self.is_lifted or word == self.own
 
     def operation(self, node: ast.Call, word: str, args, at: Place, is_method=False) -> Apply:
-        """An operation on these arguments, which it must take."""
+        """An operation on these arguments, after checking that it accepts them."""
         found = meaning(word)
         if found is None:
             raise self.unknown(node.func, word, words(), "docs/operations.md lists what is known")
@@ -311,7 +311,7 @@ class ExpressionReader:
         return Apply(found.name, terms, keywords, False, at)
 
     def keywords(self, node: ast.Call, found: Meaning | None) -> tuple:
-        """The keyword arguments, called as the operation calls them."""
+        """The keyword arguments under the operation's own names."""
         known = () if found is None or found.signature is None else found.signature.parameters
         named = []
         for word in node.keywords:
@@ -322,7 +322,7 @@ class ExpressionReader:
         return tuple(named)
 
     def check_call(self, node: ast.Call, found: Meaning, terms: tuple, keywords: tuple) -> None:
-        """Raise ParseError if the operation does not take so many arguments of these names."""
+        """Raise ParseError if the operation does not accept this number of arguments or names."""
         if found.signature is None:
             return
         try:
@@ -333,7 +333,7 @@ class ExpressionReader:
 
 
 def _is_truth(node: ast.expr) -> bool:
-    """Whether an expression visibly is a truth value."""
+    """Whether an expression is a truth value by its form."""
     match node:
         case ast.BoolOp(values=values):
             return all(map(_is_truth, values))
@@ -349,7 +349,7 @@ def _is_number(term: Term) -> bool:
 
 
 def _is_recorded(value) -> bool:
-    """Whether it is a function of NumPy that letir records."""
+    """Whether an object is a NumPy function that letir records."""
     try:
         return callable(value) and recorder_of(value) is not None
     except TypeError:

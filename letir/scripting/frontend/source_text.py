@@ -1,7 +1,7 @@
-"""Where scripts come from: a text, or the file of a Python function; and errors that say the place.
+"""The source of scripts: a text, or the file of a Python function; and errors with locations.
 
-``Text`` knows its file, and the names that it may use of the world around it. Nothing here runs
-what it reads.
+``Text`` knows its file, and the names of the enclosing Python scope. Nothing here executes the
+source.
 """
 
 import ast
@@ -23,10 +23,10 @@ _NO_NAMES: Mapping[str, Any] = {}
 
 @frozen(eq=False)
 class Text:
-    """A text of Python's syntax, as it stands in ``file`` below ``above`` lines.
+    """A Python source text, found in ``file`` after ``above`` lines.
 
-    ``names``: what it may use besides. An indented text stands below an ``if`` of our own, so that
-    columns are the user's.
+    ``names``: further names that it may use. Indented text is parsed below an added ``if``, so that
+    columns agree with the user's file.
     """
 
     content: str
@@ -46,21 +46,21 @@ class Text:
         return cls(content, lines, file, above - is_indented, names, is_indented)
 
     def place(self, node: ast.AST) -> Place:
-        """Where a node begins, in characters."""
+        """The position where a node begins, in characters."""
         line, column = getattr(node, "lineno", 1), getattr(node, "col_offset", 0)
         # ast counts in bytes of UTF-8
         before = self.lines[line - 1].encode()[:column] if line <= len(self.lines) else b""
         return Place(line + self.above, len(before.decode(errors="replace")) + 1)
 
     def error(self, at: Place | ast.AST, message: str) -> ParseError:
-        """A ParseError at a place, with the file of the user's where there is one."""
+        """A ParseError at a place, with the user's file if there is one."""
         at = self.place(at) if isinstance(at, ast.AST) else at
-        line = max(at.line, self.above + self.is_indented + 1)  # not the 'if' above the text
+        line = max(at.line, self.above + self.is_indented + 1)  # never the added 'if'
         where = "" if self.file == _TEXT else f"\n  at {self.file}:{line}"
         return ParseError(message + where, line, at.column)
 
     def definitions(self) -> list[ast.FunctionDef]:
-        """The functions of the text. Raises ParseError for what is no text of functions."""
+        """The functions of the text. Raises ParseError if it contains anything else."""
         found = []
         body = self.parsed().body
         for node in body[0].body if self.is_indented and body else body:
@@ -73,7 +73,7 @@ class Text:
         return found
 
     def parsed(self) -> ast.Module:
-        """Python's syntax of the text."""
+        """The syntax tree of the text."""
         try:
             with warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # the user's file has warned of its escapes already
@@ -95,9 +95,9 @@ def _is_docstring(node: ast.stmt) -> bool:
 
 
 def text_of(source: str | Callable) -> Text:
-    """The text of a script: as it is given, or of a Python function from the file it stands in.
+    """The text of a script: a string as it is, or the source of a Python function from its file.
 
-    Raises LetirError where there is no such file.
+    Raises LetirError if there is no such file.
     """
     if isinstance(source, str):
         return Text.of(source)
@@ -126,7 +126,7 @@ def function_of(text: Text) -> ast.FunctionDef:
 
 
 class _Surroundings(Mapping):
-    """What a Python function sees of the world around it: variables of closures, then globals."""
+    """The enclosing scope of a Python function: closure variables, then globals."""
 
     def __init__(self, function: Callable):
         code = function.__code__
@@ -149,7 +149,7 @@ class _Surroundings(Mapping):
 
 
 def is_module(value) -> bool:
-    """Whether a name of a function's surroundings is a module whose functions scripts know."""
+    """Whether a name of the enclosing scope is a module whose functions scripts know."""
     return isinstance(value, ModuleType) and value.__name__.partition(".")[0] in (
         "numpy",
         "letir",

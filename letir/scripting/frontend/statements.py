@@ -1,7 +1,7 @@
-"""From Python's syntax to ``Function``: statements with at most one inner function.
+"""Python syntax trees as ``Function`` terms: statements with at most one inner function.
 
-Every name is bound once in what comes out; of an inner function the names that it captures are
-found here, in the order of their first use [G1].
+Every name is bound once in the result. The names that an inner function captures are collected in
+the order of their first use [G1].
 """
 
 import ast
@@ -34,7 +34,7 @@ _TENSORS = frozenset(["Tensor", "Array", "ndarray", "NDArray", "ArrayLike", "Val
 _SCALARS = frozenset(["float", "complex", "number", "Number", "Scalar"])
 _STATICS = frozenset(["int", "bool", "str", "dtype", "List", "list", "Sequence", "Shape"])
 _TUPLES = frozenset(["Tuple", "tuple"])
-_SEVERAL = frozenset(["split", "array_split"])  # operations of several results
+_SEVERAL = frozenset(["split", "array_split"])  # operations with several results
 _STATEMENTS: dict[type, str] = {
     **FLOW,
     ast.AugAssign: "nothing is changed in place: write x = x + y",
@@ -57,11 +57,11 @@ class FunctionReader(FlowReader):
         super().__init__(text, scripts, own)
         self.outer: FunctionReader | None = outer
         self.taken: dict[str, int] = outer.taken if outer else {}  # names, last number given
-        self.captured: dict[str, None] = {}  # a dict, for its order: that of the context [G1]
+        self.captured: dict[str, None] = {}  # an ordered set, in the order of the context [G1]
         self.inner: ast.FunctionDef | None = None
 
     def function(self, node: ast.FunctionDef, gradients: "Gradients | None" = None) -> Function:
-        """The function of this syntax. ``gradients``: of a backward, what it must give."""
+        """The function of this syntax tree. ``gradients``: the required results of a backward."""
         if node.decorator_list and not self.text.names and self.outer is None:
             raise self.error(node.decorator_list[0], "a text has no decorators")
         params = self.params(node.args)
@@ -88,7 +88,7 @@ class FunctionReader(FlowReader):
         )
 
     def backward(self, params: tuple[Param, ...], results: Group) -> Function:
-        """The inner function, read when all names of this one are known."""
+        """The inner function, read once all names of this function are known."""
         node = self.inner
         reader = FunctionReader(self.text, self.scripts, node.name, self)
         given = len(node.args.posonlyargs) + len(node.args.args)
@@ -114,14 +114,14 @@ class FunctionReader(FlowReader):
         if outer is None or name not in outer.scope:
             return None
         found = outer.meaning(node, name)
-        self.captured[found.id] = None  # by the name that it has in terms
+        self.captured[found.id] = None  # under its name in terms
         return found
 
     def names(self) -> list[str]:
         return [*self.scope, *(self.outer.scope if self.outer else ())]
 
     def bind(self, node: ast.AST, name: str) -> str:
-        """A name for what is bound as ``name`` from here on."""
+        """A fresh name for a value that the user's code binds to ``name`` here."""
         if self.outer is not None and name in self.outer.scope:
             raise self.error(
                 node, f"assigning to the captured name {name!r}\n  take another name inside"
@@ -129,7 +129,7 @@ class FunctionReader(FlowReader):
         return self.fresh(name)
 
     def fresh(self, name: str) -> str:
-        """``name``, or with a number if it means something else already."""
+        """``name``, with a number appended if it is taken."""
         found = name
         while found in self.taken:  # it goes on from the number that it came to last
             self.taken[name] += 1
@@ -141,7 +141,7 @@ class FunctionReader(FlowReader):
     # ---- parameters ----
 
     def params(self, args: ast.arguments) -> tuple[Param, ...]:
-        """The parameters, with the kinds that annotations and defaults give them."""
+        """The parameters, with kinds from annotations and defaults."""
         for star in (args.vararg, args.kwarg):
             if star is not None:
                 raise self.error(star, "a script has a fixed number of parameters, no * and **")
@@ -169,7 +169,7 @@ class FunctionReader(FlowReader):
         return Param(self.fresh(node.arg), text, default, kind, parts, self.place(node))
 
     def annotated(self, node: ast.expr) -> str:
-        """The kind of parameter that an annotation means."""
+        """The parameter kind of an annotation."""
         if isinstance(node, ast.Constant) and type(node.value) is str:
             return self.annotated_text(node)
         base = node.value if isinstance(node, ast.Subscript) else node
@@ -189,14 +189,14 @@ class FunctionReader(FlowReader):
         )
 
     def annotated_text(self, node: ast.Constant) -> str:
-        """The kind of an annotation that is written as a string."""
+        """The parameter kind of an annotation written as a string."""
         try:
             return self.annotated(ast.parse(node.value, mode="eval").body)
         except (SyntaxError, ValueError, RecursionError, MemoryError):
             raise self.error(node, f"unknown annotation {node.value!r}") from None
 
     def parts(self, node: ast.Subscript) -> tuple[str, ...] | None:
-        """The kinds of the parts of a tuple; None if it has any number of them."""
+        """The kinds of the parts of a tuple; None for any number of parts."""
         inside = node.slice
         parts = inside.elts if isinstance(inside, ast.Tuple) else [inside]
         if any(isinstance(part, ast.Constant) and part.value is ... for part in parts):
@@ -213,7 +213,7 @@ class FunctionReader(FlowReader):
     # ---- statements ----
 
     def statements(self, node: ast.FunctionDef) -> ast.Return:
-        """Read the body; the return at its end."""
+        """Read the body up to the return at its end."""
         self.liveness = Liveness(node)
         for at, statement in enumerate(node.body):
             if isinstance(statement, ast.Return):
@@ -224,7 +224,7 @@ class FunctionReader(FlowReader):
         raise self.error(node, f"{node.name!r} returns nothing: it ends with return")
 
     def statement(self, node: ast.stmt, is_first: bool = False) -> None:
-        """Read one statement; pass over a docstring."""
+        """Read one statement; skip a docstring."""
         if isinstance(node, ast.Assign) and len(node.targets) == 1:
             self.assign(node, node.targets[0], node.value)
         elif isinstance(node, ast.AnnAssign) and node.value is not None:
@@ -256,7 +256,7 @@ class FunctionReader(FlowReader):
     # ---- results ----
 
     def results(self, node: ast.FunctionDef, returned: ast.Return) -> Term:
-        """What is returned; before an inner function, as a tuple."""
+        """The returned terms; with an inner function, from a literal tuple."""
         value, inner = returned.value, self.inner
         if value is None:
             raise self.error(returned, f"{node.name!r} returns nothing: return its results")
@@ -276,19 +276,19 @@ class FunctionReader(FlowReader):
 
 
 class Gradients:
-    """How many gradients a backward may return: one for each parameter, or those that take one."""
+    """The numbers of gradients that a backward may return: for all parameters, or for arrays."""
 
     def __init__(self, params: tuple[Param, ...]):
         self.params = params
 
     @property
     def counts(self) -> tuple[int, ...]:
-        """The numbers that fit: all parameters; those that are no static ones; those of arrays."""
+        """The accepted numbers: of all parameters, of non-static ones, of arrays."""
         return tuple(len(among) for among in self.choices)
 
     @property
     def choices(self) -> tuple[tuple[int, ...], ...]:
-        """The positions of parameters that gradients may be given for."""
+        """The positions of parameters that may have a gradient."""
         kinds = [param.kind for param in self.params]
         return (
             tuple(range(len(kinds))),
@@ -297,18 +297,18 @@ class Gradients:
         )
 
     def positions(self, count: int) -> tuple[int, ...] | None:
-        """The parameters that ``count`` gradients belong to; None if the number is wrong."""
+        """The parameters for ``count`` gradients; None if the number is wrong."""
         return next((among for among in self.choices if len(among) == count), None)
 
     def check(self, reader: FunctionReader, results: Term) -> None:
-        """Raise ParseError if a backward visibly returns another number of gradients."""
+        """Raise ParseError if a backward visibly returns a wrong number of gradients."""
         count = len(results.items) if type(results) is Group else 1
         if count in self.counts or _may_be_several(results, reader.body):
             return
         raise reader.error(results.at, self.message(reader.own, count))
 
     def message(self, name: str, count: int) -> str:
-        """What is wrong with this number of gradients."""
+        """The message for a wrong number of gradients."""
         names = ", ".join(param.name for param in self.params)
         return (
             f"{name!r} returns {count} gradients, expected {self.counts[0]}: one for each of "
@@ -317,7 +317,7 @@ class Gradients:
 
 
 def _may_be_several(term: Term, body: list[Statement]) -> bool:
-    """Whether a term may be a tuple, as far as can be read."""
+    """Whether a term may be a tuple, judged by its form."""
     if type(term) is Choice:
         return True
     if type(term) is Name:

@@ -1,7 +1,7 @@
-"""Which words scripts may use: letir's operations, NumPy's functions, questions for shapes.
+"""The vocabulary of scripts: letir's operations, NumPy's functions, queries such as ``shape``.
 
-``meaning`` looks a word up; it is the only way from a text to something that runs, so that a text
-can name nothing else.
+``meaning`` looks up a word. It is the only way from a text to executable code, so a text can call
+nothing else.
 """
 
 import functools
@@ -43,7 +43,7 @@ OPERATORS = {
     "Gt": "greater",
     "GtE": "greater_equal",
 }
-# what other libraries call an operation of letir's
+# names of letir's operations in other libraries
 _ALIASES = {
     "expand": "broadcast_to",
     "_grad_sum_to_size": "sum_to_size",
@@ -63,12 +63,12 @@ _ALIASES = {
     "shape": "size",
     "detach": "stop_gradient",
 }
-# PyTorch's, where NumPy says axis
+# PyTorch's names for keyword arguments such as axis
 KEYWORDS = {"dim": "axis", "keepdim": "keepdims", "dims": "axis"}
 SPREAD = frozenset(["broadcast_to", "transpose", "reshape", "zeros", "ones", "sum_to_size"])
 SHAPED = frozenset(["broadcast_to", "reshape", "sum_to_size", "zeros", "ones", "full"])
 MODULES = frozenset(["np", "numpy", "torch", "lt", "letir", "lnp"])
-# not for scripts: parts of gradient programs, and what has an effect or a body
+# not for scripts: parts of gradient programs, and operations with effects or bodies
 _INTERNAL = frozenset(
     [
         *("guard", "custom_vjp", "scripted", "autograd_add", "instantiate"),
@@ -90,9 +90,9 @@ PYTHON_DTYPES["bool"] = np.dtype(bool)
 
 @frozen
 class Meaning:
-    """What a word stands for: ``run(*args, **keywords)`` on Values and static values.
+    """The meaning of a word: ``run(*args, **keywords)`` on Values and static values.
 
-    ``name``: how it prints. ``python``: Python's operator of that name, for static values alone.
+    ``name``: the printed name. ``python``: Python's operator of that name, for static values alone.
     """
 
     name: str
@@ -105,7 +105,7 @@ class Meaning:
 
 
 def _shape_of(x, axis=None):
-    """The shape: a tuple where it is known, else what stands for it; or one size of it."""
+    """The shape: a tuple if it is known, else an array; or one size of it."""
     if not isinstance(x, Value):
         shape = ()
     else:
@@ -119,7 +119,7 @@ def _rank_of(x) -> int:
 
 
 def _count_of(x):
-    """The number of elements: an int where it is known, else an integer array."""
+    """The number of elements: an int if it is known, else an integer array."""
     shape = _shape_of(x)
     return PRIMITIVES["prod"](size(x)) if type(shape) is Sizes else math.prod(shape)
 
@@ -193,14 +193,14 @@ def _known(word: str, records: int) -> Meaning | None:  # records: a new operati
 
 
 def meaning(word: str) -> Meaning | None:
-    """What a word stands for; None if it means nothing here.
+    """The meaning of a word, None if it has none.
 
     >>> meaning("permute").name, meaning("linalg.norm").name, meaning("load")
     ('transpose', 'norm', None)
     """
     found = _known(word, len(PRIMITIVES))
     if found is not None and type(found.run) is Primitive and "." in found.name:
-        record = PRIMITIVES.get(found.name)  # users may define their operations anew
+        record = PRIMITIVES.get(found.name)  # users may redefine their operations
         return Meaning(found.name, record, _signature_of(record))
     return found
 
@@ -242,7 +242,7 @@ def _numpy_record(name: str) -> tuple | None:
 
 
 def _signature_of(record: Primitive) -> inspect.Signature | None:
-    """How an operation is called, None where that is not known."""
+    """The call signature of an operation, None if it is unknown."""
     if record.prepare is not None:
         return inspect.signature(record.prepare)
     if record.decompose is not None:
@@ -256,7 +256,7 @@ def _signature_of(record: Primitive) -> inspect.Signature | None:
 
 
 def words() -> list[str]:
-    """All words that mean something, for messages."""
+    """All known words, for messages."""
     load_all()
     own = [name for name in PRIMITIVES if name not in _INTERNAL]
     return sorted({*own, *_ALIASES, *QUESTIONS})

@@ -1,1 +1,1 @@
-"""Script terms -> programs."""
+"""From script terms to programs."""

@@ -1,7 +1,7 @@
-"""What the ends of branches and the steps of loops must have in common: the patterns of values.
+"""Patterns: the common types of values at the ends of branches and across the steps of loops.
 
-A pattern says which parts of a value are arrays, of which types, and which are known and stay the
-same. Numbers join arrays as NumPy promotes them; nothing else changes its type.
+A pattern states which parts of a value are arrays, with their types, and which parts are known and
+constant. Numbers join arrays by NumPy's promotion; nothing else changes its type.
 """
 
 from collections.abc import Iterable, Iterator
@@ -24,7 +24,7 @@ class DiffersError(Exception):
 
 @frozen
 class Leaf:
-    """An array of this type, None if unknown; ``is_shape``: it stands for a shape."""
+    """An array of this type, None if unknown; ``is_shape``: it represents a shape."""
 
     kind: ArrayType | None
     is_shape: bool = False
@@ -32,23 +32,23 @@ class Leaf:
 
 @frozen
 class Fixed:
-    """A value that is known, and the same on every way."""
+    """A known value that is the same on every path."""
 
-    value: object = field(eq=token)  # to the bit: 1, 1.0 and True differ
+    value: object = field(eq=token)  # compared by token: 1, 1.0 and True differ
 
 
 Pattern = Leaf | Fixed | tuple
 
 
 def pattern_of(value) -> Pattern:
-    """The pattern of a value that may change: its numbers are arrays, other constants stay."""
+    """The pattern of a value that may change: numbers become arrays, other constants stay."""
     if type(value) in PYTHON_NUMBERS or not isinstance(value, tuple):
         return leaf_of(value) or Fixed(value)
     return Fixed(value) if is_static(value) else tuple(map(pattern_of, value))
 
 
 def leaf_of(value) -> Leaf | None:
-    """The leaf that a value is; None for one that is no array and no number."""
+    """The leaf pattern of an array or a number, None for other values."""
     if type(value) is Sizes:
         return Leaf(value.array.type, True)
     if isinstance(value, Value):
@@ -57,7 +57,7 @@ def leaf_of(value) -> Leaf | None:
 
 
 def joined(pattern: Pattern, value) -> Pattern:
-    """The least pattern that covers ``pattern`` and ``value``. Raises DiffersError if none does."""
+    """The least pattern that covers ``pattern`` and ``value``. Raises DiffersError without one."""
     if type(pattern) is Fixed:
         if is_static(value) and pattern == Fixed(value):
             return pattern
@@ -72,7 +72,7 @@ def joined(pattern: Pattern, value) -> Pattern:
 
 
 def _joined_kind(one: ArrayType | None, other: ArrayType | None) -> ArrayType | None:
-    """The type of an array that may have either; None if one is unknown."""
+    """The common type of two arrays; None if one is unknown."""
     if one is None or other is None:
         return None
     if one is other:
@@ -91,7 +91,7 @@ def _joined_kind(one: ArrayType | None, other: ArrayType | None) -> ArrayType | 
 
 
 def described(value) -> str:
-    """A value, or the pattern of one, for messages."""
+    """A description of a value or a pattern, for messages."""
     if isinstance(value, tuple):
         return f"({', '.join(map(described, value))}{',' * (len(value) == 1)})"
     if type(value) is Fixed:
@@ -113,7 +113,7 @@ def leaves(pattern: Pattern) -> list[Leaf]:
 
 
 def flattened(patterns: Iterable[Pattern], values: Iterable) -> list:
-    """The arrays of values as their patterns have them."""
+    """The arrays of values, converted to their patterns."""
     found: list = []
     for pattern, value in zip(patterns, values, strict=True):
         if type(pattern) is Leaf:
@@ -140,7 +140,7 @@ def all_rebuilt(patterns: Iterable[Pattern], values: Iterable[Value]) -> list:
 
 
 def _of_kind(value, kind: ArrayType | None):
-    """An array or a number as one of this type, which covers its own."""
+    """An array or a number converted to a type that covers its own."""
     if kind is None or (isinstance(value, Value) and value.type in (None, kind)):
         return value
     if not isinstance(value, Value):

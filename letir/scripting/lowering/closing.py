@@ -1,7 +1,7 @@
-"""Lambda lifting: a script at some types becomes two closed programs [G1].
+"""Lambda lifting: a script at given types becomes two closed programs [G1].
 
-``Closed`` is the pair as scripts show it, ``Rule`` what an operation needs of it: programs of
-arrays in a row, only what the backward reads, and gradients that fit their operands [D9].
+``Closed`` is the pair in the form that scripts show, ``Rule`` in the form for operations: programs
+of flat arrays, only the values that the backward reads, and gradients that fit their operands [D9].
 """
 
 from collections.abc import Mapping
@@ -27,17 +27,17 @@ from letir.scripting.value_leaves import copied, leaves_of, plain
 
 @frozen(eq=False)
 class Spec:
-    """The arguments of a script: for each parameter what stands for it.
+    """The kinds of a script's arguments, one for each parameter.
 
-    A static value; or, of other parameters, a type (None if unknown), ``MISSING`` for None, or a
-    tuple of those for a group.
+    A static value itself; for other parameters a type (None if unknown), ``MISSING`` for None, or a
+    tuple of these for a group.
     """
 
     kinds: tuple
 
 
 class _Missing:
-    """The type of ``MISSING``, an argument of None in an array's place."""
+    """The class of ``MISSING``, an argument None for an array parameter."""
 
     def __repr__(self):
         return "None"
@@ -54,7 +54,7 @@ def _entered(builder: LetBuilder, name: str, kind):
 
 
 def _argument(builder: LetBuilder, param: Param, kind):
-    """What stands for a parameter inside its function."""
+    """The value of a parameter inside its function."""
     if param.kind == STATIC:
         return kind
     value = _entered(builder, param.name, kind)
@@ -66,18 +66,18 @@ def _argument(builder: LetBuilder, param: Param, kind):
 
 @frozen(eq=False)
 class _Forward:
-    """A function that was run: what its parameters, results and captured names are."""
+    """A lowered function: the values of its parameters, results and captured names."""
 
     function: Function
     builder: LetBuilder
     given: tuple  # the values of the parameters
     results: tuple  # one for each result, each a value or a tuple of them
     captured: dict  # the captured values by name
-    count: int  # of operands
+    count: int  # the number of operands
 
     @classmethod
     def of(cls, function: Function, spec: Spec, scripts: Mapping) -> "_Forward":
-        """Run ``function`` for arguments of these kinds."""
+        """Lower ``function`` for arguments of these kinds."""
         builder = LetBuilder()
         given = tuple(map(partial(_argument, builder), function.params, spec.kinds))
         names = [param.name for param in function.params]
@@ -106,10 +106,10 @@ class _Forward:
 
 
 def _kinds_of(result):
-    """The types of gradients of a result."""
+    """The types of the gradients of a result."""
     if isinstance(result, tuple):
         return tuple(map(_kinds_of, result))
-    return strong_type(_type_of_result(result))  # a cotangent never takes part in promotion weakly
+    return strong_type(_type_of_result(result))  # cotangents are never weak
 
 
 def _type_of_result(value) -> ArrayType | None:
@@ -118,8 +118,9 @@ def _type_of_result(value) -> ArrayType | None:
 
 
 def _checked_results(forward: _Forward) -> tuple:
-    """The results. Raises LetirError for one that is neither array nor number; None is a gradient
-    of zero, and only a function without a backward may give it.
+    """The results. Raises LetirError for a result that is neither an array nor a number.
+
+    None means a zero gradient; only a function without a backward may return it.
     """
     for leaf in leaves_of(plain(forward.results)):
         # such a function may be a backward, lifted
@@ -170,7 +171,7 @@ def _shape_of_tree(value):
 
 
 def _program(builder: LetBuilder, value, in_tree: Tree | None) -> Lambda:
-    """The program with these results, nested as they are."""
+    """The program with these results and their nesting."""
     leaves, spec = leaves_of(value), Tree.of(_shape_of_tree(value))
     in_a_row = spec == Tree.of((LEAF,) * len(leaves)) and len(leaves) != 1
     out_tree = None if in_a_row or not isinstance(value, tuple) else spec
@@ -178,7 +179,7 @@ def _program(builder: LetBuilder, value, in_tree: Tree | None) -> Lambda:
 
 
 def _tree_of_arguments(given: tuple, function: Function) -> Tree | None:
-    """How the array arguments nest; None for arrays in a row."""
+    """The nesting of the array arguments; None if they are flat."""
     if not any(param.kind == GROUP for param in function.params):
         return None
     arrays = [v for v, p in zip(given, function.params, strict=True) if p.kind != STATIC]
@@ -190,9 +191,9 @@ def _tree_of_arguments(given: tuple, function: Function) -> Tree | None:
 
 @frozen(eq=False)
 class Rule:
-    """What a ``scripted`` bind holds; ``backward`` is None for a function without one.
+    """The programs of a ``scripted`` bind; ``backward`` is None for a function without one.
 
-    ``results``: how the first ``n_outs`` results of ``forward`` nest.
+    ``results``: the nesting of the first ``n_outs`` results of ``forward``.
     """
 
     forward: Lambda
@@ -241,7 +242,7 @@ class _Places:
                 self.known.setdefault(arg, i)
 
     def position(self, local: Local) -> int:
-        """Where the value of ``local`` is."""
+        """The position of the value of ``local``."""
         found = self.known.get(local)
         if found is None:
             found = self.known[local] = self.count + len(self.results)
@@ -250,7 +251,7 @@ class _Places:
 
 
 def _fitted(forward: _Forward, emitter: Emitter, outs: list) -> dict[int, Value]:
-    """The gradients by operand position, each of its operand's type."""
+    """The gradients by operand position, each of the type of its operand."""
     function, found = forward.function, plain(emitter.run())
     gradients = found if isinstance(found, tuple) else (found,)
     choices = Gradients(function.params)
@@ -279,7 +280,7 @@ def _fitted(forward: _Forward, emitter: Emitter, outs: list) -> dict[int, Value]
 
 @frozen(eq=False)
 class _Fit:
-    """Makes a gradient fit the parameter at ``position``, or says why it does not."""
+    """Converts a gradient to fit the parameter at ``position``, or raises an error."""
 
     function: Function
     position: int
@@ -296,8 +297,7 @@ class _Fit:
         return leaves
 
     def gradient(self, ct, kind: ArrayType | None) -> Value | None:
-        """``ct`` in the dtype of ``kind``; None if that takes none."""
-        # an integer operand takes no gradient, whatever is given
+        """``ct`` in the dtype of ``kind``; None if such an operand has no gradient."""
         if kind is not None and not kind.inexact:
             return None
         if not isinstance(ct, Value):
@@ -323,7 +323,7 @@ class _Fit:
         return self.builder.apply(full, operands, full.complete(attrs))
 
     def message(self, found, kind, remedy: str) -> str:
-        """What is wrong with this gradient."""
+        """The message for a gradient that does not fit."""
         function = self.function
         inner, param = function.inner, function.params[self.position]
         return (
@@ -334,7 +334,7 @@ class _Fit:
 
 
 def operands_of(values: tuple, function: Function) -> list:
-    """The operands among bound arguments: leaves of those that are not static, but None."""
+    """The operands among bound arguments: the leaves of non-static ones, without None."""
     found = []
     for value, param in zip(values, function.params, strict=True):
         if param.kind != STATIC:

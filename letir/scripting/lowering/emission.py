@@ -1,7 +1,7 @@
-"""From scripts to programs: ``Emitter`` runs a function on the Values of a builder.
+"""Lowering of scripts to programs: ``Emitter`` evaluates a function on the Values of a builder.
 
-What is known while it runs (numbers, known shapes, dtypes) is computed at once; everything else
-becomes a bind, with the script's line. Types may be unknown: then shapes are values too.
+Known values (numbers, known shapes, dtypes) are computed at once; everything else becomes a bind
+with the script's line. Types may be unknown: then shapes are values too.
 """
 
 from collections.abc import Mapping
@@ -37,11 +37,11 @@ from letir.scripting.script_terms import (
 )
 from letir.scripting.value_leaves import named
 
-_MOST_BITS = 1 << 10  # of the integers that a script computes with
+_MOST_BITS = 1 << 10  # the bits of the largest integer that a script may compute
 
 
 class Emitter:
-    """Runs one function. ``scripts``: what is called by name; ``env``: values by name."""
+    """Lowers one function. ``scripts``: callable scripts by name; ``env``: values by name."""
 
     def __init__(self, builder: LetBuilder, function: Function, scripts: Mapping, env: dict):
         self.builder, self.function, self.scripts = builder, function, scripts
@@ -55,23 +55,23 @@ class Emitter:
         return self.value(self.function.results)
 
     def statement(self, statement: Statement) -> None:
-        """Run a statement."""
+        """Lower a statement."""
         _STATEMENTS[type(statement)](self, statement)
 
     def block(self, block: Block) -> list:
-        """What a block gives."""
+        """The results of a block."""
         for statement in block.body:
             self.statement(statement)
         return [self.value(term) for term in block.results]
 
     def inside(self, builder: LetBuilder, env: dict) -> "Emitter":
-        """The same function, going on in a body of its own."""
+        """An emitter for the same function that continues in a nested body."""
         found = Emitter(builder, self.function, self.scripts, env)
         found.hints = self.hints
         return found
 
     def assign(self, statement: Assign) -> None:
-        """Give values their names."""
+        """Assign values to names."""
         value, targets = self.value(statement.value), statement.targets
         if not statement.unpacks:
             self.env[targets[0]] = named(value, targets[0])
@@ -84,7 +84,7 @@ class Emitter:
             self.env[name] = named(part, name)
 
     def parts(self, value, count: int) -> tuple | None:
-        """What a value unpacks into; None for one that does not."""
+        """The parts of a value for unpacking, None if it has none."""
         if isinstance(value, tuple):
             return value
         if type(value) is Sizes:
@@ -109,7 +109,7 @@ class Emitter:
         return self.guarded(term, lambda: value[item])
 
     def apply(self, term: Apply) -> Any:
-        """An operation, a question, or a call of another script."""
+        """An operation, a query, or a call of another script."""
         self.builder.source = self.function.source(term.at)
         args = [self.value(arg) for arg in term.args]
         keywords = {name: self.value(value) for name, value in term.keywords}
@@ -136,17 +136,17 @@ class Emitter:
             return self.known(found, args, keywords)
         out = found.run(*args, **keywords)
         is_elementwise = type(found.run) is Primitive and found.run.elementwise
-        # a number stays a number, as in Python, also where it is only known at run time [G2]
+        # a number stays a number as in Python, even if it is known only at run time [G2]
         return weakened(out) if is_elementwise and all(map(_is_number, args)) else out
 
     def shape(self, arg) -> Any:
-        """A shape in which some sizes are values, as one value."""
+        """A shape with some unknown sizes, as one array."""
         if isinstance(arg, tuple) and _has_value(arg):
             return Sizes(PRIMITIVES["stack"](arg))
         return arg
 
     def known(self, found: Meaning, args: list, keywords: dict) -> Any:
-        """An operation on numbers alone: a number; what makes an array is recorded."""
+        """An operation on numbers alone: a number, unless the operation makes an array."""
         if found.python is not None:
             return _fitting(found, found.python, args)
         record = found.run
@@ -165,18 +165,18 @@ class Emitter:
         return LetirError(f"{self.function.name}: {message}{self.at(term)}")
 
     def at(self, term: Term) -> str:
-        """The lines of a message that say where."""
+        """The location lines of a message."""
         text = Lifted(self.function).term(term)
         return f"\n  in {text}\n  at {self.function.source(term.at)}"
 
     def guarded(self, term: Term, run) -> Any:
-        """What ``run()`` gives; its errors say where."""
+        """The result of ``run()``, with locations added to its errors."""
         try:
             return run()
         except LetirError as error:
             append_location(error, self.at(term))
             raise
-        except RecursionError:  # of scripts that call each other; terms are bounded by the reader
+        except RecursionError:  # scripts that call each other; the depth of terms is bounded
             raise self.error(term, "calls are nested too deeply: write some out") from None
         except (TypeError, ValueError, AttributeError, LookupError, ArithmeticError) as error:
             raise self.error(term, f"{error}{_UNKNOWN * self.lacks_types()}") from None
@@ -190,21 +190,21 @@ _UNKNOWN = "\n  its types are unknown here: see .at(*args) for programs at the t
 
 
 def _has_value(arg) -> bool:
-    """Whether an argument is a Value, or a tuple that holds one."""
+    """Whether an argument is a Value, or a tuple that contains one."""
     if isinstance(arg, tuple):
         return any(map(_has_value, arg))
     return isinstance(arg, Value) or type(arg) is Sizes
 
 
 def _is_number(arg) -> bool:
-    """Whether it is a number, or stands for one: what is computed of numbers alone is one."""
+    """Whether a value is a Python number, or a Value computed from numbers alone."""
     if isinstance(arg, Value):
         return arg.type is not None and arg.type.weak
     return type(arg) in PYTHON_NUMBERS
 
 
 def _fitting(found: Meaning, python, args: list) -> Any:
-    """Python's operator on numbers; integers may not grow beyond bounds."""
+    """Python's operator on numbers, with a bound on the size of integers."""
     is_comparison = found.name in ("equal", "not_equal")
     if not is_comparison and not all(type(arg) in (bool, int, float, complex) for arg in args):
         listed = ", ".join(map(repr, args))

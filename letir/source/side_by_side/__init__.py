@@ -1,1 +1,1 @@
-"""Lt.diff."""
+"""``diff``: two programs compared bind by bind."""

@@ -1,8 +1,8 @@
-"""``aligned``: which elements of two sequences correspond, in their order, in linear time.
+"""``aligned``: an alignment of the equal elements of two sequences, in linear time.
 
-Common ends first, then elements that occur once in both (Cohen's patience diff); what is left by
-the greedy algorithm of Myers (An O(ND) difference algorithm, Algorithmica, 1986), which takes the
-furthest way of ``MOST_EDITS`` edits and starts anew from there.
+Common prefixes and suffixes first, then elements that occur once in both (Cohen's patience diff);
+the rest by the greedy algorithm of Myers (An O(ND) difference algorithm, Algorithmica, 1986), which
+restarts from the furthest point reached with ``MOST_EDITS`` edits.
 """
 
 import bisect
@@ -10,12 +10,12 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 
-MOST_EDITS = 100  # the trace takes the square of it, in time and memory
+MOST_EDITS = 100  # the trace takes time and memory proportional to its square
 _Pairs = list[tuple[int, int]]
 
 
 def aligned(a: Sequence, b: Sequence) -> _Pairs:
-    """Increasing pairs of positions of elements that are equal.
+    """Increasing pairs of positions of equal elements.
 
     >>> aligned("abcd", "axcd")
     [(0, 0), (2, 2), (3, 3)]
@@ -29,7 +29,7 @@ def aligned(a: Sequence, b: Sequence) -> _Pairs:
 
 
 def unique_pairs(a: Sequence, b: Sequence) -> _Pairs:
-    """The longest increasing pairs of elements that occur once in both."""
+    """The longest increasing sequence of pairs of elements that occur once in both."""
     in_a, in_b = Counter(a), Counter(b)
     place = {x: j for j, x in enumerate(b) if in_a[x] == in_b[x] == 1}  # where it is in b
     pairs = [(i, place[x]) for i, x in enumerate(a) if x in place]
@@ -38,9 +38,9 @@ def unique_pairs(a: Sequence, b: Sequence) -> _Pairs:
 
 def longest_increasing(values: Sequence[int]) -> list[int]:
     """The positions of a longest increasing subsequence of different numbers."""
-    ends: list[int] = []  # the least last value of an increasing sequence of each length
-    at: list[int] = []  # the position of that
-    before: list[int] = []  # of each position the one before it in its sequence
+    ends: list[int] = []  # the least last value of an increasing sequence, by length
+    at: list[int] = []  # the position of that value
+    before: list[int] = []  # for each position the previous one in its sequence
     for i, value in enumerate(values):
         length = bisect.bisect_left(ends, value)  # ``ends`` increases: n log n (Fredman, 1975)
         before.append(at[length - 1] if length else -1)
@@ -54,7 +54,7 @@ def longest_increasing(values: Sequence[int]) -> list[int]:
 
 
 def between(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> _Pairs:
-    """The pairs of positions ``i`` to ``k`` of the first and ``j`` to ``m`` of the second."""
+    """The aligned pairs between ``a[i:k]`` and ``b[j:m]``."""
     head: _Pairs = []
     while i < k and j < m and a[i] == b[j]:
         head.append((i, j))
@@ -70,17 +70,17 @@ def between(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> _Pairs:
 
 
 def _edited(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> tuple[_Pairs, int, int]:
-    """(pairs, where they end) on the shortest way of edits through these parts, or on the furthest
-    of ``MOST_EDITS``.
+    """(pairs, end position) on the shortest edit path through these parts, or on the furthest path
+    of ``MOST_EDITS`` edits.
 
-    A diagonal is x - y, counted from the beginnings of the parts; ``furthest`` has its largest x.
+    A diagonal is x - y, relative to the starts of the parts; ``furthest`` has its largest x.
     """
     furthest, trace = {1: 0}, []  # Myers' sentinel: the way of no edits comes down from diagonal 1
     for edits in range(MOST_EDITS + 1):
         trace.append(furthest.copy())
         for diagonal in range(-edits, edits + 1, 2):
             before = diagonal + _came_down(furthest, diagonal, edits)
-            # from below: an element of the first is left out
+            # from below: an element of the first sequence is deleted
             x = furthest[before] + (before < diagonal)
             while i + x < k and j + x - diagonal < m and a[i + x] == b[j + x - diagonal]:
                 x += 1
@@ -88,20 +88,20 @@ def _edited(a: Sequence, b: Sequence, i: int, j: int, k: int, m: int) -> tuple[_
             if i + x >= k and j + x - diagonal >= m:
                 return _walked_back(trace, i, j, k - i, m - j), k, m
     ends = [(furthest[d], furthest[d] - d) for d in range(-MOST_EDITS, MOST_EDITS + 1, 2)]
-    # ways may have left the parts
+    # paths may have left the parts
     x, y = max((end for end in ends if end[0] <= k - i and end[1] <= m - j), key=sum)
     return _walked_back(trace, i, j, x, y), i + x, j + y
 
 
 def _came_down(furthest: dict[int, int], diagonal: int, edits: int) -> int:
-    """1 if the way to this diagonal comes from the one above it, -1 if from the one below."""
+    """1 if the path to this diagonal comes from the one above it, -1 if from the one below."""
     if diagonal == -edits:
         return 1
     return 1 if diagonal != edits and furthest[diagonal - 1] < furthest[diagonal + 1] else -1
 
 
 def _walked_back(trace: list[dict[int, int]], i: int, j: int, x: int, y: int) -> _Pairs:
-    """The pairs on the way that ended at (x, y), from ``i`` and ``j``."""
+    """The pairs on the path from (i, j) to (x, y)."""
     found: _Pairs = []
     for edits in range(len(trace) - 1, -1, -1):
         furthest, diagonal = trace[edits], x - y

@@ -1,8 +1,8 @@
 """``diff``: two programs side by side, bind by bind.
 
-Binds correspond if no others do the same on operands made alike; between those by what they do with
-constants, then by their operation alone. A pair is the same if its operands correspond too. Names
-and source lines do not count.
+Binds correspond first if their operation and the makers of their operands are equal and unique,
+then by operation and constants, then by operation alone. A pair is equal if its operands correspond
+too. Names and source lines are ignored.
 """
 
 from collections.abc import Iterator, Sequence
@@ -22,16 +22,16 @@ from letir.source.side_by_side.alignment import aligned, unique_pairs
 _SAME, _CHANGED, _REMOVED, _ADDED = " ", "|", "<", ">"
 _CONTEXT = 3  # lines around a difference
 _MOST_LINES = 400  # what str shows
-_WIDEST = 100  # of the left column
+_WIDEST = 100  # the width of the left column
 
 
 @frozen(eq=False)
 class Row:
-    """A parameter, bind or return of one program beside that of the other; None where it has none.
+    """A parameter, bind or return of each program; None where one has no counterpart.
 
-    ``mark``: " " for the same, "|" changed, "<" only in the first, ">" only in the second.
-    ``inner``: of two binds that differ, and hold bodies, the rows of each pair of these, by the
-    name of the attribute.
+    ``mark``: " " for equal, "|" for changed, "<" only in the first, ">" only in the second.
+    ``inner``: for two different binds with bodies, the rows of each pair of bodies by the name of
+    the attribute.
     """
 
     mark: str
@@ -41,12 +41,11 @@ class Row:
 
 
 def diff(f: Lambda, g: Lambda) -> "Comparison":
-    """``f`` and ``g`` side by side: what is the same, changed, only here, only there.
+    """A comparison of ``f`` and ``g`` side by side: equal, changed, removed and added binds.
 
-    True where they differ, as the difference of two sets is; ``.same`` says that they are equal.
-    ``str`` shows the differences, the first ones of many, with some lines around them, both sides
-    in the same numbers; ``.rows`` has everything. Names and source lines do not count. Linear in
-    the number of binds.
+    True if they differ, like a set difference; ``.same`` is the opposite. ``str`` shows the first
+    differences with some context, and the same numbers on both sides; ``.rows`` has everything.
+    Names and source lines are ignored. Linear in the number of binds.
 
     >>> from letir.ast.text.parser import parse
     >>> f = parse("lambda %0 { %1 = exp(%0); %2 = neg(%1); return %2 }")
@@ -70,7 +69,7 @@ def diff(f: Lambda, g: Lambda) -> "Comparison":
 
 @frozen(eq=False, repr=False)
 class Comparison:
-    """What ``diff`` returns: true if the programs differ."""
+    """The result of ``diff``: true if the programs differ."""
 
     left: Lambda
     right: Lambda
@@ -99,7 +98,7 @@ class Comparison:
 
 
 def _near(different: Sequence[bool], distance: int) -> list[bool]:
-    """Which rows are at most so far from one that is different."""
+    """For each row, whether it is within this distance of a different row."""
     shown = [False] * len(different)
     for order in (range(len(different)), range(len(different) - 1, -1, -1)):  # after, and before
         left = 0
@@ -114,13 +113,13 @@ def _near(different: Sequence[bool], distance: int) -> list[bool]:
 
 @define(eq=False)
 class _Rows:
-    """Finds the rows of two programs; ``pairs`` has what corresponds to a local of the first."""
+    """Finds the rows of two programs; ``pairs`` maps locals of the first to the second."""
 
     f: Lambda
     g: Lambda
     pairs: dict[Local, Local] = field(factory=dict)
-    numbers: dict = field(factory=dict)  # of descriptions, so that they compare at once
-    known: dict = field(factory=dict)  # the rows of pairs of bodies, by their ids
+    numbers: dict = field(factory=dict)  # description -> number, for fast comparison
+    known: dict = field(factory=dict)  # ids of a pair of bodies -> their rows
 
     def run(self) -> Iterator[Row]:
         """The rows, in the order of both programs."""
@@ -128,7 +127,7 @@ class _Rows:
             if p is not None and q is not None:
                 self.pairs[p] = q
             yield Row(_mark_of(p, q, p and q and p.type is q.type), p, q)
-        # from strict to loose; the first only where nothing else does the same, so that it anchors
+        # from strict to loose; the first level uses only unique matches, as anchors
         finders = unique_pairs, aligned, aligned
         levels = list(zip(finders, self.described(self.f), self.described(self.g), strict=True))
         yield from self.part(levels, (0, 0), (len(self.f), len(self.g)))
@@ -136,16 +135,14 @@ class _Rows:
         yield Row(_SAME if same else _CHANGED, self.f.ret, self.g.ret)
 
     def part(self, levels: list, start: tuple[int, int], end: tuple[int, int]) -> Iterator[Row]:
-        """The rows from ``start`` to ``end``: what corresponds by the first of the levels, and, in
-        between, by the next.
-        """
+        """The rows from ``start`` to ``end``: matches by the first level, then by the next ones."""
         (i, j), (k, m) = start, end
         if not levels or i == k or j == m:
             yield from (Row(_REMOVED, bind, None) for bind in self.f.binds[i:k])
             yield from (Row(_ADDED, None, bind) for bind in self.g.binds[j:m])
             return
         (find, left, right), *others = levels
-        # a level sees only what lies between two pairs of the level before: pairs never cross
+        # a level sees only the part between two pairs of the previous level: pairs never cross
         for x, y in find(left[start[0] : k], right[start[1] : m]):
             yield from self.part(others, (i, j), (start[0] + x, start[1] + y))
             yield self.pair(start[0] + x, start[1] + y)
@@ -161,12 +158,12 @@ class _Rows:
             and self.agree(a.args, b.args)
             and all(p and q and p.type is q.type for p, q in binders)
         )
-        # also of a changed pair: what follows can still be the same
+        # also for a changed pair: later binds may still be equal
         self.pairs.update([(p, q) for p, q in binders if p and q])
         return Row(_SAME, a, b) if same else Row(_CHANGED, a, b, tuple(self.inner(a, b)))
 
     def inner(self, a: Bind, b: Bind) -> Iterator[tuple[str, tuple[Row, ...]]]:
-        """The rows of each pair of bodies that differ, as far as the binds have as many."""
+        """The rows of each pair of different bodies, if both binds have the same number of them."""
         bodies = bodies_of(a), bodies_of(b)
         if a.op is not b.op or len(bodies[0]) != len(bodies[1]):
             return
@@ -188,8 +185,8 @@ class _Rows:
         )
 
     def described(self, fn: Lambda) -> list[list[int]]:
-        """What each bind does as a number: with what makes its operands, with its constants only,
-        and by its operation alone.
+        """Three numbers for each bind: for it with the makers of its operands, with its constants
+        only, and for its operation alone.
         """
         levels: list[list[int]] = [[], [], []]
         made: dict[Local, int] = {p: self.number(i) for i, p in enumerate(fn.params)}
@@ -205,13 +202,14 @@ class _Rows:
         return levels
 
     def number(self, description) -> int:
-        """The number of a description, one for all that are equal."""
+        """The number of a description; equal descriptions have the same number."""
         return self.numbers.setdefault(description, len(self.numbers))
 
 
 def _matched(left: Sequence[Local], right: Sequence[Local]) -> Iterator[tuple]:
-    """Locals that correspond, in order, None where there is none: the very same ones, as passes
-    leave them; where there are no such, one after the other.
+    """Corresponding locals in order, None without a counterpart.
+
+    Identical locals if there are any (passes keep them), otherwise by position.
     """
     common = set(left).intersection(right)
     pairs = list(zip_longest(left, right))
@@ -233,7 +231,7 @@ def _matched(left: Sequence[Local], right: Sequence[Local]) -> Iterator[tuple]:
 
 
 def _body_names(bind: Bind) -> list[str]:
-    """What the bodies of a bind are called: by their attributes, with a number in a tuple."""
+    """The names of a bind's bodies: their attributes, with an index in a tuple."""
     found = []
     for name, value in bind.attrs.items():
         inside = bodies_in((value,))
@@ -253,7 +251,7 @@ def _mark_of(left, right, same) -> str:
 
 @define(eq=False)
 class _Table:
-    """The text of rows; the two sides share the numbers of what stands in one row."""
+    """The text of rows; corresponding locals have the same number on both sides."""
 
     lines: list[tuple[str, str, str]] = field(factory=list)
     sides: tuple[Printer, Printer] = field(init=False)
@@ -263,7 +261,7 @@ class _Table:
         self.sides = tuple(Printer(bounded=True, names=False, sources=False) for _ in range(2))
 
     def head(self, f: Lambda, g: Lambda) -> None:
-        """The line with what nests."""
+        """The line with the nesting of arguments or results."""
         texts = [
             "".join(f" {k} {t.text}" for k, t in (("in", h.in_tree), ("out", h.out_tree)) if t)
             for h in (f, g)
@@ -273,7 +271,7 @@ class _Table:
             self.lines.append((f"lambda{texts[0]}", mark, f"lambda{texts[1]}"))
 
     def add_all(self, rows: Sequence[Row], indent: str = "") -> int:
-        """Rows, those that are far from a difference only counted; how many were too many."""
+        """(lines of rows, number of rows left out); rows far from a difference are only counted."""
         shown = _near([row.mark != _SAME for row in rows], _CONTEXT)
         for i, (row, is_shown) in enumerate(zip(rows, shown, strict=True)):
             if len(self.lines) > _MOST_LINES:
@@ -283,9 +281,7 @@ class _Table:
         return 0
 
     def add(self, row: Row, is_shown: bool, indent: str) -> None:
-        """A row, with those of its bodies; one that is not shown is counted, and its locals
-        numbered.
-        """
+        """The lines of a row and of its bodies; a hidden row is counted and its locals numbered."""
         for printer in self.sides:
             printer.bodies = not row.inner
         texts = [
@@ -307,14 +303,14 @@ class _Table:
             self.add_all(rows, indent + "    ")
 
     def flush(self, indent: str = "") -> None:
-        """The line that counts what was not shown."""
+        """The line that counts the hidden rows."""
         if self.left_out:
             text = f"{indent}... {self.left_out} the same ..."
             self.lines.append((text, _SAME, text))
         self.left_out = 0
 
     def text(self) -> str:
-        """All lines, the left column as wide as it must be."""
+        """All lines, with the left column as wide as needed."""
         self.flush()
         width = min(max(len(left) for left, _, _ in self.lines), _WIDEST)
         return "\n".join(
@@ -324,17 +320,17 @@ class _Table:
 
 
 def _indented(line: str, indent: str) -> str:
-    """A line further in; nothing where there is none."""
+    """An indented line; "" stays empty."""
     return indent + line if line else ""
 
 
 def _cut(text: str, width: int) -> str:
-    """``text`` in this width."""
+    """``text`` cut or padded to this width."""
     return text if len(text) <= width else text[: width - 3] + "..."
 
 
 def _printer_text(printer: Printer, item, is_shown: bool) -> list[str]:
-    """The lines of a parameter, a bind or a return; none if it is not shown."""
+    """The lines of a parameter, a bind or a return; none if it is hidden."""
     if type(item) is Bind and not is_shown:
         printer.skip(item)
         return []
