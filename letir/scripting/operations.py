@@ -84,7 +84,7 @@ class _Operation:
             self.check(function)
 
     def check(self, function) -> None:
-        """Raise LetirError if a function cannot be an operation, or disagrees with the first one."""
+        """Raise LetirError if a function cannot be an operation, or differs from the first one."""
         params, at = function.params, function.source(function.at)
         if any(param.kind == GROUP for param in params):
             raise LetirError(f"{self.name}: an operand is one array, not a tuple\n  at {at}")
