@@ -98,7 +98,8 @@ OPERATIONS = {  # module: the operations that it defines
         broadcast_to constant full ones ravel reshape size sum_to_size zeros
     """,
     "shape.sliding_windows": "sliding_window_view",
-    "shape.transpose_join_split": "concatenate expand_dims flip split squeeze stack transpose",
+    "shape.transpose_join_split": "concatenate split stack transpose",
+    "shape.unit_axes_and_flip": "expand_dims flip squeeze",
     "signal.convolve_correlate": "convolve correlate",
     "signal.finite_differences": "diff gradient trapezoid",
     "signal.fourier_transforms": "fftn ifftn irfftn rfftn",
@@ -175,9 +176,8 @@ FUNCTIONS = {  # module: the NumPy and SciPy functions that they record
     "shape.repeat_and_diagonal": "diagflat diagonal repeat roll tile trace tril triu",
     "shape.shape_and_creation": "broadcast_to reshape",
     "shape.sliding_windows": "sliding_window_view",
-    "shape.transpose_join_split": """
-        array_split concatenate expand_dims flip moveaxis split squeeze stack swapaxes transpose
-    """,
+    "shape.transpose_join_split": "array_split concatenate moveaxis split stack swapaxes transpose",
+    "shape.unit_axes_and_flip": "expand_dims flip squeeze",
     "signal.convolve_correlate": "convolve correlate",
     "signal.finite_differences": "diff trapezoid",
     "signal.fourier_transforms": """

@@ -46,14 +46,12 @@ from letir.ops.reductions.reductions import all_, any_, argmax, argmin, max_, me
 from letir.ops.shape.shape_and_creation import reshape
 from letir.ops.shape.transpose_join_split import (
     concatenate,
-    expand_dims,
-    flip,
     normalize_axes,
     split,
-    squeeze,
     stack,
     transpose,
 )
+from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 from letir.passes.peephole_rules.algebra import power_of, replace_operation
 from letir.passes.peephole_rules.driver import apply_rules
 from letir.passes.peephole_rules.movement import replace_attrs, transpose_order

@@ -34,7 +34,7 @@ from letir.ops.reductions.product import prod
 from letir.ops.reductions.reductions import max_, min_, sum_
 from letir.ops.reductions.ufunc_methods import ufunc_accumulate, ufunc_reduce
 from letir.ops.shape.shape_and_creation import constant, zeros_like
-from letir.ops.shape.transpose_join_split import flip
+from letir.ops.shape.unit_axes_and_flip import flip
 
 # ---- records ----
 

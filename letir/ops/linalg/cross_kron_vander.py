@@ -14,14 +14,8 @@ from letir.ops.define.records import array_dtype, composite, type_of_operand
 from letir.ops.elementwise.casting import cast
 from letir.ops.reductions.cumulative import cumprod
 from letir.ops.shape.shape_and_creation import as_size, ones_like, reshape
-from letir.ops.shape.transpose_join_split import (
-    concatenate,
-    expand_dims,
-    flip,
-    move_axes,
-    normalize_axes,
-    stack,
-)
+from letir.ops.shape.transpose_join_split import concatenate, move_axes, normalize_axes, stack
+from letir.ops.shape.unit_axes_and_flip import expand_dims, flip
 
 # ---- the cross product ----
 

@@ -38,7 +38,7 @@ from letir.ops.linalg.matrix_parts import (
 from letir.ops.linalg.solve_inv_det import inv, solve
 from letir.ops.reductions.cumulative import number_along
 from letir.ops.reductions.reductions import argmax, sum_
-from letir.ops.shape.transpose_join_split import expand_dims
+from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 # ---- Hermitian matrices ----
 

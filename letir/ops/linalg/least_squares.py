@@ -19,7 +19,7 @@ from letir.ops.linalg.matrix_parts import (
 from letir.ops.linalg.solve_inv_det import is_vector
 from letir.ops.linalg.svd import matrix_rank, pinv, svdvals
 from letir.ops.reductions.reductions import sum_
-from letir.ops.shape.transpose_join_split import expand_dims
+from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 
 def _lstsq_prepare(a, b, rcond=None):

@@ -27,7 +27,8 @@ from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.linalg.product_batching import batched_dot, batched_einsum, batched_matmul
 from letir.ops.reductions.cumulative import number_along
 from letir.ops.shape.shape_and_creation import broadcast_to
-from letir.ops.shape.transpose_join_split import expand_dims, move_axes, squeeze
+from letir.ops.shape.transpose_join_split import move_axes
+from letir.ops.shape.unit_axes_and_flip import expand_dims, squeeze
 
 
 def known_rank(name: str, *args: Any) -> None:

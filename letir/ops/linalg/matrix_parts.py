@@ -19,7 +19,7 @@ from letir.ops.elementwise.comparisons_and_where import where
 from letir.ops.elementwise.rounding_sign_parts import conj, real
 from letir.ops.linalg.matmul_einsum import einsum, swap_last_axes
 from letir.ops.reductions.cumulative import number_along
-from letir.ops.shape.transpose_join_split import expand_dims
+from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 # ---- types ----
 

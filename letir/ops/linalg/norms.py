@@ -21,12 +21,8 @@ from letir.ops.linalg.matrix_parts import conjugate, matrix_shape, real_part, st
 from letir.ops.linalg.solve_inv_det import inv
 from letir.ops.linalg.svd import svdvals
 from letir.ops.reductions.reductions import any_, broadcast_back, max_, min_, sum_
-from letir.ops.shape.transpose_join_split import (
-    expand_dims,
-    int_or_tuple,
-    move_axes,
-    normalize_axes,
-)
+from letir.ops.shape.transpose_join_split import int_or_tuple, move_axes, normalize_axes
+from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 # ---- the Euclidean norm, which has derivative rules of its own ----
 

@@ -24,7 +24,7 @@ from letir.ops.nn.embedding_linear_dropout import log_softmax
 from letir.ops.reductions.reductions import max_, mean, sum_
 from letir.ops.shape.eye_and_arange import arange
 from letir.ops.shape.shape_and_creation import reshape
-from letir.ops.shape.transpose_join_split import expand_dims
+from letir.ops.shape.unit_axes_and_flip import expand_dims
 
 _FLOAT64 = np.dtype("float64")
 

@@ -16,7 +16,8 @@ from letir.ops.define.records import define, recast, unbroadcast
 from letir.ops.elementwise.rounding_sign_parts import real
 from letir.ops.reductions.reductions import sum_dtype
 from letir.ops.shape.shape_and_creation import as_size, ones_like, reshape
-from letir.ops.shape.transpose_join_split import concatenate, flip, move_axes, normalize_axes
+from letir.ops.shape.transpose_join_split import concatenate, move_axes, normalize_axes
+from letir.ops.shape.unit_axes_and_flip import flip
 
 
 def _cumsum_aval(x, *, axis, dtype):

@@ -51,7 +51,8 @@ from letir.ops.reductions.reductions import (
     sum_,
 )
 from letir.ops.shape.shape_and_creation import full, ones_like, reshape, zeros_like
-from letir.ops.shape.transpose_join_split import concatenate, flip, move_axes, normalize_axes, stack
+from letir.ops.shape.transpose_join_split import concatenate, move_axes, normalize_axes, stack
+from letir.ops.shape.unit_axes_and_flip import flip
 
 # ---- the ufunc of a record ----
 

@@ -1,6 +1,4 @@
-"""Operations that move elements: transpose, expand_dims, squeeze, flip, concatenate, stack,
-split.
-"""
+"""Operations that move elements: transpose, concatenate, stack, split."""
 
 import itertools
 from typing import Any
@@ -13,9 +11,9 @@ from letir.ast.symbolic_sizes import is_static_shape
 from letir.ast.types import ArrayType
 from letir.errors import BoundsError, MissingRule, ShapeError
 from letir.ops.as_numpy import arrays
-from letir.ops.define.batch_rules import axes_rule, joining_rule, squeeze_batch, transpose_batch
+from letir.ops.define.batch_rules import axes_rule, joining_rule, transpose_batch
 from letir.ops.define.records import add_terms, array_dtype, define, result_dtype, unbroadcast
-from letir.ops.shape.shape_and_creation import as_size, reshape, write_reshape, zeros_like
+from letir.ops.shape.shape_and_creation import as_size, reshape, zeros_like
 
 
 def normalize_axes(axis: Any, ndim: int) -> tuple[int, ...]:
@@ -42,7 +40,7 @@ def int_or_tuple(axis: Any) -> Any:
     return as_size(axis)
 
 
-# ---- transpose and axes of length 1 ----
+# ---- transpose ----
 
 
 def _transpose_aval(x, *, axes):
@@ -121,91 +119,6 @@ def move_axes(x: Value, source: tuple, destination: tuple) -> Value:
     operands, attrs = _moveaxis_prepare(x, source, destination)
     return transpose(*operands, **attrs)
 
-
-def _expand_dims_aval(x, *, axis):
-    """The shape with axes of length 1 at these positions of the result."""
-    places = axis if type(axis) is tuple else (axis,)
-    ndim = x.ndim + len(places)
-    places, sizes = normalize_axes(places, ndim), iter(x.shape)
-    return x.with_shape(tuple(1 if i in places else next(sizes) for i in range(ndim)))
-
-
-expand_dims: Primitive = define(
-    "expand_dims",
-    lambda xp, x, *, axis: xp.expand_dims(x, axis),
-    _expand_dims_aval,
-    vjp=lambda ct, y, x, *, axis: (unbroadcast(squeeze(ct, axis), x),),
-    jvp=lambda t, y, x, *, axis: expand_dims(t[0], axis),
-    prepare=lambda a, axis: ((a,), {"axis": int_or_tuple(axis)}),
-    numpy=(np.expand_dims,),
-    batch=axes_rule("expand_dims"),
-    onnx="Unsqueeze",
-    never_fails="biuf",
-    odd_in=(0,),
-    only_float_warnings=True,
-    memory="view",
-    order="first",
-    cost="free",
-    write_through=write_reshape,
-)
-
-
-def _squeeze_aval(x, *, axis):
-    """The shape without these axes of length 1."""
-    axes = (
-        [i for i, n in enumerate(x.shape) if n == 1]
-        if axis is None
-        else normalize_axes(axis, x.ndim)
-    )
-    if any(x.shape[i] != 1 for i in axes):
-        raise ShapeError(f"squeeze: axis {axis} of {x.shape} is not of length 1")
-    return x.with_shape(tuple(n for i, n in enumerate(x.shape) if i not in axes))
-
-
-squeeze: Primitive = define(
-    "squeeze",
-    lambda xp, x, *, axis=None: xp.squeeze(x, axis),
-    _squeeze_aval,
-    vjp=lambda ct, y, x, *, axis: (
-        unbroadcast(reshape(ct, x) if axis is None else expand_dims(ct, axis), x),
-    ),
-    jvp=lambda t, y, x, *, axis: squeeze(t[0], axis),
-    prepare=lambda a, axis=None: ((a,), {"axis": int_or_tuple(axis)}),
-    numpy=(np.squeeze,),
-    batch=squeeze_batch,
-    onnx="Squeeze",
-    never_fails="biuf",
-    odd_in=(0,),
-    only_float_warnings=True,
-    memory="view",
-    order="first",
-    cost="free",
-    write_through=write_reshape,
-)
-
-
-def _flip_aval(x, *, axis):
-    """The operand's type."""
-    normalize_axes(axis if axis is not None else (), x.ndim)
-    return x
-
-
-flip: Primitive = define(
-    "flip",
-    lambda xp, x, *, axis=None: xp.flip(x, axis),
-    _flip_aval,
-    vjp=lambda ct, y, x, *, axis: (flip(ct, axis),),
-    jvp=lambda t, y, x, *, axis: flip(t[0], axis),
-    prepare=lambda m, axis=None: ((m,), {"axis": int_or_tuple(axis)}),
-    numpy=(np.flip,),
-    batch=axes_rule("flip"),
-    never_fails="biuf",
-    odd_in=(0,),
-    only_float_warnings=True,
-    memory="view",
-    cost="moderate",
-    write_through=lambda parent, new, *, axis: flip(new, axis),
-)
 
 # ---- several arrays: concatenate, stack, split ----
 
@@ -317,7 +230,8 @@ def _stack_vjp(ct, y, *parts, axis):
     """The slices of the cotangent along the new axis."""
     pieces = split(ct, len(parts), axis)
     return tuple(
-        unbroadcast(squeeze(piece, axis), part) for piece, part in zip(pieces, parts, strict=True)
+        unbroadcast(PRIMITIVES["squeeze"](piece, axis), part)
+        for piece, part in zip(pieces, parts, strict=True)
     )
 
 

@@ -23,7 +23,7 @@ from letir.ops.elementwise.rounding_sign_parts import conj
 from letir.ops.linalg.matmul_einsum import einsum
 from letir.ops.shape.padding import pad
 from letir.ops.shape.shape_and_creation import reshape
-from letir.ops.shape.transpose_join_split import expand_dims, flip
+from letir.ops.shape.unit_axes_and_flip import expand_dims, flip
 
 _MODES = ("valid", "same", "full")  # NumPy also takes their places here, 0 to 2
 

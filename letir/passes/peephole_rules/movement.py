@@ -15,13 +15,8 @@ from letir.ast.terms import Arg, Bind, Local
 from letir.ops.elementwise.casting import cast, copy
 from letir.ops.elementwise.rounding_sign_parts import real
 from letir.ops.shape.shape_and_creation import broadcast_to, ravel, reshape, sum_to_size
-from letir.ops.shape.transpose_join_split import (
-    expand_dims,
-    flip,
-    normalize_axes,
-    squeeze,
-    transpose,
-)
+from letir.ops.shape.transpose_join_split import normalize_axes, transpose
+from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 from letir.passes.peephole_rules.value_facts import ValueFacts
 
 # bits of whole numbers that a float holds exactly

@@ -21,14 +21,8 @@ from letir.ops.reductions.product import prod
 from letir.ops.reductions.reductions import all_, any_, max_, min_, sum_
 from letir.ops.shape.eye_and_arange import arange, eye
 from letir.ops.shape.shape_and_creation import broadcast_to, constant, full, ones, reshape, zeros
-from letir.ops.shape.transpose_join_split import (
-    concatenate,
-    expand_dims,
-    flip,
-    squeeze,
-    stack,
-    transpose,
-)
+from letir.ops.shape.transpose_join_split import concatenate, stack, transpose
+from letir.ops.shape.unit_axes_and_flip import expand_dims, flip, squeeze
 
 # new memory, compact, and NumPy's scalar if it has no axes; so are the results of ufuncs
 _SCALARS = frozenset([dot, matmul, all_, any_, max_, min_, prod, sum_])
